@@ -1,0 +1,68 @@
+"""The native core: this process as one node of one job.
+
+Arrays are given as MXNet `NDArrayHandle` values (`ndarray.handle.value`). Errors are raised as
+`pslite_ext.errors.PsliteError` and its subclasses, by `pslite_ext.errors.raise_status` alone.
+Every call that waits releases the GIL and answers Ctrl-C.
+"""
+
+from collections.abc import Mapping, Sequence
+
+def start(options: Mapping[str, int | str]) -> None:
+    """Join the job; returns when every node has registered. `options`: config.Settings.options()."""
+
+def serve() -> None:
+    """Server and scheduler: returns when the job has ended, raises when it has failed."""
+
+def finish(reason: str = "") -> None:
+    """Leave the job. A non-empty `reason` fails it for everybody. Safe to call twice."""
+
+def started() -> bool: ...
+def rank() -> int: ...
+def check() -> None:
+    """Raises the job's first error, if it has failed."""
+
+def barrier() -> None:
+    """Waits until all workers are here."""
+
+def command(head: int, body: bytes) -> None:
+    """Worker: sends a command to all servers and waits until each has taken it."""
+
+def num_dead_nodes(group: int) -> int:
+    """Lost nodes of a ps-lite node group (1 scheduler, 2 servers, 4 workers, or their sum)."""
+
+def attach_engine(libmxnet: int) -> None:
+    """`mxnet.base._LIB._handle`: the engine functions are looked up in that library."""
+
+def announce(tensors: Sequence[tuple[int, str, int, int]]) -> None:
+    """(key, name, bytes, priority) of tensors to come; names them in errors, traces, reports."""
+
+def sum_instruction_set() -> str: ...
+
+class Tensor:
+    """One key of one KVStore, as all nodes know it.
+
+    `key`: 64-bit, the same on all workers and unlike any other key of the job. `size`: elements.
+    `asynchronous`: a push is added to the server's value at once; otherwise the value becomes the
+    sum of one push by each worker. `token` orders the operations of a tensor: an NDArray that each
+    of them mutates. All methods but the last two queue an engine operation and return at once.
+    """
+
+    def __init__(
+        self, key: int, name: str, dtype: str, size: int, asynchronous: bool = False
+    ) -> None: ...
+    def set_compression(self, kind: str, threshold: float) -> None:
+        """'none', '1bit' or '2bit' for all later pushes of this (float32) tensor."""
+
+    def init(self, src: int, token: int, priority: int = 0) -> None:
+        """Worker 0 sets the initial value; pulls of the others wait for it."""
+
+    def push(self, src: int, token: int, priority: int = 0) -> None: ...
+    def pull(self, out: int, token: int, priority: int = 0) -> None: ...
+    def pushpull(self, src: int, out: int, token: int, priority: int = 0) -> None:
+        """Pushes `src`, then pulls the sum into `out`; the two may be the same array."""
+
+    def push_rows(self, rows: bytes, values: bytes, row_size: int) -> int:
+        """Row-sparse push (int64 rows, ascending, unique); returns a ticket, does not wait."""
+
+    def wait_rows(self, ticket: int) -> tuple[bytes, bytes]:
+        """Waits for the sum of the round that `ticket` pushed into: its rows and values."""
