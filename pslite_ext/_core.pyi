@@ -62,7 +62,8 @@ class Tensor:
         """Pushes `src`, then pulls the sum into `out`; the two may be the same array."""
 
     def push_rows(self, rows: bytes, values: bytes, row_size: int) -> int:
-        """Row-sparse push (int64 rows, ascending, unique); returns a ticket, does not wait."""
+        """Row-sparse push (int64 rows, ascending, unique; `row_size` elements a row); does not wait:
+        returns a ticket."""
 
     def wait_rows(self, ticket: int) -> tuple[bytes, bytes]:
         """Waits for the sum of the round that `ticket` pushed into: its rows and values."""

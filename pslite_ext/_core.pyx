@@ -1,0 +1,255 @@
+# cython: language_level=3, boundscheck=False
+"""The native core: see _core.pyi for what each function means."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pslite_ext.errors import raise_status
+
+cdef extern from "c_api.h" nogil:
+    enum:
+        MERCURY_NOT_YET
+    ctypedef struct mercury_options:
+        const char* role
+        const char* host
+        const char* root_host
+        const char* token
+        int port
+        int root_port
+        int num_workers
+        int num_servers
+        int rank_hint
+        int verbose
+        int64_t heartbeat_interval_ms
+        int64_t heartbeat_timeout_ms
+        int64_t start_warn_ms
+        int64_t start_timeout_ms
+        int64_t message_bytes_max
+        int64_t split_bytes
+        int64_t server_bytes_max
+        int connections_max
+    ctypedef struct mercury_tensor:
+        pass
+    ctypedef struct mercury_ticket:
+        pass
+    const char* mercury_last_error()
+    int mercury_start(const mercury_options*)
+    int mercury_wait_ready(int)
+    int mercury_wait_end(int)
+    int mercury_enter_barrier()
+    int mercury_wait_barrier(int)
+    int mercury_check()
+    void mercury_finish(const char*)
+    int mercury_started()
+    int mercury_rank()
+    int mercury_num_lost(int)
+    const char* mercury_sum_instruction_set()
+    int mercury_announce(uint64_t, const char*, uint64_t, int)
+    int mercury_attach_engine(void*)
+    int mercury_tensor_new(uint64_t, const char*, const char*, uint64_t, int, mercury_tensor**)
+    size_t mercury_element_bytes(const char*)
+    void mercury_tensor_free(mercury_tensor*)
+    int mercury_tensor_set_compression(mercury_tensor*, const char*, float)
+    int mercury_init(mercury_tensor*, void*, void*, int)
+    int mercury_push(mercury_tensor*, void*, void*, int)
+    int mercury_pull(mercury_tensor*, void*, void*, int)
+    int mercury_pushpull(mercury_tensor*, void*, void*, void*, int)
+    int mercury_command(int, const char*, size_t, mercury_ticket**)
+    int mercury_push_rows(
+        mercury_tensor*, const int64_t*, size_t, const char*, uint32_t, mercury_ticket**)
+    int mercury_ticket_wait(mercury_ticket*, int)
+    size_t mercury_ticket_num_rows(const mercury_ticket*)
+    void mercury_ticket_rows(const mercury_ticket*, int64_t*, char*)
+    void mercury_ticket_free(mercury_ticket*)
+
+# How long a wait goes on before it looks for a signal (Ctrl-C).
+cdef enum:
+    SLICE_MS = 100
+
+ctypedef int (*wait_function)(int) noexcept nogil
+
+
+cdef int ok(int code) except -1:
+    if code != 0:
+        raise_status(code, mercury_last_error().decode("utf-8", "replace"))
+    return 0
+
+
+cdef int wait(wait_function function) except -1:
+    cdef int code
+    while True:
+        with nogil:
+            code = function(SLICE_MS)
+        if code != MERCURY_NOT_YET:
+            return ok(code)
+        # Back in Python for a moment: a pending signal is delivered here.
+        check_signals()
+
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+
+
+cdef int check_signals() except -1:
+    return PyErr_CheckSignals()
+
+
+def start(options):
+    texts = {k: str(options[k]).encode() for k in ("role", "host", "root_host", "token")}
+    cdef mercury_options o
+    o.role = texts["role"]
+    o.host = texts["host"]
+    o.root_host = texts["root_host"]
+    o.token = texts["token"]
+    o.port = options["port"]
+    o.root_port = options["root_port"]
+    o.num_workers = options["num_workers"]
+    o.num_servers = options["num_servers"]
+    o.rank_hint = options["rank_hint"]
+    o.verbose = options["verbose"]
+    o.heartbeat_interval_ms = options["heartbeat_interval_ms"]
+    o.heartbeat_timeout_ms = options["heartbeat_timeout_ms"]
+    o.start_warn_ms = options["start_warn_ms"]
+    o.start_timeout_ms = options["start_timeout_ms"]
+    o.message_bytes_max = options["message_bytes_max"]
+    o.split_bytes = options["split_bytes"]
+    o.server_bytes_max = options["server_bytes_max"]
+    o.connections_max = options["connections_max"]
+    cdef int code
+    with nogil:
+        code = mercury_start(&o)
+    ok(code)
+    try:
+        wait(mercury_wait_ready)
+    except BaseException:
+        finish("it gave up while the job was starting")
+        raise
+
+
+def serve():
+    wait(mercury_wait_end)
+
+
+def finish(reason=""):
+    cdef bytes text = reason.encode()
+    cdef const char* pointer = text
+    with nogil:
+        mercury_finish(pointer)
+
+
+def started():
+    return mercury_started() != 0
+
+
+def rank():
+    return mercury_rank()
+
+
+def check():
+    ok(mercury_check())
+
+
+def barrier():
+    ok(mercury_enter_barrier())
+    wait(mercury_wait_barrier)
+
+
+def num_dead_nodes(int group):
+    return mercury_num_lost(group)
+
+
+def sum_instruction_set():
+    return mercury_sum_instruction_set().decode()
+
+
+def attach_engine(libmxnet):
+    ok(mercury_attach_engine(<void*><size_t>libmxnet))
+
+
+def announce(tensors):
+    for key, name, size, priority in tensors:
+        ok(mercury_announce(key, name.encode(), size, priority))
+
+
+cdef int wait_ticket(mercury_ticket* ticket) except -1:
+    cdef int code
+    while True:
+        with nogil:
+            code = mercury_ticket_wait(ticket, SLICE_MS)
+        if code != MERCURY_NOT_YET:
+            return ok(code)
+        check_signals()
+
+
+def command(int head, bytes body):
+    cdef mercury_ticket* ticket = NULL
+    ok(mercury_command(head, body, len(body), &ticket))
+    try:
+        wait_ticket(ticket)
+    finally:
+        mercury_ticket_free(ticket)
+
+
+cdef class Tensor:
+    cdef mercury_tensor* _tensor
+    cdef dict _tickets
+    cdef uint64_t _next_ticket
+    cdef size_t _element_bytes
+
+    def __cinit__(self, uint64_t key, str name, str dtype, uint64_t size, bint asynchronous=False):
+        self._tickets = {}
+        self._next_ticket = 1
+        ok(mercury_tensor_new(key, name.encode(), dtype.encode(), size, asynchronous, &self._tensor))
+        self._element_bytes = mercury_element_bytes(dtype.encode())
+
+    def __dealloc__(self):
+        if self._tickets is not None:
+            for address, _ in self._tickets.values():
+                mercury_ticket_free(<mercury_ticket*><size_t>address)
+        mercury_tensor_free(self._tensor)
+
+    def set_compression(self, str kind, float threshold):
+        ok(mercury_tensor_set_compression(self._tensor, kind.encode(), threshold))
+
+    def init(self, size_t src, size_t token, int priority=0):
+        ok(mercury_init(self._tensor, <void*>src, <void*>token, priority))
+
+    def push(self, size_t src, size_t token, int priority=0):
+        ok(mercury_push(self._tensor, <void*>src, <void*>token, priority))
+
+    def pull(self, size_t out, size_t token, int priority=0):
+        ok(mercury_pull(self._tensor, <void*>out, <void*>token, priority))
+
+    def pushpull(self, size_t src, size_t out, size_t token, int priority=0):
+        ok(mercury_pushpull(self._tensor, <void*>src, <void*>out, <void*>token, priority))
+
+    def push_rows(self, bytes rows, bytes values, uint32_t row_size):
+        cdef size_t count = len(rows) // sizeof(int64_t)
+        cdef uint32_t row_bytes = row_size * <uint32_t>self._element_bytes
+        if row_bytes == 0 or len(rows) % sizeof(int64_t) or len(values) != count * row_bytes:
+            raise ValueError(
+                f"{len(rows)} bytes of row numbers and {len(values)} bytes of values are not "
+                f"rows of {row_size} elements")
+        cdef mercury_ticket* ticket = NULL
+        cdef const char* row_data = rows
+        cdef const char* value_data = values
+        ok(mercury_push_rows(
+            self._tensor, <const int64_t*>row_data, count, value_data, row_bytes, &ticket))
+        number = self._next_ticket
+        self._next_ticket += 1
+        self._tickets[number] = (<size_t>ticket, row_bytes)
+        return number
+
+    def wait_rows(self, ticket):
+        address, row_bytes = self._tickets[ticket]
+        cdef mercury_ticket* state = <mercury_ticket*><size_t>address
+        wait_ticket(state)  # stays ours if this raises
+        cdef size_t count = mercury_ticket_num_rows(state)
+        rows = bytearray(count * sizeof(int64_t))
+        values = bytearray(count * <size_t>row_bytes)
+        cdef char* row_data = rows
+        cdef char* value_data = values
+        mercury_ticket_rows(state, <int64_t*>row_data, value_data)
+        del self._tickets[ticket]
+        mercury_ticket_free(state)
+        return bytes(rows), bytes(values)

@@ -1,0 +1,352 @@
+#include "c_api.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "classic.h"
+#include "mxnet_engine.h"
+#include "node.h"
+
+using mercury::Buffer;
+using mercury::Code;
+using mercury::EngineArrays;
+using mercury::EngineDone;
+using mercury::Node;
+using mercury::Status;
+
+struct mercury_tensor {
+  std::shared_ptr<mercury::TensorInfo> info;
+};
+
+// Shared by the waiter and the network thread that answers.
+struct TicketState {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  Status status;
+  std::vector<Buffer> answers;
+  uint32_t row_bytes = 0;
+};
+struct mercury_ticket {
+  std::shared_ptr<TicketState> state = std::make_shared<TicketState>();
+};
+
+namespace {
+
+thread_local std::string t_last_error;
+
+// What tensors were announced, in order; their names go into errors and their index into messages.
+struct Announced {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, std::pair<uint64_t, std::string>> by_key;
+};
+Announced& Announcements() {
+  static auto* announced = new Announced;
+  return *announced;
+}
+
+int Return(const Status& status) {
+  if (!status.ok()) t_last_error = status.message;
+  return static_cast<int>(status.code);
+}
+
+template <typename F>
+int Guarded(F&& body) {
+  try {
+    return Return(body());
+  } catch (const std::bad_alloc&) {
+    return Return(Status::Exhausted("out of memory"));
+  } catch (const std::exception& error) {
+    return Return(Status::Internal(error.what()));
+  }
+}
+
+int Waited(bool over, const Status& status) { return over ? Return(status) : MERCURY_NOT_YET; }
+
+Status Worker(mercury::ClassicWorker** worker) {
+  *worker = Node::Get().worker();
+  if (*worker == nullptr) return Status::Closed("this process is not a worker of a running job");
+  return Node::Get().failure();
+}
+
+// Queues an engine operation on {src or out, token}; `submit` gets the memory of src and out.
+template <typename Submit>
+int Queue(mercury_tensor* tensor, void* src, void* out, void* token, int priority, Submit submit) {
+  return Guarded([&]() -> Status {
+    mercury::ClassicWorker* worker;
+    Status status = Worker(&worker);
+    if (!status.ok()) return status;
+    std::vector<void*> handles{token};
+    std::vector<size_t> read, mutate{0};
+    size_t src_at = 0, out_at = 0;
+    if (out != nullptr) {
+      out_at = handles.size();
+      handles.push_back(out);
+      mutate.push_back(out_at);
+    }
+    if (src != nullptr && src == out) {
+      src_at = out_at;
+    } else if (src != nullptr) {
+      src_at = handles.size();
+      handles.push_back(src);
+      read.push_back(src_at);
+    }
+    std::shared_ptr<EngineArrays> arrays;
+    status = EngineArrays::Hold(handles, &arrays);
+    if (!status.ok()) return status;
+    auto run = [worker, info = tensor->info, keep = arrays, src_at, out_at,
+                submit](const EngineDone& done) {
+      char *src_data = nullptr, *out_data = nullptr;
+      Status got = Status::Ok();
+      if (src_at != 0) got = keep->Data(src_at, &src_data);
+      if (got.ok() && out_at != 0) got = keep->Data(out_at, &out_data);
+      if (!got.ok()) return done(got);
+      submit(worker, info, src_data, out_data, keep, done);
+    };
+    return mercury::PushToEngine(std::move(arrays), read, mutate, priority, std::move(run));
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* mercury_last_error(void) { return t_last_error.c_str(); }
+
+int mercury_start(const mercury_options* o) {
+  return Guarded([&] {
+    mercury::NodeOptions options;
+    const std::string role = o->role;
+    if (role == "worker") {
+      options.van.role = mercury::Role::kWorker;
+    } else if (role == "server") {
+      options.van.role = mercury::Role::kServer;
+    } else if (role == "scheduler") {
+      options.van.role = mercury::Role::kScheduler;
+    } else {
+      return Status::InvalidArgument("role is '" + role + "', not worker, server or scheduler");
+    }
+    options.van.host = o->host;
+    options.van.port = o->port;
+    options.van.scheduler_host = o->root_host;
+    options.van.scheduler_port = o->root_port;
+    options.van.workers = o->num_workers;
+    options.van.servers = o->num_servers;
+    options.van.rank_hint = o->rank_hint;
+    options.van.token = o->token;
+    options.van.times = {o->heartbeat_interval_ms, o->heartbeat_timeout_ms, o->start_warn_ms,
+                         o->start_timeout_ms};
+    options.van.message_bytes_max = o->message_bytes_max;
+    options.van.connections_max = o->connections_max;
+    options.classic.num_servers = o->num_servers;
+    options.classic.split_bytes = static_cast<uint64_t>(o->split_bytes);
+    options.classic.piece_bytes_max = static_cast<uint64_t>(o->message_bytes_max);
+    options.server_bytes_max = static_cast<uint64_t>(o->server_bytes_max);
+    options.verbose = o->verbose != 0;
+    return Node::Get().Start(options);
+  });
+}
+
+int mercury_wait_ready(int slice_ms) {
+  Status status;
+  const bool over = Node::Get().WaitReady(slice_ms, &status);
+  return Waited(over, status);
+}
+
+int mercury_wait_end(int slice_ms) {
+  Status status;
+  const bool over = Node::Get().WaitEnd(slice_ms, &status);
+  return Waited(over, status);
+}
+
+int mercury_enter_barrier(void) {
+  return Guarded([] {
+    mercury::ClassicWorker* worker;
+    Status status = Worker(&worker);
+    if (status.ok()) Node::Get().EnterBarrier();
+    return status;
+  });
+}
+
+int mercury_wait_barrier(int slice_ms) {
+  Status status;
+  const bool over = Node::Get().WaitBarrier(slice_ms, &status);
+  return Waited(over, status);
+}
+
+int mercury_check(void) { return Return(Node::Get().failure()); }
+void mercury_finish(const char* reason) { Node::Get().Finish(reason); }
+int mercury_started(void) { return Node::Get().started() ? 1 : 0; }
+int mercury_rank(void) { return Node::Get().rank(); }
+int mercury_num_lost(int group) { return Node::Get().NumLost(group); }
+const char* mercury_sum_instruction_set(void) { return mercury::SumInstructionSet(); }
+
+int mercury_announce(uint64_t key, const char* name, uint64_t /*bytes*/, int /*priority*/) {
+  return Guarded([&] {
+    std::lock_guard<std::mutex> lock(Announcements().mutex);
+    auto& by_key = Announcements().by_key;
+    by_key.emplace(key, std::make_pair(by_key.size(), std::string(name)));
+    return Status::Ok();
+  });
+}
+
+int mercury_attach_engine(void* libmxnet) {
+  return Guarded([&] { return mercury::AttachEngine(libmxnet); });
+}
+
+int mercury_tensor_new(uint64_t key, const char* name, const char* dtype, uint64_t elements,
+                       int asynchronous, mercury_tensor** tensor) {
+  return Guarded([&] {
+    auto info = std::make_shared<mercury::TensorInfo>();
+    if (!mercury::ParseDType(dtype, &info->dtype)) {
+      return Status::InvalidArgument("tensor '" + std::string(name) + "' is of type " + dtype +
+                                     ", which cannot be summed");
+    }
+    mercury_announce(key, name, 0, 0);
+    {
+      std::lock_guard<std::mutex> lock(Announcements().mutex);
+      const auto& announced = Announcements().by_key.at(key);
+      info->index = announced.first;
+      info->name = announced.second;
+    }
+    info->key = key;
+    info->elements = elements;
+    info->asynchronous = asynchronous != 0;
+    *tensor = new mercury_tensor{std::move(info)};
+    return Status::Ok();
+  });
+}
+
+size_t mercury_element_bytes(const char* dtype) {
+  mercury::DType parsed;
+  return mercury::ParseDType(dtype, &parsed) ? mercury::ElementBytes(parsed) : 0;
+}
+
+void mercury_tensor_free(mercury_tensor* tensor) { delete tensor; }
+
+int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, float threshold) {
+  return Guarded([&] {
+    const std::string name = kind;
+    mercury::TensorInfo& info = *tensor->info;
+    if (name == "none") {
+      info.compression = mercury::Compression::kNone;
+      return Status::Ok();
+    }
+    if (name != "1bit" && name != "2bit") {
+      return Status::InvalidArgument("compression is '" + name + "', not none, 1bit or 2bit");
+    }
+    if (info.dtype != mercury::DType::kFloat32) {
+      return Status::InvalidArgument("tensor '" + info.name +
+                                     "' is not float32: only float32 can be compressed");
+    }
+    info.compression =
+        name == "1bit" ? mercury::Compression::kOneBit : mercury::Compression::kTwoBit;
+    info.threshold = threshold;
+    return Status::Ok();
+  });
+}
+
+int mercury_init(mercury_tensor* tensor, void* src, void* token, int priority) {
+  return Queue(tensor, src, nullptr, token, priority,
+               [](auto* worker, const auto& info, char* from, char* /*to*/, const auto& keep,
+                  const auto& done) { worker->Init(info, from, keep, done); });
+}
+
+int mercury_push(mercury_tensor* tensor, void* src, void* token, int priority) {
+  return Queue(tensor, src, nullptr, token, priority,
+               [](auto* worker, const auto& info, char* from, char* /*to*/, const auto& keep,
+                  const auto& done) { worker->Push(info, from, keep, done); });
+}
+
+int mercury_pull(mercury_tensor* tensor, void* out, void* token, int priority) {
+  return Queue(tensor, nullptr, out, token, priority,
+               [](auto* worker, const auto& info, char* /*from*/, char* to, const auto& keep,
+                  const auto& done) { worker->Pull(info, to, keep, done); });
+}
+
+int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, int priority) {
+  return Queue(tensor, src, out, token, priority,
+               [](auto* worker, const auto& info, char* from, char* to, const auto& keep,
+                  const auto& done) { worker->PushPull(info, from, to, keep, done); });
+}
+
+int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** ticket) {
+  return Guarded([&] {
+    mercury::ClassicWorker* worker;
+    Status status = Worker(&worker);
+    if (!status.ok()) return status;
+    auto fresh = std::make_unique<mercury_ticket>();
+    worker->Command(head, std::string(body, bytes), [state = fresh->state](const Status& result) {
+      std::lock_guard<std::mutex> lock(state->mutex);
+      state->status = result;
+      state->done = true;
+      state->changed.notify_all();
+    });
+    *ticket = fresh.release();
+    return status;
+  });
+}
+
+int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_rows,
+                      const char* values, uint32_t row_bytes, mercury_ticket** ticket) {
+  return Guarded([&] {
+    mercury::ClassicWorker* worker;
+    Status status = Worker(&worker);
+    if (!status.ok()) return status;
+    if (row_bytes == 0) return Status::InvalidArgument("rows have no size");
+    auto fresh = std::make_unique<mercury_ticket>();
+    fresh->state->row_bytes = row_bytes;
+    worker->PushPullRows(tensor->info, rows, num_rows, values, row_bytes,
+                         [state = fresh->state](const Status& result, std::vector<Buffer> sets) {
+                           std::lock_guard<std::mutex> lock(state->mutex);
+                           state->status = result;
+                           state->answers = std::move(sets);
+                           state->done = true;
+                           state->changed.notify_all();
+                         });
+    *ticket = fresh.release();
+    return status;
+  });
+}
+
+int mercury_ticket_wait(mercury_ticket* ticket, int slice_ms) {
+  std::unique_lock<std::mutex> lock(ticket->state->mutex);
+  ticket->state->changed.wait_for(lock, std::chrono::milliseconds(slice_ms),
+                                  [&] { return ticket->state->done; });
+  return Waited(ticket->state->done, ticket->state->status);
+}
+
+static int64_t SetCount(const Buffer& set) {
+  int64_t count = 0;
+  if (set.bytes >= sizeof(count)) std::memcpy(&count, set.data, sizeof(count));
+  return count;
+}
+
+size_t mercury_ticket_num_rows(const mercury_ticket* ticket) {
+  size_t rows = 0;
+  for (const Buffer& set : ticket->state->answers) rows += static_cast<size_t>(SetCount(set));
+  return rows;
+}
+
+void mercury_ticket_rows(const mercury_ticket* ticket, int64_t* rows, char* values) {
+  const size_t row_bytes = ticket->state->row_bytes;
+  for (const Buffer& set : ticket->state->answers) {
+    const auto count = static_cast<size_t>(SetCount(set));
+    const char* numbers = set.data + sizeof(int64_t);
+    std::memcpy(rows, numbers, count * sizeof(int64_t));
+    std::memcpy(values, numbers + count * sizeof(int64_t), count * row_bytes);
+    rows += count;
+    values += count * row_bytes;
+  }
+}
+
+void mercury_ticket_free(mercury_ticket* ticket) { delete ticket; }
+
+}  // extern "C"

@@ -1,0 +1,72 @@
+/* The C API of the core: what _core.pyx binds, and nothing else of ours is visible to others.
+ *
+ * Functions return a Code (status.h), or MERCURY_NOT_YET where they wait for at most `slice_ms`;
+ * mercury_last_error() is the text of the calling thread's last error. Thread-safe. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { MERCURY_NOT_YET = -1 };
+
+typedef struct {
+  const char* role; /* "worker", "server" or "scheduler" */
+  const char* host;
+  const char* root_host;
+  const char* token;
+  int port, root_port;
+  int num_workers, num_servers, rank_hint, verbose;
+  int64_t heartbeat_interval_ms, heartbeat_timeout_ms, start_warn_ms, start_timeout_ms;
+  int64_t message_bytes_max, split_bytes, server_bytes_max;
+  int connections_max;
+} mercury_options;
+
+typedef struct mercury_tensor mercury_tensor;
+typedef struct mercury_ticket mercury_ticket;
+
+const char* mercury_last_error(void);
+
+int mercury_start(const mercury_options* options);
+int mercury_wait_ready(int slice_ms);
+int mercury_wait_end(int slice_ms);
+int mercury_enter_barrier(void);
+int mercury_wait_barrier(int slice_ms);
+int mercury_check(void);
+void mercury_finish(const char* reason);
+int mercury_started(void);
+int mercury_rank(void);
+int mercury_num_lost(int group);
+const char* mercury_sum_instruction_set(void);
+
+int mercury_announce(uint64_t key, const char* name, uint64_t bytes, int priority);
+int mercury_attach_engine(void* libmxnet);
+
+int mercury_tensor_new(uint64_t key, const char* name, const char* dtype, uint64_t elements,
+                       int asynchronous, mercury_tensor** tensor);
+/* Bytes of an element of a type by name; 0 for a type that is not ours. */
+size_t mercury_element_bytes(const char* dtype);
+void mercury_tensor_free(mercury_tensor* tensor);
+int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, float threshold);
+
+/* Engine operations; src, out and token are NDArrayHandles, and src may be out. */
+int mercury_init(mercury_tensor* tensor, void* src, void* token, int priority);
+int mercury_push(mercury_tensor* tensor, void* src, void* token, int priority);
+int mercury_pull(mercury_tensor* tensor, void* out, void* token, int priority);
+int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, int priority);
+
+/* What Python waits for: a command, or the sum of a row-sparse round. */
+int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** ticket);
+int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_rows,
+                      const char* values, uint32_t row_bytes, mercury_ticket** ticket);
+int mercury_ticket_wait(mercury_ticket* ticket, int slice_ms);
+size_t mercury_ticket_num_rows(const mercury_ticket* ticket);
+void mercury_ticket_rows(const mercury_ticket* ticket, int64_t* rows, char* values);
+void mercury_ticket_free(mercury_ticket* ticket);
+
+#ifdef __cplusplus
+}
+#endif

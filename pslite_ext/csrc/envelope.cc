@@ -1,0 +1,86 @@
+#include "envelope.h"
+
+#include <cstring>
+
+namespace mercury {
+namespace {
+
+constexpr char kMagic[4] = {'M', 'P', 'S', '1'};
+constexpr size_t kSignedBytes = 48;
+constexpr size_t kMacBytes = kEnvelopeBytes - kSignedBytes;
+
+template <typename T>
+void Put(uint8_t* out, size_t at, T value) {
+  for (size_t i = 0; i < sizeof(T); ++i) {
+    out[at + i] = static_cast<uint8_t>(static_cast<uint64_t>(value) >> (8 * i));
+  }
+}
+
+template <typename T>
+T Get(const uint8_t* in, size_t at) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < sizeof(T); ++i) value |= static_cast<uint64_t>(in[at + i]) << (8 * i);
+  return static_cast<T>(value);
+}
+
+Digest Mac(const HmacKey& key, const uint8_t* header, const void* meta, size_t meta_bytes) {
+  HmacKey::Stream stream(key);
+  stream.Update(header, kSignedBytes);
+  stream.Update(meta, meta_bytes);
+  return stream.Finish();
+}
+
+}  // namespace
+
+void Seal(const HmacKey& key, const Envelope& envelope, const void* meta, size_t meta_bytes,
+          uint8_t* out) {
+  std::memset(out, 0, kEnvelopeBytes);
+  std::memcpy(out, kMagic, sizeof(kMagic));
+  Put<uint16_t>(out, 4, kControlVersion);
+  Put<uint16_t>(out, 6, envelope.data_frames);
+  Put<int32_t>(out, 8, envelope.sender);
+  Put<int32_t>(out, 12, envelope.receiver);
+  Put<uint64_t>(out, 16, envelope.life);
+  Put<uint64_t>(out, 24, envelope.sequence);
+  Put<uint32_t>(out, 32, static_cast<uint32_t>(meta_bytes));
+  Put<uint64_t>(out, 40, envelope.data_bytes);
+  const Digest mac = Mac(key, out, meta, meta_bytes);
+  std::memcpy(out + kSignedBytes, mac.data(), kMacBytes);
+}
+
+Status Open(const HmacKey& key, const void* frame, size_t frame_bytes, Envelope* envelope) {
+  const auto* in = static_cast<const uint8_t*>(frame);
+  if (frame_bytes < kEnvelopeBytes) return Status::Corrupt("shorter than its header");
+  if (std::memcmp(in, kMagic, sizeof(kMagic)) != 0) return Status::Corrupt("not one of ours");
+  const auto version = Get<uint16_t>(in, 4);
+  if (version != kControlVersion) {
+    return Status::Corrupt("control protocol version " + std::to_string(version) + ", this is " +
+                           std::to_string(kControlVersion) +
+                           ": install the same mercury-ps on all nodes");
+  }
+  const size_t meta_bytes = frame_bytes - kEnvelopeBytes;
+  if (Get<uint32_t>(in, 32) != meta_bytes) return Status::Corrupt("its meta has another length");
+  const Digest mac = Mac(key, in, in + kEnvelopeBytes, meta_bytes);
+  if (!EqualConstantTime(mac.data(), in + kSignedBytes, kMacBytes)) {
+    return Status::Corrupt("its sender does not know this job's token");
+  }
+  envelope->data_frames = Get<uint16_t>(in, 6);
+  envelope->sender = Get<int32_t>(in, 8);
+  envelope->receiver = Get<int32_t>(in, 12);
+  envelope->life = Get<uint64_t>(in, 16);
+  envelope->sequence = Get<uint64_t>(in, 24);
+  envelope->data_bytes = Get<uint64_t>(in, 40);
+  if (envelope->data_frames > kDataFramesMax) return Status::Corrupt("too many frames");
+  return Status::Ok();
+}
+
+Status SequenceCheck::Accept(uint64_t life, uint64_t sequence) {
+  uint64_t& last = last_[life];
+  if (sequence <= last) return Status::Corrupt("a message seen before");
+  const bool gap = sequence != last + 1;
+  last = sequence;
+  if (gap) return Status::PeerLost("messages were lost on the way");
+  return Status::Ok();
+}
+
+}  // namespace mercury

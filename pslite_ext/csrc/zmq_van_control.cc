@@ -1,0 +1,272 @@
+// The control half of the van: what a control message means, and how membership's decisions are
+// carried out. Runs on the I/O thread; see zmq_van.h.
+#include <cstring>
+#include <utility>
+
+#include "log.h"
+#include "ps/internal/customer.h"
+#include "ps/internal/postoffice.h"
+#include "zmq_van.h"
+
+namespace mercury {
+namespace {
+
+// ps-lite's node groups are sums of 1 (scheduler), 2 (servers) and 4 (workers).
+int GroupOf(int node_id) {
+  switch (RoleOf(node_id)) {
+    case Role::kScheduler: return ps::kScheduler;
+    case Role::kServer: return ps::kServerGroup;
+    case Role::kWorker: return ps::kWorkerGroup;
+  }
+  return 0;
+}
+
+ps::Node ToNode(const Member& m) {
+  ps::Node node;
+  node.role = static_cast<ps::Node::Role>(m.role);
+  node.id = m.id;
+  node.customer_id = 0;
+  node.hostname = m.host;
+  node.port = m.port;
+  node.aux_id = m.rank_hint;
+  std::memset(node.endpoint_name, 0, sizeof(node.endpoint_name));
+  return node;
+}
+
+}  // namespace
+
+void ZmqVan::Leave(const std::string& reason) {
+  Outbound item;
+  item.run = [this, reason] {
+    if (over_) return;
+    if (my_id_ == kNoNode || !reason.empty()) {
+      return FailJob(Status::PeerLost(reason.empty() ? "it left" : reason), true);
+    }
+    SendTerminate(kSchedulerId, Status::Ok());
+    if (node_membership_) node_membership_->End();
+    over_ = true;
+  };
+  Post(std::move(item));
+}
+
+void ZmqVan::EnterBarrier() {
+  Outbound item;
+  item.run = [this] {
+    ps::Meta meta;
+    meta.control.cmd = ps::Control::BARRIER;
+    meta.control.barrier_group = ps::kWorkerGroup;
+    meta.request = true;
+    SendControl(kSchedulerId, std::move(meta));
+  };
+  Post(std::move(item));
+}
+
+void ZmqVan::Fail(const std::string& what) {
+  Outbound item;
+  item.run = [this, what] { FailJob(Status::Internal(what), true); };
+  Post(std::move(item));
+}
+
+// ok: the work is done. Otherwise the job has failed; the text travels padded to keep metas aligned.
+void ZmqVan::SendTerminate(int receiver, const Status& status) {
+  ps::Meta meta;
+  meta.control.cmd = ps::Control::TERMINATE;
+  meta.head = static_cast<int>(status.code);
+  meta.body = status.message.substr(0, 4096);
+  meta.body.resize((meta.body.size() + 7) / 8 * 8, ' ');
+  if (scheduler_membership_) {
+    for (const Member& m : scheduler_membership_->members()) {
+      if (scheduler_membership_->lost().count(m.id) != 0) meta.control.node.push_back(ToNode(m));
+    }
+  }
+  SendControl(receiver, std::move(meta));
+}
+
+void ZmqVan::Reject(const Member& member, const Status& status) {
+  Log(LogLevel::kWarning, "refused " + std::string(Name(member.role)) + " at " + member.host + ":" +
+                              std::to_string(member.port) + ": " + status.message);
+  ZmqSocket dealer = NewDealer();
+  if (!dealer.Connect(TcpEndpoint(member.host, member.port)).ok()) return;
+  const int no_node = kNoNode;
+  std::swap(dealers_[no_node], dealer);
+  sequence_to_[no_node] = 0;
+  SendTerminate(no_node, status);
+  rejected_.push_back(std::move(dealers_[no_node]));
+  dealers_.erase(no_node);
+  if (rejected_.size() > 64) rejected_.erase(rejected_.begin());
+}
+
+void ZmqVan::Dispatch(const ps::Message& message, int64_t now_ms) {
+  if (over_) return;
+  if (scheduler_membership_ && message.meta.sender != ps::Meta::kEmpty) {
+    scheduler_membership_->Heard(message.meta.sender, now_ms);
+  }
+  if (!message.meta.control.empty()) return OnControl(message, now_ms);
+  const int app = message.meta.app_id;
+  const int customer_id = options_.role == Role::kWorker ? message.meta.customer_id : app;
+  ps::Customer* customer = ps::Postoffice::Get()->GetCustomer(app, customer_id, 0);
+  if (customer == nullptr) {
+    return Refuse("it is for application " + std::to_string(app) + ", which is not here");
+  }
+  customer->Accept(message);
+}
+
+void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
+  const int sender = message.meta.sender;
+  const auto& control = message.meta.control;
+  switch (control.cmd) {
+    case ps::Control::ADD_NODE:
+      if (!is_scheduler_) return OnAssigned(message, now_ms);
+      if (control.node.size() == 1 && sender == ps::Meta::kEmpty) {
+        const ps::Node& node = control.node[0];
+        Member member{static_cast<Role>(node.role), node.hostname,   node.port,
+                      node.aux_id,                  control.msg_sig, -1};
+        CarryOut(scheduler_membership_->Register(member, now_ms));
+      }
+      return;
+    case ps::Control::HEARTBEAT:
+      if (node_membership_ && sender == kSchedulerId) node_membership_->Heard(now_ms);
+      return;
+    case ps::Control::BARRIER:
+      if (is_scheduler_) return CarryOut(scheduler_membership_->Barrier(sender));
+      if (sender == kSchedulerId) observer_->OnBarrier();
+      return;
+    case ps::Control::TERMINATE:
+      return OnTerminate(message, now_ms);
+    default:
+      return Refuse("its command " + std::to_string(control.cmd) + " is not used here");
+  }
+}
+
+void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
+  if (my_id_ != kNoNode || message.meta.sender != kSchedulerId) return;
+  for (const ps::Node& node : message.meta.control.node) {
+    if (node.hostname != my_node_.hostname || node.port != my_node_.port) continue;
+    if (node.id == message.meta.recver) my_id_ = node.id;
+  }
+  if (my_id_ == kNoNode) return Refuse("the scheduler's table does not name this node");
+  ps::Node me = my_node_;
+  me.id = my_id_;
+  SetNode(me);
+  node_membership_->Assigned(now_ms);
+  for (const ps::Node& node : message.meta.control.node) {
+    const bool talks = node.role != me.role && node.role != ps::Node::SCHEDULER;
+    if (talks) Connect(node);
+  }
+  SetLogName(NodeName(my_id_));
+  ready_ = true;
+  observer_->OnReady(my_id_);
+}
+
+void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
+  std::string text = message.meta.body;
+  text.erase(text.find_last_not_of(' ') + 1);
+  Status status{static_cast<Code>(message.meta.head), text};
+  if (status.code <= Code::kOk || status.code > Code::kInternal) status.code = Code::kPeerLost;
+  if (is_scheduler_ && message.meta.sender == ps::Meta::kEmpty) {
+    return CarryOut(scheduler_membership_->Withdraw(message.meta.control.msg_sig, text));
+  }
+  if (is_scheduler_) {
+    return CarryOut(scheduler_membership_->Leave(message.meta.sender, text, now_ms));
+  }
+  if (message.meta.sender != kSchedulerId) return Refuse("only the scheduler ends the job");
+  for (const ps::Node& node : message.meta.control.node) {
+    if (text.empty()) {
+      observer_->OnDeparted(node.id);
+    } else {
+      for (int group = 1; group < 8; ++group) {
+        if ((group & GroupOf(node.id)) != 0) ++lost_count_[static_cast<size_t>(group)];
+      }
+    }
+  }
+  if (!text.empty()) return FailJob(std::move(status), false);
+  if (!message.meta.control.node.empty()) return;
+  over_ = true;
+  node_membership_->End();
+  observer_->OnEnded();
+}
+
+void ZmqVan::Broadcast(const std::function<void(int node)>& send) {
+  for (const Member& m : scheduler_membership_->members()) {
+    if (m.id != -1 && !scheduler_membership_->HasLeft(m.id)) send(m.id);
+  }
+}
+
+void ZmqVan::FailJob(Status status, bool tell_others) {
+  if (over_) return;
+  over_ = true;
+  if (scheduler_membership_) {
+    // Who has no id yet hears it as a refusal.
+    for (const Member& m : scheduler_membership_->members()) {
+      if (m.id == -1) Reject(m, status);
+    }
+    Broadcast([&](int node) { SendTerminate(node, status); });
+    scheduler_membership_->Fail(status.message);
+  } else {
+    node_membership_->End();
+    if (tell_others) SendTerminate(kSchedulerId, status);
+  }
+  observer_->OnFailed(status);
+}
+
+void ZmqVan::CarryOut(const Actions& actions) {
+  for (const Action& action : actions) {
+    ps::Meta meta;
+    switch (action.kind) {
+      case Action::kAssign:
+        meta.control.cmd = ps::Control::ADD_NODE;
+        meta.control.node.push_back(my_node_);
+        for (const Member& m : scheduler_membership_->members()) {
+          const ps::Node node = ToNode(m);
+          life_of_[m.id] = m.life;
+          Connect(node);
+          meta.control.node.push_back(node);
+        }
+        Broadcast([&](int node) { SendControl(node, meta); });
+        ready_ = true;
+        observer_->OnReady(kSchedulerId);
+        break;
+      case Action::kReject:
+        Reject(action.member, Status::InvalidArgument(
+                                  "the scheduler at " + scheduler_.hostname + ":" +
+                                  std::to_string(scheduler_.port) + " refuses this node: " +
+                                  action.text));
+        break;
+      case Action::kHeartbeat:
+        meta.control.cmd = ps::Control::HEARTBEAT;
+        if (is_scheduler_) {
+          Broadcast([&](int node) { SendControl(node, meta); });
+        } else {
+          SendControl(kSchedulerId, std::move(meta));
+        }
+        break;
+      case Action::kRelease:
+        meta.control.cmd = ps::Control::BARRIER;
+        meta.control.barrier_group = ps::kWorkerGroup;
+        Broadcast([&](int node) {
+          if (RoleOf(node) == Role::kWorker) SendControl(node, meta);
+        });
+        break;
+      case Action::kDeparted:
+        meta.control.cmd = ps::Control::TERMINATE;
+        for (const Member& m : scheduler_membership_->members()) {
+          if (m.id == action.node) meta.control.node.push_back(ToNode(m));
+        }
+        Broadcast([&](int node) { SendControl(node, meta); });
+        break;
+      case Action::kWarn:
+        Log(LogLevel::kWarning, action.text);
+        break;
+      case Action::kFail:
+        FailJob(ready_ ? Status::PeerLost(action.text) : Status::Timeout(action.text), true);
+        break;
+      case Action::kEnd:
+        Broadcast([&](int node) { SendTerminate(node, Status::Ok()); });
+        over_ = true;
+        observer_->OnEnded();
+        break;
+    }
+  }
+}
+
+}  // namespace mercury
