@@ -1,0 +1,94 @@
+// The harness must be seen to fail: a harness that cannot fail passes everything.
+#include "harness.h"
+
+#include <thread>
+
+using namespace mercury;
+using mercury::testing::failed_checks;
+using mercury::testing::Random;
+
+namespace {
+
+// How many checks `run` fails, taken out of the count again.
+template <typename F>
+int Failures(F run) {
+  const int before = failed_checks;
+  std::fflush(stderr);
+  run();
+  const int failures = failed_checks - before;
+  failed_checks -= failures;
+  return failures;
+}
+
+enum class Colour : int { kRed, kBlue };
+
+}  // namespace
+
+TEST(a_true_check_passes) {
+  CHECK_TRUE(1 < 2);
+  CHECK_FALSE(2 < 1);
+  CHECK_EQ(std::string("a"), "a");
+  CHECK_EQ(size_t{3}, 3);
+  CHECK_EQ(Colour::kRed, Colour::kRed);
+  CHECK_OK(Status::Ok());
+  CHECK_STATUS(Code::kCorrupt, Status::Corrupt("bad"));
+}
+
+TEST(a_false_check_fails_and_goes_on) {
+  std::fprintf(stderr, "(the next 7 reports are meant to be there)\n");
+  CHECK_EQ(Failures([] {
+             CHECK_TRUE(2 < 1);
+             CHECK_EQ(1, 2);
+             CHECK_EQ(-1, ~size_t{0});
+             CHECK_EQ(Colour::kRed, Colour::kBlue);
+             CHECK_OK(Status::Corrupt("bad"));
+             CHECK_STATUS(Code::kCorrupt, Status::Timeout("late"));
+             CHECK_STATUS(Code::kOk, (Status{Code::kOk, "a message without an error"}));
+           }),
+           7);
+}
+
+TEST(a_false_requirement_ends_the_test) {
+  std::fprintf(stderr, "(the next report is meant to be there)\n");
+  bool reached = false;
+  CHECK_EQ(Failures([&] {
+             try {
+               REQUIRE_EQ(1, 2);
+               reached = true;
+             } catch (const mercury::testing::Abandoned&) {
+             }
+           }),
+           1);
+  CHECK_FALSE(reached);
+}
+
+TEST(checks_count_on_any_thread) {
+  std::fprintf(stderr, "(the next 20 reports are meant to be there)\n");
+  CHECK_EQ(Failures([] {
+             std::thread other([] {
+               for (int i = 0; i < 10; ++i) CHECK_TRUE(i < 0);
+             });
+             for (int i = 0; i < 10; ++i) CHECK_TRUE(i < 0);
+             other.join();
+           }),
+           20);
+}
+
+TEST(random_numbers_follow_from_the_seed) {
+  Random a;
+  Random b;
+  for (int i = 0; i < 100; ++i) CHECK_EQ(a(), b());
+  for (int i = 0; i < 1000; ++i) {
+    const int64_t drawn = a.Between(-3, 3);
+    CHECK_TRUE(-3 <= drawn && drawn <= 3);
+    const double unit = a.Unit();
+    CHECK_TRUE(0 <= unit && unit < 1);
+  }
+}
+
+TEST(all_checks_can_be_shown) {
+  CHECK_EQ(mercury::testing::Shown(uint8_t{7}), "7");
+  CHECK_EQ(mercury::testing::Shown(true), "true");
+  CHECK_EQ(mercury::testing::Shown(Colour::kBlue), "1");
+  CHECK_EQ(mercury::testing::Shown(std::vector<int>()), "(a value of 24 bytes)");
+}
