@@ -126,6 +126,12 @@ void SchedulerMembership::Heard(int node, int64_t now_ms) {
   if (it != heard_ms_.end()) it->second = now_ms;
 }
 
+void SchedulerMembership::Suspect(int node, int64_t now_ms) {
+  const auto it = heard_ms_.find(node);
+  if (it == heard_ms_.end()) return;
+  it->second = std::min(it->second, now_ms - times_.heartbeat_timeout_ms + times_.suspicion_ms());
+}
+
 Actions SchedulerMembership::Leave(int node, const std::string& reason, int64_t now_ms) {
   if (state_ != State::kRunning || heard_ms_.count(node) == 0 || left_.count(node) != 0) return {};
   Heard(node, now_ms);
@@ -207,7 +213,7 @@ Actions SchedulerMembership::Tick(int64_t now_ms) {
       if (lost_.count(m.id) == 0) continue;
       names += (names.empty() ? "" : ", ") + NodeName(m.id) + " (" + At(m) + ")";
     }
-    return Fail("lost " + names + ": nothing heard for " + Seconds(times_.heartbeat_timeout_ms));
+    return Fail("lost " + names + ": it fell silent");
   }
   if (now_ms < next_heartbeat_ms_) return {};
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
@@ -223,6 +229,10 @@ NodeMembership::NodeMembership(std::string scheduler_address, const MembershipTi
       last_tick_ms_(now_ms),
       next_heartbeat_ms_(now_ms),
       heard_ms_(now_ms) {}
+
+void NodeMembership::Suspect(int64_t now_ms) {
+  heard_ms_ = std::min(heard_ms_, now_ms - times_.heartbeat_timeout_ms + times_.suspicion_ms());
+}
 
 void NodeMembership::Assigned(int64_t now_ms) {
   state_ = State::kRunning;
@@ -252,9 +262,7 @@ Actions NodeMembership::Tick(int64_t now_ms) {
   if (now_ms - heard_ms_ >= times_.heartbeat_timeout_ms) {
     state_ = State::kEnded;
     return {{Action::kFail, kSchedulerId,
-             "lost the scheduler (" + scheduler_address_ + "): nothing heard for " +
-                 Seconds(times_.heartbeat_timeout_ms),
-             {}}};
+             "lost the scheduler (" + scheduler_address_ + "): it fell silent", {}}};
   }
   if (now_ms < next_heartbeat_ms_) return {};
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;

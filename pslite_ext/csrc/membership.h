@@ -10,6 +10,7 @@
 // assigned once, in one total order; an action list is in the order in which it must be carried out.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -42,6 +43,11 @@ struct MembershipTimes {
   int64_t heartbeat_timeout_ms = 10000;
   int64_t start_warn_ms = 10000;
   int64_t start_timeout_ms = 600000;
+
+  // How long a node whose connection broke may stay silent.
+  int64_t suspicion_ms() const {
+    return std::min(3 * heartbeat_interval_ms, heartbeat_timeout_ms);
+  }
 };
 
 struct Action {
@@ -68,6 +74,8 @@ class SchedulerMembership {
 
   Actions Register(const Member& member, int64_t now_ms);
   void Heard(int node, int64_t now_ms);
+  // Its connection broke: it is lost unless it is heard again soon.
+  void Suspect(int node, int64_t now_ms);
   // `reason` empty: the node has done its work. Otherwise it fails the job.
   Actions Leave(int node, const std::string& reason, int64_t now_ms);
   // A member that ends before ranks are given.
@@ -104,6 +112,7 @@ class NodeMembership {
 
   void Assigned(int64_t now_ms);
   void Heard(int64_t now_ms) { heard_ms_ = now_ms; }
+  void Suspect(int64_t now_ms);
   void End() { state_ = State::kEnded; }
   Actions Tick(int64_t now_ms);
 

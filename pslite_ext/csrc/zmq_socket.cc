@@ -1,6 +1,7 @@
 #include "zmq_socket.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -77,6 +78,15 @@ void ZmqSocket::Close(int linger_ms) {
   Set(ZMQ_LINGER, linger_ms);
   zmq_close(socket_);
   socket_ = nullptr;
+}
+
+ZmqSocket ZmqSocket::MonitorDisconnects(const ZmqContext& context) {
+  char endpoint[64];
+  std::snprintf(endpoint, sizeof(endpoint), "inproc://monitor-%p", socket_);
+  zmq_socket_monitor(socket_, endpoint, ZMQ_EVENT_DISCONNECTED);
+  ZmqSocket monitor(context, ZMQ_PAIR);
+  zmq_connect(monitor.get(), endpoint);
+  return monitor;
 }
 
 bool ZmqSocket::SendCopy(const void* data, size_t bytes, bool more) {

@@ -69,6 +69,9 @@ class ZmqSocket {
   // Gives what is queued `linger_ms` to leave.
   void Close(int linger_ms);
 
+  // A socket that tells when a connection of this one breaks.
+  ZmqSocket MonitorDisconnects(const ZmqContext& context);
+
   // A copy of `bytes`; false: it cannot be taken now.
   bool SendCopy(const void* data, size_t bytes, bool more);
   // No copy.

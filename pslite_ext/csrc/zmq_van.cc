@@ -119,6 +119,7 @@ void ZmqVan::Stop() {
   for (auto& [id, dealer] : dealers_) dealer.Close(kLingerMs);
   for (ZmqSocket& socket : rejected_) socket.Close(kLingerMs);
   dealers_.clear();
+  monitors_.clear();
   gate_ = ZmqGate();
   context_.reset();  // waits until what lingers has left
   if (wake_fd_ >= 0) close(std::exchange(wake_fd_, -1));
@@ -152,6 +153,10 @@ void ZmqVan::Connect(const ps::Node& node) {
   ZmqSocket dealer = NewDealer();
   const Status status = dealer.Connect(TcpEndpoint(node.hostname, node.port));
   if (!status.ok()) return FailJob(status, true);
+  // The scheduler watches everybody, and everybody the scheduler.
+  if (is_scheduler_ || node.id == kSchedulerId) {
+    monitors_[node.id] = dealer.MonitorDisconnects(*context_);
+  }
   dealers_[node.id] = std::move(dealer);
 }
 
@@ -194,17 +199,12 @@ void ZmqVan::Loop() {
       std::clamp<int64_t>(options_.times.heartbeat_interval_ms / 2, 10, 500);
   int64_t next_tick = NowMs();
   while (true) {
-    zmq_pollitem_t items[] = {{router_.get(), 0, ZMQ_POLLIN, 0},
-                              {gate_.get(), 0, ZMQ_POLLIN, 0},
-                              {nullptr, wake_fd_, ZMQ_POLLIN, 0}};
-    const int64_t wait_ms = std::max<int64_t>(0, next_tick - NowMs());
-    zmq_poll(items, 3, static_cast<long>(wait_ms));  // NOLINT: the type is ZeroMQ's
-    uint64_t count;
-    [[maybe_unused]] const ssize_t n = read(wake_fd_, &count, sizeof(count));
+    Wait(std::max<int64_t>(0, next_tick - NowMs()));
     gate_.AnswerAll();
     SendQueued();
     if (stop_) return;
     const int64_t now = NowMs();
+    HearDisconnects(now);
     for (int i = 0; i < kMessagesPerTurn; ++i) {
       ps::Message message;
       const int bytes = RecvMsg(&message);
@@ -215,6 +215,28 @@ void ZmqVan::Loop() {
     next_tick = now + tick_ms;
     if (over_) continue;
     CarryOut(is_scheduler_ ? scheduler_membership_->Tick(now) : node_membership_->Tick(now));
+  }
+}
+
+void ZmqVan::Wait(int64_t wait_ms) {
+  std::vector<zmq_pollitem_t> items = {{router_.get(), 0, ZMQ_POLLIN, 0},
+                                       {gate_.get(), 0, ZMQ_POLLIN, 0},
+                                       {nullptr, wake_fd_, ZMQ_POLLIN, 0}};
+  for (const auto& [id, monitor] : monitors_) items.push_back({monitor.get(), 0, ZMQ_POLLIN, 0});
+  zmq_poll(items.data(), static_cast<int>(items.size()),
+           static_cast<long>(wait_ms));  // NOLINT: the type is ZeroMQ's
+  uint64_t count;
+  [[maybe_unused]] const ssize_t n = read(wake_fd_, &count, sizeof(count));
+}
+
+// A process that dies closes its connections: it is missed sooner than by its heartbeats alone.
+void ZmqVan::HearDisconnects(int64_t now_ms) {
+  std::vector<ZmqFrame> event;
+  for (auto& [id, monitor] : monitors_) {
+    while (monitor.Receive(&event)) {
+      if (scheduler_membership_) scheduler_membership_->Suspect(id, now_ms);
+      if (node_membership_) node_membership_->Suspect(now_ms);
+    }
   }
 }
 

@@ -90,6 +90,8 @@ class ZmqVan : public ps::Van {
   void Loop();
   void Post(Outbound item);
   void Wake();
+  void Wait(int64_t wait_ms);
+  void HearDisconnects(int64_t now_ms);
   void SendQueued();
   void SendNow(const Outbound& item);
   std::vector<char> Packed(const ps::Meta& meta);
@@ -118,6 +120,7 @@ class ZmqVan : public ps::Van {
   ZmqGate gate_;
   int wake_fd_ = -1;
   std::unordered_map<int, ZmqSocket> dealers_;
+  std::map<int, ZmqSocket> monitors_;  // of those dealers whose peers this node watches
   std::unordered_map<int, uint64_t> sequence_to_;
   std::vector<ZmqSocket> rejected_;
   SequenceCheck sequence_from_;

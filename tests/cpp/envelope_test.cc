@@ -85,7 +85,7 @@ TEST(any_changed_byte_is_noticed) {
 }
 
 TEST(random_bytes_are_refused) {
-  std::mt19937_64 random(harness::Seed());
+  mercury::testing::Random random;
   const HmacKey key("token");
   for (int i = 0; i < 20000; ++i) {
     std::vector<uint8_t> junk(random() % 200);

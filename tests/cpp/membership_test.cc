@@ -48,7 +48,7 @@ TEST(ranks_do_not_depend_on_arrival) {
   std::vector<Member> members;
   for (int i = 0; i < 5; ++i) members.push_back(M(Role::kWorker, 100 + i, i < 3 ? 2 - i : -1));
   for (int i = 0; i < 3; ++i) members.push_back(M(Role::kServer, 200 + i));
-  std::mt19937_64 random(harness::Seed());
+  mercury::testing::Random random;
   std::vector<std::pair<int, int>> expected;
   for (int round = 0; round < 50; ++round) {
     std::shuffle(members.begin(), members.end(), random);
@@ -182,7 +182,7 @@ TEST(node_start_timeout) {
 }
 
 TEST(random_events_fail_at_most_once) {
-  std::mt19937_64 random(harness::Seed());
+  mercury::testing::Random random;
   for (int round = 0; round < 200; ++round) {
     SchedulerMembership s(3, 2, Times(), 0);
     int fails = 0, ends = 0;
@@ -205,4 +205,20 @@ TEST(random_events_fail_at_most_once) {
     }
     CHECK_TRUE(fails + ends <= 1);
   }
+}
+
+TEST(a_broken_connection_is_soon_a_loss_unless_heard) {
+  SchedulerMembership s = Running();
+  const int worker = NodeId(Role::kWorker, 1);
+  for (int64_t t = 500; t <= 20000; t += 500) {
+    for (int node : {8, 9, 11}) s.Heard(node, t);
+    if (t % 5000 == 0) s.Suspect(worker, t);
+    CHECK_TRUE(Find(s.Tick(t), Action::kFail) == nullptr);
+  }
+  s.Suspect(worker, 20000);
+  for (int64_t t = 20500; t < 23000; t += 500) {
+    for (int node : {8, 9}) s.Heard(node, t);
+    CHECK_TRUE(Find(s.Tick(t), Action::kFail) == nullptr);
+  }
+  CHECK_TRUE(Says(Find(s.Tick(23000), Action::kFail), "lost worker 1"));
 }

@@ -111,7 +111,7 @@ TEST(refuses_bad_nodes) {
 }
 
 TEST(whatever_is_accepted_can_be_unpacked) {
-  std::mt19937_64 random(harness::Seed());
+  mercury::testing::Random random;
   Packer packer;
   int accepted = 0;
   for (int round = 0; round < 30000; ++round) {

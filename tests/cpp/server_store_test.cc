@@ -179,7 +179,7 @@ TEST(zero_size_tensors_synchronise) {
 }
 
 TEST(random_rounds_match_a_reference) {
-  std::mt19937_64 random(harness::Seed());
+  mercury::testing::Random random;
   for (int trial = 0; trial < 30; ++trial) {
     const int workers = 1 + static_cast<int>(random() % 5);
     Harness h(workers);
