@@ -143,7 +143,7 @@ inline bool Selected(const char* name, int argc, char** argv) {
 }
 
 inline int RunAll(int argc, char** argv) {
-  const char* fixed = std::getenv("MERCURY_TEST_SEED");
+  const char* fixed = std::getenv("MERCURY_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
   run_seed = fixed != nullptr ? std::strtoull(fixed, nullptr, 0) : std::random_device()();
   std::printf("seed %llu (repeat with MERCURY_TEST_SEED)\n",
               static_cast<unsigned long long>(run_seed));
