@@ -1,5 +1,6 @@
 #include "meta_bounds.h"
 
+#include <cstddef>
 #include <cstring>
 
 #include "meta.h"
@@ -10,6 +11,11 @@ namespace mercury {
 Status CheckMeta(const char* meta, size_t bytes) {
   ps::RawMeta raw;
   if (bytes < sizeof(raw)) return Status::Corrupt("meta shorter than its fixed part");
+  // A bool that is neither 0 nor 1 is undefined behaviour the moment it is read.
+  for (size_t at : {offsetof(ps::RawMeta, request), offsetof(ps::RawMeta, push),
+                    offsetof(ps::RawMeta, simple_app)}) {
+    if ((meta[at] & ~1) != 0) return Status::Corrupt("meta with a flag that is neither 0 nor 1");
+  }
   std::memcpy(&raw, meta, sizeof(raw));
   if (raw.body_size < 0 || static_cast<size_t>(raw.body_size) > kMetaBodyBytesMax) {
     return Status::Corrupt("meta with a body of " + std::to_string(raw.body_size) + " bytes");
@@ -42,7 +48,11 @@ Status CheckMeta(const char* meta, size_t bytes) {
   }
   for (int i = 0; i < nodes; ++i) {
     ps::RawNode node;
-    std::memcpy(&node, types_at + types + static_cast<size_t>(i) * sizeof(node), sizeof(node));
+    const char* node_at = types_at + types + static_cast<size_t>(i) * sizeof(node);
+    if ((node_at[offsetof(ps::RawNode, is_recovery)] & ~1) != 0) {
+      return Status::Corrupt("meta with a flag that is neither 0 nor 1");
+    }
+    std::memcpy(&node, node_at, sizeof(node));
     if (node.role < ps::Node::SERVER || node.role > ps::Node::SCHEDULER) {
       return Status::Corrupt("meta with a node of role " + std::to_string(node.role));
     }

@@ -1,6 +1,7 @@
 #include "meta_bounds.h"
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
