@@ -1,0 +1,75 @@
+"""Every error of the core as a Python exception; docs/errors.md says what each means.
+
+`raise_status` is the only place where a status of the core becomes an exception.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+
+class PsliteError(Exception):
+    """The base of all errors of this package. `code` is the core's number for it."""
+
+    code = 7
+
+
+class InvalidArgumentError(PsliteError, ValueError):
+    """What was asked for makes no sense, or workers disagree about it."""
+
+    code = 1
+
+
+class CorruptError(PsliteError, OSError):
+    """What was received is not what its sender sent, or is no message of ours."""
+
+    code = 2
+
+
+class PeerLostError(PsliteError, ConnectionError):
+    """Another node died, fell silent, or failed; the text names it."""
+
+    code = 3
+
+
+class WaitTimeoutError(PsliteError, TimeoutError):
+    """Something did not happen in the time that a setting allows."""
+
+    code = 4
+
+
+class ExhaustedError(PsliteError, MemoryError):
+    """A limit was reached: memory, a cap that was set, file descriptors."""
+
+    code = 5
+
+
+class ClosedError(PsliteError, ConnectionError):
+    """This process is not, or no longer, part of a job."""
+
+    code = 6
+
+
+class InternalError(PsliteError, RuntimeError):
+    """A bug, in mercury-ps or in what it is built on."""
+
+    code = 7
+
+
+BY_CODE: dict[int, type[PsliteError]] = {
+    error.code: error
+    for error in (
+        InvalidArgumentError,
+        CorruptError,
+        PeerLostError,
+        WaitTimeoutError,
+        ExhaustedError,
+        ClosedError,
+        InternalError,
+    )
+}
+
+
+def raise_status(code: int, message: str) -> NoReturn:
+    """Raises the exception for a status of the core."""
+    raise BY_CODE.get(code, InternalError)(message)
