@@ -1,7 +1,12 @@
 // Element-wise sums: dst[i] += src[i], the only arithmetic a server does.
 //
-// float16 and bfloat16 are added in float32 and rounded to nearest even. Integers wrap around.
-// Thread-safety: pure functions. Buffers need no alignment and must not overlap.
+// float16 and bfloat16 are added in float32 and rounded to nearest even. Integers wrap around. A
+// sum that is not a number is the one quiet NaN 0x7e00 (float16) or 0x7fc0 (bfloat16), whatever
+// went in; in float32 and float64, which NaN comes out of two is the processor's choice.
+//
+// Thread-safety: pure functions. Ownership: none; buffers need no alignment and must not overlap.
+// Invariant: a sum is the same, bit for bit, whichever instruction set made it (but for those
+// NaNs).
 #pragma once
 
 #include <cstddef>
@@ -27,10 +32,16 @@ size_t ElementBytes(DType dtype);
 bool ParseDType(std::string_view name, DType* dtype);
 const char* Name(DType dtype);
 
-// `bytes` is a multiple of ElementBytes(dtype). Picks AVX2 or AVX-512 at run time where it helps.
+// `bytes` is a multiple of ElementBytes(dtype), which is not 0. Picks AVX2 at run time where there
+// is AVX2; wider vectors would wait for memory just the same.
 void Add(DType dtype, void* dst, const void* src, size_t bytes);
 
-// Which instruction set Add uses here: "avx512", "avx2" or "plain".
+// Which instruction set Add uses here: "avx2" or "plain".
 const char* SumInstructionSet();
+
+// Add with the named instruction set, for tests; false (and nothing done) if it is not to be had
+// here.
+bool AddWith(std::string_view instruction_set, DType dtype, void* dst, const void* src,
+             size_t bytes);
 
 }  // namespace mercury
