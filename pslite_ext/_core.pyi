@@ -21,6 +21,9 @@ def rank() -> int: ...
 def check() -> None:
     """Raises the job's first error, if it has failed."""
 
+def failed() -> bool:
+    """Whether the job that this process is in has failed (and the core has logged why)."""
+
 def barrier() -> None:
     """Waits until all workers are here."""
 

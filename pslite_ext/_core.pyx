@@ -39,6 +39,7 @@ cdef extern from "c_api.h" nogil:
     int mercury_enter_barrier()
     int mercury_wait_barrier(int)
     int mercury_check()
+    int mercury_failed()
     void mercury_finish(const char*)
     int mercury_started()
     int mercury_rank()
@@ -147,6 +148,10 @@ def rank():
 
 def check():
     ok(mercury_check())
+
+
+def failed():
+    return mercury_failed() != 0
 
 
 def barrier():

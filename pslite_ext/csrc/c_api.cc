@@ -182,6 +182,7 @@ int mercury_wait_barrier(int slice_ms) {
 }
 
 int mercury_check(void) { return Return(Node::Get().failure()); }
+int mercury_failed(void) { return Node::Get().failed() ? 1 : 0; }
 void mercury_finish(const char* reason) { Node::Get().Finish(reason); }
 int mercury_started(void) { return Node::Get().started() ? 1 : 0; }
 int mercury_rank(void) { return Node::Get().rank(); }

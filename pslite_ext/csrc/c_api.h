@@ -36,6 +36,8 @@ int mercury_wait_end(int slice_ms);
 int mercury_enter_barrier(void);
 int mercury_wait_barrier(int slice_ms);
 int mercury_check(void);
+/* Whether a job that had been joined has failed, and that has been logged. */
+int mercury_failed(void);
 void mercury_finish(const char* reason);
 int mercury_started(void);
 int mercury_rank(void);

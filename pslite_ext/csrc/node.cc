@@ -133,6 +133,7 @@ void Node::OnDeparted(int node_id) {
 
 void Node::OnFailed(const Status& status) {
   Log(LogLevel::kError, status.message);
+  failed_ = true;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     failure_ = status;

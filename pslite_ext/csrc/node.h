@@ -41,6 +41,8 @@ class Node : public VanObserver {
   void EnterBarrier();
 
   Status failure();
+  // The job has failed, and the log says so.
+  bool failed() const { return failed_; }
   bool started() const { return started_; }
   int rank() const { return RankOf(id_); }
   int NumLost(int group) const { return van_ == nullptr ? 0 : van_->NumLost(group); }
@@ -59,7 +61,7 @@ class Node : public VanObserver {
   ZmqVan* van_ = nullptr;  // owned by ps-lite's Postoffice
   std::unique_ptr<ClassicWorker> worker_;
   std::unique_ptr<ClassicServer> server_;
-  std::atomic<bool> started_{false};
+  std::atomic<bool> started_{false}, failed_{false};
   std::atomic<int> id_{0};
 
   std::mutex mutex_;  // guards what follows

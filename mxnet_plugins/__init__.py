@@ -1,0 +1,17 @@
+"""mercury-ps inside MXNet: the stores that take the names `dist_sync` and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["announce"]
+
+
+def announce(store: Any, tensors: Iterable[tuple[int | str, str, int, int]]) -> None:
+    """Tells the van what is to come: (key, name, bytes, priority) of each tensor of `store`.
+
+    For scripts that drive a KVStore by hand; gluon's Trainer and Module do it themselves. Tensors
+    that are not announced are accepted all the same.
+    """
+    store.announce(tensors)

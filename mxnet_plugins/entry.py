@@ -1,0 +1,258 @@
+"""One key of a store: its tensor on the servers, and this worker's copies of it.
+
+Two kinds of value. Without an optimizer the value is the last sum (at first, what worker 0 gave), and it
+lives on the servers. With one, it is the weight: each worker keeps its own and applies the optimizer to
+the summed gradient, so that all are equal, bit for bit, and servers only ever sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+from mxnet.ndarray import NDArray
+from mxnet.ndarray.sparse import RowSparseNDArray
+
+from mxnet_plugins.keys import Key, wire_key
+from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError
+
+Updater = Callable[[Any, NDArray, NDArray], None]
+CPU = mx.cpu(0)
+
+
+def dtype_name(array: NDArray) -> str:
+    name = np.dtype(array.dtype).name
+    # NumPy has no bfloat16: MXNet 1.9 shows such arrays as a two-byte void or as an odd integer.
+    return name if not name.startswith("void") else "bfloat16"
+
+
+def handle(array: NDArray) -> int:
+    return int(array.handle.value)
+
+
+def on_cpu(array: NDArray) -> NDArray:
+    return array if array.context.device_type.startswith("cpu") else array.copyto(CPU)
+
+
+class Entry:
+    def __init__(
+        self, store: int, key: Key, value: NDArray, name: str, asynchronous: bool
+    ) -> None:
+        self.key = key
+        self.name = name
+        self.shape = value.shape
+        self.dtype = value.dtype
+        self.row_sparse = isinstance(value, RowSparseNDArray)
+        self.asynchronous = asynchronous
+        size = int(np.prod(self.shape, dtype=np.int64))
+        self._type = dtype_name(value)
+        self.tensor = _core.Tensor(wire_key(store, key), name, self._type, size, asynchronous)
+        self._rows = _core.Tensor(wire_key(store, key, "rows"), name, self._type, size)
+        self._ticket: int | None = None  # of a row-sparse round that is under way
+        # Every operation of this key mutates it, so they run in order.
+        self.token = mx.nd.zeros((1,), ctx=CPU)
+        self._weight: NDArray | None = None
+        self._merged: NDArray | None = None
+        self._staged: NDArray | None = None
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def set_initial(self, value: NDArray) -> None:
+        """Worker 0's value becomes everybody's."""
+        dense = on_cpu(value).tostype("default")
+        self.tensor.init(handle(dense), handle(self.token))
+
+    def check_shape(self, array: NDArray) -> None:
+        if array.shape != self.shape:
+            raise InvalidArgumentError(
+                f"key {self.key!r} has shape {self.shape}, but the array has {array.shape}"
+            )
+
+    def _empty(self) -> NDArray:
+        return mx.nd.empty(self.shape, ctx=CPU, dtype=self.dtype)
+
+    def weight(self) -> NDArray:
+        """This worker's copy; first fetched from the servers."""
+        if self._weight is None:
+            dense = self._empty()
+            self.tensor.pull(handle(dense), handle(self.token))
+            self._weight = self._as_row_sparse(dense) if self.row_sparse else dense
+        return self._weight
+
+    def _as_row_sparse(self, dense: NDArray) -> NDArray:
+        """With all rows there, as optimizers want a weight."""
+        rows = mx.nd.arange(self.shape[0], ctx=CPU, dtype="int64")
+        return mx.nd.sparse.row_sparse_array((dense, rows), shape=self.shape, ctx=CPU)
+
+    def _sum_of(self, arrays: list[NDArray]) -> NDArray:
+        """The sum over this worker's devices, dense, on the CPU, in our type."""
+        for array in arrays:
+            self.check_shape(array)
+        if len(arrays) == 1:
+            array = on_cpu(arrays[0]).tostype("default")
+            return array if array.dtype == self.dtype else array.astype(self.dtype)
+        if self._staged is None:
+            self._staged = self._empty()
+        arrays[0].tostype("default").copyto(self._staged)
+        for array in arrays[1:]:
+            self._staged += on_cpu(array).tostype("default")
+        return self._staged
+
+    # --- dense ------------------------------------------------------------------------------------
+
+    def push(self, arrays: list[NDArray], priority: int, updater: Updater | None) -> None:
+        self.settle(updater)
+        if isinstance(arrays[0], RowSparseNDArray):
+            self._push_rows(arrays, updater)
+            return
+        if self.row_sparse:
+            raise InvalidArgumentError(
+                f"key {self.key!r} is row_sparse: push row_sparse arrays to it"
+            )
+        gradient = self._sum_of(arrays)
+        if updater is None:
+            self.tensor.push(handle(gradient), handle(self.token), priority)
+        elif self.asynchronous:
+            self._update_async(gradient, priority, updater)
+        else:
+            weight = self.weight()
+            if self._merged is None:
+                self._merged = self._empty()
+            self.tensor.pushpull(
+                handle(gradient), handle(self._merged), handle(self.token), priority
+            )
+            updater(self.key, self._merged, weight)
+
+    def _update_async(self, gradient: NDArray, priority: int, updater: Updater) -> None:
+        """What the optimizer changes is added to the servers' weight, which then becomes ours."""
+        weight = self.weight()
+        updated = weight.copy()
+        updater(self.key, gradient, updated)
+        change = (updated - weight).tostype("default")
+        if not self.row_sparse:
+            self.tensor.pushpull(handle(change), handle(weight), handle(self.token), priority)
+            return
+        dense = self._empty()
+        self.tensor.pushpull(handle(change), handle(dense), handle(self.token), priority)
+        self._weight = self._as_row_sparse(dense)
+
+    def pull(self, outs: list[NDArray], priority: int, updater: Updater | None) -> None:
+        self.settle(updater)
+        for out in outs:
+            self.check_shape(out)
+        if self._weight is not None or updater is not None:
+            weight = self.weight().tostype("default")
+            for out in outs:
+                weight.copyto(out)
+            return
+        target = self._target(outs)
+        self.tensor.pull(handle(target), handle(self.token), priority)
+        self._spread(target, outs)
+
+    def pushpull(
+        self,
+        arrays: list[NDArray],
+        outs: list[NDArray],
+        priority: int,
+        updater: Updater | None,
+    ) -> None:
+        sparse = isinstance(arrays[0], RowSparseNDArray) or self._weight is not None
+        if updater is not None or self.asynchronous or sparse:
+            self.push(arrays, priority, updater)
+            self.pull(outs, priority, updater)
+            return
+        for out in outs:
+            self.check_shape(out)
+        gradient = self._sum_of(arrays)
+        target = self._target(outs)
+        self.tensor.pushpull(handle(gradient), handle(target), handle(self.token), priority)
+        self._spread(target, outs)
+
+    def _target(self, outs: list[NDArray]) -> NDArray:
+        """An array to receive into: one of the outputs, if one will do."""
+        for out in outs:
+            on_host = out.context.device_type.startswith("cpu")
+            if on_host and out.stype == "default" and out.dtype == self.dtype:
+                return out
+        return self._empty()
+
+    @staticmethod
+    def _spread(target: NDArray, outs: list[NDArray]) -> None:
+        for out in outs:
+            if out is not target:
+                target.copyto(out)
+
+    # --- row-sparse -------------------------------------------------------------------------------
+
+    def _push_rows(self, arrays: list[NDArray], updater: Updater | None) -> None:
+        for array in arrays:
+            self.check_shape(array)
+        if updater is not None:
+            self.weight()  # fetched before any round can replace it
+        merged = on_cpu(arrays[0])
+        for array in arrays[1:]:
+            merged = mx.nd.sparse.add(merged, on_cpu(array))
+        if self.asynchronous:
+            if updater is None:
+                dense = merged.tostype("default")
+                self.tensor.push(handle(dense), handle(self.token))
+            else:
+                self._update_async(merged, 0, updater)
+            return
+        row_size = int(np.prod(self.shape[1:], dtype=np.int64))
+        rows = merged.indices.asnumpy().astype(np.int64)
+        values = merged.data.asnumpy()
+        if len(rows) > 1 and not (np.diff(rows) > 0).all():
+            rows, where = np.unique(rows, return_inverse=True)
+            unique = np.zeros((len(rows), *values.shape[1:]), values.dtype)
+            np.add.at(unique, where, values)
+            values = unique
+        self._ticket = self._rows.push_rows(rows.tobytes(), values.tobytes(), row_size)
+
+    def settle(self, updater: Updater | None) -> None:
+        """Finishes a row-sparse round: not in push, so that workers may push in any order."""
+        if self._ticket is None:
+            return
+        ticket, self._ticket = self._ticket, None
+        raw_rows, raw_values = self._rows.wait_rows(ticket)
+        rows = np.frombuffer(raw_rows, np.int64)
+        values = np.frombuffer(raw_values, np.dtype(self.dtype)).reshape((-1, *self.shape[1:]))
+        if len(rows) == 0:
+            total = mx.nd.sparse.zeros("row_sparse", self.shape, ctx=CPU, dtype=self.dtype)
+        else:
+            total = mx.nd.sparse.row_sparse_array(
+                (values, rows), shape=self.shape, ctx=CPU, dtype=self.dtype
+            )
+        if updater is not None:
+            updater(self.key, total, self.weight())
+        elif self.row_sparse:
+            self._weight = total
+        else:
+            self._weight = total.tostype("default")
+
+    def pull_rows(
+        self, outs: list[NDArray], row_ids: list[NDArray], updater: Updater | None
+    ) -> None:
+        self.settle(updater)
+        weight = self.weight()
+        for out, ids in zip(outs, row_ids):
+            self.check_shape(out)
+            rows = np.unique(ids.asnumpy().astype(np.int64).reshape(-1))
+            if len(rows) and (rows[0] < 0 or rows[-1] >= self.shape[0]):
+                raise InvalidArgumentError(
+                    f"key {self.key!r} has {self.shape[0]} rows, so no row {rows[-1]}"
+                )
+            if len(rows) == 0:
+                mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype).copyto(out)
+                continue
+            wanted = mx.nd.array(rows, ctx=CPU, dtype="int64")
+            if self.row_sparse:
+                mx.nd.sparse.retain(weight, wanted).copyto(out)
+            else:
+                picked = mx.nd.take(weight, wanted)
+                mx.nd.sparse.row_sparse_array(
+                    (picked, wanted), shape=self.shape, ctx=CPU, dtype=self.dtype
+                ).copyto(out)

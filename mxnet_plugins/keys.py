@@ -1,0 +1,52 @@
+"""Keys: from what a script passes to (key, arrays) pairs, and to the 64-bit keys on the wire."""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+from typing import Any, Union
+
+from mxnet.ndarray import NDArray
+
+Key = Union[int, str]
+
+
+def wire_key(store: int, key: Key, part: str = "dense") -> int:
+    """64 bits that are the same on all workers and unlike those of any other tensor of the job."""
+    kind = "text" if isinstance(key, str) else "number"
+    digest = hashlib.blake2b(f"{store}/{kind}/{part}/{key}".encode(), digest_size=8)
+    return int.from_bytes(digest.digest(), "little")
+
+
+def _one_key(key: Any) -> Key:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, numbers.Integral) and not isinstance(key, bool):
+        return int(key)
+    raise TypeError(f"a key is an int or a str, not {type(key).__name__}: {key!r}")
+
+
+def _arrays(key: Key, value: Any) -> list[NDArray]:
+    arrays = [value] if isinstance(value, NDArray) else list(value)
+    if not arrays:
+        raise ValueError(f"key {key!r} has no array")
+    for array in arrays:
+        if not isinstance(array, NDArray):
+            raise TypeError(f"key {key!r}: an NDArray is needed, not {type(array).__name__}")
+    return arrays
+
+
+def pairs(keys: Any, values: Any) -> list[tuple[Key, list[NDArray]]]:
+    """Groups keys and arrays: one key or many, one array or many for each, nested or repeated."""
+    if not isinstance(keys, (list, tuple)):
+        key = _one_key(keys)
+        return [(key, _arrays(key, values))]
+    if len(keys) != len(values):
+        raise ValueError(f"{len(keys)} keys, but {len(values)} values")
+    grouped: dict[Key, list[NDArray]] = {}
+    for one, value in zip(keys, values):
+        key = _one_key(one)
+        grouped.setdefault(key, []).extend(_arrays(key, value))
+    if len({isinstance(key, str) for key in grouped}) > 1:
+        raise ValueError("inconsistent types of keys: some are int and some are str")
+    return list(grouped.items())

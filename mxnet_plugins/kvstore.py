@@ -1,0 +1,222 @@
+"""The store behind `mx.kv.create('dist_sync')` and its like: MXNet's KVStore interface over the core."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+from mxnet.kvstore import KVStore
+from mxnet.ndarray import NDArray
+
+from mxnet_plugins import membership
+from mxnet_plugins.entry import Entry, Updater
+from mxnet_plugins.keys import Key, pairs, wire_key
+from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError
+
+_store_ids = itertools.count()
+_BITS = ("none", "1bit", "2bit")
+
+
+def _bytes(shape: Any, dtype: Any) -> int:
+    """0 while a shape is not known yet (gluon's deferred initialisation)."""
+    if shape is None or any(n < 0 for n in shape):
+        return 0
+    return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+
+
+class MercuryKVStore(KVStore):  # type: ignore[misc]
+    """A distributed store. It has no native handle: Trainer and Module only need the class."""
+
+    def __init__(self, name: str) -> None:
+        self._settings = membership.join()
+        self._name = name
+        self._id = next(_store_ids)
+        self._asynchronous = "async" in name
+        self._entries: dict[Key, Entry] = {}
+        self._names: dict[Key, str] = {}
+        self._compression: tuple[str, float] = ("none", 0.5)
+        self._updater: Updater | None = None
+
+    def __del__(self) -> None:
+        """Nothing native to free; entries go with the store."""
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def type(self) -> str:
+        return self._name
+
+    @property
+    def rank(self) -> int:
+        return _core.rank()
+
+    @property
+    def num_workers(self) -> int:
+        return int(self._settings.values["DMLC_NUM_WORKER"])
+
+    def is_capable(self, capability: str) -> bool:
+        if capability.lower() == self.OPTIMIZER:
+            return True
+        raise ValueError(f"Unknown capability: {capability}")
+
+    def num_dead_node(self, node_id: int = 7, timeout: int = 60) -> int:
+        """Nodes of a group (1 scheduler, 2 servers, 4 workers, or a sum) that are lost."""
+        del timeout  # MERCURY_HEARTBEAT_TIMEOUT_MS says when a node is lost
+        return _core.num_dead_nodes(node_id)
+
+    get_num_dead_node = num_dead_node
+
+    def announce(self, tensors: Iterable[tuple[Key, str, int, int]]) -> None:
+        """(key, name, bytes, priority) of tensors to come."""
+        known = list(tensors)
+        self._names.update((key, name) for key, name, _, _ in known)
+        _core.announce([(wire_key(self._id, key), *rest) for key, *rest in known])
+
+    def announce_parameters(self, parameters: Iterable[tuple[Key, str, Any, Any]]) -> None:
+        """(key, name, shape, dtype), most urgent first: what Trainer and Module know."""
+        self.announce(
+            (key, name, _bytes(shape, dtype), -index)
+            for index, (key, name, shape, dtype) in enumerate(parameters)
+        )
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def _entry(self, key: Key) -> Entry:
+        entry = self._entries.get(key)
+        if entry is None:
+            raise InvalidArgumentError(f"key {key!r} is not in the store: init it first")
+        return entry
+
+    def _add(self, key: Key, value: NDArray) -> Entry:
+        if key in self._entries:
+            raise InvalidArgumentError(f"key {key!r} is in the store already: init it once")
+        name = self._names.get(key, str(key))
+        if key not in self._names:
+            self.announce_parameters([(key, name, value.shape, value.dtype)])
+        entry = Entry(self._id, key, value, name, self._asynchronous)
+        self._compress(entry)
+        if self.rank == 0:
+            entry.set_initial(value)
+        self._entries[key] = entry
+        return entry
+
+    def init(self, key: Any, value: Any) -> None:
+        _core.check()
+        added = [self._add(k, arrays[0]) for k, arrays in pairs(key, value)]
+        for entry in added:
+            entry.token.wait_to_read()
+        self._barrier()
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        _core.check()
+        for k, arrays in pairs(key, value):
+            self._add(k, arrays[0])
+        # The others' pulls wait on the servers until worker 0's value is there: no barrier.
+        for k, outs in pairs(key, out):
+            self._entry(k).pull(outs, priority, self._updater)
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        _core.check()
+        for k, arrays in pairs(key, value):
+            self._entry(k).push(arrays, priority, self._updater)
+
+    def pull(
+        self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
+    ) -> None:
+        _core.check()
+        if out is None:
+            raise InvalidArgumentError("pull needs out=")
+        for k, outs in pairs(key, out):
+            sparse = [o for o in outs if o.stype != "default"]
+            if sparse and not ignore_sparse:
+                raise InvalidArgumentError(f"key {k!r}: use row_sparse_pull for sparse arrays")
+            dense = [o for o in outs if o.stype == "default"]
+            if dense:
+                self._entry(k).pull(dense, priority, self._updater)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        _core.check()
+        outputs = dict(pairs(key, value if out is None else out))
+        for k, arrays in pairs(key, value):
+            if k not in outputs:
+                raise InvalidArgumentError(f"key {k!r} has no output")
+            self._entry(k).pushpull(arrays, outputs[k], priority, self._updater)
+
+    def row_sparse_pull(
+        self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
+    ) -> None:
+        _core.check()
+        if out is None or row_ids is None:
+            raise InvalidArgumentError("row_sparse_pull needs out= and row_ids=")
+        ids = pairs(key, row_ids)
+        for (k, outs), (_, rows) in zip(pairs(key, out), ids):
+            if len(rows) == 1:
+                rows = rows * len(outs)
+            if len(rows) != len(outs):
+                raise InvalidArgumentError(f"key {k!r}: {len(outs)} outputs, {len(rows)} row_ids")
+            self._entry(k).pull_rows(outs, rows, self._updater)
+
+    # --- optimizer --------------------------------------------------------------------------------
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """On every worker; nothing is sent to the servers."""
+        self._set_updater(mx.optimizer.get_updater(optimizer))
+
+    def _set_updater(self, updater: Updater) -> None:
+        for entry in self._entries.values():
+            entry.settle(self._updater)
+            entry.weight()  # the servers' value is the weight until gradients are pushed
+        self._updater = updater
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        states = self._states("save").get_states(dump_optimizer)
+        with open(fname, "wb") as file:
+            file.write(states)
+
+    def load_optimizer_states(self, fname: str) -> None:
+        updater = self._states("load")
+        with open(fname, "rb") as file:
+            updater.set_states(file.read())
+
+    def _states(self, verb: str) -> Any:
+        if not hasattr(self._updater, "get_states"):
+            raise InvalidArgumentError(f"no optimizer is set, so there are no states to {verb}")
+        return self._updater
+
+    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
+        unknown = sorted(set(compression_params) - {"type", "threshold"})
+        kind = str(compression_params.get("type", ""))
+        if unknown or kind not in _BITS:
+            raise InvalidArgumentError(
+                f"gradient compression {compression_params!r}: 'type' is one of "
+                f"{', '.join(_BITS)}, and beside it there is only 'threshold'"
+            )
+        threshold = float(compression_params.get("threshold", 0.5))
+        if kind == "2bit" and not threshold > 0:
+            raise InvalidArgumentError(f"gradient compression: threshold {threshold} is not > 0")
+        self._compression = (kind, threshold)
+        for entry in self._entries.values():
+            self._compress(entry)
+
+    def _compress(self, entry: Entry) -> None:
+        if np.dtype(entry.dtype) == np.float32 and not entry.row_sparse:
+            entry.tensor.set_compression(*self._compression)
+
+    # --- the job ----------------------------------------------------------------------------------
+
+    def _barrier(self) -> None:
+        _core.barrier()
+
+    barrier = _barrier
+
+    def _send_command_to_servers(self, head: int, body: str) -> None:
+        _core.command(head, body.encode())
+
+    send_command_to_servers = _send_command_to_servers
+
+    def set_barrier_before_exit(self, do_barrier: bool = True) -> None:
+        """Upstream's switch; here a worker that has finished need not wait for the others."""

@@ -1,0 +1,73 @@
+"""This worker process in its job: joins when the first store is made, leaves when Python ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from types import TracebackType
+
+import mxnet as mx
+from mxnet.base import MXNetError
+
+from mxnet_plugins import interrupt
+from pslite_ext import _core
+from pslite_ext.config import Settings
+from pslite_ext.errors import ClosedError, PsliteError
+
+_lock = threading.Lock()
+_settings: Settings | None = None
+_reason = ""
+
+
+def join() -> Settings:
+    """Joins the job that the environment describes, once per process."""
+    global _settings
+    with _lock:
+        if _settings is None:
+            settings = Settings.from_environment(os.environ)
+            if settings.values["DMLC_ROLE"] != "worker":
+                raise ClosedError(f"a {settings.values['DMLC_ROLE']} has no stores")
+            _core.attach_engine(mx.base._LIB._handle)
+            _core.start(settings.options())
+            _settings = settings
+            _watch_exceptions()
+            interrupt.watch()
+            atexit.register(_leave)
+        return _settings
+
+
+def _watch_exceptions() -> None:
+    """Remembers an uncaught exception: the others are told why this worker ended."""
+    earlier = sys.excepthook
+
+    def hook(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        global _reason
+        text = str(error).strip().splitlines()
+        _reason = kind.__name__ + (f": {text[0]}" if text else "")
+        earlier(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def _leave() -> None:
+    reason = _reason
+    if not reason:
+        try:
+            mx.nd.waitall()
+        except MXNetError as error:
+            reason = str(error).strip().splitlines()[0]
+    try:
+        _core.check()
+    except PsliteError as error:
+        _core.finish(reason)
+        if not _reason:
+            # The script has ended without looking at what failed: its exit code must tell.
+            print(f"mercury: the job has failed: {error}", file=sys.stderr)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
+    _core.finish(reason)
