@@ -61,7 +61,7 @@ struct Plus {
 template <size_t kWidth>
 struct Lanes {
   typedef uint32_t Bits __attribute__((vector_size(kWidth)));
-  typedef int32_t Mask __attribute__((vector_size(kWidth)));
+  typedef int32_t Signed __attribute__((vector_size(kWidth)));
   typedef float Floats __attribute__((vector_size(kWidth)));
 };
 
@@ -71,13 +71,13 @@ struct PlusBfloat16 {
   using Bits = typename Lanes<kWidth>::Bits;
   using Floats = typename Lanes<kWidth>::Floats;
 
-  // x and y hold a bfloat16 in the upper half, zero in the lower; so does x afterwards.
+  // x and y hold a bfloat16 in the upper half, zero in the lower; the sum's lower half is
+  // undefined.
   static MERCURY_INLINE void AddUpper(Bits* x, const Bits& y) {
     const Floats sum = (Floats)*x + (Floats)y;
     const Bits bits = (Bits)sum;
     const Bits rounded = bits + 0x7fff + (bits >> 16 & 1);
-    const Bits is_nan = (Bits)(sum != sum);
-    *x = ((rounded & ~is_nan) | (is_nan & 0x7fc00000)) & 0xffff0000;
+    *x = sum == sum ? rounded : Bits{} + 0x7fc00000;
   }
 
   static MERCURY_INLINE void Apply(char* dst, const char* src) {
@@ -88,7 +88,7 @@ struct PlusBfloat16 {
     Bits lower = a << 16;
     AddUpper(&upper, b & 0xffff0000);
     AddUpper(&lower, b << 16);
-    upper |= lower >> 16;
+    upper = (upper & 0xffff0000) | lower >> 16;
     std::memcpy(dst, &upper, kWidth);
   }
 };
@@ -98,6 +98,7 @@ template <size_t kWidth>
 struct PlusFloat16 {
   static constexpr size_t kBytes = kWidth;
   using Bits = typename Lanes<kWidth>::Bits;
+  using Signed = typename Lanes<kWidth>::Signed;
   using Floats = typename Lanes<kWidth>::Floats;
 
   // From a float16 in the lower half of a lane to a float32.
@@ -106,11 +107,10 @@ struct PlusFloat16 {
     const Bits exponent = magnitude & 0x0f800000;
     // The exponent's offset grows from 15 to 127; infinity and NaN go to the top.
     Bits bits = magnitude + 0x38000000;
-    bits += (Bits)(exponent == 0x0f800000) & 0x38000000;
+    bits = exponent == 0x0f800000 ? bits + 0x38000000 : bits;
     // A subnormal: let a subtraction find the leading bit. Zero is one of them.
-    const Bits is_small = (Bits)(exponent == 0);
     const Floats small = (Floats)(bits + 0x00800000) - 0x1p-14F;
-    bits = (bits & ~is_small) | ((Bits)small & is_small);
+    bits = exponent == 0 ? (Bits)small : bits;
     *out = (Floats)(bits | (half & 0x8000) << 16);
   }
 
@@ -118,16 +118,15 @@ struct PlusFloat16 {
   static MERCURY_INLINE void Narrow(const Floats& value, Bits* out) {
     const Bits sign = (Bits)value & 0x80000000;
     const Bits bits = (Bits)value ^ sign;
+    const auto order = (Signed)bits;  // SSE2 compares signed numbers only
     // What rounds to 65536 or more carries into the exponent and so becomes infinity by itself.
     Bits half = (bits - 0x38000000 + 0xfff + (bits >> 13 & 1)) >> 13;
-    const Bits is_large = (Bits)(bits >= 0x47800000);
-    half = (half & ~is_large) | (is_large & 0x7c00);
+    half = order >= 0x47800000 ? Bits{} + 0x7c00 : half;
     // Below 2^-14: an addition shifts the digits to where a subnormal has them, and rounds.
-    const Bits is_small = (Bits)(bits < 0x38800000);
     const Bits small = (Bits)((Floats)bits + 0.5F) - 0x3f000000;
-    half = (half & ~is_small) | (is_small & small) | sign >> 16;
-    const Bits is_nan = (Bits)(bits > 0x7f800000);
-    *out = (half & ~is_nan) | (is_nan & 0x7e00);
+    half = order < 0x38800000 ? small : half;
+    half |= sign >> 16;
+    *out = order > 0x7f800000 ? Bits{} + 0x7e00 : half;
   }
 
   static MERCURY_INLINE void AddLower(Bits* x, const Bits& y) {
