@@ -1,0 +1,1 @@
+"""Workloads, test bed and benchmarks."""
