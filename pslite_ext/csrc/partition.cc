@@ -3,35 +3,44 @@
 #include <algorithm>
 
 namespace mercury {
+namespace {
 
-// Keys are hashes or small numbers; either way neighbours should not meet on one server.
+// Part `index` of `total` cut into `parts` that differ by one at most: where it begins.
+uint64_t Begin(uint64_t total, uint64_t parts, uint64_t index) {
+  return total / parts * index + std::min(total % parts, index);
+}
+
+}  // namespace
+
 int HomeServer(uint64_t key, int num_servers) {
-  // splitmix64's finaliser: every bit of the key reaches every bit of the result.
-  uint64_t x = key + 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  x ^= x >> 31;
-  return static_cast<int>(x % static_cast<uint64_t>(num_servers));
+  // The fractional part of key times the golden ratio: keys of any small stride fall evenly on [0,
+  // 1). The plain remainder would give all weights to one of two servers and all biases to the
+  // other.
+  const uint64_t fraction = key * 0x9e3779b97f4a7c15 >> 32;
+  return static_cast<int>(fraction * static_cast<uint64_t>(num_servers) >> 32);
 }
 
 std::vector<Piece> Partition(uint64_t key, uint64_t bytes, size_t element_bytes, int num_servers,
                              uint64_t split_bytes, uint64_t piece_bytes_max) {
   const int home = HomeServer(key, num_servers);
-  const uint64_t elements = bytes / element_bytes;
-  const uint64_t elements_max = std::max<uint64_t>(1, piece_bytes_max / element_bytes);
-  const auto servers = static_cast<uint64_t>(num_servers);
-  const uint64_t ranges = bytes < split_bytes ? 1 : std::min(servers, std::max<uint64_t>(1, elements));
+  if (bytes == 0) return {{home, 0, 0}};
+  // An element cut short at the end (there should be none) counts as one.
+  const uint64_t elements = bytes / element_bytes + (bytes % element_bytes != 0);
+  const uint64_t piece_elements_max = piece_bytes_max / element_bytes;
+  const auto ranges =
+      bytes < split_bytes ? uint64_t{1} : std::min(elements, static_cast<uint64_t>(num_servers));
   std::vector<Piece> pieces;
-  uint64_t at = 0;  // in elements
   for (uint64_t range = 0; range < ranges; ++range) {
-    const int server = static_cast<int>((static_cast<uint64_t>(home) + range) % servers);
-    // The first ranges take what does not divide evenly, one element each.
-    const uint64_t end = at + elements / ranges + (range < elements % ranges ? 1 : 0);
-    do {
-      const uint64_t take = std::min(end - at, elements_max);
-      pieces.push_back({server, at * element_bytes, take * element_bytes});
-      at += take;
-    } while (at < end);
+    const uint64_t first = Begin(elements, ranges, range);
+    const uint64_t length = Begin(elements, ranges, range + 1) - first;
+    const uint64_t count = (length - 1) / piece_elements_max + 1;
+    const int server = static_cast<int>((static_cast<uint64_t>(home) + range) %
+                                        static_cast<uint64_t>(num_servers));
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t begin = (first + Begin(length, count, i)) * element_bytes;
+      const uint64_t end = (first + Begin(length, count, i + 1)) * element_bytes;
+      pieces.push_back({server, begin, std::min(end, bytes) - begin});
+    }
   }
   return pieces;
 }
