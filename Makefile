@@ -1,0 +1,98 @@
+# Everything is set up by the targets themselves: Python 3.9 to 3.12, a C++17 compiler, make and git.
+PYTHON ?= python3
+VENV := .venv
+STOCK := .venv-stock
+BIN := $(VENV)/bin
+NATIVE := $(shell $(PYTHON) -c "import sysconfig; print('pslite_ext/_core' + sysconfig.get_config_var('EXT_SUFFIX'))")
+CMAKE_BUILD := build/cmake/dev
+JOBS ?= 2
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SOURCES := CMakeLists.txt $(wildcard pslite_ext/csrc/*) pslite_ext/_core.pyx $(wildcard patches/ps-lite/*) patches/sources.toml
+export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench clean
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(VENV)/.tools: requirements-dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -r requirements-dev.txt
+	touch $@
+
+$(NATIVE): $(SOURCES) $(VENV)/.tools
+	$(BIN)/cmake -S . -B $(CMAKE_BUILD) -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DCYTHON=$(abspath $(BIN)/cython) -DPython_EXECUTABLE=$(abspath $(BIN)/python) > build-cmake.log 2>&1 || (cat build-cmake.log; rm -f build-cmake.log; false)
+	@rm -f build-cmake.log
+	$(BIN)/cmake --build $(CMAKE_BUILD) -j $(JOBS)
+	cp $(CMAKE_BUILD)/$(notdir $(NATIVE)) $@
+
+MXNET_DIST = dist/.$(or $(MXNET_WHEEL),mxnet)
+$(MXNET_DIST): $(wildcard patches/mxnet/*) patches/sources.toml scripts/build_wheel.py scripts/patches.py
+	$(PYTHON) scripts/build_wheel.py
+	touch $@
+
+# For developers: our packages from the tree, MXNet from the patched wheel.
+$(VENV)/.ready: $(VENV)/.tools $(NATIVE) dist/.mxnet
+	$(PIP) install --force-reinstall --no-deps dist/mxnet-1.9.1+*.whl
+	$(PIP) install 'numpy<2' requests graphviz scikit-learn pyzmq
+	echo $(CURDIR) > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/mercury_ps_tree.pth
+	printf '#!/bin/sh\nexec $(abspath $(BIN)/python) -m tracer "$$@"\n' > $(BIN)/mercury && chmod +x $(BIN)/mercury
+	touch $@
+
+$(STOCK)/.ready: patches/sources.toml
+	$(PYTHON) scripts/patches.py fetch mxnet
+	$(PYTHON) -m venv $(STOCK)
+	$(STOCK)/bin/python -m pip --disable-pip-version-check --quiet install build/downloads/mxnet-1.9.1-*.whl 'numpy<1.24' scikit-learn
+	touch $@
+
+setup: $(VENV)/.ready  ## the development environment in .venv
+
+build: $(NATIVE) $(VENV)/.ready  ## the native core, in place
+
+wheel: $(MXNET_DIST)  ## dist/: mercury-ps and the patched MXNet (MXNET_WHEEL=mxnet-cu112 for a GPU wheel)
+	SOURCE_DATE_EPOCH=1652659200 $(PYTHON) -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir dist .
+	@ls -l dist/*.whl
+
+demo: wheel  ## LeNet-5 on digits: 2 workers and 2 servers on this machine, in a fresh environment
+	$(PYTHON) -m venv --clear build/demo
+	build/demo/bin/python -m pip --disable-pip-version-check --quiet install dist/mercury_ps-*-$$($(PYTHON) -c "import sys; print('cp%d%d' % sys.version_info[:2])")-*.whl dist/mxnet-1.9.1+*.whl 'numpy<2' scikit-learn
+	build/demo/bin/python -m pip --disable-pip-version-check check
+	build/demo/bin/python scripts/demo.py
+
+test-cpp: $(VENV)/.tools
+	$(call cpp_tests,plain,)
+
+test-sanitize: $(VENV)/.tools
+	$(call cpp_tests,asan,address$(comma)undefined)
+	$(call cpp_tests,tsan,thread)
+
+comma := ,
+define cpp_tests
+	$(BIN)/cmake -S . -B build/cmake/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DMERCURY_BUILD_TESTS=ON -DMERCURY_SANITIZE=$(2) > /dev/null
+	$(BIN)/cmake --build build/cmake/$(1) -j $(JOBS)
+	cd build/cmake/$(1) && $(abspath $(BIN)/ctest) --output-on-failure
+endef
+
+test: setup $(STOCK)/.ready test-cpp test-sanitize  ## all tests: C++ (plain and with sanitizers) and Python
+	$(BIN)/python -m pytest tests
+
+lint: $(VENV)/.ready  ## ruff, mypy --strict, clang-format, clang-tidy, patches, tidiness
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(wildcard pslite_ext/csrc/*.h pslite_ext/csrc/*.cc tests/cpp/*.h tests/cpp/*.cc tests/fuzz/*.cc)
+	$(BIN)/clang-tidy --quiet -p $(CMAKE_BUILD) $(wildcard pslite_ext/csrc/*.cc)
+	$(PYTHON) scripts/patches.py check
+	$(BIN)/python -m pytest -q tests/test_tidy.py
+
+fmt: $(VENV)/.tools  ## format Python and C++
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(wildcard pslite_ext/csrc/*.h pslite_ext/csrc/*.cc tests/cpp/*.h tests/cpp/*.cc tests/fuzz/*.cc)
+
+bench: setup $(STOCK)/.ready  ## repeated training, stock and ours: how often are the weights the same
+	$(BIN)/python scripts/lab/repeat_training.py --stock-python $(MERCURY_STOCK_PYTHON) --out build/bench/repeat_training.json
+
+clean:  ## remove what was built (downloads stay)
+	rm -rf build/cmake build/src build/demo dist pslite_ext/_core*.so $(VENV)/.ready

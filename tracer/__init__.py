@@ -1,0 +1,1 @@
+"""mercury: read, analyse and replay traces; launch and look after jobs."""
