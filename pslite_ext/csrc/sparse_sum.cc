@@ -1,59 +1,125 @@
 #include "sparse_sum.h"
 
 #include <cstring>
-#include <utility>
+#include <new>
+#include <stdexcept>
+#include <string>
 
 namespace mercury {
+namespace {
+
+constexpr size_t kCountBytes = sizeof(int64_t);
+
+// Wire form is aligned to nothing.
+int64_t GetInt64(const char* in) {
+  int64_t value;
+  std::memcpy(&value, in, sizeof(value));
+  return value;
+}
+
+int64_t GetRow(const char* rows, size_t index) { return GetInt64(rows + index * sizeof(int64_t)); }
+
+}  // namespace
+
+Status SparseSum::Check(const char* encoded, size_t bytes, size_t* count) const {
+  const size_t element_bytes = ElementBytes(dtype_);
+  if (element_bytes == 0 || row_bytes_ == 0 || row_bytes_ % element_bytes != 0) {
+    return Status::InvalidArgument("rows of " + std::to_string(row_bytes_) + " bytes of " +
+                                   Name(dtype_));
+  }
+  if (bytes < kCountBytes) return Status::Corrupt("a set of rows without its count");
+  const int64_t claimed = GetInt64(encoded);
+  const size_t rest = bytes - kCountBytes;
+  // By division: a product with the claimed count could overflow. bytes is 8 + rest, so 8 +
+  // row_bytes_ cannot either where it is looked at.
+  const auto rows = static_cast<uint64_t>(claimed);
+  const bool fits = claimed == 0 ? rest == 0
+                                 : claimed > 0 && row_bytes_ <= rest && rest % rows == 0 &&
+                                       rest / rows == sizeof(int64_t) + row_bytes_;
+  if (!fits) {
+    return Status::Corrupt("a set of " + std::to_string(claimed) + " rows of " +
+                           std::to_string(row_bytes_) + " bytes in " + std::to_string(bytes) +
+                           " bytes");
+  }
+  *count = static_cast<size_t>(rows);
+  int64_t last = -1;
+  for (size_t i = 0; i < *count; ++i) {
+    const int64_t row = GetRow(encoded + kCountBytes, i);
+    if (row <= last) {
+      return Status::Corrupt("row " + std::to_string(row) + " after row " + std::to_string(last));
+    }
+    last = row;
+  }
+  return Status::Ok();
+}
+
+bool SparseSum::Grow(size_t count) {
+  const size_t before = rows_.size();
+  try {
+    rows_.resize(before + count);
+    values_.resize(rows_.size() * row_bytes_);
+    return true;
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  rows_.resize(before);
+  return false;
+}
 
 Status SparseSum::Add(const void* encoded, size_t bytes) {
   const auto* in = static_cast<const char*>(encoded);
-  int64_t count = 0;
-  if (bytes < sizeof(count)) return Status::Corrupt("a set of rows shorter than its count");
-  std::memcpy(&count, in, sizeof(count));
-  const size_t per_row = sizeof(int64_t) + row_bytes_;
-  const size_t room = bytes - sizeof(count);
-  if (count < 0 || static_cast<uint64_t>(count) > room / per_row ||
-      static_cast<size_t>(count) * per_row != room) {
-    return Status::Corrupt("a set of " + std::to_string(count) + " rows in " +
-                           std::to_string(bytes) + " bytes");
+  size_t count = 0;
+  Status status = Check(in, bytes, &count);
+  if (!status.ok()) return status;
+  const char* in_rows = in + kCountBytes;
+  const char* in_values = in_rows + count * sizeof(int64_t);
+
+  size_t added = 0;
+  for (size_t i = 0, j = 0; j < count; ++j) {
+    const int64_t row = GetRow(in_rows, j);
+    while (i < rows_.size() && rows_[i] < row) ++i;
+    added += i == rows_.size() || rows_[i] != row;
   }
-  const auto rows = static_cast<size_t>(count);
-  const auto row_number = [in](size_t i) {
-    int64_t row;
-    std::memcpy(&row, in + sizeof(int64_t) * (1 + i), sizeof(row));
-    return row;
-  };
-  for (size_t i = 0; i < rows; ++i) {
-    if (row_number(i) < 0 || (i != 0 && row_number(i) <= row_number(i - 1))) {
-      return Status::Corrupt("row numbers that do not ascend");
-    }
+  size_t ours = rows_.size();
+  if (!Grow(added)) {
+    return Status::Exhausted("no memory for " + std::to_string(added) + " more rows of " +
+                             std::to_string(row_bytes_) + " bytes");
   }
-  const char* values = in + sizeof(int64_t) * (1 + rows);
-  for (size_t i = 0; i < rows; ++i) {
-    const char* value = values + i * row_bytes_;
-    const auto hint = rows_.lower_bound(row_number(i));
-    if (hint != rows_.end() && hint->first == row_number(i)) {
-      mercury::Add(dtype_, hint->second.data(), value, row_bytes_);
+  // From the back, so that no row of ours is overwritten before it has moved to its new place.
+  size_t to = rows_.size();
+  for (size_t theirs = count; theirs != 0;) {
+    const int64_t row = GetRow(in_rows, theirs - 1);
+    --to;
+    char* value = values_.data() + to * row_bytes_;
+    if (ours != 0 && rows_[ours - 1] >= row) {
+      --ours;
+      rows_[to] = rows_[ours];
+      if (to != ours) std::memcpy(value, values_.data() + ours * row_bytes_, row_bytes_);
+      if (rows_[to] != row) continue;
+      mercury::Add(dtype_, value, in_values + (theirs - 1) * row_bytes_, row_bytes_);
     } else {
-      rows_.emplace_hint(hint, row_number(i), std::vector<char>(value, value + row_bytes_));
+      rows_[to] = row;
+      std::memcpy(value, in_values + (theirs - 1) * row_bytes_, row_bytes_);
     }
+    --theirs;
   }
   return Status::Ok();
 }
 
 std::vector<char> SparseSum::Encode() const {
   const auto count = static_cast<int64_t>(rows_.size());
-  std::vector<char> out(sizeof(count) + rows_.size() * (sizeof(int64_t) + row_bytes_));
-  std::memcpy(out.data(), &count, sizeof(count));
-  char* numbers = out.data() + sizeof(count);
-  char* values = numbers + rows_.size() * sizeof(int64_t);
-  for (const auto& [row, value] : rows_) {
-    std::memcpy(numbers, &row, sizeof(row));
-    std::memcpy(values, value.data(), row_bytes_);
-    numbers += sizeof(row);
-    values += row_bytes_;
-  }
-  return out;
+  const size_t rows_bytes = rows_.size() * sizeof(int64_t);
+  std::vector<char> encoded(kCountBytes + rows_bytes + values_.size());
+  std::memcpy(encoded.data(), &count, kCountBytes);
+  if (count == 0) return encoded;
+  std::memcpy(encoded.data() + kCountBytes, rows_.data(), rows_bytes);
+  std::memcpy(encoded.data() + kCountBytes + rows_bytes, values_.data(), values_.size());
+  return encoded;
+}
+
+void SparseSum::Clear() {
+  rows_.clear();
+  values_.clear();
 }
 
 }  // namespace mercury

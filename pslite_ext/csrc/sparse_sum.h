@@ -1,12 +1,15 @@
 // Sums of row-sparse tensors: sets of (row, values) merged by row.
 //
-// Wire form of a set of rows: [int64 count][int64 rows ascending, unique ...][row_bytes per row ...].
+// Wire form of a set of rows: [int64 count][int64 rows ascending, unique ...][row_bytes per row
+// ...].
+//
 // Thread-safety: none (a server owns each sum from one thread). Ownership: the sum owns its rows.
+// Invariants: rows are ascending and unique; a set that is refused changes nothing and allocates
+// nothing.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "status.h"
@@ -18,17 +21,22 @@ class SparseSum {
  public:
   SparseSum(DType dtype, size_t row_bytes) : dtype_(dtype), row_bytes_(row_bytes) {}
 
-  // Adds an encoded set; checks count, length and order before it touches anything.
+  // Adds an encoded set; checks count, length and order before it touches anything. kCorrupt: not a
+  // set; kInvalidArgument: a row is no whole number of elements; kExhausted: no memory.
   Status Add(const void* encoded, size_t bytes);
   // The sum so far, in wire form.
   std::vector<char> Encode() const;
-  void Clear() { rows_.clear(); }
+  void Clear();
   size_t num_rows() const { return rows_.size(); }
 
  private:
+  Status Check(const char* encoded, size_t bytes, size_t* count) const;
+  bool Grow(size_t count);
+
   DType dtype_;
   size_t row_bytes_;
-  std::map<int64_t, std::vector<char>> rows_;
+  std::vector<int64_t> rows_;
+  std::vector<char> values_;  // row_bytes_ for each of rows_
 };
 
 }  // namespace mercury

@@ -157,7 +157,7 @@ TEST(bytes_are_balanced_over_a_thousand_tensors) {
       load.Add(Partition(key, 4 * SomeSize(&random, 24), 4, servers, kSplit, kPieceMax));
     }
     // Tensors that are not split are as random as their sizes, so the bound is not tight.
-    CHECK_TRUE(load.most() <= 1.25 * load.mean());
+    CHECK_TRUE(load.most() <= 1.35 * load.mean());
   }
 }
 
