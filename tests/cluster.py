@@ -1,0 +1,143 @@
+"""Starts a job of real processes on this machine and never leaves one behind.
+
+The processes are told their part by DMLC_* variables alone, as on Kubernetes.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@dataclass
+class Process:
+    role: str
+    rank: int
+    child: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.role} {self.rank}"
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    @property
+    def code(self) -> int | None:
+        return self.child.poll()
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        os.killpg(self.child.pid, number)
+
+
+class Cluster:
+    def __init__(self, processes: list[Process], port: int) -> None:
+        self.processes = processes
+        self.port = port
+
+    def of(self, role: str) -> list[Process]:
+        return [p for p in self.processes if p.role == role]
+
+    @property
+    def workers(self) -> list[Process]:
+        return self.of("worker")
+
+    @property
+    def servers(self) -> list[Process]:
+        return self.of("server")
+
+    @property
+    def scheduler(self) -> Process:
+        return self.of("scheduler")[0]
+
+    def report(self) -> str:
+        return "\n".join(f"--- {p.name}: {p.code}\n{p.output[-3000:]}" for p in self.processes)
+
+    def wait_until(self, what: str, reached: Callable[[], bool], timeout_s: float = 60) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not reached():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{what}: not within {timeout_s} s\n{self.report()}")
+            time.sleep(0.05)
+
+    def wait(self, timeout_s: float = 120) -> None:
+        self.wait_until("all ended", lambda: all(p.code is not None for p in self.processes), timeout_s)
+
+    def wait_output(self, text: str, timeout_s: float = 60) -> None:
+        """Until every worker has printed `text`."""
+        self.wait_until(text, lambda: all(text in w.output for w in self.workers), timeout_s)
+
+    def check(self) -> None:
+        """Everybody ended well."""
+        self.wait()
+        assert [p.code for p in self.processes] == [0] * len(self.processes), self.report()
+
+
+@contextmanager
+def cluster(
+    command: Sequence[str],
+    workers: int = 2,
+    servers: int = 2,
+    van: str | None = "zmq",
+    python: str = sys.executable,
+    env: dict[str, str] | None = None,
+    token: str | None = None,
+) -> Iterator[Cluster]:
+    """`command`: a script and its arguments, or -c and code; run in every role."""
+    port = free_port()
+    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+    base.update(
+        DMLC_PS_ROOT_URI="127.0.0.1",
+        DMLC_PS_ROOT_PORT=str(port),
+        DMLC_NUM_WORKER=str(workers),
+        DMLC_NUM_SERVER=str(servers),
+        DMLC_NODE_HOST="127.0.0.1",
+        OMP_NUM_THREADS="1",
+        PYTHONUNBUFFERED="1",
+    )
+    if van is not None:
+        base.update(DMLC_PS_VAN_TYPE=van, MERCURY_JOB_TOKEN=token or secrets.token_hex(16))
+    base.update(env or {})
+    roles = [("scheduler", 0)]
+    roles += [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
+    processes: list[Process] = []
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            for role, rank in roles:
+                log = Path(folder) / f"{role}_{rank}.log"
+                with log.open("wb") as out:
+                    child = subprocess.Popen(
+                        [python, *command],
+                        env={**base, "DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)},
+                        stdin=subprocess.DEVNULL,
+                        stdout=out,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,
+                    )
+                processes.append(Process(role, rank, child, log))
+            yield Cluster(processes, port)
+        finally:
+            for process in processes:
+                if process.code is None:
+                    process.kill()
+                    process.child.wait()

@@ -1,0 +1,369 @@
+"""Run by every worker of a job: the whole KVStore interface against sums made by hand.
+
+Prints `ok NAME` for each check; test_kvstore.py starts the job and looks for them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+
+import mxnet_plugins
+
+CHECKS: list[Callable[[Any], None]] = []
+SHAPE = (3, 4)
+
+
+def check(function: Callable[[Any], None]) -> Callable[[Any], None]:
+    CHECKS.append(function)
+    return function
+
+
+def equal(array: Any, expected: Any, tolerance: float = 0.0) -> None:
+    array = array.asnumpy()
+    np.testing.assert_allclose(array.astype(np.float64), expected, rtol=tolerance, atol=tolerance)
+
+
+def everybody(kv: Any) -> int:
+    """1 + 2 + ... + workers: the sum when worker r gives r + 1."""
+    return int(kv.num_workers * (kv.num_workers + 1) // 2)
+
+
+def store(name: str = "dist_sync") -> Any:
+    return mx.kv.create(name)
+
+
+@check
+def what_it_is(kv: Any) -> None:
+    assert isinstance(kv, mx.kvstore.KVStore)
+    assert kv.type == "dist_sync"
+    assert kv.num_workers == int(os.environ["DMLC_NUM_WORKER"])
+    assert kv.rank == int(os.environ["DMLC_TASK_ID"])
+    assert kv.is_capable("optimizer")
+    assert kv.num_dead_node(7) == 0
+    for name in ("dist", "dist_device_sync", "dist_sync_device", "dist_async"):
+        assert store(name).type == name
+
+
+@check
+def init_gives_all_the_value_of_worker_0(kv: Any) -> None:
+    kv.init("i", mx.nd.ones(SHAPE) * (kv.rank + 7))
+    out = mx.nd.zeros(SHAPE)
+    kv.pull("i", out=out)
+    equal(out, 7)
+
+
+@check
+def push_then_pull(kv: Any) -> None:
+    kv.init([3, 5], [mx.nd.zeros(SHAPE), mx.nd.zeros((2,))])
+    outs = [mx.nd.zeros(SHAPE), mx.nd.zeros((2,))]
+    for step in range(5):
+        values = [mx.nd.ones(SHAPE) * (kv.rank + 1) * (step + 1), mx.nd.ones((2,)) * (kv.rank + 1)]
+        kv.push([3, 5], values)
+        kv.pull([3, 5], out=outs)
+        equal(outs[0], everybody(kv) * (step + 1))
+        equal(outs[1], everybody(kv))
+
+
+@check
+def pushpull_in_place_and_out_of_place(kv: Any) -> None:
+    kv.init(2**40, mx.nd.zeros(SHAPE))
+    value, out = mx.nd.ones(SHAPE) * (kv.rank + 1), mx.nd.zeros(SHAPE)
+    kv.pushpull(2**40, value, out=out, priority=-3)
+    equal(out, everybody(kv))
+    equal(value, kv.rank + 1)
+    kv.pushpull(2**40, value)
+    equal(value, everybody(kv))
+
+
+@check
+def several_devices_and_nested_lists(kv: Any) -> None:
+    keys = ["n1", "n2"]
+    kv.init(keys, [mx.nd.zeros(SHAPE)] * 2)
+    devices = [mx.cpu(0), mx.cpu(1), mx.cpu(2)]
+    values = [[mx.nd.ones(SHAPE, ctx=d) * (kv.rank + 1) for d in devices] for _ in keys]
+    outs = [[mx.nd.zeros(SHAPE, ctx=d) for d in devices] for _ in keys]
+    kv.push(keys, values)
+    kv.pull(keys, out=outs)
+    for out in outs[0] + outs[1]:
+        equal(out, 3 * everybody(kv))
+    kv.pushpull(keys, values)
+    for value in values[0] + values[1]:
+        equal(value, 3 * everybody(kv))
+
+
+@check
+def broadcast(kv: Any) -> None:
+    outs = [mx.nd.zeros(SHAPE), mx.nd.zeros(SHAPE)]
+    kv.broadcast("b", mx.nd.ones(SHAPE) * (kv.rank + 4), out=outs)
+    for out in outs:
+        equal(out, 4)
+
+
+@check
+def types(kv: Any) -> None:
+    for name in ("float16", "float32", "float64", "int8", "uint8", "int32", "int64"):
+        kv.init("t" + name, mx.nd.zeros(SHAPE, dtype=name))
+        value = mx.nd.ones(SHAPE, dtype=name) * (kv.rank + 1)
+        kv.pushpull("t" + name, value)
+        assert value.dtype == np.dtype(name)
+        equal(value, everybody(kv))
+
+
+@check
+def sizes(kv: Any) -> None:
+    random = np.random.RandomState(1)
+    for size in (1, 2, 3, 1023, 999_999, 1_000_001, 3_333_333):
+        base = random.rand(size).astype(np.float32)
+        kv.init(f"s{size}", mx.nd.zeros((size,)))
+        value = mx.nd.array(base * (kv.rank + 1))
+        kv.pushpull(f"s{size}", value)
+        expected = sum((base * (r + 1)).astype(np.float64) for r in range(kv.num_workers))
+        equal(value, expected, 1e-6)
+
+
+@check
+def views_are_views(kv: Any) -> None:
+    whole = mx.nd.zeros((4, 5))
+    kv.init("v", mx.nd.zeros((2, 5)))
+    kv.pushpull("v", mx.nd.ones((2, 5)) * (kv.rank + 1), out=whole[1:3])
+    expected = np.zeros((4, 5))
+    expected[1:3] = everybody(kv)
+    equal(whole, expected)
+
+
+@check
+def optimizer_runs_on_the_sum(kv: Any) -> None:
+    kv = store()
+    kv.init("o", mx.nd.ones(SHAPE))
+    kv.set_optimizer(mx.optimizer.create("test", rescale_grad=2))
+    expected = 1.0
+    out = mx.nd.zeros(SHAPE)
+    for _ in range(3):
+        kv.push("o", mx.nd.ones(SHAPE) * (kv.rank + 1))
+        kv.pull("o", out=out)
+        expected += 2 * everybody(kv)
+        equal(out, expected)
+
+
+@check
+def updater_of_the_user(kv: Any) -> None:
+    kv = store()
+    kv.init(9, mx.nd.ones(SHAPE))
+    seen = []
+
+    def update(key: int, received: Any, stored: Any) -> None:
+        seen.append(key)
+        stored += received * 2
+
+    kv._set_updater(update)
+    out = mx.nd.zeros(SHAPE)
+    kv.pushpull(9, mx.nd.ones(SHAPE), out=out)
+    equal(out, 1 + 2 * kv.num_workers)
+    assert seen == [9]
+
+
+@check
+def optimizer_states(kv: Any) -> None:
+    kv = store()
+    kv.init("w", mx.nd.ones(SHAPE))
+    kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.1, momentum=0.9))
+    out = mx.nd.zeros(SHAPE)
+    kv.pushpull("w", mx.nd.ones(SHAPE), out=out)
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "states")
+        kv.save_optimizer_states(name, dump_optimizer=True)
+        before = kv._updater.states["w"].asnumpy().copy()
+        kv.pushpull("w", mx.nd.ones(SHAPE), out=out)
+        kv.load_optimizer_states(name)
+        np.testing.assert_array_equal(kv._updater.states["w"].asnumpy(), before)
+
+
+@check
+def multi_precision(kv: Any) -> None:
+    kv = store()
+    kv.init("mp", mx.nd.ones(SHAPE, dtype="float16"))
+    kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.25, multi_precision=True))
+    out = mx.nd.zeros(SHAPE, dtype="float16")
+    kv.pushpull("mp", mx.nd.ones(SHAPE, dtype="float16"), out=out)
+    equal(out, 1 - 0.25 * kv.num_workers)
+
+
+@check
+def two_bit_compression(kv: Any) -> None:
+    kv = store()
+    kv.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    for size in (5, 4096, 1_200_007):
+        key = f"c{size}"
+        kv.init(key, mx.nd.zeros((size,)))
+        gradient = np.linspace(-0.8, 0.8, size).astype(np.float32)
+        residual = np.zeros(size, np.float32)
+        out = mx.nd.zeros((size,))
+        for _ in range(6):
+            kv.push(key, mx.nd.array(gradient))
+            kv.pull(key, out=out)
+            residual += gradient
+            sent = np.where(residual >= 0.5, 0.5, np.where(residual <= -0.5, -0.5, 0))
+            residual -= sent.astype(np.float32)
+            equal(out, sent * kv.num_workers)
+
+
+@check
+def one_bit_compression(kv: Any) -> None:
+    kv = store()
+    kv.init("c1", mx.nd.zeros((9,)))
+    kv.set_gradient_compression({"type": "1bit", "threshold": 0.0})
+    value = mx.nd.array(np.arange(-4, 5))
+    kv.pushpull("c1", value)
+    equal(value, np.where(np.arange(-4, 5) > 0, 1, -1) * kv.num_workers)
+
+
+@check
+def row_sparse(kv: Any) -> None:
+    rows = (6, 3)
+    kv = store()
+    kv.init("r", mx.nd.ones(rows).tostype("row_sparse"))
+    out = mx.nd.sparse.zeros("row_sparse", rows)
+    kv.row_sparse_pull("r", out=out, row_ids=mx.nd.array([4, 1, 4]))
+    expected = np.zeros(rows)
+    expected[[1, 4]] = 1
+    equal(out, expected)
+    kv.set_optimizer(mx.optimizer.SGD(learning_rate=-1, wd=0))
+    mine = np.zeros(rows, np.float32)
+    mine[kv.rank % 6] = kv.rank + 1
+    mine[5] = 1
+    kv.push("r", mx.nd.array(mine).tostype("row_sparse"))
+    kv.row_sparse_pull("r", out=out, row_ids=mx.nd.arange(6))
+    expected = np.ones(rows)
+    for r in range(kv.num_workers):
+        expected[r % 6] += r + 1
+        expected[5] += 1
+    equal(out, expected)
+
+
+@check
+def row_sparse_without_rows_or_optimizer(kv: Any) -> None:
+    rows = (8, 2)
+    kv.init("rz", mx.nd.zeros(rows).tostype("row_sparse"))
+    value = mx.nd.sparse.zeros("row_sparse", rows)
+    if kv.rank == 0:
+        value = mx.nd.sparse.row_sparse_array((np.ones((1, 2), np.float32), [7]), shape=rows)
+    kv.push("rz", value)
+    out = mx.nd.sparse.zeros("row_sparse", rows)
+    kv.row_sparse_pull("rz", out=out, row_ids=mx.nd.array([0, 7]))
+    expected = np.zeros(rows)
+    expected[7] = 1
+    equal(out, expected)
+
+
+@check
+def row_sparse_pushes_in_any_order(kv: Any) -> None:
+    kv = store()
+    keys = ["a", "b", "c", "d"]
+    shape = (4, 2)
+    kv.init(keys, [mx.nd.zeros(shape).tostype("row_sparse")] * 4)
+    order = keys if kv.rank % 2 == 0 else keys[::-1]
+    for key in order:
+        kv.push(key, mx.nd.ones(shape).tostype("row_sparse"))
+    for key in keys:
+        out = mx.nd.sparse.zeros("row_sparse", shape)
+        kv.row_sparse_pull(key, out=out, row_ids=mx.nd.arange(4))
+        equal(out, kv.num_workers)
+
+
+@check
+def sparse_gradient_of_a_dense_weight(kv: Any) -> None:
+    kv = store()
+    kv.init(0, mx.nd.ones((4, 2)))
+    kv.set_optimizer(mx.optimizer.SGD(learning_rate=-1, wd=0))
+    gradient = mx.nd.sparse.row_sparse_array((np.ones((1, 2), np.float32), [2]), shape=(4, 2))
+    kv.push(0, [gradient])
+    out = mx.nd.zeros((4, 2))
+    kv.pull(0, out=out)
+    expected = np.ones((4, 2))
+    expected[2] += kv.num_workers
+    equal(out, expected)
+
+
+@check
+def asynchronous(kv: Any) -> None:
+    kv = store("dist_async")
+    kv.init("x", mx.nd.zeros(SHAPE))
+    out = mx.nd.zeros(SHAPE)
+    kv.push("x", mx.nd.ones(SHAPE) * (kv.rank + 1))
+    kv.pull("x", out=out)
+    out.wait_to_read()
+    kv._barrier()
+    kv.pull("x", out=out)
+    equal(out, everybody(kv))
+
+
+@check
+def asynchronous_optimizer(kv: Any) -> None:
+    kv = store("dist_async")
+    kv.init("y", mx.nd.zeros(SHAPE))
+    kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+    out = mx.nd.zeros(SHAPE)
+    for _ in range(4):
+        kv.pushpull("y", mx.nd.ones(SHAPE), out=out)
+    out.wait_to_read()
+    kv._barrier()
+    kv.pushpull("y", mx.nd.zeros(SHAPE), out=out)
+    equal(out, -0.5 * 4 * kv.num_workers)
+
+
+@check
+def zero_size(kv: Any) -> None:
+    with mx.util.np_shape(True):
+        kv.init("z", mx.nd.zeros((0, 3)))
+        value = mx.nd.zeros((0, 3))
+        kv.pushpull("z", value)
+        assert value.asnumpy().shape == (0, 3)
+
+
+@check
+def the_job(kv: Any) -> None:
+    kv._barrier()
+    kv._send_command_to_servers(5, "text")
+    kv.set_barrier_before_exit(True)
+    mxnet_plugins.announce(kv, [("later", "later_weight", 48, -1)])
+    kv.init("later", mx.nd.zeros(SHAPE))
+
+
+@check
+def mistakes_are_named(kv: Any) -> None:
+    def fails(error: type[Exception], text: str, call: Callable[[], Any]) -> None:
+        try:
+            call()
+        except error as raised:
+            assert text in str(raised), raised
+        else:
+            raise AssertionError(f"no error that says {text!r}")
+
+    fails(ValueError, "init it first", lambda: kv.push("unknown", mx.nd.ones(1)))
+    fails(ValueError, "has shape", lambda: kv.push("i", mx.nd.ones((9,))))
+    fails(ValueError, "has shape", lambda: kv.pull("i", out=mx.nd.ones((9,))))
+    fails(ValueError, "already", lambda: kv.init("i", mx.nd.ones(SHAPE)))
+    fails(ValueError, "2 keys, but 1 values", lambda: kv.push(["i", "b"], [mx.nd.ones(SHAPE)]))
+    fails(TypeError, "int or a str", lambda: kv.push(1.5, mx.nd.ones(1)))
+    fails(TypeError, "NDArray", lambda: kv.push("i", [1.5]))
+    fails(ValueError, "'type' is one of", lambda: kv.set_gradient_compression({"type": "3bit"}))
+    fails(ValueError, "no optimizer", lambda: kv.save_optimizer_states("x"))
+
+
+def main() -> None:
+    kv = store()
+    for function in CHECKS:
+        function(kv)
+        print("ok", function.__name__, flush=True)
+    print("all", len(CHECKS), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
