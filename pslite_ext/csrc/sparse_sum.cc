@@ -1,8 +1,7 @@
 #include "sparse_sum.h"
 
 #include <cstring>
-#include <new>
-#include <stdexcept>
+#include <exception>
 #include <string>
 
 namespace mercury {
@@ -59,11 +58,10 @@ bool SparseSum::Grow(size_t count) {
     rows_.resize(before + count);
     values_.resize(rows_.size() * row_bytes_);
     return true;
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    rows_.resize(before);
+    return false;
   }
-  rows_.resize(before);
-  return false;
 }
 
 Status SparseSum::Add(const void* encoded, size_t bytes) {
