@@ -1,0 +1,5 @@
+"""`mercury launch`: a job's processes, started together, watched, and ended together."""
+
+from pslite_ext.launch.command import main
+
+__all__ = ["main"]

@@ -1,0 +1,127 @@
+"""The command line of `mercury launch`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from pslite_ext.config import SettingError, address_towards, resolve, wanted_van
+from pslite_ext.launch.supervise import Supervisor
+from pslite_ext.launch.tasks import LaunchError, normal_command, plan, read_hosts
+
+GRACE_S = 20.0
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        prog="mercury launch",
+        description="Start a scheduler, servers and workers, all running COMMAND, and watch them.",
+        epilog="The exit code is that of the first process that failed (128 + n for signal n).",
+    )
+    add = result.add_argument
+    add("-n", "--num-workers", type=int, required=True, metavar="N")
+    add("-s", "--num-servers", type=int, metavar="N", help="default: as many as workers")
+    add("-H", "--hostfile", type=Path, help="hosts for servers and workers, one a line")
+    add("--launcher", choices=["local", "ssh"], help="default: ssh with a hostfile, else local")
+    add("--van", default="zmq", help="DMLC_PS_VAN_TYPE of the job (default: zmq)")
+    add("--env", action="append", default=[], metavar="K[=V]", help="set or pass on a variable")
+    add("--host", help="address of the scheduler, which runs here")
+    add("--port", type=int, default=0, help="port of the scheduler; default: a free one")
+    add("--log-dir", type=Path, default=Path("mercury-logs"), metavar="DIR")
+    add("--start-timeout", type=int, metavar="S", help="give up if not all have registered by then")
+    add("--grace", type=float, default=GRACE_S, metavar="S", help=argparse.SUPPRESS)
+    add("command", nargs=argparse.REMAINDER, metavar="[--] COMMAND")
+    return result
+
+
+def free_port(host: str) -> int:
+    """A port that is free now. Somebody may take it before the scheduler does; it will say so."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((host, 0))
+        except OSError as error:
+            raise LaunchError(f"--host {host}: {error.strerror}") from None
+        return int(sock.getsockname()[1])
+
+
+def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
+    job = {
+        "DMLC_PS_VAN_TYPE": arguments.van,
+        "DMLC_NUM_WORKER": str(arguments.num_workers),
+        "DMLC_NUM_SERVER": str(arguments.num_servers),
+        "DMLC_PS_ROOT_URI": host,
+        "DMLC_PS_ROOT_PORT": str(arguments.port or free_port(host)),
+    }
+    if "MERCURY_JOB_TOKEN" not in os.environ and "MERCURY_JOB_TOKEN_FILE" not in os.environ:
+        job["MERCURY_JOB_TOKEN"] = secrets.token_hex(32)
+    if arguments.start_timeout is not None:
+        job["MERCURY_START_TIMEOUT_S"] = str(arguments.start_timeout)
+    for item in arguments.env:
+        name, given, value = item.partition("=")
+        if not given and name not in os.environ:
+            raise LaunchError(f"--env {name}: the variable is not set here; use {name}=VALUE")
+        job[name] = value if given else os.environ[name]
+    return job
+
+
+def run(arguments: argparse.Namespace) -> int:
+    command = normal_command(arguments.command)
+    if not command:
+        raise LaunchError("no COMMAND is given")
+    if arguments.num_servers is None:
+        arguments.num_servers = arguments.num_workers
+    if arguments.num_workers < 1 or arguments.num_servers < 1:
+        raise LaunchError("there must be at least one worker and one server")
+    wanted_van({"DMLC_PS_VAN_TYPE": arguments.van})
+    launcher = arguments.launcher or ("ssh" if arguments.hostfile else "local")
+    if launcher == "ssh" and arguments.hostfile is None:
+        raise LaunchError("--launcher ssh needs a --hostfile")
+    hosts = read_hosts(arguments.hostfile) if launcher == "ssh" else []
+    if arguments.host:
+        host = resolve("--host", arguments.host)
+    elif hosts:
+        host = address_towards(resolve("hostfile", hosts[0].name), hosts[0].port)
+    else:
+        host = "127.0.0.1"
+    job = job_environment(arguments, host)
+    tasks = plan(
+        command,
+        arguments.num_workers,
+        arguments.num_servers,
+        job,
+        os.environ,
+        hosts,
+        os.getcwd(),
+    )
+    supervisor = Supervisor(arguments.log_dir, arguments.grace)
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    try:
+        supervisor.start(tasks)
+        return supervisor.wait()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # we are ending already
+        supervisor.end_all()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    try:
+        return run(arguments)
+    except (LaunchError, SettingError) as error:
+        print(f"mercury launch: {error}", file=sys.stderr)
+        return 127 if str(error).startswith("cannot run") else 2

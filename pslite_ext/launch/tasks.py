@@ -1,0 +1,118 @@
+"""What is started where: a job as a list of tasks. Nothing here starts anything."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# What a remote shell is given of our environment, beside --env.
+PASSED = re.compile(r"^(MERCURY_|MXNET_|OMP_NUM_THREADS$|PYTHONPATH$|LD_LIBRARY_PATH$|PS_VERBOSE$)")
+
+# Runs $command in a session of its own and ends that when our side closes the connection.
+REMOTE = """\
+cd {folder} || exit 1
+exec 3<&0
+setsid {command} < /dev/null &
+child=$!
+(cat <&3 > /dev/null; kill -TERM -$child; sleep 5; kill -KILL -$child) 2> /dev/null &
+watcher=$!
+wait $child
+code=$?
+kill $watcher 2> /dev/null
+exit $code
+"""
+
+
+class LaunchError(Exception):
+    """The job cannot be started as asked; one line says why."""
+
+
+@dataclass(frozen=True)
+class Host:
+    name: str
+    port: int = 22
+
+
+@dataclass(frozen=True)
+class Task:
+    role: str
+    rank: int
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    stdin: bytes = b""  # a script for a remote shell, which also reads until we close
+
+    @property
+    def name(self) -> str:
+        return self.role if self.role == "scheduler" else f"{self.role} {self.rank}"
+
+
+def read_hosts(path: Path) -> list[Host]:
+    """One host a line: `name`, `name:port`; what follows a blank, such as slots=4, is ignored."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise LaunchError(f"hostfile {path}: {error.strerror}") from None
+    hosts: list[Host] = []
+    for number, line in enumerate(lines, 1):
+        text = line.split("#")[0].split()
+        if not text:
+            continue
+        name, _, port = text[0].partition(":")
+        if not name or not (port or "22").isdigit():
+            raise LaunchError(f"hostfile {path}:{number}: '{text[0]}' is not HOST or HOST:PORT")
+        hosts.append(Host(name, int(port or 22)))
+    if not hosts:
+        raise LaunchError(f"hostfile {path} names no host")
+    return hosts
+
+
+def remote_script(command: Sequence[str], env: Mapping[str, str], folder: str) -> bytes:
+    exports = "".join(f"export {k}={shlex.quote(v)}\n" for k, v in sorted(env.items()))
+    body = REMOTE.format(folder=shlex.quote(folder), command=shlex.join(command))
+    return (exports + body).encode()
+
+
+def ssh_task(role: str, rank: int, host: Host, script: bytes) -> Task:
+    # The script, with the token in it, goes to the shell's input: a command line is for all to see.
+    remote = f"bash -c 'eval \"$(head -c {len(script)})\"'"
+    ssh = ["ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=accept-new"]
+    return Task(role, rank, (*ssh, "-p", str(host.port), host.name, remote), {}, script)
+
+
+def plan(
+    command: Sequence[str],
+    workers: int,
+    servers: int,
+    job: Mapping[str, str],
+    environ: Mapping[str, str],
+    hosts: Sequence[Host] = (),
+    folder: str = ".",
+) -> list[Task]:
+    """The scheduler here; servers and workers here too, or in turn on the hosts."""
+    base = {**environ, **job}
+    base["PYTHONUNBUFFERED"] = base.get("PYTHONUNBUFFERED", "1")
+    passed = {k: v for k, v in base.items() if PASSED.match(k) or k in job}
+    tasks = [Task("scheduler", 0, tuple(command), {**base, "DMLC_ROLE": "scheduler"})]
+    roles = [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
+    for position, (role, rank) in enumerate(roles):
+        own = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
+        if hosts:
+            script = remote_script(command, {**passed, **own}, folder)
+            tasks.append(ssh_task(role, rank, hosts[position % len(hosts)], script))
+        else:
+            tasks.append(Task(role, rank, tuple(command), {**base, **own}))
+    return tasks
+
+
+def normal_command(command: Sequence[str]) -> list[str]:
+    """A script is run with this Python, anything else as it is."""
+    words = list(command)
+    if words[:1] == ["--"]:
+        del words[0]
+    if words and words[0].endswith(".py"):
+        words.insert(0, sys.executable)
+    return words
