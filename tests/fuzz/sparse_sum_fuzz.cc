@@ -1,5 +1,5 @@
-// Two sets of rows as a server gets them: the first of the input's bytes choose type and row size,
-// the rest is one set, added twice to a sum that has rows already.
+// A set of rows as a server gets it: the input's first two bytes choose type and row size, the rest
+// is the set, added twice to a sum that has a row already.
 #include <cstring>
 #include <vector>
 
