@@ -246,7 +246,8 @@ Actions NodeMembership::Tick(int64_t now_ms) {
   last_tick_ms_ = now_ms;
   heard_ms_ += pause;
   if (state_ == State::kJoining) {
-    if (now_ms - started_ms_ >= times_.start_timeout_ms) {
+    // A little later than the scheduler gives up: it can say who is missing.
+    if (now_ms - started_ms_ >= times_.start_timeout_ms + times_.suspicion_ms()) {
       state_ = State::kEnded;
       return {{Action::kFail, kSchedulerId,
                "the scheduler at " + scheduler_address_ + " did not start the job within " +

@@ -143,9 +143,10 @@ void ZmqGate::AnswerAll() {
   }
 }
 
+bool IsIpv6(const std::string& host) { return host.find(':') != std::string::npos; }
+
 std::string TcpEndpoint(const std::string& host, int port) {
-  const bool v6 = host.find(':') != std::string::npos;
-  return "tcp://" + (v6 ? "[" + host + "]" : host) + ":" +
+  return "tcp://" + (IsIpv6(host) ? "[" + host + "]" : host) + ":" +
          (port == 0 ? "*" : std::to_string(port));
 }
 

@@ -99,6 +99,7 @@ class ZmqGate {
   uint64_t refused_ = 0;
 };
 
+bool IsIpv6(const std::string& host);
 // "tcp://host:port", with brackets around an IPv6 address; port 0 becomes "*".
 std::string TcpEndpoint(const std::string& host, int port);
 

@@ -127,7 +127,7 @@ void ZmqVan::Stop() {
 
 int ZmqVan::Bind(const ps::Node& node, int /*max_retry*/) {
   router_ = ZmqSocket(*context_, ZMQ_ROUTER);
-  router_.Set(ZMQ_IPV6, 1);
+  router_.Set(ZMQ_IPV6, IsIpv6(node.hostname) ? 1 : 0);
   router_.Set(ZMQ_PLAIN_SERVER, 1);
   router_.Set(ZMQ_ZAP_DOMAIN, std::string("mercury"));
   router_.Set(ZMQ_HANDSHAKE_IVL, kHandshakeTimeoutMs);
@@ -137,9 +137,9 @@ int ZmqVan::Bind(const ps::Node& node, int /*max_retry*/) {
   return start_status_.ok() ? router_.BoundPort() : -1;
 }
 
-ZmqSocket ZmqVan::NewDealer() {
+ZmqSocket ZmqVan::NewDealer(const std::string& host) {
   ZmqSocket dealer(*context_, ZMQ_DEALER);
-  dealer.Set(ZMQ_IPV6, 1);
+  dealer.Set(ZMQ_IPV6, IsIpv6(host) ? 1 : 0);
   dealer.Set(ZMQ_SNDHWM, 0);  // the tensors' own memory is what is queued
   dealer.Set(ZMQ_RECONNECT_IVL, kReconnectMs);
   dealer.Set(ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
@@ -150,7 +150,7 @@ ZmqSocket ZmqVan::NewDealer() {
 }
 
 void ZmqVan::Connect(const ps::Node& node) {
-  ZmqSocket dealer = NewDealer();
+  ZmqSocket dealer = NewDealer(node.hostname);
   const Status status = dealer.Connect(TcpEndpoint(node.hostname, node.port));
   if (!status.ok()) return FailJob(status, true);
   // The scheduler watches everybody, and everybody the scheduler.

@@ -98,7 +98,7 @@ class ZmqVan : public ps::Van {
   void SendControl(int receiver, ps::Meta meta);
   void SendTerminate(int receiver, const Status& status);
   void Reject(const Member& member, const Status& status);
-  ZmqSocket NewDealer();
+  ZmqSocket NewDealer(const std::string& host);
   void Refuse(const std::string& why);
 
   void Dispatch(const ps::Message& message, int64_t now_ms);

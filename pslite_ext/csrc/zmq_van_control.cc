@@ -85,7 +85,7 @@ void ZmqVan::SendTerminate(int receiver, const Status& status) {
 void ZmqVan::Reject(const Member& member, const Status& status) {
   Log(LogLevel::kWarning, "refused " + std::string(Name(member.role)) + " at " + member.host + ":" +
                               std::to_string(member.port) + ": " + status.message);
-  ZmqSocket dealer = NewDealer();
+  ZmqSocket dealer = NewDealer(member.host);
   if (!dealer.Connect(TcpEndpoint(member.host, member.port)).ok()) return;
   const int no_node = kNoNode;
   std::swap(dealers_[no_node], dealer);

@@ -1,0 +1,118 @@
+"""Processes that die, freeze, fail or stop early: nobody hangs, nobody aborts, the culprit is named."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from cluster import Cluster, Process, cluster
+
+TRAINING = [str(Path(__file__).parent / "training.py")]
+# The promise to users; heartbeats alone take 10 s, broken connections are noticed sooner.
+LIMIT_S = 15
+
+
+def ended_well_enough(job: Cluster, culprit: Process, says: str) -> None:
+    """All others end by themselves, with an error that says who it was."""
+    others = [p for p in job.processes if p is not culprit]
+    job.wait_until("the others end", lambda: all(p.code is not None for p in others), LIMIT_S)
+    for process in others:
+        assert process.code is not None
+        assert process.code > 0, f"{process.name} ended with {process.code}\n{job.report()}"
+        assert says in process.output, job.report()
+
+
+@pytest.mark.parametrize("victim", ["worker 1", "worker 0", "server 1", "scheduler 0"])
+def test_killed(victim: str) -> None:
+    with cluster(TRAINING) as job:
+        job.wait_output("looping")
+        culprit = next(p for p in job.processes if p.name == victim)
+        culprit.kill(signal.SIGKILL)
+        name = "the scheduler" if culprit.role == "scheduler" else victim
+        ended_well_enough(job, culprit, f"lost {name}")
+
+
+def test_frozen() -> None:
+    env = {"MERCURY_HEARTBEAT_INTERVAL_MS": "500", "MERCURY_HEARTBEAT_TIMEOUT_MS": "4000"}
+    with cluster(TRAINING, env=env) as job:
+        job.wait_output("looping")
+        culprit = job.workers[1]
+        culprit.kill(signal.SIGSTOP)
+        ended_well_enough(job, culprit, "lost worker 1")
+
+
+def test_an_exception_reaches_everybody() -> None:
+    with cluster(TRAINING, env={"FAIL_RANK": "1"}) as job:
+        ended_well_enough(job, job.workers[1], "worker 1 ended: ValueError: a mistake in the script")
+        job.wait()
+        assert job.workers[1].code == 1
+
+
+def test_a_worker_that_stops_early_is_named() -> None:
+    with cluster(TRAINING, env={"STOP_RANK": "0"}) as job:
+        job.wait()
+        assert job.workers[0].code == 0, job.report()
+        assert job.workers[1].code != 0, job.report()
+        assert "worker 0 has finished and pushes no more" in job.workers[1].output, job.report()
+
+
+def test_interrupted() -> None:
+    """Ctrl-C reaches a worker that waits for a frozen one."""
+    with cluster(TRAINING) as job:
+        job.wait_output("looping")
+        job.workers[1].kill(signal.SIGSTOP)
+        job.workers[0].kill(signal.SIGINT)
+        job.wait_until("it ends", lambda: job.workers[0].code is not None, LIMIT_S)
+        assert "KeyboardInterrupt" in job.workers[0].output, job.report()
+
+
+def test_different_shapes() -> None:
+    code = (
+        "import mxnet as mx\n"
+        "kv = mx.kv.create('dist_sync')\n"
+        "kv.init('the_weight', mx.nd.zeros((5 + kv.rank,)))\n"
+        "kv.pushpull('the_weight', mx.nd.ones((5 + kv.rank,)))\n"
+        "mx.nd.waitall()\n"
+    )
+    with cluster(["-c", code]) as job:
+        job.wait()
+        for worker in job.workers:
+            assert worker.code == 1, job.report()
+            assert "tensor 'the_weight'" in worker.output, job.report()
+            assert "all workers must use the same shape" in worker.output, job.report()
+
+
+def test_nobody_comes() -> None:
+    env = {"MERCURY_START_WARN_S": "1", "MERCURY_START_TIMEOUT_S": "3"}
+    with cluster(TRAINING, workers=2, env=env) as job:
+        for missing in (job.workers[1], job.servers[0]):
+            missing.kill(signal.SIGKILL)
+        present = [job.scheduler, job.servers[1], job.workers[0]]
+        job.wait_until("they give up", lambda: all(p.code is not None for p in present), 30)
+        text = "1 of 2 workers and 1 of 2 servers"
+        assert f"waiting for {text}" in job.scheduler.output, job.report()
+        for process in present:
+            assert process.code, job.report()
+            assert text in process.output, job.report()
+
+
+def test_one_too_many() -> None:
+    with cluster(TRAINING, workers=2, env={"STEPS": "200"}) as job:
+        job.wait_output("looping")
+        late = subprocess.run(
+            job.workers[0].child.args,  # type: ignore[arg-type]
+            env={**_environment(job.workers[0]), "DMLC_TASK_ID": "9"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert late.returncode == 1
+        assert "refuses this node" in late.stderr
+        job.check()
+
+
+def _environment(process: Process) -> dict[str, str]:
+    raw = Path(f"/proc/{process.child.pid}/environ").read_bytes().decode()
+    return dict(item.split("=", 1) for item in raw.split("\0") if "=" in item)

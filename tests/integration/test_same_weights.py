@@ -1,0 +1,59 @@
+"""The same unmodified scripts give the same weights with the stock wheel and with ours."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cluster import ROOT, cluster
+
+STOCK = os.environ.get("MERCURY_STOCK_PYTHON", "")
+LAB = ROOT / "scripts" / "lab"
+STEPS = "12"
+# The stock store is itself not always right with update_on_kvstore=False (docs/kvstore.md).
+STOCK_TRIES = 4
+
+needs_stock = pytest.mark.skipif(
+    not os.path.exists(STOCK), reason="MERCURY_STOCK_PYTHON names no stock MXNet; run `make test`"
+)
+
+
+def train(folder: Path, script: str, arguments: list[str], env: dict[str, str], stock: bool) -> list:
+    folder.mkdir()
+    command = [str(LAB / script), "--steps", STEPS, *arguments, "--out", str(folder / "w.npz")]
+    options = {"python": STOCK, "van": None} if stock else {}
+    with cluster(command, env=env, **options) as job:
+        job.check()
+    weights = []
+    for worker in range(2):
+        with np.load(folder / f"w{worker}.npz") as file:
+            weights.append({name: file[name] for name in file.files})
+    return weights
+
+
+def close(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
+    return a.keys() == b.keys() and all(
+        np.allclose(a[name], b[name], rtol=1e-4, atol=2e-6) for name in a
+    )
+
+
+@needs_stock
+@pytest.mark.parametrize("update_on_kvstore", ["0", "1"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("script", ["train_lenet.py", "train_module.py"])
+def test_same_weights(tmp_path: Path, script: str, optimizer: str, update_on_kvstore: str) -> None:
+    arguments = ["--optimizer", optimizer]
+    env = {"MXNET_UPDATE_ON_KVSTORE": update_on_kvstore}
+    if script == "train_lenet.py":
+        arguments += ["--update-on-kvstore", update_on_kvstore]
+    ours = train(tmp_path / "ours", script, arguments, env, stock=False)
+    for name, array in ours[0].items():
+        np.testing.assert_array_equal(array, ours[1][name], err_msg=f"workers differ in {name}")
+    for attempt in range(STOCK_TRIES):
+        stock = train(tmp_path / f"stock{attempt}", script, arguments, env, stock=True)
+        if close(ours[0], stock[0]):
+            return
+    difference = {n: float(np.abs(ours[0][n] - stock[0][n]).max()) for n in ours[0]}
+    pytest.fail(f"other weights than the stock wheel in {STOCK_TRIES} runs: {difference}")
