@@ -60,6 +60,7 @@ Status Open(const HmacKey& key, const void* frame, size_t frame_bytes, Envelope*
   }
   const size_t meta_bytes = frame_bytes - kEnvelopeBytes;
   if (Get<uint32_t>(in, 32) != meta_bytes) return Status::Corrupt("its meta has another length");
+  if (Get<uint32_t>(in, 36) != 0) return Status::Corrupt("its reserved bytes are not zero");
   const Digest mac = Mac(key, in, in + kEnvelopeBytes, meta_bytes);
   if (!EqualConstantTime(mac.data(), in + kSignedBytes, kMacBytes)) {
     return Status::Corrupt("its sender does not know this job's token");

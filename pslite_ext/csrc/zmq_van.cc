@@ -80,6 +80,7 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   SetNode(me);
   me.port = Bind(me, 0);
   if (me.port < 0) return;  // Bind has said why
+  my_port_ = me.port;
   scheduler_.hostname = options_.scheduler_host;
   scheduler_.port = options_.scheduler_port;
   scheduler_.role = ps::Node::SCHEDULER;

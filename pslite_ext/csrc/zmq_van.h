@@ -64,6 +64,7 @@ class ZmqVan : public ps::Van {
   // Listens and begins to join the job; OnReady follows. `start_status` says whether it could.
   void Start(int customer_id, bool standalone) override;
   const Status& start_status() const { return start_status_; }
+  int my_port() const { return my_port_; }
   void Stop() override;
 
   // Tells the scheduler that this node's work is done, or (with a reason) that the job has failed.
@@ -114,6 +115,7 @@ class ZmqVan : public ps::Van {
   const HmacKey key_;
   const uint64_t life_;
   Status start_status_;
+  int my_port_ = 0;
 
   std::unique_ptr<ZmqContext> context_;
   ZmqSocket router_;

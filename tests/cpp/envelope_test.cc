@@ -69,7 +69,6 @@ TEST(any_changed_byte_is_noticed) {
   const HmacKey key("token");
   const auto frame = Frame(key, Sample(), "the meta of a message");
   for (size_t i = 0; i < frame.size(); ++i) {
-    // Bytes 36..39 are reserved but signed, too.
     auto bad = frame;
     bad[i] ^= 1;
     Envelope got;

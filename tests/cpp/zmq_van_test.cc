@@ -1,0 +1,200 @@
+// Whole vans in one process, over real sockets on loopback: joining, barriers, leaving, failing, being
+// refused. (Tensors need one ps-lite per process: tests/integration has them.)
+#include "zmq_van.h"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+class Observer : public VanObserver {
+ public:
+  void OnReady(int node) override {
+    Change([&] { id = node; });
+  }
+  void OnBarrier() override {
+    Change([&] { ++barriers; });
+  }
+  void OnDeparted(int node) override {
+    Change([&] { departed.push_back(node); });
+  }
+  void OnFailed(const Status& status) override {
+    Change([&] {
+      failure = status;
+      ++ends;
+    });
+  }
+  void OnEnded() override {
+    Change([&] { ++ends; });
+  }
+  bool Wait(const std::function<bool()>& reached) {
+    std::unique_lock<std::mutex> lock(mutex);
+    return changed.wait_for(lock, kPatience, reached);
+  }
+
+  int id = 0, barriers = 0, ends = 0;
+  std::vector<int> departed;
+  Status failure;
+
+ private:
+  void Change(const std::function<void()>& change) {
+    std::lock_guard<std::mutex> lock(mutex);
+    change();
+    changed.notify_all();
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+
+struct Node {
+  Observer observer;
+  std::unique_ptr<ZmqVan> van;
+};
+
+class Job {
+ public:
+  Job(int num_workers, int num_servers, int64_t start_timeout_ms = 60000) {
+    options_.host = options_.scheduler_host = "127.0.0.1";
+    options_.workers = num_workers;
+    options_.servers = num_servers;
+    options_.token = "secret";
+    options_.times = {100, 20000, 10000, start_timeout_ms};
+    options_.role = Role::kScheduler;
+    Add();  // on any free port
+    options_.scheduler_port = scheduler().van->my_port();
+  }
+  ~Job() {
+    for (auto& node : nodes) node->van->Stop();
+  }
+  Node& Add(Role role, int hint = -1, const std::string& token = "secret") {
+    options_.role = role;
+    options_.rank_hint = hint;
+    options_.token = token;
+    return Add();
+  }
+  Node& scheduler() { return *nodes[0]; }
+
+  std::vector<std::unique_ptr<Node>> nodes;
+
+ private:
+  Node& Add() {
+    nodes.push_back(std::make_unique<Node>());
+    Node& node = *nodes.back();
+    node.van = std::make_unique<ZmqVan>(options_, &node.observer);
+    node.van->Start(0, false);
+    CHECK_OK(node.van->start_status());
+    return node;
+  }
+  ZmqVanOptions options_;
+};
+
+}  // namespace
+
+TEST(a_job_from_joining_to_leaving) {
+  Job job(2, 1);
+  Node& second = job.Add(Role::kWorker, 1);
+  Node& server = job.Add(Role::kServer);
+  Node& first = job.Add(Role::kWorker, 0);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  CHECK_EQ(first.observer.id, NodeId(Role::kWorker, 0));
+  CHECK_EQ(second.observer.id, NodeId(Role::kWorker, 1));
+  CHECK_EQ(server.observer.id, NodeId(Role::kServer, 0));
+  for (int round = 1; round <= 20; ++round) {
+    first.van->EnterBarrier();
+    second.van->EnterBarrier();
+    for (Node* node : {&first, &second}) {
+      REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.barriers == round; }));
+    }
+  }
+  first.van->Leave("");
+  REQUIRE_TRUE(server.observer.Wait([&] { return server.observer.departed.size() == 1; }));
+  CHECK_EQ(server.observer.departed[0], NodeId(Role::kWorker, 0));
+  second.van->Leave("");
+  for (Node* node : {&server, &job.scheduler()}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends == 1; }));
+    CHECK_OK(node->observer.failure);
+  }
+}
+
+TEST(a_failure_reaches_everybody_once) {
+  Job job(2, 2);
+  for (int i = 0; i < 2; ++i) {
+    job.Add(Role::kWorker, i);
+    job.Add(Role::kServer, i);
+  }
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  job.nodes[1]->van->Leave("ValueError: no");
+  job.nodes[1]->van->Fail("again");
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_STATUS(Code::kPeerLost, node->observer.failure);
+    CHECK_TRUE(node->observer.failure.message.find("ValueError: no") != std::string::npos);
+  }
+  for (auto& node : job.nodes) CHECK_EQ(node->observer.ends, 1);
+}
+
+TEST(a_node_that_vanishes_is_missed) {
+  Job job(2, 1);
+  Node& victim = job.Add(Role::kWorker, 1);
+  Node& server = job.Add(Role::kServer, 0);
+  Node& other = job.Add(Role::kWorker, 0);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  victim.van->Stop();  // without a word
+  for (Node* node : {&server, &other, &job.scheduler()}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_TRUE(node->observer.failure.message.find("lost worker 1") != std::string::npos);
+  }
+  CHECK_EQ(other.van->NumLost(4), 1);
+  CHECK_EQ(other.van->NumLost(2), 0);
+}
+
+TEST(who_is_not_needed_is_told) {
+  Job job(1, 1);
+  Node& worker = job.Add(Role::kWorker);
+  job.Add(Role::kServer);
+  REQUIRE_TRUE(worker.observer.Wait([&] { return worker.observer.id != 0; }));
+  Node& late = job.Add(Role::kWorker);
+  REQUIRE_TRUE(late.observer.Wait([&] { return late.observer.ends != 0; }));
+  CHECK_STATUS(Code::kInvalidArgument, late.observer.failure);
+  CHECK_EQ(worker.observer.ends, 0);
+}
+
+TEST(another_token_is_not_heard) {
+  Job job(1, 1, 1500);
+  Node& server = job.Add(Role::kServer);
+  Node& stranger = job.Add(Role::kWorker, -1, "guess");
+  REQUIRE_TRUE(server.observer.Wait([&] { return server.observer.ends != 0; }));
+  CHECK_STATUS(Code::kTimeout, server.observer.failure);
+  CHECK_TRUE(server.observer.failure.message.find("1 of 1 workers") != std::string::npos);
+  REQUIRE_TRUE(stranger.observer.Wait([&] { return stranger.observer.ends != 0; }));
+  CHECK_STATUS(Code::kTimeout, stranger.observer.failure);
+}
+
+TEST(a_taken_port_is_an_error_that_names_it) {
+  Job job(1, 1);
+  ZmqVanOptions options;
+  options.role = Role::kServer;
+  options.host = options.scheduler_host = "127.0.0.1";
+  options.scheduler_port = options.port = job.scheduler().van->my_port();
+  Observer observer;
+  ZmqVan van(options, &observer);
+  van.Start(0, false);
+  CHECK_STATUS(Code::kInvalidArgument, van.start_status());
+  CHECK_TRUE(van.start_status().message.find("127.0.0.1:" + std::to_string(options.port)) !=
+             std::string::npos);
+}

@@ -1,0 +1,104 @@
+"""Settings that are wrong: one clear line that names the variable and what is allowed, in every role."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from cluster import free_port
+
+GOOD = {
+    "DMLC_PS_VAN_TYPE": "zmq",
+    "DMLC_ROLE": "worker",
+    "DMLC_PS_ROOT_URI": "127.0.0.1",
+    "DMLC_PS_ROOT_PORT": "9999",
+    "DMLC_NUM_WORKER": "1",
+    "DMLC_NUM_SERVER": "1",
+}
+SCRIPT = "import mxnet as mx\nmx.kv.create('dist_sync')"
+
+
+def run(changes: dict[str, str | None]) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+    env.update({k: v for k, v in {**GOOD, **changes}.items() if v is not None})
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("role", ["worker", "server", "scheduler"])
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("DMLC_PS_VAN_TYPE", "zeromq", "'zeromq'; allowed: zmq"),
+        ("DMLC_PS_VAN_TYPE", "mercury", "not available yet; use 'zmq'"),
+        ("DMLC_PS_ROOT_PORT", "70000", "'70000'; allowed: 1 to 65535"),
+        ("DMLC_PS_ROOT_PORT", "port", "'port'; allowed: 1 to 65535"),
+        ("DMLC_PS_ROOT_PORT", None, "is not set; allowed: 1 to 65535"),
+        ("DMLC_NUM_WORKER", "0", "'0'; allowed: 1 to"),
+        ("DMLC_NUM_SERVER", "-1", "'-1'; allowed: 1 to"),
+        ("DMLC_PS_ROOT_URI", "no such host", "cannot be resolved"),
+        ("MERCURY_HEARTBEAT_TIMEOUT_MS", "100", "at least three times"),
+        ("MERCURY_JOB_TOKEN_FILE", "/no/such/file", "No such file"),
+    ],
+)
+def test_one_clear_line(role: str, name: str, value: str | None, says: str) -> None:
+    result = run({"DMLC_ROLE": role, name: value})
+    assert result.returncode not in (0, None)
+    assert result.returncode > 0
+    last = result.stderr.strip().splitlines()[-1]
+    assert name in last
+    assert says in last
+    if role != "worker":
+        assert "Traceback" not in result.stderr
+
+
+def test_unknown_role() -> None:
+    last = run({"DMLC_ROLE": "boss"}).stderr.strip().splitlines()[-1]
+    assert "DMLC_ROLE is 'boss'; allowed: worker, server, scheduler" in last
+
+
+def test_unknown_interface() -> None:
+    last = run({"DMLC_INTERFACE": "nonsense0"}).stderr.strip().splitlines()[-1]
+    assert "DMLC_INTERFACE is 'nonsense0'; allowed:" in last
+    assert "lo (127.0.0.1)" in last
+
+
+@pytest.mark.parametrize("role", ["scheduler", "server"])
+def test_port_in_use(role: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        changes = {"DMLC_ROLE": role, "DMLC_PS_ROOT_PORT": port, "DMLC_NODE_PORT": port}
+        if role == "server":
+            changes["DMLC_PS_ROOT_PORT"] = str(free_port())
+        result = run(changes)
+    assert result.returncode == 1
+    last = result.stderr.strip().splitlines()[-1]
+    assert f"127.0.0.1:{port}" in last
+    assert "in use" in last
+
+
+def test_address_of_another_host() -> None:
+    result = run({"DMLC_ROLE": "server", "DMLC_NODE_HOST": "192.0.2.77"})
+    assert result.returncode == 1
+    assert "no interface of this host has that address" in result.stderr
+    assert "192.0.2.77" in result.stderr
+
+
+@pytest.mark.parametrize("van", [None, "", "p3"])
+def test_upstream_is_left_alone(van: str | None) -> None:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+    if van is not None:
+        env["DMLC_PS_VAN_TYPE"] = van
+    code = (
+        "import sys, mxnet as mx\n"
+        "assert 'mxnet_plugins' not in sys.modules\n"
+        "assert 'dist_sync' not in mx.kvstore.KVStoreBase.kv_registry\n"
+        "assert type(mx.kv.create('local')) is mx.kvstore.KVStore\n"
+    )
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=60)

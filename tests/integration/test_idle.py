@@ -1,0 +1,40 @@
+"""Idle processes do not use the processor."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from cluster import cluster
+
+WATCHED_S = 5.0
+# The promise is 1% of a core; the bound is generous because machines that run tests are busy.
+BOUND_S = 0.03 * WATCHED_S
+
+IDLE = """
+import sys, time
+import mxnet as mx
+kv = mx.kv.create('dist_sync')
+kv.init('w', mx.nd.ones((1000,)))
+print('idle', flush=True)
+sys.stdin.read()  # nothing
+time.sleep(12)
+"""
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_idle() -> None:
+    with cluster(["-c", IDLE]) as job:
+        job.wait_output("idle")
+        time.sleep(1)
+        before = {p.name: cpu_seconds(p.child.pid) for p in job.processes}
+        time.sleep(WATCHED_S)
+        used = {p.name: cpu_seconds(p.child.pid) - before[p.name] for p in job.processes}
+        print(used)
+        assert max(used.values()) < BOUND_S, used
+        job.check()

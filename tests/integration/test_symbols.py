@@ -1,0 +1,36 @@
+"""A second ps-lite and ZeroMQ live in libmxnet.so: of ours, others see nothing but the entry point."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from pslite_ext import _core
+
+
+def test_only_the_entry_point_is_visible() -> None:
+    listing = subprocess.run(
+        ["nm", "--dynamic", "--defined-only", _core.__file__],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert [line.split()[-1] for line in listing.splitlines()] == ["PyInit__core"]
+
+
+def test_nothing_of_ours_is_taken_from_libmxnet() -> None:
+    """With MXNet loaded first and globally, ours still speaks to its own libzmq and ps-lite."""
+    listing = subprocess.run(
+        ["nm", "--dynamic", "--undefined-only", _core.__file__],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    names = [line.split()[-1].split("@")[0] for line in listing.splitlines()]
+    assert [n for n in names if n.startswith(("zmq_", "_ZN2ps", "_ZN4dmlc", "_ZN3zmq"))] == []
+
+
+def test_either_import_order() -> None:
+    for first, second in (("mxnet", "pslite_ext._core"), ("pslite_ext._core", "mxnet")):
+        code = f"import {first}\nimport {second}\nimport mxnet as mx\nprint(mx.nd.ones(2).asnumpy())"
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True)

@@ -1,0 +1,79 @@
+"""Settings: the table, its checks, its documentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pslite_ext import config
+from pslite_ext.config import TABLE, SettingError, Settings, wanted_van
+from pslite_ext.errors import InvalidArgumentError
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = {
+    "DMLC_ROLE": "worker",
+    "DMLC_PS_ROOT_URI": "127.0.0.1",
+    "DMLC_PS_ROOT_PORT": "9000",
+    "DMLC_NUM_WORKER": "2",
+    "DMLC_NUM_SERVER": "3",
+}
+
+
+def settings(**changes: str) -> Settings:
+    return Settings.from_environment({**GOOD, **changes})
+
+
+def test_options_have_the_core_s_names_and_units() -> None:
+    options = settings(MERCURY_START_WARN_S="7").options()
+    assert options["start_warn_ms"] == 7000
+    assert options["num_servers"] == 3
+    assert options["rank_hint"] == -1
+    assert options["host"] == "127.0.0.1"
+    assert options["port"] == 0
+
+
+def test_the_scheduler_listens_on_the_address_that_others_are_told() -> None:
+    options = settings(DMLC_ROLE="scheduler").options()
+    assert (options["host"], options["port"]) == ("127.0.0.1", 9000)
+    assert settings(DMLC_ROLE="scheduler", DMLC_USE_KUBERNETES="1").host == "0.0.0.0"
+
+
+@pytest.mark.parametrize("setting", [s for s in TABLE if s.is_number], ids=lambda s: s.name)
+def test_every_number_has_a_range(setting: config.Setting) -> None:
+    for bad in (setting.least - 1, setting.most + 1, "x", "1.5"):
+        with pytest.raises(SettingError, match=setting.name) as raised:
+            setting.read({setting.name: str(bad)})
+        assert setting.allowed in str(raised.value)
+    assert setting.read({setting.name: str(setting.most)}) == setting.most
+    assert setting.read({setting.name: f" {setting.least} "}) == setting.least
+
+
+def test_token_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    assert settings(MERCURY_JOB_TOKEN_FILE=str(file)).token == "secret"
+    assert settings(MERCURY_JOB_TOKEN_FILE=str(file), MERCURY_JOB_TOKEN="other").token == "other"
+    file.write_text("\n")
+    with pytest.raises(SettingError, match="empty"):
+        settings(MERCURY_JOB_TOKEN_FILE=str(file))
+
+
+def test_a_setting_error_is_a_value_error_of_ours() -> None:
+    with pytest.raises(ValueError, match="DMLC_ROLE") as raised:
+        settings(DMLC_ROLE="")
+    assert isinstance(raised.value, InvalidArgumentError)
+
+
+def test_wanted_van() -> None:
+    for value in ("", "p3", "ibverbs"):
+        assert wanted_van({"DMLC_PS_VAN_TYPE": value}) == ""
+    assert wanted_van({}) == ""
+    assert wanted_van({"DMLC_PS_VAN_TYPE": "zmq"}) == "zmq"
+    for value in ("mercury", "ZMQ", "tcp"):
+        with pytest.raises(SettingError, match="DMLC_PS_VAN_TYPE"):
+            wanted_van({"DMLC_PS_VAN_TYPE": value})
+
+
+def test_the_documentation_is_the_table() -> None:
+    assert (ROOT / "docs" / "settings.md").read_text() == config.markdown()

@@ -1,0 +1,185 @@
+"""mercury launch with small children that are no job at all: what starts, what is left, what is said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 60
+
+
+def launch(folder: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
+    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tracer", "launch", "--log-dir", str(folder / "logs"), *arguments],
+        cwd=ROOT,
+        env={**base, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def python(code: str) -> list[str]:
+    return ["--", sys.executable, "-c", "import os, sys, time, signal, subprocess\n" + code]
+
+
+def alive(marker: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and marker in (entry / "cmdline").read_bytes().decode():
+                found.append(entry.name)
+        except (OSError, UnicodeDecodeError):
+            continue
+    return [pid for pid in found if int(pid) != os.getpid()]
+
+
+def wait_gone(marker: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while alive(marker):
+        assert time.monotonic() < deadline, f"left behind: {alive(marker)}"
+        time.sleep(0.05)
+
+
+def test_every_role_is_started_with_its_variables(tmp_path: Path) -> None:
+    code = "print(*(os.environ.get('DMLC_' + k) for k in ('ROLE', 'TASK_ID', 'NUM_WORKER')))"
+    job = launch(tmp_path, "-n", "2", "-s", "1", *python(code))
+    out, err = job.communicate(timeout=LIMIT_S)
+    assert (job.returncode, err) == (0, "")
+    expected = {"[scheduler] scheduler None 2", "[server 0] server 0 2"}
+    expected |= {"[worker 0] worker 0 2", "[worker 1] worker 1 2"}
+    assert set(out.splitlines()) == expected
+    assert (tmp_path / "logs" / "worker_1.log").read_text() == "worker 1 2\n"
+
+
+def test_the_first_failure_is_named_and_returned(tmp_path: Path) -> None:
+    code = (
+        "worker = os.environ['DMLC_ROLE'] == 'worker' and os.environ['DMLC_TASK_ID'] == '1'\n"
+        "if not worker: time.sleep(30)\n"
+        "print('\\n'.join(f'line {i}' for i in range(40)))\n"
+        "sys.exit(3)\n"
+    )
+    job = launch(tmp_path, "-n", "2", "--grace", "0.5", *python(code))
+    _, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 3
+    assert "worker 1 ended with exit code 3 first" in err
+    assert "line 39" in err
+    assert "line 19\n" not in err
+
+
+def test_a_signal_is_128_and_its_number(tmp_path: Path) -> None:
+    code = "os.environ['DMLC_ROLE'] == 'worker' and os.kill(os.getpid(), signal.SIGSEGV)"
+    job = launch(tmp_path, "-n", "1", *python(code))
+    _, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 128 + signal.SIGSEGV
+    assert "worker 0 was killed by signal 11 first" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_nothing_is_left(tmp_path: Path, number: int) -> None:
+    marker = f"marker{os.getpid()}{int(number)}"
+    code = (
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', '{marker}'])\n"
+        "print('up')\ntime.sleep(600)\n"
+    )
+    job = launch(tmp_path, "-n", "1", *python(code), marker)
+    assert job.stdout is not None
+    for _ in range(3):
+        assert "up" in job.stdout.readline()
+    job.send_signal(number)
+    assert job.wait(timeout=LIMIT_S) == 128 + number
+    wait_gone(marker)
+
+
+def test_killed_nothing_is_left(tmp_path: Path) -> None:
+    """Even SIGKILL: the kernel ends the children of a launcher that is gone."""
+    marker = f"orphan{os.getpid()}"
+    job = launch(tmp_path, "-n", "1", *python("print('up')\ntime.sleep(600)"), marker)
+    assert job.stdout is not None
+    for _ in range(3):
+        job.stdout.readline()
+    job.kill()
+    job.wait()
+    wait_gone(marker)
+
+
+def test_options_of_the_command_stay_where_they_are(tmp_path: Path) -> None:
+    words = ["--lr", "0.1", "-n", "9", "--num-workers=7", "a b", "$HOME", "--help"]
+    job = launch(tmp_path, "-n", "1", *python("print(sys.argv[1:])"), *words)
+    out, _ = job.communicate(timeout=LIMIT_S)
+    assert out.splitlines().count(f"[worker 0] {words}") == 1
+
+
+def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path) -> None:
+    code = (
+        "token = os.environ['MERCURY_JOB_TOKEN']\n"
+        "seen = [p for p in os.listdir('/proc') if p.isdigit() and os.path.exists(f'/proc/{p}/cmdline')\n"
+        "        and token.encode() in open(f'/proc/{p}/cmdline', 'rb').read()]\n"
+        "print('token', token, seen)\n"
+    )
+    job = launch(tmp_path, "-n", "2", *python(code))
+    out, _ = job.communicate(timeout=LIMIT_S)
+    tokens = {line.split()[-2] for line in out.splitlines() if " token " in line}
+    assert len(tokens) == 1
+    assert len(tokens.pop()) == 64
+    assert out.count("[]") == 5, out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["-n", "1"], 2, "no COMMAND"),
+        (["-n", "0", "x"], 2, "at least one worker"),
+        (["-n", "1", "no-such-program"], 127, "cannot run no-such-program"),
+        (["-n", "1", "--van", "pigeon", "x"], 2, "DMLC_PS_VAN_TYPE is 'pigeon'"),
+        (["-n", "1", "--env", "NOT_SET_ANYWHERE", "x"], 2, "NOT_SET_ANYWHERE"),
+        (["-n", "1", "--launcher", "ssh", "x"], 2, "needs a --hostfile"),
+        (["-n", "1", "-H", "/no/such/file", "x"], 2, "No such file"),
+        (["-n", "1", "--host", "192.0.2.77", "x"], 2, "--host 192.0.2.77"),
+    ],
+)
+def test_mistakes(tmp_path: Path, arguments: list[str], code: int, says: str) -> None:
+    job = launch(tmp_path, *arguments)
+    _, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == code
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_hostfile(tmp_path: Path) -> None:
+    file = tmp_path / "hosts"
+    file.write_text("# two\nalpha slots=4\n\nbeta:2222\n")
+    assert read_hosts(file) == [Host("alpha"), Host("beta", 2222)]
+    file.write_text("alpha:port\n")
+    with pytest.raises(LaunchError, match="hosts:1"):
+        read_hosts(file)
+
+
+def test_remote_secrets_go_to_standard_input() -> None:
+    job = {"MERCURY_JOB_TOKEN": "it's secret", "DMLC_NUM_WORKER": "1"}
+    tasks = plan(["cmd", "a b"], 1, 1, job, {"HOME": "/root"}, [Host("h", 2222)], "/data dir")
+    remote = [t for t in tasks if t.role != "scheduler"]
+    assert len(remote) == 2
+    for task in remote:
+        assert "secret" not in " ".join(task.command)
+        script = task.stdin.decode()
+        assert """export MERCURY_JOB_TOKEN='it'"'"'s secret'""" in script
+        assert "cd '/data dir'" in script
+        assert "cmd 'a b'" in script
+        assert "HOME" not in script
+
+
+def test_a_script_is_run_with_this_python() -> None:
+    assert normal_command(["--", "train.py", "--x"]) == [sys.executable, "train.py", "--x"]
+    assert normal_command(["bash", "-c", "x"]) == ["bash", "-c", "x"]
