@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#undef CHECK_EQ  // ps-lite's logging has one, too
 #include "harness.h"
 
 using namespace mercury;  // NOLINT: a test

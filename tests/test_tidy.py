@@ -1,0 +1,121 @@
+"""The rules of the house, as far as a program can hold them: docs/architecture.md says why."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CSRC = ROOT / "pslite_ext" / "csrc"
+LINES_MAX = 450
+# Units that need sockets, threads or MXNet: tested as running jobs, in these files.
+SHELL = {
+    "zmq_van_control": "cpp/zmq_van_test.cc",
+    "zmq_socket": "cpp/zmq_van_test.cc",
+    "classic": "integration/test_kvstore.py",
+    "mxnet_engine": "integration/test_kvstore.py",
+    "node": "faults/test_faults.py",
+    "c_api": "integration/test_kvstore.py",
+    "log": "faults/test_faults.py",
+}
+# Who may read the environment: settings, what starts children, scripts that users run, tests.
+MAY_READ_ENVIRONMENT = {
+    "pslite_ext/config.py",
+    "pslite_ext/launch/command.py",
+    "pslite_ext/doctor.py",
+    "mxnet_plugins/compat.py",
+    "mxnet_plugins/server.py",
+    "mxnet_plugins/membership.py",
+    "scripts/build_wheel.py",
+}
+VAGUE = re.compile(r"(manager|utils?|helpers?|common|misc)(\.|_|$)")
+
+
+def tracked() -> list[str]:
+    listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    return listing.stdout.splitlines()
+
+
+def sources(*suffixes: str) -> list[Path]:
+    return [ROOT / name for name in tracked() if name.endswith(suffixes) and (ROOT / name).exists()]
+
+
+def test_files_have_one_concept() -> None:
+    long = {str(p): n for p in sources(".py", ".pyx", ".cc", ".h") if (n := _lines(p)) > LINES_MAX}
+    assert long == {}
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def test_names_say_what_is_inside() -> None:
+    bad = []
+    for name in tracked():
+        path = Path(name)
+        if path.suffix in {".py", ".cc", ".h", ".pyx"}:
+            stem = path.stem
+            if not re.fullmatch(r"[a-z0-9_]+", stem) or VAGUE.search(stem):
+                bad.append(name)
+    assert bad == []
+
+
+def test_every_header_says_what_it_is_for() -> None:
+    for path in CSRC.glob("*.h"):
+        opening = path.read_text().split("#pragma once")[0]
+        assert opening.startswith(("//", "/*")), path
+        assert len(opening) > 80, f"{path} opens without saying what it is for"
+        if path.name not in {"status.h", "c_api.h"}:
+            assert "hread-safety" in opening, f"{path} does not speak of threads"
+
+
+def test_every_unit_has_its_test() -> None:
+    for path in CSRC.glob("*.cc"):
+        if path.stem in SHELL:
+            assert (ROOT / "tests" / SHELL[path.stem]).exists(), path
+        else:
+            assert (ROOT / "tests" / "cpp" / f"{path.stem}_test.cc").exists(), path
+
+
+def test_the_core_reads_no_environment_and_no_clock() -> None:
+    shell = {*SHELL, "zmq_van"}
+    for path in [*CSRC.glob("*.cc"), *CSRC.glob("*.h")]:
+        text = path.read_text()
+        assert "getenv" not in text, path
+        if path.stem not in shell:
+            for word in ("std::chrono", "std::thread", "<sys/socket.h>", "std::mutex"):
+                assert word not in text, f"{path} uses {word}"
+
+
+def test_the_environment_is_read_in_few_places() -> None:
+    for path in sources(".py"):
+        name = str(path.relative_to(ROOT))
+        if name.startswith(("tests/", "scripts/lab/")) or name in MAY_READ_ENVIRONMENT:
+            continue
+        assert not re.search(r"os\.(environ|getenv)", path.read_text()), name
+
+
+def test_no_unfinished_marks() -> None:
+    marks = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+    bad = [str(p) for p in sources(".py", ".pyx", ".cc", ".h", ".md") if marks.search(p.read_text())]
+    assert bad == []
+
+
+def test_nothing_of_others_is_committed() -> None:
+    for name in tracked():
+        assert not name.endswith((".tar.gz", ".whl", ".so", ".a", ".o", ".zip")), name
+        assert not name.startswith(("build/", "dist/")), name
+
+
+def test_the_readme_s_map_is_the_tree() -> None:
+    text = (ROOT / "README.md").read_text()
+    top = {name.split("/")[0] for name in tracked() if "/" in name} - {".ci"}
+    for folder in top:
+        assert f"`{folder}/`" in text, f"README.md does not mention {folder}/"
+    for path in re.findall(r"\]\((docs/[a-z-]+\.md)\)", text):
+        assert (ROOT / path).exists(), path

@@ -1,0 +1,59 @@
+"""The patched wheel: a valid wheel, the same every time."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import build_wheel
+import patches
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = patches.find_source("mxnet")
+    return build_wheel.build(source, patches.fetch(source), tmp_path_factory.mktemp("dist"))
+
+
+def test_record_is_complete_and_true(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        info = "mxnet-1.9.1+mercury.1.dist-info"
+        rows = list(csv.reader(io.StringIO(archive.read(f"{info}/RECORD").decode())))
+        assert sorted(row[0] for row in rows) == sorted(archive.namelist())
+        for name, digest, size in rows:
+            if name == f"{info}/RECORD":
+                assert (digest, size) == ("", "")
+                continue
+            data = archive.read(name)
+            assert int(size) == len(data)
+            found = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            assert digest == f"sha256={found}", name
+
+
+def test_metadata(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read("mxnet-1.9.1+mercury.1.dist-info/METADATA").decode()
+    assert "\nName: mxnet\nVersion: 1.9.1+mercury.1\n" in text
+    assert "\nRequires-Dist: mercury-ps\n" in text
+    assert "numpy (<2.0.0" not in text
+
+
+def test_the_library_is_untouched(wheel: Path) -> None:
+    source = patches.fetch(patches.find_source("mxnet"))
+    with zipfile.ZipFile(wheel) as ours, zipfile.ZipFile(source) as theirs:
+        name = "mxnet/libmxnet.so"
+        assert ours.getinfo(name).CRC == theirs.getinfo(name).CRC
+
+
+def test_rebuilt_byte_for_byte(wheel: Path, tmp_path: Path) -> None:
+    source = patches.find_source("mxnet")
+    again = build_wheel.build(source, patches.fetch(source), tmp_path)
+    assert patches.file_sha256(again) == patches.file_sha256(wheel)

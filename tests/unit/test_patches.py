@@ -1,0 +1,126 @@
+"""scripts/patches.py: what it refuses, and that a patch survives being refreshed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import patches
+
+FILE = "one\ntwo\nthree\nfour\n"
+EDITED = "zero\none\n2\nthree\nfour\nfive\n"
+HEADER = "Description: a test\nReason: seam, for a test\nForwarded: no\nRemove-When: never\n"
+
+
+def make_sdist(path: Path) -> str:
+    with tarfile.open(path, "w:gz") as sdist:
+        info = tarfile.TarInfo("pkg/sub/file.py")
+        info.size = len(FILE)
+        sdist.addfile(info, io.BytesIO(FILE.encode()))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> patches.Source:
+    """A small source with one patch, in a project of its own."""
+    folder = tmp_path / "patches" / "pkg"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(patches, "PATCHES", tmp_path / "patches")
+    monkeypatch.setattr(patches, "DOWNLOADS", tmp_path / "downloads")
+    (tmp_path / "downloads").mkdir()
+    digest = make_sdist(tmp_path / "downloads" / "pkg-1.tar.gz")
+    made = patches.Source(
+        "pkg", "pkg", "1", "sdist", "pkg-1.tar.gz", digest, subdir="pkg/sub", patches="pkg"
+    )
+    (folder / "series").write_text("edit.patch\n")
+    (folder / "edit.patch").write_text(HEADER)
+    edited = tmp_path / "edited"
+    edited.mkdir()
+    (edited / "file.py").write_text(EDITED)
+    patches.refresh(made, "edit.patch", edited)
+    return made
+
+
+def test_round_trip(source: patches.Source, tmp_path: Path) -> None:
+    patches.apply(source, tmp_path / "tree")
+    assert (tmp_path / "tree" / "file.py").read_text() == EDITED
+    text = (patches.PATCHES / "pkg" / "edit.patch").read_text()
+    assert text.startswith(HEADER)
+    assert "three" not in text, "a patch holds no context"
+
+
+def test_applying_again_changes_nothing(source: patches.Source, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    patches.apply(source, tree)
+    before = (tree / "file.py").stat().st_mtime_ns
+    patches.apply(source, tree)
+    assert (tree / "file.py").stat().st_mtime_ns == before
+
+
+def test_wrong_hash(source: patches.Source, tmp_path: Path) -> None:
+    archive = patches.DOWNLOADS / source.file
+    archive.write_bytes(archive.read_bytes() + b"x")
+    with pytest.raises(patches.PatchError, match=r"pkg-1\.tar\.gz has SHA-256"):
+        patches.apply(source, tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("Reason: seam, for a test\n", "", "header 'Reason:' is missing"),
+        ("Reason: seam", "Reason: fancy", "Reason is one of"),
+        ("-two", "-tvo", "hunk 2 of file.py does not apply"),
+        ("Base: file.py ", "Base: other.py ", "no 'Base: file.py"),
+        ("+five\n", "", "cut off"),
+        ("+five\n", " four\n", "shorter than"),
+        ("+five\n", "+five\n context\n", "context lines are not allowed"),
+    ],
+)
+def test_what_is_refused(
+    source: patches.Source, tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    path = patches.PATCHES / "pkg" / "edit.patch"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(patches.PatchError, match="edit.patch") as raised:
+        patches.apply(source, tmp_path / "tree")
+    assert says in str(raised.value)
+
+
+def test_another_file_than_the_patch_was_made_for(source: patches.Source, tmp_path: Path) -> None:
+    (tmp_path / "file.py").write_text("two\n" + FILE)
+    with pytest.raises(patches.PatchError, match="is not the file that this patch was made for"):
+        patches.apply_series(source, tmp_path)
+
+
+def test_series_and_folder_agree(source: patches.Source, tmp_path: Path) -> None:
+    folder = patches.PATCHES / "pkg"
+    (folder / "stray.patch").write_text(HEADER)
+    with pytest.raises(patches.PatchError, match=r"stray\.patch is not in"):
+        patches.series("pkg")
+    (folder / "stray.patch").unlink()
+    (folder / "series").write_text("edit.patch\nmissing.patch\n")
+    with pytest.raises(patches.PatchError, match=r"missing\.patch, which does not exist"):
+        patches.series("pkg")
+    (folder / "series").unlink()
+    with pytest.raises(patches.PatchError, match="series is missing"):
+        patches.series("pkg")
+
+
+def test_the_command_fails_in_one_line() -> None:
+    script = Path(patches.__file__)
+    result = subprocess.run(
+        [sys.executable, str(script), "apply", "nonsense"], capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert "patches.py: patches/sources.toml has no 'nonsense'" in result.stderr
+    assert "Traceback" not in result.stderr
