@@ -1,8 +1,8 @@
 """One key of a store: its tensor on the servers, and this worker's copies of it.
 
-Two kinds of value. Without an optimizer the value is the last sum (at first, what worker 0 gave), and it
-lives on the servers. With one, it is the weight: each worker keeps its own and applies the optimizer to
-the summed gradient, so that all are equal, bit for bit, and servers only ever sum.
+Two kinds of value. Without an optimizer the value is the last sum (at first, what worker 0 gave),
+and it lives on the servers. With one, it is the weight: each worker keeps its own and applies the
+optimizer to the summed gradient, so that all are equal, bit for bit, and servers only ever sum.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def on_cpu(array: NDArray) -> NDArray:
 
 
 class Entry:
-    def __init__(
-        self, store: int, key: Key, value: NDArray, name: str, asynchronous: bool
-    ) -> None:
+    def __init__(self, store: int, key: Key, value: NDArray, name: str, asynchronous: bool) -> None:
         self.key = key
         self.name = name
         self.shape = value.shape

@@ -1,8 +1,9 @@
 """Ctrl-C while MXNet waits for the network.
 
-Python cannot raise KeyboardInterrupt while the main thread is inside MXNet, and if what MXNet waits for
-never comes, it never returns. So a thread hears of the signal, gives Python a moment, and then leaves
-the job: what is pending fails, MXNet returns, and Python raises its KeyboardInterrupt.
+Python cannot raise KeyboardInterrupt while the main thread is inside MXNet, and if what MXNet
+waits for never comes, it never returns. So a thread hears of the signal, gives Python a moment,
+and then leaves the job: what is pending fails, MXNet returns, and Python raises its
+KeyboardInterrupt.
 """
 
 from __future__ import annotations

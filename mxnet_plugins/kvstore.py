@@ -1,4 +1,4 @@
-"""The store behind `mx.kv.create('dist_sync')` and its like: MXNet's KVStore interface over the core."""
+"""The store behind `mx.kv.create('dist_sync')` and its like."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         """(key, name, bytes, priority) of tensors to come."""
         known = list(tensors)
         self._names.update((key, name) for key, name, _, _ in known)
-        _core.announce([(wire_key(self._id, key), *rest) for key, *rest in known])
+        _core.announce(
+            [(wire_key(self._id, key), name, size, urgency) for key, name, size, urgency in known]
+        )
 
     def announce_parameters(self, parameters: Iterable[tuple[Key, str, Any, Any]]) -> None:
         """(key, name, shape, dtype), most urgent first: what Trainer and Module know."""

@@ -42,9 +42,7 @@ def _watch_exceptions() -> None:
     """Remembers an uncaught exception: the others are told why this worker ended."""
     earlier = sys.excepthook
 
-    def hook(
-        kind: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> None:
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         global _reason
         text = str(error).strip().splitlines()
         _reason = kind.__name__ + (f": {text[0]}" if text else "")

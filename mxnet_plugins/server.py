@@ -1,7 +1,7 @@
 """What a process whose DMLC_ROLE is server or scheduler does, instead of the user's script.
 
-It runs inside `import mxnet` and ends the process, as upstream's does. Nothing here unpickles anything
-and no user code runs: a server only sums.
+It runs inside `import mxnet` and ends the process, as upstream's does. Nothing here unpickles
+anything and no user code runs: a server only sums.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Every call that waits releases the GIL and answers Ctrl-C.
 from collections.abc import Mapping, Sequence
 
 def start(options: Mapping[str, int | str]) -> None:
-    """Join the job; returns when every node has registered. `options`: config.Settings.options()."""
+    """Joins the job; returns when all nodes have registered. `options`: Settings.options()."""
 
 def serve() -> None:
     """Server and scheduler: returns when the job has ended, raises when it has failed."""
@@ -65,8 +65,9 @@ class Tensor:
         """Pushes `src`, then pulls the sum into `out`; the two may be the same array."""
 
     def push_rows(self, rows: bytes, values: bytes, row_size: int) -> int:
-        """Row-sparse push (int64 rows, ascending, unique; `row_size` elements a row); does not wait:
-        returns a ticket."""
+        """Row-sparse push: int64 rows, ascending, unique; `row_size` elements a row.
+
+        Does not wait: returns a ticket."""
 
     def wait_rows(self, ticket: int) -> tuple[bytes, bytes]:
         """Waits for the sum of the round that `ticket` pushed into: its rows and values."""

@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 
 class SettingError(InvalidArgumentError):
-    """A setting holds what it must not; the text is one line that says which, what, and what may be."""
+    """A setting holds what it must not; one line says which, what, and what may be."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,12 @@ TABLE = (
         option="root_host",
     ),
     Setting("DMLC_PS_ROOT_PORT", None, "Port of the scheduler.", 1, 65535, option="root_port"),
-    Setting("DMLC_NUM_WORKER", None, "Number of workers of the job.", 1, 2000, option="num_workers"),
-    Setting("DMLC_NUM_SERVER", None, "Number of servers of the job.", 1, 2000, option="num_servers"),
+    Setting(
+        "DMLC_NUM_WORKER", None, "Number of workers of the job.", 1, 2000, option="num_workers"
+    ),
+    Setting(
+        "DMLC_NUM_SERVER", None, "Number of servers of the job.", 1, 2000, option="num_servers"
+    ),
     Setting(
         "DMLC_NODE_HOST",
         "",
@@ -94,7 +98,9 @@ TABLE = (
         "Network interface whose address is used, if DMLC_NODE_HOST is not set.",
         unit="the name of an interface",
     ),
-    Setting("DMLC_NODE_PORT", 0, "Port on which this node listens; 0: any.", 0, 65535, option="port"),
+    Setting(
+        "DMLC_NODE_PORT", 0, "Port on which this node listens; 0: any.", 0, 65535, option="port"
+    ),
     Setting(
         "DMLC_USE_KUBERNETES",
         0,
@@ -323,8 +329,8 @@ def markdown() -> str:
         "",
         "All are environment variables, read once when a process joins a job. A value that is not",
         "allowed ends the process with one line that names the variable and what it may hold.",
-        "Printed from `pslite_ext/config.py` by `mercury settings --markdown`; a test holds the two",
-        "equal.",
+        "`mercury settings --markdown` prints this from `pslite_ext/config.py`; a test holds the",
+        "two equal.",
         "",
         "| variable | default | allowed | meaning |",
         "|---|---|---|---|",

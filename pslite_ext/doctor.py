@@ -39,7 +39,9 @@ def check_packages() -> Iterator[Finding]:
         text = f"{__version__}, sums with {_core.sum_instruction_set()}"
         yield Finding("OK", "mercury-ps", text)
     except ImportError as error:
-        yield Finding("FAIL", "mercury-ps", f"the native core does not load ({error}): reinstall it")
+        yield Finding(
+            "FAIL", "mercury-ps", f"the native core does not load ({error}): reinstall it"
+        )
     names = [d.metadata["Name"] for d in importlib.metadata.distributions()]
     mxnets = sorted({n for n in names if n and n.lower().startswith("mxnet")})
     if not mxnets:

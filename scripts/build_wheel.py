@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Build the patched MXNet wheel: the official one from the package index, with patches/mxnet applied.
+"""Build the patched MXNet wheel: the official one, pinned, with patches/mxnet applied.
 
-The name of the source is taken from --source or MXNET_WHEEL (mxnet, mxnet-cu112, ...). The result has a
-local version (1.9.1+mercury.N), depends on mercury-ps, and is the same, byte for byte, however often it
-is built.
+The name of the source is taken from --source or MXNET_WHEEL (mxnet, mxnet-cu112, ...). The result
+has a local version (1.9.1+mercury.N), depends on mercury-ps, and is the same, byte for byte,
+however often it is built.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import patches
 
 LOCAL_VERSION = "mercury.1"
-# What was tried: docs/compatibility.md. The wheel's own upper bounds are older than today's releases.
+# What was tried: docs/compatibility.md. The wheel's own upper bounds are older than today's
+# releases.
 REQUIREMENTS = ("mercury-ps", "numpy (<2.1,>=1.21)", "requests (>=2.20.0)", "graphviz (>=0.8.1)")
 # Everything in a zip has a time; this one is the date of MXNet 1.9.1.
 TIMESTAMP = (2022, 5, 16, 0, 0, 0)

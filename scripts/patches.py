@@ -6,8 +6,9 @@ apply    unpack a source under build/src and apply its series
 refresh  write a patch anew from an edited tree
 check    apply every series to clean copies; verify headers and series files
 
-Patches have no context lines. What keeps a hunk from landing in the wrong place is stricter: each patch
-names the SHA-256 of every file as it must be before the patch, and lines to be removed must be there.
+Patches have no context lines. What keeps a hunk from landing in the wrong place is stricter: each
+patch names the SHA-256 of every file as it must be before the patch, and lines to be removed must
+be there.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pathlib import Path
 try:
     import tomllib
 except ModuleNotFoundError:  # Python < 3.11
-    from pip._vendor import tomli as tomllib  # type: ignore[no-redef]
+    from pip._vendor import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 PATCHES = ROOT / "patches"
@@ -232,8 +233,8 @@ def apply_patch(patch: Patch, tree: Path) -> None:
             first = hunk.start - 1 if hunk.removed else hunk.start
             if lines[first : first + len(hunk.removed)] != hunk.removed:
                 raise PatchError(
-                    f"{patch.path}: hunk {number} of {name} does not apply: line {first + 1} is not "
-                    f"{hunk.removed[0] if hunk.removed else ''!r}"
+                    f"{patch.path}: hunk {number} of {name} does not apply: line {first + 1} is not"
+                    f" {hunk.removed[0] if hunk.removed else ''!r}"
                 )
             lines[first : first + len(hunk.removed)] = hunk.added
         if patch.base[name] == "new":
@@ -314,7 +315,7 @@ def refresh(source: Source, name: str, edited: Path) -> None:
     path = PATCHES / source.patches / name
     if not path.exists():
         raise PatchError(f"{path} does not exist: write its headers first, and add it to series")
-    header = [line for line in path.read_text().split("\n--- ", 1)[0].splitlines()]
+    header = path.read_text().split("\n--- ", 1)[0].splitlines()
     kept = [line for line in header if not line.startswith(("Base: ", "--- "))]
     earlier = series(source.patches)
     earlier = earlier[: [p.name for p in earlier].index(name)]

@@ -81,7 +81,9 @@ class Cluster:
             time.sleep(0.05)
 
     def wait(self, timeout_s: float = 120) -> None:
-        self.wait_until("all ended", lambda: all(p.code is not None for p in self.processes), timeout_s)
+        self.wait_until(
+            "all ended", lambda: all(p.code is not None for p in self.processes), timeout_s
+        )
 
     def wait_output(self, text: str, timeout_s: float = 60) -> None:
         """Until every worker has printed `text`."""

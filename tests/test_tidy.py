@@ -102,7 +102,9 @@ def test_the_environment_is_read_in_few_places() -> None:
 
 def test_no_unfinished_marks() -> None:
     marks = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
-    bad = [str(p) for p in sources(".py", ".pyx", ".cc", ".h", ".md") if marks.search(p.read_text())]
+    bad = [
+        str(p) for p in sources(".py", ".pyx", ".cc", ".h", ".md") if marks.search(p.read_text())
+    ]
     assert bad == []
 
 

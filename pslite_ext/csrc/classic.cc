@@ -106,12 +106,14 @@ void ClassicWorker::PushPullRows(std::shared_ptr<TensorInfo> tensor, const int64
   op->then_pull = true;
   op->row_bytes = row_bytes;
   op->done = std::move(done);
-  op->pieces = Partition(op->tensor->key, op->tensor->bytes(), row_bytes, limits_.num_servers,
-                         limits_.split_bytes, std::max<uint64_t>(limits_.piece_bytes_max, row_bytes));
+  op->pieces =
+      Partition(op->tensor->key, op->tensor->bytes(), row_bytes, limits_.num_servers,
+                limits_.split_bytes, std::max<uint64_t>(limits_.piece_bytes_max, row_bytes));
   size_t row = 0;
   for (const Piece& piece : op->pieces) {
     const auto end_row = static_cast<int64_t>((piece.offset + piece.bytes) / row_bytes);
-    const size_t end = static_cast<size_t>(std::lower_bound(rows + row, rows + num_rows, end_row) - rows);
+    const size_t end =
+        static_cast<size_t>(std::lower_bound(rows + row, rows + num_rows, end_row) - rows);
     const auto count = static_cast<int64_t>(end - row);
     Buffer set = Buffer::Allocate(sizeof(count) + (end - row) * (sizeof(int64_t) + row_bytes));
     if (set.data == nullptr) {
@@ -119,8 +121,8 @@ void ClassicWorker::PushPullRows(std::shared_ptr<TensorInfo> tensor, const int64
     }
     std::memcpy(set.data, &count, sizeof(count));
     std::memcpy(set.data + sizeof(count), rows + row, (end - row) * sizeof(int64_t));
-    std::memcpy(set.data + sizeof(count) + (end - row) * sizeof(int64_t),
-                values + row * row_bytes, (end - row) * row_bytes);
+    std::memcpy(set.data + sizeof(count) + (end - row) * sizeof(int64_t), values + row * row_bytes,
+                (end - row) * row_bytes);
     op->payloads.push_back(std::move(set));
     row = end;
   }
@@ -154,8 +156,7 @@ void ClassicWorker::Compressed(Pending* op) {
   for (const Piece& piece : op->pieces) {
     const size_t elements = piece.bytes / sizeof(float);
     const size_t first = piece.offset / sizeof(float);
-    Buffer packed =
-        Buffer::Allocate(sizeof(float) + CompressedBytes(tensor.compression, elements));
+    Buffer packed = Buffer::Allocate(sizeof(float) + CompressedBytes(tensor.compression, elements));
     if (packed.data == nullptr) {
       op->status = Status::Exhausted("no memory to compress a gradient");
       return;
@@ -275,9 +276,9 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* op) {
   if (!op->tensor) {
     i = static_cast<size_t>(server);
   } else {
-    const auto piece = std::lower_bound(
-        op->pieces.begin(), op->pieces.end(), meta.addr,
-        [](const Piece& p, uint64_t offset) { return p.offset < offset; });
+    const auto piece =
+        std::lower_bound(op->pieces.begin(), op->pieces.end(), meta.addr,
+                         [](const Piece& p, uint64_t offset) { return p.offset < offset; });
     i = static_cast<size_t>(piece - op->pieces.begin());
     if (meta.key != op->tensor->key) return false;
   }

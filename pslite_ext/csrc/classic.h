@@ -1,15 +1,17 @@
 // The classic path: push, confirmation, pull, answer, as ps-lite messages over the ZMQ van.
 //
-// ClassicWorker turns an operation on a tensor into messages per piece and completes it when the last
-// answer is in; ClassicServer puts requests into a ServerStore and sends its replies. A message:
+// ClassicWorker turns an operation on a tensor into messages per piece and completes it when the
+// last answer is in; ClassicServer puts requests into a ServerStore and sends its replies. A
+// message:
 //   head    Operation          key     the tensor's 64-bit key     addr   offset of the piece
-//   push    push or pull       val_len bytes of the piece          option dtype | compression << 8 |
-//   recv_key  tensor's index   push_pull_operation  dispatch number          asynchronous << 16
+//   push    push or pull       val_len bytes of the piece          option dtype | compression << 8
+//   | recv_key  tensor's index   push_pull_operation  dispatch number          asynchronous << 16
 //   data[0] {key, row bytes}   data[1] payload; in an answer option is a Code, and data[1] its text
 //
-// Thread-safety: all public functions from any thread. Ownership: `keep` holds the arrays' memory until
-// ZeroMQ has let go of it, even if the operation has failed long before. Invariants: every operation's
-// `done` is called exactly once; after Fail every operation fails at once with the first error.
+// Thread-safety: all public functions from any thread. Ownership: `keep` holds the arrays' memory
+// until ZeroMQ has let go of it, even if the operation has failed long before. Invariants: every
+// operation's `done` is called exactly once; after Fail every operation fails at once with the
+// first error.
 #pragma once
 
 #include <atomic>

@@ -8,8 +8,8 @@ namespace {
 
 std::string Seconds(int64_t ms) {
   const int64_t tenths = ms / 100;
-  return std::to_string(tenths / 10) +
-         (tenths % 10 != 0 ? "." + std::to_string(tenths % 10) : "") + " s";
+  return std::to_string(tenths / 10) + (tenths % 10 != 0 ? "." + std::to_string(tenths % 10) : "") +
+         " s";
 }
 
 std::string At(const Member& m) { return m.host + ":" + std::to_string(m.port); }
@@ -24,9 +24,12 @@ int64_t OwnPause(int64_t now_ms, int64_t last_tick_ms, const MembershipTimes& ti
 
 const char* Name(Role role) {
   switch (role) {
-    case Role::kServer: return "server";
-    case Role::kWorker: return "worker";
-    case Role::kScheduler: return "scheduler";
+    case Role::kServer:
+      return "server";
+    case Role::kWorker:
+      return "worker";
+    case Role::kScheduler:
+      return "scheduler";
   }
   return "node";
 }
@@ -249,7 +252,8 @@ Actions NodeMembership::Tick(int64_t now_ms) {
     // A little later than the scheduler gives up: it can say who is missing.
     if (now_ms - started_ms_ >= times_.start_timeout_ms + times_.suspicion_ms()) {
       state_ = State::kEnded;
-      return {{Action::kFail, kSchedulerId,
+      return {{Action::kFail,
+               kSchedulerId,
                "the scheduler at " + scheduler_address_ + " did not start the job within " +
                    Seconds(times_.start_timeout_ms) +
                    ": is it running, is the address right, have all nodes the same job token?",
@@ -257,13 +261,17 @@ Actions NodeMembership::Tick(int64_t now_ms) {
     }
     if (now_ms < next_warn_ms_) return {};
     next_warn_ms_ = now_ms + times_.start_warn_ms;
-    return {{Action::kWarn, -1,
-             "waiting for the scheduler at " + scheduler_address_ + " to start the job", {}}};
+    return {{Action::kWarn,
+             -1,
+             "waiting for the scheduler at " + scheduler_address_ + " to start the job",
+             {}}};
   }
   if (now_ms - heard_ms_ >= times_.heartbeat_timeout_ms) {
     state_ = State::kEnded;
-    return {{Action::kFail, kSchedulerId,
-             "lost the scheduler (" + scheduler_address_ + "): it fell silent", {}}};
+    return {{Action::kFail,
+             kSchedulerId,
+             "lost the scheduler (" + scheduler_address_ + "): it fell silent",
+             {}}};
   }
   if (now_ms < next_heartbeat_ms_) return {};
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;

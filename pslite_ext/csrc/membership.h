@@ -7,7 +7,8 @@
 //                   \___start timeout, lost scheduler, failed job__/--> failed
 //
 // Thread-safety: none; owned by the van's I/O loop. Invariants: the first failure sticks; ranks are
-// assigned once, in one total order; an action list is in the order in which it must be carried out.
+// assigned once, in one total order; an action list is in the order in which it must be carried
+// out.
 #pragma once
 
 #include <algorithm>
@@ -45,9 +46,7 @@ struct MembershipTimes {
   int64_t start_timeout_ms = 600000;
 
   // How long a node whose connection broke may stay silent.
-  int64_t suspicion_ms() const {
-    return std::min(3 * heartbeat_interval_ms, heartbeat_timeout_ms);
-  }
+  int64_t suspicion_ms() const { return std::min(3 * heartbeat_interval_ms, heartbeat_timeout_ms); }
 };
 
 struct Action {

@@ -1,6 +1,7 @@
 // Is this buffer a meta that ps-lite's UnpackMeta can read without leaving it?
 //
-// ps-lite trusts the counts inside a meta; this is the check in front. Thread-safety: pure function.
+// ps-lite trusts the counts inside a meta; this is the check in front. Thread-safety: pure
+// function.
 #pragma once
 
 #include <cstddef>

@@ -35,8 +35,8 @@ struct {
   int32_t dev_id = 0;
 } g_cpu;
 
-// MXNet's FnProperty kCPUPrioritized: a pool of its own, so that a transfer that has become possible
-// does not wait behind computation.
+// MXNet's FnProperty kCPUPrioritized: a pool of its own, so that a transfer that has become
+// possible does not wait behind computation.
 int g_prioritized = 3;
 
 struct EngineCall {
@@ -68,14 +68,13 @@ Status MxnetError(const std::string& what) {
 Status AttachEngine(void* libmxnet) {
   EngineApi api;
   const auto look_up = [libmxnet](const char* name, auto* function) {
-    *function = reinterpret_cast<std::remove_reference_t<decltype(*function)>>(
-        dlsym(libmxnet, name));
+    *function =
+        reinterpret_cast<std::remove_reference_t<decltype(*function)>>(dlsym(libmxnet, name));
     return *function != nullptr;
   };
   if (!look_up("MXEnginePushAsyncND", &api.push_async_nd) ||
-      !look_up("MXShallowCopyNDArray", &api.shallow_copy) ||
-      !look_up("MXNDArrayFree", &api.free) || !look_up("MXNDArrayGetData", &api.get_data) ||
-      !look_up("MXGetLastError", &api.last_error)) {
+      !look_up("MXShallowCopyNDArray", &api.shallow_copy) || !look_up("MXNDArrayFree", &api.free) ||
+      !look_up("MXNDArrayGetData", &api.get_data) || !look_up("MXGetLastError", &api.last_error)) {
     return Status::InvalidArgument(
         "this MXNet has no asynchronous engine operations; mercury-ps needs MXNet 1.9.1");
   }
@@ -114,10 +113,10 @@ Status PushToEngine(std::shared_ptr<EngineArrays> arrays, const std::vector<size
   for (size_t i : read) const_handles.push_back(arrays->handle(i));
   for (size_t i : mutate) mutable_handles.push_back(arrays->handle(i));
   auto* call = new EngineCall{std::move(arrays), std::move(run)};
-  const int rc = g_api.push_async_nd(
-      Run, call, Delete, &g_cpu, const_handles.data(), static_cast<int>(const_handles.size()),
-      mutable_handles.data(), static_cast<int>(mutable_handles.size()), &g_prioritized, priority,
-      "mercury", false);
+  const int rc = g_api.push_async_nd(Run, call, Delete, &g_cpu, const_handles.data(),
+                                     static_cast<int>(const_handles.size()), mutable_handles.data(),
+                                     static_cast<int>(mutable_handles.size()), &g_prioritized,
+                                     priority, "mercury", false);
   return rc == 0 ? Status::Ok() : MxnetError("the engine refused an operation");
 }
 

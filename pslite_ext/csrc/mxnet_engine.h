@@ -3,8 +3,8 @@
 //
 // All functions are looked up in the libmxnet.so that Python has already loaded; nothing is linked.
 // Thread-safety: Attach once; Push from any thread. Ownership: every array handed over is held by a
-// shallow copy until the last user of EngineArrays is gone. Invariant: the engine hears `done` exactly
-// once per operation that it has run.
+// shallow copy until the last user of EngineArrays is gone. Invariant: the engine hears `done`
+// exactly once per operation that it has run.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
 // This process as one node of one job: its van, its worker or server half, and its fate.
 //
-// Thread-safety: all functions from any thread. Lifetime: one job per process; the singleton is never
-// destroyed, so that threads that outlive main find it whole. Invariants: the first failure sticks and
-// reaches every waiter and every pending operation.
+// Thread-safety: all functions from any thread. Lifetime: one job per process; the singleton is
+// never destroyed, so that threads that outlive main find it whole. Invariants: the first failure
+// sticks and reaches every waiter and every pending operation.
 #pragma once
 
 #include <condition_variable>

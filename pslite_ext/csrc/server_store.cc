@@ -91,11 +91,11 @@ void ServerStore::FailRound(Piece* piece, const Status& status, std::vector<Stor
 Status ServerStore::Check(const StoreRequest& request, const Piece& piece) const {
   if (request.bytes != piece.bytes || request.dtype != piece.dtype ||
       request.row_bytes != piece.row_bytes || request.asynchronous != piece.asynchronous) {
-    return Status::InvalidArgument(
-        Worker(request.worker) + " has " +
-        Shape(request.bytes, request.dtype, request.row_bytes) + ", " +
-        Worker(piece.first_worker) + " has " + Shape(piece.bytes, piece.dtype, piece.row_bytes) +
-        ": all workers must use the same shape and type");
+    return Status::InvalidArgument(Worker(request.worker) + " has " +
+                                   Shape(request.bytes, request.dtype, request.row_bytes) + ", " +
+                                   Worker(piece.first_worker) + " has " +
+                                   Shape(piece.bytes, piece.dtype, piece.row_bytes) +
+                                   ": all workers must use the same shape and type");
   }
   if (request.operation == Operation::kPull || request.row_bytes != 0) return Status::Ok();
   uint64_t expected = request.bytes;

@@ -1,14 +1,17 @@
-// What a server keeps: for every piece of every tensor its value, the round being summed, and who waits.
+// What a server keeps: for every piece of every tensor its value, the round being summed, and who
+// waits.
 //
-// Synchronous tensors: a push is answered when all workers have pushed the round, and the value becomes
-// the sum. Asynchronous ones: a push is added to the value and answered at once. A pull is answered with
-// the value as it is, or, before there is one, when there is.
+// Synchronous tensors: a push is answered when all workers have pushed the round, and the value
+// becomes the sum. Asynchronous ones: a push is added to the value and answered at once. A pull is
+// answered with the value as it is, or, before there is one, when there is.
 //
-//   round of a piece:  empty --push--> summing --last push--> empty (value replaced, pushes answered)
+//   round of a piece:  empty --push--> summing --last push--> empty (value replaced, pushes
+//   answered)
 //
-// Thread-safety: none; one thread owns it. No I/O: requests go in, replies come out. Ownership: a value
-// is shared with the replies that carry it and never written again while shared. Invariants: every
-// request gets exactly one reply, now or later; memory for values and sums stays below `bytes_max`.
+// Thread-safety: none; one thread owns it. No I/O: requests go in, replies come out. Ownership: a
+// value is shared with the replies that carry it and never written again while shared. Invariants:
+// every request gets exactly one reply, now or later; memory for values and sums stays below
+// `bytes_max`.
 #pragma once
 
 #include <cstdint>

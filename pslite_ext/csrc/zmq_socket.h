@@ -1,8 +1,8 @@
 // ZeroMQ sockets as values that close themselves, and the gate that lets only peers with the job
 // token through ZeroMQ's handshake.
 //
-// Thread-safety: a socket belongs to one thread. Ownership: a ZmqContext outlives its sockets; a sent
-// SArray is kept alive until ZeroMQ has written it out.
+// Thread-safety: a socket belongs to one thread. Ownership: a ZmqContext outlives its sockets; a
+// sent SArray is kept alive until ZeroMQ has written it out.
 #pragma once
 
 #include <zmq.h>

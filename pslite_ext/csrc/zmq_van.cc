@@ -52,7 +52,8 @@ std::string GatePassword(const HmacKey& key) {
 ZmqVan::ZmqVan(ZmqVanOptions options, VanObserver* observer)
     : options_(std::move(options)),
       observer_(observer),
-      // Without a token the key is public: strangers who do not speak our protocol are still refused.
+      // Without a token the key is public: strangers who do not speak our protocol are still
+      // refused.
       key_(options_.token.empty() ? "mercury: no job token" : options_.token),
       life_(RandomLife()) {}
 
@@ -196,8 +197,7 @@ int ZmqVan::SendMsg(ps::Message& message) {
 }
 
 void ZmqVan::Loop() {
-  const int64_t tick_ms =
-      std::clamp<int64_t>(options_.times.heartbeat_interval_ms / 2, 10, 500);
+  const int64_t tick_ms = std::clamp<int64_t>(options_.times.heartbeat_interval_ms / 2, 10, 500);
   int64_t next_tick = NowMs();
   while (true) {
     Wait(std::max<int64_t>(0, next_tick - NowMs()));
@@ -267,8 +267,7 @@ void ZmqVan::SendNow(const Outbound& item) {
   envelope.data_frames = static_cast<uint16_t>(item.data.size());
   for (const auto& array : item.data) envelope.data_bytes += array.size();
   std::vector<char> head(kEnvelopeBytes + item.meta.size());
-  Seal(key_, envelope, item.meta.data(), item.meta.size(),
-       reinterpret_cast<uint8_t*>(head.data()));
+  Seal(key_, envelope, item.meta.data(), item.meta.size(), reinterpret_cast<uint8_t*>(head.data()));
   std::memcpy(head.data() + kEnvelopeBytes, item.meta.data(), item.meta.size());
   bool sent = dealer->second.SendCopy(head.data(), head.size(), !item.data.empty());
   for (size_t i = 0; sent && i < item.data.size(); ++i) {

@@ -1,10 +1,10 @@
 // The ZMQ van: control messages of every job, and the tensors of the classic path.
 //
-// One I/O thread owns all sockets: a ROUTER on which this node hears everybody, a DEALER to every node
-// that it talks to. Other threads hand messages over through a queue and an eventfd, so nothing polls
-// when idle and no socket is shared. Membership (who is in, late, lost) is decided in membership.h;
-// this file carries its decisions out. ps-lite's own start-up, heartbeat and receiver threads are not
-// used: this van replaces them.
+// One I/O thread owns all sockets: a ROUTER on which this node hears everybody, a DEALER to every
+// node that it talks to. Other threads hand messages over through a queue and an eventfd, so
+// nothing polls when idle and no socket is shared. Membership (who is in, late, lost) is decided in
+// membership.h; this file carries its decisions out. ps-lite's own start-up, heartbeat and receiver
+// threads are not used: this van replaces them.
 //
 // Thread-safety: SendMsg, Leave, EnterBarrier, Fail from any thread; Start and Stop from one; all
 // else is the I/O thread's. VanObserver is called on the I/O thread. Invariants: nothing received

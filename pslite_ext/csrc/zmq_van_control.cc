@@ -14,9 +14,12 @@ namespace {
 // ps-lite's node groups are sums of 1 (scheduler), 2 (servers) and 4 (workers).
 int GroupOf(int node_id) {
   switch (RoleOf(node_id)) {
-    case Role::kScheduler: return ps::kScheduler;
-    case Role::kServer: return ps::kServerGroup;
-    case Role::kWorker: return ps::kWorkerGroup;
+    case Role::kScheduler:
+      return ps::kScheduler;
+    case Role::kServer:
+      return ps::kServerGroup;
+    case Role::kWorker:
+      return ps::kWorkerGroup;
   }
   return 0;
 }
@@ -67,7 +70,8 @@ void ZmqVan::Fail(const std::string& what) {
   Post(std::move(item));
 }
 
-// ok: the work is done. Otherwise the job has failed; the text travels padded to keep metas aligned.
+// ok: the work is done. Otherwise the job has failed; the text travels padded to keep metas
+// aligned.
 void ZmqVan::SendTerminate(int receiver, const Status& status) {
   ps::Meta meta;
   meta.control.cmd = ps::Control::TERMINATE;
@@ -119,8 +123,12 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
       if (!is_scheduler_) return OnAssigned(message, now_ms);
       if (control.node.size() == 1 && sender == ps::Meta::kEmpty) {
         const ps::Node& node = control.node[0];
-        Member member{static_cast<Role>(node.role), node.hostname,   node.port,
-                      node.aux_id,                  control.msg_sig, -1};
+        Member member{static_cast<Role>(node.role),
+                      node.hostname,
+                      node.port,
+                      node.aux_id,
+                      control.msg_sig,
+                      -1};
         CarryOut(scheduler_membership_->Register(member, now_ms));
       }
       return;
@@ -227,10 +235,9 @@ void ZmqVan::CarryOut(const Actions& actions) {
         observer_->OnReady(kSchedulerId);
         break;
       case Action::kReject:
-        Reject(action.member, Status::InvalidArgument(
-                                  "the scheduler at " + scheduler_.hostname + ":" +
-                                  std::to_string(scheduler_.port) + " refuses this node: " +
-                                  action.text));
+        Reject(action.member, Status::InvalidArgument("the scheduler at " + scheduler_.hostname +
+                                                      ":" + std::to_string(scheduler_.port) +
+                                                      " refuses this node: " + action.text));
         break;
       case Action::kHeartbeat:
         meta.control.cmd = ps::Control::HEARTBEAT;

@@ -1,7 +1,7 @@
 """Processes that are started together and end together.
 
-Every child leads a session of its own, so that ending its group ends what it started, too, and nothing
-else; the kernel kills it if this process dies without having had the chance.
+Every child leads a session of its own, so that ending its group ends what it started, too, and
+nothing else; the kernel kills it if this process dies without having had the chance.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small real data set that a package ships: scikit-learn's 8x8 digits, enlarged to LeNet's 28x28."""
+"""A small real data set that a package ships: scikit-learn's 8x8 digits, as LeNet's 28x28."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How often does the same training end with the same weights? Stock MXNet and ours, run in turn.
 
-Both train LeNet-5 on digits with 2 workers and 2 servers, seeds fixed. A run is right if both workers
-hold the same weights and these are the most frequent ones of all runs of its system.
+Both train LeNet-5 on digits with 2 workers and 2 servers, seeds fixed. A run is right if both
+workers hold the same weights and these are the most frequent ones of all runs of its system.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
-from cluster import cluster
+from cluster import cluster  # noqa: E402
 
 SCRIPT = ROOT / "scripts" / "lab" / "train_lenet.py"
 
@@ -38,10 +38,12 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--update-on-kvstore", default="0", choices=["0", "1"])
     parser.add_argument("--stock-python", help="Python of an environment with the stock wheel")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench" / "repeat_training.json")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "build" / "bench" / "repeat_training.json"
+    )
     options = parser.parse_args()
     arguments = ["--steps", str(options.steps), "--update-on-kvstore", options.update_on_kvstore]
-    systems = {"mercury-ps zmq": (sys.executable, "zmq")}
+    systems: dict[str, tuple[str, str | None]] = {"mercury-ps zmq": (sys.executable, "zmq")}
     if options.stock_python:
         systems["stock dist_sync"] = (options.stock_python, None)
     results: dict[str, list[tuple[str, ...]]] = {name: [] for name in systems}

@@ -35,7 +35,9 @@ def main() -> None:
     np.random.seed(options.seed)
     store = mx.kv.create(options.kvstore)
     train_x, train_y, _, _ = digits.load()
-    mine = slice(store.rank, store.num_workers * options.steps * options.batch_size, store.num_workers)
+    mine = slice(
+        store.rank, store.num_workers * options.steps * options.batch_size, store.num_workers
+    )
     batches = mx.io.NDArrayIter(train_x[mine], train_y[mine], options.batch_size)
     module = mx.mod.Module(network(), context=mx.cpu())
     arguments = {"learning_rate": 0.05, "momentum": 0.9, "wd": 1e-4}

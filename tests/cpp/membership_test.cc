@@ -77,7 +77,8 @@ TEST(names_who_is_missing) {
   const Actions warned = s.Tick(10000);
   CHECK_TRUE(Says(Find(warned, Action::kWarn), "1 of 2 workers and 1 of 1 servers"));
   CHECK_TRUE(Says(Find(warned, Action::kWarn), "10.0.0.2:2"));
-  for (int64_t t = 11000; t < 60000; t += 1000) CHECK_TRUE(Find(s.Tick(t), Action::kFail) == nullptr);
+  for (int64_t t = 11000; t < 60000; t += 1000)
+    CHECK_TRUE(Find(s.Tick(t), Action::kFail) == nullptr);
   CHECK_TRUE(Says(Find(s.Tick(60000), Action::kFail), "within 60 s"));
   CHECK_TRUE(s.Tick(61000).empty());
 }
@@ -85,7 +86,8 @@ TEST(names_who_is_missing) {
 TEST(refuses_whom_it_does_not_need) {
   SchedulerMembership s(1, 1, Times(), 0);
   s.Register(M(Role::kWorker, 2), 0);
-  CHECK_TRUE(Says(Find(s.Register(M(Role::kWorker, 3), 0), Action::kReject), "all of its 1 workers"));
+  CHECK_TRUE(
+      Says(Find(s.Register(M(Role::kWorker, 3), 0), Action::kReject), "all of its 1 workers"));
   Member twin = M(Role::kServer, 2);
   twin.life = 77;
   CHECK_TRUE(Says(Find(s.Register(twin, 0), Action::kReject), "registered already"));
@@ -170,7 +172,8 @@ TEST(node_gives_up_on_a_silent_scheduler) {
   n.Assigned(10500);
   CHECK_TRUE(Find(n.Tick(10600), Action::kHeartbeat) != nullptr);
   CHECK_TRUE(n.Tick(10700).empty());
-  for (int64_t t = 11000; t < 20500; t += 500) CHECK_TRUE(Find(n.Tick(t), Action::kFail) == nullptr);
+  for (int64_t t = 11000; t < 20500; t += 500)
+    CHECK_TRUE(Find(n.Tick(t), Action::kFail) == nullptr);
   CHECK_TRUE(Says(Find(n.Tick(20500), Action::kFail), "lost the scheduler (h:1)"));
   CHECK_TRUE(n.Tick(21000).empty());
 }
@@ -192,11 +195,23 @@ TEST(random_events_fail_at_most_once) {
       Actions actions;
       const int node = 8 + static_cast<int>(random() % 6);
       switch (random() % 6) {
-        case 0: actions = s.Register(M(random() % 2 ? Role::kWorker : Role::kServer, 1 + static_cast<int>(random() % 40)), now); break;
-        case 1: s.Heard(node, now); break;
-        case 2: actions = s.Barrier(node); break;
-        case 3: if (random() % 10 == 0) actions = s.Leave(node, random() % 2 ? "" : "why", now); break;
-        default: actions = s.Tick(now); break;
+        case 0:
+          actions = s.Register(
+              M(random() % 2 ? Role::kWorker : Role::kServer, 1 + static_cast<int>(random() % 40)),
+              now);
+          break;
+        case 1:
+          s.Heard(node, now);
+          break;
+        case 2:
+          actions = s.Barrier(node);
+          break;
+        case 3:
+          if (random() % 10 == 0) actions = s.Leave(node, random() % 2 ? "" : "why", now);
+          break;
+        default:
+          actions = s.Tick(now);
+          break;
       }
       for (const Action& a : actions) {
         fails += a.kind == Action::kFail ? 1 : 0;

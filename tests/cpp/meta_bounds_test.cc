@@ -117,13 +117,15 @@ TEST(whatever_is_accepted_can_be_unpacked) {
   int accepted = 0;
   for (int round = 0; round < 30000; ++round) {
     size_t bytes;
-    auto packed = packer.Pack(Sample(static_cast<int>(random() % 3), std::string(random() % 3 * 8, 'b'), 0), &bytes);
+    auto packed = packer.Pack(
+        Sample(static_cast<int>(random() % 3), std::string(random() % 3 * 8, 'b'), 0), &bytes);
     // An exact copy on the heap, so that a sanitizer sees every byte read beyond it.
     std::unique_ptr<uint64_t[]> exact(new uint64_t[bytes / 8]);
     std::memcpy(exact.get(), packed.data(), bytes / 8 * 8);
     char* at = reinterpret_cast<char*>(exact.get());
     const size_t flips = random() % 4;
-    for (size_t i = 0; i < flips; ++i) at[random() % std::min<size_t>(bytes, 96)] = static_cast<char>(random());
+    for (size_t i = 0; i < flips; ++i)
+      at[random() % std::min<size_t>(bytes, 96)] = static_cast<char>(random());
     const size_t size = random() % 8 == 0 ? random() % (bytes / 8 * 8 + 1) : bytes / 8 * 8;
     if (!CheckMeta(at, size).ok()) continue;
     ++accepted;

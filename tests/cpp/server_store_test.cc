@@ -160,14 +160,17 @@ TEST(requests_that_make_no_sense) {
     h.Take(std::move(replies));
     return h.StatusOf(h.tickets);
   };
-  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->operation = static_cast<Operation>(9); }));
+  CHECK_STATUS(Code::kCorrupt,
+               send([](StoreRequest* r) { r->operation = static_cast<Operation>(9); }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->dtype = static_cast<DType>(99); }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->worker = 2; }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->worker = -1; }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->bytes = 7; }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->bytes = 12; }));
-  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->compression = static_cast<Compression>(9); }));
-  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->compression = Compression::kTwoBit; }));
+  CHECK_STATUS(Code::kCorrupt,
+               send([](StoreRequest* r) { r->compression = static_cast<Compression>(9); }));
+  CHECK_STATUS(Code::kCorrupt,
+               send([](StoreRequest* r) { r->compression = Compression::kTwoBit; }));
 }
 
 TEST(zero_size_tensors_synchronise) {

@@ -1,5 +1,5 @@
-// Whole vans in one process, over real sockets on loopback: joining, barriers, leaving, failing, being
-// refused. (Tensors need one ps-lite per process: tests/integration has them.)
+// Whole vans in one process, over real sockets on loopback: joining, barriers, leaving, failing,
+// being refused. (Tensors need one ps-lite per process: tests/integration has them.)
 #include "zmq_van.h"
 
 #include <condition_variable>

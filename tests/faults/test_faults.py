@@ -1,4 +1,4 @@
-"""Processes that die, freeze, fail or stop early: nobody hangs, nobody aborts, the culprit is named."""
+"""Processes that die, freeze, fail or stop early: nobody hangs, the culprit is named."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def test_frozen() -> None:
 
 def test_an_exception_reaches_everybody() -> None:
     with cluster(TRAINING, env={"FAIL_RANK": "1"}) as job:
-        ended_well_enough(job, job.workers[1], "worker 1 ended: ValueError: a mistake in the script")
+        ended_well_enough(
+            job, job.workers[1], "worker 1 ended: ValueError: a mistake in the script"
+        )
         job.wait()
         assert job.workers[1].code == 1
 
@@ -102,7 +104,7 @@ def test_one_too_many() -> None:
     with cluster(TRAINING, workers=2, env={"STEPS": "200"}) as job:
         job.wait_output("looping")
         late = subprocess.run(
-            job.workers[0].child.args,  # type: ignore[arg-type]
+            job.workers[0].child.args,
             env={**_environment(job.workers[0]), "DMLC_TASK_ID": "9"},
             capture_output=True,
             text=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -36,10 +37,8 @@ def listening(process: Process) -> list[int]:
 
 def send(port: int, data: bytes) -> socket.socket:
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)
-    try:
+    with contextlib.suppress(OSError):  # it may be shown the door
         sock.sendall(data)
-    except OSError:
-        pass  # it was shown the door
     return sock
 
 
@@ -84,10 +83,8 @@ def zmq_messages(port: int) -> None:
                 if kind == zmq.ROUTER:
                     continue
                 for message in (b"xy", os.urandom(500), forged_meta(1), forged_meta(2)):
-                    try:
+                    with contextlib.suppress(zmq.ZMQError):
                         sock.send(message, zmq.NOBLOCK)
-                    except zmq.ZMQError:
-                        pass
     finally:
         context.destroy(linger=200)
 

@@ -1,4 +1,4 @@
-"""Settings that are wrong: one clear line that names the variable and what is allowed, in every role."""
+"""Settings that are wrong: one clear line that names the variable and what is allowed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
 from cluster import free_port
@@ -21,7 +22,7 @@ GOOD = {
 SCRIPT = "import mxnet as mx\nmx.kv.create('dist_sync')"
 
 
-def run(changes: dict[str, str | None]) -> subprocess.CompletedProcess[str]:
+def run(changes: Mapping[str, str | None]) -> subprocess.CompletedProcess[str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
     env.update({k: v for k, v in {**GOOD, **changes}.items() if v is not None})
     return subprocess.run(

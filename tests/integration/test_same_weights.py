@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,11 +22,13 @@ needs_stock = pytest.mark.skipif(
 )
 
 
-def train(folder: Path, script: str, arguments: list[str], env: dict[str, str], stock: bool) -> list:
+def train(
+    folder: Path, script: str, arguments: list[str], env: dict[str, str], stock: bool
+) -> list[dict[str, Any]]:
     folder.mkdir()
     command = [str(LAB / script), "--steps", STEPS, *arguments, "--out", str(folder / "w.npz")]
-    options = {"python": STOCK, "van": None} if stock else {}
-    with cluster(command, env=env, **options) as job:
+    python, van = (STOCK, None) if stock else (sys.executable, "zmq")
+    with cluster(command, env=env, python=python, van=van) as job:
         job.check()
     weights = []
     for worker in range(2):
@@ -33,7 +37,7 @@ def train(folder: Path, script: str, arguments: list[str], env: dict[str, str], 
     return weights
 
 
-def close(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
+def close(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return a.keys() == b.keys() and all(
         np.allclose(a[name], b[name], rtol=1e-4, atol=2e-6) for name in a
     )

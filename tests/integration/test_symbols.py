@@ -1,4 +1,4 @@
-"""A second ps-lite and ZeroMQ live in libmxnet.so: of ours, others see nothing but the entry point."""
+"""libmxnet.so holds a second ps-lite and ZeroMQ: of ours, others see only the entry point."""
 
 from __future__ import annotations
 
@@ -32,5 +32,7 @@ def test_nothing_of_ours_is_taken_from_libmxnet() -> None:
 
 def test_either_import_order() -> None:
     for first, second in (("mxnet", "pslite_ext._core"), ("pslite_ext._core", "mxnet")):
-        code = f"import {first}\nimport {second}\nimport mxnet as mx\nprint(mx.nd.ones(2).asnumpy())"
+        code = (
+            f"import {first}\nimport {second}\nimport mxnet as mx\nprint(mx.nd.ones(2).asnumpy())"
+        )
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60, capture_output=True)

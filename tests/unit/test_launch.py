@@ -1,4 +1,4 @@
-"""mercury launch with small children that are no job at all: what starts, what is left, what is said."""
+"""mercury launch with small children that are no job: what starts, what is left, what is said."""
 
 from __future__ import annotations
 
@@ -124,8 +124,11 @@ def test_options_of_the_command_stay_where_they_are(tmp_path: Path) -> None:
 def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path) -> None:
     code = (
         "token = os.environ['MERCURY_JOB_TOKEN']\n"
-        "seen = [p for p in os.listdir('/proc') if p.isdigit() and os.path.exists(f'/proc/{p}/cmdline')\n"
-        "        and token.encode() in open(f'/proc/{p}/cmdline', 'rb').read()]\n"
+        "import glob\n"
+        "def holds(path):\n"
+        "    try: return token.encode() in open(path, 'rb').read()\n"
+        "    except OSError: return False\n"
+        "seen = [path for path in glob.glob('/proc/[0-9]*/cmdline') if holds(path)]\n"
         "print('token', token, seen)\n"
     )
     job = launch(tmp_path, "-n", "2", *python(code))
