@@ -25,6 +25,12 @@ ps::SArray<char> Shared(char* data, size_t bytes, std::shared_ptr<void> keep) {
   return array;
 }
 
+ClassicWorker::RowsDone WithoutRows(ClassicWorker::Done done) {
+  return [done = std::move(done)](const Status& status, const std::vector<Buffer>& /*rows*/) {
+    done(status);
+  };
+}
+
 }  // namespace
 
 struct ClassicWorker::Pending {
@@ -59,7 +65,7 @@ void ClassicWorker::Init(std::shared_ptr<TensorInfo> tensor, const char* src,
   op->operation = Operation::kInit;
   op->src = const_cast<char*>(src);
   op->keep = std::move(keep);
-  op->done = [done = std::move(done)](const Status& status, std::vector<Buffer>) { done(status); };
+  op->done = WithoutRows(std::move(done));
   Begin(std::move(op));
 }
 
@@ -69,7 +75,7 @@ void ClassicWorker::Push(std::shared_ptr<TensorInfo> tensor, const char* src,
   op->tensor = std::move(tensor);
   op->src = const_cast<char*>(src);
   op->keep = std::move(keep);
-  op->done = [done = std::move(done)](const Status& status, std::vector<Buffer>) { done(status); };
+  op->done = WithoutRows(std::move(done));
   Compressed(op.get());
   Begin(std::move(op));
 }
@@ -81,7 +87,7 @@ void ClassicWorker::Pull(std::shared_ptr<TensorInfo> tensor, char* dst, std::sha
   op->operation = Operation::kPull;
   op->dst = dst;
   op->keep = std::move(keep);
-  op->done = [done = std::move(done)](const Status& status, std::vector<Buffer>) { done(status); };
+  op->done = WithoutRows(std::move(done));
   Begin(std::move(op));
 }
 
@@ -93,7 +99,7 @@ void ClassicWorker::PushPull(std::shared_ptr<TensorInfo> tensor, const char* src
   op->src = const_cast<char*>(src);
   op->dst = dst;
   op->keep = std::move(keep);
-  op->done = [done = std::move(done)](const Status& status, std::vector<Buffer>) { done(status); };
+  op->done = WithoutRows(std::move(done));
   Compressed(op.get());
   Begin(std::move(op));
 }
@@ -135,7 +141,7 @@ void ClassicWorker::PushPullRows(std::shared_ptr<TensorInfo> tensor, const int64
 
 void ClassicWorker::Command(int head, const std::string& body, Done done) {
   auto op = std::make_unique<Pending>();
-  op->done = [done = std::move(done)](const Status& status, std::vector<Buffer>) { done(status); };
+  op->done = WithoutRows(std::move(done));
   for (int server = 0; server < limits_.num_servers; ++server) {
     op->pieces.push_back({server, static_cast<uint64_t>(server), 0});
   }
@@ -365,19 +371,19 @@ void ClassicServer::Handle(const ps::KVMeta& meta, const ps::KVPairs<char>& data
   request.ticket = next_ticket_++;
   open_.emplace(request.ticket, meta);
   store_.Handle(std::move(request), &replies);
-  Send(std::move(replies));
+  Send(replies);
 }
 
 void ClassicServer::Departed(int worker) {
   std::vector<StoreReply> replies;
   std::lock_guard<std::mutex> lock(mutex_);
   store_.Departed(worker, &replies);
-  Send(std::move(replies));
+  Send(replies);
 }
 
 // Under the lock: the replies of two requests keep their order.
-void ClassicServer::Send(std::vector<StoreReply> replies) {
-  for (StoreReply& reply : replies) {
+void ClassicServer::Send(const std::vector<StoreReply>& replies) {
+  for (const StoreReply& reply : replies) {
     const auto it = open_.find(reply.ticket);
     ps::KVMeta meta = it->second;
     open_.erase(it);

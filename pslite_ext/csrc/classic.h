@@ -103,7 +103,7 @@ class ClassicServer {
 
  private:
   void Handle(const ps::KVMeta& meta, const ps::KVPairs<char>& data);
-  void Send(std::vector<StoreReply> replies);
+  void Send(const std::vector<StoreReply>& replies);
 
   std::mutex mutex_;  // guards store_ and open_
   ServerStore store_;

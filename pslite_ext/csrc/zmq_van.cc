@@ -276,7 +276,7 @@ void ZmqVan::SendNow(const Outbound& item) {
   if (!sent) FailJob(Status::Exhausted("no memory to send to " + NodeName(item.receiver)), true);
 }
 
-void ZmqVan::SendControl(int receiver, ps::Meta meta) {
+void ZmqVan::SendControl(int receiver, const ps::Meta& meta) {
   Outbound item;
   item.receiver = receiver;
   item.meta = Packed(meta);

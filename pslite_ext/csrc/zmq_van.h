@@ -96,7 +96,7 @@ class ZmqVan : public ps::Van {
   void SendQueued();
   void SendNow(const Outbound& item);
   std::vector<char> Packed(const ps::Meta& meta);
-  void SendControl(int receiver, ps::Meta meta);
+  void SendControl(int receiver, const ps::Meta& meta);
   void SendTerminate(int receiver, const Status& status);
   void Reject(const Member& member, const Status& status);
   ZmqSocket NewDealer(const std::string& host);

@@ -59,7 +59,7 @@ void ZmqVan::EnterBarrier() {
     meta.control.cmd = ps::Control::BARRIER;
     meta.control.barrier_group = ps::kWorkerGroup;
     meta.request = true;
-    SendControl(kSchedulerId, std::move(meta));
+    SendControl(kSchedulerId, meta);
   };
   Post(std::move(item));
 }
@@ -83,7 +83,7 @@ void ZmqVan::SendTerminate(int receiver, const Status& status) {
       if (scheduler_membership_->lost().count(m.id) != 0) meta.control.node.push_back(ToNode(m));
     }
   }
-  SendControl(receiver, std::move(meta));
+  SendControl(receiver, meta);
 }
 
 void ZmqVan::Reject(const Member& member, const Status& status) {
@@ -244,7 +244,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         if (is_scheduler_) {
           Broadcast([&](int node) { SendControl(node, meta); });
         } else {
-          SendControl(kSchedulerId, std::move(meta));
+          SendControl(kSchedulerId, meta);
         }
         break;
       case Action::kRelease:
