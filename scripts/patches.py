@@ -105,13 +105,14 @@ def fetch(source: Source) -> Path:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         command += ["--disable-pip-version-check", "--dest", str(DOWNLOADS)]
         if source.kind == "sdist":
-            command += ["--no-binary", source.project, "--no-build-isolation"]
+            command += ["--no-binary", source.project]
         done = subprocess.run(
             [*command, f"{source.project}=={source.version}"], capture_output=True, text=True
         )
         # pip also asks an sdist for its metadata and may fail there; the file is what counts.
         if not archive.exists():
-            reason = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
+            errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+            reason = (errors or ["pip gave no reason"])[0].strip()
             raise PatchError(f"{source.file} could not be downloaded: {reason}")
     found = file_sha256(archive)
     if found != source.sha256:

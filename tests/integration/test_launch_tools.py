@@ -1,0 +1,192 @@
+"""Jobs started by the wheel's own launcher and over ssh, as users start them."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import mxnet
+import pytest
+from cluster import ROOT, free_port
+
+TRAINING = ROOT / "tests" / "faults" / "training.py"
+TOOL = Path(mxnet.__file__).parent / "tools" / "launch.py"
+SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
+LIMIT_S = 120
+
+
+def environment(**changes: str) -> dict[str, str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+    return {**env, "STEPS": "5", "OMP_NUM_THREADS": "1", "DMLC_PS_VAN_TYPE": "zmq", **changes}
+
+
+def tool(*arguments: str, **changes: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(TOOL), *arguments],
+        env=environment(**changes),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_the_wheel_s_launcher() -> None:
+    job = tool("-n", "2", "-s", "2", "--launcher", "local", sys.executable, str(TRAINING))
+    out, _ = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 0, out
+    assert out.count("trained") == 2, out
+
+
+def test_the_wheel_s_launcher_leaves_options_alone() -> None:
+    code = "import os,sys; os.environ['DMLC_ROLE'] == 'worker' and print('got', sys.argv[1:])"
+    words = ["--lr", "0.1", "-n", "7", "--env", "x"]
+    script = f"import sys; sys.argv = sys.argv; {code}"
+    job = tool(
+        *("-n", "1", "-s", "1", "--launcher", "local", sys.executable, "-c", f'"{script}"', *words)
+    )
+    out, _ = job.communicate(timeout=LIMIT_S)
+    assert f"got {words}" in out, out
+
+
+def test_the_wheel_s_launcher_fails_with_the_job() -> None:
+    job = tool(
+        *("-n", "2", "-s", "1", "--launcher", "local", sys.executable, str(TRAINING)),
+        STEPS="1000",
+        FAIL_RANK="1",
+    )
+    out, _ = job.communicate(timeout=LIMIT_S)
+    assert job.returncode not in (0, None), out
+    assert "ValueError: a mistake in the script" in out, out
+    assert "MERCURY_JOB_TOKEN" not in out
+
+
+def test_the_wheel_s_launcher_ends_what_it_started() -> None:
+    marker = f"tool{os.getpid()}"
+    job = tool(
+        *("-n", "2", "-s", "1", "--launcher", "local", sys.executable, str(TRAINING), marker),
+        STEPS="100000",
+    )
+    assert job.stdout is not None
+    while "looping" not in job.stdout.readline():
+        assert job.poll() is None
+    job.send_signal(signal.SIGINT)
+    job.wait(timeout=LIMIT_S)
+    assert job.returncode == 130
+    deadline = time.monotonic() + LIMIT_S
+    while subprocess.run(["pgrep", "-f", marker], capture_output=True).returncode == 0:
+        assert time.monotonic() < deadline, "processes are left"
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def ssh_port(tmp_path: Path) -> Iterator[int]:
+    """A server for this user alone, on loopback, with keys of its own."""
+    if not os.path.exists(SSHD) or shutil.which("ssh") is None:
+        pytest.skip("no ssh server and client here (in Debian: openssh-server)")
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    for name in ("host", "user"):
+        key = str(tmp_path / name)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    keys = tmp_path / "authorized_keys"
+    shutil.copy(tmp_path / "user.pub", keys)
+    keys.chmod(0o600)
+    port = free_port()
+    options = {
+        "HostKey": tmp_path / "host",
+        "AuthorizedKeysFile": keys,
+        "PidFile": tmp_path / "pid",
+        "ListenAddress": f"127.0.0.1:{port}",
+        "PasswordAuthentication": "no",
+        "StrictModes": "no",
+        "UsePAM": "no",
+        "PermitRootLogin": "yes",
+    }
+    config = tmp_path / "sshd_config"
+    config.write_text("".join(f"{k} {v}\n" for k, v in options.items()))
+    server = subprocess.Popen([SSHD, "-D", "-e", "-f", str(config)], stderr=subprocess.DEVNULL)
+    # `ssh` as found on PATH: the real one, with this test's keys and nobody's known hosts.
+    wrapper = tmp_path / "bin" / "ssh"
+    wrapper.parent.mkdir()
+    wrapper.write_text(
+        f"#!/bin/sh\nexec {shutil.which('ssh')} -F /dev/null -i {tmp_path / 'user'} "
+        f"-o UserKnownHostsFile={tmp_path / 'known'} -o LogLevel=ERROR "
+        f'-l {getpass.getuser()} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    try:
+        yield port
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def ssh_environment(folder: Path) -> dict[str, str]:
+    return {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "MERCURY_JOB_TOKEN": "over-ssh"}
+
+
+def test_mercury_launch_over_ssh(ssh_port: int, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text(f"127.0.0.1:{ssh_port}\n")
+    command = [sys.executable, "-m", "tracer", "launch", "-n", "2", "-s", "1", "-H", str(hosts)]
+    command += ["--log-dir", str(tmp_path / "logs"), "--env", "STEPS", "--env", "OMP_NUM_THREADS"]
+    done = subprocess.run(
+        [*command, "--", sys.executable, str(TRAINING)],
+        env=environment(**ssh_environment(tmp_path)),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("trained") == 2, done.stdout
+
+
+def test_interrupted_over_ssh_nothing_is_left(ssh_port: int, tmp_path: Path) -> None:
+    marker = f"remote{os.getpid()}"
+    hosts = tmp_path / "hosts"
+    hosts.write_text(f"127.0.0.1:{ssh_port}\n")
+    command = [sys.executable, "-m", "tracer", "launch", "-n", "1", "-s", "1", "-H", str(hosts)]
+    command += ["--log-dir", str(tmp_path / "logs"), "--", sys.executable, "-c"]
+    job = subprocess.Popen(
+        [*command, "import time; print('up', flush=True); time.sleep(600)", marker],
+        env=environment(**ssh_environment(tmp_path)),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert job.stdout is not None
+    for _ in range(3):
+        assert "up" in job.stdout.readline()
+    job.send_signal(signal.SIGINT)
+    assert job.wait(timeout=LIMIT_S) == 130
+    deadline = time.monotonic() + LIMIT_S
+    while subprocess.run(["pgrep", "-f", marker], capture_output=True).returncode == 0:
+        assert time.monotonic() < deadline, "remote processes are left"
+        time.sleep(0.1)
+
+
+def test_the_wheel_s_launcher_over_ssh(ssh_port: int, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text(f"127.0.0.1:{ssh_port}\n")
+    tool_arguments = ["-n", "1", "-s", "1", "--launcher", "ssh", "-H", str(hosts)]
+    job = tool(
+        *tool_arguments,
+        "STEPS=5",
+        sys.executable,
+        str(TRAINING),
+        **ssh_environment(tmp_path),
+    )
+    out, _ = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 0, out
+    assert out.count("trained") == 1, out
+    assert "over-ssh" not in out
