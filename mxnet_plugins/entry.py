@@ -73,17 +73,11 @@ class Entry:
         return mx.nd.empty(self.shape, ctx=CPU, dtype=self.dtype)
 
     def weight(self) -> NDArray:
-        """This worker's copy; first fetched from the servers."""
+        """This worker's copy, dense whatever the key's kind; first fetched from the servers."""
         if self._weight is None:
-            dense = self._empty()
-            self.tensor.pull(handle(dense), handle(self.token))
-            self._weight = self._as_row_sparse(dense) if self.row_sparse else dense
+            self._weight = self._empty()
+            self.tensor.pull(handle(self._weight), handle(self.token))
         return self._weight
-
-    def _as_row_sparse(self, dense: NDArray) -> NDArray:
-        """With all rows there, as optimizers want a weight."""
-        rows = mx.nd.arange(self.shape[0], ctx=CPU, dtype="int64")
-        return mx.nd.sparse.row_sparse_array((dense, rows), shape=self.shape, ctx=CPU)
 
     def _sum_of(self, arrays: list[NDArray]) -> NDArray:
         """The sum over this worker's devices, dense, on the CPU, in our type."""
@@ -129,20 +123,15 @@ class Entry:
         weight = self.weight()
         updated = weight.copy()
         updater(self.key, gradient, updated)
-        change = (updated - weight).tostype("default")
-        if not self.row_sparse:
-            self.tensor.pushpull(handle(change), handle(weight), handle(self.token), priority)
-            return
-        dense = self._empty()
-        self.tensor.pushpull(handle(change), handle(dense), handle(self.token), priority)
-        self._weight = self._as_row_sparse(dense)
+        change = updated - weight
+        self.tensor.pushpull(handle(change), handle(weight), handle(self.token), priority)
 
     def pull(self, outs: list[NDArray], priority: int, updater: Updater | None) -> None:
         self.settle(updater)
         for out in outs:
             self.check_shape(out)
         if self._weight is not None or updater is not None:
-            weight = self.weight().tostype("default")
+            weight = self.weight()
             for out in outs:
                 weight.copyto(out)
             return
@@ -226,8 +215,6 @@ class Entry:
             )
         if updater is not None:
             updater(self.key, total, self.weight())
-        elif self.row_sparse:
-            self._weight = total
         else:
             self._weight = total.tostype("default")
 
@@ -247,10 +234,7 @@ class Entry:
                 mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype).copyto(out)
                 continue
             wanted = mx.nd.array(rows, ctx=CPU, dtype="int64")
-            if self.row_sparse:
-                mx.nd.sparse.retain(weight, wanted).copyto(out)
-            else:
-                picked = mx.nd.take(weight, wanted)
-                mx.nd.sparse.row_sparse_array(
-                    (picked, wanted), shape=self.shape, ctx=CPU, dtype=self.dtype
-                ).copyto(out)
+            picked = mx.nd.take(weight, wanted)
+            mx.nd.sparse.row_sparse_array(
+                (picked, wanted), shape=self.shape, ctx=CPU, dtype=self.dtype
+            ).copyto(out)

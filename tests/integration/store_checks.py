@@ -249,6 +249,39 @@ def row_sparse(kv: Any) -> None:
 
 
 @check
+def row_sparse_with_other_optimizers(kv: Any) -> None:
+    rows = (5, 2)
+    gradient = np.zeros(rows, np.float32)
+    gradient[[1, 3]] = 1
+    for name in ("test", "sgd", "adam", "adagrad"):
+        kv = store()
+        kv.init("r", mx.nd.ones(rows).tostype("row_sparse"))
+        kv.set_optimizer(mx.optimizer.create(name))
+        reference = mx.nd.ones(rows)
+        update = mx.optimizer.get_updater(mx.optimizer.create(name))
+        outs = [mx.nd.sparse.zeros("row_sparse", rows) for _ in range(2)]
+        for _ in range(3):
+            kv.push("r", mx.nd.array(gradient).tostype("row_sparse"))
+            update(0, mx.nd.array(gradient * kv.num_workers).tostype("row_sparse"), reference)
+            kv.row_sparse_pull("r", out=outs, row_ids=[mx.nd.arange(5), mx.nd.array([3, 1, 1])])
+            equal(outs[0], reference.asnumpy(), 1e-6)
+            assert outs[1].indices.asnumpy().tolist() == [1, 3]
+
+
+@check
+def two_trainers(kv: Any) -> None:
+    for _ in range(2):
+        net = mx.gluon.nn.Dense(3, in_units=4)
+        net.initialize(mx.init.Constant(0.5 + kv.rank))
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore="dist_sync")
+        with mx.autograd.record():
+            loss = net(mx.nd.ones((2, 4))).sum()
+        loss.backward()
+        trainer.step(2 * kv.num_workers)
+        equal(net.weight.data(), 0.5 - 0.01, 1e-6)
+
+
+@check
 def row_sparse_without_rows_or_optimizer(kv: Any) -> None:
     rows = (8, 2)
     kv.init("rz", mx.nd.zeros(rows).tostype("row_sparse"))
