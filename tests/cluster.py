@@ -50,6 +50,11 @@ class Process:
         os.killpg(self.child.pid, number)
 
 
+def _interruptible() -> None:
+    """A shell's background jobs ignore SIGINT, and so would what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Cluster:
     def __init__(self, processes: list[Process], port: int) -> None:
         self.processes = processes
@@ -135,6 +140,7 @@ def cluster(
                         stdout=out,
                         stderr=subprocess.STDOUT,
                         start_new_session=True,
+                        preexec_fn=_interruptible,
                     )
                 processes.append(Process(role, rank, child, log))
             yield Cluster(processes, port)

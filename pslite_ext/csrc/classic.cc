@@ -1,7 +1,6 @@
 #include "classic.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -12,12 +11,6 @@ namespace {
 
 constexpr int kApp = 0;
 constexpr int kAsynchronousBit = 1 << 16;
-
-int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 ps::SArray<char> Shared(char* data, size_t bytes, std::shared_ptr<void> keep) {
   ps::SArray<char> array;
@@ -47,8 +40,6 @@ struct ClassicWorker::Pending {
   std::vector<bool> answered;
   size_t waiting = 0;
   int number = 0;
-  int64_t since_ms = 0;
-  bool named = false;
   Status status;  // the first bad answer
   RowsDone done;
 };
@@ -186,7 +177,6 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> op) {
   }
   op->waiting = op->pieces.size();
   op->answered.assign(op->pieces.size(), false);
-  op->since_ms = NowMs();
   if (op->tensor) op->number = next_number_.fetch_add(op->then_pull ? 2 : 1);
   std::unique_lock<std::mutex> lock(mutex_);
   if (!failure_.ok()) {
@@ -331,17 +321,6 @@ void ClassicWorker::Fail(const Status& status) {
     }
   }
   for (auto& op : failed) Complete(std::move(op), status);
-}
-
-std::vector<std::string> ClassicWorker::Stalled(int64_t since_ms) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<std::string> names;
-  for (const auto& op : slots_) {
-    if (!op || !op->tensor || op->named || op->since_ms >= since_ms) continue;
-    op->named = true;
-    names.push_back(op->tensor->name);
-  }
-  return names;
 }
 
 ClassicServer::ClassicServer(int num_workers, uint64_t bytes_max)

@@ -73,8 +73,6 @@ class ClassicWorker : public ps::SimpleApp {
   void Command(int head, const std::string& body, Done done);
 
   void Fail(const Status& status);
-  // Names of tensors that have been waiting since before `since_ms`; each is named once.
-  std::vector<std::string> Stalled(int64_t since_ms);
 
  private:
   struct Pending;

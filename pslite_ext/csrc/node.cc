@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <chrono>
-#include <unordered_map>
 #include <utility>
 
 #include "log.h"

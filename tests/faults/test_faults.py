@@ -100,8 +100,9 @@ def test_nobody_comes() -> None:
             assert text in process.output, job.report()
 
 
-def test_one_too_many() -> None:
-    with cluster(TRAINING, workers=2, env={"STEPS": "200"}) as job:
+def test_one_too_many(tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    with cluster(TRAINING, workers=2, env={"STOP_FILE": str(stop)}) as job:
         job.wait_output("looping")
         late = subprocess.run(
             job.workers[0].child.args,
@@ -112,6 +113,7 @@ def test_one_too_many() -> None:
         )
         assert late.returncode == 1
         assert "refuses this node" in late.stderr
+        stop.touch()
         job.check()
 
 

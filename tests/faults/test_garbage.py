@@ -97,26 +97,30 @@ def ports_of(job: Cluster) -> list[int]:
 
 
 @pytest.mark.parametrize("token", ["", "a secret"])
-def test_garbage(token: str) -> None:
-    env = {"MERCURY_JOB_TOKEN": token, "STEPS": "300"}
+def test_garbage(token: str, tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    env = {"MERCURY_JOB_TOKEN": token, "STOP_FILE": str(stop)}
     with cluster(TRAINING, env=env) as job:
         job.wait_output("looping")
         held = []
         for port in ports_of(job):
             held += raw_bytes(port)
             zmq_messages(port)
+        stop.touch()
         job.check()
         for sock in held:
             sock.close()
 
 
-def test_many_connections() -> None:
-    with cluster(TRAINING, env={"STEPS": "1200"}) as job:
+def test_many_connections(tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    with cluster(TRAINING, env={"STOP_FILE": str(stop)}) as job:
         job.wait_output("looping")
         server = listening(job.servers[0])[0]
         for port in (job.port, server):
             for _ in range(CONNECTIONS):
                 socket.create_connection(("127.0.0.1", port), timeout=10).close()
+        stop.touch()
         job.check()
 
 

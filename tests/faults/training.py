@@ -1,4 +1,8 @@
-"""A training loop that a test disturbs: prints `looping`, then trains until STEPS or for ever."""
+"""A training loop that a test disturbs: prints `looping`, then trains.
+
+Until STEPS steps are done, or until the file STOP_FILE exists (all workers stop after the same
+step: they sum what they see), or for ever.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,19 @@ def main() -> None:
     values = [mx.nd.ones((7,)), mx.nd.ones((1_100_000,))]
     store.init(["small", "large"], values)
     outs = [mx.nd.zeros_like(v) for v in values]
+    stop_file = os.environ.get("STOP_FILE", "")
+    seen = mx.nd.zeros((1,))
+    store.init("stop", seen)
     step = 0
     while not steps or step < steps:
         store.pushpull(["small", "large"], values, out=outs)
         for out in outs:
             assert float(out[0].asscalar()) == store.num_workers, out[0]
+        if stop_file:
+            seen[:] = float(os.path.exists(stop_file))
+            store.pushpull("stop", seen)
+            if seen.asscalar() > 0:
+                break
         step += 1
         if step == 3:
             print("looping", flush=True)
