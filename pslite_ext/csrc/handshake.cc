@@ -124,13 +124,6 @@ std::string Disagreement(const Terms& mine, const Terms& theirs) {
   return "";
 }
 
-// Moves up to what is missing of `want` bytes.
-size_t Fill(std::string* to, size_t want, const char* data, size_t bytes) {
-  const size_t taken = std::min(bytes, want - std::min(want, to->size()));
-  to->append(data, taken);
-  return taken;
-}
-
 }  // namespace
 
 ServerHandshake::ServerHandshake(const HmacKey& key, const Terms& mine, const Nonce& nonce)
@@ -143,8 +136,8 @@ std::string ServerHandshake::Challenge() const {
   return out;
 }
 
-Status ServerHandshake::Feed(const char* data, size_t bytes, size_t* used, std::string* reply) {
-  *used = Fill(&received_, kHelloBytes, data, bytes);
+Status ServerHandshake::Feed(const char* data, size_t bytes, std::string* reply) {
+  received_.append(data, std::min(bytes, wants()));
   if (received_.size() >= kPrefixBytes) {
     const Status status = CheckPrefix(received_);
     if (!status.ok()) return status;
@@ -176,32 +169,35 @@ Status ServerHandshake::Feed(const char* data, size_t bytes, size_t* used, std::
 WorkerHandshake::WorkerHandshake(const HmacKey& key, const Terms& mine, const Nonce& nonce)
     : key_(key), mine_(mine), nonce_(nonce) {}
 
-Status WorkerHandshake::Feed(const char* data, size_t bytes, size_t* used, std::string* reply) {
-  *used = 0;
-  if (!challenged_) {
-    *used = Fill(&received_, kChallengeBytes, data, bytes);
-    if (received_.size() < kChallengeBytes) return Status::Ok();
+size_t WorkerHandshake::TextBytes() const { return Get(received_, 8, 4); }
+
+size_t WorkerHandshake::wants() const {
+  if (!challenged_) return kChallengeBytes - received_.size();
+  if (received_.size() < kWelcomeBytes) return kWelcomeBytes - received_.size();
+  return done_ ? 0 : kWelcomeBytes + TextBytes() - received_.size();
+}
+
+Status WorkerHandshake::Feed(const char* data, size_t bytes, std::string* reply) {
+  received_.append(data, std::min(bytes, wants()));
+  if (received_.size() >= kPrefixBytes) {
     const Status status = CheckPrefix(received_);
     if (!status.ok()) return status;
-    std::memcpy(server_nonce_.data(), received_.data() + 8, server_nonce_.size());
-    std::string hello = Prefix() + Packed(mine_);
-    const Digest mac = Sign(key_, "hello", server_nonce_, nonce_, hello);
-    Append(&hello, nonce_.data(), nonce_.size());
-    Append(&hello, mac.data(), mac.size());
-    *reply = hello;
-    received_.clear();
-    challenged_ = true;
   }
-  if (received_.size() < kWelcomeBytes) {
-    *used += Fill(&received_, kWelcomeBytes, data + *used, bytes - *used);
+  if (challenged_) {
+    if (received_.size() < kWelcomeBytes) return Status::Ok();
+    if (TextBytes() > kWelcomeTextBytesMax) return Status::Corrupt("its welcome is too long");
+    return received_.size() < kWelcomeBytes + TextBytes() ? Status::Ok() : TakeWelcome();
   }
-  if (received_.size() < kWelcomeBytes) return Status::Ok();
-  const Status status = CheckPrefix(received_);
-  if (!status.ok()) return status;
-  const size_t text_bytes = Get(received_, 8, 4);
-  if (text_bytes > kWelcomeTextBytesMax) return Status::Corrupt("its welcome is too long");
-  *used += Fill(&received_, kWelcomeBytes + text_bytes, data + *used, bytes - *used);
-  return received_.size() < kWelcomeBytes + text_bytes ? Status::Ok() : TakeWelcome();
+  if (received_.size() < kChallengeBytes) return Status::Ok();
+  std::memcpy(server_nonce_.data(), received_.data() + 8, server_nonce_.size());
+  std::string hello = Prefix() + Packed(mine_);
+  const Digest mac = Sign(key_, "hello", server_nonce_, nonce_, hello);
+  Append(&hello, nonce_.data(), nonce_.size());
+  Append(&hello, mac.data(), mac.size());
+  *reply = hello;
+  received_.clear();
+  challenged_ = true;
+  return Status::Ok();
 }
 
 Status WorkerHandshake::TakeWelcome() {

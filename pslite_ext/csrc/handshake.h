@@ -50,9 +50,11 @@ class ServerHandshake {
   // `mine.worker` and `mine.lane` are not known yet.
   ServerHandshake(const HmacKey& key, const Terms& mine, const Nonce& nonce);
   std::string Challenge() const;
-  // Takes at most what it needs. When it wants to say something, that is in `reply`: the link ends
-  // after it if the status is an error.
-  Status Feed(const char* data, size_t bytes, size_t* used, std::string* reply);
+  // How many bytes to read next; no more may be given.
+  size_t wants() const { return kHelloBytes - received_.size(); }
+  // When it wants to say something, that is in `reply`: the link ends after it if the status is an
+  // error.
+  Status Feed(const char* data, size_t bytes, std::string* reply);
   bool done() const { return done_; }
   uint32_t worker() const { return worker_; }
   uint16_t lane() const { return lane_; }
@@ -70,10 +72,12 @@ class ServerHandshake {
 class WorkerHandshake {
  public:
   WorkerHandshake(const HmacKey& key, const Terms& mine, const Nonce& nonce);
-  Status Feed(const char* data, size_t bytes, size_t* used, std::string* reply);
+  size_t wants() const;
+  Status Feed(const char* data, size_t bytes, std::string* reply);
   bool done() const { return done_; }
 
  private:
+  size_t TextBytes() const;
   Status TakeWelcome();
 
   const HmacKey& key_;
