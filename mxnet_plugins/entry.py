@@ -55,6 +55,8 @@ class Entry:
         self._weight: NDArray | None = None
         self._merged: NDArray | None = None
         self._staged: NDArray | None = None
+        # The last sum was pushed without an output; with packets it is here, not on the servers.
+        self._sum: NDArray | None = None
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -105,7 +107,11 @@ class Entry:
                 f"key {self.key!r} is row_sparse: push row_sparse arrays to it"
             )
         gradient = self._sum_of(arrays)
-        if updater is None:
+        if updater is None and self.tensor.in_packets:
+            self._sum = self._merged = self._merged if self._merged is not None else self._empty()
+            self.tensor.pushpull(handle(gradient), handle(self._sum), handle(self.token), priority)
+        elif updater is None:
+            self._sum = None
             self.tensor.push(handle(gradient), handle(self.token), priority)
         elif self.asynchronous:
             self._update_async(gradient, priority, updater)
@@ -135,6 +141,10 @@ class Entry:
             for out in outs:
                 weight.copyto(out)
             return
+        if self._sum is not None:
+            for out in outs:
+                self._sum.copyto(out)
+            return
         target = self._target(outs)
         self.tensor.pull(handle(target), handle(self.token), priority)
         self._spread(target, outs)
@@ -155,6 +165,7 @@ class Entry:
             self.check_shape(out)
         gradient = self._sum_of(arrays)
         target = self._target(outs)
+        self._sum = None
         self.tensor.pushpull(handle(gradient), handle(target), handle(self.token), priority)
         self._spread(target, outs)
 
