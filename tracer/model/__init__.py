@@ -8,6 +8,18 @@ True
 from tracer.model.job import Job, Layer, ModelError
 from tracer.model.options import Options
 from tracer.model.predict import POLICIES, predict
+from tracer.model.sweep import Sweep, required_bandwidth, sweep
 from tracer.model.timeline import Timeline
 
-__all__ = ["POLICIES", "Job", "Layer", "ModelError", "Options", "Timeline", "predict"]
+__all__ = [
+    "POLICIES",
+    "Job",
+    "Layer",
+    "ModelError",
+    "Options",
+    "Sweep",
+    "Timeline",
+    "predict",
+    "required_bandwidth",
+    "sweep",
+]

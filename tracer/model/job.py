@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 
 
 class ModelError(ValueError):

@@ -10,19 +10,24 @@ from tracer.model.job import ModelError, number
 
 @dataclass(frozen=True)
 class Options:
-    """Defaults are the ideal: one worker to one server link, no latency, no startup time."""
+    """Defaults are the ideal: as many servers as workers, no latency, no startup time."""
 
     latency_s: float = 0.0  # one way, worker to server
     startup_s: float = 0.0  # a sender's idle time before a message of a policy that has messages
-    workers: int = 1  # with more workers than servers, the servers' links are the narrow ones
-    servers: int = 1
-    partition_bytes: float | None = None  # of p3, bytescheduler, byteps; None: the policy's own
-    credit_bytes: float | None = None  # of bytescheduler: bytes on their way at a time
-    bucket_bytes: float = 25e6  # of ring all-reduce
+    workers: int = 2  # with more workers than servers, the servers' links are the narrow ones
+    servers: int = 2
+    partition_bytes: float | None = None  # where tensors are cut; None: the policy's own
+    credit_bytes: float | None = None  # bytescheduler, byteps: most bytes on their way
+    packet_bytes: float = 0.0  # mercury, fifo; 0: infinitely small packets
+    bucket_bytes: float = 25e6  # ring
+    barrier: bool = False  # ring: forward waits for all buckets
 
     def __post_init__(self) -> None:
         number("latency_s", self.latency_s)
         number("startup_s", self.startup_s)
+        number("packet_bytes", self.packet_bytes)
+        if not isinstance(self.barrier, bool):
+            raise ModelError(f"barrier must be true or false, not {self.barrier!r}")
         for name in ("workers", "servers"):
             count = getattr(self, name)
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:

@@ -8,6 +8,9 @@ import numpy as np
 
 from tracer.model.job import Array, Job, ModelError, number
 from tracer.model.options import Options
+from tracer.model.pieces import byteps, bytescheduler, p3
+from tracer.model.prophet import prophet
+from tracer.model.ring import ring
 from tracer.model.timeline import Timeline, Transfers, forward_ends
 from tracer.model.whole_tensors import fifo, mercury, oracle, wfbp
 
@@ -15,7 +18,12 @@ POLICIES: dict[str, Callable[[Job, Array, Options], Transfers]] = {
     "oracle": oracle,
     "mercury": mercury,
     "fifo": fifo,
+    "prophet": prophet,
+    "bytescheduler": bytescheduler,
+    "byteps": byteps,
+    "p3": p3,
     "wfbp": wfbp,
+    "ring": ring,
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from tracer.model.job import Array, Job
 from tracer.model.options import Options
+from tracer.model.pieces import packets
 from tracer.model.timeline import Transfers
 
 
@@ -18,7 +19,7 @@ def oracle(job: Job, bandwidth: Array, _options: Options) -> Transfers:
 def wfbp(job: Job, bandwidth: Array, options: Options) -> Transfers:
     """Whole tensors in the order of their gradients; a pull follows its push's confirmation."""
     wire = job.bytes[:, None] / (bandwidth * options.share)
-    start, end = _in_order_of_readiness(job, wire + options.startup_s)
+    start, end = _in_order_of_readiness(job, wire + options.startup_s * (wire > 0))
     return Transfers(start, end, end + 4 * options.latency_s + wire)
 
 
@@ -26,11 +27,14 @@ def fifo(job: Job, bandwidth: Array, options: Options) -> Transfers:
     """Mercury without preemption: sums stream back while the tensor is still being pushed."""
     wire = job.bytes[:, None] / (bandwidth * options.share)
     start, end = _in_order_of_readiness(job, wire)
-    return Transfers(start, end, end + 2 * options.latency_s)
+    last_packet = np.minimum(wire, options.packet_bytes / (bandwidth * options.share))
+    return Transfers(start, end, end + 2 * options.latency_s + last_packet)
 
 
 def mercury(job: Job, bandwidth: Array, options: Options) -> Transfers:
-    """The most urgent byte first, at any moment; sums stream back at once."""
+    """The most urgent byte (or packet) first, at any moment; sums stream back at once."""
+    if options.packet_bytes:
+        return packets(job, bandwidth, options)
     wire = job.bytes[:, None] / (bandwidth * options.share)
     start, end = _most_urgent_first(job.bp_end, wire)
     return Transfers(start, end, end + 2 * options.latency_s)
