@@ -10,7 +10,8 @@ A rate counts Ethernet frames; of full ones TCP/IP leaves 1448 / 1514 = 0.956 fo
 The queue before a cable is BURST_S + QUEUE_S deep, a few milliseconds like a shallow switch's.
 TCP that probes by filling it (cubic) reaches the rate in both directions at once; bbr, which some
 systems have as default, does not, so the hosts' connections begin with cubic unless told
-otherwise. Programs may choose another for a socket that is connected.
+otherwise (`congestion`; None: this machine's default). Programs may choose another for a socket
+that is connected.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class LoopbackBed:
 
     shaped = False
 
-    def __init__(self, hosts: Sequence[str], rate: Rate = None, *, congestion: str = "cubic"):
+    def __init__(
+        self, hosts: Sequence[str], rate: Rate = None, *, congestion: str | None = "cubic"
+    ):
         if len(set(hosts)) != len(hosts) or not 1 <= len(hosts) <= 200:
             raise LabError("a bed has 1 to 200 hosts, each with a name of its own")
         self.hosts = tuple(hosts)
@@ -149,7 +152,9 @@ class Bed(LoopbackBed):
 
     shaped = True
 
-    def __init__(self, hosts: Sequence[str], rate: Rate = None, *, congestion: str = "cubic"):
+    def __init__(
+        self, hosts: Sequence[str], rate: Rate = None, *, congestion: str | None = "cubic"
+    ):
         super().__init__(hosts, rate)
         self._congestion = congestion
         self._run: str | None = None
@@ -184,6 +189,7 @@ class Bed(LoopbackBed):
                 f"link set p{i} up",
             ]
         ip(plan, self._bridge)
+        control = f" congctl {self._congestion}" if self._congestion else ""
         for i, host in enumerate(self.hosts):
             ip(
                 [
@@ -192,7 +198,7 @@ class Bed(LoopbackBed):
                     f"address add 10.77.0.{i + 1}/24 dev eth0 noprefixroute",
                     "link set eth0 up",
                     # A namespace may not choose its default (sysctl says EPERM), a route may.
-                    f"route add 10.77.0.0/24 dev eth0 congctl {self._congestion}",
+                    f"route add 10.77.0.0/24 dev eth0{control}",
                 ],
                 self.namespace(host),
             )
