@@ -1,0 +1,80 @@
+"""What is predicted: one training job as a list of layers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+class ModelError(ValueError):
+    """A question the model cannot answer: a wrong job, bandwidth, policy or option."""
+
+
+def number(what: str, value: object, *, above_zero: bool = False) -> float:
+    """`value` as a finite float >= 0 (or > 0), or a ModelError that names it."""
+    bound = "> 0" if above_zero else ">= 0"
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ModelError(f"{what} must be a number {bound}, not {value!r}")
+    result = float(value)
+    if not math.isfinite(result) or result < 0 or (above_zero and result == 0):
+        raise ModelError(f"{what} must be a finite number {bound}, not {value!r}")
+    return result
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One tensor: its size, and the seconds its computation takes in an iteration."""
+
+    name: str
+    bytes: float
+    bp_s: float
+    fp_s: float
+    upd_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in ("bytes", "bp_s", "fp_s", "upd_s"):
+            number(f"layer '{self.name}': {field}", getattr(self, field))
+
+
+@dataclass(frozen=True)
+class Job:
+    """Layers from the input (index 0, layer 1 in the formulas) to the output."""
+
+    layers: tuple[Layer, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        if not self.layers:
+            raise ModelError("a job needs at least one layer")
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def column(self, field: str) -> Array:
+        return np.array([getattr(layer, field) for layer in self.layers], dtype=np.float64)
+
+    @cached_property
+    def bytes(self) -> Array:
+        return self.column("bytes")
+
+    @cached_property
+    def bp_end(self) -> Array:
+        """When each layer's gradient is ready: backward runs from the last layer to the first."""
+        ends: Array = np.cumsum(self.column("bp_s")[::-1])[::-1]
+        return ends
+
+    @cached_property
+    def after_pull_s(self) -> Array:
+        """What a layer still computes once its sum is in: the update and the forward pass."""
+        return self.column("upd_s") + self.column("fp_s")
+
+    @cached_property
+    def compute_s(self) -> float:
+        return float(self.bp_end[0] + self.after_pull_s.sum())
