@@ -37,6 +37,11 @@ def on_cpu(array: NDArray) -> NDArray:
     return array if array.context.device_type.startswith("cpu") else array.copyto(CPU)
 
 
+def dense(array: NDArray) -> NDArray:
+    """The array itself where it is dense: MXNet's own conversion would copy it."""
+    return array if array.stype == "default" else array.tostype("default")
+
+
 class Entry:
     def __init__(self, store: int, key: Key, value: NDArray, name: str, asynchronous: bool) -> None:
         self.key = key
@@ -62,8 +67,7 @@ class Entry:
 
     def set_initial(self, value: NDArray) -> None:
         """Worker 0's value becomes everybody's."""
-        dense = on_cpu(value).tostype("default")
-        self.tensor.init(handle(dense), handle(self.token))
+        self.tensor.init(handle(dense(on_cpu(value))), handle(self.token))
 
     def check_shape(self, array: NDArray) -> None:
         if array.shape != self.shape:
@@ -86,13 +90,13 @@ class Entry:
         for array in arrays:
             self.check_shape(array)
         if len(arrays) == 1:
-            array = on_cpu(arrays[0]).tostype("default")
+            array = dense(on_cpu(arrays[0]))
             return array if array.dtype == self.dtype else array.astype(self.dtype)
         if self._staged is None:
             self._staged = self._empty()
-        arrays[0].tostype("default").copyto(self._staged)
+        dense(arrays[0]).copyto(self._staged)
         for array in arrays[1:]:
-            self._staged += on_cpu(array).tostype("default")
+            self._staged += dense(on_cpu(array))
         return self._staged
 
     # --- dense ------------------------------------------------------------------------------------
@@ -195,8 +199,7 @@ class Entry:
             merged = mx.nd.sparse.add(merged, on_cpu(array))
         if self.asynchronous:
             if updater is None:
-                dense = merged.tostype("default")
-                self.tensor.push(handle(dense), handle(self.token))
+                self.tensor.push(handle(dense(merged)), handle(self.token))
             else:
                 self._update_async(merged, 0, updater)
             return
@@ -227,7 +230,7 @@ class Entry:
         if updater is not None:
             updater(self.key, total, self.weight())
         else:
-            self._weight = total.tostype("default")
+            self._weight = dense(total)
 
     def pull_rows(
         self, outs: list[NDArray], row_ids: list[NDArray], updater: Updater | None

@@ -402,9 +402,10 @@ void Aggregator::Departed(int worker) {
   }
 }
 
-void Aggregator::SetPacketBytes(int worker, uint64_t bytes) {
+void Aggregator::OnPath(int worker, int64_t /*round_trip_us*/, double bytes_per_second) {
+  if (!options_.adapt_packets || bytes_per_second == 0) return;
   peers_[static_cast<size_t>(worker)]->packet_bytes =
-      std::clamp<uint64_t>(bytes / 64 * 64, 64, options_.packet_bytes);
+      PacketBytes(bytes_per_second, options_.packet_bytes);
 }
 
 std::vector<std::pair<int32_t, size_t>> Aggregator::Depths(int worker) const {

@@ -39,6 +39,7 @@ struct AggregatorOptions {
   uint64_t bytes_max = 0;     // in buffers; 0: no cap
   size_t tensors_max = 65536;
   size_t levels_max = 4096;
+  bool adapt_packets = false;  // smaller ones to workers with slow links
   // Sums are made in the order of ranks, whatever the order of arrival, and so are the same, bit
   // for bit, in every run. Costs a buffer for each worker and slot, and that a sum is made late.
   bool deterministic = false;
@@ -55,8 +56,7 @@ class Aggregator : public Endpoint {
   bool Next(int worker, int64_t now_us, OutPacket* out) override;
   // The worker has finished and will send no more: tensors that wait for it fail.
   void Departed(int worker);
-  // How large packets to a worker should be: 0: as large as they can be.
-  void SetPacketBytes(int worker, uint64_t bytes);
+  void OnPath(int worker, int64_t round_trip_us, double bytes_per_second) override;
 
   const PacketPool& pool() const { return pool_; }
   size_t tensors() const { return tensors_.size(); }

@@ -7,9 +7,10 @@ namespace {
 
 constexpr int64_t kPeriodUs = 10000;       // over which the rate is measured
 constexpr size_t kPeriods = 16;            // of which the best counts
-constexpr int64_t kRoundTripUs = 5000000;  // for how long a shortest round trip holds
 constexpr uint64_t kFirstWindow = 256 << 10;
-constexpr double kGain = 2;  // windows hold two round trips: one would leave gaps
+// What a window holds beyond the network's round trip: packets at both ends, and enough that the
+// link does not run dry while a process waits for its processor.
+constexpr double kWindowUs = 2900;
 constexpr int64_t kParkAfterUsMin = 20000, kParkAfterUsMax = 1000000;
 constexpr int kDoublingsMax = 20;
 
@@ -17,9 +18,10 @@ constexpr int kDoublingsMax = 20;
 
 uint64_t Credit::window_bytes() const {
   uint64_t window = limits_.fixed_bytes;
-  if (window == 0 && (rate_ == 0 || round_trip_us_ == 0)) window = kFirstWindow;
+  if (window == 0 && rate_ == 0) window = kFirstWindow;
   if (window == 0) {
-    window = static_cast<uint64_t>(kGain * rate_ * static_cast<double>(round_trip_us_) * 1e-6);
+    const double us = 1.25 * static_cast<double>(round_trip_us_) + kWindowUs;
+    window = static_cast<uint64_t>(rate_ * us * 1e-6);
     window = std::clamp(window, limits_.bytes_min, limits_.bytes_max);
   }
   return window << doublings_;
@@ -62,10 +64,6 @@ void Credit::Sent(uint64_t id, int32_t urgency, uint64_t bytes, int64_t now_us) 
   it->second.sent += bytes;
   Recount(it, before);
   departures_.push_back({now_us, id, it->second.sent});
-  if (!probing_) {
-    probing_ = true;
-    probe_ = departures_.back();
-  }
   if (period_start_us_ < 0) {
     period_start_us_ = now_us;
     period_bytes_ = 0;
@@ -81,22 +79,6 @@ void Credit::Returned(uint64_t id, uint64_t bytes, int64_t now_us) {
   Recount(it, before);
   Park(now_us);  // so that what is parked for long does not pile up either
   doublings_ = 0;
-  if (probing_ && probe_.run == id && run.returned >= probe_.sent) {
-    probing_ = false;
-    const int64_t took = std::max<int64_t>(now_us - probe_.at_us, 1);
-    if (now_us - round_trip_since_us_ > kRoundTripUs || round_trip_us_ == 0) {
-      round_trip_us_ = round_trip_next_us_ != 0 ? std::min(round_trip_next_us_, took) : took;
-      round_trip_next_us_ = 0;
-      round_trip_since_us_ = now_us;
-    } else {
-      round_trip_us_ = std::min(round_trip_us_, took);
-      // The latter half of a period is what the next begins with.
-      if (now_us - round_trip_since_us_ > kRoundTripUs / 2) {
-        round_trip_next_us_ =
-            round_trip_next_us_ == 0 ? took : std::min(round_trip_next_us_, took);
-      }
-    }
-  }
   Measure(bytes, now_us);
   while (!departures_.empty()) {
     const auto oldest = runs_.find(departures_.front().run);
@@ -140,7 +122,6 @@ void Credit::Forget(uint64_t id) {
   it->second.returned = it->second.sent;
   Recount(it, before);
   runs_.erase(it);
-  if (probing_ && probe_.run == id) probing_ = false;
 }
 
 int64_t Credit::WakeAt() const {

@@ -44,6 +44,8 @@ class Credit {
 
   uint64_t window_bytes() const;
   uint64_t counted_bytes() const { return counted_; }
+  // The network's, without queues.
+  void SetRoundTrip(int64_t us) { round_trip_us_ = us; }
   double bytes_per_second() const { return rate_; }  // 0: not known yet
   int64_t round_trip_us() const { return round_trip_us_; }
 
@@ -72,15 +74,12 @@ class Credit {
   uint64_t counted_ = 0;
   int doublings_ = 0;  // since anything returned
 
-  // The link: the best rate of the last periods, the shortest round trip of the last while.
+  // The link: the best rate of the last periods, and what the shell says of its round trip.
   double rate_ = 0;
   int64_t period_start_us_ = -1;
   uint64_t period_bytes_ = 0;
-  bool period_busy_ = false;
   std::deque<double> rates_;
-  int64_t round_trip_us_ = 0, round_trip_next_us_ = 0, round_trip_since_us_ = 0;
-  bool probing_ = false;
-  Departure probe_{};
+  int64_t round_trip_us_ = 0;
 };
 
 }  // namespace mercury

@@ -42,6 +42,9 @@ class Endpoint {
   virtual Status OnPacket(int peer, const Header& header, int64_t now_us) = 0;
   // The next packet for `peer`; false: none now.
   virtual bool Next(int peer, int64_t now_us, OutPacket* out) = 0;
+  // What the kernel knows of the path: its shortest round trip, and how fast it delivered lately
+  // (0: it was not busy).
+  virtual void OnPath(int /*peer*/, int64_t /*round_trip_us*/, double /*bytes_per_second*/) {}
   // When Next may change its mind by time alone.
   virtual int64_t WakeAt() const { return kNever; }
 };

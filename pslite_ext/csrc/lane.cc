@@ -1,5 +1,6 @@
 #include "lane.h"
 
+#include <pthread.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -37,11 +38,12 @@ Lane::Lane(std::unique_ptr<Endpoint> endpoint, const LinkOptions& options, LaneE
 
 Lane::~Lane() { Stop(); }
 
-Status Lane::Start() {
+Status Lane::Start(const std::string& name) {
   if (!loop_.status().ok()) return loop_.status();
   next_tick_us_ = NowUs() + kTickUs;
   running_ = true;
   thread_ = std::thread(&Lane::Run, this);
+  pthread_setname_np(thread_.native_handle(), name.c_str());
   return Status::Ok();
 }
 
@@ -129,6 +131,10 @@ void Lane::Turn() {
   if (on_turn) on_turn(now);
   if (now >= next_tick_us_) {
     next_tick_us_ = now + kTickUs;
+    for (const auto& [peer, link] : links_) {
+      const TcpPath path = PathOf(link->fd());
+      endpoint_->OnPath(peer, path.round_trip_us, path.bytes_per_second);
+    }
     if (events_.tick) events_.tick(now);
   }
   WriteAll(now);

@@ -33,7 +33,7 @@ class Lane {
   Lane(std::unique_ptr<Endpoint> endpoint, const LinkOptions& options, LaneEvents events);
   ~Lane();
 
-  Status Start();
+  Status Start(const std::string& name);
   // Says goodbye on all links, as far as they take it, and ends the thread.
   void Stop();
   void Post(std::function<void()> work) { loop_.Post(std::move(work)); }

@@ -1,5 +1,6 @@
 #include "link.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -12,6 +13,8 @@ namespace {
 constexpr size_t kPacketsAtOnce = 64;       // in one call of the system
 constexpr size_t kBytesAtOnce = 16 << 10;   // after which no further packet is added
 constexpr size_t kTurnBytes = 512 << 10;    // then it is another link's turn
+
+constexpr size_t kWakeBytesMax = 64 << 10;  // well below what a receive buffer holds
 
 }  // namespace
 
@@ -38,7 +41,10 @@ Status Link::Read(int64_t now_us) {
     const ssize_t got = Calls().receive(socket_.fd(), &message, MSG_DONTWAIT);
     if (got < 0) {
       if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return Status::Ok();
+      if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        WakeWhenWhole();
+        return Status::Ok();
+      }
       const std::string why = std::strerror(errno);
       if (errno == ENOMEM || errno == ENOBUFS) return Status::Exhausted("cannot receive: " + why);
       return Status::PeerLost("its connection broke: " + why);
@@ -54,9 +60,21 @@ Status Link::Read(int64_t now_us) {
     // Less than there was room for: that was all.
     size_t room = 0;
     for (size_t i = 0; i < message.msg_iovlen; ++i) room += pieces[i].iov_len;
-    if (static_cast<size_t>(got) < room) return Status::Ok();
+    if (static_cast<size_t>(got) < room) {
+      WakeWhenWhole();
+      return Status::Ok();
+    }
   }
   return Status::Ok();
+}
+
+// A part of a packet is of no use: not to be woken for each segment of it saves more than half of
+// the processor time on links of 1 Gbit/s.
+void Link::WakeWhenWhole() {
+  const int bytes = static_cast<int>(std::min(reader_.missing(), kWakeBytesMax));
+  if (bytes == wake_bytes_) return;
+  wake_bytes_ = bytes;
+  setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
 Status Link::OnHeader(const Header& header, char** target) {

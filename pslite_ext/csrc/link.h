@@ -53,6 +53,7 @@ class Link : private PacketSink {
   Status OnHeader(const Header& header, char** target) override;
   Status OnPacket(const Header& header) override;
   void Gather(int64_t now_us);
+  void WakeWhenWhole();
   void Append(const OutPacket& packet);
 
   TcpSocket socket_;
@@ -61,6 +62,7 @@ class Link : private PacketSink {
   const LinkOptions options_;
   PacketReader reader_;
   int64_t now_us_ = 0;  // of the read under way
+  int wake_bytes_ = 1;  // as the socket knows it
   bool goodbye_read_ = false;
 
   // What is being written: pieces of headers, payloads, check sums. Room for all headers of a batch

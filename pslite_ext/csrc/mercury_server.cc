@@ -36,6 +36,7 @@ Status MercuryServer::Start(const MercuryOptions& options) {
         options_.server_bytes_max / static_cast<uint64_t>(options_.lanes);
     aggregator_options.tensors_max = options_.tensors_max;
     aggregator_options.levels_max = options_.policy.levels_max;
+    aggregator_options.adapt_packets = options_.policy.adapt_packets;
     aggregator_options.deterministic = options_.deterministic;
     auto aggregator = std::make_unique<Aggregator>(aggregator_options);
     auto slice = std::make_unique<Slice>();
@@ -52,8 +53,8 @@ Status MercuryServer::Start(const MercuryOptions& options) {
       [this](const std::string& why) { Refused(why); });
   Status status = door_->Start();
   slices_[0]->lane->on_turn = [this](int64_t now_us) { door_->Turn(now_us); };
-  for (auto& slice : slices_) {
-    if (status.ok()) status = slice->lane->Start();
+  for (size_t i = 0; i < slices_.size() && status.ok(); ++i) {
+    status = slices_[i]->lane->Start("mercury-" + std::to_string(i));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   running_ = status.ok();

@@ -41,7 +41,7 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     slice->lane->on_turn = [s = slice.get()](int64_t now_us) {
       for (auto& dialer : s->dialers) dialer->Turn(now_us);
     };
-    Status status = slice->lane->Start();
+    Status status = slice->lane->Start("mercury-" + std::to_string(i));
     if (!status.ok()) return status;
     slices_.push_back(std::move(slice));
   }

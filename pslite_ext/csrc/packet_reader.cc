@@ -28,6 +28,11 @@ int PacketReader::Targets(iovec* pieces) {
   return count;
 }
 
+size_t PacketReader::missing() const {
+  if (header_have_ < kHeaderBytes) return kHeaderBytes - header_have_;
+  return payload_left_ + (checksum_ ? kChecksumBytes - checksum_have_ : 0);
+}
+
 void PacketReader::CountPayload(size_t bytes) {
   const char* at = target_ != nullptr ? target_ : dropped_.data();
   if (checksum_) crc_ = Crc32c(crc_, at, bytes);

@@ -37,6 +37,8 @@ class PacketReader {
   int Targets(iovec* pieces);
   // `bytes` have been read into the targets.
   Status Advance(size_t bytes);
+  // Bytes that are missing of the packet under way, or of a header.
+  size_t missing() const;
   // Whether a packet has begun and not ended.
   bool in_packet() const { return header_have_ != 0; }
 

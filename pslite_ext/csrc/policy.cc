@@ -60,6 +60,15 @@ uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, ui
   return 1;
 }
 
+uint64_t PacketBytes(double bytes_per_second, uint64_t most) {
+  constexpr double kPacketSeconds = 1.25e-3;
+  uint64_t bytes = most;
+  while (bytes > most / 4 && static_cast<double>(bytes) > bytes_per_second * kPacketSeconds) {
+    bytes /= 2;
+  }
+  return bytes;
+}
+
 std::unique_ptr<Policy> MakePolicy(const PolicyOptions& options) {
   const bool packets = options.kind == PolicyKind::kMercury || options.kind == PolicyKind::kFifo;
   return packets ? MakePacketPolicy(options) : MakeUnitPolicy(options);

@@ -51,6 +51,9 @@ uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, ui
 // Whether servers tell that a unit has arrived: what stop-and-wait waits for. Sums would not do, for
 // two workers that start with different tensors would wait for each other.
 bool Acknowledges(PolicyKind kind);
+// The largest packet that takes a link of so many bytes a second no longer than an urgent one should
+// have to wait; a quarter of `most` at least.
+uint64_t PacketBytes(double bytes_per_second, uint64_t most);
 // What 0 stands for.
 uint64_t DefaultUnitBytes(PolicyKind kind);
 
@@ -80,6 +83,9 @@ class Policy {
   virtual uint64_t packet_bytes() const = 0;
   // What the server orders this run's sums by.
   virtual int32_t WirePriority(int32_t priority) const = 0;
+
+  // What the network takes there and back, without queues.
+  virtual void SetRoundTrip(int64_t /*us*/) {}
 
   // For the live figures.
   virtual uint64_t preemptions() const { return 0; }

@@ -8,9 +8,6 @@
 namespace mercury {
 namespace {
 
-constexpr double kPacketSeconds = 0.5e-3;  // a packet takes no longer than this to send
-constexpr uint64_t kPacketBytesMin = 16 << 10;
-
 class PacketPolicy : public Policy {
  public:
   explicit PacketPolicy(const PolicyOptions& options)
@@ -65,16 +62,13 @@ class PacketPolicy : public Policy {
     credit_.Forget(run);
   }
 
+  void SetRoundTrip(int64_t us) override { credit_.SetRoundTrip(us); }
   int64_t WakeAt() const override { return blocked_ ? credit_.WakeAt() : kNever; }
 
   uint64_t packet_bytes() const override {
     const double rate = credit_.bytes_per_second();
     if (!adapt_packets_ || rate == 0) return packet_bytes_max_;
-    uint64_t bytes = packet_bytes_max_;
-    while (bytes / 2 >= kPacketBytesMin && static_cast<double>(bytes) > rate * kPacketSeconds) {
-      bytes /= 2;
-    }
-    return bytes;
+    return PacketBytes(rate, packet_bytes_max_);
   }
 
   int32_t WirePriority(int32_t priority) const override { return by_priority_ ? priority : 0; }

@@ -2,7 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -147,6 +147,18 @@ Status Accept(const TcpSocket& listener, const TcpOptions& options, TcpSocket* o
   *peer = text;
   *out = std::move(fresh);
   return Status::Ok();
+}
+
+TcpPath PathOf(int fd) {
+  tcp_info info{};
+  socklen_t bytes = sizeof(info);
+  TcpPath path;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return path;
+  path.round_trip_us = info.tcpi_min_rtt == ~0U ? 0 : info.tcpi_min_rtt;
+  if (info.tcpi_delivery_rate_app_limited == 0) {
+    path.bytes_per_second = static_cast<double>(info.tcpi_delivery_rate);
+  }
+  return path;
 }
 
 TcpCalls& Calls() {

@@ -51,6 +51,12 @@ Status Connected(const TcpSocket& socket);
 Status Accept(const TcpSocket& listener, const TcpOptions& options, TcpSocket* socket,
               std::string* peer);
 
+struct TcpPath {
+  int64_t round_trip_us = 0;    // the shortest of the last minutes
+  double bytes_per_second = 0;  // delivered lately; 0: not known, or there was too little to send
+};
+TcpPath PathOf(int fd);
+
 // The two calls that move data, to be replaced by tests that make the n-th one fail.
 struct TcpCalls {
   ssize_t (*send)(int fd, const msghdr* message, int flags);

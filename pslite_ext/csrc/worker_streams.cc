@@ -291,6 +291,10 @@ void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us)
           std::to_string((now_us - tensor->since_us) / 1000000) + " s: " + why);
 }
 
+void WorkerStreams::OnPath(int server, int64_t round_trip_us, double /*bytes_per_second*/) {
+  links_[static_cast<size_t>(server)]->policy->SetRoundTrip(round_trip_us);
+}
+
 int64_t WorkerStreams::WakeAt() const {
   int64_t at = kNever;
   for (const auto& link : links_) at = std::min(at, link->policy->WakeAt());
