@@ -125,7 +125,7 @@ TEST(priorities_that_nobody_waits_for_are_forgotten) {
 // A peer chooses the priorities: however many wait at once, the queue takes them.
 TEST(more_waiting_priorities_than_it_remembers) {
   UrgencyQueue<int32_t> queue(8);
-  constexpr int32_t kMany = 17000;
+  constexpr int32_t kMany = 9000;
   for (int32_t i = 0; i < kMany; ++i) queue.Push(-i, -i);
   CHECK_EQ(queue.size(), size_t{kMany});
   std::vector<bool> seen(kMany, false);
