@@ -10,12 +10,13 @@ namespace {
 
 constexpr double kPacketSeconds = 0.5e-3;  // a packet takes no longer than this to send
 constexpr uint64_t kPacketBytesMin = 16 << 10;
+constexpr uint64_t kAlignment = 64;  // no packet ends inside an element
 
 class PacketPolicy : public Policy {
  public:
   explicit PacketPolicy(const PolicyOptions& options)
       : by_priority_(options.kind == PolicyKind::kMercury),
-        packet_bytes_max_(options.packet_bytes),
+        packet_bytes_max_(std::max(options.packet_bytes / kAlignment * kAlignment, kAlignment)),
         adapt_packets_(options.adapt_packets),
         waiting_(options.levels_max),
         credit_(options.credit) {}
@@ -74,7 +75,7 @@ class PacketPolicy : public Policy {
     while (bytes / 2 >= kPacketBytesMin && static_cast<double>(bytes) > rate * kPacketSeconds) {
       bytes /= 2;
     }
-    return bytes;
+    return bytes / kAlignment * kAlignment;
   }
 
   int32_t WirePriority(int32_t priority) const override { return by_priority_ ? priority : 0; }
