@@ -47,6 +47,7 @@ uint64_t DefaultUnitBytes(PolicyKind kind) {
 }
 
 uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, uint64_t slots) {
+  if (unit_bytes == 0) unit_bytes = DefaultUnitBytes(kind);
   switch (kind) {
     case PolicyKind::kMercury:
     case PolicyKind::kFifo:
