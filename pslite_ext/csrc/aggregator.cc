@@ -136,13 +136,13 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
   peer->block = pool_.Get(std::max<uint64_t>(whole ? slot_bytes : header.length, 1));
   if (peer->block == nullptr) {
     const uint64_t cap = pool_.bytes_max();
-    FailTensor(tensor,
-               Status::Exhausted(
-                   "server " + std::to_string(options_.server) +
-                   (cap == 0 ? " has no memory for its sum"
-                             : " has no memory for its sum below the cap of " +
-                                   std::to_string(cap) +
-                                   " bytes (MERCURY_SERVER_BYTES_MAX, shared by the lanes)")));
+    FailTensor(
+        tensor,
+        Status::Exhausted(
+            "server " + std::to_string(options_.server) +
+            (cap == 0 ? " has no memory for its sum"
+                      : " has no memory for its sum below the cap of " + std::to_string(cap) +
+                            " bytes (MERCURY_SERVER_BYTES_MAX, shared by the lanes)")));
     return Status::Ok();
   }
   peer->tensor = tensor;
@@ -207,9 +207,9 @@ Status Aggregator::Declare(int worker, const Header& header) {
       made->unit_sent.assign(static_cast<size_t>(options_.num_workers), 0);
     } catch (const std::bad_alloc&) {
       made->slots.clear();
-      made->failed = Status::Exhausted("tensor '" + declared.name + "': no memory for " +
-                                       Shape(declared) + " on server " +
-                                       std::to_string(options_.server));
+      made->failed =
+          Status::Exhausted("tensor '" + declared.name + "': no memory for " + Shape(declared) +
+                            " on server " + std::to_string(options_.server));
     }
     entry = std::move(made);
   }
@@ -403,8 +403,9 @@ void Aggregator::Departed(int worker) {
 }
 
 void Aggregator::SetPacketBytes(int worker, uint64_t bytes) {
+  const uint64_t most = std::max<uint64_t>(options_.packet_bytes, 64);
   peers_[static_cast<size_t>(worker)]->packet_bytes =
-      std::clamp<uint64_t>(bytes / 64 * 64, 64, options_.packet_bytes);
+      bytes == 0 ? most : std::clamp<uint64_t>(bytes / 64 * 64, 64, most);
 }
 
 std::vector<std::pair<int32_t, size_t>> Aggregator::Depths(int worker) const {
