@@ -37,6 +37,7 @@ struct Aggregator::Tensor {
   std::vector<Slot> slots;
   std::vector<uint32_t> progress;    // bytes that have come, by slot and worker, or kComplete
   std::vector<uint32_t> unit_ready;  // complete slots, by unit
+  std::vector<uint8_t> unit_round;   // rounds that were sent, modulo 256, by unit
   std::vector<uint32_t> unit_sent;   // deliberately by worker: slots of the unit under way
   std::vector<int64_t> number_of;    // on each worker's link; -1: not declared there
   int32_t priority = 0;
@@ -118,6 +119,11 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
   if (header.round != static_cast<uint8_t>(slot.round + 1)) {
     return corrupt("a packet of round " + std::to_string(header.round) + " (modulo 256) while " +
                    std::to_string(static_cast<uint8_t>(slot.round + 1)) + " is summed");
+  }
+  // Its sum is not on its way yet, so that nobody can have it.
+  if (slot.round != tensor->unit_round[mine / tensor->unit_slots]) {
+    return corrupt("a packet of round " + std::to_string(header.round) +
+                   " (modulo 256) before the sum of the round before was sent");
   }
   if (progress == kComplete || at != progress) {
     return corrupt("a packet that was sent twice or out of order, at " +
@@ -204,6 +210,7 @@ Status Aggregator::Declare(int worker, const Header& header) {
       made->slots.resize(count);
       made->progress.assign(count * static_cast<uint64_t>(options_.num_workers), 0);
       made->unit_ready.assign(count / made->unit_slots + 1, 0);
+      made->unit_round.assign(count / made->unit_slots + 1, 0);
       made->unit_sent.assign(static_cast<size_t>(options_.num_workers), 0);
     } catch (const std::bad_alloc&) {
       made->slots.clear();
@@ -302,6 +309,7 @@ void Aggregator::SlotComplete(Tensor* tensor, uint64_t mine) {
   const uint64_t end = std::min(first + tensor->unit_slots, tensor->share.count);
   if (++tensor->unit_ready[unit] < end - first) return;
   tensor->unit_ready[unit] = 0;
+  ++tensor->unit_round[unit];
   for (auto& peer : peers_) {
     for (uint64_t i = first; i < end; ++i) {
       peer->ready.Push(tensor->priority,
