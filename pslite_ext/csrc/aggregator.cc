@@ -82,6 +82,15 @@ uint32_t& Aggregator::Progress(Tensor* tensor, uint64_t mine, int worker) const 
                           static_cast<uint64_t>(worker)];
 }
 
+std::string Aggregator::NoMemory(const std::string& what) const {
+  const uint64_t cap = pool_.bytes_max();
+  const std::string text =
+      "server " + std::to_string(options_.server) + " has no memory for " + what;
+  return cap == 0 ? text
+                  : text + " below the cap of " + std::to_string(cap) +
+                        " bytes (MERCURY_SERVER_BYTES_MAX, shared by the lanes)";
+}
+
 Status Aggregator::OnHeader(int worker, const Header& header, int64_t /*now_us*/, char** target) {
   Peer* peer = peers_[static_cast<size_t>(worker)].get();
   peer->tensor = nullptr;
@@ -141,14 +150,7 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
   const bool whole = options_.deterministic ? at == 0 : slot.filled == 0 && at == 0;
   peer->block = pool_.Get(std::max<uint64_t>(whole ? slot_bytes : header.length, 1));
   if (peer->block == nullptr) {
-    const uint64_t cap = pool_.bytes_max();
-    FailTensor(
-        tensor,
-        Status::Exhausted(
-            "server " + std::to_string(options_.server) +
-            (cap == 0 ? " has no memory for its sum"
-                      : " has no memory for its sum below the cap of " + std::to_string(cap) +
-                            " bytes (MERCURY_SERVER_BYTES_MAX, shared by the lanes)")));
+    FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
     return Status::Ok();
   }
   peer->tensor = tensor;
@@ -207,6 +209,10 @@ Status Aggregator::Declare(int worker, const Header& header) {
     const uint64_t count = made->share.count;
     made->unit_slots = UnitSlots(options_.policy, options_.unit_bytes, placement.slot_bytes, count);
     try {
+      // All of it is kept as the last sum: what exceeds the cap cannot be summed. Nor does a number
+      // from the network make us allocate more than that.
+      const uint64_t cap = pool_.bytes_max();
+      if (cap != 0 && made->share.Bytes() > cap) throw std::bad_alloc();
       made->slots.resize(count);
       made->progress.assign(count * static_cast<uint64_t>(options_.num_workers), 0);
       made->unit_ready.assign(count / made->unit_slots + 1, 0);
@@ -215,8 +221,7 @@ Status Aggregator::Declare(int worker, const Header& header) {
     } catch (const std::bad_alloc&) {
       made->slots.clear();
       made->failed =
-          Status::Exhausted("tensor '" + declared.name + "': no memory for " + Shape(declared) +
-                            " on server " + std::to_string(options_.server));
+          Status::Exhausted("tensor '" + declared.name + "': " + NoMemory(Shape(declared)));
     }
     entry = std::move(made);
   }
