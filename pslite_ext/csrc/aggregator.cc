@@ -37,6 +37,7 @@ struct Aggregator::Tensor {
   std::vector<Slot> slots;
   std::vector<uint32_t> progress;    // bytes that have come, by slot and worker, or kComplete
   std::vector<uint32_t> unit_ready;  // complete slots, by unit
+  std::vector<uint8_t> unit_round;   // rounds that were sent, modulo 256, by unit
   std::vector<uint32_t> unit_sent;   // deliberately by worker: slots of the unit under way
   std::vector<int64_t> number_of;    // on each worker's link; -1: not declared there
   int32_t priority = 0;
@@ -81,6 +82,15 @@ uint32_t& Aggregator::Progress(Tensor* tensor, uint64_t mine, int worker) const 
                           static_cast<uint64_t>(worker)];
 }
 
+std::string Aggregator::NoMemory(const std::string& what) const {
+  const uint64_t cap = pool_.bytes_max();
+  const std::string text =
+      "server " + std::to_string(options_.server) + " has no memory for " + what;
+  return cap == 0 ? text
+                  : text + " below the cap of " + std::to_string(cap) +
+                        " bytes (MERCURY_SERVER_BYTES_MAX, shared by the lanes)";
+}
+
 Status Aggregator::OnHeader(int worker, const Header& header, int64_t /*now_us*/, char** target) {
   Peer* peer = peers_[static_cast<size_t>(worker)].get();
   peer->tensor = nullptr;
@@ -119,6 +129,11 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
     return corrupt("a packet of round " + std::to_string(header.round) + " (modulo 256) while " +
                    std::to_string(static_cast<uint8_t>(slot.round + 1)) + " is summed");
   }
+  // Its sum is not on its way yet, so that nobody can have it.
+  if (slot.round != tensor->unit_round[mine / tensor->unit_slots]) {
+    return corrupt("a packet of round " + std::to_string(header.round) +
+                   " (modulo 256) before the sum of the round before was sent");
+  }
   if (progress == kComplete || at != progress) {
     return corrupt("a packet that was sent twice or out of order, at " +
                    std::to_string(header.offset));
@@ -135,14 +150,7 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
   const bool whole = options_.deterministic ? at == 0 : slot.filled == 0 && at == 0;
   peer->block = pool_.Get(std::max<uint64_t>(whole ? slot_bytes : header.length, 1));
   if (peer->block == nullptr) {
-    const uint64_t cap = pool_.bytes_max();
-    FailTensor(tensor,
-               Status::Exhausted(
-                   "server " + std::to_string(options_.server) +
-                   (cap == 0 ? " has no memory for its sum"
-                             : " has no memory for its sum below the cap of " +
-                                   std::to_string(cap) +
-                                   " bytes (MERCURY_SERVER_BYTES_MAX, shared by the lanes)")));
+    FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
     return Status::Ok();
   }
   peer->tensor = tensor;
@@ -201,15 +209,19 @@ Status Aggregator::Declare(int worker, const Header& header) {
     const uint64_t count = made->share.count;
     made->unit_slots = UnitSlots(options_.policy, options_.unit_bytes, placement.slot_bytes, count);
     try {
+      // All of it is kept as the last sum: what exceeds the cap cannot be summed. Nor does a number
+      // from the network make us allocate more than that.
+      const uint64_t cap = pool_.bytes_max();
+      if (cap != 0 && made->share.Bytes() > cap) throw std::bad_alloc();
       made->slots.resize(count);
       made->progress.assign(count * static_cast<uint64_t>(options_.num_workers), 0);
       made->unit_ready.assign(count / made->unit_slots + 1, 0);
+      made->unit_round.assign(count / made->unit_slots + 1, 0);
       made->unit_sent.assign(static_cast<size_t>(options_.num_workers), 0);
     } catch (const std::bad_alloc&) {
       made->slots.clear();
-      made->failed = Status::Exhausted("tensor '" + declared.name + "': no memory for " +
-                                       Shape(declared) + " on server " +
-                                       std::to_string(options_.server));
+      made->failed =
+          Status::Exhausted("tensor '" + declared.name + "': " + NoMemory(Shape(declared)));
     }
     entry = std::move(made);
   }
@@ -302,6 +314,7 @@ void Aggregator::SlotComplete(Tensor* tensor, uint64_t mine) {
   const uint64_t end = std::min(first + tensor->unit_slots, tensor->share.count);
   if (++tensor->unit_ready[unit] < end - first) return;
   tensor->unit_ready[unit] = 0;
+  ++tensor->unit_round[unit];
   for (auto& peer : peers_) {
     for (uint64_t i = first; i < end; ++i) {
       peer->ready.Push(tensor->priority,

@@ -69,6 +69,7 @@ class Aggregator : public Endpoint {
   struct Slot;
   struct Ready;
 
+  std::string NoMemory(const std::string& what) const;
   Status Declare(int worker, const Header& header);
   Status BeginData(Peer* peer, int worker, const Header& header, char** target);
   void EndData(Peer* peer, int worker);

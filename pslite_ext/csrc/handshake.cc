@@ -208,7 +208,9 @@ Status WorkerHandshake::TakeWelcome() {
   if (!EqualConstantTime(mac.data(), received_.data() + kMacAt, mac.size())) {
     return Status::Corrupt("it does not know the job token");
   }
-  if (Get(received_, 6, 2) != 0) return Status::InvalidArgument(text);
+  if (Get(received_, 6, 2) != 0) {
+    return Status::InvalidArgument(text.empty() ? "it refused, without a reason" : text);
+  }
   done_ = true;
   return Status::Ok();
 }

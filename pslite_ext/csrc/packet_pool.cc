@@ -11,7 +11,7 @@ constexpr size_t kClassMin = 8, kClassMax = 26;  // blocks of 256 bytes ... 64 M
 
 size_t ClassOf(size_t bytes) {
   size_t c = kClassMin;
-  while ((size_t{1} << c) < bytes) ++c;
+  while (c <= kClassMax && (size_t{1} << c) < bytes) ++c;
   return c;
 }
 

@@ -47,6 +47,7 @@ uint64_t DefaultUnitBytes(PolicyKind kind) {
 }
 
 uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, uint64_t slots) {
+  if (unit_bytes == 0) unit_bytes = DefaultUnitBytes(kind);
   switch (kind) {
     case PolicyKind::kMercury:
     case PolicyKind::kFifo:
@@ -66,7 +67,7 @@ uint64_t PacketBytes(double bytes_per_second, uint64_t most) {
   while (bytes > most / 4 && static_cast<double>(bytes) > bytes_per_second * kPacketSeconds) {
     bytes /= 2;
   }
-  return bytes;
+  return std::max<uint64_t>(bytes / 64 * 64, 64);  // no packet ends inside an element
 }
 
 std::unique_ptr<Policy> MakePolicy(const PolicyOptions& options) {

@@ -12,7 +12,7 @@ class PacketPolicy : public Policy {
  public:
   explicit PacketPolicy(const PolicyOptions& options)
       : by_priority_(options.kind == PolicyKind::kMercury),
-        packet_bytes_max_(options.packet_bytes),
+        packet_bytes_max_(std::max(options.packet_bytes / kAlignment * kAlignment, kAlignment)),
         adapt_packets_(options.adapt_packets),
         waiting_(options.levels_max),
         credit_(options.credit) {}

@@ -23,7 +23,11 @@ class UnitPolicy : public Policy {
         window_bytes_ = 1;  // nothing else under way
         break;
       case PolicyKind::kByteScheduler:
-        window_bytes_ = options.window_bytes != 0 ? options.window_bytes : 4 * options.unit_bytes;
+        window_bytes_ = options.window_bytes;
+        if (window_bytes_ == 0) {
+          window_bytes_ =
+              4 * (options.unit_bytes != 0 ? options.unit_bytes : DefaultUnitBytes(options.kind));
+        }
         break;
       default:
         window_bytes_ = std::numeric_limits<uint64_t>::max();

@@ -84,7 +84,7 @@ class UrgencyQueue {
   }
 
  private:
-  static constexpr size_t kKnownMax = 16384;
+  static constexpr size_t kKnownMax = 4096;
   static uint64_t Bit(size_t i) { return uint64_t{1} << i; }
   size_t First() const {
     const auto group = static_cast<size_t>(__builtin_ctzll(summary_));
@@ -103,10 +103,13 @@ class UrgencyQueue {
     const auto at = std::lower_bound(known_.begin(), known_.end(), priority, std::greater<>());
     const auto index = static_cast<size_t>(at - known_.begin());
     if (at != known_.end() && *at == priority) return LevelAt(index);
+    const bool full = known_.size() >= kKnownMax;
+    // Somebody counts with them. While most are waited for, a new one shares its neighbour's level.
+    if (full && size_ >= kKnownMax / 2) return LevelAt(std::min(index, known_.size() - 1));
     std::vector<std::pair<int32_t, Item>> waiting;
     Drain(&waiting);
-    if (known_.size() >= kKnownMax) {
-      known_.assign(1, priority);  // somebody counts with them: forget those that nobody waits for
+    if (full) {
+      known_.assign(1, priority);  // those that somebody waits for are learnt again below
     } else {
       known_.insert(at, priority);
     }

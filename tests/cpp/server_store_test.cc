@@ -85,12 +85,14 @@ TEST(a_value_on_its_way_is_not_written_again) {
   for (bool asynchronous : {false, true}) {
     const uint64_t key = asynchronous ? 1 : 2;
     h.Send(0, StoreOperation::kInit, key, std::vector<float>(3000, 1), asynchronous);
-    const uint64_t pull = h.Send(0, StoreOperation::kPull, key, std::vector<float>(3000), asynchronous);
+    const uint64_t pull =
+        h.Send(0, StoreOperation::kPull, key, std::vector<float>(3000), asynchronous);
     const Buffer on_its_way = h.answers[pull].value;
     h.Send(0, StoreOperation::kPush, key, std::vector<float>(3000, 5), asynchronous);
     h.Send(1, StoreOperation::kPush, key, std::vector<float>(3000, 6), asynchronous);
     CHECK_TRUE(Values(on_its_way) == std::vector<float>(3000, 1));
-    const uint64_t after = h.Send(0, StoreOperation::kPull, key, std::vector<float>(3000), asynchronous);
+    const uint64_t after =
+        h.Send(0, StoreOperation::kPull, key, std::vector<float>(3000), asynchronous);
     CHECK_TRUE(Values(h.answers[after].value) ==
                std::vector<float>(3000, asynchronous ? 12.0F : 11.0F));
   }
@@ -139,7 +141,8 @@ TEST(a_departed_worker_is_named) {
 TEST(memory_has_a_limit_and_is_given_back) {
   Harness h(1, 1000);
   for (int i = 0; i < 100; ++i) {
-    CHECK_STATUS(Code::kOk, h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(100))));
+    CHECK_STATUS(Code::kOk,
+                 h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(100))));
   }
   CHECK_EQ(h.store.bytes(), uint64_t{400});
   CHECK_STATUS(Code::kExhausted,
