@@ -417,8 +417,13 @@ void Aggregator::Departed(int worker) {
 
 void Aggregator::OnPath(int worker, int64_t /*round_trip_us*/, double bytes_per_second) {
   if (!options_.adapt_packets || bytes_per_second == 0) return;
+  SetPacketBytes(worker, PacketBytes(bytes_per_second, options_.packet_bytes));
+}
+
+void Aggregator::SetPacketBytes(int worker, uint64_t bytes) {
+  const uint64_t most = std::max<uint64_t>(options_.packet_bytes, 64);
   peers_[static_cast<size_t>(worker)]->packet_bytes =
-      PacketBytes(bytes_per_second, options_.packet_bytes);
+      bytes == 0 ? most : std::clamp<uint64_t>(bytes / 64 * 64, 64, most);
 }
 
 std::vector<std::pair<int32_t, size_t>> Aggregator::Depths(int worker) const {

@@ -57,6 +57,8 @@ class Aggregator : public Endpoint {
   // The worker has finished and will send no more: tensors that wait for it fail.
   void Departed(int worker);
   void OnPath(int worker, int64_t round_trip_us, double bytes_per_second) override;
+  // How large packets to a worker are at most; 0: as large as they can be.
+  void SetPacketBytes(int worker, uint64_t bytes);
 
   const PacketPool& pool() const { return pool_; }
   size_t tensors() const { return tensors_.size(); }

@@ -8,6 +8,8 @@
 namespace mercury {
 namespace {
 
+constexpr uint64_t kAlignment = 64;  // no packet ends inside an element
+
 class PacketPolicy : public Policy {
  public:
   explicit PacketPolicy(const PolicyOptions& options)
