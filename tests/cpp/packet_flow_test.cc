@@ -118,6 +118,9 @@ bool RunCase(const NetworkOptions& options, Random* random) {
     for (int s = 0; s < options.servers; ++s) {
       for (int w = 0; w < options.workers; ++w) {
         if (random->OneIn(2)) network.aggregator(s, l).SetPacketBytes(w, random->Below(80000));
+        const auto rate = static_cast<double>(random->Below(100000000));
+        network.aggregator(s, l).OnPath(w, random->Between(0, 9999), random->OneIn(2) ? rate : 0);
+        network.streams(w, l).OnPath(s, random->Between(0, 9999), random->OneIn(2) ? rate : 0);
       }
     }
   }

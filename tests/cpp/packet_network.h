@@ -271,6 +271,7 @@ class Network {
       o.tensors_max = options_.tensors_max;
       o.levels_max = options_.policy.levels_max;
       o.deterministic = options_.deterministic;
+      o.adapt_packets = options_.policy.adapt_packets;
       o.allocate = options_.allocate;
       aggregators_.push_back(std::make_unique<Aggregator>(o));
     }
