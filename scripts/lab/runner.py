@@ -89,7 +89,7 @@ def measure(case: Case, run: Run) -> str:
         with make_bed(case) as bed:
             outcome = run_job(bed, case.system, case.config, timeout_s=case.timeout_s, env=case.env)
             figures = case.measure(outcome)
-    except (JobFailed, LabError) as error:
+    except (JobFailed, LabError, OSError) as error:
         run.fail(case, str(error))
         return f"failed: {str(error).splitlines()[0]}"
     run.add(case, {name: (figure.value, figure.unit) for name, figure in figures.items()})
