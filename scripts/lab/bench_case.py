@@ -58,6 +58,9 @@ class Case:
     timeout_s: float = 300
     memory_bytes: float = 0  # that must be available
 
+    def __str__(self) -> str:
+        return f"{self.bench}: {self.what}; {self.setting}; {self.system.name}"
+
     @property
     def estimate_s(self) -> float:
         # More processes than cores start one after the other.

@@ -109,8 +109,7 @@ def measure_all(cases: list[Case], run: Run) -> None:
     broken: set[tuple[str, str, str]] = set()
     for i, case in enumerate(cases):
         left = sum(c.estimate_s for c in cases[i:])
-        name = f"{case.bench}, {case.what}, {case.setting}: {case.system.name}"
-        print(f"[{i + 1} of {len(cases)}, about {left / 60:.0f} min left] {name}", flush=True)
+        print(f"[{i + 1} of {len(cases)}, about {left / 60:.0f} min left] {case}", flush=True)
         key = (case.bench, case.what, case.system.name)
         if key in broken:  # it would fail again, and take its time over it
             print("    failed before", flush=True)
@@ -147,6 +146,7 @@ def options() -> argparse.Namespace:
     )
     length.add_argument("--full", action="store_true", help="all models, five repeats")
     parser.add_argument("--repeats", type=int, help="of each case (default: 1, 3 or 5)")
+    parser.add_argument("--match", default="", help="only cases whose line in --list holds this")
     parser.add_argument("--list", action="store_true", help="say what would be run")
     parser.add_argument(
         "--stock-python",
@@ -167,11 +167,11 @@ def main() -> int:
     length = "quick" if asked.quick else "full" if asked.full else "usual"
     repeats = asked.repeats or {"quick": 1, "usual": 3, "full": 5}[length]
     benches = asked.only or [b for b in BENCHES if asked.full or b not in LONG]
-    cases = in_turn(cases_of(benches, systems, length), repeats)
+    cases = [c for c in cases_of(benches, systems, length) if asked.match in str(c)]
+    cases = in_turn(cases, repeats)
     if asked.list:
         for case in cases:
-            name = f"{case.bench}: {case.what}, {case.setting}, {case.system.name}"
-            print(f"{case.estimate_s:4.0f} s  {name}")
+            print(f"{case.estimate_s:4.0f} s  {case}")
         return 0
     run = Run(asked.out, results.circumstances(asked.stock_python))
     began = time.monotonic()
