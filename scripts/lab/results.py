@@ -84,7 +84,14 @@ def write(path: Path, about: dict[str, Any], rows: list[Row], failures: list[Fai
     content = {
         **about,
         "rows": [
-            {**asdict(r), "repeats": len(r.values), "median": r.median, "spread": r.spread}
+            {
+                **asdict(r),
+                "repeats": len(r.values),
+                "median": r.median,
+                "spread": r.spread,
+                "again": f"python scripts/lab/runner.py --only {r.bench} --match {shlex.quote(r.what)}",
+                **{name: about.get(name, "") for name in ("machine", "kernel", "commit")},
+            }
             for r in with_ratios(rows)
         ],
         "failures": [asdict(f) for f in failures],
