@@ -24,6 +24,8 @@ class Config:
     store: str | None = "dist_sync"  # None: no store at all
     rounds: int = 5
     warmup: int = 1
+    slow_rank: int = -1  # train: this worker computes `slowness` times as long
+    slowness: float = 1.0
     reports: list[int] = field(default_factory=list)  # rounds after which to say `progress`
     urgent: int = 0  # flood: how often to push the first tensor, the urgent one
     urgent_every_s: float = 0.1

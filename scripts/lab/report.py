@@ -26,6 +26,7 @@ HEADINGS = {
     "cpu": "Processor time",
     "loopback": "Not shaped, on one machine",
     "idle": "Doing nothing",
+    "scenarios": "Networks that change, are uneven, or grow",
     "soak": "Long runs, many tensors, many processes, a huge tensor",
     "sum_kernel": "Sums",
 }

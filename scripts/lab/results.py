@@ -89,7 +89,7 @@ def write(path: Path, about: dict[str, Any], rows: list[Row], failures: list[Fai
                 "repeats": len(r.values),
                 "median": r.median,
                 "spread": r.spread,
-                "again": f"python scripts/lab/runner.py --only {r.bench} --match {shlex.quote(r.what)}",
+                "again": f"scripts/lab/runner.py --only {r.bench} --match {shlex.quote(r.what)}",
                 **{name: about.get(name, "") for name in ("machine", "kernel", "commit")},
             }
             for r in with_ratios(rows)

@@ -14,8 +14,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -72,6 +74,22 @@ def make_bed(case: Case) -> LoopbackBed:
     return best_bed(hosts, case.setting.rate)
 
 
+@contextmanager
+def weather(case: Case, bed: LoopbackBed) -> Iterator[None]:
+    """Whatever the case does to the bed, for as long as its job runs."""
+    if case.weather is None:
+        yield
+        return
+    over = threading.Event()
+    maker = threading.Thread(target=case.weather, args=(bed, over))
+    maker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        maker.join()
+
+
 def available_bytes() -> float:
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable"):
@@ -86,7 +104,7 @@ def measure(case: Case, run: Run) -> str:
         run.fail(case, reason)
         return f"skipped: {reason}"
     try:
-        with make_bed(case) as bed:
+        with make_bed(case) as bed, weather(case, bed):
             outcome = run_job(bed, case.system, case.config, timeout_s=case.timeout_s, env=case.env)
             figures = case.measure(outcome)
     except (JobFailed, LabError, OSError) as error:

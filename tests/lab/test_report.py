@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from bench_case import Case, Failure, Figure, Row, Setting
-from bench_list import BENCHES, cases_of
+from bench_list import BENCHES, LONG, cases_of
 from measured import Config
 from report import markdown, merged
 from results import table, with_ratios, write
@@ -80,7 +80,7 @@ def test_systems_take_turns() -> None:
 
 def test_quick_is_for_every_commit() -> None:
     systems = [system(name, "/stock/python") for name in NAMES]
-    quick = cases_of([b for b in BENCHES if b != "soak"], systems, "quick")
+    quick = cases_of([b for b in BENCHES if b not in LONG], systems, "quick")
     assert sum(case.estimate_s for case in quick) < 300
     usual = cases_of(BENCHES, systems, "usual")
     assert {case.bench for case in usual} == set(BENCHES) - {"sum_kernel"}
