@@ -42,7 +42,7 @@ def _processor() -> str:
 
 
 def circumstances(stock_python: str | None) -> dict[str, Any]:
-    version = "import mxnet; print(mxnet.__version__)"
+    version = "import importlib.metadata as m; print(m.version('mxnet'))"
     return {
         "command": shlex.join(["python", *map(_short, sys.argv)]),
         "started": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
