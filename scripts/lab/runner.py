@@ -58,13 +58,7 @@ class Run:
             self.failures.append(failure)
 
     def save(self) -> None:
-        order = {key: i for i, key in enumerate(dict.fromkeys(map(_group, self.rows)))}
-        self.rows.sort(key=lambda row: order[_group(row)])
         results.write(self.out, self.about, self.rows, self.failures)
-
-
-def _group(row: Row) -> tuple[str, str, str]:
-    return (row.bench, row.what, row.setting)
 
 
 def make_bed(case: Case) -> LoopbackBed:

@@ -9,7 +9,7 @@ from bench_case import Case, Failure, Figure, Row, Setting
 from bench_list import BENCHES, LONG, cases_of
 from measured import Config
 from report import markdown, merged
-from results import table, with_ratios, write
+from results import table, with_gains, write
 from runner import in_turn
 from systems import NAMES, system
 
@@ -30,12 +30,12 @@ def row(system_name: str, metric: str, *values: float, unit: str = "s") -> Row:
     return Row("communication", "vgg16", system_name, metric, unit, "2 workers", list(values))
 
 
-def test_ratios_say_how_many_times_better() -> None:
-    rows = with_ratios(
+def test_gains_say_how_many_times_better() -> None:
+    rows = with_gains(
         [row("stock", "time", 2.0, 2.2), row("zmq", "time", 1.0), row("zmq", "floor", 1.0)]
     )
-    ratios = {r.metric: r.median for r in rows if "better" in r.metric}
-    assert ratios == {"time: times better than stock": 2.1}
+    gains = {r.metric: r.median for r in rows if "gain" in r.metric}
+    assert gains == {"time, gain over stock": 2.1}
 
 
 def test_results_hold_repeats_median_and_spread_and_become_a_page(tmp_path: Path) -> None:
