@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,13 @@ def case_of(row: Row) -> tuple[str, str, str]:
     return (row.bench, row.what, row.setting)
 
 
-def write(path: Path, about: dict[str, Any], rows: list[Row], failures: list[Failure]) -> None:
+def write(
+    path: Path,
+    about: dict[str, Any],
+    rows: list[Row],
+    failures: list[Failure],
+    series: Sequence[dict[str, Any]] = (),
+) -> None:
     content = {
         **about,
         "rows": [
@@ -104,6 +110,7 @@ def write(path: Path, about: dict[str, Any], rows: list[Row], failures: list[Fai
             for r in with_gains(rows)
         ],
         "failures": [asdict(f) for f in failures],
+        "series": list(series),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
