@@ -11,6 +11,7 @@ from collections.abc import Sequence
 COMMANDS = {
     "launch": ("pslite_ext.launch", "main", "start a job's processes and watch them"),
     "doctor": ("pslite_ext.doctor", "main", "check that this machine can run a job"),
+    "lab": ("tracer.lab", "main", "a test bed: hosts with link speeds on this machine"),
     "settings": ("tracer.cli", "settings", "list all settings"),
     "version": ("tracer.cli", "version", "print the version"),
 }
