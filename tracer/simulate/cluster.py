@@ -1,0 +1,112 @@
+"""The machines: workers and servers, their links, racks, and where sums are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Callable, Union
+
+from tracer.model import ModelError
+from tracer.model.job import number
+from tracer.simulate.clock import Clock
+from tracer.simulate.link import QUEUES, ByPriority, Link, Queue, Rate
+
+# Bytes per second; or that from each of some moments on: ((0, rate), (time, rate), ...).
+RateSpec = Union[float, Sequence[tuple[float, float]]]
+AGGREGATE = ("server", "rack", "switch")
+PLACEMENT = ("striped", "whole")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Every node has a link out and a link in, both of its rate.
+
+    `sharing` is how links into nodes and racks choose among packets; what a node sends over its
+    own link is ordered by the job's policy. Queues have no limit: "priority" stands for a network
+    whose flow control holds back the less urgent at its sender.
+    """
+
+    worker_rates: Sequence[RateSpec]
+    server_rates: Sequence[RateSpec] = ()
+    latency_s: float = 0.0  # one way, node to node
+    packet_bytes: float = 30e3
+    sharing: str = "priority"
+    aggregate: str = "server"
+    placement: str = "striped"  # packets over the servers in turn; "whole": a tensor on one server
+    racks: Sequence[int] = ()  # of each worker; none: all hosts hang on one switch
+    rack_rate: RateSpec = 0.0  # between a rack and the servers, each way
+
+    def __post_init__(self) -> None:
+        if not self.worker_rates:
+            raise ModelError("a cluster needs at least one worker")
+        if not self.server_rates and self.aggregate != "switch":
+            raise ModelError("a cluster needs at least one server, unless a switch aggregates")
+        number("latency_s", self.latency_s)
+        number("packet_bytes", self.packet_bytes, above_zero=True)
+        for name, known in (
+            ("sharing", tuple(QUEUES)),
+            ("aggregate", AGGREGATE),
+            ("placement", PLACEMENT),
+        ):
+            if getattr(self, name) not in known:
+                raise ModelError(
+                    f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}"
+                )
+        if self.racks and len(self.racks) != len(self.worker_rates):
+            raise ModelError(
+                f"{len(self.racks)} racks are given for {len(self.worker_rates)} workers"
+            )
+        if self.aggregate == "rack" and not self.racks:
+            raise ModelError("aggregation in racks needs to know the rack of each worker")
+
+    @classmethod
+    def even(cls, workers: int, servers: int, bandwidth: RateSpec, **rest: object) -> Cluster:
+        """All nodes alike."""
+        for what, count in (("workers", workers), ("servers", servers)):
+            if count < 0:
+                raise ModelError(f"there cannot be {count} {what}")
+        return cls((bandwidth,) * workers, (bandwidth,) * servers, **rest)  # type: ignore[arg-type]
+
+
+class Fabric:
+    """The links of a cluster, built for one simulation."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        hop_s = cluster.latency_s / 2  # half on the way out, half on the way in
+
+        def links(
+            kind: str, rates: Sequence[RateSpec], queue: Callable[[], Queue], latency_s: float
+        ) -> list[Link]:
+            return [
+                Link(clock, f"{kind} {index}", Rate.of(rate), latency_s, queue())
+                for index, rate in enumerate(rates)
+            ]
+
+        shared = QUEUES[cluster.sharing]
+        self.worker_out = links("out of worker", cluster.worker_rates, ByPriority, hop_s)
+        self.worker_in = links("into worker", cluster.worker_rates, shared, hop_s)
+        self.server_out = links("out of server", cluster.server_rates, ByPriority, hop_s)
+        self.server_in = links("into server", cluster.server_rates, shared, hop_s)
+        names = sorted(set(cluster.racks))
+        self.rack = [names.index(rack) for rack in cluster.racks]  # of each worker
+        rates = [cluster.rack_rate] * len(names)
+        self.rack_out = links("out of rack", rates, shared, 0.0)
+        self.rack_in = links("into rack", rates, shared, 0.0)
+
+    def links(self) -> list[Link]:
+        return [
+            *self.worker_out,
+            *self.server_in,
+            *self.server_out,
+            *self.worker_in,
+            *self.rack_out,
+            *self.rack_in,
+        ]
+
+    def to_server(self, worker: int, server: int) -> tuple[Link, ...]:
+        up, down = self.worker_out[worker], self.server_in[server]
+        return (up, self.rack_out[self.rack[worker]], down) if self.rack else (up, down)
+
+    def to_worker(self, server: int, worker: int) -> tuple[Link, ...]:
+        up, down = self.server_out[server], self.worker_in[worker]
+        return (up, self.rack_in[self.rack[worker]], down) if self.rack else (up, down)
