@@ -21,8 +21,8 @@ policies = st.sampled_from(sorted(POLICIES))
 EASE = 1 + 1e-9
 
 
-@settings(max_examples=100, deadline=None)
-@given(jobs, bandwidths, st.floats(10, 1e4), st.floats(0, 0.1))
+@settings(max_examples=60, deadline=None)
+@given(jobs, bandwidths, st.floats(100, 1e4), st.floats(0, 0.1))
 def test_nothing_beats_mercury_but_no_network(
     job: Job, bandwidth: float, partition: float, startup: float
 ) -> None:
@@ -101,9 +101,10 @@ def test_many_bandwidths_at_once_are_the_same_as_one_by_one(job: Job, rates: lis
 def test_small_packets_approach_the_ideal(job: Job, bandwidth: float) -> None:
     ideal = predict(job, bandwidth, "mercury")
     packets = predict(job, bandwidth, "mercury", packet_bytes=50.0)
-    late = packets.pull_end - ideal.pull_end
-    # One packet on the wire may hold up a layer at every arrival of a more urgent one; and back.
-    assert (late <= (len(job) + 2) * 50 / bandwidth + 1e-9).all()
+    # One packet on the wire may hold up each more urgent layer; and one goes back. (A single
+    # layer may come in much later: held up, it can be overtaken by one that it just escaped.)
+    late = packets.iteration_s - ideal.iteration_s
+    assert -1e-9 <= late <= (len(job) + 2) * 50 / bandwidth + 1e-9
 
 
 small = st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 2))

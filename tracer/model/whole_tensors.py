@@ -48,10 +48,13 @@ def _in_order_of_readiness(ready: Array, busy: Array) -> tuple[Array, Array]:
 
     end(l) = max(ready(l), end(l+1)) + busy(l), as a running maximum over the layers.
     """
+    ready = np.broadcast_to(ready, busy.shape)
     busy_down = busy[::-1]
     total = np.cumsum(busy_down, axis=0)
     end = np.maximum.accumulate(ready[::-1] - (total - busy_down), axis=0) + total
-    return (end - busy_down)[::-1], end[::-1]
+    start, end = (end - busy_down)[::-1], end[::-1]
+    sent = busy > 0  # what has no bytes need not queue
+    return np.where(sent, start, ready), np.where(sent, end, ready)
 
 
 def _most_urgent_first(ready: Array, wire: Array) -> tuple[Array, Array]:

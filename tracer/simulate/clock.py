@@ -21,11 +21,13 @@ class Clock:
         self._order += 1
         heapq.heappush(self._pending, (time, self._order, call, argument))
 
-    def step(self) -> bool:
-        """Runs the next call; False when there is none."""
-        if not self._pending:
-            return False
-        self.now, _, call, argument = heapq.heappop(self._pending)
-        self.events += 1
-        call(argument)
-        return True
+    def run(self, events: int) -> bool:
+        """Makes the next calls, so many at most; False when none are left."""
+        pending, pop = self._pending, heapq.heappop
+        for _ in range(events):
+            if not pending:
+                return False
+            self.now, _order, call, argument = pop(pending)
+            self.events += 1
+            call(argument)
+        return bool(pending)

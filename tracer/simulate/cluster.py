@@ -9,7 +9,7 @@ from typing import Callable, Union
 from tracer.model import ModelError
 from tracer.model.job import number
 from tracer.simulate.clock import Clock
-from tracer.simulate.link import QUEUES, ByPriority, Link, Queue, Rate
+from tracer.simulate.link import QUEUES, ByPriority, Fair, Link, Queue, Rate
 
 # Bytes per second; or that from each of some moments on: ((0, rate), (time, rate), ...).
 RateSpec = Union[float, Sequence[tuple[float, float]]]
@@ -67,13 +67,23 @@ class Cluster:
                 raise ModelError(f"there cannot be {count} {what}")
         return cls((bandwidth,) * workers, (bandwidth,) * servers, **rest)  # type: ignore[arg-type]
 
+    @classmethod
+    def alike(cls, workers: int, servers: int, bandwidth: float, **rest: object) -> Cluster:
+        """Workers that compute and send in step, one standing for all: its cost is that of one.
+
+        A server's link carries a copy of each packet for every worker, so to one of them it is
+        that many times slower. This is the worker that is served last.
+        """
+        if workers < 1:
+            raise ModelError(f"there cannot be {workers} workers")
+        rate = number("bandwidth", bandwidth, above_zero=True)
+        return cls((rate,), (rate / workers,) * servers, **rest)  # type: ignore[arg-type]
+
 
 class Fabric:
     """The links of a cluster, built for one simulation."""
 
-    def __init__(self, cluster: Cluster, clock: Clock) -> None:
-        hop_s = cluster.latency_s / 2  # half on the way out, half on the way in
-
+    def __init__(self, cluster: Cluster, clock: Clock, by_priority: bool) -> None:
         def links(
             kind: str, rates: Sequence[RateSpec], queue: Callable[[], Queue], latency_s: float
         ) -> list[Link]:
@@ -82,11 +92,14 @@ class Fabric:
                 for index, rate in enumerate(rates)
             ]
 
+        latency_s = cluster.latency_s  # on the way in
         shared = QUEUES[cluster.sharing]
-        self.worker_out = links("out of worker", cluster.worker_rates, ByPriority, hop_s)
-        self.worker_in = links("into worker", cluster.worker_rates, shared, hop_s)
-        self.server_out = links("out of server", cluster.server_rates, ByPriority, hop_s)
-        self.server_in = links("into server", cluster.server_rates, shared, hop_s)
+        self.worker_out = links("out of worker", cluster.worker_rates, ByPriority, 0.0)
+        self.worker_in = links("into worker", cluster.worker_rates, shared, latency_s)
+        # Where nothing is urgent, a server's connections to its workers share its link.
+        answers = ByPriority if by_priority else Fair
+        self.server_out = links("out of server", cluster.server_rates, answers, 0.0)
+        self.server_in = links("into server", cluster.server_rates, shared, latency_s)
         names = sorted(set(cluster.racks))
         self.rack = [names.index(rack) for rack in cluster.racks]  # of each worker
         rates = [cluster.rack_rate] * len(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any, Callable, Protocol
 
 from tracer.model import ModelError
@@ -39,45 +39,38 @@ class Packet:
 
 
 class Queue(Protocol):
+    """Packets that wait; `waiting` is false when there are none."""
+
+    @property
+    def waiting(self) -> Sized: ...
+
     def push(self, packet: Packet) -> None: ...
 
     def pop(self) -> Packet: ...
-
-    def __len__(self) -> int: ...
 
 
 class InOrder:
     """First come, first served."""
 
     def __init__(self) -> None:
-        self._packets: deque[Packet] = deque()
-
-    def push(self, packet: Packet) -> None:
-        self._packets.append(packet)
-
-    def pop(self) -> Packet:
-        return self._packets.popleft()
-
-    def __len__(self) -> int:
-        return len(self._packets)
+        self.waiting: deque[Packet] = deque()
+        self.push = self.waiting.append
+        self.pop = self.waiting.popleft
 
 
 class ByPriority:
     """The most urgent packet; among equals the first to come."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Packet]] = []
+        self.waiting: list[tuple[int, int, Packet]] = []
         self._order = 0
 
     def push(self, packet: Packet) -> None:
         self._order += 1
-        heapq.heappush(self._heap, (packet.priority, self._order, packet))
+        heapq.heappush(self.waiting, (packet.priority, self._order, packet))
 
     def pop(self) -> Packet:
-        return heapq.heappop(self._heap)[2]
-
-    def __len__(self) -> int:
-        return len(self._heap)
+        return heapq.heappop(self.waiting)[2]
 
 
 class Fair:
@@ -88,7 +81,7 @@ class Fair:
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Packet]] = []
+        self.waiting: list[tuple[float, int, Packet]] = []
         self._order = 0
         self._served = 0.0
         self._flow_end: dict[int, float] = {}
@@ -97,17 +90,14 @@ class Fair:
         tag = max(self._served, self._flow_end.get(packet.flow, 0.0))
         self._flow_end[packet.flow] = tag + packet.size
         self._order += 1
-        heapq.heappush(self._heap, (tag, self._order, packet))
+        heapq.heappush(self.waiting, (tag, self._order, packet))
 
     def pop(self) -> Packet:
-        self._served, _, packet = heapq.heappop(self._heap)
-        if not self._heap:  # nothing waits: everybody starts anew
+        self._served, _, packet = heapq.heappop(self.waiting)
+        if not self.waiting:  # everybody starts anew
             self._flow_end.clear()
             self._served = 0.0
         return packet
-
-    def __len__(self) -> int:
-        return len(self._heap)
 
 
 QUEUES: dict[str, Callable[[], Queue]] = {"priority": ByPriority, "fair": Fair, "fifo": InOrder}
@@ -161,26 +151,31 @@ class Link:
     def send(self, packet: Packet) -> None:
         if self._busy:
             self._queue.push(packet)
-        else:
-            # Through the queue, so that everything that is sent at this very moment takes part.
-            self._busy = True
+            return
+        self._busy = True
+        if packet.hop == 1:  # whatever its node sends at this very moment takes part
             self._queue.push(packet)
-            self._clock.at(self._clock.now, self._start)
+            self._clock.at(self._clock.now, self._start_next)
+        else:
+            self._start(packet)
 
-    def _start(self, _: None) -> None:
-        packet = self._queue.pop()
-        now = self._clock.now
-        if packet.hop == 1 and packet.began:
-            packet.began(packet)
-        hold_s = packet.hold_s if packet.hop == 1 else 0.0
-        end = self._rate.end(now + hold_s, packet.size)
+    def _start_next(self, _: None) -> None:
+        self._start(self._queue.pop())
+
+    def _start(self, packet: Packet) -> None:
+        now = begin = self._clock.now
+        if packet.hop == 1:
+            if packet.began:
+                packet.began(packet)
+            begin += packet.hold_s
+        end = self._rate.end(begin, packet.size)
         self.bytes += packet.size
         self.busy_s += end - now
         self._clock.at(end, self._end, packet)
 
     def _end(self, packet: Packet) -> None:
-        if len(self._queue):
-            self._clock.at(self._clock.now, self._start)
+        if self._queue.waiting:
+            self._start(self._queue.pop())
         else:
             self._busy = False
         if self._latency_s:
