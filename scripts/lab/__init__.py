@@ -1,1 +1,0 @@
-"""Workloads, test bed and benchmarks."""

@@ -1,0 +1,117 @@
+"""Network namespaces by name: made in one batch, found again and removed by a later start.
+
+A run is known by a short random id, which is part of every name it makes. A record under RECORDS
+says which process made it; a record whose process is gone is what a killed run left behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+PREFIX = "mlab-"
+RECORDS = Path("/run/mercury-lab")
+_GONE_WITHIN_S = 2.0
+
+
+class LabError(RuntimeError):
+    """The bed could not be built or changed."""
+
+
+def _run(argv: Sequence[str], stdin: str | None = None) -> str:
+    done = subprocess.run(list(argv), input=stdin, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise LabError(f"{' '.join(argv)}: {done.stderr.strip() or f'exit {done.returncode}'}")
+    return done.stdout
+
+
+def ip(lines: Sequence[str], namespace: str | None = None) -> None:
+    """`ip` commands as one batch: a process each would take most of the time."""
+    where = ["-n", namespace] if namespace else []
+    _run(["ip", *where, "-batch", "-"], "\n".join(lines) + "\n")
+
+
+def tc(line: str, namespace: str) -> None:
+    _run(["tc", "-n", namespace, *line.split()])
+
+
+def privilege_missing() -> str | None:
+    """Why this process cannot make namespaces, or None if it can."""
+    for tool in ("ip", "tc"):
+        if shutil.which(tool) is None:
+            return f"there is no `{tool}` here (Debian: iproute2)"
+    if os.geteuid() != 0:
+        return "only root may make network namespaces"
+    probe = f"{PREFIX}{secrets.token_hex(2)}-probe"
+    try:
+        ip([f"netns add {probe}", f"netns del {probe}"])
+    except LabError as error:
+        return str(error)
+    return None
+
+
+def start_time(pid: int) -> str | None:
+    """In clock ticks since boot: tells a process from a later one with the same number.
+
+    None: there is no such process, or it has ended and only waits to be asked for its code.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat[stat.rindex(")") + 2 :].split()
+    return None if fields[0] == "Z" else fields[19]
+
+
+def new_run() -> str:
+    run = secrets.token_hex(2)
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    record = {"pid": os.getpid(), "start": start_time(os.getpid())}
+    (RECORDS / run).write_text(json.dumps(record))
+    return run
+
+
+def namespaces_of(run: str) -> list[str]:
+    listing = _run(["ip", "netns", "list"]).splitlines()
+    names = [line.split()[0] for line in listing if line]
+    return [name for name in names if name.startswith(f"{PREFIX}{run}-")]
+
+
+def remove_run(run: str) -> None:
+    """Ends what runs in the run's namespaces, then removes them and the record."""
+    names = namespaces_of(run)
+    deadline = time.monotonic() + _GONE_WITHIN_S
+    while pids := [pid for name in names for pid in _run(["ip", "netns", "pids", name]).split()]:
+        for pid in pids:
+            try:
+                os.kill(int(pid), signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if time.monotonic() > deadline:
+            raise LabError(f"run {run}: processes {', '.join(pids)} cannot be ended")
+        time.sleep(0.01)
+    if names:
+        ip([f"netns del {name}" for name in names])
+    (RECORDS / run).unlink(missing_ok=True)
+
+
+def remove_leftovers() -> list[str]:
+    """Removes the runs whose process is gone; their ids."""
+    gone = []
+    for record in RECORDS.glob("*") if RECORDS.is_dir() else ():
+        try:
+            maker = json.loads(record.read_text())
+            alive = start_time(maker["pid"]) == maker["start"]
+        except (OSError, ValueError, KeyError, TypeError):
+            alive = False
+        if not alive:
+            remove_run(record.name)
+            gone.append(record.name)
+    return gone
