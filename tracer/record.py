@@ -71,9 +71,8 @@ def node_text(code: int) -> str:
     return f"{ROLE_LETTERS[role]}{rank}"
 
 
-def first_training_op(role: int, rank: int, worker: int = 0) -> int:
+def first_training_op(role: int, rank: int) -> int:
     """The operation_num with which training starts in this node's file."""
-    del worker  # servers count from the same number with every worker
     return 4 if role == WORKER and rank == 0 else 2
 
 
