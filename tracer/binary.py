@@ -131,8 +131,8 @@ def decode(data: bytes, path: str, strict: bool) -> Trace:
                 blocks.append(_decode_block(body, lists))
                 count += len(blocks[-1]["id"])
             elif tag >> 3 == NOTE:
-                text = next((v for n, v in message_fields(body) if n == 1), b"")
-                notes.append(Note(count, bytes(_view(text)).decode(errors="replace")))
+                said = next((v for n, v in message_fields(body) if n == 1), b"")
+                notes.append(Note(count, bytes(_view(said)).decode(errors="replace")))
     except WireError as error:
         place = error.offset if error.offset else begin
         text = f"{error} at byte {place}; the {count} records before it are good"

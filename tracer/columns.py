@@ -106,7 +106,7 @@ def _numbers(raw: Bytes, begin: Ints, end: Ints) -> tuple[Ints, Bools]:
 
 
 def _is_mark(raw: Bytes, begin: Ints, end: Ints) -> Bools:
-    fine = end - begin == 4
+    fine: Bools = end - begin == 4
     for offset, byte in enumerate(b"OP:="):
         fine &= raw[begin + offset] == byte
     return fine
@@ -128,9 +128,7 @@ def _operations(raw: Bytes, begin: Ints, end: Ints) -> Ints:
     return code
 
 
-def _op_ids(
-    raw: Bytes, dashes: Ints, begin: Ints, end: Ints
-) -> tuple[Ints, Ints, Ints, Bools]:
+def _op_ids(raw: Bytes, dashes: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Bools]:
     """key, number and node of `key-number-node`, where each has exactly two dashes."""
     if len(dashes) < 2:
         zeros = np.zeros(len(begin), np.int64)

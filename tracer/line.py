@@ -94,5 +94,3 @@ def _depends(word: str, row: dict[str, int], lists: dict[bytes, int]) -> None:
     else:
         row["dep_kind"] = DEP_ONE
         row["dep_key"], row["dep_num"], row["dep_node"] = _op_id(word)
-
-

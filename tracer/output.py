@@ -36,7 +36,6 @@ def make_directory(path: str | Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TraceError(
-            f"{folder}: cannot be made a directory: {error.strerror or error}; "
-            "choose another place"
+            f"{folder}: cannot be made a directory: {error.strerror or error}; choose another place"
         ) from error
     return folder

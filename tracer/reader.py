@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -190,9 +190,9 @@ class _TextReader:
             self._unlisted += 1
 
 
-def _missing(records: Records, rank: int, given: set[str]) -> dict[str, int | str]:
+def _missing(records: Records, rank: int, given: set[str]) -> dict[str, Any]:
     """What the header left out and the records tell."""
-    found: dict[str, int | str] = {}
+    found: dict[str, Any] = {}
     data = records.take(records.is_data)
     if not len(data):
         return found

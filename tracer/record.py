@@ -5,7 +5,7 @@ Reader, writer, generator and analysis all take the names and numbers of the for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -168,9 +168,8 @@ class Records:
         return len(self.id)
 
     def take(self, index: Array) -> Records:
-        return Records(
-            **{name: getattr(self, name)[index] for name, _ in COLUMNS}, lists=self.lists
-        )
+        columns: dict[str, Any] = {name: getattr(self, name)[index] for name, _ in COLUMNS}
+        return Records(**columns, lists=self.lists)
 
     def column(self, name: str) -> Array:
         found: Array = getattr(self, name)
@@ -184,14 +183,13 @@ class Records:
 
     @staticmethod
     def empty(size: int = 0) -> Records:
-        return Records(**{name: np.zeros(size, dtype) for name, dtype in COLUMNS})
+        columns: dict[str, Any] = {name: np.zeros(size, dtype) for name, dtype in COLUMNS}
+        return Records(**columns)
 
     @staticmethod
-    def of(columns: dict[str, Sequence[int]], lists: Sequence[str] = ()) -> Records:
-        return Records(
-            **{name: np.asarray(columns[name], dtype=dtype) for name, dtype in COLUMNS},
-            lists=list(lists),
-        )
+    def of(columns: Mapping[str, Sequence[int]], lists: Sequence[str] = ()) -> Records:
+        arrays: dict[str, Any] = {n: np.asarray(columns[n], dtype=dtype) for n, dtype in COLUMNS}
+        return Records(**arrays, lists=list(lists))
 
 
 @dataclass(frozen=True)
