@@ -50,6 +50,8 @@ SLOTS = 4
 
 INDEPENDENT, PUSH_ON_PUSH, PULL_ON_PUSH, PULL_ON_PULL, PUSH_ON_PULL = range(5)
 DEP_NAMES = ("independent", "Push_on_Push", "Pull_on_Push", "Pull_on_Pull", "Push_on_Pull")
+# What the four operations of an iteration depend on, by slot; the same on workers and servers.
+DEP_TYPES_OF_SLOT = (PUSH_ON_PULL, PUSH_ON_PUSH, PULL_ON_PUSH, PULL_ON_PULL)
 
 DEP_NONE, DEP_ONE, DEP_LIST = range(3)
 
