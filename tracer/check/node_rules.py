@@ -132,4 +132,4 @@ def _iteration_codes(trace: Trace, rows: Ints) -> Ints:
     nodes = int(r.node.max()) + 1
     span = int(number.max(initial=0)) // SLOTS + 2
     code: Ints = (r.key[rows].astype(np.int64) * nodes + r.node[rows]) * span * SLOTS + number
-    return code  # noqa: RET504 (typed)
+    return code
