@@ -248,7 +248,10 @@ def test_overheads_of_a_server_are_added() -> None:
         ({}, {"slowness": (0,)}, "slowness must be a finite number > 0"),
         ({}, {"slowness": (1, 1)}, "slowness has 2 values, not 1"),
         ({}, {"update_s": (-1,)}, "update_s must be"),
-        ({}, {"worker_jobs": (JOB,)}, "tensors of the same sizes"),
+        ({}, {"ready_s": np.ones((1, 1, 2))}, "ready_s must be iterations x workers x layers"),
+        ({}, {"ready_s": -np.ones((1, 1, 1))}, "ready_s must hold finite numbers"),
+        ({}, {"shares": []}, "shares has 0 values, not 1"),
+        ({}, {"shares": [[(1, 5.0)]]}, "on a server that is not there"),
         ({"aggregate": "switch"}, {"policy": "wfbp"}, "keeps its sums on servers"),
     ],
 )

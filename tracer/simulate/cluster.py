@@ -9,7 +9,7 @@ from typing import Callable, Union
 from tracer.model import ModelError
 from tracer.model.job import number
 from tracer.simulate.clock import Clock
-from tracer.simulate.link import QUEUES, ByPriority, Fair, Link, Queue, Rate
+from tracer.simulate.link import QUEUES, ByPriority, Fair, InOrder, Link, Queue, Rate
 
 # Bytes per second; or that from each of some moments on: ((0, rate), (time, rate), ...).
 RateSpec = Union[float, Sequence[tuple[float, float]]]
@@ -35,6 +35,7 @@ class Cluster:
     placement: str = "striped"  # packets over the servers in turn; "whole": a tensor on one server
     racks: Sequence[int] = ()  # of each worker; none: all hosts hang on one switch
     rack_rate: RateSpec = 0.0  # between a rack and the servers, each way
+    connection_rate: float | None = None  # most that one worker and one server exchange, each way
 
     def __post_init__(self) -> None:
         if not self.worker_rates:
@@ -52,6 +53,8 @@ class Cluster:
                 raise ModelError(
                     f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}"
                 )
+        if self.connection_rate is not None:
+            number("connection_rate", self.connection_rate, above_zero=True)
         if self.racks and len(self.racks) != len(self.worker_rates):
             raise ModelError(
                 f"{len(self.racks)} racks are given for {len(self.worker_rates)} workers"
@@ -105,6 +108,10 @@ class Fabric:
         rates = [cluster.rack_rate] * len(names)
         self.rack_out = links("out of rack", rates, shared, 0.0)
         self.rack_in = links("into rack", rates, shared, 0.0)
+        limit = cluster.connection_rate
+        pairs = len(cluster.worker_rates) * len(cluster.server_rates) if limit else 0
+        self.connection_out = links("from worker", [limit or 0.0] * pairs, InOrder, 0.0)
+        self.connection_in = links("to worker", [limit or 0.0] * pairs, InOrder, 0.0)
 
     def links(self) -> list[Link]:
         return [
@@ -117,9 +124,17 @@ class Fabric:
         ]
 
     def to_server(self, worker: int, server: int) -> tuple[Link, ...]:
-        up, down = self.worker_out[worker], self.server_in[server]
-        return (up, self.rack_out[self.rack[worker]], down) if self.rack else (up, down)
+        path = [self.worker_out[worker]]
+        if self.connection_out:
+            path.append(self.connection_out[worker * len(self.server_in) + server])
+        if self.rack:
+            path.append(self.rack_out[self.rack[worker]])
+        return (*path, self.server_in[server])
 
     def to_worker(self, server: int, worker: int) -> tuple[Link, ...]:
-        up, down = self.server_out[server], self.worker_in[worker]
-        return (up, self.rack_in[self.rack[worker]], down) if self.rack else (up, down)
+        path = [self.server_out[server]]
+        if self.connection_in:
+            path.append(self.connection_in[worker * len(self.server_in) + server])
+        if self.rack:
+            path.append(self.rack_in[self.rack[worker]])
+        return (*path, self.worker_in[worker])

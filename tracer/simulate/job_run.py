@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracer.model import Job, ModelError, Options
-from tracer.model.job import number
+from tracer.model.job import Array, number
 from tracer.simulate.clock import Clock
 from tracer.simulate.cluster import Cluster, Fabric
-from tracer.simulate.layout import Layout
+from tracer.simulate.layout import Layout, Shares
 from tracer.simulate.link import Link, Packet, pass_on
 from tracer.simulate.scheme import scheme
 
@@ -38,8 +38,11 @@ class Run:
     slowness: Sequence[float] = ()  # of each worker: its compute times are multiplied by this
     jitter: float = 0.0  # standard deviation of the logarithm of a factor drawn each iteration
     seed: int = 0
-    worker_jobs: Sequence[Job] = ()  # each worker's own compute times, instead of `job`'s
-    update_s: Sequence[float] = ()  # of each layer: from a piece's last copy to its confirmation
+    # When each gradient is ready, as recorded, instead of `job`'s times: iterations x workers x
+    # layers. Further iterations and workers use the recorded ones again.
+    ready_s: Array | None = None
+    shares: Shares | None = None  # of each layer: (server, bytes); None: as the cluster places them
+    update_s: Sequence[float] = ()  # of each layer: from the last copy to confirmation, or sum
     search_s: Sequence[float] = ()  # of each layer: from a request to its answer
 
 
@@ -81,10 +84,12 @@ class JobRun:
         self.workers = [Worker(index, host) for index, host in enumerate(hosts)]
         servers = len(cluster.server_rates)
         whole = cluster.placement == "whole"
-        self.layout = Layout.of(run.job, self.scheme, cluster.packet_bytes, servers, whole)
-        jobs = run.worker_jobs or [run.job] * len(self.workers)
-        self.bp_end = [job.bp_end.tolist() for job in jobs]
-        self.after_pull_s = [job.after_pull_s.tolist() for job in jobs]
+        self.layout = Layout.of(
+            run.job, self.scheme, cluster.packet_bytes, servers, whole, run.shares
+        )
+        ready = run.job.bp_end[None, None, :] if run.ready_s is None else run.ready_s
+        self.ready_s: list[list[list[float]]] = ready.tolist()
+        self.after_pull_s: list[float] = run.job.after_pull_s.tolist()
         self.layers = len(run.job)
         self.update_s = list(run.update_s) or [0.0] * self.layers
         self.search_s = list(run.search_s) or [0.0] * self.layers
@@ -118,7 +123,8 @@ class JobRun:
         worker.factor = slowness * float(np.exp(drawn))
         self.sums.pop(worker.iteration - 2, None)  # every worker has left that one
         self.rack_sums.pop(worker.iteration - 2, None)
-        ends = self.bp_end[worker.number]
+        of_iteration = self.ready_s[worker.iteration % len(self.ready_s)]
+        ends = of_iteration[worker.number % len(of_iteration)]
         for layer in range(self.layers - 1, -1, -1):
             self.clock.at(now + ends[layer] * worker.factor, self._ready, (worker, layer))
 
@@ -151,7 +157,7 @@ class JobRun:
         layer = worker.fp_next
         if not worker.computing and layer < self.layers and worker.missing[layer] == -1:
             worker.computing = True
-            took = self.after_pull_s[worker.number][layer] * worker.factor
+            took = self.after_pull_s[layer] * worker.factor
             self.clock.at(self.clock.now + took, self._forward_ended, worker)
 
     def _forward_ended(self, worker: Worker) -> None:
@@ -267,10 +273,11 @@ class JobRun:
         _, iteration, index = self._arrived(packet)
         if self.scheme.streams:
             if self._complete(iteration, index, self.copies):
-                server = self.layout.packet_server[index]
-                for worker in self.workers:
-                    path = self.fabric.to_worker(server, worker.host)
-                    self._sum_to(worker, path, packet.priority, index)
+                took = self.update_s[self.layout.packet_layer[index]]
+                if took:
+                    self.clock.at(self.clock.now + took, self._stream, packet)
+                else:
+                    self._stream(packet)
             return
         piece = self.layout.packet_piece[index]
         copies = self.copies * len(self.layout.packets[piece])
@@ -279,6 +286,13 @@ class JobRun:
             self.clock.at(done, self._confirm, piece)
 
     # From the sum back to the worker
+
+    def _stream(self, packet: Packet) -> None:
+        index = packet.info[2]
+        server = self.layout.packet_server[index]
+        for worker in self.workers:
+            path = self.fabric.to_worker(server, worker.host)
+            self._sum_to(worker, path, packet.priority, index)
 
     def _sum_to(self, worker: Worker, path: tuple[Link, ...], priority: int, index: int) -> None:
         size = self.layout.packet_size[index]
@@ -329,7 +343,6 @@ def _check(run: Run, cluster: Cluster, streams: bool) -> None:
     number("jitter", run.jitter)
     for name, length in (
         ("slowness", len(workers)),
-        ("worker_jobs", len(workers)),
         ("update_s", len(run.job)),
         ("search_s", len(run.job)),
     ):
@@ -337,8 +350,12 @@ def _check(run: Run, cluster: Cluster, streams: bool) -> None:
         if values and len(values) != length:
             raise ModelError(f"{name} has {len(values)} values, not {length}")
         for value in values:
-            if name == "worker_jobs":
-                if list(value.bytes) != list(run.job.bytes):
-                    raise ModelError("all workers of a job must have tensors of the same sizes")
-            else:
-                number(name, value, above_zero=name == "slowness")
+            number(name, value, above_zero=name == "slowness")
+    if run.ready_s is not None:
+        shape = run.ready_s.shape
+        if len(shape) != 3 or not shape[0] or not shape[1] or shape[2] != len(run.job):
+            raise ModelError(f"ready_s must be iterations x workers x layers, not {shape}")
+        if not (np.isfinite(run.ready_s).all() and (run.ready_s >= 0).all()):
+            raise ModelError("ready_s must hold finite numbers >= 0")
+    if run.shares is not None and len(run.shares) != len(run.job):
+        raise ModelError(f"shares has {len(run.shares)} values, not {len(run.job)}")

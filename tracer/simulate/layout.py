@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from tracer.model import Job
+from tracer.model import Job, ModelError
 from tracer.simulate.scheme import Scheme
+
+Shares = Sequence[Sequence[tuple[int, float]]]  # of each layer: (server, bytes)
 
 
 @dataclass(frozen=True)
@@ -22,23 +26,51 @@ class Layout:
     layer_packets: list[int]  # of each layer: how many packets
 
     @classmethod
-    def of(cls, job: Job, scheme: Scheme, packet_bytes: float, servers: int, whole: bool) -> Layout:
+    def of(
+        cls,
+        job: Job,
+        scheme: Scheme,
+        packet_bytes: float,
+        servers: int,
+        whole: bool = False,
+        shares: Shares | None = None,
+    ) -> Layout:
         made = cls([], [], [], [], [], [], [])
         for layer, size in enumerate(float(value) for value in job.bytes):
             first = len(made.packets)
             before = len(made.packet_size)
-            for piece_size in cut(size, scheme.piece_bytes or math.inf):
-                start = len(made.packet_size)
-                for packet_size in cut(piece_size, packet_bytes):
-                    turn = layer if whole else len(made.packet_size)
-                    made.packet_server.append(turn % servers if servers else 0)
-                    made.packet_size.append(packet_size)
-                    made.packet_layer.append(layer)
-                    made.packet_piece.append(len(made.packets))
-                made.packets.append(range(start, len(made.packet_size)))
+            if shares is not None:
+                if any(not 0 <= server < servers for server, _ in shares[layer]):
+                    raise ModelError(f"a share of layer {layer} is on a server that is not there")
+                made._add(layer, [(server, part) for server, part in shares[layer]], packet_bytes)
+            else:
+                for piece in cut(size, scheme.piece_bytes or math.inf):
+                    only = layer % max(servers, 1) if whole else None
+                    made._add(layer, [(only, piece)], packet_bytes, servers)
             made.pieces.append(range(first, len(made.packets)))
             made.layer_packets.append(len(made.packet_size) - before)
         return made
+
+    def _add(
+        self,
+        layer: int,
+        parts: Sequence[tuple[int | None, float]],
+        packet_bytes: float,
+        servers: int = 1,
+    ) -> None:
+        """One piece: bytes on servers, a packet to each in turn; None: on all of them in turn."""
+        start = len(self.packet_size)
+        packets = [[(server, part) for part in cut(size, packet_bytes)] for server, size in parts]
+        for turn in zip_longest(*packets):
+            for server, packet_size in filter(None, turn):
+                if server is None:
+                    server = len(self.packet_size) % max(servers, 1)
+                self.packet_server.append(server)
+                self.packet_size.append(packet_size)
+                self.packet_layer.append(layer)
+                self.packet_piece.append(len(self.packets))
+        if len(self.packet_size) > start:
+            self.packets.append(range(start, len(self.packet_size)))
 
 
 def cut(size: float, piece: float) -> list[float]:

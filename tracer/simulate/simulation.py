@@ -37,7 +37,7 @@ class Outcome:
 
     def timeline(self, worker: int = 0) -> Timeline:
         """A worker's last iteration; `bandwidth` is 0, for the links may differ."""
-        job = (self.run.worker_jobs or [self.run.job] * (worker + 1))[worker]
+        job = self.run.job
         factor = self.run.slowness[worker] if self.run.slowness else 1.0
         return Timeline(
             policy=self.run.policy,
