@@ -60,10 +60,10 @@ def estimate(table: Exchanges) -> Network:
                 of_node = node[known] == rank
                 links.append(_link_rate(begin[of_node], end[of_node], carried[of_node]))
     connection = _median(np.concatenate(rates), np.concatenate(sizes))
-    link = max(links, default=0.0)
-    return Network(
-        *(min(FASTEST, r * 1e6) or FASTEST for r in (link, connection)), latency_us / 1e6
+    link, connection = (
+        min(FASTEST, rate * 1e6) or FASTEST for rate in (max(links, default=0.0), connection)
     )
+    return Network(link, connection, latency_us / 1e6)
 
 
 def _carried(connection: Ints, sent: Floats, received: Floats) -> tuple[Floats, Floats]:
