@@ -10,6 +10,7 @@ from collections.abc import Sequence
 # name -> (module, function, what it does)
 COMMANDS = {
     "launch": ("pslite_ext.launch", "main", "start a job's processes and watch them"),
+    "trace": ("tracer.command", "main", "read, check, analyse and show traces"),
     "doctor": ("pslite_ext.doctor", "main", "check that this machine can run a job"),
     "settings": ("tracer.cli", "settings", "list all settings"),
     "version": ("tracer.cli", "version", "print the version"),

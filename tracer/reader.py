@@ -84,14 +84,14 @@ class _TextReader:
     def read(self) -> Trace:
         header_text, rest = self._read_header()
         header, given = parse_header(header_text, self._path)
-        while True:
-            block = self._file.read(CHUNK_BYTES)
-            if not block:
-                break
+        block = rest
+        rest = b""
+        while block:
             rest += block
             whole = rest.rfind(b"\n") + 1
             self._take(rest[:whole])
             rest = rest[whole:]
+            block = self._file.read(CHUNK_BYTES)
             if self._told:
                 self._told(self._file.tell())
         if rest.strip():

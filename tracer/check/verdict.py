@@ -8,7 +8,7 @@ from tracer.check.run_rules import run_findings
 from tracer.run import Run
 
 
-def check(run: Run) -> list[Finding]:
+def check_run(run: Run) -> list[Finding]:
     """Errors first. None: every rule holds."""
     findings = [
         Finding(WARNING, "reading", p.path, p.text if not p.line else f"line {p.line}: {p.text}")

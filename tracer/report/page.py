@@ -21,7 +21,7 @@ from tracer.report.looks import CSS
 from tracer.run import Run
 from tracer.table import Section, Table, as_list, show
 
-ROWS_OPEN, ROWS_MOST = 12, 500
+ROWS_OPEN, ROWS_MOST = 8, 500
 FINDINGS_MOST = 50
 
 
@@ -286,8 +286,7 @@ def _rows(table: Table, begin: int, end: int) -> str:
 
 def _label(name: str) -> str:
     """`mean_us` as `mean µs`."""
-    words = name.split("_")
-    return " ".join("µs" if word == "us" and len(words) > 1 else word for word in words)
+    return " ".join("µs" if word == "us" else word for word in name.split("_"))
 
 
 def _clocks(alignment: Alignment) -> str:

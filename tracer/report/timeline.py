@@ -57,11 +57,16 @@ def draw(canvas: Canvas, table: Exchanges, iteration: int) -> None:
             bars = ((W_PUSH_SEND, W_PUSH_RECV, BLUE), (W_PULL_SEND, W_PULL_RECV, ORANGE))
         else:
             bars = ((S_PUSH_RECV, S_PUSH_SEND, GREEN), (S_PULL_RECV, S_PULL_SEND, RED))
-        for begin, end, colour in bars:
+        for half, (begin, end, colour) in enumerate(bars):
+            # Packets' way there and back overlap: each has half a lane.
+            middle, tall = (lane + (half - 0.5) * 0.4, 0.4) if packets else (lane, 0.8)
             there = mine.has(begin, end)
             left = (mine.times[begin][there] - start) / 1000
             width = (mine.times[end][there] - mine.times[begin][there]) / 1000
-            axes.barh(lane[there], width, left=left, height=0.8, color=colour, linewidth=0)
+            axes.barh(
+                middle[there], width, left=left, height=tall,
+                color=colour, edgecolor=colour, linewidth=0.5,
+            )  # fmt: skip
         marks.append((top + lanes / 2 - 0.5, f"{role} {rank}"))
         if number:
             axes.axhline(top - 0.75, color=GREY, linewidth=0.5)
