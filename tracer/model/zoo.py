@@ -44,14 +44,10 @@ def timed_parameters(
     return timed
 
 
-def known_job(name: str, compute_s: float | None = None) -> Job:
-    """The model `name`; its computation scaled to `compute_s` an iteration where given."""
-    timed = timed_parameters(name)
-    total = sum(forward_s + backward_s for _, forward_s, backward_s in timed)
-    share = 1.0 if compute_s is None else compute_s / total
+def known_job(name: str) -> Job:
     return Job(
         tuple(
-            Layer(p.name, float(p.elements * ELEMENT_BYTES), backward_s * share, forward_s * share)
-            for p, forward_s, backward_s in timed
+            Layer(p.name, float(p.elements * ELEMENT_BYTES), bp_s=backward_s, fp_s=forward_s)
+            for p, forward_s, backward_s in timed_parameters(name)
         )
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tracer.errors import MissingExtraError
+from tracer.errors import MissingExtraError, TraceError
 from tracer.output import whole_file
 
 Axes = Any
@@ -96,3 +96,12 @@ def svg(draw: Draw, name: str, narrow: bool, says: str) -> str:
 def png(draw: Draw, path: str | Path) -> None:
     with _style("png"), whole_file(path) as file:
         _figure(draw, narrow=False).savefig(file, format="png", dpi=DPI)
+
+
+def save(draw: Draw, path: str | Path) -> None:
+    """A file of its own, in the format that its name ends in."""
+    kind = Path(path).suffix.lower().lstrip(".")
+    if kind not in ("svg", "png"):
+        raise TraceError(f"{path}: pictures are written as .svg or .png")
+    with _style("file"), whole_file(path) as file:
+        _figure(draw, narrow=False).savefig(file, format=kind, dpi=DPI)
