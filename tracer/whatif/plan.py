@@ -99,6 +99,7 @@ def _draw(counts: list[int], points: list[Point]) -> Draw:
         ):
             axes.plot(counts, np.array(values), "o-", ms=3, color=colour, label=label)
         axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.set_xlabel("servers")
         axes.set_ylabel("busy share of an iteration")
         axes.set_ylim(0, 1.05)

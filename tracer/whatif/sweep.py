@@ -34,6 +34,8 @@ def answer(options: argparse.Namespace) -> Answer:
             dashes = "-" if number < len(CYCLE) else "--"
             axes.plot(table["gbit_per_s"], table[policy], dashes, color=colour, label=policy)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
         axes.set_xlabel("bandwidth (Gbit/s)")
         axes.set_ylabel("t_oracle / t_iter")
         axes.set_ylim(0, 1.05)
