@@ -124,6 +124,6 @@ def _bars(job: Job, line: Timeline) -> Draw:
         axes.invert_yaxis()
         axes.set_xlabel("ms since backward began")
         axes.set_title(f"{line.policy} at {as_rate(line.bandwidth)}")
-        axes.legend(loc="lower right")
+        axes.legend(loc="upper right")
 
     return draw
