@@ -26,7 +26,11 @@ from tracer.protobuf import (
 from tracer.record import (
     COLUMNS,
     DEP_LIST,
+    MODES,
+    NODES_MOST,
     OPERATIONS,
+    ROLES,
+    TRAININGS,
     Array,
     Header,
     Note,
@@ -172,10 +176,15 @@ def _decode_header(body: memoryview) -> Header:
             magic = bytes(_view(value)).decode(errors="replace")
         elif 2 <= number < 2 + len(TEXT_FIELDS):
             values[TEXT_FIELDS[number - 2]] = bytes(_view(value)).decode(errors="replace")
-        elif number < EXTRA and isinstance(value, int):
-            values[INT_FIELDS[number - 2 - len(TEXT_FIELDS)]] = value
+        elif 2 + len(TEXT_FIELDS) <= number < EXTRA and isinstance(value, int):
+            values[INT_FIELDS[number - 2 - len(TEXT_FIELDS)]] = min(value, NODES_MOST + 1)
     if magic != MAGIC:
         raise WireError(0, "has a header of another kind of file")
+    for name, allowed in (("mode", MODES), ("training", TRAININGS), ("role", ROLES)):
+        if values.get(name, allowed[0]) not in allowed:
+            raise WireError(0, f"has a header whose {name} is none of {', '.join(allowed)}")
+    if any(int(values.get(name, 0)) > NODES_MOST for name in INT_FIELDS):
+        raise WireError(0, f"has a header with numbers above {NODES_MOST}")
     return Header(**{**header.__dict__, **values, "extra": tuple(extra)})
 
 

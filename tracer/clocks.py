@@ -27,6 +27,7 @@ from tracer.exchange import (
     Exchanges,
     exchanges,
 )
+from tracer.grouping import group
 from tracer.record import MERCURY, Bools, Ints, Trace
 from tracer.run import Run
 
@@ -112,13 +113,13 @@ def _bounds_of_messages(run: Run, raw: Exchanges, rows: Bools) -> Floats:
             known = rows & raw.has(sent, received)
             delay = raw.times[received][known] - raw.times[sent][known]
             pair = raw.worker[known] * raw.servers + raw.server[known]
-            least = np.full(raw.workers * raw.servers, np.inf)
-            np.minimum.at(least, pair, delay + RESOLUTION_US)
-            for number in np.flatnonzero(np.isfinite(least)).tolist():
+            pairs = group(pair)
+            least = pairs.least(delay + RESOLUTION_US)
+            for number, bound in zip(pairs.keys[0].tolist(), least.tolist()):
                 worker, server = divmod(number, raw.servers)
                 ends = place[f"worker {worker}"], place[f"server {server}"]
                 source, target = ends if direction == 0 else ends[::-1]
-                bounds[source, target] = min(bounds[source, target], least[number])
+                bounds[source, target] = min(bounds[source, target], bound)
     return bounds
 
 

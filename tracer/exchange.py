@@ -58,10 +58,9 @@ class Exchanges:
 
     def priority(self) -> Ints:
         """Of each row's key; the larger, the more urgent."""
-        table = np.zeros(max(self.keys, default=0) + 1, np.int64)
-        for index, key in self.keys.items():
-            table[index] = key.priority
-        return table[self.key]
+        index = np.asarray(list(self.keys), np.int64)  # in ascending order
+        table = np.asarray([key.priority for key in self.keys.values()], np.int64)
+        return table[np.searchsorted(index, self.key)] if len(table) else self.key
 
     def name(self, key: int) -> str:
         return self.keys[key].name
@@ -80,6 +79,12 @@ def exchanges(run: Run, add_us: dict[str, Ints] | None = None) -> Exchanges:
     num_keys = max(keys, default=0) + 1
     if not run.traces:
         raise TraceError(f"{run.path}: holds scheduler traffic only; nothing can be analysed")
+    iterations = 1 + max((int(trace.iteration().max(initial=0)) for trace in run.traces), default=0)
+    if iterations * num_keys * workers * servers >= 1 << 62:
+        raise TraceError(
+            f"{run.path}: names key {num_keys - 1} and iteration {iterations - 1}, which cannot "
+            "both be right; mercury trace check says where"
+        )
     codes: list[Ints] = []
     parts: list[tuple[Trace, Ints]] = []
     for trace in run.traces:

@@ -9,7 +9,16 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-from tracer.record import ASYNCHRONOUS, COLUMN_LINE, MERCURY, ROLES, SYNCHRONOUS, ZMQ, Header
+from tracer.record import (
+    ASYNCHRONOUS,
+    COLUMN_LINE,
+    MERCURY,
+    NODES_MOST,
+    ROLES,
+    SYNCHRONOUS,
+    ZMQ,
+    Header,
+)
 
 RULE = "=" * 64
 TITLE = "SketchDLC trace"
@@ -121,7 +130,7 @@ def parse_header(lines: list[str], path: str) -> tuple[Header, set[str]]:
     numbers = {}
     for name in ("workers", "servers", "rank", "version"):
         digits = re.search(r"\d+", values.get(name, ""))
-        if digits and len(digits.group()) < 10:
+        if digits and len(digits.group()) < 10 and int(digits.group()) <= NODES_MOST:
             numbers[name] = int(digits.group())
         else:
             given.discard(name)

@@ -59,8 +59,9 @@ ROLES = ("worker", "server", "scheduler")
 ROLE_LETTERS = "wsh"
 WORKER, SERVER, SCHEDULER = range(3)
 
-ZMQ, MERCURY = "zmq", "mercury"
-SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"
+MODES = ZMQ, MERCURY = "zmq", "mercury"
+TRAININGS = SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"
+NODES_MOST = 100_000  # workers, servers, ranks: a header that says more is damaged
 
 
 def node_code(role: int, rank: int) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from tracer.errors import TraceError
 from tracer.progress import Progress
 from tracer.reader import read_trace
@@ -64,15 +66,15 @@ class Run:
     def keys(self) -> dict[int, Key]:
         """By index. What no note tells: a name of the index, less urgent with rising index."""
         found: dict[int, Key] = {}
-        highest = -1
+        used: set[int] = set()
         for trace in self.traces:
-            if len(trace.records):
-                highest = max(highest, int(trace.records.key.max()))
+            records = trace.records
+            used.update(np.unique(records.key[records.is_data]).tolist())
             for note in trace.notes:
                 key = _key_of(note.words)
                 if key:
                     found.setdefault(key.index, key)
-        for index in range(highest + 1):
+        for index in used:
             found.setdefault(index, Key(index, f"key {index}", 0, -index))
         return dict(sorted(found.items()))
 

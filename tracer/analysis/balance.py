@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.analysis.grouping import group
 from tracer.analysis.overheads import search, update
 from tracer.exchange import Exchanges
+from tracer.grouping import group
 from tracer.record import Ints
 from tracer.table import Section, Table
 

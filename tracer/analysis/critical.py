@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tracer.analysis.grouping import group
 from tracer.exchange import (
     S_PULL_RECV,
     S_PULL_SEND,
@@ -24,6 +23,7 @@ from tracer.exchange import (
     W_PUSH_SEND,
     Exchanges,
 )
+from tracer.grouping import group
 from tracer.record import ASYNCHRONOUS, MERCURY, SLOTS, Array, Bools, Ints
 from tracer.table import Section, Table
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tracer.analysis.grouping import group
 from tracer.exchange import (
     S_PULL_SEND,
     S_PUSH_RECV,
@@ -20,6 +19,7 @@ from tracer.exchange import (
     W_PUSH_SEND,
     Exchanges,
 )
+from tracer.grouping import group
 from tracer.record import MERCURY, Ints
 from tracer.table import Section, Table
 

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from tracer.analysis.grouping import group
 from tracer.analysis.summary import summaries
 from tracer.exchange import (
     MISSING,
@@ -31,6 +30,7 @@ from tracer.exchange import (
     W_PUSH_SEND,
     Exchanges,
 )
+from tracer.grouping import group
 from tracer.record import ASYNCHRONOUS, MERCURY, Ints
 from tracer.table import Section, Table
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracer.analysis.grouping import group
 from tracer.analysis.phases import edges, follows
 from tracer.analysis.summary import curve, per_key, summaries
 from tracer.exchange import (
@@ -30,6 +29,7 @@ from tracer.exchange import (
     W_PUSH_SEND,
     Exchanges,
 )
+from tracer.grouping import group
 from tracer.record import ASYNCHRONOUS, MERCURY, Bools
 from tracer.table import Section, Table
 

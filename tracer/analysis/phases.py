@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.analysis.grouping import group
 from tracer.analysis.summary import summaries
 from tracer.exchange import W_PULL_RECV, W_PUSH_SEND, Exchanges
+from tracer.grouping import group
 from tracer.record import Ints
 from tracer.table import Section, Table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.analysis.grouping import group
+from tracer.grouping import group
 from tracer.record import OPERATIONS, SERVER, WORKER, Array, Ints
 from tracer.run import Run
 from tracer.table import Section, Table

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.analysis.grouping import group
 from tracer.exchange import S_PUSH_RECV, S_PUSH_SEND, Exchanges
+from tracer.grouping import group
 from tracer.record import MERCURY
 from tracer.table import Section, Table
 
@@ -25,7 +25,7 @@ def last_ones(table: Exchanges) -> Table:
     groups = group(rows.iteration, rows.key, rows.server)
     time = rows.times[arrival]
     order = groups.sorted_rows(time)
-    last = np.append(groups.begin[1:], len(order)) - 1
+    last = groups.last
     several = groups.count() > 1
     final, second = order[last], order[np.maximum(last - 1, 0)]
     cost = np.where(several, time[final] - time[second], 0)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tracer.analysis.grouping import group
 from tracer.exchange import Exchanges
+from tracer.grouping import group
 from tracer.record import Array
 from tracer.table import PERCENTILES, Table
 

@@ -92,7 +92,7 @@ def _types(trace: Trace, rows: Ints) -> Iterator[Finding]:
 
 def _excused_before(trace: Trace, rows: Ints) -> int:
     """Records with lower numbers than any that the file holds were not captured."""
-    return int(trace.records.op_num[rows].min(initial=0))
+    return int(trace.records.op_num[rows].min())
 
 
 def _code(key: Ints, number: Ints, node: Ints, nodes: int) -> Ints:

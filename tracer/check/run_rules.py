@@ -44,11 +44,9 @@ def _counts(run: Run, table: Exchanges) -> Iterator[Finding]:
     """Each message that one end has, the other has too."""
     files = {trace.header.node: trace for trace in run.traces}
     seen = table.times != MISSING
-    for worker in range(table.workers):
-        for server in range(table.servers):
-            ends = files.get(f"worker {worker}"), files.get(f"server {server}")
-            if ends[0] is None or ends[1] is None:
-                continue
+    for worker in (trace.header.rank for trace in run.workers):
+        for server in (trace.header.rank for trace in run.servers):
+            ends = files[f"worker {worker}"], files[f"server {server}"]
             rows = (table.worker == worker) & (table.server == server)
             for one, two in PAIRS:
                 for here, there, which in ((one, two, 1), (two, one, 0)):
@@ -66,10 +64,10 @@ def _counts(run: Run, table: Exchanges) -> Iterator[Finding]:
                     yield Finding(severity, "counts", where, text, len(lacking))
 
 
-def _excused(ends: tuple[Trace | None, Trace | None], which: int) -> bool:
+def _excused(ends: tuple[Trace, Trace], which: int) -> bool:
     """Whether the file that lacks a record says itself that it lacks some."""
     end = ends[which]
-    return end is not None and (bool(end.lost) or not end.complete or bool(end.problems))
+    return bool(end.lost) or not end.complete or bool(end.problems)
 
 
 def _columns_agree(run: Run, table: Exchanges) -> Iterator[Finding]:

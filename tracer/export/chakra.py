@@ -148,10 +148,10 @@ def _nodes(trace: Trace, num_keys: int) -> Iterator[bytes]:
         since = max((int(r.time[earlier]) for earlier in waited), default=time)
         sends = "_Send_" in OPERATIONS[operation]
         step = int(iteration[row])
+        if operation == 0 and computed is not None and computed[0] == step:
+            # Gradients become ready one after another, not all at once.
+            deps, since = [computed[1]], computed[2]
         if sends and time > since:
-            if operation == 0 and computed is not None and computed[0] == step:
-                # Gradients become ready one after another, not all at once.
-                deps, since = [computed[1]], computed[2]
             count += 1
             attributes = [("is_cpu_op", BOOL_VALUE, 1)]
             before = f"before {name}"

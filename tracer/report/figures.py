@@ -36,7 +36,9 @@ def _bars(canvas: Canvas, names: list[str], values: Any, label: str, colour: str
 
 
 def _named(keys: Any, names: list[str]) -> list[str]:
-    return [f"{key} {name}" for key, name in zip(np.asarray(keys).tolist(), names)]
+    """A dollar sign would begin a formula."""
+    plain = [name.replace("$", r"\$") for name in names]
+    return [f"{key} {name}" for key, name in zip(np.asarray(keys).tolist(), plain)]
 
 
 def _legend(canvas: Canvas, axes: Axes, columns: int = 3) -> None:

@@ -35,7 +35,7 @@ class Groups:
 
     def row_of_most(self, values: Array) -> Ints:
         """The row in which each group has its greatest value."""
-        return self.sorted_rows(values)[self._last()]
+        return self.sorted_rows(values)[self.last]
 
     def row_of_least(self, values: Array) -> Ints:
         return self.sorted_rows(values)[self.begin]
@@ -45,8 +45,10 @@ class Groups:
         rows: Ints = np.lexsort((values, self.index))
         return rows
 
-    def _last(self) -> Ints:
-        return np.append(self.begin[1:], len(self.order)) - 1
+    @property
+    def last(self) -> Ints:
+        """Where in `order` each group ends; in `sorted_rows`, where its greatest is."""
+        return np.append(self.begin[1:], len(self.order))[: len(self.begin)] - 1
 
     def _reduce(self, how: np.ufunc, values: Array) -> Array:
         if not len(self.begin):
