@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tracer.analysis.grouping import group
 from tracer.clocks import aligned
 from tracer.errors import TraceError
 from tracer.exchange import (
@@ -21,6 +20,7 @@ from tracer.exchange import (
     W_PUSH_SEND,
     Exchanges,
 )
+from tracer.grouping import group
 from tracer.record import MERCURY, SYNCHRONOUS, Ints
 from tracer.replay.dependencies import check_acyclic
 from tracer.replay.network import Network, estimate
