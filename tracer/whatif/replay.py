@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tracer.model.quantity import as_rate, seconds
+from tracer.progress import Progress
 from tracer.replay import Conditions, own_policy, recorded, replay, self_check
 from tracer.report.drawing import BLUE, Canvas
 from tracer.run import read_run
@@ -24,12 +25,15 @@ def answer(options: argparse.Namespace) -> Answer:
     )
     found = recorded(read_run(options.traces, quiet=options.quiet))
     network = found.network
-    was, own = self_check(found)
+    length_us = int(found.iteration_s.max(axis=1).sum() * 1e6)
+    with Progress("replaying as recorded", length_us, options.quiet) as progress:
+        was, own = self_check(found, lambda _, now: progress.reached(int(now * 1e6)))
     error = own / was - 1
     rows = [("recorded", own_policy(found), found.workers, found.servers, was)]
     rows.append(("replayed as recorded", own_policy(found), found.workers, found.servers, own))
     if conditions != Conditions():
-        other = replay(found, conditions)
+        with Progress("replaying", length_us, options.quiet) as progress:
+            other = replay(found, conditions, lambda _, now: progress.reached(int(now * 1e6)))
         rows.append(
             (
                 "replayed",

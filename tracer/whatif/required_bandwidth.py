@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tracer.model import required_bandwidth
+from tracer.progress import Progress
 from tracer.report.drawing import CYCLE, Canvas
 from tracer.table import Table
 from tracer.whatif.answer import Answer, job_of, network_of, policies_of
@@ -19,10 +20,12 @@ def answer(options: argparse.Namespace) -> Answer:
     network = network_of(options)
     names = [Path(what).stem for what in options.jobs]
     jobs = [job_of(options, what) for what in options.jobs]
-    needs = {
-        policy: [required_bandwidth(job, policy, options.target, **network) for job in jobs]
-        for policy in policies
-    }
+    needs: dict[str, list[float]] = {policy: [] for policy in policies}
+    with Progress("searching", len(jobs) * len(policies), options.quiet) as progress:
+        for number, job in enumerate(jobs):
+            for place, policy in enumerate(policies, 1):
+                needs[policy].append(required_bandwidth(job, policy, options.target, **network))
+                progress.reached(number * len(policies) + place)
     gbit = {policy: np.array(rates) * 8 / 1e9 for policy, rates in needs.items()}
     table = Table(
         f"Gbit/s from which on an iteration keeps more than {options.target:g} of its speed",

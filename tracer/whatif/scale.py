@@ -33,10 +33,10 @@ def answer(options: argparse.Namespace) -> Answer:
     with Progress("simulating", len(counts) * len(policies), options.quiet) as progress:
         for number, workers in enumerate(counts):
             servers = options.servers or workers
-            for policy in policies:
+            for place, policy in enumerate(policies, 1):
                 point = iterate(job, policy, workers, servers, rate, known, options.aggregate)
                 found[policy].append(point.iteration_s * 1e3)
-                progress.reached(number * len(policies) + len(found))
+                progress.reached(number * len(policies) + place)
     # How much more than one worker that never waits all of them get done.
     speedup = {
         f"{policy}_speedup": np.array(counts) * job.compute_s * 1e3 / np.maximum(times, 1e-12)
