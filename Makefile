@@ -11,7 +11,7 @@ SOURCES := CMakeLists.txt $(wildcard pslite_ext/csrc/*) pslite_ext/_core.pyx $(w
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench clean
+.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench bench-repeat clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -92,7 +92,10 @@ fmt: $(VENV)/.tools  ## format Python and C++
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(wildcard pslite_ext/csrc/*.h pslite_ext/csrc/*.cc tests/cpp/*.h tests/cpp/*.cc tests/fuzz/*.cc)
 
-bench: setup $(STOCK)/.ready  ## repeated training, stock and ours: how often are the weights the same
+bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
+	$(BIN)/python scripts/lab/runner.py $(BENCH)
+
+bench-repeat: setup $(STOCK)/.ready  ## repeated training, stock and ours: how often are the weights the same
 	$(BIN)/python scripts/lab/repeat_training.py --stock-python $(MERCURY_STOCK_PYTHON) --out build/bench/repeat_training.json
 
 clean:  ## remove what was built (downloads stay)

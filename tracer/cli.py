@@ -13,6 +13,7 @@ COMMANDS = {
     "trace": ("tracer.command", "main", "read, check, analyse and show traces"),
     "sim": ("tracer.whatif.command", "main", "predict iterations; replay traces; plan clusters"),
     "doctor": ("pslite_ext.doctor", "main", "check that this machine can run a job"),
+    "lab": ("tracer.lab", "main", "a test bed: hosts with link speeds on this machine"),
     "settings": ("tracer.cli", "settings", "list all settings"),
     "version": ("tracer.cli", "version", "print the version"),
 }

@@ -10,7 +10,8 @@ A rate counts Ethernet frames; of full ones TCP/IP leaves 1448 / 1514 = 0.956 fo
 The queue before a cable is BURST_S + QUEUE_S deep, a few milliseconds like a shallow switch's.
 TCP that probes by filling it (cubic) reaches the rate in both directions at once; bbr, which some
 systems have as default, does not, so the hosts' connections begin with cubic unless told
-otherwise. Programs may choose another for a socket that is connected.
+otherwise (`congestion`; None: this machine's default). Programs may choose another for a socket
+that is connected.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class LoopbackBed:
 
     shaped = False
 
-    def __init__(self, hosts: Sequence[str], rate: Rate = None, *, congestion: str = "cubic"):
+    def __init__(
+        self, hosts: Sequence[str], rate: Rate = None, *, congestion: str | None = "cubic"
+    ):
         if len(set(hosts)) != len(hosts) or not 1 <= len(hosts) <= 200:
             raise LabError("a bed has 1 to 200 hosts, each with a name of its own")
         self.hosts = tuple(hosts)
@@ -149,21 +152,39 @@ class Bed(LoopbackBed):
 
     shaped = True
 
-    def __init__(self, hosts: Sequence[str], rate: Rate = None, *, congestion: str = "cubic"):
+    def __init__(
+        self, hosts: Sequence[str], rate: Rate = None, *, congestion: str | None = "cubic"
+    ):
         super().__init__(hosts, rate)
         self._congestion = congestion
         self._run: str | None = None
-        self._limited: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Bed:
         remove_leftovers()
-        self._run = namespaces.new_run()
+        self._run = namespaces.new_run(self.hosts)
         try:
             self._build()
         except BaseException:
             self.close()
             raise
         return self
+
+    def keep(self) -> str:
+        """Leaves the bed behind when this process ends; its id, for `attach`."""
+        assert self._run is not None, "enter the bed first"
+        run, self._run = self._run, None
+        namespaces.keep_run(run)
+        return run
+
+    @classmethod
+    def attach(cls, run: str) -> Bed:
+        """A bed that was kept, or another process's. Not to be entered or closed."""
+        hosts = namespaces.read_record(run).get("hosts")
+        if not hosts:
+            raise LabError(f"there is no bed '{run}'")
+        bed = cls(hosts)
+        bed._run = run
+        return bed
 
     def namespace(self, host: str) -> str:
         self._index(host)
@@ -184,6 +205,7 @@ class Bed(LoopbackBed):
                 f"link set p{i} up",
             ]
         ip(plan, self._bridge)
+        control = f" congctl {self._congestion}" if self._congestion else ""
         for i, host in enumerate(self.hosts):
             ip(
                 [
@@ -192,11 +214,12 @@ class Bed(LoopbackBed):
                     f"address add 10.77.0.{i + 1}/24 dev eth0 noprefixroute",
                     "link set eth0 up",
                     # A namespace may not choose its default (sysctl says EPERM), a route may.
-                    f"route add 10.77.0.0/24 dev eth0 congctl {self._congestion}",
+                    f"route add 10.77.0.0/24 dev eth0{control}",
                 ],
                 self.namespace(host),
             )
-            self.set_rate(host, self.rate, self.rate)
+            if self.rate is not None:
+                self.set_rate(host, self.rate, self.rate)
 
     def address(self, host: str) -> str:
         return f"10.77.0.{self._index(host) + 1}"
@@ -207,16 +230,13 @@ class Bed(LoopbackBed):
         self._limit(self._bridge, f"p{self._index(host)}", down)
 
     def _limit(self, namespace: str, device: str, rate: Rate) -> None:
-        limited = (namespace, device) in self._limited
         if rate is None:
-            if limited:
+            with suppress(LabError):  # it was not limited
                 tc(f"qdisc del dev {device} root", namespace)
-                self._limited.discard((namespace, device))
             return
         if not 8_000 <= rate <= 100e9:
             raise LabError(f"a rate of {rate} bit/s: 8 kbit/s to 100 Gbit/s can be set")
         tc(f"qdisc replace dev {device} root handle 1: {_tbf(rate)}", namespace)
-        self._limited.add((namespace, device))
 
     def cut(self, host: str) -> None:
         """Pulls the host's cable; connections stay open and wait."""
@@ -238,7 +258,6 @@ class Bed(LoopbackBed):
     def close(self) -> None:
         self.end_processes()
         run, self._run = self._run, None
-        self._limited.clear()
         if run is not None:
             namespaces.remove_run(run)
 

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 PREFIX = "mlab-"
 RECORDS = Path("/run/mercury-lab")
@@ -70,12 +71,41 @@ def start_time(pid: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def new_run() -> str:
+def new_run(hosts: Sequence[str]) -> str:
     run = secrets.token_hex(2)
     RECORDS.mkdir(parents=True, exist_ok=True)
-    record = {"pid": os.getpid(), "start": start_time(os.getpid())}
-    (RECORDS / run).write_text(json.dumps(record))
+    record = {"pid": os.getpid(), "start": start_time(os.getpid()), "hosts": list(hosts)}
+    _record(run).write_text(json.dumps(record))
     return run
+
+
+def keep_run(run: str) -> None:
+    """It stays when this process ends, until somebody removes it."""
+    _record(run).write_text(json.dumps({**read_record(run), "kept": True}))
+
+
+def _record(run: str) -> Path:
+    return RECORDS / run
+
+
+def read_record(run: str) -> dict[str, Any]:
+    try:
+        record = json.loads(_record(run).read_text())
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def runs() -> list[str]:
+    return sorted(path.name for path in RECORDS.glob("*")) if RECORDS.is_dir() else []
+
+
+def is_alive(record: dict[str, Any]) -> bool:
+    """Whether somebody still wants it: its maker lives, or left it on purpose."""
+    if record.get("kept"):
+        return True
+    pid = record.get("pid")
+    return isinstance(pid, int) and start_time(pid) == record.get("start")
 
 
 def namespaces_of(run: str) -> list[str]:
@@ -99,19 +129,12 @@ def remove_run(run: str) -> None:
         time.sleep(0.01)
     if names:
         ip([f"netns del {name}" for name in names])
-    (RECORDS / run).unlink(missing_ok=True)
+    _record(run).unlink(missing_ok=True)
 
 
 def remove_leftovers() -> list[str]:
     """Removes the runs whose process is gone; their ids."""
-    gone = []
-    for record in RECORDS.glob("*") if RECORDS.is_dir() else ():
-        try:
-            maker = json.loads(record.read_text())
-            alive = start_time(maker["pid"]) == maker["start"]
-        except (OSError, ValueError, KeyError, TypeError):
-            alive = False
-        if not alive:
-            remove_run(record.name)
-            gone.append(record.name)
+    gone = [run for run in runs() if not is_alive(read_record(run))]
+    for run in gone:
+        remove_run(run)
     return gone

@@ -5,6 +5,7 @@ Runs with any Python that has MXNet, the stock wheel's too: of ours it needs `tr
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 import architectures  # noqa: F401  # makes `tracer` importable
 
 from tracer.model.job import ModelError
-from tracer.model.zoo import ELEMENT_BYTES, timed_parameters
+from tracer.model.zoo import ELEMENT_BYTES as ELEMENT_BYTES
+from tracer.model.zoo import timed_parameters
 
 if TYPE_CHECKING:
     from tracer.model import Job
@@ -55,6 +57,12 @@ class Workload:
     def compute_s(self) -> float:
         return sum(t.forward_s + t.backward_s for t in self.tensors)
 
+    def layers(self) -> list[list[int]]:
+        """Indices of the tensors that are computed together: those of one layer."""
+        names = [t.name.rpartition("_")[0] for t in self.tensors]
+        indices = range(len(names))
+        return [list(group) for _, group in itertools.groupby(indices, names.__getitem__)]
+
     def scaled(self, factor: float) -> Workload:
         """Sizes and times by `factor`: the ratio of computation to communication stays."""
         tensors = tuple(
@@ -87,6 +95,12 @@ class Workload:
                 for t in self.tensors
             )
         )
+
+
+def uniform(count: int, size: int) -> Workload:
+    """`count` tensors of `size` bytes and no computation."""
+    tensors = (Tensor(f"{i}_bulk", max(1, size // ELEMENT_BYTES), 0.0, 0.0) for i in range(count))
+    return Workload(f"{count} x {size} bytes", tuple(tensors))
 
 
 def load(name: str, profile: Path | None = None) -> Workload:

@@ -1,0 +1,107 @@
+"""Which cases a bench has: quick ones for every commit, the usual ones, and all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import bench_flood
+import bench_limits
+import bench_scenarios
+import bench_speed
+from bench_case import Case, Setting
+from bench_limits import LOOPBACK
+from systems import MERCURY, System
+
+Systems = Sequence[System]
+MAIN = ("stock", "stock-p3", "zmq", MERCURY)  # what users choose between
+
+
+def _named(systems: Systems, names: Sequence[str]) -> list[System]:
+    return [s for s in systems if s.name in names]
+
+
+def _iteration(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        chosen = _named(systems, (*MAIN, "mercury-fifo", "mercury-wfbp"))
+        return bench_speed.iteration(chosen, ["vgg16"], ["network-bound"], rounds=3)
+    if length == "usual":
+        return bench_speed.iteration(systems, ["vgg16", "resnet50"], ["network-bound"], rounds=6)
+    models = ["vgg16", "resnet50", "bert_base", "alexnet", "inception_v3"]
+    return bench_speed.iteration(systems, models, list(bench_speed.RATIOS), rounds=10)
+
+
+def _communication(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        return bench_speed.communication(_named(systems, MAIN), ["vgg16"], rounds=3)
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return bench_speed.communication(chosen, ["vgg16", "resnet50"], rounds=5)
+
+
+def _goodput(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        return bench_flood.goodput(_named(systems, ("zmq", MERCURY)), seconds=3)
+    settings = [Setting(), Setting(rate=100e6), Setting(rate=250e6), Setting(4, 4, 500e6)]
+    cases = bench_flood.goodput(_named(systems, MAIN), 8, settings)
+    for mercury in _named(systems, (MERCURY,)):
+        cases += bench_flood.packet_sizes(mercury, 8)
+    return cases
+
+
+def _urgent(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        return bench_flood.urgent(_named(systems, (MERCURY,)), pushes=30)
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return bench_flood.urgent(chosen, pushes=60)
+
+
+def _cpu(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        return bench_flood.goodput(_named(systems, ("stock", MERCURY)), 3, bench="cpu")
+    return bench_flood.goodput(_named(systems, MAIN), 8, bench="cpu")
+
+
+def _loopback(systems: Systems, length: str) -> list[Case]:
+    names = ("stock", MERCURY) if length == "quick" else MAIN
+    seconds = 3 if length == "quick" else 8
+    return bench_flood.goodput(_named(systems, names), seconds, [LOOPBACK], bench="loopback")
+
+
+def _idle(systems: Systems, length: str) -> list[Case]:
+    return [] if length == "quick" else bench_limits.idle(_named(systems, MAIN))
+
+
+def _soak(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        return []
+    chosen = _named(systems, ("zmq", MERCURY) if length == "usual" else MAIN)
+    return [
+        *bench_limits.soak(chosen),
+        *bench_limits.many_tensors(chosen),
+        *bench_limits.many_processes(chosen),
+        *bench_limits.huge_tensor(chosen),
+    ]
+
+
+def _scenarios(systems: Systems, length: str) -> list[Case]:
+    rounds = {"quick": 5, "usual": 15, "full": 30}[length]
+    return bench_scenarios.scenarios(systems if length == "full" else _named(systems, MAIN), rounds)
+
+
+_CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
+    "iteration": _iteration,
+    "communication": _communication,
+    "goodput": _goodput,
+    "urgent": _urgent,
+    "cpu": _cpu,
+    "loopback": _loopback,
+    "idle": _idle,
+    "scenarios": _scenarios,
+    "soak": _soak,
+}
+BENCHES = [*_CASES, "sum_kernel"]
+LONG = ("scenarios", "soak")  # only if asked for by name, or with --full
+ONCE = ("soak", "idle")  # not repeated: they are long, and look for growth, not for speed
+
+
+def cases_of(benches: Sequence[str], systems: Systems, length: str) -> list[Case]:
+    return [case for name in benches if name in _CASES for case in _CASES[name](systems, length)]

@@ -1,0 +1,121 @@
+"""build/bench/results.json: what was measured, where, with what; and the table of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench_case import Failure, Row
+
+ROOT = Path(__file__).resolve().parents[2]
+RATIOS = {  # metric -> whether more is better: compared with the stock systems of the same run
+    "time": False,
+    "goodput each way": True,
+    "worker processor time": False,
+    "server processor time": False,
+}
+REFERENCES = ("stock", "stock-p3")
+
+
+def _output(*argv: str) -> str:
+    try:
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def circumstances(stock_python: str | None) -> dict[str, Any]:
+    version = "import mxnet; print(mxnet.__version__)"
+    return {
+        "command": shlex.join(["python", *map(_short, sys.argv)]),
+        "started": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+        "machine": f"{os.cpu_count()} x {_processor()}",
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "mxnet": _output(sys.executable, "-c", version),
+        "stock mxnet": _output(stock_python, "-c", version) if stock_python else "",
+        "commit": _output("git", "rev-parse", "--short=12", "HEAD"),
+        "changed since": bool(_output("git", "status", "--porcelain")),
+    }
+
+
+def _short(word: str) -> str:
+    path = Path(word)
+    inside = path.is_absolute() and path.is_relative_to(ROOT)
+    return str(path.relative_to(ROOT)) if inside else word
+
+
+def with_ratios(rows: list[Row]) -> list[Row]:
+    """The rows, and how many times better each system is than each reference in the same case."""
+    found = {(r.bench, r.what, r.setting, r.metric, r.system): r for r in rows}
+    result = []
+    for row in rows:
+        result.append(row)
+        if row.metric not in RATIOS:
+            continue
+        for name in REFERENCES:
+            other = found.get((row.bench, row.what, row.setting, row.metric, name))
+            if other is None or row.system == name or min(row.median, other.median) <= 0:
+                continue
+            better = row.median / other.median if RATIOS[row.metric] else other.median / row.median
+            metric = f"{row.metric}: times better than {name}"
+            result.append(Row(row.bench, row.what, row.system, metric, "", row.setting, [better]))
+    return result
+
+
+def write(path: Path, about: dict[str, Any], rows: list[Row], failures: list[Failure]) -> None:
+    content = {
+        **about,
+        "rows": [
+            {
+                **asdict(r),
+                "repeats": len(r.values),
+                "median": r.median,
+                "spread": r.spread,
+                "again": f"scripts/lab/runner.py --only {r.bench} --match {shlex.quote(r.what)}",
+                **{name: about.get(name, "") for name in ("machine", "kernel", "commit")},
+            }
+            for r in with_ratios(rows)
+        ],
+        "failures": [asdict(f) for f in failures],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(content, indent=1) + "\n")
+    draft.replace(path)
+
+
+def number(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def table(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Plain text, a heading for each case."""
+    lines: list[str] = []
+    heading = ""
+    for row in rows:
+        this = f"{row['bench']}: {row['what']} ({row['setting']})"
+        if this != heading:
+            heading = this
+            lines += ["", heading]
+        spread = f"+- {number(row['spread'] / 2)}" if row["repeats"] > 1 else ""
+        figure = f"{number(row['median'])} {row['unit']}".strip()
+        lines.append(f"  {row['system']:24} {row['metric']:48} {figure:>14} {spread}".rstrip())
+    return lines

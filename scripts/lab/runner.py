@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Measures systems side by side and writes build/bench/results.json.
+
+Systems that are compared take turns (A B C A B C ...), so that a machine which is busy for a while
+is so for all of them. A system that fails is reported with its last lines; the others go on.
+Ctrl-C ends the run, removes everything, and writes what has been measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+ROOT = Path(__file__).resolve().parents[2]
+STOCK = str(ROOT / ".venv-stock" / "bin" / "python")  # where `make` puts it
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT)]
+
+import bench_kernel  # noqa: E402
+import results  # noqa: E402
+from bed import LoopbackBed, best_bed  # noqa: E402
+from bench_case import Case, Failure, Row  # noqa: E402
+from bench_list import BENCHES, LONG, ONCE, cases_of  # noqa: E402
+from job import JobFailed, host_names, run_job  # noqa: E402
+from namespaces import LabError  # noqa: E402
+from systems import NAMES, system  # noqa: E402
+
+
+class Run:
+    def __init__(self, out: Path, about: dict[str, object]) -> None:
+        self.out = out
+        self.about = about
+        self.rows: list[Row] = []
+        self.failures: list[Failure] = []
+
+    def add(self, case: Case, figures: dict[str, tuple[float, str]]) -> None:
+        for metric, (value, unit) in figures.items():
+            place = (case.bench, case.what, case.system.name, metric, str(case.setting))
+            for row in self.rows:
+                if (row.bench, row.what, row.system, row.metric, row.setting) == place:
+                    row.values.append(value)
+                    break
+            else:
+                self.rows.append(Row(*place[:4], unit, place[4], [value]))
+
+    def fail(self, case: Case, reason: str) -> None:
+        failure = Failure(case.bench, case.what, case.system.name, reason)
+        if failure not in self.failures:
+            self.failures.append(failure)
+
+    def save(self) -> None:
+        order = {key: i for i, key in enumerate(dict.fromkeys(map(_group, self.rows)))}
+        self.rows.sort(key=lambda row: order[_group(row)])
+        results.write(self.out, self.about, self.rows, self.failures)
+
+
+def _group(row: Row) -> tuple[str, str, str]:
+    return (row.bench, row.what, row.setting)
+
+
+def make_bed(case: Case) -> LoopbackBed:
+    hosts = host_names(case.setting.workers, case.setting.servers)
+    if case.setting.loopback:
+        return LoopbackBed(hosts)
+    return best_bed(hosts, case.setting.rate)
+
+
+@contextmanager
+def weather(case: Case, bed: LoopbackBed) -> Iterator[None]:
+    """Whatever the case does to the bed, for as long as its job runs."""
+    if case.weather is None:
+        yield
+        return
+    over = threading.Event()
+    maker = threading.Thread(target=case.weather, args=(bed, over))
+    maker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        maker.join()
+
+
+def available_bytes() -> float:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable"):
+            return 1024.0 * int(line.split()[1])
+    return 0.0
+
+
+def measure(case: Case, run: Run) -> str:
+    """Runs it once; what to say of it."""
+    if case.memory_bytes > (there := available_bytes()):
+        reason = f"needs {case.memory_bytes / 1e9:.0f} GB, {there / 1e9:.0f} GB are available"
+        run.fail(case, reason)
+        return f"skipped: {reason}"
+    try:
+        with make_bed(case) as bed, weather(case, bed):
+            outcome = run_job(bed, case.system, case.config, timeout_s=case.timeout_s, env=case.env)
+            figures = case.measure(outcome)
+    except (JobFailed, LabError, OSError) as error:
+        run.fail(case, str(error))
+        return f"failed: {str(error).splitlines()[0]}"
+    run.add(case, {name: (figure.value, figure.unit) for name, figure in figures.items()})
+    name, figure = next(iter(figures.items()))
+    return f"{name} {results.number(figure.value)} {figure.unit}"
+
+
+def in_turn(cases: Iterable[Case], repeats: int) -> list[Case]:
+    """Repeats of what is compared, system after system."""
+    order: list[Case] = []
+    for key, group in itertools.groupby(cases, key=lambda c: (c.bench, c.what, c.setting)):
+        order += list(group) * (1 if key[0] in ONCE else repeats)
+    return order
+
+
+def measure_all(cases: list[Case], run: Run) -> None:
+    broken: set[tuple[str, str, str]] = set()
+    for i, case in enumerate(cases):
+        left = sum(c.estimate_s for c in cases[i:])
+        print(f"[{i + 1} of {len(cases)}, about {left / 60:.0f} min left] {case}", flush=True)
+        key = (case.bench, case.what, case.system.name)
+        if key in broken:  # it would fail again, and take its time over it
+            print("    failed before", flush=True)
+            continue
+        said = measure(case, run)
+        if said.startswith(("failed", "skipped")):
+            broken.add(key)
+        print(f"    {said}", flush=True)
+        run.save()
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=BENCHES, metavar="BENCH", help=", ".join(BENCHES)
+    )
+    parser.add_argument(
+        "--systems",
+        nargs="+",
+        choices=NAMES,
+        metavar="SYSTEM",
+        default=list(NAMES),
+        help=", ".join(NAMES),
+    )
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument(
+        "--quick", action="store_true", help="the main figures, one repeat, < 5 minutes"
+    )
+    length.add_argument("--full", action="store_true", help="all models, five repeats")
+    parser.add_argument("--repeats", type=int, help="of each case (default: 1, 3 or 5)")
+    parser.add_argument("--match", default="", help="only cases whose line in --list holds this")
+    parser.add_argument("--list", action="store_true", help="say what would be run")
+    parser.add_argument(
+        "--stock-python",
+        default=os.environ.get("MERCURY_STOCK_PYTHON") or (STOCK if Path(STOCK).exists() else None),
+        help="Python of an environment with the stock wheel (default: $MERCURY_STOCK_PYTHON)",
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench" / "results.json")
+    return parser.parse_args()
+
+
+def main() -> int:
+    asked = options()
+    signal.signal(signal.SIGTERM, _interrupt)
+    names = [n for n in asked.systems if asked.stock_python or not n.startswith("stock")]
+    if len(names) < len(asked.systems):
+        print("no stock systems: --stock-python or MERCURY_STOCK_PYTHON names none", flush=True)
+    systems = [system(name, asked.stock_python) for name in names]
+    length = "quick" if asked.quick else "full" if asked.full else "usual"
+    repeats = asked.repeats or {"quick": 1, "usual": 3, "full": 5}[length]
+    benches = asked.only or [b for b in BENCHES if asked.full or b not in LONG]
+    cases = [c for c in cases_of(benches, systems, length) if asked.match in str(c)]
+    cases = in_turn(cases, repeats)
+    if asked.list:
+        for case in cases:
+            print(f"{case.estimate_s:4.0f} s  {case}")
+        return 0
+    run = Run(asked.out, results.circumstances(asked.stock_python))
+    began = time.monotonic()
+    ended = "done"
+    try:
+        if "sum_kernel" in benches:
+            run.rows += bench_kernel.run()
+        measure_all(cases, run)
+    except KeyboardInterrupt:
+        ended = "interrupted"
+    except subprocess.CalledProcessError as error:
+        print(f"sum_kernel: {error.stderr}", file=sys.stderr)
+    run.save()
+    print("\n".join(results.table(_rows(asked.out))))
+    for failure in run.failures:
+        print(f"\nfailed: {failure.bench}, {failure.what}, {failure.system}\n{failure.reason}")
+    print(f"\n{ended} in {(time.monotonic() - began) / 60:.1f} min; {asked.out}")
+    return 130 if ended == "interrupted" else 1 if not run.rows else 0
+
+
+def _rows(path: Path) -> list[dict[str, object]]:
+    import json
+
+    rows = json.loads(path.read_text())["rows"]
+    assert isinstance(rows, list)
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(main())
