@@ -27,7 +27,11 @@ BP_END, PUSH_START, PUSH_END, PULL_END, FP_END = range(5)
 
 @dataclass(frozen=True)
 class Run:
-    """A job to simulate, on which workers (all, unless told), for how many iterations."""
+    """A job to simulate, on which workers (all, unless told), for how many iterations.
+
+    Of `options`, the sizes of pieces, the credit and the startup time count; what the model's
+    other options stand for, the cluster has.
+    """
 
     job: Job
     policy: str = "mercury"

@@ -23,7 +23,8 @@ def answer(options: argparse.Namespace) -> Answer:
         aggregate=options.aggregate,
         forward_share=options.forward_share,
     )
-    found = recorded(read_run(options.traces, quiet=options.quiet))
+    run = read_run(options.traces, quiet=options.quiet)
+    found = recorded(run)
     network = found.network
     length_us = int(found.iteration_s.max(axis=1).sum() * 1e6)
     with Progress("replaying as recorded", length_us, options.quiet) as progress:
@@ -67,7 +68,10 @@ def answer(options: argparse.Namespace) -> Answer:
             f"the trace shows links of {as_rate(network.bandwidth)}, connections of "
             f"{as_rate(network.connection)}, a latency of {network.latency_s * 1e6:.0f} us",
         ],
-        after=[f"self-check: a replay under the recorded conditions is off by {error:+.1%}"],
+        after=[
+            f"self-check: a replay under the recorded conditions is off by {error:+.1%}",
+            *(f"note: {problem}" for problem in run.problems[:5]),
+        ],
         values={
             "recorded_iteration_s": was,
             "self_check_iteration_s": own,
