@@ -93,16 +93,20 @@ def parse_lines(raw: Bytes, lists: dict[bytes, int]) -> Lines:
 def _numbers(raw: Bytes, begin: Ints, end: Ints) -> tuple[Ints, Bools]:
     """The numbers between begin and end, and which of them are numbers."""
     negative = raw[begin] == DASH
-    size = end - begin - negative
-    fine = (size > 0) & (size <= LONGEST)
+    signed = bool(negative.any())
+    size = end - begin - negative if signed else end - begin
+    least, most = (int(size.min()), int(size.max())) if len(size) else (0, 0)
     value = np.zeros(len(begin), np.int64)
-    for place in range(min(int(size.max(initial=0)), LONGEST)):
-        at = end - 1 - place
-        digit = raw[at].astype(np.int64) - 48
-        inside = place < size
-        fine &= ~inside | ((digit >= 0) & (digit <= 9))
-        value += np.where(inside, digit, 0) * 10**place
-    return np.where(negative, -value, value), fine
+    worst = np.zeros(len(begin), np.uint8)
+    at = end - 1
+    for place in range(min(most, LONGEST)):
+        digit = raw[at - place] - np.uint8(48)  # what is no digit comes out above 9
+        if place >= least:
+            digit = np.where(place < size, digit, np.uint8(0))
+        np.maximum(worst, digit, out=worst)
+        value += np.multiply(digit, 10**place, dtype=np.int64)
+    fine: Bools = (worst <= 9) & (size > 0) & (size <= LONGEST)
+    return (np.where(negative, -value, value) if signed else value), fine
 
 
 def _is_mark(raw: Bytes, begin: Ints, end: Ints) -> Bools:

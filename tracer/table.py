@@ -72,6 +72,8 @@ def show(value: Value) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
+        if 0 < abs(value) < 0.001:
+            return f"{value:.6f}"
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 

@@ -50,8 +50,9 @@ def per_key(title: str, samples: Table, table: Exchanges, note: str = "") -> Tab
         for key, one, two in zip(groups.keys[0], bounds[:-1], bounds[1:])
     ]
     out = summaries(title, named, note)
-    keys = {"key": groups.keys[0], **out.columns}
-    return Table(title, keys, note)
+    rest = {name: values for name, values in out.columns.items() if name != "what"}
+    columns = {"key": groups.keys[0], "name": out["what"], **rest}
+    return Table(title, columns, note)
 
 
 def curve(title: str, values: Array) -> Table:

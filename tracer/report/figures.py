@@ -114,7 +114,7 @@ def distributions(canvas: Canvas, curves: dict[str, Table]) -> None:
 
 
 def exposed(canvas: Canvas, layers: Table) -> None:
-    names = _named(layers["key"], layers["what"])
+    names = _named(layers["key"], layers["name"])
     values = np.asarray(layers["mean_us"]) / 1000
     _bars(canvas, names, values, "ms that a step waits for this key, on average", RED)
 
