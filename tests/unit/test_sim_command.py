@@ -246,6 +246,18 @@ def test_wrong_options_are_named(options: dict[str, object], says: str) -> None:
         predict(Job((Layer("a", 1, 1, 1),)), 1, "p3", **options)
 
 
+def test_wrong_jobs_and_bandwidths_are_named() -> None:
+    with pytest.raises(ModelError, match="a job is made of layers"):
+        Job((5,))  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="at least one layer"):
+        Job(())
+    with pytest.raises(ModelError, match=r"layer 'a': bp_s must be a finite number >= 0, not -1"):
+        Layer("a", 1, -1, 1)
+    for bandwidth in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ModelError, match="bandwidth must be a finite number > 0"):
+            predict(Job((Layer("a", 1, 1, 1),)), bandwidth)
+
+
 def test_options_can_be_replaced() -> None:
     assert replace(Options(), workers=6, servers=2).share == pytest.approx(1 / 3)
 

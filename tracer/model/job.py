@@ -53,6 +53,9 @@ class Job:
         object.__setattr__(self, "layers", tuple(self.layers))
         if not self.layers:
             raise ModelError("a job needs at least one layer")
+        for layer in self.layers:
+            if not isinstance(layer, Layer):
+                raise ModelError(f"a job is made of layers, not of {layer!r}")
 
     def __len__(self) -> int:
         return len(self.layers)
