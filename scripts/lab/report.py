@@ -89,7 +89,7 @@ def _cell(row: RowFields | None) -> str:
     if row is None:
         return ""
     text = number(row["median"])
-    if row["repeats"] > 1:
+    if row["spread"] > 0:
         text += f" ± {number(row['spread'] / 2)}"
     return text
 
