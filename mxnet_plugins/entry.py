@@ -37,6 +37,11 @@ def on_cpu(array: NDArray) -> NDArray:
     return array if array.context.device_type.startswith("cpu") else array.copyto(CPU)
 
 
+def dense(array: NDArray) -> NDArray:
+    """The array itself where it is dense: MXNet's own conversion would copy it."""
+    return array if array.stype == "default" else array.tostype("default")
+
+
 class Entry:
     def __init__(self, store: int, key: Key, value: NDArray, name: str, asynchronous: bool) -> None:
         self.key = key
@@ -55,13 +60,14 @@ class Entry:
         self._weight: NDArray | None = None
         self._merged: NDArray | None = None
         self._staged: NDArray | None = None
+        # The last sum was pushed without an output; with packets it is here, not on the servers.
+        self._sum: NDArray | None = None
 
     # --- values -----------------------------------------------------------------------------------
 
     def set_initial(self, value: NDArray) -> None:
         """Worker 0's value becomes everybody's."""
-        dense = on_cpu(value).tostype("default")
-        self.tensor.init(handle(dense), handle(self.token))
+        self.tensor.init(handle(dense(on_cpu(value))), handle(self.token))
 
     def check_shape(self, array: NDArray) -> None:
         if array.shape != self.shape:
@@ -84,13 +90,13 @@ class Entry:
         for array in arrays:
             self.check_shape(array)
         if len(arrays) == 1:
-            array = on_cpu(arrays[0]).tostype("default")
+            array = dense(on_cpu(arrays[0]))
             return array if array.dtype == self.dtype else array.astype(self.dtype)
         if self._staged is None:
             self._staged = self._empty()
-        arrays[0].tostype("default").copyto(self._staged)
+        dense(arrays[0]).copyto(self._staged)
         for array in arrays[1:]:
-            self._staged += on_cpu(array).tostype("default")
+            self._staged += dense(on_cpu(array))
         return self._staged
 
     # --- dense ------------------------------------------------------------------------------------
@@ -105,7 +111,11 @@ class Entry:
                 f"key {self.key!r} is row_sparse: push row_sparse arrays to it"
             )
         gradient = self._sum_of(arrays)
-        if updater is None:
+        if updater is None and self.tensor.in_packets:
+            self._sum = self._merged = self._merged if self._merged is not None else self._empty()
+            self.tensor.pushpull(handle(gradient), handle(self._sum), handle(self.token), priority)
+        elif updater is None:
+            self._sum = None
             self.tensor.push(handle(gradient), handle(self.token), priority)
         elif self.asynchronous:
             self._update_async(gradient, priority, updater)
@@ -135,6 +145,10 @@ class Entry:
             for out in outs:
                 weight.copyto(out)
             return
+        if self._sum is not None:
+            for out in outs:
+                self._sum.copyto(out)
+            return
         target = self._target(outs)
         self.tensor.pull(handle(target), handle(self.token), priority)
         self._spread(target, outs)
@@ -155,6 +169,7 @@ class Entry:
             self.check_shape(out)
         gradient = self._sum_of(arrays)
         target = self._target(outs)
+        self._sum = None
         self.tensor.pushpull(handle(gradient), handle(target), handle(self.token), priority)
         self._spread(target, outs)
 
@@ -184,8 +199,7 @@ class Entry:
             merged = mx.nd.sparse.add(merged, on_cpu(array))
         if self.asynchronous:
             if updater is None:
-                dense = merged.tostype("default")
-                self.tensor.push(handle(dense), handle(self.token))
+                self.tensor.push(handle(dense(merged)), handle(self.token))
             else:
                 self._update_async(merged, 0, updater)
             return
@@ -216,7 +230,7 @@ class Entry:
         if updater is not None:
             updater(self.key, total, self.weight())
         else:
-            self._weight = total.tostype("default")
+            self._weight = dense(total)
 
     def pull_rows(
         self, outs: list[NDArray], row_ids: list[NDArray], updater: Updater | None

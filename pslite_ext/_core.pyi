@@ -40,6 +40,9 @@ def announce(tensors: Sequence[tuple[int, str, int, int]]) -> None:
     """(key, name, bytes, priority) of tensors to come; names them in errors, traces, reports."""
 
 def sum_instruction_set() -> str: ...
+def figures() -> str:
+    """The data plane's live figures, a JSON object; `{}` without one. `mxnet_plugins.stats()`."""
+
 
 class Tensor:
     """One key of one KVStore, as all nodes know it.
@@ -55,6 +58,10 @@ class Tensor:
     ) -> None: ...
     def set_compression(self, kind: str, threshold: float) -> None:
         """'none', '1bit' or '2bit' for all later pushes of this (float32) tensor."""
+
+    @property
+    def in_packets(self) -> bool:
+        """Sums travel as packets: pushpull alone makes them, and servers keep only the last."""
 
     def init(self, src: int, token: int, priority: int = 0) -> None:
         """Worker 0 sets the initial value; pulls of the others wait for it."""

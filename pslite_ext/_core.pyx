@@ -28,6 +28,21 @@ cdef extern from "c_api.h" nogil:
         int64_t split_bytes
         int64_t server_bytes_max
         int connections_max
+        int packets
+        const char* policy
+        const char* congestion
+        int64_t packet_bytes
+        int64_t partition_bytes
+        int64_t credit_bytes
+        int64_t send_unsent_bytes
+        int64_t send_buffer_bytes
+        int64_t receive_buffer_bytes
+        int64_t stall_warn_ms
+        int lanes
+        int checksum
+        int deterministic
+        int priorities_max
+        int tensors_max
     ctypedef struct mercury_tensor:
         pass
     ctypedef struct mercury_ticket:
@@ -45,6 +60,8 @@ cdef extern from "c_api.h" nogil:
     int mercury_rank()
     int mercury_num_lost(int)
     const char* mercury_sum_instruction_set()
+    const char* mercury_figures()
+    int mercury_tensor_in_packets(const mercury_tensor*)
     int mercury_announce(uint64_t, const char*, uint64_t, int)
     int mercury_attach_engine(void*)
     int mercury_tensor_new(uint64_t, const char*, const char*, uint64_t, int, mercury_tensor**)
@@ -96,7 +113,8 @@ cdef int check_signals() except -1:
 
 
 def start(options):
-    texts = {k: str(options[k]).encode() for k in ("role", "host", "root_host", "token")}
+    texts = {k: str(options[k]).encode() for k in 
+             ("role", "host", "root_host", "token", "policy", "congestion")}
     cdef mercury_options o
     o.role = texts["role"]
     o.host = texts["host"]
@@ -116,6 +134,21 @@ def start(options):
     o.split_bytes = options["split_bytes"]
     o.server_bytes_max = options["server_bytes_max"]
     o.connections_max = options["connections_max"]
+    o.packets = options["packets"]
+    o.policy = texts["policy"]
+    o.congestion = texts["congestion"]
+    o.packet_bytes = options["packet_bytes"]
+    o.partition_bytes = options["partition_bytes"]
+    o.credit_bytes = options["credit_bytes"]
+    o.send_unsent_bytes = options["send_unsent_bytes"]
+    o.send_buffer_bytes = options["send_buffer_bytes"]
+    o.receive_buffer_bytes = options["receive_buffer_bytes"]
+    o.stall_warn_ms = options["stall_warn_ms"]
+    o.lanes = options["lanes"]
+    o.checksum = options["checksum"]
+    o.deterministic = options["deterministic"]
+    o.priorities_max = options["priorities_max"]
+    o.tensors_max = options["tensors_max"]
     cdef int code
     with nogil:
         code = mercury_start(&o)
@@ -161,6 +194,10 @@ def barrier():
 
 def num_dead_nodes(int group):
     return mercury_num_lost(group)
+
+
+def figures():
+    return mercury_figures().decode()
 
 
 def sum_instruction_set():
@@ -215,6 +252,10 @@ cdef class Tensor:
 
     def set_compression(self, str kind, float threshold):
         ok(mercury_tensor_set_compression(self._tensor, kind.encode(), threshold))
+
+    @property
+    def in_packets(self):
+        return mercury_tensor_in_packets(self._tensor) != 0
 
     def init(self, size_t src, size_t token, int priority=0):
         ok(mercury_init(self._tensor, <void*>src, <void*>token, priority))

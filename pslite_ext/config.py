@@ -1,7 +1,4 @@
-"""All settings: read from the environment once, here, and checked before anything uses them.
-
-TABLE is the one list of them; the check, `mercury settings` and docs/settings.md are made from it.
-"""
+"""All settings: read from the environment once, here, and checked before anything uses them."""
 
 from __future__ import annotations
 
@@ -13,193 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.settings_table import POLICIES, ROLES, TABLE, SettingError
 
-ROLES = ("worker", "server", "scheduler")
-VANS = ("zmq", "mercury")
+__all__ = ["TABLE", "SettingError", "Settings", "markdown", "wanted_van"]
+
+VANS = ("mercury", "zmq")
 # Values of DMLC_PS_VAN_TYPE that leave MXNet as upstream built it.
 UPSTREAM_VANS = ("", "p3", "ibverbs")
-MIB = 1 << 20
-
-
-class SettingError(InvalidArgumentError):
-    """A setting holds what it must not; one line says which, what, and what may be."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    name: str
-    default: int | str | None  # None: must be set
-    meaning: str
-    least: int = 0
-    most: int = 0
-    unit: str = ""
-    option: str = ""  # its name in Settings.options()
-    secret: bool = False
-
-    @property
-    def is_number(self) -> bool:
-        return self.most != 0
-
-    @property
-    def allowed(self) -> str:
-        if self.is_number:
-            return f"{self.least} to {self.most}" + (f" {self.unit}" if self.unit else "")
-        return self.unit or "text"
-
-    def read(self, environ: Mapping[str, str]) -> int | str:
-        text = environ.get(self.name, "").strip()
-        if not text:
-            if self.default is None:
-                raise SettingError(f"{self.name} is not set; allowed: {self.allowed}")
-            return self.default
-        if not self.is_number:
-            return text
-        try:
-            number = int(text)
-        except ValueError:
-            number = self.least - 1
-        if not self.least <= number <= self.most:
-            raise SettingError(f"{self.name} is '{text}'; allowed: {self.allowed}")
-        return number
-
-
-TABLE = (
-    Setting(
-        "DMLC_PS_VAN_TYPE",
-        "",
-        "Asks for our stores. Unset, `p3` or `ibverbs`: MXNet's own, as upstream built them.",
-        unit="zmq",
-    ),
-    Setting("DMLC_ROLE", None, "What this process is.", unit=", ".join(ROLES), option="role"),
-    Setting(
-        "DMLC_PS_ROOT_URI",
-        None,
-        "Address of the scheduler.",
-        unit="an IP address or host name",
-        option="root_host",
-    ),
-    Setting("DMLC_PS_ROOT_PORT", None, "Port of the scheduler.", 1, 65535, option="root_port"),
-    Setting(
-        "DMLC_NUM_WORKER", None, "Number of workers of the job.", 1, 2000, option="num_workers"
-    ),
-    Setting(
-        "DMLC_NUM_SERVER", None, "Number of servers of the job.", 1, 2000, option="num_servers"
-    ),
-    Setting(
-        "DMLC_NODE_HOST",
-        "",
-        "Address on which this node listens and that others are told.",
-        unit="an IP address or host name; default: the address that leads to the scheduler",
-    ),
-    Setting(
-        "DMLC_INTERFACE",
-        "",
-        "Network interface whose address is used, if DMLC_NODE_HOST is not set.",
-        unit="the name of an interface",
-    ),
-    Setting(
-        "DMLC_NODE_PORT", 0, "Port on which this node listens; 0: any.", 0, 65535, option="port"
-    ),
-    Setting(
-        "DMLC_USE_KUBERNETES",
-        0,
-        "1: the scheduler listens on all addresses (its service address is not its own).",
-        0,
-        1,
-    ),
-    Setting(
-        "DMLC_TASK_ID",
-        -1,
-        "Nodes are ranked by this number, then by address. Launchers set it.",
-        -1,
-        1 << 30,
-        option="rank_hint",
-    ),
-    Setting("PS_VERBOSE", 0, "Above 0: log what the core does.", 0, 9, option="verbose"),
-    Setting(
-        "MERCURY_JOB_TOKEN",
-        "",
-        "Secret that all nodes of a job share; launchers make one. Without it, whoever reaches the "
-        "ports can join.",
-        option="token",
-        secret=True,
-    ),
-    Setting(
-        "MERCURY_JOB_TOKEN_FILE", "", "File that holds the token instead.", unit="a readable file"
-    ),
-    Setting(
-        "MERCURY_HEARTBEAT_INTERVAL_MS",
-        1000,
-        "How often a node says that it lives.",
-        10,
-        60000,
-        "ms",
-        "heartbeat_interval_ms",
-    ),
-    Setting(
-        "MERCURY_HEARTBEAT_TIMEOUT_MS",
-        10000,
-        "Silence after which a node is lost (three intervals once its connection has broken).",
-        50,
-        3600000,
-        "ms",
-        "heartbeat_timeout_ms",
-    ),
-    Setting(
-        "MERCURY_START_WARN_S",
-        10,
-        "How long to wait before saying who has not registered, and how often then.",
-        1,
-        86400,
-        "s",
-        "start_warn_ms",
-    ),
-    Setting(
-        "MERCURY_START_TIMEOUT_S",
-        600,
-        "How long to wait for all nodes before giving up.",
-        1,
-        604800,
-        "s",
-        "start_timeout_ms",
-    ),
-    Setting(
-        "MERCURY_MESSAGE_BYTES_MAX",
-        64 * MIB,
-        "Largest piece of a tensor in one message. Must be equal on all nodes.",
-        MIB,
-        1024 * MIB,
-        "bytes",
-        "message_bytes_max",
-    ),
-    Setting(
-        "MERCURY_SPLIT_BYTES",
-        4000000,
-        "Tensors of this size and above are split over all servers. Must be equal on all workers.",
-        1,
-        1 << 40,
-        "bytes",
-        "split_bytes",
-    ),
-    Setting(
-        "MERCURY_SERVER_BYTES_MAX",
-        0,
-        "Memory for values and sums on a server, above which pushes fail; 0: no cap.",
-        0,
-        1 << 50,
-        "bytes",
-        "server_bytes_max",
-    ),
-    Setting(
-        "MERCURY_CONNECTIONS_MAX",
-        4096,
-        "ZeroMQ sockets of a process; at least two for every node it talks to.",
-        64,
-        65536,
-        option="connections_max",
-    ),
-)
+PACKET_BYTES_LEAST = 1024
 
 
 def wanted_van(environ: Mapping[str, str]) -> str:
@@ -207,13 +25,10 @@ def wanted_van(environ: Mapping[str, str]) -> str:
     van = environ.get("DMLC_PS_VAN_TYPE", "").strip()
     if van in UPSTREAM_VANS:
         return ""
-    if van == "mercury":
-        raise SettingError(
-            "DMLC_PS_VAN_TYPE is 'mercury', which is not available yet; use 'zmq' for now"
-        )
     if van not in VANS:
         raise SettingError(
-            f"DMLC_PS_VAN_TYPE is '{van}'; allowed: zmq, or for MXNet's own: unset, p3, ibverbs"
+            f"DMLC_PS_VAN_TYPE is '{van}'; allowed: {', '.join(VANS)}, or for MXNet's own: unset, "
+            "p3, ibverbs"
         )
     return van
 
@@ -271,6 +86,14 @@ class Settings:
         role = values["DMLC_ROLE"]
         if role not in ROLES:
             raise SettingError(f"DMLC_ROLE is '{role}'; allowed: {', '.join(ROLES)}")
+        policy = values["MERCURY_POLICY"]
+        if policy not in POLICIES:
+            raise SettingError(f"MERCURY_POLICY is '{policy}'; allowed: {', '.join(POLICIES)}")
+        packet = int(values["MERCURY_PACKET_BYTES"])
+        if 0 < packet < PACKET_BYTES_LEAST:
+            raise SettingError(
+                f"MERCURY_PACKET_BYTES is '{packet}'; allowed: 0, or at least {PACKET_BYTES_LEAST}"
+            )
         interval, timeout = (
             int(values[f"MERCURY_HEARTBEAT_{name}_MS"]) for name in ("INTERVAL", "TIMEOUT")
         )
@@ -287,6 +110,8 @@ class Settings:
         options = {s.option: self.values[s.name] for s in TABLE if s.option}
         for name in ("start_warn_ms", "start_timeout_ms"):
             options[name] = int(options[name]) * 1000
+        options["stall_warn_ms"] = int(options["stall_warn_ms"]) * 1000
+        options["packets"] = int(self.values["DMLC_PS_VAN_TYPE"] == "mercury")
         options.update(root_host=self.root_host, host=self.host, token=self.token)
         if options["role"] == "scheduler":
             options["port"] = options["root_port"]

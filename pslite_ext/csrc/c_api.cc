@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "c_api_status.h"
 #include "classic.h"
 #include "mxnet_engine.h"
 #include "node.h"
@@ -18,11 +19,21 @@ using mercury::Buffer;
 using mercury::Code;
 using mercury::EngineArrays;
 using mercury::EngineDone;
+using mercury::Guarded;
 using mercury::Node;
+using mercury::Return;
 using mercury::Status;
+using mercury::Waited;
 
 struct mercury_tensor {
   std::shared_ptr<mercury::TensorInfo> info;
+  std::shared_ptr<mercury::PacketTensor> packets;  // once it has been summed in packets
+  bool sum_in_packets = false;                     // so was the last sum
+
+  bool goes_in_packets() const {
+    return Node::Get().packets() != nullptr && !info->asynchronous &&
+           info->compression == mercury::Compression::kNone;
+  }
 };
 
 // Shared by the waiter and the network thread that answers.
@@ -40,8 +51,6 @@ struct mercury_ticket {
 
 namespace {
 
-thread_local std::string t_last_error;
-
 // What tensors were announced, in order; their names go into errors and their index into messages.
 struct Announced {
   std::mutex mutex;
@@ -52,24 +61,6 @@ Announced& Announcements() {
   return *announced;
 }
 
-int Return(const Status& status) {
-  if (!status.ok()) t_last_error = status.message;
-  return static_cast<int>(status.code);
-}
-
-template <typename F>
-int Guarded(F&& body) {
-  try {
-    return Return(body());
-  } catch (const std::bad_alloc&) {
-    return Return(Status::Exhausted("out of memory"));
-  } catch (const std::exception& error) {
-    return Return(Status::Internal(error.what()));
-  }
-}
-
-int Waited(bool over, const Status& status) { return over ? Return(status) : MERCURY_NOT_YET; }
-
 Status Worker(mercury::ClassicWorker** worker) {
   *worker = Node::Get().worker();
   if (*worker == nullptr) return Status::Closed("this process is not a worker of a running job");
@@ -78,8 +69,8 @@ Status Worker(mercury::ClassicWorker** worker) {
 
 // Queues an engine operation on {src or out, token}; `submit` gets the memory of src and out.
 template <typename Submit>
-int Queue(mercury_tensor* tensor, void* src, void* out, void* token, int priority, Submit submit) {
-  return Guarded([&]() -> Status {
+Status Queue(mercury_tensor* tensor, void* src, void* out, void* token, int priority, Submit submit) {
+  return [&]() -> Status {
     mercury::ClassicWorker* worker;
     Status status = Worker(&worker);
     if (!status.ok()) return status;
@@ -111,48 +102,37 @@ int Queue(mercury_tensor* tensor, void* src, void* out, void* token, int priorit
       submit(worker, info, src_data, out_data, keep, done);
     };
     return mercury::PushToEngine(std::move(arrays), read, mutate, priority, std::move(run));
-  });
+  }();
+}
+
+// The tensor as the data plane knows it.
+Status Packets(mercury_tensor* tensor) {
+  if (tensor->packets != nullptr) return Status::Ok();
+  mercury::Declaration declaration;
+  declaration.key = tensor->info->key;
+  declaration.elements = tensor->info->elements;
+  declaration.dtype = tensor->info->dtype;
+  declaration.name = tensor->info->name;
+  return Node::Get().packets()->Tensor(declaration, &tensor->packets);
+}
+
+template <typename Submit>
+int QueueClassic(mercury_tensor* tensor, void* src, void* out, void* token, int priority,
+                 Submit submit) {
+  return Guarded([&] { return Queue(tensor, src, out, token, priority, submit); });
+}
+
+// Calls `submit` with the data plane, if this node is still in the job.
+template <typename Submit>
+void InPackets(const EngineDone& done, Submit submit) {
+  mercury::MercuryWorker* plane = Node::Get().packets();
+  if (plane == nullptr) return done(Status::Closed("this node has left the job"));
+  submit(plane);
 }
 
 }  // namespace
 
 extern "C" {
-
-const char* mercury_last_error(void) { return t_last_error.c_str(); }
-
-int mercury_start(const mercury_options* o) {
-  return Guarded([&] {
-    mercury::NodeOptions options;
-    const std::string role = o->role;
-    if (role == "worker") {
-      options.van.role = mercury::Role::kWorker;
-    } else if (role == "server") {
-      options.van.role = mercury::Role::kServer;
-    } else if (role == "scheduler") {
-      options.van.role = mercury::Role::kScheduler;
-    } else {
-      return Status::InvalidArgument("role is '" + role + "', not worker, server or scheduler");
-    }
-    options.van.host = o->host;
-    options.van.port = o->port;
-    options.van.scheduler_host = o->root_host;
-    options.van.scheduler_port = o->root_port;
-    options.van.workers = o->num_workers;
-    options.van.servers = o->num_servers;
-    options.van.rank_hint = o->rank_hint;
-    options.van.token = o->token;
-    options.van.times = {o->heartbeat_interval_ms, o->heartbeat_timeout_ms, o->start_warn_ms,
-                         o->start_timeout_ms};
-    options.van.message_bytes_max = o->message_bytes_max;
-    options.van.connections_max = o->connections_max;
-    options.classic.num_servers = o->num_servers;
-    options.classic.split_bytes = static_cast<uint64_t>(o->split_bytes);
-    options.classic.piece_bytes_max = static_cast<uint64_t>(o->message_bytes_max);
-    options.server_bytes_max = static_cast<uint64_t>(o->server_bytes_max);
-    options.verbose = o->verbose != 0;
-    return Node::Get().Start(options);
-  });
-}
 
 int mercury_wait_ready(int slice_ms) {
   Status status;
@@ -189,6 +169,12 @@ int mercury_rank(void) { return Node::Get().rank(); }
 int mercury_num_lost(int group) { return Node::Get().NumLost(group); }
 const char* mercury_sum_instruction_set(void) { return mercury::SumInstructionSet(); }
 
+const char* mercury_figures(void) {
+  thread_local std::string text;
+  text = Node::Get().Figures();
+  return text.c_str();
+}
+
 int mercury_announce(uint64_t key, const char* name, uint64_t /*bytes*/, int /*priority*/) {
   return Guarded([&] {
     std::lock_guard<std::mutex> lock(Announcements().mutex);
@@ -220,7 +206,7 @@ int mercury_tensor_new(uint64_t key, const char* name, const char* dtype, uint64
     info->key = key;
     info->elements = elements;
     info->asynchronous = asynchronous != 0;
-    *tensor = new mercury_tensor{std::move(info)};
+    *tensor = new mercury_tensor{std::move(info), nullptr};
     return Status::Ok();
   });
 }
@@ -254,26 +240,59 @@ int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, flo
   });
 }
 
+int mercury_tensor_in_packets(const mercury_tensor* tensor) {
+  return tensor->goes_in_packets() ? 1 : 0;
+}
+
 int mercury_init(mercury_tensor* tensor, void* src, void* token, int priority) {
-  return Queue(tensor, src, nullptr, token, priority,
+  return QueueClassic(tensor, src, nullptr, token, priority,
                [](auto* worker, const auto& info, char* from, char* /*to*/, const auto& keep,
                   const auto& done) { worker->Init(info, from, keep, done); });
 }
 
 int mercury_push(mercury_tensor* tensor, void* src, void* token, int priority) {
-  return Queue(tensor, src, nullptr, token, priority,
+  tensor->sum_in_packets = false;
+  return QueueClassic(tensor, src, nullptr, token, priority,
                [](auto* worker, const auto& info, char* from, char* /*to*/, const auto& keep,
                   const auto& done) { worker->Push(info, from, keep, done); });
 }
 
 int mercury_pull(mercury_tensor* tensor, void* out, void* token, int priority) {
-  return Queue(tensor, nullptr, out, token, priority,
+  if (tensor->sum_in_packets) {
+    return Guarded([&] {
+      return Queue(tensor, nullptr, out, token, priority,
+                   [packets = tensor->packets, priority](
+                       auto* /*worker*/, const auto& /*info*/, char* /*from*/, char* to,
+                       const auto& keep, const auto& done) {
+                     InPackets(done, [&](auto* plane) {
+                       plane->Fetch(packets, to, priority, keep, done);
+                     });
+                   });
+    });
+  }
+  return QueueClassic(tensor, nullptr, out, token, priority,
                [](auto* worker, const auto& info, char* /*from*/, char* to, const auto& keep,
                   const auto& done) { worker->Pull(info, to, keep, done); });
 }
 
 int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, int priority) {
-  return Queue(tensor, src, out, token, priority,
+  if (tensor->goes_in_packets()) {
+    return Guarded([&] {
+      const Status status = Packets(tensor);
+      if (!status.ok()) return status;
+      tensor->sum_in_packets = true;
+      return Queue(tensor, src, out, token, priority,
+                   [packets = tensor->packets, priority](
+                       auto* /*worker*/, const auto& /*info*/, char* from, char* to,
+                       const auto& keep, const auto& done) {
+                     InPackets(done, [&](auto* plane) {
+                       plane->PushPull(packets, from, to, priority, keep, done);
+                     });
+                   });
+    });
+  }
+  tensor->sum_in_packets = false;
+  return QueueClassic(tensor, src, out, token, priority,
                [](auto* worker, const auto& info, char* from, char* to, const auto& keep,
                   const auto& done) { worker->PushPull(info, from, to, keep, done); });
 }

@@ -23,6 +23,13 @@ typedef struct {
   int64_t heartbeat_interval_ms, heartbeat_timeout_ms, start_warn_ms, start_timeout_ms;
   int64_t message_bytes_max, split_bytes, server_bytes_max;
   int connections_max;
+  int packets; /* 1: tensors as packets (the Mercury van) */
+  const char* policy;
+  const char* congestion;
+  int64_t packet_bytes, partition_bytes, credit_bytes; /* 0: chosen here */
+  int64_t send_unsent_bytes, send_buffer_bytes, receive_buffer_bytes;
+  int64_t stall_warn_ms;
+  int lanes, checksum, deterministic, priorities_max, tensors_max;
 } mercury_options;
 
 typedef struct mercury_tensor mercury_tensor;
@@ -43,6 +50,8 @@ int mercury_started(void);
 int mercury_rank(void);
 int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);
+/* The data plane's live figures: a JSON object, valid until the calling thread's next call. */
+const char* mercury_figures(void);
 
 int mercury_announce(uint64_t key, const char* name, uint64_t bytes, int priority);
 int mercury_attach_engine(void* libmxnet);
@@ -53,6 +62,9 @@ int mercury_tensor_new(uint64_t key, const char* name, const char* dtype, uint64
 size_t mercury_element_bytes(const char* dtype);
 void mercury_tensor_free(mercury_tensor* tensor);
 int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, float threshold);
+
+/* Whether its sums travel as packets: then they are the workers' to keep (mercury_pushpull). */
+int mercury_tensor_in_packets(const mercury_tensor* tensor);
 
 /* Engine operations; src, out and token are NDArrayHandles, and src may be out. */
 int mercury_init(mercury_tensor* tensor, void* src, void* token, int priority);

@@ -28,7 +28,7 @@ ClassicWorker::RowsDone WithoutRows(ClassicWorker::Done done) {
 
 struct ClassicWorker::Pending {
   std::shared_ptr<TensorInfo> tensor;  // null for a command
-  Operation operation = Operation::kPush;
+  StoreOperation operation = StoreOperation::kPush;
   bool then_pull = false;
   char* src = nullptr;
   char* dst = nullptr;
@@ -53,7 +53,7 @@ void ClassicWorker::Init(std::shared_ptr<TensorInfo> tensor, const char* src,
                          std::shared_ptr<void> keep, Done done) {
   auto op = std::make_unique<Pending>();
   op->tensor = std::move(tensor);
-  op->operation = Operation::kInit;
+  op->operation = StoreOperation::kInit;
   op->src = const_cast<char*>(src);
   op->keep = std::move(keep);
   op->done = WithoutRows(std::move(done));
@@ -75,7 +75,7 @@ void ClassicWorker::Pull(std::shared_ptr<TensorInfo> tensor, char* dst, std::sha
                          Done done) {
   auto op = std::make_unique<Pending>();
   op->tensor = std::move(tensor);
-  op->operation = Operation::kPull;
+  op->operation = StoreOperation::kPull;
   op->dst = dst;
   op->keep = std::move(keep);
   op->done = WithoutRows(std::move(done));
@@ -195,7 +195,7 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> op) {
   Pending& pending = *op;
   slots_[static_cast<size_t>(slot)] = std::move(op);
   // Under the lock, so that no answer can complete it while its messages are still being made.
-  SendPieces(slot, pending, pending.operation != Operation::kPull);
+  SendPieces(slot, pending, pending.operation != StoreOperation::kPull);
 }
 
 void ClassicWorker::SendPieces(int slot, const Pending& op, bool push) {
@@ -216,7 +216,7 @@ void ClassicWorker::SendPieces(int slot, const Pending& op, bool push) {
       const TensorInfo& tensor = *op.tensor;
       const bool packed = push && op.row_bytes == 0 && !op.payloads.empty();
       meta.push = push;
-      meta.head = static_cast<int>(push ? op.operation : Operation::kPull);
+      meta.head = static_cast<int>(push ? op.operation : StoreOperation::kPull);
       meta.key = tensor.key;
       meta.addr = piece.offset;
       meta.val_len = static_cast<int>(piece.bytes);
@@ -283,7 +283,7 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* op) {
   if (op->tensor) {
     if (piece.offset != meta.addr || message.data.size() < 2) return false;
     const ps::SArray<char>& payload = message.data[1];
-    const bool pulling = op->operation == Operation::kPull || op->then_pull;
+    const bool pulling = op->operation == StoreOperation::kPull || op->then_pull;
     if (pulling && !meta.push && meta.option == 0) {
       if (op->row_bytes != 0) {
         auto owner = std::make_shared<ps::SArray<char>>(payload);
@@ -335,7 +335,7 @@ void ClassicServer::Handle(const ps::KVMeta& meta, const ps::KVPairs<char>& data
   if (RoleOf(meta.sender) != Role::kWorker) return;
   StoreRequest request;
   request.worker = RankOf(meta.sender);
-  request.operation = static_cast<Operation>(meta.cmd);
+  request.operation = static_cast<StoreOperation>(meta.cmd);
   request.key = meta.key;
   request.offset = meta.addr;
   request.bytes = static_cast<uint64_t>(std::max(meta.val_len, 0));

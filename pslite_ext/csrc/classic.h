@@ -3,7 +3,7 @@
 // ClassicWorker turns an operation on a tensor into messages per piece and completes it when the
 // last answer is in; ClassicServer puts requests into a ServerStore and sends its replies. A
 // message:
-//   head    Operation          key     the tensor's 64-bit key     addr   offset of the piece
+//   head    StoreOperation          key     the tensor's 64-bit key     addr   offset of the piece
 //   push    push or pull       val_len bytes of the piece          option dtype | compression << 8
 //   | recv_key  tensor's index   push_pull_operation  dispatch number          asynchronous << 16
 //   data[0] {key, row bytes}   data[1] payload; in an answer option is a Code, and data[1] its text

@@ -192,6 +192,21 @@ Actions SchedulerMembership::Fail(const std::string& text) {
   return {{Action::kFail, -1, text, {}}};
 }
 
+std::string SchedulerMembership::Losses() const {
+  std::string names;
+  for (const Member& m : members_) {
+    if (lost_.count(m.id) == 0) continue;
+    names += (names.empty() ? "" : ", ") + NodeName(m.id) + " (" + At(m) + ")";
+  }
+  return names;
+}
+
+Actions SchedulerMembership::Lost(int node, const std::string& how) {
+  if (state_ != State::kRunning || heard_ms_.count(node) == 0 || left_.count(node) != 0) return {};
+  lost_.insert(node);
+  return Fail("lost " + Losses() + ": " + how);
+}
+
 Actions SchedulerMembership::Tick(int64_t now_ms) {
   if (state_ == State::kEnded || state_ == State::kFailed) return {};
   const int64_t pause = OwnPause(now_ms, last_tick_ms_, times_);
@@ -210,14 +225,7 @@ Actions SchedulerMembership::Tick(int64_t now_ms) {
     if (left_.count(id) != 0 || now_ms - heard < times_.heartbeat_timeout_ms) continue;
     lost_.insert(id);
   }
-  if (!lost_.empty()) {
-    std::string names;
-    for (const Member& m : members_) {
-      if (lost_.count(m.id) == 0) continue;
-      names += (names.empty() ? "" : ", ") + NodeName(m.id) + " (" + At(m) + ")";
-    }
-    return Fail("lost " + names + ": it fell silent");
-  }
+  if (!lost_.empty()) return Fail("lost " + Losses() + ": it fell silent");
   if (now_ms < next_heartbeat_ms_) return {};
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
   return {{Action::kHeartbeat, -1, "", {}}};

@@ -37,6 +37,7 @@ struct Member {
   int rank_hint = -1;  // members with a hint are ranked first, by it
   uint64_t life = 0;
   int id = -1;
+  int data_port = 0;  // of a server that takes tensors as packets
 };
 
 struct MembershipTimes {
@@ -79,6 +80,8 @@ class SchedulerMembership {
   Actions Leave(int node, const std::string& reason, int64_t now_ms);
   // A member that ends before ranks are given.
   Actions Withdraw(uint64_t life, const std::string& reason);
+  // Somebody's connection to `node` broke: `how`. Fails the job, unless the node has left.
+  Actions Lost(int node, const std::string& how);
   Actions Barrier(int node);
   Actions Fail(const std::string& text);
   Actions Tick(int64_t now_ms);
@@ -93,6 +96,7 @@ class SchedulerMembership {
   int Count(Role role) const;
   int Expected(Role role) const { return role == Role::kWorker ? workers_ : servers_; }
   std::string Missing() const;
+  std::string Losses() const;
   void Assign(int64_t now_ms);
   Actions CheckBarrier();
 

@@ -12,7 +12,7 @@
 namespace mercury {
 namespace {
 
-constexpr char kVanName[] = "mercury-zmq";
+constexpr char kVanName[] = "mercury-van";
 
 // Every peer, and every stranger in the handshake, is a descriptor.
 void RaiseOpenFileLimit() {
@@ -43,7 +43,12 @@ Status Node::Start(const NodeOptions& options) {
                          {"DMLC_ROLE", Name(options.van.role)},
                          {"PS_VERBOSE", options.verbose ? "1" : "0"}});
   ps::Van::Register(kVanName, [this]() -> ps::Van* {
-    van_ = new ZmqVan(options_.van, this);
+    if (options_.packets) {
+      mercury_van_ = new MercuryVan(options_.van, options_.mercury, this);
+      van_ = mercury_van_;
+    } else {
+      van_ = new ZmqVan(options_.van, this);
+    }
     return van_;
   });
   if (options.van.token.empty() && options.van.role == Role::kScheduler) {
@@ -75,6 +80,7 @@ void Node::Finish(const std::string& reason) {
     if (finished_ || van_ == nullptr) return;
     finished_ = true;
   }
+  if (mercury_van_ != nullptr) Log(LogLevel::kInfo, "figures " + mercury_van_->Figures());
   if (van_->start_status().ok()) {
     if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
   }

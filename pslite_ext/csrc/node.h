@@ -14,12 +14,15 @@
 
 #include "classic.h"
 #include "status.h"
+#include "mercury_van.h"
 #include "zmq_van.h"
 
 namespace mercury {
 
 struct NodeOptions {
   ZmqVanOptions van;
+  bool packets = false;  // the Mercury van
+  MercuryOptions mercury;
   ClassicLimits classic;
   uint64_t server_bytes_max = 0;
   bool verbose = false;
@@ -47,6 +50,9 @@ class Node : public VanObserver {
   int rank() const { return RankOf(id_); }
   int NumLost(int group) const { return van_ == nullptr ? 0 : van_->NumLost(group); }
   ClassicWorker* worker() { return worker_.get(); }
+  // Null unless tensors go as packets.
+  MercuryWorker* packets() { return mercury_van_ == nullptr ? nullptr : mercury_van_->worker(); }
+  std::string Figures() { return mercury_van_ == nullptr ? "{}" : mercury_van_->Figures(); }
 
  private:
   Node() = default;
@@ -59,6 +65,7 @@ class Node : public VanObserver {
 
   NodeOptions options_;
   ZmqVan* van_ = nullptr;  // owned by ps-lite's Postoffice
+  MercuryVan* mercury_van_ = nullptr;  // the same, if it is one
   std::unique_ptr<ClassicWorker> worker_;
   std::unique_ptr<ClassicServer> server_;
   std::atomic<bool> started_{false}, failed_{false};

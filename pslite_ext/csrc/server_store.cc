@@ -31,8 +31,8 @@ void ServerStore::Handle(StoreRequest request, std::vector<StoreReply>* replies)
   const auto fail = [&](Status status) { replies->push_back({ticket, std::move(status), {}}); };
   const size_t element = ElementBytes(request.dtype);
   if (element == 0 || request.bytes % element != 0 || request.worker < 0 ||
-      request.worker >= num_workers_ || request.operation < Operation::kInit ||
-      request.operation > Operation::kPull || request.compression > Compression::kTwoBit) {
+      request.worker >= num_workers_ || request.operation < StoreOperation::kInit ||
+      request.operation > StoreOperation::kPull || request.compression > Compression::kTwoBit) {
     return fail(Status::Corrupt("a request without a valid operation, type, size or worker"));
   }
   const auto failed = failed_keys_.find(request.key);
@@ -52,14 +52,14 @@ void ServerStore::Handle(StoreRequest request, std::vector<StoreReply>* replies)
     FailKey(request.key, status, replies);
   } else {
     switch (request.operation) {
-      case Operation::kInit:
+      case StoreOperation::kInit:
         status = Init(request, &piece, replies);
         break;
-      case Operation::kPush:
+      case StoreOperation::kPush:
         status = piece.asynchronous ? PushAsync(&request, &piece, replies)
                                     : Push(&request, &piece, replies);
         break;
-      case Operation::kPull:
+      case StoreOperation::kPull:
         if (piece.has_value) {
           replies->push_back({ticket, Status::Ok(), piece.value});
         } else {
@@ -97,10 +97,10 @@ Status ServerStore::Check(const StoreRequest& request, const Piece& piece) const
                                    Shape(piece.bytes, piece.dtype, piece.row_bytes) +
                                    ": all workers must use the same shape and type");
   }
-  if (request.operation == Operation::kPull || request.row_bytes != 0) return Status::Ok();
+  if (request.operation == StoreOperation::kPull || request.row_bytes != 0) return Status::Ok();
   uint64_t expected = request.bytes;
   if (request.compression != Compression::kNone) {
-    if (request.dtype != DType::kFloat32 || request.operation != Operation::kPush) {
+    if (request.dtype != DType::kFloat32 || request.operation != StoreOperation::kPush) {
       return Status::Corrupt("only pushes of float32 can be compressed");
     }
     expected = sizeof(float) + CompressedBytes(request.compression, request.bytes / sizeof(float));

@@ -37,12 +37,12 @@ struct Buffer {
   static Buffer Allocate(size_t bytes);  // data is nullptr when there is no memory
 };
 
-enum class Operation : int { kInit = 1, kPush = 2, kPull = 3 };
+enum class StoreOperation : int { kInit = 1, kPush = 2, kPull = 3 };
 
 struct StoreRequest {
   uint64_t ticket = 0;  // the caller's name for this request
   int worker = 0;       // rank
-  Operation operation = Operation::kPush;
+  StoreOperation operation = StoreOperation::kPush;
   uint64_t key = 0;
   uint64_t offset = 0;  // of the piece in the tensor, bytes
   uint64_t bytes = 0;   // of the piece, uncompressed

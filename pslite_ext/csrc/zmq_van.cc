@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <random>
 #include <utility>
 
+#include "clock.h"
 #include "log.h"
 #include "meta_bounds.h"
 #include "ps/internal/customer.h"
@@ -22,12 +22,6 @@ constexpr int kLingerMs = 2000;
 constexpr int kReconnectMs = 50, kReconnectMaxMs = 2000;
 constexpr int kMessagesPerTurn = 256;
 constexpr int kHostBytesMax = 63;
-
-int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 uint64_t RandomLife() {
   std::random_device device;
@@ -77,7 +71,7 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   me.port = options_.port;
   me.customer_id = 0;
   me.aux_id = options_.rank_hint;
-  std::memset(me.endpoint_name, 0, sizeof(me.endpoint_name));
+  SetDataPort(&me, data_port_);
   SetNode(me);
   me.port = Bind(me, 0);
   if (me.port < 0) return;  // Bind has said why
@@ -215,6 +209,10 @@ void ZmqVan::Loop() {
     if (now < next_tick) continue;
     next_tick = now + tick_ms;
     if (over_) continue;
+    if (!reported_.ok() && now >= verdict_by_ms_) {
+      FailJob(reported_, false);
+      continue;
+    }
     CarryOut(is_scheduler_ ? scheduler_membership_->Tick(now) : node_membership_->Tick(now));
   }
 }

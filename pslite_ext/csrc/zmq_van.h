@@ -31,6 +31,9 @@
 
 namespace mercury {
 
+// Where a node takes packets, in ps-lite's terms.
+void SetDataPort(ps::Node* node, int port);
+
 class VanObserver {
  public:
   virtual ~VanObserver() = default;
@@ -71,6 +74,9 @@ class ZmqVan : public ps::Van {
   void Leave(const std::string& reason);
   void EnterBarrier();
   void Fail(const std::string& what) override;
+  // This node cannot go on. kPeerLost: because it has lost `node`. The scheduler decides what the
+  // job died of and tells everybody; if it says nothing in time, this was it.
+  void Report(int node, const Status& status);
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
 
   std::string GetType() const override { return "zmq"; }
@@ -79,6 +85,13 @@ class ZmqVan : public ps::Van {
   int SendMsg(ps::Message& message) override;
   // Reads one message if there is one: its bytes, 0 if it was refused, -1 if there is none.
   int RecvMsg(ps::Message* message) override;
+
+ protected:
+  // On the I/O thread, once ready: everybody in the job, and a number that is the job's alone.
+  const std::vector<Member>& members() const { return members_; }
+  uint64_t job() const { return job_; }
+  void FailStart(Status status) { start_status_ = std::move(status); }
+  int data_port_ = 0;  // set before Start: where this node takes packets
 
  private:
   struct Outbound {
@@ -132,6 +145,10 @@ class ZmqVan : public ps::Van {
 
   std::unique_ptr<SchedulerMembership> scheduler_membership_;
   std::unique_ptr<NodeMembership> node_membership_;
+  std::vector<Member> members_;
+  uint64_t job_ = 0;
+  Status reported_;  // waits for the scheduler's word until then
+  int64_t verdict_by_ms_ = 0;
   int my_id_ = kNoNode;
   bool over_ = false;  // the observer has heard the end
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "clock.h"
 #include "log.h"
 #include "ps/internal/customer.h"
 #include "ps/internal/postoffice.h"
@@ -10,6 +11,14 @@
 
 namespace mercury {
 namespace {
+
+constexpr int kReport = 1;  // a TERMINATE that says what its sender cannot go on for
+
+// Padded, so that what follows in a meta is aligned.
+void SetBody(ps::Meta* meta, const std::string& text) {
+  meta->body = text.substr(0, 4096);
+  meta->body.resize((meta->body.size() + 7) / 8 * 8, ' ');
+}
 
 // ps-lite's node groups are sums of 1 (scheduler), 2 (servers) and 4 (workers).
 int GroupOf(int node_id) {
@@ -24,6 +33,14 @@ int GroupOf(int node_id) {
   return 0;
 }
 
+// ps-lite's node has no field for a second port: it travels as the endpoint's name.
+int DataPort(const ps::Node& node) {
+  uint16_t port = 0;
+  if (node.endpoint_name_len != sizeof(port)) return 0;
+  std::memcpy(&port, node.endpoint_name, sizeof(port));
+  return port;
+}
+
 ps::Node ToNode(const Member& m) {
   ps::Node node;
   node.role = static_cast<ps::Node::Role>(m.role);
@@ -32,11 +49,23 @@ ps::Node ToNode(const Member& m) {
   node.hostname = m.host;
   node.port = m.port;
   node.aux_id = m.rank_hint;
-  std::memset(node.endpoint_name, 0, sizeof(node.endpoint_name));
+  SetDataPort(&node, m.data_port);
   return node;
 }
 
+Member ToMember(const ps::Node& node, uint64_t life, int id) {
+  return {static_cast<Role>(node.role), node.hostname, node.port, node.aux_id, life, id,
+          DataPort(node)};
+}
+
 }  // namespace
+
+void SetDataPort(ps::Node* node, int port) {
+  const auto narrow = static_cast<uint16_t>(port);
+  std::memset(node->endpoint_name, 0, sizeof(node->endpoint_name));
+  std::memcpy(node->endpoint_name, &narrow, sizeof(narrow));
+  node->endpoint_name_len = sizeof(narrow);
+}
 
 void ZmqVan::Leave(const std::string& reason) {
   Outbound item;
@@ -70,14 +99,32 @@ void ZmqVan::Fail(const std::string& what) {
   Post(std::move(item));
 }
 
-// ok: the work is done. Otherwise the job has failed; the text travels padded to keep metas
-// aligned.
+void ZmqVan::Report(int node, const Status& status) {
+  Outbound item;
+  item.run = [this, node, status] {
+    if (over_ || !reported_.ok()) return;
+    const bool lost = status.code == Code::kPeerLost;
+    reported_ = {status.code, (lost ? "lost " : "") + NodeName(node) + ": " + status.message};
+    verdict_by_ms_ = NowMs() + options_.times.suspicion_ms();
+    ps::Meta meta;
+    meta.control.cmd = ps::Control::TERMINATE;
+    meta.option = kReport;
+    meta.head = static_cast<int>(status.code);
+    for (const Member& m : members_) {
+      if (lost && m.id == node) meta.control.node.push_back(ToNode(m));
+    }
+    SetBody(&meta, lost ? status.message : reported_.message);
+    SendControl(kSchedulerId, meta);
+  };
+  Post(std::move(item));
+}
+
+// ok: the work is done. Otherwise the job has failed.
 void ZmqVan::SendTerminate(int receiver, const Status& status) {
   ps::Meta meta;
   meta.control.cmd = ps::Control::TERMINATE;
   meta.head = static_cast<int>(status.code);
-  meta.body = status.message.substr(0, 4096);
-  meta.body.resize((meta.body.size() + 7) / 8 * 8, ' ');
+  SetBody(&meta, status.message);
   if (scheduler_membership_) {
     for (const Member& m : scheduler_membership_->members()) {
       if (scheduler_membership_->lost().count(m.id) != 0) meta.control.node.push_back(ToNode(m));
@@ -122,14 +169,8 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
     case ps::Control::ADD_NODE:
       if (!is_scheduler_) return OnAssigned(message, now_ms);
       if (control.node.size() == 1 && sender == ps::Meta::kEmpty) {
-        const ps::Node& node = control.node[0];
-        Member member{static_cast<Role>(node.role),
-                      node.hostname,
-                      node.port,
-                      node.aux_id,
-                      control.msg_sig,
-                      -1};
-        CarryOut(scheduler_membership_->Register(member, now_ms));
+        CarryOut(scheduler_membership_->Register(
+            ToMember(control.node[0], control.msg_sig, -1), now_ms));
       }
       return;
     case ps::Control::HEARTBEAT:
@@ -157,7 +198,9 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
   me.id = my_id_;
   SetNode(me);
   node_membership_->Assigned(now_ms);
+  job_ = life_of_[kSchedulerId];
   for (const ps::Node& node : message.meta.control.node) {
+    members_.push_back(ToMember(node, 0, node.id));
     const bool talks = node.role != me.role && node.role != ps::Node::SCHEDULER;
     if (talks) Connect(node);
   }
@@ -173,6 +216,12 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
   if (status.code <= Code::kOk || status.code > Code::kInternal) status.code = Code::kPeerLost;
   if (is_scheduler_ && message.meta.sender == ps::Meta::kEmpty) {
     return CarryOut(scheduler_membership_->Withdraw(message.meta.control.msg_sig, text));
+  }
+  if (is_scheduler_ && message.meta.option == kReport) {
+    if (status.code != Code::kPeerLost || message.meta.control.node.empty()) {
+      return FailJob(std::move(status), true);
+    }
+    return CarryOut(scheduler_membership_->Lost(message.meta.control.node[0].id, text));
   }
   if (is_scheduler_) {
     return CarryOut(scheduler_membership_->Leave(message.meta.sender, text, now_ms));

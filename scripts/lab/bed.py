@@ -20,8 +20,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Union
@@ -55,6 +56,24 @@ def _tbf(rate: float) -> str:
 def _interruptible() -> None:
     """A shell's background jobs ignore SIGINT, and so would what they start."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits: between a program's start and its being known it would leave the program."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    missed: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(n, lambda number, _frame: missed.append(number)) for n in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+        if missed:
+            os.kill(os.getpid(), missed[0])
 
 
 class LoopbackBed:
@@ -97,17 +116,18 @@ class LoopbackBed:
         cwd: str | os.PathLike[str] | None = None,
     ) -> subprocess.Popen[bytes]:
         """Starts a program on a host, as the leader of its own process group."""
-        child = subprocess.Popen(
-            [*self._prefix(host), *argv],
-            env=None if env is None else dict(env),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=cwd,
-            start_new_session=True,
-            preexec_fn=_interruptible,
-        )
-        self._children.append(child)
+        with _uninterrupted():
+            child = subprocess.Popen(
+                [*self._prefix(host), *argv],
+                env=None if env is None else dict(env),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=cwd,
+                start_new_session=True,
+                preexec_fn=_interruptible,
+            )
+            self._children.append(child)
         return child
 
     def counters(self, host: str) -> Counters:

@@ -52,7 +52,7 @@ def scenarios(systems: Sequence[System], rounds: int) -> list[Case]:
     shape = {"model": MODEL, "scale": SCALES[MODEL]}
     link_s = workload_of(shape).bytes * 8 / LINK
     compute_s = round(RATIOS["network-bound"] * link_s, 3)
-    plain = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds)
+    plain = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds, sample_s=0.05)
     usual = Setting(rate=LINK)
     worlds: list[tuple[str, Setting, Config, Weather | None]] = [
         ("0.6 to 1 Gbit/s at random", usual, plain, _random_rates(0.6e9, 1e9)),

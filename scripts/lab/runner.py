@@ -41,6 +41,7 @@ class Run:
         self.about = about
         self.rows: list[Row] = []
         self.failures: list[Failure] = []
+        self.series: dict[str, dict[str, object]] = {}  # of each case's first repeat
 
     def add(self, case: Case, figures: dict[str, tuple[float, str]]) -> None:
         for metric, (value, unit) in figures.items():
@@ -58,13 +59,8 @@ class Run:
             self.failures.append(failure)
 
     def save(self) -> None:
-        order = {key: i for i, key in enumerate(dict.fromkeys(map(_group, self.rows)))}
-        self.rows.sort(key=lambda row: order[_group(row)])
-        results.write(self.out, self.about, self.rows, self.failures)
-
-
-def _group(row: Row) -> tuple[str, str, str]:
-    return (row.bench, row.what, row.setting)
+        series = list(self.series.values())
+        results.write(self.out, self.about, self.rows, self.failures, series)
 
 
 def make_bed(case: Case) -> LoopbackBed:
@@ -110,6 +106,9 @@ def measure(case: Case, run: Run) -> str:
     except (JobFailed, LabError, OSError) as error:
         run.fail(case, str(error))
         return f"failed: {str(error).splitlines()[0]}"
+    if (series := outcome.throughput()) and str(case) not in run.series:
+        place = {"bench": case.bench, "what": case.what, "setting": str(case.setting)}
+        run.series[str(case)] = {**place, "system": case.system.name, "throughput": series}
     run.add(case, {name: (figure.value, figure.unit) for name, figure in figures.items()})
     name, figure = next(iter(figures.items()))
     return f"{name} {results.number(figure.value)} {figure.unit}"

@@ -29,7 +29,7 @@ class Harness {
  public:
   explicit Harness(int workers, uint64_t bytes_max = 0) : store(workers, bytes_max) {}
 
-  uint64_t Send(int worker, Operation op, uint64_t key, const std::vector<float>& values,
+  uint64_t Send(int worker, StoreOperation op, uint64_t key, const std::vector<float>& values,
                 bool asynchronous = false) {
     StoreRequest r;
     r.ticket = ++tickets;
@@ -38,7 +38,7 @@ class Harness {
     r.key = key;
     r.bytes = values.size() * sizeof(float);
     r.asynchronous = asynchronous;
-    if (op != Operation::kPull) r.payload = Floats(values);
+    if (op != StoreOperation::kPull) r.payload = Floats(values);
     std::vector<StoreReply> replies;
     store.Handle(std::move(r), &replies);
     Take(std::move(replies));
@@ -62,20 +62,20 @@ class Harness {
 
 TEST(a_round_completes_with_the_last_push) {
   Harness h(3);
-  const uint64_t a = h.Send(0, Operation::kPush, 7, {1, 2});
-  const uint64_t b = h.Send(2, Operation::kPush, 7, {10, 20});
+  const uint64_t a = h.Send(0, StoreOperation::kPush, 7, {1, 2});
+  const uint64_t b = h.Send(2, StoreOperation::kPush, 7, {10, 20});
   CHECK_TRUE(!h.Answered(a) && !h.Answered(b));
-  const uint64_t c = h.Send(1, Operation::kPush, 7, {100, 200});
+  const uint64_t c = h.Send(1, StoreOperation::kPush, 7, {100, 200});
   CHECK_TRUE(h.Answered(a) && h.Answered(b) && h.Answered(c));
-  const uint64_t pull = h.Send(1, Operation::kPull, 7, {0, 0});
+  const uint64_t pull = h.Send(1, StoreOperation::kPull, 7, {0, 0});
   CHECK_TRUE((Values(h.answers[pull].value) == std::vector<float>{111, 222}));
 }
 
 TEST(pulls_wait_for_the_first_value) {
   Harness h(2);
-  const uint64_t pull = h.Send(1, Operation::kPull, 7, {0});
+  const uint64_t pull = h.Send(1, StoreOperation::kPull, 7, {0});
   CHECK_TRUE(!h.Answered(pull));
-  const uint64_t init = h.Send(0, Operation::kInit, 7, {5});
+  const uint64_t init = h.Send(0, StoreOperation::kInit, 7, {5});
   CHECK_TRUE(h.Answered(init) && h.Answered(pull));
   CHECK_TRUE(Values(h.answers[pull].value) == std::vector<float>{5});
 }
@@ -84,13 +84,15 @@ TEST(a_value_on_its_way_is_not_written_again) {
   Harness h(2);
   for (bool asynchronous : {false, true}) {
     const uint64_t key = asynchronous ? 1 : 2;
-    h.Send(0, Operation::kInit, key, std::vector<float>(3000, 1), asynchronous);
-    const uint64_t pull = h.Send(0, Operation::kPull, key, std::vector<float>(3000), asynchronous);
+    h.Send(0, StoreOperation::kInit, key, std::vector<float>(3000, 1), asynchronous);
+    const uint64_t pull =
+        h.Send(0, StoreOperation::kPull, key, std::vector<float>(3000), asynchronous);
     const Buffer on_its_way = h.answers[pull].value;
-    h.Send(0, Operation::kPush, key, std::vector<float>(3000, 5), asynchronous);
-    h.Send(1, Operation::kPush, key, std::vector<float>(3000, 6), asynchronous);
+    h.Send(0, StoreOperation::kPush, key, std::vector<float>(3000, 5), asynchronous);
+    h.Send(1, StoreOperation::kPush, key, std::vector<float>(3000, 6), asynchronous);
     CHECK_TRUE(Values(on_its_way) == std::vector<float>(3000, 1));
-    const uint64_t after = h.Send(0, Operation::kPull, key, std::vector<float>(3000), asynchronous);
+    const uint64_t after =
+        h.Send(0, StoreOperation::kPull, key, std::vector<float>(3000), asynchronous);
     CHECK_TRUE(Values(h.answers[after].value) ==
                std::vector<float>(3000, asynchronous ? 12.0F : 11.0F));
   }
@@ -98,52 +100,53 @@ TEST(a_value_on_its_way_is_not_written_again) {
 
 TEST(asynchronous_pushes_do_not_wait) {
   Harness h(2);
-  h.Send(0, Operation::kInit, 7, {1}, true);
-  const uint64_t push = h.Send(1, Operation::kPush, 7, {2}, true);
+  h.Send(0, StoreOperation::kInit, 7, {1}, true);
+  const uint64_t push = h.Send(1, StoreOperation::kPush, 7, {2}, true);
   CHECK_TRUE(h.Answered(push));
-  h.Send(1, Operation::kPush, 7, {4}, true);
-  const uint64_t pull = h.Send(0, Operation::kPull, 7, {0}, true);
+  h.Send(1, StoreOperation::kPush, 7, {4}, true);
+  const uint64_t pull = h.Send(0, StoreOperation::kPull, 7, {0}, true);
   CHECK_TRUE(Values(h.answers[pull].value) == std::vector<float>{7});
 }
 
 TEST(workers_that_disagree_fail_the_tensor_for_all) {
   Harness h(2);
-  const uint64_t first = h.Send(0, Operation::kPush, 7, {1, 2});
-  const uint64_t second = h.Send(1, Operation::kPush, 7, {1, 2, 3});
+  const uint64_t first = h.Send(0, StoreOperation::kPush, 7, {1, 2});
+  const uint64_t second = h.Send(1, StoreOperation::kPush, 7, {1, 2, 3});
   CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(first));
   CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(second));
   CHECK_TRUE(h.StatusOf(first).message.find("worker 1 has 12 bytes of float32, worker 0 has 8") !=
              std::string::npos);
-  CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(h.Send(0, Operation::kPull, 7, {0, 0})));
+  CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(h.Send(0, StoreOperation::kPull, 7, {0, 0})));
 }
 
 TEST(pushing_twice_in_a_round_is_refused) {
   Harness h(2);
-  const uint64_t first = h.Send(0, Operation::kPush, 7, {1});
-  CHECK_STATUS(Code::kCorrupt, h.StatusOf(h.Send(0, Operation::kPush, 7, {1})));
+  const uint64_t first = h.Send(0, StoreOperation::kPush, 7, {1});
+  CHECK_STATUS(Code::kCorrupt, h.StatusOf(h.Send(0, StoreOperation::kPush, 7, {1})));
   CHECK_TRUE(!h.Answered(first));
 }
 
 TEST(a_departed_worker_is_named) {
   Harness h(2);
-  const uint64_t waiting = h.Send(0, Operation::kPush, 7, {1});
+  const uint64_t waiting = h.Send(0, StoreOperation::kPush, 7, {1});
   std::vector<StoreReply> replies;
   h.store.Departed(1, &replies);
   h.Take(std::move(replies));
   CHECK_STATUS(Code::kPeerLost, h.StatusOf(waiting));
   CHECK_TRUE(h.StatusOf(waiting).message.find("worker 1 has finished") != std::string::npos);
-  CHECK_STATUS(Code::kPeerLost, h.StatusOf(h.Send(0, Operation::kPush, 8, {1})));
-  CHECK_TRUE(h.Answered(h.Send(0, Operation::kInit, 9, {1})));
+  CHECK_STATUS(Code::kPeerLost, h.StatusOf(h.Send(0, StoreOperation::kPush, 8, {1})));
+  CHECK_TRUE(h.Answered(h.Send(0, StoreOperation::kInit, 9, {1})));
 }
 
 TEST(memory_has_a_limit_and_is_given_back) {
   Harness h(1, 1000);
   for (int i = 0; i < 100; ++i) {
-    CHECK_STATUS(Code::kOk, h.StatusOf(h.Send(0, Operation::kPush, 7, std::vector<float>(100))));
+    CHECK_STATUS(Code::kOk,
+                 h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(100))));
   }
   CHECK_EQ(h.store.bytes(), uint64_t{400});
   CHECK_STATUS(Code::kExhausted,
-               h.StatusOf(h.Send(0, Operation::kPush, 8, std::vector<float>(200))));
+               h.StatusOf(h.Send(0, StoreOperation::kPush, 8, std::vector<float>(200))));
 }
 
 TEST(requests_that_make_no_sense) {
@@ -161,7 +164,7 @@ TEST(requests_that_make_no_sense) {
     return h.StatusOf(h.tickets);
   };
   CHECK_STATUS(Code::kCorrupt,
-               send([](StoreRequest* r) { r->operation = static_cast<Operation>(9); }));
+               send([](StoreRequest* r) { r->operation = static_cast<StoreOperation>(9); }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->dtype = static_cast<DType>(99); }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->worker = 2; }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->worker = -1; }));
@@ -175,11 +178,11 @@ TEST(requests_that_make_no_sense) {
 
 TEST(zero_size_tensors_synchronise) {
   Harness h(2);
-  const uint64_t a = h.Send(0, Operation::kPush, 7, {});
+  const uint64_t a = h.Send(0, StoreOperation::kPush, 7, {});
   CHECK_TRUE(!h.Answered(a));
-  h.Send(1, Operation::kPush, 7, {});
+  h.Send(1, StoreOperation::kPush, 7, {});
   CHECK_STATUS(Code::kOk, h.StatusOf(a));
-  CHECK_STATUS(Code::kOk, h.StatusOf(h.Send(1, Operation::kPull, 7, {})));
+  CHECK_STATUS(Code::kOk, h.StatusOf(h.Send(1, StoreOperation::kPull, 7, {})));
 }
 
 TEST(random_rounds_match_a_reference) {
@@ -198,7 +201,7 @@ TEST(random_rounds_match_a_reference) {
       const int key = static_cast<int>(random() % static_cast<uint64_t>(keys));
       int& round = next[static_cast<size_t>(worker * keys + key)];
       if (round > done[static_cast<size_t>(key)]) continue;  // waits for its confirmation
-      const uint64_t push = h.Send(worker, Operation::kPush, static_cast<uint64_t>(key),
+      const uint64_t push = h.Send(worker, StoreOperation::kPush, static_cast<uint64_t>(key),
                                    std::vector<float>(5, value(worker, key, round)));
       ++round;
       if (!h.Answered(push)) continue;
@@ -206,7 +209,7 @@ TEST(random_rounds_match_a_reference) {
       for (int w = 0; w < workers; ++w) expected += value(w, key, done[static_cast<size_t>(key)]);
       ++done[static_cast<size_t>(key)];
       const uint64_t pull =
-          h.Send(worker, Operation::kPull, static_cast<uint64_t>(key), std::vector<float>(5));
+          h.Send(worker, StoreOperation::kPull, static_cast<uint64_t>(key), std::vector<float>(5));
       CHECK_TRUE(Values(h.answers[pull].value) == std::vector<float>(5, expected));
     }
   }

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +15,13 @@ from bench_case import Case, Figure
 from bench_limits import LOOPBACK
 from job import Job, JobFailed, Outcome, Process, host_names, run_job
 from measured import Config
+from namespaces import start_time
 from runner import Run, measure
 from systems import NAMES, System, system
 
 pytest.importorskip("mxnet")
 ZMQ = system("zmq", None)
+LAB = Path(__file__).resolve().parents[2] / "scripts" / "lab"
 
 
 def run(config: Config) -> Outcome:
@@ -96,3 +102,22 @@ def test_every_system_has_its_environment() -> None:
         system("mercury-magic", None)
     with pytest.raises(ValueError, match="stock wheel"):
         system("stock", None)
+
+
+def test_ctrl_c_ends_the_run_and_writes_what_there_is(tmp_path: Path) -> None:
+    out = tmp_path / "results.json"
+    runner = [sys.executable, str(LAB / "runner.py"), "--systems", "zmq", "--only", "idle"]
+    run = subprocess.Popen([*runner, "--out", str(out)], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    assert run.stdout.readline().startswith("[1 of 1")
+    while not (workers := children_of(run.pid)):
+        assert run.poll() is None
+    run.send_signal(signal.SIGINT)
+    assert "interrupted" in run.communicate(timeout=20)[0]
+    assert run.returncode == 130
+    assert json.loads(out.read_text())["rows"] == []
+    assert [pid for pid in workers if start_time(pid) is not None] == []
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 from bench_case import Case, Failure, Figure, Row, Setting
 from bench_list import BENCHES, LONG, cases_of
 from measured import Config
-from report import markdown, merged
-from results import table, with_ratios, write
+from report import Results, markdown
+from results import table, with_gains, write
 from runner import in_turn
 from systems import NAMES, system
 
@@ -30,12 +31,12 @@ def row(system_name: str, metric: str, *values: float, unit: str = "s") -> Row:
     return Row("communication", "vgg16", system_name, metric, unit, "2 workers", list(values))
 
 
-def test_ratios_say_how_many_times_better() -> None:
-    rows = with_ratios(
+def test_gains_say_how_many_times_better() -> None:
+    rows = with_gains(
         [row("stock", "time", 2.0, 2.2), row("zmq", "time", 1.0), row("zmq", "floor", 1.0)]
     )
-    ratios = {r.metric: r.median for r in rows if "better" in r.metric}
-    assert ratios == {"time: times better than stock": 2.1}
+    gains = {r.metric: r.median for r in rows if "gain" in r.metric}
+    assert gains == {"time, gain over stock": 2.1}
 
 
 def test_results_hold_repeats_median_and_spread_and_become_a_page(tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ def test_results_hold_repeats_median_and_spread_and_become_a_page(tmp_path: Path
     assert (found["repeats"], found["median"]) == (3, 2.1)
     assert abs(found["spread"] - 0.4) < 1e-9
     assert any("2.1 s +- 0.2" in line for line in table(content["rows"]))
-    page = markdown(*merged([path]))
+    page = markdown(Results([path]), tmp_path / "benchmarks")
     assert "| stock | 2.1 ± 0.2 |" in page
     assert "- failed: mercury-fifo, vgg16: scheduler ended" in page
     assert "commit c0ffee;" in page
@@ -59,9 +60,25 @@ def test_a_later_file_replaces_cases_and_forgives_failures(tmp_path: Path) -> No
         first, ABOUT, [row("stock", "time", 2.0)], [Failure("communication", "vgg16", "zmq", "x")]
     )
     write(second, ABOUT, [row("stock", "time", 3.0), row("zmq", "time", 1.0)], [])
-    page = markdown(*merged([first, second]))
+    page = markdown(Results([first, second]), tmp_path / "benchmarks")
     assert "| stock | 3 |" in page
     assert "failed" not in page.partition("## Communication")[2]
+
+
+def test_throughput_becomes_charts(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    place = {"bench": "communication", "what": "vgg16", "setting": "2 workers"}
+    series = [[0.05 * i, 1e9, 5e8] for i in range(100)]
+    measured = [row("a<b", "time", 2.0)]
+    write(path, ABOUT, measured, [], [{**place, "system": "a<b", "throughput": series}])
+    page = markdown(Results([path]), tmp_path / "benchmarks")
+    charts = sorted((tmp_path / "benchmarks").glob("*.svg"))
+    assert len(charts) == 2
+    for chart in charts:
+        assert f"(benchmarks/{chart.name})" in page
+        names = [element.text for element in ElementTree.parse(chart).iter() if element.text]
+        assert "a<b" in names
+        assert "Mbit/s" in names
 
 
 def test_systems_take_turns() -> None:

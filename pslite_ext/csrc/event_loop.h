@@ -1,0 +1,46 @@
+// Waits for descriptors and for work from other threads; never spins.
+//
+// Thread-safety: Post from any thread; the rest from the thread that calls Wait. Ownership: none
+// of descriptors or handlers. Invariant: a handler that has been removed is not called.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "status.h"
+
+namespace mercury {
+
+class EventHandler {
+ public:
+  virtual ~EventHandler() = default;
+  virtual void OnEvents(uint32_t events) = 0;
+};
+
+class EventLoop {
+ public:
+  EventLoop();
+  ~EventLoop();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  Status status() const { return status_; }
+  Status Add(int fd, uint32_t events, EventHandler* handler);
+  void Change(int fd, uint32_t events);
+  void Remove(int fd);
+  // Waits at most `wait_ms` (-1: for ever) for the next events and handles them.
+  void Wait(int wait_ms);
+  void Post(std::function<void()> work);
+
+ private:
+  int epoll_ = -1, wake_ = -1;
+  Status status_;
+  std::unordered_map<int, EventHandler*> handlers_;
+  std::mutex mutex_;  // guards posted_
+  std::vector<std::function<void()>> posted_;
+};
+
+}  // namespace mercury

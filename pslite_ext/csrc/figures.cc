@@ -1,0 +1,77 @@
+#include "figures.h"
+
+namespace mercury {
+namespace {
+
+std::string Number(const char* name, uint64_t value) {
+  return std::string("\"") + name + "\":" + std::to_string(value);
+}
+
+// Lanes have links of their own: one peer's are shown as one.
+std::vector<LinkFigures> Merged(const std::vector<LinkFigures>& links) {
+  std::vector<LinkFigures> peers;
+  for (const LinkFigures& link : links) {
+    size_t i = 0;
+    while (i < peers.size() && peers[i].peer != link.peer) ++i;
+    if (i == peers.size()) {
+      peers.push_back(link);
+      continue;
+    }
+    LinkFigures& peer = peers[i];
+    peer.counters.bytes_sent += link.counters.bytes_sent;
+    peer.counters.bytes_received += link.counters.bytes_received;
+    peer.counters.packets_sent += link.counters.packets_sent;
+    peer.counters.packets_received += link.counters.packets_received;
+    peer.counters.send_calls += link.counters.send_calls;
+    peer.counters.receive_calls += link.counters.receive_calls;
+    peer.counters.blocked_us += link.counters.blocked_us;
+    peer.preemptions += link.preemptions;
+    peer.rate += link.rate;
+    peer.window_bytes += link.window_bytes;
+    peer.under_way_bytes += link.under_way_bytes;
+    peer.depths.insert(peer.depths.end(), link.depths.begin(), link.depths.end());
+  }
+  return peers;
+}
+
+std::string Json(const LinkFigures& link) {
+  const LinkCounters& c = link.counters;
+  std::string out = "{\"peer\":\"" + link.peer + "\"";
+  for (const std::string& field :
+       {Number("bytes_sent", c.bytes_sent), Number("bytes_received", c.bytes_received),
+        Number("packets_sent", c.packets_sent), Number("packets_received", c.packets_received),
+        Number("send_calls", c.send_calls), Number("receive_calls", c.receive_calls),
+        Number("blocked_us", static_cast<uint64_t>(c.blocked_us)),
+        Number("preemptions", link.preemptions),
+        Number("rate_bytes_per_s", static_cast<uint64_t>(link.rate)),
+        Number("round_trip_us", static_cast<uint64_t>(link.round_trip_us)),
+        Number("window_bytes", link.window_bytes), Number("under_way_bytes", link.under_way_bytes),
+        Number("packet_bytes", link.packet_bytes)}) {
+    out += "," + field;
+  }
+  out += ",\"queue\":[";
+  for (size_t i = 0; i < link.depths.size(); ++i) {
+    out += (i == 0 ? "[" : ",[") + std::to_string(link.depths[i].first) + "," +
+           std::to_string(link.depths[i].second) + "]";
+  }
+  return out + "]}";
+}
+
+}  // namespace
+
+std::string FiguresJson(const std::string& role, int rank, const std::string& policy,
+                        const std::vector<LinkFigures>& links,
+                        const std::vector<std::pair<std::string, uint64_t>>& totals) {
+  std::string out = "{\"role\":\"" + role + "\",\"rank\":" + std::to_string(rank) +
+                    ",\"policy\":\"" + policy + "\"";
+  for (const auto& [name, value] : totals) out += "," + Number(name.c_str(), value);
+  out += ",\"peers\":[";
+  bool first = true;
+  for (const LinkFigures& peer : Merged(links)) {
+    out += (first ? "" : ",") + Json(peer);
+    first = false;
+  }
+  return out + "]}";
+}
+
+}  // namespace mercury

@@ -1,0 +1,31 @@
+// The live figures of the data plane, as JSON text for Python.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "link.h"
+
+namespace mercury {
+
+struct LinkFigures {
+  std::string peer;
+  LinkCounters counters;
+  uint64_t preemptions = 0;
+  std::vector<std::pair<int32_t, size_t>> depths;  // by priority
+  double rate = 0;                                 // bytes a second, as measured; 0: not known
+  int64_t round_trip_us = 0;
+  uint64_t window_bytes = 0;
+  uint64_t under_way_bytes = 0;
+  uint64_t packet_bytes = 0;
+};
+
+std::string FiguresJson(const std::string& role, int rank, const std::string& policy,
+                        const std::vector<LinkFigures>& links,
+                        const std::vector<std::pair<std::string, uint64_t>>& totals);
+
+}  // namespace mercury

@@ -1,0 +1,160 @@
+#include "lane.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace mercury {
+namespace {
+
+constexpr int64_t kTickUs = 1000000;
+constexpr int64_t kGoodbyeUs = 500000;  // how long a goodbye may take
+
+}  // namespace
+
+// Brings a link's events to its lane.
+struct Lane::Watch : public EventHandler {
+  Watch(Lane* owner, Link* watched) : lane(owner), link(watched) {}
+  void OnEvents(uint32_t events) override {
+    const int64_t now = NowUs();
+    Status status;
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) status = link->Read(now);
+    if (status.ok() && (events & EPOLLOUT) != 0) status = link->Write(now);
+    if (!status.ok()) lane->Drop(link->peer(), status);
+  }
+  Lane* lane;
+  Link* link;
+};
+
+Lane::Lane(std::unique_ptr<Endpoint> endpoint, const LinkOptions& options, LaneEvents events)
+    : endpoint_(std::move(endpoint)), options_(options), events_(std::move(events)) {}
+
+Lane::~Lane() { Stop(); }
+
+Status Lane::Start(const std::string& name) {
+  if (!loop_.status().ok()) return loop_.status();
+  next_tick_us_ = NowUs() + kTickUs;
+  running_ = true;
+  thread_ = std::thread(&Lane::Run, this);
+  pthread_setname_np(thread_.native_handle(), name.c_str());
+  return Status::Ok();
+}
+
+void Lane::Stop() {
+  if (!thread_.joinable()) return;
+  Post([this] {
+    stopping_ = true;
+    stop_by_us_ = NowUs() + kGoodbyeUs;
+    for (auto& [peer, link] : links_) link->SayGoodbye();
+  });
+  thread_.join();
+}
+
+bool Lane::Ask(const std::function<void()>& question) {
+  struct Answer {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+  };
+  if (!running_) return false;
+  auto answer = std::make_shared<Answer>();
+  Post([answer, question] {
+    question();
+    const std::lock_guard<std::mutex> lock(answer->mutex);
+    answer->done = true;
+    answer->changed.notify_all();
+  });
+  std::unique_lock<std::mutex> lock(answer->mutex);
+  while (!answer->done && running_) {
+    answer->changed.wait_for(lock, std::chrono::milliseconds(100));
+  }
+  return answer->done;
+}
+
+void Lane::AddLink(TcpSocket socket, int peer) {
+  auto link = std::make_unique<Link>(std::move(socket), peer, endpoint_.get(), options_);
+  auto watch = std::make_unique<Watch>(this, link.get());
+  const Status status = loop_.Add(link->fd(), EPOLLIN, watch.get());
+  links_[peer] = std::move(link);
+  watches_[peer] = std::move(watch);
+  if (!status.ok()) Drop(peer, status);
+}
+
+void Lane::Drop(int peer, const Status& status) {
+  const auto it = links_.find(peer);
+  if (it == links_.end()) return;
+  loop_.Remove(it->second->fd());
+  // Destroyed later: this may be one of its own calls.
+  std::shared_ptr<Link> link = std::move(it->second);
+  std::shared_ptr<Watch> watch = std::move(watches_[peer]);
+  links_.erase(it);
+  watches_.erase(peer);
+  Post([link, watch] {});
+  if (stopping_) return;
+  if (status.code == Code::kClosed) {
+    events_.left(peer);
+  } else {
+    events_.lost(peer, status);
+  }
+}
+
+void Lane::WriteAll(int64_t now_us) {
+  std::vector<std::pair<int, Status>> failed;
+  for (auto& [peer, link] : links_) {
+    if (link->blocked()) continue;
+    Status status = link->Write(now_us);
+    if (!status.ok()) failed.emplace_back(peer, std::move(status));
+    if (status.ok() && link->blocked() != link->watched_for_writing) {
+      link->watched_for_writing = link->blocked();
+      loop_.Change(link->fd(), EPOLLIN | (link->blocked() ? uint32_t{EPOLLOUT} : 0U));
+    }
+  }
+  for (const auto& [peer, status] : failed) Drop(peer, status);
+}
+
+void Lane::Turn() {
+  int64_t now = NowUs();
+  const int64_t wake_us = std::min(endpoint_->WakeAt(), next_tick_us_) - now;
+  const bool more =
+      std::any_of(links_.begin(), links_.end(), [](const auto& l) { return l.second->more(); });
+  int64_t wait_ms = std::clamp<int64_t>((wake_us + 999) / 1000, 0, stopping_ ? 10 : 1000);
+  if (more) wait_ms = 0;
+  loop_.Wait(static_cast<int>(wait_ms));
+  now = NowUs();
+  if (on_turn) on_turn(now);
+  if (now >= next_tick_us_) {
+    next_tick_us_ = now + kTickUs;
+    for (const auto& [peer, link] : links_) {
+      const TcpPath path = PathOf(link->fd());
+      endpoint_->OnPath(peer, path.round_trip_us, path.bytes_per_second);
+    }
+    if (events_.tick) events_.tick(now);
+  }
+  WriteAll(now);
+}
+
+void Lane::Run() {
+  const auto all_said = [this] {
+    return std::all_of(links_.begin(), links_.end(),
+                       [](const auto& link) { return link.second->said_goodbye(); });
+  };
+  while (!stopping_ || (!all_said() && NowUs() < stop_by_us_)) {
+    try {
+      Turn();
+    } catch (const std::bad_alloc&) {
+      if (!stopping_) events_.lost(-1, Status::Exhausted("no memory to carry tensors"));
+    }
+  }
+  running_ = false;
+  links_.clear();
+  watches_.clear();
+}
+
+}  // namespace mercury

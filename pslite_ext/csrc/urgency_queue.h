@@ -1,0 +1,139 @@
+// What waits to be sent: one FIFO for each priority, and the most urgent non-empty one found in
+// constant time through a bit map of bit maps.
+//
+// Priorities are MXNet's: any int32, larger is more urgent. They are mapped, in order, to at most
+// `levels_max` levels as they are first seen (that once costs time proportional to the levels);
+// when there are more priorities than levels, neighbours share one, first come, first served.
+//
+// Thread-safety: none. Invariants: Front is the oldest item of the most urgent non-empty level;
+// items of one priority keep their order.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace mercury {
+
+template <typename Item>
+class UrgencyQueue {
+ public:
+  // At most 64 * 64 levels.
+  explicit UrgencyQueue(size_t levels_max = 4096)
+      : levels_max_(std::clamp<size_t>(levels_max, 1, 4096)) {}
+
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+
+  void Push(int32_t priority, Item item) {
+    const size_t level = Learn(priority);
+    levels_[level].push_back({priority, std::move(item)});
+    Mark(level);
+    ++size_;
+  }
+  // Puts an item before all others of its level: it had been there before.
+  void PushFront(int32_t priority, Item item) {
+    const size_t level = Learn(priority);
+    levels_[level].push_front({priority, std::move(item)});
+    Mark(level);
+    ++size_;
+  }
+
+  // Neither may be called when empty.
+  Item& Front() { return levels_[First()].front().second; }
+  int32_t FrontPriority() { return levels_[First()].front().first; }
+  Item Pop() {
+    const size_t level = First();
+    Item item = std::move(levels_[level].front().second);
+    levels_[level].pop_front();
+    --size_;
+    if (levels_[level].empty()) {
+      groups_[level / 64] &= ~Bit(level % 64);
+      if (groups_[level / 64] == 0) summary_ &= ~Bit(level / 64);
+    }
+    return item;
+  }
+
+  // Removes what `is` says; the order of the rest stays.
+  template <typename Predicate>
+  void Remove(Predicate is) {
+    std::vector<std::pair<int32_t, Item>> rest;
+    Drain(&rest);
+    for (auto& [priority, item] : rest) {
+      if (!is(item)) Push(priority, std::move(item));
+    }
+  }
+
+  // How many wait, by priority, the most urgent first; empty ones are left out.
+  std::vector<std::pair<int32_t, size_t>> Depths() const {
+    std::vector<std::pair<int32_t, size_t>> depths;
+    for (const auto& level : levels_) {
+      for (const auto& entry : level) {
+        auto at = std::find_if(depths.begin(), depths.end(),
+                               [&](const auto& d) { return d.first == entry.first; });
+        if (at == depths.end()) at = depths.insert(at, {entry.first, 0});
+        ++at->second;
+      }
+    }
+    std::sort(depths.begin(), depths.end(), [](auto& a, auto& b) { return a.first > b.first; });
+    return depths;
+  }
+
+ private:
+  static constexpr size_t kKnownMax = 4096;
+  static uint64_t Bit(size_t i) { return uint64_t{1} << i; }
+  size_t First() const {
+    const auto group = static_cast<size_t>(__builtin_ctzll(summary_));
+    return group * 64 + static_cast<size_t>(__builtin_ctzll(groups_[group]));
+  }
+  void Mark(size_t level) {
+    groups_[level / 64] |= Bit(level % 64);
+    summary_ |= Bit(level / 64);
+  }
+
+  size_t LevelAt(size_t index) const {
+    return known_.size() <= levels_max_ ? index : index * levels_max_ / known_.size();
+  }
+  // The level of a priority; makes room for one that is new.
+  size_t Learn(int32_t priority) {
+    const auto at = std::lower_bound(known_.begin(), known_.end(), priority, std::greater<>());
+    const auto index = static_cast<size_t>(at - known_.begin());
+    if (at != known_.end() && *at == priority) return LevelAt(index);
+    const bool full = known_.size() >= kKnownMax;
+    // Somebody counts with them. While most are waited for, a new one shares its neighbour's level.
+    if (full && size_ >= kKnownMax / 2) return LevelAt(std::min(index, known_.size() - 1));
+    std::vector<std::pair<int32_t, Item>> waiting;
+    Drain(&waiting);
+    if (full) {
+      known_.assign(1, priority);  // those that somebody waits for are learnt again below
+    } else {
+      known_.insert(at, priority);
+    }
+    levels_.resize(std::min(known_.size(), levels_max_));
+    groups_.resize((levels_.size() + 63) / 64, 0);
+    for (auto& [old, item] : waiting) Push(old, std::move(item));
+    return Learn(priority);
+  }
+  void Drain(std::vector<std::pair<int32_t, Item>>* out) {
+    for (auto& level : levels_) {
+      for (auto& entry : level) out->push_back(std::move(entry));
+      level.clear();
+    }
+    std::fill(groups_.begin(), groups_.end(), 0);
+    summary_ = 0;
+    size_ = 0;
+  }
+
+  const size_t levels_max_;
+  std::vector<int32_t> known_;  // descending
+  std::vector<std::deque<std::pair<int32_t, Item>>> levels_;
+  std::vector<uint64_t> groups_;
+  uint64_t summary_ = 0;
+  size_t size_ = 0;
+};
+
+}  // namespace mercury
