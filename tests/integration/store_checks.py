@@ -14,26 +14,9 @@ from typing import Any
 import mxnet as mx
 import numpy as np
 import pytest
+from sum_checks import CHECKS, SHAPE, check, equal, everybody
 
 import mxnet_plugins
-
-CHECKS: list[Callable[[Any], None]] = []
-SHAPE = (3, 4)
-
-
-def check(function: Callable[[Any], None]) -> Callable[[Any], None]:
-    CHECKS.append(function)
-    return function
-
-
-def equal(array: Any, expected: Any, tolerance: float = 0.0) -> None:
-    array = array.asnumpy()
-    np.testing.assert_allclose(array.astype(np.float64), expected, rtol=tolerance, atol=tolerance)
-
-
-def everybody(kv: Any) -> int:
-    """1 + 2 + ... + workers: the sum when worker r gives r + 1."""
-    return int(kv.num_workers * (kv.num_workers + 1) // 2)
 
 
 def store(name: str = "dist_sync") -> Any:
@@ -105,38 +88,6 @@ def broadcast(kv: Any) -> None:
     kv.broadcast("b", mx.nd.ones(SHAPE) * (kv.rank + 4), out=outs)
     for out in outs:
         equal(out, 4)
-
-
-@check
-def types(kv: Any) -> None:
-    for name in ("float16", "float32", "float64", "int8", "uint8", "int32", "int64"):
-        kv.init("t" + name, mx.nd.zeros(SHAPE, dtype=name))
-        value = mx.nd.ones(SHAPE, dtype=name) * (kv.rank + 1)
-        kv.pushpull("t" + name, value)
-        assert value.dtype == np.dtype(name)
-        equal(value, everybody(kv))
-
-
-@check
-def sizes(kv: Any) -> None:
-    random = np.random.RandomState(1)
-    for size in (1, 2, 3, 1023, 999_999, 1_000_001, 3_333_333):
-        base = random.rand(size).astype(np.float32)
-        kv.init(f"s{size}", mx.nd.zeros((size,)))
-        value = mx.nd.array(base * (kv.rank + 1))
-        kv.pushpull(f"s{size}", value)
-        expected = sum((base * (r + 1)).astype(np.float64) for r in range(kv.num_workers))
-        equal(value, expected, 1e-6)
-
-
-@check
-def views_are_views(kv: Any) -> None:
-    whole = mx.nd.zeros((4, 5))
-    kv.init("v", mx.nd.zeros((2, 5)))
-    kv.pushpull("v", mx.nd.ones((2, 5)) * (kv.rank + 1), out=whole[1:3])
-    expected = np.zeros((4, 5))
-    expected[1:3] = everybody(kv)
-    equal(whole, expected)
 
 
 @check

@@ -34,8 +34,7 @@ def run(changes: Mapping[str, str | None]) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("DMLC_PS_VAN_TYPE", "zeromq", "'zeromq'; allowed: zmq"),
-        ("DMLC_PS_VAN_TYPE", "mercury", "not available yet; use 'zmq'"),
+        ("DMLC_PS_VAN_TYPE", "zeromq", "'zeromq'; allowed: mercury, zmq"),
         ("DMLC_PS_ROOT_PORT", "70000", "'70000'; allowed: 1 to 65535"),
         ("DMLC_PS_ROOT_PORT", "port", "'port'; allowed: 1 to 65535"),
         ("DMLC_PS_ROOT_PORT", None, "is not set; allowed: 1 to 65535"),
@@ -44,6 +43,9 @@ def run(changes: Mapping[str, str | None]) -> subprocess.CompletedProcess[str]:
         ("DMLC_PS_ROOT_URI", "no such host", "cannot be resolved"),
         ("MERCURY_HEARTBEAT_TIMEOUT_MS", "100", "at least three times"),
         ("MERCURY_JOB_TOKEN_FILE", "/no/such/file", "No such file"),
+        ("MERCURY_POLICY", "p4", "'p4'; allowed: mercury, fifo, wfbp, p3, bytescheduler"),
+        ("MERCURY_PACKET_BYTES", "100", "'100'; allowed: 0, or at least 1024"),
+        ("MERCURY_LANES", "0", "'0'; allowed: 1 to 64"),
     ],
 )
 def test_one_clear_line(role: str, name: str, value: str | None, says: str) -> None:

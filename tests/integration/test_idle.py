@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+import pytest
 from cluster import cluster
 
 WATCHED_S = 5.0
@@ -17,6 +18,8 @@ import sys, time
 import mxnet as mx
 kv = mx.kv.create('dist_sync')
 kv.init('w', mx.nd.ones((1000,)))
+kv.pushpull('w', mx.nd.ones((1000,)))
+mx.nd.waitall()
 print('idle', flush=True)
 sys.stdin.read()  # nothing
 time.sleep(12)
@@ -28,8 +31,9 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_idle() -> None:
-    with cluster(["-c", IDLE]) as job:
+@pytest.mark.parametrize("van", ["zmq", "mercury"])
+def test_idle(van: str) -> None:
+    with cluster(["-c", IDLE], van=van) as job:
         job.wait_output("idle")
         time.sleep(1)
         before = {p.name: cpu_seconds(p.child.pid) for p in job.processes}

@@ -69,8 +69,9 @@ def test_wanted_van() -> None:
     for value in ("", "p3", "ibverbs"):
         assert wanted_van({"DMLC_PS_VAN_TYPE": value}) == ""
     assert wanted_van({}) == ""
-    assert wanted_van({"DMLC_PS_VAN_TYPE": "zmq"}) == "zmq"
-    for value in ("mercury", "ZMQ", "tcp"):
+    for value in ("zmq", "mercury"):
+        assert wanted_van({"DMLC_PS_VAN_TYPE": value}) == value
+    for value in ("Mercury", "ZMQ", "tcp"):
         with pytest.raises(SettingError, match="DMLC_PS_VAN_TYPE"):
             wanted_van({"DMLC_PS_VAN_TYPE": value})
 
