@@ -120,10 +120,10 @@ void WorkerStreams::Begin(Tensor* tensor, int server, int64_t now_us) {
   }
   const PolicyOptions& policy = options_.policy;
   link.runs[part.run] = tensor;
-  link.policy->Ready({part.run, tensor->op->priority, part.share.count,
-                      UnitSlots(policy.kind, policy.unit_bytes, part.share.of.slot_bytes,
-                                part.share.count)},
-                     now_us);
+  link.policy->Ready(
+      {part.run, tensor->op->priority, part.share.count,
+       UnitSlots(policy.kind, policy.unit_bytes, part.share.of.slot_bytes, part.share.count)},
+      now_us);
 }
 
 // The operation is over in this lane, well or not.
@@ -260,11 +260,18 @@ void WorkerStreams::TakeError(int server, const Header& header) {
 }
 
 void WorkerStreams::Tick(int64_t now_us) {
-  std::vector<Tensor*> failed;  // in another lane: nothing will complete them here
+  // What has failed in another lane, perhaps when that lane had done its part: nothing more is
+  // taken here, so that nothing else would end it.
+  std::vector<Tensor*> failed;
   for (auto& [start, tensor] : active_) {
     if (!tensor->shared->failure().ok()) failed.push_back(tensor);
   }
-  for (Tensor* tensor : failed) End(tensor);
+  for (Tensor* tensor : failed) {
+    const std::shared_ptr<Operation> op = tensor->op;
+    if (op == nullptr) continue;
+    End(tensor);
+    op->Finish(tensor->shared->failure());
+  }
   for (auto& [start, tensor] : active_) {
     if (now_us < tensor->ask_at_us) continue;
     tensor->ask_at_us = now_us + std::max<int64_t>(now_us - tensor->since_us, 1000000);
