@@ -11,7 +11,7 @@ SOURCES := CMakeLists.txt $(wildcard pslite_ext/csrc/*) pslite_ext/_core.pyx $(w
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench bench-repeat clean
+.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench bench-repeat bench-model clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -97,6 +97,9 @@ bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "
 
 bench-repeat: setup $(STOCK)/.ready  ## repeated training, stock and ours: how often are the weights the same
 	$(BIN)/python scripts/lab/repeat_training.py --stock-python $(MERCURY_STOCK_PYTHON) --out build/bench/repeat_training.json
+
+bench-model: $(VENV)/.tools  ## what the model and the simulator promise, and papers' figures beside ours
+	$(BIN)/python scripts/model_bench.py
 
 clean:  ## remove what was built (downloads stay)
 	rm -rf build/cmake build/src build/demo dist pslite_ext/_core*.so $(VENV)/.ready

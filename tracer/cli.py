@@ -10,7 +10,10 @@ from collections.abc import Sequence
 # name -> (module, function, what it does)
 COMMANDS = {
     "launch": ("pslite_ext.launch", "main", "start a job's processes and watch them"),
+    "trace": ("tracer.command", "main", "read, check, analyse and show traces"),
+    "sim": ("tracer.whatif.command", "main", "predict iterations; replay traces; plan clusters"),
     "doctor": ("pslite_ext.doctor", "main", "check that this machine can run a job"),
+    "lab": ("tracer.lab", "main", "a test bed: hosts with link speeds on this machine"),
     "settings": ("tracer.cli", "settings", "list all settings"),
     "version": ("tracer.cli", "version", "print the version"),
 }

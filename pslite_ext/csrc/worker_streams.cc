@@ -260,6 +260,11 @@ void WorkerStreams::TakeError(int server, const Header& header) {
 }
 
 void WorkerStreams::Tick(int64_t now_us) {
+  std::vector<Tensor*> failed;  // in another lane: nothing will complete them here
+  for (auto& [start, tensor] : active_) {
+    if (!tensor->shared->failure().ok()) failed.push_back(tensor);
+  }
+  for (Tensor* tensor : failed) End(tensor);
   for (auto& [start, tensor] : active_) {
     if (now_us < tensor->ask_at_us) continue;
     tensor->ask_at_us = now_us + std::max<int64_t>(now_us - tensor->since_us, 1000000);

@@ -20,8 +20,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Union
@@ -55,6 +56,24 @@ def _tbf(rate: float) -> str:
 def _interruptible() -> None:
     """A shell's background jobs ignore SIGINT, and so would what they start."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits: between a program's start and its being known it would leave the program."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    missed: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(n, lambda number, _frame: missed.append(number)) for n in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+        if missed:
+            os.kill(os.getpid(), missed[0])
 
 
 class LoopbackBed:
@@ -97,17 +116,18 @@ class LoopbackBed:
         cwd: str | os.PathLike[str] | None = None,
     ) -> subprocess.Popen[bytes]:
         """Starts a program on a host, as the leader of its own process group."""
-        child = subprocess.Popen(
-            [*self._prefix(host), *argv],
-            env=None if env is None else dict(env),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=cwd,
-            start_new_session=True,
-            preexec_fn=_interruptible,
-        )
-        self._children.append(child)
+        with _uninterrupted():
+            child = subprocess.Popen(
+                [*self._prefix(host), *argv],
+                env=None if env is None else dict(env),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=cwd,
+                start_new_session=True,
+                preexec_fn=_interruptible,
+            )
+            self._children.append(child)
         return child
 
     def counters(self, host: str) -> Counters:
@@ -158,17 +178,33 @@ class Bed(LoopbackBed):
         super().__init__(hosts, rate)
         self._congestion = congestion
         self._run: str | None = None
-        self._limited: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Bed:
         remove_leftovers()
-        self._run = namespaces.new_run()
+        self._run = namespaces.new_run(self.hosts)
         try:
             self._build()
         except BaseException:
             self.close()
             raise
         return self
+
+    def keep(self) -> str:
+        """Leaves the bed behind when this process ends; its id, for `attach`."""
+        assert self._run is not None, "enter the bed first"
+        run, self._run = self._run, None
+        namespaces.keep_run(run)
+        return run
+
+    @classmethod
+    def attach(cls, run: str) -> Bed:
+        """A bed that was kept, or another process's. Not to be entered or closed."""
+        hosts = namespaces.read_record(run).get("hosts")
+        if not hosts:
+            raise LabError(f"there is no bed '{run}'")
+        bed = cls(hosts)
+        bed._run = run
+        return bed
 
     def namespace(self, host: str) -> str:
         self._index(host)
@@ -202,7 +238,8 @@ class Bed(LoopbackBed):
                 ],
                 self.namespace(host),
             )
-            self.set_rate(host, self.rate, self.rate)
+            if self.rate is not None:
+                self.set_rate(host, self.rate, self.rate)
 
     def address(self, host: str) -> str:
         return f"10.77.0.{self._index(host) + 1}"
@@ -213,16 +250,13 @@ class Bed(LoopbackBed):
         self._limit(self._bridge, f"p{self._index(host)}", down)
 
     def _limit(self, namespace: str, device: str, rate: Rate) -> None:
-        limited = (namespace, device) in self._limited
         if rate is None:
-            if limited:
+            with suppress(LabError):  # it was not limited
                 tc(f"qdisc del dev {device} root", namespace)
-                self._limited.discard((namespace, device))
             return
         if not 8_000 <= rate <= 100e9:
             raise LabError(f"a rate of {rate} bit/s: 8 kbit/s to 100 Gbit/s can be set")
         tc(f"qdisc replace dev {device} root handle 1: {_tbf(rate)}", namespace)
-        self._limited.add((namespace, device))
 
     def cut(self, host: str) -> None:
         """Pulls the host's cable; connections stay open and wait."""
@@ -244,7 +278,6 @@ class Bed(LoopbackBed):
     def close(self) -> None:
         self.end_processes()
         run, self._run = self._run, None
-        self._limited.clear()
         if run is not None:
             namespaces.remove_run(run)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import statistics
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from bed import LoopbackBed
 from job import Outcome
 from measured import Config
 from systems import System
@@ -21,6 +23,10 @@ class Figure(NamedTuple):
 
 
 Figures = dict[str, Figure]
+
+
+# Runs beside the job until the event is set.
+Weather = Callable[[LoopbackBed, threading.Event], None]
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,10 @@ class Case:
     env: dict[str, str] = field(default_factory=dict)
     timeout_s: float = 300
     memory_bytes: float = 0  # that must be available
+    weather: Weather | None = None  # changes the bed while the job runs
+
+    def __str__(self) -> str:
+        return f"{self.bench}: {self.what}; {self.setting}; {self.system.name}"
 
     @property
     def estimate_s(self) -> float:

@@ -52,9 +52,9 @@ def _rounds(seconds: float, rate: float | None, count: int, size: int) -> int:
     return max(2, round(seconds * (rate or 4e9) / 8 / (count * size)))
 
 
-def _bulk(rate: float | None) -> tuple[int, int]:
+def _bulk(rate: float | None) -> int:
     """At least 50 MB under way on fast links; on slow ones a round must end some time."""
-    return (BULK, BULK_BYTES) if rate is None or rate >= 500e6 else (BULK, BULK_BYTES // 4)
+    return BULK if rate is None or rate >= 500e6 else BULK // 2
 
 
 def goodput(
@@ -65,7 +65,7 @@ def goodput(
 ) -> list[Case]:
     cases = []
     for setting in settings:
-        count, size = _bulk(setting.rate)
+        count, size = _bulk(setting.rate), BULK_BYTES
         rounds = _rounds(seconds, setting.rate, count, size)
         config = Config("flood", {"count": count, "bytes": size}, rounds=rounds)
         for system in systems:

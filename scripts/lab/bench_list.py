@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import bench_flood
 import bench_limits
+import bench_scenarios
 import bench_speed
 from bench_case import Case, Setting
 from bench_limits import LOOPBACK
@@ -81,6 +82,11 @@ def _soak(systems: Systems, length: str) -> list[Case]:
     ]
 
 
+def _scenarios(systems: Systems, length: str) -> list[Case]:
+    rounds = {"quick": 5, "usual": 15, "full": 30}[length]
+    return bench_scenarios.scenarios(systems if length == "full" else _named(systems, MAIN), rounds)
+
+
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "iteration": _iteration,
     "communication": _communication,
@@ -89,10 +95,11 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "cpu": _cpu,
     "loopback": _loopback,
     "idle": _idle,
+    "scenarios": _scenarios,
     "soak": _soak,
 }
 BENCHES = [*_CASES, "sum_kernel"]
-LONG = ("soak",)  # only if asked for by name, or with --full
+LONG = ("scenarios", "soak")  # only if asked for by name, or with --full
 ONCE = ("soak", "idle")  # not repeated: they are long, and look for growth, not for speed
 
 

@@ -38,6 +38,11 @@ def _case(
             "time": Figure(took, "s"),
             "ratio to floor": Figure(took / floor, ""),
             "floor": Figure(floor, "s"),
+            "processor time, worker": Figure(max(outcome.worker_cpu_s()) / config.rounds, "s"),
+            "processor time, server": Figure(max(outcome.cpu_s("server")) / config.rounds, "s"),
+            "sent by a worker": Figure(
+                max(sent for sent, _ in outcome.wire_bytes()) / config.rounds / 1e6, "MB"
+            ),
         }
 
     seconds = (config.rounds + config.warmup) * each_s

@@ -22,7 +22,7 @@ class Exchange:
         self.rank = store.rank if store else 0
         self.workers = store.num_workers if store else 1
         self.gradients = [mx.nd.zeros((t.elements,)) for t in workload.tensors]
-        self._memory = [memory_of(g) for g in self.gradients]
+        self.memory = [memory_of(g) for g in self.gradients]
         self._samples = [sorted({0, t.elements // 3, t.elements - 1}) for t in workload.tensors]
         self.wrong: list[str] = []
         if store:
@@ -35,20 +35,20 @@ class Exchange:
 
     def fill(self, tensor: int, turn: int) -> None:
         for n, position in enumerate(self._samples[tensor]):
-            self._memory[tensor][position] = self._value(tensor, turn, n) * (self.rank + 1)
+            self.memory[tensor][position] = self._value(tensor, turn, n) * (self.rank + 1)
 
     def check(self, tensor: int, turn: int) -> None:
         ranks = self.workers * (self.workers + 1) / 2 if self.store else 1
         for n, position in enumerate(self._samples[tensor]):
             due = self._value(tensor, turn, n) * ranks
-            got = float(self._memory[tensor][position])
+            got = float(self.memory[tensor][position])
             if got != due and len(self.wrong) < 5:
                 name = self.workload.tensors[tensor].name
                 self.wrong.append(f"round {turn}, {name}[{position}]: {got}, not {due}")
 
     def check_zeros(self) -> None:
         """All that was not sampled; after the last round."""
-        for i, memory in enumerate(self._memory):
+        for i, memory in enumerate(self.memory):
             memory[self._samples[i]] = 0
             if memory.any():
                 self.wrong.append(f"{self.workload.tensors[i].name}: zeros did not stay zeros")

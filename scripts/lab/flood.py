@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mxnet as mx
@@ -35,9 +35,15 @@ def flood(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
     total = last + COOLDOWN * len(bulk)
     for tensor in bulk:
         start(tensor, 0)
-    while finished < total or urgent.left:
-        tensor, now = urgent.wait_or_push(ended, start)
-        if tensor == Urgent.TENSOR and config.urgent:
+    while finished < total or urgent.active:
+        if urgent.due() and ended.empty():  # what is back goes out again first
+            # The last urgent one must find the link as full as the first.
+            urgent.push(start, more=finished < last - 2 * len(bulk))
+        try:
+            tensor, now = ended.get(timeout=urgent.wait_s())
+        except queue.Empty:
+            continue
+        if tensor not in turns:
             urgent.back(now)
             continue
         exchange.check(tensor, turns[tensor])
@@ -57,46 +63,52 @@ def flood(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
 
 
 class Urgent:
-    """Pushes the first tensor at random moments, the same on all workers."""
+    """Pushes the first tensor at random moments, the same on all workers.
+
+    One element of it says whether its worker wants to go on; so all see in the sum whether all
+    do, and stop after the same push. A moment at which the last one is not yet back is left out.
+    """
 
     TENSOR = 0
+    MORE = 1  # the element; none of the samples
 
     def __init__(self, config: Config, exchange: Exchange) -> None:
-        self.left = config.urgent
+        self.active = config.urgent > 0
         self.latencies: list[float] = []
+        self._most = config.urgent
         self._exchange = exchange
         self._pushed: float | None = None
-        self._moments = _moments(
-            _common_start(exchange) if self.left else 0.0, config.urgent_every_s
-        )
-        self._next = next(self._moments)
-        self._turn = 0
+        if self.active:
+            self._moments = _moments(_common_start(exchange), config.urgent_every_s)
+            self._next = next(self._moments)
 
-    def wait_or_push(
-        self, ended: queue.SimpleQueue[tuple[int, float]], start: Any
-    ) -> tuple[int, float]:
-        """The next tensor that is back; urgent pushes that fall due before are done."""
-        while True:
-            if not self.left or self._pushed is not None:
-                return ended.get()
-            wait = self._next - time.monotonic()
-            if wait <= 0:
-                self._pushed = time.monotonic()
-                start(self.TENSOR, self._turn)
-                continue
-            try:
-                return ended.get(timeout=wait)
-            except queue.Empty:
-                continue
+    def due(self) -> bool:
+        return self.active and self._pushed is None and time.monotonic() >= self._next
+
+    def wait_s(self) -> float | None:
+        """How long nothing needs to be done about it."""
+        if not self.active or self._pushed is not None:
+            return None
+        return max(0.0, self._next - time.monotonic())
+
+    def push(self, start: Callable[[int, int], None], more: bool) -> None:
+        turn = len(self.latencies)
+        more = more and turn + 1 < self._most
+        self._exchange.memory[self.TENSOR][self.MORE] = 1.0 if more else 0.0
+        self._pushed = time.monotonic()
+        start(self.TENSOR, turn)
 
     def back(self, now: float) -> None:
         assert self._pushed is not None
-        self._exchange.check(self.TENSOR, self._turn)
+        self._exchange.check(self.TENSOR, len(self.latencies))
         self.latencies.append(now - self._pushed)
         self._pushed = None
-        self._turn += 1
-        self._next = next(self._moments)
-        self.left -= 1
+        flag = self._exchange.memory[self.TENSOR]
+        self.active = flag[self.MORE] == self._exchange.workers
+        flag[self.MORE] = 0.0
+        now = time.monotonic()
+        while self._next <= now:
+            self._next = next(self._moments)
 
 
 def _common_start(exchange: Exchange) -> float:

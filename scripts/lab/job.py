@@ -103,6 +103,16 @@ class Outcome:
             for w in self.workers
         ]
 
+    def throughput(self) -> list[tuple[float, float, float]]:
+        """Of worker 0: seconds since its `begin`, bits sent and received per second since last."""
+        series, worker = self.results[0].get("series", []), self.workers[0]
+        begin, end = worker["begin"]["t"], worker["end"]["t"]
+        return [
+            (b[0] - begin, 8 * (b[1] - a[1]) / (b[0] - a[0]), 8 * (b[2] - a[2]) / (b[0] - a[0]))
+            for a, b in zip(series, series[1:])
+            if begin <= b[0] <= end
+        ]
+
     def peak_kb(self, role: str) -> int:
         sample = self.samples["end"].memory_kb
         return max((m.get("most", 0) for host, m in sample.items() if host.startswith(role)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,10 +25,13 @@ class Config:
     store: str | None = "dist_sync"  # None: no store at all
     rounds: int = 5
     warmup: int = 1
+    slow_rank: int = -1  # train: this worker computes `slowness` times as long
+    slowness: float = 1.0
     reports: list[int] = field(default_factory=list)  # rounds after which to say `progress`
     urgent: int = 0  # flood: how often to push the first tensor, the urgent one
     urgent_every_s: float = 0.1
     idle_s: float = 5.0
+    sample_s: float = 0.0  # how often to note the interface's counters; 0: never
 
 
 def workload_of(spec: dict[str, Any]) -> Workload:
@@ -45,15 +49,44 @@ def say(event: str, **fields: Any) -> None:
     print(MARK + json.dumps({"event": event, **fields}), flush=True)
 
 
-def usage() -> dict[str, float]:
-    """The clock, this process's processor time, and the bytes of its interface."""
-    now, cpu, sent, received = time.monotonic(), time.process_time(), 0, 0
+def interface() -> tuple[int, int]:
+    """Bytes sent and received by this process's interface."""
     device = os.environ.get(DEVICE, "lo")
     with open("/proc/net/dev") as table:
-        for line in table.readlines()[2:]:
+        for line in table:
             name, _, rest = line.partition(":")
             if name.strip() == device:
                 figures = rest.split()
-                received += int(figures[0])
-                sent += int(figures[8])
+                return int(figures[8]), int(figures[0])
+    return 0, 0
+
+
+def usage() -> dict[str, float]:
+    """The clock, this process's processor time, and the bytes of its interface."""
+    now, cpu = time.monotonic(), time.process_time()
+    sent, received = interface()
     return {"t": now, "cpu_s": cpu, "sent": sent, "received": received}
+
+
+class Sampler:
+    """Notes the interface's counters at regular moments until it is stopped."""
+
+    def __init__(self, every_s: float) -> None:
+        self.series: list[tuple[float, int, int]] = []
+        self._every_s = every_s
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        if every_s > 0:
+            self._thread.start()
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._over.wait(max(0.0, due - time.monotonic())):
+            self.series.append((time.monotonic(), *interface()))
+            due += self._every_s
+
+    def stop(self) -> list[tuple[float, int, int]]:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        return self.series

@@ -14,7 +14,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 PREFIX = "mlab-"
 RECORDS = Path("/run/mercury-lab")
@@ -70,12 +72,48 @@ def start_time(pid: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def new_run() -> str:
+def new_run(hosts: Sequence[str]) -> str:
     run = secrets.token_hex(2)
     RECORDS.mkdir(parents=True, exist_ok=True)
-    record = {"pid": os.getpid(), "start": start_time(os.getpid())}
-    (RECORDS / run).write_text(json.dumps(record))
+    record = {"pid": os.getpid(), "start": start_time(os.getpid()), "hosts": list(hosts)}
+    _write_record(run, record)
     return run
+
+
+def keep_run(run: str) -> None:
+    """It stays when this process ends, until somebody removes it."""
+    _write_record(run, {**read_record(run), "kept": True})
+
+
+def _record(run: str) -> Path:
+    return RECORDS / run
+
+
+def _write_record(run: str, record: dict[str, Any]) -> None:
+    """At once: a record that is half there would be taken for a dead run's."""
+    draft = RECORDS / f"{run}.draft"
+    draft.write_text(json.dumps(record))
+    draft.replace(_record(run))
+
+
+def read_record(run: str) -> dict[str, Any]:
+    try:
+        record = json.loads(_record(run).read_text())
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def runs() -> list[str]:
+    return sorted(p.name for p in RECORDS.glob("*") if not p.suffix) if RECORDS.is_dir() else []
+
+
+def is_alive(record: dict[str, Any]) -> bool:
+    """Whether somebody still wants it: its maker lives, or left it on purpose."""
+    if record.get("kept"):
+        return True
+    pid = record.get("pid")
+    return isinstance(pid, int) and start_time(pid) == record.get("start")
 
 
 def namespaces_of(run: str) -> list[str]:
@@ -84,11 +122,18 @@ def namespaces_of(run: str) -> list[str]:
     return [name for name in names if name.startswith(f"{PREFIX}{run}-")]
 
 
+def _pids(namespace: str) -> list[str]:
+    try:
+        return _run(["ip", "netns", "pids", namespace]).split()
+    except LabError:  # it has just been removed
+        return []
+
+
 def remove_run(run: str) -> None:
     """Ends what runs in the run's namespaces, then removes them and the record."""
     names = namespaces_of(run)
     deadline = time.monotonic() + _GONE_WITHIN_S
-    while pids := [pid for name in names for pid in _run(["ip", "netns", "pids", name]).split()]:
+    while pids := [pid for name in names for pid in _pids(name)]:
         for pid in pids:
             try:
                 os.kill(int(pid), signal.SIGKILL)
@@ -97,21 +142,17 @@ def remove_run(run: str) -> None:
         if time.monotonic() > deadline:
             raise LabError(f"run {run}: processes {', '.join(pids)} cannot be ended")
         time.sleep(0.01)
-    if names:
-        ip([f"netns del {name}" for name in names])
-    (RECORDS / run).unlink(missing_ok=True)
+    for name in names:
+        with suppress(LabError):  # another start may be removing it too
+            ip([f"netns del {name}"])
+    if left := namespaces_of(run):
+        raise LabError(f"run {run}: namespaces {', '.join(left)} cannot be removed")
+    _record(run).unlink(missing_ok=True)
 
 
 def remove_leftovers() -> list[str]:
     """Removes the runs whose process is gone; their ids."""
-    gone = []
-    for record in RECORDS.glob("*") if RECORDS.is_dir() else ():
-        try:
-            maker = json.loads(record.read_text())
-            alive = start_time(maker["pid"]) == maker["start"]
-        except (OSError, ValueError, KeyError, TypeError):
-            alive = False
-        if not alive:
-            remove_run(record.name)
-            gone.append(record.name)
+    gone = [run for run in runs() if not is_alive(read_record(run))]
+    for run in gone:
+        remove_run(run)
     return gone

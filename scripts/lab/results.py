@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,14 @@ from typing import Any
 from bench_case import Failure, Row
 
 ROOT = Path(__file__).resolve().parents[2]
-RATIOS = {  # metric -> whether more is better: compared with the stock systems of the same run
-    "time": False,
-    "goodput each way": True,
-    "worker processor time": False,
-    "server processor time": False,
+# (bench, metric) -> whether more is better: what is compared with the stock systems of a run.
+COMPARED = {
+    ("iteration", "time"): False,
+    ("communication", "time"): False,
+    ("scenarios", "time"): False,
+    ("loopback", "goodput each way"): True,
+    ("cpu", "worker processor time"): False,
+    ("cpu", "server processor time"): False,
 }
 REFERENCES = ("stock", "stock-p3")
 
@@ -42,7 +45,7 @@ def _processor() -> str:
 
 
 def circumstances(stock_python: str | None) -> dict[str, Any]:
-    version = "import mxnet; print(mxnet.__version__)"
+    version = "import importlib.metadata as m; print(m.version('mxnet'))"
     return {
         "command": shlex.join(["python", *map(_short, sys.argv)]),
         "started": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
@@ -62,32 +65,52 @@ def _short(word: str) -> str:
     return str(path.relative_to(ROOT)) if inside else word
 
 
-def with_ratios(rows: list[Row]) -> list[Row]:
-    """The rows, and how many times better each system is than each reference in the same case."""
+def with_gains(rows: list[Row]) -> list[Row]:
+    """The rows, and how many times better ours are than each reference in the same case."""
     found = {(r.bench, r.what, r.setting, r.metric, r.system): r for r in rows}
-    result = []
+    result = list(rows)
     for row in rows:
-        result.append(row)
-        if row.metric not in RATIOS:
+        if (row.bench, row.metric) not in COMPARED or row.system in REFERENCES:
             continue
         for name in REFERENCES:
             other = found.get((row.bench, row.what, row.setting, row.metric, name))
-            if other is None or row.system == name or min(row.median, other.median) <= 0:
+            if other is None or min(row.median, other.median) <= 0:
                 continue
-            better = row.median / other.median if RATIOS[row.metric] else other.median / row.median
-            metric = f"{row.metric}: times better than {name}"
-            result.append(Row(row.bench, row.what, row.system, metric, "", row.setting, [better]))
-    return result
+            gain = other.median / row.median
+            if COMPARED[row.bench, row.metric]:
+                gain = 1 / gain
+            metric = f"{row.metric}, gain over {name}"
+            result.append(Row(row.bench, row.what, row.system, metric, "", row.setting, [gain]))
+    order = {key: i for i, key in enumerate(dict.fromkeys(map(case_of, rows)))}
+    return sorted(result, key=lambda row: (order[case_of(row)], " gain over " in row.metric))
 
 
-def write(path: Path, about: dict[str, Any], rows: list[Row], failures: list[Failure]) -> None:
+def case_of(row: Row) -> tuple[str, str, str]:
+    return (row.bench, row.what, row.setting)
+
+
+def write(
+    path: Path,
+    about: dict[str, Any],
+    rows: list[Row],
+    failures: list[Failure],
+    series: Sequence[dict[str, Any]] = (),
+) -> None:
     content = {
         **about,
         "rows": [
-            {**asdict(r), "repeats": len(r.values), "median": r.median, "spread": r.spread}
-            for r in with_ratios(rows)
+            {
+                **asdict(r),
+                "repeats": len(r.values),
+                "median": r.median,
+                "spread": r.spread,
+                "again": f"scripts/lab/runner.py --only {r.bench} --match {shlex.quote(r.what)}",
+                **{name: about.get(name, "") for name in ("machine", "kernel", "commit")},
+            }
+            for r in with_gains(rows)
         ],
         "failures": [asdict(f) for f in failures],
+        "series": list(series),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")

@@ -14,8 +14,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -39,6 +41,7 @@ class Run:
         self.about = about
         self.rows: list[Row] = []
         self.failures: list[Failure] = []
+        self.series: dict[str, dict[str, object]] = {}  # of each case's first repeat
 
     def add(self, case: Case, figures: dict[str, tuple[float, str]]) -> None:
         for metric, (value, unit) in figures.items():
@@ -56,13 +59,8 @@ class Run:
             self.failures.append(failure)
 
     def save(self) -> None:
-        order = {key: i for i, key in enumerate(dict.fromkeys(map(_group, self.rows)))}
-        self.rows.sort(key=lambda row: order[_group(row)])
-        results.write(self.out, self.about, self.rows, self.failures)
-
-
-def _group(row: Row) -> tuple[str, str, str]:
-    return (row.bench, row.what, row.setting)
+        series = list(self.series.values())
+        results.write(self.out, self.about, self.rows, self.failures, series)
 
 
 def make_bed(case: Case) -> LoopbackBed:
@@ -70,6 +68,22 @@ def make_bed(case: Case) -> LoopbackBed:
     if case.setting.loopback:
         return LoopbackBed(hosts)
     return best_bed(hosts, case.setting.rate)
+
+
+@contextmanager
+def weather(case: Case, bed: LoopbackBed) -> Iterator[None]:
+    """Whatever the case does to the bed, for as long as its job runs."""
+    if case.weather is None:
+        yield
+        return
+    over = threading.Event()
+    maker = threading.Thread(target=case.weather, args=(bed, over))
+    maker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        maker.join()
 
 
 def available_bytes() -> float:
@@ -86,12 +100,15 @@ def measure(case: Case, run: Run) -> str:
         run.fail(case, reason)
         return f"skipped: {reason}"
     try:
-        with make_bed(case) as bed:
+        with make_bed(case) as bed, weather(case, bed):
             outcome = run_job(bed, case.system, case.config, timeout_s=case.timeout_s, env=case.env)
             figures = case.measure(outcome)
-    except (JobFailed, LabError) as error:
+    except (JobFailed, LabError, OSError) as error:
         run.fail(case, str(error))
         return f"failed: {str(error).splitlines()[0]}"
+    if (series := outcome.throughput()) and str(case) not in run.series:
+        place = {"bench": case.bench, "what": case.what, "setting": str(case.setting)}
+        run.series[str(case)] = {**place, "system": case.system.name, "throughput": series}
     run.add(case, {name: (figure.value, figure.unit) for name, figure in figures.items()})
     name, figure = next(iter(figures.items()))
     return f"{name} {results.number(figure.value)} {figure.unit}"
@@ -109,8 +126,7 @@ def measure_all(cases: list[Case], run: Run) -> None:
     broken: set[tuple[str, str, str]] = set()
     for i, case in enumerate(cases):
         left = sum(c.estimate_s for c in cases[i:])
-        name = f"{case.bench}, {case.what}, {case.setting}: {case.system.name}"
-        print(f"[{i + 1} of {len(cases)}, about {left / 60:.0f} min left] {name}", flush=True)
+        print(f"[{i + 1} of {len(cases)}, about {left / 60:.0f} min left] {case}", flush=True)
         key = (case.bench, case.what, case.system.name)
         if key in broken:  # it would fail again, and take its time over it
             print("    failed before", flush=True)
@@ -147,6 +163,7 @@ def options() -> argparse.Namespace:
     )
     length.add_argument("--full", action="store_true", help="all models, five repeats")
     parser.add_argument("--repeats", type=int, help="of each case (default: 1, 3 or 5)")
+    parser.add_argument("--match", default="", help="only cases whose line in --list holds this")
     parser.add_argument("--list", action="store_true", help="say what would be run")
     parser.add_argument(
         "--stock-python",
@@ -167,11 +184,11 @@ def main() -> int:
     length = "quick" if asked.quick else "full" if asked.full else "usual"
     repeats = asked.repeats or {"quick": 1, "usual": 3, "full": 5}[length]
     benches = asked.only or [b for b in BENCHES if asked.full or b not in LONG]
-    cases = in_turn(cases_of(benches, systems, length), repeats)
+    cases = [c for c in cases_of(benches, systems, length) if asked.match in str(c)]
+    cases = in_turn(cases, repeats)
     if asked.list:
         for case in cases:
-            name = f"{case.bench}: {case.what}, {case.setting}, {case.system.name}"
-            print(f"{case.estimate_s:4.0f} s  {name}")
+            print(f"{case.estimate_s:4.0f} s  {case}")
         return 0
     run = Run(asked.out, results.circumstances(asked.stock_python))
     began = time.monotonic()

@@ -16,6 +16,7 @@ def train(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
     gpu = EmulatedGpu(engine)
     workload, layers = exchange.workload, exchange.workload.layers()
     total = config.warmup + config.rounds
+    pace = config.slowness if exchange.rank == config.slow_rank else 1.0
     ends: list[float] = []
     ended = threading.Semaphore(0)
     marks: dict[str, dict[str, float]] = {}
@@ -25,7 +26,7 @@ def train(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
             for i in layer:
                 exchange.fill(i, turn)
 
-        seconds = sum(workload.tensors[i].backward_s for i in layer)
+        seconds = pace * sum(workload.tensors[i].backward_s for i in layer)
         gpu.compute(seconds, writes=[exchange.gradients[i] for i in layer], at_end=at_end)
         for i in reversed(layer):
             exchange.pushpull(i)
@@ -44,7 +45,7 @@ def train(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
             ended.release()
 
         gpu.compute(
-            sum(workload.tensors[i].forward_s for i in layer),
+            pace * sum(workload.tensors[i].forward_s for i in layer),
             reads=[exchange.gradients[i] for i in layer],
             at_start=at_start,
             at_end=at_end if last else None,

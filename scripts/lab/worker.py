@@ -16,7 +16,7 @@ import mxnet as mx  # servers and the scheduler come no further
 from engine import Engine
 from exchange import Exchange
 from flood import flood
-from measured import Config, say, usage, workload_of
+from measured import Config, Sampler, say, usage, workload_of
 from training_loop import train
 
 
@@ -60,7 +60,10 @@ def main() -> None:
     exchange = Exchange(workload_of(config.tensors), store)
     if store:
         store._barrier()
+    sampler = Sampler(config.sample_s)
     result = MODES[config.mode](config, exchange, Engine())
+    if series := sampler.stop():
+        result["series"] = series
     if config.mode != "idle":
         exchange.check_zeros()
     say("result", wrong=exchange.wrong, bytes=exchange.workload.bytes, **result)

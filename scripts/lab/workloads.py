@@ -1,23 +1,23 @@
 """Workloads shaped like well-known models: every tensor's size and computation times.
 
-Runs with any Python that has MXNet, the stock wheel's too: it needs nothing else of ours.
+Runs with any Python that has MXNet, the stock wheel's too: of ours it needs `tracer.model` alone.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from architectures import ARCHITECTURES
+import architectures  # noqa: F401  # makes `tracer` importable
+
+from tracer.model.job import ModelError
+from tracer.model.zoo import ELEMENT_BYTES as ELEMENT_BYTES
+from tracer.model.zoo import timed_parameters
 
 if TYPE_CHECKING:
     from tracer.model import Job
-
-PROFILES = Path(__file__).resolve().parent / "profiles"
-ELEMENT_BYTES = 4  # float32
 
 
 class WorkloadError(ValueError):
@@ -104,29 +104,10 @@ def uniform(count: int, size: int) -> Workload:
 
 
 def load(name: str, profile: Path | None = None) -> Workload:
-    """The model `name` with the times of its profile, or of another one.
-
-    A profile is a JSON object with `iteration_s`, the seconds of one iteration's computation, and
-    `forward_share` of them. They are shared out by floating-point operations, unless `tensors`
-    maps each tensor's name to its [forward_s, backward_s].
-    """
-    if name not in ARCHITECTURES:
-        raise WorkloadError(f"there is no model '{name}'; there are {', '.join(ARCHITECTURES)}")
-    parameters = ARCHITECTURES[name]()
-    path = profile or PROFILES / f"{name}.json"
+    """The model `name` with the times of its profile, or of another one."""
     try:
-        times = json.loads(path.read_text())
-        measured = times.get("tensors")
-        if measured is not None:
-            seconds = [tuple(map(float, measured[p.name])) for p in parameters]
-        else:
-            forward = times["iteration_s"] * times["forward_share"]
-            backward = times["iteration_s"] - forward
-            total = sum(p.flops for p in parameters)
-            seconds = [(forward * p.flops / total, backward * p.flops / total) for p in parameters]
-        tensors = tuple(Tensor(p.name, p.elements, *s) for p, s in zip(parameters, seconds))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WorkloadError(f"{path}: not a profile of {name}: {error!r}") from error
-    if any(t.forward_s < 0 or t.backward_s < 0 for t in tensors):
-        raise WorkloadError(f"{path}: a time is negative")
+        timed = timed_parameters(name, profile)
+    except ModelError as error:
+        raise WorkloadError(str(error)) from error
+    tensors = tuple(Tensor(p.name, p.elements, *seconds) for p, *seconds in timed)
     return Workload(name, tensors)

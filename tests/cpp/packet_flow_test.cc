@@ -118,6 +118,9 @@ bool RunCase(const NetworkOptions& options, Random* random) {
     for (int s = 0; s < options.servers; ++s) {
       for (int w = 0; w < options.workers; ++w) {
         if (random->OneIn(2)) network.aggregator(s, l).SetPacketBytes(w, random->Below(80000));
+        const auto rate = static_cast<double>(random->Below(100000000));
+        network.aggregator(s, l).OnPath(w, random->Between(0, 9999), random->OneIn(2) ? rate : 0);
+        network.streams(w, l).OnPath(s, random->Between(0, 9999), random->OneIn(2) ? rate : 0);
       }
     }
   }
@@ -166,3 +169,80 @@ TEST(fifo_sums_whatever_the_order) { RunCases(PolicyKind::kFifo); }
 TEST(wfbp_sums_whatever_the_order) { RunCases(PolicyKind::kWfbp); }
 TEST(p3_sums_whatever_the_order) { RunCases(PolicyKind::kP3); }
 TEST(bytescheduler_sums_whatever_the_order) { RunCases(PolicyKind::kByteScheduler); }
+
+// One worker gives the second tensor only when it has the sum of the first; another gives them the
+// other way round. Whatever the priorities and the credit, both get both.
+TEST(workers_that_wait_for_each_other_s_order) {
+  Random random;
+  for (int trial = 0; trial < 100; ++trial) {
+    NetworkOptions options = RandomOptions(kPolicies[trial % 5], &random);
+    options.workers = std::max(options.workers, 2);
+    Network network(options, &random);
+    Job job(&network, &random);
+    const uint64_t most = std::min<uint64_t>(6 * options.policy.packet_bytes, 100000);
+    const size_t x = job.Add(1, DType::kInt32, random.Below(most) / 4);
+    const size_t y = job.Add(2, DType::kInt32, random.Below(most) / 4);
+    int done = 0;
+    const auto priority = [&] { return static_cast<int32_t>(random.Between(-2, 2)); };
+    const auto count = [&](const Status& status) {
+      CHECK_OK(status);
+      ++done;
+    };
+    job.Submit(0, x, priority(), [&](const Status& status) {
+      count(status);
+      network.After(random.Between(0, 50000), [&] { job.Submit(0, y, priority(), count); });
+    });
+    for (int w = 1; w < options.workers; ++w) {
+      job.Submit(w, y, priority(), count);
+      network.After(random.Between(0, 50000), [&, w] { job.Submit(w, x, priority(), count); });
+    }
+    const bool good = network.Run([&] { return done == 2 * options.workers; });
+    if (!CHECK_TRUE(good && job.wrong() == 0 && network.LinkStatus().ok())) {
+      std::fprintf(stderr, "  in: %s\n", Described(options).c_str());
+    }
+  }
+}
+
+// In this mode two runs agree in every bit, though the packets travel otherwise; the sum is that in
+// the order of ranks, which is what Job compares with.
+TEST(deterministic_sums_are_those_in_the_order_of_ranks) {
+  Random random;
+  for (int trial = 0; trial < 20; ++trial) {
+    NetworkOptions options = RandomOptions(kPolicies[trial % 5], &random);
+    options.workers = static_cast<int>(random.Between(3, 5));
+    options.deterministic = true;
+    Network network(options, &random);
+    Job job(&network, &random, true);
+    Rounds rounds(&network, &job, &random, 2);
+    for (uint64_t key = 0; key < 3; ++key) {
+      const DType floats[] = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
+      const size_t t = job.Add(key, floats[key], random.Below(10000));
+      for (int w = 0; w < options.workers; ++w) rounds.Start(w, t, 0, 20000);
+    }
+    CHECK_TRUE(network.Run([&] { return rounds.over(); }));
+    CHECK_EQ(job.wrong(), 0U);
+  }
+}
+
+// A small urgent tensor is back before a large one that was there first.
+TEST(an_urgent_tensor_overtakes) {
+  Random random;
+  for (const PolicyKind kind :
+       {PolicyKind::kMercury, PolicyKind::kP3, PolicyKind::kByteScheduler}) {
+    NetworkOptions options;
+    options.policy.kind = kind;
+    options.policy.packet_bytes = 16 << 10;
+    options.policy.unit_bytes = kind == PolicyKind::kByteScheduler ? 100000 : 0;
+    Network network(options, &random);
+    Job job(&network, &random);
+    const size_t bulk = job.Add(1, DType::kFloat32, 500000), urgent = job.Add(2, DType::kInt8, 9);
+    std::string order;
+    for (int w = 0; w < 2; ++w) {
+      job.Submit(w, bulk, -1, [&](const Status&) { order += "b"; });
+      network.After(1000,
+                    [&, w] { job.Submit(w, urgent, 0, [&](const Status&) { order += "u"; }); });
+    }
+    CHECK_TRUE(network.Run([&] { return job.over(); }));
+    CHECK_EQ(order, "uubb");
+  }
+}

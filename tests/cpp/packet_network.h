@@ -209,10 +209,17 @@ class Network {
   std::vector<std::string>& reports() { return reports_; }
 
   void Submit(int worker, const std::shared_ptr<Operation>& op) {
+    fresh_ = true;
     for (int lane = 0; lane < options_.lanes; ++lane) streams(worker, lane).Submit(op, now_us_);
   }
   void After(int64_t delay_us, std::function<void()> call) {
     events_.emplace(now_us_ + delay_us, std::move(call));
+  }
+
+  // The worker says that it has finished, to all servers.
+  void Depart(int worker) {
+    fresh_ = true;
+    for (const auto& aggregator : aggregators_) aggregator->Departed(worker);
   }
 
   // Runs until `done` or nothing can happen any more; false: that, or the time is over.
@@ -264,6 +271,7 @@ class Network {
       o.tensors_max = options_.tensors_max;
       o.levels_max = options_.policy.levels_max;
       o.deterministic = options_.deterministic;
+      o.adapt_packets = options_.policy.adapt_packets;
       o.allocate = options_.allocate;
       aggregators_.push_back(std::make_unique<Aggregator>(o));
     }

@@ -14,7 +14,7 @@ using namespace mercury;
 
 namespace {
 
-constexpr uint64_t kBytesMax = 64 << 10;
+constexpr uint64_t kBytesMax = 4 << 10;
 constexpr size_t kPacketBytes = 256;
 unsigned kept = 0;
 
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.unit_bytes = uint64_t{data[1]} * 16 + 1;
   options.packet_bytes = kPacketBytes;
   options.bytes_max = kBytesMax;
-  options.tensors_max = 8;
+  options.tensors_max = 3;
   auto aggregator = std::make_unique<Aggregator>(options);
   ByteLink links[2] = {{aggregator.get(), 0, kPacketBytes, false},
                        {aggregator.get(), 1, kPacketBytes, false}};
@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       aggregator->Departed(piece >> 7);
     }
     FUZZ_REQUIRE(aggregator->pool().bytes() <= kBytesMax);
-    FUZZ_REQUIRE(aggregator->tensors() <= 16);
+    FUZZ_REQUIRE(aggregator->tensors() <= 6);
     if ((piece & 0x40) != 0) {
       Drain(aggregator.get(), 0);
       Drain(aggregator.get(), 1);

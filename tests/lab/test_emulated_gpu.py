@@ -23,7 +23,7 @@ def alone(python: str, model: str, compute_s: float) -> dict[str, dict[str, Any]
         "mode": "train",
         "store": None,
         "tensors": {"model": model, "scale": 0.001, "compute_s": compute_s},
-        "rounds": 4,
+        "rounds": 3,
     }
     done = subprocess.run(
         [python, str(LAB / "worker.py"), json.dumps(config)], capture_output=True, text=True

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from architectures import ARCHITECTURES
-from workloads import PROFILES, WorkloadError, load
+from workloads import WorkloadError, load
+
+from tracer.model.zoo import PROFILES
 
 TOTALS = {  # parameters that are exchanged: batch normalisation's running figures are not
     "vgg16": 138_357_544,

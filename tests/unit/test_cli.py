@@ -29,7 +29,7 @@ def mercury(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 def test_help_lists_the_commands() -> None:
     result = mercury("--help")
     assert result.returncode == 0
-    for name in ("launch", "doctor", "settings", "version"):
+    for name in ("launch", "trace", "doctor", "settings", "version"):
         assert name in result.stdout
         assert mercury(name, "--help").returncode == 0
     assert mercury().returncode == 2

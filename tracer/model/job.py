@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -53,6 +53,9 @@ class Job:
         object.__setattr__(self, "layers", tuple(self.layers))
         if not self.layers:
             raise ModelError("a job needs at least one layer")
+        for layer in self.layers:
+            if not isinstance(layer, Layer):
+                raise ModelError(f"a job is made of layers, not of {layer!r}")
 
     def __len__(self) -> int:
         return len(self.layers)
@@ -78,3 +81,20 @@ class Job:
     @cached_property
     def compute_s(self) -> float:
         return float(self.bp_end[0] + self.after_pull_s.sum())
+
+    def in_steps(self, steps: int) -> Job:
+        """Gradients appear in groups: those of a group together, with its last.
+
+        That is what frameworks do that copy or aggregate several gradients at a time.
+        """
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+            raise ModelError(f"steps must be a whole number >= 1, not {steps!r}")
+        steps = min(steps, len(self))
+        made: list[Layer] = []
+        for step in range(steps):
+            first, end = (round(edge * len(self) / steps) for edge in (step, step + 1))
+            group = self.layers[first:end]
+            together = sum(layer.bp_s for layer in group)
+            made += [replace(layer, bp_s=0.0) for layer in group[:-1]]
+            made.append(replace(group[-1], bp_s=together))
+        return Job(tuple(made))

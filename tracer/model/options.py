@@ -19,6 +19,7 @@ class Options:
     partition_bytes: float | None = None  # where tensors are cut; None: the policy's own
     credit_bytes: float | None = None  # bytescheduler, byteps: most bytes on their way
     packet_bytes: float = 0.0  # mercury, fifo; 0: infinitely small packets
+    serial_pull: bool = False  # wfbp: pulls queue for the link back; the equations let them overlap
     bucket_bytes: float = 25e6  # ring
     barrier: bool = False  # ring: forward waits for all buckets
 
@@ -26,8 +27,9 @@ class Options:
         number("latency_s", self.latency_s)
         number("startup_s", self.startup_s)
         number("packet_bytes", self.packet_bytes)
-        if not isinstance(self.barrier, bool):
-            raise ModelError(f"barrier must be true or false, not {self.barrier!r}")
+        for name in ("serial_pull", "barrier"):
+            if not isinstance(getattr(self, name), bool):
+                raise ModelError(f"{name} must be true or false, not {getattr(self, name)!r}")
         for name in ("workers", "servers"):
             count = getattr(self, name)
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:

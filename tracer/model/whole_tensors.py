@@ -19,14 +19,17 @@ def oracle(job: Job, bandwidth: Array, _options: Options) -> Transfers:
 def wfbp(job: Job, bandwidth: Array, options: Options) -> Transfers:
     """Whole tensors in the order of their gradients; a pull follows its push's confirmation."""
     wire = job.bytes[:, None] / (bandwidth * options.share)
-    start, end = _in_order_of_readiness(job, wire + options.startup_s * (wire > 0))
-    return Transfers(start, end, end + 4 * options.latency_s + wire)
+    start, end = _in_order_of_readiness(job.bp_end[:, None], wire + options.startup_s * (wire > 0))
+    requested: Array = np.where(wire > 0, end + 4 * options.latency_s, end)
+    if options.serial_pull:
+        return Transfers(start, end, _in_order_of_readiness(requested, wire)[1])
+    return Transfers(start, end, requested + wire)
 
 
 def fifo(job: Job, bandwidth: Array, options: Options) -> Transfers:
     """Mercury without preemption: sums stream back while the tensor is still being pushed."""
     wire = job.bytes[:, None] / (bandwidth * options.share)
-    start, end = _in_order_of_readiness(job, wire)
+    start, end = _in_order_of_readiness(job.bp_end[:, None], wire)
     last_packet = np.minimum(wire, options.packet_bytes / (bandwidth * options.share))
     return Transfers(start, end, end + 2 * options.latency_s + last_packet)
 
@@ -40,16 +43,18 @@ def mercury(job: Job, bandwidth: Array, options: Options) -> Transfers:
     return Transfers(start, end, end + 2 * options.latency_s)
 
 
-def _in_order_of_readiness(job: Job, busy: Array) -> tuple[Array, Array]:
+def _in_order_of_readiness(ready: Array, busy: Array) -> tuple[Array, Array]:
     """Starts and ends of transfers that occupy the link for `busy`, from the last layer down.
 
     end(l) = max(ready(l), end(l+1)) + busy(l), as a running maximum over the layers.
     """
+    ready = np.broadcast_to(ready, busy.shape)
     busy_down = busy[::-1]
-    ready_down = job.bp_end[::-1, None]
     total = np.cumsum(busy_down, axis=0)
-    end = np.maximum.accumulate(ready_down - (total - busy_down), axis=0) + total
-    return (end - busy_down)[::-1], end[::-1]
+    end = np.maximum.accumulate(ready[::-1] - (total - busy_down), axis=0) + total
+    start, end = (end - busy_down)[::-1], end[::-1]
+    sent = busy > 0  # what has no bytes need not queue
+    return np.where(sent, start, ready), np.where(sent, end, ready)
 
 
 def _most_urgent_first(ready: Array, wire: Array) -> tuple[Array, Array]:
@@ -81,6 +86,6 @@ def _most_urgent_first(ready: Array, wire: Array) -> tuple[Array, Array]:
             end_here[lane] += end[next_layer, lane] - ready[next_layer]
             following[lane] = first_after[next_layer, lane]
         first_after[layer] = following
-        if layer and ready[layer - 1] == ready[layer]:  # ready at once: l starts when it may
-            start[layer] = np.maximum(start[layer], end[layer - 1])
-    return start, end
+        if layer and ready[layer - 1] == ready[layer]:  # ready together: after the more urgent
+            start[layer] = np.maximum(start[layer - 1], end[layer - 1])
+    return np.minimum(start, end), end

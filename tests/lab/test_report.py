@@ -1,0 +1,103 @@
+"""From figures to results.json, to a table, to the page of the docs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+from bench_case import Case, Failure, Figure, Row, Setting
+from bench_list import BENCHES, LONG, cases_of
+from measured import Config
+from report import Results, markdown
+from results import table, with_gains, write
+from runner import in_turn
+from systems import NAMES, system
+
+ABOUT = {
+    "command": "python runner.py",
+    "started": "today",
+    "commit": "c0ffee",
+    "changed since": False,
+    "machine": "2 x chip",
+    "kernel": "6",
+    "python": "3.11",
+    "mxnet": "1.9.1",
+    "stock mxnet": "1.9.1",
+}
+
+
+def row(system_name: str, metric: str, *values: float, unit: str = "s") -> Row:
+    return Row("communication", "vgg16", system_name, metric, unit, "2 workers", list(values))
+
+
+def test_gains_say_how_many_times_better() -> None:
+    rows = with_gains(
+        [row("stock", "time", 2.0, 2.2), row("zmq", "time", 1.0), row("zmq", "floor", 1.0)]
+    )
+    gains = {r.metric: r.median for r in rows if "gain" in r.metric}
+    assert gains == {"time, gain over stock": 2.1}
+
+
+def test_results_hold_repeats_median_and_spread_and_become_a_page(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    failure = Failure("communication", "vgg16", "mercury-fifo", "scheduler ended\nmore")
+    write(path, ABOUT, [row("stock", "time", 2.0, 2.4, 2.1)], [failure])
+    content = json.loads(path.read_text())
+    found = content["rows"][0]
+    assert (found["repeats"], found["median"]) == (3, 2.1)
+    assert abs(found["spread"] - 0.4) < 1e-9
+    assert any("2.1 s +- 0.2" in line for line in table(content["rows"]))
+    page = markdown(Results([path]), tmp_path / "benchmarks")
+    assert "| stock | 2.1 ± 0.2 |" in page
+    assert "- failed: mercury-fifo, vgg16: scheduler ended" in page
+    assert "commit c0ffee;" in page
+
+
+def test_a_later_file_replaces_cases_and_forgives_failures(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    write(
+        first, ABOUT, [row("stock", "time", 2.0)], [Failure("communication", "vgg16", "zmq", "x")]
+    )
+    write(second, ABOUT, [row("stock", "time", 3.0), row("zmq", "time", 1.0)], [])
+    page = markdown(Results([first, second]), tmp_path / "benchmarks")
+    assert "| stock | 3 |" in page
+    assert "failed" not in page.partition("## Communication")[2]
+
+
+def test_throughput_becomes_charts(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    place = {"bench": "communication", "what": "vgg16", "setting": "2 workers"}
+    series = [[0.05 * i, 1e9, 5e8] for i in range(100)]
+    measured = [row("a<b", "time", 2.0)]
+    write(path, ABOUT, measured, [], [{**place, "system": "a<b", "throughput": series}])
+    page = markdown(Results([path]), tmp_path / "benchmarks")
+    charts = sorted((tmp_path / "benchmarks").glob("*.svg"))
+    assert len(charts) == 2
+    for chart in charts:
+        assert f"(benchmarks/{chart.name})" in page
+        names = [element.text for element in ElementTree.parse(chart).iter() if element.text]
+        assert "a<b" in names
+        assert "Mbit/s" in names
+
+
+def test_systems_take_turns() -> None:
+    setting = Setting()
+
+    def case(bench: str, name: str) -> Case:
+        made = system(name, "/stock/python")
+        config = Config("rounds", {})
+        return Case(bench, "x", made, setting, config, lambda _: {"n": Figure(0.0, "")}, 1)
+
+    cases = [case(b, n) for b in ("goodput", "soak") for n in ("stock", "zmq")]
+    order = [(c.bench, c.system.name) for c in in_turn(cases, 2)]
+    turn = [("goodput", "stock"), ("goodput", "zmq")]
+    assert order == [*turn, *turn, ("soak", "stock"), ("soak", "zmq")]
+
+
+def test_quick_is_for_every_commit() -> None:
+    systems = [system(name, "/stock/python") for name in NAMES]
+    quick = cases_of([b for b in BENCHES if b not in LONG], systems, "quick")
+    assert sum(case.estimate_s for case in quick) < 300
+    usual = cases_of(BENCHES, systems, "usual")
+    assert {case.bench for case in usual} == set(BENCHES) - {"sum_kernel"}

@@ -1,0 +1,253 @@
+"""The analysis gives exactly what was planted, and what the definitions say in other words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import trace_reference as reference
+from hypothesis import given, settings
+from trace_runs import plain, plans, run_of
+
+from tracer.analysis import (
+    balance,
+    compare,
+    critical,
+    exposed,
+    inversion,
+    life,
+    overheads,
+    phases,
+    sections,
+    sizes,
+    stragglers,
+)
+from tracer.clocks import aligned
+from tracer.exchange import Exchanges, exchanges
+from tracer.record import Note
+from tracer.run import assemble
+from tracer.synthetic import Plan, Tensor
+from tracer.table import Table
+
+PLAN = Plan(workers=3, servers=2, iterations=5, jitter_us=900, slower_us=(0, 0, 1500))
+TWO = (Tensor("urgent", 1000), Tensor("bulk", 50_000))
+
+
+def table_of(plan: Plan) -> Exchanges:
+    return exchanges(run_of(plan))
+
+
+def all_equal(values: np.ndarray, expected: int) -> bool:  # type: ignore[type-arg]
+    return len(values) > 0 and set(np.asarray(values).tolist()) == {expected}
+
+
+@given(plan=plans())
+@settings(max_examples=40, deadline=None)
+def test_planted_overheads_come_back_exactly(plan: Plan) -> None:
+    """Even with clocks that disagree, for none of these looks across nodes."""
+    found = {s.kind: s for s in overheads.overheads(aligned(run_of(plan))[0])}
+    assert all_equal(found["search"].overall["us"], plan.search_us)
+    assert all_equal(found["update"].overall["us"], plan.update_us)
+    computation = found["computation"].overall
+    last = (len(plan.tensors) - 1) * plan.gap_us + plan.compute_us
+    for worker in range(plan.workers):
+        spent = computation["us"][computation["worker"] == worker] - last - plan.slower(worker)
+        assert len(spent) == plan.iterations - 1
+        assert spent.min() >= 0
+        assert spent.max() <= plan.jitter_us
+
+
+@given(plan=plans(training="asynchronous"))
+@settings(max_examples=20, deadline=None)
+def test_without_synchronisation_update_is_each_worker_s_own(plan: Plan) -> None:
+    run = run_of(plan)
+    found = overheads.update(exchanges(run)).overall
+    assert all_equal(found["us"], plan.update_us)
+    assert len(found) == len(reference.overheads(run, asynchronous=True)["update"])
+    server = run.servers[0].records
+    confirmations = (server.operation == 5) & (server.op_num >= 2)
+    assert set(server.d_time[confirmations].tolist()) <= {plan.update_us}
+
+
+@given(plan=plans())
+@settings(max_examples=40, deadline=None)
+def test_definitions_in_other_words(plan: Plan) -> None:
+    run = run_of(plain(plan))
+    table = exchanges(run)
+    expected = reference.overheads(run)
+    for samples in overheads.overheads(table):
+        assert sorted(samples.overall["us"].tolist()) == expected[samples.kind], samples.kind
+    found = phases.phases(table)
+    three = [found[f"phase{n}_us"].tolist() for n in (1, 2, 3)]
+    assert sorted(zip(*three)) == reference.phases(run)
+
+
+def test_synchronisation_is_the_planted_skew() -> None:
+    """Bytes that take no time: everybody starts together, and the slower worker comes later."""
+    plan = Plan(workers=3, servers=1, iterations=4, bytes_per_us=0, slower_us=(0, 250, 900))
+    table = table_of(plan)
+    table = table.take(table.iteration > 0)  # worker 0 brings in the values and begins later
+    found = overheads.synchronisation(table).overall
+    assert all_equal(found["us"], 900)
+    last = stragglers.per_worker(stragglers.last_ones(table), 3)
+    assert list(last["times_last"]) == [0, 0, 3 * 8]
+    assert all_equal(np.asarray(last["mean_cost_us"][2:]), 900 - 250)
+
+
+def test_phases_of_a_run_without_chance() -> None:
+    plan = Plan(workers=2, iterations=6, bytes_per_us=0)
+    found = phases.phases(table_of(plan))
+    push = 7 * plan.gap_us
+    # The last key's way: wire, update, wire, turnaround, wire, search, wire.
+    way = 4 * plan.latency_us + plan.update_us + plan.turnaround_us + plan.search_us
+    assert len(found) == 2 * 5
+    assert all_equal(found["phase1_us"], plan.compute_us)
+    assert all_equal(found["phase2_us"], push)
+    assert all_equal(found["phase3_us"], push + way)
+    assert all_equal(found["whole_us"], plan.compute_us + push + way)
+    ratio = push / (plan.compute_us + push + way)
+    assert np.allclose(found["overlap_ratio"], ratio)
+    steps = exposed.per_step(exposed.per_layer(table_of(plan)))
+    assert all_equal(steps["us"][steps["iteration"] > 0], way)
+
+
+@given(plan=plans())
+@settings(max_examples=30, deadline=None)
+def test_parts_add_up(plan: Plan) -> None:
+    table = table_of(plain(plan))
+    found = life.lives(table)
+    total = sum(found[f"{part}_us"] for part in life.PARTS)
+    assert np.array_equal(total, found["whole_us"])
+    assert all(found[f"{part}_us"].min() >= 0 for part in life.PARTS)
+    assert all_equal(found["server_queue_us"], plan.update_us + plan.search_us)
+    layers = exposed.per_layer(table)
+    steps = exposed.per_step(layers)
+    edge = phases.edges(table)
+    assert layers["us"].min() >= 0
+    assert np.array_equal(steps["us"], edge["last_answer"] - edge["last_push"])
+    path = critical.path(table)
+    _check_path(path, table)
+
+
+@given(plan=plans(mode="mercury"))
+@settings(max_examples=30, deadline=None)
+def test_parts_add_up_with_packets(plan: Plan) -> None:
+    table = table_of(plain(plan))
+    found = life.lives(table)
+    total = sum(found[f"{part}_us"] for part in life.PARTS)
+    assert np.array_equal(total, found["whole_us"])
+    assert found["wire_us"].max() == plan.latency_us == found["wire_us"].min()
+    assert min(found[f"{part}_us"].min() for part in life.PARTS) >= 0
+    update = overheads.update(table).overall["us"]
+    assert update.min() >= plan.update_us
+    _check_path(critical.path(table), table)
+
+
+def _check_path(path: Table, table: Exchanges) -> None:
+    """Segments touch, and reach from the last answer of one iteration to that of another."""
+    answers = phases.edges(table)
+    last = {
+        i: answers["last_answer"][answers["iteration"] == i].max()
+        for i in np.unique(path["iteration"]).tolist()
+    }
+    for iteration, end in last.items():
+        rows = path["iteration"] == iteration
+        begins, spans = path["begin_us"][rows], path["us"][rows]
+        order = np.lexsort((spans, begins))
+        assert (begins + spans)[order][-1] == end
+        assert np.array_equal((begins + spans)[order][:-1], begins[order][1:])
+        assert spans.min() >= 0
+
+
+def test_the_critical_path_goes_through_the_slow_worker() -> None:
+    plan = Plan(workers=3, iterations=5, slower_us=(0, 3000, 0))
+    path = critical.path(table_of(plan))
+    computing = set(path["node"][path["what"] == critical.COMPUTATION].tolist())
+    assert computing == {"worker 1"}
+    share = critical.per_kind(path).row(what=critical.COMPUTATION)["us"]
+    assert share == (plan.compute_us + 3000 + 7 * plan.gap_us) * (plan.iterations - 1)
+
+
+def test_a_message_waits_for_the_one_before_it_on_its_link() -> None:
+    link = np.asarray([0, 0, 0, 1])
+    sent = np.asarray([0, 10, 500, 10])
+    arrived = np.asarray([100, 150, 600, 20])
+    assert life.queued_until(link, sent, arrived).tolist() == [0, 100, 500, 10]
+
+
+def test_urgent_bytes_behind_bulk() -> None:
+    """The bulk tensor is pushed first and is on the wire while the urgent one waits."""
+    plan = Plan(workers=1, iterations=3, tensors=TWO, gap_us=10, bytes_per_us=10)
+    found = inversion.inverted(table_of(plan))
+    pushes = found["direction"] == "push"
+    urgent, bulk = (found["inverted_bytes"][pushes & (found["key"] == k)] for k in (0, 1))
+    assert all_equal(urgent, 50_000 + plan.push_extra)
+    assert all_equal(bulk, 0)
+    slow = replace(plan, gap_us=60_000)
+    assert all_equal(
+        inversion.inverted(table_of(slow))["inverted_bytes"][pushes & (found["key"] == 0)], 0
+    )
+
+
+def test_priorities_come_from_the_notes() -> None:
+    run = run_of(Plan(workers=1, iterations=3, tensors=TWO, gap_us=10, bytes_per_us=10))
+    for trace in run.traces:
+        trace.notes = [
+            Note(0, f"key {key} bytes 1 priority {key} name {name}")
+            for key, name in enumerate(("late", "early"))
+        ]
+    assert not inversion.inverted(exchanges(run))["inverted_bytes"].any()
+
+
+def test_sizes_are_the_messages_and_each_is_counted_once() -> None:
+    run = run_of(Plan(iterations=3))
+    found = sizes.per_key_and_operation(sizes.training_columns(run), run)
+    row = found.row(key=4, operation="Push_Send_Worker")
+    assert (row["min_bytes"], row["max_bytes"], row["count"]) == (1600042, 1600042, 2 * 3)
+    volume = sizes.per_iteration(sizes.training_columns(run))
+    payload = sum(tensor.bytes for tensor in Plan().tensors)
+    assert all_equal(volume["messages"], 2 * 32)
+    assert all_equal(volume["to_servers_bytes"], 2 * (payload + 8 * (42 + 28)))
+    assert all_equal(volume["to_workers_bytes"], 2 * (payload + 8 * (28 + 36)))
+    alone = sizes.training_columns(assemble(run.servers))
+    assert len(alone["key"]) == 2 * 3 * 32
+
+
+def test_balance() -> None:
+    tensors = tuple(Tensor(f"t{n}", 1000 if n % 2 else 3000) for n in range(4))
+    plan = Plan(workers=2, servers=2, iterations=2, tensors=tensors, push_extra=0, answer_extra=0)
+    load = balance.servers(table_of(plan))
+    assert load["push_bytes"].tolist() == [2 * 2 * 6000, 2 * 2 * 2000]
+    assert load["load_to_mean"].tolist() == [1.5, 0.5]
+    hot = balance.keys(table_of(plan))
+    assert hot["key"].tolist() == [0, 2, 1, 3]
+    per_round = plan.update_us + 2 * plan.search_us
+    assert all_equal(hot["server_us"], 2 * per_round)
+
+
+def test_comparison_marks_what_changed_and_nothing_else() -> None:
+    before = table_of(PLAN)
+    after = table_of(replace(PLAN, update_us=PLAN.update_us + 400))
+    found = compare.compare(before, after)
+    assert found.row(what="update_us")["verdict"] == "more"
+    assert found.row(what="search_us")["verdict"] == "same"
+    assert found.row(what="update_us")["change"] == pytest.approx(400 / PLAN.update_us)
+    again = compare.compare(before, before)
+    assert set(again["verdict"]) == {"same"}
+    assert compare.compare(after, before).row(what="update_us")["verdict"] == "less"
+
+
+@pytest.mark.parametrize("mode", ["zmq", "mercury"])
+def test_all_sections_can_be_had_of_what_is_there(mode: str) -> None:
+    """Of a whole run, of workers only, of servers only, of one iteration."""
+    run = run_of(replace(PLAN, mode=mode))
+    short = run_of(replace(PLAN, mode=mode, iterations=1))
+    for part in (run, short, assemble(run.workers), assemble(run.servers)):
+        found = sections(part, exchanges(part))
+        assert len(found) == 9
+        for section in found:
+            for table in section.tables:
+                assert len({len(values) for values in table.columns.values()}) == 1
+                assert table.text()
+                assert table.as_dict()["title"] == table.title

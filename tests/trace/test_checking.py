@@ -1,0 +1,167 @@
+"""Right runs are found right; each kind of damage is found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trace_runs import plans, run_of
+
+from tracer.check import ERROR, Finding, check_run
+from tracer.record import DEP_LIST, Note, Trace
+from tracer.run import Run, assemble
+from tracer.synthetic import Plan
+
+PLAN = Plan(workers=2, servers=2, iterations=4, split_bytes=1_000_000, ahead_us=(0, 700, -3))
+
+
+@given(plan=plans())
+@settings(max_examples=30, deadline=None)
+def test_right_runs(plan: Plan) -> None:
+    assert unexpected(check_run(run_of(plan))) == []
+
+
+@given(plan=plans(mode="mercury"))
+@settings(max_examples=20, deadline=None)
+def test_right_runs_with_packets(plan: Plan) -> None:
+    assert unexpected(check_run(run_of(plan))) == []
+
+
+@given(plan=plans(training="asynchronous"))
+@settings(max_examples=20, deadline=None)
+def test_right_runs_without_synchronisation(plan: Plan) -> None:
+    assert unexpected(check_run(run_of(plan))) == []
+
+
+def unexpected(findings: list[Finding]) -> list[str]:
+    """With few tensors and many servers, some servers have nothing to do."""
+    idle = {"holds no push and no pull"}
+    return [
+        str(f) for f in findings if f.text not in idle and "nothing ties the clock" not in f.text
+    ]
+
+
+def training_row(trace: Trace, operation: int, iteration: int = 2) -> int:
+    rows = np.flatnonzero((trace.records.operation == operation) & (trace.iteration() == iteration))
+    return int(rows[len(rows) // 2])
+
+
+def without(trace: Trace, row: int) -> Trace:
+    keep = np.arange(len(trace.records)) != row
+    return replace(trace, records=trace.records.take(keep))
+
+
+def change(run: Run, column: str, operation: int, by: int) -> None:
+    trace = run.workers[0] if operation < 4 else run.servers[0]
+    trace.records.column(column)[training_row(trace, operation)] += by
+
+
+def drop_worker_record(run: Run) -> None:
+    run.workers[0] = without(run.workers[0], training_row(run.workers[0], 1))
+
+
+def repeat_a_record(run: Run) -> None:
+    trace = run.workers[0]
+    row = training_row(trace, 2)
+    twice = np.sort(np.append(np.arange(len(trace.records)), row))
+    run.workers[0] = replace(trace, records=trace.records.take(twice))
+
+
+def list_of_nobody(run: Run) -> None:
+    records = run.servers[0].records
+    row = training_row(run.servers[0], 5)
+    assert records.dep_kind[row] == DEP_LIST
+    records.lists.append("(10-w0.10-w7.)")
+    records.dep_num[row] = len(records.lists) - 1
+
+
+def swap_times(run: Run) -> None:
+    trace = run.workers[1]
+    one, two = training_row(trace, 2), training_row(trace, 3)
+    time = trace.records.time
+    time[one], time[two] = time[two], time[one]
+
+
+def impossible_times(run: Run) -> None:
+    """A server's answers before their requests, and never the same way twice."""
+    server = run.servers[0]
+    for row in np.flatnonzero(server.iteration() >= 0).tolist():
+        server.records.time[row] += 1_000_000 * (row % 2)
+
+
+DAMAGE: dict[str, tuple[Callable[[Run], None], set[str]]] = {
+    "a missing record": (drop_worker_record, {"counts", "dependency"}),
+    "a record twice": (repeat_a_record, {"twice"}),
+    "a list of nobody": (list_of_nobody, {"dependency"}),
+    "times that run backwards": (swap_times, {"order", "dependency"}),
+    "impossible times": (impossible_times, {"clocks"}),
+    "wrong length": (lambda run: change(run, "length", 0, 5), {"length"}),
+    "negative length": (lambda run: change(run, "length", 0, -(10**9)), {"length"}),
+    "wrong num_pp": (lambda run: change(run, "num_pp", 3, 2), {"num_pp"}),
+    "wrong dep_type": (lambda run: change(run, "dep_type", 1, 1), {"dep_type"}),
+    "wrong d_time": (lambda run: change(run, "d_time", 2, 7), {"d_time"}),
+    "wrong op_id": (lambda run: change(run, "op_num", 2, 1), {"op_num"}),
+    "wrong source": (lambda run: change(run, "src", 4, 1), {"ends"}),
+    "a node that is not": (lambda run: change(run, "node", 4, 30), {"peer"}),
+    "the other role's operation": (lambda run: change(run, "operation", 4, -4), {"role"}),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_found(name: str) -> None:
+    damage, rules = DAMAGE[name]
+    run = run_of(PLAN)
+    damage(run)
+    findings = check_run(run)
+    assert findings
+    assert rules <= {finding.rule for finding in findings if finding.severity == ERROR}, findings
+    assert all("\n" not in str(finding) for finding in findings)
+
+
+def test_a_file_that_says_it_is_incomplete_is_only_warned_about() -> None:
+    run = run_of(PLAN)
+    cut = run.workers[0]
+    end = len(cut.records) - 9
+    run.workers[0] = replace(
+        cut, records=cut.records.take(np.arange(end)), notes=[Note(0, "lost 9")]
+    )
+    findings = check_run(run)
+    assert [f for f in findings if f.severity == ERROR] == []
+    assert {"lost", "no-end", "counts"} <= {f.rule for f in findings}
+
+
+def test_a_window_of_steps_is_whole() -> None:
+    """Numbers go on counting outside the window, and what came before it is not missed."""
+    run = run_of(replace(PLAN, iterations=8))
+    traces = []
+    for trace in run.traces:
+        iteration = trace.iteration()
+        keep = np.flatnonzero((iteration >= 3) & (iteration < 6))
+        notes = [note for note in trace.notes if not note.text.startswith("end")]
+        notes = [replace(note, before=0) for note in notes] + [Note(len(keep), "end")]
+        traces.append(replace(trace, records=trace.records.take(keep), notes=notes))
+    assert [str(f) for f in check_run(assemble(traces))] == []
+
+
+def test_missing_nodes_are_named() -> None:
+    run = run_of(PLAN)
+    findings = check_run(assemble([run.workers[0], run.servers[1]]))
+    assert {f.text for f in findings if f.rule == "node-missing"} == {
+        "no file of worker 1",
+        "no file of server 0",
+    }
+    assert not any(f.severity == ERROR for f in findings)
+
+
+@given(seed=st.integers(0, 100))
+@settings(max_examples=10, deadline=None)
+def test_order_in_the_file_does_not_matter(seed: int) -> None:
+    run = run_of(PLAN)
+    for trace in run.traces:
+        order = np.random.default_rng(seed).permutation(len(trace.records))
+        trace.records = trace.records.take(order)
+    assert [f for f in check_run(run) if f.severity == ERROR] == []

@@ -1,0 +1,29 @@
+"""What a trace tells. One question a module, each a function from table to table.
+
+`sections` asks all of them; the report, `stats` and the JSON output are made from its answer.
+"""
+
+from __future__ import annotations
+
+from tracer.analysis import (
+    balance,
+    critical,
+    exposed,
+    inversion,
+    life,
+    overheads,
+    phases,
+    sizes,
+    stragglers,
+)
+from tracer.exchange import Exchanges
+from tracer.run import Run
+from tracer.table import Section
+
+OF_EXCHANGES = (phases, overheads, exposed, life, stragglers, balance, inversion, critical)
+NAMES = (sizes.NAME, *(module.NAME for module in OF_EXCHANGES))
+
+
+def sections(run: Run, table: Exchanges) -> list[Section]:
+    """Every question's answer, in the order of the report."""
+    return [sizes.section(run), *(module.section(table) for module in OF_EXCHANGES)]

@@ -1,0 +1,168 @@
+"""Which chain of events, across all nodes, makes an iteration as long as it is?
+
+From the last Pull_Recv of an iteration back to the last one of the iteration before: each step goes
+to what the event had to wait for. Where a server waited for all workers that is the last worker's
+push, so the path changes nodes. The segments add up to the time between the two, at the worker in
+which the path begins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracer.exchange import (
+    S_PULL_RECV,
+    S_PULL_SEND,
+    S_PUSH_RECV,
+    S_PUSH_SEND,
+    W_PULL_RECV,
+    W_PULL_SEND,
+    W_PUSH_RECV,
+    W_PUSH_SEND,
+    Exchanges,
+)
+from tracer.grouping import group
+from tracer.record import ASYNCHRONOUS, MERCURY, SLOTS, Array, Bools, Ints
+from tracer.table import Section, Table
+
+NAME, TITLE = "critical", "Critical path"
+QUESTION = "Which chain of events, across all nodes, makes an iteration as long as it is?"
+
+# From an iteration's end backwards: what a segment is, where it ends, where it begins, and to which
+# row it goes: the same, the worker whose push was last, or the tensor's piece confirmed last.
+SAME, LAST_WORKER, LAST_PIECE = range(3)
+STEPS: dict[str, tuple[tuple[str, int, int, int], ...]] = {
+    "zmq": (
+        ("parameters on the wire", W_PULL_RECV, S_PULL_SEND, SAME),
+        ("search", S_PULL_SEND, S_PULL_RECV, SAME),
+        ("request on the wire", S_PULL_RECV, W_PULL_SEND, SAME),
+        ("worker's turnaround", W_PULL_SEND, W_PUSH_RECV, LAST_PIECE),
+        ("confirmation on the wire", W_PUSH_RECV, S_PUSH_SEND, SAME),
+        ("update", S_PUSH_SEND, S_PUSH_RECV, LAST_WORKER),
+        ("gradient on the wire", S_PUSH_RECV, W_PUSH_SEND, SAME),
+    ),
+    MERCURY: (
+        ("last sum on the wire", W_PULL_RECV, S_PULL_SEND, SAME),
+        ("update and sending sums", S_PULL_SEND, S_PUSH_SEND, LAST_WORKER),
+        ("last packet on the wire", S_PUSH_SEND, W_PUSH_RECV, SAME),
+        ("sending packets", W_PUSH_RECV, W_PUSH_SEND, SAME),
+    ),
+}
+COMPUTATION = "computation"
+
+
+def path(table: Exchanges) -> Table:
+    """All segments of all iterations' paths, latest first within an iteration."""
+    rows = table.take(table.has(*range(8)))
+    parts: list[dict[str, Array]] = []
+    if len(rows):
+        goes_to = _goes_to(rows)
+        at = group(rows.iteration).row_of_most(rows.times[W_PULL_RECV])
+        for what, end, begin, where in STEPS[rows.mode]:
+            ends = rows.times[end][at]
+            at = goes_to[where][at]
+            parts.append(_segment(rows, at, what, rows.times[begin][at], ends, begin < SLOTS))
+        parts.append(_computation(rows, at))
+    names = ("iteration", "what", "node", "key", "begin_us", "us")
+    columns: dict[str, Any] = {
+        name: np.concatenate([part[name] for part in parts]) if parts else np.zeros(0, np.int64)
+        for name in names
+    }
+    order = np.lexsort((-columns["begin_us"], columns["iteration"]))
+    return Table("Critical path", {name: values[order] for name, values in columns.items()})
+
+
+def _goes_to(rows: Exchanges) -> tuple[Ints, Ints, Ints]:
+    """For each row, the row that each kind of step goes to."""
+    same = np.arange(len(rows))
+    pieces = group(rows.iteration, rows.key, rows.worker)
+    last_piece = pieces.row_of_most(rows.times[W_PUSH_RECV])[pieces.index]
+    if rows.training == ASYNCHRONOUS:
+        return same, same, last_piece
+    arrival = S_PUSH_SEND if rows.mode == MERCURY else S_PUSH_RECV
+    workers = group(rows.iteration, rows.key, rows.server)
+    return same, workers.row_of_most(rows.times[arrival])[workers.index], last_piece
+
+
+def _segment(
+    rows: Exchanges, at: Ints, what: str, begin: Ints, end: Ints, on_worker: bool
+) -> dict[str, Array]:
+    node = [
+        f"worker {w}" if on_worker else f"server {s}"
+        for w, s in zip(rows.worker[at].tolist(), rows.server[at].tolist())
+    ]
+    return {
+        "iteration": rows.iteration[at],
+        "what": np.full(len(at), what, dtype=object),
+        "node": np.asarray(node, dtype=object),
+        "key": rows.key[at],
+        "begin_us": begin,
+        "us": end - begin,
+    }
+
+
+def _computation(rows: Exchanges, at: Ints) -> dict[str, Array]:
+    """From the worker's last Pull_Recv of the iteration before to the push of the path."""
+    groups = group(rows.worker, rows.iteration)
+    last = groups.most(rows.times[W_PULL_RECV])
+    width = int(rows.iteration.max()) + 2
+    known = groups.keys[0] * width + groups.keys[1]
+    wanted = rows.worker[at] * width + rows.iteration[at] - 1
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    there: Bools = (known[place] == wanted) & (rows.iteration[at] > 0)
+    push = rows.times[W_PUSH_SEND][at]
+    return _segment(rows, at[there], COMPUTATION, last[place][there], push[there], True)
+
+
+def per_kind(found: Table) -> Table:
+    names = np.unique(found["what"].astype(str)) if len(found) else np.zeros(0, str)
+    total = max(int(found["us"].sum()), 1) if len(found) else 1
+    sums = {str(name): int(found["us"][found["what"] == name].sum()) for name in names}
+    ordered = sorted(sums, key=lambda name: -sums[name])
+    return Table(
+        "What the critical path consists of",
+        {
+            "what": ordered,
+            "us": [sums[name] for name in ordered],
+            "share": [sums[name] / total for name in ordered],
+            "mean_us": [sums[n] / max(int((found["what"] == n).sum()), 1) for n in ordered],
+        },
+    )
+
+
+def per_node(found: Table) -> Table:
+    names = sorted(set(found["node"].tolist()))
+    sums = [int(found["us"][found["node"] == name].sum()) for name in names]
+    total = max(sum(sums), 1)
+    return Table(
+        "Nodes on the critical path",
+        {"node": names, "us": sums, "share": [value / total for value in sums]},
+        "A segment belongs to the node at which it begins.",
+    )
+
+
+def per_key(found: Table, table: Exchanges) -> Table:
+    keys = np.unique(found["key"])
+    iterations = max(len(np.unique(found["iteration"])), 1)
+    ends = np.asarray(
+        [len(np.unique(found["iteration"][found["key"] == key])) for key in keys], np.int64
+    )
+    order = np.argsort(-ends, kind="stable")
+    return Table(
+        "Keys on the critical path",
+        {
+            "key": keys[order],
+            "name": [table.name(int(key)) for key in keys[order]],
+            "iterations": ends[order],
+            "share": ends[order] / iterations,
+        },
+    )
+
+
+def section(table: Exchanges) -> Section:
+    found = path(table)
+    kinds = per_kind(found)
+    tables = [kinds, per_node(found), per_key(found, table)]
+    return Section(NAME, TITLE, QUESTION, tables, {"kinds": kinds})

@@ -1,0 +1,177 @@
+"""Where does the time of an iteration go: computation, search, update, synchronisation, wait?
+
+computation      last Pull_Recv_Worker to last Push_Send_Worker of the next iteration
+search           Pull_Recv_Server to Pull_Send_Server of one key and worker
+synchronisation  first to last Push_Recv_Server of one key in one iteration
+update           last Push_Recv_Server to first Push_Send_Server of one key in one iteration;
+                 asynchronous training: Push_Recv_Server to Push_Send_Server of one worker
+wait             first to last Pull_Recv_Worker of one iteration
+
+Per key, computation ends with that key's Push_Send_Worker and wait with its Pull_Recv_Worker; of a
+tensor in pieces with the last piece's. Where tensors travel as packets, a server's Push_Send is the
+last packet in and its Pull_Send the last sum out, so update is last packet in to first tensor out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.analysis.phases import edges, follows
+from tracer.analysis.summary import curve, per_key, summaries
+from tracer.exchange import (
+    S_PULL_RECV,
+    S_PULL_SEND,
+    S_PUSH_RECV,
+    S_PUSH_SEND,
+    W_PULL_RECV,
+    W_PUSH_SEND,
+    Exchanges,
+)
+from tracer.grouping import group
+from tracer.record import ASYNCHRONOUS, MERCURY, Bools
+from tracer.table import Section, Table
+
+NAME, TITLE = "overheads", "Overheads"
+QUESTION = "Where does the time of an iteration go?"
+KINDS = ("computation", "search", "update", "synchronisation", "wait")
+
+
+@dataclass
+class Samples:
+    """One overhead: each time it occurred, as a whole and by key."""
+
+    kind: str
+    overall: Table
+    by_key: Table
+
+
+def overheads(table: Exchanges) -> list[Samples]:
+    return [
+        computation(table),
+        search(table),
+        update(table),
+        synchronisation(table),
+        wait(table),
+    ]
+
+
+def computation(table: Exchanges) -> Samples:
+    edge = edges(table)
+    now = follows(edge)
+    overall = Table(
+        "computation",
+        {
+            "worker": edge["worker"][now],
+            "iteration": edge["iteration"][now],
+            "us": edge["last_push"][now] - edge["last_answer"][now - 1],
+        },
+    )
+    return Samples("computation", overall, _worker_keys(table, W_PUSH_SEND, "computation"))
+
+
+def wait(table: Exchanges) -> Samples:
+    edge = edges(table)
+    overall = Table(
+        "wait",
+        {
+            "worker": edge["worker"],
+            "iteration": edge["iteration"],
+            "us": edge["last_answer"] - edge["first_answer"],
+        },
+    )
+    return Samples("wait", overall, _worker_keys(table, W_PULL_RECV, "wait"))
+
+
+def _worker_keys(table: Exchanges, end: int, kind: str) -> Table:
+    """Per worker, iteration and key: from the overhead's beginning to the key's own end of it."""
+    edge = edges(table)
+    if kind == "computation":
+        now = follows(edge)
+        since = edge["last_answer"][now - 1]
+    else:
+        now = np.arange(len(edge["worker"]))
+        since = edge["first_answer"]
+    rows = table.take(table.has(W_PUSH_SEND, W_PULL_RECV))
+    groups = group(rows.worker, rows.iteration, rows.key)
+    last = groups.most(rows.times[end])
+    width = int(rows.iteration.max(initial=0)) + 1
+    place = edge["worker"][now] * width + edge["iteration"][now]
+    wanted = groups.keys[0] * width + groups.keys[1]
+    at = np.searchsorted(place, wanted)
+    inside: Bools = at < len(place)
+    inside[inside] = place[at[inside]] == wanted[inside]
+    return Table(
+        kind,
+        {
+            "worker": groups.keys[0][inside],
+            "iteration": groups.keys[1][inside],
+            "key": groups.keys[2][inside],
+            "us": last[inside] - since[at[inside]],
+        },
+    )
+
+
+def search(table: Exchanges) -> Samples:
+    rows = table.take(table.has(S_PULL_RECV, S_PULL_SEND))
+    found = Table(
+        "search",
+        {
+            "server": rows.server,
+            "worker": rows.worker,
+            "iteration": rows.iteration,
+            "key": rows.key,
+            "us": rows.times[S_PULL_SEND] - rows.times[S_PULL_RECV],
+        },
+    )
+    return Samples("search", found, found)
+
+
+def synchronisation(table: Exchanges) -> Samples:
+    rows = table.take(table.has(S_PUSH_RECV))
+    groups = group(rows.iteration, rows.key, rows.server)
+    time = rows.times[S_PUSH_RECV]
+    found = Table(
+        "synchronisation",
+        {
+            "iteration": groups.keys[0],
+            "key": groups.keys[1],
+            "server": groups.keys[2],
+            "us": groups.most(time) - groups.least(time),
+        },
+    )
+    return Samples("synchronisation", found, found)
+
+
+def update(table: Exchanges) -> Samples:
+    begin, end = (S_PUSH_SEND, S_PULL_SEND) if table.mode == MERCURY else (S_PUSH_RECV, S_PUSH_SEND)
+    rows = table.take(table.has(begin, end))
+    if table.training == ASYNCHRONOUS:
+        columns = {
+            "iteration": rows.iteration,
+            "key": rows.key,
+            "server": rows.server,
+            "us": rows.times[end] - rows.times[begin],
+        }
+    else:
+        groups = group(rows.iteration, rows.key, rows.server)
+        columns = {
+            "iteration": groups.keys[0],
+            "key": groups.keys[1],
+            "server": groups.keys[2],
+            "us": groups.least(rows.times[end]) - groups.most(rows.times[begin]),
+        }
+        # Where a worker's records are missing, the last push may be the one that is not there.
+        whole = groups.count() == table.workers
+        columns = {name: values[whole] for name, values in columns.items()}
+    found = Table("update", columns)
+    return Samples("update", found, found)
+
+
+def section(table: Exchanges) -> Section:
+    found = overheads(table)
+    overview = summaries("Overheads, overall", [(s.kind, s.overall["us"]) for s in found])
+    keys = [per_key(f"{s.kind.capitalize()} per key", s.by_key, table) for s in found]
+    figures = {s.kind: curve(s.kind, s.overall["us"]) for s in found}
+    return Section(NAME, TITLE, QUESTION, [overview, *keys], figures)

@@ -1,0 +1,96 @@
+"""How long are the three phases of an iteration, and how much of it overlaps?
+
+Per worker: (1) last Pull_Recv of the previous iteration to first Push_Send, (2) first to last
+Push_Send, (3) first Push_Send to last Pull_Recv. Computation is 1 + 2, communication is 3, the
+whole is 1 + 3, the overlap ratio is 2 / whole. An iteration whose predecessor was not captured, the
+first among them, has no phase 1 and is left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracer.analysis.summary import summaries
+from tracer.exchange import W_PULL_RECV, W_PUSH_SEND, Exchanges
+from tracer.grouping import group
+from tracer.record import Ints
+from tracer.table import Section, Table
+
+NAME, TITLE = "phases", "The three phases"
+QUESTION = "How long are the three phases of an iteration, and how much of it overlaps?"
+NOTE = (
+    "1: last Pull_Recv to first Push_Send; 2: first to last Push_Send; 3: first Push_Send to last "
+    "Pull_Recv. Computation 1 + 2, communication 3, whole 1 + 3, overlap ratio 2 / whole."
+)
+
+
+def edges(table: Exchanges) -> dict[str, Ints]:
+    """Per worker and iteration: first and last push, first and last answer."""
+    rows = table.take(table.has(W_PUSH_SEND, W_PULL_RECV))
+    groups = group(rows.worker, rows.iteration)
+    push, answer = rows.times[W_PUSH_SEND], rows.times[W_PULL_RECV]
+    return {
+        "worker": groups.keys[0],
+        "iteration": groups.keys[1],
+        "first_push": groups.least(push),
+        "last_push": groups.most(push),
+        "first_answer": groups.least(answer),
+        "last_answer": groups.most(answer),
+    }
+
+
+def follows(edge: dict[str, Ints]) -> Ints:
+    """Places of the iterations whose predecessor, one place before, is there too."""
+    worker, iteration = edge["worker"], edge["iteration"]
+    next_one = (worker[1:] == worker[:-1]) & (iteration[1:] == iteration[:-1] + 1)
+    return np.flatnonzero(next_one) + 1
+
+
+def phases(table: Exchanges) -> Table:
+    edge = edges(table)
+    now = follows(edge)
+    one = edge["first_push"][now] - edge["last_answer"][now - 1]
+    two = edge["last_push"][now] - edge["first_push"][now]
+    three = edge["last_answer"][now] - edge["first_push"][now]
+    whole = one + three
+    return Table(
+        "Phases of each iteration",
+        {
+            "worker": edge["worker"][now],
+            "iteration": edge["iteration"][now],
+            "phase1_us": one,
+            "phase2_us": two,
+            "phase3_us": three,
+            "computation_us": one + two,
+            "communication_us": three,
+            "whole_us": whole,
+            "overlap_ratio": two / np.maximum(whole, 1),
+        },
+        NOTE,
+    )
+
+
+def overview(found: Table) -> Table:
+    named = [
+        (what, found[f"{what}_us"])
+        for what in ("phase1", "phase2", "phase3", "computation", "communication", "whole")
+    ]
+    return summaries("Phases, all workers and iterations", named)
+
+
+def per_worker(found: Table) -> Table:
+    groups = group(found["worker"])
+    count = np.maximum(groups.count(), 1)
+    columns = {
+        name: groups.total(found[name]) / count
+        for name in ("computation_us", "communication_us", "whole_us", "overlap_ratio")
+    }
+    overlap = groups.total(found["phase2_us"]) / np.maximum(groups.total(found["whole_us"]), 1)
+    columns["overlap_ratio"] = overlap
+    return Table("Means per worker", {"worker": groups.keys[0], **columns})
+
+
+def section(table: Exchanges) -> Section:
+    found = phases(table)
+    tables = [overview(found), per_worker(found), found]
+    return Section(NAME, TITLE, QUESTION, tables, {"phases": found})

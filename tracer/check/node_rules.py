@@ -1,0 +1,135 @@
+"""What must hold within one worker's or server's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracer.check.dependencies import dependency_findings
+from tracer.check.finding import WARNING, Finding, report
+from tracer.record import (
+    INITIAL_NUM_PP,
+    MERCURY,
+    OPERATIONS,
+    ROLES,
+    SERVER,
+    SLOTS,
+    WORKER,
+    Bools,
+    Ints,
+    Trace,
+    first_training_op,
+)
+
+# (earlier slot, later slot): the order of one key's records with one node in one iteration.
+ORDER = {
+    "zmq": ((0, 1), (1, 2), (2, 3)),
+    MERCURY: ((0, 1), (0, 2), (2, 3), (1, 3)),
+}
+
+
+def node_findings(trace: Trace) -> Iterator[Finding]:
+    yield from _file_findings(trace)
+    data = trace.records.is_data
+    if not data.any():
+        yield Finding(WARNING, "empty", trace.path, "holds no push and no pull")
+        return
+    yield from _column_findings(trace, data)
+    yield from _order_findings(trace, data)
+    yield from dependency_findings(trace)
+
+
+def _file_findings(trace: Trace) -> Iterator[Finding]:
+    if trace.lost:
+        text = f"{trace.lost} records were lost while capturing: its buffer was too small"
+        yield Finding(WARNING, "lost", trace.path, text, trace.lost)
+    if not trace.complete:
+        text = "has no end note: its process was killed, or another tool wrote it"
+        yield Finding(WARNING, "no-end", trace.path, text)
+
+
+def _column_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
+    header, r = trace.header, trace.records
+    on_server = header.role == "server"
+    code = r.operation.astype(np.int64)
+    yield from report(
+        trace,
+        "role",
+        data & ((code >= SLOTS) != on_server),
+        f"is an operation of the other role; this is a {header.role}'s file",
+    )
+    first = first_training_op(SERVER if on_server else WORKER, header.rank)
+    slot = (r.op_num.astype(np.int64) - first) % SLOTS
+    yield from report(
+        trace,
+        "op_num",
+        data & (slot != code % SLOTS),
+        "has an operation_num that belongs to another operation",
+    )
+    peers = header.workers if on_server else header.servers
+    rank, role = r.node // len(ROLES), r.node % len(ROLES)
+    wrong_peer = data & ((role != (WORKER if on_server else SERVER)) | (rank >= peers))
+    yield from report(trace, "peer", wrong_peer, "names a node that the run does not have")
+    there = rank + (0 if on_server else header.workers)
+    sends = np.isin(code % 8, [c for c, name in enumerate(OPERATIONS[:8]) if "_Send_" in name])
+    src = np.where(sends, header.rank_id, there)
+    dst = np.where(sends, there, header.rank_id)
+    yield from report(
+        trace,
+        "ends",
+        data & ~wrong_peer & ((r.src != src) | (r.dst != dst)),
+        "has src or dst that do not fit its operation and node",
+    )
+    yield from report(trace, "length", data & (r.length < 0), "has a negative length")
+    initial = data & (r.op_num < first) & (code % SLOTS < 2)
+    yield from report(
+        trace,
+        "num_pp",
+        (initial & (r.num_pp != INITIAL_NUM_PP)) | (data & ~initial & (r.num_pp <= 0)),
+        f"has a wrong num_pp: {INITIAL_NUM_PP} is for initial values, others count from 1",
+    )
+
+
+def _order_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
+    """Order in time, numbers said twice, and num_pp, for each key, node and iteration."""
+    rows = np.flatnonzero(data)
+    codes = _iteration_codes(trace, rows)
+    order = np.argsort(codes, kind="stable")
+    rows, codes = rows[order], codes[order]
+    twice = np.zeros(len(data), np.bool_)
+    twice[rows[1:][codes[1:] == codes[:-1]]] = True
+    yield from report(trace, "twice", twice, "has an op_id that another record has")
+    group, slot = codes // SLOTS, codes % SLOTS
+    unique, place = np.unique(group, return_inverse=True)
+    table = np.full((SLOTS, len(unique)), -1, np.int64)
+    table[slot, place] = rows
+    time, num_pp = trace.records.time, trace.records.num_pp
+    for earlier, later in ORDER[trace.header.mode]:
+        both = (table[earlier] >= 0) & (table[later] >= 0)
+        one, two = table[earlier][both], table[later][both]
+        bad = np.zeros(len(data), np.bool_)
+        bad[two[time[two] < time[one]]] = True
+        name = OPERATIONS[earlier + (SLOTS if trace.header.role == "server" else 0)]
+        yield from report(trace, "order", bad, f"is earlier than its {name}")
+    for (earlier, later), step in (((0, 1), 0), ((2, 3), 0), ((0, 2), 1)):
+        both = (table[earlier] >= 0) & (table[later] >= 0)
+        one, two = table[earlier][both], table[later][both]
+        bad = np.zeros(len(data), np.bool_)
+        initial = num_pp[one] == INITIAL_NUM_PP
+        bad[two[(num_pp[two] != num_pp[one] + step) & ~(initial & (step == 1))]] = True
+        text = "has another num_pp than the other record of its operation"
+        if step:
+            text = "has a num_pp that is not one above its push's"
+        yield from report(trace, "num_pp", bad, text)
+
+
+def _iteration_codes(trace: Trace, rows: Ints) -> Ints:
+    """One number for key, node, iteration and slot of each row, ascending with all four."""
+    r = trace.records
+    role = SERVER if trace.header.role == "server" else WORKER
+    number = r.op_num[rows].astype(np.int64) - first_training_op(role, trace.header.rank) + SLOTS
+    nodes = int(r.node.max()) + 1
+    span = int(number.max(initial=0)) // SLOTS + 2
+    code: Ints = (r.key[rows].astype(np.int64) * nodes + r.node[rows]) * span * SLOTS + number
+    return code

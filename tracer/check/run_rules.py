@@ -1,0 +1,135 @@
+"""What must hold between the files of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracer.check.finding import ERROR, WARNING, Finding
+from tracer.clocks import estimate
+from tracer.exchange import MISSING, Exchanges, exchanges
+from tracer.record import DATA_OPERATIONS, OPERATIONS, Ints, Trace
+from tracer.run import Run
+
+# What one end saw and the other end must have seen.
+PAIRS = ((0, 4), (1, 5), (2, 6), (3, 7))
+
+
+def run_findings(run: Run) -> Iterator[Finding]:
+    missing = list(_missing_files(run))
+    yield from missing
+    if not run.traces or not any(len(t.records) for t in run.traces):
+        return
+    table = exchanges(run)
+    yield from _counts(run, table)
+    yield from _columns_agree(run, table)
+    yield from _clocks(run, table)
+
+
+def _missing_files(run: Run) -> Iterator[Finding]:
+    for role, traces, count in (
+        ("worker", run.workers, run.num_workers),
+        ("server", run.servers, run.num_servers),
+    ):
+        absent = sorted(set(range(count)) - {t.header.rank for t in traces})
+        if absent:
+            names = ", ".join(f"{role} {rank}" for rank in absent[:10])
+            more = f" and {len(absent) - 10} more" if len(absent) > 10 else ""
+            text = f"no file of {names}{more}"
+            yield Finding(WARNING, "node-missing", run.path or role, text, len(absent))
+
+
+def _counts(run: Run, table: Exchanges) -> Iterator[Finding]:
+    """Each message that one end has, the other has too."""
+    files = {trace.header.node: trace for trace in run.traces}
+    seen = table.times != MISSING
+    for worker in (trace.header.rank for trace in run.workers):
+        for server in (trace.header.rank for trace in run.servers):
+            ends = files[f"worker {worker}"], files[f"server {server}"]
+            rows = (table.worker == worker) & (table.server == server)
+            for one, two in PAIRS:
+                for here, there, which in ((one, two, 1), (two, one, 0)):
+                    lacking = np.flatnonzero(rows & seen[here] & ~seen[there])
+                    if not len(lacking):
+                        continue
+                    row = int(lacking[0])
+                    text = (
+                        f"{OPERATIONS[here]} of key {table.key[row]} in iteration "
+                        f"{table.iteration[row]} has no {OPERATIONS[there]}"
+                        + (f", and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+                    )
+                    severity = WARNING if _excused(ends, which) else ERROR
+                    where = f"worker {worker} and server {server}"
+                    yield Finding(severity, "counts", where, text, len(lacking))
+
+
+def _excused(ends: tuple[Trace, Trace], which: int) -> bool:
+    """Whether the file that lacks a record says itself that it lacks some."""
+    end = ends[which]
+    return bool(end.lost) or not end.complete or bool(end.problems)
+
+
+def _columns_agree(run: Run, table: Exchanges) -> Iterator[Finding]:
+    """Length and num_pp are the same at both ends."""
+    for name in ("length", "num_pp"):
+        values = _values(run, table, name)
+        for one, two in PAIRS:
+            known = (values[one] != MISSING) & (values[two] != MISSING)
+            bad = np.flatnonzero(known & (values[one] != values[two]))
+            if len(bad):
+                row = int(bad[0])
+                text = (
+                    f"key {table.key[row]} in iteration {table.iteration[row]}: {name} is "
+                    f"{values[one][row]} in {OPERATIONS[one]} and {values[two][row]} in "
+                    f"{OPERATIONS[two]}" + (f", and {len(bad) - 1} more" if len(bad) > 1 else "")
+                )
+                where = f"worker {table.worker[row]} and server {table.server[row]}"
+                yield Finding(ERROR, name, where, text, len(bad))
+
+
+def _values(run: Run, table: Exchanges, name: str) -> Ints:
+    """A column of the records, laid out as the exchanges are."""
+    code = _code(table, table.iteration, table.key, table.worker, table.server)
+    out = np.full((DATA_OPERATIONS, len(table)), MISSING, np.int64)
+    for trace in run.traces:
+        iteration = trace.iteration()
+        rows = np.flatnonzero(iteration >= 0)
+        r = trace.records
+        peer = (r.node[rows] // 3).astype(np.int64)
+        own = np.full(len(rows), trace.header.rank, np.int64)
+        worker, server = (own, peer) if trace.header.role == "worker" else (peer, own)
+        wanted = _code(table, iteration[rows], r.key[rows].astype(np.int64), worker, server)
+        place = np.minimum(np.searchsorted(code, wanted), len(code) - 1)
+        inside = code[place] == wanted
+        out[r.operation[rows][inside], place[inside]] = r.column(name)[rows][inside]
+    return out
+
+
+def _code(table: Exchanges, iteration: Ints, key: Ints, worker: Ints, server: Ints) -> Ints:
+    keys = max(table.keys, default=0) + 1
+    code: Ints = ((iteration * keys + key) * table.workers + worker) * table.servers + server
+    return code
+
+
+def _clocks(run: Run, table: Exchanges) -> Iterator[Finding]:
+    if not len(table):
+        return
+    alignment = estimate(run, table)
+    where = run.path or "the run"
+    if not alignment.consistent:
+        text = "messages arrive before they are sent, whatever the clocks: times are wrong"
+        yield Finding(ERROR, "clocks", where, text)
+        return
+    both_ends = bool(run.workers) and bool(run.servers)
+    for clock in alignment.clocks.values():
+        if not clock.known and both_ends:
+            text = f"nothing ties the clock of {clock.node} to the others; its times are as written"
+            yield Finding(WARNING, "clocks", where, text)
+    drifts = any(len(clock.add_us) > 1 for clock in alignment.clocks.values())
+    if drifts:
+        text = "clocks drift; they were aligned piece by piece"
+        yield Finding(WARNING, "clocks", where, text)
+    elif not alignment.notes_agree:
+        text = "clock notes contradict the messages' times; the messages were believed"
+        yield Finding(WARNING, "clocks", where, text)

@@ -1,0 +1,192 @@
+"""Puts the clocks of a run's nodes onto one, and says how well that is known.
+
+Nothing arrives before it is sent: each message bounds how far one clock can be ahead of another.
+Messages both ways bound it from both sides, and bounds add up along chains of nodes, so shortest
+paths give the tightest interval that all messages allow. Its middle is the estimate, half its
+width the uncertainty. Notes in the files (`clock ...`) are bounds as well. Clocks that drift too
+far for one number per node are estimated anew in shorter windows of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.exchange import (
+    MISSING,
+    S_PULL_RECV,
+    S_PULL_SEND,
+    S_PUSH_RECV,
+    S_PUSH_SEND,
+    W_PULL_RECV,
+    W_PULL_SEND,
+    W_PUSH_RECV,
+    W_PUSH_SEND,
+    Exchanges,
+    exchanges,
+)
+from tracer.grouping import group
+from tracer.record import MERCURY, Bools, Ints, Trace
+from tracer.run import Run
+
+Floats = npt.NDArray[np.float64]
+WINDOWS_MAX = 64
+RESOLUTION_US = 1.0  # times are cut to whole microseconds
+MESSAGES = {  # pairs (sent, received)
+    "zmq": (
+        ((W_PUSH_SEND, S_PUSH_RECV), (W_PULL_SEND, S_PULL_RECV)),
+        ((S_PUSH_SEND, W_PUSH_RECV), (S_PULL_SEND, W_PULL_RECV)),
+    ),
+    MERCURY: (
+        ((W_PUSH_SEND, S_PUSH_RECV), (W_PUSH_RECV, S_PUSH_SEND)),
+        ((S_PULL_RECV, W_PULL_SEND), (S_PULL_SEND, W_PULL_RECV)),
+    ),
+}
+
+
+@dataclass
+class Clock:
+    """What to add to a node's times. Several points where clocks drift: linear between them."""
+
+    node: str
+    at_us: list[float] = field(default_factory=lambda: [0.0])
+    add_us: list[float] = field(default_factory=lambda: [0.0])
+    within_us: float = 0.0
+    known: bool = True  # False: nothing ties this node to the others
+
+    def add(self, time: Ints) -> Ints:
+        if len(self.add_us) == 1:
+            return np.full(len(time), round(self.add_us[0]), np.int64)
+        return np.rint(np.interp(time, self.at_us, self.add_us)).astype(np.int64)
+
+
+@dataclass
+class Alignment:
+    clocks: dict[str, Clock]
+    notes_agree: bool = True  # False: what the files say of clocks contradicts their messages
+    consistent: bool = True  # False: even in short windows no set of clocks explains the times
+
+
+def aligned(run: Run) -> tuple[Exchanges, Alignment]:
+    """The exchanges of a run in the time of its first node, and how that was found."""
+    raw = exchanges(run)
+    alignment = estimate(run, raw)
+    moves = {
+        trace.header.node: alignment.clocks[trace.header.node].add(trace.records.time)
+        for trace in run.traces
+        if any(alignment.clocks[trace.header.node].add_us)
+    }
+    return (exchanges(run, moves) if moves else raw), alignment
+
+
+def estimate(run: Run, raw: Exchanges) -> Alignment:
+    """Each node's clock against the first node's; `raw` are the exchanges in their own times."""
+    nodes = [trace.header.node for trace in run.traces]
+    bounds = _bounds_of_messages(run, raw, np.ones(len(raw), np.bool_))
+    both = _with_notes(run, bounds)
+    for candidate, agree in ((both, True), (bounds, False)):
+        offsets, within = _tightest(candidate)
+        if offsets is not None:
+            clocks = {
+                node: _clock(node, [0.0], [-float(offsets[i])], float(within[i]))
+                for i, node in enumerate(nodes)
+            }
+            return Alignment(clocks, agree)
+    return _drifting(run, raw, nodes)
+
+
+def _clock(node: str, at: list[float], add: list[float], within: float) -> Clock:
+    known = bool(np.isfinite(within))
+    return Clock(node, at, add if known else [0.0] * len(at), within if known else 0.0, known)
+
+
+def _bounds_of_messages(run: Run, raw: Exchanges, rows: Bools) -> Floats:
+    """[i, j]: how far j's clock can be ahead of i's, at most. The last node is the scheduler."""
+    place = {trace.header.node: i for i, trace in enumerate(run.traces)}
+    size = len(run.traces) + 1
+    bounds = np.full((size, size), np.inf)
+    np.fill_diagonal(bounds, 0.0)
+    for direction, messages in enumerate(MESSAGES[run.mode]):
+        for sent, received in messages:
+            known = rows & raw.has(sent, received)
+            delay = raw.times[received][known] - raw.times[sent][known]
+            pair = raw.worker[known] * raw.servers + raw.server[known]
+            pairs = group(pair)
+            least = pairs.least(delay + RESOLUTION_US)
+            for number, bound in zip(pairs.keys[0].tolist(), least.tolist()):
+                worker, server = divmod(number, raw.servers)
+                ends = place[f"worker {worker}"], place[f"server {server}"]
+                source, target = ends if direction == 0 else ends[::-1]
+                bounds[source, target] = min(bounds[source, target], bound)
+    return bounds
+
+
+def _with_notes(run: Run, bounds: Floats) -> Floats:
+    out = bounds.copy()
+    scheduler = len(run.traces)
+    for place, trace in enumerate(run.traces):
+        for add, within in clock_notes(trace):
+            out[scheduler, place] = min(out[scheduler, place], -add + within)
+            out[place, scheduler] = min(out[place, scheduler], add + within)
+    return out
+
+
+def clock_notes(trace: Trace) -> list[tuple[float, float]]:
+    """(add_us, within_us) of `clock SEC USEC add_us A within_us B`."""
+    found = []
+    for note in trace.notes:
+        words = note.words
+        if len(words) == 7 and words[0] == "clock" and words[3::2] == ["add_us", "within_us"]:
+            try:
+                found.append((float(words[4]), float(words[6])))
+            except ValueError:
+                continue
+    return found
+
+
+def _tightest(bounds: Floats) -> tuple[Floats | None, Floats]:
+    """(how far each clock is ahead of the first, uncertainty); None if bounds contradict."""
+    path = bounds.copy()
+    for through in range(len(path)):
+        path = np.minimum(path, path[:, through, None] + path[None, through, :])
+    if (np.diag(path) < 0).any():
+        return None, np.full(len(path), np.inf)
+    most, least = path[0, :], -path[:, 0]
+    within = (most - least) / 2
+    with np.errstate(invalid="ignore"):
+        middle = np.where(np.isfinite(within), (most + least) / 2, 0.0)
+    return middle, within
+
+
+def _drifting(run: Run, raw: Exchanges, nodes: list[str]) -> Alignment:
+    """Windows short enough that each has one number per clock."""
+    start = raw.times[W_PUSH_SEND]
+    usable = start != MISSING
+    if not usable.any():
+        return Alignment({node: Clock(node) for node in nodes}, False, False)
+    windows = 2
+    while windows <= WINDOWS_MAX:
+        edges = np.quantile(start[usable], np.linspace(0, 1, windows + 1))
+        points: list[tuple[float, Floats, Floats]] = []
+        for one, two in zip(edges[:-1], edges[1:]):
+            inside = usable & (start >= one) & (start <= two)
+            offsets, within = _tightest(_bounds_of_messages(run, raw, inside))
+            if offsets is None:
+                break
+            points.append(((one + two) / 2, offsets, within))
+        if len(points) == windows:
+            at = [point[0] for point in points]
+            clocks = {
+                node: _clock(
+                    node,
+                    [a + float(p[1][i]) for a, p in zip(at, points)],
+                    [-float(p[1][i]) for p in points],
+                    max(float(p[2][i]) for p in points),
+                )
+                for i, node in enumerate(nodes)
+            }
+            return Alignment(clocks, False)
+        windows *= 2
+    return Alignment({node: Clock(node) for node in nodes}, False, False)

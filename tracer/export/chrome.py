@@ -1,0 +1,211 @@
+"""Chrome's trace event format: opens in ui.perfetto.dev and chrome://tracing.
+
+A node is a process, a key with one other node is a thread. A worker's slices are push (sent to
+confirmed) and pull (asked to answered); a server's are push (received to confirmed) and pull.
+Arrows lead from sender to receiver. Times are microseconds since the run's first record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tracer.analysis.phases import edges, follows
+from tracer.errors import TraceError
+from tracer.exchange import (
+    MISSING,
+    S_PULL_RECV,
+    S_PULL_SEND,
+    S_PUSH_RECV,
+    S_PUSH_SEND,
+    W_PULL_RECV,
+    W_PULL_SEND,
+    W_PUSH_RECV,
+    W_PUSH_SEND,
+    Exchanges,
+)
+from tracer.output import whole_file
+from tracer.progress import Progress
+from tracer.record import MERCURY, rank_id
+from tracer.run import Run
+
+SHORTEST_US = 0.002  # a slice must have a length to be seen and to be bound to
+INSIDE_US = 0.001  # how far inside a slice an arrow begins
+AT_ONCE = 20_000
+STEPS_LANE = 1
+# (name, begin, end) of the slices at each end of an exchange, and what arrows join: an arrow goes
+# from one instant to another, each of which begins or ends a slice.
+SLICES = (
+    ("push", W_PUSH_SEND, W_PUSH_RECV),
+    ("pull", W_PULL_SEND, W_PULL_RECV),
+    ("push", S_PUSH_RECV, S_PUSH_SEND),
+    ("pull", S_PULL_RECV, S_PULL_SEND),
+)
+ARROWS = {
+    "zmq": (
+        ("gradient", W_PUSH_SEND, S_PUSH_RECV),
+        ("confirmation", S_PUSH_SEND, W_PUSH_RECV),
+        ("request", W_PULL_SEND, S_PULL_RECV),
+        ("parameters", S_PULL_SEND, W_PULL_RECV),
+    ),
+    MERCURY: (
+        ("first packet", W_PUSH_SEND, S_PUSH_RECV),
+        ("last packet", W_PUSH_RECV, S_PUSH_SEND),
+        ("first sum", S_PULL_RECV, W_PULL_SEND),
+        ("last sum", S_PULL_SEND, W_PULL_RECV),
+    ),
+}
+OF_INSTANT = {code: number for number, slice_ in enumerate(SLICES) for code in slice_[1:]}
+
+
+@dataclass
+class _Layout:
+    """Which process and thread things are drawn in."""
+
+    table: Exchanges
+    start: int
+
+    def process(self, role: str, rank: int) -> int:
+        return rank_id(role, rank, self.table.workers, self.table.servers) + 1
+
+    def lane(self, key: int, peer: int, slice_number: int) -> int:
+        """Packets' push and pull overlap, so that each has a thread of its own there."""
+        lanes = max(self.table.workers, self.table.servers) * 2
+        second = slice_number % 2 if self.table.mode == MERCURY else 0
+        return STEPS_LANE + 1 + key * lanes + peer * 2 + second
+
+    def at(self, time: int) -> float:
+        return float(time - self.start)
+
+
+def write_chrome(run: Run, table: Exchanges, path: str | Path, quiet: bool = True) -> int:
+    """Writes the file; says how many events it holds."""
+    known = table.times[table.times != MISSING]
+    if not len(known):
+        raise TraceError(f"{run.path}: holds no push and no pull; there is nothing to draw")
+    layout = _Layout(table, int(known.min()))
+    count = 0
+    with (
+        Progress("writing chrome trace", len(table), quiet) as progress,
+        whole_file(path) as file,
+    ):
+        head = {"tool": "mercury trace", "run": run.header.run, "start_us": layout.start}
+        file.write(b'{"displayTimeUnit":"ms","otherData":')
+        file.write(json.dumps(head).encode() + b',"traceEvents":[\n')
+        batch: list[str] = []
+        for event in _events(run, table, layout, progress):
+            batch.append(("" if count == 0 else ",\n") + json.dumps(event, separators=(",", ":")))
+            count += 1
+            if len(batch) >= AT_ONCE:
+                file.write("".join(batch).encode())
+                batch.clear()
+        file.write("".join(batch).encode() + b"\n]}\n")
+    return count
+
+
+Event = dict[str, object]
+
+
+def _events(run: Run, table: Exchanges, layout: _Layout, progress: Progress) -> Iterator[Event]:
+    yield from _names(run, table, layout)
+    yield from _steps(table, layout)
+    for row in range(len(table)):
+        yield from _exchange(table, layout, row)
+        if row % 1000 == 0:
+            progress.reached(row)
+
+
+def _names(run: Run, table: Exchanges, layout: _Layout) -> Iterator[Event]:
+    for trace in run.traces:
+        header = trace.header
+        process = layout.process(header.role, header.rank)
+        name = f"{header.node} ({header.host})" if header.host else header.node
+        yield _meta(process, 0, "process_name", {"name": name})
+        yield _meta(process, 0, "process_sort_index", {"sort_index": process})
+        if header.role == "worker":
+            yield _meta(process, STEPS_LANE, "thread_name", {"name": "steps"})
+    lanes = np.unique(np.stack([table.key, table.worker, table.server]), axis=1).T.tolist()
+    numbers = (0, 1) if table.mode == MERCURY else (0,)
+    for key, worker, server in lanes:
+        for number in numbers:
+            what = f" {SLICES[number][0]}" if len(numbers) > 1 else ""
+            ends = (("worker", worker, "s", server), ("server", server, "w", worker))
+            for role, rank, letter, peer in ends:
+                lane = layout.lane(key, peer, number)
+                process = layout.process(role, rank)
+                name = f"{key} {table.name(key)} {letter}{peer}{what}"
+                yield _meta(process, lane, "thread_name", {"name": name})
+                yield _meta(process, lane, "thread_sort_index", {"sort_index": lane})
+
+
+def _meta(process: int, thread: int, name: str, args: dict[str, object]) -> Event:
+    return {"ph": "M", "pid": process, "tid": thread, "name": name, "args": args}
+
+
+def _steps(table: Exchanges, layout: _Layout) -> Iterator[Event]:
+    edge = edges(table)
+    for place in follows(edge).tolist():
+        process = layout.process("worker", int(edge["worker"][place]))
+        iteration = int(edge["iteration"][place])
+        since, pushed = int(edge["last_answer"][place - 1]), int(edge["last_push"][place])
+        for name, begin, end in (
+            ("computation", since, pushed),
+            ("exposed communication", pushed, int(edge["last_answer"][place])),
+        ):
+            yield _slice(process, STEPS_LANE, name, layout.at(begin), end - begin, iteration)
+
+
+def _slice(
+    process: int, lane: int, name: str, at: float, length: float, iteration: int, **args: object
+) -> Event:
+    return {
+        "ph": "X",
+        "cat": name,
+        "name": name,
+        "pid": process,
+        "tid": lane,
+        "ts": at,
+        "dur": max(length, SHORTEST_US),
+        "args": {"iteration": iteration, **args},
+    }
+
+
+def _exchange(table: Exchanges, layout: _Layout, row: int) -> Iterator[Event]:
+    times = table.times[:, row].tolist()
+    key, worker, server = int(table.key[row]), int(table.worker[row]), int(table.server[row])
+    places: dict[int, tuple[int, int]] = {}
+    drawn: set[int] = set()
+    for number, (name, begin, end) in enumerate(SLICES):
+        on_worker = begin < S_PUSH_RECV
+        role, rank, peer = ("worker", worker, server) if on_worker else ("server", server, worker)
+        places[number] = (layout.process(role, rank), layout.lane(key, peer, number))
+        if MISSING in (times[begin], times[end]):
+            continue
+        drawn.add(number)
+        size = table.push_bytes[row] if name == "push" else table.pull_bytes[row]
+        yield _slice(
+            *places[number], name, layout.at(times[begin]), times[end] - times[begin],
+            int(table.iteration[row]), key=key, tensor=table.name(key), bytes=int(size),
+        )  # fmt: skip
+    for number, (name, sent, received) in enumerate(ARROWS[table.mode]):
+        one, two = OF_INSTANT[sent], OF_INSTANT[received]
+        if one not in drawn or two not in drawn:
+            continue
+        flow = row * 4 + number + 1
+        common: Event = {"cat": "message", "name": name, "id": flow}
+        yield {**common, "ph": "s", **_bound(layout, times, sent, places[one])}
+        yield {**common, "ph": "f", "bp": "e", **_bound(layout, times, received, places[two])}
+
+
+def _bound(layout: _Layout, times: list[int], instant: int, place: tuple[int, int]) -> Event:
+    """Just inside the slice that begins or ends at an instant."""
+    _, begin, end = SLICES[OF_INSTANT[instant]]
+    at = layout.at(times[begin])
+    if instant == end:
+        at += max(times[end] - times[begin], SHORTEST_US)
+    inward = INSIDE_US if instant == begin else -INSIDE_US
+    return {"pid": place[0], "tid": place[1], "ts": round(at + inward, 3)}

@@ -1,0 +1,72 @@
+"""Least, greatest and sum of values that belong together, without a loop over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.record import Array, Ints
+
+
+@dataclass
+class Groups:
+    """Rows with equal keys. Groups come in ascending order of their keys."""
+
+    keys: list[Ints]  # of each group
+    index: Ints  # the group of each row
+    order: Ints  # rows, group by group
+    begin: Ints  # where in `order` each group begins
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def least(self, values: Array) -> Array:
+        return self._reduce(np.minimum, values)
+
+    def most(self, values: Array) -> Array:
+        return self._reduce(np.maximum, values)
+
+    def total(self, values: Array) -> Array:
+        return self._reduce(np.add, values)
+
+    def count(self) -> Ints:
+        return np.diff(self.begin, append=len(self.order))
+
+    def row_of_most(self, values: Array) -> Ints:
+        """The row in which each group has its greatest value."""
+        return self.sorted_rows(values)[self.last]
+
+    def row_of_least(self, values: Array) -> Ints:
+        return self.sorted_rows(values)[self.begin]
+
+    def sorted_rows(self, values: Array) -> Ints:
+        """Rows, group by group, each group in ascending order of `values`."""
+        rows: Ints = np.lexsort((values, self.index))
+        return rows
+
+    @property
+    def last(self) -> Ints:
+        """Where in `order` each group ends; in `sorted_rows`, where its greatest is."""
+        return np.append(self.begin[1:], len(self.order))[: len(self.begin)] - 1
+
+    def _reduce(self, how: np.ufunc, values: Array) -> Array:
+        if not len(self.begin):
+            return values[:0]
+        reduced: Array = how.reduceat(values[self.order], self.begin)
+        return reduced
+
+
+def group(*keys: Array) -> Groups:
+    """Groups of rows with the same combination of keys."""
+    size = len(keys[0])
+    order = np.lexsort(tuple(reversed(keys)))
+    differs = np.zeros(size, np.bool_)
+    differs[:1] = True
+    for key in keys:
+        along = key[order]
+        differs[1:] |= along[1:] != along[:-1]
+    begin = np.flatnonzero(differs)
+    index = np.empty(size, np.int64)
+    index[order] = np.cumsum(differs) - 1
+    return Groups([key[order][begin].astype(np.int64) for key in keys], index, order, begin)

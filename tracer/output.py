@@ -1,0 +1,41 @@
+"""Writing a file so that it is there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from tracer.errors import TraceError
+
+
+@contextlib.contextmanager
+def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """Opens `path` for writing under a name of its own; it gets its name when it is complete."""
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with open(part, "wb") as file:
+            yield file
+        os.replace(part, target)
+    except OSError as error:
+        raise TraceError(
+            f"{target}: cannot be written: {error.strerror or error}; "
+            "choose another place or make room"
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def make_directory(path: str | Path) -> Path:
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TraceError(
+            f"{folder}: cannot be made a directory: {error.strerror or error}; choose another place"
+        ) from error
+    return folder

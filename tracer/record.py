@@ -1,0 +1,270 @@
+"""What a trace file holds: header, records as columns, notes. docs/trace-format.md is its text.
+
+Reader, writer, generator and analysis all take the names and numbers of the format from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
+
+COLUMN_LINE = "id src dst length num_pp operation op_id dep_type d_time time_sec time_usec id_dep"
+INITIAL_NUM_PP = -15
+SETUP_NUM_PP = 0
+
+# The code of an operation is its place in this list; the first eight are the training traffic.
+OPERATIONS = (
+    "Push_Send_Worker",
+    "Push_Recv_Worker",
+    "Pull_Send_Worker",
+    "Pull_Recv_Worker",
+    "Push_Recv_Server",
+    "Push_Send_Server",
+    "Pull_Recv_Server",
+    "Pull_Send_Server",
+    "SendCom_TO_Servers",
+    "SendCom_To_Servers",
+    "Register_Send",
+    "Register_Recv",
+    "Barrier_Send",
+    "Barrier_Recv",
+    "Heartbeat_Send",
+    "Heartbeat_Recv",
+    "Terminate_Send",
+    "Terminate_Recv",
+)
+CODE = {name: code for code, name in enumerate(OPERATIONS)}
+DATA_OPERATIONS = 8
+SETUP_CODES = (CODE["SendCom_TO_Servers"], CODE["SendCom_To_Servers"])
+
+# Within one key, node and iteration the operations come in this order, four to an iteration.
+SLOTS = 4
+
+INDEPENDENT, PUSH_ON_PUSH, PULL_ON_PUSH, PULL_ON_PULL, PUSH_ON_PULL = range(5)
+DEP_NAMES = ("independent", "Push_on_Push", "Pull_on_Push", "Pull_on_Pull", "Push_on_Pull")
+# What the four operations of an iteration depend on, by slot; the same on workers and servers.
+DEP_TYPES_OF_SLOT = (PUSH_ON_PULL, PUSH_ON_PUSH, PULL_ON_PUSH, PULL_ON_PULL)
+
+DEP_NONE, DEP_ONE, DEP_LIST = range(3)
+
+ROLES = ("worker", "server", "scheduler")
+ROLE_LETTERS = "wsh"
+WORKER, SERVER, SCHEDULER = range(3)
+
+MODES = ZMQ, MERCURY = "zmq", "mercury"
+TRAININGS = SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"
+NODES_MOST = 100_000  # workers, servers, ranks: a header that says more is damaged
+
+
+def node_code(role: int, rank: int) -> int:
+    """One number for the other end that an op_id names (`s0`, `w1`, `h0`)."""
+    return rank * len(ROLES) + role
+
+
+def node_text(code: int) -> str:
+    rank, role = divmod(code, len(ROLES))
+    return f"{ROLE_LETTERS[role]}{rank}"
+
+
+def first_training_op(role: int, rank: int) -> int:
+    """The operation_num with which training starts in this node's file."""
+    return 4 if role == WORKER and rank == 0 else 2
+
+
+@dataclass(frozen=True)
+class Header:
+    """The block between the lines of `==`."""
+
+    role: str = "worker"
+    rank: int = 0
+    workers: int = 1
+    servers: int = 1
+    host: str = ""
+    run: str = ""
+    mode: str = ZMQ
+    training: str = SYNCHRONOUS
+    version: int = 1
+    extra: tuple[str, ...] = ()  # lines of others, kept as they are
+
+    @property
+    def node(self) -> str:
+        return f"{self.role} {self.rank}"
+
+    @property
+    def rank_id(self) -> int:
+        """This node's number in the columns src and dst."""
+        return rank_id(self.role, self.rank, self.workers, self.servers)
+
+
+def rank_id(role: str, rank: int, workers: int, servers: int) -> int:
+    """Workers 0..W-1, servers W..W+S-1, the scheduler W+S."""
+    return {"worker": rank, "server": workers + rank, "scheduler": workers + servers}[role]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A `# ...` line of the body; `before` is the number of records in front of it."""
+
+    before: int
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        return self.text.split()
+
+
+COLUMNS: tuple[tuple[str, str], ...] = (
+    ("id", "i8"),
+    ("src", "i4"),
+    ("dst", "i4"),
+    ("length", "i8"),
+    ("num_pp", "i8"),
+    ("operation", "i1"),
+    ("key", "i4"),
+    ("op_num", "i4"),
+    ("node", "i4"),
+    ("dep_type", "i1"),
+    ("d_time", "i8"),
+    ("time", "i8"),
+    ("dep_kind", "i1"),
+    ("dep_key", "i4"),
+    ("dep_num", "i4"),
+    ("dep_node", "i4"),
+)
+
+
+@dataclass
+class Records:
+    """Records as columns. `time` is in microseconds since 1970, of the clock of its node.
+
+    A one-to-one dependency is in dep_key, dep_num and dep_node; of a one-to-many dependency
+    dep_num is the place in `lists`, which holds the text once however many records share it.
+    """
+
+    id: Array
+    src: Array
+    dst: Array
+    length: Array
+    num_pp: Array
+    operation: Array
+    key: Array
+    op_num: Array
+    node: Array
+    dep_type: Array
+    d_time: Array
+    time: Array
+    dep_kind: Array
+    dep_key: Array
+    dep_num: Array
+    dep_node: Array
+    lists: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def take(self, index: Array) -> Records:
+        columns: dict[str, Any] = {name: getattr(self, name)[index] for name, _ in COLUMNS}
+        return Records(**columns, lists=self.lists)
+
+    def column(self, name: str) -> Array:
+        found: Array = getattr(self, name)
+        return found
+
+    @property
+    def is_data(self) -> Bools:
+        """The eight operations of training, initial values included."""
+        mask: Bools = self.operation < DATA_OPERATIONS
+        return mask
+
+    @staticmethod
+    def empty(size: int = 0) -> Records:
+        columns: dict[str, Any] = {name: np.zeros(size, dtype) for name, dtype in COLUMNS}
+        return Records(**columns)
+
+    @staticmethod
+    def of(columns: Mapping[str, Sequence[int]], lists: Sequence[str] = ()) -> Records:
+        arrays: dict[str, Any] = {n: np.asarray(columns[n], dtype=dtype) for n, dtype in COLUMNS}
+        return Records(**arrays, lists=list(lists))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in a file that a tolerant reader went round. `line` 0: the file as a whole."""
+
+    path: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.text}" if self.line else f"{self.path}: {self.text}"
+
+
+@dataclass
+class Trace:
+    """One node's file."""
+
+    header: Header
+    records: Records
+    notes: list[Note] = field(default_factory=list)
+    path: str = ""
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def is_scheduler_traffic(self) -> bool:
+        return self.header.role == "scheduler" or bool(
+            len(self.records) and (self.records.operation > max(SETUP_CODES)).any()
+        )
+
+    @property
+    def lost(self) -> int:
+        """Records that the capture had no room for, by its own count."""
+        return sum(
+            int(n.words[1])
+            for n in self.notes
+            if n.words[:1] == ["lost"] and len(n.words) > 1 and n.words[1].isdigit()
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether the writer came to its end, rather than being killed."""
+        return any(n.words[:1] == ["end"] for n in self.notes)
+
+    def iteration(self) -> Ints:
+        """The training iteration of each record; -1 for set-up and initial values."""
+        role = ROLES.index(self.header.role)
+        first = first_training_op(role, self.header.rank)
+        number = (self.records.op_num.astype(np.int64) - first) // SLOTS
+        return np.where(self.records.is_data & (number >= 0), number, -1)
+
+
+def same(one: Trace, other: Trace) -> bool:
+    """Whether two traces say the same, wherever they were read from."""
+    if one.header != other.header or one.notes != other.notes:
+        return False
+    mine, others = one.records, other.records
+    if len(mine) != len(others):
+        return False
+    listed = mine.dep_kind == DEP_LIST
+    for name, _ in COLUMNS:
+        a, b = mine.column(name), others.column(name)
+        if name == "dep_num":
+            a, b = a[~listed], b[~listed]
+        if not np.array_equal(a, b):
+            return False
+    return [mine.lists[i] for i in mine.dep_num[listed]] == [
+        others.lists[i] for i in others.dep_num[listed]
+    ]
+
+
+def with_header(trace: Trace, **changes: Any) -> Trace:
+    known = {f.name for f in fields(Header)}
+    assert set(changes) <= known
+    return replace(trace, header=replace(trace.header, **changes))

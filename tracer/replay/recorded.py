@@ -1,0 +1,152 @@
+"""What a captured run tells of its job and of its network: all that a replay needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.clocks import aligned
+from tracer.errors import TraceError
+from tracer.exchange import (
+    S_PULL_RECV,
+    S_PULL_SEND,
+    S_PUSH_RECV,
+    S_PUSH_SEND,
+    W_PULL_RECV,
+    W_PULL_SEND,
+    W_PUSH_RECV,
+    W_PUSH_SEND,
+    Exchanges,
+)
+from tracer.grouping import group
+from tracer.record import MERCURY, SYNCHRONOUS, Ints
+from tracer.replay.dependencies import check_acyclic
+from tracer.replay.network import Network, estimate
+from tracer.run import Run
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Layers are keys in the order of urgency. Times are in seconds."""
+
+    names: tuple[str, ...]
+    mode: str
+    workers: int
+    servers: int
+    ready_s: Floats  # iterations x workers x layers: since the last sum of the iteration before
+    iteration_s: Floats  # iterations x workers: from last sum to last sum
+    shares: list[list[tuple[int, float]]]  # of each layer: (server, bytes)
+    update_s: Floats  # of each layer: last copy in to confirmation
+    search_s: Floats  # of each layer: confirmation on the worker to the answer leaving the server
+    network: Network
+
+    @property
+    def bytes(self) -> Floats:
+        return np.array([sum(part for _, part in parts) for parts in self.shares])
+
+
+def recorded(run: Run) -> Recorded:
+    """A TraceError that says what is missing, if a replay cannot start from this run."""
+    if run.training != SYNCHRONOUS:
+        raise TraceError(f"{run.path}: is of asynchronous training; only synchronous is replayed")
+    for role, have, count in (
+        ("worker", run.workers, run.num_workers),
+        ("server", run.servers, run.num_servers),
+    ):
+        missing = sorted({*range(count)} - {trace.header.rank for trace in have})
+        if missing:
+            ranks = ", ".join(map(str, missing))
+            raise TraceError(
+                f"{run.path}: the trace of {role} {ranks} is missing of {count} {role}s"
+            )
+    for trace in run.traces:
+        check_acyclic(trace)
+    return from_exchanges(aligned(run)[0], run.path)
+
+
+def from_exchanges(table: Exchanges, path: str = "trace") -> Recorded:
+    order = sorted(table.keys, key=lambda index: (-table.keys[index].priority, index))
+    trained = {int(key) for key in np.unique(table.key)}
+    order = [index for index in order if index in trained]
+    if not order:
+        raise TraceError(f"{path}: holds no training traffic")
+    layer_of = np.zeros(max(order) + 1, np.int64)
+    layer_of[order] = np.arange(len(order))
+    layer = layer_of[table.key]
+
+    sent = _dense(table, layer, table.times[W_PUSH_SEND], np.minimum, len(order))
+    back = _dense(table, layer, table.times[W_PULL_RECV], np.maximum, len(order))
+    whole = np.isfinite(sent).all(axis=(1, 2)) & np.isfinite(back).all(axis=(1, 2))
+    # An iteration begins with the last sum of the one before, so that one must be whole too.
+    usable = np.flatnonzero(whole[1:] & whole[:-1]) + 1
+    if not len(usable):
+        raise TraceError(f"{path}: a replay needs two whole iterations in a row; there are none")
+    ends = back.max(axis=2)
+    ready = (sent[usable] - ends[usable - 1][:, :, None]) / 1e6
+    length = (ends[usable] - ends[usable - 1]) / 1e6
+    update, search = _overheads(table, layer, len(order))
+    return Recorded(
+        names=tuple(table.keys[index].name for index in order),
+        mode=table.mode,
+        workers=table.workers,
+        servers=table.servers,
+        ready_s=np.maximum(ready, 0.0),
+        iteration_s=length,
+        shares=_shares(table, layer, len(order)),
+        update_s=update,
+        search_s=search,
+        network=estimate(table),
+    )
+
+
+def _dense(table: Exchanges, layer: Ints, times: Ints, how: np.ufunc, layers: int) -> Floats:
+    """iterations x workers x layers; infinite where a record is missing."""
+    known = table.has(W_PUSH_SEND, W_PULL_RECV)
+    shape = (int(table.iteration.max(initial=0)) + 1, table.workers, layers)
+    extreme = np.full(shape, np.inf if how is np.minimum else -np.inf)
+    place = (table.iteration[known], table.worker[known], layer[known])
+    how.at(extreme, place, times[known].astype(np.float64))
+    lost = (table.iteration[~known], table.worker[~known], layer[~known])
+    extreme[lost] = np.inf
+    return extreme
+
+
+def _shares(table: Exchanges, layer: Ints, layers: int) -> list[list[tuple[int, float]]]:
+    groups = group(layer, table.server)
+    most = groups.most(table.push_bytes)
+    shares: list[list[tuple[int, float]]] = [[] for _ in range(layers)]
+    for at, server, size in zip(*groups.keys, most):
+        shares[int(at)].append((int(server), float(size)))
+    return shares
+
+
+def _overheads(table: Exchanges, layer: Ints, layers: int) -> tuple[Floats, Floats]:
+    """Means over the run of what a server, and a worker between its messages, took per layer."""
+    update, search = np.zeros(layers), np.zeros(layers)
+    packets = table.mode == MERCURY  # nothing is confirmed or asked for; the last packet counts
+    begin, end = (S_PUSH_SEND, S_PULL_SEND) if packets else (S_PUSH_RECV, S_PUSH_SEND)
+    others = () if packets else (W_PUSH_RECV, W_PULL_SEND, S_PULL_RECV, S_PULL_SEND)
+    every = table.has(begin, end, *others) & (table.iteration > 0)
+    rows = table.take(every)
+    if not len(rows):
+        return update, search
+    at = layer[every]
+    times = rows.times.astype(np.float64)
+    groups = group(rows.iteration, at, rows.server)
+    took = groups.least(times[end]) - groups.most(times[begin])
+    update = _mean(groups.keys[1], took, layers)
+    if not packets:
+        turn = times[W_PULL_SEND] - times[W_PUSH_RECV]
+        search = _mean(at, turn + times[S_PULL_SEND] - times[S_PULL_RECV], layers)
+    return update, search
+
+
+def _mean(layer: Ints, us: Floats, layers: int) -> Floats:
+    total = np.bincount(layer, us, minlength=layers)
+    count = np.bincount(layer, minlength=layers)
+    mean: Floats = np.maximum(total / np.maximum(count, 1), 0.0) / 1e6
+    return mean

@@ -1,0 +1,1 @@
+"""What the analysis found, as pictures and as one page of HTML."""

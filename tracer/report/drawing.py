@@ -1,0 +1,107 @@
+"""How pictures look, and how they become SVG or PNG. The only place that imports matplotlib."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tracer.errors import MissingExtraError, TraceError
+from tracer.output import whole_file
+
+Axes = Any
+Draw = Callable[["Canvas"], None]
+
+# Colours that people with any kind of colour vision can tell apart (Okabe and Ito).
+BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
+SKY, RED, YELLOW, GREY = "#56b4e9", "#d55e00", "#f0e442", "#9aa0a6"
+CYCLE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GREY)
+INK, FAINT = "#202124", "#dadce0"
+WIDE_IN, NARROW_IN = 9.0, 4.3
+DPI = 150
+
+STYLE = {
+    "font.size": 9,
+    "font.family": "sans-serif",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": FAINT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.fonttype": "none",
+    "figure.facecolor": "white",
+}
+
+
+class Canvas:
+    """One picture in the making: wide or narrow, as high as its content needs."""
+
+    def __init__(self, narrow: bool, figure: Any) -> None:
+        self.narrow = narrow
+        self.figure = figure
+
+    def axes(self, height_in: float, rows: int = 1) -> list[Axes]:
+        self.figure.set_size_inches(NARROW_IN if self.narrow else WIDE_IN, height_in)
+        axes = self.figure.subplots(rows, 1, squeeze=False)
+        return [row[0] for row in axes]
+
+
+def _figure(draw: Draw, narrow: bool) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("drawing", "matplotlib", "report") from None
+    figure = Figure(layout="constrained")
+    draw(Canvas(narrow, figure))
+    return figure
+
+
+def _style(salt: str) -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise MissingExtraError("drawing", "matplotlib", "report") from None
+    return mpl.rc_context({**STYLE, "svg.hashsalt": salt})
+
+
+def svg(draw: Draw, name: str, narrow: bool, says: str) -> str:
+    """An SVG element for a page. `name` keeps its ids apart from those of other pictures."""
+    salt = f"{name}{'-narrow' if narrow else ''}"
+    with _style(salt):
+        out = io.StringIO()
+        _figure(draw, narrow).savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{salt}-", text)
+    # The page decides how large it is; the picture keeps its proportions.
+    text = re.sub(r'<svg ([^>]*?)height="[^"]*"', r"<svg \1", text, count=1)
+    text = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", text, count=1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{says}" ', 1).strip()
+
+
+def png(draw: Draw, path: str | Path) -> None:
+    with _style("png"), whole_file(path) as file:
+        _figure(draw, narrow=False).savefig(file, format="png", dpi=DPI)
+
+
+def save(draw: Draw, path: str | Path) -> None:
+    """A file of its own, in the format that its name ends in."""
+    kind = Path(path).suffix.lower().lstrip(".")
+    if kind not in ("svg", "png"):
+        raise TraceError(f"{path}: pictures are written as .svg or .png")
+    with _style("file"), whole_file(path) as file:
+        _figure(draw, narrow=False).savefig(file, format=kind, dpi=DPI)

@@ -1,0 +1,181 @@
+"""The report's other pictures, each from a table that the analysis made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracer.analysis.life import PARTS
+from tracer.exchange import (
+    MISSING,
+    S_PULL_SEND,
+    S_PUSH_RECV,
+    W_PULL_RECV,
+    W_PUSH_SEND,
+    Exchanges,
+)
+from tracer.report.drawing import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, SKY, Axes, Canvas
+from tracer.table import Table
+
+BARS_MOST = 30  # keys in one picture; the table has them all
+BINS = 200
+
+
+def _bars(canvas: Canvas, names: list[str], values: Any, label: str, colour: str = BLUE) -> Axes:
+    names, values = names[:BARS_MOST], np.asarray(values[:BARS_MOST], dtype=float)
+    axes = canvas.axes(1.0 + 0.22 * max(len(names), 3))[0]
+    axes.barh(range(len(names)), values, color=colour, height=0.7)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(max(len(names), 3) - 0.5, -0.5)
+    axes.set_xlabel(label)
+    axes.set_xlim(left=0)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    return axes
+
+
+def _named(keys: Any, names: list[str]) -> list[str]:
+    """A dollar sign would begin a formula."""
+    plain = [name.replace("$", r"\$") for name in names]
+    return [f"{key} {name}" for key, name in zip(np.asarray(keys).tolist(), plain)]
+
+
+def _legend(canvas: Canvas, axes: Axes, columns: int = 3) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    canvas.figure.legend(
+        handles, labels, loc="outside upper left", ncols=2 if canvas.narrow else columns
+    )
+
+
+def sizes(canvas: Canvas, per_key: Table) -> None:
+    operation = np.asarray(per_key["operation"])
+    rows = np.flatnonzero(operation == "Push_Send_Worker")
+    names = _named(per_key["key"][rows], [per_key["name"][i] for i in rows.tolist()])
+    axes = _bars(canvas, names, per_key["mean_bytes"][rows], "bytes of a push (logarithmic)")
+    axes.set_xscale("log")
+    axes.set_xlim(left=1)
+
+
+def volume(canvas: Canvas, per_iteration: Table) -> None:
+    axes = canvas.axes(2.4)[0]
+    x = per_iteration["iteration"]
+    for name, what, colour in (
+        ("to_servers_bytes", "to servers", BLUE),
+        ("to_workers_bytes", "to workers", ORANGE),
+    ):
+        axes.plot(x, np.asarray(per_iteration[name]) / 1e6, color=colour, label=what)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("MB")
+    axes.grid(axis="y")
+    _legend(canvas, axes)
+
+
+def phases(canvas: Canvas, found: Table) -> None:
+    """Mean of all workers, iteration by iteration."""
+    axes = canvas.axes(2.8)[0]
+    iteration = np.asarray(found["iteration"])
+    x = np.unique(iteration)
+    place = np.searchsorted(x, iteration)
+    count = np.maximum(np.bincount(place, minlength=len(x)), 1)
+
+    def mean(values: Any) -> Any:
+        return np.bincount(place, np.asarray(values), minlength=len(x)) / count / 1000
+
+    two, three = np.asarray(found["phase2_us"]), np.asarray(found["phase3_us"])
+    layers = (mean(found["phase1_us"]), mean(two), mean(three - two))
+    axes.stackplot(
+        x, *layers, colors=(GREY, SKY, RED), linewidth=0,
+        labels=("1 computation", "2 both at once", "3 less 2: waiting for communication"),
+    )  # fmt: skip
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("ms")
+    axes.set_xlim(x.min(initial=0), max(x.max(initial=1), x.min(initial=0) + 1))
+    axes.set_ylim(bottom=0)
+    _legend(canvas, axes)
+
+
+def distributions(canvas: Canvas, curves: dict[str, Table]) -> None:
+    axes = canvas.axes(3.2)[0]
+    least = 1.0
+    for colour, (kind, found) in zip(CYCLE, curves.items()):
+        if len(found):
+            axes.plot(
+                np.maximum(found["us"], least), found["share"], color=colour, label=kind,
+                drawstyle="steps-post",
+            )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlabel("microseconds (logarithmic)")
+    axes.set_ylabel("share of all that take at most this")
+    axes.set_ylim(0, 1.02)
+    axes.grid()
+    _legend(canvas, axes, 5)
+
+
+def exposed(canvas: Canvas, layers: Table) -> None:
+    names = _named(layers["key"], layers["name"])
+    values = np.asarray(layers["mean_us"]) / 1000
+    _bars(canvas, names, values, "ms that a step waits for this key, on average", RED)
+
+
+def life(canvas: Canvas, per_key: Table) -> None:
+    names = _named(per_key["key"], per_key["name"])[:BARS_MOST]
+    axes = canvas.axes(1.2 + 0.22 * max(len(names), 3))[0]
+    left = np.zeros(len(names))
+    for colour, part in zip((GREY, BLUE, RED, GREEN, ORANGE), PARTS):
+        width = np.asarray(per_key[f"{part}_us"][:BARS_MOST]) / 1000
+        label = {"peers": "waiting for peers"}.get(part, part.replace("_", " "))
+        axes.barh(range(len(names)), width, left=left, color=colour, height=0.7, label=label)
+        left = left + width
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(max(len(names), 3) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("ms from push to answer, on average")
+    axes.grid(axis="x")
+    _legend(canvas, axes, 5)
+
+
+def stragglers(canvas: Canvas, workers: Table) -> None:
+    names = [f"worker {worker}" for worker in workers["worker"]]
+    _bars(canvas, names, np.asarray(workers["share"]) * 100, "% of keys and iterations last", RED)
+
+
+def balance(canvas: Canvas, servers: Table) -> None:
+    names = [f"server {server}" for server in np.asarray(servers["server"]).tolist()]
+    moved = np.asarray(servers["push_bytes"]) + np.asarray(servers["pull_bytes"])
+    _bars(canvas, names, moved / 1e6, "MB in and out", GREEN)
+
+
+def inversion(canvas: Canvas, keys: Table) -> None:
+    names = _named(keys["key"], keys["name"])
+    values = np.asarray(keys["mean_bytes"]) / 1000
+    _bars(canvas, names, values, "KB of less urgent data before a message, on average", RED)
+
+
+def critical(canvas: Canvas, kinds: Table) -> None:
+    _bars(canvas, kinds["what"], np.asarray(kinds["share"]) * 100, "% of the critical path")
+
+
+def throughput(canvas: Canvas, table: Exchanges) -> None:
+    """Bytes that arrived, in equal slices of the run."""
+    names = (
+        ("at servers", S_PUSH_RECV, W_PUSH_SEND, table.push_bytes, BLUE),
+        ("at workers", W_PULL_RECV, S_PULL_SEND, table.pull_bytes, ORANGE),
+    )
+    axes = canvas.axes(2.6)[0]
+    known = table.times[table.times != MISSING]
+    start, end = (int(known.min()), int(known.max()) + 1) if len(known) else (0, 1)
+    width = max((end - start) / BINS, 1.0)
+    edge = start + width * np.arange(BINS + 1)
+    for label, arrival, sent, size, colour in names:
+        # One end's file may be missing; the other end's time is near enough for a picture.
+        time = np.where(table.has(arrival), table.times[arrival], table.times[sent])
+        there = time != MISSING
+        moved, _ = np.histogram(time[there], edge, weights=size[there].astype(float))
+        axes.plot((edge[:-1] - start) / 1e6, moved / width * 8 / 1000, color=colour, label=label)
+    axes.set_xlabel("seconds since the first push")
+    axes.set_ylabel("Gbit/s, sum of all nodes")
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y")
+    _legend(canvas, axes)

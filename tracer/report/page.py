@@ -1,0 +1,305 @@
+"""The report: one HTML file that holds everything it shows. No script, no network, no fonts."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tracer.analysis import sections
+from tracer.check import ERROR, Finding
+from tracer.clocks import Alignment
+from tracer.exchange import MISSING, Exchanges
+from tracer.output import whole_file
+from tracer.progress import Progress
+from tracer.record import Ints
+from tracer.report import figures, timeline
+from tracer.report.drawing import Draw, svg
+from tracer.report.looks import CSS
+from tracer.run import Run
+from tracer.table import Section, Table, as_list, show
+
+ROWS_OPEN, ROWS_MOST = 8, 500
+FINDINGS_MOST = 50
+
+
+def write_report(
+    run: Run,
+    table: Exchanges,
+    alignment: Alignment,
+    findings: Sequence[Finding],
+    path: str | Path,
+    quiet: bool = True,
+) -> None:
+    answered = sections(run, table)
+    pictures = _pictures(table, answered)
+    with Progress("drawing the report", len(pictures), quiet) as progress:
+        drawn: dict[str, list[str]] = {}
+        for number, (name, says, draw) in enumerate(pictures):
+            drawn.setdefault(name.split(".")[0], []).append(_figure(name, says, draw))
+            progress.reached(number + 1)
+    body = [
+        _head(run, table, answered),
+        _verdict(findings),
+        _contents(answered),
+        _section("timeline", "One iteration", _timeline_question(table), drawn["timeline"], []),
+    ]
+    for section in answered:
+        tables = [_table(found) for found in section.tables]
+        body.append(
+            _section(
+                section.name, section.title, section.question, drawn.get(section.name, []), tables
+            )
+        )
+    body.append(_clocks(alignment))
+    title = f"Trace of run {run.header.run}" if run.header.run else "Trace report"
+    page = PAGE.format(title=html.escape(title), css=CSS, body="\n".join(body))
+    with whole_file(path) as file:
+        file.write(page.encode())
+
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{css}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def _pictures(table: Exchanges, answered: list[Section]) -> list[tuple[str, str, Draw]]:
+    """(section.name, what a reader who cannot see it is told, how to draw it)."""
+    found = {section.name: section for section in answered}
+    iteration = timeline.middle_iteration(table)
+
+    def of(name: str, which: str) -> Table:
+        return found[name].figures[which]
+
+    return [
+        (
+            "timeline.iteration",
+            f"Timeline of iteration {iteration} with all nodes",
+            lambda canvas: timeline.draw(canvas, table, iteration),
+        ),
+        (
+            "sizes.keys",
+            "Bytes of a push, per key",
+            lambda canvas: figures.sizes(canvas, found["sizes"].tables[1]),
+        ),
+        (
+            "sizes.throughput",
+            "Throughput over time",
+            lambda canvas: figures.throughput(canvas, table),
+        ),
+        (
+            "phases.iterations",
+            "The three phases, iteration by iteration",
+            lambda canvas: figures.phases(canvas, of("phases", "phases")),
+        ),
+        (
+            "overheads.distributions",
+            "Distribution curves of the overheads",
+            lambda canvas: figures.distributions(canvas, found["overheads"].figures),
+        ),
+        (
+            "exposed.layers",
+            "Exposed communication per key",
+            lambda canvas: figures.exposed(canvas, of("exposed", "layers")),
+        ),
+        (
+            "life.parts",
+            "Parts of a message's life, per key",
+            lambda canvas: figures.life(canvas, of("life", "parts")),
+        ),
+        (
+            "stragglers.workers",
+            "How often each worker was last",
+            lambda canvas: figures.stragglers(canvas, of("stragglers", "workers")),
+        ),
+        (
+            "balance.servers",
+            "Bytes per server",
+            lambda canvas: figures.balance(canvas, of("balance", "servers")),
+        ),
+        (
+            "inversion.keys",
+            "Less urgent bytes before a message, per key",
+            lambda canvas: figures.inversion(canvas, of("inversion", "keys")),
+        ),
+        (
+            "critical.kinds",
+            "What the critical path consists of",
+            lambda canvas: figures.critical(canvas, of("critical", "kinds")),
+        ),
+    ]
+
+
+def pictures(run: Run, table: Exchanges) -> dict[str, Draw]:
+    """All of the report's pictures by name, to be drawn elsewhere."""
+    named = _pictures(table, sections(run, table))
+    return {name.replace(".", "-"): draw for name, _, draw in named}
+
+
+def _figure(name: str, says: str, draw: Draw) -> str:
+    ident = name.replace(".", "-")
+    both = "".join(
+        f'<div class="{kind}">{svg(draw, ident, kind == "narrow", says)}</div>'
+        for kind in ("wide", "narrow")
+    )
+    return f"<figure><figcaption>{html.escape(says)}</figcaption>{both}</figure>"
+
+
+def _head(run: Run, table: Exchanges, answered: list[Section]) -> str:
+    found = {section.name: section for section in answered}
+    phases = found["phases"].tables[0]
+    known: Ints = table.times[table.times != MISSING]
+    seconds = float(known.max() - known.min()) / 1e6 if len(known) else 0.0
+    records = sum(len(trace.records) for trace in run.all)
+    whole, overlap = phases.row(what="whole"), found["phases"].figures["phases"]
+    ratio = 100 * float(np.sum(overlap["phase2_us"])) / max(float(np.sum(overlap["whole_us"])), 1)
+    moved = int(table.push_bytes.sum() + table.pull_bytes.sum())
+    exposed = found["exposed"].tables[0].row(what="all workers")
+    cards = [
+        ("iteration", _ms(whole["mean_us"]), "mean, of all workers"),
+        ("computation", _ms(phases.row(what="computation")["mean_us"]), "phases 1 and 2"),
+        ("communication", _ms(phases.row(what="communication")["mean_us"]), "phase 3"),
+        ("overlap", f"{ratio:.1f} %", "phase 2 of the whole"),
+        ("waiting", _ms(exposed["mean_us"]), "after the last push, mean"),
+        ("data", _bytes(moved / max(len(np.unique(table.iteration)), 1)), "an iteration"),
+    ]
+    facts = [
+        f"{run.num_workers} workers, {run.num_servers} servers",
+        f"{run.mode} mode, {run.training} training",
+        f"{len(np.unique(table.iteration))} iterations in {seconds:.2f} s",
+        f"{len(table.keys)} keys",
+        f"{records:,} records",
+    ]
+    named = f" of run <code>{html.escape(run.header.run)}</code>" if run.header.run else ""
+    return (
+        f"<header><h1>Trace{named}</h1><p>{' · '.join(facts)}</p></header>"
+        '<div class="cards">'
+        + "".join(
+            f'<div class="card"><span>{name}</span><b>{value}</b><span>{what}</span></div>'
+            for name, value, what in cards
+        )
+        + "</div>"
+    )
+
+
+def _ms(us: float | None) -> str:
+    return "-" if us is None else f"{us / 1000:.3g} ms" if us < 1e6 else f"{us / 1e6:.3g} s"
+
+
+def _bytes(count: float) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} GB"
+
+
+def _verdict(findings: Sequence[Finding]) -> str:
+    errors = sum(finding.severity == ERROR for finding in findings)
+    if not findings:
+        return '<p class="good" id="check">Check: every rule holds.</p>'
+    items = "".join(
+        f'<li class="{f.severity}"><b>{f.severity}</b> {html.escape(f.where)}: '
+        f"{html.escape(f.text)}</li>"
+        for f in findings[:FINDINGS_MOST]
+    )
+    more = len(findings) - FINDINGS_MOST
+    rest = f"<li>{more} more: run mercury trace check</li>" if more > 0 else ""
+    kind = "bad" if errors else "fair"
+    return (
+        f'<details class="{kind}" id="check"{" open" if errors else ""}><summary>Check: '
+        f"{errors} errors, {len(findings) - errors} warnings</summary><ul>{items}{rest}</ul>"
+        "</details>"
+    )
+
+
+def _contents(answered: list[Section]) -> str:
+    links = [("timeline", "One iteration"), *((s.name, s.title) for s in answered)]
+    links.append(("clocks", "Clocks"))
+    return "<nav>" + "".join(f'<a href="#{n}">{html.escape(t)}</a>' for n, t in links) + "</nav>"
+
+
+def _timeline_question(table: Exchanges) -> str:
+    iteration = timeline.middle_iteration(table)
+    return f"What did every node do when? Iteration {iteration}; one lane a key."
+
+
+def _section(name: str, title: str, question: str, drawn: list[str], tables: list[str]) -> str:
+    return (
+        f'<section id="{name}"><h2>{html.escape(title)}</h2>'
+        f'<p class="question">{html.escape(question)}</p>{"".join(drawn)}{"".join(tables)}'
+        "</section>"
+    )
+
+
+def _table(table: Table) -> str:
+    """A short table is open; of a long one the first rows are."""
+    parts = [f"<h3>{html.escape(table.title)}</h3>"]
+    if table.note:
+        parts.append(f'<p class="note">{html.escape(table.note)}</p>')
+    if not len(table):
+        return "".join([*parts, '<p class="note">No records for this.</p>'])
+    parts.append(_rows(table, 0, ROWS_OPEN))
+    if len(table) > ROWS_OPEN:
+        shown = min(len(table), ROWS_MOST)
+        rest = "" if shown == len(table) else f"; {len(table) - shown} more in the JSON output"
+        parts.append(
+            f"<details><summary>rows {ROWS_OPEN + 1} to {shown}{rest}</summary>"
+            f"{_rows(table, ROWS_OPEN, ROWS_MOST)}</details>"
+        )
+    return "".join(parts)
+
+
+def _rows(table: Table, begin: int, end: int) -> str:
+    columns = [as_list(values[begin:end]) for values in table.columns.values()]
+    texts = [bool(column) and isinstance(column[0], str) for column in columns]
+    head = "".join(
+        f"<th{' class=text' if text else ''}>{html.escape(_label(name))}</th>"
+        for name, text in zip(table.names, texts)
+    )
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f"<td{' class=text' if text else ''}>{html.escape(show(value))}</td>"
+            for value, text in zip(row, texts)
+        )
+        + "</tr>"
+        for row in zip(*columns)
+    )
+    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="scroll"><table>{body}</table></div>'
+
+
+def _label(name: str) -> str:
+    """`mean_us` as `mean µs`."""
+    return " ".join("µs" if word == "us" else word for word in name.split("_"))
+
+
+def _clocks(alignment: Alignment) -> str:
+    clocks = list(alignment.clocks.values())
+    table = Table(
+        "What was added to each node's times",
+        {
+            "node": [clock.node for clock in clocks],
+            "add_us": [clock.add_us[0] for clock in clocks],
+            "drift_us": [clock.add_us[-1] - clock.add_us[0] for clock in clocks],
+            "within_us": [clock.within_us if clock.known else float("nan") for clock in clocks],
+        },
+        "within: no message arrives before it is sent if clocks are this near to what was added.",
+    )
+    question = "How well are the nodes' clocks known against each other?"
+    return _section("clocks", "Clocks", question, [], [_table(table)])

@@ -1,0 +1,118 @@
+"""One iteration with all nodes: who computed, sent, waited and answered when."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracer.analysis.phases import edges, follows
+from tracer.exchange import (
+    MISSING,
+    S_PULL_RECV,
+    S_PULL_SEND,
+    S_PUSH_RECV,
+    S_PUSH_SEND,
+    W_PULL_RECV,
+    W_PULL_SEND,
+    W_PUSH_RECV,
+    W_PUSH_SEND,
+    Exchanges,
+)
+from tracer.record import MERCURY
+from tracer.report.drawing import BLUE, GREEN, GREY, ORANGE, RED, Canvas
+
+LANE_IN = 0.11  # height of a key's lane, as long as there is room
+HEIGHT_MOST_IN = 11.0
+LANES_LEAST = 8
+
+
+def middle_iteration(table: Exchanges) -> int:
+    """One that is typical: past the start, with a predecessor."""
+    edge = edges(table)
+    now = follows(edge)
+    whole = np.unique(edge["iteration"][now] if len(now) else edge["iteration"])
+    return int(whole[len(whole) // 2]) if len(whole) else 0
+
+
+def draw(canvas: Canvas, table: Exchanges, iteration: int) -> None:
+    rows = table.take(table.iteration == iteration)
+    keys = np.unique(rows.key)
+    lanes = len(keys) + 2
+    nodes = [("worker", w) for w in np.unique(rows.worker).tolist()]
+    nodes += [("server", s) for s in np.unique(rows.server).tolist()]
+    height = min(HEIGHT_MOST_IN, 1.2 + LANE_IN * max(lanes, LANES_LEAST) * len(nodes))
+    axes = canvas.axes(height)[0]
+    known = rows.times[rows.times != MISSING]
+    start = _start(table, iteration, int(known.min()) if len(known) else 0)
+    packets = rows.mode == MERCURY
+    at_server = ("first to last packet in", "sums going out") if packets else (
+        "gradients in, until confirmed", "search",
+    )  # fmt: skip
+    marks = []
+    for number, (role, rank) in enumerate(nodes):
+        top = number * lanes
+        mine = rows.take((rows.worker if role == "worker" else rows.server) == rank)
+        lane = top + 1 + np.searchsorted(keys, mine.key)
+        if role == "worker":
+            _computation(axes, table, rank, iteration, top, start)
+            bars = ((W_PUSH_SEND, W_PUSH_RECV, BLUE), (W_PULL_SEND, W_PULL_RECV, ORANGE))
+        else:
+            bars = ((S_PUSH_RECV, S_PUSH_SEND, GREEN), (S_PULL_RECV, S_PULL_SEND, RED))
+        for half, (begin, end, colour) in enumerate(bars):
+            # Packets' way there and back overlap: each has half a lane.
+            middle, tall = (lane + (half - 0.5) * 0.4, 0.4) if packets else (lane, 0.8)
+            there = mine.has(begin, end)
+            left = (mine.times[begin][there] - start) / 1000
+            width = (mine.times[end][there] - mine.times[begin][there]) / 1000
+            axes.barh(
+                middle[there], width, left=left, height=tall,
+                color=colour, edgecolor=colour, linewidth=0.5,
+            )  # fmt: skip
+        marks.append((top + lanes / 2 - 0.5, f"{role} {rank}"))
+        if number:
+            axes.axhline(top - 0.75, color=GREY, linewidth=0.5)
+    axes.set_yticks([place for place, _ in marks], [name for _, name in marks])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(nodes) * lanes - 0.5, -1)
+    axes.set_xlabel("milliseconds since the computation of this iteration began")
+    axes.grid(axis="x")
+    _legend(canvas, axes, at_server, packets)
+
+
+def _legend(canvas: Canvas, axes: object, at_server: tuple[str, str], packets: bool) -> None:
+    from matplotlib.patches import Patch
+
+    sending = "push: first to last packet" if packets else "push, until confirmed"
+    names = (
+        (GREY, "computation"),
+        (BLUE, sending),
+        (ORANGE, "first to last sum" if packets else "pull, until answered"),
+        (GREEN, f"server: {at_server[0]}"),
+        (RED, f"server: {at_server[1]}"),
+    )
+    canvas.figure.legend(
+        handles=[Patch(color=colour, label=name) for colour, name in names],
+        loc="outside upper left",
+        ncols=2 if canvas.narrow else 3,
+    )
+
+
+def _start(table: Exchanges, iteration: int, otherwise: int) -> int:
+    before = table.take((table.iteration == iteration - 1) & table.has(W_PULL_RECV))
+    groups: list[int] = [
+        int(before.times[W_PULL_RECV][before.worker == w].max())
+        for w in np.unique(before.worker).tolist()
+    ]
+    return min(groups, default=otherwise)
+
+
+def _computation(
+    axes: object, table: Exchanges, worker: int, iteration: int, lane: int, start: int
+) -> None:
+    edge = edges(table.take(table.worker == worker))
+    for place in follows(edge).tolist():
+        if int(edge["iteration"][place]) == iteration:
+            begin, end = int(edge["last_answer"][place - 1]), int(edge["last_push"][place])
+            axes.barh(  # type: ignore[attr-defined]
+                [lane], [(end - begin) / 1000], left=[(begin - start) / 1000], height=0.8,
+                color=GREY, linewidth=0,
+            )  # fmt: skip

@@ -1,0 +1,171 @@
+"""All files of one run together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tracer.errors import TraceError
+from tracer.progress import Progress
+from tracer.reader import read_trace
+from tracer.record import Header, Problem, Trace
+
+SUFFIXES = (".txt", ".dlc")
+
+
+@dataclass(frozen=True)
+class Key:
+    """What is known of a parameter. The less the priority, the less urgent."""
+
+    index: int
+    name: str
+    bytes: int
+    priority: int
+
+
+@dataclass
+class Run:
+    workers: list[Trace]
+    servers: list[Trace]
+    scheduler: list[Trace] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    path: str = ""
+
+    @property
+    def traces(self) -> list[Trace]:
+        """Training traffic, workers first."""
+        return [*self.workers, *self.servers]
+
+    @property
+    def all(self) -> list[Trace]:
+        return [*self.traces, *self.scheduler]
+
+    @property
+    def header(self) -> Header:
+        return self.all[0].header
+
+    @property
+    def num_workers(self) -> int:
+        return max([t.header.workers for t in self.all] + [t.header.rank + 1 for t in self.workers])
+
+    @property
+    def num_servers(self) -> int:
+        return max([t.header.servers for t in self.all] + [t.header.rank + 1 for t in self.servers])
+
+    @property
+    def mode(self) -> str:
+        return self.header.mode
+
+    @property
+    def training(self) -> str:
+        return self.header.training
+
+    def keys(self) -> dict[int, Key]:
+        """By index. What no note tells: a name of the index, less urgent with rising index."""
+        found: dict[int, Key] = {}
+        used: set[int] = set()
+        for trace in self.traces:
+            records = trace.records
+            used.update(np.unique(records.key[records.is_data]).tolist())
+            for note in trace.notes:
+                key = _key_of(note.words)
+                if key:
+                    found.setdefault(key.index, key)
+        for index in used:
+            found.setdefault(index, Key(index, f"key {index}", 0, -index))
+        return dict(sorted(found.items()))
+
+
+def _key_of(words: list[str]) -> Key | None:
+    """`key 0 bytes 2000 priority 0 name conv0_weight`"""
+    if len(words) < 8 or words[0] != "key" or words[2::2][:3] != ["bytes", "priority", "name"]:
+        return None
+    try:
+        return Key(int(words[1]), " ".join(words[7:]), int(words[3]), int(words[5]))
+    except ValueError:
+        return None
+
+
+def trace_paths(path: str | Path) -> list[Path]:
+    """The trace files of a directory; the binary one where a node has both forms."""
+    place = Path(path)
+    if place.is_file():
+        return [place]
+    if not place.is_dir():
+        raise TraceError(f"{place}: there is no such file or directory")
+    chosen: dict[str, Path] = {}
+    try:
+        for file in sorted(place.iterdir()):
+            named = file.name.startswith("trace_") and file.suffix in SUFFIXES
+            if named and file.is_file() and (file.suffix == ".dlc" or file.stem not in chosen):
+                chosen[file.stem] = file
+    except OSError as error:
+        raise TraceError(f"{place}: cannot be read: {error.strerror or error}") from error
+    if not chosen:
+        raise TraceError(
+            f"{place}: holds no trace; traces are named trace_worker_0.txt or .dlc and are "
+            "written where MERCURY_TRACE_DIR says"
+        )
+    return list(chosen.values())
+
+
+def read_run(
+    path: str | Path | Sequence[str | Path], strict: bool = False, quiet: bool = True
+) -> Run:
+    """A directory's traces, or those of the files given, as one run."""
+    places = [path] if isinstance(path, (str, Path)) else list(path)
+    files = [file for place in places for file in trace_paths(place)]
+    total = sum(file.stat().st_size for file in files)
+    traces: list[Trace] = []
+    unread: list[Problem] = []
+    with Progress(f"reading {len(files)} traces", total, quiet) as progress:
+        done = 0
+        for file in files:
+            begun = done
+            try:
+                told = lambda at, base=begun: progress.reached(base + at)  # noqa: E731
+                traces.append(read_trace(file, strict, told))
+            except TraceError as error:
+                if strict or len(files) == 1:
+                    raise
+                unread.append(Problem(str(file), 0, str(error).split(": ", 1)[-1]))
+            done += file.stat().st_size
+            progress.reached(done)
+    if not traces:
+        raise TraceError(f"{places[0]}: none of its {len(files)} files is a trace: {unread[0]}")
+    run = assemble(traces, str(places[0]))
+    run.problems = unread + run.problems
+    return run
+
+
+def assemble(traces: Sequence[Trace], path: str = "") -> Run:
+    """Traces as one run; an error if they cannot be of one."""
+    first = traces[0]
+    seen: dict[tuple[str, int, bool], Trace] = {}
+    for trace in traces:
+        header = trace.header
+        for what in ("run", "mode", "training", "workers", "servers"):
+            mine, others = getattr(header, what), getattr(first.header, what)
+            if mine != others and (what != "run" or (mine and others)):
+                raise TraceError(
+                    f"{trace.path}: is of another run than {first.path}: its {what} is {mine}, "
+                    f"not {others}; give each run a directory of its own"
+                )
+        place = (header.role, header.rank, trace.is_scheduler_traffic)
+        if place in seen:
+            raise TraceError(
+                f"{trace.path}: is of {header.node}, as is {seen[place].path}; "
+                "a run has one file a node"
+            )
+        seen[place] = trace
+    ordered = [seen[place] for place in sorted(seen)]
+    return Run(
+        workers=[t for t in ordered if t.header.role == "worker" and not t.is_scheduler_traffic],
+        servers=[t for t in ordered if t.header.role == "server" and not t.is_scheduler_traffic],
+        scheduler=[t for t in ordered if t.is_scheduler_traffic],
+        problems=[problem for trace in ordered for problem in trace.problems],
+        path=path,
+    )

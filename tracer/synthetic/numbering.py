@@ -1,0 +1,183 @@
+"""How a node numbers what it sees: operation_num, dependency and d_time, one event at a time.
+
+This is what a capture has to do while a job runs. Its memory is bounded by keys and peers, not by
+the length of the run. docs/trace-format.md says the same in words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tracer.record import (
+    CODE,
+    COLUMNS,
+    DEP_LIST,
+    DEP_NONE,
+    DEP_ONE,
+    INDEPENDENT,
+    INITIAL_NUM_PP,
+    MERCURY,
+    OPERATIONS,
+    PULL_ON_PULL,
+    PULL_ON_PUSH,
+    PUSH_ON_PULL,
+    PUSH_ON_PUSH,
+    SERVER,
+    SETUP_NUM_PP,
+    SLOTS,
+    SYNCHRONOUS,
+    WORKER,
+    Header,
+    Records,
+    first_training_op,
+    node_code,
+    node_text,
+    rank_id,
+)
+
+PUSH, CONFIRM, REQUEST, ANSWER = range(SLOTS)  # the slot of an operation within its iteration
+
+
+@dataclass(frozen=True)
+class Event:
+    time: int
+    operation: int
+    key: int
+    peer: int  # rank of the other end
+    length: int
+    num_pp: int
+    initial: bool = False
+
+
+def _list_text(items: list[tuple[int, int]]) -> str:
+    return "(" + "".join(f"{number}-{node_text(node)}." for number, node in items) + ")"
+
+
+@dataclass
+class NodeNumbering:
+    """The rows of one worker's or server's file."""
+
+    header: Header
+    columns: dict[str, list[int]] = field(default_factory=lambda: {n: [] for n, _ in COLUMNS})
+    lists: dict[str, int] = field(default_factory=dict)
+    # By key and peer: the first number of the iteration, and the last slot that it has filled.
+    _place: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    _time: dict[tuple[int, int, int], int] = field(default_factory=dict)  # by key, peer, slot
+    _latest: dict[tuple[int, int], int] = field(default_factory=dict)  # by key or -1, and number
+    _peers: set[int] = field(default_factory=set)  # servers that a worker has pulled from
+
+    @property
+    def _on_server(self) -> bool:
+        return self.header.role == "server"
+
+    def setup(self, server: int, length: int) -> None:
+        self._row(
+            operation=CODE["SendCom_TO_Servers"],
+            src=self.header.rank_id,
+            dst=rank_id("server", server, self.header.workers, self.header.servers),
+            length=length,
+            num_pp=SETUP_NUM_PP,
+        )
+
+    def add(self, event: Event) -> None:
+        slot = event.operation % SLOTS
+        number = self._number(event, slot)
+        dep_type, dep, since = self._depends(event, slot, number)
+        kind = DEP_NONE if not dep else DEP_ONE if isinstance(dep, tuple) else DEP_LIST
+        one = dep if isinstance(dep, tuple) else (0, 0, 0)
+        if isinstance(dep, list):
+            one = (0, self.lists.setdefault(_list_text(dep), len(self.lists)), 0)
+        here, there = self.header.rank_id, self._peer_id(event.peer)
+        sends = "_Send_" in OPERATIONS[event.operation]
+        self._row(
+            operation=event.operation,
+            src=here if sends else there,
+            dst=there if sends else here,
+            length=event.length,
+            num_pp=INITIAL_NUM_PP if event.initial and slot < REQUEST else event.num_pp,
+            key=event.key,
+            op_num=number,
+            node=self._node(event.peer),
+            dep_type=dep_type,
+            d_time=event.time - since if since is not None else 0,
+            time=event.time,
+            dep_kind=kind,
+            dep_key=one[0],
+            dep_num=one[1],
+            dep_node=one[2],
+        )
+        self._time[event.key, event.peer, slot] = event.time
+        latest = (event.key if self._on_server else -1, number)
+        if slot in (PUSH, ANSWER):
+            self._latest[latest] = max(event.time, self._latest.get(latest, event.time))
+            self._latest.pop((latest[0], number - 2 * SLOTS), None)
+        if slot == ANSWER:
+            self._peers.add(event.peer)
+
+    def records(self) -> Records:
+        return Records.of(self.columns, list(self.lists))
+
+    def _row(self, **values: int) -> None:
+        for name, column in self.columns.items():
+            column.append(len(column) if name == "id" else values.get(name, 0))
+
+    def _peer_id(self, peer: int) -> int:
+        role = "worker" if self._on_server else "server"
+        return rank_id(role, peer, self.header.workers, self.header.servers)
+
+    def _node(self, peer: int) -> int:
+        return node_code(WORKER if self._on_server else SERVER, peer)
+
+    def _number(self, event: Event, slot: int) -> int:
+        """Four numbers to an iteration. A push opens one, and so does a pull without a push."""
+        first = first_training_op(SERVER if self._on_server else WORKER, self.header.rank)
+        if event.initial:
+            return first - SLOTS + slot
+        place = (event.key, event.peer)
+        base, last = self._place.get(place, (first, -1))
+        if last >= 0 and (slot == PUSH or (slot == REQUEST and last >= REQUEST)):
+            base, last = base + SLOTS, -1
+        self._place[place] = (base, max(last, slot))
+        return base + slot
+
+    def _depends(
+        self, event: Event, slot: int, number: int
+    ) -> tuple[int, tuple[int, int, int] | list[tuple[int, int]] | None, int | None]:
+        """(dep_type, one record or a list, when the latest of them was)."""
+        mercury = self.header.mode == MERCURY
+        key, node = event.key, self._node(event.peer)
+        together = self._on_server and self.header.training == SYNCHRONOUS and not event.initial
+        everybody = [node_code(WORKER, w) for w in range(self.header.workers)]
+
+        def one(back: int) -> tuple[tuple[int, int, int], int | None]:
+            since = self._time.get((key, event.peer, slot - back))
+            return (key, number - back, node), since
+
+        def pushes() -> tuple[list[tuple[int, int]], int | None]:
+            at = number - slot
+            return [(at, n) for n in everybody], self._latest.get((key, at))
+
+        if slot == PUSH:
+            if event.initial:
+                return INDEPENDENT, None, None
+            if self._on_server:
+                peers = everybody if together else [node]
+                own = self._time.get((key, event.peer, ANSWER))
+                since = self._latest.get((key, number - 1)) if together else own
+            else:
+                peers = [node_code(SERVER, s) for s in sorted(self._peers)]
+                since = self._latest.get((-1, number - 1))
+            if not peers:
+                return INDEPENDENT, None, None
+            return PUSH_ON_PULL, [(number - 1, peer) for peer in peers], since
+        if slot == CONFIRM:
+            if together and not mercury:
+                return (PUSH_ON_PUSH, *pushes())
+            return (PUSH_ON_PUSH, *one(1))
+        if slot == REQUEST:
+            if event.initial and (key, event.peer, PUSH) not in self._time:
+                return INDEPENDENT, None, None
+            if mercury and together:
+                return (PULL_ON_PUSH, *pushes())
+            return (PULL_ON_PUSH, *one(2 if mercury else 1))
+        return (PULL_ON_PULL, *one(1))
