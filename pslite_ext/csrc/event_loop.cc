@@ -57,22 +57,33 @@ void EventLoop::Remove(int fd) {
 
 void EventLoop::Wait(int wait_ms) {
   epoll_event events[kEventsAtOnce];
-  const int count = epoll_wait(epoll_, events, kEventsAtOnce, wait_ms);
+  const int count = epoll_wait(epoll_, events, kEventsAtOnce, thrown_ ? 0 : wait_ms);
+  thrown_ = true;
   for (int i = 0; i < count; ++i) {
     const int fd = events[i].data.fd;
     if (fd == wake_) {
       uint64_t wakes;
       [[maybe_unused]] const ssize_t n = read(wake_, &wakes, sizeof(wakes));
-      std::vector<std::function<void()>> work;
-      {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        work.swap(posted_);
-      }
-      for (auto& each : work) each();
       continue;
     }
     const auto handler = handlers_.find(fd);
     if (handler != handlers_.end()) handler->second->OnEvents(events[i].events);
+  }
+  RunPosted();
+  thrown_ = false;
+}
+
+void EventLoop::RunPosted() {
+  while (true) {
+    while (next_work_ < work_.size()) {
+      const std::function<void()> each = std::move(work_[next_work_++]);
+      each();
+    }
+    work_.clear();
+    next_work_ = 0;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (posted_.empty()) return;
+    work_.swap(posted_);
   }
 }
 

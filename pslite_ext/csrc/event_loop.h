@@ -1,7 +1,8 @@
 // Waits for descriptors and for work from other threads; never spins.
 //
 // Thread-safety: Post from any thread; the rest from the thread that calls Wait. Ownership: none
-// of descriptors or handlers. Invariant: a handler that has been removed is not called.
+// of descriptors or handlers. Invariants: a handler that has been removed is not called; work that
+// was posted is run in order, once, whatever the work or a handler before it has thrown.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,13 @@ class EventLoop {
   void Post(std::function<void()> work);
 
  private:
+  void RunPosted();
+
   int epoll_ = -1, wake_ = -1;
   Status status_;
+  bool thrown_ = false;                      // the last Wait has ended by an exception
+  std::vector<std::function<void()>> work_;  // being run
+  size_t next_work_ = 0;
   std::unordered_map<int, EventHandler*> handlers_;
   std::mutex mutex_;  // guards posted_
   std::vector<std::function<void()>> posted_;

@@ -66,19 +66,20 @@ bool Lane::Ask(const std::function<void()>& question) {
   if (!running_) return false;
   auto answer = std::make_shared<Answer>();
   Post([answer, question] {
-    question();
+    question();  // if it throws, nobody but the one who waits holds the answer
     const std::lock_guard<std::mutex> lock(answer->mutex);
     answer->done = true;
     answer->changed.notify_all();
   });
   std::unique_lock<std::mutex> lock(answer->mutex);
-  while (!answer->done && running_) {
+  while (!answer->done && running_ && answer.use_count() > 1) {
     answer->changed.wait_for(lock, std::chrono::milliseconds(100));
   }
   return answer->done;
 }
 
 void Lane::AddLink(TcpSocket socket, int peer) {
+  if (broken_) return;
   auto link = std::make_unique<Link>(std::move(socket), peer, endpoint_.get(), options_);
   auto watch = std::make_unique<Watch>(this, link.get());
   const Status status = loop_.Add(link->fd(), EPOLLIN, watch.get());
@@ -106,6 +107,7 @@ void Lane::Drop(int peer, const Status& status) {
 }
 
 void Lane::WriteAll(int64_t now_us) {
+  if (broken_) return;
   std::vector<std::pair<int, Status>> failed;
   for (auto& [peer, link] : links_) {
     if (link->blocked()) continue;
@@ -122,8 +124,8 @@ void Lane::WriteAll(int64_t now_us) {
 void Lane::Turn() {
   int64_t now = NowUs();
   const int64_t wake_us = std::min(endpoint_->WakeAt(), next_tick_us_) - now;
-  const bool more =
-      std::any_of(links_.begin(), links_.end(), [](const auto& l) { return l.second->more(); });
+  const bool more = !broken_ && std::any_of(links_.begin(), links_.end(),
+                                            [](const auto& l) { return l.second->more(); });
   int64_t wait_ms = std::clamp<int64_t>((wake_us + 999) / 1000, 0, stopping_ ? 10 : 1000);
   if (more) wait_ms = 0;
   loop_.Wait(static_cast<int>(wait_ms));
@@ -142,14 +144,20 @@ void Lane::Turn() {
 
 void Lane::Run() {
   const auto all_said = [this] {
-    return std::all_of(links_.begin(), links_.end(),
-                       [](const auto& link) { return link.second->said_goodbye(); });
+    return broken_ || std::all_of(links_.begin(), links_.end(),
+                                  [](const auto& link) { return link.second->said_goodbye(); });
   };
+  bool told = false;
   while (!stopping_ || (!all_said() && NowUs() < stop_by_us_)) {
     try {
+      if (broken_ && !told && !stopping_) {
+        events_.lost(-1, Status::Exhausted("no memory to carry tensors"));
+        told = true;
+      }
       Turn();
     } catch (const std::bad_alloc&) {
-      if (!stopping_) events_.lost(-1, Status::Exhausted("no memory to carry tensors"));
+      broken_ = true;
+      for (const auto& [peer, link] : links_) loop_.Remove(link->fd());
     }
   }
   running_ = false;

@@ -65,6 +65,7 @@ class Lane {
   std::thread thread_;
   std::atomic<bool> running_{false};
   bool stopping_ = false;
+  bool broken_ = false;  // memory ran out in the middle of something: nothing is read or written
   int64_t stop_by_us_ = 0;
   int64_t next_tick_us_ = 0;
 };

@@ -62,8 +62,7 @@ void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
   }
   const int64_t now = NowUs();
   slice->dialers.push_back(std::make_unique<Dialer>(
-      &slice->lane->loop(), key_, terms, address, options_.tcp,
-      now + options_.handshake_timeout_us,
+      &slice->lane->loop(), key_, terms, address, options_.tcp, now + options_.handshake_timeout_us,
       [this, slice, server](const Status& status, TcpSocket socket) {
         if (!status.ok()) return events_.lost(server, status);
         slice->lane->AddLink(std::move(socket), server);
@@ -77,8 +76,8 @@ void MercuryWorker::Stop() {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
   }
+  Fail(Status::Closed("this node has left the job"));  // first: what comes later is not queued
   for (auto& slice : slices_) slice->lane->Stop();
-  Fail(Status::Closed("this node has left the job"));
   // The lanes' threads are gone: what they still held fails here.
   for (auto& slice : slices_) {
     slice->streams->Fail(Status::Closed("this node has left the job"));
@@ -147,7 +146,7 @@ void MercuryWorker::Fail(const Status& status) {
   if (!failure_.ok()) return;
   failure_ = status;
   for (auto& slice : slices_) {
-    slice->lane->Post([s = slice.get(), status] { s->streams->Fail(status); });
+    slice->lane->Post([s = slice.get(), status]() mutable { s->streams->Fail(std::move(status)); });
   }
 }
 

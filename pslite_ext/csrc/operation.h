@@ -44,6 +44,14 @@ class PacketTensor {
 struct Operation {
   using Done = std::function<void(const Status&)>;
 
+  Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  // Nobody holds it any more: whoever dropped it could not even fail it.
+  ~Operation() {
+    if (!over_ && done) Finish(Status::Exhausted("no memory to carry a tensor"));
+  }
+
   std::shared_ptr<PacketTensor> tensor;
   const char* src = nullptr;
   char* dst = nullptr;

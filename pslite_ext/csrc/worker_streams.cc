@@ -313,16 +313,16 @@ int64_t WorkerStreams::WakeAt() const {
   return at;
 }
 
-void WorkerStreams::Fail(const Status& status) {
+// Allocates nothing, and does not rely on the books being complete: memory may be the reason.
+void WorkerStreams::Fail(Status status) {
   if (!failure_.ok()) return;
-  failure_ = status;
-  std::vector<std::shared_ptr<Operation>> failed;
-  while (!active_.empty()) {
-    Tensor* tensor = active_.begin()->second;
-    failed.push_back(tensor->op);
-    End(tensor);
+  failure_ = std::move(status);
+  for (auto& [key, tensor] : tensors_) {
+    if (tensor == nullptr || tensor->op == nullptr) continue;
+    const std::shared_ptr<Operation> op = tensor->op;
+    End(tensor.get());
+    op->Finish(failure_);
   }
-  for (const auto& op : failed) op->Finish(status);
 }
 
 }  // namespace mercury

@@ -51,7 +51,7 @@ class WorkerStreams : public Endpoint {
   // Asks the servers about tensors that have waited too long. Call it about once a second.
   void Tick(int64_t now_us);
   // Everything that is under way, and all that comes later, fails with this.
-  void Fail(const Status& status);
+  void Fail(Status status);
 
   const Policy& policy(int server) const;
   size_t under_way() const { return active_.size(); }
