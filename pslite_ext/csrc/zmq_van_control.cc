@@ -54,7 +54,12 @@ ps::Node ToNode(const Member& m) {
 }
 
 Member ToMember(const ps::Node& node, uint64_t life, int id) {
-  return {static_cast<Role>(node.role), node.hostname, node.port, node.aux_id, life, id,
+  return {static_cast<Role>(node.role),
+          node.hostname,
+          node.port,
+          node.aux_id,
+          life,
+          id,
           DataPort(node)};
 }
 
@@ -169,8 +174,8 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
     case ps::Control::ADD_NODE:
       if (!is_scheduler_) return OnAssigned(message, now_ms);
       if (control.node.size() == 1 && sender == ps::Meta::kEmpty) {
-        CarryOut(scheduler_membership_->Register(
-            ToMember(control.node[0], control.msg_sig, -1), now_ms));
+        CarryOut(scheduler_membership_->Register(ToMember(control.node[0], control.msg_sig, -1),
+                                                 now_ms));
       }
       return;
     case ps::Control::HEARTBEAT:
