@@ -80,24 +80,26 @@ bool Lane::Ask(const std::function<void()>& question) {
 
 void Lane::AddLink(TcpSocket socket, int peer) {
   if (broken_) return;
-  auto link = std::make_unique<Link>(std::move(socket), peer, endpoint_.get(), options_);
-  auto watch = std::make_unique<Watch>(this, link.get());
-  const Status status = loop_.Add(link->fd(), EPOLLIN, watch.get());
-  links_[peer] = std::move(link);
+  // Both are in place before the loop knows them: each of these lines may run out of memory.
+  auto fresh = std::make_unique<Link>(std::move(socket), peer, endpoint_.get(), options_);
+  auto watch = std::make_unique<Watch>(this, fresh.get());
   watches_[peer] = std::move(watch);
+  links_[peer] = std::move(fresh);
+  const Status status = loop_.Add(links_[peer]->fd(), EPOLLIN, watches_[peer].get());
   if (!status.ok()) Drop(peer, status);
 }
 
 void Lane::Drop(int peer, const Status& status) {
   const auto it = links_.find(peer);
   if (it == links_.end()) return;
-  loop_.Remove(it->second->fd());
   // Destroyed later: this may be one of its own calls.
-  std::shared_ptr<Link> link = std::move(it->second);
-  std::shared_ptr<Watch> watch = std::move(watches_[peer]);
+  auto gone = std::make_shared<std::pair<std::unique_ptr<Link>, std::unique_ptr<Watch>>>();
+  loop_.Remove(it->second->fd());
+  gone->first = std::move(it->second);
+  gone->second = std::move(watches_[peer]);
   links_.erase(it);
   watches_.erase(peer);
-  Post([link, watch] {});
+  Post([gone] {});
   if (stopping_) return;
   if (status.code == Code::kClosed) {
     events_.left(peer);

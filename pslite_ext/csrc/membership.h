@@ -37,7 +37,8 @@ struct Member {
   int rank_hint = -1;  // members with a hint are ranked first, by it
   uint64_t life = 0;
   int id = -1;
-  int data_port = 0;  // of a server that takes tensors as packets
+  bool packets = false;  // tensors travel as packets
+  int data_port = 0;     // of a server that takes them
 };
 
 struct MembershipTimes {

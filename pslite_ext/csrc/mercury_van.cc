@@ -10,7 +10,9 @@ MercuryVan::MercuryVan(ZmqVanOptions van, MercuryOptions options, VanObserver* o
       options_(std::move(options)),
       role_(van.role),
       host_(van.host),
-      observer_(observer) {}
+      observer_(observer) {
+  packets_ = true;
+}
 
 MercuryVan::~MercuryVan() { MercuryVan::Stop(); }
 
@@ -55,13 +57,6 @@ void MercuryVan::StartWorker(int my_node_id) {
     observer_->OnReady(my_node_id);
   };
   worker_ = std::make_unique<MercuryWorker>(options_, std::move(events));
-  for (size_t i = 0; i < servers.size(); ++i) {
-    if (servers[i].port == 0) {
-      return Report(my_node_id, Status::InvalidArgument("server " + std::to_string(i) +
-                                                        " takes no packets: DMLC_PS_VAN_TYPE must "
-                                                        "be 'mercury' on all nodes"));
-    }
-  }
   const Status status = worker_->Start(servers);
   if (!status.ok()) Report(my_node_id, status);
 }

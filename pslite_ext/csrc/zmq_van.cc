@@ -71,7 +71,7 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   me.port = options_.port;
   me.customer_id = 0;
   me.aux_id = options_.rank_hint;
-  SetDataPort(&me, data_port_);
+  SetDataPlane(&me, packets_, data_port_);
   SetNode(me);
   me.port = Bind(me, 0);
   if (me.port < 0) return;  // Bind has said why

@@ -31,8 +31,8 @@
 
 namespace mercury {
 
-// Where a node takes packets, in ps-lite's terms.
-void SetDataPort(ps::Node* node, int port);
+// Whether a node has tensors travel as packets, and where it takes them, in ps-lite's terms.
+void SetDataPlane(ps::Node* node, bool packets, int port);
 
 class VanObserver {
  public:
@@ -91,7 +91,9 @@ class ZmqVan : public ps::Van {
   const std::vector<Member>& members() const { return members_; }
   uint64_t job() const { return job_; }
   void FailStart(Status status) { start_status_ = std::move(status); }
-  int data_port_ = 0;  // set before Start: where this node takes packets
+  // Set before Start: whether tensors travel as packets, and where this node takes them.
+  bool packets_ = false;
+  int data_port_ = 0;
 
  private:
   struct Outbound {

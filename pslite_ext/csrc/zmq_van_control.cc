@@ -34,12 +34,17 @@ int GroupOf(int node_id) {
 }
 
 // ps-lite's node has no field for a second port: it travels as the endpoint's name.
-int DataPort(const ps::Node& node) {
+constexpr size_t kDataPlaneBytes = 3;
+
+void GetDataPlane(const ps::Node& node, Member* member) {
+  if (node.endpoint_name_len != kDataPlaneBytes) return;
   uint16_t port = 0;
-  if (node.endpoint_name_len != sizeof(port)) return 0;
   std::memcpy(&port, node.endpoint_name, sizeof(port));
-  return port;
+  member->data_port = port;
+  member->packets = node.endpoint_name[sizeof(port)] != 0;
 }
+
+const char* VanName(bool packets) { return packets ? "mercury" : "zmq"; }
 
 ps::Node ToNode(const Member& m) {
   ps::Node node;
@@ -49,27 +54,24 @@ ps::Node ToNode(const Member& m) {
   node.hostname = m.host;
   node.port = m.port;
   node.aux_id = m.rank_hint;
-  SetDataPort(&node, m.data_port);
+  SetDataPlane(&node, m.packets, m.data_port);
   return node;
 }
 
 Member ToMember(const ps::Node& node, uint64_t life, int id) {
-  return {static_cast<Role>(node.role),
-          node.hostname,
-          node.port,
-          node.aux_id,
-          life,
-          id,
-          DataPort(node)};
+  Member m{static_cast<Role>(node.role), node.hostname, node.port, node.aux_id, life, id};
+  GetDataPlane(node, &m);
+  return m;
 }
 
 }  // namespace
 
-void SetDataPort(ps::Node* node, int port) {
+void SetDataPlane(ps::Node* node, bool packets, int port) {
   const auto narrow = static_cast<uint16_t>(port);
   std::memset(node->endpoint_name, 0, sizeof(node->endpoint_name));
   std::memcpy(node->endpoint_name, &narrow, sizeof(narrow));
-  node->endpoint_name_len = sizeof(narrow);
+  node->endpoint_name[sizeof(narrow)] = packets ? 1 : 0;
+  node->endpoint_name_len = kDataPlaneBytes;
 }
 
 void ZmqVan::Leave(const std::string& reason) {
@@ -174,8 +176,14 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
     case ps::Control::ADD_NODE:
       if (!is_scheduler_) return OnAssigned(message, now_ms);
       if (control.node.size() == 1 && sender == ps::Meta::kEmpty) {
-        CarryOut(scheduler_membership_->Register(ToMember(control.node[0], control.msg_sig, -1),
-                                                 now_ms));
+        const Member member = ToMember(control.node[0], control.msg_sig, -1);
+        if (member.packets != packets_) {
+          return CarryOut({{Action::kReject, -1,
+                            std::string("it has DMLC_PS_VAN_TYPE=") + VanName(member.packets) +
+                                ", the scheduler " + VanName(packets_),
+                            member}});
+        }
+        CarryOut(scheduler_membership_->Register(member, now_ms));
       }
       return;
     case ps::Control::HEARTBEAT:

@@ -141,6 +141,7 @@ class Plane {
           CHECK_TRUE(Right(*worker[t], t));
         } else {
           CHECK_FALSE(worker[t]->status.message.empty());
+          failed_ = worker[t]->status.code;
           all = false;
         }
       }
@@ -170,6 +171,9 @@ class Plane {
     const std::lock_guard<std::mutex> lock(mutex_);
     return {events_.begin(), events_.end()};
   }
+
+  // Why a round has failed.
+  Code failed() const { return failed_; }
 
   static float ValueOf(int worker, uint64_t key, size_t i) {
     return static_cast<float>((i * 7 + key * 13) % 1000 * static_cast<size_t>(worker + 1));
@@ -213,6 +217,7 @@ class Plane {
   std::condition_variable changed_;
   std::deque<PlaneEvent> events_;
   size_t told_ = 0, ready_ = 0;
+  Code failed_ = Code::kOk;
   std::vector<std::shared_ptr<Exchange>> exchanges_;
   std::vector<Address> addresses_;
   std::vector<std::unique_ptr<MercuryServer>> servers_;
