@@ -8,8 +8,8 @@ import pytest
 
 from pslite_ext import config
 from pslite_ext.config import TABLE, SettingError, Settings, wanted_van
-from pslite_ext.settings_table import Setting
 from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.settings_table import Setting
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = {
