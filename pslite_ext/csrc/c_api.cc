@@ -278,7 +278,7 @@ int mercury_pull(mercury_tensor* tensor, void* out, void* token, int priority) {
 int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, int priority) {
   if (tensor->goes_in_packets()) {
     return Guarded([&] {
-      const Status status = Packets(tensor);
+      Status status = Packets(tensor);
       if (!status.ok()) return status;
       tensor->sum_in_packets = true;
       return Queue(

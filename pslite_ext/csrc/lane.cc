@@ -114,8 +114,11 @@ void Lane::WriteAll(int64_t now_us) {
   for (auto& [peer, link] : links_) {
     if (link->blocked()) continue;
     Status status = link->Write(now_us);
-    if (!status.ok()) failed.emplace_back(peer, std::move(status));
-    if (status.ok() && link->blocked() != link->watched_for_writing) {
+    if (!status.ok()) {
+      failed.emplace_back(peer, std::move(status));
+      continue;
+    }
+    if (link->blocked() != link->watched_for_writing) {
       link->watched_for_writing = link->blocked();
       loop_.Change(link->fd(), EPOLLIN | (link->blocked() ? uint32_t{EPOLLOUT} : 0U));
     }

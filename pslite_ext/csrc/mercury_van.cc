@@ -5,7 +5,7 @@
 
 namespace mercury {
 
-MercuryVan::MercuryVan(ZmqVanOptions van, MercuryOptions options, VanObserver* observer)
+MercuryVan::MercuryVan(const ZmqVanOptions& van, MercuryOptions options, VanObserver* observer)
     : ZmqVan(van, this),
       options_(std::move(options)),
       role_(van.role),

@@ -21,7 +21,7 @@ namespace mercury {
 
 class MercuryVan : public ZmqVan, private VanObserver {
  public:
-  MercuryVan(ZmqVanOptions van, MercuryOptions options, VanObserver* observer);
+  MercuryVan(const ZmqVanOptions& van, MercuryOptions options, VanObserver* observer);
   ~MercuryVan() override;
 
   void Start(int customer_id, bool standalone) override;

@@ -108,7 +108,7 @@ void MercuryWorker::PushPull(std::shared_ptr<PacketTensor> tensor, const char* s
   op->priority = priority;
   op->keep = std::move(keep);
   op->done = std::move(done);
-  Submit(std::move(op));
+  Submit(op);
 }
 
 void MercuryWorker::Fetch(std::shared_ptr<PacketTensor> tensor, char* dst, int priority,
@@ -120,10 +120,10 @@ void MercuryWorker::Fetch(std::shared_ptr<PacketTensor> tensor, char* dst, int p
   op->fetch = true;
   op->keep = std::move(keep);
   op->done = std::move(done);
-  Submit(std::move(op));
+  Submit(op);
 }
 
-void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
+void MercuryWorker::Submit(const std::shared_ptr<Operation>& op) {
   const Declaration& d = op->tensor->declaration;
   const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.servers,
                             options_.lanes);
@@ -146,7 +146,7 @@ void MercuryWorker::Fail(const Status& status) {
   if (!failure_.ok()) return;
   failure_ = status;
   for (auto& slice : slices_) {
-    slice->lane->Post([s = slice.get(), status]() mutable { s->streams->Fail(std::move(status)); });
+    slice->lane->Post([s = slice.get(), status] { s->streams->Fail(status); });
   }
 }
 

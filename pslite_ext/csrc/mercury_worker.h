@@ -45,7 +45,7 @@ class MercuryWorker {
 
  private:
   struct Slice;
-  void Submit(std::shared_ptr<Operation> op);
+  void Submit(const std::shared_ptr<Operation>& op);
   void Dial(Slice* slice, int server, const Address& address);
 
   const MercuryOptions options_;
