@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["announce"]
+__all__ = ["announce", "stats"]
 
 
 def announce(store: Any, tensors: Iterable[tuple[int | str, str, int, int]]) -> None:
@@ -15,3 +15,10 @@ def announce(store: Any, tensors: Iterable[tuple[int | str, str, int, int]]) -> 
     that are not announced are accepted all the same.
     """
     store.announce(tensors)
+
+
+def stats() -> dict[str, Any]:
+    """This process's live figures (mxnet_plugins/figures.py says which)."""
+    from mxnet_plugins import figures
+
+    return figures.now()

@@ -11,7 +11,7 @@ from types import TracebackType
 import mxnet as mx
 from mxnet.base import MXNetError
 
-from mxnet_plugins import interrupt
+from mxnet_plugins import figures, interrupt
 from pslite_ext import _core
 from pslite_ext.config import Settings
 from pslite_ext.errors import ClosedError, PsliteError
@@ -32,6 +32,7 @@ def join() -> Settings:
             _core.attach_engine(mx.base._LIB._handle)
             _core.start(settings.options())
             _settings = settings
+            figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
             _watch_exceptions()
             interrupt.watch()
             atexit.register(_leave)
@@ -51,6 +52,13 @@ def _watch_exceptions() -> None:
     sys.excepthook = hook
 
 
+def say_figures() -> None:
+    """The last word of a worker whose tensors went as packets."""
+    line = figures.summary(figures.now())
+    if line:
+        print(f"mercury: {line}", file=sys.stderr)
+
+
 def _leave() -> None:
     reason = _reason
     if not reason:
@@ -58,6 +66,7 @@ def _leave() -> None:
             mx.nd.waitall()
         except MXNetError as error:
             reason = str(error).strip().splitlines()[0]
+    say_figures()
     try:
         _core.check()
     except PsliteError as error:

@@ -26,12 +26,14 @@ def main() -> int:
     except SettingError as error:
         print(f"mercury: {error}", file=sys.stderr)
         return 2
+    from mxnet_plugins import figures
     from pslite_ext import _core
 
     signal.signal(signal.SIGTERM, _terminate)
     reason = "it was stopped"
     try:
         _core.start(settings.options())
+        figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
         _core.serve()
         reason = ""
     except PsliteError as error:
@@ -43,5 +45,8 @@ def main() -> int:
         reason = "it was interrupted"
         return 130
     finally:
+        line = figures.summary(figures.now())
+        if line:
+            print(f"mercury: {line}", file=sys.stderr)
         _core.finish(reason)
     return 0

@@ -43,7 +43,6 @@ def sum_instruction_set() -> str: ...
 def figures() -> str:
     """The data plane's live figures, a JSON object; `{}` without one. `mxnet_plugins.stats()`."""
 
-
 class Tensor:
     """One key of one KVStore, as all nodes know it.
 

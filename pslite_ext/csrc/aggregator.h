@@ -36,7 +36,7 @@ struct AggregatorOptions {
   PolicyKind policy = PolicyKind::kMercury;
   uint64_t unit_bytes = 0;
   uint64_t packet_bytes = 64 << 10;
-  uint64_t bytes_max = 0;     // in buffers; 0: no cap
+  uint64_t bytes_max = 0;  // in buffers; 0: no cap
   size_t tensors_max = 65536;
   size_t levels_max = 4096;
   bool adapt_packets = false;  // smaller ones to workers with slow links

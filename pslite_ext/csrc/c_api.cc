@@ -69,7 +69,8 @@ Status Worker(mercury::ClassicWorker** worker) {
 
 // Queues an engine operation on {src or out, token}; `submit` gets the memory of src and out.
 template <typename Submit>
-Status Queue(mercury_tensor* tensor, void* src, void* out, void* token, int priority, Submit submit) {
+Status Queue(mercury_tensor* tensor, void* src, void* out, void* token, int priority,
+             Submit submit) {
   return [&]() -> Status {
     mercury::ClassicWorker* worker;
     Status status = Worker(&worker);
@@ -246,33 +247,32 @@ int mercury_tensor_in_packets(const mercury_tensor* tensor) {
 
 int mercury_init(mercury_tensor* tensor, void* src, void* token, int priority) {
   return QueueClassic(tensor, src, nullptr, token, priority,
-               [](auto* worker, const auto& info, char* from, char* /*to*/, const auto& keep,
-                  const auto& done) { worker->Init(info, from, keep, done); });
+                      [](auto* worker, const auto& info, char* from, char* /*to*/, const auto& keep,
+                         const auto& done) { worker->Init(info, from, keep, done); });
 }
 
 int mercury_push(mercury_tensor* tensor, void* src, void* token, int priority) {
   tensor->sum_in_packets = false;
   return QueueClassic(tensor, src, nullptr, token, priority,
-               [](auto* worker, const auto& info, char* from, char* /*to*/, const auto& keep,
-                  const auto& done) { worker->Push(info, from, keep, done); });
+                      [](auto* worker, const auto& info, char* from, char* /*to*/, const auto& keep,
+                         const auto& done) { worker->Push(info, from, keep, done); });
 }
 
 int mercury_pull(mercury_tensor* tensor, void* out, void* token, int priority) {
   if (tensor->sum_in_packets) {
     return Guarded([&] {
-      return Queue(tensor, nullptr, out, token, priority,
-                   [packets = tensor->packets, priority](
-                       auto* /*worker*/, const auto& /*info*/, char* /*from*/, char* to,
-                       const auto& keep, const auto& done) {
-                     InPackets(done, [&](auto* plane) {
-                       plane->Fetch(packets, to, priority, keep, done);
-                     });
-                   });
+      return Queue(
+          tensor, nullptr, out, token, priority,
+          [packets = tensor->packets, priority](auto* /*worker*/, const auto& /*info*/,
+                                                char* /*from*/, char* to, const auto& keep,
+                                                const auto& done) {
+            InPackets(done, [&](auto* plane) { plane->Fetch(packets, to, priority, keep, done); });
+          });
     });
   }
   return QueueClassic(tensor, nullptr, out, token, priority,
-               [](auto* worker, const auto& info, char* /*from*/, char* to, const auto& keep,
-                  const auto& done) { worker->Pull(info, to, keep, done); });
+                      [](auto* worker, const auto& info, char* /*from*/, char* to, const auto& keep,
+                         const auto& done) { worker->Pull(info, to, keep, done); });
 }
 
 int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, int priority) {
@@ -281,20 +281,20 @@ int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, 
       const Status status = Packets(tensor);
       if (!status.ok()) return status;
       tensor->sum_in_packets = true;
-      return Queue(tensor, src, out, token, priority,
-                   [packets = tensor->packets, priority](
-                       auto* /*worker*/, const auto& /*info*/, char* from, char* to,
-                       const auto& keep, const auto& done) {
-                     InPackets(done, [&](auto* plane) {
-                       plane->PushPull(packets, from, to, priority, keep, done);
-                     });
-                   });
+      return Queue(
+          tensor, src, out, token, priority,
+          [packets = tensor->packets, priority](auto* /*worker*/, const auto& /*info*/, char* from,
+                                                char* to, const auto& keep, const auto& done) {
+            InPackets(done, [&](auto* plane) {
+              plane->PushPull(packets, from, to, priority, keep, done);
+            });
+          });
     });
   }
   tensor->sum_in_packets = false;
   return QueueClassic(tensor, src, out, token, priority,
-               [](auto* worker, const auto& info, char* from, char* to, const auto& keep,
-                  const auto& done) { worker->PushPull(info, from, to, keep, done); });
+                      [](auto* worker, const auto& info, char* from, char* to, const auto& keep,
+                         const auto& done) { worker->PushPull(info, from, to, keep, done); });
 }
 
 int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** ticket) {

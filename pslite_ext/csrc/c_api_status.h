@@ -33,6 +33,8 @@ int Guarded(F&& body) {
   }
 }
 
-inline int Waited(bool over, const Status& status) { return over ? Return(status) : MERCURY_NOT_YET; }
+inline int Waited(bool over, const Status& status) {
+  return over ? Return(status) : MERCURY_NOT_YET;
+}
 
 }  // namespace mercury

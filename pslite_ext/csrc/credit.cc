@@ -5,12 +5,12 @@
 namespace mercury {
 namespace {
 
-constexpr int64_t kPeriodUs = 10000;       // over which the rate is measured
-constexpr size_t kPeriods = 16;            // of which the best counts
+constexpr int64_t kPeriodUs = 10000;  // over which the rate is measured
+constexpr size_t kPeriods = 16;       // of which the best counts
 constexpr uint64_t kFirstWindow = 256 << 10;
 // What a window holds beyond the network's round trip: packets at both ends, and enough that the
 // link does not run dry while a process waits for its processor.
-constexpr double kWindowUs = 2900;
+constexpr double kWindowUs = 3300;
 constexpr int64_t kParkAfterUsMin = 20000, kParkAfterUsMax = 1000000;
 constexpr int kDoublingsMax = 20;
 

@@ -98,7 +98,8 @@ std::string Disagreement(const Terms& mine, const Terms& theirs) {
     return differ(what, std::to_string(a), std::to_string(b));
   };
   if (theirs.job != mine.job) return "the worker belongs to another job";
-  if (theirs.server != mine.server) return numbers("this server as number", theirs.server, mine.server);
+  if (theirs.server != mine.server)
+    return numbers("this server as number", theirs.server, mine.server);
   if (theirs.workers != mine.workers) {
     return numbers("DMLC_NUM_WORKER", theirs.workers, mine.workers);
   }

@@ -10,9 +10,9 @@
 namespace mercury {
 namespace {
 
-constexpr size_t kPacketsAtOnce = 64;       // in one call of the system
-constexpr size_t kBytesAtOnce = 16 << 10;   // after which no further packet is added
-constexpr size_t kTurnBytes = 512 << 10;    // then it is another link's turn
+constexpr size_t kPacketsAtOnce = 64;      // in one call of the system
+constexpr size_t kBytesAtOnce = 16 << 10;  // after which no further packet is added
+constexpr size_t kTurnBytes = 512 << 10;   // then it is another link's turn
 
 constexpr size_t kWakeBytesMax = 64 << 10;  // well below what a receive buffer holds
 

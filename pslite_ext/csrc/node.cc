@@ -80,7 +80,6 @@ void Node::Finish(const std::string& reason) {
     if (finished_ || van_ == nullptr) return;
     finished_ = true;
   }
-  if (mercury_van_ != nullptr) Log(LogLevel::kInfo, "figures " + mercury_van_->Figures());
   if (van_->start_status().ok()) {
     if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
   }

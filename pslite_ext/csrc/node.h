@@ -13,8 +13,8 @@
 #include <string>
 
 #include "classic.h"
-#include "status.h"
 #include "mercury_van.h"
+#include "status.h"
 #include "zmq_van.h"
 
 namespace mercury {
@@ -64,7 +64,7 @@ class Node : public VanObserver {
   void OnEnded() override;
 
   NodeOptions options_;
-  ZmqVan* van_ = nullptr;  // owned by ps-lite's Postoffice
+  ZmqVan* van_ = nullptr;              // owned by ps-lite's Postoffice
   MercuryVan* mercury_van_ = nullptr;  // the same, if it is one
   std::unique_ptr<ClassicWorker> worker_;
   std::unique_ptr<ClassicServer> server_;

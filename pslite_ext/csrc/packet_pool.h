@@ -28,7 +28,7 @@ class PacketPool {
   // At least `bytes`, aligned to 64; null when there is no memory or the cap is reached.
   Block Get(size_t bytes);
 
-  uint64_t bytes() const;          // in blocks
+  uint64_t bytes() const;  // in blocks
   uint64_t bytes_handed_out() const;
   uint64_t bytes_max() const;
 

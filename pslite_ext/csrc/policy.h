@@ -48,11 +48,11 @@ struct PolicyOptions {
 // How many slots of a tensor are one unit: workers and servers must come to the same.
 uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, uint64_t slots);
 
-// Whether servers tell that a unit has arrived: what stop-and-wait waits for. Sums would not do, for
-// two workers that start with different tensors would wait for each other.
+// Whether servers tell that a unit has arrived: what stop-and-wait waits for. Sums would not do,
+// for two workers that start with different tensors would wait for each other.
 bool Acknowledges(PolicyKind kind);
-// The largest packet that takes a link of so many bytes a second no longer than an urgent one should
-// have to wait; 16 KiB at least.
+// The largest packet that takes a link of so many bytes a second no longer than an urgent one
+// should have to wait; 16 KiB at least.
 uint64_t PacketBytes(double bytes_per_second, uint64_t most);
 // What 0 stands for.
 uint64_t DefaultUnitBytes(PolicyKind kind);

@@ -1,8 +1,8 @@
 #include "tcp.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <linux/tcp.h>
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -84,8 +84,7 @@ Status Listen(const std::string& host, int* port, const TcpOptions& options, Tcp
   if (!Parse(host, *port, &address)) {
     return Status::InvalidArgument("'" + host + "' is not an IP address");
   }
-  TcpSocket fresh(
-      socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  TcpSocket fresh(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fresh) return Failed("no socket for tensors");
   SetBuffers(fresh.fd(), options);
   Set(fresh.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
@@ -107,8 +106,7 @@ Status Connect(const std::string& host, int port, const TcpOptions& options, Tcp
   if (!Parse(host, port, &address)) {
     return Status::InvalidArgument("'" + host + "' is not an IP address");
   }
-  TcpSocket fresh(
-      socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  TcpSocket fresh(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fresh) return Failed("no socket for tensors");
   SetBuffers(fresh.fd(), options);
   SetRest(fresh.fd(), options);

@@ -260,11 +260,18 @@ void WorkerStreams::TakeError(int server, const Header& header) {
 }
 
 void WorkerStreams::Tick(int64_t now_us) {
-  std::vector<Tensor*> failed;  // in another lane: nothing will complete them here
+  // What has failed in another lane, perhaps when that lane had done its part: nothing more is
+  // taken here, so that nothing else would end it.
+  std::vector<Tensor*> failed;
   for (auto& [start, tensor] : active_) {
     if (!tensor->shared->failure().ok()) failed.push_back(tensor);
   }
-  for (Tensor* tensor : failed) End(tensor);
+  for (Tensor* tensor : failed) {
+    const std::shared_ptr<Operation> op = tensor->op;
+    if (op == nullptr) continue;
+    End(tensor);
+    op->Finish(tensor->shared->failure());
+  }
   for (auto& [start, tensor] : active_) {
     if (now_us < tensor->ask_at_us) continue;
     tensor->ask_at_us = now_us + std::max<int64_t>(now_us - tensor->since_us, 1000000);

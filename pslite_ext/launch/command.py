@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     add("-s", "--num-servers", type=int, metavar="N", help="default: as many as workers")
     add("-H", "--hostfile", type=Path, help="hosts for servers and workers, one a line")
     add("--launcher", choices=["local", "ssh"], help="default: ssh with a hostfile, else local")
-    add("--van", default="zmq", help="DMLC_PS_VAN_TYPE of the job (default: zmq)")
+    add("--van", default="mercury", help="DMLC_PS_VAN_TYPE of the job (default: mercury)")
     add("--env", action="append", default=[], metavar="K[=V]", help="set or pass on a variable")
     add("--host", help="address of the scheduler, which runs here")
     add("--port", type=int, default=0, help="port of the scheduler; default: a free one")

@@ -79,7 +79,7 @@ def _charts(place: Place, systems: dict[str, list[list[float]]], folder: Path) -
         title = f"{place[1]}: {way} by worker 0"
         drawn = {name: _binned(series, column) for name, series in systems.items()}
         name = re.sub(r"[^a-z0-9]+", "_", f"{place[0]} {place[1]} {way}".lower()).strip("_")
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.svg").write_text(line_chart(title, "seconds", "Mbit/s", drawn))
         lines += ["", f"![{title}]({folder.name}/{name}.svg)"]
     return lines
@@ -89,7 +89,7 @@ def _cell(row: RowFields | None) -> str:
     if row is None:
         return ""
     text = number(row["median"])
-    if row["repeats"] > 1:
+    if row["spread"] > 0:
         text += f" ± {number(row['spread'] / 2)}"
     return text
 

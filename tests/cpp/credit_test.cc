@@ -81,7 +81,7 @@ TEST(a_run_that_is_forgotten_counts_no_more) {
 TEST(the_window_follows_rate_and_round_trip) {
   Credit credit{CreditLimits()};
   CHECK_EQ(credit.window_bytes(), uint64_t{256} << 10);
-  // 100 bytes/us, 5 ms: a product of 500,000 bytes, and 2.9 ms' worth on top.
+  // 100 bytes/us, 5 ms: a product of 500,000 bytes, and 3.3 ms' worth on top.
   credit.SetRoundTrip(5000);
   uint64_t run = 0;
   for (int64_t now = 0; now < 200000; now += 100) {

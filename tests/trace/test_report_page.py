@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from browser import OPTIONS, browser
 from trace_runs import run_of
 
 from tracer.analysis import NAMES
@@ -20,7 +20,6 @@ from tracer.synthetic import Plan
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = Plan(workers=2, servers=2, iterations=12, jitter_us=1500, split_bytes=1_000_000)
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SECTIONS = ("check", "timeline", *NAMES, "clocks")
 
 
@@ -68,18 +67,9 @@ def test_a_hostile_name_stays_text(tmp_path: Path) -> None:
     assert "&lt;script&gt;" in page
 
 
-def browser() -> str:
-    for name in BROWSERS:
-        found = shutil.which(name)
-        if found:
-            return found
-    pytest.skip("no Chromium on this machine: the report was not looked at by a browser")
-
-
 def run_browser(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-         "--enable-logging=stderr", "--v=0", *arguments],
+        [browser(), *OPTIONS, "--enable-logging=stderr", "--v=0", *arguments],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
 

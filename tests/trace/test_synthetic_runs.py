@@ -167,6 +167,15 @@ def test_lengthened_runs_are_right_too() -> None:
     assert rules <= {"counts"}
 
 
+@pytest.mark.parametrize("mode", ["zmq", "mercury"])
+@pytest.mark.parametrize("split_bytes", [1000, 10**9])
+def test_every_iteration_is_there(mode: str, split_bytes: int) -> None:
+    plan = replace(PLAN, workers=3, servers=3, iterations=4, mode=mode, split_bytes=split_bytes)
+    pieces = sum(len(plan.pieces(key)) for key in range(8))
+    for trace in run_of(plan).workers:
+        assert [(trace.iteration() == n).sum() for n in range(4)] == [4 * pieces] * 4
+
+
 def test_binary_runs_are_the_same(tmp_path: Path) -> None:
     for trace in synthesize(PLAN):
         path = tmp_path / f"{trace.path}.dlc"

@@ -9,6 +9,7 @@ import pytest
 from pslite_ext import config
 from pslite_ext.config import TABLE, SettingError, Settings, wanted_van
 from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.settings_table import Setting
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = {
@@ -40,7 +41,7 @@ def test_the_scheduler_listens_on_the_address_that_others_are_told() -> None:
 
 
 @pytest.mark.parametrize("setting", [s for s in TABLE if s.is_number], ids=lambda s: s.name)
-def test_every_number_has_a_range(setting: config.Setting) -> None:
+def test_every_number_has_a_range(setting: Setting) -> None:
     for bad in (setting.least - 1, setting.most + 1, "x", "1.5"):
         with pytest.raises(SettingError, match=setting.name) as raised:
             setting.read({setting.name: str(bad)})

@@ -36,7 +36,6 @@ from tracer.run import Run
 SHORTEST_US = 0.002  # a slice must have a length to be seen and to be bound to
 INSIDE_US = 0.001  # how far inside a slice an arrow begins
 AT_ONCE = 20_000
-STEPS_LANE = 1
 # (name, begin, end) of the slices at each end of an exchange, and what arrows join: an arrow goes
 # from one instant to another, each of which begins or ends a slice.
 SLICES = (
@@ -72,11 +71,16 @@ class _Layout:
     def process(self, role: str, rank: int) -> int:
         return rank_id(role, rank, self.table.workers, self.table.servers) + 1
 
+    @property
+    def steps_lane(self) -> int:
+        """Above every process's number: a thread with that of its process is shown as its main."""
+        return self.table.workers + self.table.servers + 2
+
     def lane(self, key: int, peer: int, slice_number: int) -> int:
         """Packets' push and pull overlap, so that each has a thread of its own there."""
         lanes = max(self.table.workers, self.table.servers) * 2
         second = slice_number % 2 if self.table.mode == MERCURY else 0
-        return STEPS_LANE + 1 + key * lanes + peer * 2 + second
+        return self.steps_lane + 1 + key * lanes + peer * 2 + second
 
     def at(self, time: int) -> float:
         return float(time - self.start)
@@ -127,7 +131,7 @@ def _names(run: Run, table: Exchanges, layout: _Layout) -> Iterator[Event]:
         yield _meta(process, 0, "process_name", {"name": name})
         yield _meta(process, 0, "process_sort_index", {"sort_index": process})
         if header.role == "worker":
-            yield _meta(process, STEPS_LANE, "thread_name", {"name": "steps"})
+            yield _meta(process, layout.steps_lane, "thread_name", {"name": "steps"})
     lanes = np.unique(np.stack([table.key, table.worker, table.server]), axis=1).T.tolist()
     numbers = (0, 1) if table.mode == MERCURY else (0,)
     for key, worker, server in lanes:
@@ -156,7 +160,7 @@ def _steps(table: Exchanges, layout: _Layout) -> Iterator[Event]:
             ("computation", since, pushed),
             ("exposed communication", pushed, int(edge["last_answer"][place])),
         ):
-            yield _slice(process, STEPS_LANE, name, layout.at(begin), end - begin, iteration)
+            yield _slice(process, layout.steps_lane, name, layout.at(begin), end - begin, iteration)
 
 
 def _slice(

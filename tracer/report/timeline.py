@@ -23,6 +23,7 @@ from tracer.report.drawing import BLUE, GREEN, GREY, ORANGE, RED, Canvas
 LANE_IN = 0.11  # height of a key's lane, as long as there is room
 HEIGHT_MOST_IN = 11.0
 LANES_LEAST = 8
+BAND_SHARE = 12  # keys for each lane's height of the computation's band
 
 
 def middle_iteration(table: Exchanges) -> int:
@@ -36,7 +37,8 @@ def middle_iteration(table: Exchanges) -> int:
 def draw(canvas: Canvas, table: Exchanges, iteration: int) -> None:
     rows = table.take(table.iteration == iteration)
     keys = np.unique(rows.key)
-    lanes = len(keys) + 2
+    band = max(1, len(keys) // BAND_SHARE)
+    lanes = len(keys) + 1 + band
     nodes = [("worker", w) for w in np.unique(rows.worker).tolist()]
     nodes += [("server", s) for s in np.unique(rows.server).tolist()]
     height = min(HEIGHT_MOST_IN, 1.2 + LANE_IN * max(lanes, LANES_LEAST) * len(nodes))
@@ -51,9 +53,9 @@ def draw(canvas: Canvas, table: Exchanges, iteration: int) -> None:
     for number, (role, rank) in enumerate(nodes):
         top = number * lanes
         mine = rows.take((rows.worker if role == "worker" else rows.server) == rank)
-        lane = top + 1 + np.searchsorted(keys, mine.key)
+        lane = top + band + np.searchsorted(keys, mine.key)
         if role == "worker":
-            _computation(axes, table, rank, iteration, top, start)
+            _computation(axes, table, rank, iteration, top + (band - 1) / 2, start, band)
             bars = ((W_PUSH_SEND, W_PUSH_RECV, BLUE), (W_PULL_SEND, W_PULL_RECV, ORANGE))
         else:
             bars = ((S_PUSH_RECV, S_PUSH_SEND, GREEN), (S_PULL_RECV, S_PULL_SEND, RED))
@@ -106,13 +108,13 @@ def _start(table: Exchanges, iteration: int, otherwise: int) -> int:
 
 
 def _computation(
-    axes: object, table: Exchanges, worker: int, iteration: int, lane: int, start: int
+    axes: object, table: Exchanges, worker: int, iteration: int, lane: float, start: int, band: int
 ) -> None:
     edge = edges(table.take(table.worker == worker))
     for place in follows(edge).tolist():
         if int(edge["iteration"][place]) == iteration:
             begin, end = int(edge["last_answer"][place - 1]), int(edge["last_push"][place])
             axes.barh(  # type: ignore[attr-defined]
-                [lane], [(end - begin) / 1000], left=[(begin - start) / 1000], height=0.8,
+                [lane], [(end - begin) / 1000], left=[(begin - start) / 1000], height=0.8 * band,
                 color=GREY, linewidth=0,
             )  # fmt: skip

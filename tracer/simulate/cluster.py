@@ -9,7 +9,7 @@ from typing import Callable, Union
 from tracer.model import ModelError
 from tracer.model.job import number
 from tracer.simulate.clock import Clock
-from tracer.simulate.link import QUEUES, ByPriority, Fair, InOrder, Link, Queue, Rate
+from tracer.simulate.link import QUEUES, ByPriority, Fair, InOrder, Link, Queue, Rate, Trains
 
 # Bytes per second; or that from each of some moments on: ((0, rate), (time, rate), ...).
 RateSpec = Union[float, Sequence[tuple[float, float]]]
@@ -97,7 +97,7 @@ class Fabric:
 
         latency_s = cluster.latency_s  # on the way in
         shared = QUEUES[cluster.sharing]
-        self.worker_out = links("out of worker", cluster.worker_rates, ByPriority, 0.0)
+        self.worker_out = links("out of worker", cluster.worker_rates, Trains, 0.0)
         self.worker_in = links("into worker", cluster.worker_rates, shared, latency_s)
         # Where nothing is urgent, a server's connections to its workers share its link.
         answers = ByPriority if by_priority else Fair

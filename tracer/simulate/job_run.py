@@ -19,7 +19,7 @@ from tracer.model.job import Array, number
 from tracer.simulate.clock import Clock
 from tracer.simulate.cluster import Cluster, Fabric
 from tracer.simulate.layout import Layout, Shares
-from tracer.simulate.link import Link, Packet, pass_on
+from tracer.simulate.link import Link, Packet, Train, pass_on
 from tracer.simulate.scheme import scheme
 
 BP_END, PUSH_START, PUSH_END, PULL_END, FP_END = range(5)
@@ -197,21 +197,24 @@ class JobRun:
         priority = layer if self.scheme.by_priority and self.scheme.streams else 0
         arrive = {"server": self._at_server, "rack": self._at_rack, "switch": self._at_switch}
         at_sum = arrive[where]
-        own = (self.fabric.worker_out[worker.host],)
-        flow = self.flow + worker.number
-        for index in packets:
+        link = self.fabric.worker_out[worker.host]
+        iteration, flow = worker.iteration, self.flow + worker.number
+
+        def make(index: int) -> Packet:
+            path: tuple[Link, ...] = (link,)
             if where == "server":
                 path = self.fabric.to_server(worker.host, layout.packet_server[index])
-            else:
-                path = own
-            info = (worker, worker.iteration, index)
+            info = (worker, iteration, index)
             packet = Packet(layout.packet_size[index], priority, flow, path, at_sum, info)
-            if index == packets[0]:
+            packet.hop = 1
+            if index == packets.start:
                 if self.scheme.holds_link:
                     packet.hold_s = self.scheme.startup_s
-                if piece == layout.pieces[layer][0]:
+                if piece == layout.pieces[layer].start:
                     packet.began = self._push_began
-            pass_on(packet)
+            return packet
+
+        link.feed(Train(priority, packets, make))
 
     def _push_began(self, packet: Packet) -> None:
         worker, _, index = packet.info

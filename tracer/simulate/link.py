@@ -38,13 +38,31 @@ class Packet:
         self.began: Callable[[Packet], None] | None = None  # told when the first link begins
 
 
+class Train:
+    """Packets of one piece, which are made one at a time as its node's link takes them."""
+
+    __slots__ = ("_make", "left", "next", "priority")
+
+    def __init__(self, priority: int, packets: range, make: Callable[[int], Packet]) -> None:
+        self.priority = priority
+        self.next = packets.start
+        self.left = len(packets)
+        self._make = make
+
+    def take(self) -> Packet:
+        packet = self._make(self.next)
+        self.next += 1
+        self.left -= 1
+        return packet
+
+
 class Queue(Protocol):
     """Packets that wait; `waiting` is false when there are none."""
 
     @property
     def waiting(self) -> Sized: ...
 
-    def push(self, packet: Packet) -> None: ...
+    def push(self, packet: Any) -> None: ...
 
     def pop(self) -> Packet: ...
 
@@ -71,6 +89,25 @@ class ByPriority:
 
     def pop(self) -> Packet:
         return heapq.heappop(self.waiting)[2]
+
+
+class Trains:
+    """What a node has to send: the most urgent train's next packet; among equals the first's."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, int, Train]] = []
+        self._order = 0
+
+    def push(self, train: Train) -> None:
+        self._order += 1
+        heapq.heappush(self.waiting, (train.priority, self._order, train))
+
+    def pop(self) -> Packet:
+        train = self.waiting[0][2]
+        packet = train.take()
+        if not train.left:
+            heapq.heappop(self.waiting)
+        return packet
 
 
 class Fair:
@@ -151,13 +188,16 @@ class Link:
     def send(self, packet: Packet) -> None:
         if self._busy:
             self._queue.push(packet)
-            return
-        self._busy = True
-        if packet.hop == 1:  # whatever its node sends at this very moment takes part
-            self._queue.push(packet)
-            self._clock.at(self._clock.now, self._start_next)
         else:
+            self._busy = True
             self._start(packet)
+
+    def feed(self, train: Train) -> None:
+        """For a link with `Trains`: all that its node sends at this very moment takes part."""
+        self._queue.push(train)
+        if not self._busy:
+            self._busy = True
+            self._clock.at(self._clock.now, self._start_next)
 
     def _start_next(self, _: None) -> None:
         self._start(self._queue.pop())

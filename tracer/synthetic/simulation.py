@@ -263,7 +263,6 @@ class Simulation:
         self._ready[server, key] = time
         begin = time + self.plan.update_us
         for peer, number in [(0, self._worker0_pulls[key]), *self._early.pop((server, key), [])]:
-            self._open[peer, key] = len(self.plan.pieces(key))
             self._at(begin, self._summer(begin, peer, server, key, number, INITIAL))
 
     def _begun(
