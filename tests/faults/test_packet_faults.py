@@ -56,7 +56,7 @@ def test_another_van() -> None:
 
 
 def test_no_memory_for_a_tensor(tmp_path: Path) -> None:
-    """Added in the order of ranks, the copies of two workers wait for the third's, and are too much."""
+    """Summed in the order of ranks: two copies wait for a third, and are too much."""
     code = (
         "import os, time\n"
         "import mxnet as mx\n"
