@@ -30,6 +30,7 @@ def dtype_name(array: NDArray) -> str:
 
 
 def handle(array: NDArray) -> int:
+    """Valid as long as the caller holds the array: never of an expression's temporary."""
     return int(array.handle.value)
 
 
@@ -67,7 +68,8 @@ class Entry:
 
     def set_initial(self, value: NDArray) -> None:
         """Worker 0's value becomes everybody's."""
-        self.tensor.init(handle(dense(on_cpu(value))), handle(self.token))
+        initial = dense(on_cpu(value))
+        self.tensor.init(handle(initial), handle(self.token))
 
     def check_shape(self, array: NDArray) -> None:
         if array.shape != self.shape:
@@ -199,7 +201,8 @@ class Entry:
             merged = mx.nd.sparse.add(merged, on_cpu(array))
         if self.asynchronous:
             if updater is None:
-                self.tensor.push(handle(dense(merged)), handle(self.token))
+                total = dense(merged)
+                self.tensor.push(handle(total), handle(self.token))
             else:
                 self._update_async(merged, 0, updater)
             return

@@ -46,6 +46,22 @@ class Process:
     def code(self) -> int | None:
         return self.child.poll()
 
+    def listening(self) -> list[int]:
+        """The ports that it listens on."""
+        sockets = set()
+        for fd in Path(f"/proc/{self.child.pid}/fd").iterdir():
+            try:
+                sockets.add(os.readlink(fd).removeprefix("socket:[").removesuffix("]"))
+            except OSError:
+                continue
+        ports = []
+        table = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
+        for line in table.splitlines():
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in sockets:
+                ports.append(int(fields[1].rpartition(":")[2], 16))
+        return ports
+
     def kill(self, number: int = signal.SIGKILL) -> None:
         os.killpg(self.child.pid, number)
 

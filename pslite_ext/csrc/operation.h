@@ -41,6 +41,9 @@ class PacketTensor {
   Status failure_;
 };
 
+// Made beforehand: there is no memory when it is needed.
+inline const Status kDropped = Status::Exhausted("no memory to carry a tensor");
+
 struct Operation {
   using Done = std::function<void(const Status&)>;
 
@@ -49,7 +52,7 @@ struct Operation {
   Operation& operator=(const Operation&) = delete;
   // Nobody holds it any more: whoever dropped it could not even fail it.
   ~Operation() {
-    if (!over_ && done) Finish(Status::Exhausted("no memory to carry a tensor"));
+    if (!over_ && done) Finish(kDropped);
   }
 
   std::shared_ptr<PacketTensor> tensor;

@@ -19,7 +19,8 @@ std::atomic<int64_t> allocations{0};
 std::atomic<int64_t> fail_from{0}, fail_until{0};
 
 void* Allocate(size_t bytes) {
-  if (fail_until != 0 && std::this_thread::get_id() != tests_thread) {
+  if (fail_until != 0 && !mercury::testing::in_callback &&
+      std::this_thread::get_id() != tests_thread) {
     const int64_t n = ++allocations;
     if (n >= fail_from && n < fail_until) throw std::bad_alloc();
   }

@@ -10,6 +10,7 @@ import pytest
 from cluster import Cluster, Process, cluster
 
 TRAINING = [str(Path(__file__).parent / "training.py")]
+both_vans = pytest.mark.parametrize("van", ["zmq", "mercury"])
 # The promise to users; heartbeats alone take 10 s, broken connections are noticed sooner.
 LIMIT_S = 15
 
@@ -24,9 +25,10 @@ def ended_well_enough(job: Cluster, culprit: Process, says: str) -> None:
         assert says in process.output, job.report()
 
 
+@both_vans
 @pytest.mark.parametrize("victim", ["worker 1", "worker 0", "server 1", "scheduler 0"])
-def test_killed(victim: str) -> None:
-    with cluster(TRAINING) as job:
+def test_killed(victim: str, van: str) -> None:
+    with cluster(TRAINING, van=van) as job:
         job.wait_output("looping")
         culprit = next(p for p in job.processes if p.name == victim)
         culprit.kill(signal.SIGKILL)
@@ -34,17 +36,28 @@ def test_killed(victim: str) -> None:
         ended_well_enough(job, culprit, f"lost {name}")
 
 
-def test_frozen() -> None:
+@pytest.mark.parametrize(
+    ("victim", "van"),
+    [
+        ("worker 1", "zmq"),
+        ("worker 1", "mercury"),
+        ("server 0", "mercury"),
+        ("scheduler 0", "mercury"),
+    ],
+)
+def test_frozen(victim: str, van: str) -> None:
     env = {"MERCURY_HEARTBEAT_INTERVAL_MS": "500", "MERCURY_HEARTBEAT_TIMEOUT_MS": "4000"}
-    with cluster(TRAINING, env=env) as job:
+    with cluster(TRAINING, van=van, env=env) as job:
         job.wait_output("looping")
-        culprit = job.workers[1]
+        culprit = next(p for p in job.processes if p.name == victim)
         culprit.kill(signal.SIGSTOP)
-        ended_well_enough(job, culprit, "lost worker 1")
+        name = "the scheduler" if culprit.role == "scheduler" else victim
+        ended_well_enough(job, culprit, f"lost {name}")
 
 
-def test_an_exception_reaches_everybody() -> None:
-    with cluster(TRAINING, env={"FAIL_RANK": "1"}) as job:
+@both_vans
+def test_an_exception_reaches_everybody(van: str) -> None:
+    with cluster(TRAINING, van=van, env={"FAIL_RANK": "1"}) as job:
         ended_well_enough(
             job, job.workers[1], "worker 1 ended: ValueError: a mistake in the script"
         )
@@ -52,17 +65,19 @@ def test_an_exception_reaches_everybody() -> None:
         assert job.workers[1].code == 1
 
 
-def test_a_worker_that_stops_early_is_named() -> None:
-    with cluster(TRAINING, env={"STOP_RANK": "0"}) as job:
+@both_vans
+def test_a_worker_that_stops_early_is_named(van: str) -> None:
+    with cluster(TRAINING, van=van, env={"STOP_RANK": "0"}) as job:
         job.wait()
         assert job.workers[0].code == 0, job.report()
         assert job.workers[1].code != 0, job.report()
         assert "worker 0 has finished and pushes no more" in job.workers[1].output, job.report()
 
 
-def test_interrupted() -> None:
+@both_vans
+def test_interrupted(van: str) -> None:
     """Ctrl-C reaches a worker that waits for a frozen one."""
-    with cluster(TRAINING) as job:
+    with cluster(TRAINING, van=van) as job:
         job.wait_output("looping")
         job.workers[1].kill(signal.SIGSTOP)
         job.workers[0].kill(signal.SIGINT)
@@ -70,7 +85,14 @@ def test_interrupted() -> None:
         assert "KeyboardInterrupt" in job.workers[0].output, job.report()
 
 
-def test_different_shapes() -> None:
+@pytest.mark.parametrize(
+    ("van", "says"),
+    [
+        ("zmq", ["all workers must use the same shape"]),
+        ("mercury", ["worker 0 has 5 elements of float32", "worker 1 has 6 elements of float32"]),
+    ],
+)
+def test_different_shapes(van: str, says: list[str]) -> None:
     code = (
         "import mxnet as mx\n"
         "kv = mx.kv.create('dist_sync')\n"
@@ -78,12 +100,12 @@ def test_different_shapes() -> None:
         "kv.pushpull('the_weight', mx.nd.ones((5 + kv.rank,)))\n"
         "mx.nd.waitall()\n"
     )
-    with cluster(["-c", code]) as job:
+    with cluster(["-c", code], van=van) as job:
         job.wait()
         for worker in job.workers:
             assert worker.code == 1, job.report()
-            assert "tensor 'the_weight'" in worker.output, job.report()
-            assert "all workers must use the same shape" in worker.output, job.report()
+            for text in ("tensor 'the_weight'", *says):
+                assert text in worker.output, job.report()
 
 
 def test_nobody_comes() -> None:

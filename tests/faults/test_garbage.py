@@ -9,30 +9,13 @@ import struct
 from pathlib import Path
 
 import pytest
-from cluster import Cluster, Process, cluster
+from cluster import Cluster, cluster
 
 zmq = pytest.importorskip("zmq", reason="pyzmq is not installed; run `make test`")
 
 TRAINING = [str(Path(__file__).parent / "training.py")]
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00"
 CONNECTIONS = 10_000
-
-
-def listening(process: Process) -> list[int]:
-    """The ports that a process listens on."""
-    sockets = set()
-    for fd in Path(f"/proc/{process.child.pid}/fd").iterdir():
-        try:
-            sockets.add(os.readlink(fd).removeprefix("socket:[").removesuffix("]"))
-        except OSError:
-            continue
-    ports = []
-    table = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
-    for line in table.splitlines():
-        fields = line.split()
-        if fields[3] == "0A" and fields[9] in sockets:
-            ports.append(int(fields[1].rpartition(":")[2], 16))
-    return ports
 
 
 def send(port: int, data: bytes) -> socket.socket:
@@ -90,7 +73,7 @@ def zmq_messages(port: int) -> None:
 
 
 def ports_of(job: Cluster) -> list[int]:
-    ports = [port for p in [job.scheduler, *job.servers, *job.workers] for port in listening(p)]
+    ports = [port for p in [job.scheduler, *job.servers, *job.workers] for port in p.listening()]
     assert job.port in ports
     assert len(ports) >= len(job.processes)
     return ports
@@ -116,7 +99,7 @@ def test_many_connections(tmp_path: Path) -> None:
     stop = tmp_path / "stop"
     with cluster(TRAINING, env={"STOP_FILE": str(stop)}) as job:
         job.wait_output("looping")
-        server = listening(job.servers[0])[0]
+        server = job.servers[0].listening()[0]
         for port in (job.port, server):
             for _ in range(CONNECTIONS):
                 socket.create_connection(("127.0.0.1", port), timeout=10).close()

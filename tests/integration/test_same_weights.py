@@ -51,8 +51,9 @@ def same(a: dict[str, Any], b: dict[str, Any]) -> None:
         np.testing.assert_array_equal(array, b[name], err_msg=f"{name} differs")
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-@pytest.mark.parametrize("script", ["train_lenet.py", "train_module.py"])
+@pytest.mark.parametrize(
+    ("script", "optimizer"), [("train_lenet.py", "sgd"), ("train_module.py", "adam")]
+)
 def test_packets_change_nothing(tmp_path: Path, script: str, optimizer: str) -> None:
     arguments = ["--optimizer", optimizer]
     classic = train(tmp_path / "zmq", script, arguments, {}, "zmq")
