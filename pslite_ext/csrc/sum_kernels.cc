@@ -255,10 +255,24 @@ bool HasAvx2() {
          (c & bit_F16C) != 0;
 }
 
+#define MERCURY_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl")))
+MERCURY_KERNELS(Avx512, MERCURY_AVX512, 64)
+
+// float16 is converted eight at a time: wider would wait for memory just the same.
+constexpr Kernels kAvx512 = {"avx512",       Avx512Float32, Avx512Float64, Avx2Float16,
+                             Avx512Bfloat16, Avx512Int8,    Avx512Int32,   Avx512Int64};
+
+bool HasAvx512() {
+  return HasAvx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl");
+}
+
 #endif
 
 const Kernels* Named(std::string_view instruction_set) {
 #if defined(__x86_64__)
+  static const bool has_avx512 = HasAvx512();
+  if (instruction_set == kAvx512.name && has_avx512) return &kAvx512;
   static const bool has_avx2 = HasAvx2();
   if (instruction_set == kAvx2.name && has_avx2) return &kAvx2;
 #endif
@@ -266,7 +280,12 @@ const Kernels* Named(std::string_view instruction_set) {
 }
 
 const Kernels& Chosen() {
-  static const Kernels* const chosen = Named("avx2") != nullptr ? Named("avx2") : &kPlain;
+  static const Kernels* const chosen = [] {
+    for (const char* name : {"avx512", "avx2"}) {
+      if (const Kernels* kernels = Named(name)) return kernels;
+    }
+    return &kPlain;
+  }();
   return *chosen;
 }
 

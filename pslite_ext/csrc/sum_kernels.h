@@ -32,11 +32,11 @@ size_t ElementBytes(DType dtype);
 bool ParseDType(std::string_view name, DType* dtype);
 const char* Name(DType dtype);
 
-// `bytes` is a multiple of ElementBytes(dtype), which is not 0. Picks AVX2 at run time where there
-// is AVX2; wider vectors would wait for memory just the same.
+// `bytes` is a multiple of ElementBytes(dtype), which is not 0. Picks AVX-512 or AVX2 at run time
+// where there is one.
 void Add(DType dtype, void* dst, const void* src, size_t bytes);
 
-// Which instruction set Add uses here: "avx2" or "plain".
+// Which instruction set Add uses here: "avx512", "avx2" or "plain".
 const char* SumInstructionSet();
 
 // Add with the named instruction set, for tests; false (and nothing done) if it is not to be had

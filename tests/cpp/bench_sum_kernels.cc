@@ -46,7 +46,7 @@ void Measure(size_t bytes) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16,
                             DType::kInt8, DType::kInt32, DType::kInt64}) {
     std::printf("%12zu bytes  %-9s", bytes, Name(dtype));
-    for (const char* set : {"plain", "avx2"}) {
+    for (const char* set : {"plain", "avx2", "avx512"}) {
       if (!AddWith(set, dtype, dst.data(), src.data(), 0)) continue;
       std::printf(
           " %7.1f GB/s %s",
