@@ -202,7 +202,7 @@ TABLE = (
     Setting(
         "MERCURY_PACKET_BYTES",
         0,
-        "Largest packet. 0: 65536, and smaller ones on links that need more than 0.5 ms for that. "
+        "Largest packet. 0: 65536, and smaller ones where a link needs more than 1.1 ms for that. "
         "Small ones cost processor time, large ones delay what is urgent. Must be equal on all "
         "nodes.",
         0,
@@ -213,7 +213,7 @@ TABLE = (
     Setting(
         "MERCURY_CREDIT_BYTES",
         0,
-        "What may be under way to a server and back. 0: two round trips at the measured rate. "
+        "What may be under way to a server and back. 0: a round trip and 3.3 ms at the measured rate. "
         "Less leaves the link idle, more delays what is urgent.",
         0,
         1024 * MIB,

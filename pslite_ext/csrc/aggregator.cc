@@ -10,6 +10,7 @@
 namespace mercury {
 namespace {
 
+constexpr size_t kAnswersMax = 1024;  // that wait to be sent to a worker who keeps asking
 constexpr uint32_t kComplete = ~uint32_t{0};
 
 std::string WorkerName(int rank) { return "worker " + std::to_string(rank); }
@@ -55,6 +56,7 @@ struct Aggregator::Ready {
 struct Aggregator::Peer {
   explicit Peer(size_t levels_max) : ready(levels_max) {}
   std::vector<Tensor*> tensors;  // by number
+  uint64_t slots = 0;            // of all of them
   std::deque<OutPacket> first;   // goes out before any sum
   UrgencyQueue<Ready> ready;
   uint64_t packet_bytes = 0;
@@ -169,8 +171,7 @@ Status Aggregator::OnPacket(int worker, const Header& header, int64_t /*now_us*/
     case Kind::kFetch:
       return Fetch(peer, header);
     case Kind::kAsk:
-      Answer(peer, worker, header);
-      return Status::Ok();
+      return Answer(peer, worker, header);
     case Kind::kGoodbye:
       Departed(worker);
       return Status::Ok();
@@ -227,6 +228,7 @@ Status Aggregator::Declare(int worker, const Header& header) {
   }
   Tensor* tensor = entry.get();
   peer->tensors.push_back(tensor);
+  peer->slots += tensor->share.count;
   tensor->number_of[static_cast<size_t>(worker)] = header.tensor;
   if (!tensor->failed.ok()) {
     SendError(peer, header.tensor, tensor->failed);
@@ -352,6 +354,9 @@ bool Aggregator::Next(int worker, int64_t /*now_us*/, OutPacket* out) {
 Status Aggregator::Fetch(Peer* peer, const Header& header) {
   Tensor* tensor = peer->tensors[header.tensor];
   if (!tensor->failed.ok()) return Status::Ok();
+  if (peer->ready.size() > 2 * peer->slots) {
+    return Status::Corrupt("it fetches more than it has tensors for");
+  }
   for (uint64_t i = 0; i < tensor->share.count; ++i) {
     const Slot& slot = tensor->slots[i];
     if (slot.last == nullptr) {
@@ -365,8 +370,11 @@ Status Aggregator::Fetch(Peer* peer, const Header& header) {
   return Status::Ok();
 }
 
-void Aggregator::Answer(Peer* peer, int worker, const Header& header) {
+Status Aggregator::Answer(Peer* peer, int worker, const Header& header) {
   Tensor* tensor = peer->tensors[header.tensor];
+  if (peer->first.size() > 2 * peer->tensors.size() + kAnswersMax) {
+    return Status::Corrupt("it asks more than it listens");
+  }
   std::string missing(static_cast<size_t>(options_.num_workers), '\0');
   for (uint64_t i = 0; tensor->failed.ok() && i < tensor->share.count; ++i) {
     if (Progress(tensor, i, worker) != kComplete) continue;
@@ -375,6 +383,7 @@ void Aggregator::Answer(Peer* peer, int worker, const Header& header) {
     }
   }
   peer->first.push_back(TextPacket(Kind::kAnswer, header.tensor, 0, std::move(missing)));
+  return Status::Ok();
 }
 
 void Aggregator::SendError(Peer* peer, uint32_t number, const Status& status) {
@@ -417,7 +426,8 @@ void Aggregator::Departed(int worker) {
 
 void Aggregator::OnPath(int worker, int64_t /*round_trip_us*/, double bytes_per_second) {
   if (!options_.adapt_packets || bytes_per_second == 0) return;
-  SetPacketBytes(worker, PacketBytes(bytes_per_second, options_.packet_bytes));
+  SetPacketBytes(worker,
+                 PacketBytes(bytes_per_second * options_.num_workers, options_.packet_bytes));
 }
 
 void Aggregator::SetPacketBytes(int worker, uint64_t bytes) {

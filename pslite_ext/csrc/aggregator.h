@@ -79,7 +79,7 @@ class Aggregator : public Endpoint {
   void SlotComplete(Tensor* tensor, uint64_t mine);
   void SumInOrder(Tensor* tensor, Slot* slot, size_t length);
   Status Fetch(Peer* peer, const Header& header);
-  void Answer(Peer* peer, int worker, const Header& header);
+  Status Answer(Peer* peer, int worker, const Header& header);
   void FailTensor(Tensor* tensor, const Status& status);
   static void SendError(Peer* peer, uint32_t number, const Status& status);
   void FailIfDeparted(Tensor* tensor, uint64_t mine);

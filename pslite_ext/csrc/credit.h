@@ -46,6 +46,8 @@ class Credit {
   uint64_t counted_bytes() const { return counted_; }
   // The network's, without queues.
   void SetRoundTrip(int64_t us) { round_trip_us_ = us; }
+  // Fewer than two packets could not keep a link busy.
+  void SetPacketBytes(uint64_t bytes) { packet_bytes_ = bytes; }
   double bytes_per_second() const { return rate_; }  // 0: not known yet
   int64_t round_trip_us() const { return round_trip_us_; }
 
@@ -80,6 +82,7 @@ class Credit {
   uint64_t period_bytes_ = 0;
   std::deque<double> rates_;
   int64_t round_trip_us_ = 0;
+  uint64_t packet_bytes_ = 0;
 };
 
 }  // namespace mercury

@@ -18,13 +18,7 @@ std::vector<LinkFigures> Merged(const std::vector<LinkFigures>& links) {
       continue;
     }
     LinkFigures& peer = peers[i];
-    peer.counters.bytes_sent += link.counters.bytes_sent;
-    peer.counters.bytes_received += link.counters.bytes_received;
-    peer.counters.packets_sent += link.counters.packets_sent;
-    peer.counters.packets_received += link.counters.packets_received;
-    peer.counters.send_calls += link.counters.send_calls;
-    peer.counters.receive_calls += link.counters.receive_calls;
-    peer.counters.blocked_us += link.counters.blocked_us;
+    peer.counters += link.counters;
     peer.preemptions += link.preemptions;
     peer.rate += link.rate;
     peer.window_bytes += link.window_bytes;

@@ -95,6 +95,7 @@ void Lane::Drop(int peer, const Status& status) {
   // Destroyed later: this may be one of its own calls.
   auto gone = std::make_shared<std::pair<std::unique_ptr<Link>, std::unique_ptr<Watch>>>();
   loop_.Remove(it->second->fd());
+  ended_[peer] += it->second->counters();
   gone->first = std::move(it->second);
   gone->second = std::move(watches_[peer]);
   links_.erase(it);

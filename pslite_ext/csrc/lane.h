@@ -46,6 +46,8 @@ class Lane {
   bool HasLink(int peer) const { return links_.count(peer) != 0; }
   Endpoint* endpoint() { return endpoint_.get(); }
   const std::map<int, std::unique_ptr<Link>>& links() const { return links_; }
+  // What links that have ended had carried.
+  const std::map<int, LinkCounters>& ended() const { return ended_; }
   // Called before each turn's writing; used for handshakes that time out.
   std::function<void(int64_t now_us)> on_turn;
 
@@ -62,6 +64,7 @@ class Lane {
   EventLoop loop_;
   std::map<int, std::unique_ptr<Link>> links_;
   std::map<int, std::unique_ptr<Watch>> watches_;
+  std::map<int, LinkCounters> ended_;
   std::thread thread_;
   std::atomic<bool> running_{false};
   bool stopping_ = false;

@@ -18,6 +18,17 @@ constexpr size_t kWakeBytesMax = 64 << 10;  // well below what a receive buffer 
 
 }  // namespace
 
+LinkCounters& LinkCounters::operator+=(const LinkCounters& other) {
+  bytes_sent += other.bytes_sent;
+  bytes_received += other.bytes_received;
+  packets_sent += other.packets_sent;
+  packets_received += other.packets_received;
+  send_calls += other.send_calls;
+  receive_calls += other.receive_calls;
+  blocked_us += other.blocked_us;
+  return *this;
+}
+
 Link::Link(TcpSocket socket, int peer, Endpoint* endpoint, const LinkOptions& options)
     : socket_(std::move(socket)),
       peer_(peer),

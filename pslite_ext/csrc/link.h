@@ -27,6 +27,8 @@ struct LinkCounters {
   uint64_t packets_sent = 0, packets_received = 0;
   uint64_t send_calls = 0, receive_calls = 0;
   int64_t blocked_us = 0;  // had something to send, but the socket was full
+
+  LinkCounters& operator+=(const LinkCounters& other);
 };
 
 class Link : private PacketSink {

@@ -110,6 +110,12 @@ std::string MercuryServer::Figures() {
         figures.packet_bytes = options_.policy.packet_bytes;
         links.push_back(std::move(figures));
       }
+      for (const auto& [worker, counters] : slice->lane->ended()) {
+        LinkFigures figures;
+        figures.peer = "worker " + std::to_string(worker);
+        figures.counters = counters;
+        links.push_back(std::move(figures));
+      }
     });
   }
   return FiguresJson("server", options_.rank, Name(options_.policy.kind), links,

@@ -29,6 +29,7 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     options.lanes = options_.lanes;
     options.lane = i;
     options.policy = options_.policy;
+    options.policy.links = options_.servers;
     options.stall_warn_us = options_.stall_warn_us;
     auto streams = std::make_unique<WorkerStreams>(
         options, [](const std::string& line) { Log(LogLevel::kWarning, line); });

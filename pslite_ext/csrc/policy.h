@@ -39,6 +39,7 @@ struct PolicyOptions {
   PolicyKind kind = PolicyKind::kMercury;
   uint64_t packet_bytes = 64 << 10;  // largest packet
   bool adapt_packets = true;         // smaller ones on slow links
+  int links = 1;                     // that share this host's rate: one for each server
   uint64_t unit_bytes = 0;           // p3: slice; bytescheduler: partition; 0: the policy's default
   uint64_t window_bytes = 0;         // bytescheduler: credit; 0: four partitions
   size_t levels_max = 4096;
@@ -51,8 +52,8 @@ uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, ui
 // Whether servers tell that a unit has arrived: what stop-and-wait waits for. Sums would not do,
 // for two workers that start with different tensors would wait for each other.
 bool Acknowledges(PolicyKind kind);
-// The largest packet that takes a link of so many bytes a second no longer than an urgent one
-// should have to wait; 16 KiB at least.
+// The largest packet that takes a host's link of so many bytes a second no longer than an urgent
+// one should have to wait; 16 KiB at least.
 uint64_t PacketBytes(double bytes_per_second, uint64_t most);
 // What 0 stands for.
 uint64_t DefaultUnitBytes(PolicyKind kind);

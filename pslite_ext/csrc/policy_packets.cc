@@ -16,6 +16,7 @@ class PacketPolicy : public Policy {
       : by_priority_(options.kind == PolicyKind::kMercury),
         packet_bytes_max_(std::max(options.packet_bytes / kAlignment * kAlignment, kAlignment)),
         adapt_packets_(options.adapt_packets),
+        links_(options.links),
         waiting_(options.levels_max),
         credit_(options.credit) {}
 
@@ -28,6 +29,7 @@ class PacketPolicy : public Policy {
     blocked_ = false;
     if (waiting_.empty()) return false;
     const uint64_t first = waiting_.Front();
+    credit_.SetPacketBytes(packet_bytes());
     blocked_ = !credit_.MaySend(waiting_.FrontPriority(), now_us);
     if (blocked_) return false;
     *run = first;
@@ -70,7 +72,7 @@ class PacketPolicy : public Policy {
   uint64_t packet_bytes() const override {
     const double rate = credit_.bytes_per_second();
     if (!adapt_packets_ || rate == 0) return packet_bytes_max_;
-    return PacketBytes(rate, packet_bytes_max_);
+    return PacketBytes(rate * links_, packet_bytes_max_);
   }
 
   int32_t WirePriority(int32_t priority) const override { return by_priority_ ? priority : 0; }
@@ -86,6 +88,7 @@ class PacketPolicy : public Policy {
   const bool by_priority_;
   const uint64_t packet_bytes_max_;
   const bool adapt_packets_;
+  const int links_;
   UrgencyQueue<uint64_t> waiting_;
   std::unordered_map<uint64_t, State> runs_;
   Credit credit_;

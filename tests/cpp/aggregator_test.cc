@@ -388,3 +388,19 @@ TEST(units_are_acknowledged_and_answered_as_a_whole) {
   CHECK_EQ(server.Drain(1).size(), 3U);
   REQUIRE_OK(send(0, 0, 2));
 }
+
+TEST(a_worker_that_asks_and_does_not_listen_is_cut_off) {
+  Server server(Options(1));
+  REQUIRE_OK(server.Declare(0, 0, 7, 3000));
+  for (uint64_t at = 0; at < 3000; at += 1024) {
+    REQUIRE_OK(server.Data(0, 0, at, 1, Of(std::min<size_t>(1024, 3000 - at), 1)));
+  }
+  Status status;
+  int fetched = 0;
+  for (; status.ok() && fetched < 10; ++fetched) status = server.Send(0, Kind::kFetch, 0);
+  CHECK_STATUS(Code::kCorrupt, status);
+  CHECK_TRUE(fetched > 1);
+  status = Status::Ok();
+  for (int i = 0; status.ok() && i < 3000; ++i) status = server.Send(0, Kind::kAsk, 0);
+  CHECK_STATUS(Code::kCorrupt, status);
+}
