@@ -25,7 +25,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 struct CreditLimits {
   uint64_t fixed_bytes = 0;  // 0: follow the link
-  uint64_t bytes_min = 96 << 10;
+  uint64_t bytes_min = 64 << 10;
   uint64_t bytes_max = 8 << 20;
 };
 
