@@ -125,6 +125,9 @@ class Plane {
                          [](const auto& e) { return e->times_done != 0; });
     });
   }
+  bool WaitDone(const std::shared_ptr<Exchange>& exchange) {
+    return Wait([&] { return exchange->times_done != 0; });
+  }
   // One round of these tensors, in an order that differs from worker to worker; all sums are
   // compared. False: something has failed.
   bool Round(const std::vector<size_t>& sizes) {
