@@ -130,6 +130,7 @@ void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
   const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.servers,
                             options_.lanes);
   op->slots_left = placement.slots;
+  op->fail_if_dropped = true;
   Status failure;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -81,7 +81,7 @@ class Plane {
   // All workers have all links, or something has failed.
   bool WaitReady() {
     return Wait([this] { return ready_ == workers_.size() || !events_.empty(); }) &&
-           events_.empty();
+           events().empty();
   }
   bool WaitEvent() {
     return Wait([this] { return !events_.empty(); });
