@@ -173,7 +173,8 @@ Status Aggregator::OnPacket(int worker, const Header& header, int64_t /*now_us*/
     case Kind::kAsk:
       return Answer(peer, worker, header);
     case Kind::kGoodbye:
-      Departed(worker);
+      // Why a job has failed is not ours to tell.
+      if (header.offset == 0) Departed(worker);
       return Status::Ok();
     default:
       // The tensor may have failed while this packet was under way.

@@ -47,12 +47,12 @@ Status Lane::Start(const std::string& name) {
   return Status::Ok();
 }
 
-void Lane::Stop() {
+void Lane::Stop(bool failed) {
   if (!thread_.joinable()) return;
-  Post([this] {
+  Post([this, failed] {
     stopping_ = true;
     stop_by_us_ = NowUs() + kGoodbyeUs;
-    for (auto& [peer, link] : links_) link->SayGoodbye();
+    for (auto& [peer, link] : links_) link->SayGoodbye(failed);
   });
   thread_.join();
 }

@@ -34,8 +34,9 @@ class Lane {
   ~Lane();
 
   Status Start(const std::string& name);
-  // Says goodbye on all links, as far as they take it, and ends the thread.
-  void Stop();
+  // Says goodbye on all links, as far as they take it, and ends the thread. `failed`: this node
+  // does not leave because its work is done.
+  void Stop(bool failed = false);
   void Post(std::function<void()> work) { loop_.Post(std::move(work)); }
   // Runs `question` on the lane's thread and waits for it; false if the lane is not running.
   bool Ask(const std::function<void()>& question);

@@ -121,6 +121,7 @@ void Link::Gather(int64_t now_us) {
       if (goodbye_written_) return;
       goodbye_written_ = true;
       packet.header.kind = Kind::kGoodbye;
+      packet.header.offset = failed_ ? 1 : 0;
     } else if (!endpoint_->Next(peer_, now_us, &packet)) {
       return;
     }

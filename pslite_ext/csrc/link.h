@@ -41,7 +41,10 @@ class Link : private PacketSink {
   Status Write(int64_t now_us);
   bool more() const { return more_; }
   // From now on nothing new is written but a goodbye.
-  void SayGoodbye() { leaving_ = true; }
+  void SayGoodbye(bool failed) {
+    leaving_ = true;
+    failed_ = failed;
+  }
   bool said_goodbye() const { return leaving_ && goodbye_written_ && pieces_.empty(); }
 
   bool blocked() const { return blocked_since_us_ >= 0; }
@@ -74,7 +77,7 @@ class Link : private PacketSink {
   std::vector<HeaderBytes> headers_;
   std::vector<uint32_t> checksums_;
   std::vector<std::shared_ptr<const void>> kept_;
-  bool leaving_ = false, goodbye_written_ = false;
+  bool leaving_ = false, failed_ = false, goodbye_written_ = false;
   bool more_ = false;
   int64_t blocked_since_us_ = -1;
   LinkCounters counters_;

@@ -73,12 +73,14 @@ void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
 }
 
 void MercuryWorker::Stop() {
+  bool failed;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
+    failed = !failure_.ok();
   }
   Fail(Status::Closed("this node has left the job"));  // first: what comes later is not queued
-  for (auto& slice : slices_) slice->lane->Stop();
+  for (auto& slice : slices_) slice->lane->Stop(failed);
   // The lanes' threads are gone: what they still held fails here.
   for (auto& slice : slices_) {
     slice->streams->Fail(Status::Closed("this node has left the job"));
@@ -129,6 +131,7 @@ void MercuryWorker::Submit(const std::shared_ptr<Operation>& op) {
   const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.servers,
                             options_.lanes);
   op->slots_left = placement.slots;
+  op->fail_if_dropped = true;
   Status failure;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -28,7 +28,7 @@ class MercuryWorker {
 
   // `ready` follows when all links to all servers are up.
   Status Start(const std::vector<Address>& servers);
-  // Says goodbye to the servers.
+  // Says goodbye to the servers: after Fail, that it is not because the work is done.
   void Stop();
 
   // The same tensor for the same key; kInvalidArgument if it was another one before.

@@ -52,7 +52,7 @@ struct Operation {
   Operation& operator=(const Operation&) = delete;
   // Nobody holds it any more: whoever dropped it could not even fail it.
   ~Operation() {
-    if (!over_ && done) Finish(kDropped);
+    if (fail_if_dropped && !over_ && done) Finish(kDropped);
   }
 
   std::shared_ptr<PacketTensor> tensor;
@@ -63,6 +63,7 @@ struct Operation {
   std::shared_ptr<void> keep;
   Done done;
   std::atomic<uint64_t> slots_left{0};  // of all lanes
+  bool fail_if_dropped = false;
 
   void Finish(const Status& status) {
     if (over_.exchange(true)) return;

@@ -35,7 +35,7 @@ enum class Kind : uint8_t {
   kDeclare = 3,  // worker -> server: what tensor a number stands for
   kFetch = 4,    // worker -> server: send the last sum once more
   kError = 5,    // server -> worker: a tensor has failed; offset is the Code, payload the text
-  kGoodbye = 6,  // either: nothing more will come, this is no failure
+  kGoodbye = 6,  // either: nothing more will come; offset 0: all is done, 1: the job has failed
   kAsk = 7,      // worker -> server: whom does this tensor wait for?
   kAnswer = 8,   // server -> worker: payload is one byte for each worker, 1: has not sent it all
   kAck = 9,      // server -> worker: `offset` more bytes of a tensor are there (some policies)

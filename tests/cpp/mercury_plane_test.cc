@@ -280,6 +280,26 @@ TEST(a_worker_that_says_goodbye_is_not_lost) {
   CHECK_EQ(plane.events().size(), size_t{0});
 }
 
+TEST(a_worker_that_leaves_a_failed_job_has_not_finished) {
+  Plane plane(PlaneOptions(2, 1));
+  plane.StartWorker(0, plane.Of(0));
+  REQUIRE_TRUE(plane.WaitReady());
+  {
+    RawWorker raw(plane.address(0), plane.Of(1));
+    raw.Send(RawWorker::Packet(Kind::kGoodbye, 0, 1, 0, ""));
+    raw.HangUp();
+  }
+  const int64_t until = NowMs() + 60000;
+  while (plane.server(0).Figures().find("worker 1") != std::string::npos && NowMs() < until) {
+  }
+  const auto waits = plane.Submit(0, 5, 100, 0);
+  const auto unknown = plane.Submit(0, 6, 100, 0, true);
+  REQUIRE_TRUE(plane.WaitDone(unknown));
+  CHECK_STATUS(Code::kInvalidArgument, unknown->status);
+  CHECK_EQ(int{waits->times_done}, 0);  // the control plane will say why
+  CHECK_EQ(plane.events().size(), size_t{0});
+}
+
 TEST(a_second_connection_of_a_worker_changes_nothing) {
   Plane plane(PlaneOptions(2, 1));
   plane.StartWorkers();

@@ -31,12 +31,14 @@ void* Allocate(size_t bytes) {
 
 }  // namespace
 
-void* operator new(size_t bytes) { return Allocate(bytes); }
-void* operator new[](size_t bytes) { return Allocate(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t /*bytes*/) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t /*bytes*/) noexcept { std::free(memory); }
+// GCC takes what it has inlined for a mismatch of new and free.
+#define NOT_INLINE __attribute__((noinline))
+NOT_INLINE void* operator new(size_t bytes) { return Allocate(bytes); }
+NOT_INLINE void* operator new[](size_t bytes) { return Allocate(bytes); }
+NOT_INLINE void operator delete(void* memory) noexcept { std::free(memory); }
+NOT_INLINE void operator delete[](void* memory) noexcept { std::free(memory); }
+NOT_INLINE void operator delete(void* memory, size_t /*bytes*/) noexcept { std::free(memory); }
+NOT_INLINE void operator delete[](void* memory, size_t /*bytes*/) noexcept { std::free(memory); }
 
 namespace mercury {
 namespace {

@@ -81,7 +81,7 @@ class Plane {
   // All workers have all links, or something has failed.
   bool WaitReady() {
     return Wait([this] { return ready_ == workers_.size() || !events_.empty(); }) &&
-           events_.empty();
+           events().empty();
   }
   bool WaitEvent() {
     return Wait([this] { return !events_.empty(); });
@@ -124,6 +124,9 @@ class Plane {
       return std::all_of(exchanges_.begin(), exchanges_.end(),
                          [](const auto& e) { return e->times_done != 0; });
     });
+  }
+  bool WaitDone(const std::shared_ptr<Exchange>& exchange) {
+    return Wait([&] { return exchange->times_done != 0; });
   }
   // One round of these tensors, in an order that differs from worker to worker; all sums are
   // compared. False: something has failed.

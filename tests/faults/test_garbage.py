@@ -107,7 +107,8 @@ def test_many_connections(tmp_path: Path) -> None:
         job.check()
 
 
-def test_wrong_token() -> None:
+@pytest.mark.parametrize("van", ["zmq", "mercury"])
+def test_wrong_token(van: str) -> None:
     """A node with another token is not let in; it says what may be wrong."""
     env = {"MERCURY_START_TIMEOUT_S": "4", "MERCURY_START_WARN_S": "1"}
     code = (
@@ -116,7 +117,7 @@ def test_wrong_token() -> None:
         "import mxnet as mx\n"
         "mx.kv.create('dist_sync')\n"
     )
-    with cluster(["-c", code], 1, 1, env=env) as job:
+    with cluster(["-c", code], 1, 1, van=van, env=env) as job:
         job.wait()
         assert "missing: 1 of 1 workers" in job.scheduler.output, job.report()
         assert "the same job token" in job.workers[0].output, job.report()
