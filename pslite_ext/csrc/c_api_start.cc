@@ -1,4 +1,5 @@
 // The C API's beginning: from Python's options to a node that joins its job.
+#include <algorithm>
 #include <string>
 
 #include "c_api.h"
@@ -15,7 +16,12 @@ Status ReadMercury(const mercury_options& o, mercury::NodeOptions* options) {
   Status status = mercury::ParsePolicy(o.policy, &m.policy.kind);
   if (!status.ok()) return status;
   m.policy.adapt_packets = o.packet_bytes == 0;
+  // Of many workers, each has few packets under way, and a sum waits for all: smaller ones.
+  m.policy.packet_bytes = o.num_workers > 2 ? 32 << 10 : 64 << 10;
   if (o.packet_bytes != 0) m.policy.packet_bytes = static_cast<uint64_t>(o.packet_bytes);
+  // One packet under way could not keep a link busy.
+  m.policy.credit.bytes_min = std::max(m.policy.credit.bytes_min, 2 * m.policy.packet_bytes);
+  m.policy.credit.bytes_max = std::max(m.policy.credit.bytes_max, m.policy.credit.bytes_min);
   m.policy.unit_bytes = o.partition_bytes != 0 ? static_cast<uint64_t>(o.partition_bytes)
                                                : mercury::DefaultUnitBytes(m.policy.kind);
   m.policy.window_bytes = static_cast<uint64_t>(o.credit_bytes);

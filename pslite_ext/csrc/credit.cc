@@ -23,7 +23,6 @@ uint64_t Credit::window_bytes() const {
     const double us = 1.25 * static_cast<double>(round_trip_us_) + kWindowUs;
     window = static_cast<uint64_t>(rate_ * us * 1e-6);
     window = std::clamp(window, limits_.bytes_min, limits_.bytes_max);
-    window = std::max(window, 2 * packet_bytes_);
   }
   return window << doublings_;
 }

@@ -25,7 +25,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 struct CreditLimits {
   uint64_t fixed_bytes = 0;  // 0: follow the link
-  uint64_t bytes_min = 64 << 10;
+  uint64_t bytes_min = 96 << 10;
   uint64_t bytes_max = 8 << 20;
 };
 
@@ -46,8 +46,6 @@ class Credit {
   uint64_t counted_bytes() const { return counted_; }
   // The network's, without queues.
   void SetRoundTrip(int64_t us) { round_trip_us_ = us; }
-  // Fewer than two packets could not keep a link busy.
-  void SetPacketBytes(uint64_t bytes) { packet_bytes_ = bytes; }
   double bytes_per_second() const { return rate_; }  // 0: not known yet
   int64_t round_trip_us() const { return round_trip_us_; }
 
@@ -82,7 +80,6 @@ class Credit {
   uint64_t period_bytes_ = 0;
   std::deque<double> rates_;
   int64_t round_trip_us_ = 0;
-  uint64_t packet_bytes_ = 0;
 };
 
 }  // namespace mercury

@@ -29,7 +29,6 @@ class PacketPolicy : public Policy {
     blocked_ = false;
     if (waiting_.empty()) return false;
     const uint64_t first = waiting_.Front();
-    credit_.SetPacketBytes(packet_bytes());
     blocked_ = !credit_.MaySend(waiting_.FrontPriority(), now_us);
     if (blocked_) return false;
     *run = first;
