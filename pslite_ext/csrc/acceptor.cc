@@ -14,6 +14,7 @@ namespace mercury {
 namespace {
 
 constexpr int kAcceptsAtOnce = 64;
+constexpr int64_t kPauseUs = 500000;
 
 }  // namespace
 
@@ -57,7 +58,7 @@ void Acceptor::OnEvents(uint32_t /*events*/) {
     if (status.code == Code::kTimeout) return;
     if (!status.ok()) {
       // No descriptor is left: the oldest stranger gives his up.
-      if (strangers_.empty()) return;
+      if (strangers_.empty()) return Pause();
       Drop(strangers_.front().get(), "no descriptor is left");
       gone_.clear();
       continue;
@@ -116,8 +117,18 @@ void Acceptor::Drop(Stranger* stranger, const std::string& why) {
   gone_.splice(gone_.end(), strangers_, it);
 }
 
+// No descriptor is left and none can be freed here: who waits outside waits a little longer.
+void Acceptor::Pause() {
+  loop_->Remove(listener_.fd());
+  resume_at_us_ = NowUs() + kPauseUs;
+}
+
 void Acceptor::Turn(int64_t now_us) {
   gone_.clear();
+  if (resume_at_us_ != 0 && now_us >= resume_at_us_) {
+    resume_at_us_ = 0;
+    if (!loop_->Add(listener_.fd(), EPOLLIN, this).ok()) Pause();
+  }
   while (!strangers_.empty() && strangers_.front()->deadline_us <= now_us) {
     Drop(strangers_.front().get(), "it said nothing");
   }

@@ -37,6 +37,7 @@ class Acceptor : public EventHandler {
   void OnEvents(uint32_t events) override;
   void Hear(Stranger* stranger);
   void Drop(Stranger* stranger, const std::string& why);
+  void Pause();
 
   EventLoop* const loop_;
   TcpSocket listener_;
@@ -48,6 +49,7 @@ class Acceptor : public EventHandler {
   std::list<std::unique_ptr<Stranger>> strangers_;  // the oldest first
   std::list<std::unique_ptr<Stranger>> gone_;       // destroyed at the next turn
   uint64_t refusals_ = 0;
+  int64_t resume_at_us_ = 0;  // 0: listening
 };
 
 }  // namespace mercury
