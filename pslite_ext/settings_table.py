@@ -202,8 +202,8 @@ TABLE = (
     Setting(
         "MERCURY_PACKET_BYTES",
         0,
-        "Largest packet. 0: 65536 (32768 with more than two workers), and smaller ones where a link needs more than 0.8 ms for that. "
-        "Small ones cost processor time, large ones delay what is urgent. Must be equal on all "
+        "Largest packet. 0: 65536 (32768 with more than two workers), and smaller ones where a link "
+        "needs more than 0.8 ms for that. Small ones cost processor time, large ones delay what is urgent. Must be equal on all "
         "nodes.",
         0,
         4 * MIB,
@@ -213,8 +213,8 @@ TABLE = (
     Setting(
         "MERCURY_CREDIT_BYTES",
         0,
-        "What may be under way to a server and back. 0: a round trip and 3.3 ms at the measured rate. "
-        "Less leaves the link idle, more delays what is urgent.",
+        "What may be under way to a server and back. 0: a round trip and 3.3 ms at the measured "
+        "rate. Less leaves the link idle, more delays what is urgent.",
         0,
         1024 * MIB,
         "bytes",
