@@ -202,9 +202,9 @@ TABLE = (
     Setting(
         "MERCURY_PACKET_BYTES",
         0,
-        "Largest packet. 0: 65536 (32768 with more than two workers), and smaller ones where a link "
-        "needs more than 0.8 ms for that. Small ones cost processor time, large ones delay what is urgent. Must be equal on all "
-        "nodes.",
+        "Largest packet. 0: 65536 (32768 with more than two workers), and smaller ones where a "
+        "link needs more than 0.8 ms for that. Small ones cost processor time, large ones delay "
+        "what is urgent. Must be equal on all nodes.",
         0,
         4 * MIB,
         "bytes",
