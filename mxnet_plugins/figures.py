@@ -13,6 +13,7 @@ from pslite_ext.errors import InvalidArgumentError
 
 # Per peer: the key in the figures, Prometheus's kind, what it means.
 PEER_FIGURES = (
+    ("connected", "gauge", "1: the link is up"),
     ("bytes_sent", "counter", "Bytes sent to the peer, headers and all"),
     ("bytes_received", "counter", "Bytes received from the peer, headers and all"),
     ("packets_sent", "counter", "Packets sent to the peer"),

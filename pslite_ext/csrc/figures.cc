@@ -18,6 +18,7 @@ std::vector<LinkFigures> Merged(const std::vector<LinkFigures>& links) {
       continue;
     }
     LinkFigures& peer = peers[i];
+    peer.connected = peer.connected || link.connected;
     peer.counters += link.counters;
     peer.preemptions += link.preemptions;
     peer.rate += link.rate;
@@ -30,7 +31,7 @@ std::vector<LinkFigures> Merged(const std::vector<LinkFigures>& links) {
 
 std::string Json(const LinkFigures& link) {
   const LinkCounters& c = link.counters;
-  std::string out = "{\"peer\":\"" + link.peer + "\"";
+  std::string out = "{\"peer\":\"" + link.peer + "\",\"connected\":" + (link.connected ? "1" : "0");
   for (const std::string& field :
        {Number("bytes_sent", c.bytes_sent), Number("bytes_received", c.bytes_received),
         Number("packets_sent", c.packets_sent), Number("packets_received", c.packets_received),

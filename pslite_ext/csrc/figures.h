@@ -14,6 +14,7 @@ namespace mercury {
 
 struct LinkFigures {
   std::string peer;
+  bool connected = false;  // or a link that has ended
   LinkCounters counters;
   uint64_t preemptions = 0;
   std::vector<std::pair<int32_t, size_t>> depths;  // by priority

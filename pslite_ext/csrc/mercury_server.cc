@@ -105,6 +105,7 @@ std::string MercuryServer::Figures() {
       for (const auto& [worker, link] : slice->lane->links()) {
         LinkFigures figures;
         figures.peer = "worker " + std::to_string(worker);
+        figures.connected = true;
         figures.counters = link->counters();
         figures.depths = slice->aggregator->Depths(worker);
         figures.packet_bytes = options_.policy.packet_bytes;

@@ -168,6 +168,7 @@ std::string MercuryWorker::Figures() {
         const Policy& policy = slice->streams->policy(server);
         LinkFigures figures;
         figures.peer = "server " + std::to_string(server);
+        figures.connected = true;
         figures.counters = link->counters();
         figures.preemptions = policy.preemptions();
         figures.depths = policy.Depths();

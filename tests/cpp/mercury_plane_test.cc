@@ -290,8 +290,8 @@ TEST(a_worker_that_leaves_a_failed_job_has_not_finished) {
     raw.HangUp();
   }
   const int64_t until = NowMs() + 60000;
-  while (plane.server(0).Figures().find("worker 1") != std::string::npos && NowMs() < until) {
-  }
+  const std::string gone = "\"worker 1\",\"connected\":0";
+  while (plane.server(0).Figures().find(gone) == std::string::npos) REQUIRE_TRUE(NowMs() < until);
   const auto waits = plane.Submit(0, 5, 100, 0);
   const auto unknown = plane.Submit(0, 6, 100, 0, true);
   REQUIRE_TRUE(plane.WaitDone(unknown));
