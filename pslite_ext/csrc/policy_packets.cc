@@ -4,17 +4,17 @@
 
 #include "policy.h"
 #include "urgency_queue.h"
+#include "wire.h"
 
 namespace mercury {
 namespace {
-
-constexpr uint64_t kAlignment = 64;  // no packet ends inside an element
 
 class PacketPolicy : public Policy {
  public:
   explicit PacketPolicy(const PolicyOptions& options)
       : by_priority_(options.kind == PolicyKind::kMercury),
-        packet_bytes_max_(std::max(options.packet_bytes / kAlignment * kAlignment, kAlignment)),
+        packet_bytes_max_(
+            std::max(options.packet_bytes / kPacketAlignment * kPacketAlignment, kPacketAlignment)),
         adapt_packets_(options.adapt_packets),
         links_(options.links),
         waiting_(options.levels_max),

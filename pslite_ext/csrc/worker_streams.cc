@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "membership.h"
+
 namespace mercury {
-namespace {
-
-std::string ServerName(int rank) { return "server " + std::to_string(rank); }
-
-}  // namespace
+namespace {}  // namespace
 
 // What one link has to do with one tensor.
 struct WorkerStreams::Part {
@@ -251,7 +249,7 @@ void WorkerStreams::TakeError(int server, const Header& header) {
   Tensor* tensor = link.tensors[header.tensor];
   const bool known = header.offset >= 1 && header.offset <= static_cast<uint64_t>(Code::kInternal);
   const Status status{known ? static_cast<Code>(header.offset) : Code::kInternal,
-                      link.text + " (said " + ServerName(server) + ")"};
+                      link.text + " (said " + NodeName(Role::kServer, server) + ")"};
   tensor->shared->Fail(status);
   if (tensor->op == nullptr) return;
   const std::shared_ptr<Operation> op = tensor->op;
@@ -296,8 +294,9 @@ void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us)
   const Part& part = tensor->parts[static_cast<size_t>(server)];
   std::string why = "worker " + ranks + " has not sent it all";
   if (ranks.empty()) {
-    why = part.next < part.share.count ? "this worker has not sent it all"
-                                       : "its sum is on its way from " + ServerName(server);
+    why = part.next < part.share.count
+              ? "this worker has not sent it all"
+              : "its sum is on its way from " + NodeName(Role::kServer, server);
   }
   report_("tensor '" + tensor->shared->declaration.name + "' has waited for " +
           std::to_string((now_us - tensor->since_us) / 1000000) + " s: " + why);
