@@ -22,9 +22,9 @@ $(VENV)/.tools: requirements-dev.txt
 	touch $@
 
 $(NATIVE): $(SOURCES) $(VENV)/.tools
-	$(BIN)/cmake -S . -B $(CMAKE_BUILD) -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DCYTHON=$(abspath $(BIN)/cython) -DPython_EXECUTABLE=$(abspath $(BIN)/python) > build-cmake.log 2>&1 || (cat build-cmake.log; rm -f build-cmake.log; false)
+	$(BIN)/cmake -S . -B $(CMAKE_BUILD) -G Ninja -DMERCURY_BUILD_TESTS=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DCYTHON=$(abspath $(BIN)/cython) -DPython_EXECUTABLE=$(abspath $(BIN)/python) > build-cmake.log 2>&1 || (cat build-cmake.log; rm -f build-cmake.log; false)
 	@rm -f build-cmake.log
-	$(BIN)/cmake --build $(CMAKE_BUILD) -j $(JOBS)
+	$(BIN)/cmake --build $(CMAKE_BUILD) -j $(JOBS) --target _core
 	cp $(CMAKE_BUILD)/$(notdir $(NATIVE)) $@
 
 MXNET_DIST = dist/.$(or $(MXNET_WHEEL),mxnet)
@@ -60,18 +60,21 @@ demo: wheel  ## LeNet-5 on digits: 2 workers and 2 servers on this machine, in a
 	build/demo/bin/python -m pip --disable-pip-version-check check
 	build/demo/bin/python scripts/demo.py
 
-test-cpp: $(VENV)/.tools
-	$(call cpp_tests,plain,)
+test-cpp: $(NATIVE)
+	$(call ctest,dev)
 
 test-sanitize: $(VENV)/.tools
-	$(call cpp_tests,asan,address$(comma)undefined)
-	$(call cpp_tests,tsan,thread)
+	$(call sanitized,asan,address$(comma)undefined)
+	$(call sanitized,tsan,thread)
 
 comma := ,
-define cpp_tests
+define sanitized
 	$(BIN)/cmake -S . -B build/cmake/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DMERCURY_BUILD_TESTS=ON -DMERCURY_SANITIZE=$(2) > /dev/null
+	$(call ctest,$(1))
+endef
+define ctest
 	$(BIN)/cmake --build build/cmake/$(1) -j $(JOBS)
-	cd build/cmake/$(1) && $(abspath $(BIN)/ctest) --output-on-failure
+	cd build/cmake/$(1) && $(abspath $(BIN)/ctest) -j $(JOBS) --output-on-failure
 endef
 
 test: setup $(STOCK)/.ready test-cpp test-sanitize  ## all tests: C++ (plain and with sanitizers) and Python

@@ -52,13 +52,6 @@ def _watch_exceptions() -> None:
     sys.excepthook = hook
 
 
-def say_figures() -> None:
-    """The last word of a worker whose tensors went as packets."""
-    line = figures.summary(figures.now())
-    if line:
-        print(f"mercury: {line}", file=sys.stderr)
-
-
 def _leave() -> None:
     reason = _reason
     if not reason:
@@ -66,7 +59,7 @@ def _leave() -> None:
             mx.nd.waitall()
         except MXNetError as error:
             reason = str(error).strip().splitlines()[0]
-    say_figures()
+    figures.say()
     try:
         _core.check()
     except PsliteError as error:

@@ -4,11 +4,28 @@
 
 #include "figures.h"
 #include "log.h"
+#include "membership.h"
 
 namespace mercury {
+namespace {
+
+std::shared_ptr<Operation> NewOperation(std::shared_ptr<PacketTensor> tensor, char* dst,
+                                        int priority, std::shared_ptr<void> keep,
+                                        Operation::Done done) {
+  auto op = std::make_shared<Operation>();
+  op->tensor = std::move(tensor);
+  op->dst = dst;
+  op->priority = priority;
+  op->keep = std::move(keep);
+  op->done = std::move(done);
+  return op;
+}
+
+}  // namespace
 
 // A lane, what it dials, and its endpoint by its own type.
 struct MercuryWorker::Slice {
+  uint16_t number = 0;
   WorkerStreams* streams = nullptr;
   std::vector<std::unique_ptr<Dialer>> dialers;
   std::unique_ptr<Lane> lane;  // last: its thread uses the rest
@@ -23,6 +40,7 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
   links_missing_ = static_cast<int>(servers.size()) * options_.lanes;
   for (int i = 0; i < options_.lanes; ++i) {
     auto slice = std::make_unique<Slice>();
+    slice->number = static_cast<uint16_t>(i);
     WorkerStreamsOptions options;
     options.num_servers = options_.servers;
     options.num_workers = options_.workers;
@@ -46,8 +64,8 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     if (!status.ok()) return status;
     slices_.push_back(std::move(slice));
   }
-  for (size_t i = 0; i < slices_.size(); ++i) {
-    Slice* slice = slices_[i].get();
+  for (auto& owned : slices_) {
+    Slice* slice = owned.get();
     slice->lane->Post([this, slice, servers] {
       for (size_t s = 0; s < servers.size(); ++s) Dial(slice, static_cast<int>(s), servers[s]);
     });
@@ -58,9 +76,7 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
 void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
   Terms terms = options_.terms();
   terms.server = static_cast<uint32_t>(server);
-  for (size_t i = 0; i < slices_.size(); ++i) {
-    if (slices_[i].get() == slice) terms.lane = static_cast<uint16_t>(i);
-  }
+  terms.lane = slice->number;
   const int64_t now = NowUs();
   slice->dialers.push_back(std::make_unique<Dialer>(
       &slice->lane->loop(), key_, terms, address, options_.tcp, now + options_.handshake_timeout_us,
@@ -104,25 +120,15 @@ Status MercuryWorker::Tensor(const Declaration& declaration,
 
 void MercuryWorker::PushPull(std::shared_ptr<PacketTensor> tensor, const char* src, char* dst,
                              int priority, std::shared_ptr<void> keep, Operation::Done done) {
-  auto op = std::make_shared<Operation>();
-  op->tensor = std::move(tensor);
+  auto op = NewOperation(std::move(tensor), dst, priority, std::move(keep), std::move(done));
   op->src = src;
-  op->dst = dst;
-  op->priority = priority;
-  op->keep = std::move(keep);
-  op->done = std::move(done);
   Submit(op);
 }
 
 void MercuryWorker::Fetch(std::shared_ptr<PacketTensor> tensor, char* dst, int priority,
                           std::shared_ptr<void> keep, Operation::Done done) {
-  auto op = std::make_shared<Operation>();
-  op->tensor = std::move(tensor);
-  op->dst = dst;
-  op->priority = priority;
+  auto op = NewOperation(std::move(tensor), dst, priority, std::move(keep), std::move(done));
   op->fetch = true;
-  op->keep = std::move(keep);
-  op->done = std::move(done);
   Submit(op);
 }
 
@@ -167,7 +173,7 @@ std::string MercuryWorker::Figures() {
       for (const auto& [server, link] : slice->lane->links()) {
         const Policy& policy = slice->streams->policy(server);
         LinkFigures figures;
-        figures.peer = "server " + std::to_string(server);
+        figures.peer = NodeName(Role::kServer, server);
         figures.connected = true;
         figures.counters = link->counters();
         figures.preemptions = policy.preemptions();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wire.h"
+
 namespace mercury {
 namespace {
 
@@ -70,7 +72,7 @@ uint64_t PacketBytes(double bytes_per_second, uint64_t most) {
   while (bytes / 2 >= kLeast && static_cast<double>(bytes) > bytes_per_second * kPacketSeconds) {
     bytes /= 2;
   }
-  return std::max<uint64_t>(bytes / 64 * 64, 64);  // no packet ends inside an element
+  return std::max(bytes / kPacketAlignment * kPacketAlignment, kPacketAlignment);
 }
 
 std::unique_ptr<Policy> MakePolicy(const PolicyOptions& options) {

@@ -48,7 +48,10 @@ struct PolicyOptions {
   uint64_t window_bytes = 0;         // bytescheduler: credit; 0: four partitions
   size_t levels_max = 4096;
   CreditLimits credit;
-  std::shared_ptr<const ProphetProfile> profile;  // prophet: all links' of one worker
+  // prophet:
+  int profile_steps = 50;    // iterations to learn from, at most
+  std::string profile_text;  // of an earlier run; empty: there is none
+  std::shared_ptr<const ProphetProfile> profile;  // that of all links of one worker
 };
 
 // How many slots of a tensor are one unit: workers and servers must come to the same.

@@ -1,17 +1,14 @@
 #include "policy_packets.h"
 
+#include "wire.h"
+
 namespace mercury {
-namespace {
-
-constexpr uint64_t kAlignment = 64;  // no packet ends inside an element
-
-}  // namespace
-
 PacketPolicy::PacketPolicy(const PolicyOptions& options)
     : waiting_(options.levels_max),
       credit_(options.credit),
       by_priority_(options.kind != PolicyKind::kFifo),
-      packet_bytes_max_(std::max(options.packet_bytes / kAlignment * kAlignment, kAlignment)),
+      packet_bytes_max_(
+          std::max(options.packet_bytes / kPacketAlignment * kPacketAlignment, kPacketAlignment)),
       adapt_packets_(options.adapt_packets),
       links_(options.links) {}
 

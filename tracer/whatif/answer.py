@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from tracer.model import POLICIES, Job, ModelError
 from tracer.model.job_file import find_job
 from tracer.model.quantity import bytes_per_second, seconds, size
-from tracer.output import whole_file
+from tracer.output import print_json, whole_file
 from tracer.report.drawing import Draw, save
 from tracer.table import Table
 
@@ -42,24 +40,13 @@ def show(answer: Answer, options: argparse.Namespace) -> None:
         save(answer.draw, options.plot)
     if options.json:
         whole = {**answer.values, "table": list(answer.table.rows())}
-        print(json.dumps(_plain(whole), indent=2, allow_nan=False))
+        print_json(whole)
         return
     for line in answer.lines:
         print(line)
     print(answer.table.text(answer.rows))
     for line in answer.after:
         print(line)
-
-
-def _plain(value: Any) -> Any:
-    """JSON knows neither nan nor infinity."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def job_of(options: argparse.Namespace, what: str | None = None) -> Job:
