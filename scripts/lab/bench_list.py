@@ -84,7 +84,11 @@ def _soak(systems: Systems, length: str) -> list[Case]:
 
 def _scenarios(systems: Systems, length: str) -> list[Case]:
     rounds = {"quick": 5, "usual": 15, "full": 30}[length]
-    return bench_scenarios.scenarios(systems if length == "full" else _named(systems, MAIN), rounds)
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return [
+        *bench_scenarios.scenarios(chosen, rounds),
+        *bench_scenarios.growth(_named(systems, MAIN), 4, 4 if length == "quick" else 8),
+    ]
 
 
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {

@@ -78,14 +78,25 @@ def weather(case: Case, bed: LoopbackBed) -> Iterator[None]:
     if case.weather is None:
         yield
         return
+    make = case.weather
     over = threading.Event()
-    maker = threading.Thread(target=case.weather, args=(bed, over))
+    failed: list[Exception] = []
+
+    def run() -> None:
+        try:
+            make(bed, over)
+        except (LabError, JobFailed, OSError) as error:
+            failed.append(error)
+
+    maker = threading.Thread(target=run)
     maker.start()
     try:
         yield
     finally:
         over.set()
         maker.join()
+    if failed:  # what was measured was not what was to be measured
+        raise failed[0]
 
 
 def available_bytes() -> float:
