@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import bench_adapt
 import bench_flood
 import bench_limits
 import bench_scenarios
 import bench_speed
+import bench_sweep
 from bench_case import Case, Setting
 from bench_limits import LOOPBACK
 from systems import MERCURY, System
@@ -91,6 +93,22 @@ def _scenarios(systems: Systems, length: str) -> list[Case]:
     ]
 
 
+def _adapt(systems: Systems, length: str) -> list[Case]:
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return bench_adapt.adapt(chosen, 8 if length == "quick" else 20)
+
+
+def _sweep(systems: Systems, length: str) -> list[Case]:
+    step = 3 if length == "quick" else 1
+    cases: list[Case] = []
+    for mercury in _named(systems, (MERCURY,)):
+        cases += bench_sweep.packets(mercury, bench_sweep.PACKETS[::step])
+        cases += bench_sweep.credits(mercury, bench_sweep.CREDITS[::step])
+    for bytescheduler in _named(systems, ("mercury-bytescheduler",)):
+        cases += bench_sweep.partitions(bytescheduler, bench_sweep.PARTITIONS[::step])
+    return cases
+
+
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "iteration": _iteration,
     "communication": _communication,
@@ -100,10 +118,12 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "loopback": _loopback,
     "idle": _idle,
     "scenarios": _scenarios,
+    "adapt": _adapt,
+    "sweep": _sweep,
     "soak": _soak,
 }
 BENCHES = [*_CASES, "sum_kernel"]
-LONG = ("scenarios", "soak")  # only if asked for by name, or with --full
+LONG = ("scenarios", "adapt", "sweep", "soak")  # only if asked for by name, or with --full
 ONCE = ("soak", "idle")  # not repeated: they are long, and look for growth, not for speed
 
 

@@ -103,10 +103,11 @@ class Outcome:
             for w in self.workers
         ]
 
-    def throughput(self) -> list[tuple[float, float, float]]:
-        """Of worker 0: seconds since its `begin`, bits sent and received per second since last."""
+    def throughput(self, zero: float | None = None) -> list[tuple[float, float, float]]:
+        """Of worker 0: seconds since its `begin`, or `zero` on the clock if that is later; bits
+        sent and received per second since the point before."""
         series, worker = self.results[0].get("series", []), self.workers[0]
-        begin, end = worker["begin"]["t"], worker["end"]["t"]
+        begin, end = max(worker["begin"]["t"], zero or 0.0), worker["end"]["t"]
         return [
             (b[0] - begin, 8 * (b[1] - a[1]) / (b[0] - a[0]), 8 * (b[2] - a[2]) / (b[0] - a[0]))
             for a, b in zip(series, series[1:])
