@@ -15,7 +15,8 @@ constexpr Named kPolicies[] = {{"mercury", PolicyKind::kMercury},
                                {"fifo", PolicyKind::kFifo},
                                {"wfbp", PolicyKind::kWfbp},
                                {"p3", PolicyKind::kP3},
-                               {"bytescheduler", PolicyKind::kByteScheduler}};
+                               {"bytescheduler", PolicyKind::kByteScheduler},
+                               {"prophet", PolicyKind::kProphet}};
 
 }  // namespace
 
@@ -53,6 +54,7 @@ uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, ui
   switch (kind) {
     case PolicyKind::kMercury:
     case PolicyKind::kFifo:
+    case PolicyKind::kProphet:
       return 1;
     case PolicyKind::kWfbp:
       return std::max<uint64_t>(slots, 1);
@@ -74,8 +76,15 @@ uint64_t PacketBytes(double bytes_per_second, uint64_t most) {
 }
 
 std::unique_ptr<Policy> MakePolicy(const PolicyOptions& options) {
-  const bool packets = options.kind == PolicyKind::kMercury || options.kind == PolicyKind::kFifo;
-  return packets ? MakePacketPolicy(options) : MakeUnitPolicy(options);
+  switch (options.kind) {
+    case PolicyKind::kMercury:
+    case PolicyKind::kFifo:
+      return MakePacketPolicy(options);
+    case PolicyKind::kProphet:
+      return MakeProphetPolicy(options);
+    default:
+      return MakeUnitPolicy(options);
+  }
 }
 
 }  // namespace mercury

@@ -44,9 +44,13 @@ struct WorkerStreams::Link {
 
 WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
     : options_(options), report_(std::move(report)) {
-  for (int s = 0; s < options_.num_servers; ++s) {
-    links_.push_back(std::make_unique<Link>(options_.policy));
+  PolicyOptions policy = options_.policy;
+  if (policy.kind == PolicyKind::kProphet) {
+    profile_ = std::make_shared<ProphetProfile>(policy.profile_steps);
+    LoadProfile();
+    policy.profile = profile_;
   }
+  for (int s = 0; s < options_.num_servers; ++s) links_.push_back(std::make_unique<Link>(policy));
 }
 
 WorkerStreams::~WorkerStreams() = default;
@@ -86,6 +90,10 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   tensor->since_us = now_us;
   tensor->ask_at_us = now_us + options_.stall_warn_us;
   if (!tensor->op->fetch) ++tensor->round;
+  if (profile_ != nullptr && !tensor->op->fetch) {
+    const Declaration& d = tensor->op->tensor->declaration;
+    profile_->Ready(d.key, d.bytes(), tensor->op->priority, now_us);
+  }
   tensor->waiting = 0;
   for (const Part& part : tensor->parts) tensor->waiting += part.share.count;
   if (tensor->waiting == 0) return tensor->op.reset();  // all of it is in other lanes
@@ -120,7 +128,8 @@ void WorkerStreams::Begin(Tensor* tensor, int server, int64_t now_us) {
   link.runs[part.run] = tensor;
   link.policy->Ready(
       {part.run, tensor->op->priority, part.share.count,
-       UnitSlots(policy.kind, policy.unit_bytes, part.share.of.slot_bytes, part.share.count)},
+       UnitSlots(policy.kind, policy.unit_bytes, part.share.of.slot_bytes, part.share.count),
+       part.share.Bytes()},
       now_us);
 }
 
@@ -239,7 +248,10 @@ Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us)
   // Nothing more may come of a slot, not even nothing.
   part.received[link.mine] = ~uint32_t{0};
   --part.waiting;
-  if (--tensor->waiting == 0) End(tensor);
+  if (--tensor->waiting == 0) {
+    if (profile_ != nullptr) profile_->Done(tensor->shared->declaration.key, now_us);
+    End(tensor);
+  }
   op->SlotIn();  // last: it may lead to the tensor's next operation
   return Status::Ok();
 }
@@ -257,7 +269,20 @@ void WorkerStreams::TakeError(int server, const Header& header) {
   op->Finish(status);
 }
 
+void WorkerStreams::LoadProfile() {
+  if (options_.policy.profile_text.empty()) return;
+  const Status status = profile_->Load(options_.policy.profile_text);
+  if (status.ok() || options_.lane != 0) return;
+  report_("the Prophet profile that was given is not one: " + status.message +
+          "; it profiles anew");
+}
+
 void WorkerStreams::Tick(int64_t now_us) {
+  if (profile_ != nullptr) {
+    for (const std::string& notice : profile_->TakeNotices()) {
+      if (options_.lane == 0) report_(notice);
+    }
+  }
   // What has failed in another lane, perhaps when that lane had done its part: nothing more is
   // taken here, so that nothing else would end it.
   std::vector<Tensor*> failed;
