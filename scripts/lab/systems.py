@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from peers import PEERS, peer_python
+
+from pslite_ext.settings_table import POLICIES
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,6 @@ class System:
         return replace(self, name=f"{self.name} {name}", env={**self.env, **env})
 
 
-POLICIES = ("mercury", "fifo", "wfbp", "p3", "bytescheduler")
 BASIC = ("stock", "stock-p3", "zmq", *(f"mercury-{policy}" for policy in POLICIES))
 NAMES = (*BASIC, "stock-device", *PEERS)
 MERCURY = "mercury-mercury"
@@ -60,3 +62,16 @@ def system(name: str, stock_python: str | None) -> System:
     if name in PEERS:
         peer_python(name)
     raise ValueError(f"there is no system '{name}'; there are {', '.join(NAMES)}")
+
+
+def available(
+    names: Sequence[str], stock_python: str | None
+) -> tuple[list[System], dict[str, str]]:
+    """The systems that can be measured here, and why the others cannot."""
+    systems, missing = [], {}
+    for name in names:
+        try:
+            systems.append(system(name, stock_python))
+        except ValueError as error:
+            missing[name] = str(error)
+    return systems, missing
