@@ -78,7 +78,8 @@ define ctest
 endef
 
 test: setup $(STOCK)/.ready test-cpp test-sanitize  ## all tests: C++ (plain and with sanitizers) and Python
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest -n 3 --dist loadgroup tests --ignore tests/lab
+	$(BIN)/python -m pytest tests/lab  # measures: nothing beside it
 
 lint: $(VENV)/.ready  ## ruff, mypy --strict, clang-format, clang-tidy, patches, tidiness
 	$(BIN)/ruff check .

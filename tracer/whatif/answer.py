@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tracer.model import POLICIES, Job, ModelError
+from tracer.model.job import number
 from tracer.model.job_file import find_job
 from tracer.model.quantity import bytes_per_second, seconds, size
 from tracer.output import print_json, whole_file
@@ -84,3 +86,30 @@ def policies_of(options: argparse.Namespace, known: list[str] | None = None) -> 
         if name not in allowed:
             raise ModelError(f"there is no policy '{name}' here; there are {', '.join(allowed)}")
     return wanted
+
+
+def slowness_of(given: Sequence[str], workers: int) -> list[float]:
+    """How many times as long as the job says each worker computes."""
+    factors = [1.0] * workers
+    for text in given:
+        worker, factor = pair(text, "WORKER:FACTOR")
+        try:
+            value = float(factor)
+        except ValueError:
+            raise ModelError(f"--slow-worker {text}: '{factor}' is not a number") from None
+        number(f"--slow-worker {text}: the factor", value, above_zero=True)
+        factors[index_in(text, worker, workers)] = value
+    return factors
+
+
+def pair(text: str, form: str) -> tuple[str, str]:
+    first, colon, second = text.partition(":")
+    if not (first and colon and second):
+        raise ModelError(f"'{text}' is not of the form {form}")
+    return first, second
+
+
+def index_in(text: str, digits: str, count: int) -> int:
+    if not digits.isdecimal() or int(digits) >= count:
+        raise ModelError(f"'{text}': there is no '{digits}' among 0 to {count - 1}")
+    return int(digits)
