@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 
 from measured import DEVICE
-from mpi_store import VOICE
-from stores import await_port, place
+from stores import VOICE, await_port, place
 
 PORT = 9094
 HOSTS = "LAB_WORKERS"  # names the workers' addresses, by rank

@@ -13,10 +13,9 @@ import threading
 from typing import Any
 
 from engine import Complete, Engine, memory_of
-from stores import place
+from stores import VOICE, place
 
 POLL_S = 0.0001
-VOICE = "LAB_VOICE"  # names what a rank writes to in order to be heard as its own host
 
 
 class MpiStore:
