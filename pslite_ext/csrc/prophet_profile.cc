@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
+#include <unordered_set>
 
 namespace mercury {
 namespace {
@@ -36,15 +37,15 @@ Status ProphetProfile::Load(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
   std::vector<ProfiledGradient> loaded;
-  std::unordered_map<uint64_t, size_t> keys;
-  while (std::getline(lines, line)) {
+  std::unordered_set<uint64_t> keys;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (!line.empty() && line[0] == '#') continue;
     ProfiledGradient g;
     std::istringstream fields(line);
-    std::string more;
     const bool whole = static_cast<bool>(fields >> g.key >> g.bytes >> g.priority >> g.produced_us);
-    if (!whole || fields >> more || g.produced_us < 0 || !keys.emplace(g.key, 0).second) {
-      return Status::InvalidArgument("line " + std::to_string(loaded.size() + 1) + " is '" + line +
-                                     "', not a new key, bytes, priority and microseconds");
+    if (!whole || g.produced_us < 0 || !keys.insert(g.key).second) {
+      return Status::InvalidArgument("line " + std::to_string(number) + " is '" + line +
+                                     "', not a new key, bytes, priority, microseconds and a name");
     }
     loaded.push_back(g);
   }
@@ -60,11 +61,15 @@ Status ProphetProfile::Load(const std::string& text) {
   return Status::Ok();
 }
 
-std::string ProphetProfile::Text() const {
-  std::string text;
+std::string ProphetProfile::Text(const NameOf& name_of) const {
+  if (!known()) return "";
+  std::string text = "# Prophet profile; forward " +
+                     std::to_string(std::max<int64_t>(shortest_forward_us_, 0)) +
+                     " us\n# key bytes priority microseconds name\n";
   for (const ProfiledGradient& g : gradients_) {
     text += std::to_string(g.key) + " " + std::to_string(g.bytes) + " " +
-            std::to_string(g.priority) + " " + std::to_string(g.produced_us) + "\n";
+            std::to_string(g.priority) + " " + std::to_string(g.produced_us) + " " +
+            name_of(g.key) + "\n";
   }
   return text;
 }

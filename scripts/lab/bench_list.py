@@ -86,7 +86,11 @@ def _soak(systems: Systems, length: str) -> list[Case]:
 
 def _scenarios(systems: Systems, length: str) -> list[Case]:
     rounds = {"quick": 5, "usual": 15, "full": 30}[length]
-    return bench_scenarios.scenarios(systems if length == "full" else _named(systems, MAIN), rounds)
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return [
+        *bench_scenarios.scenarios(chosen, rounds),
+        *bench_scenarios.growth(_named(systems, MAIN), 4, 4 if length == "quick" else 8),
+    ]
 
 
 def _peers(systems: Systems, length: str) -> list[Case]:

@@ -7,17 +7,16 @@ is another: the same for two workers, higher for more.
 from __future__ import annotations
 
 import statistics
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bed import LoopbackBed
-from bench_case import TCP_SHARE, USUAL, Case, Figure, Figures, Setting, Weather
+from bench_case import TCP_SHARE, USUAL, Case, Figure, Figures, Setting
 from bench_speed import RATIOS, SCALES
 from job import Outcome
 from measured import Config, workload_of
 from prediction import floor_s
 from systems import MERCURY, System
+from weather import slow_link
 
 SHARE = 0.5  # of bench_speed's scales: there are many cases, and half a second shows the same
 MODELS = ("vgg16", "resnet50", "bert_base")
@@ -25,16 +24,6 @@ SLOWER = 0.5  # of the rate, on one worker's link: all wait for its part of the 
 SAMPLED = "vgg16"  # whose throughput over time is noted, of these:
 SAMPLED_SYSTEMS = ("stock", "stock-p3", MERCURY, "horovod", "torch-ddp", "mpi")
 SAMPLE_S = 0.05
-
-
-def _slow_link(setting: Setting) -> Weather:
-    assert setting.rate is not None
-    rate = setting.rate * SLOWER
-
-    def weather(bed: LoopbackBed, _over: threading.Event) -> None:
-        bed.set_rate("worker0", rate, rate)
-
-    return weather
 
 
 def peers_floor_s(config: Config, setting: Setting, slower: float, servers: bool) -> float:
@@ -68,7 +57,7 @@ def _case(what: str, system: System, setting: Setting, config: Config, slower: f
             figures["memory, server"] = Figure(outcome.peak_kb("server") / 1024, "MiB")
         return figures
 
-    weather = _slow_link(setting) if slower < 1 else None
+    weather = slow_link("worker0", setting.rate * slower) if slower < 1 and setting.rate else None
     seconds = (config.rounds + config.warmup) * 1.7 * floor
     return Case("peers", what, system, setting, config, measure, seconds, weather=weather)
 

@@ -224,19 +224,26 @@ class Job:
                         tell(process, event)
                     if all("result" in w for w in outcome.workers):
                         deadline = min(deadline, time.monotonic() + _LEAVE_S)
-                failed = [p for p in self._processes if p.child.poll() not in (None, 0)]
-                if failed:
-                    raise JobFailed(self._report(f"{failed[0].host} ended", failed))
+                self.check_alive()
                 if time.monotonic() > deadline:
                     late = [p for p in self._processes if p.child.poll() is None]
                     raise JobFailed(self._report(f"not done in {timeout_s:.0f} s", late))
         finally:
-            self._bed.end_processes()
+            self.end()
         if not all("result" in w for w in outcome.workers):
             raise JobFailed(self._report("a worker gave no result", self._processes))
         if wrong := [text for r in outcome.results for text in r.get("wrong", ())]:
             raise JobFailed(f"{self._system.name}: wrong sums: {'; '.join(wrong[:3])}")
         return outcome
+
+    def check_alive(self) -> None:
+        """JobFailed if one of its processes has ended badly."""
+        failed = [p for p in self._processes if p.child.poll() not in (None, 0)]
+        if failed:
+            raise JobFailed(self._report(f"{failed[0].host} ended", failed))
+
+    def end(self) -> None:
+        self._bed.end_processes([p.child for p in self._processes])
 
     def _take(self, process: Process, event: dict[str, Any], outcome: Outcome) -> None:
         rank = int(process.host[len(process.role) :] or 0)

@@ -63,15 +63,15 @@ def test_a_stream_gets_the_set_rate_both_ways_at_once(make_bed: MakeBed) -> None
 
 
 def test_a_changed_rate_holds_within_a_second(make_bed: MakeBed) -> None:
-    bed = make_bed(["a", "b"], 400e6)
+    bed = make_bed(["a", "b"], 160e6)  # so little that a busy machine keeps up
     sink = start_stream(bed, "a", "b")
-    goodput(sink, 0.5)
-    missing, measured = {100e6, 400e6}, {}
+    goodput(sink, 0.3)
+    missing, measured = {40e6, 160e6}, {}
     for _ in range(ATTEMPTS):
-        for rate in (100e6, 400e6):
+        for rate in (40e6, 160e6):
             bed.set_rate("b", up=None, down=rate)
-            goodput(sink, 1)
-            measured[rate] = goodput(sink, 0.5)
+            goodput(sink, 0.6)
+            measured[rate] = goodput(sink, 0.4)
             if 0.95 * rate <= measured[rate] <= 1.05 * rate:
                 missing.discard(rate)
         if not missing:
