@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench_case import TCP_SHARE, USUAL, Case, Figure, Figures, Setting
 from job import Outcome
 from measured import Config, workload_of
 from prediction import floor_s, predicted_s
 from systems import System
+from workloads import load
 
 # Scaled so that one iteration sends 111 and 102 MB: about a second at 1 Gbit/s.
+SENT_BYTES = 110e6
 SCALES = {"vgg16": 0.2, "resnet50": 1.0, "bert_base": 0.25, "alexnet": 0.45, "inception_v3": 1.0}
 # Seconds of computation by second of communication (all bytes, one way). 1.34 is VGG-16 on the
 # GPUs and links it was published with: 0.58 s of computation, 540 MB at 10 Gbit/s.
@@ -71,6 +74,20 @@ def iteration(
                 for s in systems
             ]
     return cases
+
+
+def measured(
+    systems: Sequence[System], profile: Path, rounds: int, setting: Setting = USUAL
+) -> list[Case]:
+    """A job file, such as `mercury profile` writes: its own ratio, scaled to what others send."""
+    workload = load(str(profile))
+    scale = min(1.0, round(SENT_BYTES / workload.bytes, 2))
+    config = Config("train", {"model": str(profile), "scale": scale}, rounds=rounds)
+    scaled = workload_of(config.tensors)
+    assert setting.rate is not None
+    each_s = scaled.compute_s + 1.5 * scaled.bytes * 8 / setting.rate
+    what = f"{workload.name} x {scale:g}, as measured: {scaled.compute_s:.3g} s of computation"
+    return [_case("iteration", what, s, setting, config, each_s) for s in systems]
 
 
 def communication(
