@@ -13,7 +13,7 @@ constexpr int kStepsMin = 5;        // before iterations can be called alike
 constexpr int kInARow = 3;          // iterations that say that a profile does not hold any more
 constexpr size_t kGradientsMax = 65536;
 constexpr int64_t kJitterUs = 1000;
-constexpr int64_t kLateUsMin = 3000;
+constexpr int64_t kLateUsMin = 5000;
 
 int64_t Quantile(std::vector<int64_t> values, size_t at, size_t of) {
   const size_t index = (values.size() - 1) * at / of;
@@ -32,6 +32,11 @@ bool SameTensor(const ProfiledGradient& a, const ProfiledGradient& b) {
 std::string Milliseconds(int64_t us) { return std::to_string(us / 1000) + " ms"; }
 
 }  // namespace
+
+std::string ProfileRefused(const Status& status) {
+  return "what MERCURY_PROPHET_PROFILE names is not a Prophet profile: " + status.message +
+         "; one is learnt anew";
+}
 
 Status ProphetProfile::Load(const std::string& text) {
   std::istringstream lines(text);
@@ -205,7 +210,7 @@ void ProphetProfile::Compare() {
   }
   if (strange != 0) return;
   figures_.production_error_us = Quantile(errors, 1, 2);
-  const bool late = figures_.production_error_us > std::max(kLateUsMin, length / 8);
+  const bool late = figures_.production_error_us > std::max(kLateUsMin, length / 6);
   late_in_a_row_ = late ? late_in_a_row_ + 1 : 0;
   if (late_in_a_row_ >= kInARow) {
     return Drop("gradients do not appear when Prophet expected them (half are off by " +
@@ -218,7 +223,7 @@ void ProphetProfile::Compare() {
 }
 
 void ProphetProfile::Drop(const std::string& why) {
-  notices_.push_back(why + ": it profiles again; until then tensors go by priority alone");
+  notices_.push_back(why + ": a Prophet profile is learnt anew; until then there are no blocks");
   gradients_.clear();
   index_.clear();
   is_ready_.clear();

@@ -41,6 +41,9 @@ struct ProphetFigures {
   uint64_t wait_later_us = 0;       // and then, beyond the shortest forward pass seen
 };
 
+// What to say of a profile that Load refused.
+std::string ProfileRefused(const Status& status);
+
 class ProphetProfile {
  public:
   // Learns from at most so many iterations; from fewer if they are alike.
