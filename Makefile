@@ -11,10 +11,10 @@ SOURCES := CMakeLists.txt $(wildcard pslite_ext/csrc/*) pslite_ext/_core.pyx $(w
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench bench-repeat bench-model clean
+.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench bench-peers-setup bench-repeat bench-model clean
 
 help:  ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 $(VENV)/.tools: requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -98,6 +98,9 @@ fmt: $(VENV)/.tools  ## format Python and C++
 
 bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
 	$(BIN)/python scripts/lab/runner.py $(BENCH)
+
+bench-peers-setup:  ## what others wrote, for `make bench BENCH="--only peers"`: ten minutes, 2 GB
+	$(PYTHON) scripts/lab/setup_peers.py --jobs $(JOBS) $(PEERS)
 
 bench-repeat: setup $(STOCK)/.ready  ## repeated training, stock and ours: how often are the weights the same
 	$(BIN)/python scripts/lab/repeat_training.py --stock-python $(MERCURY_STOCK_PYTHON) --out build/bench/repeat_training.json

@@ -12,7 +12,7 @@ import mxnet as mx
 from mxnet.base import MXNetError
 
 from mxnet_plugins import figures, interrupt
-from pslite_ext import _core
+from pslite_ext import _core, prophet_profile
 from pslite_ext.config import Settings
 from pslite_ext.errors import ClosedError, PsliteError
 
@@ -52,6 +52,12 @@ def _watch_exceptions() -> None:
     sys.excepthook = hook
 
 
+def _keep_profile() -> None:
+    """One file, one writer."""
+    if _settings is not None and _core.rank() == 0:
+        prophet_profile.write(_settings.prophet_profile, _core.prophet_profile())
+
+
 def _leave() -> None:
     reason = _reason
     if not reason:
@@ -60,6 +66,7 @@ def _leave() -> None:
         except MXNetError as error:
             reason = str(error).strip().splitlines()[0]
     figures.say()
+    _keep_profile()
     try:
         _core.check()
     except PsliteError as error:

@@ -43,6 +43,12 @@ def sum_instruction_set() -> str: ...
 def figures() -> str:
     """The data plane's live figures, a JSON object; `{}` without one. `mxnet_plugins.stats()`."""
 
+def prophet_profile() -> str:
+    """What this worker has learnt of its job, for MERCURY_PROPHET_PROFILE; "" if nothing."""
+
+def prophet_plan(produced: Sequence[float], wire: Sequence[float], startup: float) -> list[float]:
+    """When Prophet's Algorithm 1 starts each gradient, the most urgent first; any unit of time."""
+
 class Tensor:
     """One key of one KVStore, as all nodes know it.
 

@@ -281,7 +281,7 @@ int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, 
   return Guarded([&] {
     tensor->sum_in_packets = tensor->goes_in_packets();
     Start start = [](const Started& op) {
-      op.classic->PushPull(op.tensor, op.src, op.dst, op.keep, op.done);
+      op.classic->PushPull(op.tensor, op.src, op.dst, op.priority, op.keep, op.done);
     };
     if (tensor->sum_in_packets) {
       const Status status = Packets(tensor);

@@ -30,6 +30,8 @@ typedef struct {
   int64_t send_unsent_bytes, send_buffer_bytes, receive_buffer_bytes;
   int64_t stall_warn_ms;
   int lanes, checksum, deterministic, priorities_max, tensors_max;
+  int prophet_profile_steps;
+  const char* prophet_profile; /* what mercury_prophet_profile gave in an earlier run, or "" */
 } mercury_options;
 
 typedef struct mercury_tensor mercury_tensor;
@@ -52,6 +54,11 @@ int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);
 /* The data plane's live figures: a JSON object, valid until the calling thread's next call. */
 const char* mercury_figures(void);
+/* This worker's Prophet profile, as text; "" if there is none. Valid as the figures are. */
+const char* mercury_prophet_profile(void);
+/* Algorithm 1: when each of `count` gradients, the most urgent first, starts. All in one unit. */
+int mercury_prophet_plan(size_t count, const double* produced, const double* wire, double startup,
+                         double* start);
 
 int mercury_announce(uint64_t key, const char* name, uint64_t bytes, int priority);
 int mercury_attach_engine(void* libmxnet);

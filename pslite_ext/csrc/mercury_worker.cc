@@ -167,8 +167,10 @@ std::string MercuryWorker::Figures() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopped_) return "{}";
   }
+  ProphetFigures profile;  // every lane's is alike
   for (auto& slice : slices_) {
     slice->lane->Ask([&] {
+      if (slice->streams->profile() != nullptr) profile = slice->streams->profile()->figures();
       under_way += slice->streams->under_way();
       for (const auto& [server, link] : slice->lane->links()) {
         const Policy& policy = slice->streams->policy(server);
@@ -185,12 +187,32 @@ std::string MercuryWorker::Figures() {
           figures.under_way_bytes = credit->counted_bytes();
         }
         figures.packet_bytes = policy.packet_bytes();
+        figures.blocks = policy.blocks();
         links.push_back(std::move(figures));
       }
     });
   }
-  return FiguresJson("worker", options_.rank, Name(options_.policy.kind), links,
-                     {{"tensors_under_way", under_way}});
+  std::vector<std::pair<std::string, uint64_t>> totals{{"tensors_under_way", under_way}};
+  if (options_.policy.kind == PolicyKind::kProphet) {
+    for (auto& total : ProfileTotals(profile)) totals.push_back(std::move(total));
+  }
+  return FiguresJson("worker", options_.rank, Name(options_.policy.kind), links, totals);
+}
+
+std::string MercuryWorker::Profile() {
+  std::unordered_map<uint64_t, std::string> names;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_ || slices_.empty()) return "";
+    for (const auto& [key, tensor] : tensors_) names[key] = tensor->declaration.name;
+  }
+  std::string text;
+  slices_[0]->lane->Ask([&] {
+    const ProphetProfile* profile = slices_[0]->streams->profile();
+    if (profile == nullptr) return;
+    text = profile->Text([&](uint64_t key) { return names[key]; });
+  });
+  return text;
 }
 
 }  // namespace mercury

@@ -118,6 +118,16 @@ Status Node::failure() {
   return failure_;
 }
 
+std::string Node::Figures() {
+  if (mercury_van_ != nullptr) return mercury_van_->Figures();
+  return worker_ ? worker_->Figures(rank()) : "{}";
+}
+
+std::string Node::Profile() {
+  if (packets() != nullptr) return packets()->Profile();
+  return worker_ ? worker_->Profile() : "";
+}
+
 void Node::OnReady(int my_node_id) {
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;

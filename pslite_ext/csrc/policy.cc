@@ -75,6 +75,15 @@ uint64_t PacketBytes(double bytes_per_second, uint64_t most) {
   return std::max(bytes / kPacketAlignment * kPacketAlignment, kPacketAlignment);
 }
 
+BlockFigures& BlockFigures::operator+=(const BlockFigures& other) {
+  blocks += other.blocks;
+  bytes += other.bytes;
+  held_us += other.held_us;
+  transfer_error_us = std::max(transfer_error_us, other.transfer_error_us);
+  bytes_per_second += other.bytes_per_second;
+  return *this;
+}
+
 std::unique_ptr<Policy> MakePolicy(const PolicyOptions& options) {
   switch (options.kind) {
     case PolicyKind::kMercury:

@@ -49,8 +49,8 @@ struct PolicyOptions {
   size_t levels_max = 4096;
   CreditLimits credit;
   // prophet:
-  int profile_steps = 50;    // iterations to learn from, at most
-  std::string profile_text;  // of an earlier run; empty: there is none
+  int profile_steps = 50;                         // iterations to learn from, at most
+  std::string profile_text;                       // of an earlier run; empty: there is none
   std::shared_ptr<const ProphetProfile> profile;  // that of all links of one worker
 };
 
@@ -78,9 +78,11 @@ struct Run {
 struct BlockFigures {
   uint64_t blocks = 0;
   uint64_t bytes = 0;             // in blocks
+  uint64_t held_us = 0;           // nothing was sent, as nothing fitted
   int64_t transfer_error_us = 0;  // of blocks' times, on average lately
   double bytes_per_second = 0;    // what it counts with; 0: not known
-  uint64_t held_us = 0;           // nothing was sent, as nothing fitted
+
+  BlockFigures& operator+=(const BlockFigures& other);
 };
 
 class Policy {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
+#include <unordered_set>
 
 namespace mercury {
 namespace {
@@ -12,7 +13,7 @@ constexpr int kStepsMin = 5;        // before iterations can be called alike
 constexpr int kInARow = 3;          // iterations that say that a profile does not hold any more
 constexpr size_t kGradientsMax = 65536;
 constexpr int64_t kJitterUs = 1000;
-constexpr int64_t kLateUsMin = 3000;
+constexpr int64_t kLateUsMin = 5000;
 
 int64_t Quantile(std::vector<int64_t> values, size_t at, size_t of) {
   const size_t index = (values.size() - 1) * at / of;
@@ -32,19 +33,24 @@ std::string Milliseconds(int64_t us) { return std::to_string(us / 1000) + " ms";
 
 }  // namespace
 
+std::string ProfileRefused(const Status& status) {
+  return "what MERCURY_PROPHET_PROFILE names is not a Prophet profile: " + status.message +
+         "; one is learnt anew";
+}
+
 Status ProphetProfile::Load(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
   std::vector<ProfiledGradient> loaded;
-  std::unordered_map<uint64_t, size_t> keys;
-  while (std::getline(lines, line)) {
+  std::unordered_set<uint64_t> keys;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (!line.empty() && line[0] == '#') continue;
     ProfiledGradient g;
     std::istringstream fields(line);
-    std::string more;
     const bool whole = static_cast<bool>(fields >> g.key >> g.bytes >> g.priority >> g.produced_us);
-    if (!whole || fields >> more || g.produced_us < 0 || !keys.emplace(g.key, 0).second) {
-      return Status::InvalidArgument("line " + std::to_string(loaded.size() + 1) + " is '" + line +
-                                     "', not a new key, bytes, priority and microseconds");
+    if (!whole || g.produced_us < 0 || !keys.insert(g.key).second) {
+      return Status::InvalidArgument("line " + std::to_string(number) + " is '" + line +
+                                     "', not a new key, bytes, priority, microseconds and a name");
     }
     loaded.push_back(g);
   }
@@ -60,11 +66,15 @@ Status ProphetProfile::Load(const std::string& text) {
   return Status::Ok();
 }
 
-std::string ProphetProfile::Text() const {
-  std::string text;
+std::string ProphetProfile::Text(const NameOf& name_of) const {
+  if (!known()) return "";
+  std::string text = "# Prophet profile; forward " +
+                     std::to_string(std::max<int64_t>(shortest_forward_us_, 0)) +
+                     " us\n# key bytes priority microseconds name\n";
   for (const ProfiledGradient& g : gradients_) {
     text += std::to_string(g.key) + " " + std::to_string(g.bytes) + " " +
-            std::to_string(g.priority) + " " + std::to_string(g.produced_us) + "\n";
+            std::to_string(g.priority) + " " + std::to_string(g.produced_us) + " " +
+            name_of(g.key) + "\n";
   }
   return text;
 }
@@ -200,7 +210,7 @@ void ProphetProfile::Compare() {
   }
   if (strange != 0) return;
   figures_.production_error_us = Quantile(errors, 1, 2);
-  const bool late = figures_.production_error_us > std::max(kLateUsMin, length / 8);
+  const bool late = figures_.production_error_us > std::max(kLateUsMin, length / 6);
   late_in_a_row_ = late ? late_in_a_row_ + 1 : 0;
   if (late_in_a_row_ >= kInARow) {
     return Drop("gradients do not appear when Prophet expected them (half are off by " +
@@ -213,7 +223,7 @@ void ProphetProfile::Compare() {
 }
 
 void ProphetProfile::Drop(const std::string& why) {
-  notices_.push_back(why + ": it profiles again; until then tensors go by priority alone");
+  notices_.push_back(why + ": a Prophet profile is learnt anew; until then there are no blocks");
   gradients_.clear();
   index_.clear();
   is_ready_.clear();

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <string>
 #include <unordered_map>
@@ -40,6 +41,9 @@ struct ProphetFigures {
   uint64_t wait_later_us = 0;       // and then, beyond the shortest forward pass seen
 };
 
+// What to say of a profile that Load refused.
+std::string ProfileRefused(const Status& status);
+
 class ProphetProfile {
  public:
   // Learns from at most so many iterations; from fewer if they are alike.
@@ -47,8 +51,10 @@ class ProphetProfile {
 
   // What Text() gave in an earlier run.
   Status Load(const std::string& text);
-  // A line for each gradient, the most urgent first: key bytes priority microseconds.
-  std::string Text() const;
+  // Lines `key bytes priority microseconds name`, the most urgent first, under a heading that gives
+  // the shortest forward pass, too. Empty unless known().
+  using NameOf = std::function<std::string(uint64_t key)>;
+  std::string Text(const NameOf& name_of) const;
 
   void Ready(uint64_t key, uint64_t bytes, int32_t priority, int64_t now_us);
   // Its sum is in.

@@ -93,6 +93,9 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   if (profile_ != nullptr && !tensor->op->fetch) {
     const Declaration& d = tensor->op->tensor->declaration;
     profile_->Ready(d.key, d.bytes(), tensor->op->priority, now_us);
+    for (const std::string& notice : profile_->TakeNotices()) {
+      if (options_.lane == 0) report_(notice);
+    }
   }
   tensor->waiting = 0;
   for (const Part& part : tensor->parts) tensor->waiting += part.share.count;
@@ -272,17 +275,10 @@ void WorkerStreams::TakeError(int server, const Header& header) {
 void WorkerStreams::LoadProfile() {
   if (options_.policy.profile_text.empty()) return;
   const Status status = profile_->Load(options_.policy.profile_text);
-  if (status.ok() || options_.lane != 0) return;
-  report_("the Prophet profile that was given is not one: " + status.message +
-          "; it profiles anew");
+  if (!status.ok() && options_.lane == 0) report_(ProfileRefused(status));
 }
 
 void WorkerStreams::Tick(int64_t now_us) {
-  if (profile_ != nullptr) {
-    for (const std::string& notice : profile_->TakeNotices()) {
-      if (options_.lane == 0) report_(notice);
-    }
-  }
   // What has failed in another lane, perhaps when that lane had done its part: nothing more is
   // taken here, so that nothing else would end it.
   std::vector<Tensor*> failed;

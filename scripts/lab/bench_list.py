@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 import bench_adapt
 import bench_flood
 import bench_limits
+import bench_peers
 import bench_scenarios
 import bench_speed
 import bench_sweep
 from bench_case import Case, Setting
 from bench_limits import LOOPBACK
-from systems import MERCURY, System
+from peers import PEERS
+from systems import BASIC, MERCURY, System
 
 Systems = Sequence[System]
 MAIN = ("stock", "stock-p3", "zmq", MERCURY)  # what users choose between
@@ -109,6 +111,13 @@ def _sweep(systems: Systems, length: str) -> list[Case]:
     return cases
 
 
+def _peers(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        chosen = _named(systems, ("stock", "stock-p3", MERCURY, *PEERS))
+        return bench_peers.peers(chosen, ["vgg16"], [1.0], rounds=3)
+    return bench_peers.peers(systems, rounds=20 if length == "full" else 6)
+
+
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "iteration": _iteration,
     "communication": _communication,
@@ -120,12 +129,24 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "scenarios": _scenarios,
     "adapt": _adapt,
     "sweep": _sweep,
+    "peers": _peers,
     "soak": _soak,
 }
 BENCHES = [*_CASES, "sum_kernel"]
-LONG = ("scenarios", "adapt", "sweep", "soak")  # only if asked for by name, or with --full
-ONCE = ("soak", "idle")  # not repeated: they are long, and look for growth, not for speed
+LONG = ("scenarios", "adapt", "sweep", "peers", "soak")  # only if asked for by name, or --full
+ONCE = ("peers", "soak", "idle")  # not repeated: long, or looking for growth, not for speed
 
 
 def cases_of(benches: Sequence[str], systems: Systems, length: str) -> list[Case]:
-    return [case for name in benches if name in _CASES for case in _CASES[name](systems, length)]
+    """Systems beyond the basic ones are measured where all are compared, in `peers`."""
+    basic = _named(systems, BASIC)
+    cases: list[Case] = []
+    for name in benches:
+        if name in _CASES:
+            cases += _CASES[name](systems if name == "peers" else basic, length)
+    return cases
+
+
+def wanted(system: str, benches: Sequence[str]) -> bool:
+    """Whether one of the benches would measure the system, were it here."""
+    return "peers" in benches or system in BASIC

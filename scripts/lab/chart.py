@@ -11,7 +11,10 @@ Layer = Sequence[float]  # ready, back, forward, done: seconds since the iterati
 WIDTH, HEIGHT = 720, 300
 LEFT, RIGHT, TOP, BOTTOM = 60, 170, 30, 45
 ACROSS = WIDTH - LEFT - RIGHT
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
+COLOURS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"),
+    *("#7fb8d8", "#eaae7f", "#7fcfb9", "#e5bcd3", "#f2cf7f", "#abd9f4", "#666666", "#cccccc"),
+)
 GREY = "#ddd"
 TICKS = 5
 
@@ -111,7 +114,7 @@ def line_chart(
 
 
 def bar_chart(title: str, y_label: str, groups: Mapping[str, Mapping[str, float]]) -> str:
-    """A group of bars for each key, in it a bar for each name."""
+    """A group of bars for each key, in it a bar for each name. Commas break a key's line."""
     names = list(dict.fromkeys(name for bars in groups.values() for name in bars))
     top, step = _top([value for bars in groups.values() for value in bars.values()])
     down = HEIGHT - TOP - BOTTOM
@@ -125,7 +128,8 @@ def bar_chart(title: str, y_label: str, groups: Mapping[str, Mapping[str, float]
                 tall = down * bars[name] / top
                 colour = COLOURS[n % len(COLOURS)]
                 parts.append(_box(left + n * bar, TOP + down - tall, bar * 0.9, tall, colour))
-        parts.append(_text(left + 0.425 * wide, HEIGHT - BOTTOM + 16, group))
+        for line, words in enumerate(group.split(", ")):
+            parts.append(_text(left + 0.425 * wide, HEIGHT - BOTTOM + 16 + 14 * line, words))
     return _close(parts + _legend(names))
 
 

@@ -16,6 +16,7 @@ Place = tuple[str, str, str]  # bench, what, setting
 BIN_S = 0.25  # of a chart's points
 SHORT_S = 3.0  # of an iteration's throughput, which is shown closely
 DRAWN = ("stock", "stock-p3", "zmq", MERCURY)  # where more lines would hide each other
+APART = ("network-bound", "as published", "as measured", "static", "one worker's link")
 SWEPT = re.compile(r"(?P<line>.*?),? (?P<kib>\d+) KiB$")
 
 
@@ -55,16 +56,16 @@ class Pictures:
     def speed(self, rows: Iterable[RowFields]) -> list[str]:
         """How near to the floor each system is, by model."""
         groups: dict[str, dict[str, float]] = {}
+        bench = ""
         for row in rows:
             if row["metric"] == "ratio to floor":
-                model = row["what"].partition(":")[0]
-                groups.setdefault(model, {})[row["system"]] = 1 / row["median"]
+                bench = row["bench"]
+                groups.setdefault(_model(row["what"]), {})[row["system"]] = 1 / row["median"]
         if not groups:
             return []
         title = "Speed: floor / time of an iteration (1 is the optimum)"
-        return self._shown(
-            "speed by system and model", title, bar_chart(title, "floor / time", groups)
-        )
+        chart = bar_chart(title, "floor / time", groups)
+        return self._shown(f"{bench} speed by system and model", title, chart)
 
     def growth(self, rows: Iterable[RowFields]) -> list[str]:
         """Workers' progress together, in that of one worker with one server."""
@@ -107,6 +108,13 @@ class Pictures:
                     chart = line_chart(title, f"{subject} [KiB]", f"{metric}{unit}", ordered, True)
                     lines += self._shown(f"sweep {subject} {metric}", title, chart)
         return lines
+
+
+def _model(what: str) -> str:
+    """The model, and what sets a case apart from the model's others."""
+    model = what.partition(" x ")[0]
+    apart = [words for words in APART if words in what]
+    return ", ".join([model, *apart])
 
 
 def _binned(series: list[list[float]], column: int, close: bool) -> list[tuple[float, float]]:

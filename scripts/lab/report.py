@@ -30,6 +30,7 @@ HEADINGS = {
     "adapt": "A link that changes",
     "sweep": "Sizes of packets and partitions, credit",
     "scenarios": "Networks that change, are uneven, or grow",
+    "peers": "Beside systems without servers",
     "soak": "Long runs, many tensors, many processes, a huge tensor",
     "sum_kernel": "Sums",
 }
@@ -119,6 +120,7 @@ def markdown(results: Results, folder: Path) -> str:
     # Of all cases of a bench together.
     summaries: dict[str, list[Callable[[list[RowFields]], list[str]]]] = {
         "iteration": [pictures.speed, _foretold],
+        "peers": [pictures.speed],
         "scenarios": [pictures.growth],
         "sweep": [pictures.sweep],
     }
@@ -130,6 +132,8 @@ def markdown(results: Results, folder: Path) -> str:
             f"{about['machine']}, Linux {about['kernel']}, Python {about['python']}, "
             f"MXNet {about['mxnet']} and stock {about['stock mxnet'] or 'none'}"
         )
+        for name, reason in about.get("skipped", {}).items():
+            lines.append(f"  - skipped: {name}: {reason}")
     for bench, heading in HEADINGS.items():
         of_bench = [row for row in results.rows if row["bench"] == bench]
         failed = [f for f in results.failures if f["bench"] == bench]

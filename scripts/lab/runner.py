@@ -30,10 +30,10 @@ import bench_speed  # noqa: E402
 import results  # noqa: E402
 from bed import LoopbackBed, best_bed  # noqa: E402
 from bench_case import Case, Failure, Row  # noqa: E402
-from bench_list import BENCHES, LONG, ONCE, cases_of  # noqa: E402
+from bench_list import BENCHES, LONG, ONCE, cases_of, wanted  # noqa: E402
 from job import JobFailed, host_names, run_job  # noqa: E402
 from namespaces import LabError  # noqa: E402
-from systems import NAMES, system  # noqa: E402
+from systems import NAMES, available  # noqa: E402
 from workloads import WorkloadError, load  # noqa: E402
 
 
@@ -205,10 +205,7 @@ def options() -> argparse.Namespace:
 def main() -> int:
     asked = options()
     signal.signal(signal.SIGTERM, _interrupt)
-    names = [n for n in asked.systems if asked.stock_python or not n.startswith("stock")]
-    if len(names) < len(asked.systems):
-        print("no stock systems: --stock-python or MERCURY_STOCK_PYTHON names none", flush=True)
-    systems = [system(name, asked.stock_python) for name in names]
+    systems, missing = available(asked.systems, asked.stock_python)
     length = "quick" if asked.quick else "full" if asked.full else "usual"
     repeats = asked.repeats or {"quick": 1, "usual": 3, "full": 5}[length]
     benches = asked.only or [b for b in BENCHES if asked.full or b not in LONG]
@@ -219,11 +216,14 @@ def main() -> int:
         cases = cases_of(benches, systems, length)
     cases = [case for case in cases if asked.match in str(case)]
     cases = in_turn(cases, repeats)
+    skipped = {name: reason for name, reason in missing.items() if wanted(name, benches)}
+    for name, reason in skipped.items():
+        print(f"skipped: {name}: {reason}", flush=True)
     if asked.list:
         for case in cases:
             print(f"{case.estimate_s:4.0f} s  {case}")
         return 0
-    run = Run(asked.out, results.circumstances(asked.stock_python))
+    run = Run(asked.out, {**results.circumstances(asked.stock_python), "skipped": skipped})
     began = time.monotonic()
     ended = "done"
     try:

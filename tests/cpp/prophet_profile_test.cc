@@ -45,6 +45,12 @@ struct Training {
   }
 };
 
+std::string Text(const ProphetProfile& profile) {
+  const std::string text =
+      profile.Text([](uint64_t key) { return "weight " + std::to_string(key); });
+  return text.substr(std::min(text.find('\n'), text.size()));  // the forward pass may vary
+}
+
 bool Says(ProphetProfile* profile, const std::string& words) {
   const std::vector<std::string> notices = profile->TakeNotices();
   return notices.size() == 1 && notices[0].find(words) != std::string::npos;
@@ -138,13 +144,13 @@ TEST(one_iteration_that_was_held_up_changes_nothing) {
   ProphetProfile profile(50);
   Training training(12, 4);
   training.Iterations(&profile, &random, 10);
-  const std::string before = profile.Text();
+  const std::string before = Text(profile);
   for (int n = 0; n < 10; ++n) {
     training.pace = n % 2 == 0 ? 30 : 1;
     training.Iterations(&profile, &random, 1);
   }
   training.Backward(&profile, &random);
-  CHECK_EQ(profile.Text(), before);
+  CHECK_EQ(Text(profile), before);
 }
 
 TEST(other_gradients_or_sizes_make_it_profile_again) {
@@ -180,8 +186,10 @@ TEST(a_profile_is_given_to_the_next_run) {
   ProphetProfile first(50), second(50);
   Training training(12, 4);
   training.Iterations(&first, &random, 8);
-  CHECK_OK(second.Load(first.Text()));
-  CHECK_EQ(second.Text(), first.Text());
+  CHECK_OK(second.Load(first.Text([](uint64_t) { return "any name"; })));
+  CHECK_EQ(Text(second), Text(first));
+  CHECK_TRUE(Text(ProphetProfile(50)).empty());
+  CHECK_TRUE(Text(first).find("\n1 1000 0 90000 weight 1\n") != std::string::npos);
   Training again(12, 4);
   again.Iterations(&second, &random, 1);
   const int64_t start = again.now_us;
@@ -193,7 +201,7 @@ TEST(a_profile_is_given_to_the_next_run) {
 TEST(a_profile_that_cannot_be_used) {
   ProphetProfile profile(50);
   CHECK_STATUS(Code::kInvalidArgument, profile.Load(""));
-  for (const char* bad : {"x\n", "1 2 3\n", "1 2 3 4 5\n", "1 2 3 -4\n", "1 2 3 4\n1 2 3 4\n", "\n",
+  for (const char* bad : {"x\n", "1 2 3\n", "# nothing\n", "1 2 3 -4\n", "1 2 3 4\n1 2 3 4\n", "\n",
                           "1 2 99999999999 4\n"}) {
     const Status status = profile.Load(bad);
     CHECK_STATUS(Code::kInvalidArgument, status);
@@ -216,7 +224,7 @@ TEST(a_clock_that_jumps) {
   ProphetProfile profile(50);
   Training training(12, 4);
   training.Iterations(&profile, &random, 8);
-  const std::string before = profile.Text();
+  const std::string before = Text(profile);
   profile.Ready(12, training.Bytes(11), -11, training.now_us);
   profile.Ready(11, training.Bytes(10), -10, training.now_us - 3600000000);
   CHECK_FALSE(profile.in_backward());
@@ -235,7 +243,7 @@ TEST(a_clock_that_jumps) {
   training.Forward(&profile);
   training.Iterations(&profile, &random, 3);
   CHECK_TRUE(profile.TakeNotices().empty());
-  CHECK_EQ(profile.Text(), before);
+  CHECK_EQ(Text(profile), before);
 }
 
 TEST(the_wait_for_sums_is_counted) {
