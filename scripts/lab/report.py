@@ -11,12 +11,13 @@ import itertools
 import json
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from chart import line_chart  # noqa: E402
+from chart import Line, line_chart  # noqa: E402
 from results import number  # noqa: E402
 
 RowFields = dict[str, Any]
@@ -31,6 +32,7 @@ HEADINGS = {
     "loopback": "Not shaped, on one machine",
     "idle": "Doing nothing",
     "scenarios": "Networks that change, are uneven, or grow",
+    "prophet": "Prophet, and what it was measured against",
     "peers": "Beside systems without servers",
     "soak": "Long runs, many tensors, many processes, a huge tensor",
     "sum_kernel": "Sums",
@@ -46,6 +48,7 @@ class Results:
         rows: dict[tuple[str, ...], RowFields] = {}
         failures: dict[tuple[str, ...], RowFields] = {}
         self.series: dict[Place, dict[str, list[list[float]]]] = {}
+        self.blocks: dict[Place, dict[str, list[list[float]]]] = {}
         for path in paths:
             content = json.loads(path.read_text())
             for row in content.pop("rows"):
@@ -55,6 +58,8 @@ class Results:
             for series in content.pop("series", ()):
                 of_case = self.series.setdefault(_place(series), {})
                 of_case[series["system"]] = series["throughput"]
+                of_blocks = self.blocks.setdefault(_place(series), {})
+                of_blocks[series["system"]] = series.get("blocks", [])
             self.abouts.append(content)
         self.rows = list(rows.values())
         measured = {(bench, what, system) for bench, what, _, system, _ in rows}
@@ -73,16 +78,31 @@ def _binned(series: list[list[float]], column: int) -> list[tuple[float, float]]
     return [(BIN_S * (i + 0.5), sum(v) / len(v)) for i, v in sorted(bins.items())]
 
 
-def _charts(place: Place, systems: dict[str, list[list[float]]], folder: Path) -> list[str]:
-    """Writes a chart for each direction; the lines that show them."""
-    lines = []
-    for column, way in ((1, "sent"), (2, "received")):
-        title = f"{place[1]}: {way} by worker 0"
-        drawn = {name: _binned(series, column) for name, series in systems.items()}
-        name = re.sub(r"[^a-z0-9]+", "_", f"{place[0]} {place[1]} {way}".lower()).strip("_")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.svg").write_text(line_chart(title, "seconds", "Mbit/s", drawn))
-        lines += ["", f"![{title}]({folder.name}/{name}.svg)"]
+def _chart(
+    place: Place, what: str, unit: str, drawn: Mapping[str, Line], folder: Path
+) -> list[str]:
+    """Writes a chart; the lines that show it."""
+    title = f"{place[1]}: {what} by worker 0"
+    name = re.sub(r"[^a-z0-9]+", "_", f"{place[0]} {place[1]} {what}".lower()).strip("_")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.svg").write_text(line_chart(title, "seconds", unit, drawn))
+    return ["", f"![{title}]({folder.name}/{name}.svg)"]
+
+
+def _charts(place: Place, results: Results, folder: Path) -> list[str]:
+    lines: list[str] = []
+    systems = results.series[place]
+    if any(systems.values()):
+        for column, way in ((1, "sent"), (2, "received")):
+            drawn = {name: _binned(series, column) for name, series in systems.items()}
+            lines += _chart(place, way, "Mbit/s", drawn, folder)
+    for name, blocks in results.blocks[place].items():
+        if blocks:
+            shown: dict[str, Line] = {
+                "mean block, kB": [(t, size / 1e3) for t, _, size in blocks],
+                "rate, 10 kB/s": [(t, rate / 1e4) for t, rate, _ in blocks],
+            }
+            lines += _chart(place, f"{name}'s blocks", "kB", shown, folder)
     return lines
 
 
@@ -134,7 +154,7 @@ def markdown(results: Results, folder: Path) -> str:
         for place, group in itertools.groupby(of_bench, key=_place):
             lines += _case(list(group))
             if place in results.series:
-                lines += _charts(place, results.series[place], folder)
+                lines += _charts(place, results, folder)
         lines += [""] if failed else []
         for failure in failed:
             reason = failure["reason"].splitlines()[0]
