@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bench_case import TCP_SHARE, USUAL, Case, Figure, Figures, Setting
 from bench_speed import RATIOS, SCALES
 from job import Outcome
 from measured import Config, workload_of
 from prediction import floor_s
-from systems import System
+from systems import MERCURY, System
 from weather import slow_link
 
 SHARE = 0.5  # of bench_speed's scales: there are many cases, and half a second shows the same
 MODELS = ("vgg16", "resnet50", "bert_base")
 SLOWER = 0.5  # of the rate, on one worker's link: all wait for its part of the sums
+SAMPLED = "vgg16"  # whose throughput over time is noted, of these:
+SAMPLED_SYSTEMS = ("stock", "stock-p3", MERCURY, "horovod", "torch-ddp", "mpi")
 SAMPLE_S = 0.05
 
 
@@ -72,11 +75,12 @@ def peers(
         assert setting.rate is not None
         link_s = workload_of(shape).bytes * 8 / setting.rate
         compute_s = round(RATIOS["network-bound"] * link_s, 3)
-        config = Config(
-            "train", {**shape, "compute_s": compute_s}, rounds=rounds, sample_s=SAMPLE_S
-        )
+        plain = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds)
+        sampled = replace(plain, sample_s=SAMPLE_S)
         for slower in worlds:
             link = "static" if slower == 1 else f"one worker's link at {slower:g} of the rate"
             what = f"{model} x {shape['scale']:g}, {compute_s:g} s of computation, {link}"
-            cases += [_case(what, s, setting, config, slower) for s in systems]
+            for system in systems:
+                drawn = model == SAMPLED and system.name in SAMPLED_SYSTEMS
+                cases.append(_case(what, system, setting, sampled if drawn else plain, slower))
     return cases

@@ -52,7 +52,8 @@ class HorovodStore:
         self.num_workers = int(horovod.size())
 
     def init(self, key: int, value: Any) -> None:
-        """Nothing: all workers begin with the same values."""
+        self._horovod.broadcast_(value, root_rank=0, name=f"first {key}")
+        value.wait_to_read()
 
     def pushpull(self, key: int, value: Any, out: Any, priority: int) -> None:
         assert value is out

@@ -32,6 +32,7 @@ class MpiStore:
 
     def init(self, key: int, value: Any) -> None:
         self._memory[key] = memory_of(value)
+        self._world.Bcast(self._memory[key])
 
     def pushpull(self, key: int, value: Any, out: Any, priority: int) -> None:
         assert value is out

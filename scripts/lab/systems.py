@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from namespaces import privilege_missing
 from peers import PEERS, peer_python
 
 from pslite_ext.settings_table import POLICIES
@@ -71,7 +72,12 @@ def available(
     systems, missing = [], {}
     for name in names:
         try:
-            systems.append(system(name, stock_python))
+            made = system(name, stock_python)
         except ValueError as error:
             missing[name] = str(error)
+            continue
+        if made.own_hosts and (reason := privilege_missing()) is not None:
+            missing[name] = f"it needs hosts with names of their own, but {reason}"
+        else:
+            systems.append(made)
     return systems, missing

@@ -102,8 +102,7 @@ class _Layer(torch.autograd.Function):
         return (gradient, None, None, *made)
 
 
-def train(config: Config, layers: Layers) -> list[float]:
-    model = DistributedDataParallel(layers, gradient_as_bucket_view=True)
+def train(config: Config, layers: Layers, model: Any) -> list[float]:
     x = torch.zeros(1, requires_grad=True)
     ends = []
     layers.stream.begin()
@@ -134,10 +133,11 @@ def main() -> None:
     workload = workload_of(config.tensors)
     stream = Stream(config.slowness if rank == config.slow_rank else 1.0)
     layers = Layers(workload, stream, rank, workers)
+    model = DistributedDataParallel(layers, gradient_as_bucket_view=True)
     distributed.barrier()
     sampler = Sampler(config.sample_s)
     say("started", **usage())
-    result: dict[str, Any] = {"times_s": train(config, layers)}
+    result: dict[str, Any] = {"times_s": train(config, layers, model)}
     if series := sampler.stop():
         result["series"] = series
     layers.check_zeros()

@@ -70,6 +70,16 @@ def test_what_cannot_be_measured_is_left_out_with_its_reason() -> None:
     assert not wanted("byteps", ["goodput"])
 
 
+def test_without_privilege_peers_that_need_hosts_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("systems.peer_python", lambda name: "/python")
+    monkeypatch.setattr("systems.privilege_missing", lambda: "only root may")
+    systems, missing = available(INSTALLABLE, None)
+    assert [s.name for s in systems] == ["torch-ddp"]
+    assert "only root may" in missing["mpi"]
+
+
 def test_peers_run_in_their_bench_alone() -> None:
     systems = [system("zmq", None), System("mpi", "/python", servers=False)]
     assert {c.system.name for c in cases_of(["iteration"], systems, "full")} == {"zmq"}
@@ -167,6 +177,9 @@ class FakeMpi:
         self.begun.append(memory.size)
         memory += 1
         return len(self.begun)
+
+    def Bcast(self, _memory: Any) -> None:
+        """There is nobody else."""
 
     def Testsome(self, requests: list[int]) -> list[int]:
         return [0]
