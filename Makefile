@@ -11,10 +11,10 @@ SOURCES := CMakeLists.txt $(wildcard pslite_ext/csrc/*) pslite_ext/_core.pyx $(w
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench bench-repeat bench-model clean
+.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench bench-peers-setup bench-repeat bench-model clean
 
 help:  ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 $(VENV)/.tools: requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -22,9 +22,9 @@ $(VENV)/.tools: requirements-dev.txt
 	touch $@
 
 $(NATIVE): $(SOURCES) $(VENV)/.tools
-	$(BIN)/cmake -S . -B $(CMAKE_BUILD) -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DCYTHON=$(abspath $(BIN)/cython) -DPython_EXECUTABLE=$(abspath $(BIN)/python) > build-cmake.log 2>&1 || (cat build-cmake.log; rm -f build-cmake.log; false)
+	$(BIN)/cmake -S . -B $(CMAKE_BUILD) -G Ninja -DMERCURY_BUILD_TESTS=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DCYTHON=$(abspath $(BIN)/cython) -DPython_EXECUTABLE=$(abspath $(BIN)/python) > build-cmake.log 2>&1 || (cat build-cmake.log; rm -f build-cmake.log; false)
 	@rm -f build-cmake.log
-	$(BIN)/cmake --build $(CMAKE_BUILD) -j $(JOBS)
+	$(BIN)/cmake --build $(CMAKE_BUILD) -j $(JOBS) --target _core
 	cp $(CMAKE_BUILD)/$(notdir $(NATIVE)) $@
 
 MXNET_DIST = dist/.$(or $(MXNET_WHEEL),mxnet)
@@ -56,26 +56,30 @@ wheel: $(MXNET_DIST)  ## dist/: mercury-ps and the patched MXNet (MXNET_WHEEL=mx
 
 demo: wheel  ## LeNet-5 on digits: 2 workers and 2 servers on this machine, in a fresh environment
 	$(PYTHON) -m venv --clear build/demo
-	build/demo/bin/python -m pip --disable-pip-version-check --quiet install dist/mercury_ps-*-$$($(PYTHON) -c "import sys; print('cp%d%d' % sys.version_info[:2])")-*.whl dist/mxnet-1.9.1+*.whl 'numpy<2' scikit-learn
+	build/demo/bin/python -m pip --disable-pip-version-check --quiet install dist/mercury_ps-*-$$($(PYTHON) -c "import sys; print('cp%d%d' % sys.version_info[:2])")-*.whl dist/mxnet-1.9.1+*.whl 'numpy<2' scikit-learn 'matplotlib<3.10'
 	build/demo/bin/python -m pip --disable-pip-version-check check
 	build/demo/bin/python scripts/demo.py
 
-test-cpp: $(VENV)/.tools
-	$(call cpp_tests,plain,)
+test-cpp: $(NATIVE)
+	$(call ctest,dev)
 
 test-sanitize: $(VENV)/.tools
-	$(call cpp_tests,asan,address$(comma)undefined)
-	$(call cpp_tests,tsan,thread)
+	$(call sanitized,asan,address$(comma)undefined)
+	$(call sanitized,tsan,thread)
 
 comma := ,
-define cpp_tests
+define sanitized
 	$(BIN)/cmake -S . -B build/cmake/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DMERCURY_BUILD_TESTS=ON -DMERCURY_SANITIZE=$(2) > /dev/null
+	$(call ctest,$(1))
+endef
+define ctest
 	$(BIN)/cmake --build build/cmake/$(1) -j $(JOBS)
-	cd build/cmake/$(1) && $(abspath $(BIN)/ctest) --output-on-failure
+	cd build/cmake/$(1) && $(abspath $(BIN)/ctest) -j $(JOBS) --output-on-failure
 endef
 
 test: setup $(STOCK)/.ready test-cpp test-sanitize  ## all tests: C++ (plain and with sanitizers) and Python
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest -n 3 --dist loadgroup tests --ignore tests/lab
+	$(BIN)/python -m pytest tests/lab  # measures: nothing beside it
 
 lint: $(VENV)/.ready  ## ruff, mypy --strict, clang-format, clang-tidy, patches, tidiness
 	$(BIN)/ruff check .
@@ -94,6 +98,9 @@ fmt: $(VENV)/.tools  ## format Python and C++
 
 bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
 	$(BIN)/python scripts/lab/runner.py $(BENCH)
+
+bench-peers-setup:  ## what others wrote, for `make bench BENCH="--only peers"`: ten minutes, 2 GB
+	$(PYTHON) scripts/lab/setup_peers.py --jobs $(JOBS) $(PEERS)
 
 bench-repeat: setup $(STOCK)/.ready  ## repeated training, stock and ours: how often are the weights the same
 	$(BIN)/python scripts/lab/repeat_training.py --stock-python $(MERCURY_STOCK_PYTHON) --out build/bench/repeat_training.json

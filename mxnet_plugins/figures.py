@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,18 +28,33 @@ PEER_FIGURES = (
     ("window_bytes", "gauge", "What may be under way"),
     ("under_way_bytes", "gauge", "What is under way"),
     ("packet_bytes", "gauge", "Largest packet now"),
+    # The policy prophet's:
+    ("blocks", "counter", "Blocks of gradients"),
+    ("block_bytes", "counter", "Bytes in blocks"),
+    ("held_us", "counter", "Microseconds in which nothing was sent, as nothing fitted"),
+    ("transfer_error_us", "gauge", "How far blocks' times were off, on average lately"),
+    ("block_rate_bytes_per_s", "gauge", "Rate that blocks are made for"),
 )
 PROCESS_FIGURES = (
     ("tensors_under_way", "gauge", "Tensors whose sum is not in"),
     ("pool_bytes", "gauge", "Memory for packets on a server"),
     ("pool_bytes_in_use", "gauge", "Part of it that holds something"),
     ("tensors", "gauge", "Tensors that a server knows"),
+    # The policy prophet's:
+    ("profile_known", "gauge", "1: there is a profile that holds"),
+    ("profiles", "counter", "Profiles that were learnt or loaded"),
+    ("iterations", "counter", "Iterations that were seen"),
+    ("production_error_us", "gauge", "How far half the last iteration's gradients were off"),
+    ("waits", "counter", "Iterations whose waits were measured"),
+    ("wait_first_us", "counter", "Microseconds until the most urgent sum was in"),
+    ("wait_later_us", "counter", "Microseconds after that, beyond the shortest forward pass"),
     ("connections_refused", "counter", "Connections that did not prove themselves"),
 )
 
 
 def now() -> dict[str, Any]:
-    """This process's figures, now: {} unless it is in a job whose tensors go as packets.
+    """This process's figures, now: {} unless it is in a job whose tensors go as packets, or in
+    Prophet's queue.
 
     `peers` has an entry for each node this one is connected to; `queue` in it lists [priority,
     how many wait], the most urgent first.
@@ -64,7 +80,9 @@ def prometheus(figures: dict[str, Any]) -> str:
         if name in figures:
             family(name, kind, meaning, [("", figures[name])])
     for name, kind, meaning in PEER_FIGURES:
-        family(name, kind, meaning, [(f',peer="{p["peer"]}"', p[name]) for p in peers])
+        if not any(name in p for p in peers):
+            continue
+        family(name, kind, meaning, _of_peers(peers, name))
     depths = [
         (f',peer="{p["peer"]}",priority="{priority}"', waiting)
         for p in peers
@@ -72,6 +90,10 @@ def prometheus(figures: dict[str, Any]) -> str:
     ]
     family("queue_depth", "gauge", "What waits to be sent, by priority", depths)
     return "\n".join(lines) + "\n"
+
+
+def _of_peers(peers: list[dict[str, Any]], name: str) -> list[tuple[str, Any]]:
+    return [(f',peer="{p["peer"]}"', p[name]) for p in peers]
 
 
 class _Page(BaseHTTPRequestHandler):
@@ -110,7 +132,7 @@ def summary(figures: dict[str, Any]) -> str:
     peers = figures.get("peers", [])
     sent, received = (sum(p[f"bytes_{way}"] for p in peers) for way in ("sent", "received"))
     if sent + received == 0:
-        return ""
+        return _of_prophet(figures)
     packets = sum(p["packets_sent"] for p in peers)
     blocked = sum(p["blocked_us"] for p in peers) / 1e6
     line = (
@@ -118,5 +140,25 @@ def summary(figures: dict[str, Any]) -> str:
         f"{received / 1e6:.1f} MB received, sockets full for {blocked:.1f} s"
     )
     if figures["role"] == "worker":
-        return line + f", {sum(p['preemptions'] for p in peers)} preemptions"
+        line += f", {sum(p['preemptions'] for p in peers)} preemptions"
+        return "; ".join(filter(None, (line, _of_prophet(figures))))
     return line + f", {figures['pool_bytes'] / 1e6:.1f} MB in packets"
+
+
+def _of_prophet(figures: dict[str, Any]) -> str:
+    if not figures.get("iterations"):
+        return ""
+    blocks, size = (sum(p[name] for p in figures["peers"]) for name in ("blocks", "block_bytes"))
+    waits = max(figures["waits"], 1)
+    return (
+        f"Prophet: {blocks / figures['iterations']:.1f} blocks an iteration, "
+        f"{size / max(blocks, 1) / 1e3:.0f} kB each; waited "
+        f"{figures['wait_first_us'] / waits / 1e3:.1f} ms for the most urgent sum, "
+        f"{figures['wait_later_us'] / waits / 1e3:.1f} ms later"
+    )
+
+
+def say() -> None:
+    """The last word of a process whose tensors went as packets."""
+    if line := summary(now()):
+        print(f"mercury: {line}", file=sys.stderr)

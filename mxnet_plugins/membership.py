@@ -12,7 +12,7 @@ import mxnet as mx
 from mxnet.base import MXNetError
 
 from mxnet_plugins import figures, interrupt
-from pslite_ext import _core
+from pslite_ext import _core, prophet_profile
 from pslite_ext.config import Settings
 from pslite_ext.errors import ClosedError, PsliteError
 
@@ -55,11 +55,10 @@ def _watch_exceptions() -> None:
     sys.excepthook = hook
 
 
-def say_figures() -> None:
-    """The last word of a worker whose tensors went as packets."""
-    line = figures.summary(figures.now())
-    if line:
-        print(f"mercury: {line}", file=sys.stderr)
+def _keep_profile() -> None:
+    """One file, one writer."""
+    if _settings is not None and _core.rank() == 0:
+        prophet_profile.write(_settings.prophet_profile, _core.prophet_profile())
 
 
 def _leave() -> None:
@@ -69,7 +68,8 @@ def _leave() -> None:
             mx.nd.waitall()
         except MXNetError as error:
             reason = str(error).strip().splitlines()[0]
-    say_figures()
+    figures.say()
+    _keep_profile()
     try:
         _core.check()
     except PsliteError as error:

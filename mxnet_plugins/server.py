@@ -45,8 +45,6 @@ def main() -> int:
         reason = "it was interrupted"
         return 130
     finally:
-        line = figures.summary(figures.now())
-        if line:
-            print(f"mercury: {line}", file=sys.stderr)
+        figures.say()
         _core.finish(reason)
     return 0

@@ -52,6 +52,12 @@ def trace_switch_head() -> int:
 def trace_note(text: str) -> None:
     """A line `# text` in this node's trace; without a trace, nothing."""
 
+def prophet_profile() -> str:
+    """What this worker has learnt of its job, for MERCURY_PROPHET_PROFILE; "" if nothing."""
+
+def prophet_plan(produced: Sequence[float], wire: Sequence[float], startup: float) -> list[float]:
+    """When Prophet's Algorithm 1 starts each gradient, the most urgent first; any unit of time."""
+
 class Tensor:
     """One key of one KVStore, as all nodes know it.
 

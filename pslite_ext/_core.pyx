@@ -1,6 +1,8 @@
 # cython: language_level=3, boundscheck=False
 """The native core: see _core.pyi for what each function means."""
 
+from array import array
+
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -49,6 +51,8 @@ cdef extern from "c_api.h" nogil:
         int64_t trace_from_step
         int64_t trace_to_step
         int64_t trace_ring_events
+        int prophet_profile_steps
+        const char* prophet_profile
     ctypedef struct mercury_tensor:
         pass
     ctypedef struct mercury_ticket:
@@ -67,6 +71,8 @@ cdef extern from "c_api.h" nogil:
     int mercury_num_lost(int)
     const char* mercury_sum_instruction_set()
     const char* mercury_figures()
+    const char* mercury_prophet_profile()
+    int mercury_prophet_plan(size_t, const double*, const double*, double, double*)
     int mercury_tensor_in_packets(const mercury_tensor*)
     int mercury_announce(uint64_t, const char*, uint64_t, int)
     int mercury_attach_engine(void*)
@@ -123,7 +129,8 @@ cdef int check_signals() except -1:
 
 def start(options):
     texts = {k: str(options[k]).encode() for k in 
-             ("role", "host", "root_host", "token", "policy", "congestion", "trace_directory")}
+             ("role", "host", "root_host", "token", "policy", "congestion", "trace_directory",
+              "prophet_profile")}
     cdef mercury_options o
     o.role = texts["role"]
     o.host = texts["host"]
@@ -164,6 +171,8 @@ def start(options):
     o.trace_from_step = options["trace_from_step"]
     o.trace_to_step = options["trace_to_step"]
     o.trace_ring_events = options["trace_ring_events"]
+    o.prophet_profile_steps = options["prophet_profile_steps"]
+    o.prophet_profile = texts["prophet_profile"]
     cdef int code
     with nogil:
         code = mercury_start(&o)
@@ -213,6 +222,22 @@ def num_dead_nodes(int group):
 
 def figures():
     return mercury_figures().decode()
+
+
+def prophet_profile():
+    return mercury_prophet_profile().decode("utf-8", "replace")
+
+
+def prophet_plan(produced, wire, double startup):
+    if len(produced) != len(wire):
+        raise ValueError(f"{len(produced)} production times, but {len(wire)} transfers")
+    if not len(produced):
+        return []
+    cdef double[:] made = array("d", produced)
+    cdef double[:] moved = array("d", wire)
+    cdef double[:] start = array("d", produced)
+    ok(mercury_prophet_plan(len(made), &made[0], &moved[0], startup, &start[0]))
+    return list(start)
 
 
 def sum_instruction_set():

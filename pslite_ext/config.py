@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pslite_ext import prophet_profile
 from pslite_ext.settings_table import POLICIES, ROLES, TABLE, SettingError
 from pslite_ext.trace_settings import check_trace_directory, trace_steps
 
@@ -108,6 +109,12 @@ class Settings:
         root = resolve("DMLC_PS_ROOT_URI", str(values["DMLC_PS_ROOT_URI"]))
         return Settings(values, root, own_host(values, root), read_token(values))
 
+    @property
+    def prophet_profile(self) -> str:
+        """The file of a worker's profile; "" where there is none."""
+        wanted = self.values["DMLC_ROLE"] == "worker" and self.values["MERCURY_POLICY"] == "prophet"
+        return str(self.values["MERCURY_PROPHET_PROFILE"]) if wanted else ""
+
     def options(self) -> dict[str, int | str]:
         """What `pslite_ext._core.start` takes."""
         options = {s.option: self.values[s.name] for s in TABLE if s.option}
@@ -117,6 +124,7 @@ class Settings:
         options["asynchronous"] = 0
         options["trace_from_step"], options["trace_to_step"] = trace_steps(self.values)
         options["trace_binary"] = int(self.values["MERCURY_TRACE_FORMAT"] == "binary")
+        options["prophet_profile"] = prophet_profile.read(self.prophet_profile)
         options["packets"] = int(self.values["DMLC_PS_VAN_TYPE"] == "mercury")
         options.update(root_host=self.root_host, host=self.host, token=self.token)
         if options["role"] == "scheduler":

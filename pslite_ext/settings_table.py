@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pslite_ext.errors import InvalidArgumentError
 
 ROLES = ("worker", "server", "scheduler")
-POLICIES = ("mercury", "fifo", "wfbp", "p3", "bytescheduler")
+POLICIES = ("mercury", "fifo", "wfbp", "p3", "bytescheduler", "prophet")
 MIB = 1 << 20
 
 
@@ -195,7 +195,8 @@ TABLE = (
     Setting(
         "MERCURY_POLICY",
         "mercury",
-        "In which order tensors go over the wire (docs/policies.md). Must be equal on all nodes.",
+        "In which order tensors go over the wire (docs/policies.md). Must be equal on all nodes. "
+        "On the classic path only `prophet` counts.",
         unit=", ".join(POLICIES),
         option="policy",
     ),
@@ -229,6 +230,22 @@ TABLE = (
         1024 * MIB,
         "bytes",
         "partition_bytes",
+    ),
+    Setting(
+        "MERCURY_PROPHET_PROFILE",
+        "",
+        "File of a worker's Prophet profile: read when it joins, if it is there, and written when "
+        "worker 0 leaves. `mercury sim` takes it, too.",
+        unit="a file that may be written",
+    ),
+    Setting(
+        "MERCURY_PROPHET_PROFILE_STEPS",
+        50,
+        "Iterations from which the policy prophet learns when gradients appear, at most; it needs "
+        "fewer if they are alike.",
+        1,
+        10000,
+        option="prophet_profile_steps",
     ),
     Setting(
         "MERCURY_LANES",

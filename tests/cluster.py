@@ -5,6 +5,7 @@ The processes are told their part by DMLC_* variables alone, as on Kubernetes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import signal
@@ -22,9 +23,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """A port that nobody uses and that no outgoing connection is given: tests run side by side."""
+    while True:
+        port = 12000 + secrets.randbelow(20000)
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
 
 
 @dataclass

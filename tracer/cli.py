@@ -12,6 +12,7 @@ COMMANDS = {
     "launch": ("pslite_ext.launch", "main", "start a job's processes and watch them"),
     "trace": ("tracer.command", "main", "read, check, analyse and show traces"),
     "sim": ("tracer.whatif.command", "main", "predict iterations; replay traces; plan clusters"),
+    "profile": ("tracer.profile", "main", "measure the layer times of a gluon model, for sim"),
     "doctor": ("pslite_ext.doctor", "main", "check that this machine can run a job"),
     "lab": ("tracer.lab", "main", "a test bed: hosts with link speeds on this machine"),
     "settings": ("tracer.cli", "settings", "list all settings"),

@@ -1,12 +1,14 @@
-"""Writing a file so that it is there whole or not at all."""
+"""How commands give their results: as JSON, and as files that are there whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tracer.errors import TraceError
 
@@ -39,3 +41,18 @@ def make_directory(path: str | Path) -> Path:
             f"{folder}: cannot be made a directory: {error.strerror or error}; choose another place"
         ) from error
     return folder
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows neither nan nor infinity."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -34,6 +34,11 @@ class Progress:
         end = "\r" if self._terminal else "\n"
         print(f"{self._what}: {share:3d}%", end=end, file=sys.stderr, flush=True)
 
+    def reached_of(self, done: int, total: int) -> None:
+        """For work whose extent shows only once it has begun."""
+        self._total = max(total, 1)
+        self.reached(done)
+
     def __enter__(self) -> Progress:
         return self
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 from pathlib import Path
-from typing import Any
 
 from tracer.analysis import NAMES, compare, sections
 from tracer.check import ERROR, check_run
 from tracer.clocks import Alignment, aligned
 from tracer.errors import TraceError
 from tracer.exchange import Exchanges
-from tracer.output import make_directory
+from tracer.output import make_directory, print_json
 from tracer.progress import Progress
 from tracer.reader import read_trace
 from tracer.run import Run, read_run, trace_paths
@@ -22,21 +20,6 @@ from tracer.table import Table
 from tracer.writer import write_trace
 
 OK, FOUND = 0, 1
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(_plain(value), indent=2, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    """JSON knows neither nan nor infinity."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def _load(options: argparse.Namespace) -> tuple[Run, Exchanges, Alignment]:
@@ -57,7 +40,7 @@ def stats(options: argparse.Namespace) -> int:
     run, table, _ = _load(options)
     found = [section for section in sections(run, table) if section.name in wanted]
     if options.json:
-        _print_json(
+        print_json(
             {
                 "workers": run.num_workers,
                 "servers": run.num_servers,
@@ -86,7 +69,7 @@ def check(options: argparse.Namespace) -> int:
     errors = sum(finding.severity == ERROR for finding in findings)
     records = sum(len(trace.records) for trace in run.all)
     if options.json:
-        _print_json(
+        print_json(
             {
                 "ok": errors == 0,
                 "files": len(run.all),
@@ -200,7 +183,7 @@ def diff(options: argparse.Namespace) -> int:
     change = math.nan if whole is None else 100 * whole
     worse = options.fail_above is not None and change > options.fail_above
     if options.json:
-        _print_json({**section.as_dict(), "iteration_change_percent": change, "worse": worse})
+        print_json({**section.as_dict(), "iteration_change_percent": change, "worse": worse})
     else:
         _print_tables(section.tables)
         if worse:
@@ -232,7 +215,7 @@ def _print_tables(tables: list[Table]) -> None:
 
 def _wrote(options: argparse.Namespace, paths: list[Path]) -> None:
     if options.json:
-        _print_json({"wrote": [str(path) for path in paths]})
+        print_json({"wrote": [str(path) for path in paths]})
     else:
         for path in paths:
             print(f"wrote {path}")

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "membership.h"
 #include "sum_kernels.h"
 
 namespace mercury {
@@ -12,8 +13,6 @@ namespace {
 
 constexpr size_t kAnswersMax = 1024;  // that wait to be sent to a worker who keeps asking
 constexpr uint32_t kComplete = ~uint32_t{0};
-
-std::string WorkerName(int rank) { return "worker " + std::to_string(rank); }
 
 std::string Shape(const Declaration& d) {
   return std::to_string(d.elements) + " elements of " + Name(d.dtype);
@@ -88,7 +87,7 @@ uint32_t& Aggregator::Progress(Tensor* tensor, uint64_t mine, int worker) const 
 
 std::string Aggregator::NoMemory(const std::string& what) const {
   const uint64_t cap = pool_.bytes_max();
-  const std::string text = "server " + std::to_string(options_.server) + " has no memory for ";
+  const std::string text = NodeName(Role::kServer, options_.server) + " has no memory for ";
   if (cap == 0) return text + what;
   return text + what + " below the cap of " + std::to_string(cap) +
          " bytes (MERCURY_SERVER_BYTES_MAX, shared by the lanes)";
@@ -147,7 +146,7 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
     return corrupt("a packet of " + std::to_string(header.length) + " bytes at " +
                    std::to_string(header.offset) + ", which does not fit its slot");
   }
-  if (header.length % 64 != 0 && at + header.length != slot_bytes) {
+  if (header.length % kPacketAlignment != 0 && at + header.length != slot_bytes) {
     return corrupt("a packet that ends inside an element");
   }
   tensor->priority = header.priority;
@@ -238,9 +237,10 @@ Status Aggregator::Declare(int worker, const Header& header) {
     SendError(peer, header.tensor, tensor->failed);
   } else if (declared.elements != tensor->declared.elements ||
              declared.dtype != tensor->declared.dtype) {
-    FailTensor(tensor, Status::InvalidArgument(WorkerName(tensor->first_worker) + " has " +
-                                               Shape(tensor->declared) + ", " + WorkerName(worker) +
-                                               " has " + Shape(declared)));
+    FailTensor(tensor, Status::InvalidArgument(NodeName(Role::kWorker, tensor->first_worker) +
+                                               " has " + Shape(tensor->declared) + ", " +
+                                               NodeName(Role::kWorker, worker) + " has " +
+                                               Shape(declared)));
   }
   return Status::Ok();
 }
@@ -416,7 +416,7 @@ void Aggregator::FailIfDeparted(Tensor* tensor, uint64_t mine) {
       continue;
     }
     return FailTensor(
-        tensor, Status::PeerLost(WorkerName(w) +
+        tensor, Status::PeerLost(NodeName(Role::kWorker, w) +
                                  " has finished and pushes no more, but others wait for it: have "
                                  "all workers the same number of batches?"));
   }
@@ -438,9 +438,9 @@ void Aggregator::OnPath(int worker, int64_t /*round_trip_us*/, double bytes_per_
 }
 
 void Aggregator::SetPacketBytes(int worker, uint64_t bytes) {
-  const uint64_t most = std::max<uint64_t>(options_.packet_bytes, 64);
-  peers_[static_cast<size_t>(worker)]->packet_bytes =
-      bytes == 0 ? most : std::clamp<uint64_t>(bytes / 64 * 64, 64, most);
+  const uint64_t most = std::max(options_.packet_bytes, kPacketAlignment);
+  const uint64_t whole = bytes == 0 ? most : bytes / kPacketAlignment * kPacketAlignment;
+  peers_[static_cast<size_t>(worker)]->packet_bytes = std::clamp(whole, kPacketAlignment, most);
 }
 
 std::vector<std::pair<int32_t, size_t>> Aggregator::Depths(int worker) const {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -78,43 +79,51 @@ Status Worker(mercury::ClassicWorker** worker) {
   return Node::Get().failure();
 }
 
-// Queues an engine operation on {src or out, token}; `submit` gets the memory of src and out.
-template <typename Submit>
-Status Queue(mercury_tensor* tensor, void* src, void* out, void* token, int priority,
-             Submit submit) {
-  return [&]() -> Status {
-    mercury::ClassicWorker* worker;
-    Status status = Worker(&worker);
-    if (!status.ok()) return status;
-    std::vector<void*> handles{token};
-    std::vector<size_t> read, mutate{0};
-    size_t src_at = 0, out_at = 0;
-    if (out != nullptr) {
-      out_at = handles.size();
-      handles.push_back(out);
-      mutate.push_back(out_at);
-    }
-    if (src != nullptr && src == out) {
-      src_at = out_at;
-    } else if (src != nullptr) {
-      src_at = handles.size();
-      handles.push_back(src);
-      read.push_back(src_at);
-    }
-    std::shared_ptr<EngineArrays> arrays;
-    status = EngineArrays::Hold(handles, &arrays);
-    if (!status.ok()) return status;
-    auto run = [worker, info = tensor->info, keep = arrays, src_at, out_at,
-                submit](const EngineDone& done) {
-      char *src_data = nullptr, *out_data = nullptr;
-      Status got = Status::Ok();
-      if (src_at != 0) got = keep->Data(src_at, &src_data);
-      if (got.ok() && out_at != 0) got = keep->Data(out_at, &out_data);
-      if (!got.ok()) return done(got);
-      submit(worker, info, src_data, out_data, keep, done);
-    };
-    return mercury::PushToEngine(std::move(arrays), read, mutate, priority, std::move(run));
-  }();
+// An operation that the engine has started: the memory it may use, and whom to tell when it is
+// over.
+struct Started {
+  mercury::ClassicWorker* classic;
+  std::shared_ptr<mercury::TensorInfo> tensor;
+  char* src = nullptr;
+  char* dst = nullptr;
+  int priority;
+  std::shared_ptr<EngineArrays> keep;
+  EngineDone done;
+};
+using Start = std::function<void(const Started&)>;
+
+// Queues an engine operation that reads `src` (or null) and writes `out` (or null) and `token`.
+Status Queue(mercury_tensor* tensor, void* src, void* out, void* token, int priority, Start start) {
+  mercury::ClassicWorker* worker;
+  Status status = Worker(&worker);
+  if (!status.ok()) return status;
+  std::vector<void*> handles{token};
+  std::vector<size_t> read, mutate{0};
+  size_t src_at = 0, out_at = 0;
+  if (out != nullptr) {
+    out_at = handles.size();
+    handles.push_back(out);
+    mutate.push_back(out_at);
+  }
+  if (src != nullptr && src == out) {
+    src_at = out_at;
+  } else if (src != nullptr) {
+    src_at = handles.size();
+    handles.push_back(src);
+    read.push_back(src_at);
+  }
+  std::shared_ptr<EngineArrays> arrays;
+  status = EngineArrays::Hold(handles, &arrays);
+  if (!status.ok()) return status;
+  auto run = [=, info = tensor->info, start = std::move(start)](const EngineDone& done) {
+    Started op{worker, info, nullptr, nullptr, priority, arrays, done};
+    Status got = Status::Ok();
+    if (src_at != 0) got = arrays->Data(src_at, &op.src);
+    if (got.ok() && out_at != 0) got = arrays->Data(out_at, &op.dst);
+    if (!got.ok()) return done(got);
+    start(op);
+  };
+  return mercury::PushToEngine(arrays, read, mutate, priority, std::move(run));
 }
 
 // Says in the trace what a tensor's index stands for.
@@ -137,18 +146,14 @@ Status Packets(mercury_tensor* tensor) {
   return Node::Get().packets()->Tensor(declaration, &tensor->packets);
 }
 
-template <typename Submit>
-int QueueClassic(mercury_tensor* tensor, void* src, void* out, void* token, int priority,
-                 Submit submit) {
-  return Guarded([&] { return Queue(tensor, src, out, token, priority, submit); });
-}
-
-// Calls `submit` with the data plane, if this node is still in the job.
-template <typename Submit>
-void InPackets(const EngineDone& done, Submit submit) {
-  mercury::MercuryWorker* plane = Node::Get().packets();
-  if (plane == nullptr) return done(Status::Closed("this node has left the job"));
-  submit(plane);
+// Starts an operation of the data plane, if this node is still in the job.
+template <typename Call>
+Start InPackets(Call call) {
+  return [call](const Started& op) {
+    mercury::MercuryWorker* plane = Node::Get().packets();
+    if (plane == nullptr) return op.done(Status::Closed("this node has left the job"));
+    call(plane, op);
+  };
 }
 
 }  // namespace
@@ -273,56 +278,48 @@ int mercury_tensor_in_packets(const mercury_tensor* tensor) {
 }
 
 int mercury_init(mercury_tensor* tensor, void* src, void* token, int priority) {
-  return QueueClassic(tensor, src, nullptr, token, priority,
-                      [](auto* worker, const auto& info, char* from, char* /*to*/, const auto& keep,
-                         const auto& done) { worker->Init(info, from, keep, done); });
+  return Guarded([&] {
+    return Queue(tensor, src, nullptr, token, priority,
+                 [](const Started& op) { op.classic->Init(op.tensor, op.src, op.keep, op.done); });
+  });
 }
 
 int mercury_push(mercury_tensor* tensor, void* src, void* token, int priority) {
-  tensor->sum_in_packets = false;
-  return QueueClassic(tensor, src, nullptr, token, priority,
-                      [](auto* worker, const auto& info, char* from, char* /*to*/, const auto& keep,
-                         const auto& done) { worker->Push(info, from, keep, done); });
+  return Guarded([&] {
+    tensor->sum_in_packets = false;
+    return Queue(tensor, src, nullptr, token, priority,
+                 [](const Started& op) { op.classic->Push(op.tensor, op.src, op.keep, op.done); });
+  });
 }
 
 int mercury_pull(mercury_tensor* tensor, void* out, void* token, int priority) {
-  if (tensor->sum_in_packets) {
-    return Guarded([&] {
-      return Queue(
-          tensor, nullptr, out, token, priority,
-          [packets = tensor->packets, priority](auto* worker, const auto& /*info*/, char* /*from*/,
-                                                char* to, const auto& keep, const auto& done) {
-            InPackets(done, [&](auto* plane) {
-              plane->Fetch(packets, to, priority, keep, done, worker->TakeNumbers(1));
-            });
-          });
-    });
-  }
-  return QueueClassic(tensor, nullptr, out, token, priority,
-                      [](auto* worker, const auto& info, char* /*from*/, char* to, const auto& keep,
-                         const auto& done) { worker->Pull(info, to, keep, done); });
+  return Guarded([&] {
+    Start start = [](const Started& op) { op.classic->Pull(op.tensor, op.dst, op.keep, op.done); };
+    if (tensor->sum_in_packets) {
+      start = InPackets([packets = tensor->packets](auto* plane, const Started& op) {
+        plane->Fetch(packets, op.dst, op.priority, op.keep, op.done, op.classic->TakeNumbers(1));
+      });
+    }
+    return Queue(tensor, nullptr, out, token, priority, std::move(start));
+  });
 }
 
 int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, int priority) {
-  if (tensor->goes_in_packets()) {
-    return Guarded([&] {
-      Status status = Packets(tensor);
+  return Guarded([&] {
+    tensor->sum_in_packets = tensor->goes_in_packets();
+    Start start = [](const Started& op) {
+      op.classic->PushPull(op.tensor, op.src, op.dst, op.priority, op.keep, op.done);
+    };
+    if (tensor->sum_in_packets) {
+      const Status status = Packets(tensor);
       if (!status.ok()) return status;
-      tensor->sum_in_packets = true;
-      return Queue(
-          tensor, src, out, token, priority,
-          [packets = tensor->packets, priority](auto* worker, const auto& /*info*/, char* from,
-                                                char* to, const auto& keep, const auto& done) {
-            InPackets(done, [&](auto* plane) {
-              plane->PushPull(packets, from, to, priority, keep, done, worker->TakeNumbers(2));
-            });
-          });
-    });
-  }
-  tensor->sum_in_packets = false;
-  return QueueClassic(tensor, src, out, token, priority,
-                      [](auto* worker, const auto& info, char* from, char* to, const auto& keep,
-                         const auto& done) { worker->PushPull(info, from, to, keep, done); });
+      start = InPackets([packets = tensor->packets](auto* plane, const Started& op) {
+        const int number = op.classic->TakeNumbers(2);
+        plane->PushPull(packets, op.src, op.dst, op.priority, op.keep, op.done, number);
+      });
+    }
+    return Queue(tensor, src, out, token, priority, std::move(start));
+  });
 }
 
 int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** ticket) {

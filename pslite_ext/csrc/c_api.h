@@ -35,6 +35,8 @@ typedef struct {
   int trace_binary;
   int64_t trace_from_step, trace_to_step; /* 0: no end */
   int64_t trace_ring_events;
+  int prophet_profile_steps;
+  const char* prophet_profile; /* what mercury_prophet_profile gave in an earlier run, or "" */
 } mercury_options;
 
 typedef struct mercury_tensor mercury_tensor;
@@ -57,6 +59,11 @@ int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);
 /* The data plane's live figures: a JSON object, valid until the calling thread's next call. */
 const char* mercury_figures(void);
+/* This worker's Prophet profile, as text; "" if there is none. Valid as the figures are. */
+const char* mercury_prophet_profile(void);
+/* Algorithm 1: when each of `count` gradients, the most urgent first, starts. All in one unit. */
+int mercury_prophet_plan(size_t count, const double* produced, const double* wire, double startup,
+                         double* start);
 
 int mercury_announce(uint64_t key, const char* name, uint64_t bytes, int priority);
 int mercury_attach_engine(void* libmxnet);

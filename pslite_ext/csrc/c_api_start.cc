@@ -26,6 +26,8 @@ Status ReadMercury(const mercury_options& o, mercury::NodeOptions* options) {
                                                : mercury::DefaultUnitBytes(m.policy.kind);
   m.policy.window_bytes = static_cast<uint64_t>(o.credit_bytes);
   m.policy.credit.fixed_bytes = static_cast<uint64_t>(o.credit_bytes);
+  m.policy.profile_steps = o.prophet_profile_steps;
+  m.policy.profile_text = o.prophet_profile;
   m.policy.levels_max = static_cast<size_t>(o.priorities_max);
   m.tcp.congestion = std::string(o.congestion) == "system" ? "" : o.congestion;
   m.tcp.send_lowat_bytes = static_cast<int>(o.send_unsent_bytes);
@@ -89,6 +91,10 @@ int mercury_start(const mercury_options* o) {
     if (o->trace_to_step != 0) options.trace.to_step = o->trace_to_step;
     options.trace.ring_events = static_cast<size_t>(o->trace_ring_events);
     const Status status = ReadMercury(*o, &options);
+    const mercury::PolicyOptions& policy = options.mercury.policy;
+    options.classic.prophet = !options.packets && policy.kind == mercury::PolicyKind::kProphet;
+    options.classic.profile_steps = policy.profile_steps;
+    options.classic.profile_text = policy.profile_text;
     return status.ok() ? mercury::Node::Get().Start(options) : status;
   });
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "figures.h"
 #include "membership.h"
 #include "message_trace.h"
 
@@ -40,12 +41,17 @@ struct ClassicWorker::Pending {
   std::vector<bool> answered;
   size_t waiting = 0;
   int number = 0;
-  Status status;  // the first bad answer
+  uint64_t scheduled = 0;  // its number in the queue; 0: it went at once
+  Status status;           // the first bad answer
   RowsDone done;
 };
 
 ClassicWorker::ClassicWorker(const ClassicLimits& limits)
-    : ps::SimpleApp(kApp, 0), limits_(limits) {}
+    : ps::SimpleApp(kApp, 0), limits_(limits) {
+  if (limits_.prophet) {
+    schedule_ = std::make_unique<ClassicSchedule>(limits_.profile_steps, limits_.profile_text);
+  }
+}
 
 ClassicWorker::~ClassicWorker() = default;
 
@@ -83,7 +89,7 @@ void ClassicWorker::Pull(std::shared_ptr<TensorInfo> tensor, char* dst, std::sha
 }
 
 void ClassicWorker::PushPull(std::shared_ptr<TensorInfo> tensor, const char* src, char* dst,
-                             std::shared_ptr<void> keep, Done done) {
+                             int priority, std::shared_ptr<void> keep, Done done) {
   auto op = std::make_unique<Pending>();
   op->tensor = std::move(tensor);
   op->then_pull = true;
@@ -92,7 +98,24 @@ void ClassicWorker::PushPull(std::shared_ptr<TensorInfo> tensor, const char* src
   op->keep = std::move(keep);
   op->done = WithoutRows(std::move(done));
   Compressed(op.get());
-  Begin(std::move(op));
+  if (schedule_ == nullptr) return Begin(std::move(op));
+  Schedule(std::move(op), priority);
+}
+
+void ClassicWorker::Schedule(std::unique_ptr<Pending> op, int priority) {
+  const TensorInfo& tensor = *op->tensor;
+  uint64_t bytes = tensor.bytes();
+  if (!op->payloads.empty()) bytes = 0;
+  for (const Buffer& payload : op->payloads) bytes += payload.bytes;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    names_.emplace(tensor.key, tensor.name);
+  }
+  const uint64_t id = op->scheduled = schedule_->NewId();
+  const uint64_t key = tensor.key;
+  // A function can be copied, and so must be what it holds.
+  auto held = std::make_shared<std::unique_ptr<Pending>>(std::move(op));
+  schedule_->Add(id, key, bytes, priority, [this, held] { Begin(std::move(*held)); });
 }
 
 void ClassicWorker::PushPullRows(std::shared_ptr<TensorInfo> tensor, const int64_t* rows,
@@ -258,6 +281,7 @@ void ClassicWorker::Process(const ps::Message& message) {
   }
   if (!last) return;
   if (op.then_pull && message.meta.push) {
+    if (op.scheduled != 0) schedule_->Confirmed(op.scheduled);
     op.waiting = op.pieces.size();
     op.answered.assign(op.pieces.size(), false);
     return SendPieces(static_cast<int>(slot), op, false);
@@ -310,6 +334,7 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* op) {
 }
 
 void ClassicWorker::Complete(std::unique_ptr<Pending> op, const Status& status) {
+  if (op->scheduled != 0) schedule_->Done(op->scheduled);
   op->done(status, std::move(op->answers));
 }
 
@@ -324,6 +349,26 @@ void ClassicWorker::Fail(const Status& status) {
     }
   }
   for (auto& op : failed) Complete(std::move(op), status);
+  if (schedule_ != nullptr) schedule_->Flush();
+}
+
+std::string ClassicWorker::Figures(int rank) {
+  if (schedule_ == nullptr) return "{}";
+  LinkFigures all;
+  all.peer = "all servers";
+  all.blocks = schedule_->blocks();
+  return FiguresJson("worker", rank, Name(PolicyKind::kProphet), {all},
+                     ProfileTotals(schedule_->profile_figures()));
+}
+
+std::string ClassicWorker::Profile() {
+  if (schedule_ == nullptr) return "";
+  std::unordered_map<uint64_t, std::string> names;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    names = names_;
+  }
+  return schedule_->Profile([&](uint64_t key) { return names[key]; });
 }
 
 ClassicServer::ClassicServer(int num_workers, uint64_t bytes_max)

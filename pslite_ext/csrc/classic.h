@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "classic_schedule.h"
 #include "partition.h"
 #include "ps/ps.h"
 #include "server_store.h"
@@ -49,6 +50,10 @@ struct ClassicLimits {
   int num_servers = 1;
   uint64_t split_bytes = 4000000;
   uint64_t piece_bytes_max = uint64_t{64} << 20;
+  // Gradients go through prophet's queue; otherwise at once.
+  bool prophet = false;
+  int profile_steps = 50;
+  std::string profile_text;
 };
 
 class ClassicWorker : public ps::SimpleApp {
@@ -65,7 +70,8 @@ class ClassicWorker : public ps::SimpleApp {
   void Push(std::shared_ptr<TensorInfo> tensor, const char* src, std::shared_ptr<void> keep,
             Done done);
   void Pull(std::shared_ptr<TensorInfo> tensor, char* dst, std::shared_ptr<void> keep, Done done);
-  void PushPull(std::shared_ptr<TensorInfo> tensor, const char* src, char* dst,
+  // `priority` counts where there is a queue.
+  void PushPull(std::shared_ptr<TensorInfo> tensor, const char* src, char* dst, int priority,
                 std::shared_ptr<void> keep, Done done);
   // `rows`: ascending, unique; the sum of the round comes back.
   void PushPullRows(std::shared_ptr<TensorInfo> tensor, const int64_t* rows, size_t num_rows,
@@ -76,12 +82,16 @@ class ClassicWorker : public ps::SimpleApp {
   int TakeNumbers(int count) { return next_number_.fetch_add(count); }
 
   void Fail(const Status& status);
+  // Of prophet's queue: "{}" and nothing if there is none.
+  std::string Figures(int rank);
+  std::string Profile();
 
  private:
   struct Pending;
 
   void Process(const ps::Message& message) override;
   void Begin(std::unique_ptr<Pending> op);
+  void Schedule(std::unique_ptr<Pending> op, int priority);
   void SendPieces(int slot, const Pending& op, bool push);
   void Compressed(Pending* op);
   // Takes the answer in; true when it was the operation's last.
@@ -94,6 +104,8 @@ class ClassicWorker : public ps::SimpleApp {
   Status failure_;
   std::vector<std::unique_ptr<Pending>> slots_;  // by ps-lite's timestamp
   std::vector<int> free_slots_;
+  std::unordered_map<uint64_t, std::string> names_;  // of what was scheduled, by key
+  std::unique_ptr<ClassicSchedule> schedule_;        // last: its thread uses the rest
 };
 
 class ClassicServer {

@@ -2,26 +2,14 @@
 
 #include <cstring>
 
+#include "little_endian.h"
+
 namespace mercury {
 namespace {
 
 constexpr char kMagic[4] = {'M', 'P', 'S', '1'};
 constexpr size_t kSignedBytes = 48;
 constexpr size_t kMacBytes = kEnvelopeBytes - kSignedBytes;
-
-template <typename T>
-void Put(uint8_t* out, size_t at, T value) {
-  for (size_t i = 0; i < sizeof(T); ++i) {
-    out[at + i] = static_cast<uint8_t>(static_cast<uint64_t>(value) >> (8 * i));
-  }
-}
-
-template <typename T>
-T Get(const uint8_t* in, size_t at) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i) value |= static_cast<uint64_t>(in[at + i]) << (8 * i);
-  return static_cast<T>(value);
-}
 
 Digest Mac(const HmacKey& key, const uint8_t* header, const void* meta, size_t meta_bytes) {
   HmacKey::Stream stream(key);
@@ -36,14 +24,14 @@ void Seal(const HmacKey& key, const Envelope& envelope, const void* meta, size_t
           uint8_t* out) {
   std::memset(out, 0, kEnvelopeBytes);
   std::memcpy(out, kMagic, sizeof(kMagic));
-  Put<uint16_t>(out, 4, kControlVersion);
-  Put<uint16_t>(out, 6, envelope.data_frames);
-  Put<int32_t>(out, 8, envelope.sender);
-  Put<int32_t>(out, 12, envelope.receiver);
-  Put<uint64_t>(out, 16, envelope.life);
-  Put<uint64_t>(out, 24, envelope.sequence);
-  Put<uint32_t>(out, 32, static_cast<uint32_t>(meta_bytes));
-  Put<uint64_t>(out, 40, envelope.data_bytes);
+  Store<uint16_t>(out + 4, kControlVersion);
+  Store<uint16_t>(out + 6, envelope.data_frames);
+  Store<int32_t>(out + 8, envelope.sender);
+  Store<int32_t>(out + 12, envelope.receiver);
+  Store<uint64_t>(out + 16, envelope.life);
+  Store<uint64_t>(out + 24, envelope.sequence);
+  Store<uint32_t>(out + 32, static_cast<uint32_t>(meta_bytes));
+  Store<uint64_t>(out + 40, envelope.data_bytes);
   const Digest mac = Mac(key, out, meta, meta_bytes);
   std::memcpy(out + kSignedBytes, mac.data(), kMacBytes);
 }
@@ -52,25 +40,25 @@ Status Open(const HmacKey& key, const void* frame, size_t frame_bytes, Envelope*
   const auto* in = static_cast<const uint8_t*>(frame);
   if (frame_bytes < kEnvelopeBytes) return Status::Corrupt("shorter than its header");
   if (std::memcmp(in, kMagic, sizeof(kMagic)) != 0) return Status::Corrupt("not one of ours");
-  const auto version = Get<uint16_t>(in, 4);
+  const auto version = Load<uint16_t>(in + 4);
   if (version != kControlVersion) {
     return Status::Corrupt("control protocol version " + std::to_string(version) + ", this is " +
                            std::to_string(kControlVersion) +
                            ": install the same mercury-ps on all nodes");
   }
   const size_t meta_bytes = frame_bytes - kEnvelopeBytes;
-  if (Get<uint32_t>(in, 32) != meta_bytes) return Status::Corrupt("its meta has another length");
-  if (Get<uint32_t>(in, 36) != 0) return Status::Corrupt("its reserved bytes are not zero");
+  if (Load<uint32_t>(in + 32) != meta_bytes) return Status::Corrupt("its meta has another length");
+  if (Load<uint32_t>(in + 36) != 0) return Status::Corrupt("its reserved bytes are not zero");
   const Digest mac = Mac(key, in, in + kEnvelopeBytes, meta_bytes);
   if (!EqualConstantTime(mac.data(), in + kSignedBytes, kMacBytes)) {
     return Status::Corrupt("its sender does not know this job's token");
   }
-  envelope->data_frames = Get<uint16_t>(in, 6);
-  envelope->sender = Get<int32_t>(in, 8);
-  envelope->receiver = Get<int32_t>(in, 12);
-  envelope->life = Get<uint64_t>(in, 16);
-  envelope->sequence = Get<uint64_t>(in, 24);
-  envelope->data_bytes = Get<uint64_t>(in, 40);
+  envelope->data_frames = Load<uint16_t>(in + 6);
+  envelope->sender = Load<int32_t>(in + 8);
+  envelope->receiver = Load<int32_t>(in + 12);
+  envelope->life = Load<uint64_t>(in + 16);
+  envelope->sequence = Load<uint64_t>(in + 24);
+  envelope->data_bytes = Load<uint64_t>(in + 40);
   if (envelope->data_frames > kDataFramesMax) return Status::Corrupt("too many frames");
   return Status::Ok();
 }

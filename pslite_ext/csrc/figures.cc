@@ -24,12 +24,13 @@ std::vector<LinkFigures> Merged(const std::vector<LinkFigures>& links) {
     peer.rate += link.rate;
     peer.window_bytes += link.window_bytes;
     peer.under_way_bytes += link.under_way_bytes;
+    peer.blocks += link.blocks;
     peer.depths.insert(peer.depths.end(), link.depths.begin(), link.depths.end());
   }
   return peers;
 }
 
-std::string Json(const LinkFigures& link) {
+std::string Json(const LinkFigures& link, bool with_blocks) {
   const LinkCounters& c = link.counters;
   std::string out = "{\"peer\":\"" + link.peer + "\",\"connected\":" + (link.connected ? "1" : "0");
   for (const std::string& field :
@@ -44,6 +45,13 @@ std::string Json(const LinkFigures& link) {
         Number("packet_bytes", link.packet_bytes)}) {
     out += "," + field;
   }
+  const BlockFigures& b = link.blocks;
+  for (const std::string& field :
+       {Number("blocks", b.blocks), Number("block_bytes", b.bytes), Number("held_us", b.held_us),
+        Number("transfer_error_us", static_cast<uint64_t>(b.transfer_error_us)),
+        Number("block_rate_bytes_per_s", static_cast<uint64_t>(b.bytes_per_second))}) {
+    if (with_blocks) out += "," + field;
+  }
   out += ",\"queue\":[";
   for (size_t i = 0; i < link.depths.size(); ++i) {
     out += (i == 0 ? "[" : ",[") + std::to_string(link.depths[i].first) + "," +
@@ -54,6 +62,16 @@ std::string Json(const LinkFigures& link) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, uint64_t>> ProfileTotals(const ProphetFigures& figures) {
+  return {{"profile_known", figures.known ? 1 : 0},
+          {"profiles", figures.profiles},
+          {"iterations", figures.iterations},
+          {"production_error_us", static_cast<uint64_t>(figures.production_error_us)},
+          {"waits", figures.waits},
+          {"wait_first_us", figures.wait_first_us},
+          {"wait_later_us", figures.wait_later_us}};
+}
+
 std::string FiguresJson(const std::string& role, int rank, const std::string& policy,
                         const std::vector<LinkFigures>& links,
                         const std::vector<std::pair<std::string, uint64_t>>& totals) {
@@ -63,7 +81,7 @@ std::string FiguresJson(const std::string& role, int rank, const std::string& po
   out += ",\"peers\":[";
   bool first = true;
   for (const LinkFigures& peer : Merged(links)) {
-    out += (first ? "" : ",") + Json(peer);
+    out += (first ? "" : ",") + Json(peer, policy == Name(PolicyKind::kProphet));
     first = false;
   }
   return out + "]}";

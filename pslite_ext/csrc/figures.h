@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "link.h"
+#include "policy.h"
 
 namespace mercury {
 
@@ -23,7 +24,11 @@ struct LinkFigures {
   uint64_t window_bytes = 0;
   uint64_t under_way_bytes = 0;
   uint64_t packet_bytes = 0;
+  BlockFigures blocks;  // prophet's
 };
+
+// What a profile adds to the totals.
+std::vector<std::pair<std::string, uint64_t>> ProfileTotals(const ProphetFigures& figures);
 
 std::string FiguresJson(const std::string& role, int rank, const std::string& policy,
                         const std::vector<LinkFigures>& links,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "little_endian.h"
 #include "wire.h"
 
 namespace mercury {
@@ -11,21 +12,14 @@ namespace {
 constexpr char kMagic[] = "MRCY";
 constexpr size_t kPrefixBytes = 6;  // magic and version
 
-void Put(std::string* out, uint64_t value, size_t bytes) {
-  for (size_t i = 0; i < bytes; ++i) out->push_back(static_cast<char>(value >> (8 * i)));
-}
-
-uint64_t Get(const std::string& from, size_t at, size_t bytes) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < bytes; ++i) {
-    value |= uint64_t{static_cast<uint8_t>(from[at + i])} << (8 * i);
-  }
-  return value;
+template <typename T>
+T Number(const std::string& from, size_t at) {
+  return Load<T>(reinterpret_cast<const uint8_t*>(from.data()) + at);
 }
 
 std::string Prefix() {
   std::string out(kMagic, 4);
-  Put(&out, kWireVersion, 2);
+  AppendNumber(&out, kWireVersion);
   return out;
 }
 
@@ -33,8 +27,8 @@ Status CheckPrefix(const std::string& message) {
   if (message.compare(0, 4, kMagic, 4) != 0) {
     return Status::Corrupt("it does not speak this protocol");
   }
-  if (Get(message, 4, 2) != kWireVersion) {
-    return Status::Corrupt("it speaks version " + std::to_string(Get(message, 4, 2)) +
+  if (Number<uint16_t>(message, 4) != kWireVersion) {
+    return Status::Corrupt("it speaks version " + std::to_string(Number<uint16_t>(message, 4)) +
                            " of the wire format, this node version " +
                            std::to_string(kWireVersion) +
                            ": install the same version of mercury-ps on all nodes");
@@ -44,33 +38,33 @@ Status CheckPrefix(const std::string& message) {
 
 std::string Packed(const Terms& t) {
   std::string out;
-  Put(&out, t.job, 8);
-  Put(&out, t.worker, 4);
-  Put(&out, t.server, 4);
-  Put(&out, t.workers, 4);
-  Put(&out, t.servers, 4);
-  Put(&out, t.lane, 2);
-  Put(&out, t.lanes, 2);
-  Put(&out, t.packet_bytes, 8);
-  Put(&out, t.unit_bytes, 8);
-  Put(&out, static_cast<uint64_t>(t.policy), 1);
-  Put(&out, t.checksum ? 1 : 0, 1);
+  AppendNumber<uint64_t>(&out, t.job);
+  AppendNumber<uint32_t>(&out, t.worker);
+  AppendNumber<uint32_t>(&out, t.server);
+  AppendNumber<uint32_t>(&out, t.workers);
+  AppendNumber<uint32_t>(&out, t.servers);
+  AppendNumber<uint16_t>(&out, t.lane);
+  AppendNumber<uint16_t>(&out, t.lanes);
+  AppendNumber<uint64_t>(&out, t.packet_bytes);
+  AppendNumber<uint64_t>(&out, t.unit_bytes);
+  AppendNumber(&out, static_cast<uint8_t>(t.policy));
+  AppendNumber<uint8_t>(&out, t.checksum ? 1 : 0);
   return out;
 }
 
 Terms Unpacked(const std::string& from, size_t at) {
   Terms t;
-  t.job = Get(from, at, 8);
-  t.worker = static_cast<uint32_t>(Get(from, at + 8, 4));
-  t.server = static_cast<uint32_t>(Get(from, at + 12, 4));
-  t.workers = static_cast<uint32_t>(Get(from, at + 16, 4));
-  t.servers = static_cast<uint32_t>(Get(from, at + 20, 4));
-  t.lane = static_cast<uint16_t>(Get(from, at + 24, 2));
-  t.lanes = static_cast<uint16_t>(Get(from, at + 26, 2));
-  t.packet_bytes = Get(from, at + 28, 8);
-  t.unit_bytes = Get(from, at + 36, 8);
-  t.policy = static_cast<PolicyKind>(Get(from, at + 44, 1));
-  t.checksum = Get(from, at + 45, 1) != 0;
+  t.job = Number<uint64_t>(from, at);
+  t.worker = Number<uint32_t>(from, at + 8);
+  t.server = Number<uint32_t>(from, at + 12);
+  t.workers = Number<uint32_t>(from, at + 16);
+  t.servers = Number<uint32_t>(from, at + 20);
+  t.lane = Number<uint16_t>(from, at + 24);
+  t.lanes = Number<uint16_t>(from, at + 26);
+  t.packet_bytes = Number<uint64_t>(from, at + 28);
+  t.unit_bytes = Number<uint64_t>(from, at + 36);
+  t.policy = static_cast<PolicyKind>(Number<uint8_t>(from, at + 44));
+  t.checksum = Number<uint8_t>(from, at + 45) != 0;
   return t;
 }
 
@@ -132,7 +126,7 @@ ServerHandshake::ServerHandshake(const HmacKey& key, const Terms& mine, const No
 
 std::string ServerHandshake::Challenge() const {
   std::string out = Prefix();
-  Put(&out, 0, 2);
+  AppendNumber<uint16_t>(&out, 0);
   Append(&out, nonce_.data(), nonce_.size());
   return out;
 }
@@ -156,8 +150,8 @@ Status ServerHandshake::Feed(const char* data, size_t bytes, std::string* reply)
   const std::string text = Disagreement(mine_, terms).substr(0, kWelcomeTextBytesMax);
   const auto code = text.empty() ? Code::kOk : Code::kInvalidArgument;
   std::string welcome = Prefix();
-  Put(&welcome, static_cast<uint64_t>(code), 2);
-  Put(&welcome, text.size(), 4);
+  AppendNumber(&welcome, static_cast<uint16_t>(code));
+  AppendNumber(&welcome, static_cast<uint32_t>(text.size()));
   const Digest signature = Sign(key_, "welcome", nonce_, theirs, welcome + text);
   Append(&welcome, signature.data(), signature.size());
   *reply = welcome + text;
@@ -170,7 +164,7 @@ Status ServerHandshake::Feed(const char* data, size_t bytes, std::string* reply)
 WorkerHandshake::WorkerHandshake(const HmacKey& key, const Terms& mine, const Nonce& nonce)
     : key_(key), mine_(mine), nonce_(nonce) {}
 
-size_t WorkerHandshake::TextBytes() const { return Get(received_, 8, 4); }
+size_t WorkerHandshake::TextBytes() const { return Number<uint32_t>(received_, 8); }
 
 size_t WorkerHandshake::wants() const {
   if (!challenged_) return kChallengeBytes - received_.size();
@@ -209,7 +203,7 @@ Status WorkerHandshake::TakeWelcome() {
   if (!EqualConstantTime(mac.data(), received_.data() + kMacAt, mac.size())) {
     return Status::Corrupt("it does not know the job token");
   }
-  if (Get(received_, 6, 2) != 0) {
+  if (Number<uint16_t>(received_, 6) != 0) {
     return Status::InvalidArgument(text.empty() ? "it refused, without a reason" : text);
   }
   done_ = true;

@@ -45,11 +45,11 @@ Role RoleOf(int node_id) {
 }
 int RankOf(int node_id) { return node_id < 8 ? 0 : (node_id - 8) / 2; }
 
-std::string NodeName(int node_id) {
-  const Role role = RoleOf(node_id);
+std::string NodeName(Role role, int rank) {
   if (role == Role::kScheduler) return "the scheduler";
-  return std::string(Name(role)) + " " + std::to_string(RankOf(node_id));
+  return std::string(Name(role)) + " " + std::to_string(rank);
 }
+std::string NodeName(int node_id) { return NodeName(RoleOf(node_id), RankOf(node_id)); }
 
 SchedulerMembership::SchedulerMembership(int workers, int servers, const MembershipTimes& times,
                                          int64_t now_ms)

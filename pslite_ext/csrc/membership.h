@@ -22,8 +22,9 @@ namespace mercury {
 
 enum class Role { kServer, kWorker, kScheduler };
 const char* Name(Role role);
-// "worker 1", "server 0", "the scheduler" for a ps-lite node id.
-std::string NodeName(int node_id);
+// "worker 1", "server 0", "the scheduler".
+std::string NodeName(Role role, int rank);
+std::string NodeName(int node_id);  // by ps-lite's number
 
 constexpr int kSchedulerId = 1;
 int NodeId(Role role, int rank);

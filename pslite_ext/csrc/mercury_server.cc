@@ -4,6 +4,7 @@
 
 #include "figures.h"
 #include "log.h"
+#include "membership.h"
 
 namespace mercury {
 
@@ -106,7 +107,7 @@ std::string MercuryServer::Figures() {
       tensors = std::max<uint64_t>(tensors, slice->aggregator->tensors());
       for (const auto& [worker, link] : slice->lane->links()) {
         LinkFigures figures;
-        figures.peer = "worker " + std::to_string(worker);
+        figures.peer = NodeName(Role::kWorker, worker);
         figures.connected = true;
         figures.counters = link->counters();
         figures.depths = slice->aggregator->Depths(worker);
@@ -115,7 +116,7 @@ std::string MercuryServer::Figures() {
       }
       for (const auto& [worker, counters] : slice->lane->ended()) {
         LinkFigures figures;
-        figures.peer = "worker " + std::to_string(worker);
+        figures.peer = NodeName(Role::kWorker, worker);
         figures.counters = counters;
         links.push_back(std::move(figures));
       }

@@ -4,11 +4,28 @@
 
 #include "figures.h"
 #include "log.h"
+#include "membership.h"
 
 namespace mercury {
+namespace {
+
+std::shared_ptr<Operation> NewOperation(std::shared_ptr<PacketTensor> tensor, char* dst,
+                                        int priority, std::shared_ptr<void> keep,
+                                        Operation::Done done) {
+  auto op = std::make_shared<Operation>();
+  op->tensor = std::move(tensor);
+  op->dst = dst;
+  op->priority = priority;
+  op->keep = std::move(keep);
+  op->done = std::move(done);
+  return op;
+}
+
+}  // namespace
 
 // A lane, what it dials, and its endpoint by its own type.
 struct MercuryWorker::Slice {
+  uint16_t number = 0;
   WorkerStreams* streams = nullptr;
   std::vector<std::unique_ptr<Dialer>> dialers;
   std::unique_ptr<Lane> lane;  // last: its thread uses the rest
@@ -23,6 +40,7 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
   links_missing_ = static_cast<int>(servers.size()) * options_.lanes;
   for (int i = 0; i < options_.lanes; ++i) {
     auto slice = std::make_unique<Slice>();
+    slice->number = static_cast<uint16_t>(i);
     WorkerStreamsOptions options;
     options.num_servers = options_.servers;
     options.num_workers = options_.workers;
@@ -48,8 +66,8 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     if (!status.ok()) return status;
     slices_.push_back(std::move(slice));
   }
-  for (size_t i = 0; i < slices_.size(); ++i) {
-    Slice* slice = slices_[i].get();
+  for (auto& owned : slices_) {
+    Slice* slice = owned.get();
     slice->lane->Post([this, slice, servers] {
       for (size_t s = 0; s < servers.size(); ++s) Dial(slice, static_cast<int>(s), servers[s]);
     });
@@ -60,9 +78,7 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
 void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
   Terms terms = options_.terms();
   terms.server = static_cast<uint32_t>(server);
-  for (size_t i = 0; i < slices_.size(); ++i) {
-    if (slices_[i].get() == slice) terms.lane = static_cast<uint16_t>(i);
-  }
+  terms.lane = slice->number;
   const int64_t now = NowUs();
   slice->dialers.push_back(std::make_unique<Dialer>(
       &slice->lane->loop(), key_, terms, address, options_.tcp, now + options_.handshake_timeout_us,
@@ -107,27 +123,17 @@ Status MercuryWorker::Tensor(const Declaration& declaration,
 void MercuryWorker::PushPull(std::shared_ptr<PacketTensor> tensor, const char* src, char* dst,
                              int priority, std::shared_ptr<void> keep, Operation::Done done,
                              int32_t number) {
-  auto op = std::make_shared<Operation>();
-  op->tensor = std::move(tensor);
+  auto op = NewOperation(std::move(tensor), dst, priority, std::move(keep), std::move(done));
   op->src = src;
-  op->dst = dst;
-  op->priority = priority;
   op->number = number;
-  op->keep = std::move(keep);
-  op->done = std::move(done);
   Submit(op);
 }
 
 void MercuryWorker::Fetch(std::shared_ptr<PacketTensor> tensor, char* dst, int priority,
                           std::shared_ptr<void> keep, Operation::Done done, int32_t number) {
-  auto op = std::make_shared<Operation>();
-  op->tensor = std::move(tensor);
-  op->dst = dst;
-  op->priority = priority;
+  auto op = NewOperation(std::move(tensor), dst, priority, std::move(keep), std::move(done));
   op->number = number;
   op->fetch = true;
-  op->keep = std::move(keep);
-  op->done = std::move(done);
   Submit(op);
 }
 
@@ -166,13 +172,15 @@ std::string MercuryWorker::Figures() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopped_) return "{}";
   }
+  ProphetFigures profile;  // every lane's is alike
   for (auto& slice : slices_) {
     slice->lane->Ask([&] {
+      if (slice->streams->profile() != nullptr) profile = slice->streams->profile()->figures();
       under_way += slice->streams->under_way();
       for (const auto& [server, link] : slice->lane->links()) {
         const Policy& policy = slice->streams->policy(server);
         LinkFigures figures;
-        figures.peer = "server " + std::to_string(server);
+        figures.peer = NodeName(Role::kServer, server);
         figures.connected = true;
         figures.counters = link->counters();
         figures.preemptions = policy.preemptions();
@@ -184,12 +192,32 @@ std::string MercuryWorker::Figures() {
           figures.under_way_bytes = credit->counted_bytes();
         }
         figures.packet_bytes = policy.packet_bytes();
+        figures.blocks = policy.blocks();
         links.push_back(std::move(figures));
       }
     });
   }
-  return FiguresJson("worker", options_.rank, Name(options_.policy.kind), links,
-                     {{"tensors_under_way", under_way}});
+  std::vector<std::pair<std::string, uint64_t>> totals{{"tensors_under_way", under_way}};
+  if (options_.policy.kind == PolicyKind::kProphet) {
+    for (auto& total : ProfileTotals(profile)) totals.push_back(std::move(total));
+  }
+  return FiguresJson("worker", options_.rank, Name(options_.policy.kind), links, totals);
+}
+
+std::string MercuryWorker::Profile() {
+  std::unordered_map<uint64_t, std::string> names;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_ || slices_.empty()) return "";
+    for (const auto& [key, tensor] : tensors_) names[key] = tensor->declaration.name;
+  }
+  std::string text;
+  slices_[0]->lane->Ask([&] {
+    const ProphetProfile* profile = slices_[0]->streams->profile();
+    if (profile == nullptr) return;
+    text = profile->Text([&](uint64_t key) { return names[key]; });
+  });
+  return text;
 }
 
 }  // namespace mercury

@@ -43,6 +43,8 @@ class MercuryWorker {
   void Fail(const Status& status);
   // The live figures, as a JSON object.
   std::string Figures();
+  // prophet's, for the next run; empty if there is none.
+  std::string Profile();
 
  private:
   struct Slice;

@@ -141,6 +141,16 @@ void Node::OpenTrace(int my_node_id) {
   log->Open(std::move(identity));
 }
 
+std::string Node::Figures() {
+  if (mercury_van_ != nullptr) return mercury_van_->Figures();
+  return worker_ ? worker_->Figures(rank()) : "{}";
+}
+
+std::string Node::Profile() {
+  if (packets() != nullptr) return packets()->Profile();
+  return worker_ ? worker_->Profile() : "";
+}
+
 void Node::OnReady(int my_node_id) {
   OpenTrace(my_node_id);
   std::lock_guard<std::mutex> lock(mutex_);

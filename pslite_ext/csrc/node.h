@@ -54,7 +54,9 @@ class Node : public VanObserver {
   ClassicWorker* worker() { return worker_.get(); }
   // Null unless tensors go as packets.
   MercuryWorker* packets() { return mercury_van_ == nullptr ? nullptr : mercury_van_->worker(); }
-  std::string Figures() { return mercury_van_ == nullptr ? "{}" : mercury_van_->Figures(); }
+  std::string Figures();
+  // A worker's Prophet profile; empty if there is none.
+  std::string Profile();
 
  private:
   Node() = default;

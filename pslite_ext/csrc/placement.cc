@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "partition.h"
+#include "wire.h"
 
 namespace mercury {
 namespace {
-
-constexpr uint64_t kAlignment = 64;
 
 uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -19,13 +18,14 @@ Placement::Placement(uint64_t key, uint64_t tensor_bytes, uint64_t packet_bytes,
       start(static_cast<uint64_t>(HomeServer(key, num_servers))),
       servers(static_cast<uint64_t>(num_servers)),
       lanes(static_cast<uint64_t>(num_lanes)) {
-  const uint64_t most = std::max(packet_bytes / kAlignment * kAlignment, kAlignment);
+  const uint64_t most =
+      std::max(packet_bytes / kPacketAlignment * kPacketAlignment, kPacketAlignment);
   const uint64_t least = std::min(kSlotBytesMin, most);
   const uint64_t needed = std::max<uint64_t>((bytes + most - 1) / most, 1);
   const uint64_t even = RoundUp(needed, servers);
   const uint64_t sensible = std::max(needed, bytes / least);
   const uint64_t wanted = std::max<uint64_t>(std::min(even, sensible), 1);
-  slot_bytes = std::max(RoundUp((bytes + wanted - 1) / wanted, kAlignment), kAlignment);
+  slot_bytes = std::max(RoundUp((bytes + wanted - 1) / wanted, kPacketAlignment), kPacketAlignment);
   slots = std::max<uint64_t>((bytes + slot_bytes - 1) / slot_bytes, 1);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wire.h"
+
 namespace mercury {
 namespace {
 
@@ -13,7 +15,8 @@ constexpr Named kPolicies[] = {{"mercury", PolicyKind::kMercury},
                                {"fifo", PolicyKind::kFifo},
                                {"wfbp", PolicyKind::kWfbp},
                                {"p3", PolicyKind::kP3},
-                               {"bytescheduler", PolicyKind::kByteScheduler}};
+                               {"bytescheduler", PolicyKind::kByteScheduler},
+                               {"prophet", PolicyKind::kProphet}};
 
 }  // namespace
 
@@ -51,6 +54,7 @@ uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, ui
   switch (kind) {
     case PolicyKind::kMercury:
     case PolicyKind::kFifo:
+    case PolicyKind::kProphet:
       return 1;
     case PolicyKind::kWfbp:
       return std::max<uint64_t>(slots, 1);
@@ -68,12 +72,28 @@ uint64_t PacketBytes(double bytes_per_second, uint64_t most) {
   while (bytes / 2 >= kLeast && static_cast<double>(bytes) > bytes_per_second * kPacketSeconds) {
     bytes /= 2;
   }
-  return std::max<uint64_t>(bytes / 64 * 64, 64);  // no packet ends inside an element
+  return std::max(bytes / kPacketAlignment * kPacketAlignment, kPacketAlignment);
+}
+
+BlockFigures& BlockFigures::operator+=(const BlockFigures& other) {
+  blocks += other.blocks;
+  bytes += other.bytes;
+  held_us += other.held_us;
+  transfer_error_us = std::max(transfer_error_us, other.transfer_error_us);
+  bytes_per_second += other.bytes_per_second;
+  return *this;
 }
 
 std::unique_ptr<Policy> MakePolicy(const PolicyOptions& options) {
-  const bool packets = options.kind == PolicyKind::kMercury || options.kind == PolicyKind::kFifo;
-  return packets ? MakePacketPolicy(options) : MakeUnitPolicy(options);
+  switch (options.kind) {
+    case PolicyKind::kMercury:
+    case PolicyKind::kFifo:
+      return MakePacketPolicy(options);
+    case PolicyKind::kProphet:
+      return MakeProphetPolicy(options);
+    default:
+      return MakeUnitPolicy(options);
+  }
 }
 
 }  // namespace mercury

@@ -6,12 +6,14 @@
 //   wfbp           whole tensors in that order; a server answers when it has the whole
 //   p3             slices of fixed size, the most urgent next, one at a time (stop and wait)
 //   bytescheduler  partitions of fixed size, the most urgent next, within a fixed credit
+//   prophet        as mercury, but during the backward pass in blocks that nothing interrupts and
+//                  that just finish before a more urgent tensor is due (prophet_blocks.h)
 //
 // A *run* is one tensor's share of one link for one round: so many slots, sent in order. A *unit*
 // is so many slots of a run that nothing can overtake and that the server answers as a whole.
 //
 // Thread-safety: none. Invariants: Next names a run that was made ready and has slots to send; if
-// nothing is under way, Next names one whenever there is one.
+// nothing is under way, Next names one whenever there is one, or will at WakeAt.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "credit.h"
+#include "prophet_profile.h"
 #include "status.h"
 
 namespace mercury {
@@ -31,6 +34,7 @@ enum class PolicyKind : uint8_t {
   kWfbp = 2,
   kP3 = 3,
   kByteScheduler = 4,
+  kProphet = 5,
 };
 Status ParsePolicy(const std::string& name, PolicyKind* kind);
 const char* Name(PolicyKind kind);
@@ -44,6 +48,10 @@ struct PolicyOptions {
   uint64_t window_bytes = 0;         // bytescheduler: credit; 0: four partitions
   size_t levels_max = 4096;
   CreditLimits credit;
+  // prophet:
+  int profile_steps = 50;                         // iterations to learn from, at most
+  std::string profile_text;                       // of an earlier run; empty: there is none
+  std::shared_ptr<const ProphetProfile> profile;  // that of all links of one worker
 };
 
 // How many slots of a tensor are one unit: workers and servers must come to the same.
@@ -63,6 +71,18 @@ struct Run {
   int32_t priority = 0;
   uint64_t slots = 0;
   uint64_t unit_slots = 1;
+  uint64_t bytes = 0;
+};
+
+// What prophet did on a link.
+struct BlockFigures {
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;             // in blocks
+  uint64_t held_us = 0;           // nothing was sent, as nothing fitted
+  int64_t transfer_error_us = 0;  // of blocks' times, on average lately
+  double bytes_per_second = 0;    // what it counts with; 0: not known
+
+  BlockFigures& operator+=(const BlockFigures& other);
 };
 
 class Policy {
@@ -91,11 +111,13 @@ class Policy {
   // For the live figures.
   virtual uint64_t preemptions() const { return 0; }
   virtual const Credit* credit() const { return nullptr; }
+  virtual BlockFigures blocks() const { return {}; }
   virtual std::vector<std::pair<int32_t, size_t>> Depths() const = 0;
 };
 
 std::unique_ptr<Policy> MakePolicy(const PolicyOptions& options);
 std::unique_ptr<Policy> MakePacketPolicy(const PolicyOptions& options);  // mercury, fifo
-std::unique_ptr<Policy> MakeUnitPolicy(const PolicyOptions& options);    // the other three
+std::unique_ptr<Policy> MakeUnitPolicy(const PolicyOptions& options);    // wfbp, p3, bytescheduler
+std::unique_ptr<Policy> MakeProphetPolicy(const PolicyOptions& options);
 
 }  // namespace mercury

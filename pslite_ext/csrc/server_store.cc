@@ -4,13 +4,13 @@
 #include <cstring>
 #include <utility>
 
+#include "membership.h"
+
 namespace mercury {
 namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr size_t kAdoptBytesMin = 8192;
-
-std::string Worker(int rank) { return "worker " + std::to_string(rank); }
 
 std::string Shape(uint64_t bytes, DType dtype, uint32_t row_bytes) {
   return std::to_string(bytes) + " bytes of " + (row_bytes != 0 ? "row-sparse " : "") + Name(dtype);
@@ -91,9 +91,9 @@ void ServerStore::FailRound(Piece* piece, const Status& status, std::vector<Stor
 Status ServerStore::Check(const StoreRequest& request, const Piece& piece) const {
   if (request.bytes != piece.bytes || request.dtype != piece.dtype ||
       request.row_bytes != piece.row_bytes || request.asynchronous != piece.asynchronous) {
-    return Status::InvalidArgument(Worker(request.worker) + " has " +
+    return Status::InvalidArgument(NodeName(Role::kWorker, request.worker) + " has " +
                                    Shape(request.bytes, request.dtype, request.row_bytes) + ", " +
-                                   Worker(piece.first_worker) + " has " +
+                                   NodeName(Role::kWorker, piece.first_worker) + " has " +
                                    Shape(piece.bytes, piece.dtype, piece.row_bytes) +
                                    ": all workers must use the same shape and type");
   }
@@ -106,7 +106,7 @@ Status ServerStore::Check(const StoreRequest& request, const Piece& piece) const
     expected = sizeof(float) + CompressedBytes(request.compression, request.bytes / sizeof(float));
   }
   if (request.payload.bytes != expected) {
-    return Status::Corrupt(Worker(request.worker) + " sent " +
+    return Status::Corrupt(NodeName(Role::kWorker, request.worker) + " sent " +
                            std::to_string(request.payload.bytes) + " bytes instead of " +
                            std::to_string(expected));
   }
@@ -135,7 +135,7 @@ Status ServerStore::Init(const StoreRequest& request, Piece* piece,
 Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies) {
   const auto worker = static_cast<size_t>(request->worker);
   if (piece->pushed[worker]) {
-    return Status::Corrupt(Worker(request->worker) + " pushed twice in one round");
+    return Status::Corrupt(NodeName(Role::kWorker, request->worker) + " pushed twice in one round");
   }
   const bool first = piece->waiting_pushes.empty();
   Status status;
@@ -259,7 +259,7 @@ Status ServerStore::WaitsForDeparted(const Piece& piece) const {
   if (piece.waiting_pushes.empty()) return Status::Ok();
   for (int worker : departed_) {
     if (piece.pushed[static_cast<size_t>(worker)]) continue;
-    return Status::PeerLost(Worker(worker) +
+    return Status::PeerLost(NodeName(Role::kWorker, worker) +
                             " has finished and pushes no more, but others wait for it: have all "
                             "workers the same number of batches?");
   }

@@ -2,25 +2,13 @@
 
 #include <cstring>
 
+#include "little_endian.h"
+
 namespace mercury {
 namespace {
 
 constexpr uint8_t kMark[2] = {'M', 'P'};
 constexpr size_t kDeclarationBytes = 24;  // before the name
-
-template <typename T>
-void Put(uint8_t* at, T value) {
-  for (size_t i = 0; i < sizeof(T); ++i) {
-    at[i] = static_cast<uint8_t>(static_cast<uint64_t>(value) >> (8 * i));
-  }
-}
-
-template <typename T>
-T Get(const uint8_t* at) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i) value |= uint64_t{at[i]} << (8 * i);
-  return static_cast<T>(value);
-}
 
 size_t PayloadMax(Kind kind, size_t packet_bytes_max) {
   switch (kind) {
@@ -47,10 +35,10 @@ size_t PayloadMax(Kind kind, size_t packet_bytes_max) {
 
 HeaderBytes Encode(const Header& header) {
   HeaderBytes bytes;
-  Put<uint32_t>(&bytes[0], header.tensor);
-  Put<uint32_t>(&bytes[4], header.length);
-  Put<uint64_t>(&bytes[8], header.offset);
-  Put<int32_t>(&bytes[16], header.priority);
+  Store<uint32_t>(&bytes[0], header.tensor);
+  Store<uint32_t>(&bytes[4], header.length);
+  Store<uint64_t>(&bytes[8], header.offset);
+  Store<int32_t>(&bytes[16], header.priority);
   bytes[20] = static_cast<uint8_t>(header.kind);
   bytes[21] = header.round;
   bytes[22] = kMark[0];
@@ -66,10 +54,10 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
       bytes[20] > static_cast<uint8_t>(Kind::kNumber)) {
     return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
   }
-  header->tensor = Get<uint32_t>(&bytes[0]);
-  header->length = Get<uint32_t>(&bytes[4]);
-  header->offset = Get<uint64_t>(&bytes[8]);
-  header->priority = Get<int32_t>(&bytes[16]);
+  header->tensor = Load<uint32_t>(&bytes[0]);
+  header->length = Load<uint32_t>(&bytes[4]);
+  header->offset = Load<uint64_t>(&bytes[8]);
+  header->priority = Load<int32_t>(&bytes[16]);
   header->kind = static_cast<Kind>(bytes[20]);
   header->round = bytes[21];
   if (header->length > PayloadMax(header->kind, packet_bytes_max)) {
@@ -81,10 +69,10 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
 
 std::string Encode(const Declaration& declaration) {
   uint8_t bytes[kDeclarationBytes] = {};
-  Put<uint64_t>(&bytes[0], declaration.key);
-  Put<uint64_t>(&bytes[8], declaration.elements);
+  Store<uint64_t>(&bytes[0], declaration.key);
+  Store<uint64_t>(&bytes[8], declaration.elements);
   bytes[16] = static_cast<uint8_t>(declaration.dtype);
-  Put<uint32_t>(&bytes[20], declaration.index);
+  Store<uint32_t>(&bytes[20], declaration.index);
   std::string text(reinterpret_cast<const char*>(bytes), sizeof(bytes));
   return text + declaration.name.substr(0, kTensorNameBytesMax);
 }
@@ -92,8 +80,8 @@ std::string Encode(const Declaration& declaration) {
 Status Decode(const char* text, size_t size, Declaration* declaration) {
   if (size < kDeclarationBytes) return Status::Corrupt("a declaration that is cut off");
   const auto* bytes = reinterpret_cast<const uint8_t*>(text);
-  declaration->key = Get<uint64_t>(&bytes[0]);
-  declaration->elements = Get<uint64_t>(&bytes[8]);
+  declaration->key = Load<uint64_t>(&bytes[0]);
+  declaration->elements = Load<uint64_t>(&bytes[8]);
   declaration->dtype = static_cast<DType>(bytes[16]);
   const size_t element_bytes = ElementBytes(declaration->dtype);
   if (element_bytes == 0) {
@@ -102,7 +90,7 @@ Status Decode(const char* text, size_t size, Declaration* declaration) {
   if (declaration->elements > kTensorBytesMax / element_bytes) {
     return Status::Corrupt("a tensor of " + std::to_string(declaration->elements) + " elements");
   }
-  declaration->index = Get<uint32_t>(&bytes[20]);
+  declaration->index = Load<uint32_t>(&bytes[20]);
   declaration->name.assign(text + kDeclarationBytes, size - kDeclarationBytes);
   return Status::Ok();
 }

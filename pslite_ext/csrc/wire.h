@@ -24,6 +24,7 @@ namespace mercury {
 
 constexpr uint16_t kWireVersion = 1;
 constexpr size_t kHeaderBytes = 24;
+constexpr uint64_t kPacketAlignment = 64;  // so that no packet ends inside an element
 constexpr size_t kChecksumBytes = 4;
 constexpr size_t kTensorNameBytesMax = 512;
 constexpr size_t kErrorTextBytesMax = 1024;

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "membership.h"
+
 namespace mercury {
-namespace {
-
-std::string ServerName(int rank) { return "server " + std::to_string(rank); }
-
-}  // namespace
+namespace {}  // namespace
 
 // What one link has to do with one tensor.
 struct WorkerStreams::Part {
@@ -48,9 +46,13 @@ WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
     : options_(options),
       report_(std::move(report)),
       trace_(options.trace, false, options.trace_overhead) {
-  for (int s = 0; s < options_.num_servers; ++s) {
-    links_.push_back(std::make_unique<Link>(options_.policy));
+  PolicyOptions policy = options_.policy;
+  if (policy.kind == PolicyKind::kProphet) {
+    profile_ = std::make_shared<ProphetProfile>(policy.profile_steps);
+    LoadProfile();
+    policy.profile = profile_;
   }
+  for (int s = 0; s < options_.num_servers; ++s) links_.push_back(std::make_unique<Link>(policy));
 }
 
 WorkerStreams::~WorkerStreams() = default;
@@ -90,6 +92,13 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   tensor->since_us = now_us;
   tensor->ask_at_us = now_us + options_.stall_warn_us;
   if (!tensor->op->fetch) ++tensor->round;
+  if (profile_ != nullptr && !tensor->op->fetch) {
+    const Declaration& d = tensor->op->tensor->declaration;
+    profile_->Ready(d.key, d.bytes(), tensor->op->priority, now_us);
+    for (const std::string& notice : profile_->TakeNotices()) {
+      if (options_.lane == 0) report_(notice);
+    }
+  }
   tensor->waiting = 0;
   for (const Part& part : tensor->parts) tensor->waiting += part.share.count;
   if (tensor->waiting == 0) return tensor->op.reset();  // all of it is in other lanes
@@ -130,7 +139,8 @@ void WorkerStreams::Begin(Tensor* tensor, int server, int64_t now_us) {
   link.runs[part.run] = tensor;
   link.policy->Ready(
       {part.run, tensor->op->priority, part.share.count,
-       UnitSlots(policy.kind, policy.unit_bytes, part.share.of.slot_bytes, part.share.count)},
+       UnitSlots(policy.kind, policy.unit_bytes, part.share.of.slot_bytes, part.share.count),
+       part.share.Bytes()},
       now_us);
 }
 
@@ -252,7 +262,10 @@ Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us)
   // Nothing more may come of a slot, not even nothing.
   part.received[link.mine] = ~uint32_t{0};
   --part.waiting;
-  if (--tensor->waiting == 0) End(tensor);
+  if (--tensor->waiting == 0) {
+    if (profile_ != nullptr) profile_->Done(tensor->shared->declaration.key, now_us);
+    End(tensor);
+  }
   op->SlotIn();  // last: it may lead to the tensor's next operation
   return Status::Ok();
 }
@@ -262,12 +275,18 @@ void WorkerStreams::TakeError(int server, const Header& header) {
   Tensor* tensor = link.tensors[header.tensor];
   const bool known = header.offset >= 1 && header.offset <= static_cast<uint64_t>(Code::kInternal);
   const Status status{known ? static_cast<Code>(header.offset) : Code::kInternal,
-                      link.text + " (said " + ServerName(server) + ")"};
+                      link.text + " (said " + NodeName(Role::kServer, server) + ")"};
   tensor->shared->Fail(status);
   if (tensor->op == nullptr) return;
   const std::shared_ptr<Operation> op = tensor->op;
   End(tensor);
   op->Finish(status);
+}
+
+void WorkerStreams::LoadProfile() {
+  if (options_.policy.profile_text.empty()) return;
+  const Status status = profile_->Load(options_.policy.profile_text);
+  if (!status.ok() && options_.lane == 0) report_(ProfileRefused(status));
 }
 
 void WorkerStreams::Tick(int64_t now_us) {
@@ -307,8 +326,9 @@ void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us)
   const Part& part = tensor->parts[static_cast<size_t>(server)];
   std::string why = "worker " + ranks + " has not sent it all";
   if (ranks.empty()) {
-    why = part.next < part.share.count ? "this worker has not sent it all"
-                                       : "its sum is on its way from " + ServerName(server);
+    why = part.next < part.share.count
+              ? "this worker has not sent it all"
+              : "its sum is on its way from " + NodeName(Role::kServer, server);
   }
   report_("tensor '" + tensor->shared->declaration.name + "' has waited for " +
           std::to_string((now_us - tensor->since_us) / 1000000) + " s: " + why);

@@ -57,6 +57,8 @@ class WorkerStreams : public Endpoint {
   void Fail(Status status);
 
   const Policy& policy(int server) const;
+  // prophet's; null with other policies.
+  const ProphetProfile* profile() const { return profile_.get(); }
   size_t under_way() const { return active_.size(); }
 
  private:
@@ -64,6 +66,7 @@ class WorkerStreams : public Endpoint {
   struct Link;
   struct Part;
 
+  void LoadProfile();
   Tensor* TensorOf(const std::shared_ptr<PacketTensor>& shared);
   void Begin(Tensor* tensor, int server, int64_t now_us);
   void End(Tensor* tensor);
@@ -74,6 +77,7 @@ class WorkerStreams : public Endpoint {
   const WorkerStreamsOptions options_;
   const Report report_;
   PacketTrace trace_;
+  std::shared_ptr<ProphetProfile> profile_;
   Status failure_;
   uint64_t next_run_ = 1;
   std::unordered_map<uint64_t, std::unique_ptr<Tensor>> tensors_;  // by key

@@ -145,14 +145,15 @@ class LoopbackBed:
     def mend(self, host: str) -> None:
         raise LabError("without privilege a host cannot be cut off")
 
-    def end_processes(self) -> None:
-        """Kills what popen started, with everything those programs started in their groups."""
-        for child in self._children:
+    def end_processes(self, which: Sequence[subprocess.Popen[bytes]] | None = None) -> None:
+        """Kills what popen started (all of it), with everything in those programs' groups."""
+        for child in list(self._children if which is None else which):
             if child.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
-        self._children.clear()
+            with suppress(ValueError):  # another thread was faster
+                self._children.remove(child)
 
     def close(self) -> None:
         self.end_processes()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import statistics
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bed import LoopbackBed
 from job import Outcome
 from measured import Config
 from systems import System
+from weather import Weather
 
 TCP_SHARE = 0.956  # of a link's rate is left for data by the headers of full frames: 1448 / 1514
 START_S = 9.0  # a job's processes take to import MXNet and find each other, about
@@ -23,10 +22,6 @@ class Figure(NamedTuple):
 
 
 Figures = dict[str, Figure]
-
-
-# Runs beside the job until the event is set.
-Weather = Callable[[LoopbackBed, threading.Event], None]
 
 
 @dataclass(frozen=True)

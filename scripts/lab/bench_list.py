@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 
 import bench_flood
 import bench_limits
+import bench_peers
 import bench_scenarios
 import bench_speed
 from bench_case import Case, Setting
 from bench_limits import LOOPBACK
-from systems import MERCURY, System
+from peers import PEERS
+from systems import BASIC, MERCURY, System
 
 Systems = Sequence[System]
 MAIN = ("stock", "stock-p3", "zmq", MERCURY)  # what users choose between
@@ -84,7 +86,18 @@ def _soak(systems: Systems, length: str) -> list[Case]:
 
 def _scenarios(systems: Systems, length: str) -> list[Case]:
     rounds = {"quick": 5, "usual": 15, "full": 30}[length]
-    return bench_scenarios.scenarios(systems if length == "full" else _named(systems, MAIN), rounds)
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return [
+        *bench_scenarios.scenarios(chosen, rounds),
+        *bench_scenarios.growth(_named(systems, MAIN), 4, 4 if length == "quick" else 8),
+    ]
+
+
+def _peers(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        chosen = _named(systems, ("stock", "stock-p3", MERCURY, *PEERS))
+        return bench_peers.peers(chosen, ["vgg16"], [1.0], rounds=3)
+    return bench_peers.peers(systems, rounds=20 if length == "full" else 6)
 
 
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
@@ -96,12 +109,24 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "loopback": _loopback,
     "idle": _idle,
     "scenarios": _scenarios,
+    "peers": _peers,
     "soak": _soak,
 }
 BENCHES = [*_CASES, "sum_kernel"]
-LONG = ("scenarios", "soak")  # only if asked for by name, or with --full
-ONCE = ("soak", "idle")  # not repeated: they are long, and look for growth, not for speed
+LONG = ("scenarios", "peers", "soak")  # only if asked for by name, or with --full
+ONCE = ("peers", "soak", "idle")  # not repeated: long, or looking for growth, not for speed
 
 
 def cases_of(benches: Sequence[str], systems: Systems, length: str) -> list[Case]:
-    return [case for name in benches if name in _CASES for case in _CASES[name](systems, length)]
+    """Systems beyond the basic ones are measured where all are compared, in `peers`."""
+    basic = _named(systems, BASIC)
+    cases: list[Case] = []
+    for name in benches:
+        if name in _CASES:
+            cases += _CASES[name](systems if name == "peers" else basic, length)
+    return cases
+
+
+def wanted(system: str, benches: Sequence[str]) -> bool:
+    """Whether one of the benches would measure the system, were it here."""
+    return "peers" in benches or system in BASIC

@@ -1,42 +1,77 @@
-"""Training when the network changes, is uneven, or grows: the papers' scenarios, at a tenth."""
+"""Training when the network changes, is uneven, shared, or grows: the papers' scenarios, scaled."""
 
 from __future__ import annotations
 
-import random
 import statistics
-import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Callable
 
-from bed import LoopbackBed
-from bench_case import Case, Figure, Figures, Setting, Weather
+import weather
+from bench_case import Case, Figure, Figures, Setting
 from bench_speed import RATIOS, SCALES
 from job import Outcome
 from measured import Config, workload_of
 from systems import System
+from weather import Weather
 
 CHANGE_S = 5.0
 LINK = 1e9
 MODEL = "vgg16"
+GROWTH = (1, 2, 4, 8)
+GROWING = "as many servers as workers"  # what the report draws against their number
+GROWING_LINK = LINK / 4  # so that this machine's processors keep up with all of them
 
 
-def _random_rates(low: float, high: float) -> Weather:
-    """Every host's link between `low` and `high`, the same for all, the same in every run."""
-
-    def weather(bed: LoopbackBed, over: threading.Event) -> None:
-        chance = random.Random(6)
-        while True:
-            rate = chance.uniform(low, high)
-            for host in bed.hosts:
-                bed.set_rate(host, rate, rate)
-            if over.wait(CHANGE_S):
-                return
-
-    return weather
+@dataclass(frozen=True)
+class World:
+    what: str
+    setting: Setting
+    config: Config
+    weather: Callable[[System, Config], Weather | None] = lambda _system, _config: None
+    slower: float = 1.0  # an iteration takes about so many times as long as usual
 
 
-def _slow_link(bed: LoopbackBed, _over: threading.Event) -> None:
-    bed.set_rate("worker0", LINK / 2, LINK / 2)
+def _fixed(made: Weather) -> Callable[[System, Config], Weather | None]:
+    return lambda _system, _config: made
+
+
+def _worlds(plain: Config) -> list[World]:
+    usual = Setting(rate=LINK)
+    both_ways = (("worker0", "server0"), ("server0", "worker0"))
+    return [
+        World(
+            "0.6 to 1 Gbit/s at random",
+            usual,
+            plain,
+            _fixed(weather.random_rates(0.6e9, 1e9, CHANGE_S)),
+        ),
+        World(
+            "0.1 to 1 Gbit/s at random",
+            usual,
+            plain,
+            _fixed(weather.random_rates(0.1e9, 1e9, CHANGE_S)),
+        ),
+        World(
+            "one worker's link at half the rate",
+            usual,
+            plain,
+            _fixed(weather.slow_link("worker0", LINK / 2)),
+        ),
+        World(
+            "one worker computes twice as long",
+            usual,
+            replace(plain, slow_rank=0, slowness=2.0),
+        ),
+        World(
+            "a TCP stream each way between a worker and a server",
+            usual,
+            plain,
+            _fixed(weather.flows(both_ways)),
+            slower=2.0,
+        ),
+        World("two such jobs share the hosts", usual, plain, weather.neighbour, slower=2.0),
+    ]
 
 
 def _mean_time(outcome: Outcome) -> Figures:
@@ -48,38 +83,50 @@ def _mean_time(outcome: Outcome) -> Figures:
     }
 
 
-def scenarios(systems: Sequence[System], rounds: int) -> list[Case]:
+def _plain(rounds: int) -> tuple[Config, float]:
+    """Training of MODEL, network-bound; the seconds its bytes need one way."""
     shape = {"model": MODEL, "scale": SCALES[MODEL]}
     link_s = workload_of(shape).bytes * 8 / LINK
     compute_s = round(RATIOS["network-bound"] * link_s, 3)
-    plain = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds, sample_s=0.05)
-    usual = Setting(rate=LINK)
-    worlds: list[tuple[str, Setting, Config, Weather | None]] = [
-        ("0.6 to 1 Gbit/s at random", usual, plain, _random_rates(0.6e9, 1e9)),
-        ("0.1 to 1 Gbit/s at random", usual, plain, _random_rates(0.1e9, 1e9)),
-        ("one worker's link at half the rate", usual, plain, _slow_link),
-        (
-            "one worker computes twice as long",
-            usual,
-            replace(plain, slow_rank=0, slowness=2.0),
-            None,
-        ),
-    ]
-    for nodes in (1, 2, 4):
-        half = Setting(nodes, nodes, LINK / 2)
-        slower = replace(plain, tensors={**shape, "compute_s": 2 * compute_s})
-        worlds.append((f"as many servers as workers: {nodes}", half, slower, None))
+    config = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds, sample_s=0.05)
+    return config, link_s
+
+
+def _cases(systems: Sequence[System], worlds: Sequence[World], each_s: float) -> list[Case]:
     return [
         Case(
             "scenarios",
-            f"{MODEL} x {SCALES[MODEL]:g}, {what}",
+            f"{MODEL} x {SCALES[MODEL]:g}, {world.what}",
             system,
-            setting,
-            config,
+            world.setting,
+            world.config,
             _mean_time,
-            (rounds + 1) * 3 * link_s,
-            weather=weather,
+            (world.config.rounds + 1) * 3 * each_s * world.slower,
+            timeout_s=600,
+            weather=world.weather(system, world.config),
         )
-        for what, setting, config, weather in worlds
+        for world in worlds
         for system in systems
     ]
+
+
+def scenarios(systems: Sequence[System], rounds: int) -> list[Case]:
+    plain, link_s = _plain(rounds)
+    return _cases(systems, _worlds(plain), link_s)
+
+
+def growth(systems: Sequence[System], rounds: int, most: int) -> list[Case]:
+    """As many servers as workers; a quarter of the rate, and all times four times as long."""
+    plain, link_s = _plain(rounds)
+    slower = LINK / GROWING_LINK
+    tensors = {**plain.tensors, "compute_s": plain.tensors["compute_s"] * slower}
+    worlds = [
+        World(
+            f"{GROWING}: {nodes}",
+            Setting(nodes, nodes, GROWING_LINK),
+            replace(plain, tensors=tensors, sample_s=0.0),
+        )
+        for nodes in GROWTH
+        if nodes <= most
+    ]
+    return _cases(systems, worlds, link_s * slower)

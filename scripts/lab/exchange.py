@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import mxnet as mx
+import samples
 from engine import memory_of
 from workloads import Workload
 
 
 class Exchange:
-    """A workload's gradients and the store that sums them in place, as gluon's Trainer does.
-
-    Gradients are zero but for three samples of each, which differ by worker, tensor and round: so
-    every sum of every round is checked, and no time goes into filling arrays.
-    """
+    """A workload's gradients and the store that sums them in place, as gluon's Trainer does."""
 
     def __init__(self, workload: Workload, store: Any) -> None:
         self.workload = workload
@@ -23,24 +20,20 @@ class Exchange:
         self.workers = store.num_workers if store else 1
         self.gradients = [mx.nd.zeros((t.elements,)) for t in workload.tensors]
         self.memory = [memory_of(g) for g in self.gradients]
-        self._samples = [sorted({0, t.elements // 3, t.elements - 1}) for t in workload.tensors]
+        self._samples = [samples.positions(t.elements) for t in workload.tensors]
         self.wrong: list[str] = []
         if store:
             _announce(store, workload)
             for i, gradient in enumerate(self.gradients):
                 store.init(i, gradient)
 
-    def _value(self, tensor: int, turn: int, sample: int) -> float:
-        return float((7 * turn + 3 * tensor + 5 * sample) % 997 + 1)
-
     def fill(self, tensor: int, turn: int) -> None:
         for n, position in enumerate(self._samples[tensor]):
-            self.memory[tensor][position] = self._value(tensor, turn, n) * (self.rank + 1)
+            self.memory[tensor][position] = samples.pushed(tensor, turn, n, self.rank)
 
     def check(self, tensor: int, turn: int) -> None:
-        ranks = self.workers * (self.workers + 1) / 2 if self.store else 1
         for n, position in enumerate(self._samples[tensor]):
-            due = self._value(tensor, turn, n) * ranks
+            due = samples.due(tensor, turn, n, self.workers)
             got = float(self.memory[tensor][position])
             if got != due and len(self.wrong) < 5:
                 name = self.workload.tensors[tensor].name

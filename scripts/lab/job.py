@@ -17,13 +17,15 @@ from typing import Any
 
 from bed import LoopbackBed
 from measured import DEVICE, MARK, Config
+from namespaces import LabError
 from systems import System
 
-WORKER = Path(__file__).resolve().parent / "worker.py"
+HERE = Path(__file__).resolve().parent
 LOG_LINES = 12  # kept of each process, for the report of a failure
 PORT = 9091
 _TICK_S = 0.2
 _LEAVE_S = 60.0  # for the others to end after the first has failed, or after all results are in
+_NAMED = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"')
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -76,6 +78,12 @@ class Outcome:
 
     workers: list[dict[str, dict[str, Any]]]
     samples: dict[str, Sample]
+    began: float = 0.0
+
+    @property
+    def startup_s(self) -> float:
+        """From the first process's start until the slowest worker could begin its first step."""
+        return max(float(w["started"]["t"]) for w in self.workers) - self.began
 
     @property
     def results(self) -> list[dict[str, Any]]:
@@ -114,8 +122,11 @@ class Outcome:
         ]
 
     def peak_kb(self, role: str) -> int:
+        """Of the role's process that had most; 0 if there was none."""
+        if role == "worker":  # by its own word: what was started may only be its parent
+            return max(int(w["end"]["peak_kb"]) for w in self.workers)
         sample = self.samples["end"].memory_kb
-        return max((m.get("most", 0) for host, m in sample.items() if host.startswith(role)))
+        return max((m.get("most", 0) for h, m in sample.items() if h.startswith(role)), default=0)
 
 
 def host_names(workers: int, servers: int) -> list[str]:
@@ -139,13 +150,20 @@ class Job:
         self._bed = bed
         self._system = system
         self._heard: queue.SimpleQueue[tuple[Process, dict[str, Any]]] = queue.SimpleQueue()
-        hosts = [h for h in bed.hosts if h.startswith(("scheduler", "server", "worker"))]
+        if system.own_hosts and not bed.shaped:
+            raise LabError(f"{system.name} needs hosts with names of their own, and so root")
+        roles = ("scheduler", "server", "worker") if system.servers else ("worker",)
+        hosts = [h for h in bed.hosts if h.startswith(roles)]
+        workers = [bed.address(h) for h in hosts if h.startswith("worker")]
         base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
         base.update(
             DMLC_PS_ROOT_URI=bed.address("scheduler"),
             DMLC_PS_ROOT_PORT=str(PORT),
-            DMLC_NUM_WORKER=str(sum(h.startswith("worker") for h in hosts)),
+            DMLC_NUM_WORKER=str(len(workers)),
             DMLC_NUM_SERVER=str(sum(h.startswith("server") for h in hosts)),
+            LAB_SIZE=str(len(workers)),
+            LAB_FIRST=workers[0],
+            LAB_WORKERS=",".join(workers),
             MERCURY_JOB_TOKEN=secrets.token_hex(16),
             OMP_NUM_THREADS="1",
             PYTHONUNBUFFERED="1",
@@ -154,7 +172,10 @@ class Job:
         base.update(system.env)
         base.update(env or {})
         config_text = json.dumps({**asdict(config), "store": system.store})
-        argv = list(program or [system.python, str(WORKER), config_text])
+        first, *others = system.program
+        argv = list(program or [system.python, str(HERE / first), *others, config_text])
+        self._named = system.own_hosts
+        self._began = time.monotonic()
         self._processes = [self._start(host, argv, base) for host in hosts]
 
     def _start(self, host: str, argv: list[str], base: dict[str, str]) -> Process:
@@ -164,7 +185,10 @@ class Job:
             "DMLC_ROLE": role,
             "DMLC_NODE_HOST": self._bed.address(host),
             "DMLC_TASK_ID": host[len(role) :] or "0",
+            "LAB_RANK": host[len(role) :] or "0",
         }
+        if self._named:  # its address is a host's name, which everybody can resolve
+            argv = [*_NAMED, self._bed.address(host), *argv]
         child = self._bed.popen(
             host, argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
@@ -186,7 +210,8 @@ class Job:
     ) -> Outcome:
         """Until every process has ended; JobFailed if one ends badly or the time is up."""
         deadline = time.monotonic() + timeout_s
-        outcome = Outcome([{} for p in self._processes if p.role == "worker"], {})
+        workers = sum(p.role == "worker" for p in self._processes)
+        outcome = Outcome([{} for _ in range(workers)], {}, self._began)
         try:
             while any(p.child.poll() is None for p in self._processes) or not self._heard.empty():
                 try:
@@ -199,19 +224,26 @@ class Job:
                         tell(process, event)
                     if all("result" in w for w in outcome.workers):
                         deadline = min(deadline, time.monotonic() + _LEAVE_S)
-                failed = [p for p in self._processes if p.child.poll() not in (None, 0)]
-                if failed:
-                    raise JobFailed(self._report(f"{failed[0].host} ended", failed))
+                self.check_alive()
                 if time.monotonic() > deadline:
                     late = [p for p in self._processes if p.child.poll() is None]
                     raise JobFailed(self._report(f"not done in {timeout_s:.0f} s", late))
         finally:
-            self._bed.end_processes()
+            self.end()
         if not all("result" in w for w in outcome.workers):
             raise JobFailed(self._report("a worker gave no result", self._processes))
         if wrong := [text for r in outcome.results for text in r.get("wrong", ())]:
             raise JobFailed(f"{self._system.name}: wrong sums: {'; '.join(wrong[:3])}")
         return outcome
+
+    def check_alive(self) -> None:
+        """JobFailed if one of its processes has ended badly."""
+        failed = [p for p in self._processes if p.child.poll() not in (None, 0)]
+        if failed:
+            raise JobFailed(self._report(f"{failed[0].host} ended", failed))
+
+    def end(self) -> None:
+        self._bed.end_processes([p.child for p in self._processes])
 
     def _take(self, process: Process, event: dict[str, Any], outcome: Outcome) -> None:
         rank = int(process.host[len(process.role) :] or 0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import threading
 import time
 from dataclasses import dataclass, field
@@ -62,10 +63,11 @@ def interface() -> tuple[int, int]:
 
 
 def usage() -> dict[str, float]:
-    """The clock, this process's processor time, and the bytes of its interface."""
+    """The clock, this process's processor time and peak memory, and the bytes of its interface."""
     now, cpu = time.monotonic(), time.process_time()
     sent, received = interface()
-    return {"t": now, "cpu_s": cpu, "sent": sent, "received": received}
+    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"t": now, "cpu_s": cpu, "sent": sent, "received": received, "peak_kb": peak_kb}
 
 
 class Sampler:

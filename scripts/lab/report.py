@@ -31,6 +31,7 @@ HEADINGS = {
     "loopback": "Not shaped, on one machine",
     "idle": "Doing nothing",
     "scenarios": "Networks that change, are uneven, or grow",
+    "peers": "Beside systems without servers",
     "soak": "Long runs, many tensors, many processes, a huge tensor",
     "sum_kernel": "Sums",
 }
@@ -121,6 +122,8 @@ def markdown(results: Results, folder: Path) -> str:
             f"{about['machine']}, Linux {about['kernel']}, Python {about['python']}, "
             f"MXNet {about['mxnet']} and stock {about['stock mxnet'] or 'none'}"
         )
+        for name, reason in about.get("skipped", {}).items():
+            lines.append(f"  - skipped: {name}: {reason}")
     for bench, heading in HEADINGS.items():
         of_bench = [row for row in results.rows if row["bench"] == bench]
         failed = [f for f in results.failures if f["bench"] == bench]

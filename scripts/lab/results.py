@@ -22,6 +22,7 @@ COMPARED = {
     ("iteration", "time"): False,
     ("communication", "time"): False,
     ("scenarios", "time"): False,
+    ("peers", "time"): False,
     ("loopback", "goodput each way"): True,
     ("cpu", "worker processor time"): False,
     ("cpu", "server processor time"): False,

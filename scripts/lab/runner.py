@@ -26,13 +26,15 @@ STOCK = str(ROOT / ".venv-stock" / "bin" / "python")  # where `make` puts it
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT)]
 
 import bench_kernel  # noqa: E402
+import bench_speed  # noqa: E402
 import results  # noqa: E402
 from bed import LoopbackBed, best_bed  # noqa: E402
 from bench_case import Case, Failure, Row  # noqa: E402
-from bench_list import BENCHES, LONG, ONCE, cases_of  # noqa: E402
+from bench_list import BENCHES, LONG, ONCE, cases_of, wanted  # noqa: E402
 from job import JobFailed, host_names, run_job  # noqa: E402
 from namespaces import LabError  # noqa: E402
-from systems import NAMES, system  # noqa: E402
+from systems import NAMES, available  # noqa: E402
+from workloads import WorkloadError, load  # noqa: E402
 
 
 class Run:
@@ -76,14 +78,25 @@ def weather(case: Case, bed: LoopbackBed) -> Iterator[None]:
     if case.weather is None:
         yield
         return
+    make = case.weather
     over = threading.Event()
-    maker = threading.Thread(target=case.weather, args=(bed, over))
+    failed: list[Exception] = []
+
+    def run() -> None:
+        try:
+            make(bed, over)
+        except (LabError, JobFailed, OSError) as error:
+            failed.append(error)
+
+    maker = threading.Thread(target=run)
     maker.start()
     try:
         yield
     finally:
         over.set()
         maker.join()
+    if failed:  # what was measured was not what was to be measured
+        raise failed[0]
 
 
 def available_bytes() -> float:
@@ -142,6 +155,14 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _profile(text: str) -> Path:
+    try:
+        load(text)
+    except WorkloadError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return Path(text).resolve()
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -164,6 +185,9 @@ def options() -> argparse.Namespace:
     length.add_argument("--full", action="store_true", help="all models, five repeats")
     parser.add_argument("--repeats", type=int, help="of each case (default: 1, 3 or 5)")
     parser.add_argument("--match", default="", help="only cases whose line in --list holds this")
+    parser.add_argument(
+        "--profile", type=_profile, metavar="FILE", help="iterations of this job, nothing else"
+    )
     parser.add_argument("--list", action="store_true", help="say what would be run")
     parser.add_argument(
         "--stock-python",
@@ -177,20 +201,25 @@ def options() -> argparse.Namespace:
 def main() -> int:
     asked = options()
     signal.signal(signal.SIGTERM, _interrupt)
-    names = [n for n in asked.systems if asked.stock_python or not n.startswith("stock")]
-    if len(names) < len(asked.systems):
-        print("no stock systems: --stock-python or MERCURY_STOCK_PYTHON names none", flush=True)
-    systems = [system(name, asked.stock_python) for name in names]
+    systems, missing = available(asked.systems, asked.stock_python)
     length = "quick" if asked.quick else "full" if asked.full else "usual"
     repeats = asked.repeats or {"quick": 1, "usual": 3, "full": 5}[length]
     benches = asked.only or [b for b in BENCHES if asked.full or b not in LONG]
-    cases = [c for c in cases_of(benches, systems, length) if asked.match in str(c)]
+    benches = ["iteration"] if asked.profile else benches
+    if asked.profile:
+        cases = bench_speed.measured(systems, asked.profile, rounds=6)
+    else:
+        cases = cases_of(benches, systems, length)
+    cases = [case for case in cases if asked.match in str(case)]
     cases = in_turn(cases, repeats)
+    skipped = {name: reason for name, reason in missing.items() if wanted(name, benches)}
+    for name, reason in skipped.items():
+        print(f"skipped: {name}: {reason}", flush=True)
     if asked.list:
         for case in cases:
             print(f"{case.estimate_s:4.0f} s  {case}")
         return 0
-    run = Run(asked.out, results.circumstances(asked.stock_python))
+    run = Run(asked.out, {**results.circumstances(asked.stock_python), "skipped": skipped})
     began = time.monotonic()
     ended = "done"
     try:

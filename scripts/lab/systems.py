@@ -1,9 +1,15 @@
-"""What is compared: a Python with an MXNet in it, and the environment that chooses a transport."""
+"""What is compared: a Python with what it needs, and the environment that chooses a transport."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from namespaces import privilege_missing
+from peers import PEERS, peer_python
+
+from pslite_ext.settings_table import POLICIES
 
 
 @dataclass(frozen=True)
@@ -12,21 +18,29 @@ class System:
     python: str
     env: dict[str, str] = field(default_factory=dict)
     store: str = "dist_sync"
+    program: tuple[str, ...] = ("worker.py",)  # of this folder; the last one takes the config
+    servers: bool = True  # False: its workers sum among themselves
+    own_hosts: bool = False  # it finds them by name, so they cannot all be one
 
     def variant(self, name: str, **env: str) -> System:
-        return System(f"{self.name} {name}", self.python, {**self.env, **env}, self.store)
+        return replace(self, name=f"{self.name} {name}", env={**self.env, **env})
 
 
-POLICIES = ("mercury", "fifo", "wfbp", "p3", "bytescheduler")
-NAMES = ("stock", "stock-p3", "zmq", *(f"mercury-{policy}" for policy in POLICIES))
+BASIC = ("stock", "stock-p3", "zmq", *(f"mercury-{policy}" for policy in POLICIES))
+NAMES = (*BASIC, "stock-device", *PEERS)
 MERCURY = "mercury-mercury"
 
 
 def system(name: str, stock_python: str | None) -> System:
-    """By name, one of NAMES; for a stock one, the Python of an environment with that wheel."""
+    """By name, one of NAMES; for a stock one, the Python of an environment with that wheel.
+
+    ValueError says why there is none.
+    """
     if name.startswith("stock"):
         if not stock_python:
             raise ValueError(f"{name} needs the Python of an environment with the stock wheel")
+        if name == "stock-device":
+            return System(name, stock_python, store="dist_device_sync")
         if name == "stock":
             return System(name, stock_python)
         # Its own recommendation for the number of slices under way.
@@ -38,4 +52,32 @@ def system(name: str, stock_python: str | None) -> System:
     if name.startswith("mercury-") and policy in POLICIES:
         env = {"DMLC_PS_VAN_TYPE": "mercury", "MERCURY_POLICY": policy}
         return System(name, sys.executable, env)
+    if name == "horovod":
+        python = peer_python(name)
+        return System(name, python, store="horovod", servers=False, own_hosts=True)
+    if name == "torch-ddp":
+        return System(name, peer_python(name), program=("torch_worker.py",), servers=False)
+    if name == "mpi":
+        program = ("mpi_host.py", "worker.py")
+        return System(name, peer_python(name), {}, "mpi", program, servers=False, own_hosts=True)
+    if name in PEERS:
+        peer_python(name)
     raise ValueError(f"there is no system '{name}'; there are {', '.join(NAMES)}")
+
+
+def available(
+    names: Sequence[str], stock_python: str | None
+) -> tuple[list[System], dict[str, str]]:
+    """The systems that can be measured here, and why the others cannot."""
+    systems, missing = [], {}
+    for name in names:
+        try:
+            made = system(name, stock_python)
+        except ValueError as error:
+            missing[name] = str(error)
+            continue
+        if made.own_hosts and (reason := privilege_missing()) is not None:
+            missing[name] = f"it needs hosts with names of their own, but {reason}"
+        else:
+            systems.append(made)
+    return systems, missing

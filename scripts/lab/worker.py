@@ -1,8 +1,9 @@
 """One process of a measured job, whatever its role, on any MXNet 1.9: worker.py CONFIG.
 
-CONFIG is `measured.Config` as JSON. A worker speaks in lines that begin with MARK: `begin` and
-`end` of what is measured, each with its clock, its processor time and its interface's counters,
-and `result` at last. Servers and the scheduler run, and end, inside `import mxnet`.
+CONFIG is `measured.Config` as JSON. A worker speaks in lines that begin with MARK: `started` when
+all are there, `begin` and `end` of what is measured, each with its clock, its processor time, its
+memory and its interface's counters, and `result` at last. Servers and the scheduler run, and end,
+inside `import mxnet`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import sys
 import time
 from typing import Any
 
-import mxnet as mx  # servers and the scheduler come no further
+import mxnet  # noqa: F401  # servers and the scheduler come no further
 from engine import Engine
 from exchange import Exchange
 from flood import flood
 from measured import Config, Sampler, say, usage, workload_of
+from stores import open_store
 from training_loop import train
 
 
@@ -56,10 +58,11 @@ MODES = {"train": train, "rounds": rounds, "flood": flood, "idle": idle}
 
 def main() -> None:
     config = Config(**json.loads(sys.argv[1]))
-    store = mx.kv.create(config.store) if config.store else None
+    store = open_store(config.store) if config.store else None
     exchange = Exchange(workload_of(config.tensors), store)
     if store:
         store._barrier()
+    say("started", **usage())
     sampler = Sampler(config.sample_s)
     result = MODES[config.mode](config, exchange, Engine())
     if series := sampler.stop():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import architectures  # noqa: F401  # makes `tracer` importable
 
 from tracer.model.job import ModelError
+from tracer.model.job_file import read_job
 from tracer.model.zoo import ELEMENT_BYTES as ELEMENT_BYTES
 from tracer.model.zoo import timed_parameters
 
@@ -104,10 +105,23 @@ def uniform(count: int, size: int) -> Workload:
 
 
 def load(name: str, profile: Path | None = None) -> Workload:
-    """The model `name` with the times of its profile, or of another one."""
+    """The model `name` with the times of its profile, or of another one; or a job's file."""
     try:
+        if name.endswith(".json"):
+            return _of_job(read_job(Path(name)), Path(name).stem)
         timed = timed_parameters(name, profile)
     except ModelError as error:
         raise WorkloadError(str(error)) from error
     tensors = tuple(Tensor(p.name, p.elements, *seconds) for p, *seconds in timed)
     return Workload(name, tensors)
+
+
+def _of_job(job: Job, name: str) -> Workload:
+    return Workload(
+        name,
+        tuple(
+            Tensor(layer.name, max(1, round(layer.bytes / ELEMENT_BYTES)), layer.fp_s, layer.bp_s)
+            for layer in job.layers
+            if layer.bytes > 0
+        ),
+    )

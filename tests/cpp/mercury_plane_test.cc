@@ -31,8 +31,9 @@ void Trains(const MercuryOptions& options) {
 }
 
 TEST(every_policy_gives_the_right_sums) {
-  for (const PolicyKind kind : {PolicyKind::kMercury, PolicyKind::kFifo, PolicyKind::kWfbp,
-                                PolicyKind::kP3, PolicyKind::kByteScheduler}) {
+  for (const PolicyKind kind :
+       {PolicyKind::kMercury, PolicyKind::kFifo, PolicyKind::kWfbp, PolicyKind::kP3,
+        PolicyKind::kByteScheduler, PolicyKind::kProphet}) {
     MercuryOptions options = PlaneOptions(2, 2);
     options.policy.kind = kind;
     options.policy.unit_bytes = 3 * options.policy.packet_bytes;

@@ -20,8 +20,9 @@ void* Allocate(size_t alignment, size_t bytes) {
   return std::aligned_alloc(alignment, bytes);
 }
 
-constexpr PolicyKind kPolicies[] = {PolicyKind::kMercury, PolicyKind::kFifo, PolicyKind::kWfbp,
-                                    PolicyKind::kP3, PolicyKind::kByteScheduler};
+constexpr PolicyKind kPolicies[] = {PolicyKind::kMercury,       PolicyKind::kFifo,
+                                    PolicyKind::kWfbp,          PolicyKind::kP3,
+                                    PolicyKind::kByteScheduler, PolicyKind::kProphet};
 
 NetworkOptions Small(PolicyKind kind = PolicyKind::kMercury) {
   NetworkOptions o;
@@ -112,7 +113,7 @@ TEST(a_cap_ends_what_does_not_fit_and_nothing_hangs) {
   Random random;
   int failed = 0, fine = 0;
   for (int trial = 0; trial < 40; ++trial) {
-    NetworkOptions options = Small(kPolicies[trial % 5]);
+    NetworkOptions options = Small(kPolicies[trial % std::size(kPolicies)]);
     options.workers = static_cast<int>(random.Between(1, 3));
     options.lanes = static_cast<int>(random.Between(1, 2));
     options.deterministic = random.OneIn(3);
@@ -210,7 +211,7 @@ TEST(who_waits_for_a_worker_that_has_finished_is_told) {
 TEST(a_lost_link_fails_everything_that_is_under_way_once) {
   Random random;
   for (int trial = 0; trial < 30; ++trial) {
-    NetworkOptions options = Small(kPolicies[trial % 5]);
+    NetworkOptions options = Small(kPolicies[trial % std::size(kPolicies)]);
     options.lanes = static_cast<int>(random.Between(1, 2));
     Network network(options, &random);
     Job job(&network, &random);

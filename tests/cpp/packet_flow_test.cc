@@ -13,8 +13,9 @@ using namespace mercury::testing;  // NOLINT: a test
 
 namespace {
 
-constexpr PolicyKind kPolicies[] = {PolicyKind::kMercury, PolicyKind::kFifo, PolicyKind::kWfbp,
-                                    PolicyKind::kP3, PolicyKind::kByteScheduler};
+constexpr PolicyKind kPolicies[] = {PolicyKind::kMercury,       PolicyKind::kFifo,
+                                    PolicyKind::kWfbp,          PolicyKind::kP3,
+                                    PolicyKind::kByteScheduler, PolicyKind::kProphet};
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kUint8,
                             DType::kInt32,   DType::kInt8,    DType::kInt64,   DType::kBfloat16};
 
@@ -169,13 +170,14 @@ TEST(fifo_sums_whatever_the_order) { RunCases(PolicyKind::kFifo); }
 TEST(wfbp_sums_whatever_the_order) { RunCases(PolicyKind::kWfbp); }
 TEST(p3_sums_whatever_the_order) { RunCases(PolicyKind::kP3); }
 TEST(bytescheduler_sums_whatever_the_order) { RunCases(PolicyKind::kByteScheduler); }
+TEST(prophet_sums_whatever_the_order) { RunCases(PolicyKind::kProphet); }
 
 // One worker gives the second tensor only when it has the sum of the first; another gives them the
 // other way round. Whatever the priorities and the credit, both get both.
 TEST(workers_that_wait_for_each_other_s_order) {
   Random random;
   for (int trial = 0; trial < 100; ++trial) {
-    NetworkOptions options = RandomOptions(kPolicies[trial % 5], &random);
+    NetworkOptions options = RandomOptions(kPolicies[trial % std::size(kPolicies)], &random);
     options.workers = std::max(options.workers, 2);
     Network network(options, &random);
     Job job(&network, &random);
@@ -208,7 +210,7 @@ TEST(workers_that_wait_for_each_other_s_order) {
 TEST(deterministic_sums_are_those_in_the_order_of_ranks) {
   Random random;
   for (int trial = 0; trial < 20; ++trial) {
-    NetworkOptions options = RandomOptions(kPolicies[trial % 5], &random);
+    NetworkOptions options = RandomOptions(kPolicies[trial % std::size(kPolicies)], &random);
     options.workers = static_cast<int>(random.Between(3, 5));
     options.deterministic = true;
     Network network(options, &random);

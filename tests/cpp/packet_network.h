@@ -176,6 +176,7 @@ struct NetworkOptions {
   int servers = 2;
   int lanes = 1;
   PolicyOptions policy;
+  std::vector<std::string> profiles;  // prophet's, by worker
   bool checksum = false;
   bool deterministic = false;
   bool ticks = false;  // ask for what has waited long, once a second
@@ -253,6 +254,9 @@ class Network {
       o.lanes = options_.lanes;
       o.lane = lane;
       o.policy = options_.policy;
+      if (!options_.profiles.empty()) {
+        o.policy.profile_text = options_.profiles[static_cast<size_t>(w)];
+      }
       o.stall_warn_us = options_.stall_warn_us;
       streams_.push_back(std::make_unique<WorkerStreams>(
           o, [this](const std::string& line) { reports_.push_back(line); }));

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "harness.h"
-#include "policy.h"
+#include "policy_order.h"
 
 using namespace mercury;  // NOLINT: a test
 
@@ -16,17 +16,6 @@ std::unique_ptr<Policy> Make(PolicyKind kind, uint64_t credit_bytes = 1 << 20,
   options.packet_bytes = packet_bytes;
   options.credit.fixed_bytes = credit_bytes;
   return MakePacketPolicy(options);
-}
-
-// The runs of which the next packets are, as digits; each is one whole slot.
-std::string Order(Policy* policy, int packets, uint64_t bytes = 100) {
-  std::string order;
-  uint64_t run;
-  for (int i = 0; i < packets && policy->Next(0, &run); ++i) {
-    order += std::to_string(run);
-    policy->Sent(run, bytes, true, 0);
-  }
-  return order;
 }
 
 }  // namespace

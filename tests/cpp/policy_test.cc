@@ -10,13 +10,14 @@ using namespace mercury;  // NOLINT: a test
 
 namespace {
 
-constexpr PolicyKind kAll[] = {PolicyKind::kMercury, PolicyKind::kFifo, PolicyKind::kWfbp,
-                               PolicyKind::kP3, PolicyKind::kByteScheduler};
+constexpr PolicyKind kAll[] = {PolicyKind::kMercury,       PolicyKind::kFifo,
+                               PolicyKind::kWfbp,          PolicyKind::kP3,
+                               PolicyKind::kByteScheduler, PolicyKind::kProphet};
 
 }  // namespace
 
 TEST(names_and_kinds_match) {
-  const char* const names[] = {"mercury", "fifo", "wfbp", "p3", "bytescheduler"};
+  const char* const names[] = {"mercury", "fifo", "wfbp", "p3", "bytescheduler", "prophet"};
   for (size_t i = 0; i < std::size(kAll); ++i) {
     PolicyKind kind;
     CHECK_OK(ParsePolicy(names[i], &kind));
@@ -36,6 +37,7 @@ TEST(names_and_kinds_match) {
 TEST(units_are_what_the_policies_say) {
   CHECK_EQ(UnitSlots(PolicyKind::kMercury, 1 << 20, 1000, 50), 1U);
   CHECK_EQ(UnitSlots(PolicyKind::kFifo, 0, 1000, 50), 1U);
+  CHECK_EQ(UnitSlots(PolicyKind::kProphet, 1 << 20, 1000, 50), 1U);
   CHECK_EQ(UnitSlots(PolicyKind::kWfbp, 0, 1000, 50), 50U);
   CHECK_EQ(UnitSlots(PolicyKind::kWfbp, 0, 1000, 0), 1U);
   CHECK_EQ(UnitSlots(PolicyKind::kP3, 5999, 1000, 50), 5U);
@@ -45,23 +47,25 @@ TEST(units_are_what_the_policies_say) {
     CHECK_EQ(UnitSlots(kind, 0, 1000, 50), UnitSlots(kind, DefaultUnitBytes(kind), 1000, 50));
   }
   CHECK_FALSE(Acknowledges(PolicyKind::kMercury) || Acknowledges(PolicyKind::kFifo) ||
-              Acknowledges(PolicyKind::kWfbp));
+              Acknowledges(PolicyKind::kWfbp) || Acknowledges(PolicyKind::kProphet));
   CHECK_TRUE(Acknowledges(PolicyKind::kP3) && Acknowledges(PolicyKind::kByteScheduler));
 }
 
-// The promises of policy.h, for all five and any sequence of calls: Next names a run that was made
+// The promises of policy.h, for all and any sequence of calls: Next names a run that was made
 // ready, was not forgotten and has slots to send; units are not torn; with nothing under way,
 // something is sent.
 TEST(every_policy_keeps_its_promises) {
   mercury::testing::Random random;
   for (int trial = 0; trial < 300; ++trial) {
     PolicyOptions options;
-    options.kind = kAll[trial % 5];
+    options.kind = kAll[trial % std::size(kAll)];
     options.packet_bytes = 1024;
     options.unit_bytes = random.OneIn(3) ? 0 : random.Below(10000) + 1;
     options.window_bytes = random.OneIn(2) ? 0 : random.Below(30000) + 1;
     options.levels_max = random.OneIn(2) ? 2 : 4096;
     if (random.OneIn(2)) options.credit.fixed_bytes = random.Below(20000) + 1;
+    const auto profile = std::make_shared<ProphetProfile>(3);
+    options.profile = profile;
     const auto policy = MakePolicy(options);
     struct State {
       Run run;
@@ -71,8 +75,7 @@ TEST(every_policy_keeps_its_promises) {
     std::map<uint64_t, State> runs;
     uint64_t ids = 0;
     int64_t now = 0;
-    const bool unit_policy =
-        options.kind != PolicyKind::kMercury && options.kind != PolicyKind::kFifo;
+    const bool unit_policy = options.kind == PolicyKind::kWfbp || Acknowledges(options.kind);
     uint64_t torn = ~uint64_t{0};  // the run whose unit is being sent
     const auto send = [&]() -> bool {
       uint64_t id;
@@ -96,7 +99,9 @@ TEST(every_policy_keeps_its_promises) {
       if (random.OneIn(6)) {
         Run run{++ids, static_cast<int32_t>(random.Between(-3, 3)), random.Below(12), 1};
         run.unit_slots = UnitSlots(options.kind, options.unit_bytes, 1024, run.slots);
+        run.bytes = random.OneIn(9) ? 0 : 500 * run.slots;
         runs[run.id].run = run;
+        profile->Ready(run.id % 8, 1, run.priority, now);
         policy->Ready(run, now);
       } else if (!random.OneIn(3)) {
         send();
@@ -127,7 +132,11 @@ TEST(every_policy_keeps_its_promises) {
           policy->Returned(id, s.bytes - s.returned, now);
           s.acknowledged = s.returned = s.bytes;
         }
-        REQUIRE_TRUE(send());
+        if (!send()) {  // it will when it said, if not now
+          REQUIRE_TRUE(policy->WakeAt() != kNever && policy->WakeAt() > now);
+          now = policy->WakeAt();
+          continue;
+        }
       }
       left = 0;
       for (const auto& [id, s] : runs) left += s.run.slots - s.sent;

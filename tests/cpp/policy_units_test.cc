@@ -3,7 +3,7 @@
 #include <string>
 
 #include "harness.h"
-#include "policy.h"
+#include "policy_order.h"
 
 using namespace mercury;  // NOLINT: a test
 
@@ -15,16 +15,6 @@ std::unique_ptr<Policy> Make(PolicyKind kind, uint64_t unit_bytes = 0, uint64_t 
   options.unit_bytes = unit_bytes;
   options.window_bytes = window_bytes;
   return MakeUnitPolicy(options);
-}
-
-std::string Order(Policy* policy, int packets, uint64_t bytes = 100) {
-  std::string order;
-  uint64_t run;
-  for (int i = 0; i < packets && policy->Next(0, &run); ++i) {
-    order += std::to_string(run);
-    policy->Sent(run, bytes, true, 0);
-  }
-  return order;
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   WorkerStreamsOptions options;
   options.num_workers = 2;
   options.stall_warn_us = 1000;
-  options.policy.kind = static_cast<PolicyKind>(data[0] % 5);
+  options.policy.kind = static_cast<PolicyKind>(data[0] % 6);
   options.policy.packet_bytes = kPacketBytes;
   options.policy.unit_bytes = 3000;
   if ((data[0] & 0x80) != 0) options.policy.credit.fixed_bytes = 2000;

@@ -20,6 +20,8 @@ TRAINING = ROOT / "tests" / "faults" / "training.py"
 TOOL = Path(mxnet.__file__).parent / "tools" / "launch.py"
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 LIMIT_S = 120
+# Upstream's tracker takes the first free port from 9091 on: two at a time would take the same.
+pytestmark = pytest.mark.xdist_group("tracker")
 
 
 def environment(**changes: str) -> dict[str, str]:

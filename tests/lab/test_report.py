@@ -12,7 +12,7 @@ from measured import Config
 from report import Results, markdown
 from results import table, with_gains, write
 from runner import in_turn
-from systems import NAMES, system
+from systems import BASIC, system
 
 ABOUT = {
     "command": "python runner.py",
@@ -81,6 +81,13 @@ def test_throughput_becomes_charts(tmp_path: Path) -> None:
         assert "Mbit/s" in names
 
 
+def test_a_missing_system_is_on_the_page_with_its_reason(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    write(path, {**ABOUT, "skipped": {"mpi": "not installed"}}, [row("stock", "time", 1.0)], [])
+    page = markdown(Results([path]), tmp_path / "benchmarks")
+    assert "- skipped: mpi: not installed" in page
+
+
 def test_systems_take_turns() -> None:
     setting = Setting()
 
@@ -96,7 +103,7 @@ def test_systems_take_turns() -> None:
 
 
 def test_quick_is_for_every_commit() -> None:
-    systems = [system(name, "/stock/python") for name in NAMES]
+    systems = [system(name, "/stock/python") for name in BASIC]
     quick = cases_of([b for b in BENCHES if b not in LONG], systems, "quick")
     assert sum(case.estimate_s for case in quick) < 300
     usual = cases_of(BENCHES, systems, "usual")

@@ -127,6 +127,40 @@ def test_scale_and_plan(capsys: pytest.CaptureFixture[str], job: str, tmp_path: 
     assert "servers are enough" in capsys.readouterr().out
 
 
+def test_a_cluster_of_your_making(
+    capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path
+) -> None:
+    network = ["--bandwidth", "1kB/s", "--packet", "50", "--iterations", "2"]
+    alone = ["cluster", job, *network]
+
+    def slowest(*more: str) -> dict[str, list[float]]:
+        found = told(capsys, *alone, *more)["iteration_s"]
+        assert isinstance(found, dict)
+        return found
+
+    plain = max(slowest()["job"])
+    assert plain == pytest.approx(9.5, rel=0.06)  # what predict says of small packets
+    assert max(slowest("--slow-worker", "1:3")["job"]) == pytest.approx(3 * 8.5, rel=0.2)
+    assert max(slowest("--node", "server0:100B/s")["job"]) > 2 * plain
+    changed = slowest("--change", "10s:0.1kB/s")["job"]
+    assert changed[0] == pytest.approx(plain, rel=0.01)
+    assert changed[1] > 4 * plain
+    racks = ["--workers", "4", "--servers", "1", "--racks", "2", "--rack-bandwidth", "1kB/s"]
+    assert max(slowest(*racks, "--aggregate", "rack")["job"]) < max(slowest(*racks)["job"])
+    assert max(slowest("--aggregate", "switch")["job"]) <= plain
+
+    both = told(capsys, "cluster", job, job, *network, "--policy", "p3", "--jitter", "0.1")
+    table = both["table"]
+    assert isinstance(table, list)
+    assert [(row["job"], row["worker"]) for row in table] == [
+        ("job 1", 0), ("job 1", 1), ("job 2", 0), ("job 2", 1),
+    ]  # fmt: skip
+    assert min(row["iteration_ms"] for row in table) > 1000 * plain
+    pytest.importorskip("matplotlib")
+    assert main([*alone, "--quiet", "--plot", str(tmp_path / "cluster.svg")]) == 0
+    assert "into server" in capsys.readouterr().out
+
+
 def test_replay_reports_its_own_error(capsys: pytest.CaptureFixture[str], traces: str) -> None:
     found = told(capsys, "replay", traces)
     assert found["self_check_error"] == pytest.approx(0, abs=0.02)
@@ -136,8 +170,14 @@ def test_replay_reports_its_own_error(capsys: pytest.CaptureFixture[str], traces
     assert isinstance(table, list)
     assert [row["what"] for row in table] == ["recorded", "replayed as recorded", "replayed"]
     assert table[2]["workers"] == 16
+    slow = told(capsys, "replay", traces, "--slow-worker", "1:2.0")
+    was, slowed = found["iteration_s"], slow["iteration_s"]
+    assert isinstance(was, float)
+    assert isinstance(slowed, float)
+    assert slowed > 1.2 * was
 
 
+CLUSTER = ["cluster", "lenet5", "--bandwidth", "1Gbps"]
 BAD = [
     (["predict", "no-such-model", "--bandwidth", "1Gbps"], "neither a file nor a model"),
     (["predict", "vgg16", "--bandwidth", "0Gbps"], "bandwidth must be > 0"),
@@ -153,6 +193,17 @@ BAD = [
     (["scale", "vgg16", "--bandwidth", "1Gbps", "--policies=p3", "--aggregate=switch"], "servers"),
     (["plan", "vgg16", "-n", "2", "--bandwidth", "1Gbps", "--policy", "ring"], "has no servers"),
     (["replay", "no-such-folder"], "no-such-folder"),
+    ([*CLUSTER, "--racks", "3"], "only 2 workers"),
+    ([*CLUSTER, "--aggregate", "rack"], "needs --racks"),
+    ([*CLUSTER, "--rack-bandwidth", "1Gbps"], "needs --racks"),
+    ([*CLUSTER, "--aggregate", "switch", "--policy", "p3"], "keeps its sums on servers"),
+    ([*CLUSTER, "--slow-worker", "2:1.5"], "no '2' among 0 to 1"),
+    ([*CLUSTER, "--slow-worker", "1:x"], "'x' is not a number"),
+    ([*CLUSTER, "--slow-worker", "1:0"], "must be a finite number > 0"),
+    ([*CLUSTER, "--node", "host0:1Gbps"], "a node is worker0, server0"),
+    ([*CLUSTER, "--change", "5s"], "not of the form TIME:RATE"),
+    ([*CLUSTER, "--jitter=-1"], "jitter must be"),
+    ([*CLUSTER, "--policy", "ring"], "cannot be simulated"),
 ]  # fmt: skip
 
 
@@ -176,7 +227,7 @@ def test_wrong_usage(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["predict", "sweep", "required-bandwidth", "replay", "scale", "plan"]
+    "name", ["predict", "sweep", "required-bandwidth", "replay", "cluster", "scale", "plan"]
 )
 def test_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
     with pytest.raises(SystemExit) as ended:

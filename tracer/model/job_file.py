@@ -9,6 +9,7 @@ from tracer.model.architectures import ARCHITECTURES
 from tracer.model.job import Job, Layer, ModelError
 from tracer.model.zoo import known_job
 
+PROFILE_HEADING = "# Prophet profile"
 FIELDS = {"name", "bytes", "bp_s", "fp_s", "upd_s"}
 
 
@@ -28,9 +29,17 @@ def find_job(what: str, compute_s: float | None = None, steps: int | None = None
 
 
 def read_job(path: Path) -> Job:
-    """{"layers": [{"name": ..., "bytes": ..., "bp_s": ..., "fp_s": ..., "upd_s": ...}, ...]}"""
+    """{"layers": [{"name": ..., "bytes": ..., "bp_s": ..., "fp_s": ..., "upd_s": ...}, ...]}
+
+    Or the Prophet profile of an earlier run (docs/prophet.md).
+    """
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if text.startswith(PROFILE_HEADING):
+            return _of_profile(path, text)
+        given = json.loads(text)
+    except ModelError:
+        raise
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:
@@ -39,6 +48,35 @@ def read_job(path: Path) -> Job:
     if not isinstance(layers, list):
         raise ModelError(f'{path}: is not a job: it has no list "layers"')
     return Job(tuple(_layer(path, number, entry) for number, entry in enumerate(layers, 1)))
+
+
+def _of_profile(path: Path, text: str) -> Job:
+    """Production times as backward times; the forward pass shared out as the backward pass is."""
+    heading, *lines = text.splitlines()
+    made: list[tuple[str, float, float]] = []  # name, bytes, seconds
+    try:
+        forward_s = float(heading.split()[-2]) / 1e6
+        for line in lines:
+            if not line.startswith("#"):
+                _, size, _, produced_us, name = line.split(maxsplit=4)
+                made.append((name, float(size), float(produced_us) / 1e6))
+    except (ValueError, IndexError):
+        raise ModelError(f"{path}: is not a whole Prophet profile") from None
+    if not made:
+        raise ModelError(f"{path}: holds no gradient")
+    # The model's backward pass goes from the last layer to the first.
+    backward: list[float] = []
+    end_s = 0.0
+    for _, _, produced_s in reversed(made):
+        backward.append(max(produced_s - end_s, 0.0))
+        end_s = max(end_s, produced_s)
+    share = forward_s / end_s if end_s > 0 else 0.0
+    return Job(
+        tuple(
+            Layer(name, size, bp_s, bp_s * share)
+            for (name, size, _), bp_s in zip(made, reversed(backward))
+        )
+    )
 
 
 def _layer(path: Path, number: int, entry: object) -> Layer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Callable
 
@@ -31,6 +32,7 @@ class Conditions:
     aggregate: str = "server"
     packet_bytes: float | None = None  # None: of the policies with packets 30 kB, else small
     options: Options | None = None
+    slowness: Sequence[float] = ()  # of each worker: on top of what was recorded
     forward_share: float = 0.0
 
 
@@ -80,6 +82,7 @@ def replay(
         shares=recorded.shares if as_placed else None,
         update_s=recorded.update_s.tolist(),
         search_s=recorded.search_s.tolist(),
+        slowness=conditions.slowness,
     )
     done = simulate(run, cluster, events_max=EVENTS_MAX, progress=progress)
     return Replay(done.outcomes[0].iteration_s)

@@ -54,6 +54,7 @@ class Worker:
     """One worker's place in its iteration."""
 
     __slots__ = (
+        "arrived",
         "computing",
         "factor",
         "fp_next",
@@ -71,7 +72,8 @@ class Worker:
         self.host = host  # within the cluster
         self.iteration = -1
         self.waiting: list[tuple[int, int]] = []  # a heap of (urgency, piece)
-        self.in_flight = 0  # pieces handed on and not confirmed
+        self.in_flight = 0  # pieces handed on and not acknowledged
+        self.arrived: dict[int, int] = {}  # piece in flight -> packets at their servers
         self.missing: list[int] = []  # of each layer: packets of its sum not yet in; -1: done
         self.fp_next = 0
         self.computing = False
@@ -277,7 +279,7 @@ class JobRun:
                 self._sum_to(worker, (self.fabric.worker_in[worker.host],), packet.priority, index)
 
     def _at_server(self, packet: Packet) -> None:
-        _, iteration, index = self._arrived(packet)
+        worker, iteration, index = self._arrived(packet)
         if self.scheme.streams:
             if self._complete(iteration, index, self.copies):
                 took = self.update_s[self.layout.packet_layer[index]]
@@ -287,10 +289,24 @@ class JobRun:
                     self._stream(packet)
             return
         piece = self.layout.packet_piece[index]
+        if self.scheme.window is not None:
+            self._piece_arrives(worker, piece)
         copies = self.copies * len(self.layout.packets[piece])
         if self._complete(iteration, piece, copies):
             done = self.clock.now + self.update_s[self.layout.packet_layer[index]]
             self.clock.at(done, self._confirm, piece)
+
+    def _piece_arrives(self, worker: Worker, piece: int) -> None:
+        """Its own pieces make room, not their sums: those wait for others, who may wait for it."""
+        count = worker.arrived.pop(piece, 0) + 1
+        if count < len(self.layout.packets[piece]):
+            worker.arrived[piece] = count
+        else:
+            self.clock.at(self.clock.now + self.cluster.latency_s, self._acknowledged, worker)
+
+    def _acknowledged(self, worker: Worker) -> None:
+        worker.in_flight -= 1
+        self._pump(worker)
 
     # From the sum back to the worker
 
@@ -315,20 +331,14 @@ class JobRun:
             self._layer_is_in(worker, layer)
 
     def _confirm(self, piece: int) -> None:
+        """Every worker learns that the sum is made; where it asks, its request takes as long."""
+        layer = self.layout.packet_layer[self.layout.packets[piece][0]]
+        asked_s = 2 * self.cluster.latency_s + self.search_s[layer] if self.scheme.asks else 0.0
         for worker in self.workers:
-            self.clock.at(self.clock.now + self.cluster.latency_s, self._confirmed, (worker, piece))
-            if not self.scheme.asks:
+            if asked_s:
+                self.clock.at(self.clock.now + asked_s, self._answer, (worker, piece))
+            else:
                 self._answer((worker, piece))
-
-    def _confirmed(self, of: tuple[Worker, int]) -> None:
-        worker, piece = of
-        worker.in_flight -= 1
-        if self.scheme.window is not None:
-            self._pump(worker)
-        if self.scheme.asks:
-            layer = self.layout.packet_layer[self.layout.packets[piece][0]]
-            wait_s = self.cluster.latency_s + self.search_s[layer]
-            self.clock.at(self.clock.now + wait_s, self._answer, (worker, piece))
 
     def _answer(self, of: tuple[Worker, int]) -> None:
         worker, piece = of

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Callable
 
+import numpy as np
+
 from tracer.model import ModelError, Timeline
 from tracer.model.job import Array
 from tracer.simulate.clock import Clock
@@ -79,6 +81,8 @@ def simulate(
                 raise ModelError(f"more than {events_max} events: use larger packets")
             if progress:
                 progress(clock.events, clock.now)
+    for job in started:
+        assert not np.isnan(job.iteration_s).any(), "workers wait for what nobody sends"
     outcomes = tuple(
         Outcome(job.run, job.iteration_s, job.times, job.pushed, job.pulled) for job in started
     )

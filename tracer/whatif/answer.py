@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tracer.model import POLICIES, Job, ModelError
+from tracer.model.job import number
 from tracer.model.job_file import find_job
 from tracer.model.quantity import bytes_per_second, seconds, size
-from tracer.output import whole_file
+from tracer.output import print_json, whole_file
 from tracer.report.drawing import Draw, save
 from tracer.table import Table
 
@@ -42,24 +42,13 @@ def show(answer: Answer, options: argparse.Namespace) -> None:
         save(answer.draw, options.plot)
     if options.json:
         whole = {**answer.values, "table": list(answer.table.rows())}
-        print(json.dumps(_plain(whole), indent=2, allow_nan=False))
+        print_json(whole)
         return
     for line in answer.lines:
         print(line)
     print(answer.table.text(answer.rows))
     for line in answer.after:
         print(line)
-
-
-def _plain(value: Any) -> Any:
-    """JSON knows neither nan nor infinity."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def job_of(options: argparse.Namespace, what: str | None = None) -> Job:
@@ -97,3 +86,30 @@ def policies_of(options: argparse.Namespace, known: list[str] | None = None) -> 
         if name not in allowed:
             raise ModelError(f"there is no policy '{name}' here; there are {', '.join(allowed)}")
     return wanted
+
+
+def slowness_of(given: Sequence[str], workers: int) -> list[float]:
+    """How many times as long as the job says each worker computes."""
+    factors = [1.0] * workers
+    for text in given:
+        worker, factor = pair(text, "WORKER:FACTOR")
+        try:
+            value = float(factor)
+        except ValueError:
+            raise ModelError(f"--slow-worker {text}: '{factor}' is not a number") from None
+        number(f"--slow-worker {text}: the factor", value, above_zero=True)
+        factors[index_in(text, worker, workers)] = value
+    return factors
+
+
+def pair(text: str, form: str) -> tuple[str, str]:
+    first, colon, second = text.partition(":")
+    if not (first and colon and second):
+        raise ModelError(f"'{text}' is not of the form {form}")
+    return first, second
+
+
+def index_in(text: str, digits: str, count: int) -> int:
+    if not digits.isdecimal() or int(digits) >= count:
+        raise ModelError(f"'{text}': there is no '{digits}' among 0 to {count - 1}")
+    return int(digits)

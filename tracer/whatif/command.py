@@ -1,4 +1,4 @@
-"""`mercury sim`: predict, sweep, required-bandwidth, replay, scale, plan."""
+"""`mercury sim`: predict, sweep, required-bandwidth, replay, cluster, scale, plan."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 FAILED, INTERRUPTED = 2, 130
 EXIT_CODES = "exit codes: 0 all well; 2 wrong usage or input; 130 interrupted"
+NODE = "another rate for one node, such as worker1:1Gbps or server0:5Gbps; repeatable"
 JOB = "a model's name (such as vgg16 or resnet50), or a JSON file: docs/model.md"
 
 
@@ -54,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--workers", type=_count, help="default: as recorded")
     sub.add_argument("--servers", type=_count, help="default: as recorded")
     sub.add_argument("--aggregate", choices=("server", "switch"), default="server")
+    _slow(sub)
     sub.add_argument(
         "--forward-share",
         type=float,
@@ -61,6 +63,25 @@ def parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="take this share of computation for forward, which starts layer by layer (default 0)",
     )
+
+    sub = _command(commands, "cluster", "jobs on unequal machines, in racks, sharing links")
+    sub.add_argument("jobs", metavar="JOB", nargs="+", help=f"{JOB}; several share the workers")
+    _shape(sub)
+    _network(sub)
+    sub.add_argument("--bandwidth", required=True, metavar="RATE", help="such as 10Gbps")
+    sub.add_argument("--policy", default="mercury", help="default mercury")
+    sub.add_argument("--iterations", type=_count, default=5, help="default 5")
+    sub.add_argument("--node", action="append", default=[], metavar="NODE:RATE", help=NODE)
+    sub.add_argument(
+        "--change", action="append", default=[], metavar="TIME:RATE", help="of all other links"
+    )
+    _slow(sub)
+    sub.add_argument("--jitter", type=float, default=0.0, help="of computation: sigma of its log")
+    sub.add_argument("--seed", type=int, default=0, help="of the jitter (default 0)")
+    sub.add_argument("--racks", type=_count, metavar="N", help="deal the workers into N racks")
+    sub.add_argument("--rack-bandwidth", metavar="RATE", help="default: what its workers' sum to")
+    sub.add_argument("--aggregate", choices=("server", "rack", "switch"), default="server")
+    sub.add_argument("--sharing", choices=("priority", "fair", "fifo"), default="priority")
 
     sub = _command(commands, "scale", "iteration time for 1 to 4096 workers, simulated")
     _job(sub)
@@ -120,6 +141,16 @@ def _network(sub: argparse.ArgumentParser, machines: bool = True) -> None:
     sub.add_argument("--credit", metavar="SIZE", help="of bytescheduler, byteps: most on the way")
     sub.add_argument("--packet", metavar="SIZE", help="of mercury and fifo")
     sub.add_argument("--bucket", metavar="SIZE", help="of ring (default 25MB)")
+
+
+def _slow(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--slow-worker",
+        action="append",
+        default=[],
+        metavar="WORKER:FACTOR",
+        help="it computes so many times as long, such as 1:2.0; repeatable",
+    )
 
 
 def _policies(sub: argparse.ArgumentParser) -> None:

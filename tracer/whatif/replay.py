@@ -10,10 +10,13 @@ from tracer.replay import Conditions, own_policy, recorded, replay, self_check
 from tracer.report.drawing import BLUE, Canvas
 from tracer.run import read_run
 from tracer.table import Table
-from tracer.whatif.answer import Answer, rate_of
+from tracer.whatif.answer import Answer, rate_of, slowness_of
 
 
 def answer(options: argparse.Namespace) -> Answer:
+    run = read_run(options.traces, quiet=options.quiet)
+    found = recorded(run)
+    slow = options.slow_worker
     conditions = Conditions(
         policy=options.policy,
         workers=options.workers,
@@ -21,10 +24,9 @@ def answer(options: argparse.Namespace) -> Answer:
         bandwidth=None if options.bandwidth is None else rate_of(options.bandwidth),
         latency_s=None if options.latency is None else seconds(options.latency),
         aggregate=options.aggregate,
+        slowness=slowness_of(slow, options.workers or found.workers) if slow else (),
         forward_share=options.forward_share,
     )
-    run = read_run(options.traces, quiet=options.quiet)
-    found = recorded(run)
     network = found.network
     length_us = int(found.iteration_s.max(axis=1).sum() * 1e6)
     with Progress("replaying as recorded", length_us, options.quiet) as progress:

@@ -1,0 +1,69 @@
+#include "bandwidth_monitor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace mercury {
+namespace {
+
+constexpr int64_t kEveryUs = 1000000;   // between estimates
+constexpr int64_t kMemoryUs = 4000000;  // older stretches say nothing of the link as it is now
+constexpr size_t kStretchesMax = 64;
+constexpr size_t kStretchesMin = 8;
+constexpr size_t kSmallOnesMin = 4;
+constexpr double kLeast = 1e-3;  // bytes a microsecond: below, the link stands still
+constexpr double kRise = 0.25;   // of the way to a better estimate
+
+double Quantile(std::vector<double> values, double share) {
+  const double place = std::ceil(share * static_cast<double>(values.size() - 1));
+  const auto at = static_cast<size_t>(place);
+  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(at), values.end());
+  return values[at];
+}
+
+}  // namespace
+
+void BandwidthMonitor::Add(uint64_t bytes, int64_t us, int64_t now_us) {
+  if (us <= 0) return;  // the clock's doing
+  // Behind a clock that has jumped, nothing would grow old.
+  if (!stretches_.empty() && now_us < stretches_.back().at_us) {
+    stretches_.clear();
+    estimate_at_us_ = now_us;
+  }
+  stretches_.push_back({now_us, static_cast<double>(bytes), static_cast<double>(us)});
+  const auto old = [&] { return stretches_.front().at_us < now_us - kMemoryUs; };
+  while (stretches_.size() > kStretchesMax || (stretches_.size() > kStretchesMin && old())) {
+    stretches_.pop_front();
+  }
+  if (stretches_.size() < kStretchesMin) return;
+  if (estimates_ != 0 && now_us - estimate_at_us_ < kEveryUs) return;
+  estimate_at_us_ = now_us;
+  Estimate();
+}
+
+// The larger half of the stretches says how fast the link is; the smaller ones, what is left of
+// their time beyond that.
+void BandwidthMonitor::Estimate() {
+  ++estimates_;
+  std::vector<double> sizes, rates, startups;
+  for (const Stretch& s : stretches_) sizes.push_back(s.bytes);
+  const double middle = Quantile(sizes, 0.5);
+  for (const Stretch& s : stretches_) {
+    if (s.bytes >= middle) rates.push_back(s.bytes / s.us);
+  }
+  const double rate = Quantile(rates, 0.75);
+  if (rate < kLeast) {
+    bytes_per_us_ = 0;
+    return;
+  }
+  const bool rises = bytes_per_us_ > 0 && rate > bytes_per_us_;
+  bytes_per_us_ = rises ? bytes_per_us_ + kRise * (rate - bytes_per_us_) : rate;
+  for (const Stretch& s : stretches_) {
+    if (s.bytes < middle / 2) startups.push_back(std::max(s.us - s.bytes / rate, 0.0));
+  }
+  if (startups.size() >= kSmallOnesMin) startup_us_ = Quantile(startups, 0.25);
+}
+
+}  // namespace mercury

@@ -1,0 +1,47 @@
+// What a link carries, from what it has carried: the time of a transfer as a function of its size,
+// startup + bytes / bandwidth. Nothing is sent to find out.
+//
+// A *stretch* is a time in which the link was busy, and the bytes that it carried meanwhile. Some
+// are too slow for reasons that are not the link's (another worker was late), so the better quarter
+// of the last seconds' counts. Estimates fall at once and rise slowly: to expect too much makes
+// what is urgent wait, to expect too little only leaves a gap.
+//
+// Thread-safety: none; no clock. Invariant: known() means that the bandwidth is above zero.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+namespace mercury {
+
+class BandwidthMonitor {
+ public:
+  // Stretches end after so long, or when nothing is under way any more.
+  static constexpr int64_t kStretchUs = 50000;
+
+  void Add(uint64_t bytes, int64_t us, int64_t now_us);
+
+  bool known() const { return bytes_per_us_ > 0; }
+  // Stretches were measured, and they carried next to nothing.
+  bool stalled() const { return estimates_ != 0 && !known(); }
+  double bytes_per_second() const { return bytes_per_us_ * 1e6; }
+  double startup_us() const { return startup_us_; }
+  // Of so many bytes among others, without the startup; only if known().
+  double WireUs(double bytes) const { return bytes / bytes_per_us_; }
+  uint64_t estimates() const { return estimates_; }
+
+ private:
+  struct Stretch {
+    int64_t at_us;
+    double bytes, us;
+  };
+  void Estimate();
+
+  std::deque<Stretch> stretches_;
+  int64_t estimate_at_us_ = 0;
+  double bytes_per_us_ = 0;
+  double startup_us_ = 0;
+  uint64_t estimates_ = 0;
+};
+
+}  // namespace mercury

@@ -1,0 +1,189 @@
+// prophet: during the backward pass, blocks of packets that nothing interrupts and that just finish
+// before a more urgent tensor is due; otherwise as mercury. So it is while it does not know the
+// job's pattern or the link's bandwidth, and from the moment in which the most urgent tensor is
+// there.
+//
+// What is overdue may come at any moment: until then, packets go one by one, the most urgent first.
+// Credit is mercury's, so that no orders of several workers can block each other; and the link is
+// never left idle for longer than kHoldUsMax at a time, however wrong the predictions are.
+#include <cmath>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <set>
+
+#include "bandwidth_monitor.h"
+#include "policy_packets.h"
+#include "prophet_blocks.h"
+
+namespace mercury {
+namespace {
+
+constexpr int64_t kHoldUsMax = 5000;
+constexpr double kErrorMemory = 0.125;  // what the newest block counts in the mean error
+
+class ProphetPolicy : public PacketPolicy {
+ public:
+  explicit ProphetPolicy(const PolicyOptions& options)
+      : PacketPolicy(options), profile_(options.profile) {}
+
+  void Ready(const Run& run, int64_t now_us) override {
+    PacketPolicy::Ready(run, now_us);
+    if (run.slots != 0) by_urgency_.insert(Place(run.id));
+  }
+
+  bool Next(int64_t now_us, uint64_t* run) override {
+    blocked_ = false;
+    hold_until_us_ = kNever;
+    if (by_urgency_.empty() || !Plans()) {
+      block_.clear();
+      EndHold(now_us);
+      return PacketPolicy::Next(now_us, run);
+    }
+    if (block_.empty()) Assemble(now_us);
+    if (block_.empty()) return false;
+    EndHold(now_us);
+    if (!MaySend(runs_.at(block_.front().run).urgency, now_us)) return false;
+    *run = block_.front().run;
+    return true;
+  }
+
+  void Sent(uint64_t run, uint64_t bytes, bool slot_done, int64_t now_us) override {
+    const auto it = runs_.find(run);
+    if (it == runs_.end()) return;
+    if (credit_.counted_bytes() == 0) {
+      stretch_start_us_ = now_us;
+      stretch_bytes_ = 0;
+    }
+    const std::pair<int64_t, uint64_t> place = Place(run);
+    PacketPolicy::Sent(run, bytes, slot_done, now_us);
+    const bool all = it->second.slots_left == 0;
+    if (all) by_urgency_.erase(place);
+    if (block_.empty() || block_.front().run != run) return;
+    uint64_t& left = block_.front().bytes;
+    left -= std::min(bytes, left);
+    if (!all && left != 0) return;
+    block_.pop_front();
+    if (block_.empty() && is_planned_) EndBlock(now_us);
+  }
+
+  void Returned(uint64_t run, uint64_t bytes, int64_t now_us) override {
+    PacketPolicy::Returned(run, bytes, now_us);
+    if (stretch_start_us_ < 0) return;
+    stretch_bytes_ += bytes;
+    const bool idle = credit_.counted_bytes() == 0;
+    if (!idle && now_us - stretch_start_us_ < BandwidthMonitor::kStretchUs) return;
+    monitor_.Add(stretch_bytes_, now_us - stretch_start_us_, now_us);
+    stretch_start_us_ = idle ? -1 : now_us;
+    stretch_bytes_ = 0;
+  }
+
+  void Forget(uint64_t run) override {
+    if (runs_.count(run) != 0) by_urgency_.erase(Place(run));
+    block_.erase(std::remove_if(block_.begin(), block_.end(),
+                                [=](const Part& part) { return part.run == run; }),
+                 block_.end());
+    PacketPolicy::Forget(run);
+  }
+
+  int64_t WakeAt() const override { return std::min(PacketPolicy::WakeAt(), hold_until_us_); }
+
+  BlockFigures blocks() const override {
+    BlockFigures figures = figures_;
+    figures.transfer_error_us = std::llround(transfer_error_us_);
+    figures.bytes_per_second = monitor_.bytes_per_second();
+    return figures;
+  }
+
+ private:
+  struct Part {
+    uint64_t run;
+    uint64_t bytes;
+  };
+
+  bool Plans() const { return profile_ != nullptr && profile_->in_backward() && monitor_.known(); }
+  std::pair<int64_t, uint64_t> Place(uint64_t run) const {
+    return {-static_cast<int64_t>(runs_.at(run).urgency), run};
+  }
+  double RoomUs(int32_t urgency, int64_t now_us) const {
+    const int64_t due = profile_->NextDue(urgency);
+    if (due == ProphetProfile::kNotDue) return std::numeric_limits<double>::infinity();
+    return static_cast<double>(due - now_us);
+  }
+
+  void Assemble(int64_t now_us) {
+    const uint64_t packet = packet_bytes();
+    std::vector<BlockCandidate> candidates;
+    std::vector<uint64_t> runs;
+    double used_us = monitor_.startup_us();
+    for (const auto& [urgency, run] : by_urgency_) {
+      const State& state = runs_.at(run);
+      BlockCandidate c;
+      c.unit_us = monitor_.WireUs(static_cast<double>(std::min(packet, state.bytes_left)));
+      c.units = std::max<uint64_t>((state.bytes_left + packet - 1) / packet, 1);
+      c.room_us = RoomUs(state.urgency, now_us);
+      candidates.push_back(c);
+      runs.push_back(run);
+      used_us += static_cast<double>(c.units) * c.unit_us;
+      if (used_us > c.room_us) break;  // closes the block
+    }
+    const std::vector<uint64_t> block = AssembleBlock(candidates, monitor_.startup_us());
+    is_planned_ = !block.empty();
+    if (!is_planned_) return SendOneOrHold(now_us, candidates[0].room_us, runs[0], packet);
+    block_started_us_ = now_us;
+    predicted_us_ = monitor_.startup_us();
+    ++figures_.blocks;
+    for (size_t i = 0; i < block.size(); ++i) {
+      const uint64_t bytes = std::min(block[i] * packet, runs_.at(runs[i]).bytes_left);
+      block_.push_back({runs[i], bytes});
+      predicted_us_ += static_cast<double>(block[i]) * candidates[i].unit_us;
+      figures_.bytes += bytes;
+    }
+  }
+
+  // Nothing fits. Until the more urgent tensor comes, nothing is sent; if it is late, one packet.
+  void SendOneOrHold(int64_t now_us, double room_us, uint64_t run, uint64_t packet) {
+    if (held_since_us_ < 0 || now_us < held_since_us_) held_since_us_ = now_us;
+    const int64_t held_until = held_since_us_ + kHoldUsMax;
+    if (room_us <= 0 || now_us >= held_until) {
+      block_.push_back({run, packet});
+      return;
+    }
+    hold_until_us_ =
+        now_us + static_cast<int64_t>(std::min(room_us, static_cast<double>(held_until - now_us)));
+    hold_until_us_ = std::max(hold_until_us_, now_us + 1);
+  }
+
+  void EndHold(int64_t now_us) {
+    if (held_since_us_ >= 0 && now_us > held_since_us_) {
+      figures_.held_us += static_cast<uint64_t>(now_us - held_since_us_);
+    }
+    held_since_us_ = -1;
+  }
+
+  void EndBlock(int64_t now_us) {
+    const double error = std::abs(static_cast<double>(now_us - block_started_us_) - predicted_us_);
+    transfer_error_us_ += kErrorMemory * (error - transfer_error_us_);
+  }
+
+  const std::shared_ptr<const ProphetProfile> profile_;
+  BandwidthMonitor monitor_;
+  std::set<std::pair<int64_t, uint64_t>> by_urgency_;  // runs with slots to send
+  std::deque<Part> block_;                             // what is left of it
+  bool is_planned_ = false;                            // by Algorithm 1, or one packet
+  int64_t block_started_us_ = 0;
+  double predicted_us_ = 0;
+  int64_t held_since_us_ = -1, hold_until_us_ = kNever;
+  int64_t stretch_start_us_ = -1;
+  uint64_t stretch_bytes_ = 0;
+  double transfer_error_us_ = 0;
+  BlockFigures figures_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> MakeProphetPolicy(const PolicyOptions& options) {
+  return std::make_unique<ProphetPolicy>(options);
+}
+
+}  // namespace mercury

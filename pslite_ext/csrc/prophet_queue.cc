@@ -1,0 +1,135 @@
+#include "prophet_queue.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "prophet_blocks.h"
+
+namespace mercury {
+namespace {
+
+constexpr int64_t kLateUsMax = 5000;       // how long a late gradient is waited for
+constexpr int64_t kBlockUsMax = 10000000;  // however slow the network seems to be
+constexpr double kErrorMemory = 0.125;     // what the newest block counts in the mean error
+
+}  // namespace
+
+void ProphetQueue::Ready(uint64_t id, uint64_t key, uint64_t bytes, int32_t priority,
+                         int64_t now_us) {
+  profile_.Ready(key, bytes, priority, now_us);
+  waiting_[{-static_cast<int64_t>(priority), id}] = {key, bytes};
+}
+
+bool ProphetQueue::Busy(int64_t now_us) const {
+  // A block of the backward pass is no longer waited for when that is over: nothing of it can be
+  // called back, and gradient 0 goes at once.
+  if (in_backward_ && !profile_.in_backward()) return false;
+  return !block_.empty() && now_us >= block_started_us_ && now_us < block_ends_us_;
+}
+
+std::vector<uint64_t> ProphetQueue::Take(int64_t now_us) {
+  wake_at_us_ = kNever;
+  if (waiting_.empty()) return {};
+  size_t count = waiting_.size();
+  is_planned_ = false;
+  if (Plans()) {
+    if (Busy(now_us)) {
+      wake_at_us_ = block_ends_us_;
+      return {};
+    }
+    count = profile_.in_backward() ? BlockSize(now_us) : 1;
+    if (count == 0) return {};
+    in_backward_ = profile_.in_backward();
+  }
+  if (held_since_us_ >= 0 && now_us > held_since_us_) {
+    figures_.held_us += static_cast<uint64_t>(now_us - held_since_us_);
+  }
+  held_since_us_ = -1;
+  if (unconfirmed_.empty()) {
+    stretch_start_us_ = now_us;
+    stretch_bytes_ = 0;
+  }
+  std::vector<uint64_t> ids;
+  uint64_t bytes = 0;
+  block_.clear();
+  for (; count != 0; --count) {
+    const auto first = waiting_.begin();
+    const uint64_t id = first->first.second;
+    ids.push_back(id);
+    bytes += first->second.bytes;
+    handed_over_[id] = first->second;
+    unconfirmed_.insert(id);
+    block_.insert(id);
+    waiting_.erase(first);
+  }
+  block_started_us_ = block_ends_us_ = now_us;
+  if (Plans()) {
+    // Afterwards, the startup of one transfer is hidden behind the one before.
+    const double startup_us = is_planned_ ? monitor_.startup_us() : 0;
+    const double us = startup_us + monitor_.WireUs(static_cast<double>(bytes));
+    block_ends_us_ += std::min(static_cast<int64_t>(std::min(us, 1e15)), kBlockUsMax);
+  }
+  if (is_planned_) {
+    ++figures_.blocks;
+    figures_.bytes += bytes;
+  }
+  return ids;
+}
+
+// How many of the waiting are the next block; 0: none now.
+size_t ProphetQueue::BlockSize(int64_t now_us) {
+  std::vector<BlockCandidate> candidates;
+  for (const auto& [place, gradient] : waiting_) {
+    const int64_t due = profile_.NextDue(static_cast<int32_t>(-place.first));
+    const double room = due == ProphetProfile::kNotDue ? std::numeric_limits<double>::infinity()
+                                                       : static_cast<double>(due - now_us);
+    candidates.push_back({monitor_.WireUs(static_cast<double>(gradient.bytes)), 1, room});
+  }
+  const size_t count = AssembleBlock(candidates, monitor_.startup_us()).size();
+  is_planned_ = count != 0;
+  if (count != 0) return count;
+  return OneOrHold(now_us, candidates[0].room_us, monitor_.startup_us() + candidates[0].unit_us);
+}
+
+// Nothing fits. What fits into no other gap of this backward pass either would only leave the link
+// idle by waiting; anything else waits for the next gap.
+size_t ProphetQueue::OneOrHold(int64_t now_us, double room_us, double transfer_us) {
+  if (held_since_us_ < 0 || now_us < held_since_us_) held_since_us_ = now_us;
+  if (transfer_us > static_cast<double>(profile_.LongestGapUs(now_us))) return 1;
+  if (room_us <= -static_cast<double>(kLateUsMax)) return 1;
+  wake_at_us_ = now_us + static_cast<int64_t>(room_us > 0 ? room_us : room_us + kLateUsMax) + 1;
+  return 0;
+}
+
+void ProphetQueue::Confirmed(uint64_t id, int64_t now_us) {
+  const auto it = handed_over_.find(id);
+  if (it == handed_over_.end() || unconfirmed_.erase(id) == 0) return;
+  stretch_bytes_ += it->second.bytes;
+  const bool idle = unconfirmed_.empty();
+  if (idle || now_us - stretch_start_us_ >= BandwidthMonitor::kStretchUs) {
+    monitor_.Add(stretch_bytes_, now_us - stretch_start_us_, now_us);
+    stretch_start_us_ = now_us;
+    stretch_bytes_ = 0;
+  }
+  if (block_.erase(id) == 0 || !block_.empty() || block_ends_us_ == block_started_us_) return;
+  const auto error = static_cast<double>(now_us - block_ends_us_);
+  transfer_error_us_ += kErrorMemory * (std::abs(error) - transfer_error_us_);
+}
+
+void ProphetQueue::Done(uint64_t id, int64_t now_us) {
+  Confirmed(id, now_us);
+  const auto it = handed_over_.find(id);
+  if (it == handed_over_.end()) return;
+  profile_.Done(it->second.key, now_us);
+  handed_over_.erase(it);
+}
+
+BlockFigures ProphetQueue::blocks() const {
+  BlockFigures figures = figures_;
+  figures.transfer_error_us = std::llround(transfer_error_us_);
+  figures.bytes_per_second = monitor_.bytes_per_second();
+  return figures;
+}
+
+}  // namespace mercury

@@ -1,0 +1,114 @@
+"""What happens to a bed while a job runs on it: links that change, flows and jobs beside it."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bed import LoopbackBed
+from job import PORT, Job
+from measured import Config
+from namespaces import LabError
+from systems import System
+
+# Runs beside the job until the event is set. What it raises fails the case.
+Weather = Callable[[LoopbackBed, threading.Event], None]
+STREAM = Path(__file__).resolve().parent / "stream.py"
+STREAM_PORT = 9900
+_LOOK_S = 0.2
+_ENDLESS = 1_000_000  # rounds
+
+
+def random_rates(low: float, high: float, every_s: float) -> Weather:
+    """Every host's link between `low` and `high`, the same for all, the same in every run."""
+
+    def weather(bed: LoopbackBed, over: threading.Event) -> None:
+        chance = random.Random(6)
+        while True:
+            rate = chance.uniform(low, high)
+            for host in bed.hosts:
+                bed.set_rate(host, rate, rate)
+            if over.wait(every_s):
+                return
+
+    return weather
+
+
+class Steps:
+    """All links change from one rate to the next, over and over; it notes when."""
+
+    def __init__(self, rates: Sequence[float], every_s: float) -> None:
+        self.rates = tuple(rates)
+        self.every_s = every_s
+        self.changes: list[tuple[float, float]] = []  # (clock, rate)
+
+    def __call__(self, bed: LoopbackBed, over: threading.Event) -> None:
+        self.changes.clear()
+        turn = 0
+        while True:
+            rate = self.rates[turn % len(self.rates)]
+            for host in bed.hosts:
+                bed.set_rate(host, rate, rate)
+            self.changes.append((time.monotonic(), rate))
+            turn += 1
+            if over.wait(self.every_s):
+                return
+
+
+def slow_link(host: str, rate: float) -> Weather:
+    def weather(bed: LoopbackBed, _over: threading.Event) -> None:
+        bed.set_rate(host, rate, rate)
+
+    return weather
+
+
+def start_flow(
+    bed: LoopbackBed, sender: str, receiver: str, port: int = STREAM_PORT
+) -> list[subprocess.Popen[bytes]]:
+    """A TCP stream that takes what it can get, until its two processes are ended."""
+    program = [sys.executable, str(STREAM)]
+    sink = bed.popen(receiver, [*program, "sink", str(port)], stdout=subprocess.PIPE)
+    assert sink.stdout is not None
+    if not sink.stdout.readline():
+        raise LabError(f"no stream can end on {receiver}: port {port} is taken")
+    # Nobody reads the sink's reports: it must not wait for that.
+    threading.Thread(target=sink.stdout.read, daemon=True).start()
+    source = bed.popen(sender, [*program, "source", bed.address(receiver), str(port)])
+    return [sink, source]
+
+
+def flows(pairs: Sequence[tuple[str, str]]) -> Weather:
+    """Background flows, each from the first host of a pair to the second."""
+
+    def weather(bed: LoopbackBed, over: threading.Event) -> None:
+        started: list[subprocess.Popen[bytes]] = []
+        try:
+            for number, (sender, receiver) in enumerate(pairs):
+                started += start_flow(bed, sender, receiver, STREAM_PORT + number)
+            while not over.wait(_LOOK_S):
+                if any(process.poll() is not None for process in started):
+                    raise LabError("a background flow has ended before the job")
+        finally:
+            bed.end_processes(started)
+
+    return weather
+
+
+def neighbour(system: System, config: Config) -> Weather:
+    """Another job like it on the same hosts, for as long as the measured one runs."""
+    endless = Config(**{**vars(config), "rounds": _ENDLESS, "sample_s": 0.0})
+
+    def weather(bed: LoopbackBed, over: threading.Event) -> None:
+        job = Job(bed, system, endless, env={"DMLC_PS_ROOT_PORT": str(PORT + 1)})
+        try:
+            while not over.wait(_LOOK_S):
+                job.check_alive()
+        finally:
+            job.end()
+
+    return weather
