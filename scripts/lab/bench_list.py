@@ -92,7 +92,7 @@ def _scenarios(systems: Systems, length: str) -> list[Case]:
     chosen = systems if length == "full" else _named(systems, MAIN)
     return [
         *bench_scenarios.scenarios(chosen, rounds),
-        *bench_scenarios.growth(_named(systems, MAIN), 4, 4 if length == "quick" else 8),
+        *bench_scenarios.growth(_named(systems, MAIN), 6, 4 if length == "quick" else 8),
     ]
 
 

@@ -110,9 +110,8 @@ class Pictures:
                 for row in rows:
                     found = SWEPT.fullmatch(row["system"])
                     if row["what"] == what and row["metric"] == metric and found:
-                        drawn.setdefault(found["line"], []).append(
-                            (float(found["kib"]), row["median"])
-                        )
+                        name = found["line"].replace("mercury-", "")
+                        drawn.setdefault(name, []).append((float(found["kib"]), row["median"]))
                         unit = f" [{row['unit']}]" if row["unit"] else ""
                 if drawn:
                     subject = what.partition(":")[0]
