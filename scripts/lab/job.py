@@ -184,7 +184,8 @@ class Job:
         base[DEVICE] = "eth0" if bed.shaped else "lo"
         base.update(system.env)
         base.update(env or {})
-        config_text = json.dumps({**asdict(config), "store": system.store})
+        warmup = max(config.warmup, system.warmup)
+        config_text = json.dumps({**asdict(config), "store": system.store, "warmup": warmup})
         first, *others = system.program
         argv = list(program or [system.python, str(HERE / first), *others, config_text])
         self._named = system.own_hosts
