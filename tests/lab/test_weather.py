@@ -109,6 +109,11 @@ def test_a_neighbour_that_fails_is_noticed() -> None:
     broken = System("broken", sys.executable, program=("nothing.py",))
     with LoopbackBed(host_names(1, 1)) as bed:
         case = case_with(broken, neighbour(broken, IDLE))
-        with pytest.raises(JobFailed, match="broken: scheduler ended"), under(case, bed):
-            until(lambda: bool(bed._children))
-            until(lambda: not bed._children)
+
+        def come_and_go() -> None:
+            with under(case, bed):
+                until(lambda: bool(bed._children))
+                until(lambda: not bed._children)
+
+        with pytest.raises(JobFailed, match="broken: scheduler ended"):
+            come_and_go()
