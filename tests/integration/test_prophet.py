@@ -67,16 +67,11 @@ def test_blocks_are_sent_and_a_profile_is_kept(van: str, tmp_path: Path) -> None
     assert find_job(str(path)).bytes.sum() == 80000 * 78
 
 
-def test_what_is_no_profile_of_this_model_is_said_once(tmp_path: Path) -> None:
+def test_a_profile_of_another_model_is_said_once(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("# Prophet profile; forward 0 us\n1 2 3 4 weight\n5 6 7 8 bias\n")
     said = _train("mercury", other, 4)
     assert said.count("the profile is of another model") == 1, said
-    notes = tmp_path / "notes.txt"
-    notes.write_text("buy milk\n")
-    said = _train("zmq", notes, 4)
-    assert said.count("is not a Prophet profile") == 1, said
-    assert notes.read_text() == "buy milk\n"
 
 
 LEAVES = """
