@@ -29,7 +29,7 @@ SHELL = {
     "acceptor": "faults/test_strangers.py",
     "dialer": "cpp/mercury_plane_test.cc",
     "lane": "cpp/mercury_plane_test.cc",
-    "link": "cpp/mercury_plane_test.cc",
+    "link": "cpp/link_test.cc",
     "tcp": "cpp/mercury_plane_test.cc",
     "event_loop": "cpp/mercury_plane_test.cc",
     "figures": "cpp/mercury_plane_test.cc",
