@@ -174,20 +174,18 @@ Status ServerStore::PushAsync(StoreRequest* request, Piece* piece,
   if (request->row_bytes != 0) {
     return Status::InvalidArgument("row-sparse pushes cannot be asynchronous");
   }
-  const bool first = !piece->has_value;
-  Buffer value = std::exchange(piece->value, {});
-  if (!first && value.owner.use_count() > 1) {  // on its way to a worker: leave it as it is
-    Buffer copy;
-    Status status = Reserve(value.bytes, &copy);
+  if (piece->has_value && piece->value.owner.use_count() > 1) {
+    Buffer copy;  // the value is on its way to a worker: leave it as it is
+    Status status = Reserve(piece->value.bytes, &copy);
     if (!status.ok()) return status;
-    std::memcpy(copy.data, value.data, value.bytes);
-    Release(&value);
-    value = std::move(copy);
+    std::memcpy(copy.data, piece->value.data, piece->value.bytes);
+    Release(&piece->value);
+    piece->value = std::move(copy);
   }
-  Status status = Accumulate(request, &value, first);
+  Status status = Accumulate(request, &piece->value, !piece->has_value);
   if (!status.ok()) return status;
   replies->push_back({request->ticket, Status::Ok(), {}});
-  Publish(piece, std::move(value), replies);
+  Publish(piece, std::exchange(piece->value, {}), replies);
   return Status::Ok();
 }
 

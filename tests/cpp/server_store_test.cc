@@ -149,6 +149,24 @@ TEST(memory_has_a_limit_and_is_given_back) {
                h.StatusOf(h.Send(0, StoreOperation::kPush, 8, std::vector<float>(200))));
 }
 
+TEST(an_asynchronous_value_outlives_a_push_that_has_no_memory) {
+  Harness h(1, 1500);
+  h.Send(0, StoreOperation::kInit, 7, std::vector<float>(250, 1), true);
+  const uint64_t pull = h.Send(0, StoreOperation::kPull, 7, std::vector<float>(250), true);
+  // The answer shares the value, so that the sum needs a copy.
+  CHECK_STATUS(Code::kExhausted,
+               h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(250, 2), true)));
+  CHECK_EQ(h.store.bytes(), uint64_t{1000});
+  const uint64_t again = h.Send(0, StoreOperation::kPull, 7, std::vector<float>(250), true);
+  CHECK_TRUE(Values(h.answers[again].value) == std::vector<float>(250, 1));
+  h.answers.erase(pull);
+  h.answers.erase(again);
+  CHECK_OK(h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(250, 2), true)));
+  const uint64_t last = h.Send(0, StoreOperation::kPull, 7, std::vector<float>(250), true);
+  CHECK_TRUE(Values(h.answers[last].value) == std::vector<float>(250, 3));
+  CHECK_EQ(h.store.bytes(), uint64_t{1000});
+}
+
 TEST(requests_that_make_no_sense) {
   Harness h(2);
   const auto send = [&](const std::function<void(StoreRequest*)>& forge) {
