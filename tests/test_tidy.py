@@ -28,7 +28,7 @@ SHELL = {
     "mercury_server": "cpp/mercury_plane_test.cc",
     "acceptor": "faults/test_strangers.py",
     "dialer": "cpp/mercury_plane_test.cc",
-    "lane": "cpp/mercury_plane_test.cc",
+    "lane": "cpp/lane_test.cc",
     "link": "cpp/link_test.cc",
     "tcp": "cpp/mercury_plane_test.cc",
     "event_loop": "cpp/mercury_plane_test.cc",
