@@ -194,6 +194,29 @@ TEST(requests_that_make_no_sense) {
                send([](StoreRequest* r) { r->compression = Compression::kTwoBit; }));
 }
 
+TEST(rows_of_another_piece_are_refused) {
+  for (const StoreOperation operation : {StoreOperation::kInit, StoreOperation::kPush}) {
+    for (const int64_t row : {int64_t{-1}, int64_t{3}, int64_t{4}, int64_t{7}, int64_t{8}}) {
+      Harness h(1);
+      StoreRequest r;
+      r.ticket = ++h.tickets;
+      r.operation = operation;
+      r.key = 7;
+      r.offset = 32;  // rows 4 to 7
+      r.bytes = 32;
+      r.row_bytes = 8;
+      r.payload = Buffer::Allocate(24);
+      const int64_t set[3] = {1, row, 0};
+      std::memcpy(r.payload.data, set, sizeof(set));
+      std::vector<StoreReply> replies;
+      h.store.Handle(std::move(r), &replies);
+      h.Take(std::move(replies));
+      const bool there = row >= 4 && row < 8;
+      CHECK_STATUS(there ? Code::kOk : Code::kCorrupt, h.StatusOf(h.tickets));
+    }
+  }
+}
+
 TEST(zero_size_tensors_synchronise) {
   Harness h(2);
   const uint64_t a = h.Send(0, StoreOperation::kPush, 7, {});
