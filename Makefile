@@ -56,7 +56,7 @@ wheel: $(MXNET_DIST)  ## dist/: mercury-ps and the patched MXNet (MXNET_WHEEL=mx
 
 demo: wheel  ## LeNet-5 on digits: 2 workers and 2 servers on this machine, in a fresh environment
 	$(PYTHON) -m venv --clear build/demo
-	build/demo/bin/python -m pip --disable-pip-version-check --quiet install dist/mercury_ps-*-$$($(PYTHON) -c "import sys; print('cp%d%d' % sys.version_info[:2])")-*.whl dist/mxnet-1.9.1+*.whl 'numpy<2' scikit-learn
+	build/demo/bin/python -m pip --disable-pip-version-check --quiet install dist/mercury_ps-*-$$($(PYTHON) -c "import sys; print('cp%d%d' % sys.version_info[:2])")-*.whl dist/mxnet-1.9.1+*.whl 'numpy<2' scikit-learn 'matplotlib<3.10'
 	build/demo/bin/python -m pip --disable-pip-version-check check
 	build/demo/bin/python scripts/demo.py
 

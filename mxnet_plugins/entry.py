@@ -54,7 +54,9 @@ class Entry:
         size = int(np.prod(self.shape, dtype=np.int64))
         self._type = dtype_name(value)
         self.tensor = _core.Tensor(wire_key(store, key), name, self._type, size, asynchronous)
-        self._rows = _core.Tensor(wire_key(store, key, "rows"), name, self._type, size)
+        self._rows = _core.Tensor(
+            wire_key(store, key, "rows"), name, self._type, size, parameter=wire_key(store, key)
+        )
         self._ticket: int | None = None  # of a row-sparse round that is under way
         # Every operation of this key mutates it, so they run in order.
         self.token = mx.nd.zeros((1,), ctx=CPU)

@@ -32,10 +32,10 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
     """A distributed store. It has no native handle: Trainer and Module only need the class."""
 
     def __init__(self, name: str) -> None:
-        self._settings = membership.join()
+        self._asynchronous = "async" in name
+        self._settings = membership.join(self._asynchronous)
         self._name = name
         self._id = next(_store_ids)
-        self._asynchronous = "async" in name
         self._entries: dict[Key, Entry] = {}
         self._names: dict[Key, str] = {}
         self._compression: tuple[str, float] = ("none", 0.5)
@@ -219,6 +219,14 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         _core.command(head, body.encode())
 
     send_command_to_servers = _send_command_to_servers
+
+    def trace(self, on: bool) -> None:
+        """Records from the next iteration on, or no more, here and on the servers.
+
+        The job must have MERCURY_TRACE_DIR. Call it on every worker, at the same step.
+        """
+        _core.trace_switch(on)
+        _core.command(_core.trace_switch_head(), b"on" if on else b"off")
 
     def set_barrier_before_exit(self, do_barrier: bool = True) -> None:
         """Upstream's switch; here a worker that has finished need not wait for the others."""

@@ -21,8 +21,11 @@ _settings: Settings | None = None
 _reason = ""
 
 
-def join() -> Settings:
-    """Joins the job that the environment describes, once per process."""
+def join(asynchronous: bool = False) -> Settings:
+    """Joins the job that the environment describes, once per process.
+
+    `asynchronous`: so is the store that needs it; traces say so.
+    """
     global _settings
     with _lock:
         if _settings is None:
@@ -30,7 +33,7 @@ def join() -> Settings:
             if settings.values["DMLC_ROLE"] != "worker":
                 raise ClosedError(f"a {settings.values['DMLC_ROLE']} has no stores")
             _core.attach_engine(mx.base._LIB._handle)
-            _core.start(settings.options())
+            _core.start({**settings.options(), "asynchronous": int(asynchronous)})
             _settings = settings
             figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
             _watch_exceptions()

@@ -43,6 +43,15 @@ def sum_instruction_set() -> str: ...
 def figures() -> str:
     """The data plane's live figures, a JSON object; `{}` without one. `mxnet_plugins.stats()`."""
 
+def trace_switch(on: bool) -> None:
+    """This node's trace records from the next iteration on, or no more."""
+
+def trace_switch_head() -> int:
+    """The head of the command by which servers do the same; its body is `on` or `off`."""
+
+def trace_note(text: str) -> None:
+    """A line `# text` in this node's trace; without a trace, nothing."""
+
 def prophet_profile() -> str:
     """What this worker has learnt of its job, for MERCURY_PROPHET_PROFILE; "" if nothing."""
 
@@ -54,12 +63,19 @@ class Tensor:
 
     `key`: 64-bit, the same on all workers and unlike any other key of the job. `size`: elements.
     `asynchronous`: a push is added to the server's value at once; otherwise the value becomes the
-    sum of one push by each worker. `token` orders the operations of a tensor: an NDArray that each
-    of them mutates. All methods but the last two queue an engine operation and return at once.
+    sum of one push by each worker. `parameter`: the announced key of which this is one more tensor,
+    so that traces show the two as one. `token` orders the operations of a tensor: an NDArray that
+    each of them mutates. All methods but the last two queue an engine operation and return at once.
     """
 
     def __init__(
-        self, key: int, name: str, dtype: str, size: int, asynchronous: bool = False
+        self,
+        key: int,
+        name: str,
+        dtype: str,
+        size: int,
+        asynchronous: bool = False,
+        parameter: int | None = None,
     ) -> None: ...
     def set_compression(self, kind: str, threshold: float) -> None:
         """'none', '1bit' or '2bit' for all later pushes of this (float32) tensor."""

@@ -45,6 +45,12 @@ cdef extern from "c_api.h" nogil:
         int deterministic
         int priorities_max
         int tensors_max
+        int asynchronous
+        const char* trace_directory
+        int trace_binary
+        int64_t trace_from_step
+        int64_t trace_to_step
+        int64_t trace_ring_events
         int prophet_profile_steps
         const char* prophet_profile
     ctypedef struct mercury_tensor:
@@ -70,7 +76,10 @@ cdef extern from "c_api.h" nogil:
     int mercury_tensor_in_packets(const mercury_tensor*)
     int mercury_announce(uint64_t, const char*, uint64_t, int)
     int mercury_attach_engine(void*)
-    int mercury_tensor_new(uint64_t, const char*, const char*, uint64_t, int, mercury_tensor**)
+    int mercury_trace_switch(int)
+    void mercury_trace_note(const char*)
+    int mercury_trace_switch_head()
+    int mercury_tensor_new(uint64_t, uint64_t, const char*, const char*, uint64_t, int, mercury_tensor**)
     size_t mercury_element_bytes(const char*)
     void mercury_tensor_free(mercury_tensor*)
     int mercury_tensor_set_compression(mercury_tensor*, const char*, float)
@@ -120,7 +129,7 @@ cdef int check_signals() except -1:
 
 def start(options):
     texts = {k: str(options[k]).encode() for k in 
-             ("role", "host", "root_host", "token", "policy", "congestion",
+             ("role", "host", "root_host", "token", "policy", "congestion", "trace_directory",
               "prophet_profile")}
     cdef mercury_options o
     o.role = texts["role"]
@@ -156,6 +165,12 @@ def start(options):
     o.deterministic = options["deterministic"]
     o.priorities_max = options["priorities_max"]
     o.tensors_max = options["tensors_max"]
+    o.asynchronous = options["asynchronous"]
+    o.trace_directory = texts["trace_directory"]
+    o.trace_binary = options["trace_binary"]
+    o.trace_from_step = options["trace_from_step"]
+    o.trace_to_step = options["trace_to_step"]
+    o.trace_ring_events = options["trace_ring_events"]
     o.prophet_profile_steps = options["prophet_profile_steps"]
     o.prophet_profile = texts["prophet_profile"]
     cdef int code
@@ -238,6 +253,18 @@ def announce(tensors):
         ok(mercury_announce(key, name.encode(), size, priority))
 
 
+def trace_switch(on):
+    ok(mercury_trace_switch(1 if on else 0))
+
+
+def trace_note(text):
+    mercury_trace_note(text.encode("ascii", "replace"))
+
+
+def trace_switch_head():
+    return mercury_trace_switch_head()
+
+
 cdef int wait_ticket(mercury_ticket* ticket) except -1:
     cdef int code
     while True:
@@ -263,10 +290,12 @@ cdef class Tensor:
     cdef uint64_t _next_ticket
     cdef size_t _element_bytes
 
-    def __cinit__(self, uint64_t key, str name, str dtype, uint64_t size, bint asynchronous=False):
+    def __cinit__(self, uint64_t key, str name, str dtype, uint64_t size, bint asynchronous=False,
+                  parameter=None):
         self._tickets = {}
         self._next_ticket = 1
-        ok(mercury_tensor_new(key, name.encode(), dtype.encode(), size, asynchronous, &self._tensor))
+        ok(mercury_tensor_new(key, key if parameter is None else parameter, name.encode(),
+                              dtype.encode(), size, asynchronous, &self._tensor))
         self._element_bytes = mercury_element_bytes(dtype.encode())
 
     def __dealloc__(self):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pslite_ext import prophet_profile
 from pslite_ext.settings_table import POLICIES, ROLES, TABLE, SettingError
+from pslite_ext.trace_settings import check_trace_directory, trace_steps
 
 __all__ = ["TABLE", "SettingError", "Settings", "markdown", "wanted_van"]
 
@@ -103,6 +104,8 @@ class Settings:
                 f"MERCURY_HEARTBEAT_TIMEOUT_MS is '{timeout}'; allowed: at least three times "
                 f"MERCURY_HEARTBEAT_INTERVAL_MS, which is {interval}"
             )
+        trace_steps(values)
+        check_trace_directory(str(values["MERCURY_TRACE_DIR"]))
         root = resolve("DMLC_PS_ROOT_URI", str(values["DMLC_PS_ROOT_URI"]))
         return Settings(values, root, own_host(values, root), read_token(values))
 
@@ -118,6 +121,9 @@ class Settings:
         for name in ("start_warn_ms", "start_timeout_ms"):
             options[name] = int(options[name]) * 1000
         options["stall_warn_ms"] = int(options["stall_warn_ms"]) * 1000
+        options["asynchronous"] = 0
+        options["trace_from_step"], options["trace_to_step"] = trace_steps(self.values)
+        options["trace_binary"] = int(self.values["MERCURY_TRACE_FORMAT"] == "binary")
         options["prophet_profile"] = prophet_profile.read(self.prophet_profile)
         options["packets"] = int(self.values["DMLC_PS_VAN_TYPE"] == "mercury")
         options.update(root_host=self.root_host, host=self.host, token=self.token)

@@ -336,6 +336,35 @@ TABLE = (
         option="congestion",
     ),
     Setting(
+        "MERCURY_TRACE_DIR",
+        "",
+        "Directory for this run's traces (docs/traces.md); one without traces of other runs. "
+        "While it holds a file named `off`, nothing is recorded.",
+        unit="a directory, which is made; default: no traces",
+        option="trace_directory",
+    ),
+    Setting(
+        "MERCURY_TRACE_STEPS",
+        "",
+        "Iterations to record, counted from 0; `10:50`: 10 to 49, `10:`: from 10 on.",
+        unit="FIRST:END; default: all",
+    ),
+    Setting(
+        "MERCURY_TRACE_FORMAT",
+        "text",
+        "Form of the traces: `binary` takes a third of the space (docs/trace-format.md).",
+        unit="text, binary",
+    ),
+    Setting(
+        "MERCURY_TRACE_EVENTS_MAX",
+        65536,
+        "Events between the threads that see them and the one that writes them; what exceeds that "
+        "is lost, and counted in the trace.",
+        16,
+        1 << 24,
+        option="trace_ring_events",
+    ),
+    Setting(
         "MERCURY_METRICS_PORT",
         0,
         "Port on 127.0.0.1 on which this process shows its live figures to Prometheus; 0: none.",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -11,12 +12,24 @@ from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parent / "lab" / "train_lenet.py"
 ACCURACY_MIN = 0.95
+TRACES = Path("build/demo-traces")
 
 
 def main() -> int:
     started = time.monotonic()
     launch = [sys.executable, "-m", "tracer", "launch", "-n", "2", "-s", "2"]
-    launch += ["--log-dir", "build/demo-logs", "--", sys.executable, str(SCRIPT), "--epochs", "8"]
+    shutil.rmtree(TRACES, ignore_errors=True)
+    launch += [
+        "--log-dir",
+        "build/demo-logs",
+        "--trace-dir",
+        str(TRACES),
+        "--",
+        sys.executable,
+        str(SCRIPT),
+        "--epochs",
+        "8",
+    ]
     job = subprocess.Popen(launch, stdout=subprocess.PIPE, text=True)
     assert job.stdout is not None
     results: list[tuple[float, str]] = []
@@ -42,6 +55,18 @@ def main() -> int:
     if accuracy < ACCURACY_MIN:
         print(f"demo: less than {ACCURACY_MIN:.0%} is too little", file=sys.stderr)
         return 1
+    return show_traces()
+
+
+def show_traces() -> int:
+    """Checks what the nodes have recorded, and makes a page of it."""
+    report = TRACES / "report.html"
+    for words in (["check", str(TRACES)], ["report", str(TRACES), "-o", str(report)]):
+        code = subprocess.run([sys.executable, "-m", "tracer", "trace", *words]).returncode
+        if code != 0:
+            print(f"demo: mercury trace {words[0]} ended with {code}", file=sys.stderr)
+            return code
+    print(f"demo: where the time went: {report.absolute()}")
     return 0
 
 

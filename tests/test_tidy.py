@@ -33,6 +33,10 @@ SHELL = {
     "tcp": "cpp/mercury_plane_test.cc",
     "event_loop": "cpp/mercury_plane_test.cc",
     "figures": "cpp/mercury_plane_test.cc",
+    "trace_file": "integration/test_capture.py",
+    "trace_log": "integration/test_capture.py",
+    "message_trace": "integration/test_capture.py",
+    "c_api_trace": "integration/test_capture.py",
 }
 # Who may read the environment: settings, what starts children, scripts that users run, tests.
 MAY_READ_ENVIRONMENT = {

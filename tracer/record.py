@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -219,8 +220,11 @@ class Trace:
 
     @property
     def is_scheduler_traffic(self) -> bool:
-        return self.header.role == "scheduler" or bool(
-            len(self.records) and (self.records.operation > max(SETUP_CODES)).any()
+        named = PurePath(self.path).name.startswith("trace_sch_")
+        return (
+            named
+            or self.header.role == "scheduler"
+            or bool(len(self.records) and (self.records.operation > max(SETUP_CODES)).any())
         )
 
     @property
@@ -236,6 +240,26 @@ class Trace:
     def complete(self) -> bool:
         """Whether the writer came to its end, rather than being killed."""
         return any(n.words[:1] == ["end"] for n in self.notes)
+
+    def covers(self, iteration: Ints) -> Bools:
+        """Whether iterations were to be recorded, by the notes `from step` and `to step`.
+
+        Iteration -1, what is before training, goes with the first.
+        """
+        at = np.maximum(iteration, 0)
+        covered = np.zeros(len(at), np.bool_)
+        begin, end, told = 0, int(np.iinfo(np.int64).max), False
+        for note in self.notes:
+            words = note.words
+            if len(words) != 3 or words[1] != "step" or not words[2].isdigit():
+                continue
+            if words[0] == "from":
+                if told:
+                    covered |= (at >= begin) & (at < end)
+                begin, end, told = int(words[2]), int(np.iinfo(np.int64).max), True
+            elif words[0] == "to":
+                end, told = int(words[2]), True
+        return covered | ((at >= begin) & (at < end))
 
     def iteration(self) -> Ints:
         """The training iteration of each record; -1 for set-up and initial values."""

@@ -70,7 +70,9 @@ struct Aggregator::Peer {
 };
 
 Aggregator::Aggregator(const AggregatorOptions& options)
-    : options_(options), pool_(options.bytes_max, options.allocate) {
+    : options_(options),
+      pool_(options.bytes_max, options.allocate),
+      trace_(options.trace, true, options.trace_overhead) {
   for (int i = 0; i < options_.num_workers; ++i) {
     peers_.push_back(std::make_unique<Peer>(options_.levels_max));
     peers_.back()->packet_bytes = options_.packet_bytes;
@@ -86,10 +88,10 @@ uint32_t& Aggregator::Progress(Tensor* tensor, uint64_t mine, int worker) const 
 
 std::string Aggregator::NoMemory(const std::string& what) const {
   const uint64_t cap = pool_.bytes_max();
-  const std::string text = NodeName(Role::kServer, options_.server) + " has no memory for " + what;
-  return cap == 0 ? text
-                  : text + " below the cap of " + std::to_string(cap) +
-                        " bytes (MERCURY_SERVER_BYTES_MAX, shared by the lanes)";
+  const std::string text = NodeName(Role::kServer, options_.server) + " has no memory for ";
+  if (cap == 0) return text + what;
+  return text + what + " below the cap of " + std::to_string(cap) +
+         " bytes (MERCURY_SERVER_BYTES_MAX, shared by the lanes)";
 }
 
 Status Aggregator::OnHeader(int worker, const Header& header, int64_t /*now_us*/, char** target) {
@@ -101,13 +103,15 @@ Status Aggregator::OnHeader(int worker, const Header& header, int64_t /*now_us*/
     return Status::Ok();
   }
   if (header.kind == Kind::kGoodbye) return Status::Ok();
-  if (header.kind != Kind::kData && header.kind != Kind::kFetch && header.kind != Kind::kAsk) {
+  if (header.kind != Kind::kData && header.kind != Kind::kFetch && header.kind != Kind::kAsk &&
+      header.kind != Kind::kNumber) {
     return Status::Corrupt("a packet that only servers send");
   }
   if (header.tensor >= peer->tensors.size()) {
     return Status::Corrupt("a packet of tensor number " + std::to_string(header.tensor) +
                            ", which it has not declared");
   }
+  trace_.Announced(worker, peer->tensors[header.tensor]->declared.index, header);
   return header.kind == Kind::kData ? BeginData(peer, worker, header, target) : Status::Ok();
 }
 
@@ -162,7 +166,7 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
   return Status::Ok();
 }
 
-Status Aggregator::OnPacket(int worker, const Header& header, int64_t /*now_us*/) {
+Status Aggregator::OnPacket(int worker, const Header& header, int64_t now_us) {
   Peer* peer = peers_[static_cast<size_t>(worker)].get();
   switch (header.kind) {
     case Kind::kDeclare:
@@ -177,7 +181,7 @@ Status Aggregator::OnPacket(int worker, const Header& header, int64_t /*now_us*/
       return Status::Ok();
     default:
       // The tensor may have failed while this packet was under way.
-      if (peer->tensor != nullptr && peer->tensor->failed.ok()) EndData(peer, worker);
+      if (peer->tensor != nullptr && peer->tensor->failed.ok()) EndData(peer, worker, now_us);
       peer->block.reset();
       peer->tensor = nullptr;
       return Status::Ok();
@@ -242,7 +246,7 @@ Status Aggregator::Declare(int worker, const Header& header) {
   return Status::Ok();
 }
 
-void Aggregator::EndData(Peer* peer, int worker) {
+void Aggregator::EndData(Peer* peer, int worker, int64_t now_us) {
   Tensor* tensor = peer->tensor;
   Slot& slot = tensor->slots[peer->mine];
   const auto slot_bytes =
@@ -260,6 +264,8 @@ void Aggregator::EndData(Peer* peer, int worker) {
   }
   uint32_t& progress = Progress(tensor, peer->mine, worker);
   progress += peer->length;
+  trace_.Received(worker, tensor->declared.index, tensor->share, peer->length,
+                  progress >= slot_bytes, now_us);
   if (progress < slot_bytes) return;
   progress = kComplete;
   if (Acknowledges(options_.policy)) {
@@ -347,6 +353,7 @@ bool Aggregator::Next(int worker, int64_t /*now_us*/, OutPacket* out) {
   out->payload = ready.sum.get() + ready.sent;
   out->keep = ready.sum;
   ready.sent += out->header.length;
+  trace_.Sending(worker, tensor.declared.index, tensor.share, ready.sent == slot_bytes, out);
   if (ready.sent < slot_bytes) return true;
   uint32_t& progress = Progress(&tensor, ready.mine, worker);
   if (progress == kOwed) progress = 0;
@@ -436,9 +443,8 @@ void Aggregator::OnPath(int worker, int64_t /*round_trip_us*/, double bytes_per_
 
 void Aggregator::SetPacketBytes(int worker, uint64_t bytes) {
   const uint64_t most = std::max(options_.packet_bytes, kPacketAlignment);
-  peers_[static_cast<size_t>(worker)]->packet_bytes =
-      bytes == 0 ? most
-                 : std::clamp(bytes / kPacketAlignment * kPacketAlignment, kPacketAlignment, most);
+  const uint64_t whole = bytes == 0 ? most : bytes / kPacketAlignment * kPacketAlignment;
+  peers_[static_cast<size_t>(worker)]->packet_bytes = std::clamp(whole, kPacketAlignment, most);
 }
 
 std::vector<std::pair<int32_t, size_t>> Aggregator::Depths(int worker) const {

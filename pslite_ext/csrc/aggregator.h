@@ -22,6 +22,7 @@
 
 #include "endpoint.h"
 #include "packet_pool.h"
+#include "packet_trace.h"
 #include "placement.h"
 #include "urgency_queue.h"
 
@@ -43,6 +44,8 @@ struct AggregatorOptions {
   // Sums are made in the order of ranks, whatever the order of arrival, and so are the same, bit
   // for bit, in every run. Costs a buffer for each worker and slot, and that a sum is made late.
   bool deterministic = false;
+  TraceRing* trace = nullptr;  // null: nothing is traced
+  uint64_t trace_overhead = kHeaderBytes;
   PacketPool::Allocate allocate = nullptr;  // for tests
 };
 
@@ -74,7 +77,7 @@ class Aggregator : public Endpoint {
   std::string NoMemory(const std::string& what) const;
   Status Declare(int worker, const Header& header);
   Status BeginData(Peer* peer, int worker, const Header& header, char** target);
-  void EndData(Peer* peer, int worker);
+  void EndData(Peer* peer, int worker, int64_t now_us);
   void Accumulate(Tensor* tensor, Slot* slot, size_t at, size_t length, Block* block);
   void SlotComplete(Tensor* tensor, uint64_t mine);
   void SumInOrder(Tensor* tensor, Slot* slot, size_t length);
@@ -87,6 +90,7 @@ class Aggregator : public Endpoint {
 
   const AggregatorOptions options_;
   PacketPool pool_;
+  PacketTrace trace_;
   std::unordered_map<uint64_t, std::unique_ptr<Tensor>> tensors_;
   std::vector<std::unique_ptr<Peer>> peers_;
 };

@@ -15,6 +15,8 @@
 #include "classic.h"
 #include "mxnet_engine.h"
 #include "node.h"
+#include "trace_log.h"
+#include "trace_text.h"
 
 using mercury::Buffer;
 using mercury::Code;
@@ -30,6 +32,8 @@ struct mercury_tensor {
   std::shared_ptr<mercury::TensorInfo> info;
   std::shared_ptr<mercury::PacketTensor> packets;  // once it has been summed in packets
   bool sum_in_packets = false;                     // so was the last sum
+  int priority = 0;
+  bool noted = false;  // in the trace
 
   bool goes_in_packets() const {
     return Node::Get().packets() != nullptr && !info->asynchronous &&
@@ -55,8 +59,15 @@ namespace {
 // What tensors were announced, in order; their names go into errors and their index into messages.
 struct Announced {
   std::mutex mutex;
-  std::unordered_map<uint64_t, std::pair<uint64_t, std::string>> by_key;
+  struct Parameter {
+    uint64_t index = 0;
+    std::string name;
+    int priority = 0;
+  };
+  std::unordered_map<uint64_t, Parameter> by_key;
 };
+// What a parameter's further tensor (its rows) has beyond the parameter's index in traces.
+constexpr uint64_t kFurtherIndex = 1000000;
 Announced& Announcements() {
   static auto* announced = new Announced;
   return *announced;
@@ -115,6 +126,14 @@ Status Queue(mercury_tensor* tensor, void* src, void* out, void* token, int prio
   return mercury::PushToEngine(arrays, read, mutate, priority, std::move(run));
 }
 
+// Says in the trace what a tensor's index stands for.
+void NoteOnce(mercury_tensor* tensor) {
+  mercury::TraceLog* log = mercury::TraceLog::Active();
+  if (log == nullptr || std::exchange(tensor->noted, true)) return;
+  const mercury::TensorInfo& info = *tensor->info;
+  log->Note(mercury::TraceKeyNote(info.index, info.bytes(), tensor->priority, info.name));
+}
+
 // The tensor as the data plane knows it.
 Status Packets(mercury_tensor* tensor) {
   if (tensor->packets != nullptr) return Status::Ok();
@@ -122,6 +141,7 @@ Status Packets(mercury_tensor* tensor) {
   declaration.key = tensor->info->key;
   declaration.elements = tensor->info->elements;
   declaration.dtype = tensor->info->dtype;
+  declaration.index = static_cast<uint32_t>(tensor->info->index);
   declaration.name = tensor->info->name;
   return Node::Get().packets()->Tensor(declaration, &tensor->packets);
 }
@@ -181,11 +201,11 @@ const char* mercury_figures(void) {
   return text.c_str();
 }
 
-int mercury_announce(uint64_t key, const char* name, uint64_t /*bytes*/, int /*priority*/) {
+int mercury_announce(uint64_t key, const char* name, uint64_t /*bytes*/, int priority) {
   return Guarded([&] {
     std::lock_guard<std::mutex> lock(Announcements().mutex);
     auto& by_key = Announcements().by_key;
-    by_key.emplace(key, std::make_pair(by_key.size(), std::string(name)));
+    by_key.emplace(key, Announced::Parameter{by_key.size(), name, priority});
     return Status::Ok();
   });
 }
@@ -194,25 +214,32 @@ int mercury_attach_engine(void* libmxnet) {
   return Guarded([&] { return mercury::AttachEngine(libmxnet); });
 }
 
-int mercury_tensor_new(uint64_t key, const char* name, const char* dtype, uint64_t elements,
-                       int asynchronous, mercury_tensor** tensor) {
+int mercury_tensor_new(uint64_t key, uint64_t parameter, const char* name, const char* dtype,
+                       uint64_t elements, int asynchronous, mercury_tensor** tensor) {
   return Guarded([&] {
     auto info = std::make_shared<mercury::TensorInfo>();
     if (!mercury::ParseDType(dtype, &info->dtype)) {
       return Status::InvalidArgument("tensor '" + std::string(name) + "' is of type " + dtype +
                                      ", which cannot be summed");
     }
-    mercury_announce(key, name, 0, 0);
+    mercury_announce(parameter, name, 0, 0);
+    int priority = 0;
+    info->elements = elements;
     {
       std::lock_guard<std::mutex> lock(Announcements().mutex);
-      const auto& announced = Announcements().by_key.at(key);
-      info->index = announced.first;
-      info->name = announced.second;
+      const auto& announced = Announcements().by_key.at(parameter);
+      info->index = announced.index;
+      info->name = announced.name;
+      priority = announced.priority;
+      if (key != parameter) {
+        info->index += kFurtherIndex;
+        info->name += " (rows)";
+      }
     }
     info->key = key;
-    info->elements = elements;
     info->asynchronous = asynchronous != 0;
-    *tensor = new mercury_tensor{std::move(info), nullptr};
+    *tensor = new mercury_tensor{std::move(info), nullptr, false, priority};
+    if (key == parameter) NoteOnce(*tensor);
     return Status::Ok();
   });
 }
@@ -270,7 +297,7 @@ int mercury_pull(mercury_tensor* tensor, void* out, void* token, int priority) {
     Start start = [](const Started& op) { op.classic->Pull(op.tensor, op.dst, op.keep, op.done); };
     if (tensor->sum_in_packets) {
       start = InPackets([packets = tensor->packets](auto* plane, const Started& op) {
-        plane->Fetch(packets, op.dst, op.priority, op.keep, op.done);
+        plane->Fetch(packets, op.dst, op.priority, op.keep, op.done, op.classic->TakeNumbers(1));
       });
     }
     return Queue(tensor, nullptr, out, token, priority, std::move(start));
@@ -287,7 +314,8 @@ int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, 
       const Status status = Packets(tensor);
       if (!status.ok()) return status;
       start = InPackets([packets = tensor->packets](auto* plane, const Started& op) {
-        plane->PushPull(packets, op.src, op.dst, op.priority, op.keep, op.done);
+        const int number = op.classic->TakeNumbers(2);
+        plane->PushPull(packets, op.src, op.dst, op.priority, op.keep, op.done, number);
       });
     }
     return Queue(tensor, src, out, token, priority, std::move(start));
@@ -318,6 +346,7 @@ int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_ro
     Status status = Worker(&worker);
     if (!status.ok()) return status;
     if (row_bytes == 0) return Status::InvalidArgument("rows have no size");
+    NoteOnce(tensor);
     auto fresh = std::make_unique<mercury_ticket>();
     fresh->state->row_bytes = row_bytes;
     worker->PushPullRows(tensor->info, rows, num_rows, values, row_bytes,

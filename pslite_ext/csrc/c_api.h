@@ -30,6 +30,11 @@ typedef struct {
   int64_t send_unsent_bytes, send_buffer_bytes, receive_buffer_bytes;
   int64_t stall_warn_ms;
   int lanes, checksum, deterministic, priorities_max, tensors_max;
+  int asynchronous;            /* this worker's training */
+  const char* trace_directory; /* "": nothing is traced */
+  int trace_binary;
+  int64_t trace_from_step, trace_to_step; /* 0: no end */
+  int64_t trace_ring_events;
   int prophet_profile_steps;
   const char* prophet_profile; /* what mercury_prophet_profile gave in an earlier run, or "" */
 } mercury_options;
@@ -63,8 +68,9 @@ int mercury_prophet_plan(size_t count, const double* produced, const double* wir
 int mercury_announce(uint64_t key, const char* name, uint64_t bytes, int priority);
 int mercury_attach_engine(void* libmxnet);
 
-int mercury_tensor_new(uint64_t key, const char* name, const char* dtype, uint64_t elements,
-                       int asynchronous, mercury_tensor** tensor);
+/* `parameter`: the key by which it was announced; one parameter may have several tensors. */
+int mercury_tensor_new(uint64_t key, uint64_t parameter, const char* name, const char* dtype,
+                       uint64_t elements, int asynchronous, mercury_tensor** tensor);
 /* Bytes of an element of a type by name; 0 for a type that is not ours. */
 size_t mercury_element_bytes(const char* dtype);
 void mercury_tensor_free(mercury_tensor* tensor);
@@ -72,6 +78,13 @@ int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, flo
 
 /* Whether its sums travel as packets: then they are the workers' to keep (mercury_pushpull). */
 int mercury_tensor_in_packets(const mercury_tensor* tensor);
+
+/* Records from the next iteration on, or no more, on this node. */
+int mercury_trace_switch(int on);
+/* A note in this node's trace, if there is one. */
+void mercury_trace_note(const char* note);
+/* The head of the command that switches the servers'. */
+int mercury_trace_switch_head(void);
 
 /* Engine operations; src, out and token are NDArrayHandles, and src may be out. */
 int mercury_init(mercury_tensor* tensor, void* src, void* token, int priority);

@@ -83,6 +83,13 @@ int mercury_start(const mercury_options* o) {
     options.classic.piece_bytes_max = static_cast<uint64_t>(o->message_bytes_max);
     options.server_bytes_max = static_cast<uint64_t>(o->server_bytes_max);
     options.verbose = o->verbose != 0;
+    options.van.asynchronous = o->asynchronous != 0;
+    options.trace.directory = o->trace_directory;
+    options.trace.binary = o->trace_binary != 0;
+    options.trace.mercury = o->packets != 0;
+    options.trace.from_step = o->trace_from_step;
+    if (o->trace_to_step != 0) options.trace.to_step = o->trace_to_step;
+    options.trace.ring_events = static_cast<size_t>(o->trace_ring_events);
     const Status status = ReadMercury(*o, &options);
     const mercury::PolicyOptions& policy = options.mercury.policy;
     options.classic.prophet = !options.packets && policy.kind == mercury::PolicyKind::kProphet;

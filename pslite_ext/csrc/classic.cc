@@ -6,12 +6,12 @@
 
 #include "figures.h"
 #include "membership.h"
+#include "message_trace.h"
 
 namespace mercury {
 namespace {
 
 constexpr int kApp = 0;
-constexpr int kAsynchronousBit = 1 << 16;
 
 ps::SArray<char> Shared(char* data, size_t bytes, std::shared_ptr<void> keep) {
   ps::SArray<char> array;
@@ -200,7 +200,7 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> op) {
   }
   op->waiting = op->pieces.size();
   op->answered.assign(op->pieces.size(), false);
-  if (op->tensor) op->number = next_number_.fetch_add(op->then_pull ? 2 : 1);
+  if (op->tensor) op->number = TakeNumbers(op->then_pull ? 2 : 1);
   std::unique_lock<std::mutex> lock(mutex_);
   if (!failure_.ok()) {
     const Status status = failure_;
@@ -222,6 +222,8 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> op) {
 }
 
 void ClassicWorker::SendPieces(int slot, const Pending& op, bool push) {
+  std::vector<int> messages(static_cast<size_t>(limits_.num_servers), 0);
+  for (const Piece& piece : op.pieces) ++messages[static_cast<size_t>(piece.server)];
   for (size_t i = 0; i < op.pieces.size(); ++i) {
     const Piece& piece = op.pieces[i];
     ps::Message message;
@@ -239,7 +241,8 @@ void ClassicWorker::SendPieces(int slot, const Pending& op, bool push) {
       const TensorInfo& tensor = *op.tensor;
       const bool packed = push && op.row_bytes == 0 && !op.payloads.empty();
       meta.push = push;
-      meta.head = static_cast<int>(push ? op.operation : StoreOperation::kPull);
+      meta.head = static_cast<int>(push ? op.operation : StoreOperation::kPull) |
+                  messages[static_cast<size_t>(piece.server)] << kHeadBits;
       meta.key = tensor.key;
       meta.addr = piece.offset;
       meta.val_len = static_cast<int>(piece.bytes);
@@ -379,6 +382,13 @@ std::string ClassicWorker::Profile() {
 
 ClassicServer::ClassicServer(int num_workers, uint64_t bytes_max)
     : store_(num_workers, bytes_max), app_(std::make_unique<ps::KVServer<char>>(kApp)) {
+  // ps-lite's server hides the handler of commands behind that of pushes and pulls.
+  static_cast<ps::SimpleApp&>(*app_).set_request_handle(
+      [](const ps::SimpleData& command, ps::SimpleApp* app) {
+        TraceLog* log = TraceLog::Started();
+        if (command.head == kTraceSwitchHead && log != nullptr) log->Switch(command.body != "off");
+        app->Response(command);
+      });
   app_->set_request_handle([this](const ps::KVMeta& meta, const ps::KVPairs<char>& data,
                                   ps::KVServer<char>* /*app*/) { Handle(meta, data); });
 }
@@ -389,7 +399,7 @@ void ClassicServer::Handle(const ps::KVMeta& meta, const ps::KVPairs<char>& data
   if (RoleOf(meta.sender) != Role::kWorker) return;
   StoreRequest request;
   request.worker = RankOf(meta.sender);
-  request.operation = static_cast<StoreOperation>(meta.cmd);
+  request.operation = static_cast<StoreOperation>(meta.cmd & ((1 << kHeadBits) - 1));
   request.key = meta.key;
   request.offset = meta.addr;
   request.bytes = static_cast<uint64_t>(std::max(meta.val_len, 0));

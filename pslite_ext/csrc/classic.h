@@ -3,7 +3,8 @@
 // ClassicWorker turns an operation on a tensor into messages per piece and completes it when the
 // last answer is in; ClassicServer puts requests into a ServerStore and sends its replies. A
 // message:
-//   head    StoreOperation          key     the tensor's 64-bit key     addr   offset of the piece
+//   head    StoreOperation | messages of this share << 8
+//                                   key     the tensor's 64-bit key     addr   offset of the piece
 //   push    push or pull       val_len bytes of the piece          option dtype | compression << 8
 //   | recv_key  tensor's index   push_pull_operation  dispatch number          asynchronous << 16
 //   data[0] {key, row bytes}   data[1] payload; in an answer option is a Code, and data[1] its text
@@ -77,6 +78,8 @@ class ClassicWorker : public ps::SimpleApp {
                     const char* values, uint32_t row_bytes, RowsDone done);
   // A command to all servers; done when each has answered.
   void Command(int head, const std::string& body, Done done);
+  // Numbers for `count` operations that this worker dispatches now; also those that go as packets.
+  int TakeNumbers(int count) { return next_number_.fetch_add(count); }
 
   void Fail(const Status& status);
   // Of prophet's queue: "{}" and nothing if there is none.

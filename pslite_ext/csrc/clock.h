@@ -16,4 +16,14 @@ inline int64_t NowUs() {
 
 inline int64_t NowMs() { return NowUs() / 1000; }
 
+// What makes a time since 1970 of NowUs: the wall clock is looked at once, so that times never
+// jump.
+inline int64_t WallOffsetUs() {
+  static const int64_t offset = std::chrono::duration_cast<std::chrono::microseconds>(
+                                    std::chrono::system_clock::now().time_since_epoch())
+                                    .count() -
+                                NowUs();
+  return offset;
+}
+
 }  // namespace mercury

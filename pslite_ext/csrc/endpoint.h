@@ -11,14 +11,23 @@
 
 #include "policy.h"
 #include "status.h"
+#include "trace_event.h"
 #include "wire.h"
 
 namespace mercury {
+
+// Whether a packet is the first or the last of its tensor, and the event that says so: `event` is
+// the first's, with the length that the last's will have.
+struct TraceMark {
+  bool first = false, last = false;
+  TraceEvent event;
+};
 
 struct OutPacket {
   Header header;
   const char* payload = nullptr;
   std::shared_ptr<const void> keep;
+  TraceMark trace;
 };
 
 // A packet that carries text, or nothing.

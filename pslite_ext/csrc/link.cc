@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "clock.h"
 #include "crc32c.h"
 
 namespace mercury {
@@ -65,6 +66,7 @@ Status Link::Read(int64_t now_us) {
     if (got == 0) {
       return Broken("its connection was closed");
     }
+    if (options_.trace != nullptr) now_us_ = NowUs();
     counters_.bytes_received += static_cast<uint64_t>(got);
     total += static_cast<size_t>(got);
     Status status = reader_.Advance(static_cast<size_t>(got));
@@ -109,6 +111,7 @@ void Link::Append(const OutPacket& packet) {
   headers_.push_back(Encode(packet.header));
   HeaderBytes& header = headers_.back();
   const size_t length = packet.header.length;
+  const size_t first_piece = pieces_.size();
   pieces_.push_back({header.data(), header.size()});
   if (length != 0) pieces_.push_back({const_cast<char*>(packet.payload), length});
   if (options_.checksum) {
@@ -116,6 +119,9 @@ void Link::Append(const OutPacket& packet) {
     pieces_.push_back({&checksums_.back(), kChecksumBytes});
   }
   kept_.push_back(packet.keep);
+  if (packet.trace.first || packet.trace.last) {
+    marked_.push_back({first_piece, pieces_.size(), packet.trace});
+  }
   ++counters_.packets_sent;
 }
 
@@ -137,6 +143,28 @@ void Link::Gather(int64_t now_us) {
   }
 }
 
+// A packet is sent when the call that took its last byte began: nobody can have it earlier.
+// `begun`: pieces of which the kernel has taken some.
+void Link::TraceSent(int64_t at_us, size_t begun) {
+  for (Marked& marked : marked_) {
+    TraceEvent event = marked.mark.event;
+    event.time_us = at_us;
+    if (marked.mark.first && begun > marked.first_piece) {
+      marked.mark.first = false;
+      event.length = 0;
+      options_.trace->Add(event);
+    }
+    if (marked.mark.last && next_piece_ >= marked.end_piece) {
+      marked.mark.last = false;
+      event.length = marked.mark.event.length;
+      ++event.operation;
+      options_.trace->Add(event);
+    }
+  }
+  const auto told = [](const Marked& m) { return !m.mark.first && !m.mark.last; };
+  marked_.erase(std::remove_if(marked_.begin(), marked_.end(), told), marked_.end());
+}
+
 Status Link::Write(int64_t now_us) {
   if (blocked_since_us_ >= 0) {
     counters_.blocked_us += now_us - blocked_since_us_;
@@ -154,6 +182,7 @@ Status Link::Write(int64_t now_us) {
     message.msg_iov = &pieces_[next_piece_];
     message.msg_iovlen = pieces_.size() - next_piece_;
     ++counters_.send_calls;
+    const int64_t at_us = marked_.empty() ? 0 : NowUs();
     const ssize_t sent = Calls().send(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EINTR) continue;
@@ -177,6 +206,7 @@ Status Link::Write(int64_t now_us) {
     while (next_piece_ < pieces_.size() && left >= pieces_[next_piece_].iov_len) {
       left -= pieces_[next_piece_++].iov_len;
     }
+    if (!marked_.empty()) TraceSent(at_us, next_piece_ + (left != 0 ? 1 : 0));
     if (next_piece_ < pieces_.size()) {
       iovec& piece = pieces_[next_piece_];
       piece.iov_base = static_cast<char*>(piece.iov_base) + left;

@@ -14,12 +14,14 @@
 #include "endpoint.h"
 #include "packet_reader.h"
 #include "tcp.h"
+#include "trace_ring.h"
 
 namespace mercury {
 
 struct LinkOptions {
   size_t packet_bytes_max = 64 << 10;
   bool checksum = false;
+  TraceRing* trace = nullptr;  // null: nothing is traced
 };
 
 struct LinkCounters {
@@ -61,6 +63,7 @@ class Link : private PacketSink {
   void WakeWhenWhole();
   Status Broken(const std::string& how) const;
   void Append(const OutPacket& packet);
+  void TraceSent(int64_t at_us, size_t begun);
 
   TcpSocket socket_;
   const int peer_;
@@ -78,6 +81,11 @@ class Link : private PacketSink {
   std::vector<HeaderBytes> headers_;
   std::vector<uint32_t> checksums_;
   std::vector<std::shared_ptr<const void>> kept_;
+  struct Marked {
+    size_t first_piece, end_piece;
+    TraceMark mark;
+  };
+  std::vector<Marked> marked_;  // packets of this batch that the trace has still to hear of
   bool leaving_ = false, failed_ = false, goodbye_written_ = false;
   bool more_ = false;
   int64_t blocked_since_us_ = -1;

@@ -38,8 +38,9 @@ struct Member {
   int rank_hint = -1;  // members with a hint are ranked first, by it
   uint64_t life = 0;
   int id = -1;
-  bool packets = false;  // tensors travel as packets
-  int data_port = 0;     // of a server that takes them
+  bool packets = false;       // tensors travel as packets
+  int data_port = 0;          // of a server that takes them
+  bool asynchronous = false;  // a worker whose first store is
 };
 
 struct MembershipTimes {

@@ -29,11 +29,13 @@ struct MercuryOptions {
   std::string token;
   int workers = 1;
   int servers = 1;
+  TraceRing* trace = nullptr;  // null: nothing is traced
   // From the job:
   uint64_t job = 0;
   int rank = 0;
 
-  LinkOptions link() const { return {policy.packet_bytes, checksum}; }
+  LinkOptions link() const { return {policy.packet_bytes, checksum, trace}; }
+  uint64_t packet_overhead() const { return kHeaderBytes + (checksum ? kChecksumBytes : 0); }
   // With this process's rank as server; a worker fills in which server it means.
   Terms terms() const {
     Terms t;

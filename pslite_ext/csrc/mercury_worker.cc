@@ -49,6 +49,8 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     options.policy = options_.policy;
     options.policy.links = options_.servers;
     options.stall_warn_us = options_.stall_warn_us;
+    options.trace = options_.trace;
+    options.trace_overhead = options_.packet_overhead();
     auto streams = std::make_unique<WorkerStreams>(
         options, [](const std::string& line) { Log(LogLevel::kWarning, line); });
     slice->streams = streams.get();
@@ -119,15 +121,18 @@ Status MercuryWorker::Tensor(const Declaration& declaration,
 }
 
 void MercuryWorker::PushPull(std::shared_ptr<PacketTensor> tensor, const char* src, char* dst,
-                             int priority, std::shared_ptr<void> keep, Operation::Done done) {
+                             int priority, std::shared_ptr<void> keep, Operation::Done done,
+                             int32_t number) {
   auto op = NewOperation(std::move(tensor), dst, priority, std::move(keep), std::move(done));
   op->src = src;
+  op->number = number;
   Submit(op);
 }
 
 void MercuryWorker::Fetch(std::shared_ptr<PacketTensor> tensor, char* dst, int priority,
-                          std::shared_ptr<void> keep, Operation::Done done) {
+                          std::shared_ptr<void> keep, Operation::Done done, int32_t number) {
   auto op = NewOperation(std::move(tensor), dst, priority, std::move(keep), std::move(done));
+  op->number = number;
   op->fetch = true;
   Submit(op);
 }

@@ -33,12 +33,13 @@ class MercuryWorker {
 
   // The same tensor for the same key; kInvalidArgument if it was another one before.
   Status Tensor(const Declaration& declaration, std::shared_ptr<PacketTensor>* tensor);
+  // `number`: of this push, or pull, in the order of dispatch.
   // src: summed over all workers into dst, which may be the same memory. `keep` holds both.
   void PushPull(std::shared_ptr<PacketTensor> tensor, const char* src, char* dst, int priority,
-                std::shared_ptr<void> keep, Operation::Done done);
+                std::shared_ptr<void> keep, Operation::Done done, int32_t number = 0);
   // The last sum once more; this worker must have taken part in it.
   void Fetch(std::shared_ptr<PacketTensor> tensor, char* dst, int priority,
-             std::shared_ptr<void> keep, Operation::Done done);
+             std::shared_ptr<void> keep, Operation::Done done, int32_t number = 0);
   void Fail(const Status& status);
   // The live figures, as a JSON object.
   std::string Figures();

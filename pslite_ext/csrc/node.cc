@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <iomanip>
+#include <sstream>
 #include <utility>
 
 #include "log.h"
@@ -35,6 +37,8 @@ Status Node::Start(const NodeOptions& options) {
   SetLogName(Name(options.van.role));
   SetLogVerbose(options.verbose);
   RaiseOpenFileLimit();
+  TraceLog::Start(options.trace);
+  if (TraceLog* log = TraceLog::Active()) options_.mercury.trace = log->ring();
   // ps-lite reads its settings through this table before it looks at the environment.
   ps::Environment::Init({{"DMLC_ENABLE_RDMA", kVanName},
                          {"DMLC_ENABLE_UCX", "0"},
@@ -85,6 +89,7 @@ void Node::Finish(const std::string& reason) {
   }
   van_->Stop();
   if (worker_) worker_->Fail(Status::Closed("this node has left the job"));
+  if (TraceLog* log = TraceLog::Started()) log->Close();
 }
 
 bool Node::Wait(int slice_ms, Status* status, const std::function<bool()>& done) {
@@ -118,6 +123,24 @@ Status Node::failure() {
   return failure_;
 }
 
+void Node::OpenTrace(int my_node_id) {
+  TraceLog* log = TraceLog::Started();
+  if (log == nullptr) return;
+  TraceIdentity identity;
+  const Role role = options_.van.role;
+  identity.role = role == Role::kWorker   ? TraceRole::kWorker
+                  : role == Role::kServer ? TraceRole::kServer
+                                          : TraceRole::kScheduler;
+  identity.rank = static_cast<uint32_t>(RankOf(my_node_id));
+  identity.workers = static_cast<uint32_t>(options_.van.workers);
+  identity.servers = static_cast<uint32_t>(options_.van.servers);
+  identity.asynchronous = van_->asynchronous();
+  std::ostringstream run;
+  run << std::hex << std::setw(16) << std::setfill('0') << van_->job();
+  identity.run = run.str();
+  log->Open(std::move(identity));
+}
+
 std::string Node::Figures() {
   if (mercury_van_ != nullptr) return mercury_van_->Figures();
   return worker_ ? worker_->Figures(rank()) : "{}";
@@ -129,6 +152,7 @@ std::string Node::Profile() {
 }
 
 void Node::OnReady(int my_node_id) {
+  OpenTrace(my_node_id);
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;
   ready_ = true;

@@ -15,6 +15,7 @@
 #include "classic.h"
 #include "mercury_van.h"
 #include "status.h"
+#include "trace_log.h"
 #include "zmq_van.h"
 
 namespace mercury {
@@ -25,6 +26,7 @@ struct NodeOptions {
   MercuryOptions mercury;
   ClassicLimits classic;
   uint64_t server_bytes_max = 0;
+  TraceOptions trace;
   bool verbose = false;
 };
 
@@ -59,6 +61,7 @@ class Node : public VanObserver {
  private:
   Node() = default;
   bool Wait(int slice_ms, Status* status, const std::function<bool()>& done);
+  void OpenTrace(int my_node_id);
   void OnReady(int my_node_id) override;
   void OnBarrier() override;
   void OnDeparted(int node_id) override;

@@ -59,6 +59,7 @@ struct Operation {
   const char* src = nullptr;
   char* dst = nullptr;
   int32_t priority = 0;
+  int32_t number = 0;  // in the order of dispatch, for traces; its pull has the next one
   bool fetch = false;  // sends nothing: asks for the last sum once more
   std::shared_ptr<void> keep;
   Done done;

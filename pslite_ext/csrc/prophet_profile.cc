@@ -144,7 +144,8 @@ void ProphetProfile::Learn() {
     steps_ = 0;
   }
   Remember();
-  if (++steps_ >= steps_max_ || (steps_ >= kStepsMin && Alike())) Adopt();
+  ++steps_;
+  if (steps_ >= steps_max_ || (steps_ >= kStepsMin && Alike())) Adopt();
 }
 
 void ProphetProfile::Remember() {

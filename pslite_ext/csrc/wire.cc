@@ -25,6 +25,7 @@ size_t PayloadMax(Kind kind, size_t packet_bytes_max) {
     case Kind::kGoodbye:
     case Kind::kAsk:
     case Kind::kAck:
+    case Kind::kNumber:
       return 0;
   }
   return 0;
@@ -50,7 +51,7 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
     return Status::Corrupt("a packet does not begin where it should");
   }
   if (bytes[20] < static_cast<uint8_t>(Kind::kData) ||
-      bytes[20] > static_cast<uint8_t>(Kind::kAck)) {
+      bytes[20] > static_cast<uint8_t>(Kind::kNumber)) {
     return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
   }
   header->tensor = Load<uint32_t>(&bytes[0]);
@@ -71,6 +72,7 @@ std::string Encode(const Declaration& declaration) {
   Store<uint64_t>(&bytes[0], declaration.key);
   Store<uint64_t>(&bytes[8], declaration.elements);
   bytes[16] = static_cast<uint8_t>(declaration.dtype);
+  Store<uint32_t>(&bytes[20], declaration.index);
   std::string text(reinterpret_cast<const char*>(bytes), sizeof(bytes));
   return text + declaration.name.substr(0, kTensorNameBytesMax);
 }
@@ -88,6 +90,7 @@ Status Decode(const char* text, size_t size, Declaration* declaration) {
   if (declaration->elements > kTensorBytesMax / element_bytes) {
     return Status::Corrupt("a tensor of " + std::to_string(declaration->elements) + " elements");
   }
+  declaration->index = Load<uint32_t>(&bytes[20]);
   declaration->name.assign(text + kDeclarationBytes, size - kDeclarationBytes);
   return Status::Ok();
 }

@@ -40,6 +40,7 @@ enum class Kind : uint8_t {
   kAsk = 7,      // worker -> server: whom does this tensor wait for?
   kAnswer = 8,   // server -> worker: payload is one byte for each worker, 1: has not sent it all
   kAck = 9,      // server -> worker: `offset` more bytes of a tensor are there (some policies)
+  kNumber = 10,  // worker -> server: its next push has the dispatch number `offset` (traces)
 };
 
 struct Header {
@@ -60,6 +61,7 @@ struct Declaration {
   uint64_t key = 0;
   uint64_t elements = 0;
   DType dtype = DType::kFloat32;
+  uint32_t index = 0;  // of the parameter, in traces
   std::string name;
 
   uint64_t bytes() const { return elements * ElementBytes(dtype); }

@@ -43,7 +43,9 @@ struct WorkerStreams::Link {
 };
 
 WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
-    : options_(options), report_(std::move(report)) {
+    : options_(options),
+      report_(std::move(report)),
+      trace_(options.trace, false, options.trace_overhead) {
   PolicyOptions policy = options_.policy;
   if (policy.kind == PolicyKind::kProphet) {
     profile_ = std::make_shared<ProphetProfile>(policy.profile_steps);
@@ -120,12 +122,18 @@ void WorkerStreams::Begin(Tensor* tensor, int server, int64_t now_us) {
   part.next = 0;
   part.at = 0;
   part.run = next_run_++;
+  const Operation& op = *tensor->op;
+  const auto number = static_cast<uint64_t>(op.number);
+  trace_.Begin(server, tensor->shared->declaration.index, op.fetch ? number - 1 : number);
   if (tensor->op->fetch) {
     part.next = part.share.count;
-    OutPacket fetch = TextPacket(Kind::kFetch, static_cast<uint32_t>(part.number), 0, "");
+    OutPacket fetch = TextPacket(Kind::kFetch, static_cast<uint32_t>(part.number), number, "");
     fetch.header.priority = link.policy->WirePriority(tensor->op->priority);
     link.first.push_back(std::move(fetch));
     return;
+  }
+  if (options_.trace != nullptr) {
+    link.first.push_back(TextPacket(Kind::kNumber, static_cast<uint32_t>(part.number), number, ""));
   }
   const PolicyOptions& policy = options_.policy;
   link.runs[part.run] = tensor;
@@ -175,6 +183,7 @@ bool WorkerStreams::Next(int server, int64_t now_us, OutPacket* out) {
     ++part.next;
     part.at = 0;
   }
+  trace_.Sending(server, tensor->shared->declaration.index, part.share, slot_done, out);
   link.policy->Sent(run, out->header.length, slot_done, now_us);
   return true;
 }
@@ -247,6 +256,8 @@ Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us)
   const uint64_t slot_bytes = part.share.of.Length(part.share.Slot(link.mine));
   part.received[link.mine] += header.length;
   link.policy->Returned(part.run, header.length, now_us);
+  trace_.Received(server, tensor->shared->declaration.index, part.share, header.length,
+                  part.received[link.mine] >= slot_bytes, now_us);
   if (part.received[link.mine] < slot_bytes) return Status::Ok();
   // Nothing more may come of a slot, not even nothing.
   part.received[link.mine] = ~uint32_t{0};

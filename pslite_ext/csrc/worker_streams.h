@@ -21,6 +21,7 @@
 
 #include "endpoint.h"
 #include "operation.h"
+#include "packet_trace.h"
 #include "placement.h"
 
 namespace mercury {
@@ -32,6 +33,8 @@ struct WorkerStreamsOptions {
   int lane = 0;
   PolicyOptions policy;
   int64_t stall_warn_us = 30000000;
+  TraceRing* trace = nullptr;  // null: nothing is traced
+  uint64_t trace_overhead = kHeaderBytes;
 };
 
 class WorkerStreams : public Endpoint {
@@ -73,6 +76,7 @@ class WorkerStreams : public Endpoint {
 
   const WorkerStreamsOptions options_;
   const Report report_;
+  PacketTrace trace_;
   std::shared_ptr<ProphetProfile> profile_;
   Status failure_;
   uint64_t next_run_ = 1;

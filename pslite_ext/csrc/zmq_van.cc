@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "message_trace.h"
 #include "meta_bounds.h"
 #include "ps/internal/customer.h"
 #include "ps/internal/postoffice.h"
@@ -71,7 +72,11 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   me.port = options_.port;
   me.customer_id = 0;
   me.aux_id = options_.rank_hint;
-  SetDataPlane(&me, packets_, data_port_);
+  Member mine;
+  mine.packets = packets_;
+  mine.data_port = data_port_;
+  mine.asynchronous = options_.asynchronous;
+  SetDataPlane(&me, mine);
   SetNode(me);
   me.port = Bind(me, 0);
   if (me.port < 0) return;  // Bind has said why
@@ -98,6 +103,10 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
     Outbound hello;
     hello.receiver = kSchedulerId;
     hello.meta = Packed(meta);
+    if (TraceLog* log = TraceLog::Active()) {
+      TraceControl(log, meta.control.cmd, kSchedulerId, static_cast<int64_t>(hello.meta.size()),
+                   true, NowUs());
+    }
     queue_.push_back(std::move(hello));
   }
   thread_ = std::thread(&ZmqVan::Loop, this);
@@ -186,6 +195,9 @@ int ZmqVan::SendMsg(ps::Message& message) {
   item.data = message.data;
   size_t bytes = item.meta.size();
   for (const auto& array : item.data) bytes += array.size();
+  if (TraceLog* log = TraceLog::Active()) {
+    TraceMessage(log, message.meta, static_cast<int64_t>(bytes), true, NowUs());
+  }
   Post(std::move(item));
   return static_cast<int>(std::min<size_t>(bytes, std::numeric_limits<int>::max()));
 }
@@ -204,7 +216,11 @@ void ZmqVan::Loop() {
       ps::Message message;
       const int bytes = RecvMsg(&message);
       if (bytes < 0) break;
-      if (bytes > 0) Dispatch(message, now);
+      if (bytes <= 0) continue;
+      if (TraceLog* log = TraceLog::Active()) {
+        TraceMessage(log, message.meta, bytes - static_cast<int>(kEnvelopeBytes), false, NowUs());
+      }
+      Dispatch(message, now);
     }
     if (now < next_tick) continue;
     next_tick = now + tick_ms;
@@ -278,6 +294,10 @@ void ZmqVan::SendControl(int receiver, const ps::Meta& meta) {
   Outbound item;
   item.receiver = receiver;
   item.meta = Packed(meta);
+  if (TraceLog* log = TraceLog::Active()) {
+    TraceControl(log, meta.control.cmd, receiver, static_cast<int64_t>(item.meta.size()), true,
+                 NowUs());
+  }
   SendNow(item);
 }
 

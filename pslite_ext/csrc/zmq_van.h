@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "clock_offset.h"
 #include "envelope.h"
 #include "membership.h"
 #include "ps/internal/van.h"
@@ -31,8 +32,9 @@
 
 namespace mercury {
 
-// Whether a node has tensors travel as packets, and where it takes them, in ps-lite's terms.
-void SetDataPlane(ps::Node* node, bool packets, int port);
+// Whether a node has tensors travel as packets, where it takes them, and whether its training is
+// asynchronous, in ps-lite's terms.
+void SetDataPlane(ps::Node* node, const Member& member);
 
 class VanObserver {
  public:
@@ -57,6 +59,7 @@ struct ZmqVanOptions {
   MembershipTimes times;
   int64_t message_bytes_max = int64_t{64} << 20;
   int connections_max = 4096;
+  bool asynchronous = false;  // this worker's training
 };
 
 class ZmqVan : public ps::Van {
@@ -78,6 +81,9 @@ class ZmqVan : public ps::Van {
   // job died of and tells everybody; if it says nothing in time, this was it.
   void Report(int node, const Status& status);
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
+  // Once ready: a number that is the job's alone, and whether its training is asynchronous.
+  uint64_t job() const { return job_; }
+  bool asynchronous() const;
 
   std::string GetType() const override { return "zmq"; }
   int Bind(const ps::Node& node, int max_retry) override;
@@ -87,9 +93,8 @@ class ZmqVan : public ps::Van {
   int RecvMsg(ps::Message* message) override;
 
  protected:
-  // On the I/O thread, once ready: everybody in the job, and a number that is the job's alone.
+  // On the I/O thread, once ready: everybody in the job.
   const std::vector<Member>& members() const { return members_; }
-  uint64_t job() const { return job_; }
   void FailStart(Status status) { start_status_ = std::move(status); }
   // Set before Start: whether tensors travel as packets, and where this node takes them.
   bool packets_ = false;
@@ -112,6 +117,9 @@ class ZmqVan : public ps::Van {
   void SendNow(const Outbound& item);
   std::vector<char> Packed(const ps::Meta& meta);
   void SendControl(int receiver, const ps::Meta& meta);
+  void TraceRegistered(const Member& member);
+  void SendHeartbeat(int receiver);
+  void OnHeartbeat(const ps::Message& message, int64_t now_ms);
   void SendTerminate(int receiver, const Status& status);
   void Reject(const Member& member, const Status& status);
   ZmqSocket NewDealer(const std::string& host);
@@ -149,6 +157,10 @@ class ZmqVan : public ps::Van {
   std::unique_ptr<NodeMembership> node_membership_;
   std::vector<Member> members_;
   uint64_t job_ = 0;
+  // For the trace: what registrations it will hear of once ranks are known, by their life.
+  std::map<uint64_t, std::pair<int64_t, int64_t>> registered_;  // when, bytes
+  ClockOffset clock_offset_;
+  int64_t clock_note_at_us_ = 0;
   Status reported_;  // waits for the scheduler's word until then
   int64_t verdict_by_ms_ = 0;
   int my_id_ = kNoNode;

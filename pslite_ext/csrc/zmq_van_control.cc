@@ -1,17 +1,23 @@
 // The control half of the van: what a control message means, and how membership's decisions are
 // carried out. Runs on the I/O thread; see zmq_van.h.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "clock.h"
 #include "log.h"
+#include "message_trace.h"
 #include "ps/internal/customer.h"
 #include "ps/internal/postoffice.h"
+#include "trace_text.h"
 #include "zmq_van.h"
 
 namespace mercury {
 namespace {
 
+constexpr size_t kRegistrationsKept = 4096;
+constexpr int kClockSamples = 8;
+constexpr int64_t kClockNoteUs = 10000000;
 constexpr int kReport = 1;  // a TERMINATE that says what its sender cannot go on for
 
 // Padded, so that what follows in a meta is aligned.
@@ -33,8 +39,8 @@ int GroupOf(int node_id) {
   return 0;
 }
 
-// ps-lite's node has no field for a second port: it travels as the endpoint's name.
-constexpr size_t kDataPlaneBytes = 3;
+// ps-lite's node has no field for what follows: it travels as the endpoint's name.
+constexpr size_t kDataPlaneBytes = 4;
 
 void GetDataPlane(const ps::Node& node, Member* member) {
   if (node.endpoint_name_len != kDataPlaneBytes) return;
@@ -42,6 +48,7 @@ void GetDataPlane(const ps::Node& node, Member* member) {
   std::memcpy(&port, node.endpoint_name, sizeof(port));
   member->data_port = port;
   member->packets = node.endpoint_name[sizeof(port)] != 0;
+  member->asynchronous = node.endpoint_name[sizeof(port) + 1] != 0;
 }
 
 const char* VanName(bool packets) { return packets ? "mercury" : "zmq"; }
@@ -54,7 +61,7 @@ ps::Node ToNode(const Member& m) {
   node.hostname = m.host;
   node.port = m.port;
   node.aux_id = m.rank_hint;
-  SetDataPlane(&node, m.packets, m.data_port);
+  SetDataPlane(&node, m);
   return node;
 }
 
@@ -66,11 +73,12 @@ Member ToMember(const ps::Node& node, uint64_t life, int id) {
 
 }  // namespace
 
-void SetDataPlane(ps::Node* node, bool packets, int port) {
-  const auto narrow = static_cast<uint16_t>(port);
+void SetDataPlane(ps::Node* node, const Member& member) {
+  const auto narrow = static_cast<uint16_t>(member.data_port);
   std::memset(node->endpoint_name, 0, sizeof(node->endpoint_name));
   std::memcpy(node->endpoint_name, &narrow, sizeof(narrow));
-  node->endpoint_name[sizeof(narrow)] = packets ? 1 : 0;
+  node->endpoint_name[sizeof(narrow)] = member.packets ? 1 : 0;
+  node->endpoint_name[sizeof(narrow) + 1] = member.asynchronous ? 1 : 0;
   node->endpoint_name_len = kDataPlaneBytes;
 }
 
@@ -126,6 +134,58 @@ void ZmqVan::Report(int node, const Status& status) {
   Post(std::move(item));
 }
 
+bool ZmqVan::asynchronous() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const Member& m) { return m.asynchronous; });
+}
+
+void ZmqVan::TraceRegistered(const Member& member) {
+  TraceLog* log = TraceLog::Active();
+  const auto it = registered_.find(member.life);
+  if (log == nullptr || it == registered_.end()) return;
+  const auto [when, bytes] = it->second;
+  TraceControl(log, ps::Control::ADD_NODE, member.id, bytes, false, when);
+}
+
+// A node that traces asks for the time along with it: `key` is when, by its own clock.
+void ZmqVan::SendHeartbeat(int receiver) {
+  ps::Meta meta;
+  meta.control.cmd = ps::Control::HEARTBEAT;
+  if (!is_scheduler_ && TraceLog::Active() != nullptr) {
+    meta.key = static_cast<uint64_t>(NowUs() + WallOffsetUs());
+  }
+  SendControl(receiver, meta);
+}
+
+void ZmqVan::OnHeartbeat(const ps::Message& message, int64_t now_ms) {
+  const ps::Meta& heard = message.meta;
+  const int64_t now_us = NowUs();
+  const auto wall = static_cast<uint64_t>(now_us + WallOffsetUs());
+  if (is_scheduler_) {
+    if (heard.key == 0) return;
+    ps::Meta answer;
+    answer.control.cmd = ps::Control::HEARTBEAT;
+    answer.key = heard.key;
+    answer.addr = wall;
+    answer.recv_key = static_cast<uint64_t>(NowUs() + WallOffsetUs());
+    return SendControl(heard.sender, answer);
+  }
+  if (heard.sender != kSchedulerId) return;
+  node_membership_->Heard(now_ms);
+  TraceLog* log = TraceLog::Active();
+  if (heard.key == 0 || log == nullptr) return;
+  const auto signed_of = [](uint64_t time) { return static_cast<int64_t>(time); };
+  clock_offset_.Sample(signed_of(heard.key), signed_of(heard.addr), signed_of(heard.recv_key),
+                       signed_of(wall));
+  // A few at once for a first estimate, then one with each heartbeat.
+  if (clock_offset_.samples() < kClockSamples) return SendHeartbeat(kSchedulerId);
+  if (now_us < clock_note_at_us_) return;
+  clock_note_at_us_ = now_us + kClockNoteUs;
+  if (const auto estimate = clock_offset_.Take()) {
+    log->Note(TraceClockNote(estimate->time_us, estimate->add_us, estimate->within_us));
+  }
+}
+
 // ok: the work is done. Otherwise the job has failed.
 void ZmqVan::SendTerminate(int receiver, const Status& status) {
   ps::Meta meta;
@@ -176,6 +236,10 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
     case ps::Control::ADD_NODE:
       if (!is_scheduler_) return OnAssigned(message, now_ms);
       if (control.node.size() == 1 && sender == ps::Meta::kEmpty) {
+        if (TraceLog::Active() != nullptr && registered_.size() < kRegistrationsKept) {
+          registered_.emplace(control.msg_sig,
+                              std::make_pair(NowUs(), int64_t{GetPackMetaLen(message.meta)}));
+        }
         const Member member = ToMember(control.node[0], control.msg_sig, -1);
         if (member.packets != packets_) {
           return CarryOut({{Action::kReject, -1,
@@ -187,8 +251,7 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
       }
       return;
     case ps::Control::HEARTBEAT:
-      if (node_membership_ && sender == kSchedulerId) node_membership_->Heard(now_ms);
-      return;
+      return OnHeartbeat(message, now_ms);
     case ps::Control::BARRIER:
       if (is_scheduler_) return CarryOut(scheduler_membership_->Barrier(sender));
       if (sender == kSchedulerId) observer_->OnBarrier();
@@ -219,6 +282,7 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
   }
   SetLogName(NodeName(my_id_));
   ready_ = true;
+  if (TraceLog::Active() != nullptr) SendHeartbeat(kSchedulerId);  // asks for the time
   observer_->OnReady(my_id_);
 }
 
@@ -291,9 +355,12 @@ void ZmqVan::CarryOut(const Actions& actions) {
           life_of_[m.id] = m.life;
           Connect(node);
           meta.control.node.push_back(node);
+          TraceRegistered(m);
         }
         Broadcast([&](int node) { SendControl(node, meta); });
         ready_ = true;
+        job_ = life_;
+        members_ = scheduler_membership_->members();
         observer_->OnReady(kSchedulerId);
         break;
       case Action::kReject:
@@ -302,11 +369,10 @@ void ZmqVan::CarryOut(const Actions& actions) {
                                                       " refuses this node: " + action.text));
         break;
       case Action::kHeartbeat:
-        meta.control.cmd = ps::Control::HEARTBEAT;
         if (is_scheduler_) {
-          Broadcast([&](int node) { SendControl(node, meta); });
+          Broadcast([&](int node) { SendHeartbeat(node); });
         } else {
-          SendControl(kSchedulerId, meta);
+          SendHeartbeat(kSchedulerId);
         }
         break;
       case Action::kRelease:

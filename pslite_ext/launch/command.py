@@ -15,6 +15,7 @@ from types import FrameType
 from pslite_ext.config import SettingError, address_towards, resolve, wanted_van
 from pslite_ext.launch.supervise import Supervisor
 from pslite_ext.launch.tasks import LaunchError, normal_command, plan, read_hosts
+from pslite_ext.trace_settings import check_trace_directory, trace_steps
 
 GRACE_S = 20.0
 
@@ -35,6 +36,8 @@ def parser() -> argparse.ArgumentParser:
     add("--host", help="address of the scheduler, which runs here")
     add("--port", type=int, default=0, help="port of the scheduler; default: a free one")
     add("--log-dir", type=Path, default=Path("mercury-logs"), metavar="DIR")
+    add("--trace-dir", type=Path, metavar="DIR", help="write this run's traces there")
+    add("--trace-steps", metavar="FIRST:END", help="of these steps only, such as 10:50")
     add("--start-timeout", type=int, metavar="S", help="give up if not all have registered by then")
     add("--grace", type=float, default=GRACE_S, metavar="S", help=argparse.SUPPRESS)
     add("command", nargs=argparse.REMAINDER, metavar="[--] COMMAND")
@@ -65,12 +68,22 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
         job["MERCURY_JOB_TOKEN"] = secrets.token_hex(32)
     if arguments.start_timeout is not None:
         job["MERCURY_START_TIMEOUT_S"] = str(arguments.start_timeout)
+    if arguments.trace_dir is not None:
+        # Nodes may start in another directory than this one.
+        job["MERCURY_TRACE_DIR"] = str(Path(arguments.trace_dir).absolute())
+    if arguments.trace_steps is not None:
+        job["MERCURY_TRACE_STEPS"] = arguments.trace_steps
     for item in arguments.env:
         name, given, value = item.partition("=")
         if not given and name not in os.environ:
             raise LaunchError(f"--env {name}: the variable is not set here; use {name}=VALUE")
         job[name] = value if given else os.environ[name]
     return job
+
+
+def check_trace(folder: str, steps: str) -> None:
+    check_trace_directory(folder)
+    trace_steps({"MERCURY_TRACE_STEPS": steps, "MERCURY_TRACE_FORMAT": "text"})
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -93,6 +106,9 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         host = "127.0.0.1"
     job = job_environment(arguments, host)
+    if launcher == "local":
+        # One line here instead of one from every node.
+        check_trace(job.get("MERCURY_TRACE_DIR", ""), job.get("MERCURY_TRACE_STEPS", ""))
     tasks = plan(
         command,
         arguments.num_workers,

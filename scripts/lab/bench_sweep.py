@@ -22,7 +22,15 @@ ROUNDS = 4
 
 
 def _named(cases: Sequence[Case], what: str) -> list[Case]:
-    return [replace(case, bench="sweep", what=f"{what}: {case.what}") for case in cases]
+    return [
+        replace(
+            case,
+            bench="sweep",
+            what=f"{what}: {case.what}",
+            config=replace(case.config, sample_s=0.0),
+        )
+        for case in cases
+    ]
 
 
 def packets(mercury: System, sizes: Sequence[int] = PACKETS) -> list[Case]:

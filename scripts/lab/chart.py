@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 Line = Sequence[tuple[float, float]]
 Layer = Sequence[float]  # ready, back, forward, done: seconds since the iteration began
 WIDTH, HEIGHT = 720, 300
-LEFT, RIGHT, TOP, BOTTOM = 60, 170, 30, 45
+LEFT, RIGHT, TOP, BOTTOM = 60, 185, 30, 45
 ACROSS = WIDTH - LEFT - RIGHT
 COLOURS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"),

@@ -122,6 +122,18 @@ class Outcome:
             if begin <= b[0] <= end
         ]
 
+    def blocks(self) -> list[tuple[float, float, float]]:
+        """Prophet's on worker 0: the clock, the rate they are made for, the mean size since last.
+
+        Moments without a block are left out.
+        """
+        series = self.results[0].get("blocks", [])
+        return [
+            (b[0], b[1], (b[3] - a[3]) / (b[2] - a[2]))
+            for a, b in zip(series, series[1:])
+            if b[2] > a[2]
+        ]
+
     def peak_kb(self, role: str) -> int:
         """Of the role's process that had most; 0 if there was none."""
         if role == "worker":  # by its own word: what was started may only be its parent
@@ -172,7 +184,8 @@ class Job:
         base[DEVICE] = "eth0" if bed.shaped else "lo"
         base.update(system.env)
         base.update(env or {})
-        config_text = json.dumps({**asdict(config), "store": system.store})
+        warmup = max(config.warmup, system.warmup)
+        config_text = json.dumps({**asdict(config), "store": system.store, "warmup": warmup})
         first, *others = system.program
         argv = list(program or [system.python, str(HERE / first), *others, config_text])
         self._named = system.own_hosts

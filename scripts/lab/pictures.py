@@ -53,6 +53,19 @@ class Pictures:
         chart = timeline_chart(title, panels or systems)
         return self._shown(f"{place[0]} {place[1]} timeline", title, chart)
 
+    def blocks(self, place: Place, systems: dict[str, list[list[float]]]) -> list[str]:
+        """How large Prophet's blocks are, and the rate that it assumes, over time."""
+        lines = []
+        for name, blocks in systems.items():
+            title = f"{place[1]}: {name}'s blocks on worker 0"
+            drawn = {
+                "mean block, kB": [(t, size / 1e3) for t, _, size in blocks],
+                "rate, 10 kB/s": [(t, rate / 1e4) for t, rate, _ in blocks],
+            }
+            chart = line_chart(title, "seconds", "kB", drawn)
+            lines += self._shown(f"{place[0]} {place[1]} {name} blocks", title, chart)
+        return lines
+
     def speed(self, rows: Iterable[RowFields]) -> list[str]:
         """How near to the floor each system is, by model."""
         groups: dict[str, dict[str, float]] = {}
@@ -97,9 +110,8 @@ class Pictures:
                 for row in rows:
                     found = SWEPT.fullmatch(row["system"])
                     if row["what"] == what and row["metric"] == metric and found:
-                        drawn.setdefault(found["line"], []).append(
-                            (float(found["kib"]), row["median"])
-                        )
+                        name = found["line"].replace("mercury-", "")
+                        drawn.setdefault(name, []).append((float(found["kib"]), row["median"]))
                         unit = f" [{row['unit']}]" if row["unit"] else ""
                 if drawn:
                     subject = what.partition(":")[0]

@@ -30,6 +30,7 @@ HEADINGS = {
     "adapt": "A link that changes",
     "sweep": "Sizes of packets and partitions, credit",
     "scenarios": "Networks that change, are uneven, or grow",
+    "prophet": "Prophet, and what it was measured against",
     "peers": "Beside systems without servers",
     "soak": "Long runs, many tensors, many processes, a huge tensor",
     "sum_kernel": "Sums",
@@ -44,9 +45,10 @@ class Results:
         self.abouts: list[dict[str, Any]] = []
         rows: dict[tuple[str, ...], RowFields] = {}
         failures: dict[tuple[str, ...], RowFields] = {}
-        # Of a case's systems: throughput over time, and the layers of one iteration.
+        # Of a case's systems: throughput over time, the layers of one iteration, Prophet's blocks.
         self.throughput: dict[Place, dict[str, list[list[float]]]] = {}
         self.timelines: dict[Place, dict[str, list[list[float]]]] = {}
+        self.blocks: dict[Place, dict[str, list[list[float]]]] = {}
         for path in paths:
             content = json.loads(path.read_text())
             for row in content.pop("rows"):
@@ -57,6 +59,7 @@ class Results:
                 for kind, known in (
                     ("throughput", self.throughput),
                     ("timeline", self.timelines),
+                    ("blocks", self.blocks),
                 ):
                     if series.get(kind):
                         known.setdefault(_place(series), {})[series["system"]] = series[kind]
@@ -147,6 +150,8 @@ def markdown(results: Results, folder: Path) -> str:
                 lines += pictures.throughput(place, results.throughput[place])
             if place in results.timelines and bench == "iteration":
                 lines += pictures.timeline(place, results.timelines[place])
+            if place in results.blocks:
+                lines += pictures.blocks(place, results.blocks[place])
         for summary in summaries.get(bench, ()):
             lines += summary(of_bench)
         lines += [""] if failed else []

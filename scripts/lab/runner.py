@@ -119,9 +119,11 @@ def measure(case: Case, run: Run) -> str:
     except (JobFailed, LabError, OSError) as error:
         run.fail(case, str(error))
         return f"failed: {str(error).splitlines()[0]}"
+    begin = outcome.workers[0].get("begin", {}).get("t", 0.0)
     shown = {
         "throughput": outcome.throughput(case.zero(outcome) if case.zero else None),
         "timeline": outcome.results[0].get("timeline", []),
+        "blocks": [(t - begin, *seen) for t, *seen in outcome.blocks() if t >= begin],
     }
     if any(shown.values()) and str(case) not in run.series:
         place = {"bench": case.bench, "what": case.what, "setting": str(case.setting)}

@@ -61,19 +61,20 @@ TEST(golden_bytes_of_a_declaration) {
   d.key = 0x1122334455667788;
   d.elements = 1000;
   d.dtype = DType::kBfloat16;
+  d.index = 0x0405;
   d.name = "fc1_weight";
   const std::string bytes = Encode(d);
   CHECK_EQ(Hex(bytes.data(), bytes.size()),
            "8877665544332211"
            "e803000000000000"
-           "0c00000000000000"
+           "0c00000005040000"
            "6663315f776569676874");
   CHECK_EQ(d.bytes(), 2000U);
 }
 
 TEST(golden_numbers_of_the_kinds) {
   const Kind kinds[] = {Kind::kData,    Kind::kSum, Kind::kDeclare, Kind::kFetch, Kind::kError,
-                        Kind::kGoodbye, Kind::kAsk, Kind::kAnswer,  Kind::kAck};
+                        Kind::kGoodbye, Kind::kAsk, Kind::kAnswer,  Kind::kAck,   Kind::kNumber};
   for (size_t i = 0; i < std::size(kinds); ++i) CHECK_EQ(static_cast<size_t>(kinds[i]), i + 1);
 }
 
@@ -122,7 +123,8 @@ TEST(lengths_are_bounded_by_kind) {
     uint32_t most;
   } const bounds[] = {{Kind::kData, 5000}, {Kind::kSum, 5000},    {Kind::kDeclare, 24 + 512},
                       {Kind::kFetch, 0},   {Kind::kError, 1024},  {Kind::kGoodbye, 0},
-                      {Kind::kAsk, 0},     {Kind::kAnswer, 4096}, {Kind::kAck, 0}};
+                      {Kind::kAsk, 0},     {Kind::kAnswer, 4096}, {Kind::kAck, 0},
+                      {Kind::kNumber, 0}};
   for (const auto& [kind, most] : bounds) {
     Header h;
     h.kind = kind;
@@ -140,7 +142,7 @@ TEST(unknown_kinds_and_marks_are_refused) {
     HeaderBytes bytes = Encode(Header());
     bytes[20] = static_cast<uint8_t>(kind);
     Header h;
-    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 9);
+    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 10);
   }
   for (const size_t at : {22, 23}) {
     HeaderBytes bytes = Encode(Header());
@@ -159,6 +161,7 @@ TEST(declarations_come_back_as_they_were) {
     d.key = random();
     d.dtype = types[random.Below(std::size(types))];
     d.elements = random.Below(kTensorBytesMax / ElementBytes(d.dtype) + 1);
+    d.index = static_cast<uint32_t>(random());
     d.name.resize(random.Below(kTensorNameBytesMax + 1));
     random.Fill(d.name.data(), d.name.size());
     const std::string bytes = Encode(d);
@@ -166,6 +169,7 @@ TEST(declarations_come_back_as_they_were) {
     REQUIRE_OK(Decode(bytes.data(), bytes.size(), &back));
     CHECK_EQ(back.key, d.key);
     CHECK_EQ(back.elements, d.elements);
+    CHECK_EQ(back.index, d.index);
     CHECK_TRUE(back.dtype == d.dtype && back.name == d.name);
     CHECK_TRUE(d.bytes() <= kTensorBytesMax);
   }

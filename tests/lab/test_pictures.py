@@ -89,7 +89,7 @@ def test_a_page_shows_speed_growth_and_sweeps(tmp_path: Path) -> None:
     ]
     assert len(pictures.sweep(swept)) == 2
     chart = (tmp_path / "charts" / "sweep_size_of_packets_urgent_median.svg").read_text()
-    assert {"mercury-mercury", "size of packets [KiB]", "urgent, median [ms]"} <= {*words(chart)}
+    assert {"mercury", "size of packets [KiB]", "urgent, median [ms]"} <= {*words(chart)}
     assert pictures.growth([]) == pictures.speed([]) == pictures.sweep([]) == []
 
 

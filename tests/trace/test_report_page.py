@@ -95,6 +95,6 @@ def test_a_browser_shows_it(report: Path, name: str, width: int, tmp_path: Path)
     assert title, dump.stderr
     wide, inner, pictures = map(int, title.groups())
     assert wide <= inner
-    assert pictures == 11
+    assert pictures == 12
     for section in SECTIONS:
         assert f'id="{section}"' in dump.stdout

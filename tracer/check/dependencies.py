@@ -21,6 +21,7 @@ from tracer.record import (
     SERVER,
     SLOTS,
     WORKER,
+    Array,
     Bools,
     Ints,
     Trace,
@@ -59,11 +60,10 @@ def dependency_findings(trace: Trace) -> Iterator[Finding]:
     r = trace.records
     rows = np.flatnonzero(r.is_data)
     yield from _types(trace, rows)
-    excused = _excused_before(trace, rows)
     since = np.full(len(r), NOT_THERE, np.int64)
     unresolved = np.zeros(len(r), np.bool_)
-    _one_to_one(trace, rows, since, unresolved, excused)
-    yield from _one_to_many(trace, rows, since, unresolved, excused)
+    _one_to_one(trace, rows, since, unresolved)
+    yield from _one_to_many(trace, rows, since, unresolved)
     severity = WARNING if trace.lost or trace.problems else ERROR
     yield from report(
         trace, "dependency", unresolved, "depends on a record that is not there", severity
@@ -81,8 +81,10 @@ def _types(trace: Trace, rows: Ints) -> Iterator[Finding]:
     expected = np.asarray(DEP_TYPES_OF_SLOT)[r.operation % SLOTS]
     initial = r.op_num < first_training_op(role, trace.header.rank)
     independent = (r.dep_type == INDEPENDENT) & (r.dep_kind == 0)
-    # The first push of all, and pulls of initial values, have nothing to depend on.
-    may = independent & (initial | (r.operation % SLOTS == 0))
+    # A push that follows no pull, a pull without a push and pulls of initial values have nothing to
+    # depend on.
+    slot = r.operation % SLOTS
+    may = independent & (initial | (slot == 0) | _pulls_alone(trace, rows, slot))
     bad = np.zeros(len(r), np.bool_)
     bad[rows] = ((r.dep_type != expected) & ~may)[rows]
     yield from report(
@@ -90,9 +92,24 @@ def _types(trace: Trace, rows: Ints) -> Iterator[Finding]:
     )
 
 
-def _excused_before(trace: Trace, rows: Ints) -> int:
-    """Records with lower numbers than any that the file holds were not captured."""
-    return int(trace.records.op_num[rows].min())
+def _pulls_alone(trace: Trace, rows: Ints, slot: Array) -> Bools:
+    """Requests in whose set of four there is no push."""
+    r = trace.records
+    alone = np.zeros(len(r), np.bool_)
+    requests, pushes = rows[slot[rows] == 2], rows[slot[rows] == 0]
+    nodes = int(r.node[rows].max()) + 1
+    pushed = _code(r.key[pushes], r.op_num[pushes], r.node[pushes], nodes)
+    wanted = _code(r.key[requests], r.op_num[requests] - 2, r.node[requests], nodes)
+    alone[requests] = ~np.isin(wanted, pushed)
+    return alone
+
+
+def _captured(trace: Trace, rows: Ints, numbers: Ints) -> Bools:
+    """Not captured: numbers below all that the file holds, and those of steps left out."""
+    role = SERVER if trace.header.role == "server" else WORKER
+    step = (numbers - first_training_op(role, trace.header.rank)) // SLOTS
+    there: Bools = (numbers >= trace.records.op_num[rows].min()) & trace.covers(step)
+    return there
 
 
 def _code(key: Ints, number: Ints, node: Ints, nodes: int) -> Ints:
@@ -101,7 +118,7 @@ def _code(key: Ints, number: Ints, node: Ints, nodes: int) -> Ints:
     return code
 
 
-def _one_to_one(trace: Trace, rows: Ints, since: Ints, unresolved: Bools, excused: int) -> None:
+def _one_to_one(trace: Trace, rows: Ints, since: Ints, unresolved: Bools) -> None:
     r = trace.records
     nodes = int(max(r.node.max(), r.dep_node.max())) + 1
     index = _Index.of(_code(r.key[rows], r.op_num[rows], r.node[rows], nodes), r.time[rows])
@@ -109,12 +126,11 @@ def _one_to_one(trace: Trace, rows: Ints, since: Ints, unresolved: Bools, excuse
     since[single] = index.find(
         _code(r.dep_key[single], r.dep_num[single], r.dep_node[single], nodes)
     )
-    unresolved[single] = (since[single] == NOT_THERE) & (r.dep_num[single] >= excused)
+    numbers = r.dep_num[single].astype(np.int64)
+    unresolved[single] = (since[single] == NOT_THERE) & _captured(trace, rows, numbers)
 
 
-def _one_to_many(
-    trace: Trace, rows: Ints, since: Ints, unresolved: Bools, excused: int
-) -> Iterator[Finding]:
+def _one_to_many(trace: Trace, rows: Ints, since: Ints, unresolved: Bools) -> Iterator[Finding]:
     """On a worker an item stands for all keys, on a server for the record's own key."""
     r = trace.records
     many = rows[r.dep_kind[rows] == DEP_LIST]
@@ -135,12 +151,17 @@ def _one_to_many(
     index = _Index.of(_code(key[rows], r.op_num[rows], r.node[rows], nodes), r.time[rows])
     number, node = flat[item, 0], flat[item, 1]
     found = index.find(_code(key[owner], number, node, nodes))
-    missing = (found == NOT_THERE) & (number >= excused)
+    missing = (found == NOT_THERE) & _captured(trace, rows, number)
     # At the end of a file the others' answers may not be there any more.
     open_end = (r.operation[owner] % SLOTS == 0) & (node != r.node[owner]) & (not any_key)
     np.logical_or.at(unresolved, owner[missing & ~open_end], True)
     past = np.where(found <= r.time[owner], found, NOT_THERE)
-    since[many] = np.maximum.reduceat(past, begin)
+    latest = np.maximum.reduceat(past, begin)
+    if any_key:
+        # Some key's record came later: which of them was there already is not known.
+        later = np.logical_or.reduceat(found > r.time[owner], begin)
+        latest = np.where(later, NOT_THERE, latest)
+    since[many] = latest
     repeated = np.asarray([len(set(items)) < len(items) for items in parsed])[listing]
     bad = np.zeros(len(r), np.bool_)
     bad[many] = repeated

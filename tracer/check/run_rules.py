@@ -51,6 +51,8 @@ def _counts(run: Run, table: Exchanges) -> Iterator[Finding]:
             for one, two in PAIRS:
                 for here, there, which in ((one, two, 1), (two, one, 0)):
                     lacking = np.flatnonzero(rows & seen[here] & ~seen[there])
+                    # A node hears of a switch at a step of its own.
+                    lacking = lacking[ends[which].covers(table.iteration[lacking])]
                     if not len(lacking):
                         continue
                     row = int(lacking[0])

@@ -62,8 +62,11 @@ class NodeNumbering:
     lists: dict[str, int] = field(default_factory=dict)
     # By key and peer: the first number of the iteration, and the last slot that it has filled.
     _place: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    _pushed: dict[tuple[int, int], bool] = field(default_factory=dict)  # whether with a push
     _time: dict[tuple[int, int, int], int] = field(default_factory=dict)  # by key, peer, slot
-    _latest: dict[tuple[int, int], int] = field(default_factory=dict)  # by key or -1, and number
+    # When a number's pushes or answers were last seen: by key on a server, by server on a worker.
+    _latest: dict[tuple[int, int], int] = field(default_factory=dict)
+    _answered: dict[tuple[int, int], int] = field(default_factory=dict)  # number, by key and peer
     _peers: set[int] = field(default_factory=set)  # servers that a worker has pulled from
 
     @property
@@ -107,11 +110,12 @@ class NodeNumbering:
             dep_node=one[2],
         )
         self._time[event.key, event.peer, slot] = event.time
-        latest = (event.key if self._on_server else -1, number)
-        if slot in (PUSH, ANSWER):
+        latest = (event.key if self._on_server else event.peer, number)
+        if slot == ANSWER or (slot == PUSH and self._on_server):
             self._latest[latest] = max(event.time, self._latest.get(latest, event.time))
             self._latest.pop((latest[0], number - 2 * SLOTS), None)
         if slot == ANSWER:
+            self._answered[event.key, event.peer] = number
             self._peers.add(event.peer)
 
     def records(self) -> Records:
@@ -137,6 +141,8 @@ class NodeNumbering:
         base, last = self._place.get(place, (first, -1))
         if last >= 0 and (slot == PUSH or (slot == REQUEST and last >= REQUEST)):
             base, last = base + SLOTS, -1
+        if last < 0:
+            self._pushed[place] = slot == PUSH
         self._place[place] = (base, max(last, slot))
         return base + slot
 
@@ -161,21 +167,25 @@ class NodeNumbering:
             if event.initial:
                 return INDEPENDENT, None, None
             if self._on_server:
+                if self._answered.get((key, event.peer)) != number - 1:
+                    return INDEPENDENT, None, None
                 peers = everybody if together else [node]
                 own = self._time.get((key, event.peer, ANSWER))
                 since = self._latest.get((key, number - 1)) if together else own
-            else:
-                peers = [node_code(SERVER, s) for s in sorted(self._peers)]
-                since = self._latest.get((-1, number - 1))
-            if not peers:
+                return PUSH_ON_PULL, [(number - 1, peer) for peer in peers], since
+            told = [s for s in sorted(self._peers) if (s, number - 1) in self._latest]
+            if not told:
                 return INDEPENDENT, None, None
-            return PUSH_ON_PULL, [(number - 1, peer) for peer in peers], since
+            since = max(self._latest[s, number - 1] for s in told)
+            return PUSH_ON_PULL, [(number - 1, node_code(SERVER, s)) for s in told], since
         if slot == CONFIRM:
             if together and not mercury:
                 return (PUSH_ON_PUSH, *pushes())
             return (PUSH_ON_PUSH, *one(1))
         if slot == REQUEST:
             if event.initial and (key, event.peer, PUSH) not in self._time:
+                return INDEPENDENT, None, None
+            if not event.initial and not self._pushed[key, event.peer]:
                 return INDEPENDENT, None, None
             if mercury and together:
                 return (PULL_ON_PUSH, *pushes())
