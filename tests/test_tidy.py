@@ -27,7 +27,7 @@ SHELL = {
     "mercury_worker": "cpp/mercury_plane_test.cc",
     "mercury_server": "cpp/mercury_plane_test.cc",
     "acceptor": "faults/test_strangers.py",
-    "dialer": "cpp/mercury_plane_test.cc",
+    "dialer": "cpp/door_test.cc",
     "lane": "cpp/lane_test.cc",
     "link": "cpp/link_test.cc",
     "tcp": "cpp/mercury_plane_test.cc",

@@ -12,9 +12,7 @@ namespace mercury {
 namespace {
 
 constexpr size_t kAnswersMax = 1024;  // that wait to be sent to a worker who keeps asking
-// Of a worker and slot, instead of a number of bytes:
-constexpr uint32_t kComplete = ~uint32_t{0};  // its copy is in
-constexpr uint32_t kOwed = ~uint32_t{0} - 1;  // the sum is still to be sent to it
+constexpr uint32_t kComplete = ~uint32_t{0}, kOwed = kComplete - 1;
 
 std::string Shape(const Declaration& d) {
   return std::to_string(d.elements) + " elements of " + Name(d.dtype);
@@ -37,7 +35,8 @@ struct Aggregator::Tensor {
   Share share;
   uint64_t unit_slots = 1;
   std::vector<Slot> slots;
-  std::vector<uint32_t> progress;    // bytes that have come, by slot and worker; kComplete, kOwed
+  std::vector<uint32_t> progress;    // by slot and worker: bytes that have come; kComplete: all;
+                                     // kOwed: the last sum is still to be sent to it
   std::vector<uint32_t> unit_ready;  // complete slots, by unit
   std::vector<uint32_t> unit_sent;   // deliberately by worker: slots of the unit under way
   std::vector<int64_t> number_of;    // on each worker's link; -1: not declared there
@@ -224,7 +223,6 @@ Status Aggregator::Declare(int worker, const Header& header) {
       made->unit_sent.assign(static_cast<size_t>(options_.num_workers), 0);
     } catch (const std::bad_alloc&) {
       made->slots = std::vector<Slot>();  // gives the memory back
-      made->progress = std::vector<uint32_t>();
       made->failed =
           Status::Exhausted("tensor '" + declared.name + "': " + NoMemory(Shape(declared)));
     }
@@ -279,11 +277,8 @@ void Aggregator::EndData(Peer* peer, int worker, int64_t now_us) {
       of_unit = 0;
     }
   }
-  if (++slot.complete == options_.num_workers) {
-    SlotComplete(tensor, peer->mine);
-  } else {
-    FailIfDeparted(tensor, peer->mine);
-  }
+  if (++slot.complete < options_.num_workers) return FailIfDeparted(tensor, peer->mine);
+  SlotComplete(tensor, peer->mine);
 }
 
 void Aggregator::Accumulate(Tensor* tensor, Slot* slot, size_t at, size_t length, Block* block) {
