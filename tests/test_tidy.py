@@ -21,7 +21,7 @@ SHELL = {
     "node": "faults/test_faults.py",
     "c_api": "integration/test_kvstore.py",
     "c_api_start": "integration/test_bad_input.py",
-    "c_api_prophet": "unit/test_prophet.py",
+    "c_api_prophet": "unit/test_prophet_model.py",
     "log": "faults/test_faults.py",
     "mercury_van": "faults/test_faults.py",
     "mercury_worker": "cpp/mercury_plane_test.cc",
