@@ -20,6 +20,8 @@ VANS = ("mercury", "zmq")
 # Values of DMLC_PS_VAN_TYPE that leave MXNet as upstream built it.
 UPSTREAM_VANS = ("", "p3", "ibverbs")
 PACKET_BYTES_LEAST = 1024
+# A host may lack the default, and does without it; what was asked for must be had.
+CONGESTION_UNCHECKED = ("cubic", "system")
 
 
 def wanted_van(environ: Mapping[str, str]) -> str:
@@ -74,6 +76,22 @@ def address_towards(host: str, port: int) -> str:
         return str(sock.getsockname()[0])
 
 
+def check_congestion(name: str) -> None:
+    """Tries it: the kernel may have to load it, and may keep it from this user."""
+    if name in CONGESTION_UNCHECKED:
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        except OSError as error:
+            there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+            known = ", ".join(there.read_text().split())
+            raise SettingError(
+                f"MERCURY_CONGESTION is '{name}', which this host does not let us use "
+                f"({error.strerror}); allowed: {known}, system"
+            ) from None
+
+
 @dataclass(frozen=True)
 class Settings:
     values: Mapping[str, int | str]
@@ -106,6 +124,7 @@ class Settings:
             )
         trace_steps(values)
         check_trace_directory(str(values["MERCURY_TRACE_DIR"]))
+        check_congestion(str(values["MERCURY_CONGESTION"]))
         root = resolve("DMLC_PS_ROOT_URI", str(values["DMLC_PS_ROOT_URI"]))
         return Settings(values, root, own_host(values, root), read_token(values))
 
@@ -135,7 +154,8 @@ class Settings:
 def own_host(values: Mapping[str, int | str], root: str) -> str:
     """The address to listen on, which is also what others are told."""
     if values["DMLC_ROLE"] == "scheduler":
-        return "0.0.0.0" if values["DMLC_USE_KUBERNETES"] else root
+        every = "::" if ":" in root else "0.0.0.0"
+        return every if values["DMLC_USE_KUBERNETES"] else root
     if values["DMLC_NODE_HOST"]:
         return resolve("DMLC_NODE_HOST", str(values["DMLC_NODE_HOST"]))
     interface = str(values["DMLC_INTERFACE"])

@@ -5,7 +5,7 @@
 //
 // What is overdue may come at any moment: until then, packets go one by one, the most urgent first.
 // Credit is mercury's, so that no orders of several workers can block each other; and the link is
-// never left idle for longer than kHoldUsMax at a time, however wrong the predictions are.
+// left idle for kHoldUsMax at most between two tensors, however wrong the predictions are.
 #include <cmath>
 #include <cstdlib>
 #include <deque>
@@ -19,6 +19,8 @@
 namespace mercury {
 namespace {
 
+// A block pays no startup: its first packet follows the one before on the link at once.
+constexpr double kStartupUs = 0;
 constexpr int64_t kHoldUsMax = 5000;
 constexpr double kErrorMemory = 0.125;  // what the newest block counts in the mean error
 
@@ -30,6 +32,7 @@ class ProphetPolicy : public PacketPolicy {
   void Ready(const Run& run, int64_t now_us) override {
     PacketPolicy::Ready(run, now_us);
     if (run.slots != 0) by_urgency_.insert(Place(run.id));
+    gave_up_ = false;
   }
 
   bool Next(int64_t now_us, uint64_t* run) override {
@@ -115,7 +118,7 @@ class ProphetPolicy : public PacketPolicy {
     const uint64_t packet = packet_bytes();
     std::vector<BlockCandidate> candidates;
     std::vector<uint64_t> runs;
-    double used_us = monitor_.startup_us();
+    double used_us = kStartupUs;
     for (const auto& [urgency, run] : by_urgency_) {
       const State& state = runs_.at(run);
       BlockCandidate c;
@@ -127,11 +130,11 @@ class ProphetPolicy : public PacketPolicy {
       used_us += static_cast<double>(c.units) * c.unit_us;
       if (used_us > c.room_us) break;  // closes the block
     }
-    const std::vector<uint64_t> block = AssembleBlock(candidates, monitor_.startup_us());
+    const std::vector<uint64_t> block = AssembleBlock(candidates, kStartupUs);
     is_planned_ = !block.empty();
     if (!is_planned_) return SendOneOrHold(now_us, candidates[0].room_us, runs[0], packet);
     block_started_us_ = now_us;
-    predicted_us_ = monitor_.startup_us();
+    predicted_us_ = kStartupUs;
     ++figures_.blocks;
     for (size_t i = 0; i < block.size(); ++i) {
       const uint64_t bytes = std::min(block[i] * packet, runs_.at(runs[i]).bytes_left);
@@ -145,7 +148,8 @@ class ProphetPolicy : public PacketPolicy {
   void SendOneOrHold(int64_t now_us, double room_us, uint64_t run, uint64_t packet) {
     if (held_since_us_ < 0 || now_us < held_since_us_) held_since_us_ = now_us;
     const int64_t held_until = held_since_us_ + kHoldUsMax;
-    if (room_us <= 0 || now_us >= held_until) {
+    gave_up_ = gave_up_ || now_us >= held_until;
+    if (room_us <= 0 || gave_up_) {
       block_.push_back({run, packet});
       return;
     }
@@ -173,6 +177,7 @@ class ProphetPolicy : public PacketPolicy {
   bool is_planned_ = false;                            // by Algorithm 1, or one packet
   int64_t block_started_us_ = 0;
   double predicted_us_ = 0;
+  bool gave_up_ = false;  // holding, until something becomes ready
   int64_t held_since_us_ = -1, hold_until_us_ = kNever;
   int64_t stretch_start_us_ = -1;
   uint64_t stretch_bytes_ = 0;

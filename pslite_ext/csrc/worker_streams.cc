@@ -338,10 +338,8 @@ void WorkerStreams::OnPath(int server, int64_t round_trip_us, double /*bytes_per
   links_[static_cast<size_t>(server)]->policy->SetRoundTrip(round_trip_us);
 }
 
-int64_t WorkerStreams::WakeAt() const {
-  int64_t at = kNever;
-  for (const auto& link : links_) at = std::min(at, link->policy->WakeAt());
-  return at;
+int64_t WorkerStreams::WakeAt(int server) const {
+  return failure_.ok() ? links_[static_cast<size_t>(server)]->policy->WakeAt() : kNever;
 }
 
 // Allocates nothing, and does not rely on the books being complete: memory may be the reason.

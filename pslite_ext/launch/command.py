@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import os
 import secrets
 import signal
@@ -14,10 +15,11 @@ from types import FrameType
 
 from pslite_ext.config import SettingError, address_towards, resolve, wanted_van
 from pslite_ext.launch.supervise import Supervisor
-from pslite_ext.launch.tasks import LaunchError, normal_command, plan, read_hosts
+from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
 from pslite_ext.trace_settings import check_trace_directory, trace_steps
 
 GRACE_S = 20.0
+TOKEN_SETTINGS = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -56,6 +58,15 @@ def free_port(host: str) -> int:
         return int(sock.getsockname()[1])
 
 
+def address_for(hosts: Sequence[Host]) -> str:
+    """Our address as the hosts see it: a loopback one only if all of them are this machine."""
+    for host in hosts:
+        address = address_towards(resolve("hostfile", host.name), host.port)
+        if not ipaddress.ip_address(address).is_loopback:
+            break
+    return address
+
+
 def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
     job = {
         "DMLC_PS_VAN_TYPE": arguments.van,
@@ -64,7 +75,7 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
         "DMLC_PS_ROOT_URI": host,
         "DMLC_PS_ROOT_PORT": str(arguments.port or free_port(host)),
     }
-    if "MERCURY_JOB_TOKEN" not in os.environ and "MERCURY_JOB_TOKEN_FILE" not in os.environ:
+    if not any(os.environ.get(name, "").strip() for name in TOKEN_SETTINGS):
         job["MERCURY_JOB_TOKEN"] = secrets.token_hex(32)
     if arguments.start_timeout is not None:
         job["MERCURY_START_TIMEOUT_S"] = str(arguments.start_timeout)
@@ -102,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.host:
         host = resolve("--host", arguments.host)
     elif hosts:
-        host = address_towards(resolve("hostfile", hosts[0].name), hosts[0].port)
+        host = address_for(hosts)
     else:
         host = "127.0.0.1"
     job = job_environment(arguments, host)

@@ -59,6 +59,7 @@ class Case:
     timeout_s: float = 300
     memory_bytes: float = 0  # that must be available
     weather: Weather | None = None  # changes the bed while the job runs
+    zero: Callable[[Outcome], float] | None = None  # where charts of throughput begin
 
     def __str__(self) -> str:
         return f"{self.bench}: {self.what}; {self.setting}; {self.system.name}"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import bench_adapt
 import bench_flood
 import bench_limits
 import bench_peers
+import bench_prophet
 import bench_scenarios
 import bench_speed
+import bench_sweep
 from bench_case import Case, Setting
 from bench_limits import LOOPBACK
 from peers import PEERS
@@ -89,8 +92,24 @@ def _scenarios(systems: Systems, length: str) -> list[Case]:
     chosen = systems if length == "full" else _named(systems, MAIN)
     return [
         *bench_scenarios.scenarios(chosen, rounds),
-        *bench_scenarios.growth(_named(systems, MAIN), 4, 4 if length == "quick" else 8),
+        *bench_scenarios.growth(_named(systems, MAIN), 6, 4 if length == "quick" else 8),
     ]
+
+
+def _adapt(systems: Systems, length: str) -> list[Case]:
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return bench_adapt.adapt(chosen, 8 if length == "quick" else 20)
+
+
+def _sweep(systems: Systems, length: str) -> list[Case]:
+    step = 3 if length == "quick" else 1
+    cases: list[Case] = []
+    for mercury in _named(systems, (MERCURY,)):
+        cases += bench_sweep.packets(mercury, bench_sweep.PACKETS[::step])
+        cases += bench_sweep.credits(mercury, bench_sweep.CREDITS[::step])
+    for bytescheduler in _named(systems, ("mercury-bytescheduler",)):
+        cases += bench_sweep.partitions(bytescheduler, bench_sweep.PARTITIONS[::step])
+    return cases
 
 
 def _peers(systems: Systems, length: str) -> list[Case]:
@@ -98,6 +117,22 @@ def _peers(systems: Systems, length: str) -> list[Case]:
         chosen = _named(systems, ("stock", "stock-p3", MERCURY, *PEERS))
         return bench_peers.peers(chosen, ["vgg16"], [1.0], rounds=3)
     return bench_peers.peers(systems, rounds=20 if length == "full" else 6)
+
+
+def _prophet(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        names = ("mercury-prophet", "mercury-bytescheduler", MERCURY)
+        return bench_prophet.rates(_named(systems, names), ["resnet18"], [0.3], rounds=2)
+    chosen = bench_prophet.with_variants(systems)
+    prophets = _named(systems, ("mercury-prophet",))
+    if length == "usual":
+        cases = bench_prophet.rates(chosen, ["resnet50"], [0.2, 0.5], rounds=2)
+        cases += bench_prophet.rates(chosen, ["resnet18"], [0.3, 1.0], rounds=2)
+    else:
+        tenths = [tenth / 10 for tenth in range(1, 11)]
+        cases = bench_prophet.rates(chosen, ["resnet50", "resnet18"], tenths, rounds=5)
+    cases += bench_prophet.changing_rate(prophets)
+    return cases + bench_prophet.first_iterations(_named(systems, (MERCURY, "mercury-prophet")))
 
 
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
@@ -109,12 +144,17 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "loopback": _loopback,
     "idle": _idle,
     "scenarios": _scenarios,
+    "adapt": _adapt,
+    "sweep": _sweep,
     "peers": _peers,
+    "prophet": _prophet,
     "soak": _soak,
 }
 BENCHES = [*_CASES, "sum_kernel"]
-LONG = ("scenarios", "peers", "soak")  # only if asked for by name, or with --full
-ONCE = ("peers", "soak", "idle")  # not repeated: long, or looking for growth, not for speed
+# Only if asked for by name, or with --full.
+LONG = ("scenarios", "adapt", "sweep", "peers", "prophet", "soak")
+# Not repeated: long, or looking for growth, not for speed.
+ONCE = ("peers", "prophet", "soak", "idle")
 
 
 def cases_of(benches: Sequence[str], systems: Systems, length: str) -> list[Case]:

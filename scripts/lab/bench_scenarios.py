@@ -83,10 +83,11 @@ def _mean_time(outcome: Outcome) -> Figures:
     }
 
 
-def _plain(rounds: int) -> tuple[Config, float]:
-    """Training of MODEL, network-bound; the seconds its bytes need one way."""
-    shape = {"model": MODEL, "scale": SCALES[MODEL]}
-    link_s = workload_of(shape).bytes * 8 / LINK
+def _plain(rounds: int, link: float) -> tuple[Config, float]:
+    """Training of MODEL, network-bound, its size in proportion to the link; and the seconds its
+    bytes need one way."""
+    shape = {"model": MODEL, "scale": SCALES[MODEL] * link / LINK}
+    link_s = workload_of(shape).bytes * 8 / link
     compute_s = round(RATIOS["network-bound"] * link_s, 3)
     config = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds, sample_s=0.05)
     return config, link_s
@@ -96,7 +97,7 @@ def _cases(systems: Sequence[System], worlds: Sequence[World], each_s: float) ->
     return [
         Case(
             "scenarios",
-            f"{MODEL} x {SCALES[MODEL]:g}, {world.what}",
+            f"{MODEL} x {world.config.tensors['scale']:g}, {world.what}",
             system,
             world.setting,
             world.config,
@@ -111,22 +112,20 @@ def _cases(systems: Sequence[System], worlds: Sequence[World], each_s: float) ->
 
 
 def scenarios(systems: Sequence[System], rounds: int) -> list[Case]:
-    plain, link_s = _plain(rounds)
+    plain, link_s = _plain(rounds, LINK)
     return _cases(systems, _worlds(plain), link_s)
 
 
 def growth(systems: Sequence[System], rounds: int, most: int) -> list[Case]:
-    """As many servers as workers; a quarter of the rate, and all times four times as long."""
-    plain, link_s = _plain(rounds)
-    slower = LINK / GROWING_LINK
-    tensors = {**plain.tensors, "compute_s": plain.tensors["compute_s"] * slower}
+    """As many servers as workers, each on a slower link than in the other scenarios."""
+    plain, link_s = _plain(rounds, GROWING_LINK)
     worlds = [
         World(
             f"{GROWING}: {nodes}",
             Setting(nodes, nodes, GROWING_LINK),
-            replace(plain, tensors=tensors, sample_s=0.0),
+            replace(plain, sample_s=0.0),
         )
         for nodes in GROWTH
         if nodes <= most
     ]
-    return _cases(systems, worlds, link_s * slower)
+    return _cases(systems, worlds, link_s)

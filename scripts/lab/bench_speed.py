@@ -67,7 +67,8 @@ def iteration(
             assert setting.rate is not None
             link_s = workload_of(shape).bytes * 8 / setting.rate
             compute_s = round(RATIOS[ratio] * link_s, 3)
-            config = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds)
+            tensors = {**shape, "compute_s": compute_s}
+            config = Config("train", tensors, rounds=rounds, sample_s=0.05)
             what = f"{model} x {SCALES[model]:g}, {ratio}: {compute_s:g} s of computation"
             cases += [
                 _case("iteration", what, s, setting, config, compute_s + 1.5 * link_s)

@@ -111,14 +111,27 @@ class Outcome:
             for w in self.workers
         ]
 
-    def throughput(self) -> list[tuple[float, float, float]]:
-        """Of worker 0: seconds since its `begin`, bits sent and received per second since last."""
+    def throughput(self, zero: float | None = None) -> list[tuple[float, float, float]]:
+        """Of worker 0: seconds since its `begin`, or `zero` on the clock if that is later; bits
+        sent and received per second since the point before."""
         series, worker = self.results[0].get("series", []), self.workers[0]
-        begin, end = worker["begin"]["t"], worker["end"]["t"]
+        begin, end = max(worker["begin"]["t"], zero or 0.0), worker["end"]["t"]
         return [
             (b[0] - begin, 8 * (b[1] - a[1]) / (b[0] - a[0]), 8 * (b[2] - a[2]) / (b[0] - a[0]))
             for a, b in zip(series, series[1:])
             if begin <= b[0] <= end
+        ]
+
+    def blocks(self) -> list[tuple[float, float, float]]:
+        """Prophet's on worker 0: the clock, the rate they are made for, the mean size since last.
+
+        Moments without a block are left out.
+        """
+        series = self.results[0].get("blocks", [])
+        return [
+            (b[0], b[1], (b[3] - a[3]) / (b[2] - a[2]))
+            for a, b in zip(series, series[1:])
+            if b[2] > a[2]
         ]
 
     def peak_kb(self, role: str) -> int:
@@ -171,7 +184,8 @@ class Job:
         base[DEVICE] = "eth0" if bed.shaped else "lo"
         base.update(system.env)
         base.update(env or {})
-        config_text = json.dumps({**asdict(config), "store": system.store})
+        warmup = max(config.warmup, system.warmup)
+        config_text = json.dumps({**asdict(config), "store": system.store, "warmup": warmup})
         first, *others = system.program
         argv = list(program or [system.python, str(HERE / first), *others, config_text])
         self._named = system.own_hosts

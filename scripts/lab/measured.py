@@ -10,6 +10,7 @@ import os
 import resource
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,8 @@ DEVICE = "LAB_DEVICE"  # names the variable that names the interface
 @dataclass(frozen=True)
 class Config:
     mode: str  # train, rounds, flood, idle
-    tensors: dict[str, Any]  # {"model", "scale", "compute_s"} or {"count", "bytes", "urgent_bytes"}
+    # {"model", "scale", "compute_s", "steps"} or {"count", "bytes", "urgent_bytes"}
+    tensors: dict[str, Any]
     store: str | None = "dist_sync"  # None: no store at all
     rounds: int = 5
     warmup: int = 1
@@ -33,6 +35,7 @@ class Config:
     urgent_every_s: float = 0.1
     idle_s: float = 5.0
     sample_s: float = 0.0  # how often to note the interface's counters; 0: never
+    blocks_s: float = 0.0  # how often to note what Prophet does
 
 
 def workload_of(spec: dict[str, Any]) -> Workload:
@@ -43,7 +46,9 @@ def workload_of(spec: dict[str, Any]) -> Workload:
         urgent = Tensor("urgent_tensor", spec["urgent_bytes"] // ELEMENT_BYTES, 0.0, 0.0)
         return Workload(f"{bulk.name} and an urgent one", (urgent, *bulk.tensors))
     shaped = load(spec["model"]).scaled(spec.get("scale", 1.0))
-    return shaped.with_compute(spec["compute_s"]) if "compute_s" in spec else shaped
+    if "compute_s" in spec:
+        shaped = shaped.with_compute(spec["compute_s"])
+    return shaped.in_steps(spec["steps"]) if "steps" in spec else shaped
 
 
 def say(event: str, **fields: Any) -> None:
@@ -71,11 +76,12 @@ def usage() -> dict[str, float]:
 
 
 class Sampler:
-    """Notes the interface's counters at regular moments until it is stopped."""
+    """Notes figures, an interface's counters or others, at regular moments until it is stopped."""
 
-    def __init__(self, every_s: float) -> None:
-        self.series: list[tuple[float, int, int]] = []
+    def __init__(self, every_s: float, look: Callable[[], tuple[float, ...]] = interface) -> None:
+        self.series: list[tuple[float, ...]] = []
         self._every_s = every_s
+        self._look = look
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         if every_s > 0:
@@ -84,10 +90,10 @@ class Sampler:
     def _run(self) -> None:
         due = time.monotonic()
         while not self._over.wait(max(0.0, due - time.monotonic())):
-            self.series.append((time.monotonic(), *interface()))
+            self.series.append((time.monotonic(), *self._look()))
             due += self._every_s
 
-    def stop(self) -> list[tuple[float, int, int]]:
+    def stop(self) -> list[tuple[float, ...]]:
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -37,7 +37,10 @@ class MpiStore:
     def pushpull(self, key: int, value: Any, out: Any, priority: int) -> None:
         assert value is out
         number, self._pushed = self._pushed, self._pushed + 1
-        body = lambda complete: self._ready.put((number, key, complete))  # noqa: E731
+
+        def body(complete: Complete) -> None:
+            self._ready.put((number, key, complete))
+
         self._engine.push(body, (), (value,), "allreduce")
 
     def _barrier(self) -> None:

@@ -9,19 +9,16 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from chart import line_chart  # noqa: E402
+from pictures import Pictures, Place, RowFields  # noqa: E402
 from results import number  # noqa: E402
 
-RowFields = dict[str, Any]
-Place = tuple[str, str, str]
-BIN_S = 0.25  # of a chart's points
 HEADINGS = {
     "iteration": "Iterations with an emulated GPU",
     "communication": "Communication alone",
@@ -30,7 +27,10 @@ HEADINGS = {
     "cpu": "Processor time",
     "loopback": "Not shaped, on one machine",
     "idle": "Doing nothing",
+    "adapt": "A link that changes",
+    "sweep": "Sizes of packets and partitions, credit",
     "scenarios": "Networks that change, are uneven, or grow",
+    "prophet": "Prophet, and what it was measured against",
     "peers": "Beside systems without servers",
     "soak": "Long runs, many tensors, many processes, a huge tensor",
     "sum_kernel": "Sums",
@@ -45,7 +45,10 @@ class Results:
         self.abouts: list[dict[str, Any]] = []
         rows: dict[tuple[str, ...], RowFields] = {}
         failures: dict[tuple[str, ...], RowFields] = {}
-        self.series: dict[Place, dict[str, list[list[float]]]] = {}
+        # Of a case's systems: throughput over time, the layers of one iteration, Prophet's blocks.
+        self.throughput: dict[Place, dict[str, list[list[float]]]] = {}
+        self.timelines: dict[Place, dict[str, list[list[float]]]] = {}
+        self.blocks: dict[Place, dict[str, list[list[float]]]] = {}
         for path in paths:
             content = json.loads(path.read_text())
             for row in content.pop("rows"):
@@ -53,8 +56,13 @@ class Results:
             for failure in content.pop("failures"):
                 failures[(failure["bench"], failure["what"], failure["system"])] = failure
             for series in content.pop("series", ()):
-                of_case = self.series.setdefault(_place(series), {})
-                of_case[series["system"]] = series["throughput"]
+                for kind, known in (
+                    ("throughput", self.throughput),
+                    ("timeline", self.timelines),
+                    ("blocks", self.blocks),
+                ):
+                    if series.get(kind):
+                        known.setdefault(_place(series), {})[series["system"]] = series[kind]
             self.abouts.append(content)
         self.rows = list(rows.values())
         measured = {(bench, what, system) for bench, what, _, system, _ in rows}
@@ -63,27 +71,6 @@ class Results:
 
 def _place(row: RowFields) -> Place:
     return (row["bench"], row["what"], row["setting"])
-
-
-def _binned(series: list[list[float]], column: int) -> list[tuple[float, float]]:
-    """Mbit/s, averaged over BIN_S."""
-    bins: dict[int, list[float]] = {}
-    for point in series:
-        bins.setdefault(int(point[0] / BIN_S), []).append(point[column] / 1e6)
-    return [(BIN_S * (i + 0.5), sum(v) / len(v)) for i, v in sorted(bins.items())]
-
-
-def _charts(place: Place, systems: dict[str, list[list[float]]], folder: Path) -> list[str]:
-    """Writes a chart for each direction; the lines that show them."""
-    lines = []
-    for column, way in ((1, "sent"), (2, "received")):
-        title = f"{place[1]}: {way} by worker 0"
-        drawn = {name: _binned(series, column) for name, series in systems.items()}
-        name = re.sub(r"[^a-z0-9]+", "_", f"{place[0]} {place[1]} {way}".lower()).strip("_")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.svg").write_text(line_chart(title, "seconds", "Mbit/s", drawn))
-        lines += ["", f"![{title}]({folder.name}/{name}.svg)"]
-    return lines
 
 
 def _cell(row: RowFields | None) -> str:
@@ -112,8 +99,34 @@ def _repeats(rows: list[RowFields]) -> str:
     return "once" if most == 1 else f"{most} repeats"
 
 
+def _foretold(rows: list[RowFields]) -> list[str]:
+    """The model's predictions beside what was measured."""
+    metrics = ("predicted time", "time", "predicted / measured")
+    found: dict[tuple[str, str], dict[str, RowFields]] = {}
+    for row in rows:
+        found.setdefault((row["what"], row["system"]), {})[row["metric"]] = row
+    lines = [
+        f"| {what} | {system} | " + " | ".join(_cell(of.get(m)) for m in metrics) + " |"
+        for (what, system), of in found.items()
+        if metrics[0] in of
+    ]
+    if not lines:
+        return []
+    head = "| model | system | predicted [s] | measured [s] | predicted / measured |"
+    intro = "What `tracer.model` foretells (`scripts/lab/prediction.py`), nothing fitted:"
+    return ["", intro, "", head, "|---" * 5 + "|", *lines]
+
+
 def markdown(results: Results, folder: Path) -> str:
     """The page; its charts go into `folder`, which lies beside it."""
+    pictures = Pictures(folder)
+    # Of all cases of a bench together.
+    summaries: dict[str, list[Callable[[list[RowFields]], list[str]]]] = {
+        "iteration": [pictures.speed, _foretold],
+        "peers": [pictures.speed],
+        "scenarios": [pictures.growth],
+        "sweep": [pictures.sweep],
+    }
     lines = [METHOD.read_text()]
     for about in results.abouts:
         state = " with changes" if about["changed since"] else ""
@@ -133,8 +146,14 @@ def markdown(results: Results, folder: Path) -> str:
         of_bench.sort(key=_place)
         for place, group in itertools.groupby(of_bench, key=_place):
             lines += _case(list(group))
-            if place in results.series:
-                lines += _charts(place, results.series[place], folder)
+            if place in results.throughput:
+                lines += pictures.throughput(place, results.throughput[place])
+            if place in results.timelines and bench == "iteration":
+                lines += pictures.timeline(place, results.timelines[place])
+            if place in results.blocks:
+                lines += pictures.blocks(place, results.blocks[place])
+        for summary in summaries.get(bench, ()):
+            lines += summary(of_bench)
         lines += [""] if failed else []
         for failure in failed:
             reason = failure["reason"].splitlines()[0]

@@ -23,11 +23,13 @@ COMPARED = {
     ("communication", "time"): False,
     ("scenarios", "time"): False,
     ("peers", "time"): False,
+    ("prophet", "time"): False,
     ("loopback", "goodput each way"): True,
     ("cpu", "worker processor time"): False,
     ("cpu", "server processor time"): False,
 }
 REFERENCES = ("stock", "stock-p3")
+REFERENCES_OF = {"prophet": ("mercury-bytescheduler", "mercury-mercury")}
 
 
 def _output(*argv: str) -> str:
@@ -71,9 +73,12 @@ def with_gains(rows: list[Row]) -> list[Row]:
     found = {(r.bench, r.what, r.setting, r.metric, r.system): r for r in rows}
     result = list(rows)
     for row in rows:
+        references = REFERENCES_OF.get(row.bench, REFERENCES)
         if (row.bench, row.metric) not in COMPARED or row.system in REFERENCES:
             continue
-        for name in REFERENCES:
+        for name in references:
+            if name == row.system:
+                continue
             other = found.get((row.bench, row.what, row.setting, row.metric, name))
             if other is None or min(row.median, other.median) <= 0:
                 continue

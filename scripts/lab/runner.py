@@ -119,9 +119,15 @@ def measure(case: Case, run: Run) -> str:
     except (JobFailed, LabError, OSError) as error:
         run.fail(case, str(error))
         return f"failed: {str(error).splitlines()[0]}"
-    if (series := outcome.throughput()) and str(case) not in run.series:
+    begin = outcome.workers[0].get("begin", {}).get("t", 0.0)
+    shown = {
+        "throughput": outcome.throughput(case.zero(outcome) if case.zero else None),
+        "timeline": outcome.results[0].get("timeline", []),
+        "blocks": [(t - begin, *seen) for t, *seen in outcome.blocks() if t >= begin],
+    }
+    if any(shown.values()) and str(case) not in run.series:
         place = {"bench": case.bench, "what": case.what, "setting": str(case.setting)}
-        run.series[str(case)] = {**place, "system": case.system.name, "throughput": series}
+        run.series[str(case)] = {**place, "system": case.system.name, **shown}
     run.add(case, {name: (figure.value, figure.unit) for name, figure in figures.items()})
     name, figure = next(iter(figures.items()))
     return f"{name} {results.number(figure.value)} {figure.unit}"

@@ -20,6 +20,7 @@ class System:
     store: str = "dist_sync"
     program: tuple[str, ...] = ("worker.py",)  # of this folder; the last one takes the config
     servers: bool = True  # False: its workers sum among themselves
+    warmup: int = 0  # rounds at least before it is what it is meant to be
     own_hosts: bool = False  # it finds them by name, so they cannot all be one
 
     def variant(self, name: str, **env: str) -> System:
@@ -29,6 +30,7 @@ class System:
 BASIC = ("stock", "stock-p3", "zmq", *(f"mercury-{policy}" for policy in POLICIES))
 NAMES = (*BASIC, "stock-device", *PEERS)
 MERCURY = "mercury-mercury"
+PROPHET_STEPS = 8  # iterations from which it learns when gradients appear: before what is measured
 
 
 def system(name: str, stock_python: str | None) -> System:
@@ -51,7 +53,10 @@ def system(name: str, stock_python: str | None) -> System:
     policy = name.partition("-")[2]
     if name.startswith("mercury-") and policy in POLICIES:
         env = {"DMLC_PS_VAN_TYPE": "mercury", "MERCURY_POLICY": policy}
-        return System(name, sys.executable, env)
+        if policy != "prophet":
+            return System(name, sys.executable, env)
+        env["MERCURY_PROPHET_PROFILE_STEPS"] = str(PROPHET_STEPS)
+        return System(name, sys.executable, env, warmup=PROPHET_STEPS + 2)
     if name == "horovod":
         python = peer_python(name)
         return System(name, python, store="horovod", servers=False, own_hosts=True)

@@ -1,4 +1,8 @@
-"""The training loop of the emulated GPU."""
+"""The training loop of the emulated GPU.
+
+Of the last iteration it notes when each layer's gradients were ready, when all of their sums were
+back, and when its forward pass began and ended.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from engine import Engine
 from exchange import Exchange
 from measured import Config, say, usage
 
+MOMENTS = ("ready", "back", "forward", "done")  # of each layer
+
 
 def train(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
     """Backward from the last layer to the first, forward from the first to the last."""
@@ -20,9 +26,13 @@ def train(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
     ends: list[float] = []
     ended = threading.Semaphore(0)
     marks: dict[str, dict[str, float]] = {}
+    timeline: list[dict[str, float]] = [{} for _ in layers]
 
-    def backward(layer: list[int], turn: int) -> None:
-        def at_end(_now: float) -> None:
+    def backward(number: int, turn: int) -> None:
+        layer = layers[number]
+
+        def at_end(now: float) -> None:
+            timeline[number]["ready"] = now  # the last iteration's stays
             for i in layer:
                 exchange.fill(i, turn)
 
@@ -30,13 +40,24 @@ def train(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
         gpu.compute(seconds, writes=[exchange.gradients[i] for i in layer], at_end=at_end)
         for i in reversed(layer):
             exchange.pushpull(i)
+            if turn == total - 1:
+                engine.note(exchange.gradients[i], lambda now: back(number, now))
 
-    def forward(layer: list[int], turn: int, last: bool) -> None:
-        def at_start(_now: float) -> None:
+    def back(number: int, now: float) -> None:
+        timeline[number]["back"] = max(now, timeline[number].get("back", now))
+
+    def forward(number: int, turn: int) -> None:
+        layer = layers[number]
+
+        def at_start(now: float) -> None:
+            timeline[number]["forward"] = now
             for i in layer:
                 exchange.check(i, turn)
 
         def at_end(now: float) -> None:
+            timeline[number]["done"] = now
+            if number < len(layers) - 1:
+                return
             ends.append(now)
             if turn == config.warmup - 1:
                 marks["begin"] = usage()
@@ -48,14 +69,14 @@ def train(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
             pace * sum(workload.tensors[i].forward_s for i in layer),
             reads=[exchange.gradients[i] for i in layer],
             at_start=at_start,
-            at_end=at_end if last else None,
+            at_end=at_end,
         )
 
     for turn in range(total):
-        for layer in reversed(layers):
-            backward(layer, turn)
-        for layer in layers:
-            forward(layer, turn, layer is layers[-1])
+        for number in reversed(range(len(layers))):
+            backward(number, turn)
+        for number in range(len(layers)):
+            forward(number, turn)
         # One iteration ahead of the GPU, as a loop is that reads a loss now and then.
         if turn > 0:
             ended.acquire()
@@ -65,4 +86,9 @@ def train(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
     say("end", **marks["end"])
     gpu.close()
     times = [b - a for a, b in zip(ends[config.warmup - 1 :], ends[config.warmup :])]
-    return {"times_s": times}
+    return {"times_s": times, "timeline": [_since(ends[-2], moments) for moments in timeline]}
+
+
+def _since(start: float, moments: dict[str, float]) -> list[float]:
+    """Seconds since the iteration began, in the order of MOMENTS."""
+    return [moments[what] - start for what in MOMENTS]

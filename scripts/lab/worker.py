@@ -53,6 +53,18 @@ def idle(config: Config, exchange: Exchange, engine: Engine) -> dict[str, Any]:
     return {}
 
 
+def prophet_blocks() -> tuple[float, float, float]:
+    """The rate that blocks are made for, and how many and how large they were until now."""
+    import mxnet_plugins
+
+    peers = mxnet_plugins.stats().get("peers", [])
+    rate, blocks, size = (
+        float(sum(p.get(name, 0) for p in peers))
+        for name in ("block_rate_bytes_per_s", "blocks", "block_bytes")
+    )
+    return rate, blocks, size
+
+
 MODES = {"train": train, "rounds": rounds, "flood": flood, "idle": idle}
 
 
@@ -63,10 +75,12 @@ def main() -> None:
     if store:
         store._barrier()
     say("started", **usage())
-    sampler = Sampler(config.sample_s)
+    sampler, blocks = Sampler(config.sample_s), Sampler(config.blocks_s, prophet_blocks)
     result = MODES[config.mode](config, exchange, Engine())
     if series := sampler.stop():
         result["series"] = series
+    if seen := blocks.stop():
+        result["blocks"] = seen
     if config.mode != "idle":
         exchange.check_zeros()
     say("result", wrong=exchange.wrong, bytes=exchange.workload.bytes, **result)

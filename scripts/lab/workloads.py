@@ -86,6 +86,12 @@ class Workload:
         )
         return Workload(self.name, tensors)
 
+    def in_steps(self, steps: int) -> Workload:
+        """Gradients appear in groups, as they do where frameworks copy several at a time."""
+        times = [layer.bp_s for layer in self.job().in_steps(steps).layers]
+        tensors = tuple(replace(t, backward_s=s) for t, s in zip(self.tensors, times))
+        return Workload(self.name, tensors)
+
     def job(self) -> Job:
         """For `tracer.model.predict`."""
         from tracer.model import Job, Layer  # the stock wheel's Python need not have it

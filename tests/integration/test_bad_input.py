@@ -46,6 +46,7 @@ def run(changes: Mapping[str, str | None]) -> subprocess.CompletedProcess[str]:
         ("MERCURY_POLICY", "p4", "'p4'; allowed: mercury, fifo, wfbp, p3, bytescheduler"),
         ("MERCURY_PACKET_BYTES", "100", "'100'; allowed: 0, or at least 1024"),
         ("MERCURY_LANES", "0", "'0'; allowed: 1 to 64"),
+        ("MERCURY_CONGESTION", "cubik", "'cubik', which this host does not let us use (No such"),
     ],
 )
 def test_one_clear_line(role: str, name: str, value: str | None, says: str) -> None:

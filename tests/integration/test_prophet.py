@@ -67,13 +67,32 @@ def test_blocks_are_sent_and_a_profile_is_kept(van: str, tmp_path: Path) -> None
     assert find_job(str(path)).bytes.sum() == 80000 * 78
 
 
-def test_what_is_no_profile_of_this_model_is_said_once(tmp_path: Path) -> None:
+def test_a_profile_of_another_model_is_said_once(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("# Prophet profile; forward 0 us\n1 2 3 4 weight\n5 6 7 8 bias\n")
     said = _train("mercury", other, 4)
     assert said.count("the profile is of another model") == 1, said
-    notes = tmp_path / "notes.txt"
-    notes.write_text("buy milk\n")
-    said = _train("zmq", notes, 4)
-    assert said.count("is not a Prophet profile") == 1, said
-    assert notes.read_text() == "buy milk\n"
+
+
+LEAVES = """
+import sys, time
+import mxnet as mx
+kv = mx.kv.create('dist_sync')
+arrays = [mx.nd.ones((20000,)) for i in range(6)]
+for i, x in enumerate(arrays):
+    kv.init(i, x)
+for n in range(1000):
+    for i in range(5, -1, -1):
+        kv.pushpull(i, arrays[i], out=arrays[i], priority=-i)
+        time.sleep(0.002)
+    mx.nd.waitall()
+    if n == 12 and kv.rank == 1:
+        raise ValueError('enough')
+"""
+
+
+def test_what_waits_in_the_queue_fails_with_the_job() -> None:
+    with cluster(["-c", LEAVES], 2, 1, van="zmq", env={"MERCURY_POLICY": "prophet"}) as job:
+        job.wait()
+        assert all(process.code != 0 for process in job.workers), job.report()
+        assert "worker 1 ended: ValueError: enough" in job.workers[0].output, job.report()

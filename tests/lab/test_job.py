@@ -98,6 +98,8 @@ def test_every_system_has_its_environment() -> None:
         assert made.name == name
         assert (made.python == "/stock/python") == name.startswith("stock")
     assert system("mercury-wfbp", None).env["MERCURY_POLICY"] == "wfbp"
+    prophet = system("mercury-prophet", None)
+    assert prophet.warmup > int(prophet.env["MERCURY_PROPHET_PROFILE_STEPS"])
     with pytest.raises(ValueError, match="no system 'mercury-magic'"):
         system("mercury-magic", None)
     with pytest.raises(ValueError, match="stock wheel"):

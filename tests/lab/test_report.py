@@ -108,3 +108,36 @@ def test_quick_is_for_every_commit() -> None:
     assert sum(case.estimate_s for case in quick) < 300
     usual = cases_of(BENCHES, systems, "usual")
     assert {case.bench for case in usual} == set(BENCHES) - {"sum_kernel"}
+
+
+def test_prophet_is_compared_with_bytescheduler_and_its_blocks_are_drawn(tmp_path: Path) -> None:
+    rows = [
+        Row("prophet", "resnet18", name, "time", "s", "3 workers", [seconds])
+        for name, seconds in (("mercury-bytescheduler", 3.0), ("mercury-prophet", 2.0))
+    ]
+    gains = {(r.system, r.metric): r.median for r in with_gains(rows) if "gain" in r.metric}
+    assert gains == {("mercury-prophet", "time, gain over mercury-bytescheduler"): 1.5}
+    place = {"bench": "prophet", "what": "resnet18", "setting": "3 workers"}
+    blocks = [[0.5, 4e6, 90_000.0], [1.0, 8e6, 180_000.0]]
+    series = {**place, "system": "mercury-prophet", "throughput": [], "blocks": blocks}
+    write(tmp_path / "results.json", ABOUT, rows, [], [series])
+    page = markdown(Results([tmp_path / "results.json"]), tmp_path / "charts")
+    assert "## Prophet" in page
+    (chart,) = (tmp_path / "charts").glob("*.svg")
+    assert "mean block, kB" in chart.read_text()
+    assert f"({tmp_path.joinpath('charts').name}/{chart.name})" in page
+
+
+def test_prophet_s_variants_have_predictions() -> None:
+    from bench_prophet import foretold_s, with_variants
+    from measured import workload_of
+
+    systems = [system(name, "python") for name in BASIC]
+    chosen = with_variants(systems)
+    names = [s.name for s in chosen]
+    assert {"zmq prophet", "mercury-prophet", "mercury-bytescheduler"} < {*names}
+    assert len(names) == len({*names}) == 8
+    job = workload_of({"model": "lenet5", "steps": 3}).job()
+    times = {s.name: foretold_s(job, 1e6, s) for s in chosen}
+    assert times["mercury-mercury"] == min(times.values())
+    assert times["mercury-prophet"] < times["zmq prophet"]

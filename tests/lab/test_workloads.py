@@ -42,6 +42,13 @@ def test_totals_are_the_published_ones(name: str) -> None:
     assert len(set(names)) == len(names)
 
 
+def test_gradients_in_steps_appear_together_and_take_as_long() -> None:
+    workload = load("resnet50").in_steps(13)
+    assert len({*workload.job().bp_end}) == 13
+    assert workload.compute_s == pytest.approx(load("resnet50").compute_s)
+    assert [t.bytes for t in workload.tensors] == [t.bytes for t in load("resnet50").tensors]
+
+
 @pytest.mark.parametrize("name", GIGA_MULTIPLY_ADDS)
 def test_operations_are_the_published_ones(name: str) -> None:
     flops = sum(p.flops for p in ARCHITECTURES[name]())

@@ -21,10 +21,11 @@ from tracer.analysis import (
     phases,
     sections,
     sizes,
+    steps,
     stragglers,
 )
 from tracer.clocks import aligned
-from tracer.exchange import Exchanges, exchanges
+from tracer.exchange import W_PUSH_SEND, Exchanges, exchanges
 from tracer.record import Note
 from tracer.run import assemble
 from tracer.synthetic import Plan, Tensor
@@ -190,6 +191,28 @@ def test_urgent_bytes_behind_bulk() -> None:
     )
 
 
+def test_gradients_that_appear_together_are_a_step() -> None:
+    """Twelve gradients, planted in three steps of four, 30 ms apart, the most urgent last."""
+    run = run_of(Plan(workers=2, servers=1, iterations=4, tensors=(Tensor("t", 1000),) * 12))
+    table = exchanges(run)
+    step = (11 - table.key) // 4
+    table.times[W_PUSH_SEND] = table.iteration * 10**6 + table.worker * 777 + 30_000 * step
+    table.times[W_PUSH_SEND] += np.arange(len(table)) % 3 * 50  # and nearly at once
+    starts, found = steps.section(table).figures["starts"], steps.section(table).tables[0]
+    assert list(starts["index"]) == list(range(12))
+    assert list(starts["step"]) == [2] * 4 + [1] * 4 + [0] * 4
+    assert list(found["gradients"]) == [4, 4, 4]
+    assert list(found["first_index"]) == [8, 4, 0]
+    assert list(np.round(found["start_us"], -3)) == [0, 30_000, 60_000]
+    assert list(np.round(found["pause_us"], -3)) == [0, 30_000, 30_000]
+
+
+def test_a_trace_without_pushes_has_no_steps() -> None:
+    table = table_of(Plan(workers=1, iterations=2, tensors=TWO))
+    empty = steps.section(table.take(np.zeros(0, np.int64)))
+    assert [len(found) for found in empty.tables] == [0, 0]
+
+
 def test_priorities_come_from_the_notes() -> None:
     run = run_of(Plan(workers=1, iterations=3, tensors=TWO, gap_us=10, bytes_per_us=10))
     for trace in run.traces:
@@ -245,7 +268,7 @@ def test_all_sections_can_be_had_of_what_is_there(mode: str) -> None:
     short = run_of(replace(PLAN, mode=mode, iterations=1))
     for part in (run, short, assemble(run.workers), assemble(run.servers)):
         found = sections(part, exchanges(part))
-        assert len(found) == 9
+        assert len(found) == 10
         for section in found:
             for table in section.tables:
                 assert len({len(values) for values in table.columns.values()}) == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pslite_ext.launch import command
 from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,7 +135,8 @@ def test_options_of_the_command_stay_where_they_are(tmp_path: Path) -> None:
     assert out.splitlines().count(f"[worker 0] {words}") == 1
 
 
-def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("empty", ["MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE"])
+def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) -> None:
     code = (
         "token = os.environ['MERCURY_JOB_TOKEN']\n"
         "import glob\n"
@@ -144,7 +146,7 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path) -> None:
         "seen = [path for path in glob.glob('/proc/[0-9]*/cmdline') if holds(path)]\n"
         "print('token', token, seen)\n"
     )
-    job = launch(tmp_path, "-n", "2", *python(code))
+    job = launch(tmp_path, "-n", "2", *python(code), **{empty: " "})
     out, _ = job.communicate(timeout=LIMIT_S)
     tokens = {line.split()[-2] for line in out.splitlines() if " token " in line}
     assert len(tokens) == 1
@@ -180,6 +182,17 @@ def test_hostfile(tmp_path: Path) -> None:
     file.write_text("alpha:port\n")
     with pytest.raises(LaunchError, match="hosts:1"):
         read_hosts(file)
+
+
+def test_the_scheduler_s_address_is_one_that_all_hosts_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours = {"127.0.0.1": "127.0.0.1", "192.0.2.9": "192.0.2.1"}
+    monkeypatch.setattr(command, "address_towards", lambda host, port: ours[host])
+    here, there = Host("127.0.0.1"), Host("192.0.2.9", 2222)
+    assert command.address_for([here, there]) == "192.0.2.1"
+    assert command.address_for([there, here]) == "192.0.2.1"
+    assert command.address_for([here, here]) == "127.0.0.1"
 
 
 def test_remote_secrets_go_to_standard_input() -> None:

@@ -14,13 +14,24 @@ from tracer.analysis import (
     overheads,
     phases,
     sizes,
+    steps,
     stragglers,
 )
 from tracer.exchange import Exchanges
 from tracer.run import Run
 from tracer.table import Section
 
-OF_EXCHANGES = (phases, overheads, exposed, life, stragglers, balance, inversion, critical)
+OF_EXCHANGES = (
+    phases,
+    steps,
+    overheads,
+    exposed,
+    life,
+    stragglers,
+    balance,
+    inversion,
+    critical,
+)
 NAMES = (sizes.NAME, *(module.NAME for module in OF_EXCHANGES))
 
 

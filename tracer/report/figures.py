@@ -136,6 +136,19 @@ def life(canvas: Canvas, per_key: Table) -> None:
     _legend(canvas, axes, 5)
 
 
+def steps(canvas: Canvas, starts: Table) -> None:
+    """Each gradient as a point; whatever appears together lies on one level."""
+    axes = canvas.axes(2.6)[0]
+    index, start = np.asarray(starts["index"]), np.asarray(starts["start_us"]) / 1000
+    for step in np.unique(starts["step"]).tolist():
+        of_step = np.asarray(starts["step"]) == step
+        axes.plot(index[of_step], start[of_step], ".", color=CYCLE[step % len(CYCLE)])
+    axes.set_xlabel("gradient, 0 being the most urgent")
+    axes.set_ylabel("ms after the first push")
+    axes.set_ylim(bottom=0)
+    axes.grid()
+
+
 def stragglers(canvas: Canvas, workers: Table) -> None:
     names = [f"worker {worker}" for worker in workers["worker"]]
     _bars(canvas, names, np.asarray(workers["share"]) * 100, "% of keys and iterations last", RED)

@@ -107,6 +107,11 @@ def _pictures(table: Exchanges, answered: list[Section]) -> list[tuple[str, str,
             lambda canvas: figures.phases(canvas, of("phases", "phases")),
         ),
         (
+            "steps.starts",
+            "Start of each gradient's transfer against its index",
+            lambda canvas: figures.steps(canvas, of("steps", "starts")),
+        ),
+        (
             "overheads.distributions",
             "Distribution curves of the overheads",
             lambda canvas: figures.distributions(canvas, found["overheads"].figures),
