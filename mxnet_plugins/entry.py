@@ -153,7 +153,7 @@ class Entry:
             for out in outs:
                 self._sum.copyto(out)
             return
-        target = self._target(outs)
+        target = self._target(outs, self.token)
         self.tensor.pull(handle(target), handle(self.token), priority)
         self._spread(target, outs)
 
@@ -172,18 +172,25 @@ class Entry:
         for out in outs:
             self.check_shape(out)
         gradient = self._sum_of(arrays)
-        target = self._target(outs)
+        target = self._target(outs, gradient)
         self._sum = None
         self.tensor.pushpull(handle(gradient), handle(target), handle(self.token), priority)
         self._spread(target, outs)
 
-    def _target(self, outs: list[NDArray]) -> NDArray:
-        """An array to receive into: one of the outputs, if one will do."""
+    def _target(self, outs: list[NDArray], given: NDArray) -> NDArray:
+        """An array to receive into while `given` is sent: one of the outputs, if one will do.
+
+        Not another view of `given`: an operation that reads and writes one variable waits for
+        itself.
+        """
         for out in outs:
             on_host = out.context.device_type.startswith("cpu")
-            if on_host and out.stype == "default" and out.dtype == self.dtype:
+            view = out is not given and _core.same_variable(handle(out), handle(given))
+            if not view and on_host and out.stype == "default" and out.dtype == self.dtype:
                 return out
-        return self._empty()
+        if self._merged is None:
+            self._merged = self._empty()
+        return self._merged
 
     @staticmethod
     def _spread(target: NDArray, outs: list[NDArray]) -> None:

@@ -8,6 +8,8 @@ from typing import Any, Union
 
 from mxnet.ndarray import NDArray
 
+from pslite_ext.errors import InvalidArgumentError
+
 Key = Union[int, str]
 
 
@@ -26,6 +28,15 @@ def _one_key(key: Any) -> Key:
     raise TypeError(f"a key is an int or a str, not {type(key).__name__}: {key!r}")
 
 
+def checked(key: Key, priority: int) -> int:
+    """The priority, which has 32 bits on the wire."""
+    if not -(2**31) <= priority < 2**31:
+        raise InvalidArgumentError(
+            f"key {key!r}: priority {priority} is not within {-(2**31)} and {2**31 - 1}"
+        )
+    return priority
+
+
 def _arrays(key: Key, value: Any) -> list[NDArray]:
     arrays = [value] if isinstance(value, NDArray) else list(value)
     if not arrays:
@@ -33,7 +44,8 @@ def _arrays(key: Key, value: Any) -> list[NDArray]:
     for array in arrays:
         if not isinstance(array, NDArray):
             raise TypeError(f"key {key!r}: an NDArray is needed, not {type(array).__name__}")
-    return arrays
+    # An mx.np array's operators refuse plain arrays and the other way round: plain ones from here.
+    return [array.as_nd_ndarray() for array in arrays]
 
 
 def pairs(keys: Any, values: Any) -> list[tuple[Key, list[NDArray]]]:

@@ -13,7 +13,7 @@ from mxnet.ndarray import NDArray
 
 from mxnet_plugins import membership
 from mxnet_plugins.entry import Entry, Updater
-from mxnet_plugins.keys import Key, pairs, wire_key
+from mxnet_plugins.keys import Key, checked, pairs, wire_key
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 
@@ -75,7 +75,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         known = list(tensors)
         self._names.update((key, name) for key, name, _, _ in known)
         _core.announce(
-            [(wire_key(self._id, key), name, size, urgency) for key, name, size, urgency in known]
+            [(wire_key(self._id, k), name, size, checked(k, p)) for k, name, size, p in known]
         )
 
     def announce_parameters(self, parameters: Iterable[tuple[Key, str, Any, Any]]) -> None:
@@ -119,12 +119,12 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
             self._add(k, arrays[0])
         # The others' pulls wait on the servers until worker 0's value is there: no barrier.
         for k, outs in pairs(key, out):
-            self._entry(k).pull(outs, priority, self._updater)
+            self._entry(k).pull(outs, checked(k, priority), self._updater)
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         _core.check()
         for k, arrays in pairs(key, value):
-            self._entry(k).push(arrays, priority, self._updater)
+            self._entry(k).push(arrays, checked(k, priority), self._updater)
 
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
@@ -138,15 +138,17 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
                 raise InvalidArgumentError(f"key {k!r}: use row_sparse_pull for sparse arrays")
             dense = [o for o in outs if o.stype == "default"]
             if dense:
-                self._entry(k).pull(dense, priority, self._updater)
+                self._entry(k).pull(dense, checked(k, priority), self._updater)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         _core.check()
-        outputs = dict(pairs(key, value if out is None else out))
-        for k, arrays in pairs(key, value):
+        values = pairs(key, value)
+        outputs = dict(values if out is None or out is value else pairs(key, out))
+        for k, arrays in values:
             if k not in outputs:
                 raise InvalidArgumentError(f"key {k!r} has no output")
-            self._entry(k).pushpull(arrays, outputs[k], priority, self._updater)
+            outs = outputs[k]
+            self._entry(k).pushpull(arrays, outs, checked(k, priority), self._updater)
 
     def row_sparse_pull(
         self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None

@@ -36,6 +36,9 @@ def num_dead_nodes(group: int) -> int:
 def attach_engine(libmxnet: int) -> None:
     """`mxnet.base._LIB._handle`: the engine functions are looked up in that library."""
 
+def same_variable(a: int, b: int) -> bool:
+    """Whether two NDArrays are views of one: no operation may read one and write the other."""
+
 def announce(tensors: Sequence[tuple[int, str, int, int]]) -> None:
     """(key, name, bytes, priority) of tensors to come; names them in errors, traces, reports."""
 

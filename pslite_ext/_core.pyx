@@ -76,6 +76,7 @@ cdef extern from "c_api.h" nogil:
     int mercury_tensor_in_packets(const mercury_tensor*)
     int mercury_announce(uint64_t, const char*, uint64_t, int)
     int mercury_attach_engine(void*)
+    int mercury_same_variable(void*, void*)
     int mercury_trace_switch(int)
     void mercury_trace_note(const char*)
     int mercury_trace_switch_head()
@@ -246,6 +247,10 @@ def sum_instruction_set():
 
 def attach_engine(libmxnet):
     ok(mercury_attach_engine(<void*><size_t>libmxnet))
+
+
+def same_variable(size_t a, size_t b):
+    return mercury_same_variable(<void*>a, <void*>b) != 0
 
 
 def announce(tensors):

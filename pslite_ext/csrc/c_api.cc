@@ -118,8 +118,9 @@ Status Queue(mercury_tensor* tensor, void* src, void* out, void* token, int prio
   auto run = [=, info = tensor->info, start = std::move(start)](const EngineDone& done) {
     Started op{worker, info, nullptr, nullptr, priority, arrays, done};
     Status got = Status::Ok();
-    if (src_at != 0) got = arrays->Data(src_at, &op.src);
-    if (got.ok() && out_at != 0) got = arrays->Data(out_at, &op.dst);
+    if (out_at != 0) got = arrays->Write(out_at, &op.dst);
+    if (src_at == out_at) op.src = op.dst;
+    if (got.ok() && src_at != out_at && src_at != 0) got = arrays->Read(src_at, &op.src);
     if (!got.ok()) return done(got);
     start(op);
   };
@@ -216,6 +217,8 @@ int mercury_announce(uint64_t key, const char* name, uint64_t /*bytes*/, int pri
 int mercury_attach_engine(void* libmxnet) {
   return Guarded([&] { return mercury::AttachEngine(libmxnet); });
 }
+
+int mercury_same_variable(void* a, void* b) { return mercury::SameVariable(a, b) ? 1 : 0; }
 
 int mercury_tensor_new(uint64_t key, uint64_t parameter, const char* name, const char* dtype,
                        uint64_t elements, int asynchronous, mercury_tensor** tensor) {

@@ -67,6 +67,8 @@ int mercury_prophet_plan(size_t count, const double* produced, const double* wir
 
 int mercury_announce(uint64_t key, const char* name, uint64_t bytes, int priority);
 int mercury_attach_engine(void* libmxnet);
+/* Whether two NDArrays are views of one, so that no operation may read one and write the other. */
+int mercury_same_variable(void* a, void* b);
 
 /* `parameter`: the key by which it was announced; one parameter may have several tensors. */
 int mercury_tensor_new(uint64_t key, uint64_t parameter, const char* name, const char* dtype,

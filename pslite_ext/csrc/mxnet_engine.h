@@ -17,6 +17,14 @@ namespace mercury {
 
 using NDArrayHandle = void*;
 
+// An NDArray of MXNet's as its functions return one. More than its size; only MXNet looks into it.
+struct PlainArray {
+  PlainArray(const PlainArray&) = delete;
+  PlainArray& operator=(const PlainArray&) = delete;
+  ~PlainArray();
+  alignas(16) char bytes[1024];
+};
+
 // Arrays kept alive; pointers to their memory are valid while an operation runs or this exists.
 class EngineArrays {
  public:
@@ -27,14 +35,20 @@ class EngineArrays {
   EngineArrays(const EngineArrays&) = delete;
   EngineArrays& operator=(const EngineArrays&) = delete;
   NDArrayHandle handle(size_t i) const { return copies_[i]; }
-  // Memory of a dense CPU array; call inside an operation.
-  Status Data(size_t i, char** data) const;
+  // Memory of a dense CPU array in the plain layout; call inside an operation that reads or, for
+  // Write, mutates it. Never waits.
+  Status Read(size_t i, char** data);
+  Status Write(size_t i, char** data) const;
 
  private:
   std::vector<NDArrayHandle> copies_;
+  std::vector<std::unique_ptr<PlainArray>> plain_;  // of arrays in another layout
 };
 
 Status AttachEngine(void* libmxnet);
+
+// Whether the engine knows both by one variable: one array, or views of one.
+bool SameVariable(NDArrayHandle a, NDArrayHandle b);
 
 using EngineDone = std::function<void(const Status&)>;
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import array_checks  # noqa: F401 - adds its checks
 import mxnet as mx
 import numpy as np
 import pytest
@@ -335,6 +336,11 @@ def mistakes_are_named(kv: Any) -> None:
     fails(TypeError, "int or a str", lambda: kv.push(1.5, mx.nd.ones(1)))
     fails(TypeError, "NDArray", lambda: kv.push("i", [1.5]))
     fails(ValueError, "'type' is one of", lambda: kv.set_gradient_compression({"type": "3bit"}))
+    array, far = mx.nd.ones(SHAPE), {"priority": 2**31}
+    fails(ValueError, "'i': priority 2147483648 is", lambda: kv.push("i", array, **far))
+    fails(ValueError, "'i': priority 2147483648 is", lambda: kv.pull("i", array, **far))
+    fails(ValueError, "'i': priority -", lambda: kv.pushpull("i", array, priority=-(2**40)))
+    fails(ValueError, "'i': priority", lambda: kv.announce([("i", "i", 48, 2**40)]))
     fails(ValueError, "no optimizer", lambda: kv.save_optimizer_states("x"))
 
 
