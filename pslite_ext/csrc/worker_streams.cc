@@ -290,6 +290,10 @@ void WorkerStreams::LoadProfile() {
 }
 
 void WorkerStreams::Tick(int64_t now_us) {
+  for (size_t s = 0; s < links_.size(); ++s) {
+    const std::string notice = links_[s]->policy->TakeNotice();
+    if (!notice.empty()) report_(NodeName(Role::kServer, static_cast<int>(s)) + ": " + notice);
+  }
   // What has failed in another lane, perhaps when that lane had done its part: nothing more is
   // taken here, so that nothing else would end it.
   std::vector<Tensor*> failed;
