@@ -167,7 +167,8 @@ void Lane::Break(const char* how) {
   if (how == nullptr || broken_by_ != nullptr) return;
   try {
     broken_by_ = std::make_unique<Status>(Status::Internal(how));
-  } catch (const std::bad_alloc&) {  // then it is said to be memory
+  } catch (const std::bad_alloc&) {
+    broken_by_ = nullptr;  // then it is said to be memory
   }
 }
 

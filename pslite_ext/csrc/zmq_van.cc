@@ -227,11 +227,13 @@ void ZmqVan::Run() {
     try {
       Loop();
     } catch (const std::exception& error) {
-      if (over_) std::this_thread::sleep_for(std::chrono::milliseconds(kAfterThrowMs));
+      bool told = !over_;
       try {
         FailJob(Status::Internal(std::string("its control plane failed: ") + error.what()), true);
-      } catch (const std::exception&) {  // no memory even for that: the next turn tries again
+      } catch (const std::exception&) {
+        told = false;  // no memory even for that: the next turn tries again
       }
+      if (!told) std::this_thread::sleep_for(std::chrono::milliseconds(kAfterThrowMs));
     }
   } while (!stop_);
 }

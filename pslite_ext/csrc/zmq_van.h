@@ -132,7 +132,7 @@ class ZmqVan : public ps::Van {
   void OnTerminate(const ps::Message& message, int64_t now_ms);
   void CarryOut(const Actions& actions);
   void Broadcast(const std::function<void(int node)>& send);
-  void FailJob(Status status, bool tell_others);
+  void FailJob(const Status& status, bool tell_others);
   void TellOfFailure(const Status& status, bool tell_others);
 
   const ZmqVanOptions options_;

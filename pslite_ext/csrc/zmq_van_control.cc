@@ -322,7 +322,7 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
   }
   if (is_scheduler_ && message.meta.option == kReport) {
     if (status.code != Code::kPeerLost || message.meta.control.node.empty()) {
-      return FailJob(std::move(status), true);
+      return FailJob(status, true);
     }
     return CarryOut(scheduler_membership_->Lost(message.meta.control.node[0].id, text));
   }
@@ -339,7 +339,7 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
       }
     }
   }
-  if (!text.empty()) return FailJob(std::move(status), false);
+  if (!text.empty()) return FailJob(status, false);
   if (!message.meta.control.node.empty()) return;
   over_ = true;
   node_membership_->End();
@@ -352,7 +352,7 @@ void ZmqVan::Broadcast(const std::function<void(int node)>& send) {
   }
 }
 
-void ZmqVan::FailJob(Status status, bool tell_others) {
+void ZmqVan::FailJob(const Status& status, bool tell_others) {
   if (over_) return;
   over_ = true;
   try {
