@@ -154,7 +154,8 @@ class Settings:
 def own_host(values: Mapping[str, int | str], root: str) -> str:
     """The address to listen on, which is also what others are told."""
     if values["DMLC_ROLE"] == "scheduler":
-        return "0.0.0.0" if values["DMLC_USE_KUBERNETES"] else root
+        every = "::" if ":" in root else "0.0.0.0"
+        return every if values["DMLC_USE_KUBERNETES"] else root
     if values["DMLC_NODE_HOST"]:
         return resolve("DMLC_NODE_HOST", str(values["DMLC_NODE_HOST"]))
     interface = str(values["DMLC_INTERFACE"])

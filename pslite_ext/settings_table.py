@@ -187,7 +187,7 @@ TABLE = (
     Setting(
         "MERCURY_CONNECTIONS_MAX",
         4096,
-        "ZeroMQ sockets of a process; at least two for every node it talks to.",
+        "ZeroMQ sockets of a process; the scheduler needs three for every node.",
         64,
         65536,
         option="connections_max",

@@ -53,7 +53,8 @@ def check_trace_directory(name: str) -> None:
         )
     try:
         with tempfile.TemporaryFile(dir=folder) as probe:
-            os.write(probe.fileno(), bytes(PROBE_BYTES))
+            probe.write(bytes(PROBE_BYTES))
+            probe.flush()
             os.fsync(probe.fileno())
     except OSError as error:
         raise refuse(f"which cannot be written to: {error.strerror}") from None

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from tracer.header import header_lines
-from tracer.record import INITIAL_NUM_PP, Trace, with_header
+from tracer.record import INITIAL_NUM_PP, SETUP_NUM_PP, Trace, with_header
 from tracer.run import Run, read_run
 from tracer.writer import record_lines
 
@@ -24,9 +24,10 @@ def normal(trace: Trace) -> str:
     for row, line in enumerate(record_lines(r, 0, len(r))):
         words = line.split()
         words[0] = "ID"
-        if int(words[4]) != INITIAL_NUM_PP:
+        if int(words[4]) not in (INITIAL_NUM_PP, SETUP_NUM_PP):
             words[4] = "N"
-        words[9:12] = ["D", "SEC", "USEC"]
+        if len(words) > 7:  # set-up records end here
+            words[9:12] = ["D", "SEC", "USEC"]
         rows.append(((int(r.key[row]), int(r.node[row]), int(r.op_num[row])), " ".join(words)))
     return "\n".join([*header, *notes[:-1], *(line for _, line in sorted(rows)), notes[-1]]) + "\n"
 

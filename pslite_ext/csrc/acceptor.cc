@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <utility>
 
 #include "dialer.h"
@@ -56,6 +57,7 @@ void Acceptor::OnEvents(uint32_t /*events*/) {
     std::string from;
     const Status status = Accept(listener_, options_.tcp, &socket, &from);
     if (status.code == Code::kTimeout) return;
+    if (!status.ok() && status.code != Code::kExhausted) continue;  // it is who knocks that failed
     if (!status.ok()) {
       // No descriptor is left: the oldest stranger gives his up.
       if (strangers_.empty()) return Pause();
@@ -64,7 +66,7 @@ void Acceptor::OnEvents(uint32_t /*events*/) {
       continue;
     }
     if (strangers_.size() >= options_.strangers_max) {
-      Drop(strangers_.front().get(), "too many connections at once");
+      Drop(MostFrequent(), "too many connections at once");
     }
     strangers_.push_back(std::make_unique<Stranger>(this, std::move(socket), from,
                                                     NowUs() + options_.handshake_timeout_us));
@@ -115,6 +117,19 @@ void Acceptor::Drop(Stranger* stranger, const std::string& why) {
     refused_("a connection from " + stranger->from + ": " + why);
   }
   gone_.splice(gone_.end(), strangers_, it);
+}
+
+// The oldest one of the address that has the most: who fills the door makes room at it.
+Acceptor::Stranger* Acceptor::MostFrequent() const {
+  std::map<std::string, std::pair<size_t, Stranger*>> by_address;  // how many, the oldest
+  for (const auto& stranger : strangers_) {
+    auto& [count, oldest] = by_address[stranger->from];
+    if (count++ == 0) oldest = stranger.get();
+  }
+  return std::max_element(
+             by_address.begin(), by_address.end(),
+             [](const auto& a, const auto& b) { return a.second.first < b.second.first; })
+      ->second.second;
 }
 
 // No descriptor is left and none can be freed here: who waits outside waits a little longer.

@@ -12,7 +12,7 @@ namespace mercury {
 namespace {
 
 constexpr size_t kAnswersMax = 1024;  // that wait to be sent to a worker who keeps asking
-constexpr uint32_t kComplete = ~uint32_t{0};
+constexpr uint32_t kComplete = ~uint32_t{0}, kOwed = kComplete - 1;
 
 std::string Shape(const Declaration& d) {
   return std::to_string(d.elements) + " elements of " + Name(d.dtype);
@@ -35,9 +35,9 @@ struct Aggregator::Tensor {
   Share share;
   uint64_t unit_slots = 1;
   std::vector<Slot> slots;
-  std::vector<uint32_t> progress;    // bytes that have come, by slot and worker, or kComplete
+  std::vector<uint32_t> progress;    // by slot and worker: bytes that have come; kComplete: all;
+                                     // kOwed: the last sum is still to be sent to it
   std::vector<uint32_t> unit_ready;  // complete slots, by unit
-  std::vector<uint8_t> unit_round;   // rounds that were sent, modulo 256, by unit
   std::vector<uint32_t> unit_sent;   // deliberately by worker: slots of the unit under way
   std::vector<int64_t> number_of;    // on each worker's link; -1: not declared there
   int32_t priority = 0;
@@ -133,8 +133,8 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
     return corrupt("a packet of round " + std::to_string(header.round) + " (modulo 256) while " +
                    std::to_string(static_cast<uint8_t>(slot.round + 1)) + " is summed");
   }
-  // Its sum is not on its way yet, so that nobody can have it.
-  if (slot.round != tensor->unit_round[mine / tensor->unit_slots]) {
+  // It cannot have the sum yet; and who does not read must not make sums wait for it without end.
+  if (progress == kOwed) {
     return corrupt("a packet of round " + std::to_string(header.round) +
                    " (modulo 256) before the sum of the round before was sent");
   }
@@ -220,10 +220,9 @@ Status Aggregator::Declare(int worker, const Header& header) {
       made->slots.resize(count);
       made->progress.assign(count * static_cast<uint64_t>(options_.num_workers), 0);
       made->unit_ready.assign(count / made->unit_slots + 1, 0);
-      made->unit_round.assign(count / made->unit_slots + 1, 0);
       made->unit_sent.assign(static_cast<size_t>(options_.num_workers), 0);
     } catch (const std::bad_alloc&) {
-      made->slots.clear();
+      made->slots = std::vector<Slot>();  // gives the memory back
       made->failed =
           Status::Exhausted("tensor '" + declared.name + "': " + NoMemory(Shape(declared)));
     }
@@ -278,11 +277,8 @@ void Aggregator::EndData(Peer* peer, int worker, int64_t now_us) {
       of_unit = 0;
     }
   }
-  if (++slot.complete == options_.num_workers) {
-    SlotComplete(tensor, peer->mine);
-  } else {
-    FailIfDeparted(tensor, peer->mine);
-  }
+  if (++slot.complete < options_.num_workers) return FailIfDeparted(tensor, peer->mine);
+  SlotComplete(tensor, peer->mine);
 }
 
 void Aggregator::Accumulate(Tensor* tensor, Slot* slot, size_t at, size_t length, Block* block) {
@@ -316,13 +312,12 @@ void Aggregator::SlotComplete(Tensor* tensor, uint64_t mine) {
   slot.filled = 0;
   slot.complete = 0;
   ++slot.round;
-  for (int w = 0; w < options_.num_workers; ++w) Progress(tensor, mine, w) = 0;
+  for (int w = 0; w < options_.num_workers; ++w) Progress(tensor, mine, w) = kOwed;
   const uint64_t unit = mine / tensor->unit_slots;
   const uint64_t first = unit * tensor->unit_slots;
   const uint64_t end = std::min(first + tensor->unit_slots, tensor->share.count);
   if (++tensor->unit_ready[unit] < end - first) return;
   tensor->unit_ready[unit] = 0;
-  ++tensor->unit_round[unit];
   for (auto& peer : peers_) {
     for (uint64_t i = first; i < end; ++i) {
       peer->ready.Push(tensor->priority,
@@ -340,7 +335,7 @@ bool Aggregator::Next(int worker, int64_t /*now_us*/, OutPacket* out) {
   }
   if (peer.ready.empty()) return false;
   Ready& ready = peer.ready.Front();
-  const Tensor& tensor = *ready.tensor;
+  Tensor& tensor = *ready.tensor;
   const uint64_t slot = tensor.share.Slot(ready.mine);
   const uint64_t slot_bytes = tensor.share.of.Length(slot);
   out->header.kind = Kind::kSum;
@@ -354,7 +349,10 @@ bool Aggregator::Next(int worker, int64_t /*now_us*/, OutPacket* out) {
   out->keep = ready.sum;
   ready.sent += out->header.length;
   trace_.Sending(worker, tensor.declared.index, tensor.share, ready.sent == slot_bytes, out);
-  if (ready.sent == slot_bytes) peer.ready.Pop();
+  if (ready.sent < slot_bytes) return true;
+  uint32_t& progress = Progress(&tensor, ready.mine, worker);
+  if (progress == kOwed) progress = 0;
+  peer.ready.Pop();
   return true;
 }
 
@@ -405,7 +403,8 @@ void Aggregator::FailTensor(Tensor* tensor, const Status& status) {
     peer.ready.Remove([tensor](const Ready& ready) { return ready.tensor == tensor; });
     if (peer.tensor == tensor) peer.tensor = nullptr;
     const int64_t number = tensor->number_of[w];
-    if (number >= 0) SendError(&peer, static_cast<uint32_t>(number), tensor->failed);
+    if (number < 0 || peer.departed) continue;
+    SendError(&peer, static_cast<uint32_t>(number), tensor->failed);
   }
   for (Slot& slot : tensor->slots) slot = Slot();
 }

@@ -55,6 +55,11 @@ void BandwidthMonitor::Estimate() {
   }
   const double rate = Quantile(rates, 0.75);
   if (rate < kLeast) {
+    if (known() || estimates_ == 1) {
+      notice_ =
+          "next to nothing comes through: Prophet has no bandwidth to plan blocks with, and "
+          "until it has, tensors go by priority alone";
+    }
     bytes_per_us_ = 0;
     return;
   }

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
+#include <utility>
 
 namespace mercury {
 
@@ -24,6 +26,8 @@ class BandwidthMonitor {
   bool known() const { return bytes_per_us_ > 0; }
   // Stretches were measured, and they carried next to nothing.
   bool stalled() const { return estimates_ != 0 && !known(); }
+  // What the user should know: said once when the link comes to a standstill.
+  std::string TakeNotice() { return std::exchange(notice_, {}); }
   double bytes_per_second() const { return bytes_per_us_ * 1e6; }
   double startup_us() const { return startup_us_; }
   // Of so many bytes among others, without the startup; only if known().
@@ -42,6 +46,7 @@ class BandwidthMonitor {
   double bytes_per_us_ = 0;
   double startup_us_ = 0;
   uint64_t estimates_ = 0;
+  std::string notice_;
 };
 
 }  // namespace mercury

@@ -144,7 +144,10 @@ Status Packets(mercury_tensor* tensor) {
   declaration.dtype = tensor->info->dtype;
   declaration.index = static_cast<uint32_t>(tensor->info->index);
   declaration.name = tensor->info->name;
-  return Node::Get().packets()->Tensor(declaration, &tensor->packets);
+  // An interrupt on another thread may end this node's part in the job at any time.
+  mercury::MercuryWorker* plane = Node::Get().packets();
+  if (plane == nullptr) return Status::Closed("this node has left the job");
+  return plane->Tensor(declaration, &tensor->packets);
 }
 
 // Starts an operation of the data plane, if this node is still in the job.

@@ -42,6 +42,9 @@ Status ReadMercury(const mercury_options& o, mercury::NodeOptions* options) {
   m.stall_warn_us = o.stall_warn_ms * 1000;
   m.handshake_timeout_us = o.heartbeat_timeout_ms * 1000;
   m.token = o.token;
+  // All workers may come at once.
+  m.strangers_max =
+      std::max(m.strangers_max, static_cast<size_t>(o.num_workers) * static_cast<size_t>(o.lanes));
   m.workers = o.num_workers;
   m.servers = o.num_servers;
   return Status::Ok();

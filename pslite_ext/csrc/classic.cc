@@ -313,6 +313,15 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* op) {
     const bool pulling = op->operation == StoreOperation::kPull || op->then_pull;
     if (pulling && !meta.push && meta.option == 0) {
       if (op->row_bytes != 0) {
+        const uint64_t end = piece.offset + piece.bytes;
+        const SparseSum set(op->tensor->dtype, op->row_bytes,
+                            static_cast<int64_t>(piece.offset / op->row_bytes),
+                            static_cast<int64_t>(end / op->row_bytes) - 1);
+        size_t count;
+        op->status = set.Check(payload.data(), payload.size(), &count);
+        if (!op->status.ok()) {
+          op->status.message = NodeName(meta.sender) + " answered with " + op->status.message;
+        }
         auto owner = std::make_shared<ps::SArray<char>>(payload);
         op->answers[i] = {owner, owner->data(), owner->size()};
       } else if (payload.size() != piece.bytes) {

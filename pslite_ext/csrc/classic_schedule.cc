@@ -94,7 +94,7 @@ void ClassicSchedule::Run() {
         waiting_.erase(it);
       }
     }
-    const std::vector<std::string> notices = queue_.profile().TakeNotices();
+    const std::vector<std::string> notices = queue_.TakeNotices();
     if (!now.empty() || !notices.empty()) {
       lock.unlock();  // each call takes locks of its own, and may come back here
       for (const HandOver& hand_over : now) hand_over();

@@ -122,6 +122,7 @@ void Credit::Forget(uint64_t id) {
   it->second.returned = it->second.sent;
   Recount(it, before);
   runs_.erase(it);
+  while (!departures_.empty() && runs_.count(departures_.front().run) == 0) departures_.pop_front();
 }
 
 int64_t Credit::WakeAt() const {

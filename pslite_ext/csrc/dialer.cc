@@ -82,7 +82,8 @@ void Dialer::OnEvents(uint32_t /*events*/) {
   const ssize_t got = recv(socket_.fd(), buffer, room, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
-    return Finish(Status::PeerLost(
+    // Perhaps the server had too many strangers at its door.
+    return Retry(Status::PeerLost(
         "it closed the connection during the handshake: do both have the same job token?"));
   }
   std::string reply;

@@ -54,8 +54,8 @@ class Endpoint {
   // What the kernel knows of the path: its shortest round trip, and how fast it delivered lately
   // (0: it was not busy).
   virtual void OnPath(int /*peer*/, int64_t /*round_trip_us*/, double /*bytes_per_second*/) {}
-  // When Next may change its mind by time alone.
-  virtual int64_t WakeAt() const { return kNever; }
+  // When Next may change its mind about `peer` by time alone.
+  virtual int64_t WakeAt(int /*peer*/) const { return kNever; }
 };
 
 }  // namespace mercury

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace mercury {
 namespace {
 
 constexpr int64_t kTickUs = 1000000;
+const Status kNoMemory = Status::Exhausted("no memory to carry tensors");
 constexpr int64_t kGoodbyeUs = 500000;  // how long a goodbye may take
 
 }  // namespace
@@ -42,7 +44,12 @@ Status Lane::Start(const std::string& name) {
   if (!loop_.status().ok()) return loop_.status();
   next_tick_us_ = NowUs() + kTickUs;
   running_ = true;
-  thread_ = std::thread(&Lane::Run, this);
+  try {
+    thread_ = std::thread(&Lane::Run, this);
+  } catch (const std::system_error& error) {
+    running_ = false;
+    return Status::Exhausted(std::string("no thread to carry tensors: ") + error.what());
+  }
   pthread_setname_np(thread_.native_handle(), name.c_str());
   return Status::Ok();
 }
@@ -129,7 +136,12 @@ void Lane::WriteAll(int64_t now_us) {
 
 void Lane::Turn() {
   int64_t now = NowUs();
-  const int64_t wake_us = std::min(endpoint_->WakeAt(), next_tick_us_) - now;
+  int64_t wake_at_us = next_tick_us_;
+  for (const auto& [peer, link] : links_) {
+    // Nothing is asked of a link whose socket is full.
+    if (!link->blocked() && !stopping_) wake_at_us = std::min(wake_at_us, endpoint_->WakeAt(peer));
+  }
+  const int64_t wake_us = wake_at_us - now;
   const bool more = !broken_ && std::any_of(links_.begin(), links_.end(),
                                             [](const auto& l) { return l.second->more(); });
   int64_t wait_ms = std::clamp<int64_t>((wake_us + 999) / 1000, 0, stopping_ ? 10 : 1000);
@@ -148,6 +160,18 @@ void Lane::Turn() {
   WriteAll(now);
 }
 
+// In the middle of something: nothing is read or written any more. `how` is null without memory.
+void Lane::Break(const char* how) {
+  broken_ = true;
+  for (const auto& [peer, link] : links_) loop_.Remove(link->fd());
+  if (how == nullptr || broken_by_ != nullptr) return;
+  try {
+    broken_by_ = std::make_unique<Status>(Status::Internal(how));
+  } catch (const std::bad_alloc&) {
+    broken_by_ = nullptr;  // then it is said to be memory
+  }
+}
+
 void Lane::Run() {
   const auto all_said = [this] {
     return broken_ || std::all_of(links_.begin(), links_.end(),
@@ -157,13 +181,14 @@ void Lane::Run() {
   while (!stopping_ || (!all_said() && NowUs() < stop_by_us_)) {
     try {
       if (broken_ && !told && !stopping_) {
-        events_.lost(-1, Status::Exhausted("no memory to carry tensors"));
+        events_.lost(-1, broken_by_ != nullptr ? *broken_by_ : kNoMemory);
         told = true;
       }
       Turn();
     } catch (const std::bad_alloc&) {
-      broken_ = true;
-      for (const auto& [peer, link] : links_) loop_.Remove(link->fd());
+      Break(nullptr);
+    } catch (const std::exception& error) {
+      Break(error.what());
     }
   }
   running_ = false;

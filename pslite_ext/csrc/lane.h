@@ -58,6 +58,7 @@ class Lane {
   void Turn();
   void WriteAll(int64_t now_us);
   void Drop(int peer, const Status& status);
+  void Break(const char* how);
 
   const std::unique_ptr<Endpoint> endpoint_;
   const LinkOptions options_;
@@ -69,7 +70,8 @@ class Lane {
   std::thread thread_;
   std::atomic<bool> running_{false};
   bool stopping_ = false;
-  bool broken_ = false;  // memory ran out in the middle of something: nothing is read or written
+  bool broken_ = false;  // in the middle of something: nothing is read or written any more
+  std::unique_ptr<const Status> broken_by_;  // null: memory ran out
   int64_t stop_by_us_ = 0;
   int64_t next_tick_us_ = 0;
 };

@@ -15,6 +15,8 @@ constexpr size_t kPacketsAtOnce = 64;      // in one call of the system
 constexpr size_t kBytesAtOnce = 16 << 10;  // after which no further packet is added
 constexpr size_t kTurnBytes = 512 << 10;   // then it is another link's turn
 
+constexpr int kLastTurns = 16;  // of reading, once nothing can be sent any more
+
 constexpr size_t kWakeBytesMax = 64 << 10;  // well below what a receive buffer holds
 
 }  // namespace
@@ -59,11 +61,10 @@ Status Link::Read(int64_t now_us) {
       }
       const std::string why = std::strerror(errno);
       if (errno == ENOMEM || errno == ENOBUFS) return Status::Exhausted("cannot receive: " + why);
-      return Status::PeerLost("its connection broke: " + why);
+      return Broken("its connection broke: " + why);
     }
     if (got == 0) {
-      if (goodbye_read_ && !reader_.in_packet()) return Status::Closed("it has left");
-      return Status::PeerLost("its connection was closed");
+      return Broken("its connection was closed");
     }
     if (options_.trace != nullptr) now_us_ = NowUs();
     counters_.bytes_received += static_cast<uint64_t>(got);
@@ -73,12 +74,18 @@ Status Link::Read(int64_t now_us) {
     // Less than there was room for: that was all.
     size_t room = 0;
     for (size_t i = 0; i < message.msg_iovlen; ++i) room += pieces[i].iov_len;
-    if (static_cast<size_t>(got) < room) {
-      WakeWhenWhole();
-      return Status::Ok();
-    }
+    if (static_cast<size_t>(got) < room) break;
   }
+  // After a turn that was cut short, too: what an earlier one waited for may be more than is left.
+  WakeWhenWhole();
   return Status::Ok();
+}
+
+// Who has said goodbye may hang up as it likes: what it left unread makes its kernel reset the
+// connection.
+Status Link::Broken(const std::string& how) const {
+  if (goodbye_read_ && !reader_.in_packet()) return Status::Closed("it has left");
+  return Status::PeerLost(how);
 }
 
 // A part of a packet is of no use: not to be woken for each segment of it saves more than half of
@@ -185,7 +192,13 @@ Status Link::Write(int64_t now_us) {
       }
       const std::string why = std::strerror(errno);
       if (errno == ENOMEM || errno == ENOBUFS) return Status::Exhausted("cannot send: " + why);
-      return Status::PeerLost("its connection broke: " + why);
+      // What the peer said last is still to be read: it may be its goodbye.
+      for (int i = 0; i < kLastTurns && !goodbye_read_; ++i) {
+        const Status last = Read(now_us);
+        if (!last.ok())
+          return last.code == Code::kPeerLost ? Broken("its connection broke: " + why) : last;
+      }
+      return Broken("its connection broke: " + why);
     }
     counters_.bytes_sent += static_cast<uint64_t>(sent);
     total += static_cast<size_t>(sent);

@@ -61,6 +61,7 @@ class Link : private PacketSink {
   Status OnPacket(const Header& header) override;
   void Gather(int64_t now_us);
   void WakeWhenWhole();
+  Status Broken(const std::string& how) const;
   void Append(const OutPacket& packet);
   void TraceSent(int64_t at_us, size_t begun);
 

@@ -41,6 +41,8 @@ struct Member {
   bool packets = false;       // tensors travel as packets
   int data_port = 0;          // of a server that takes them
   bool asynchronous = false;  // a worker whose first store is
+  int workers = 0;            // of the job, as it was told
+  int servers = 0;
 };
 
 struct MembershipTimes {

@@ -33,8 +33,9 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     aggregator_options.policy = options_.policy.kind;
     aggregator_options.unit_bytes = options_.policy.unit_bytes;
     aggregator_options.packet_bytes = options_.policy.packet_bytes;
+    // Shared by the lanes; however small, it does not become "no cap".
     aggregator_options.bytes_max =
-        options_.server_bytes_max / static_cast<uint64_t>(options_.lanes);
+        (options_.server_bytes_max + options_.lanes - 1) / static_cast<uint64_t>(options_.lanes);
     aggregator_options.tensors_max = options_.tensors_max;
     aggregator_options.levels_max = options_.policy.levels_max;
     aggregator_options.adapt_packets = options_.policy.adapt_packets;
@@ -88,8 +89,7 @@ void MercuryServer::Stop() {
     running_ = false;
   }
   for (auto& slice : slices_) slice->lane->Stop();
-  door_.reset();
-  slices_.clear();
+  door_.reset();  // the lanes stay: who asks for figures may still hold on to them
   listener_.Close();
 }
 

@@ -5,6 +5,7 @@
 // each lane; a second one is refused.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -40,7 +41,7 @@ class MercuryServer {
   std::vector<std::unique_ptr<Slice>> slices_;  // by lane
   std::unique_ptr<Acceptor> door_;
   std::set<std::pair<int, int>> taken_;  // worker and lane; of the first lane's thread
-  uint64_t refusals_ = 0;
+  std::atomic<uint64_t> refusals_{0};
   std::mutex mutex_;
   bool running_ = false;
 };

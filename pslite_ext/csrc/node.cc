@@ -154,7 +154,7 @@ std::string Node::Figures() {
 }
 
 std::string Node::Profile() {
-  if (packets() != nullptr) return packets()->Profile();
+  if (MercuryWorker* plane = packets()) return plane->Profile();
   return worker_ ? worker_->Profile() : "";
 }
 

@@ -112,6 +112,8 @@ class Policy {
   virtual uint64_t preemptions() const { return 0; }
   virtual const Credit* credit() const { return nullptr; }
   virtual BlockFigures blocks() const { return {}; }
+  // What the user should know, since the last call; mostly nothing.
+  virtual std::string TakeNotice() { return {}; }
   virtual std::vector<std::pair<int32_t, size_t>> Depths() const = 0;
 };
 

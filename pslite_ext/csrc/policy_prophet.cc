@@ -89,6 +89,8 @@ class ProphetPolicy : public PacketPolicy {
     PacketPolicy::Forget(run);
   }
 
+  std::string TakeNotice() override { return monitor_.TakeNotice(); }
+
   int64_t WakeAt() const override { return std::min(PacketPolicy::WakeAt(), hold_until_us_); }
 
   BlockFigures blocks() const override {

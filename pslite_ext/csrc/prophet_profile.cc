@@ -12,6 +12,7 @@ constexpr size_t kRemembered = 15;  // iterations, of which the median counts
 constexpr int kStepsMin = 5;        // before iterations can be called alike
 constexpr int kInARow = 3;          // iterations that say that a profile does not hold any more
 constexpr size_t kGradientsMax = 65536;
+constexpr int64_t kProducedUsMax = 86400000000;  // a day: an iteration is not longer
 constexpr int64_t kJitterUs = 1000;
 constexpr int64_t kLateUsMin = 5000;
 
@@ -48,7 +49,8 @@ Status ProphetProfile::Load(const std::string& text) {
     ProfiledGradient g;
     std::istringstream fields(line);
     const bool whole = static_cast<bool>(fields >> g.key >> g.bytes >> g.priority >> g.produced_us);
-    if (!whole || g.produced_us < 0 || !keys.insert(g.key).second) {
+    const bool possible = g.produced_us >= 0 && g.produced_us <= kProducedUsMax;
+    if (!whole || !possible || !keys.insert(g.key).second) {
       return Status::InvalidArgument("line " + std::to_string(number) + " is '" + line +
                                      "', not a new key, bytes, priority, microseconds and a name");
     }

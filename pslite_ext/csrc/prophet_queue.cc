@@ -132,4 +132,12 @@ BlockFigures ProphetQueue::blocks() const {
   return figures;
 }
 
+std::vector<std::string> ProphetQueue::TakeNotices() {
+  std::vector<std::string> notices = profile_.TakeNotices();
+  if (std::string notice = monitor_.TakeNotice(); !notice.empty()) {
+    notices.push_back(std::move(notice));
+  }
+  return notices;
+}
+
 }  // namespace mercury

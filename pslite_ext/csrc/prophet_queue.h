@@ -43,6 +43,8 @@ class ProphetQueue {
   int64_t WakeAt() const { return wake_at_us_; }
 
   BlockFigures blocks() const;
+  // What the user should know, since the last call.
+  std::vector<std::string> TakeNotices();
 
  private:
   struct Gradient {

@@ -16,6 +16,14 @@ std::string Shape(uint64_t bytes, DType dtype, uint32_t row_bytes) {
   return std::to_string(bytes) + " bytes of " + (row_bytes != 0 ? "row-sparse " : "") + Name(dtype);
 }
 
+// The rows of a piece: those that its bytes are of.
+SparseSum RowsOf(const StoreRequest& request) {
+  const uint64_t end = request.offset + request.bytes;
+  return {request.dtype, request.row_bytes,
+          static_cast<int64_t>(request.offset / request.row_bytes),
+          static_cast<int64_t>(end / request.row_bytes) - 1};
+}
+
 }  // namespace
 
 Buffer Buffer::Allocate(size_t bytes) {
@@ -117,8 +125,8 @@ Status ServerStore::Init(const StoreRequest& request, Piece* piece,
                          std::vector<StoreReply>* replies) {
   Buffer value;
   if (request.row_bytes != 0) {
-    SparseSum rows(request.dtype, request.row_bytes);
-    Status status = rows.Add(request.payload.data, request.payload.bytes);
+    size_t count;
+    Status status = RowsOf(request).Check(request.payload.data, request.payload.bytes, &count);
     if (!status.ok()) return status;
     value = request.payload;
     bytes_ += value.bytes;
@@ -141,7 +149,7 @@ Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreR
   Status status;
   if (request->row_bytes != 0) {
     if (!piece->rows) {
-      piece->rows = std::make_unique<SparseSum>(request->dtype, request->row_bytes);
+      piece->rows = std::make_unique<SparseSum>(RowsOf(*request));
     }
     status = piece->rows->Add(request->payload.data, request->payload.bytes);
   } else {
@@ -174,20 +182,18 @@ Status ServerStore::PushAsync(StoreRequest* request, Piece* piece,
   if (request->row_bytes != 0) {
     return Status::InvalidArgument("row-sparse pushes cannot be asynchronous");
   }
-  const bool first = !piece->has_value;
-  Buffer value = std::exchange(piece->value, {});
-  if (!first && value.owner.use_count() > 1) {  // on its way to a worker: leave it as it is
-    Buffer copy;
-    Status status = Reserve(value.bytes, &copy);
+  if (piece->has_value && piece->value.owner.use_count() > 1) {
+    Buffer copy;  // the value is on its way to a worker: leave it as it is
+    Status status = Reserve(piece->value.bytes, &copy);
     if (!status.ok()) return status;
-    std::memcpy(copy.data, value.data, value.bytes);
-    Release(&value);
-    value = std::move(copy);
+    std::memcpy(copy.data, piece->value.data, piece->value.bytes);
+    Release(&piece->value);
+    piece->value = std::move(copy);
   }
-  Status status = Accumulate(request, &value, first);
+  Status status = Accumulate(request, &piece->value, !piece->has_value);
   if (!status.ok()) return status;
   replies->push_back({request->ticket, Status::Ok(), {}});
-  Publish(piece, std::move(value), replies);
+  Publish(piece, std::exchange(piece->value, {}), replies);
   return Status::Ok();
 }
 

@@ -79,7 +79,7 @@ class ServerStore {
     int first_worker = 0;  // who told us the shape, for messages
     Buffer value, sum;
     bool has_value = false;
-    std::unique_ptr<SparseSum> rows;
+    std::unique_ptr<SparseSum> rows;  // of a row-sparse tensor
     std::vector<bool> pushed;
     std::vector<uint64_t> waiting_pushes, waiting_pulls;
   };

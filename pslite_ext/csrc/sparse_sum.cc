@@ -20,7 +20,8 @@ int64_t GetRow(const char* rows, size_t index) { return GetInt64(rows + index * 
 
 }  // namespace
 
-Status SparseSum::Check(const char* encoded, size_t bytes, size_t* count) const {
+Status SparseSum::Check(const void* set, size_t bytes, size_t* count) const {
+  const auto* encoded = static_cast<const char*>(set);
   const size_t element_bytes = ElementBytes(dtype_);
   if (element_bytes == 0 || row_bytes_ == 0 || row_bytes_ % element_bytes != 0) {
     return Status::InvalidArgument("rows of " + std::to_string(row_bytes_) + " bytes of " +
@@ -48,6 +49,11 @@ Status SparseSum::Check(const char* encoded, size_t bytes, size_t* count) const 
       return Status::Corrupt("row " + std::to_string(row) + " after row " + std::to_string(last));
     }
     last = row;
+  }
+  if (*count != 0 && (GetRow(encoded + kCountBytes, 0) < first_row_ || last > last_row_)) {
+    return Status::Corrupt("rows " + std::to_string(GetRow(encoded + kCountBytes, 0)) + " to " +
+                           std::to_string(last) + " where there are only " +
+                           std::to_string(first_row_) + " to " + std::to_string(last_row_));
   }
   return Status::Ok();
 }

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "status.h"
@@ -19,22 +20,28 @@ namespace mercury {
 
 class SparseSum {
  public:
-  SparseSum(DType dtype, size_t row_bytes) : dtype_(dtype), row_bytes_(row_bytes) {}
+  // `first_row`, `last_row`: what rows there can be.
+  SparseSum(DType dtype, size_t row_bytes, int64_t first_row = 0,
+            int64_t last_row = std::numeric_limits<int64_t>::max())
+      : dtype_(dtype), row_bytes_(row_bytes), first_row_(first_row), last_row_(last_row) {}
 
-  // Adds an encoded set; checks count, length and order before it touches anything. kCorrupt: not a
-  // set; kInvalidArgument: a row is no whole number of elements; kExhausted: no memory.
+  // Adds an encoded set; checks count, length, order and range before it touches anything.
+  // kCorrupt: not a set; kInvalidArgument: a row is no whole number of elements; kExhausted: no
+  // memory.
   Status Add(const void* encoded, size_t bytes);
+  // The check alone, and how many rows there are.
+  Status Check(const void* encoded, size_t bytes, size_t* count) const;
   // The sum so far, in wire form.
   std::vector<char> Encode() const;
   void Clear();
   size_t num_rows() const { return rows_.size(); }
 
  private:
-  Status Check(const char* encoded, size_t bytes, size_t* count) const;
   bool Grow(size_t count);
 
   DType dtype_;
   size_t row_bytes_;
+  int64_t first_row_, last_row_;
   std::vector<int64_t> rows_;
   std::vector<char> values_;  // row_bytes_ for each of rows_
 };

@@ -130,7 +130,7 @@ Status Accept(const TcpSocket& listener, const TcpOptions& options, TcpSocket* o
   Address address;
   address.bytes = sizeof(address.storage);
   TcpSocket fresh(
-      accept4(listener.fd(), address.get(), &address.bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      Calls().accept(listener.fd(), address.get(), &address.bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!fresh) {
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return Status::Timeout("");
     return Failed("cannot accept a connection");
@@ -160,7 +160,7 @@ TcpPath PathOf(int fd) {
 }
 
 TcpCalls& Calls() {
-  static TcpCalls calls{sendmsg, recvmsg};
+  static TcpCalls calls{sendmsg, recvmsg, accept4};
   return calls;
 }
 

@@ -57,10 +57,11 @@ struct TcpPath {
 };
 TcpPath PathOf(int fd);
 
-// The two calls that move data, to be replaced by tests that make the n-th one fail.
+// Calls of the system, to be replaced by tests that make the n-th one fail.
 struct TcpCalls {
   ssize_t (*send)(int fd, const msghdr* message, int flags);
   ssize_t (*receive)(int fd, msghdr* message, int flags);
+  int (*accept)(int fd, sockaddr* address, socklen_t* bytes, int flags);
 };
 TcpCalls& Calls();
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 #include <utility>
 
 #include "clock.h"
@@ -51,7 +52,7 @@ void TraceLog::Open(TraceIdentity identity) {
   if (thread_.joinable()) return;
   identity.host = HostName();
   identity.mercury = options_.mercury;
-  numbering_.emplace(identity);
+  numbering_ = std::make_unique<TraceNumbering>(identity);
   wall_offset_us_ = WallOffsetUs();
   Status status;
   if (identity.role != TraceRole::kScheduler) {
@@ -129,20 +130,21 @@ void TraceLog::Turn(bool last) {
   ring_.Rearm();
   const int64_t now = NowUs();
   TraceEvent event;
-  while (ring_.Take(&event)) events_.push_back(event);
+  while (ring_.Take(&event)) events_.push_back({event, taken_++});
   std::vector<std::string> notes;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     notes.swap(notes_);
   }
   for (const std::string& note : notes) notes_file()->Note(note);
-  std::stable_sort(events_.begin(), events_.end(),
-                   [](const TraceEvent& a, const TraceEvent& b) { return a.time_us < b.time_us; });
+  std::sort(events_.begin(), events_.end(), [](const Seen& a, const Seen& b) {
+    return std::tie(a.event.time_us, a.order) < std::tie(b.event.time_us, b.order);
+  });
   const auto young =
-      last ? events_.end() : std::find_if(events_.begin(), events_.end(), [&](const TraceEvent& e) {
-        return e.time_us > now - kSettleUs;
+      last ? events_.end() : std::find_if(events_.begin(), events_.end(), [&](const Seen& seen) {
+        return seen.event.time_us > now - kSettleUs;
       });
-  for (auto it = events_.begin(); it != young; ++it) Write(*it);
+  for (auto it = events_.begin(); it != young; ++it) Write(it->event);
   events_.erase(events_.begin(), young);
   if (const uint64_t lost = ring_.lost(); lost != lost_) {
     notes_file()->Note(TraceLostNote(lost - std::exchange(lost_, lost)));

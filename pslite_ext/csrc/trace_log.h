@@ -14,7 +14,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -72,10 +71,15 @@ class TraceLog {
   TraceRing ring_;
   std::atomic<bool> wanted_{true};
   // The thread's own:
-  std::optional<TraceNumbering> numbering_;
+  std::unique_ptr<TraceNumbering> numbering_;
   TraceWindow window_;
   TraceFile data_, scheduler_;
-  std::vector<TraceEvent> events_;  // taken, but too young to be sure of their order
+  struct Seen {
+    TraceEvent event;
+    uint64_t order;  // in which they were taken
+  };
+  std::vector<Seen> events_;  // too young to be sure of their order in time
+  uint64_t taken_ = 0;
   std::vector<TraceRecord> records_;
   uint64_t lost_ = 0;
   int64_t wall_offset_us_ = 0;

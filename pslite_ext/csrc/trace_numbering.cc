@@ -7,7 +7,6 @@ namespace mercury {
 namespace {
 
 constexpr int64_t kInitialNumPp = -15;
-constexpr uint8_t kIndependent = 0;
 // What a slot's record depends on.
 constexpr uint8_t kDepTypes[kTraceSlots] = {4, 1, 2, 3};
 
@@ -24,6 +23,11 @@ void Remember(std::map<int32_t, int64_t>* times, int32_t number, int64_t time) {
   if (!fresh) it->second = std::max(it->second, time);
   // Two sets back nobody looks.
   times->erase(times->begin(), times->lower_bound(number - 2 * kTraceSlots + 1));
+}
+
+void Release(std::unique_ptr<TraceRecord>* held, std::vector<TraceRecord>* out) {
+  const std::unique_ptr<TraceRecord> record = std::move(*held);
+  out->push_back(std::move(*record));
 }
 
 }  // namespace
@@ -79,7 +83,7 @@ void TraceNumbering::Add(const TraceEvent& event, std::vector<TraceRecord>* out)
     share.parts[slot] = 0;
     share.bytes[slot] = 0;
     share.part_of[slot] = event.number;
-    if (share.held[slot]) out->push_back(*std::exchange(share.held[slot], std::nullopt));
+    if (share.held[slot]) Release(&share.held[slot], out);
   }
   ++share.parts[slot];
   share.bytes[slot] += event.length;
@@ -96,13 +100,13 @@ void TraceNumbering::Add(const TraceEvent& event, std::vector<TraceRecord>* out)
   if (identity_.mercury && slot == kTraceConfirm) {
     if (share.held[kTracePush]) {
       share.held[kTracePush]->length = share.bytes[slot];
-      out->push_back(*std::exchange(share.held[kTracePush], std::nullopt));
+      Release(&share.held[kTracePush], out);
     }
     share.bytes[slot] = 0;
   }
   if (!share.held[slot]) return;
   share.held[slot]->length = share.bytes[slot];
-  out->push_back(*std::exchange(share.held[slot], std::nullopt));
+  Release(&share.held[slot], out);
 }
 
 void TraceNumbering::Finish(std::vector<TraceRecord>* out) {
@@ -110,12 +114,12 @@ void TraceNumbering::Finish(std::vector<TraceRecord>* out) {
     for (int slot = 0; slot < kTraceSlots; ++slot) {
       if (!share.held[slot]) continue;
       share.held[slot]->length = share.bytes[slot];
-      out->push_back(*std::exchange(share.held[slot], std::nullopt));
+      Release(&share.held[slot], out);
     }
   }
 }
 
-TraceRecord TraceNumbering::Made(const TraceEvent& event, Share* share) {
+std::unique_ptr<TraceRecord> TraceNumbering::Made(const TraceEvent& event, Share* share) {
   const int slot = event.operation;
   bool initial = event.initial;
   share->asynchronous |= event.asynchronous;
@@ -160,7 +164,7 @@ TraceRecord TraceNumbering::Made(const TraceEvent& event, Share* share) {
     }
   }
   latest_iteration_ = std::max(latest_iteration_, IterationOf(record));
-  return record;
+  return std::make_unique<TraceRecord>(std::move(record));
 }
 
 // Four numbers to a set. A push opens one, and so does a pull without a push.

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -85,7 +86,7 @@ class TraceNumbering {
     int32_t part_of[kTraceSlots] = {};
     uint16_t parts[kTraceSlots] = {};
     int64_t bytes[kTraceSlots] = {};
-    std::optional<TraceRecord> held[kTraceSlots];
+    std::unique_ptr<TraceRecord> held[kTraceSlots];
   };
   struct Depends {
     uint8_t type = 0;
@@ -96,7 +97,7 @@ class TraceNumbering {
   };
 
   bool ByFirst(int slot) const;
-  TraceRecord Made(const TraceEvent& event, Share* share);
+  std::unique_ptr<TraceRecord> Made(const TraceEvent& event, Share* share);
   int32_t Number(const TraceEvent& event, bool initial, Share* share);
   Depends DependsOn(const TraceEvent& event, bool initial, int32_t number, const Share& share);
   std::string Workers(int32_t number) const;

@@ -41,8 +41,8 @@ class TraceRing {
   const uint64_t mask_;
   const std::function<void()> wake_;
   const std::unique_ptr<Place[]> places_;
-  alignas(64) std::atomic<uint64_t> tail_{0};  // where the next event goes
-  alignas(64) std::atomic<uint64_t> head_{0};  // which is taken next; written by the consumer
+  std::atomic<uint64_t> tail_{0};  // where the next event goes
+  std::atomic<uint64_t> head_{0};  // which is taken next; written by the consumer
   std::atomic<uint64_t> lost_{0};
   std::atomic<bool> woken_{false};
 };

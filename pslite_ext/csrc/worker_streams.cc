@@ -290,6 +290,10 @@ void WorkerStreams::LoadProfile() {
 }
 
 void WorkerStreams::Tick(int64_t now_us) {
+  for (size_t s = 0; s < links_.size(); ++s) {
+    const std::string notice = links_[s]->policy->TakeNotice();
+    if (!notice.empty()) report_(NodeName(Role::kServer, static_cast<int>(s)) + ": " + notice);
+  }
   // What has failed in another lane, perhaps when that lane had done its part: nothing more is
   // taken here, so that nothing else would end it.
   std::vector<Tensor*> failed;
@@ -338,10 +342,8 @@ void WorkerStreams::OnPath(int server, int64_t round_trip_us, double /*bytes_per
   links_[static_cast<size_t>(server)]->policy->SetRoundTrip(round_trip_us);
 }
 
-int64_t WorkerStreams::WakeAt() const {
-  int64_t at = kNever;
-  for (const auto& link : links_) at = std::min(at, link->policy->WakeAt());
-  return at;
+int64_t WorkerStreams::WakeAt(int server) const {
+  return failure_.ok() ? links_[static_cast<size_t>(server)]->policy->WakeAt() : kNever;
 }
 
 // Allocates nothing, and does not rely on the books being complete: memory may be the reason.

@@ -50,7 +50,7 @@ class WorkerStreams : public Endpoint {
   Status OnPacket(int server, const Header& header, int64_t now_us) override;
   bool Next(int server, int64_t now_us, OutPacket* out) override;
   void OnPath(int server, int64_t round_trip_us, double bytes_per_second) override;
-  int64_t WakeAt() const override;
+  int64_t WakeAt(int server) const override;
   // Asks the servers about tensors that have waited too long. Call it about once a second.
   void Tick(int64_t now_us);
   // Everything that is under way, and all that comes later, fails with this.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -22,6 +23,7 @@ constexpr int kHandshakeTimeoutMs = 5000;
 constexpr int kLingerMs = 2000;
 constexpr int kReconnectMs = 50, kReconnectMaxMs = 2000;
 constexpr int kMessagesPerTurn = 256;
+constexpr int kAfterThrowMs = 100;
 constexpr int kHostBytesMax = 63;
 
 uint64_t RandomLife() {
@@ -42,6 +44,14 @@ std::string GatePassword(const HmacKey& key) {
   return text;
 }
 
+// One for what it hears and one for the gate; one for each node that it talks to, and two more to
+// hear of that node's end.
+int SocketsNeeded(const ZmqVanOptions& o) {
+  constexpr int kOwn = 2, kWatched = 3;
+  if (o.role == Role::kScheduler) return kOwn + kWatched * (o.workers + o.servers);
+  return kOwn + kWatched + (o.role == Role::kWorker ? o.servers : o.workers);
+}
+
 }  // namespace
 
 ZmqVan::ZmqVan(ZmqVanOptions options, VanObserver* observer)
@@ -60,6 +70,13 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
     return fail(Status::InvalidArgument("a host address is longer than 63 bytes"));
   }
   is_scheduler_ = options_.role == Role::kScheduler;
+  if (options_.connections_max < SocketsNeeded(options_)) {
+    return fail(Status::InvalidArgument(
+        "MERCURY_CONNECTIONS_MAX is " + std::to_string(options_.connections_max) + ", but " +
+        Name(options_.role) + "s of a job of " + std::to_string(options_.workers) +
+        " workers and " + std::to_string(options_.servers) + " servers need " +
+        std::to_string(SocketsNeeded(options_)) + " sockets"));
+  }
   context_ = std::make_unique<ZmqContext>(options_.connections_max);
   gate_ = ZmqGate(*context_, GatePassword(key_));
   wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -76,6 +93,8 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   mine.packets = packets_;
   mine.data_port = data_port_;
   mine.asynchronous = options_.asynchronous;
+  mine.workers = options_.workers;
+  mine.servers = options_.servers;
   SetDataPlane(&me, mine);
   SetNode(me);
   me.port = Bind(me, 0);
@@ -109,7 +128,7 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
     }
     queue_.push_back(std::move(hello));
   }
-  thread_ = std::thread(&ZmqVan::Loop, this);
+  thread_ = std::thread(&ZmqVan::Run, this);
   Wake();
 }
 
@@ -200,6 +219,23 @@ int ZmqVan::SendMsg(ps::Message& message) {
   }
   Post(std::move(item));
   return static_cast<int>(std::min<size_t>(bytes, std::numeric_limits<int>::max()));
+}
+
+// What is thrown here, by the system or by an observer, is the job's end and not the process's.
+void ZmqVan::Run() {
+  do {
+    try {
+      Loop();
+    } catch (const std::exception& error) {
+      bool told = !over_;
+      try {
+        FailJob(Status::Internal(std::string("its control plane failed: ") + error.what()), true);
+      } catch (const std::exception&) {
+        told = false;  // no memory even for that: the next turn tries again
+      }
+      if (!told) std::this_thread::sleep_for(std::chrono::milliseconds(kAfterThrowMs));
+    }
+  } while (!stop_);
 }
 
 void ZmqVan::Loop() {

@@ -32,8 +32,8 @@
 
 namespace mercury {
 
-// Whether a node has tensors travel as packets, where it takes them, and whether its training is
-// asynchronous, in ps-lite's terms.
+// Whether a node has tensors travel as packets, where it takes them, whether its training is
+// asynchronous, and how large it thinks the job is, in ps-lite's terms.
 void SetDataPlane(ps::Node* node, const Member& member);
 
 class VanObserver {
@@ -108,6 +108,7 @@ class ZmqVan : public ps::Van {
     std::function<void()> run;  // instead of a message
   };
 
+  void Run();
   void Loop();
   void Post(Outbound item);
   void Wake();
@@ -131,7 +132,8 @@ class ZmqVan : public ps::Van {
   void OnTerminate(const ps::Message& message, int64_t now_ms);
   void CarryOut(const Actions& actions);
   void Broadcast(const std::function<void(int node)>& send);
-  void FailJob(Status status, bool tell_others);
+  void FailJob(const Status& status, bool tell_others);
+  void TellOfFailure(const Status& status, bool tell_others);
 
   const ZmqVanOptions options_;
   VanObserver* const observer_;

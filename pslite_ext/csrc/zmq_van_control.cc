@@ -40,15 +40,24 @@ int GroupOf(int node_id) {
 }
 
 // ps-lite's node has no field for what follows: it travels as the endpoint's name.
-constexpr size_t kDataPlaneBytes = 4;
+constexpr size_t kDataPlaneBytes = 12;
+
+struct DataPlane {
+  uint16_t port;
+  uint8_t packets, asynchronous;
+  uint32_t workers, servers;
+};
+static_assert(sizeof(DataPlane) == kDataPlaneBytes);
 
 void GetDataPlane(const ps::Node& node, Member* member) {
   if (node.endpoint_name_len != kDataPlaneBytes) return;
-  uint16_t port = 0;
-  std::memcpy(&port, node.endpoint_name, sizeof(port));
-  member->data_port = port;
-  member->packets = node.endpoint_name[sizeof(port)] != 0;
-  member->asynchronous = node.endpoint_name[sizeof(port) + 1] != 0;
+  DataPlane plane;
+  std::memcpy(&plane, node.endpoint_name, sizeof(plane));
+  member->data_port = plane.port;
+  member->packets = plane.packets != 0;
+  member->asynchronous = plane.asynchronous != 0;
+  member->workers = static_cast<int>(plane.workers);
+  member->servers = static_cast<int>(plane.servers);
 }
 
 const char* VanName(bool packets) { return packets ? "mercury" : "zmq"; }
@@ -71,14 +80,32 @@ Member ToMember(const ps::Node& node, uint64_t life, int id) {
   return m;
 }
 
+// Why a node does not fit into the job; empty: it does.
+std::string Disagreement(const Member& node, bool packets, const ZmqVanOptions& job) {
+  const auto differ = [](const char* setting, const std::string& theirs, const std::string& ours) {
+    return std::string("it has ") + setting + "=" + theirs + ", the scheduler " + ours;
+  };
+  const auto text = [](int count) { return std::to_string(count); };
+  if (node.packets != packets) {
+    return differ("DMLC_PS_VAN_TYPE", VanName(node.packets), VanName(packets));
+  }
+  if (node.workers != job.workers) {
+    return differ("DMLC_NUM_WORKER", text(node.workers), text(job.workers));
+  }
+  if (node.servers != job.servers) {
+    return differ("DMLC_NUM_SERVER", text(node.servers), text(job.servers));
+  }
+  return "";
+}
+
 }  // namespace
 
 void SetDataPlane(ps::Node* node, const Member& member) {
-  const auto narrow = static_cast<uint16_t>(member.data_port);
+  const DataPlane plane{static_cast<uint16_t>(member.data_port), member.packets,
+                        member.asynchronous, static_cast<uint32_t>(member.workers),
+                        static_cast<uint32_t>(member.servers)};
   std::memset(node->endpoint_name, 0, sizeof(node->endpoint_name));
-  std::memcpy(node->endpoint_name, &narrow, sizeof(narrow));
-  node->endpoint_name[sizeof(narrow)] = member.packets ? 1 : 0;
-  node->endpoint_name[sizeof(narrow) + 1] = member.asynchronous ? 1 : 0;
+  std::memcpy(node->endpoint_name, &plane, sizeof(plane));
   node->endpoint_name_len = kDataPlaneBytes;
 }
 
@@ -87,7 +114,10 @@ void ZmqVan::Leave(const std::string& reason) {
   item.run = [this, reason] {
     if (over_) return;
     if (my_id_ == kNoNode || !reason.empty()) {
-      return FailJob(Status::PeerLost(reason.empty() ? "it left" : reason), true);
+      const std::string why = reason.empty() ? "it left" : reason;
+      // Of a node, the scheduler says which one it was; nobody says so of the scheduler.
+      return FailJob(
+          Status::PeerLost(is_scheduler_ ? NodeName(kSchedulerId) + " ended: " + why : why), true);
     }
     SendTerminate(kSchedulerId, Status::Ok());
     if (node_membership_) node_membership_->End();
@@ -241,12 +271,8 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
                               std::make_pair(NowUs(), int64_t{GetPackMetaLen(message.meta)}));
         }
         const Member member = ToMember(control.node[0], control.msg_sig, -1);
-        if (member.packets != packets_) {
-          return CarryOut({{Action::kReject, -1,
-                            std::string("it has DMLC_PS_VAN_TYPE=") + VanName(member.packets) +
-                                ", the scheduler " + VanName(packets_),
-                            member}});
-        }
+        const std::string why = Disagreement(member, packets_, options_);
+        if (!why.empty()) return CarryOut({{Action::kReject, -1, why, member}});
         CarryOut(scheduler_membership_->Register(member, now_ms));
       }
       return;
@@ -296,7 +322,7 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
   }
   if (is_scheduler_ && message.meta.option == kReport) {
     if (status.code != Code::kPeerLost || message.meta.control.node.empty()) {
-      return FailJob(std::move(status), true);
+      return FailJob(status, true);
     }
     return CarryOut(scheduler_membership_->Lost(message.meta.control.node[0].id, text));
   }
@@ -313,7 +339,7 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
       }
     }
   }
-  if (!text.empty()) return FailJob(std::move(status), false);
+  if (!text.empty()) return FailJob(status, false);
   if (!message.meta.control.node.empty()) return;
   over_ = true;
   node_membership_->End();
@@ -326,21 +352,29 @@ void ZmqVan::Broadcast(const std::function<void(int node)>& send) {
   }
 }
 
-void ZmqVan::FailJob(Status status, bool tell_others) {
+void ZmqVan::FailJob(const Status& status, bool tell_others) {
   if (over_) return;
   over_ = true;
-  if (scheduler_membership_) {
-    // Who has no id yet hears it as a refusal.
-    for (const Member& m : scheduler_membership_->members()) {
-      if (m.id == -1) Reject(m, status);
-    }
-    Broadcast([&](int node) { SendTerminate(node, status); });
-    scheduler_membership_->Fail(status.message);
-  } else {
-    node_membership_->End();
-    if (tell_others) SendTerminate(kSchedulerId, status);
+  try {
+    TellOfFailure(status, tell_others);
+  } catch (const std::exception& error) {  // whatever it is, this process must hear of it
+    Log(LogLevel::kWarning, std::string("cannot tell others of a failure: ") + error.what());
   }
   observer_->OnFailed(status);
+}
+
+void ZmqVan::TellOfFailure(const Status& status, bool tell_others) {
+  if (!scheduler_membership_) {
+    node_membership_->End();
+    if (tell_others) SendTerminate(kSchedulerId, status);
+    return;
+  }
+  // Who has no id yet hears it as a refusal.
+  for (const Member& m : scheduler_membership_->members()) {
+    if (m.id == -1) Reject(m, status);
+  }
+  Broadcast([&](int node) { SendTerminate(node, status); });
+  scheduler_membership_->Fail(status.message);
 }
 
 void ZmqVan::CarryOut(const Actions& actions) {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bench_case import TCP_SHARE, Case, Figure, Figures, Setting
 from job import Outcome
@@ -44,6 +45,11 @@ def with_variants(systems: Sequence[System]) -> list[System]:
                 name = f"{partition >> 10}/{credit >> 10} KiB"
                 chosen.append(system.variant(name, **env))
     return chosen
+
+
+def _learning(systems: Sequence[System]) -> list[System]:
+    """The bench itself says what Prophet learns from, and counts every iteration."""
+    return [replace(system, warmup=0) for system in systems]
 
 
 def foretold_s(job: Job, bandwidth: float, system: System) -> float:
@@ -83,7 +89,7 @@ def rates(
             rate = share * BALANCED
             setting = Setting(WORKERS, SERVERS, rate)
             config = Config("train", shape, rounds=rounds, warmup=WARMUP)
-            for system in systems:
+            for system in _learning(systems):
                 foretold = foretold_s(job, rate / 8 * TCP_SHARE, system)
 
                 def measure(outcome: Outcome, foretold: float = foretold) -> Figures:
@@ -124,7 +130,7 @@ def changing_rate(systems: Sequence[System]) -> list[Case]:
     rounds = round(3 * CHANGE_S / (1.3 * each_s))
     config = Config("train", shape, rounds=rounds, warmup=WARMUP, sample_s=0.25, blocks_s=0.5)
     cases = []
-    for system in systems:
+    for system in _learning(systems):
         weather = Steps((full, half), CHANGE_S)
 
         def measure(outcome: Outcome, weather: Steps = weather) -> Figures:
@@ -170,4 +176,8 @@ def first_iterations(systems: Sequence[System], rounds: int = 50) -> list[Case]:
         }
 
     what = f"the first {rounds} iterations of resnet18 x 0.1"
-    return [Case("prophet", what, s, setting, config, measure, 0.6 * rounds) for s in systems]
+    usual = {"MERCURY_PROPHET_PROFILE_STEPS": "50"}
+    return [
+        Case("prophet", what, s, setting, config, measure, 0.6 * rounds, usual)
+        for s in _learning(systems)
+    ]

@@ -404,3 +404,24 @@ TEST(a_worker_that_asks_and_does_not_listen_is_cut_off) {
   for (int i = 0; status.ok() && i < 3000; ++i) status = server.Send(0, Kind::kAsk, 0);
   CHECK_STATUS(Code::kCorrupt, status);
 }
+
+TEST(who_has_departed_is_told_nothing) {
+  Server server(Options(2));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 100));
+  server.aggregator.Departed(1);
+  CHECK_OK(server.Data(0, 0, 0, 1, Of(100, 1)));
+  CHECK_STATUS(Code::kPeerLost, server.ErrorTo(0));
+  CHECK_TRUE(server.Drain(1).empty());
+}
+
+TEST(a_worker_that_does_not_take_its_sums_gets_no_more_of_them) {
+  Server server(Options(1));
+  REQUIRE_OK(server.Declare(0, 0, 7, 2000));  // two slots
+  CHECK_OK(server.Data(0, 0, 0, 1, Of(1024, 1)));
+  const Status status = server.Data(0, 0, 0, 2, Of(1024, 1));
+  CHECK_STATUS(Code::kCorrupt, status);
+  CHECK_TRUE(Says(status, "before the sum of the round before was sent"));
+  CHECK_OK(server.Data(0, 0, 1024, 1, Of(976, 1)));  // the other one has no sum yet
+  CHECK_EQ(server.Drain(0).size(), 2U);
+  CHECK_OK(server.Data(0, 0, 0, 2, Of(1024, 1)));
+}

@@ -80,6 +80,8 @@ TEST(a_link_that_carries_nothing_is_not_known) {
   for (int i = 0; i < 100; ++i) monitor.Add(0, 100000, now += 100000);
   CHECK_FALSE(monitor.known());
   CHECK_TRUE(monitor.stalled());
+  CHECK_FALSE(monitor.TakeNotice().empty());
+  CHECK_TRUE(monitor.TakeNotice().empty());  // said once
   for (int i = 0; i < 100; ++i) monitor.Add(100000, 1000, now += 100000);
   CHECK_TRUE(monitor.known());
   CHECK_FALSE(monitor.stalled());

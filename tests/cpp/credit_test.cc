@@ -78,6 +78,17 @@ TEST(a_run_that_is_forgotten_counts_no_more) {
   CHECK_EQ(credit.counted_bytes(), 0U);
 }
 
+TEST(nothing_wakes_for_runs_that_are_over) {
+  Credit credit(Fixed(1000));
+  credit.Sent(1, 0, 700, 0);
+  credit.Sent(2, 0, 700, 50);
+  const int64_t first = credit.WakeAt();
+  credit.Forget(1);
+  CHECK_EQ(credit.WakeAt(), first + 50);
+  credit.Forget(2);
+  CHECK_EQ(credit.WakeAt(), kNever);
+}
+
 TEST(the_window_follows_rate_and_round_trip) {
   Credit credit{CreditLimits()};
   CHECK_EQ(credit.window_bytes(), uint64_t{256} << 10);

@@ -4,6 +4,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <thread>
+
 #include "plane.h"
 
 namespace mercury {
@@ -80,6 +83,25 @@ TEST(the_figures_of_both_ends_agree) {
   CHECK_EQ(plane.worker(0).Figures(), "{}");
 }
 
+TEST(figures_may_be_asked_for_while_a_node_stops) {
+  for (int i = 0; i < 30; ++i) {
+    Plane plane(PlaneOptions(1, 1));
+    plane.StartWorkers();
+    REQUIRE_TRUE(plane.WaitReady());
+    std::atomic<bool> over{false};
+    std::thread curious([&] {
+      while (!over) {
+        plane.server(0).Figures();
+        plane.worker(0).Figures();
+      }
+    });
+    plane.Stop();
+    over = true;
+    curious.join();
+    CHECK_EQ(plane.server(0).Figures(), "{}");
+  }
+}
+
 // The worker with other settings hears which, and every operation fails with that.
 void Disagrees(const std::string& expected, const std::function<void(MercuryOptions*)>& change) {
   Plane plane(PlaneOptions(2, 1));
@@ -110,7 +132,10 @@ TEST(nodes_that_disagree_say_about_what) {
   Disagrees("the worker has MERCURY_CHECKSUM 1, the server 0",
             [](MercuryOptions* o) { o->checksum = true; });
   Disagrees("the worker belongs to another job", [](MercuryOptions* o) { o->job = 78; });
-  Disagrees("do both have the same job token?", [](MercuryOptions* o) { o->token = "a guess"; });
+  Disagrees("do both have the same job token?", [](MercuryOptions* o) {
+    o->token = "a guess";
+    o->handshake_timeout_us = 1000000;  // it knocks until then
+  });
 }
 
 TEST(a_server_that_is_not_there) {

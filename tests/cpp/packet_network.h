@@ -296,7 +296,9 @@ class Network {
     int64_t next = events_.empty() ? kNever : events_.begin()->first;
     if (fresh_) return now_us_;
     for (const auto& pipe : pipes_) next = std::min(next, pipe->NextAt());
-    for (const auto& streams : streams_) next = std::min(next, streams->WakeAt());
+    for (const auto& streams : streams_) {
+      for (int s = 0; s < options_.servers; ++s) next = std::min(next, streams->WakeAt(s));
+    }
     if (options_.ticks) next = std::min(next, next_tick_us_);
     return next;
   }

@@ -201,8 +201,9 @@ TEST(a_profile_is_given_to_the_next_run) {
 TEST(a_profile_that_cannot_be_used) {
   ProphetProfile profile(50);
   CHECK_STATUS(Code::kInvalidArgument, profile.Load(""));
-  for (const char* bad : {"x\n", "1 2 3\n", "# nothing\n", "1 2 3 -4\n", "1 2 3 4\n1 2 3 4\n", "\n",
-                          "1 2 99999999999 4\n"}) {
+  for (const char* bad :
+       {"x\n", "1 2 3\n", "# nothing\n", "1 2 3 -4\n", "1 2 3 9223372036854775807\n",
+        "1 2 3 4\n1 2 3 4\n", "\n", "1 2 99999999999 4\n"}) {
     const Status status = profile.Load(bad);
     CHECK_STATUS(Code::kInvalidArgument, status);
     CHECK_FALSE(profile.known());

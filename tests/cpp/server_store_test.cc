@@ -149,6 +149,24 @@ TEST(memory_has_a_limit_and_is_given_back) {
                h.StatusOf(h.Send(0, StoreOperation::kPush, 8, std::vector<float>(200))));
 }
 
+TEST(an_asynchronous_value_outlives_a_push_that_has_no_memory) {
+  Harness h(1, 1500);
+  h.Send(0, StoreOperation::kInit, 7, std::vector<float>(250, 1), true);
+  const uint64_t pull = h.Send(0, StoreOperation::kPull, 7, std::vector<float>(250), true);
+  // The answer shares the value, so that the sum needs a copy.
+  CHECK_STATUS(Code::kExhausted,
+               h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(250, 2), true)));
+  CHECK_EQ(h.store.bytes(), uint64_t{1000});
+  const uint64_t again = h.Send(0, StoreOperation::kPull, 7, std::vector<float>(250), true);
+  CHECK_TRUE(Values(h.answers[again].value) == std::vector<float>(250, 1));
+  h.answers.erase(pull);
+  h.answers.erase(again);
+  CHECK_OK(h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(250, 2), true)));
+  const uint64_t last = h.Send(0, StoreOperation::kPull, 7, std::vector<float>(250), true);
+  CHECK_TRUE(Values(h.answers[last].value) == std::vector<float>(250, 3));
+  CHECK_EQ(h.store.bytes(), uint64_t{1000});
+}
+
 TEST(requests_that_make_no_sense) {
   Harness h(2);
   const auto send = [&](const std::function<void(StoreRequest*)>& forge) {
@@ -174,6 +192,29 @@ TEST(requests_that_make_no_sense) {
                send([](StoreRequest* r) { r->compression = static_cast<Compression>(9); }));
   CHECK_STATUS(Code::kCorrupt,
                send([](StoreRequest* r) { r->compression = Compression::kTwoBit; }));
+}
+
+TEST(rows_of_another_piece_are_refused) {
+  for (const StoreOperation operation : {StoreOperation::kInit, StoreOperation::kPush}) {
+    for (const int64_t row : {int64_t{-1}, int64_t{3}, int64_t{4}, int64_t{7}, int64_t{8}}) {
+      Harness h(1);
+      StoreRequest r;
+      r.ticket = ++h.tickets;
+      r.operation = operation;
+      r.key = 7;
+      r.offset = 32;  // rows 4 to 7
+      r.bytes = 32;
+      r.row_bytes = 8;
+      r.payload = Buffer::Allocate(24);
+      const int64_t set[3] = {1, row, 0};
+      std::memcpy(r.payload.data, set, sizeof(set));
+      std::vector<StoreReply> replies;
+      h.store.Handle(std::move(r), &replies);
+      h.Take(std::move(replies));
+      const bool there = row >= 4 && row < 8;
+      CHECK_STATUS(there ? Code::kOk : Code::kCorrupt, h.StatusOf(h.tickets));
+    }
+  }
 }
 
 TEST(zero_size_tensors_synchronise) {

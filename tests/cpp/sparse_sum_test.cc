@@ -67,6 +67,22 @@ Status AddTo(SparseSum&& sum, const std::vector<char>& encoded) { return AddTo(&
 
 }  // namespace
 
+TEST(rows_beyond_the_range_are_refused) {
+  SparseSum sum(DType::kFloat32, sizeof(float), 10, 19);
+  CHECK_OK(AddTo(&sum, Floats({10, 15, 19}, 1)));
+  CHECK_OK(AddTo(&sum, Floats({}, 1)));
+  for (const std::vector<int64_t>& rows :
+       {std::vector<int64_t>{9}, {9, 15}, {10, 20}, {20}, {int64_t{1} << 62}}) {
+    CHECK_STATUS(Code::kCorrupt, AddTo(&sum, Floats(rows, 1)));
+  }
+  CHECK_EQ(sum.num_rows(), 3U);
+  size_t count = 0;
+  const std::vector<char> set = Floats({11, 12}, 1);
+  CHECK_OK(sum.Check(set.data(), set.size(), &count));
+  CHECK_EQ(count, 2U);
+  CHECK_STATUS(Code::kCorrupt, sum.Check(set.data(), set.size() - 1, &count));
+}
+
 TEST(rows_are_merged) {
   SparseSum sum(DType::kFloat32, 4);
   CHECK_OK(AddTo(&sum, Floats({1, 5, 9}, 1)));

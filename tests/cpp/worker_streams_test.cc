@@ -285,6 +285,21 @@ TEST(failing_ends_everything_and_all_that_comes_later) {
   CHECK_OK(worker.Sum(0, 0, 1, std::string(64, 'a')));  // dropped
 }
 
+TEST(nothing_wakes_a_worker_that_has_failed) {
+  WorkerStreamsOptions options = Options();
+  options.policy.credit.fixed_bytes = 2000;
+  options.num_servers = 2;
+  Worker worker(options);
+  const auto a = worker.Tensor(1, 100000);
+  worker.Submit(a.get());
+  CHECK_EQ(worker.streams.WakeAt(0), kNever);  // it has not been asked yet
+  worker.Drain(0);
+  CHECK_TRUE(worker.streams.WakeAt(0) != kNever);
+  CHECK_EQ(worker.streams.WakeAt(1), kNever);
+  worker.streams.Fail(Status::PeerLost("server 1 is lost"));
+  CHECK_EQ(worker.streams.WakeAt(0), kNever);
+}
+
 TEST(an_operation_lives_as_long_as_a_packet_of_it) {
   auto worker = std::make_unique<Worker>(Options());
   const auto t = worker->Tensor(1, 100);

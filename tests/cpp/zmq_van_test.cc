@@ -2,9 +2,11 @@
 // being refused. (Tensors need one ps-lite per process: tests/integration has them.)
 #include "zmq_van.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,7 @@ constexpr auto kPatience = std::chrono::seconds(60);
 class Observer : public VanObserver {
  public:
   void OnReady(int node) override {
+    if (throw_when_ready) throw std::length_error("no room");
     Change([&] { id = node; });
   }
   void OnBarrier() override {
@@ -42,6 +45,7 @@ class Observer : public VanObserver {
     return changed.wait_for(lock, kPatience, reached);
   }
 
+  std::atomic<bool> throw_when_ready{false};
   int id = 0, barriers = 0, ends = 0;
   std::vector<int> departed;
   Status failure;
@@ -83,6 +87,11 @@ class Job {
     return Add();
   }
   Node& scheduler() { return *nodes[0]; }
+  // What nodes that are added from now on believe.
+  void Expect(int num_workers, int num_servers) {
+    options_.workers = num_workers;
+    options_.servers = num_servers;
+  }
 
   std::vector<std::unique_ptr<Node>> nodes;
 
@@ -173,6 +182,65 @@ TEST(who_is_not_needed_is_told) {
   REQUIRE_TRUE(late.observer.Wait([&] { return late.observer.ends != 0; }));
   CHECK_STATUS(Code::kInvalidArgument, late.observer.failure);
   CHECK_EQ(worker.observer.ends, 0);
+}
+
+TEST(nodes_that_count_the_job_otherwise_are_refused) {
+  Job job(2, 2);
+  job.Expect(2, 1);
+  Node& worker = job.Add(Role::kWorker);
+  job.Expect(1, 2);
+  Node& server = job.Add(Role::kServer);
+  for (Node* node : {&worker, &server}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_STATUS(Code::kInvalidArgument, node->observer.failure);
+  }
+  CHECK_TRUE(worker.observer.failure.message.find("it has DMLC_NUM_SERVER=1, the scheduler 2") !=
+             std::string::npos);
+  CHECK_TRUE(server.observer.failure.message.find("it has DMLC_NUM_WORKER=1, the scheduler 2") !=
+             std::string::npos);
+}
+
+TEST(an_exception_on_the_van_s_thread_fails_the_job_and_not_the_process) {
+  Job job(2, 1);
+  Node& first = job.Add(Role::kWorker, 0);
+  Node& second = job.Add(Role::kWorker, 1);
+  second.observer.throw_when_ready = true;
+  job.Add(Role::kServer);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_TRUE(node->observer.failure.message.find("no room") != std::string::npos);
+  }
+  CHECK_EQ(first.observer.ends, 1);
+  CHECK_EQ(second.observer.ends, 1);
+}
+
+TEST(a_scheduler_that_is_stopped_says_who_it_is) {
+  Job job(1, 1);
+  Node& worker = job.Add(Role::kWorker);
+  job.Add(Role::kServer);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  job.scheduler().van->Leave("it was stopped");
+  REQUIRE_TRUE(worker.observer.Wait([&] { return worker.observer.ends != 0; }));
+  CHECK_EQ(worker.observer.failure.message, "the scheduler ended: it was stopped");
+}
+
+TEST(too_few_sockets_are_an_error_that_names_the_setting) {
+  for (const bool enough : {false, true}) {
+    ZmqVanOptions options;
+    options.role = Role::kScheduler;
+    options.host = options.scheduler_host = "127.0.0.1";
+    options.workers = 20;
+    options.servers = 1;
+    options.connections_max = enough ? 65 : 64;
+    Observer observer;
+    ZmqVan van(options, &observer);
+    van.Start(0, false);
+    CHECK_STATUS(enough ? Code::kOk : Code::kInvalidArgument, van.start_status());
+    CHECK_EQ(van.start_status().message.find("MERCURY_CONNECTIONS_MAX is 64") != std::string::npos,
+             !enough);
+  }
 }
 
 TEST(another_token_is_not_heard) {

@@ -19,6 +19,8 @@ BATCH = 8
 def main() -> None:
     mx.random.seed(1)
     store = mx.kv.create("dist_sync")
+    if store.rank == 0:
+        store.send_command_to_servers(1, "hello")
     images = np.random.RandomState(store.rank).rand(STEPS, BATCH, 1, 28, 28).astype("float32")
     labels = mx.nd.array(np.arange(BATCH) % 10)
     net = lenet()

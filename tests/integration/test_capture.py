@@ -84,6 +84,8 @@ def test_lenet(mode: str, servers: int, tmp_path: Path) -> None:
     if mode == "zmq":
         same_shape_as_synthetic(run)
         lenet_by_the_paper(run)
+    commands = [t.header.node for t in run.all if CODE["SendCom_TO_Servers"] in t.records.operation]
+    assert commands == ["worker 0"]
     traffic_with_the_scheduler(run)
     table, _ = aligned(run)
     assert [part.name for part in sections(run, table)]
@@ -190,7 +192,8 @@ def test_a_full_disk_stops_the_trace_and_not_the_training(tmp_path: Path) -> Non
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("a disk of its own needs root: what a full one does was not tried")
     try:
-        script = ["-c", LOOP.format(between="step % 100 or time.sleep(0.5)"), "500"]
+        loop = LOOP.format(between="step % 100 or time.sleep(0.5)")
+        script = ["-c", loop.replace("dist_sync", "dist_async"), "500"]
         env = {"MERCURY_TRACE_DIR": str(disk)}
         with cluster(script, 2, 1, env=env) as job:
             job.wait_output("done")
@@ -203,6 +206,7 @@ def test_a_full_disk_stops_the_trace_and_not_the_training(tmp_path: Path) -> Non
         run = read_run(disk)
         assert [f for f in check_run(run) if f.severity == "error"] == []
         assert any(not trace.complete for trace in run.traces)
+        assert run.training == "asynchronous"
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

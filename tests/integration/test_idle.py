@@ -32,8 +32,9 @@ def cpu_seconds(pid: int) -> float:
 
 
 @pytest.mark.parametrize("van", ["zmq", "mercury"])
-def test_idle(van: str) -> None:
-    with cluster(["-c", IDLE], van=van) as job:
+def test_idle(van: str, tmp_path: Path) -> None:
+    """Traced, which must not wake anybody up either."""
+    with cluster(["-c", IDLE], van=van, env={"MERCURY_TRACE_DIR": str(tmp_path)}) as job:
         job.wait_output("idle")
         time.sleep(1)
         before = {p.name: cpu_seconds(p.child.pid) for p in job.processes}

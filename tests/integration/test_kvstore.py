@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from cluster import cluster
 
+from tracer.check import check_run
+from tracer.run import read_run
+
 CHECKS = Path(__file__).parent / "store_checks.py"
 
 
@@ -26,22 +29,33 @@ PACKETS = [
 ]
 
 
-def interface(van: str, workers: int, servers: int, env: dict[str, str]) -> None:
+def interface(
+    van: str, workers: int, servers: int, env: dict[str, str], traces: Path | None = None
+) -> None:
+    """With `traces`, all of it is traced as well, and the traces must be without a fault."""
+    if traces is not None:
+        env = {**env, "MERCURY_TRACE_DIR": str(traces)}
     with cluster([str(CHECKS)], workers, servers, van=van, env=env) as job:
         job.wait()
         for worker in job.workers:
             assert "\nall " in worker.output, job.report()
         job.check()
+    if traces is not None:
+        run = read_run(traces, strict=True)
+        assert [str(finding) for finding in check_run(run)] == []
+        assert run.num_workers == workers
+        assert all(len(trace.records) > 100 for trace in run.traces)
 
 
 @pytest.mark.parametrize(
     ("van", "workers", "servers"),
     [("zmq", 2, 2), ("zmq", 3, 1), ("mercury", 2, 2), ("mercury", 3, 1), ("mercury", 1, 2)],
 )
-def test_interface(van: str, workers: int, servers: int) -> None:
-    interface(van, workers, servers, {})
+def test_interface(van: str, workers: int, servers: int, tmp_path: Path) -> None:
+    # Some with and some without traces.
+    interface(van, workers, servers, {}, tmp_path if workers == 2 else None)
 
 
 @pytest.mark.parametrize(("env", "workers", "servers"), PACKETS)
-def test_packets(env: dict[str, str], workers: int, servers: int) -> None:
-    interface("mercury", workers, servers, env)
+def test_packets(env: dict[str, str], workers: int, servers: int, tmp_path: Path) -> None:
+    interface("mercury", workers, servers, {**env, "MERCURY_TRACE_FORMAT": "binary"}, tmp_path)

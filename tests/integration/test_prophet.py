@@ -9,7 +9,7 @@ from cluster import cluster
 
 from tracer.model.job_file import find_job
 
-# Twelve gradients in four steps, 20 ms apart, the most urgent last, as a backward pass makes them.
+# Twelve gradients in four steps, 40 ms apart, the most urgent last, as a backward pass makes them.
 SCRIPT = """
 import sys, time
 import mxnet as mx, mxnet_plugins, mxnet_plugins.figures
@@ -24,7 +24,7 @@ for n in range(int(iterations)):
             arrays[i][:] = kv.rank + 1 + n
             kv.pushpull(i, arrays[i], out=arrays[i], priority=-i)
         arrays[0].wait_to_read()
-        time.sleep(0.02)
+        time.sleep(0.04)
     for x in arrays:
         low, high = x.min().asscalar(), x.max().asscalar()
         assert low == high == sum(r + 1 + n for r in range(kv.num_workers)), (n, low, high)
@@ -57,26 +57,21 @@ def _train(van: str, path: Path, iterations: int) -> str:
 @pytest.mark.parametrize("van", ["mercury", "zmq"])
 def test_blocks_are_sent_and_a_profile_is_kept(van: str, tmp_path: Path) -> None:
     path = tmp_path / "profile"
-    said = _train(van, path, 25)
+    said = _train(van, path, 18)
     assert "blocks 0" not in said, said
     lines = [line.split() for line in path.read_text().splitlines() if line[0] != "#"]
     assert [int(line[2]) for line in lines] == [-i for i in range(12)]
     assert [int(line[1]) for line in lines] == [80000 * (i + 1) for i in range(12)]
-    # The most urgent came last, some 60 ms after the first; and the simulator takes it.
-    assert int(lines[0][3]) > 40000
+    # The most urgent came last, some 120 ms after the first; and the simulator takes it.
+    assert int(lines[0][3]) > 80000
     assert find_job(str(path)).bytes.sum() == 80000 * 78
 
 
-def test_what_is_no_profile_of_this_model_is_said_once(tmp_path: Path) -> None:
+def test_a_profile_of_another_model_is_said_once(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("# Prophet profile; forward 0 us\n1 2 3 4 weight\n5 6 7 8 bias\n")
     said = _train("mercury", other, 4)
     assert said.count("the profile is of another model") == 1, said
-    notes = tmp_path / "notes.txt"
-    notes.write_text("buy milk\n")
-    said = _train("zmq", notes, 4)
-    assert said.count("is not a Prophet profile") == 1, said
-    assert notes.read_text() == "buy milk\n"
 
 
 LEAVES = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -9,17 +10,26 @@ from pathlib import Path
 
 import pytest
 from bed import Bed, LoopbackBed
-from bench_case import Case, Figure
+from bench_case import Case
 from bench_limits import LOOPBACK
-from job import host_names, run_job
+from job import Job, JobFailed, host_names
 from measured import Config
 from namespaces import LabError
-from runner import Run, measure
-from systems import system
+from runner import weather as under
+from systems import System
 from weather import Steps, Weather, flows, neighbour
 
 MakeBed = Callable[..., Bed]
 WAIT_S = 10.0
+IDLE = Config("idle", {"count": 1, "bytes": 4})
+
+
+@pytest.fixture
+def asleep(tmp_path: Path) -> System:
+    """Its processes neither need MXNet nor say anything."""
+    program = tmp_path / "asleep.py"
+    program.write_text("import time; time.sleep(60)")
+    return System("asleep", sys.executable, program=(str(program),))
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -62,33 +72,48 @@ def test_steps_are_noted_when_they_are_made(make_bed: MakeBed) -> None:
     assert times[0] >= began
 
 
-def test_weather_that_fails_fails_the_case(tmp_path: Path) -> None:
+def case_with(system: System, weather: Weather) -> Case:
+    return Case("scenarios", "x", system, LOOPBACK, IDLE, lambda _: {}, 1, weather=weather)
+
+
+def test_weather_that_fails_fails_the_case(asleep: System) -> None:
     """What was measured was not what was to be measured."""
 
     def broken(_bed: LoopbackBed, _over: threading.Event) -> None:
         raise LabError("no rain today")
 
-    config = Config("idle", {"count": 1, "bytes": 4}, idle_s=0.1)
-    run = Run(tmp_path / "results.json", {})
-    case = Case("scenarios", "x", system("zmq", None), LOOPBACK, config, lambda _: {}, 1)
-    sunny = Case(**{**vars(case), "measure": lambda _: {"n": Figure(1.0, "")}})
-    pytest.importorskip("mxnet")
-    assert measure(Case(**{**vars(sunny), "weather": broken}), run) == "failed: no rain today"
-    assert [failure.reason for failure in run.failures] == ["no rain today"]
-    assert run.rows == []
+    with LoopbackBed(["a"]) as bed:
+        with pytest.raises(LabError, match="no rain today"), under(case_with(asleep, broken), bed):
+            pass
+        with under(case_with(asleep, lambda _bed, _over: None), bed):
+            pass
 
 
-def test_two_jobs_share_their_hosts() -> None:
-    pytest.importorskip("mxnet")
-    zmq = system("zmq", None)
-    config = Config("rounds", {"count": 2, "bytes": 4000}, rounds=3)
+def test_a_job_leaves_its_neighbour_alone(asleep: System) -> None:
     with LoopbackBed(host_names(1, 1)) as bed:
-        processes: list[int] = []
+        alive: list[int] = []
 
         def look() -> None:
-            run_job(bed, zmq, config, timeout_s=100)
-            processes.append(len(bed._children))
+            until(lambda: len(bed._children) == 3)
+            quick = Job(bed, asleep, IDLE, program=[sys.executable, "-c", "pass"])
+            with pytest.raises(JobFailed, match="gave no result"):
+                quick.follow(30)
+            alive.append(sum(child.poll() is None for child in bed._children))
 
-        beside(bed, neighbour(zmq, config), look)
-        assert processes == [3]  # those of the other job, which goes on
+        beside(bed, neighbour(asleep, IDLE), look)
+        assert alive == [3]
         assert bed._children == []
+
+
+def test_a_neighbour_that_fails_is_noticed() -> None:
+    broken = System("broken", sys.executable, program=("nothing.py",))
+    with LoopbackBed(host_names(1, 1)) as bed:
+        case = case_with(broken, neighbour(broken, IDLE))
+
+        def come_and_go() -> None:
+            with under(case, bed):
+                until(lambda: bool(bed._children))
+                until(lambda: not bed._children)
+
+        with pytest.raises(JobFailed, match="broken: scheduler ended"):
+            come_and_go()

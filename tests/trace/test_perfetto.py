@@ -70,7 +70,7 @@ def test_perfetto_opens_it(tmp_path: Path) -> None:
             page.value_once_there("document.body.innerText.includes('worker 1')", within_s=60)
             page.value(OPEN_ALL)
             page.value_once_there("document.body.innerText.includes('dense0_weight')", within_s=60)
-            time.sleep(3)  # tracks are painted, which no text tells
+            time.sleep(1)  # tracks are painted, which no text tells
             picture = ROOT / "build" / "trace-perfetto.png"
             picture.parent.mkdir(exist_ok=True)
             page.picture(picture)

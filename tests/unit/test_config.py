@@ -38,6 +38,8 @@ def test_the_scheduler_listens_on_the_address_that_others_are_told() -> None:
     options = settings(DMLC_ROLE="scheduler").options()
     assert (options["host"], options["port"]) == ("127.0.0.1", 9000)
     assert settings(DMLC_ROLE="scheduler", DMLC_USE_KUBERNETES="1").host == "0.0.0.0"
+    six = settings(DMLC_ROLE="scheduler", DMLC_USE_KUBERNETES="1", DMLC_PS_ROOT_URI="fd00::5")
+    assert six.host == "::"
 
 
 @pytest.mark.parametrize("setting", [s for s in TABLE if s.is_number], ids=lambda s: s.name)

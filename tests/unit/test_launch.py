@@ -52,6 +52,19 @@ def wait_gone(marker: str) -> None:
         time.sleep(0.05)
 
 
+def test_traces(tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    code = "print(os.environ['MERCURY_TRACE_DIR'], os.environ['MERCURY_TRACE_STEPS'])"
+    wanted = ["-n", "1", "--trace-dir", str(traces), "--trace-steps", "3:5"]
+    out, _ = launch(tmp_path, *wanted, *python(code)).communicate(timeout=LIMIT_S)
+    assert set(out.split("\n")) >= {f"[{n}] {traces} 3:5" for n in ("worker 0", "server 0")}
+    (traces / "trace_worker_0.txt").touch()
+    job = launch(tmp_path, *wanted, *python("print('started')"))
+    out, err = job.communicate(timeout=LIMIT_S)
+    assert (job.returncode, out) == (2, "")
+    assert "holds a trace of another run" in err
+
+
 def test_every_role_is_started_with_its_variables(tmp_path: Path) -> None:
     code = "print(*(os.environ.get('DMLC_' + k) for k in ('ROLE', 'TASK_ID', 'NUM_WORKER')))"
     job = launch(tmp_path, "-n", "2", "-s", "1", *python(code))

@@ -76,7 +76,7 @@ def test_no_slower_where_every_block_takes_all_that_is_ready(job: Job, startup: 
 
 
 def test_where_algorithm_1_loses() -> None:
-    """What hypothesis found: it is not the best of schedules, and not even always of these three.
+    """Found by random search and by hand: it is not the best of schedules, and not even always of these three.
 
     A gradient that fits into no gap leaves the link idle until backward is over; and a window of
     several messages hides the startup times that Prophet pays after backward.
