@@ -3,23 +3,28 @@
 Python cannot raise KeyboardInterrupt while the main thread is inside MXNet, and if what MXNet
 waits for never comes, it never returns. So a thread hears of the signal, gives Python a moment,
 and then leaves the job: what is pending fails, MXNet returns, and Python raises its
-KeyboardInterrupt.
+KeyboardInterrupt. A script that has a handler of its own decides for itself.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import threading
+import time
 
 from pslite_ext import _core
 
 _GRACE_S = 1.0
-_answered = threading.Event()
+_answers = 0  # how often Python has raised KeyboardInterrupt
+_hears = -1  # the pipe that the kernel's signals are written to; what is in it awaits an answer
 
 
 def watch() -> None:
     """Does nothing where signals are not Python's own to handle."""
+    global _hears
     if threading.current_thread() is not threading.main_thread():
         return
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -28,19 +33,44 @@ def watch() -> None:
     earlier = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     if earlier != -1:
         signal.set_wakeup_fd(earlier)
+        os.close(reading)
+        os.close(writing)
         return
-    os.set_blocking(reading, True)
-
-    def on_interrupt(number: int, frame: object) -> None:
-        _answered.set()
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, on_interrupt)
-    threading.Thread(target=_listen, args=(reading,), daemon=True, name="mercury-interrupt").start()
+    _hears = reading
+    signal.signal(signal.SIGINT, _on_interrupt)
+    threading.Thread(target=_listen, daemon=True, name="mercury-interrupt").start()
 
 
-def _listen(reading: int) -> None:
+def forget() -> None:
+    """In a forked child: its signals are none of this job's, and it shares the pipe."""
+    if _hears == -1:
+        return
+    signal.set_wakeup_fd(-1)
+    if signal.getsignal(signal.SIGINT) is _on_interrupt:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _heard() -> bytes:
+    """Takes what has come since."""
+    with contextlib.suppress(BlockingIOError):
+        return os.read(_hears, 4096)
+    return b""
+
+
+def _on_interrupt(_number: int, _frame: object) -> None:
+    global _answers
+    _answers += 1
+    _heard()  # one answer for all that came before it
+    raise KeyboardInterrupt
+
+
+def _listen() -> None:
     while True:
-        numbers = os.read(reading, 64)
-        if signal.SIGINT in numbers and not _answered.wait(_GRACE_S):
+        select.select([_hears], [], [])
+        answers = _answers
+        time.sleep(_GRACE_S)
+        if answers != _answers:
+            continue  # what is there now came later: it has its own moment
+        ours = signal.getsignal(signal.SIGINT) is _on_interrupt
+        if signal.SIGINT in _heard() and ours:
             _core.finish("it was interrupted")

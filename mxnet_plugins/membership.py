@@ -35,11 +35,19 @@ def join(asynchronous: bool = False) -> Settings:
             _core.attach_engine(mx.base._LIB._handle)
             _core.start({**settings.options(), "asynchronous": int(asynchronous)})
             _settings = settings
-            figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
+            # First: whatever happens from here on, this process leaves as it should.
+            atexit.register(_leave)
+            os.register_at_fork(after_in_child=_forked)
             _watch_exceptions()
             interrupt.watch()
-            atexit.register(_leave)
+            figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
         return _settings
+
+
+def _forked() -> None:
+    """A child is not in the job: it has none of the threads that leaving it takes."""
+    atexit.unregister(_leave)
+    interrupt.forget()
 
 
 def _watch_exceptions() -> None:

@@ -1,5 +1,6 @@
 #include "node.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -34,6 +35,7 @@ Node& Node::Get() {
 Status Node::Start(const NodeOptions& options) {
   if (started_.exchange(true)) return Status::Closed("this process has joined a job before");
   options_ = options;
+  pthread_atfork(nullptr, nullptr, [] { Get().forked_ = true; });
   SetLogName(Name(options.van.role));
   SetLogVerbose(options.verbose);
   RaiseOpenFileLimit();
@@ -79,6 +81,7 @@ Status Node::Start(const NodeOptions& options) {
 }
 
 void Node::Finish(const std::string& reason) {
+  if (forked_) return;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (finished_ || van_ == nullptr) return;
@@ -119,6 +122,9 @@ void Node::EnterBarrier() {
 }
 
 Status Node::failure() {
+  if (forked_) {
+    return Status::Closed("this process was forked by a worker, which alone may use its stores");
+  }
   std::lock_guard<std::mutex> lock(mutex_);
   return failure_;
 }
@@ -142,6 +148,7 @@ void Node::OpenTrace(int my_node_id) {
 }
 
 std::string Node::Figures() {
+  if (forked_) return "{}";
   if (mercury_van_ != nullptr) return mercury_van_->Figures();
   return worker_ ? worker_->Figures(rank()) : "{}";
 }

@@ -2,7 +2,8 @@
 //
 // Thread-safety: all functions from any thread. Lifetime: one job per process; the singleton is
 // never destroyed, so that threads that outlive main find it whole. Invariants: the first failure
-// sticks and reaches every waiter and every pending operation.
+// sticks and reaches every waiter and every pending operation. A forked child is in no job: it has
+// none of the threads, and a lock may be held for ever.
 #pragma once
 
 #include <condition_variable>
@@ -69,11 +70,11 @@ class Node : public VanObserver {
   void OnEnded() override;
 
   NodeOptions options_;
-  ZmqVan* van_ = nullptr;              // owned by ps-lite's Postoffice
+  ZmqVan* van_ = nullptr;              // lives as long as the process
   MercuryVan* mercury_van_ = nullptr;  // the same, if it is one
   std::unique_ptr<ClassicWorker> worker_;
   std::unique_ptr<ClassicServer> server_;
-  std::atomic<bool> started_{false}, failed_{false};
+  std::atomic<bool> started_{false}, failed_{false}, forked_{false};
   std::atomic<int> id_{0};
 
   std::mutex mutex_;  // guards what follows

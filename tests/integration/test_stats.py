@@ -37,3 +37,22 @@ def test_stats() -> None:
         job.check()
         for process in (*job.workers, *job.servers):
             assert "MB sent in" in process.output, job.report()
+
+
+TAKEN = """
+import os, socket
+taken = socket.create_server(('127.0.0.1', 0))
+if os.environ['DMLC_ROLE'] == 'worker':
+    os.environ['MERCURY_METRICS_PORT'] = str(taken.getsockname()[1])
+import mxnet as mx
+try:
+    mx.kv.create('dist_sync')
+except ValueError as error:
+    print('refused:', error)
+"""
+
+
+def test_a_page_that_cannot_be_opened_costs_nobody_else_the_job() -> None:
+    with cluster(["-c", TAKEN], 1, 1, van="mercury") as job:
+        job.check()
+        assert "refused: MERCURY_METRICS_PORT is" in job.workers[0].output, job.report()
