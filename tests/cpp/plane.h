@@ -96,6 +96,7 @@ class Plane {
     Declaration d;
     d.key = key;
     d.elements = elements;
+    d.index = static_cast<uint32_t>(key);
     d.name = "tensor" + std::to_string(key);
     std::shared_ptr<PacketTensor> tensor;
     MercuryWorker& node = *workers_[static_cast<size_t>(worker)];
