@@ -152,7 +152,7 @@ Status Packets(mercury_tensor* tensor) {
 
 // Starts an operation of the data plane, if this node is still in the job.
 template <typename Call>
-Start InPackets(Call call) {
+Start InPackets(const Call& call) {
   return [call](const Started& op) {
     mercury::MercuryWorker* plane = Node::Get().packets();
     if (plane == nullptr) return op.done(Status::Closed("this node has left the job"));
@@ -300,31 +300,34 @@ int mercury_push(mercury_tensor* tensor, void* src, void* token, int priority) {
 
 int mercury_pull(mercury_tensor* tensor, void* out, void* token, int priority) {
   return Guarded([&] {
-    Start start = [](const Started& op) { op.classic->Pull(op.tensor, op.dst, op.keep, op.done); };
-    if (tensor->sum_in_packets) {
-      start = InPackets([packets = tensor->packets](auto* plane, const Started& op) {
-        plane->Fetch(packets, op.dst, op.priority, op.keep, op.done, op.classic->TakeNumbers(1));
+    if (!tensor->sum_in_packets) {
+      return Queue(tensor, nullptr, out, token, priority, [](const Started& op) {
+        op.classic->Pull(op.tensor, op.dst, op.keep, op.done);
       });
     }
-    return Queue(tensor, nullptr, out, token, priority, std::move(start));
+    return Queue(tensor, nullptr, out, token, priority,
+                 InPackets([packets = tensor->packets](auto* plane, const Started& op) {
+                   plane->Fetch(packets, op.dst, op.priority, op.keep, op.done,
+                                op.classic->TakeNumbers(1));
+                 }));
   });
 }
 
 int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, int priority) {
   return Guarded([&] {
     tensor->sum_in_packets = tensor->goes_in_packets();
-    Start start = [](const Started& op) {
-      op.classic->PushPull(op.tensor, op.src, op.dst, op.priority, op.keep, op.done);
-    };
-    if (tensor->sum_in_packets) {
-      const Status status = Packets(tensor);
-      if (!status.ok()) return status;
-      start = InPackets([packets = tensor->packets](auto* plane, const Started& op) {
-        const int number = op.classic->TakeNumbers(2);
-        plane->PushPull(packets, op.src, op.dst, op.priority, op.keep, op.done, number);
+    if (!tensor->sum_in_packets) {
+      return Queue(tensor, src, out, token, priority, [](const Started& op) {
+        op.classic->PushPull(op.tensor, op.src, op.dst, op.priority, op.keep, op.done);
       });
     }
-    return Queue(tensor, src, out, token, priority, std::move(start));
+    const Status status = Packets(tensor);
+    if (!status.ok()) return status;
+    return Queue(tensor, src, out, token, priority,
+                 InPackets([packets = tensor->packets](auto* plane, const Started& op) {
+                   const int number = op.classic->TakeNumbers(2);
+                   plane->PushPull(packets, op.src, op.dst, op.priority, op.keep, op.done, number);
+                 }));
   });
 }
 

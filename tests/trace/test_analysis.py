@@ -27,6 +27,7 @@ from tracer.analysis import (
 from tracer.clocks import aligned
 from tracer.exchange import W_PUSH_SEND, Exchanges, exchanges
 from tracer.record import Note
+from tracer.report.figures import spread
 from tracer.run import assemble
 from tracer.synthetic import Plan, Tensor
 from tracer.table import Table
@@ -274,3 +275,9 @@ def test_all_sections_can_be_had_of_what_is_there(mode: str) -> None:
                 assert len({len(values) for values in table.columns.values()}) == 1
                 assert table.text()
                 assert table.as_dict()["title"] == table.title
+
+
+def test_bytes_are_spread_over_the_time_that_they_took() -> None:
+    begin, end, size = (np.array(v, float) for v in ([0, 10, 30], [20, 10, 40], [200, 7, 50]))
+    moved = spread(begin, end, size, np.array([0.0, 10, 20, 30, 50]))
+    assert moved == pytest.approx([100, 107, 0, 50])

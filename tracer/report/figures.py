@@ -9,12 +9,17 @@ import numpy as np
 from tracer.analysis.life import PARTS
 from tracer.exchange import (
     MISSING,
+    S_PULL_RECV,
     S_PULL_SEND,
     S_PUSH_RECV,
+    S_PUSH_SEND,
     W_PULL_RECV,
+    W_PULL_SEND,
+    W_PUSH_RECV,
     W_PUSH_SEND,
     Exchanges,
 )
+from tracer.record import MERCURY
 from tracer.report.drawing import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, SKY, Axes, Canvas
 from tracer.table import Table
 
@@ -170,23 +175,48 @@ def critical(canvas: Canvas, kinds: Table) -> None:
     _bars(canvas, kinds["what"], np.asarray(kinds["share"]) * 100, "% of the critical path")
 
 
+def spread(begin: Any, end: Any, size: Any, edges: Any) -> Any:
+    """Bytes between each two edges, if every message moves evenly from its begin to its end."""
+    end = np.maximum(end, begin + 1)
+    rate = size / (end - begin)
+
+    def risen(at: Any) -> Any:  # if no message ended
+        order = np.argsort(at)
+        rates = np.concatenate([[0.0], np.cumsum(rate[order])])
+        before = np.concatenate([[0.0], np.cumsum(rate[order] * at[order])])
+        begun = np.searchsorted(at[order], edges)
+        return edges * rates[begun] - before[begun]
+
+    return np.diff(risen(begin) - risen(end))
+
+
 def throughput(canvas: Canvas, table: Exchanges) -> None:
     """Bytes that arrived, in equal slices of the run."""
+    packets = table.mode == MERCURY
+    # From when until when, told by those who received; if they are silent, by those who sent.
+    if packets:
+        to_servers = ((S_PUSH_RECV, S_PUSH_SEND), (W_PUSH_SEND, W_PUSH_RECV))
+        to_workers = ((W_PULL_SEND, W_PULL_RECV), (S_PULL_RECV, S_PULL_SEND))
+    else:
+        to_servers = ((W_PUSH_SEND, S_PUSH_RECV), (W_PUSH_SEND, W_PUSH_SEND))
+        to_workers = ((S_PULL_SEND, W_PULL_RECV), (S_PULL_SEND, S_PULL_SEND))
     names = (
-        ("at servers", S_PUSH_RECV, W_PUSH_SEND, table.push_bytes, BLUE),
-        ("at workers", W_PULL_RECV, S_PULL_SEND, table.pull_bytes, ORANGE),
+        ("at servers", *to_servers, table.push_bytes, BLUE),
+        ("at workers", *to_workers, table.pull_bytes, ORANGE),
     )
     axes = canvas.axes(2.6)[0]
     known = table.times[table.times != MISSING]
     start, end = (int(known.min()), int(known.max()) + 1) if len(known) else (0, 1)
     width = max((end - start) / BINS, 1.0)
-    edge = start + width * np.arange(BINS + 1)
-    for label, arrival, sent, size, colour in names:
-        # One end's file may be missing; the other end's time is near enough for a picture.
-        time = np.where(table.has(arrival), table.times[arrival], table.times[sent])
-        there = time != MISSING
-        moved, _ = np.histogram(time[there], edge, weights=size[there].astype(float))
-        axes.plot((edge[:-1] - start) / 1e6, moved / width * 8 / 1000, color=colour, label=label)
+    edge = width * np.arange(BINS + 1)
+    for label, seen, other, size, colour in names:
+        there = np.where(table.has(*seen), 1, np.where(table.has(*other), 2, 0))
+        begin, last = (
+            np.where(there == 1, table.times[mine], table.times[theirs])[there > 0] - start
+            for mine, theirs in zip(seen, other)
+        )
+        moved = spread(begin.astype(float), last.astype(float), size[there > 0], edge)
+        axes.plot(edge[:-1] / 1e6, moved / width * 8 / 1000, color=colour, label=label)
     axes.set_xlabel("seconds since the first push")
     axes.set_ylabel("Gbit/s, sum of all nodes")
     axes.set_ylim(bottom=0)
