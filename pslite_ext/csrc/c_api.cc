@@ -84,6 +84,7 @@ Status Worker(mercury::ClassicWorker** worker) {
 struct Started {
   mercury::ClassicWorker* classic;
   std::shared_ptr<mercury::TensorInfo> tensor;
+  std::shared_ptr<mercury::PacketTensor> packets;
   char* src = nullptr;
   char* dst = nullptr;
   int priority;
@@ -115,8 +116,9 @@ Status Queue(mercury_tensor* tensor, void* src, void* out, void* token, int prio
   std::shared_ptr<EngineArrays> arrays;
   status = EngineArrays::Hold(handles, &arrays);
   if (!status.ok()) return status;
-  auto run = [=, info = tensor->info, start = std::move(start)](const EngineDone& done) {
-    Started op{worker, info, nullptr, nullptr, priority, arrays, done};
+  auto run = [=, info = tensor->info, packets = tensor->packets,
+              start = std::move(start)](const EngineDone& done) {
+    Started op{worker, info, packets, nullptr, nullptr, priority, arrays, done};
     Status got = Status::Ok();
     if (out_at != 0) got = arrays->Write(out_at, &op.dst);
     if (src_at == out_at) op.src = op.dst;
@@ -151,8 +153,7 @@ Status Packets(mercury_tensor* tensor) {
 }
 
 // Starts an operation of the data plane, if this node is still in the job.
-template <typename Call>
-Start InPackets(const Call& call) {
+Start InPackets(void (*call)(mercury::MercuryWorker*, const Started&)) {
   return [call](const Started& op) {
     mercury::MercuryWorker* plane = Node::Get().packets();
     if (plane == nullptr) return op.done(Status::Closed("this node has left the job"));
@@ -306,8 +307,8 @@ int mercury_pull(mercury_tensor* tensor, void* out, void* token, int priority) {
       });
     }
     return Queue(tensor, nullptr, out, token, priority,
-                 InPackets([packets = tensor->packets](auto* plane, const Started& op) {
-                   plane->Fetch(packets, op.dst, op.priority, op.keep, op.done,
+                 InPackets([](mercury::MercuryWorker* plane, const Started& op) {
+                   plane->Fetch(op.packets, op.dst, op.priority, op.keep, op.done,
                                 op.classic->TakeNumbers(1));
                  }));
   });
@@ -321,12 +322,12 @@ int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, 
         op.classic->PushPull(op.tensor, op.src, op.dst, op.priority, op.keep, op.done);
       });
     }
-    const Status status = Packets(tensor);
-    if (!status.ok()) return status;
+    if (Status status = Packets(tensor); !status.ok()) return status;
     return Queue(tensor, src, out, token, priority,
-                 InPackets([packets = tensor->packets](auto* plane, const Started& op) {
+                 InPackets([](mercury::MercuryWorker* plane, const Started& op) {
                    const int number = op.classic->TakeNumbers(2);
-                   plane->PushPull(packets, op.src, op.dst, op.priority, op.keep, op.done, number);
+                   plane->PushPull(op.packets, op.src, op.dst, op.priority, op.keep, op.done,
+                                   number);
                  }));
   });
 }
