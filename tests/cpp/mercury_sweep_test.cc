@@ -95,7 +95,10 @@ ssize_t Receive(int fd, msghdr* message, int flags) {
 }
 
 struct CallsReplaced {
-  CallsReplaced() : before(Calls()) { Calls() = {Send, Receive}; }
+  CallsReplaced() : before(Calls()) {
+    Calls().send = Send;
+    Calls().receive = Receive;
+  }
   ~CallsReplaced() {
     Calls() = before;
     fail_send = fail_receive = 0;
