@@ -108,7 +108,7 @@ def test_different_shapes(van: str, says: list[str]) -> None:
 
 
 def test_nobody_comes() -> None:
-    env = {"MERCURY_START_WARN_S": "1", "MERCURY_START_TIMEOUT_S": "8"}
+    env = {"MERCURY_START_WARN_S": "1", "MERCURY_START_TIMEOUT_S": "12"}
     with cluster(TRAINING, workers=2, env=env) as job:
         for missing in (job.workers[1], job.servers[0]):
             missing.kill(signal.SIGKILL)

@@ -44,7 +44,7 @@ def test_settings_that_differ(name: str, value: str, says: str) -> None:
 
 def test_another_van() -> None:
     """A node in zmq mode is refused, and the others say who is missing."""
-    env = {"MERCURY_START_TIMEOUT_S": "5", "MERCURY_START_WARN_S": "1"}
+    env = {"MERCURY_START_TIMEOUT_S": "12", "MERCURY_START_WARN_S": "1"}
     with cluster(on_worker_1({"DMLC_PS_VAN_TYPE": "zmq"}), van="mercury", env=env) as job:
         job.wait()
         says = "it has DMLC_PS_VAN_TYPE=zmq, the scheduler mercury"

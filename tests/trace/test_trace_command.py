@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tracer.analysis import NAMES
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -62,11 +64,7 @@ def test_check(run: Path, tmp_path: Path) -> None:
 
 def test_stats(run: Path) -> None:
     whole = json.loads(trace("stats", run, "--json").stdout)
-    assert [section["name"] for section in whole["sections"]][:3] == [
-        "sizes",
-        "phases",
-        "overheads",
-    ]
+    assert [section["name"] for section in whole["sections"]] == list(NAMES)
     assert whole["workers"] == 2
     text = trace("stats", run, "--only", "overheads", "--rows", 5).stdout
     assert "synchronisation" in text
