@@ -308,7 +308,10 @@ void ZmqVan::SendQueued() {
 
 void ZmqVan::SendNow(const Outbound& item) {
   const auto dealer = dealers_.find(item.receiver);
-  if (dealer == dealers_.end()) return;  // after the end, or to ourselves
+  if (dealer == dealers_.end()) {
+    // Somebody may wait for it. (No-op after the end: then nobody does.)
+    return FailJob(Status::Internal("it is not connected to " + NodeName(item.receiver)), true);
+  }
   Envelope envelope;
   envelope.sender = my_id_;
   envelope.receiver = item.receiver;

@@ -158,6 +158,8 @@ class ZmqVan : public ps::Van {
   std::unique_ptr<SchedulerMembership> scheduler_membership_;
   std::unique_ptr<NodeMembership> node_membership_;
   std::vector<Member> members_;
+  // From peers that learnt sooner than this node who is in the job: it cannot answer them yet.
+  std::vector<ps::Message> early_;
   uint64_t job_ = 0;
   // For the trace: what registrations it will hear of once ranks are known, by their life.
   std::map<uint64_t, std::pair<int64_t, int64_t>> registered_;  // when, bytes

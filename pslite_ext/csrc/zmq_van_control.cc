@@ -192,7 +192,7 @@ void ZmqVan::OnHeartbeat(const ps::Message& message, int64_t now_ms) {
   const int64_t now_us = NowUs();
   const auto wall = static_cast<uint64_t>(now_us + WallOffsetUs());
   if (is_scheduler_) {
-    if (heard.key == 0) return;
+    if (heard.key == 0 || !ready_) return;
     ps::Meta answer;
     answer.control.cmd = ps::Control::HEARTBEAT;
     answer.key = heard.key;
@@ -250,6 +250,7 @@ void ZmqVan::Dispatch(const ps::Message& message, int64_t now_ms) {
     scheduler_membership_->Heard(message.meta.sender, now_ms);
   }
   if (!message.meta.control.empty()) return OnControl(message, now_ms);
+  if (!ready_ && !is_scheduler_) return early_.push_back(message);
   const int app = message.meta.app_id;
   const int customer_id = options_.role == Role::kWorker ? message.meta.customer_id : app;
   ps::Customer* customer = ps::Postoffice::Get()->GetCustomer(app, customer_id, 0);
@@ -310,6 +311,7 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
   ready_ = true;
   if (TraceLog::Active() != nullptr) SendHeartbeat(kSchedulerId);  // asks for the time
   observer_->OnReady(my_id_);
+  for (const ps::Message& early : std::exchange(early_, {})) Dispatch(early, now_ms);
 }
 
 void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {

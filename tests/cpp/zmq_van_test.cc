@@ -8,7 +8,10 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "ps/internal/customer.h"
 
 #undef CHECK_EQ  // ps-lite's logging has one, too
 #include "harness.h"
@@ -60,6 +63,32 @@ class Observer : public VanObserver {
   std::condition_variable changed;
 };
 
+// Hears what the scheduler assigns only some turns after the first message of a peer, as it may
+// happen on a busy host.
+class LateVan : public ZmqVan {
+ public:
+  using ZmqVan::ZmqVan;
+  int RecvMsg(ps::Message* message) override {
+    if (assigned_bytes_ != 0 && peer_spoke_ && --turns_ == 0) {
+      *message = std::move(assigned_);
+      return std::exchange(assigned_bytes_, 0);
+    }
+    const int bytes = ZmqVan::RecvMsg(message);
+    if (bytes <= 0) return bytes;
+    peer_spoke_ = peer_spoke_ || message->meta.control.empty();
+    if (message->meta.control.cmd != ps::Control::ADD_NODE) return bytes;
+    assigned_ = *message;
+    assigned_bytes_ = bytes;
+    return 0;
+  }
+
+ private:
+  ps::Message assigned_;
+  int assigned_bytes_ = 0;
+  bool peer_spoke_ = false;
+  int turns_ = 10;
+};
+
 struct Node {
   Observer observer;
   std::unique_ptr<ZmqVan> van;
@@ -86,6 +115,10 @@ class Job {
     options_.token = token;
     return Add();
   }
+  Node& AddLateServer() {
+    options_.role = Role::kServer;
+    return Add<LateVan>();
+  }
   Node& scheduler() { return *nodes[0]; }
   // What nodes that are added from now on believe.
   void Expect(int num_workers, int num_servers) {
@@ -96,10 +129,11 @@ class Job {
   std::vector<std::unique_ptr<Node>> nodes;
 
  private:
+  template <typename AnyVan = ZmqVan>
   Node& Add() {
     nodes.push_back(std::make_unique<Node>());
     Node& node = *nodes.back();
-    node.van = std::make_unique<ZmqVan>(options_, &node.observer);
+    node.van = std::make_unique<AnyVan>(options_, &node.observer);
     node.van->Start(0, false);
     CHECK_OK(node.van->start_status());
     return node;
@@ -154,6 +188,43 @@ TEST(a_failure_reaches_everybody_once) {
     CHECK_TRUE(node->observer.failure.message.find("ValueError: no") != std::string::npos);
   }
   for (auto& node : job.nodes) CHECK_EQ(node->observer.ends, 1);
+}
+
+TEST(a_request_that_comes_before_the_node_knows_its_place_is_answered) {
+  constexpr int kServerApp = 7, kWorkerApp = 8;
+  Job job(1, 1);
+  Node& worker = job.Add(Role::kWorker);
+  ps::Message request;
+  request.meta.request = true;
+  request.meta.app_id = kServerApp;
+  request.meta.recver = NodeId(Role::kServer, 0);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<int> answers;
+  ps::Customer asks(kWorkerApp, 0, [&](const ps::Message& answer) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    answers.push_back(answer.meta.head);
+    changed.notify_all();
+  });
+  Node& server = job.AddLateServer();
+  ps::Customer serves(kServerApp, kServerApp, [&](const ps::Message& asked) {
+    ps::Message answer;
+    answer.meta.request = true;  // or ps-lite looks for what it answers
+    answer.meta.app_id = kWorkerApp;
+    answer.meta.customer_id = 0;
+    answer.meta.head = asked.meta.head;
+    answer.meta.recver = asked.meta.sender;
+    server.van->SendMsg(answer);
+  });
+  REQUIRE_TRUE(worker.observer.Wait([&] { return worker.observer.id != 0; }));
+  for (int i = 0; i < 3; ++i) {
+    request.meta.head = i;
+    worker.van->SendMsg(request);
+  }
+  std::unique_lock<std::mutex> lock(mutex);
+  REQUIRE_TRUE(changed.wait_for(lock, kPatience, [&] { return answers.size() == 3; }));
+  CHECK_TRUE(answers == std::vector<int>({0, 1, 2}));
+  CHECK_EQ(server.observer.id, NodeId(Role::kServer, 0));
 }
 
 TEST(a_node_that_vanishes_is_missed) {
