@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pslite_ext import prophet_profile
 from pslite_ext.settings_table import POLICIES, ROLES, TABLE, SettingError
-from pslite_ext.trace_settings import check_trace_directory, trace_steps
+from pslite_ext.trace_settings import check_trace_directory, check_trace_format, trace_steps
 
 __all__ = ["TABLE", "SettingError", "Settings", "markdown", "wanted_van"]
 
@@ -122,7 +122,8 @@ class Settings:
                 f"MERCURY_HEARTBEAT_TIMEOUT_MS is '{timeout}'; allowed: at least three times "
                 f"MERCURY_HEARTBEAT_INTERVAL_MS, which is {interval}"
             )
-        trace_steps(values)
+        check_trace_format(str(values["MERCURY_TRACE_FORMAT"]))
+        trace_steps(str(values["MERCURY_TRACE_STEPS"]))
         check_trace_directory(str(values["MERCURY_TRACE_DIR"]))
         check_congestion(str(values["MERCURY_CONGESTION"]))
         root = resolve("DMLC_PS_ROOT_URI", str(values["DMLC_PS_ROOT_URI"]))
@@ -141,7 +142,9 @@ class Settings:
             options[name] = int(options[name]) * 1000
         options["stall_warn_ms"] = int(options["stall_warn_ms"]) * 1000
         options["asynchronous"] = 0
-        options["trace_from_step"], options["trace_to_step"] = trace_steps(self.values)
+        options["trace_from_step"], options["trace_to_step"] = trace_steps(
+            str(self.values["MERCURY_TRACE_STEPS"])
+        )
         options["trace_binary"] = int(self.values["MERCURY_TRACE_FORMAT"] == "binary")
         options["prophet_profile"] = prophet_profile.read(self.prophet_profile)
         options["packets"] = int(self.values["DMLC_PS_VAN_TYPE"] == "mercury")

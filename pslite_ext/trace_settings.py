@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from pslite_ext.settings_table import SettingError
@@ -14,12 +13,13 @@ FORMATS = ("text", "binary")
 PROBE_BYTES = 64 << 10  # what a trace needs at the very least
 
 
-def trace_steps(values: Mapping[str, int | str]) -> tuple[int, int]:
+def check_trace_format(name: str) -> None:
+    if name not in FORMATS:
+        raise SettingError(f"MERCURY_TRACE_FORMAT is '{name}'; allowed: {', '.join(FORMATS)}")
+
+
+def trace_steps(text: str) -> tuple[int, int]:
     """The first step, and the one at which recording ends; 0: it does not."""
-    form = values["MERCURY_TRACE_FORMAT"]
-    if form not in FORMATS:
-        raise SettingError(f"MERCURY_TRACE_FORMAT is '{form}'; allowed: {', '.join(FORMATS)}")
-    text = str(values["MERCURY_TRACE_STEPS"])
     if not text:
         return 0, 0
     found = re.fullmatch(r"(\d{0,9}):(\d{0,9})", text)

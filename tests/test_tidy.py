@@ -14,6 +14,7 @@ LINES_MAX = 450
 # Units that need sockets, threads or MXNet: tested as running jobs, in these files.
 SHELL = {
     "zmq_van_control": "cpp/zmq_van_test.cc",
+    "member_node": "cpp/zmq_van_test.cc",
     "zmq_socket": "cpp/zmq_van_test.cc",
     "classic": "integration/test_kvstore.py",
     "classic_schedule": "integration/test_prophet.py",

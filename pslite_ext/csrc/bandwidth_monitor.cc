@@ -8,6 +8,7 @@
 namespace mercury {
 namespace {
 
+constexpr int64_t kStretchUs = 50000;   // at most
 constexpr int64_t kEveryUs = 1000000;   // between estimates
 constexpr int64_t kMemoryUs = 4000000;  // older stretches say nothing of the link as it is now
 constexpr size_t kStretchesMax = 64;
@@ -24,6 +25,19 @@ double Quantile(std::vector<double> values, double share) {
 }
 
 }  // namespace
+
+void BandwidthMonitor::Begin(int64_t now_us) {
+  stretch_start_us_ = now_us;
+  stretch_bytes_ = 0;
+}
+
+void BandwidthMonitor::Carried(uint64_t bytes, bool idle, int64_t now_us) {
+  if (stretch_start_us_ < 0) return;
+  stretch_bytes_ += bytes;
+  if (!idle && now_us - stretch_start_us_ < kStretchUs) return;
+  Add(stretch_bytes_, now_us - stretch_start_us_, now_us);
+  Begin(idle ? -1 : now_us);
+}
 
 void BandwidthMonitor::Add(uint64_t bytes, int64_t us, int64_t now_us) {
   if (us <= 0) return;  // the clock's doing

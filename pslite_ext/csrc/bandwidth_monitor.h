@@ -18,9 +18,11 @@ namespace mercury {
 
 class BandwidthMonitor {
  public:
-  // Stretches end after so long, or when nothing is under way any more.
-  static constexpr int64_t kStretchUs = 50000;
-
+  // The link begins to be busy.
+  void Begin(int64_t now_us);
+  // It has carried so much; `idle`: nothing is under way any more.
+  void Carried(uint64_t bytes, bool idle, int64_t now_us);
+  // A stretch that has ended.
   void Add(uint64_t bytes, int64_t us, int64_t now_us);
 
   bool known() const { return bytes_per_us_ > 0; }
@@ -41,6 +43,8 @@ class BandwidthMonitor {
   };
   void Estimate();
 
+  int64_t stretch_start_us_ = -1;  // of the one that is under way; -1: none is
+  uint64_t stretch_bytes_ = 0;
   std::deque<Stretch> stretches_;
   int64_t estimate_at_us_ = 0;
   double bytes_per_us_ = 0;

@@ -161,6 +161,9 @@ void ClassicWorker::Command(int head, const std::string& body, Done done) {
   }
   op->number = head;
   Buffer text = Buffer::Allocate(body.size());
+  if (text.data == nullptr) {
+    return Complete(std::move(op), Status::Exhausted("no memory for a command"));
+  }
   std::memcpy(text.data, body.data(), body.size());
   op->payloads.push_back(std::move(text));
   Begin(std::move(op));

@@ -3,10 +3,12 @@
 #include <pthread.h>
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "clock.h"
 #include "log.h"
+#include "ps/internal/postoffice.h"
 
 namespace mercury {
 namespace {
@@ -97,13 +99,17 @@ void ClassicSchedule::Run() {
     const std::vector<std::string> notices = queue_.TakeNotices();
     if (!now.empty() || !notices.empty()) {
       lock.unlock();  // each call takes locks of its own, and may come back here
-      for (const HandOver& hand_over : now) hand_over();
+      try {
+        for (const HandOver& hand_over : now) hand_over();
+      } catch (const std::exception& error) {
+        ps::Postoffice::Get()->van()->Fail(error.what());
+      }
       for (const std::string& notice : notices) Log(LogLevel::kWarning, notice);
       lock.lock();
       continue;
     }
     if (stopping_) return;
-    if (queue_.WakeAt() == kNever) {
+    if (flushed_ || queue_.WakeAt() == kNever) {
       changed_.wait(lock);
     } else {
       const int64_t us = std::clamp<int64_t>(queue_.WakeAt() - NowUs(), 0, kWaitUsMax);

@@ -168,7 +168,8 @@ Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& reason) 
 }
 
 Actions SchedulerMembership::Barrier(int node) {
-  if (state_ != State::kRunning || RoleOf(node) != Role::kWorker) return {};
+  if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
+  if (RoleOf(node) != Role::kWorker) return {};
   at_barrier_.insert(node);
   return CheckBarrier();
 }

@@ -9,14 +9,16 @@ namespace mercury {
 namespace {
 
 uint32_t NodeOf(int node_id) {
-  const Role role = RoleOf(node_id);
-  const TraceRole traced = role == Role::kWorker   ? TraceRole::kWorker
-                           : role == Role::kServer ? TraceRole::kServer
-                                                   : TraceRole::kScheduler;
-  return TraceNode(traced, static_cast<uint32_t>(RankOf(node_id)));
+  return TraceNode(Traced(RoleOf(node_id)), static_cast<uint32_t>(RankOf(node_id)));
 }
 
 }  // namespace
+
+TraceRole Traced(Role role) {
+  return role == Role::kWorker   ? TraceRole::kWorker
+         : role == Role::kServer ? TraceRole::kServer
+                                 : TraceRole::kScheduler;
+}
 
 void TraceControl(TraceLog* log, ps::Control::Command command, int node_id, int64_t bytes,
                   bool sends, int64_t now_us) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "membership.h"
 #include "ps/internal/message.h"
 #include "trace_log.h"
 
@@ -23,6 +24,8 @@ constexpr int MessagesOf(int head) { return head >> kHeadBits; }
 constexpr int kAsynchronousBit = 1 << 16;
 // The command by which a worker's script switches the servers' recording.
 constexpr int kTraceSwitchHead = -0x74726163;
+
+TraceRole Traced(Role role);
 
 // `bytes`: meta and data. Of a message received, the sender is its meta's.
 void TraceMessage(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends, int64_t now_us);

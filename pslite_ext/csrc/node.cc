@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "log.h"
+#include "message_trace.h"
 #include "ps/internal/env.h"
 #include "ps/internal/postoffice.h"
 
@@ -133,10 +134,7 @@ void Node::OpenTrace(int my_node_id) {
   TraceLog* log = TraceLog::Started();
   if (log == nullptr) return;
   TraceIdentity identity;
-  const Role role = options_.van.role;
-  identity.role = role == Role::kWorker   ? TraceRole::kWorker
-                  : role == Role::kServer ? TraceRole::kServer
-                                          : TraceRole::kScheduler;
+  identity.role = Traced(options_.van.role);
   identity.rank = static_cast<uint32_t>(RankOf(my_node_id));
   identity.workers = static_cast<uint32_t>(options_.van.workers);
   identity.servers = static_cast<uint32_t>(options_.van.servers);

@@ -3,16 +3,17 @@
 // job's pattern or the link's bandwidth, and from the moment in which the most urgent tensor is
 // there.
 //
-// What is overdue may come at any moment: until then, packets go one by one, the most urgent first.
+// What is overdue may come at any moment: until then, packets go one by one, the most urgent first
+// and each when the link has carried the one before. (Else a gradient that is late by less than a
+// packet takes would find a full window before it, and in each worker of other packets.)
 // Credit is mercury's, so that no orders of several workers can block each other; and the link is
 // left idle for kHoldUsMax at most between two tensors, however wrong the predictions are.
 #include <cmath>
-#include <cstdlib>
 #include <deque>
-#include <limits>
 #include <set>
 
 #include "bandwidth_monitor.h"
+#include "block_record.h"
 #include "policy_packets.h"
 #include "prophet_blocks.h"
 
@@ -22,7 +23,6 @@ namespace {
 // A block pays no startup: its first packet follows the one before on the link at once.
 constexpr double kStartupUs = 0;
 constexpr int64_t kHoldUsMax = 5000;
-constexpr double kErrorMemory = 0.125;  // what the newest block counts in the mean error
 
 class ProphetPolicy : public PacketPolicy {
  public:
@@ -33,6 +33,7 @@ class ProphetPolicy : public PacketPolicy {
     PacketPolicy::Ready(run, now_us);
     if (run.slots != 0) by_urgency_.insert(Place(run.id));
     gave_up_ = false;
+    if (!is_planned_) block_.clear();
   }
 
   bool Next(int64_t now_us, uint64_t* run) override {
@@ -40,12 +41,12 @@ class ProphetPolicy : public PacketPolicy {
     hold_until_us_ = kNever;
     if (by_urgency_.empty() || !Plans()) {
       block_.clear();
-      EndHold(now_us);
+      record_.EndHold(now_us);
       return PacketPolicy::Next(now_us, run);
     }
     if (block_.empty()) Assemble(now_us);
     if (block_.empty()) return false;
-    EndHold(now_us);
+    record_.EndHold(now_us);
     if (!MaySend(runs_.at(block_.front().run).urgency, now_us)) return false;
     *run = block_.front().run;
     return true;
@@ -54,10 +55,7 @@ class ProphetPolicy : public PacketPolicy {
   void Sent(uint64_t run, uint64_t bytes, bool slot_done, int64_t now_us) override {
     const auto it = runs_.find(run);
     if (it == runs_.end()) return;
-    if (credit_.counted_bytes() == 0) {
-      stretch_start_us_ = now_us;
-      stretch_bytes_ = 0;
-    }
+    if (credit_.counted_bytes() == 0) monitor_.Begin(now_us);
     const std::pair<int64_t, uint64_t> place = Place(run);
     PacketPolicy::Sent(run, bytes, slot_done, now_us);
     const bool all = it->second.slots_left == 0;
@@ -67,18 +65,13 @@ class ProphetPolicy : public PacketPolicy {
     left -= std::min(bytes, left);
     if (!all && left != 0) return;
     block_.pop_front();
-    if (block_.empty() && is_planned_) EndBlock(now_us);
+    if (!block_.empty() || !is_planned_) return;
+    record_.Ended(static_cast<double>(now_us - block_started_us_) - predicted_us_);
   }
 
   void Returned(uint64_t run, uint64_t bytes, int64_t now_us) override {
     PacketPolicy::Returned(run, bytes, now_us);
-    if (stretch_start_us_ < 0) return;
-    stretch_bytes_ += bytes;
-    const bool idle = credit_.counted_bytes() == 0;
-    if (!idle && now_us - stretch_start_us_ < BandwidthMonitor::kStretchUs) return;
-    monitor_.Add(stretch_bytes_, now_us - stretch_start_us_, now_us);
-    stretch_start_us_ = idle ? -1 : now_us;
-    stretch_bytes_ = 0;
+    monitor_.Carried(bytes, credit_.counted_bytes() == 0, now_us);
   }
 
   void Forget(uint64_t run) override {
@@ -93,12 +86,7 @@ class ProphetPolicy : public PacketPolicy {
 
   int64_t WakeAt() const override { return std::min(PacketPolicy::WakeAt(), hold_until_us_); }
 
-  BlockFigures blocks() const override {
-    BlockFigures figures = figures_;
-    figures.transfer_error_us = std::llround(transfer_error_us_);
-    figures.bytes_per_second = monitor_.bytes_per_second();
-    return figures;
-  }
+  BlockFigures blocks() const override { return record_.Figures(monitor_.bytes_per_second()); }
 
  private:
   struct Part {
@@ -109,11 +97,6 @@ class ProphetPolicy : public PacketPolicy {
   bool Plans() const { return profile_ != nullptr && profile_->in_backward() && monitor_.known(); }
   std::pair<int64_t, uint64_t> Place(uint64_t run) const {
     return {-static_cast<int64_t>(runs_.at(run).urgency), run};
-  }
-  double RoomUs(int32_t urgency, int64_t now_us) const {
-    const int64_t due = profile_->NextDue(urgency);
-    if (due == ProphetProfile::kNotDue) return std::numeric_limits<double>::infinity();
-    return static_cast<double>(due - now_us);
   }
 
   void Assemble(int64_t now_us) {
@@ -126,7 +109,7 @@ class ProphetPolicy : public PacketPolicy {
       BlockCandidate c;
       c.unit_us = monitor_.WireUs(static_cast<double>(std::min(packet, state.bytes_left)));
       c.units = std::max<uint64_t>((state.bytes_left + packet - 1) / packet, 1);
-      c.room_us = RoomUs(state.urgency, now_us);
+      c.room_us = profile_->RoomUs(state.urgency, now_us);
       candidates.push_back(c);
       runs.push_back(run);
       used_us += static_cast<double>(c.units) * c.unit_us;
@@ -134,42 +117,33 @@ class ProphetPolicy : public PacketPolicy {
     }
     const std::vector<uint64_t> block = AssembleBlock(candidates, kStartupUs);
     is_planned_ = !block.empty();
-    if (!is_planned_) return SendOneOrHold(now_us, candidates[0].room_us, runs[0], packet);
+    if (!is_planned_) return SendOneOrHold(now_us, candidates[0], runs[0], packet);
     block_started_us_ = now_us;
     predicted_us_ = kStartupUs;
-    ++figures_.blocks;
+    uint64_t planned = 0;
     for (size_t i = 0; i < block.size(); ++i) {
       const uint64_t bytes = std::min(block[i] * packet, runs_.at(runs[i]).bytes_left);
       block_.push_back({runs[i], bytes});
       predicted_us_ += static_cast<double>(block[i]) * candidates[i].unit_us;
-      figures_.bytes += bytes;
+      planned += bytes;
     }
+    record_.Planned(planned);
   }
 
-  // Nothing fits. Until the more urgent tensor comes, nothing is sent; if it is late, one packet.
-  void SendOneOrHold(int64_t now_us, double room_us, uint64_t run, uint64_t packet) {
-    if (held_since_us_ < 0 || now_us < held_since_us_) held_since_us_ = now_us;
-    const int64_t held_until = held_since_us_ + kHoldUsMax;
+  // Nothing fits. Until the more urgent tensor is due, nothing is sent; if it is late, one packet.
+  void SendOneOrHold(int64_t now_us, const BlockCandidate& first, uint64_t run, uint64_t packet) {
+    const int64_t held_until = record_.Hold(now_us) + kHoldUsMax;
     gave_up_ = gave_up_ || now_us >= held_until;
-    if (room_us <= 0 || gave_up_) {
+    const double wait_us =
+        first.room_us > 0 ? first.room_us : static_cast<double>(next_packet_us_ - now_us);
+    if (wait_us <= 0 || gave_up_) {
       block_.push_back({run, packet});
+      next_packet_us_ = now_us + std::llround(std::min(first.unit_us, 1e15));
       return;
     }
     hold_until_us_ =
-        now_us + static_cast<int64_t>(std::min(room_us, static_cast<double>(held_until - now_us)));
+        now_us + static_cast<int64_t>(std::min(wait_us, static_cast<double>(held_until - now_us)));
     hold_until_us_ = std::max(hold_until_us_, now_us + 1);
-  }
-
-  void EndHold(int64_t now_us) {
-    if (held_since_us_ >= 0 && now_us > held_since_us_) {
-      figures_.held_us += static_cast<uint64_t>(now_us - held_since_us_);
-    }
-    held_since_us_ = -1;
-  }
-
-  void EndBlock(int64_t now_us) {
-    const double error = std::abs(static_cast<double>(now_us - block_started_us_) - predicted_us_);
-    transfer_error_us_ += kErrorMemory * (error - transfer_error_us_);
   }
 
   const std::shared_ptr<const ProphetProfile> profile_;
@@ -180,11 +154,9 @@ class ProphetPolicy : public PacketPolicy {
   int64_t block_started_us_ = 0;
   double predicted_us_ = 0;
   bool gave_up_ = false;  // holding, until something becomes ready
-  int64_t held_since_us_ = -1, hold_until_us_ = kNever;
-  int64_t stretch_start_us_ = -1;
-  uint64_t stretch_bytes_ = 0;
-  double transfer_error_us_ = 0;
-  BlockFigures figures_;
+  int64_t hold_until_us_ = kNever;
+  int64_t next_packet_us_ = 0;  // when the link has carried one that went alone
+  BlockRecord record_;
 };
 
 }  // namespace

@@ -254,6 +254,12 @@ int64_t ProphetProfile::NextDue(int32_t priority) const {
   return end == dues_.begin() ? kNotDue : std::prev(end)->at_us;
 }
 
+double ProphetProfile::RoomUs(int32_t priority, int64_t now_us) const {
+  const int64_t due = NextDue(priority);
+  return due == kNotDue ? std::numeric_limits<double>::infinity()
+                        : static_cast<double>(due - now_us);
+}
+
 int64_t ProphetProfile::LongestGapUs(int64_t now_us) const {
   std::vector<int64_t> moments{now_us};
   for (size_t i = 0; i < gradients_.size(); ++i) {

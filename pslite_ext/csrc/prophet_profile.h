@@ -68,6 +68,8 @@ class ProphetProfile {
   // When the first of the more urgent gradients is due that are not ready; kNotDue: there is none.
   static constexpr int64_t kNotDue = std::numeric_limits<int64_t>::max();
   int64_t NextDue(int32_t priority) const;
+  // How long that is from now; infinite if there is none.
+  double RoomUs(int32_t priority, int64_t now_us) const;
   // The longest time in which none is due, from now to when the most urgent one is.
   int64_t LongestGapUs(int64_t now_us) const;
 

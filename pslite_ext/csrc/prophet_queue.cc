@@ -1,8 +1,6 @@
 #include "prophet_queue.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "prophet_blocks.h"
 
@@ -11,7 +9,6 @@ namespace {
 
 constexpr int64_t kLateUsMax = 5000;       // how long a late gradient is waited for
 constexpr int64_t kBlockUsMax = 10000000;  // however slow the network seems to be
-constexpr double kErrorMemory = 0.125;     // what the newest block counts in the mean error
 
 }  // namespace
 
@@ -42,14 +39,8 @@ std::vector<uint64_t> ProphetQueue::Take(int64_t now_us) {
     if (count == 0) return {};
     in_backward_ = profile_.in_backward();
   }
-  if (held_since_us_ >= 0 && now_us > held_since_us_) {
-    figures_.held_us += static_cast<uint64_t>(now_us - held_since_us_);
-  }
-  held_since_us_ = -1;
-  if (unconfirmed_.empty()) {
-    stretch_start_us_ = now_us;
-    stretch_bytes_ = 0;
-  }
+  record_.EndHold(now_us);
+  if (unconfirmed_.empty()) monitor_.Begin(now_us);
   std::vector<uint64_t> ids;
   uint64_t bytes = 0;
   block_.clear();
@@ -70,10 +61,7 @@ std::vector<uint64_t> ProphetQueue::Take(int64_t now_us) {
     const double us = startup_us + monitor_.WireUs(static_cast<double>(bytes));
     block_ends_us_ += std::min(static_cast<int64_t>(std::min(us, 1e15)), kBlockUsMax);
   }
-  if (is_planned_) {
-    ++figures_.blocks;
-    figures_.bytes += bytes;
-  }
+  if (is_planned_) record_.Planned(bytes);
   return ids;
 }
 
@@ -81,9 +69,7 @@ std::vector<uint64_t> ProphetQueue::Take(int64_t now_us) {
 size_t ProphetQueue::BlockSize(int64_t now_us) {
   std::vector<BlockCandidate> candidates;
   for (const auto& [place, gradient] : waiting_) {
-    const int64_t due = profile_.NextDue(static_cast<int32_t>(-place.first));
-    const double room = due == ProphetProfile::kNotDue ? std::numeric_limits<double>::infinity()
-                                                       : static_cast<double>(due - now_us);
+    const double room = profile_.RoomUs(static_cast<int32_t>(-place.first), now_us);
     candidates.push_back({monitor_.WireUs(static_cast<double>(gradient.bytes)), 1, room});
   }
   const size_t count = AssembleBlock(candidates, monitor_.startup_us()).size();
@@ -95,7 +81,7 @@ size_t ProphetQueue::BlockSize(int64_t now_us) {
 // Nothing fits. What fits into no other gap of this backward pass either would only leave the link
 // idle by waiting; anything else waits for the next gap.
 size_t ProphetQueue::OneOrHold(int64_t now_us, double room_us, double transfer_us) {
-  if (held_since_us_ < 0 || now_us < held_since_us_) held_since_us_ = now_us;
+  record_.Hold(now_us);
   if (transfer_us > static_cast<double>(profile_.LongestGapUs(now_us))) return 1;
   if (room_us <= -static_cast<double>(kLateUsMax)) return 1;
   wake_at_us_ = now_us + static_cast<int64_t>(room_us > 0 ? room_us : room_us + kLateUsMax) + 1;
@@ -105,16 +91,9 @@ size_t ProphetQueue::OneOrHold(int64_t now_us, double room_us, double transfer_u
 void ProphetQueue::Confirmed(uint64_t id, int64_t now_us) {
   const auto it = handed_over_.find(id);
   if (it == handed_over_.end() || unconfirmed_.erase(id) == 0) return;
-  stretch_bytes_ += it->second.bytes;
-  const bool idle = unconfirmed_.empty();
-  if (idle || now_us - stretch_start_us_ >= BandwidthMonitor::kStretchUs) {
-    monitor_.Add(stretch_bytes_, now_us - stretch_start_us_, now_us);
-    stretch_start_us_ = now_us;
-    stretch_bytes_ = 0;
-  }
+  monitor_.Carried(it->second.bytes, unconfirmed_.empty(), now_us);
   if (block_.erase(id) == 0 || !block_.empty() || block_ends_us_ == block_started_us_) return;
-  const auto error = static_cast<double>(now_us - block_ends_us_);
-  transfer_error_us_ += kErrorMemory * (std::abs(error) - transfer_error_us_);
+  record_.Ended(static_cast<double>(now_us - block_ends_us_));
 }
 
 void ProphetQueue::Done(uint64_t id, int64_t now_us) {
@@ -125,12 +104,7 @@ void ProphetQueue::Done(uint64_t id, int64_t now_us) {
   handed_over_.erase(it);
 }
 
-BlockFigures ProphetQueue::blocks() const {
-  BlockFigures figures = figures_;
-  figures.transfer_error_us = std::llround(transfer_error_us_);
-  figures.bytes_per_second = monitor_.bytes_per_second();
-  return figures;
-}
+BlockFigures ProphetQueue::blocks() const { return record_.Figures(monitor_.bytes_per_second()); }
 
 std::vector<std::string> ProphetQueue::TakeNotices() {
   std::vector<std::string> notices = profile_.TakeNotices();

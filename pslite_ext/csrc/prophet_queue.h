@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "bandwidth_monitor.h"
+#include "block_record.h"
 #include "policy.h"
 #include "prophet_profile.h"
 
@@ -67,11 +68,8 @@ class ProphetQueue {
   int64_t block_started_us_ = 0, block_ends_us_ = 0;
   bool in_backward_ = false;  // when that was
   bool is_planned_ = false;   // by Algorithm 1
-  int64_t held_since_us_ = -1, wake_at_us_ = kNever;
-  int64_t stretch_start_us_ = -1;
-  uint64_t stretch_bytes_ = 0;
-  BlockFigures figures_;
-  double transfer_error_us_ = 0;
+  int64_t wake_at_us_ = kNever;
+  BlockRecord record_;
 };
 
 }  // namespace mercury

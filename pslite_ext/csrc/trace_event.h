@@ -28,6 +28,8 @@ enum class TraceRole : uint8_t { kWorker, kServer, kScheduler };
 constexpr uint32_t TraceNode(TraceRole role, uint32_t rank) {
   return rank * 3 + static_cast<uint32_t>(role);
 }
+constexpr TraceRole TraceRoleOf(uint32_t node) { return static_cast<TraceRole>(node % 3); }
+constexpr uint32_t TraceRankOf(uint32_t node) { return node / 3; }
 
 struct TraceEvent {
   int64_t time_us = 0;        // of the process's monotonic clock

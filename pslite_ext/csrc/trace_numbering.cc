@@ -33,11 +33,11 @@ void Release(std::unique_ptr<TraceRecord>* held, std::vector<TraceRecord>* out) 
 }  // namespace
 
 uint32_t TraceIdentity::RankId(uint32_t node) const {
-  switch (static_cast<TraceRole>(node % 3)) {
+  switch (TraceRoleOf(node)) {
     case TraceRole::kWorker:
-      return node / 3;
+      return TraceRankOf(node);
     case TraceRole::kServer:
-      return workers + node / 3;
+      return workers + TraceRankOf(node);
     case TraceRole::kScheduler:
       break;
   }
@@ -224,14 +224,14 @@ TraceNumbering::Depends TraceNumbering::DependsOn(const TraceEvent& event, bool 
       depends.type = kDepTypes[slot];
       depends.kind = TraceDependency::kList;
       depends.list =
-          "(" + std::to_string(number - 1) + "-w" + std::to_string(event.node / 3) + ".)";
+          "(" + std::to_string(number - 1) + "-w" + std::to_string(TraceRankOf(event.node)) + ".)";
       depends.since = share.time[kTraceAnswer];
       return depends;
     }
     for (const auto& [server, times] : answered_) {
       const auto it = times.find(number - 1);
       if (it == times.end()) continue;
-      depends.list += std::to_string(number - 1) + "-s" + std::to_string(server / 3) + ".";
+      depends.list += std::to_string(number - 1) + "-s" + std::to_string(TraceRankOf(server)) + ".";
       depends.since = std::max(depends.since.value_or(it->second), it->second);
     }
     if (depends.list.empty()) return depends;

@@ -40,8 +40,8 @@ void Append(int64_t number, std::string* text) {
 }
 
 void AppendNode(uint32_t node, std::string* text) {
-  text->push_back("wsh"[node % 3]);
-  Append(node / 3, text);
+  text->push_back("wsh"[static_cast<size_t>(TraceRoleOf(node))]);
+  Append(TraceRankOf(node), text);
 }
 
 std::string Ids(uint32_t first, uint32_t count) {

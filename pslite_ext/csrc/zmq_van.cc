@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "member_node.h"
 #include "message_trace.h"
 #include "meta_bounds.h"
 #include "ps/internal/customer.h"
@@ -62,7 +63,10 @@ ZmqVan::ZmqVan(ZmqVanOptions options, VanObserver* observer)
       key_(options_.token.empty() ? "mercury: no job token" : options_.token),
       life_(RandomLife()) {}
 
-ZmqVan::~ZmqVan() { ZmqVan::Stop(); }
+ZmqVan::~ZmqVan() {
+  ZmqVan::Stop();
+  if (wake_fd_ >= 0) close(wake_fd_);  // until now, any thread may hand over a message
+}
 
 void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   const auto fail = [this](Status status) { start_status_ = std::move(status); };
@@ -116,16 +120,8 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   SetNode(me);
   if (!is_scheduler_) {
     Connect(scheduler_);
-    ps::Meta meta;
-    meta.control.cmd = ps::Control::ADD_NODE;
-    meta.control.node.push_back(me);
     Outbound hello;
-    hello.receiver = kSchedulerId;
-    hello.meta = Packed(meta);
-    if (TraceLog* log = TraceLog::Active()) {
-      TraceControl(log, meta.control.cmd, kSchedulerId, static_cast<int64_t>(hello.meta.size()),
-                   true, NowUs());
-    }
+    hello.run = [this] { SayHello(); };
     queue_.push_back(std::move(hello));
   }
   thread_ = std::thread(&ZmqVan::Run, this);
@@ -146,7 +142,6 @@ void ZmqVan::Stop() {
   monitors_.clear();
   gate_ = ZmqGate();
   context_.reset();  // waits until what lingers has left
-  if (wake_fd_ >= 0) close(std::exchange(wake_fd_, -1));
 }
 
 int ZmqVan::Bind(const ps::Node& node, int /*max_retry*/) {
@@ -243,9 +238,10 @@ void ZmqVan::Loop() {
   int64_t next_tick = NowMs();
   while (true) {
     Wait(std::max<int64_t>(0, next_tick - NowMs()));
+    const bool stopping = stop_;  // what was handed over before is still sent
     gate_.AnswerAll();
     SendQueued();
-    if (stop_) return;
+    if (stopping) return;
     const int64_t now = NowMs();
     HearDisconnects(now);
     for (int i = 0; i < kMessagesPerTurn; ++i) {
@@ -286,7 +282,10 @@ void ZmqVan::HearDisconnects(int64_t now_ms) {
   for (auto& [id, monitor] : monitors_) {
     while (monitor.Receive(&event)) {
       if (scheduler_membership_) scheduler_membership_->Suspect(id, now_ms);
-      if (node_membership_) node_membership_->Suspect(now_ms);
+      if (!node_membership_) continue;
+      node_membership_->Suspect(now_ms);
+      // It may be another scheduler that takes its place: until a job has begun, any will do.
+      if (my_id_ == kNoNode && !over_) SayHello();
     }
   }
 }
@@ -349,6 +348,15 @@ void ZmqVan::Refuse(const std::string& why) {
   }
 }
 
+// A node of an earlier job may still be there, and know the token.
+bool ZmqVan::MaySpeak(int sender) const {
+  if (sender == kNoNode) return is_scheduler_;
+  if (is_scheduler_) return life_of_.count(sender) != 0;
+  const Role role = RoleOf(sender);
+  if (role == Role::kScheduler) return sender == kSchedulerId;
+  return RankOf(sender) < (role == Role::kWorker ? options_.workers : options_.servers);
+}
+
 int ZmqVan::RecvMsg(ps::Message* message) {
   std::vector<ZmqFrame> frames;
   if (!router_.Receive(&frames)) return -1;
@@ -369,11 +377,10 @@ int ZmqVan::RecvMsg(ps::Message* message) {
     return refuse("its data are not those that " + from + " announced");
   }
   if (envelope.receiver != my_id_ && my_id_ != kNoNode) return refuse("it is for another node");
+  if (!MaySpeak(envelope.sender)) return refuse("its sender is not in the job");
   if (envelope.sender != kNoNode) {
     const auto life = life_of_.emplace(envelope.sender, envelope.life).first;
     if (life->second != envelope.life) return refuse("it comes from a second " + from);
-  } else if (!is_scheduler_) {
-    return refuse("its sender is not in the job");
   }
   status = sequence_from_.Accept(envelope.life, envelope.sequence);
   if (status.code == Code::kCorrupt) return refuse(status.message);

@@ -32,10 +32,6 @@
 
 namespace mercury {
 
-// Whether a node has tensors travel as packets, where it takes them, whether its training is
-// asynchronous, and how large it thinks the job is, in ps-lite's terms.
-void SetDataPlane(ps::Node* node, const Member& member);
-
 class VanObserver {
  public:
   virtual ~VanObserver() = default;
@@ -116,9 +112,11 @@ class ZmqVan : public ps::Van {
   void HearDisconnects(int64_t now_ms);
   void SendQueued();
   void SendNow(const Outbound& item);
+  bool MaySpeak(int sender) const;
   std::vector<char> Packed(const ps::Meta& meta);
   void SendControl(int receiver, const ps::Meta& meta);
   void TraceRegistered(const Member& member);
+  void SayHello();
   void SendHeartbeat(int receiver);
   void OnHeartbeat(const ps::Message& message, int64_t now_ms);
   void SendTerminate(int receiver, const Status& status);

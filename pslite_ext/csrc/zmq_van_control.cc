@@ -1,11 +1,11 @@
 // The control half of the van: what a control message means, and how membership's decisions are
 // carried out. Runs on the I/O thread; see zmq_van.h.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "clock.h"
 #include "log.h"
+#include "member_node.h"
 #include "message_trace.h"
 #include "ps/internal/customer.h"
 #include "ps/internal/postoffice.h"
@@ -39,46 +39,7 @@ int GroupOf(int node_id) {
   return 0;
 }
 
-// ps-lite's node has no field for what follows: it travels as the endpoint's name.
-constexpr size_t kDataPlaneBytes = 12;
-
-struct DataPlane {
-  uint16_t port;
-  uint8_t packets, asynchronous;
-  uint32_t workers, servers;
-};
-static_assert(sizeof(DataPlane) == kDataPlaneBytes);
-
-void GetDataPlane(const ps::Node& node, Member* member) {
-  if (node.endpoint_name_len != kDataPlaneBytes) return;
-  DataPlane plane;
-  std::memcpy(&plane, node.endpoint_name, sizeof(plane));
-  member->data_port = plane.port;
-  member->packets = plane.packets != 0;
-  member->asynchronous = plane.asynchronous != 0;
-  member->workers = static_cast<int>(plane.workers);
-  member->servers = static_cast<int>(plane.servers);
-}
-
 const char* VanName(bool packets) { return packets ? "mercury" : "zmq"; }
-
-ps::Node ToNode(const Member& m) {
-  ps::Node node;
-  node.role = static_cast<ps::Node::Role>(m.role);
-  node.id = m.id;
-  node.customer_id = 0;
-  node.hostname = m.host;
-  node.port = m.port;
-  node.aux_id = m.rank_hint;
-  SetDataPlane(&node, m);
-  return node;
-}
-
-Member ToMember(const ps::Node& node, uint64_t life, int id) {
-  Member m{static_cast<Role>(node.role), node.hostname, node.port, node.aux_id, life, id};
-  GetDataPlane(node, &m);
-  return m;
-}
 
 // Why a node does not fit into the job; empty: it does.
 std::string Disagreement(const Member& node, bool packets, const ZmqVanOptions& job) {
@@ -99,15 +60,6 @@ std::string Disagreement(const Member& node, bool packets, const ZmqVanOptions& 
 }
 
 }  // namespace
-
-void SetDataPlane(ps::Node* node, const Member& member) {
-  const DataPlane plane{static_cast<uint16_t>(member.data_port), member.packets,
-                        member.asynchronous, static_cast<uint32_t>(member.workers),
-                        static_cast<uint32_t>(member.servers)};
-  std::memset(node->endpoint_name, 0, sizeof(node->endpoint_name));
-  std::memcpy(node->endpoint_name, &plane, sizeof(plane));
-  node->endpoint_name_len = kDataPlaneBytes;
-}
 
 void ZmqVan::Leave(const std::string& reason) {
   Outbound item;
@@ -175,6 +127,16 @@ void ZmqVan::TraceRegistered(const Member& member) {
   if (log == nullptr || it == registered_.end()) return;
   const auto [when, bytes] = it->second;
   TraceControl(log, ps::Control::ADD_NODE, member.id, bytes, false, when);
+}
+
+// Asks to be taken into the job. Its messages are counted anew: whoever hears them has either heard
+// none, or knows this node already.
+void ZmqVan::SayHello() {
+  sequence_to_[kSchedulerId] = 0;
+  ps::Meta meta;
+  meta.control.cmd = ps::Control::ADD_NODE;
+  meta.control.node.push_back(my_node_);
+  SendControl(kSchedulerId, meta);
 }
 
 // A node that traces asks for the time along with it: `key` is when, by its own clock.
@@ -263,6 +225,9 @@ void ZmqVan::Dispatch(const ps::Message& message, int64_t now_ms) {
 void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
   const int sender = message.meta.sender;
   const auto& control = message.meta.control;
+  const bool may_join =
+      control.cmd == ps::Control::ADD_NODE || control.cmd == ps::Control::TERMINATE;
+  if (sender == ps::Meta::kEmpty && !may_join) return Refuse("its sender is not in the job yet");
   switch (control.cmd) {
     case ps::Control::ADD_NODE:
       if (!is_scheduler_) return OnAssigned(message, now_ms);

@@ -92,11 +92,6 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
     return job
 
 
-def check_trace(folder: str, steps: str) -> None:
-    check_trace_directory(folder)
-    trace_steps({"MERCURY_TRACE_STEPS": steps, "MERCURY_TRACE_FORMAT": "text"})
-
-
 def run(arguments: argparse.Namespace) -> int:
     command = normal_command(arguments.command)
     if not command:
@@ -119,7 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
     job = job_environment(arguments, host)
     if launcher == "local":
         # One line here instead of one from every node.
-        check_trace(job.get("MERCURY_TRACE_DIR", ""), job.get("MERCURY_TRACE_STEPS", ""))
+        check_trace_directory(job.get("MERCURY_TRACE_DIR", ""))
+        trace_steps(job.get("MERCURY_TRACE_STEPS", ""))
     tasks = plan(
         command,
         arguments.num_workers,

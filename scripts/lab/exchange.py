@@ -20,7 +20,9 @@ class Exchange:
         self.workers = store.num_workers if store else 1
         self.gradients = [mx.nd.zeros((t.elements,)) for t in workload.tensors]
         self.memory = [memory_of(g) for g in self.gradients]
-        self._views = [memoryview(m).cast("B").cast("f") for m in self.memory]  # cheaper to read a value of
+        self._views = [
+            memoryview(m).cast("B").cast("f") for m in self.memory
+        ]  # cheaper to read a value of
         self._samples = [samples.positions(t.elements) for t in workload.tensors]
         self.wrong: list[str] = []
         if store:

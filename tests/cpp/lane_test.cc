@@ -10,10 +10,12 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "harness.h"
+#include "loopback.h"
 
 namespace mercury {
 namespace {
@@ -41,16 +43,8 @@ struct Talker : Endpoint {
 
 struct Running {
   Running(bool throws, bool talks) {
-    TcpOptions options;
-    options.congestion = "";
-    TcpSocket listener, near;
-    int port = 0;
-    std::string from;
-    REQUIRE_OK(Listen("127.0.0.1", &port, options, &listener));
-    REQUIRE_OK(Connect("127.0.0.1", port, options, &far));
-    Status accepted = Status::Timeout("");
-    while (accepted.code == Code::kTimeout) accepted = Accept(listener, options, &near, &from);
-    REQUIRE_OK(accepted);
+    TcpSocket near;
+    std::tie(near, far) = mercury::testing::ConnectedPair();
     auto endpoint = std::make_unique<Talker>();
     endpoint->throws = throws;
     endpoint->talks = talks;

@@ -9,10 +9,12 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "harness.h"
+#include "loopback.h"
 
 namespace mercury {
 namespace {
@@ -48,16 +50,8 @@ std::string Packet(Kind kind, size_t bytes) {
 // A link, and the other end of its connection, played by the test.
 struct Wire {
   Wire() {
-    TcpOptions options;
-    options.congestion = "";
-    TcpSocket listener, near;
-    int port = 0;
-    std::string from;
-    REQUIRE_OK(Listen("127.0.0.1", &port, options, &listener));
-    REQUIRE_OK(Connect("127.0.0.1", port, options, &far));
-    Status accepted = Status::Timeout("");
-    while (accepted.code == Code::kTimeout) accepted = Accept(listener, options, &near, &from);
-    REQUIRE_OK(accepted);
+    TcpSocket near;
+    std::tie(near, far) = mercury::testing::ConnectedPair();
     link = std::make_unique<Link>(std::move(near), 0, &sink, LinkOptions());
   }
   void Send(const std::string& bytes) const {

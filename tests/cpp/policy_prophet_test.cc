@@ -116,6 +116,44 @@ TEST(what_is_late_is_waited_for_with_one_packet_at_a_time) {
   CHECK_EQ(link.Send(1), "2");
 }
 
+TEST(before_what_is_late_the_link_is_given_no_more_than_it_carries) {
+  OneLink link;
+  link.Measure();
+  const int64_t start = link.now_us;
+  link.Ready(4);
+  CHECK_EQ(link.Send(1000, false), "4");  // 3 is overdue, and may come at any moment
+  CHECK_EQ(link.policy->WakeAt(), start + 1024);
+  link.now_us = start + 1023;
+  CHECK_EQ(link.Send(1000, false), "");
+  link.now_us = start + 1024;
+  CHECK_EQ(link.Send(1000, false), "4");
+  link.Ready(3);
+  CHECK_EQ(link.Send(2, false), "33");
+}
+
+TEST(what_was_late_overtakes_a_packet_that_has_no_credit) {
+  OneLink link;
+  link.Measure();
+  PolicyOptions options;
+  options.kind = PolicyKind::kProphet;
+  options.packet_bytes = kPacket;
+  options.adapt_packets = false;
+  options.credit.fixed_bytes = kPacket;
+  options.profile = link.profile;
+  link.policy = MakePolicy(options);
+  for (uint64_t id = 100; id < 140; ++id) {
+    link.policy->Ready({id, 0, 1, 1, kPacket}, link.now_us);
+    CHECK_EQ(link.Send(1, false).size(), 3U);
+    link.policy->Returned(id, kPacket, link.now_us += 1000);
+    link.policy->Forget(id);
+  }
+  link.Ready(4);
+  CHECK_EQ(link.Send(1), "4");
+  CHECK_EQ(link.Send(1), "");  // the next one's turn, but the window is full
+  link.Ready(3);
+  CHECK_EQ(link.Send(1), "3");
+}
+
 TEST(a_hold_is_short) {
   OneLink link;
   link.Measure(100000);  // the link seems to be a hundred times slower than it is

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -96,14 +97,16 @@ struct Node {
 
 class Job {
  public:
-  Job(int num_workers, int num_servers, int64_t start_timeout_ms = 60000) {
+  Job(int num_workers, int num_servers, int64_t start_timeout_ms = 60000, int port = 0) {
     options_.host = options_.scheduler_host = "127.0.0.1";
     options_.workers = num_workers;
     options_.servers = num_servers;
     options_.token = "secret";
     options_.times = {100, 20000, 10000, start_timeout_ms};
     options_.role = Role::kScheduler;
-    Add();  // on any free port
+    options_.port = port;  // or any that is free
+    Add();
+    options_.port = 0;
     options_.scheduler_port = scheduler().van->my_port();
   }
   ~Job() {
@@ -242,6 +245,44 @@ TEST(a_node_that_vanishes_is_missed) {
   }
   CHECK_EQ(other.van->NumLost(4), 1);
   CHECK_EQ(other.van->NumLost(2), 0);
+}
+
+TEST(nodes_left_over_from_an_earlier_job_do_not_disturb_a_new_one) {
+  Job earlier(2, 2);
+  for (int i = 0; i < 2; ++i) {
+    earlier.Add(Role::kWorker, i);
+    earlier.Add(Role::kServer, i);
+  }
+  for (auto& node : earlier.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  const int port = earlier.scheduler().van->my_port();
+  earlier.scheduler().van->Stop();  // without a word
+  Job next(1, 1, 60000, port);
+  // They go on to send heartbeats until they have noticed, and then that they have failed.
+  for (size_t i = 1; i < earlier.nodes.size(); ++i) {
+    Observer& left_over = earlier.nodes[i]->observer;
+    REQUIRE_TRUE(left_over.Wait([&] { return left_over.ends != 0; }));
+  }
+  next.Add(Role::kWorker);
+  next.Add(Role::kServer);
+  for (auto& node : next.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+    CHECK_EQ(node->observer.ends, 0);
+  }
+}
+
+TEST(a_scheduler_that_starts_again_before_the_job_does_is_told_who_is_there) {
+  Job job(1, 1);
+  Node& worker = job.Add(Role::kWorker);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it has said hello by then
+  const int port = job.scheduler().van->my_port();
+  job.scheduler().van->Stop();
+  Job again(1, 1, 60000, port);
+  Node& server = again.Add(Role::kServer);
+  for (Node* node : {&worker, &server, &again.scheduler()}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
 }
 
 TEST(who_is_not_needed_is_told) {

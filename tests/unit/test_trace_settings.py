@@ -9,29 +9,31 @@ from pathlib import Path
 import pytest
 
 from pslite_ext.settings_table import SettingError
-from pslite_ext.trace_settings import PROBE_BYTES, check_trace_directory, trace_steps
-
-
-def steps(text: str, form: str = "text") -> tuple[int, int]:
-    return trace_steps({"MERCURY_TRACE_STEPS": text, "MERCURY_TRACE_FORMAT": form})
+from pslite_ext.trace_settings import (
+    PROBE_BYTES,
+    check_trace_directory,
+    check_trace_format,
+    trace_steps,
+)
 
 
 def test_steps() -> None:
-    assert steps("") == (0, 0)
-    assert steps("10:50") == (10, 50)
-    assert steps("10:", "binary") == (10, 0)
-    assert steps(":5") == (0, 5)
+    assert trace_steps("") == (0, 0)
+    assert trace_steps("10:50") == (10, 50)
+    assert trace_steps("10:") == (10, 0)
+    assert trace_steps(":5") == (0, 5)
 
 
 @pytest.mark.parametrize("text", ["10", "a:b", "5:5", "9:3", ":0", "1:2:3", "-1:5"])
 def test_steps_that_are_none(text: str) -> None:
     with pytest.raises(SettingError, match=f"MERCURY_TRACE_STEPS is '{text}'"):
-        steps(text)
+        trace_steps(text)
 
 
 def test_form() -> None:
     with pytest.raises(SettingError, match="MERCURY_TRACE_FORMAT is 'json'; allowed: text, binary"):
-        steps("", "json")
+        check_trace_format("json")
+    check_trace_format("binary")
 
 
 def test_a_directory_is_made_and_left_empty(tmp_path: Path) -> None:
