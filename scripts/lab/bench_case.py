@@ -96,6 +96,7 @@ class Row:
 class Failure:
     bench: str
     what: str
+    setting: str
     system: str
     reason: str
 

@@ -126,8 +126,10 @@ def _prophet(systems: Systems, length: str) -> list[Case]:
     chosen = bench_prophet.with_variants(systems)
     prophets = _named(systems, ("mercury-prophet",))
     if length == "usual":
-        cases = bench_prophet.rates(chosen, ["resnet50"], [0.2, 0.5], rounds=2)
-        cases += bench_prophet.rates(chosen, ["resnet18"], [0.3, 1.0], rounds=2)
+        cases = bench_prophet.rates(chosen, ["resnet50"], [0.2], rounds=2)
+        cases += bench_prophet.rates(chosen, ["resnet50"], [0.5], rounds=4)
+        cases += bench_prophet.rates(chosen, ["resnet18"], [0.3], rounds=3)
+        cases += bench_prophet.rates(chosen, ["resnet18"], [1.0], rounds=8)
     else:
         tenths = [tenth / 10 for tenth in range(1, 11)]
         cases = bench_prophet.rates(chosen, ["resnet50", "resnet18"], tenths, rounds=5)

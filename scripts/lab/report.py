@@ -53,8 +53,9 @@ class Results:
             content = json.loads(path.read_text())
             for row in content.pop("rows"):
                 rows[(*_place(row), row["system"], row["metric"])] = row
+                failures.pop((*_place(row), row["system"]), None)  # measured again, and well
             for failure in content.pop("failures"):
-                failures[(failure["bench"], failure["what"], failure["system"])] = failure
+                failures[(*_place(failure), failure["system"])] = failure
             for series in content.pop("series", ()):
                 for kind, known in (
                     ("throughput", self.throughput),
@@ -65,8 +66,7 @@ class Results:
                         known.setdefault(_place(series), {})[series["system"]] = series[kind]
             self.abouts.append(content)
         self.rows = list(rows.values())
-        measured = {(bench, what, system) for bench, what, _, system, _ in rows}
-        self.failures = [f for key, f in failures.items() if key not in measured]
+        self.failures = list(failures.values())
 
 
 def _place(row: RowFields) -> Place:
@@ -157,7 +157,8 @@ def markdown(results: Results, folder: Path) -> str:
         lines += [""] if failed else []
         for failure in failed:
             reason = failure["reason"].splitlines()[0]
-            lines.append(f"- failed: {failure['system']}, {failure['what']}: {reason}")
+            case = f"{failure['system']}, {failure['what']}; {failure['setting']}"
+            lines.append(f"- failed: {case}: {reason}")
     return "\n".join(lines) + "\n"
 
 

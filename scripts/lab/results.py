@@ -110,7 +110,7 @@ def write(
                 "repeats": len(r.values),
                 "median": r.median,
                 "spread": r.spread,
-                "again": f"scripts/lab/runner.py --only {r.bench} --match {shlex.quote(r.what)}",
+                "again": _again(r, about.get("length", "usual")),
                 **{name: about.get(name, "") for name in ("machine", "kernel", "commit")},
             }
             for r in with_gains(rows)
@@ -122,6 +122,11 @@ def write(
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps(content, indent=1) + "\n")
     draft.replace(path)
+
+
+def _again(row: Row, length: str) -> str:
+    line = f"scripts/lab/runner.py --only {row.bench} --match {shlex.quote(row.what)}"
+    return line if length == "usual" else f"{line} --{length}"
 
 
 def number(value: float) -> str:

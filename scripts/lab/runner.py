@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -32,7 +32,7 @@ from bed import LoopbackBed, best_bed  # noqa: E402
 from bench_case import Case, Failure, Row  # noqa: E402
 from bench_list import BENCHES, LONG, ONCE, cases_of, wanted  # noqa: E402
 from job import JobFailed, host_names, run_job  # noqa: E402
-from namespaces import LabError  # noqa: E402
+from namespaces import LabError, privilege_missing  # noqa: E402
 from systems import NAMES, available  # noqa: E402
 from workloads import WorkloadError, load  # noqa: E402
 
@@ -44,10 +44,17 @@ class Run:
         self.rows: list[Row] = []
         self.failures: list[Failure] = []
         self.series: dict[str, dict[str, object]] = {}  # of each case's first repeat
+        self.failed = False  # something did that was tried
+        self._unshaped = privilege_missing() is not None
+
+    def setting(self, case: Case) -> str:
+        """As it was, which may be less than was wanted."""
+        unshaped = self._unshaped and not case.setting.loopback
+        return f"{case.setting}, but not shaped" if unshaped else str(case.setting)
 
     def add(self, case: Case, figures: dict[str, tuple[float, str]]) -> None:
         for metric, (value, unit) in figures.items():
-            place = (case.bench, case.what, case.system.name, metric, str(case.setting))
+            place = (case.bench, case.what, case.system.name, metric, self.setting(case))
             for row in self.rows:
                 if (row.bench, row.what, row.system, row.metric, row.setting) == place:
                     row.values.append(value)
@@ -56,7 +63,8 @@ class Run:
                 self.rows.append(Row(*place[:4], unit, place[4], [value]))
 
     def fail(self, case: Case, reason: str) -> None:
-        failure = Failure(case.bench, case.what, case.system.name, reason)
+        place = (case.bench, case.what, self.setting(case), case.system.name)
+        failure = Failure(*place, reason)
         if failure not in self.failures:
             self.failures.append(failure)
 
@@ -85,7 +93,7 @@ def weather(case: Case, bed: LoopbackBed) -> Iterator[None]:
     def run() -> None:
         try:
             make(bed, over)
-        except (LabError, JobFailed, OSError) as error:
+        except Exception as error:  # of whatever kind: it belongs to the case
             failed.append(error)
 
     maker = threading.Thread(target=run)
@@ -117,8 +125,9 @@ def measure(case: Case, run: Run) -> str:
             outcome = run_job(bed, case.system, case.config, timeout_s=case.timeout_s, env=case.env)
             figures = case.measure(outcome)
     except (JobFailed, LabError, OSError) as error:
-        run.fail(case, str(error))
-        return f"failed: {str(error).splitlines()[0]}"
+        return _failed(case, run, str(error))
+    except Exception as error:  # the other cases go on
+        return _failed(case, run, f"{type(error).__name__}: {error}")
     begin = outcome.workers[0].get("begin", {}).get("t", 0.0)
     shown = {
         "throughput": outcome.throughput(case.zero(outcome) if case.zero else None),
@@ -126,35 +135,48 @@ def measure(case: Case, run: Run) -> str:
         "blocks": [(t - begin, *seen) for t, *seen in outcome.blocks() if t >= begin],
     }
     if any(shown.values()) and str(case) not in run.series:
-        place = {"bench": case.bench, "what": case.what, "setting": str(case.setting)}
+        place = {"bench": case.bench, "what": case.what, "setting": run.setting(case)}
         run.series[str(case)] = {**place, "system": case.system.name, **shown}
     run.add(case, {name: (figure.value, figure.unit) for name, figure in figures.items()})
     name, figure = next(iter(figures.items()))
     return f"{name} {results.number(figure.value)} {figure.unit}"
 
 
-def in_turn(cases: Iterable[Case], repeats: int) -> list[Case]:
-    """Repeats of what is compared, system after system."""
+def _failed(case: Case, run: Run, reason: str) -> str:
+    run.fail(case, reason)
+    run.failed = True
+    return f"failed: {reason.splitlines()[0]}"
+
+
+def in_turn(cases: Iterable[Case], repeats: int, once: Sequence[str] = ONCE) -> list[Case]:
+    """Repeats of what is compared, system after system; the benches in `once` have one."""
     order: list[Case] = []
     for key, group in itertools.groupby(cases, key=lambda c: (c.bench, c.what, c.setting)):
-        order += list(group) * (1 if key[0] in ONCE else repeats)
+        order += list(group) * (1 if key[0] in once else repeats)
     return order
 
 
 def measure_all(cases: list[Case], run: Run) -> None:
-    broken: set[tuple[str, str, str]] = set()
+    broken: set[str] = set()
     for i, case in enumerate(cases):
         left = sum(c.estimate_s for c in cases[i:])
         print(f"[{i + 1} of {len(cases)}, about {left / 60:.0f} min left] {case}", flush=True)
-        key = (case.bench, case.what, case.system.name)
-        if key in broken:  # it would fail again, and take its time over it
+        if str(case) in broken:  # it would fail again, and take its time over it
             print("    failed before", flush=True)
             continue
         said = measure(case, run)
         if said.startswith(("failed", "skipped")):
-            broken.add(key)
+            broken.add(str(case))
         print(f"    {said}", flush=True)
         run.save()
+
+
+def sum_kernels(run: Run) -> None:
+    try:
+        run.rows += bench_kernel.run()
+    except subprocess.CalledProcessError as error:
+        run.failed = True
+        print(f"failed: sum_kernel: {error.stderr}", file=sys.stderr)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -189,7 +211,11 @@ def options() -> argparse.Namespace:
         "--quick", action="store_true", help="the main figures, one repeat, < 5 minutes"
     )
     length.add_argument("--full", action="store_true", help="all models, five repeats")
-    parser.add_argument("--repeats", type=int, help="of each case (default: 1, 3 or 5)")
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        help=f"of each case (default: 1, 3 or 5; of {', '.join(ONCE)} always 1)",
+    )
     parser.add_argument("--match", default="", help="only cases whose line in --list holds this")
     parser.add_argument(
         "--profile", type=_profile, metavar="FILE", help="iterations of this job, nothing else"
@@ -217,7 +243,7 @@ def main() -> int:
     else:
         cases = cases_of(benches, systems, length)
     cases = [case for case in cases if asked.match in str(case)]
-    cases = in_turn(cases, repeats)
+    cases = in_turn(cases, repeats, () if asked.repeats else ONCE)
     skipped = {name: reason for name, reason in missing.items() if wanted(name, benches)}
     for name, reason in skipped.items():
         print(f"skipped: {name}: {reason}", flush=True)
@@ -225,23 +251,28 @@ def main() -> int:
         for case in cases:
             print(f"{case.estimate_s:4.0f} s  {case}")
         return 0
-    run = Run(asked.out, {**results.circumstances(asked.stock_python), "skipped": skipped})
+    if not cases and "sum_kernel" not in benches:
+        print("runner.py: no case is like that; --list shows those that there are", file=sys.stderr)
+        return 2
+    about = {**results.circumstances(asked.stock_python), "length": length, "skipped": skipped}
+    run = Run(asked.out, about)
     began = time.monotonic()
     ended = "done"
     try:
         if "sum_kernel" in benches:
-            run.rows += bench_kernel.run()
+            sum_kernels(run)
         measure_all(cases, run)
     except KeyboardInterrupt:
         ended = "interrupted"
-    except subprocess.CalledProcessError as error:
-        print(f"sum_kernel: {error.stderr}", file=sys.stderr)
+    if not run.rows and not run.failures:
+        print(f"{ended}, and nothing was measured; {asked.out} is as it was")
+        return 130 if ended == "interrupted" else 1
     run.save()
     print("\n".join(results.table(_rows(asked.out))))
     for failure in run.failures:
         print(f"\nfailed: {failure.bench}, {failure.what}, {failure.system}\n{failure.reason}")
     print(f"\n{ended} in {(time.monotonic() - began) / 60:.1f} min; {asked.out}")
-    return 130 if ended == "interrupted" else 1 if not run.rows else 0
+    return 130 if ended == "interrupted" else 1 if run.failed or not run.rows else 0
 
 
 def _rows(path: Path) -> list[dict[str, object]]:

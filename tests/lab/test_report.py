@@ -41,7 +41,9 @@ def test_gains_say_how_many_times_better() -> None:
 
 def test_results_hold_repeats_median_and_spread_and_become_a_page(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
-    failure = Failure("communication", "vgg16", "mercury-fifo", "scheduler ended\nmore")
+    failure = Failure(
+        "communication", "vgg16", "2 workers", "mercury-fifo", "scheduler ended\nmore"
+    )
     write(path, ABOUT, [row("stock", "time", 2.0, 2.4, 2.1)], [failure])
     content = json.loads(path.read_text())
     found = content["rows"][0]
@@ -50,15 +52,16 @@ def test_results_hold_repeats_median_and_spread_and_become_a_page(tmp_path: Path
     assert any("2.1 s +- 0.2" in line for line in table(content["rows"]))
     page = markdown(Results([path]), tmp_path / "benchmarks")
     assert "| stock | 2.1 ± 0.2 |" in page
-    assert "- failed: mercury-fifo, vgg16: scheduler ended" in page
+    assert "- failed: mercury-fifo, vgg16; 2 workers: scheduler ended" in page
     assert "commit c0ffee;" in page
 
 
 def test_a_later_file_replaces_cases_and_forgives_failures(tmp_path: Path) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.json"
-    write(
-        first, ABOUT, [row("stock", "time", 2.0)], [Failure("communication", "vgg16", "zmq", "x")]
-    )
+    failure = Failure("communication", "vgg16", "2 workers", "zmq", "wrong sums")
+    write(first, ABOUT, [row("stock", "time", 2.0), row("zmq", "time", 1.0)], [failure])
+    page = markdown(Results([first]), tmp_path / "benchmarks")
+    assert "- failed: zmq, vgg16; 2 workers: wrong sums" in page  # of one of its repeats
     write(second, ABOUT, [row("stock", "time", 3.0), row("zmq", "time", 1.0)], [])
     page = markdown(Results([first, second]), tmp_path / "benchmarks")
     assert "| stock | 3 |" in page
