@@ -15,6 +15,7 @@ constexpr size_t kGradientsMax = 65536;
 constexpr int64_t kProducedUsMax = 86400000000;  // a day: an iteration is not longer
 constexpr int64_t kJitterUs = 1000;
 constexpr int64_t kLateUsMin = 5000;
+constexpr int64_t kPauseFactor = 4;  // a validation or a checkpoint, not a forward pass that waits
 
 int64_t Quantile(std::vector<int64_t> values, size_t at, size_t of) {
   const size_t index = (values.size() - 1) * at / of;
@@ -105,21 +106,27 @@ void ProphetProfile::Done(uint64_t key, int64_t now_us) {
 }
 
 void ProphetProfile::Begin(int64_t now_us) {
-  if (first_done_us_ >= 0 && first_ready_us_ >= 0) {
-    // Between the most urgent sum and the next iteration: a forward pass, and what it waited.
-    const int64_t forward = std::max<int64_t>(now_us - first_done_us_, 0);
-    if (shortest_forward_us_ < 0) shortest_forward_us_ = forward;
-    shortest_forward_us_ = std::min(shortest_forward_us_, forward);
-    figures_.wait_later_us += static_cast<uint64_t>(forward - shortest_forward_us_);
-    figures_.wait_first_us +=
-        static_cast<uint64_t>(std::max<int64_t>(first_done_us_ - first_ready_us_, 0));
-    ++figures_.waits;
-  }
+  if (first_done_us_ >= 0 && first_ready_us_ >= 0) CountWaits(now_us);
   first_ready_us_ = first_done_us_ = -1;
   under_way_ = true;
   start_us_ = now_us;
   is_ready_.assign(gradients_.size(), false);
   SetDues();
+}
+
+// Between the most urgent sum and the next iteration: a forward pass, and what it waited.
+void ProphetProfile::CountWaits(int64_t now_us) {
+  const int64_t forward = std::max<int64_t>(now_us - first_done_us_, 0);
+  const bool pause = !forwards_us_.empty() && forward > kPauseFactor * Median(forwards_us_);
+  forwards_us_.push_back(forward);
+  if (forwards_us_.size() > kRemembered) forwards_us_.pop_front();
+  if (pause) return;
+  if (shortest_forward_us_ < 0) shortest_forward_us_ = forward;
+  shortest_forward_us_ = std::min(shortest_forward_us_, forward);
+  figures_.wait_later_us += static_cast<uint64_t>(forward - shortest_forward_us_);
+  figures_.wait_first_us +=
+      static_cast<uint64_t>(std::max<int64_t>(first_done_us_ - first_ready_us_, 0));
+  ++figures_.waits;
 }
 
 void ProphetProfile::Finish() {

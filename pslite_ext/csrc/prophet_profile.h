@@ -2,9 +2,8 @@
 // and urgent it is. Learnt from a few iterations, refined by all later ones, thrown away and learnt
 // again when it no longer holds.
 //
-// An iteration begins with the first gradient and ends when one comes for the second time, or when
-// all that were expected are there. Times are medians over the last iterations, so that single ones
-// that were held up do not count.
+// An iteration begins with the first gradient and ends when one comes for the second time. Times
+// are medians over the last iterations, so that single ones that were held up do not count.
 //
 // Thread-safety: none; no clock, and `now_us` may jump. Invariants: in_backward() only if known();
 // what is due is never a gradient that is ready.
@@ -36,7 +35,7 @@ struct ProphetFigures {
   uint64_t iterations = 0;
   uint64_t profiles = 0;            // how often one was learnt or loaded
   int64_t production_error_us = 0;  // of the last iteration's gradients, the median
-  uint64_t waits = 0;               // iterations of which the following is known
+  uint64_t waits = 0;               // iterations of which the following is known, without pauses
   uint64_t wait_first_us = 0;       // all together: until the most urgent sum was in
   uint64_t wait_later_us = 0;       // and then, beyond the shortest forward pass seen
 };
@@ -84,6 +83,7 @@ class ProphetProfile {
   };
 
   void Begin(int64_t now_us);
+  void CountWaits(int64_t now_us);
   void Finish();
   void Learn();
   void Compare();
@@ -112,6 +112,7 @@ class ProphetProfile {
   std::vector<Due> dues_;
   int64_t first_ready_us_ = -1, first_done_us_ = -1;  // the most urgent one's moments
   int64_t shortest_forward_us_ = -1;
+  std::deque<int64_t> forwards_us_;  // the last iterations', with what they waited
 
   ProphetFigures figures_;
   std::vector<std::string> notices_;

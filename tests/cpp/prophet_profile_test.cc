@@ -262,6 +262,19 @@ TEST(the_wait_for_sums_is_counted) {
   CHECK_EQ(profile.figures().wait_later_us - before.wait_later_us, 2000U);
 }
 
+TEST(a_validation_between_two_iterations_is_no_wait) {
+  Random random;
+  ProphetProfile profile(50);
+  Training training(12, 4);
+  training.Iterations(&profile, &random, 8);
+  const ProphetFigures before = profile.figures();
+  training.Iterations(&profile, &random, 1);
+  training.now_us += 60000000;
+  training.Iterations(&profile, &random, 2);
+  CHECK_EQ(profile.figures().waits - before.waits, 2U);  // three, but for that one
+  CHECK_EQ(profile.figures().wait_later_us, before.wait_later_us);
+}
+
 // Whatever comes, and whatever the clock says: what is due is not ready, and nothing grows.
 TEST(anything_goes) {
   Random random;
