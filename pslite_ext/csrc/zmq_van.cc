@@ -305,11 +305,16 @@ void ZmqVan::SendQueued() {
   }
 }
 
+// Somebody may wait for what cannot be sent. (After the end nobody does, and this does nothing.)
 void ZmqVan::SendNow(const Outbound& item) {
+  const Status status = TrySend(item);
+  if (!status.ok()) FailJob(status, true);
+}
+
+Status ZmqVan::TrySend(const Outbound& item) {
   const auto dealer = dealers_.find(item.receiver);
   if (dealer == dealers_.end()) {
-    // Somebody may wait for it. (No-op after the end: then nobody does.)
-    return FailJob(Status::Internal("it is not connected to " + NodeName(item.receiver)), true);
+    return Status::Internal("it is not connected to " + NodeName(item.receiver));
   }
   Envelope envelope;
   envelope.sender = my_id_;
@@ -325,10 +330,10 @@ void ZmqVan::SendNow(const Outbound& item) {
   for (size_t i = 0; sent && i < item.data.size(); ++i) {
     sent = dealer->second.SendShared(item.data[i], i + 1 < item.data.size());
   }
-  if (!sent) FailJob(Status::Exhausted("no memory to send to " + NodeName(item.receiver)), true);
+  return sent ? Status::Ok() : Status::Exhausted("no memory to send to " + NodeName(item.receiver));
 }
 
-void ZmqVan::SendControl(int receiver, const ps::Meta& meta) {
+ZmqVan::Outbound ZmqVan::Control(int receiver, const ps::Meta& meta) {
   Outbound item;
   item.receiver = receiver;
   item.meta = Packed(meta);
@@ -336,8 +341,10 @@ void ZmqVan::SendControl(int receiver, const ps::Meta& meta) {
     TraceControl(log, meta.control.cmd, receiver, static_cast<int64_t>(item.meta.size()), true,
                  NowUs());
   }
-  SendNow(item);
+  return item;
 }
+
+void ZmqVan::SendControl(int receiver, const ps::Meta& meta) { SendNow(Control(receiver, meta)); }
 
 void ZmqVan::Refuse(const std::string& why) {
   ++refused_messages_;

@@ -112,8 +112,10 @@ class ZmqVan : public ps::Van {
   void HearDisconnects(int64_t now_ms);
   void SendQueued();
   void SendNow(const Outbound& item);
+  Status TrySend(const Outbound& item);
   bool MaySpeak(int sender) const;
   std::vector<char> Packed(const ps::Meta& meta);
+  Outbound Control(int receiver, const ps::Meta& meta);
   void SendControl(int receiver, const ps::Meta& meta);
   void TraceRegistered(const Member& member);
   void SayHello();

@@ -130,13 +130,14 @@ void ZmqVan::TraceRegistered(const Member& member) {
 }
 
 // Asks to be taken into the job. Its messages are counted anew: whoever hears them has either heard
-// none, or knows this node already.
+// none, or knows this node already. If it cannot be sent (ZeroMQ has given up a connection that was
+// refused), the start time-out says what may be wrong.
 void ZmqVan::SayHello() {
   sequence_to_[kSchedulerId] = 0;
   ps::Meta meta;
   meta.control.cmd = ps::Control::ADD_NODE;
   meta.control.node.push_back(my_node_);
-  SendControl(kSchedulerId, meta);
+  TrySend(Control(kSchedulerId, meta));
 }
 
 // A node that traces asks for the time along with it: `key` is when, by its own clock.
