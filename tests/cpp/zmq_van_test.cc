@@ -228,6 +228,8 @@ TEST(a_request_that_comes_before_the_node_knows_its_place_is_answered) {
   REQUIRE_TRUE(changed.wait_for(lock, kPatience, [&] { return answers.size() == 3; }));
   CHECK_TRUE(answers == std::vector<int>({0, 1, 2}));
   CHECK_EQ(server.observer.id, NodeId(Role::kServer, 0));
+  lock.unlock();
+  for (auto& node : job.nodes) node->van->Stop();  // before the customers that they hand over to
 }
 
 TEST(a_node_that_vanishes_is_missed) {
