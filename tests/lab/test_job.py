@@ -109,7 +109,13 @@ def test_ctrl_c_ends_the_run_and_leaves_earlier_results(tmp_path: Path) -> None:
     out = tmp_path / "results.json"
     out.write_text("earlier")
     runner = [sys.executable, str(LAB / "runner.py"), "--systems", "zmq", "--only", "idle"]
-    run = subprocess.Popen([*runner, "--out", str(out)], stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        [*runner, "--out", str(out)],
+        stdout=subprocess.PIPE,
+        text=True,
+        # A shell's background jobs ignore SIGINT, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert run.stdout is not None
     assert run.stdout.readline().startswith("[1 of 1")
     while not (workers := children_of(run.pid)):
