@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
+import mxnet as mx
 from engine import Complete, Engine
 
 Note = Optional[Callable[[float], None]]
@@ -83,6 +84,7 @@ class EmulatedGpu:
     def close(self) -> None:
         self._stream.put(None)
         self._runner.join()
+        mx.nd.waitall()  # the operations that only note, too
 
     def _run(self) -> None:
         try:

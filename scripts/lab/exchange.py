@@ -20,9 +20,6 @@ class Exchange:
         self.workers = store.num_workers if store else 1
         self.gradients = [mx.nd.zeros((t.elements,)) for t in workload.tensors]
         self.memory = [memory_of(g) for g in self.gradients]
-        self._views = [
-            memoryview(m).cast("B").cast("f") for m in self.memory
-        ]  # cheaper to read a value of
         self._samples = [samples.positions(t.elements) for t in workload.tensors]
         self.wrong: list[str] = []
         if store:
@@ -32,12 +29,12 @@ class Exchange:
 
     def fill(self, tensor: int, turn: int) -> None:
         for n, position in enumerate(self._samples[tensor]):
-            self._views[tensor][position] = samples.pushed(tensor, turn, n, self.rank)
+            self.memory[tensor][position] = samples.pushed(tensor, turn, n, self.rank)
 
     def check(self, tensor: int, turn: int) -> None:
         for n, position in enumerate(self._samples[tensor]):
             due = samples.due(tensor, turn, n, self.workers)
-            got = self._views[tensor][position]
+            got = float(self.memory[tensor][position])
             if got != due and len(self.wrong) < 5:
                 name = self.workload.tensors[tensor].name
                 self.wrong.append(f"round {turn}, {name}[{position}]: {got}, not {due}")

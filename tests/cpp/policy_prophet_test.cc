@@ -57,6 +57,23 @@ struct OneLink {
     }
   }
 
+  // Another policy, with credit for so many packets; it has measured the link.
+  void Narrow(uint64_t packets) {
+    PolicyOptions options;
+    options.kind = PolicyKind::kProphet;
+    options.packet_bytes = kPacket;
+    options.adapt_packets = false;
+    options.credit.fixed_bytes = packets * kPacket;
+    options.profile = profile;
+    policy = MakePolicy(options);
+    for (uint64_t id = 100; id < 140; ++id) {
+      policy->Ready({id, 0, packets, 1, packets * kPacket}, now_us);
+      CHECK_EQ(Send(static_cast<int>(packets), false).size(), 3 * packets);  // three digits each
+      for (uint64_t i = 0; i < packets; ++i) policy->Returned(id, kPacket, now_us += 1000);
+      policy->Forget(id);
+    }
+  }
+
   std::shared_ptr<ProphetProfile> profile;
   std::unique_ptr<Policy> policy;
   int64_t now_us = 1000000;
@@ -133,20 +150,7 @@ TEST(before_what_is_late_the_link_is_given_no_more_than_it_carries) {
 
 TEST(what_was_late_overtakes_a_packet_that_has_no_credit) {
   OneLink link;
-  link.Measure();
-  PolicyOptions options;
-  options.kind = PolicyKind::kProphet;
-  options.packet_bytes = kPacket;
-  options.adapt_packets = false;
-  options.credit.fixed_bytes = kPacket;
-  options.profile = link.profile;
-  link.policy = MakePolicy(options);
-  for (uint64_t id = 100; id < 140; ++id) {
-    link.policy->Ready({id, 0, 1, 1, kPacket}, link.now_us);
-    CHECK_EQ(link.Send(1, false).size(), 3U);
-    link.policy->Returned(id, kPacket, link.now_us += 1000);
-    link.policy->Forget(id);
-  }
+  link.Narrow(1);
   link.Ready(4);
   CHECK_EQ(link.Send(1), "4");
   CHECK_EQ(link.Send(1), "");  // the next one's turn, but the window is full
@@ -208,19 +212,7 @@ TEST(forgetting_what_is_in_a_block) {
 
 TEST(blocks_are_within_the_credit) {
   OneLink link;
-  link.Measure();
-  PolicyOptions options;
-  options.kind = PolicyKind::kProphet;
-  options.packet_bytes = kPacket;
-  options.credit.fixed_bytes = 4 * kPacket;
-  options.profile = link.profile;
-  link.policy = MakePolicy(options);
-  for (uint64_t id = 100; id < 140; ++id) {
-    link.policy->Ready({id, 0, 4, 1, 4 * kPacket}, link.now_us);
-    CHECK_EQ(link.Send(4, false).size(), 12U);  // three digits each
-    for (int i = 0; i < 4; ++i) link.policy->Returned(id, kPacket, link.now_us += 1000);
-    link.policy->Forget(id);
-  }
+  link.Narrow(4);
   link.Ready(4);
   link.Ready(3);
   CHECK_EQ(link.Send(1000, false), "3333");
