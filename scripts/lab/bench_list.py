@@ -122,17 +122,15 @@ def _peers(systems: Systems, length: str) -> list[Case]:
 def _prophet(systems: Systems, length: str) -> list[Case]:
     if length == "quick":
         names = ("mercury-prophet", "mercury-bytescheduler", MERCURY)
-        return bench_prophet.rates(_named(systems, names), ["resnet18"], [0.3], rounds=2)
+        return bench_prophet.rates(_named(systems, names), ["resnet18"], [0.3])
     chosen = bench_prophet.with_variants(systems)
     prophets = _named(systems, ("mercury-prophet",))
     if length == "usual":
-        cases = bench_prophet.rates(chosen, ["resnet50"], [0.2], rounds=2)
-        cases += bench_prophet.rates(chosen, ["resnet50"], [0.5], rounds=4)
-        cases += bench_prophet.rates(chosen, ["resnet18"], [0.3], rounds=3)
-        cases += bench_prophet.rates(chosen, ["resnet18"], [1.0], rounds=8)
+        cases = bench_prophet.rates(chosen, ["resnet50"], [0.2, 0.5])
+        cases += bench_prophet.rates(chosen, ["resnet18"], [0.3, 1.0])
     else:
         tenths = [tenth / 10 for tenth in range(1, 11)]
-        cases = bench_prophet.rates(chosen, ["resnet50", "resnet18"], tenths, rounds=5)
+        cases = bench_prophet.rates(chosen, ["resnet50", "resnet18"], tenths)
     cases += bench_prophet.changing_rate(prophets)
     return cases + bench_prophet.first_iterations(_named(systems, (MERCURY, "mercury-prophet")))
 

@@ -22,6 +22,8 @@ WORKERS, SERVERS = 3, 1
 BALANCED = 1e9  # bits per second of every link: where communication and computation balance
 STEPS = {"resnet50": 13, "resnet18": 8}
 WARMUP = 2  # iterations of which Prophet needs one to learn from: the emulated GPU is exact
+MEASURED_S = 15.0  # of iterations, at least and at most so many:
+FEWEST, MOST = 2, 8
 LEARN = {"MERCURY_PROPHET_PROFILE_STEPS": "1"}
 PACKET_BYTES = 32 << 10  # of ours, with three workers
 # ByteScheduler's partition and credit beside its own choice of 4 and 16 MiB.
@@ -31,11 +33,11 @@ ADAPTED = 0.15  # of the rate that it should be
 
 
 def with_variants(systems: Sequence[System]) -> list[System]:
-    """Those that the bench compares: prophet both ways, bytescheduler as it is and tuned."""
+    """Prophet both ways, each beside what else that way has; bytescheduler as it is and tuned."""
     chosen = []
     for system in systems:
         if system.name == "zmq":
-            chosen.append(system.variant("prophet", MERCURY_POLICY="prophet"))
+            chosen += [system, system.variant("prophet", MERCURY_POLICY="prophet")]
         elif system.name.startswith("mercury-") and system.name != "mercury-fifo":
             chosen.append(system)
         if system.name == "mercury-bytescheduler":
@@ -52,8 +54,17 @@ def _learning(systems: Sequence[System]) -> list[System]:
     return [replace(system, warmup=0) for system in systems]
 
 
-def foretold_s(job: Job, bandwidth: float, system: System) -> float:
-    """By the model; nothing is fitted, so there are neither latencies nor startup times."""
+def _at_best_s(job: Job, bandwidth: float) -> float:
+    return predict(job, bandwidth, "mercury", workers=WORKERS, servers=SERVERS).iteration_s
+
+
+def foretold_s(job: Job, bandwidth: float, system: System) -> float | None:
+    """By the model; nothing is fitted, so there are neither latencies nor startup times.
+
+    None: the model does not describe this system.
+    """
+    if system.name == "zmq":
+        return None
     policy = system.name.split()[0].partition("-")[2] or "prophet"
     options: dict[str, object] = {"workers": WORKERS, "servers": SERVERS}
     if policy == "prophet" and system.name.startswith("mercury"):
@@ -78,9 +89,7 @@ def _shape(model: str, scale: float = 1.0) -> dict[str, object]:
     }
 
 
-def rates(
-    systems: Sequence[System], models: Sequence[str], shares: Sequence[float], rounds: int
-) -> list[Case]:
+def rates(systems: Sequence[System], models: Sequence[str], shares: Sequence[float]) -> list[Case]:
     cases = []
     for model in models:
         shape = _shape(model)
@@ -88,21 +97,23 @@ def rates(
         for share in shares:
             rate = share * BALANCED
             setting = Setting(WORKERS, SERVERS, rate)
+            about_s = 1.2 * _at_best_s(job, rate / 8 * TCP_SHARE)
+            rounds = min(max(FEWEST, round(MEASURED_S / about_s)), MOST)
             config = Config("train", shape, rounds=rounds, warmup=WARMUP)
             for system in _learning(systems):
                 foretold = foretold_s(job, rate / 8 * TCP_SHARE, system)
 
-                def measure(outcome: Outcome, foretold: float = foretold) -> Figures:
+                def measure(outcome: Outcome, foretold: float | None = foretold) -> Figures:
                     each = [max(times) for times in zip(*(r["times_s"] for r in outcome.results))]
                     took = statistics.median(each)
-                    return {
-                        "time": Figure(took, "s"),
-                        "predicted time": Figure(foretold, "s"),
-                        "predicted / measured": Figure(foretold / took, ""),
-                    }
+                    figures: Figures = {"time": Figure(took, "s")}
+                    if foretold is not None:
+                        figures["predicted time"] = Figure(foretold, "s")
+                        figures["predicted / measured"] = Figure(foretold / took, "")
+                    return figures
 
                 what = f"{model} in {STEPS[model]} steps, {share:g} of the balanced rate"
-                seconds = (rounds + WARMUP) * 1.2 * foretold
+                seconds = (rounds + WARMUP) * about_s
                 cases.append(
                     Case(
                         "prophet",
@@ -124,10 +135,8 @@ def changing_rate(systems: Sequence[System]) -> list[Case]:
     setting = Setting(WORKERS, SERVERS, BALANCED / 2)
     full, half = BALANCED / 2, BALANCED / 4
     shape = _shape("resnet18", 0.25)
-    each_s = foretold_s(
-        workload_of(shape).job(), full / 8 * TCP_SHARE, System("mercury-mercury", "")
-    )
-    rounds = round(3 * CHANGE_S / (1.3 * each_s))
+    each_s = 1.3 * _at_best_s(workload_of(shape).job(), full / 8 * TCP_SHARE)
+    rounds = round(3 * CHANGE_S / each_s)
     config = Config("train", shape, rounds=rounds, warmup=WARMUP, sample_s=0.25, blocks_s=0.5)
     cases = []
     for system in _learning(systems):
