@@ -6,6 +6,7 @@ at which all bytes of an iteration take as long as its computation.
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,6 +29,8 @@ LEARN = {"MERCURY_PROPHET_PROFILE_STEPS": "1"}
 PACKET_BYTES = 32 << 10  # of ours, with three workers
 # ByteScheduler's partition and credit beside its own choice of 4 and 16 MiB.
 TUNED = ((256 << 10, 1 << 20), (1 << 20, 2 << 20))
+# What a case of rates() is called; the page has one table of all rates.
+RATED = re.compile(r"(?P<model>\S+) in \d+ steps, (?P<share>\S+) of the balanced rate")
 CHANGE_S = 25.0
 ADAPTED = 0.15  # of the rate that it should be
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from bench_scenarios import GROWING
 from chart import bar_chart, line_chart, timeline_chart
+from prophet_tables import times
 from systems import MERCURY
 
 RowFields = dict[str, Any]
@@ -79,6 +80,23 @@ class Pictures:
         title = "Speed: floor / time of an iteration (1 is the optimum)"
         chart = bar_chart(title, "floor / time", groups)
         return self._shown(f"{bench} speed by system and model", title, chart)
+
+    def rates(self, rows: list[RowFields]) -> list[str]:
+        """How near to the optimum, which mercury's prediction is, systems are at each rate."""
+        lines = []
+        for model, rates in times(rows).items():
+            drawn: dict[str, list[tuple[float, float]]] = {}
+            for share, of in rates.items():
+                best = of[MERCURY][1] if MERCURY in of else None
+                for name, (measured, _) in of.items():
+                    if best is not None:
+                        point = (share, best / measured)
+                        drawn.setdefault(name.replace("mercury-", ""), []).append(point)
+            if drawn:
+                title = f"{model}: optimum / time of an iteration"
+                chart = line_chart(title, "share of the balanced rate", "optimum / time", drawn)
+                lines += self._shown(f"prophet rates {model}", title, chart)
+        return lines
 
     def growth(self, rows: Iterable[RowFields]) -> list[str]:
         """Workers' progress together, in that of one worker with one server."""

@@ -16,6 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import prophet_tables  # noqa: E402
 from pictures import Pictures, Place, RowFields  # noqa: E402
 from results import number  # noqa: E402
 
@@ -124,6 +125,7 @@ def markdown(results: Results, folder: Path) -> str:
     summaries: dict[str, list[Callable[[list[RowFields]], list[str]]]] = {
         "iteration": [pictures.speed, _foretold],
         "peers": [pictures.speed],
+        "prophet": [prophet_tables.by_rate, pictures.rates],
         "scenarios": [pictures.growth],
         "sweep": [pictures.sweep],
     }
@@ -145,7 +147,8 @@ def markdown(results: Results, folder: Path) -> str:
         lines += ["", f"## {heading}"]
         of_bench.sort(key=_place)
         for place, group in itertools.groupby(of_bench, key=_place):
-            lines += _case(list(group))
+            if prophet_tables.rated(place[1]) is None:
+                lines += _case(list(group))
             if place in results.throughput:
                 lines += pictures.throughput(place, results.throughput[place])
             if place in results.timelines and bench == "iteration":

@@ -131,6 +131,29 @@ def test_prophet_is_compared_with_bytescheduler_and_its_blocks_are_drawn(tmp_pat
     assert f"({tmp_path.joinpath('charts').name}/{chart.name})" in page
 
 
+def test_prophet_s_rates_are_in_one_table(tmp_path: Path) -> None:
+    from bench_prophet import rates, with_variants
+
+    chosen = with_variants([system(name, "python") for name in BASIC])
+    times = {"mercury-prophet": 2.0, "mercury-bytescheduler": 3.0, "mercury-mercury": 1.9}
+    rows = []
+    for case in rates(chosen, ["resnet18"], [0.2, 1.0]):
+        of = (case.bench, case.what, case.system.name)
+        rows.append(Row(*of, "time", "s", "", [times.get(case.system.name, 2.5)]))
+        if case.system.name != "zmq":
+            rows.append(Row(*of, "predicted time", "s", "", [1.8]))
+    write(tmp_path / "results.json", ABOUT, rows, [])
+    page = markdown(Results([tmp_path / "results.json"]), tmp_path / "charts")
+    lines = [line for line in page.splitlines() if line.startswith(("| 0.2 |", "| 1 |"))]
+    assert len(lines) == 2
+    for line in lines:
+        assert line.split(" | ")[1] == "2.00 (1.80)"  # Prophet comes first
+        assert line.endswith("| 1.50 | 1.25 | 0.95 |")
+        assert line.count("(") == len(chosen) - 1
+    (chart,) = (tmp_path / "charts").glob("*.svg")
+    assert f"({tmp_path.joinpath('charts').name}/{chart.name})" in page
+
+
 def test_prophet_s_variants_have_predictions() -> None:
     from bench_prophet import foretold_s, with_variants
     from measured import workload_of
