@@ -1,5 +1,6 @@
 #include "mercury_worker.h"
 
+#include <optional>
 #include <utility>
 
 #include "figures.h"
@@ -19,6 +20,16 @@ std::shared_ptr<Operation> NewOperation(std::shared_ptr<PacketTensor> tensor, ch
   op->keep = std::move(keep);
   op->done = std::move(done);
   return op;
+}
+
+// This lane's profile, if it knows more of what training waited for than the `best` so far.
+const ProphetProfile* BetterProfile(const WorkerStreams& lane,
+                                    std::optional<ProphetFigures>* best) {
+  const ProphetProfile* profile = lane.profile();
+  if (profile == nullptr) return nullptr;
+  if (best->has_value() && !WaitedLonger(profile->figures(), **best)) return nullptr;
+  *best = profile->figures();
+  return profile;
 }
 
 }  // namespace
@@ -172,10 +183,10 @@ std::string MercuryWorker::Figures() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopped_) return "{}";
   }
-  ProphetFigures profile;  // every lane's is alike
+  std::optional<ProphetFigures> profile;
   for (auto& slice : slices_) {
     slice->lane->Ask([&] {
-      if (slice->streams->profile() != nullptr) profile = slice->streams->profile()->figures();
+      BetterProfile(*slice->streams, &profile);
       under_way += slice->streams->under_way();
       for (const auto& [server, link] : slice->lane->links()) {
         const Policy& policy = slice->streams->policy(server);
@@ -198,8 +209,8 @@ std::string MercuryWorker::Figures() {
     });
   }
   std::vector<std::pair<std::string, uint64_t>> totals{{"tensors_under_way", under_way}};
-  if (options_.policy.kind == PolicyKind::kProphet) {
-    for (auto& total : ProfileTotals(profile)) totals.push_back(std::move(total));
+  if (profile.has_value()) {
+    for (auto& total : ProfileTotals(*profile)) totals.push_back(std::move(total));
   }
   return FiguresJson("worker", options_.rank, Name(options_.policy.kind), links, totals);
 }
@@ -212,11 +223,14 @@ std::string MercuryWorker::Profile() {
     for (const auto& [key, tensor] : tensors_) names[key] = tensor->declaration.name;
   }
   std::string text;
-  slices_[0]->lane->Ask([&] {
-    const ProphetProfile* profile = slices_[0]->streams->profile();
-    if (profile == nullptr) return;
-    text = profile->Text([&](uint64_t key) { return names[key]; });
-  });
+  std::optional<ProphetFigures> best;
+  for (auto& slice : slices_) {
+    slice->lane->Ask([&] {
+      const ProphetProfile* profile = BetterProfile(*slice->streams, &best);
+      if (profile == nullptr) return;
+      text = profile->Text([&](uint64_t key) { return names[key]; });
+    });
+  }
   return text;
 }
 

@@ -35,6 +35,11 @@ std::string Milliseconds(int64_t us) { return std::to_string(us / 1000) + " ms";
 
 }  // namespace
 
+bool WaitedLonger(const ProphetFigures& figures, const ProphetFigures& than) {
+  return std::pair(figures.waits, figures.wait_first_us) >
+         std::pair(than.waits, than.wait_first_us);
+}
+
 std::string ProfileRefused(const Status& status) {
   return "what MERCURY_PROPHET_PROFILE names is not a Prophet profile: " + status.message +
          "; one is learnt anew";

@@ -40,6 +40,10 @@ struct ProphetFigures {
   uint64_t wait_later_us = 0;       // and then, beyond the shortest forward pass seen
 };
 
+// Of a process's lanes, the one whose part of the most urgent tensor took longest knows what
+// training waited for; a lane without such a part counted nothing.
+bool WaitedLonger(const ProphetFigures& figures, const ProphetFigures& than);
+
 // What to say of a profile that Load refused.
 std::string ProfileRefused(const Status& status);
 

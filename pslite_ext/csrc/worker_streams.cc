@@ -5,7 +5,6 @@
 #include "membership.h"
 
 namespace mercury {
-namespace {}  // namespace
 
 // What one link has to do with one tensor.
 struct WorkerStreams::Part {

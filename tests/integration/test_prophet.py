@@ -33,32 +33,37 @@ print('blocks', sum(p['blocks'] for p in figures['peers']), 'profiles', figures[
 assert figures['policy'] == 'prophet' and figures['iterations'] >= int(iterations) - 1, figures
 page = mxnet_plugins.figures.prometheus(figures)
 assert 'mercury_blocks_total{' in page and 'mercury_wait_first_us_total{' in page, page
+print('waits', figures['waits'], figures['wait_first_us'])
 print('sums are right')
 """
 
 
-def _env(path: Path) -> dict[str, str]:
+def _env(path: Path, lanes: int) -> dict[str, str]:
     return {
+        "MERCURY_LANES": str(lanes),
         "MERCURY_POLICY": "prophet",
         "MERCURY_PROPHET_PROFILE": str(path),
         "MERCURY_PROPHET_PROFILE_STEPS": "8",
     }
 
 
-def _train(van: str, path: Path, iterations: int) -> str:
+def _train(van: str, path: Path, iterations: int, lanes: int = 1) -> str:
     """A job of two workers and two servers; what the first worker said."""
-    with cluster(["-c", SCRIPT, str(iterations)], 2, 2, van=van, env=_env(path)) as job:
+    with cluster(["-c", SCRIPT, str(iterations)], 2, 2, van=van, env=_env(path, lanes)) as job:
         job.wait_output("sums are right")
         job.check()
         assert "Prophet: " in job.workers[0].output, job.report()
         return job.workers[0].output
 
 
-@pytest.mark.parametrize("van", ["mercury", "zmq"])
-def test_blocks_are_sent_and_a_profile_is_kept(van: str, tmp_path: Path) -> None:
+# In three lanes, only the first one sees the most urgent tensor, which is small.
+@pytest.mark.parametrize("van, lanes", [("mercury", 1), ("mercury", 3), ("zmq", 1)])
+def test_blocks_are_sent_and_a_profile_is_kept(van: str, lanes: int, tmp_path: Path) -> None:
     path = tmp_path / "profile"
-    said = _train(van, path, 18)
+    said = _train(van, path, 18, lanes)
     assert "blocks 0" not in said, said
+    assert "waits 0" not in said, said
+    assert "forward 0 us" not in path.read_text()
     lines = [line.split() for line in path.read_text().splitlines() if line[0] != "#"]
     assert [int(line[2]) for line in lines] == [-i for i in range(12)]
     assert [int(line[1]) for line in lines] == [80000 * (i + 1) for i in range(12)]
