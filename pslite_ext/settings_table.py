@@ -178,7 +178,8 @@ TABLE = (
     Setting(
         "MERCURY_SERVER_BYTES_MAX",
         0,
-        "Memory for values and sums on a server, above which pushes fail; 0: no cap.",
+        "Memory for values on a server, and as much again for sums of packets, above which "
+        "pushes fail; 0: no cap.",
         0,
         1 << 50,
         "bytes",

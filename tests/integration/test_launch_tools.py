@@ -59,6 +59,19 @@ def test_the_wheel_s_launcher_leaves_options_alone() -> None:
     assert f"got {words}" in out, out
 
 
+@pytest.mark.parametrize(
+    ("given", "length"),
+    [({}, 64), ({"MERCURY_JOB_TOKEN": ""}, 64), ({"MERCURY_JOB_TOKEN_FILE": "secret"}, 0)],
+)
+def test_the_wheel_s_launcher_makes_a_token(given: dict[str, str], length: int) -> None:
+    code = "import os; print(os.environ['DMLC_ROLE'], len(os.environ.get('MERCURY_JOB_TOKEN', '')))"
+    command = ("--launcher", "local", sys.executable, "-c", f'"{code}"')
+    job = tool("-n", "1", "-s", "1", *command, **given)
+    out, _ = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 0, out
+    assert f"worker {length}\n" in out, out
+
+
 def test_the_wheel_s_launcher_fails_with_the_job() -> None:
     job = tool(
         *("-n", "2", "-s", "1", "--launcher", "local", sys.executable, str(TRAINING)),
