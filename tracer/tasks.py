@@ -39,6 +39,8 @@ def stats(options: argparse.Namespace) -> int:
         raise TraceError(f"--only {unknown[0]}: is no section; there are {', '.join(NAMES)}")
     run, table, _ = _load(options)
     found = [section for section in sections(run, table) if section.name in wanted]
+    if not found:
+        raise TraceError(f"{options.run}: says nothing of {', '.join(wanted)}")
     if options.json:
         print_json(
             {

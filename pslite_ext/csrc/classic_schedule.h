@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "prophet_diary.h"
 #include "prophet_queue.h"
 
 namespace mercury {
@@ -42,6 +43,7 @@ class ClassicSchedule {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   ProphetQueue queue_;
+  ProphetDiary diary_;
   uint64_t next_id_ = 1;
   std::unordered_map<uint64_t, HandOver> waiting_;
   bool flushed_ = false, stopping_ = false;

@@ -6,6 +6,7 @@
 #include "figures.h"
 #include "log.h"
 #include "membership.h"
+#include "trace_log.h"
 
 namespace mercury {
 namespace {
@@ -62,6 +63,7 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     options.stall_warn_us = options_.stall_warn_us;
     options.trace = options_.trace;
     options.trace_overhead = options_.packet_overhead();
+    if (options_.trace != nullptr) options.diary = NoteInTrace;
     auto streams = std::make_unique<WorkerStreams>(
         options, [](const std::string& line) { Log(LogLevel::kWarning, line); });
     slice->streams = streams.get();

@@ -79,9 +79,13 @@ void TraceLog::Close() {
   active_ = nullptr;
 }
 
-void TraceLog::Note(std::string note) {
+void TraceLog::Note(std::string note, int64_t iteration) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  notes_.push_back(std::move(note));
+  notes_.emplace_back(iteration, std::move(note));
+}
+
+void NoteInTrace(int64_t iteration, std::string note) {
+  if (TraceLog* log = TraceLog::Active()) log->Note(std::move(note), iteration);
 }
 
 void TraceLog::Switch(bool on) {
@@ -131,12 +135,14 @@ void TraceLog::Turn(bool last) {
   const int64_t now = NowUs();
   TraceEvent event;
   while (ring_.Take(&event)) events_.push_back({event, taken_++});
-  std::vector<std::string> notes;
+  std::vector<std::pair<int64_t, std::string>> notes;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     notes.swap(notes_);
   }
-  for (const std::string& note : notes) notes_file()->Note(note);
+  for (const auto& [iteration, note] : notes) {
+    if (iteration == kAlways || window_.Covers(iteration)) notes_file()->Note(note);
+  }
   std::sort(events_.begin(), events_.end(), [](const Seen& a, const Seen& b) {
     return std::tie(a.event.time_us, a.order) < std::tie(b.event.time_us, b.order);
   });

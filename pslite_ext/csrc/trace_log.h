@@ -12,10 +12,12 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "status.h"
@@ -50,7 +52,9 @@ class TraceLog {
   TraceRing* ring() { return &ring_; }
   bool mercury() const { return options_.mercury; }
   // A line "# ..." in this node's file: of any thread, at any time; it may allocate.
-  void Note(std::string note);
+  void Note(std::string note) { Note(std::move(note), kAlways); }
+  // One that is left out with the records of this iteration.
+  void Note(std::string note, int64_t iteration);
   // Records from the next iteration on, or no more.
   void Switch(bool on);
 
@@ -65,6 +69,7 @@ class TraceLog {
   void Stop(const Status& status);
   TraceFile* notes_file() { return data_.is_open() ? &data_ : &scheduler_; }
 
+  static constexpr int64_t kAlways = std::numeric_limits<int64_t>::min();
   static std::atomic<TraceLog*> active_, started_;
 
   const TraceOptions options_;
@@ -90,7 +95,10 @@ class TraceLog {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::vector<std::string> notes_;
+  std::vector<std::pair<int64_t, std::string>> notes_;  // by iteration
 };
+
+// TraceLog::Note, if there is a trace.
+void NoteInTrace(int64_t iteration, std::string note);
 
 }  // namespace mercury

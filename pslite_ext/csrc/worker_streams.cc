@@ -44,7 +44,8 @@ struct WorkerStreams::Link {
 WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
     : options_(options),
       report_(std::move(report)),
-      trace_(options.trace, false, options.trace_overhead) {
+      trace_(options.trace, false, options.trace_overhead),
+      diary_(options.diary) {
   PolicyOptions policy = options_.policy;
   if (policy.kind == PolicyKind::kProphet) {
     profile_ = std::make_shared<ProphetProfile>(policy.profile_steps);
@@ -91,19 +92,25 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   tensor->since_us = now_us;
   tensor->ask_at_us = now_us + options_.stall_warn_us;
   if (!tensor->op->fetch) ++tensor->round;
-  if (profile_ != nullptr && !tensor->op->fetch) {
-    const Declaration& d = tensor->op->tensor->declaration;
-    profile_->Ready(d.key, d.bytes(), tensor->op->priority, now_us);
-    for (const std::string& notice : profile_->TakeNotices()) {
-      if (options_.lane == 0) report_(notice);
-    }
-  }
+  if (profile_ != nullptr && !tensor->op->fetch) NoteReady(*tensor->op, now_us);
   tensor->waiting = 0;
   for (const Part& part : tensor->parts) tensor->waiting += part.share.count;
   if (tensor->waiting == 0) return tensor->op.reset();  // all of it is in other lanes
   tensor->start = next_run_++;
   active_[tensor->start] = tensor;
   for (int s = 0; s < options_.num_servers; ++s) Begin(tensor, s, now_us);
+}
+
+void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
+  const Declaration& d = op.tensor->declaration;
+  profile_->Ready(d.key, d.bytes(), op.priority, now_us);
+  for (const std::string& notice : profile_->TakeNotices()) {
+    if (options_.lane == 0) report_(notice);
+  }
+  if (!diary_.Behind(profile_->figures())) return;
+  BlockFigures blocks;
+  for (const auto& link : links_) blocks += link->policy->blocks();
+  diary_.Tell(profile_->figures(), blocks);
 }
 
 void WorkerStreams::Begin(Tensor* tensor, int server, int64_t now_us) {

@@ -23,6 +23,7 @@
 #include "operation.h"
 #include "packet_trace.h"
 #include "placement.h"
+#include "prophet_diary.h"
 
 namespace mercury {
 
@@ -35,6 +36,7 @@ struct WorkerStreamsOptions {
   int64_t stall_warn_us = 30000000;
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
+  ProphetDiary::Write diary;  // null: nobody reads it
 };
 
 class WorkerStreams : public Endpoint {
@@ -67,6 +69,7 @@ class WorkerStreams : public Endpoint {
   struct Part;
 
   void LoadProfile();
+  void NoteReady(const Operation& op, int64_t now_us);
   Tensor* TensorOf(const std::shared_ptr<PacketTensor>& shared);
   void Begin(Tensor* tensor, int server, int64_t now_us);
   void End(Tensor* tensor);
@@ -78,6 +81,7 @@ class WorkerStreams : public Endpoint {
   const Report report_;
   PacketTrace trace_;
   std::shared_ptr<ProphetProfile> profile_;
+  ProphetDiary diary_;
   Status failure_;
   uint64_t next_run_ = 1;
   std::unordered_map<uint64_t, std::unique_ptr<Tensor>> tensors_;  // by key

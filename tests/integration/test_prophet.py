@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from cluster import cluster
 
+from tracer.analysis import prophet
+from tracer.check import check_run
 from tracer.model.job_file import find_job
+from tracer.run import read_run
 
 # Twelve gradients in four steps, 40 ms apart, the most urgent last, as a backward pass makes them.
 SCRIPT = """
@@ -40,6 +43,8 @@ print('sums are right')
 
 def _env(path: Path, lanes: int) -> dict[str, str]:
     return {
+        "MERCURY_TRACE_DIR": str(path.with_name("trace")),
+        "MERCURY_TRACE_STEPS": "0:16",
         "MERCURY_LANES": str(lanes),
         "MERCURY_POLICY": "prophet",
         "MERCURY_PROPHET_PROFILE": str(path),
@@ -67,6 +72,18 @@ def test_blocks_are_sent_and_a_profile_is_kept(van: str, lanes: int, tmp_path: P
     lines = [line.split() for line in path.read_text().splitlines() if line[0] != "#"]
     assert [int(line[2]) for line in lines] == [-i for i in range(12)]
     assert [int(line[1]) for line in lines] == [80000 * (i + 1) for i in range(12)]
+    # In the trace, too: all iterations that have ended and are in its window.
+    run = read_run(path.with_name("trace"))
+    assert not check_run(run)
+    section = prophet.section(run)
+    assert section is not None
+    per_worker, iterations = section.tables
+    assert list(per_worker["worker"]) == [0, 1]
+    assert all(n > 0 for n in per_worker["blocks"])
+    assert all(n > 0 for n in per_worker["wait_first_us"])
+    for rank in (0, 1):
+        told = [row["iteration"] for row in iterations.rows() if row["worker"] == rank]
+        assert told == list(range(16))
     # The most urgent came last, some 120 ms after the first; and the simulator takes it.
     assert int(lines[0][3]) > 80000
     assert find_job(str(path)).bytes.sum() == 80000 * 78

@@ -19,6 +19,7 @@ from tracer.analysis import (
     life,
     overheads,
     phases,
+    prophet,
     sections,
     sizes,
     steps,
@@ -212,6 +213,38 @@ def test_a_trace_without_pushes_has_no_steps() -> None:
     table = table_of(Plan(workers=1, iterations=2, tensors=TWO))
     empty = steps.section(table.take(np.zeros(0, np.int64)))
     assert [len(found) for found in empty.tables] == [0, 0]
+
+
+def test_prophet_s_notes_become_iterations() -> None:
+    """Two lanes tell of one worker's iterations; what makes no sense is left out."""
+    run = run_of(Plan(workers=2, iterations=2, tensors=TWO))
+    assert prophet.section(run) is None
+    told = "blocks {} bytes {} held_us 10 rate 500 production_error_us 20 transfer_error_us {}"
+    waited = " wait_first_us 70 wait_later_us 9"
+    notes = [
+        "prophet 0 " + told.format(0, 0, 0),
+        "prophet 1 " + told.format(4, 4000, 6) + waited,
+        "prophet 1 " + told.format(2, 800, 8),
+        "prophet 2 " + told.format(4, 2400, 8),
+        *("prophet", "prophet x", "prophet 3 blocks", "prophet 3 blocks 1", "prophet -1"),
+        "prophet 3 " + told.format(-1, 0, 0),
+        "prophet 3 " + told.format(1 << 62, 0, 0),
+        f"prophet {1 << 70} " + told.format(1, 1, 1),
+    ]
+    run.workers[1].notes += [Note(0, text) for text in notes]
+    section = prophet.section(run)
+    assert section is not None
+    (mean,), found = section.tables[0].rows(), section.tables[1]
+    assert list(found["worker"]) == [1, 1, 1]
+    assert list(found["iteration"]) == [0, 1, 2]
+    assert list(found["blocks"]) == [0, 6, 4]
+    assert list(found["rate"]) == [500, 1000, 500]
+    assert list(found["transfer_error_us"]) == [0, 8, 8]
+    assert list(found["wait_first_us"]) == [-1, 70, -1]
+    assert (mean["iterations"], mean["with_blocks"]) == (3, 2)
+    assert (mean["blocks"], mean["block_bytes"], mean["held_us"]) == (5, 720, 15)
+    assert (mean["wait_first_us"], mean["wait_later_us"]) == (70, 9)
+    assert sections(run, exchanges(run))[-1].name == "prophet"
 
 
 def test_priorities_come_from_the_notes() -> None:

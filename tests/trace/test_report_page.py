@@ -12,6 +12,7 @@ from trace_runs import run_of
 from tracer.analysis import NAMES
 from tracer.check import check_run
 from tracer.clocks import aligned
+from tracer.record import Note
 from tracer.report.page import write_report
 from tracer.synthetic import Plan
 
@@ -26,13 +27,18 @@ HOSTILE = "<script>x</script> $a_b$"
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a run with a name that tries to be more than a name."""
+    """Of a run with a name that tries to be more than a name, as if under Prophet."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     run = run_of(PLAN)
     for trace in run.traces:
         trace.notes = [
             type(note)(note.before, note.text.replace("conv0_weight", HOSTILE))
             for note in trace.notes
+        ]
+    for trace in run.workers:
+        trace.notes += [
+            Note(0, f"prophet {n} blocks 3 bytes 4000 held_us 5 rate 6 wait_first_us {700 + n}")
+            for n in range(PLAN.iterations - 1)
         ]
     table, alignment = aligned(run)
     write_report(run, table, alignment, check_run(run), path)
@@ -86,5 +92,5 @@ def test_a_browser_shows_it(report: Path, name: str, width: int, tmp_path: Path)
     assert picture.stat().st_size > 50_000
     assert inner == width
     assert wide <= inner
-    assert pictures == 12
+    assert pictures == 13
     assert {*SECTIONS} <= {*ids}

@@ -64,12 +64,13 @@ def test_check(run: Path, tmp_path: Path) -> None:
 
 def test_stats(run: Path) -> None:
     whole = json.loads(trace("stats", run, "--json").stdout)
-    assert [section["name"] for section in whole["sections"]] == list(NAMES)
+    assert [section["name"] for section in whole["sections"]] == list(NAMES[:-1])  # prophet
     assert whole["workers"] == 2
     text = trace("stats", run, "--only", "overheads", "--rows", 5).stdout
     assert "synchronisation" in text
     assert "Stragglers" not in text
     assert trace("stats", run, "--only", "weather").returncode == 3
+    assert "says nothing of prophet" in trace("stats", run, "--only", "prophet").stderr
 
 
 def test_one_file_alone(run: Path) -> None:

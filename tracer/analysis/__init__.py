@@ -13,6 +13,7 @@ from tracer.analysis import (
     life,
     overheads,
     phases,
+    prophet,
     sizes,
     steps,
     stragglers,
@@ -32,9 +33,11 @@ OF_EXCHANGES = (
     inversion,
     critical,
 )
-NAMES = (sizes.NAME, *(module.NAME for module in OF_EXCHANGES))
+NAMES = (sizes.NAME, *(module.NAME for module in OF_EXCHANGES), prophet.NAME)
 
 
 def sections(run: Run, table: Exchanges) -> list[Section]:
-    """Every question's answer, in the order of the report."""
-    return [sizes.section(run), *(module.section(table) for module in OF_EXCHANGES)]
+    """Every question's answer, in the order of the report; Prophet's, if it was the policy."""
+    found = [sizes.section(run), *(module.section(table) for module in OF_EXCHANGES)]
+    of_prophet = prophet.section(run)
+    return found if of_prophet is None else [*found, of_prophet]

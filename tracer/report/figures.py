@@ -101,6 +101,30 @@ def phases(canvas: Canvas, found: Table) -> None:
     _legend(canvas, axes)
 
 
+def prophet(canvas: Canvas, found: Table) -> None:
+    """Means of all workers: what training waited, and how many blocks there were."""
+    waits, blocks = canvas.axes(3.6, 2)
+    iteration = np.asarray(found["iteration"])
+    for axes, name, label, colour, scale in (
+        (waits, "wait_first_us", "until the most urgent sum was in", RED, 1e-3),
+        (waits, "wait_later_us", "later", ORANGE, 1e-3),
+        (blocks, "blocks", "", BLUE, 1.0),
+    ):
+        values = np.asarray(found[name])
+        known = values >= 0
+        x = np.unique(iteration[known])
+        place = np.searchsorted(x, iteration[known])
+        total = np.bincount(place, values[known], minlength=len(x))
+        mean = total / np.maximum(np.bincount(place, minlength=len(x)), 1)
+        axes.plot(x, mean * scale, color=colour, label=label or None)
+    for axes, label in ((waits, "ms waited"), (blocks, "blocks")):
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y")
+    blocks.set_xlabel("iteration")
+    _legend(canvas, waits)
+
+
 def distributions(canvas: Canvas, curves: dict[str, Table]) -> None:
     axes = canvas.axes(3.2)[0]
     least = 1.0

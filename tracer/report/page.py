@@ -85,6 +85,11 @@ def _pictures(table: Exchanges, answered: list[Section]) -> list[tuple[str, str,
     def of(name: str, which: str) -> Table:
         return found[name].figures[which]
 
+    of_prophet = (
+        "prophet.iterations",
+        "What training waited for, iteration by iteration, and Prophet's blocks",
+        lambda canvas: figures.prophet(canvas, of("prophet", "iterations")),
+    )
     return [
         (
             "timeline.iteration",
@@ -146,6 +151,7 @@ def _pictures(table: Exchanges, answered: list[Section]) -> list[tuple[str, str,
             "What the critical path consists of",
             lambda canvas: figures.critical(canvas, of("critical", "kinds")),
         ),
+        *([of_prophet] if "prophet" in found else []),
     ]
 
 

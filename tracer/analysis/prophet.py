@@ -1,0 +1,107 @@
+"""What did Prophet send in blocks, how right were its predictions, and what did training wait?
+
+From the notes that workers write under MERCURY_POLICY=prophet, one for each iteration (and each
+lane: what several lanes say of an iteration is one row).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracer.grouping import group
+from tracer.record import Array, Ints
+from tracer.run import Run
+from tracer.table import Section, Table
+
+NAME, TITLE = "prophet", "Prophet"
+QUESTION = "What went in blocks, how right were the predictions, and what did training wait?"
+NOTE = (
+    "An iteration ends when the next begins. wait_first_us: from the most urgent gradient until "
+    "its sum was in; wait_later_us: what the rest of the forward pass took beyond the shortest."
+)
+ADDED = ("blocks", "bytes", "held_us", "rate")  # over lanes
+WORST = ("production_error_us", "transfer_error_us", "wait_first_us", "wait_later_us")
+UNKNOWN = -1  # of what a note leaves out
+Said = dict[str, int]
+
+
+def iterations(run: Run) -> Table:
+    """A row for each iteration of each worker."""
+    rows = [
+        (trace.header.rank, said)
+        for trace in run.workers
+        for note in trace.notes
+        if (said := _read(note.words)) is not None
+    ]
+    worker = np.asarray([rank for rank, _ in rows], np.int64)
+    iteration = np.asarray([said["iteration"] for _, said in rows], np.int64)
+    groups = group(worker, iteration)
+    columns: dict[str, Array] = {"worker": groups.keys[0], "iteration": groups.keys[1]}
+    for name in (*ADDED, *WORST):
+        values = np.asarray([said.get(name, UNKNOWN) for _, said in rows], np.int64)
+        columns[name] = groups.total(values) if name in ADDED else groups.most(values)
+    return Table("Iterations", columns, NOTE)
+
+
+def _read(words: list[str]) -> Said | None:
+    """`prophet 12 blocks 40 bytes 2500000 ...`; None: not such a note, or a broken one."""
+    if len(words) < 2 or words[0] != "prophet" or len(words) % 2 != 0:
+        return None
+    try:
+        said = {name: int(number) for name, number in zip(words[2::2], words[3::2])}
+        said["iteration"] = int(words[1])
+    except ValueError:
+        return None
+    least = min(said.values())
+    most = max(said.values())
+    return said if said.keys() >= set(ADDED) and least >= 0 and most < 1 << 50 else None
+
+
+def per_worker(found: Table) -> Table:
+    """Means over the iterations that had blocks, and waits over those of which they are known."""
+    worker = np.asarray(found["worker"])
+    rows = []
+    for rank in np.unique(worker).tolist():
+        mine = worker == rank
+        of = {name: np.asarray(values)[mine] for name, values in found.columns.items()}
+        blocks = of["blocks"]
+        planned = blocks > 0
+        rows.append(
+            {
+                "worker": rank,
+                "iterations": int(mine.sum()),
+                "with_blocks": int(planned.sum()),
+                "blocks": _mean(blocks[planned]),
+                "block_bytes": float(of["bytes"].sum() / max(int(blocks.sum()), 1)),
+                "held_us": _mean(of["held_us"][planned]),
+                "production_error_us": _median(of["production_error_us"][planned]),
+                "transfer_error_us": _median(of["transfer_error_us"][planned]),
+                "wait_first_us": _mean(_known(of["wait_first_us"])),
+                "wait_later_us": _mean(_known(of["wait_later_us"])),
+            }
+        )
+    return Table(
+        "An iteration's mean, per worker; errors are medians",
+        {name: [row[name] for row in rows] for name in (rows[0] if rows else ())},
+    )
+
+
+def _known(values: Ints) -> Ints:
+    known: Ints = values[values != UNKNOWN]
+    return known
+
+
+def _mean(values: Ints) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _median(values: Ints) -> float:
+    return float(np.median(values)) if len(values) else float("nan")
+
+
+def section(run: Run) -> Section | None:
+    """None: no worker was under this policy, or their traces do not say so."""
+    found = iterations(run)
+    if not len(found):
+        return None
+    return Section(NAME, TITLE, QUESTION, [per_worker(found), found], {"iterations": found})
