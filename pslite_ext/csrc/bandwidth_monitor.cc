@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t kStretchUs = 50000;   // at most
 constexpr int64_t kEveryUs = 1000000;   // between estimates
 constexpr int64_t kMemoryUs = 4000000;  // older stretches say nothing of the link as it is now
-constexpr size_t kStretchesMax = 64;
+constexpr size_t kStretchesMax = 64;    // of which the best count
+constexpr size_t kAllMax = 4096;
 constexpr size_t kStretchesMin = 8;
 constexpr size_t kSmallOnesMin = 4;
 constexpr double kLeast = 1e-3;  // bytes a microsecond: below, the link stands still
@@ -48,7 +49,8 @@ void BandwidthMonitor::Add(uint64_t bytes, int64_t us, int64_t now_us) {
   }
   stretches_.push_back({now_us, static_cast<double>(bytes), static_cast<double>(us)});
   const auto old = [&] { return stretches_.front().at_us < now_us - kMemoryUs; };
-  while (stretches_.size() > kStretchesMax || (stretches_.size() > kStretchesMin && old())) {
+  const size_t most = basis_ == Basis::kAll ? kAllMax : kStretchesMax;
+  while (stretches_.size() > most || (stretches_.size() > kStretchesMin && old())) {
     stretches_.pop_front();
   }
   if (stretches_.size() < kStretchesMin) return;
@@ -57,17 +59,25 @@ void BandwidthMonitor::Add(uint64_t bytes, int64_t us, int64_t now_us) {
   Estimate();
 }
 
+double BandwidthMonitor::Rate(double middle) const {
+  std::vector<double> rates;
+  double bytes = 0, us = 0;
+  for (const Stretch& s : stretches_) {
+    bytes += s.bytes;
+    us += s.us;
+    if (s.bytes >= middle) rates.push_back(s.bytes / s.us);
+  }
+  return basis_ == Basis::kAll ? bytes / us : Quantile(rates, 0.75);
+}
+
 // The larger half of the stretches says how fast the link is; the smaller ones, what is left of
 // their time beyond that.
 void BandwidthMonitor::Estimate() {
   ++estimates_;
-  std::vector<double> sizes, rates, startups;
+  std::vector<double> sizes, startups;
   for (const Stretch& s : stretches_) sizes.push_back(s.bytes);
   const double middle = Quantile(sizes, 0.5);
-  for (const Stretch& s : stretches_) {
-    if (s.bytes >= middle) rates.push_back(s.bytes / s.us);
-  }
-  const double rate = Quantile(rates, 0.75);
+  const double rate = Rate(middle);
   if (rate < kLeast) {
     if (known() || estimates_ == 1) {
       notice_ =

@@ -2,9 +2,9 @@
 // startup + bytes / bandwidth. Nothing is sent to find out.
 //
 // A *stretch* is a time in which the link was busy, and the bytes that it carried meanwhile. Some
-// are too slow for reasons that are not the link's (another worker was late), so the better quarter
-// of the last seconds' counts. Estimates fall at once and rise slowly: to expect too much makes
-// what is urgent wait, to expect too little only leaves a gap.
+// are too slow for reasons that are not the link's (another worker was late), so mostly the better
+// quarter of the last seconds' counts. Estimates fall at once and rise slowly: to expect too much
+// makes what is urgent wait, to expect too little only leaves a gap.
 //
 // Thread-safety: none; no clock. Invariant: known() means that the bandwidth is above zero.
 #pragma once
@@ -18,6 +18,11 @@ namespace mercury {
 
 class BandwidthMonitor {
  public:
+  // Which stretches count: the better quarter, or all. Where a stretch's bytes may have been sent
+  // before it, several at a time come to be known late and at once, and the best say nothing.
+  enum class Basis { kBest, kAll };
+  explicit BandwidthMonitor(Basis basis = Basis::kBest) : basis_(basis) {}
+
   // The link begins to be busy.
   void Begin(int64_t now_us);
   // It has carried so much; `idle`: nothing is under way any more.
@@ -42,7 +47,9 @@ class BandwidthMonitor {
     double bytes, us;
   };
   void Estimate();
+  double Rate(double middle) const;
 
+  const Basis basis_;
   int64_t stretch_start_us_ = -1;  // of the one that is under way; -1: none is
   uint64_t stretch_bytes_ = 0;
   std::deque<Stretch> stretches_;

@@ -59,7 +59,8 @@ class ProphetQueue {
   size_t OneOrHold(int64_t now_us, double room_us, double transfer_us);
 
   ProphetProfile profile_;
-  BandwidthMonitor monitor_;
+  // A confirmation waits for all workers: what was sent meanwhile is confirmed with it.
+  BandwidthMonitor monitor_{BandwidthMonitor::Basis::kAll};
   std::map<std::pair<int64_t, uint64_t>, Gradient> waiting_;  // by urgency, then id
   std::unordered_map<uint64_t, Gradient> handed_over_;        // and not done
   std::unordered_set<uint64_t> unconfirmed_;

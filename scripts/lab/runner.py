@@ -216,7 +216,12 @@ def options() -> argparse.Namespace:
         type=int,
         help=f"of each case (default: 1, 3 or 5; of {', '.join(ONCE)} always 1)",
     )
-    parser.add_argument("--match", default="", help="only cases whose line in --list holds this")
+    parser.add_argument(
+        "--match",
+        nargs="+",
+        metavar="TEXT",
+        help="only cases whose line in --list holds this, or one of these",
+    )
     parser.add_argument(
         "--profile", type=_profile, metavar="FILE", help="iterations of this job, nothing else"
     )
@@ -242,7 +247,8 @@ def main() -> int:
         cases = bench_speed.measured(systems, asked.profile, rounds=6)
     else:
         cases = cases_of(benches, systems, length)
-    cases = [case for case in cases if asked.match in str(case)]
+    if asked.match is not None:
+        cases = [case for case in cases if any(text in str(case) for text in asked.match)]
     cases = in_turn(cases, repeats, () if asked.repeats else ONCE)
     skipped = {name: reason for name, reason in missing.items() if wanted(name, benches)}
     for name, reason in skipped.items():
