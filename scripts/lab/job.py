@@ -163,6 +163,7 @@ class Job:
         self._bed = bed
         self._system = system
         self._heard: queue.SimpleQueue[tuple[Process, dict[str, Any]]] = queue.SimpleQueue()
+        self._said: set[str] = set()
         if system.own_hosts and not bed.shaped:
             raise LabError(f"{system.name} needs hosts with names of their own, and so root")
         roles = ("scheduler", "server", "worker") if system.servers else ("worker",)
@@ -214,10 +215,14 @@ class Job:
         assert process.child.stdout is not None
         for line in process.child.stdout:
             text = line.decode(errors="replace").rstrip()
-            if text.startswith(MARK):
-                self._heard.put((process, json.loads(text[len(MARK) :])))
-            else:
+            try:
+                event = json.loads(text[len(MARK) :]) if text.startswith(MARK) else None
+            except ValueError:  # two processes wrote at once
+                event = None
+            if event is None:
                 process.lines.append(text)
+            else:
+                self._heard.put((process, event))
 
     def follow(
         self, timeout_s: float, tell: Callable[[Process, dict[str, Any]], None] | None = None
@@ -255,6 +260,12 @@ class Job:
         failed = [p for p in self._processes if p.child.poll() not in (None, 0)]
         if failed:
             raise JobFailed(self._report(f"{failed[0].host} ended", failed))
+
+    def has_said(self, event: str) -> bool:
+        """Whether one of its processes has; of a job that nobody follows."""
+        while not self._heard.empty():
+            self._said.add(str(self._heard.get()[1]["event"]))
+        return event in self._said
 
     def end(self) -> None:
         self._bed.end_processes([p.child for p in self._processes])

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 STOCK = str(ROOT / ".venv-stock" / "bin" / "python")  # where `make` puts it
@@ -31,10 +32,13 @@ import results  # noqa: E402
 from bed import LoopbackBed, best_bed  # noqa: E402
 from bench_case import Case, Failure, Row  # noqa: E402
 from bench_list import BENCHES, LONG, ONCE, cases_of, wanted  # noqa: E402
-from job import JobFailed, host_names, run_job  # noqa: E402
+from job import JobFailed, Process, host_names, run_job  # noqa: E402
 from namespaces import LabError, privilege_missing  # noqa: E402
 from systems import NAMES, available  # noqa: E402
+from weather import Course  # noqa: E402
 from workloads import WorkloadError, load  # noqa: E402
+
+_LOOK_S = 0.2
 
 
 class Run:
@@ -81,27 +85,30 @@ def make_bed(case: Case) -> LoopbackBed:
 
 
 @contextmanager
-def weather(case: Case, bed: LoopbackBed) -> Iterator[None]:
+def weather(case: Case, bed: LoopbackBed) -> Iterator[Course]:
     """Whatever the case does to the bed, for as long as its job runs."""
+    course = Course()
     if case.weather is None:
-        yield
+        yield course
         return
     make = case.weather
-    over = threading.Event()
     failed: list[Exception] = []
 
     def run() -> None:
         try:
-            make(bed, over)
+            make(bed, course)
         except Exception as error:  # of whatever kind: it belongs to the case
             failed.append(error)
 
     maker = threading.Thread(target=run)
     maker.start()
     try:
-        yield
+        while maker.is_alive() and not course.ready.wait(_LOOK_S):
+            pass
+        if not failed:
+            yield course
     finally:
-        over.set()
+        course.end()
         maker.join()
     if failed:  # what was measured was not what was to be measured
         raise failed[0]
@@ -121,8 +128,18 @@ def measure(case: Case, run: Run) -> str:
         run.fail(case, reason)
         return f"skipped: {reason}"
     try:
-        with make_bed(case) as bed, weather(case, bed):
-            outcome = run_job(bed, case.system, case.config, timeout_s=case.timeout_s, env=case.env)
+        with make_bed(case) as bed, weather(case, bed) as course:
+
+            def tell(_process: Process, event: dict[str, Any]) -> None:
+                if event["event"] == "begin":
+                    course.begun.set()
+
+            outcome = run_job(
+                *(bed, case.system, case.config),
+                timeout_s=case.timeout_s,
+                env=case.env,
+                tell=tell,
+            )
             figures = case.measure(outcome)
     except (JobFailed, LabError, OSError) as error:
         return _failed(case, run, str(error))

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bed import LoopbackBed
@@ -16,38 +17,62 @@ from measured import Config
 from namespaces import LabError
 from systems import System
 
-# Runs beside the job until the event is set. What it raises fails the case.
-Weather = Callable[[LoopbackBed, threading.Event], None]
+
+@dataclass(frozen=True)
+class Course:
+    """How far the weather and the job have come."""
+
+    ready: threading.Event = field(default_factory=threading.Event)  # the job may start
+    begun: threading.Event = field(default_factory=threading.Event)  # it is measured
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def end(self) -> None:
+        self.over.set()
+        self.begun.set()
+
+
+# Runs beside the job until that is over; the job starts when the weather is ready, or has returned.
+# What it raises fails the case.
+Weather = Callable[[LoopbackBed, Course], None]
 STREAM = Path(__file__).resolve().parent / "stream.py"
 STREAM_PORT = 9900
 _LOOK_S = 0.2
+_START_S = 120.0  # for a job to begin
 _ENDLESS = 1_000_000  # rounds
 
 
 def random_rates(low: float, high: float, every_s: float) -> Weather:
-    """Every host's link between `low` and `high`, the same for all, the same in every run."""
+    """Every host's link between `low` and `high`, the same for all, the same in every run.
 
-    def weather(bed: LoopbackBed, over: threading.Event) -> None:
+    The first rate holds until `every_s` after the measurement's begin.
+    """
+
+    def weather(bed: LoopbackBed, course: Course) -> None:
         chance = random.Random(6)
         while True:
             rate = chance.uniform(low, high)
             for host in bed.hosts:
                 bed.set_rate(host, rate, rate)
-            if over.wait(every_s):
+            course.ready.set()
+            course.begun.wait()
+            if course.over.wait(every_s):
                 return
 
     return weather
 
 
 class Steps:
-    """All links change from one rate to the next, over and over; it notes when."""
+    """All links change from one rate to the next, over and over; it notes when.
+
+    The first rate holds until `every_s` after the measurement's begin.
+    """
 
     def __init__(self, rates: Sequence[float], every_s: float) -> None:
         self.rates = tuple(rates)
         self.every_s = every_s
         self.changes: list[tuple[float, float]] = []  # (clock, rate)
 
-    def __call__(self, bed: LoopbackBed, over: threading.Event) -> None:
+    def __call__(self, bed: LoopbackBed, course: Course) -> None:
         self.changes.clear()
         turn = 0
         while True:
@@ -56,12 +81,14 @@ class Steps:
                 bed.set_rate(host, rate, rate)
             self.changes.append((time.monotonic(), rate))
             turn += 1
-            if over.wait(self.every_s):
+            course.ready.set()
+            course.begun.wait()
+            if course.over.wait(self.every_s):
                 return
 
 
 def slow_link(host: str, rate: float) -> Weather:
-    def weather(bed: LoopbackBed, _over: threading.Event) -> None:
+    def weather(bed: LoopbackBed, _course: Course) -> None:
         bed.set_rate(host, rate, rate)
 
     return weather
@@ -85,12 +112,13 @@ def start_flow(
 def flows(pairs: Sequence[tuple[str, str]]) -> Weather:
     """Background flows, each from the first host of a pair to the second."""
 
-    def weather(bed: LoopbackBed, over: threading.Event) -> None:
+    def weather(bed: LoopbackBed, course: Course) -> None:
         started: list[subprocess.Popen[bytes]] = []
         try:
             for number, (sender, receiver) in enumerate(pairs):
                 started += start_flow(bed, sender, receiver, STREAM_PORT + number)
-            while not over.wait(_LOOK_S):
+            course.ready.set()
+            while not course.over.wait(_LOOK_S):
                 if any(process.poll() is not None for process in started):
                     raise LabError("a background flow has ended before the job")
         finally:
@@ -100,14 +128,19 @@ def flows(pairs: Sequence[tuple[str, str]]) -> Weather:
 
 
 def neighbour(system: System, config: Config) -> Weather:
-    """Another job like it on the same hosts, for as long as the measured one runs."""
+    """Another job like it on the same hosts, from before the measured one until it is over."""
     endless = Config(**{**vars(config), "rounds": _ENDLESS, "sample_s": 0.0})
 
-    def weather(bed: LoopbackBed, over: threading.Event) -> None:
+    def weather(bed: LoopbackBed, course: Course) -> None:
         job = Job(bed, system, endless, env={"DMLC_PS_ROOT_PORT": str(PORT + 1)})
+        deadline = time.monotonic() + _START_S
         try:
-            while not over.wait(_LOOK_S):
+            while not course.over.wait(_LOOK_S):
                 job.check_alive()
+                if job.has_said("begin"):
+                    course.ready.set()
+                elif time.monotonic() > deadline:
+                    raise LabError(f"the neighbour has not begun in {_START_S:g} s")
         finally:
             job.end()
 

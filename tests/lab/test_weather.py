@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -13,11 +14,11 @@ from bed import Bed, LoopbackBed
 from bench_case import Case
 from bench_limits import LOOPBACK
 from job import Job, JobFailed, host_names
-from measured import Config
+from measured import MARK, Config
 from namespaces import LabError
 from runner import weather as under
 from systems import System
-from weather import Steps, Weather, flows, neighbour
+from weather import Course, Steps, Weather, flows, neighbour
 
 MakeBed = Callable[..., Bed]
 WAIT_S = 10.0
@@ -41,13 +42,14 @@ def until(true: Callable[[], bool]) -> None:
 
 def beside(bed: LoopbackBed, weather: Weather, look: Callable[[], None]) -> None:
     """Has the weather for as long as `look` takes."""
-    over = threading.Event()
-    maker = threading.Thread(target=weather, args=(bed, over))
+    course = Course()
+    course.begun.set()
+    maker = threading.Thread(target=weather, args=(bed, course))
     maker.start()
     try:
         look()
     finally:
-        over.set()
+        course.end()
         maker.join()
 
 
@@ -72,6 +74,16 @@ def test_steps_are_noted_when_they_are_made(make_bed: MakeBed) -> None:
     assert times[0] >= began
 
 
+def test_rates_change_from_the_measurement_s_begin_on(make_bed: MakeBed) -> None:
+    steps = Steps((50e6, 100e6), every_s=0.01)
+    case = case_with(System("none", ""), steps)
+    with under(case, make_bed(["a"], 100e6)) as course:
+        time.sleep(0.2)
+        assert [rate for _, rate in steps.changes] == [50e6]
+        course.begun.set()
+        until(lambda: len(steps.changes) >= 3)
+
+
 def case_with(system: System, weather: Weather) -> Case:
     return Case("scenarios", "x", system, LOOPBACK, IDLE, lambda _: {}, 1, weather=weather)
 
@@ -79,13 +91,13 @@ def case_with(system: System, weather: Weather) -> Case:
 def test_weather_that_fails_fails_the_case(asleep: System) -> None:
     """What was measured was not what was to be measured."""
 
-    def broken(_bed: LoopbackBed, _over: threading.Event) -> None:
+    def broken(_bed: LoopbackBed, _course: Course) -> None:
         raise LabError("no rain today")
 
     with LoopbackBed(["a"]) as bed:
         with pytest.raises(LabError, match="no rain today"), under(case_with(asleep, broken), bed):
             pass
-        with under(case_with(asleep, lambda _bed, _over: None), bed):
+        with under(case_with(asleep, lambda _bed, _course: None), bed):
             pass
 
 
@@ -109,11 +121,17 @@ def test_a_neighbour_that_fails_is_noticed() -> None:
     broken = System("broken", sys.executable, program=("nothing.py",))
     with LoopbackBed(host_names(1, 1)) as bed:
         case = case_with(broken, neighbour(broken, IDLE))
+        with pytest.raises(JobFailed, match="broken: scheduler ended"), under(case, bed):
+            raise AssertionError("nothing is measured beside it")
 
-        def come_and_go() -> None:
-            with under(case, bed):
-                until(lambda: bool(bed._children))
-                until(lambda: not bed._children)
 
-        with pytest.raises(JobFailed, match="broken: scheduler ended"):
-            come_and_go()
+def test_a_neighbour_has_begun_before_the_job_starts(tmp_path: Path) -> None:
+    program = tmp_path / "begins.py"
+    said = f"{MARK}{json.dumps({'event': 'begin'})}"
+    program.write_text(f"import time; print({MARK!r} + '{{}}{{'); print({said!r}); time.sleep(60)")
+    begins = System("begins", sys.executable, program=(str(program),))
+    with LoopbackBed(host_names(1, 1)) as bed:
+        with under(case_with(begins, neighbour(begins, IDLE)), bed) as course:
+            assert course.ready.is_set()
+            assert len(bed._children) == 3
+        assert bed._children == []
