@@ -59,25 +59,31 @@ void BandwidthMonitor::Add(uint64_t bytes, int64_t us, int64_t now_us) {
   Estimate();
 }
 
-double BandwidthMonitor::Rate(double middle) const {
-  std::vector<double> rates;
+double BandwidthMonitor::AverageRate() const {
   double bytes = 0, us = 0;
   for (const Stretch& s : stretches_) {
     bytes += s.bytes;
     us += s.us;
-    if (s.bytes >= middle) rates.push_back(s.bytes / s.us);
   }
-  return basis_ == Basis::kAll ? bytes / us : Quantile(rates, 0.75);
+  return bytes / us;
 }
 
-// The larger half of the stretches says how fast the link is; the smaller ones, what is left of
-// their time beyond that.
+// The larger ones say how fast the link is.
+double BandwidthMonitor::BestRate(double middle) const {
+  std::vector<double> rates;
+  for (const Stretch& s : stretches_) {
+    if (s.bytes >= middle) rates.push_back(s.bytes / s.us);
+  }
+  return Quantile(rates, 0.75);
+}
+
+// What the smaller half of the stretches took beyond their bytes' time is the startup.
 void BandwidthMonitor::Estimate() {
   ++estimates_;
   std::vector<double> sizes, startups;
   for (const Stretch& s : stretches_) sizes.push_back(s.bytes);
   const double middle = Quantile(sizes, 0.5);
-  const double rate = Rate(middle);
+  const double rate = basis_ == Basis::kAll ? AverageRate() : BestRate(middle);
   if (rate < kLeast) {
     if (known() || estimates_ == 1) {
       notice_ =

@@ -18,8 +18,9 @@ namespace mercury {
 
 class BandwidthMonitor {
  public:
-  // Which stretches count: the better quarter, or all. Where a stretch's bytes may have been sent
-  // before it, several at a time come to be known late and at once, and the best say nothing.
+  // Which stretches count for the bandwidth: the better quarter, or all on average. Where bytes
+  // come to be known of late and many at once, the best stretches are too good; the average rather
+  // is too low, as it holds the startups and what other workers were late.
   enum class Basis { kBest, kAll };
   explicit BandwidthMonitor(Basis basis = Basis::kBest) : basis_(basis) {}
 
@@ -47,7 +48,8 @@ class BandwidthMonitor {
     double bytes, us;
   };
   void Estimate();
-  double Rate(double middle) const;
+  double AverageRate() const;
+  double BestRate(double middle) const;
 
   const Basis basis_;
   int64_t stretch_start_us_ = -1;  // of the one that is under way; -1: none is

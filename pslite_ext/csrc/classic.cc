@@ -284,11 +284,10 @@ void ClassicWorker::Process(const ps::Message& message) {
   }
   if (!last) return;
   if (op.then_pull && message.meta.push) {
+    if (op.scheduled != 0) schedule_->Confirmed(op.scheduled);
     op.waiting = op.pieces.size();
     op.answered.assign(op.pieces.size(), false);
-    SendPieces(static_cast<int>(slot), op, false);  // first: not behind the gradient that goes next
-    if (op.scheduled != 0) schedule_->Confirmed(op.scheduled);
-    return;
+    return SendPieces(static_cast<int>(slot), op, false);
   }
   std::unique_ptr<Pending> finished = std::move(slots_[slot]);
   free_slots_.push_back(static_cast<int>(slot));

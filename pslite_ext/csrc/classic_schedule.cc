@@ -19,7 +19,8 @@ constexpr int64_t kWaitUsMax = 1000000;
 }  // namespace
 
 ClassicSchedule::ClassicSchedule(int profile_steps, const std::string& profile_text)
-    : queue_(profile_steps), diary_(NoteInTrace) {
+    : queue_(profile_steps),
+      diary_(TraceLog::Active() != nullptr ? ProphetDiary::Write(NoteInTrace) : nullptr) {
   if (!profile_text.empty()) {
     const Status status = queue_.profile().Load(profile_text);
     if (!status.ok()) Log(LogLevel::kWarning, ProfileRefused(status));
@@ -46,9 +47,9 @@ void ClassicSchedule::Add(uint64_t id, uint64_t key, uint64_t bytes, int32_t pri
                           HandOver hand_over) {
   const std::lock_guard<std::mutex> lock(mutex_);
   queue_.Ready(id, key, bytes, priority, NowUs());
+  waiting_[id] = std::move(hand_over);
   const ProphetFigures figures = queue_.profile().figures();
   if (diary_.Behind(figures)) diary_.Tell(figures, queue_.blocks());
-  waiting_[id] = std::move(hand_over);
   changed_.notify_all();
 }
 

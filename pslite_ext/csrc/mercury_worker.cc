@@ -229,7 +229,7 @@ std::string MercuryWorker::Profile() {
   for (auto& slice : slices_) {
     slice->lane->Ask([&] {
       const ProphetProfile* profile = BetterProfile(*slice->streams, &best);
-      if (profile == nullptr) return;
+      if (profile == nullptr || !profile->known()) return;
       text = profile->Text([&](uint64_t key) { return names[key]; });
     });
   }

@@ -12,8 +12,8 @@ void ProphetDiary::Tell(const ProphetFigures& profile, const BlockFigures& block
   add("bytes", blocks.bytes - blocks_.bytes);
   add("held_us", blocks.held_us - blocks_.held_us);
   add("rate", static_cast<int64_t>(blocks.bytes_per_second));
-  add("production_error_us", profile.production_error_us);
-  add("transfer_error_us", blocks.transfer_error_us);
+  if (profile.known) add("production_error_us", profile.production_error_us);
+  if (blocks.blocks != 0) add("transfer_error_us", blocks.transfer_error_us);
   if (profile.waits != profile_.waits) {
     add("wait_first_us", profile.wait_first_us - profile_.wait_first_us);
     add("wait_later_us", profile.wait_later_us - profile_.wait_later_us);

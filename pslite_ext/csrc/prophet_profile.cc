@@ -36,8 +36,8 @@ std::string Milliseconds(int64_t us) { return std::to_string(us / 1000) + " ms";
 }  // namespace
 
 bool WaitedLonger(const ProphetFigures& figures, const ProphetFigures& than) {
-  return std::pair(figures.waits, figures.wait_first_us) >
-         std::pair(than.waits, than.wait_first_us);
+  return std::pair(figures.wait_first_us, figures.waits) >
+         std::pair(than.wait_first_us, than.waits);
 }
 
 std::string ProfileRefused(const Status& status) {

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import prophet_tables
 from bench_scenarios import GROWING
 from chart import bar_chart, line_chart, timeline_chart
-from prophet_tables import times
 from systems import MERCURY
 
 RowFields = dict[str, Any]
@@ -84,13 +84,14 @@ class Pictures:
     def rates(self, rows: list[RowFields]) -> list[str]:
         """How near to the optimum, which mercury's prediction is, systems are at each rate."""
         lines = []
-        for model, rates in times(rows).items():
+        for model, rates in prophet_tables.times(rows).items():
             drawn: dict[str, list[tuple[float, float]]] = {}
-            for share, of in rates.items():
-                best = of[MERCURY][1] if MERCURY in of else None
-                for name, (measured, _) in of.items():
-                    if best is not None:
-                        point = (share, best / measured)
+            for (share, _), of in rates.items():
+                best = prophet_tables.predicted(of, MERCURY)
+                for name in of:
+                    took = prophet_tables.measured(of, name)
+                    if best is not None and took is not None:
+                        point = (share, best / took)
                         drawn.setdefault(name.replace("mercury-", ""), []).append(point)
             if drawn:
                 title = f"{model}: optimum / time of an iteration"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 from bench_prophet import RATED
 from systems import MERCURY
 
 RowFields = dict[str, Any]
+Times = dict[str, dict[str, RowFields]]  # by system: the rows `time` and `predicted time`
 PROPHET, RIVAL = "mercury-prophet", "mercury-bytescheduler"
-Times = dict[str, tuple[float, Optional[float]]]  # by system: measured, predicted
+GAINS = ("over bytescheduler", "over its better tuning", "over mercury")
 
 
 def rated(what: str) -> tuple[str, float] | None:
@@ -18,20 +19,25 @@ def rated(what: str) -> tuple[str, float] | None:
     return (found["model"], float(found["share"])) if found else None
 
 
-def times(rows: list[RowFields]) -> dict[str, dict[float, Times]]:
-    """By model and rate."""
-    measured: dict[tuple[str, float], dict[str, float]] = {}
-    predicted: dict[tuple[str, float], dict[str, float]] = {}
+def times(rows: list[RowFields]) -> dict[str, dict[tuple[float, str], Times]]:
+    """By model, then by share of the balanced rate and setting."""
+    models: dict[str, dict[tuple[float, str], Times]] = {}
     for row in rows:
         case = rated(row["what"])
         if case is not None and row["metric"] in ("time", "predicted time"):
-            kind = measured if row["metric"] == "time" else predicted
-            kind.setdefault(case, {})[row["system"]] = row["median"]
-    models: dict[str, dict[float, Times]] = {}
-    for (model, share), of in sorted(measured.items()):
-        also = predicted.get((model, share), {})
-        models.setdefault(model, {})[share] = {name: (t, also.get(name)) for name, t in of.items()}
-    return models
+            rates = models.setdefault(case[0], {})
+            of = rates.setdefault((case[1], row["setting"]), {})
+            of.setdefault(row["system"], {})[row["metric"]] = row
+    return {model: dict(sorted(rates.items())) for model, rates in sorted(models.items())}
+
+
+def measured(of: Times, name: str) -> float | None:
+    return float(of[name]["time"]["median"]) if "time" in of.get(name, {}) else None
+
+
+def predicted(of: Times, name: str) -> float | None:
+    row = of.get(name, {}).get("predicted time")
+    return float(row["median"]) if row else None
 
 
 def by_rate(rows: list[RowFields]) -> list[str]:
@@ -40,34 +46,35 @@ def by_rate(rows: list[RowFields]) -> list[str]:
     for model, rates in times(rows).items():
         systems = list(dict.fromkeys(name for of in rates.values() for name in of))
         systems.sort(key=lambda name: name != PROPHET)
-        gains = ["over bytescheduler", "over its better tuning", "over mercury"]
+        heads = ["rate", *(name.replace("mercury-", "") for name in systems), *GAINS]
         lines += [
             "",
-            f"{model}: seconds an iteration, in brackets as predicted; how many times faster "
+            f"{model}: seconds an iteration, in brackets as predicted; and how many times faster "
             f"{PROPHET} is:",
             "",
-            "| rate | " + " | ".join(name.replace("mercury-", "") for name in systems)
-            + " | " + " | ".join(gains) + " |",
-            "|---" * (1 + len(systems) + len(gains)) + "|",
-        ]  # fmt: skip
-        for share, of in rates.items():
-            cells = [_seconds(of.get(name)) for name in systems]
-            tuned = [of[name][0] for name in of if name.startswith(f"{RIVAL} ")]
-            rivals = [_measured(of, RIVAL), min(tuned, default=None), _measured(of, MERCURY)]
-            cells += [_times_faster(_measured(of, PROPHET), rival) for rival in rivals]
-            lines.append(f"| {share:g} | " + " | ".join(cells) + " |")
+            f"| {' | '.join(heads)} |",
+            "|---" * len(heads) + "|",
+        ]
+        for (share, setting), of in rates.items():
+            cells = [f"{share:g}: {setting}", *(_seconds(of, name) for name in systems)]
+            tuned = [measured(of, name) for name in of if name.startswith(f"{RIVAL} ")]
+            better = min((time for time in tuned if time is not None), default=None)
+            for rival in (measured(of, RIVAL), better, measured(of, MERCURY)):
+                cells.append(_times_faster(measured(of, PROPHET), rival))
+            lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
-def _measured(of: Times, name: str) -> float | None:
-    return of[name][0] if name in of else None
-
-
-def _seconds(found: tuple[float, float | None] | None) -> str:
-    if found is None:
+def _seconds(of: Times, name: str) -> str:
+    took, foretold = measured(of, name), predicted(of, name)
+    if took is None:
         return ""
-    measured, predicted = found
-    return f"{measured:#.3g}" + (f" ({predicted:#.3g})" if predicted is not None else "")
+    spread = of[name]["time"]["spread"]
+    return (
+        f"{took:#.3g}"
+        + (f" ± {spread / 2:.2g}" if spread > 0 else "")
+        + (f" ({foretold:#.3g})" if foretold is not None else "")
+    )
 
 
 def _times_faster(ours: float | None, theirs: float | None) -> str:

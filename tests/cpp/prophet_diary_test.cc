@@ -25,6 +25,7 @@ TEST(each_iteration_is_told_by_what_it_added) {
   CHECK_FALSE(diary.Behind(profile));
 
   profile.iterations = 2;
+  profile.known = true;
   profile.production_error_us = 5;
   profile.waits = 1;
   profile.wait_first_us = 700;
@@ -41,8 +42,7 @@ TEST(each_iteration_is_told_by_what_it_added) {
   diary.Tell(profile, blocks);
 
   CHECK_TRUE(iterations == std::vector<int64_t>({0, 1, 2}));
-  CHECK_EQ(notes[0],
-           "prophet 0 blocks 0 bytes 0 held_us 0 rate 0 production_error_us 0 transfer_error_us 0");
+  CHECK_EQ(notes[0], "prophet 0 blocks 0 bytes 0 held_us 0 rate 0");
   CHECK_EQ(notes[1],
            "prophet 1 blocks 4 bytes 4000 held_us 90 rate 125000 production_error_us 5 "
            "transfer_error_us 6 wait_first_us 700 wait_later_us 30");

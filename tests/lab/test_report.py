@@ -139,12 +139,13 @@ def test_prophet_s_rates_are_in_one_table(tmp_path: Path) -> None:
     rows = []
     for case in rates(chosen, ["resnet18"], [0.2, 1.0]):
         of = (case.bench, case.what, case.system.name)
-        rows.append(Row(*of, "time", "s", "", [times.get(case.system.name, 2.5)]))
+        setting = str(case.setting)
+        rows.append(Row(*of, "time", "s", setting, [times.get(case.system.name, 2.5)]))
         if case.system.name != "zmq":
-            rows.append(Row(*of, "predicted time", "s", "", [1.8]))
+            rows.append(Row(*of, "predicted time", "s", setting, [1.8]))
     write(tmp_path / "results.json", ABOUT, rows, [])
     page = markdown(Results([tmp_path / "results.json"]), tmp_path / "charts")
-    lines = [line for line in page.splitlines() if line.startswith(("| 0.2 |", "| 1 |"))]
+    lines = [line for line in page.splitlines() if line.startswith(("| 0.2: 3", "| 1: 3"))]
     assert len(lines) == 2
     for line in lines:
         assert line.split(" | ")[1] == "2.00 (1.80)"  # Prophet comes first

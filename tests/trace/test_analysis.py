@@ -224,7 +224,7 @@ def test_prophet_s_notes_become_iterations() -> None:
     notes = [
         "prophet 0 " + told.format(0, 0, 0),
         "prophet 1 " + told.format(4, 4000, 6) + waited,
-        "prophet 1 " + told.format(2, 800, 8),
+        "prophet 1 " + told.format(2, 800, 8) + " wait_first_us 60 wait_later_us 99",
         "prophet 2 " + told.format(4, 2400, 8),
         *("prophet", "prophet x", "prophet 3 blocks", "prophet 3 blocks 1", "prophet -1"),
         "prophet 3 " + told.format(-1, 0, 0),
@@ -242,7 +242,7 @@ def test_prophet_s_notes_become_iterations() -> None:
     assert list(found["transfer_error_us"]) == [0, 8, 8]
     assert list(found["wait_first_us"]) == [-1, 70, -1]
     assert (mean["iterations"], mean["with_blocks"]) == (3, 2)
-    assert (mean["blocks"], mean["block_bytes"], mean["held_us"]) == (5, 720, 15)
+    assert (mean["blocks"], mean["block_bytes"], mean["held_us"]) == (10 / 3, 720, 40 / 3)
     assert (mean["wait_first_us"], mean["wait_later_us"]) == (70, 9)
     assert sections(run, exchanges(run))[-1].name == "prophet"
 

@@ -16,12 +16,16 @@ from tracer.table import Section, Table
 NAME, TITLE = "prophet", "Prophet"
 QUESTION = "What went in blocks, how right were the predictions, and what did training wait?"
 NOTE = (
-    "An iteration ends when the next begins. wait_first_us: from the most urgent gradient until "
-    "its sum was in; wait_later_us: what the rest of the forward pass took beyond the shortest."
+    "blocks, bytes, held_us and rate are of all links together; errors are the latest known, "
+    "transfer_error_us on average lately. wait_first_us: from the most urgent gradient until its "
+    "sum was in; wait_later_us: what the rest of the forward pass took beyond the shortest. -1: "
+    "not known. An iteration ends when the next begins."
 )
 ADDED = ("blocks", "bytes", "held_us", "rate")  # over lanes
-WORST = ("production_error_us", "transfer_error_us", "wait_first_us", "wait_later_us")
+ERRORS = ("production_error_us", "transfer_error_us")
+WAITS = ("wait_first_us", "wait_later_us")
 UNKNOWN = -1  # of what a note leaves out
+MOST = 1 << 40  # of a number that makes sense
 Said = dict[str, int]
 
 
@@ -37,9 +41,15 @@ def iterations(run: Run) -> Table:
     iteration = np.asarray([said["iteration"] for _, said in rows], np.int64)
     groups = group(worker, iteration)
     columns: dict[str, Array] = {"worker": groups.keys[0], "iteration": groups.keys[1]}
-    for name in (*ADDED, *WORST):
-        values = np.asarray([said.get(name, UNKNOWN) for _, said in rows], np.int64)
-        columns[name] = groups.total(values) if name in ADDED else groups.most(values)
+    values = {
+        name: np.asarray([said.get(name, UNKNOWN) for _, said in rows], np.int64)
+        for name in (*ADDED, *ERRORS, *WAITS)
+    }
+    columns.update((name, groups.total(values[name])) for name in ADDED)
+    columns.update((name, groups.most(values[name])) for name in ERRORS)
+    # The lane that waited longest knows what training waited for.
+    longest = groups.row_of_most(values["wait_first_us"])
+    columns.update((name, values[name][longest]) for name in WAITS)
     return Table("Iterations", columns, NOTE)
 
 
@@ -52,32 +62,28 @@ def _read(words: list[str]) -> Said | None:
         said["iteration"] = int(words[1])
     except ValueError:
         return None
-    least = min(said.values())
-    most = max(said.values())
-    return said if said.keys() >= set(ADDED) and least >= 0 and most < 1 << 50 else None
+    makes_sense = min(said.values()) >= 0 and max(said.values()) < MOST
+    return said if said.keys() >= set(ADDED) and makes_sense else None
 
 
 def per_worker(found: Table) -> Table:
-    """Means over the iterations that had blocks, and waits over those of which they are known."""
+    """Means over all iterations, medians of errors, each where it is known."""
     worker = np.asarray(found["worker"])
     rows = []
     for rank in np.unique(worker).tolist():
         mine = worker == rank
         of = {name: np.asarray(values)[mine] for name, values in found.columns.items()}
         blocks = of["blocks"]
-        planned = blocks > 0
         rows.append(
             {
                 "worker": rank,
                 "iterations": int(mine.sum()),
-                "with_blocks": int(planned.sum()),
-                "blocks": _mean(blocks[planned]),
+                "with_blocks": int((blocks > 0).sum()),
+                "blocks": _mean(blocks),
                 "block_bytes": float(of["bytes"].sum() / max(int(blocks.sum()), 1)),
-                "held_us": _mean(of["held_us"][planned]),
-                "production_error_us": _median(of["production_error_us"][planned]),
-                "transfer_error_us": _median(of["transfer_error_us"][planned]),
-                "wait_first_us": _mean(_known(of["wait_first_us"])),
-                "wait_later_us": _mean(_known(of["wait_later_us"])),
+                "held_us": _mean(of["held_us"]),
+                **{name: _median(_known(of[name])) for name in ERRORS},
+                **{name: _mean(_known(of[name])) for name in WAITS},
             }
         )
     return Table(

@@ -105,10 +105,10 @@ def prophet(canvas: Canvas, found: Table) -> None:
     """Means of all workers: what training waited, and how many blocks there were."""
     waits, blocks = canvas.axes(3.6, 2)
     iteration = np.asarray(found["iteration"])
-    for axes, name, label, colour, scale in (
+    for axes, name, what, colour, scale in (
         (waits, "wait_first_us", "until the most urgent sum was in", RED, 1e-3),
         (waits, "wait_later_us", "later", ORANGE, 1e-3),
-        (blocks, "blocks", "", BLUE, 1.0),
+        (blocks, "blocks", None, BLUE, 1.0),
     ):
         values = np.asarray(found[name])
         known = values >= 0
@@ -116,7 +116,7 @@ def prophet(canvas: Canvas, found: Table) -> None:
         place = np.searchsorted(x, iteration[known])
         total = np.bincount(place, values[known], minlength=len(x))
         mean = total / np.maximum(np.bincount(place, minlength=len(x)), 1)
-        axes.plot(x, mean * scale, color=colour, label=label or None)
+        axes.plot(x, mean * scale, color=colour, label=what)
     for axes, label in ((waits, "ms waited"), (blocks, "blocks")):
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)
