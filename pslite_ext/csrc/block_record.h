@@ -12,10 +12,8 @@ namespace mercury {
 
 class BlockRecord {
  public:
-  void Planned(uint64_t bytes) {
-    ++figures_.blocks;
-    figures_.bytes += bytes;
-  }
+  void Began() { ++figures_.blocks; }
+  void Sent(uint64_t bytes) { figures_.bytes += bytes; }
   // A planned block took so much more or less time than predicted.
   void Ended(double error_us) {
     transfer_error_us_ += kErrorMemory * (std::abs(error_us) - transfer_error_us_);

@@ -44,6 +44,7 @@ class ProphetPolicy : public PacketPolicy {
       record_.EndHold(now_us);
       return PacketPolicy::Next(now_us, run);
     }
+    if (Overdue(now_us)) EndBlock(now_us);
     if (block_.empty()) Assemble(now_us);
     if (block_.empty()) return false;
     record_.EndHold(now_us);
@@ -61,12 +62,16 @@ class ProphetPolicy : public PacketPolicy {
     const bool all = it->second.slots_left == 0;
     if (all) by_urgency_.erase(place);
     if (block_.empty() || block_.front().run != run) return;
+    if (is_planned_) {
+      if (!block_began_) record_.Began();
+      block_began_ = true;
+      record_.Sent(bytes);
+    }
     uint64_t& left = block_.front().bytes;
     left -= std::min(bytes, left);
     if (!all && left != 0) return;
     block_.pop_front();
-    if (!block_.empty() || !is_planned_) return;
-    record_.Ended(static_cast<double>(now_us - block_started_us_) - predicted_us_);
+    if (block_.empty() && is_planned_) EndBlock(now_us);
   }
 
   void Returned(uint64_t run, uint64_t bytes, int64_t now_us) override {
@@ -99,6 +104,22 @@ class ProphetPolicy : public PacketPolicy {
     return {-static_cast<int64_t>(runs_.at(run).urgency), run};
   }
 
+  // A block that others hold up must not go on into the time of what is more urgent: workers whose
+  // blocks end at different times would send different tensors, and wait for each other.
+  bool Overdue(int64_t now_us) const {
+    return is_planned_ && !block_.empty() &&
+           static_cast<double>(now_us - block_started_us_) > predicted_us_;
+  }
+
+  void EndBlock(int64_t now_us) {
+    double left_us = 0;
+    for (const Part& part : block_) left_us += monitor_.WireUs(static_cast<double>(part.bytes));
+    if (block_began_) {
+      record_.Ended(static_cast<double>(now_us - block_started_us_) + left_us - predicted_us_);
+    }
+    block_.clear();
+  }
+
   void Assemble(int64_t now_us) {
     const uint64_t packet = packet_bytes();
     std::vector<BlockCandidate> candidates;
@@ -119,15 +140,13 @@ class ProphetPolicy : public PacketPolicy {
     is_planned_ = !block.empty();
     if (!is_planned_) return SendOneOrHold(now_us, candidates[0], runs[0], packet);
     block_started_us_ = now_us;
+    block_began_ = false;
     predicted_us_ = kStartupUs;
-    uint64_t planned = 0;
     for (size_t i = 0; i < block.size(); ++i) {
       const uint64_t bytes = std::min(block[i] * packet, runs_.at(runs[i]).bytes_left);
       block_.push_back({runs[i], bytes});
       predicted_us_ += static_cast<double>(block[i]) * candidates[i].unit_us;
-      planned += bytes;
     }
-    record_.Planned(planned);
   }
 
   // Nothing fits. Until the more urgent tensor is due, nothing is sent; if it is late, one packet.
@@ -152,6 +171,7 @@ class ProphetPolicy : public PacketPolicy {
   std::deque<Part> block_;                             // what is left of it
   bool is_planned_ = false;                            // by Algorithm 1, or one packet
   int64_t block_started_us_ = 0;
+  bool block_began_ = false;  // something of it was sent
   double predicted_us_ = 0;
   bool gave_up_ = false;  // holding, until something becomes ready
   int64_t hold_until_us_ = kNever;

@@ -61,7 +61,10 @@ std::vector<uint64_t> ProphetQueue::Take(int64_t now_us) {
     const double us = startup_us + monitor_.WireUs(static_cast<double>(bytes));
     block_ends_us_ += std::min(static_cast<int64_t>(std::min(us, 1e15)), kBlockUsMax);
   }
-  if (is_planned_) record_.Planned(bytes);
+  if (is_planned_) {
+    record_.Began();
+    record_.Sent(bytes);
+  }
   return ids;
 }
 

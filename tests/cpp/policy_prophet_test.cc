@@ -118,6 +118,22 @@ TEST(nothing_interrupts_a_block_but_the_most_urgent) {
   CHECK_EQ(link.policy->WakeAt(), kNever);
 }
 
+TEST(a_block_that_is_held_up_ends_when_its_time_is_over) {
+  OneLink link;
+  link.Measure();
+  const int64_t start = link.now_us;
+  link.Ready(4);
+  link.Ready(3);
+  CHECK_EQ(link.Send(15), "333333333344444");
+  // Other workers are late, and there is no credit; meanwhile 2 has come.
+  link.now_us = start + 20000;
+  link.Ready(2);
+  CHECK_EQ(link.Send(11), "22222222224");
+  CHECK_EQ(link.policy->blocks().blocks, 2U);
+  CHECK_EQ(link.policy->blocks().bytes, 26 * kPacket);
+  CHECK_TRUE(link.policy->blocks().transfer_error_us > 0);
+}
+
 TEST(what_is_late_is_waited_for_with_one_packet_at_a_time) {
   OneLink link;
   link.Measure();
