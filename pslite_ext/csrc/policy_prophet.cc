@@ -1,7 +1,7 @@
-// prophet: during the backward pass, blocks of packets that nothing interrupts and that just finish
-// before a more urgent tensor is due; otherwise as mercury. So it is while it does not know the
-// job's pattern or the link's bandwidth, and from the moment in which the most urgent tensor is
-// there.
+// prophet: during the backward pass, blocks of packets that just finish before a more urgent tensor
+// is due, and that nothing interrupts for as long as they should take; otherwise as mercury. So it
+// is while it does not know the job's pattern or the link's bandwidth, and from the moment in which
+// the most urgent tensor is there.
 //
 // What is overdue may come at any moment: until then, packets go one by one, the most urgent first
 // and each when the link has carried the one before. (Else a gradient that is late by less than a
