@@ -88,11 +88,12 @@ class Pictures:
             drawn: dict[str, list[tuple[float, float]]] = {}
             for (share, _), of in rates.items():
                 best = prophet_tables.predicted(of, MERCURY)
-                for name in of:
+                for name in sorted(of, key=lambda name: name != prophet_tables.PROPHET):
                     took = prophet_tables.measured(of, name)
                     if best is not None and took is not None:
                         point = (share, best / took)
-                        drawn.setdefault(name.replace("mercury-", ""), []).append(point)
+                        short = name.replace("mercury-", "").replace(" KiB", "")
+                        drawn.setdefault(short, []).append(point)
             if drawn:
                 title = f"{model}: optimum / time of an iteration"
                 chart = line_chart(title, "share of the balanced rate", "optimum / time", drawn)
