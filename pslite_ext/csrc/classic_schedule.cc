@@ -48,7 +48,7 @@ void ClassicSchedule::Add(uint64_t id, uint64_t key, uint64_t bytes, int32_t pri
   const std::lock_guard<std::mutex> lock(mutex_);
   queue_.Ready(id, key, bytes, priority, NowUs());
   waiting_[id] = std::move(hand_over);
-  const ProphetFigures figures = queue_.profile().figures();
+  const ProphetFigures& figures = queue_.profile().figures();
   if (diary_.Behind(figures)) diary_.Tell(figures, queue_.blocks());
   changed_.notify_all();
 }

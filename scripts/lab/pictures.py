@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import prophet_tables
 from bench_scenarios import GROWING
 from chart import bar_chart, line_chart, timeline_chart
+from results import RowFields
 from systems import MERCURY
 
-RowFields = dict[str, Any]
 Place = tuple[str, str, str]  # bench, what, setting
 BIN_S = 0.25  # of a chart's points
 SHORT_S = 3.0  # of an iteration's throughput, which is shown closely

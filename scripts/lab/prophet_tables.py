@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bench_prophet import RATED
+from results import RowFields
 from systems import MERCURY
 
-RowFields = dict[str, Any]
 Times = dict[str, dict[str, RowFields]]  # by system: the rows `time` and `predicted time`
 PROPHET, RIVAL = "mercury-prophet", "mercury-bytescheduler"
 GAINS = ("over bytescheduler", "over its better tuning", "over mercury")

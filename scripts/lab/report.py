@@ -17,8 +17,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import prophet_tables  # noqa: E402
-from pictures import Pictures, Place, RowFields  # noqa: E402
-from results import number  # noqa: E402
+from pictures import Pictures, Place  # noqa: E402
+from results import RowFields, number  # noqa: E402
 
 HEADINGS = {
     "iteration": "Iterations with an emulated GPU",

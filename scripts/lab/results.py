@@ -17,6 +17,7 @@ from typing import Any
 from bench_case import Failure, Row
 
 ROOT = Path(__file__).resolve().parents[2]
+RowFields = dict[str, Any]  # of the file's rows
 # (bench, metric) -> whether more is better: what is compared with the stock systems of a run.
 COMPARED = {
     ("iteration", "time"): False,

@@ -38,8 +38,6 @@ from systems import NAMES, available  # noqa: E402
 from weather import Course  # noqa: E402
 from workloads import WorkloadError, load  # noqa: E402
 
-_LOOK_S = 0.2
-
 
 class Run:
     def __init__(self, out: Path, about: dict[str, object]) -> None:
@@ -99,12 +97,13 @@ def weather(case: Case, bed: LoopbackBed) -> Iterator[Course]:
             make(bed, course)
         except Exception as error:  # of whatever kind: it belongs to the case
             failed.append(error)
+        finally:
+            course.ready.set()
 
     maker = threading.Thread(target=run)
     maker.start()
     try:
-        while maker.is_alive() and not course.ready.wait(_LOOK_S):
-            pass
+        course.ready.wait()
         if not failed:
             yield course
     finally:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,31 +42,40 @@ _START_S = 120.0  # for a job to begin
 _ENDLESS = 1_000_000  # rounds
 
 
-def random_rates(low: float, high: float, every_s: float) -> Weather:
-    """Every host's link between `low` and `high`, the same for all, the same in every run.
+def _change_links(
+    bed: LoopbackBed,
+    course: Course,
+    rates: Iterable[float],
+    every_s: float,
+    changed: Callable[[float], None] = lambda _rate: None,
+) -> None:
+    """All hosts' links take one rate after another until the job is over.
 
     The first rate holds until `every_s` after the measurement's begin.
     """
+    for rate in rates:
+        for host in bed.hosts:
+            bed.set_rate(host, rate, rate)
+        changed(rate)
+        course.ready.set()
+        course.begun.wait()
+        if course.over.wait(every_s):
+            return
+
+
+def random_rates(low: float, high: float, every_s: float) -> Weather:
+    """Every host's link between `low` and `high`, the same for all, the same in every run."""
 
     def weather(bed: LoopbackBed, course: Course) -> None:
         chance = random.Random(6)
-        while True:
-            rate = chance.uniform(low, high)
-            for host in bed.hosts:
-                bed.set_rate(host, rate, rate)
-            course.ready.set()
-            course.begun.wait()
-            if course.over.wait(every_s):
-                return
+        rates = (chance.uniform(low, high) for _ in itertools.count())
+        _change_links(bed, course, rates, every_s)
 
     return weather
 
 
 class Steps:
-    """All links change from one rate to the next, over and over; it notes when.
-
-    The first rate holds until `every_s` after the measurement's begin.
-    """
+    """All links change from one rate to the next, over and over; it notes when."""
 
     def __init__(self, rates: Sequence[float], every_s: float) -> None:
         self.rates = tuple(rates)
@@ -74,17 +84,11 @@ class Steps:
 
     def __call__(self, bed: LoopbackBed, course: Course) -> None:
         self.changes.clear()
-        turn = 0
-        while True:
-            rate = self.rates[turn % len(self.rates)]
-            for host in bed.hosts:
-                bed.set_rate(host, rate, rate)
-            self.changes.append((time.monotonic(), rate))
-            turn += 1
-            course.ready.set()
-            course.begun.wait()
-            if course.over.wait(self.every_s):
-                return
+        rates = itertools.cycle(self.rates)
+        _change_links(bed, course, rates, self.every_s, self._note)
+
+    def _note(self, rate: float) -> None:
+        self.changes.append((time.monotonic(), rate))
 
 
 def slow_link(host: str, rate: float) -> Weather:

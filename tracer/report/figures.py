@@ -77,19 +77,19 @@ def volume(canvas: Canvas, per_iteration: Table) -> None:
     _legend(canvas, axes)
 
 
+def _by_iteration(iteration: Any, values: Any) -> tuple[Any, Any]:
+    """The iterations, and of each the mean over all workers."""
+    x, place = np.unique(np.asarray(iteration), return_inverse=True)
+    count = np.maximum(np.bincount(place, minlength=len(x)), 1)
+    return x, np.bincount(place, np.asarray(values), minlength=len(x)) / count
+
+
 def phases(canvas: Canvas, found: Table) -> None:
     """Mean of all workers, iteration by iteration."""
     axes = canvas.axes(2.8)[0]
-    iteration = np.asarray(found["iteration"])
-    x = np.unique(iteration)
-    place = np.searchsorted(x, iteration)
-    count = np.maximum(np.bincount(place, minlength=len(x)), 1)
-
-    def mean(values: Any) -> Any:
-        return np.bincount(place, np.asarray(values), minlength=len(x)) / count / 1000
-
     two, three = np.asarray(found["phase2_us"]), np.asarray(found["phase3_us"])
-    layers = (mean(found["phase1_us"]), mean(two), mean(three - two))
+    means = [_by_iteration(found["iteration"], v) for v in (found["phase1_us"], two, three - two)]
+    x, layers = means[0][0], [mean / 1000 for _, mean in means]
     axes.stackplot(
         x, *layers, colors=(GREY, SKY, RED), linewidth=0,
         labels=("1 computation", "2 both at once", "3 less 2: waiting for communication"),
@@ -112,10 +112,7 @@ def prophet(canvas: Canvas, found: Table) -> None:
     ):
         values = np.asarray(found[name])
         known = values >= 0
-        x = np.unique(iteration[known])
-        place = np.searchsorted(x, iteration[known])
-        total = np.bincount(place, values[known], minlength=len(x))
-        mean = total / np.maximum(np.bincount(place, minlength=len(x)), 1)
+        x, mean = _by_iteration(iteration[known], values[known])
         axes.plot(x, mean * scale, color=colour, label=what)
     for axes, label in ((waits, "ms waited"), (blocks, "blocks")):
         axes.set_ylabel(label)
