@@ -70,7 +70,7 @@ int ZmqSocket::BoundPort() const {
   size_t size = sizeof(endpoint);
   if (zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, endpoint, &size) != 0) return 0;
   const char* colon = std::strrchr(endpoint, ':');
-  return colon == nullptr ? 0 : std::atoi(colon + 1);
+  return colon == nullptr ? 0 : static_cast<int>(std::strtol(colon + 1, nullptr, 10));
 }
 
 void ZmqSocket::Close(int linger_ms) {
