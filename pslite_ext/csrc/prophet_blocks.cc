@@ -49,9 +49,12 @@ class Planner {
     for (size_t i = 0; i < gradients_.size(); ++i) {
       if (!Waits(i)) continue;
       Send(i, now_us_);
-      now_us_ += startup_us_ + gradients_[i].wire_us;
+      if (gradients_[i].wire_us == 0) return;
+      now_us_ += gradients_[i].wire_us + (idle_ ? startup_us_ : 0);
+      idle_ = false;
       return;
     }
+    idle_ = true;
     now_us_ = NextProduction(now_us_);
   }
 
@@ -82,6 +85,7 @@ class Planner {
   std::vector<double> start_us_;
   size_t left_ = gradients_.size();
   double now_us_ = 0;
+  bool idle_ = true;  // after backward: nothing goes before what is sent next
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ struct PlannedGradient {
 };
 
 // When each gradient's transfer starts: in blocks until gradient 0 is there, then one after another
-// by urgency, each with its own startup time.
+// by urgency. Only what the link idled before pays the startup time: the rest could be foreseen.
 std::vector<double> PlanIteration(const std::vector<PlannedGradient>& gradients, double startup_us);
 
 }  // namespace mercury

@@ -26,7 +26,6 @@ WARMUP = 2  # iterations of which Prophet needs one to learn from: the emulated 
 MEASURED_S = 15.0  # about so long, in so many iterations:
 FEWEST, MOST = 2, 8
 LEARN = {"MERCURY_PROPHET_PROFILE_STEPS": "1"}
-PACKET_BYTES = 32 << 10  # of ours, with three workers
 # ByteScheduler's partition and credit beside its own choice of 4 and 16 MiB.
 TUNED = ((256 << 10, 1 << 20), (1 << 20, 2 << 20))
 # What a case of rates() is called; the page has one table of all rates.
@@ -70,8 +69,8 @@ def foretold_s(job: Job, bandwidth: float, system: System) -> float | None:
         return None
     policy = system.name.split()[0].partition("-")[2] or "prophet"
     options: dict[str, object] = {"workers": WORKERS, "servers": SERVERS}
-    if policy == "prophet" and system.name.startswith("mercury"):
-        options["partition_bytes"] = PACKET_BYTES  # a block is made of packets
+    if system.name.startswith("zmq"):
+        options["partition_bytes"] = float(job.bytes.max())  # whole gradients
     elif policy == "bytescheduler":
         options["partition_bytes"] = int(system.env.get("MERCURY_PARTITION_BYTES", 4 << 20))
         options["credit_bytes"] = int(system.env.get("MERCURY_CREDIT_BYTES", 16 << 20))

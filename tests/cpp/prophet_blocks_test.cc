@@ -60,14 +60,17 @@ TEST(a_gradient_in_units_is_sent_as_far_as_it_fits) {
 TEST(an_iteration_by_hand) {
   const std::vector<PlannedGradient> job = {{20, 3}, {10, 4}, {10, 8}, {0, 6}, {0, 5}};
   CHECK_TRUE(PlanIteration(job, 0) == (std::vector<double>{20, 10, 23, 0, 31}));
-  // With a startup time of 1: 7 for the first step's block; alone, each pays it.
-  CHECK_TRUE(PlanIteration(job, 1) == (std::vector<double>{20, 10, 24, 0, 33}));
+  // With a startup time of 1: 7 for the first step's block; after backward gradient 0 pays it.
+  CHECK_TRUE(PlanIteration(job, 1) == (std::vector<double>{20, 10, 24, 0, 32}));
   // Nothing fits before gradient 0 with a startup time of 6, but the first.
-  CHECK_TRUE(PlanIteration(job, 6) == (std::vector<double>{20, 10, 29, 43, 55}));
+  CHECK_TRUE(PlanIteration(job, 6) == (std::vector<double>{20, 10, 29, 37, 43}));
   CHECK_TRUE(PlanIteration({}, 0).empty());
   CHECK_TRUE(PlanIteration({{7, 1}}, 5) == (std::vector<double>{7}));
   // Gradient 0 comes first: nothing else is waited for but time.
   CHECK_TRUE(PlanIteration({{0, 1}, {5, 1}, {0, 2}}, 0) == (std::vector<double>{0, 5, 1}));
+  // Who follows at once pays no startup, who follows later does.
+  CHECK_TRUE(PlanIteration({{0, 1}, {9, 1}, {0, 2}, {9, 1}}, 1) ==
+             (std::vector<double>{0, 9, 2, 11}));
 }
 
 // t(i) >= c(i); no two transfers at a time; once gradient 0 is there, by urgency; until then a
@@ -89,13 +92,16 @@ TEST(the_constraints_hold_for_every_job) {
                      [&](size_t a, size_t b) { return start[a] < start[b]; });
     const double backward_ends = job[0].produced_us;
     double free_at = 0;
+    bool first = true;  // after backward
     for (size_t n = 0; n < order.size(); ++n) {
       const size_t i = order[n];
       constexpr double kRounding = 1e-6;
       CHECK_TRUE(start[i] >= free_at - kRounding);
       // Nothing but what takes no time may start as the backward pass ends and be of a block.
       const bool alone = start[i] >= backward_ends && job[i].wire_us > 0;
-      free_at = std::max(free_at, start[i]) + job[i].wire_us + (alone ? startup : 0);
+      const bool pays = alone && (first || start[i] > free_at + kRounding);
+      if (job[i].wire_us > 0) free_at = start[i] + job[i].wire_us + (pays ? startup : 0);
+      first = first && !alone;
       for (size_t k = 0; k < i; ++k) {
         if (!alone && job[k].produced_us > start[i]) {
           CHECK_TRUE(start[i] + job[i].wire_us <= job[k].produced_us + kRounding);

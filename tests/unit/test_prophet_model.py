@@ -78,19 +78,42 @@ def test_no_slower_where_every_block_takes_all_that_is_ready(job: Job, startup: 
         assert prophet <= other.iteration_s * (1 + 1e-9), policy
 
 
+@settings(max_examples=100, deadline=None)
+@given(jobs, st.integers(0, 100), st.integers(1, 300))
+def test_what_blocks_cost_beside_the_best_schedule(job: Job, startup: int, piece: int) -> None:
+    """Each block's startup and what is left idle at its end; and no schedule beats Mercury's."""
+    moments = len(np.unique(job.bp_end))
+    best = predict(job, 1.0, "mercury").iteration_s
+    prophet = predict(job, 1.0, "prophet", startup_s=startup, partition_bytes=piece)
+    most = moments * (startup + piece) + piece  # a sum comes back a piece later
+    assert best <= prophet.iteration_s <= best + most
+
+
 @pytest.mark.parametrize("startup", [1e-4, 3e-4, 1e-3])
 @pytest.mark.parametrize(("model", "steps"), [("resnet50", 13), ("resnet18", 8)])
-def test_on_real_models_a_block_saves_startup_times(model: str, steps: int, startup: float) -> None:
-    """Pieces of one size, one on its way at a time: bandwidths up to where computation takes as
-    long as communication. What is left idle before a more urgent gradient costs 0.2% at most."""
+def test_never_behind_on_what_the_bench_trains(model: str, steps: int, startup: float) -> None:
+    """At all bandwidths up to three times what balances computation and communication."""
     job = known_job(model).in_steps(steps)
-    rates = float(job.bytes.sum()) / job.compute_s * np.arange(1, 11) / 10
-    pieces = {"startup_s": startup, "partition_bytes": 32768}
-    policies = ["prophet", "p3", "bytescheduler"]
-    times = sweep(job, rates, policies, **pieces, credit_bytes=1.0).iteration_s
-    for other in policies[1:]:
-        assert (times["prophet"] <= times[other] * 1.002).all(), other
-        assert (times["prophet"] < times[other])[4:].all(), other
+    rates = float(job.bytes.sum()) / job.compute_s * np.arange(1, 301) / 100
+    times = sweep(job, rates, ["prophet", "p3", "bytescheduler"], startup_s=startup).iteration_s
+    for other in ("p3", "bytescheduler"):
+        assert (times["prophet"] <= times[other] * (1 + 1e-9)).all(), other
+    tuned = {"partition_bytes": 256 << 10, "credit_bytes": 1 << 20, "startup_s": startup}
+    best = sweep(job, rates, ["bytescheduler"], **tuned).iteration_s["bytescheduler"]
+    assert (times["prophet"] <= best * 1.015).all()
+
+
+@pytest.mark.parametrize("startup", [1e-4, 3e-4])
+@pytest.mark.parametrize("steps", [4, 13])
+@pytest.mark.parametrize(
+    "model", ["vgg16", "vgg19", "alexnet", "inception_v3", "resnet152", "bert_base"]
+)
+def test_never_behind_on_other_models_in_steps(model: str, steps: int, startup: float) -> None:
+    job = known_job(model).in_steps(steps)
+    rates = float(job.bytes.sum()) / job.compute_s * np.arange(1, 31) / 10
+    times = sweep(job, rates, ["prophet", "p3", "bytescheduler"], startup_s=startup).iteration_s
+    for other in ("p3", "bytescheduler"):
+        assert (times["prophet"] <= times[other] * (1 + 1e-9)).all(), other
 
 
 def test_never_behind_in_the_paper_s_table() -> None:
@@ -104,14 +127,15 @@ def test_never_behind_in_the_paper_s_table() -> None:
 def test_where_algorithm_1_loses() -> None:
     """By search and by hand: not the best of schedules, not even always of these three.
 
-    A gradient that fits into no gap leaves the link idle until backward is over; and a window of
-    several messages hides the startup times that Prophet pays after backward.
+    A piece that fits into no gap leaves the link idle until backward is over; and a window of
+    several messages hides the startup times that Prophet pays for each block.
     """
     idle = Job((Layer("first", 1, 10, 0), Layer("large", 20, 0, 0)))
-    many = Job(tuple(Layer("layer", 10, 0, 0) for _ in range(3)))
-    for job, startup in ((idle, 1), (many, 10)):
-        prophet = predict(job, 1.0, "prophet", startup_s=startup)
-        other = predict(job, 1.0, "bytescheduler", startup_s=startup, **WHOLE, credit_bytes=9e9)
+    often = Job((Layer("a", 10, 4, 0), Layer("b", 10, 4, 0), Layer("c", 10, 0, 0)))
+    for job, startup, piece in ((idle, 1, 1e9), (often, 2, 1)):
+        cut = {"startup_s": startup, "partition_bytes": piece}
+        prophet = predict(job, 1.0, "prophet", **cut)
+        other = predict(job, 1.0, "bytescheduler", **cut, credit_bytes=9e9)
         assert prophet.push_end[0] <= other.push_end[0]
         assert prophet.iteration_s > other.iteration_s
 

@@ -24,7 +24,7 @@ SAMPLES_PER_S = 71.0  # of a worker that never waits: what all three reach at 10
 STEPS = 13  # groups in which gradients appear
 STARTUP_S = 0.3e-3
 CHOSEN: dict[str, dict[str, object]] = {
-    "prophet": {"partition_bytes": 0.5e6},
+    "prophet": {},
     "bytescheduler": {"partition_bytes": 16e6, "credit_bytes": 64e6},
     "p3": {},
 }
