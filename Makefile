@@ -7,7 +7,8 @@ NATIVE := $(shell $(PYTHON) -c "import sysconfig; print('pslite_ext/_core' + sys
 CMAKE_BUILD := build/cmake/dev
 JOBS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-DIGITS := --no-deps --only-binary :all: --upgrade scikit-learn==1.5.2  # its data: scripts/lab/digits.py
+# An environment's data set, beside its path: scripts/lab/digits.py says why.
+digits = $(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --only-binary :all: --upgrade scikit-learn==1.5.2 --target $(1)/digits
 SOURCES := CMakeLists.txt $(wildcard pslite_ext/csrc/*) pslite_ext/_core.pyx $(wildcard patches/ps-lite/*) patches/sources.toml
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
@@ -37,7 +38,7 @@ $(MXNET_DIST): $(wildcard patches/mxnet/*) patches/sources.toml scripts/build_wh
 $(VENV)/.ready: $(VENV)/.tools $(NATIVE) dist/.mxnet
 	$(PIP) install --force-reinstall --no-deps dist/mxnet-1.9.1+*.whl
 	$(PIP) install 'numpy<2' requests graphviz pyzmq
-	$(PIP) install $(DIGITS) --target $(VENV)/digits
+	$(call digits,$(VENV))
 	echo $(CURDIR) > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/mercury_ps_tree.pth
 	printf '#!/bin/sh\nexec $(abspath $(BIN)/python) -m tracer "$$@"\n' > $(BIN)/mercury && chmod +x $(BIN)/mercury
 	touch $@
@@ -46,7 +47,7 @@ $(STOCK)/.ready: patches/sources.toml
 	$(PYTHON) scripts/patches.py fetch mxnet
 	$(PYTHON) -m venv $(STOCK)
 	$(STOCK)/bin/python -m pip --disable-pip-version-check --quiet install build/downloads/mxnet-1.9.1-*.whl 'numpy<1.24'
-	$(STOCK)/bin/python -m pip --disable-pip-version-check --quiet install $(DIGITS) --target $(STOCK)/digits
+	$(call digits,$(STOCK))
 	touch $@
 
 setup: $(VENV)/.ready  ## the development environment in .venv
@@ -60,7 +61,7 @@ wheel: $(MXNET_DIST)  ## dist/: mercury-ps and the patched MXNet (MXNET_WHEEL=mx
 demo: wheel  ## LeNet-5 on digits: 2 workers and 2 servers on this machine, in a fresh environment
 	$(PYTHON) -m venv --clear build/demo
 	build/demo/bin/python -m pip --disable-pip-version-check --quiet install dist/mercury_ps-*-$$($(PYTHON) -c "import sys; print('cp%d%d' % sys.version_info[:2])")-*.whl dist/mxnet-1.9.1+*.whl 'numpy<2' 'matplotlib<3.10'
-	build/demo/bin/python -m pip --disable-pip-version-check --quiet install $(DIGITS) --target build/demo/digits
+	$(call digits,build/demo)
 	build/demo/bin/python -m pip --disable-pip-version-check check
 	build/demo/bin/python scripts/demo.py
 
