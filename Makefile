@@ -9,7 +9,9 @@ JOBS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # An environment's data set, beside its path: scripts/lab/digits.py says why.
 digits = $(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --only-binary :all: --upgrade scikit-learn==1.5.2 --target $(1)/digits
-SOURCES := CMakeLists.txt $(wildcard pslite_ext/csrc/*) pslite_ext/_core.pyx $(wildcard patches/ps-lite/*) patches/sources.toml
+CORE := $(shell find pslite_ext/csrc -name "*.cc" -o -name "*.h")
+CORE_TESTS := $(shell find tests/cpp tests/fuzz -name "*.cc" -o -name "*.h")
+SOURCES := CMakeLists.txt $(CORE) pslite_ext/_core.pyx $(wildcard patches/ps-lite/*) patches/sources.toml
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
@@ -90,16 +92,16 @@ lint: $(VENV)/.ready  ## ruff, mypy --strict, clang-format, clang-tidy, patches,
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $(wildcard pslite_ext/csrc/*.h pslite_ext/csrc/*.cc tests/cpp/*.h tests/cpp/*.cc tests/fuzz/*.cc)
+	$(BIN)/clang-format --dry-run --Werror $(CORE) $(CORE_TESTS)
 	@mkdir -p build/tidy && sed 's/ -fno-gnu-unique//' $(CMAKE_BUILD)/compile_commands.json > build/tidy/compile_commands.json  # clang does not know it
-	echo $(wildcard pslite_ext/csrc/*.cc) | xargs -n 2 -P $(JOBS) $(BIN)/clang-tidy --quiet -p build/tidy
+	echo $(filter %.cc,$(CORE)) | xargs -n 2 -P $(JOBS) $(BIN)/clang-tidy --quiet -p build/tidy
 	$(PYTHON) scripts/patches.py check
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 
 fmt: $(VENV)/.tools  ## format Python and C++
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(wildcard pslite_ext/csrc/*.h pslite_ext/csrc/*.cc tests/cpp/*.h tests/cpp/*.cc tests/fuzz/*.cc)
+	$(BIN)/clang-format -i $(CORE) $(CORE_TESTS)
 
 bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
 	$(BIN)/python scripts/lab/runner.py $(BENCH)

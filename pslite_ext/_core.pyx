@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pslite_ext.errors import raise_status
 
-cdef extern from "c_api.h" nogil:
+cdef extern from "process/c_api.h" nogil:
     enum:
         MERCURY_NOT_YET
     ctypedef struct mercury_options:

@@ -11,34 +11,52 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CSRC = ROOT / "pslite_ext" / "csrc"
 LINES_MAX = 450
+# One above the other: a room includes itself and those before it.
+ROOMS = (
+    "base",
+    "sums",
+    "trace",
+    "control",
+    "policy/prophet",
+    "policy",
+    "transport",
+    "links",
+    "packets",
+    "messages",
+    "worker",
+    "process",
+)
 # Units that need sockets, threads or MXNet: tested as running jobs, in these files.
 SHELL = {
-    "zmq_van_control": "cpp/zmq_van_test.cc",
-    "member_node": "cpp/zmq_van_test.cc",
-    "zmq_socket": "cpp/zmq_van_test.cc",
-    "classic": "integration/test_kvstore.py",
-    "classic_schedule": "integration/test_prophet.py",
-    "mxnet_engine": "integration/test_kvstore.py",
-    "node": "faults/test_faults.py",
-    "c_api": "integration/test_kvstore.py",
-    "c_api_start": "integration/test_bad_input.py",
-    "c_api_prophet": "unit/test_prophet_model.py",
-    "log": "faults/test_faults.py",
-    "mercury_van": "faults/test_faults.py",
-    "mercury_worker": "cpp/mercury_plane_test.cc",
-    "mercury_server": "cpp/mercury_plane_test.cc",
-    "acceptor": "faults/test_strangers.py",
-    "dialer": "cpp/door_test.cc",
-    "lane": "cpp/lane_test.cc",
-    "link": "cpp/link_test.cc",
-    "tcp": "cpp/mercury_plane_test.cc",
-    "event_loop": "cpp/mercury_plane_test.cc",
-    "figures": "cpp/mercury_plane_test.cc",
-    "trace_file": "integration/test_capture.py",
-    "trace_log": "integration/test_capture.py",
-    "message_trace": "integration/test_capture.py",
-    "c_api_trace": "integration/test_capture.py",
+    "base/log": "faults/test_faults.py",
+    "base/node_name": "cpp/control/membership_test.cc",
+    "base/buffer": "cpp/messages/server_store_test.cc",
+    "trace/trace_file": "integration/test_capture.py",
+    "trace/trace_log": "integration/test_capture.py",
+    "control/zmq_van_control": "cpp/control/zmq_van_test.cc",
+    "control/member_node": "cpp/control/zmq_van_test.cc",
+    "control/zmq_socket": "cpp/control/zmq_van_test.cc",
+    "control/control_trace": "integration/test_capture.py",
+    "transport/figures": "cpp/packets/mercury_plane_test.cc",
+    "links/acceptor": "faults/test_strangers.py",
+    "links/dialer": "cpp/packets/door_test.cc",
+    "links/tcp": "cpp/packets/mercury_plane_test.cc",
+    "links/event_loop": "cpp/packets/mercury_plane_test.cc",
+    "packets/mercury_van": "faults/test_faults.py",
+    "packets/mercury_worker": "cpp/packets/mercury_plane_test.cc",
+    "packets/mercury_server": "cpp/packets/mercury_plane_test.cc",
+    "messages/classic": "integration/test_kvstore.py",
+    "messages/classic_schedule": "integration/test_prophet.py",
+    "messages/message_trace": "integration/test_capture.py",
+    "process/mxnet_engine": "integration/test_kvstore.py",
+    "process/node": "faults/test_faults.py",
+    "process/c_api": "integration/test_kvstore.py",
+    "process/c_api_start": "integration/test_bad_input.py",
+    "process/c_api_prophet": "unit/test_prophet_model.py",
+    "process/c_api_trace": "integration/test_capture.py",
 }
+# What has a test of its own and still threads, locks or clocks.
+THREADED = {"base/clock", "control/zmq_van", "links/lane", "links/link", "packets/operation"}
 # Who may read the environment: settings, what starts children, scripts that users run, tests.
 MAY_READ_ENVIRONMENT = {
     "pslite_ext/config.py",
@@ -83,8 +101,32 @@ def test_names_say_what_is_inside() -> None:
     assert bad == []
 
 
+def unit(path: Path) -> str:
+    """`room/name` of a C++ file of the core."""
+    return str(path.relative_to(CSRC).with_suffix(""))
+
+
+def core(*suffixes: str) -> list[Path]:
+    return [path for path in sorted(CSRC.rglob("*")) if path.suffix in suffixes]
+
+
+def upward_includes(room: str, text: str) -> list[str]:
+    """What a file in `room` includes of rooms above its own."""
+    above = ROOMS[ROOMS.index(room) + 1 :]
+    included = re.findall(r'#include "([a-z0-9_/]+)\.h"', text)
+    return [name for name in included if str(Path(name).parent) in above]
+
+
+def test_rooms_include_only_rooms_below_them() -> None:
+    assert upward_includes("policy", '#include "links/wire.h"') == ["links/wire"]
+    for path in core(".h", ".cc"):
+        room = str(Path(unit(path)).parent)
+        assert room in ROOMS, f"{path} is in no room"
+        assert upward_includes(room, path.read_text()) == [], path
+
+
 def test_every_header_says_what_it_is_for() -> None:
-    for path in CSRC.glob("*.h"):
+    for path in core(".h"):
         opening = path.read_text().split("#pragma once")[0]
         assert opening.startswith(("//", "/*")), path
         assert len(opening) > 80, f"{path} opens without saying what it is for"
@@ -93,20 +135,17 @@ def test_every_header_says_what_it_is_for() -> None:
 
 
 def test_every_unit_has_its_test() -> None:
-    for path in CSRC.glob("*.cc"):
-        if path.stem in SHELL:
-            assert (ROOT / "tests" / SHELL[path.stem]).exists(), path
-        else:
-            assert (ROOT / "tests" / "cpp" / f"{path.stem}_test.cc").exists(), path
+    units = {unit(path) for path in core(".cc")}
+    assert set(SHELL) <= units
+    for name in units:
+        assert (ROOT / "tests" / SHELL.get(name, f"cpp/{name}_test.cc")).exists(), name
 
 
 def test_the_core_reads_no_environment_and_no_clock() -> None:
-    # Headers alone: the clock itself, and what all lanes share of an operation.
-    shell = {*SHELL, "zmq_van", "clock", "operation"}
-    for path in [*CSRC.glob("*.cc"), *CSRC.glob("*.h")]:
+    for path in core(".h", ".cc"):
         text = path.read_text()
         assert "getenv" not in text, path
-        if path.stem not in shell:
+        if unit(path) not in {*SHELL, *THREADED}:
             for word in ("std::chrono", "std::thread", "<sys/socket.h>", "std::mutex"):
                 assert word not in text, f"{path} uses {word}"
 

@@ -16,7 +16,7 @@ def run() -> list[Row]:
     """Best of the instruction sets; raises CalledProcessError with the compiler's words."""
     program = ROOT / "build" / "bench" / "sum_kernels"
     program.parent.mkdir(parents=True, exist_ok=True)
-    sources = ["tests/cpp/bench_sum_kernels.cc", "pslite_ext/csrc/sum_kernels.cc"]
+    sources = ["tests/cpp/sums/bench_sum_kernels.cc", "pslite_ext/csrc/sums/sum_kernels.cc"]
     compiler = ["c++", "-O3", "-std=c++17", "-Ipslite_ext/csrc", *sources, "-o", str(program)]
     subprocess.run(compiler, cwd=ROOT, check=True, capture_output=True, text=True)
     output = subprocess.run(

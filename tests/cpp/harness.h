@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "status.h"
+#include "base/status.h"
 
 namespace mercury::testing {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "aggregator.h"
 #include "byte_link.h"
 #include "fuzz.h"
+#include "packets/aggregator.h"
 
 using namespace mercury;
 

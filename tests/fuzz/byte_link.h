@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "endpoint.h"
 #include "fuzz.h"
-#include "packet_reader.h"
+#include "links/endpoint.h"
+#include "links/packet_reader.h"
 
 class ByteLink : private mercury::PacketSink {
  public:

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "envelope.h"
+#include "control/envelope.h"
 #include "fuzz.h"
 
 using namespace mercury;

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "fuzz.h"
-#include "handshake.h"
-#include "wire.h"
+#include "links/handshake.h"
+#include "links/wire.h"
 
 using namespace mercury;
 

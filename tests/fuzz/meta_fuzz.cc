@@ -3,8 +3,8 @@
 #include <cstring>
 #include <memory>
 
+#include "control/meta_bounds.h"
 #include "fuzz.h"
-#include "meta_bounds.h"
 #include "ps/internal/van.h"
 
 namespace {

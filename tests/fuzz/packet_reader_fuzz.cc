@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "crc32c.h"
+#include "base/crc32c.h"
 #include "fuzz.h"
-#include "packet_reader.h"
+#include "links/packet_reader.h"
 
 using namespace mercury;
 

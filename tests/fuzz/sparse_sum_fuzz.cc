@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fuzz.h"
-#include "sparse_sum.h"
+#include "sums/sparse_sum.h"
 
 using namespace mercury;
 

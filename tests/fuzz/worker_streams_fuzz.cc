@@ -7,7 +7,7 @@
 
 #include "byte_link.h"
 #include "fuzz.h"
-#include "worker_streams.h"
+#include "packets/worker_streams.h"
 
 using namespace mercury;
 

@@ -10,7 +10,7 @@ import pytest
 from pslite_ext import errors
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = (ROOT / "pslite_ext" / "csrc" / "status.h").read_text()
+HEADER = (ROOT / "pslite_ext" / "csrc" / "base" / "status.h").read_text()
 CODES = {name: int(n) for name, n in re.findall(r"^  k(\w+) = (\d+),", HEADER, re.MULTILINE)}
 
 

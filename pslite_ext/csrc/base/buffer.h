@@ -1,0 +1,18 @@
+// Bytes with their owner: the memory of a received message, or memory of ours.
+//
+// Thread-safety: a plain value; the owner's count is atomic.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace mercury {
+
+struct Buffer {
+  std::shared_ptr<void> owner;
+  char* data = nullptr;
+  size_t bytes = 0;
+  static Buffer Allocate(size_t bytes);  // data is nullptr when there is no memory
+};
+
+}  // namespace mercury

@@ -1,0 +1,57 @@
+// The first bytes of every message between nodes: who sent it, to whom, in which order, and the
+// proof that the sender knows the job token.
+//
+// Layout, little-endian, 64 bytes, then the meta:
+//    0  4  magic "MPS1"             24  8  sequence (1, 2, ... per sender's life and receiver)
+//    4  2  version                  32  4  meta bytes
+//    6  2  data frames              36  4  reserved, zero
+//    8  4  sender's node id, or -1  40  8  data bytes, all frames together
+//   12  4  receiver's node id       48 16  HMAC-SHA-256 over bytes 0..47 and the meta, truncated
+//   16  8  sender's life: random, drawn once per process
+//
+// Thread-safety: pure functions. Invariant: Open accepts exactly what Seal made with the same key.
+// The data frames are not signed (tensors are as safe as the network is), only their size is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+#include "base/hmac_sha256.h"
+#include "base/status.h"
+
+namespace mercury {
+
+constexpr size_t kEnvelopeBytes = 64;
+constexpr uint16_t kControlVersion = 1;
+constexpr int32_t kNoNode = -1;
+constexpr int kDataFramesMax = 16;
+
+struct Envelope {
+  int32_t sender = kNoNode;
+  int32_t receiver = kNoNode;
+  uint64_t life = 0;
+  uint64_t sequence = 0;
+  uint16_t data_frames = 0;
+  uint64_t data_bytes = 0;
+};
+
+// Writes kEnvelopeBytes to `out`.
+void Seal(const HmacKey& key, const Envelope& envelope, const void* meta, size_t meta_bytes,
+          uint8_t* out);
+
+// Reads a whole frame, envelope and meta. kCorrupt says what is wrong with it.
+Status Open(const HmacKey& key, const void* frame, size_t frame_bytes, Envelope* envelope);
+
+// Which sequence numbers have been seen: refuses a replay, tells a gap (messages were lost).
+// Not thread-safe; owned by the receiving loop.
+class SequenceCheck {
+ public:
+  Status Accept(uint64_t life, uint64_t sequence);
+  void Forget(uint64_t life) { last_.erase(life); }
+
+ private:
+  std::unordered_map<uint64_t, uint64_t> last_;
+};
+
+}  // namespace mercury

@@ -1,0 +1,19 @@
+// A member of the job as ps-lite's node, which is what travels, and back.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "control/membership.h"
+#include "ps/internal/message.h"
+
+namespace mercury {
+
+// Whether a node has tensors travel as packets, where it takes them, whether its training is
+// asynchronous, and how large it thinks the job is.
+void SetDataPlane(ps::Node* node, const Member& member);
+ps::Node ToNode(const Member& member);
+Member ToMember(const ps::Node& node, uint64_t life, int id);
+
+}  // namespace mercury

@@ -1,0 +1,261 @@
+#include "control/membership.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace mercury {
+namespace {
+
+std::string Seconds(int64_t ms) {
+  const int64_t tenths = ms / 100;
+  return std::to_string(tenths / 10) + (tenths % 10 != 0 ? "." + std::to_string(tenths % 10) : "") +
+         " s";
+}
+
+std::string At(const Member& m) { return m.host + ":" + std::to_string(m.port); }
+
+// How long this process itself did not run (a suspended machine): nobody else is to blame for that.
+int64_t OwnPause(int64_t now_ms, int64_t last_tick_ms, const MembershipTimes& times) {
+  const int64_t gap = now_ms - last_tick_ms;
+  return gap > times.heartbeat_timeout_ms / 2 ? gap : 0;
+}
+
+}  // namespace
+
+SchedulerMembership::SchedulerMembership(int workers, int servers, const MembershipTimes& times,
+                                         int64_t now_ms)
+    : workers_(workers),
+      servers_(servers),
+      times_(times),
+      started_ms_(now_ms),
+      next_warn_ms_(now_ms + times.start_warn_ms),
+      last_tick_ms_(now_ms),
+      next_heartbeat_ms_(now_ms) {}
+
+int SchedulerMembership::Count(Role role) const {
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(),
+                                        [role](const Member& m) { return m.role == role; }));
+}
+
+std::string SchedulerMembership::Missing() const {
+  std::string text;
+  for (Role role : {Role::kWorker, Role::kServer}) {
+    const int missing = Expected(role) - Count(role);
+    if (missing == 0) continue;
+    text += (text.empty() ? "" : " and ") + std::to_string(missing) + " of " +
+            std::to_string(Expected(role)) + " " + Name(role) + "s";
+  }
+  text += "; registered:";
+  if (members_.empty()) text += " nobody";
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const Member& m = members_[i];
+    text += (i != 0 ? ", " : " ") + std::string(Name(m.role)) + " at " + At(m);
+    if (m.rank_hint >= 0) text += " (task " + std::to_string(m.rank_hint) + ")";
+  }
+  return text;
+}
+
+Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
+  const auto reject = [&](const std::string& why) {
+    return Actions{{Action::kReject, -1, why, member}};
+  };
+  if (member.role == Role::kScheduler) return reject("this job has its scheduler");
+  for (const Member& m : members_) {
+    if (m.life == member.life) return {};  // said twice
+    if (m.host == member.host && m.port == member.port) {
+      return reject(At(m) + " is registered already");
+    }
+  }
+  if (state_ != State::kGathering) return reject("the job has started without you");
+  if (Count(member.role) == Expected(member.role)) {
+    return reject("this job has all of its " + std::to_string(Expected(member.role)) + " " +
+                  Name(member.role) + "s (DMLC_NUM_" +
+                  (member.role == Role::kWorker ? "WORKER" : "SERVER") + ")");
+  }
+  members_.push_back(member);
+  if (Count(Role::kWorker) != workers_ || Count(Role::kServer) != servers_) return {};
+  Assign(now_ms);
+  return {{Action::kAssign, -1, "", {}}};
+}
+
+// Ranks in one total order that does not depend on who came first.
+void SchedulerMembership::Assign(int64_t now_ms) {
+  std::sort(members_.begin(), members_.end(), [](const Member& a, const Member& b) {
+    const auto order = [](const Member& m) {
+      return std::make_tuple(m.role, m.rank_hint < 0, m.rank_hint, std::cref(m.host), m.port);
+    };
+    return order(a) < order(b);
+  });
+  int next_rank[2] = {0, 0};
+  for (Member& m : members_) {
+    m.id = NodeId(m.role, next_rank[m.role == Role::kWorker ? 1 : 0]++);
+    heard_ms_[m.id] = now_ms;
+  }
+  state_ = State::kRunning;
+  next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
+}
+
+void SchedulerMembership::Heard(int node, int64_t now_ms) {
+  const auto it = heard_ms_.find(node);
+  if (it != heard_ms_.end()) it->second = now_ms;
+}
+
+void SchedulerMembership::Suspect(int node, int64_t now_ms) {
+  const auto it = heard_ms_.find(node);
+  if (it == heard_ms_.end()) return;
+  it->second = std::min(it->second, now_ms - times_.heartbeat_timeout_ms + times_.suspicion_ms());
+}
+
+Actions SchedulerMembership::Leave(int node, const std::string& reason, int64_t now_ms) {
+  if (state_ != State::kRunning || heard_ms_.count(node) == 0 || left_.count(node) != 0) return {};
+  Heard(node, now_ms);
+  if (!reason.empty()) {
+    left_.insert(node);
+    return Fail(NodeName(node) + " ended: " + reason);
+  }
+  if (RoleOf(node) != Role::kWorker) return Fail(NodeName(node) + " left before the workers did");
+  left_.insert(node);
+  int workers_left = 0;
+  for (int id : left_) workers_left += RoleOf(id) == Role::kWorker ? 1 : 0;
+  Actions actions{{Action::kDeparted, node, "", {}}};
+  if (workers_left == workers_) {
+    state_ = State::kEnded;
+    actions.push_back({Action::kEnd, -1, "", {}});
+    return actions;
+  }
+  for (Action& action : CheckBarrier()) actions.push_back(std::move(action));
+  return actions;
+}
+
+Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& reason) {
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].life != life || members_[i].id != -1) continue;
+    const Member gone = members_[i];
+    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
+    return Fail(std::string(Name(gone.role)) + " at " + At(gone) +
+                " ended before the job had started: " + reason);
+  }
+  return {};
+}
+
+Actions SchedulerMembership::Barrier(int node) {
+  if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
+  if (RoleOf(node) != Role::kWorker) return {};
+  at_barrier_.insert(node);
+  return CheckBarrier();
+}
+
+Actions SchedulerMembership::CheckBarrier() {
+  if (at_barrier_.empty()) return {};
+  for (int id : left_) {
+    if (RoleOf(id) == Role::kWorker) {
+      return Fail(NodeName(id) + " has finished, but " + NodeName(*at_barrier_.begin()) +
+                  " waits for it at a barrier");
+    }
+  }
+  if (static_cast<int>(at_barrier_.size()) != workers_) return {};
+  at_barrier_.clear();
+  return {{Action::kRelease, -1, "", {}}};
+}
+
+Actions SchedulerMembership::Fail(const std::string& text) {
+  if (state_ == State::kFailed || state_ == State::kEnded) return {};
+  state_ = State::kFailed;
+  return {{Action::kFail, -1, text, {}}};
+}
+
+std::string SchedulerMembership::Losses() const {
+  std::string names;
+  for (const Member& m : members_) {
+    if (lost_.count(m.id) == 0) continue;
+    names += (names.empty() ? "" : ", ") + NodeName(m.id) + " (" + At(m) + ")";
+  }
+  return names;
+}
+
+Actions SchedulerMembership::Lost(int node, const std::string& how) {
+  if (state_ != State::kRunning || heard_ms_.count(node) == 0 || left_.count(node) != 0) return {};
+  lost_.insert(node);
+  return Fail("lost " + Losses() + ": " + how);
+}
+
+Actions SchedulerMembership::Tick(int64_t now_ms) {
+  if (state_ == State::kEnded || state_ == State::kFailed) return {};
+  const int64_t pause = OwnPause(now_ms, last_tick_ms_, times_);
+  last_tick_ms_ = now_ms;
+  if (state_ == State::kGathering) {
+    if (now_ms - started_ms_ >= times_.start_timeout_ms) {
+      return Fail("not everybody registered within " + Seconds(times_.start_timeout_ms) +
+                  "; missing: " + Missing());
+    }
+    if (now_ms < next_warn_ms_) return {};
+    next_warn_ms_ = now_ms + times_.start_warn_ms;
+    return {{Action::kWarn, -1, "waiting for " + Missing(), {}}};
+  }
+  for (auto& [id, heard] : heard_ms_) {
+    heard += pause;
+    if (left_.count(id) != 0 || now_ms - heard < times_.heartbeat_timeout_ms) continue;
+    lost_.insert(id);
+  }
+  if (!lost_.empty()) return Fail("lost " + Losses() + ": it fell silent");
+  if (now_ms < next_heartbeat_ms_) return {};
+  next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
+  return {{Action::kHeartbeat, -1, "", {}}};
+}
+
+NodeMembership::NodeMembership(std::string scheduler_address, const MembershipTimes& times,
+                               int64_t now_ms)
+    : scheduler_address_(std::move(scheduler_address)),
+      times_(times),
+      started_ms_(now_ms),
+      next_warn_ms_(now_ms + times.start_warn_ms),
+      last_tick_ms_(now_ms),
+      next_heartbeat_ms_(now_ms),
+      heard_ms_(now_ms) {}
+
+void NodeMembership::Suspect(int64_t now_ms) {
+  heard_ms_ = std::min(heard_ms_, now_ms - times_.heartbeat_timeout_ms + times_.suspicion_ms());
+}
+
+void NodeMembership::Assigned(int64_t now_ms) {
+  state_ = State::kRunning;
+  heard_ms_ = now_ms;
+  next_heartbeat_ms_ = now_ms;
+}
+
+Actions NodeMembership::Tick(int64_t now_ms) {
+  if (state_ == State::kEnded) return {};
+  const int64_t pause = OwnPause(now_ms, last_tick_ms_, times_);
+  last_tick_ms_ = now_ms;
+  heard_ms_ += pause;
+  if (state_ == State::kJoining) {
+    // A little later than the scheduler gives up: it can say who is missing.
+    if (now_ms - started_ms_ >= times_.start_timeout_ms + times_.suspicion_ms()) {
+      state_ = State::kEnded;
+      return {{Action::kFail,
+               kSchedulerId,
+               "the scheduler at " + scheduler_address_ + " did not start the job within " +
+                   Seconds(times_.start_timeout_ms) +
+                   ": is it running, is the address right, have all nodes the same job token?",
+               {}}};
+    }
+    if (now_ms < next_warn_ms_) return {};
+    next_warn_ms_ = now_ms + times_.start_warn_ms;
+    return {{Action::kWarn,
+             -1,
+             "waiting for the scheduler at " + scheduler_address_ + " to start the job",
+             {}}};
+  }
+  if (now_ms - heard_ms_ >= times_.heartbeat_timeout_ms) {
+    state_ = State::kEnded;
+    return {{Action::kFail,
+             kSchedulerId,
+             "lost the scheduler (" + scheduler_address_ + "): it fell silent",
+             {}}};
+  }
+  if (now_ms < next_heartbeat_ms_) return {};
+  next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
+  return {{Action::kHeartbeat, -1, "", {}}};
+}
+
+}  // namespace mercury

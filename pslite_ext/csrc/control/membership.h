@@ -1,0 +1,126 @@
+// Who belongs to the job, who is late, who is lost, when it is over: the scheduler's view and a
+// node's view, as two state machines without sockets, threads or clocks (`now_ms` is passed in).
+//
+//   scheduler:  gathering --all registered--> running --all workers left--> ended
+//                   \___start timeout, lost node, a node that fails______/--> failed
+//   node:       joining --assigned--> running --told so--> ended | failed
+//                   \___start timeout, lost scheduler, failed job__/--> failed
+//
+// Thread-safety: none; owned by the van's I/O loop. Invariants: the first failure sticks; ranks are
+// assigned once, in one total order; an action list is in the order in which it must be carried
+// out.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/node_name.h"
+
+namespace mercury {
+
+struct Member {
+  Role role = Role::kWorker;
+  std::string host;
+  int port = 0;
+  int rank_hint = -1;  // members with a hint are ranked first, by it
+  uint64_t life = 0;
+  int id = -1;
+  bool packets = false;       // tensors travel as packets
+  int data_port = 0;          // of a server that takes them
+  bool asynchronous = false;  // a worker whose first store is
+  int workers = 0;            // of the job, as it was told
+  int servers = 0;
+};
+
+struct MembershipTimes {
+  int64_t heartbeat_interval_ms = 1000;
+  int64_t heartbeat_timeout_ms = 10000;
+  int64_t start_warn_ms = 10000;
+  int64_t start_timeout_ms = 600000;
+
+  // How long a node whose connection broke may stay silent.
+  int64_t suspicion_ms() const { return std::min(3 * heartbeat_interval_ms, heartbeat_timeout_ms); }
+};
+
+struct Action {
+  enum Kind {
+    kAssign,     // everybody is here: send the table to all members
+    kReject,     // tell `member` that it cannot join: `text`
+    kHeartbeat,  // send a heartbeat (scheduler: to all members that have not left)
+    kRelease,    // the workers' barrier is complete: tell all workers
+    kDeparted,   // tell all members that `node` has left in good order
+    kWarn,       // log `text`
+    kFail,       // the job has failed: `text`; tell everybody who can still hear it
+    kEnd,        // the job is over: tell the servers, stop
+  };
+  Kind kind;
+  int node = -1;
+  std::string text;
+  Member member;
+};
+using Actions = std::vector<Action>;
+
+class SchedulerMembership {
+ public:
+  SchedulerMembership(int workers, int servers, const MembershipTimes& times, int64_t now_ms);
+
+  Actions Register(const Member& member, int64_t now_ms);
+  void Heard(int node, int64_t now_ms);
+  // Its connection broke: it is lost unless it is heard again soon.
+  void Suspect(int node, int64_t now_ms);
+  // `reason` empty: the node has done its work. Otherwise it fails the job.
+  Actions Leave(int node, const std::string& reason, int64_t now_ms);
+  // A member that ends before ranks are given.
+  Actions Withdraw(uint64_t life, const std::string& reason);
+  // Somebody's connection to `node` broke: `how`. Fails the job, unless the node has left.
+  Actions Lost(int node, const std::string& how);
+  Actions Barrier(int node);
+  Actions Fail(const std::string& text);
+  Actions Tick(int64_t now_ms);
+
+  bool running() const { return state_ == State::kRunning; }
+  const std::vector<Member>& members() const { return members_; }
+  bool HasLeft(int node) const { return left_.count(node) != 0; }
+  const std::set<int>& lost() const { return lost_; }
+
+ private:
+  enum class State { kGathering, kRunning, kEnded, kFailed };
+  int Count(Role role) const;
+  int Expected(Role role) const { return role == Role::kWorker ? workers_ : servers_; }
+  std::string Missing() const;
+  std::string Losses() const;
+  void Assign(int64_t now_ms);
+  Actions CheckBarrier();
+
+  const int workers_, servers_;
+  const MembershipTimes times_;
+  State state_ = State::kGathering;
+  std::vector<Member> members_;
+  std::map<int, int64_t> heard_ms_;
+  std::set<int> left_, lost_, at_barrier_;
+  int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_;
+};
+
+class NodeMembership {
+ public:
+  NodeMembership(std::string scheduler_address, const MembershipTimes& times, int64_t now_ms);
+
+  void Assigned(int64_t now_ms);
+  void Heard(int64_t now_ms) { heard_ms_ = now_ms; }
+  void Suspect(int64_t now_ms);
+  void End() { state_ = State::kEnded; }
+  Actions Tick(int64_t now_ms);
+
+ private:
+  enum class State { kJoining, kRunning, kEnded };
+  const std::string scheduler_address_;
+  const MembershipTimes times_;
+  State state_ = State::kJoining;
+  int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_, heard_ms_;
+};
+
+}  // namespace mercury

@@ -1,0 +1,153 @@
+#include "control/zmq_socket.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/hmac_sha256.h"
+
+namespace mercury {
+namespace {
+
+constexpr size_t kCopyBytesMax = 256;  // below, a copy is cheaper than sharing
+
+void Release(void* /*data*/, void* hint) { delete static_cast<ps::SArray<char>*>(hint); }
+
+}  // namespace
+
+ZmqContext::ZmqContext(int sockets_max) : context_(zmq_ctx_new()) {
+  zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, sockets_max);
+  zmq_ctx_set(context_, ZMQ_IO_THREADS, 1);
+}
+
+ZmqContext::~ZmqContext() { zmq_ctx_term(context_); }
+
+ZmqSocket::ZmqSocket(const ZmqContext& context, int type)
+    : socket_(zmq_socket(context.get(), type)) {}
+
+ZmqSocket& ZmqSocket::operator=(ZmqSocket&& other) noexcept {
+  if (this != &other) {
+    Close(0);
+    socket_ = std::exchange(other.socket_, nullptr);
+  }
+  return *this;
+}
+
+void ZmqSocket::Set(int option, int value) {
+  zmq_setsockopt(socket_, option, &value, sizeof(value));
+}
+void ZmqSocket::Set(int option, const std::string& value) {
+  zmq_setsockopt(socket_, option, value.data(), value.size());
+}
+void ZmqSocket::SetBytes(int option, int64_t value) {
+  zmq_setsockopt(socket_, option, &value, sizeof(value));
+}
+
+Status ZmqSocket::Bind(const std::string& endpoint) {
+  if (zmq_bind(socket_, endpoint.c_str()) == 0) return Status::Ok();
+  const int error = zmq_errno();
+  const std::string why = endpoint + ": " + zmq_strerror(error);
+  if (error == EADDRINUSE) {
+    return Status::InvalidArgument("cannot listen on " + why +
+                                   " by another process; choose another port or end that process");
+  }
+  if (error == EADDRNOTAVAIL || error == ENODEV) {
+    return Status::InvalidArgument("cannot listen on " + why +
+                                   "; no interface of this host has that address");
+  }
+  return Status::InvalidArgument("cannot listen on " + why);
+}
+
+Status ZmqSocket::Connect(const std::string& endpoint) {
+  if (zmq_connect(socket_, endpoint.c_str()) == 0) return Status::Ok();
+  return Status::InvalidArgument("cannot connect to " + endpoint + ": " +
+                                 zmq_strerror(zmq_errno()));
+}
+
+int ZmqSocket::BoundPort() const {
+  char endpoint[256] = {};
+  size_t size = sizeof(endpoint);
+  if (zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, endpoint, &size) != 0) return 0;
+  const char* colon = std::strrchr(endpoint, ':');
+  return colon == nullptr ? 0 : static_cast<int>(std::strtol(colon + 1, nullptr, 10));
+}
+
+void ZmqSocket::Close(int linger_ms) {
+  if (socket_ == nullptr) return;
+  Set(ZMQ_LINGER, linger_ms);
+  zmq_close(socket_);
+  socket_ = nullptr;
+}
+
+ZmqSocket ZmqSocket::MonitorDisconnects(const ZmqContext& context) {
+  char endpoint[64];
+  std::snprintf(endpoint, sizeof(endpoint), "inproc://monitor-%p", socket_);
+  zmq_socket_monitor(socket_, endpoint, ZMQ_EVENT_DISCONNECTED);
+  ZmqSocket monitor(context, ZMQ_PAIR);
+  zmq_connect(monitor.get(), endpoint);
+  return monitor;
+}
+
+bool ZmqSocket::SendCopy(const void* data, size_t bytes, bool more) {
+  return zmq_send(socket_, data, bytes, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0;
+}
+
+bool ZmqSocket::SendShared(const ps::SArray<char>& array, bool more) {
+  if (array.size() <= kCopyBytesMax) return SendCopy(array.data(), array.size(), more);
+  auto* keep = new ps::SArray<char>(array);
+  zmq_msg_t message;
+  if (zmq_msg_init_data(&message, keep->data(), keep->size(), Release, keep) != 0) {
+    delete keep;
+    return false;
+  }
+  if (zmq_msg_send(&message, socket_, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) return true;
+  zmq_msg_close(&message);
+  return false;
+}
+
+bool ZmqSocket::Receive(std::vector<ZmqFrame>* frames) {
+  frames->clear();
+  while (true) {
+    ZmqFrame frame;
+    if (zmq_msg_recv(frame.get(), socket_, ZMQ_DONTWAIT) < 0) {
+      if (zmq_errno() == EINTR) continue;
+      return false;  // the parts of a message arrive together, so this is between two messages
+    }
+    const bool more = zmq_msg_more(frame.get()) != 0;
+    frames->push_back(std::move(frame));
+    if (!more) return true;
+  }
+}
+
+ZmqGate::ZmqGate(const ZmqContext& context, std::string password)
+    : socket_(context, ZMQ_REP), password_(std::move(password)) {
+  socket_.Bind("inproc://zeromq.zap.01");
+}
+
+void ZmqGate::AnswerAll() {
+  std::vector<ZmqFrame> request;
+  while (socket_.Receive(&request)) {
+    // version, request id, domain, address, identity, mechanism, user name, password
+    const bool good = request.size() == 8 && request[5].text() == "PLAIN" &&
+                      request[7].size() == password_.size() &&
+                      EqualConstantTime(request[7].data(), password_.data(), password_.size());
+    if (!good) ++refused_;
+    const std::string id = request.size() > 1 ? request[1].text() : "";
+    socket_.SendCopy("1.0", 3, true);
+    socket_.SendCopy(id.data(), id.size(), true);
+    socket_.SendCopy(good ? "200" : "400", 3, true);
+    socket_.SendCopy(good ? "OK" : "wrong job token", good ? 2 : 15, true);
+    socket_.SendCopy("", 0, true);
+    socket_.SendCopy("", 0, false);
+  }
+}
+
+bool IsIpv6(const std::string& host) { return host.find(':') != std::string::npos; }
+
+std::string TcpEndpoint(const std::string& host, int port) {
+  return "tcp://" + (IsIpv6(host) ? "[" + host + "]" : host) + ":" +
+         (port == 0 ? "*" : std::to_string(port));
+}
+
+}  // namespace mercury

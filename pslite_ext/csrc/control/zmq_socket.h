@@ -1,0 +1,106 @@
+// ZeroMQ sockets as values that close themselves, and the gate that lets only peers with the job
+// token through ZeroMQ's handshake.
+//
+// Thread-safety: a socket belongs to one thread. Ownership: a ZmqContext outlives its sockets; a
+// sent SArray is kept alive until ZeroMQ has written it out.
+#pragma once
+
+#include <zmq.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "ps/sarray.h"
+
+namespace mercury {
+
+class ZmqContext {
+ public:
+  explicit ZmqContext(int sockets_max);
+  ~ZmqContext();
+  ZmqContext(const ZmqContext&) = delete;
+  ZmqContext& operator=(const ZmqContext&) = delete;
+  void* get() const { return context_; }
+
+ private:
+  void* context_;
+};
+
+// One part of a message.
+class ZmqFrame {
+ public:
+  ZmqFrame() { zmq_msg_init(&message_); }
+  ~ZmqFrame() { zmq_msg_close(&message_); }
+  ZmqFrame(ZmqFrame&& other) noexcept {
+    zmq_msg_init(&message_);
+    zmq_msg_move(&message_, &other.message_);
+  }
+  ZmqFrame(const ZmqFrame&) = delete;
+  ZmqFrame& operator=(const ZmqFrame&) = delete;
+  char* data() { return static_cast<char*>(zmq_msg_data(&message_)); }
+  size_t size() const { return zmq_msg_size(&message_); }
+  std::string text() { return std::string(data(), size()); }
+  zmq_msg_t* get() { return &message_; }
+
+ private:
+  zmq_msg_t message_;
+};
+
+class ZmqSocket {
+ public:
+  ZmqSocket() = default;
+  ZmqSocket(const ZmqContext& context, int type);
+  ~ZmqSocket() { Close(0); }
+  ZmqSocket(ZmqSocket&& other) noexcept : socket_(std::exchange(other.socket_, nullptr)) {}
+  ZmqSocket& operator=(ZmqSocket&& other) noexcept;
+  void* get() const { return socket_; }
+  explicit operator bool() const { return socket_ != nullptr; }
+
+  void Set(int option, int value);
+  void Set(int option, const std::string& value);
+  void SetBytes(int option, int64_t value);
+  Status Bind(const std::string& endpoint);
+  Status Connect(const std::string& endpoint);
+  // The port that a wildcard bind got.
+  int BoundPort() const;
+  // Gives what is queued `linger_ms` to leave.
+  void Close(int linger_ms);
+
+  // A socket that tells when a connection of this one breaks.
+  ZmqSocket MonitorDisconnects(const ZmqContext& context);
+
+  // A copy of `bytes`; false: it cannot be taken now.
+  bool SendCopy(const void* data, size_t bytes, bool more);
+  // No copy.
+  bool SendShared(const ps::SArray<char>& array, bool more);
+  // All parts of the next message; false when there is none.
+  bool Receive(std::vector<ZmqFrame>* frames);
+
+ private:
+  void* socket_ = nullptr;
+};
+
+// Answers ZeroMQ's authentication requests (ZAP, RFC 27) for the PLAIN mechanism: who does not
+// show the password is disconnected in the handshake, before any message of his is read.
+class ZmqGate {
+ public:
+  ZmqGate() = default;
+  ZmqGate(const ZmqContext& context, std::string password);
+  void* get() const { return socket_.get(); }
+  void AnswerAll();
+  uint64_t refused() const { return refused_; }
+
+ private:
+  ZmqSocket socket_;
+  std::string password_;
+  uint64_t refused_ = 0;
+};
+
+bool IsIpv6(const std::string& host);
+// "tcp://host:port", with brackets around an IPv6 address; port 0 becomes "*".
+std::string TcpEndpoint(const std::string& host, int port);
+
+}  // namespace mercury

@@ -1,0 +1,425 @@
+#include "control/zmq_van.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/control_trace.h"
+#include "control/member_node.h"
+#include "control/meta_bounds.h"
+#include "ps/internal/customer.h"
+#include "ps/internal/postoffice.h"
+
+namespace mercury {
+namespace {
+
+constexpr int kHandshakeTimeoutMs = 5000;
+constexpr int kLingerMs = 2000;
+constexpr int kReconnectMs = 50, kReconnectMaxMs = 2000;
+constexpr int kMessagesPerTurn = 256;
+constexpr int kAfterThrowMs = 100;
+constexpr int kHostBytesMax = 63;
+
+uint64_t RandomLife() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32) | device();
+}
+
+// The password of the handshake gate: derived, so that the token itself is never sent.
+std::string GatePassword(const HmacKey& key) {
+  constexpr char kPurpose[] = "mercury control gate";
+  const Digest digest = key.Sign(kPurpose, sizeof(kPurpose) - 1);
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string text;
+  for (uint8_t byte : digest) {
+    text += kHex[byte >> 4];
+    text += kHex[byte & 15];
+  }
+  return text;
+}
+
+// One for what it hears and one for the gate; one for each node that it talks to, and two more to
+// hear of that node's end.
+int SocketsNeeded(const ZmqVanOptions& o) {
+  constexpr int kOwn = 2, kWatched = 3;
+  if (o.role == Role::kScheduler) return kOwn + kWatched * (o.workers + o.servers);
+  return kOwn + kWatched + (o.role == Role::kWorker ? o.servers : o.workers);
+}
+
+}  // namespace
+
+ZmqVan::ZmqVan(ZmqVanOptions options, VanObserver* observer)
+    : options_(std::move(options)),
+      observer_(observer),
+      // Without a token the key is public: strangers who do not speak our protocol are still
+      // refused.
+      key_(options_.token.empty() ? "mercury: no job token" : options_.token),
+      life_(RandomLife()) {}
+
+ZmqVan::~ZmqVan() {
+  ZmqVan::Stop();
+  if (wake_fd_ >= 0) close(wake_fd_);  // until now, any thread may hand over a message
+}
+
+void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
+  const auto fail = [this](Status status) { start_status_ = std::move(status); };
+  if (options_.host.size() > kHostBytesMax || options_.scheduler_host.size() > kHostBytesMax) {
+    return fail(Status::InvalidArgument("a host address is longer than 63 bytes"));
+  }
+  is_scheduler_ = options_.role == Role::kScheduler;
+  if (options_.connections_max < SocketsNeeded(options_)) {
+    return fail(Status::InvalidArgument(
+        "MERCURY_CONNECTIONS_MAX is " + std::to_string(options_.connections_max) + ", but " +
+        Name(options_.role) + "s of a job of " + std::to_string(options_.workers) +
+        " workers and " + std::to_string(options_.servers) + " servers need " +
+        std::to_string(SocketsNeeded(options_)) + " sockets"));
+  }
+  context_ = std::make_unique<ZmqContext>(options_.connections_max);
+  gate_ = ZmqGate(*context_, GatePassword(key_));
+  wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (wake_fd_ < 0) return fail(Status::Exhausted("no file descriptor left for the van"));
+
+  const int64_t now = NowMs();
+  ps::Node me;
+  me.role = static_cast<ps::Node::Role>(options_.role);
+  me.hostname = options_.host;
+  me.port = options_.port;
+  me.customer_id = 0;
+  me.aux_id = options_.rank_hint;
+  Member mine;
+  mine.packets = packets_;
+  mine.data_port = data_port_;
+  mine.asynchronous = options_.asynchronous;
+  mine.workers = options_.workers;
+  mine.servers = options_.servers;
+  SetDataPlane(&me, mine);
+  SetNode(me);
+  me.port = Bind(me, 0);
+  if (me.port < 0) return;  // Bind has said why
+  my_port_ = me.port;
+  scheduler_.hostname = options_.scheduler_host;
+  scheduler_.port = options_.scheduler_port;
+  scheduler_.role = ps::Node::SCHEDULER;
+  scheduler_.id = kSchedulerId;
+  if (is_scheduler_) {
+    me.id = my_id_ = kSchedulerId;
+    scheduler_membership_ = std::make_unique<SchedulerMembership>(
+        options_.workers, options_.servers, options_.times, now);
+  } else {
+    node_membership_ = std::make_unique<NodeMembership>(
+        options_.scheduler_host + ":" + std::to_string(options_.scheduler_port), options_.times,
+        now);
+  }
+  SetNode(me);
+  if (!is_scheduler_) {
+    Connect(scheduler_);
+    Outbound hello;
+    hello.run = [this] { SayHello(); };
+    queue_.push_back(std::move(hello));
+  }
+  thread_ = std::thread(&ZmqVan::Run, this);
+  Wake();
+}
+
+void ZmqVan::Stop() {
+  if (thread_.joinable()) {
+    stop_ = true;
+    Wake();
+    thread_.join();
+  }
+  ready_ = false;
+  router_.Close(0);
+  for (auto& [id, dealer] : dealers_) dealer.Close(kLingerMs);
+  for (ZmqSocket& socket : rejected_) socket.Close(kLingerMs);
+  dealers_.clear();
+  monitors_.clear();
+  gate_ = ZmqGate();
+  context_.reset();  // waits until what lingers has left
+}
+
+int ZmqVan::Bind(const ps::Node& node, int /*max_retry*/) {
+  router_ = ZmqSocket(*context_, ZMQ_ROUTER);
+  router_.Set(ZMQ_IPV6, IsIpv6(node.hostname) ? 1 : 0);
+  router_.Set(ZMQ_PLAIN_SERVER, 1);
+  router_.Set(ZMQ_ZAP_DOMAIN, std::string("mercury"));
+  router_.Set(ZMQ_HANDSHAKE_IVL, kHandshakeTimeoutMs);
+  // Row-sparse pieces carry up to three times their dense size in row numbers.
+  router_.SetBytes(ZMQ_MAXMSGSIZE, 4 * options_.message_bytes_max + (int64_t{1} << 20));
+  start_status_ = router_.Bind(TcpEndpoint(node.hostname, node.port));
+  return start_status_.ok() ? router_.BoundPort() : -1;
+}
+
+ZmqSocket ZmqVan::NewDealer(const std::string& host) {
+  ZmqSocket dealer(*context_, ZMQ_DEALER);
+  dealer.Set(ZMQ_IPV6, IsIpv6(host) ? 1 : 0);
+  dealer.Set(ZMQ_SNDHWM, 0);  // the tensors' own memory is what is queued
+  dealer.Set(ZMQ_RECONNECT_IVL, kReconnectMs);
+  dealer.Set(ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
+  dealer.Set(ZMQ_HANDSHAKE_IVL, kHandshakeTimeoutMs);
+  dealer.Set(ZMQ_PLAIN_USERNAME, std::string("mercury"));
+  dealer.Set(ZMQ_PLAIN_PASSWORD, GatePassword(key_));
+  return dealer;
+}
+
+void ZmqVan::Connect(const ps::Node& node) {
+  ZmqSocket dealer = NewDealer(node.hostname);
+  const Status status = dealer.Connect(TcpEndpoint(node.hostname, node.port));
+  if (!status.ok()) return FailJob(status, true);
+  // The scheduler watches everybody, and everybody the scheduler.
+  if (is_scheduler_ || node.id == kSchedulerId) {
+    monitors_[node.id] = dealer.MonitorDisconnects(*context_);
+  }
+  dealers_[node.id] = std::move(dealer);
+}
+
+void ZmqVan::Wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(wake_fd_, &one, sizeof(one));  // full means awake
+}
+
+void ZmqVan::Post(Outbound item) {
+  bool was_empty;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    was_empty = queue_.empty();
+    queue_.push_back(std::move(item));
+  }
+  if (was_empty) Wake();
+}
+
+std::vector<char> ZmqVan::Packed(const ps::Meta& meta) {
+  std::vector<char> packed(static_cast<size_t>(GetPackMetaLen(meta)));
+  char* buffer = packed.data();
+  int bytes = 0;
+  PackMeta(meta, &buffer, &bytes);
+  return packed;
+}
+
+int ZmqVan::SendMsg(ps::Message& message) {
+  Outbound item;
+  item.receiver = message.meta.recver;
+  item.meta = Packed(message.meta);
+  item.data = message.data;
+  size_t bytes = item.meta.size();
+  for (const auto& array : item.data) bytes += array.size();
+  Trace(message.meta, static_cast<int64_t>(bytes), true);
+  Post(std::move(item));
+  return static_cast<int>(std::min<size_t>(bytes, std::numeric_limits<int>::max()));
+}
+
+void ZmqVan::Trace(const ps::Meta& meta, int64_t bytes, bool sends) {
+  TraceLog* log = TraceLog::Active();
+  if (log == nullptr) return;
+  if (!sends && meta.sender == ps::Meta::kEmpty) return;  // who has no rank yet
+  if (meta.control.empty()) {
+    if (options_.tap != nullptr) options_.tap(log, meta, bytes, sends, NowUs());
+    return;
+  }
+  TraceControl(log, meta.control.cmd, sends ? meta.recver : meta.sender, bytes, sends, NowUs());
+}
+
+// What is thrown here, by the system or by an observer, is the job's end and not the process's.
+void ZmqVan::Run() {
+  do {
+    try {
+      Loop();
+    } catch (const std::exception& error) {
+      bool told = !over_;
+      try {
+        FailJob(Status::Internal(std::string("its control plane failed: ") + error.what()), true);
+      } catch (const std::exception&) {
+        told = false;  // no memory even for that: the next turn tries again
+      }
+      if (!told) std::this_thread::sleep_for(std::chrono::milliseconds(kAfterThrowMs));
+    }
+  } while (!stop_);
+}
+
+void ZmqVan::Loop() {
+  const int64_t tick_ms = std::clamp<int64_t>(options_.times.heartbeat_interval_ms / 2, 10, 500);
+  int64_t next_tick = NowMs();
+  while (true) {
+    Wait(std::max<int64_t>(0, next_tick - NowMs()));
+    const bool stopping = stop_;  // what was handed over before is still sent
+    gate_.AnswerAll();
+    SendQueued();
+    if (stopping) return;
+    const int64_t now = NowMs();
+    HearDisconnects(now);
+    for (int i = 0; i < kMessagesPerTurn; ++i) {
+      ps::Message message;
+      const int bytes = RecvMsg(&message);
+      if (bytes < 0) break;
+      if (bytes <= 0) continue;
+      Trace(message.meta, bytes - static_cast<int>(kEnvelopeBytes), false);
+      Dispatch(message, now);
+    }
+    if (now < next_tick) continue;
+    next_tick = now + tick_ms;
+    if (over_) continue;
+    if (!reported_.ok() && now >= verdict_by_ms_) {
+      FailJob(reported_, false);
+      continue;
+    }
+    CarryOut(is_scheduler_ ? scheduler_membership_->Tick(now) : node_membership_->Tick(now));
+  }
+}
+
+void ZmqVan::Wait(int64_t wait_ms) {
+  std::vector<zmq_pollitem_t> items = {{router_.get(), 0, ZMQ_POLLIN, 0},
+                                       {gate_.get(), 0, ZMQ_POLLIN, 0},
+                                       {nullptr, wake_fd_, ZMQ_POLLIN, 0}};
+  for (const auto& [id, monitor] : monitors_) items.push_back({monitor.get(), 0, ZMQ_POLLIN, 0});
+  zmq_poll(items.data(), static_cast<int>(items.size()),
+           static_cast<long>(wait_ms));  // NOLINT: the type is ZeroMQ's
+  uint64_t count;
+  [[maybe_unused]] const ssize_t n = read(wake_fd_, &count, sizeof(count));
+}
+
+// A process that dies closes its connections: it is missed sooner than by its heartbeats alone.
+void ZmqVan::HearDisconnects(int64_t now_ms) {
+  std::vector<ZmqFrame> event;
+  for (auto& [id, monitor] : monitors_) {
+    while (monitor.Receive(&event)) {
+      if (scheduler_membership_) scheduler_membership_->Suspect(id, now_ms);
+      if (!node_membership_) continue;
+      node_membership_->Suspect(now_ms);
+      // It may be another scheduler that takes its place: until a job has begun, any will do.
+      if (my_id_ == kNoNode && !over_) SayHello();
+    }
+  }
+}
+
+void ZmqVan::SendQueued() {
+  std::deque<Outbound> batch;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    batch.swap(queue_);
+  }
+  for (Outbound& item : batch) {
+    if (item.run) {
+      item.run();
+    } else {
+      SendNow(item);
+    }
+  }
+}
+
+// Somebody may wait for what cannot be sent. (After the end nobody does, and this does nothing.)
+void ZmqVan::SendNow(const Outbound& item) {
+  const Status status = TrySend(item);
+  if (!status.ok()) FailJob(status, true);
+}
+
+Status ZmqVan::TrySend(const Outbound& item) {
+  const auto dealer = dealers_.find(item.receiver);
+  if (dealer == dealers_.end()) {
+    return Status::Internal("it is not connected to " + NodeName(item.receiver));
+  }
+  Envelope envelope;
+  envelope.sender = my_id_;
+  envelope.receiver = item.receiver;
+  envelope.life = life_;
+  envelope.sequence = ++sequence_to_[item.receiver];
+  envelope.data_frames = static_cast<uint16_t>(item.data.size());
+  for (const auto& array : item.data) envelope.data_bytes += array.size();
+  std::vector<char> head(kEnvelopeBytes + item.meta.size());
+  Seal(key_, envelope, item.meta.data(), item.meta.size(), reinterpret_cast<uint8_t*>(head.data()));
+  std::memcpy(head.data() + kEnvelopeBytes, item.meta.data(), item.meta.size());
+  bool sent = dealer->second.SendCopy(head.data(), head.size(), !item.data.empty());
+  for (size_t i = 0; sent && i < item.data.size(); ++i) {
+    sent = dealer->second.SendShared(item.data[i], i + 1 < item.data.size());
+  }
+  return sent ? Status::Ok() : Status::Exhausted("no memory to send to " + NodeName(item.receiver));
+}
+
+ZmqVan::Outbound ZmqVan::Control(int receiver, const ps::Meta& meta) {
+  Outbound item;
+  item.receiver = receiver;
+  item.meta = Packed(meta);
+  if (TraceLog* log = TraceLog::Active()) {
+    TraceControl(log, meta.control.cmd, receiver, static_cast<int64_t>(item.meta.size()), true,
+                 NowUs());
+  }
+  return item;
+}
+
+void ZmqVan::SendControl(int receiver, const ps::Meta& meta) { SendNow(Control(receiver, meta)); }
+
+void ZmqVan::Refuse(const std::string& why) {
+  ++refused_messages_;
+  const bool power_of_two = (refused_messages_ & (refused_messages_ - 1)) == 0;
+  if (power_of_two) {
+    Log(LogLevel::kWarning, "refused a message: " + why + " (" + std::to_string(refused_messages_) +
+                                " refused so far)");
+  }
+}
+
+// A node of an earlier job may still be there, and know the token.
+bool ZmqVan::MaySpeak(int sender) const {
+  if (sender == kNoNode) return is_scheduler_;
+  if (is_scheduler_) return life_of_.count(sender) != 0;
+  const Role role = RoleOf(sender);
+  if (role == Role::kScheduler) return sender == kSchedulerId;
+  return RankOf(sender) < (role == Role::kWorker ? options_.workers : options_.servers);
+}
+
+int ZmqVan::RecvMsg(ps::Message* message) {
+  std::vector<ZmqFrame> frames;
+  if (!router_.Receive(&frames)) return -1;
+  const auto refuse = [this](const std::string& why) {
+    Refuse(why);
+    return 0;
+  };
+  if (frames.size() < 2) return refuse("it is empty");
+  ZmqFrame& head = frames[1];
+  Envelope envelope;
+  Status status = Open(key_, head.data(), head.size(), &envelope);
+  if (!status.ok()) return refuse(status.message);
+  const std::string from = envelope.sender == kNoNode ? "a new node" : NodeName(envelope.sender);
+  const size_t data_frames = frames.size() - 2;
+  size_t data_bytes = 0;
+  for (size_t i = 2; i < frames.size(); ++i) data_bytes += frames[i].size();
+  if (data_frames != envelope.data_frames || data_bytes != envelope.data_bytes) {
+    return refuse("its data are not those that " + from + " announced");
+  }
+  if (envelope.receiver != my_id_ && my_id_ != kNoNode) return refuse("it is for another node");
+  if (!MaySpeak(envelope.sender)) return refuse("its sender is not in the job");
+  if (envelope.sender != kNoNode) {
+    const auto life = life_of_.emplace(envelope.sender, envelope.life).first;
+    if (life->second != envelope.life) return refuse("it comes from a second " + from);
+  }
+  status = sequence_from_.Accept(envelope.life, envelope.sequence);
+  if (status.code == Code::kCorrupt) return refuse(status.message);
+  if (!status.ok()) {
+    FailJob(Status::PeerLost("the connection from " + from + " broke, " + status.message), true);
+    return 0;
+  }
+  const size_t meta_bytes = head.size() - kEnvelopeBytes;
+  meta_buffer_.resize((meta_bytes + 7) / 8);
+  char* meta = reinterpret_cast<char*>(meta_buffer_.data());
+  std::memcpy(meta, head.data() + kEnvelopeBytes, meta_bytes);
+  status = CheckMeta(meta, meta_bytes);
+  if (!status.ok()) return refuse(status.message);
+  UnpackMeta(meta, static_cast<int>(meta_bytes), &message->meta);
+  message->meta.sender = envelope.sender == kNoNode ? ps::Meta::kEmpty : envelope.sender;
+  message->meta.recver = envelope.receiver;
+  if (envelope.sender == kNoNode) message->meta.control.msg_sig = envelope.life;
+  for (size_t i = 2; i < frames.size(); ++i) {
+    auto frame = std::make_shared<ZmqFrame>(std::move(frames[i]));
+    ps::SArray<char> array;
+    array.reset(frame->data(), frame->size(), [frame](char* /*data*/) {});
+    message->data.push_back(array);
+  }
+  return static_cast<int>(
+      std::min<size_t>(head.size() + data_bytes, std::numeric_limits<int>::max()));
+}
+
+}  // namespace mercury

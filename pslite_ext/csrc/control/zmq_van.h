@@ -1,0 +1,185 @@
+// The ZMQ van: control messages of every job, and the tensors of the classic path.
+//
+// One I/O thread owns all sockets: a ROUTER on which this node hears everybody, a DEALER to every
+// node that it talks to. Other threads hand messages over through a queue and an eventfd, so
+// nothing polls when idle and no socket is shared. Membership (who is in, late, lost) is decided in
+// membership.h; this file carries its decisions out. ps-lite's own start-up, heartbeat and receiver
+// threads are not used: this van replaces them.
+//
+// Thread-safety: SendMsg, Leave, EnterBarrier, Fail from any thread; Start and Stop from one; all
+// else is the I/O thread's. VanObserver is called on the I/O thread. Invariants: nothing received
+// reaches a CHECK; the first failure sticks; the observer hears either OnEnded or OnFailed, once.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "control/envelope.h"
+#include "control/membership.h"
+#include "control/zmq_socket.h"
+#include "ps/internal/van.h"
+#include "trace/clock_offset.h"
+#include "trace/trace_log.h"
+
+namespace mercury {
+
+class VanObserver {
+ public:
+  virtual ~VanObserver() = default;
+  virtual void OnReady(int my_node_id) = 0;
+  virtual void OnBarrier() = 0;
+  virtual void OnDeparted(int node_id) = 0;
+  virtual void OnFailed(const Status& status) = 0;
+  virtual void OnEnded() = 0;
+};
+
+struct ZmqVanOptions {
+  Role role = Role::kWorker;
+  std::string host;  // the address to listen on; "0.0.0.0" listens on all
+  int port = 0;
+  std::string scheduler_host;
+  int scheduler_port = 0;
+  int workers = 1;
+  int servers = 1;
+  int rank_hint = -1;
+  std::string token;
+  MembershipTimes times;
+  int64_t message_bytes_max = int64_t{64} << 20;
+  int connections_max = 4096;
+  bool asynchronous = false;  // this worker's training
+  // What messages that are not control's are in the trace; null: nothing.
+  void (*tap)(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends,
+              int64_t now_us) = nullptr;
+};
+
+class ZmqVan : public ps::Van {
+ public:
+  ZmqVan(ZmqVanOptions options, VanObserver* observer);
+  ~ZmqVan() override;
+
+  // Listens and begins to join the job; OnReady follows. `start_status` says whether it could.
+  void Start(int customer_id, bool standalone) override;
+  const Status& start_status() const { return start_status_; }
+  int my_port() const { return my_port_; }
+  void Stop() override;
+
+  // Tells the scheduler that this node's work is done, or (with a reason) that the job has failed.
+  void Leave(const std::string& reason);
+  void EnterBarrier();
+  void Fail(const std::string& what) override;
+  // This node cannot go on. kPeerLost: because it has lost `node`. The scheduler decides what the
+  // job died of and tells everybody; if it says nothing in time, this was it.
+  void Report(int node, const Status& status);
+  int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
+  // Once ready: a number that is the job's alone, and whether its training is asynchronous.
+  uint64_t job() const { return job_; }
+  bool asynchronous() const;
+
+  std::string GetType() const override { return "zmq"; }
+  int Bind(const ps::Node& node, int max_retry) override;
+  void Connect(const ps::Node& node) override;
+  int SendMsg(ps::Message& message) override;
+  // Reads one message if there is one: its bytes, 0 if it was refused, -1 if there is none.
+  int RecvMsg(ps::Message* message) override;
+
+ protected:
+  // On the I/O thread, once ready: everybody in the job.
+  const std::vector<Member>& members() const { return members_; }
+  void FailStart(Status status) { start_status_ = std::move(status); }
+  // Set before Start: whether tensors travel as packets, and where this node takes them.
+  bool packets_ = false;
+  int data_port_ = 0;
+
+ private:
+  struct Outbound {
+    int receiver = kNoNode;
+    std::vector<char> meta;
+    std::vector<ps::SArray<char>> data;
+    std::function<void()> run;  // instead of a message
+  };
+
+  void Run();
+  void Loop();
+  void Post(Outbound item);
+  void Wake();
+  void Wait(int64_t wait_ms);
+  void HearDisconnects(int64_t now_ms);
+  void SendQueued();
+  void SendNow(const Outbound& item);
+  Status TrySend(const Outbound& item);
+  bool MaySpeak(int sender) const;
+  std::vector<char> Packed(const ps::Meta& meta);
+  Outbound Control(int receiver, const ps::Meta& meta);
+  void SendControl(int receiver, const ps::Meta& meta);
+  void Trace(const ps::Meta& meta, int64_t bytes, bool sends);
+  void TraceRegistered(const Member& member);
+  void SayHello();
+  void SendHeartbeat(int receiver);
+  void OnHeartbeat(const ps::Message& message, int64_t now_ms);
+  void SendTerminate(int receiver, const Status& status);
+  void Reject(const Member& member, const Status& status);
+  ZmqSocket NewDealer(const std::string& host);
+  void Refuse(const std::string& why);
+
+  void Dispatch(const ps::Message& message, int64_t now_ms);
+  void OnControl(const ps::Message& message, int64_t now_ms);
+  void OnAssigned(const ps::Message& message, int64_t now_ms);
+  void OnTerminate(const ps::Message& message, int64_t now_ms);
+  void CarryOut(const Actions& actions);
+  void Broadcast(const std::function<void(int node)>& send);
+  void FailJob(const Status& status, bool tell_others);
+  void TellOfFailure(const Status& status, bool tell_others);
+
+  const ZmqVanOptions options_;
+  VanObserver* const observer_;
+  const HmacKey key_;
+  const uint64_t life_;
+  Status start_status_;
+  int my_port_ = 0;
+
+  std::unique_ptr<ZmqContext> context_;
+  ZmqSocket router_;
+  ZmqGate gate_;
+  int wake_fd_ = -1;
+  std::unordered_map<int, ZmqSocket> dealers_;
+  std::map<int, ZmqSocket> monitors_;  // of those dealers whose peers this node watches
+  std::unordered_map<int, uint64_t> sequence_to_;
+  std::vector<ZmqSocket> rejected_;
+  SequenceCheck sequence_from_;
+  std::unordered_map<int, uint64_t> life_of_;
+  std::vector<uint64_t> meta_buffer_;  // aligned
+  uint64_t refused_messages_ = 0;
+
+  std::unique_ptr<SchedulerMembership> scheduler_membership_;
+  std::unique_ptr<NodeMembership> node_membership_;
+  std::vector<Member> members_;
+  // From peers that learnt sooner than this node who is in the job: it cannot answer them yet.
+  std::vector<ps::Message> early_;
+  uint64_t job_ = 0;
+  // For the trace: what registrations it will hear of once ranks are known, by their life.
+  std::map<uint64_t, std::pair<int64_t, int64_t>> registered_;  // when, bytes
+  ClockOffset clock_offset_;
+  int64_t clock_note_at_us_ = 0;
+  Status reported_;  // waits for the scheduler's word until then
+  int64_t verdict_by_ms_ = 0;
+  int my_id_ = kNoNode;
+  bool over_ = false;  // the observer has heard the end
+
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+  std::array<std::atomic<int>, 8> lost_count_{};
+  std::mutex mutex_;            // guards queue_
+  std::deque<Outbound> queue_;  // from other threads
+};
+
+}  // namespace mercury

@@ -1,0 +1,409 @@
+// The control half of the van: what a control message means, and how membership's decisions are
+// carried out. Runs on the I/O thread; see zmq_van.h.
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/control_trace.h"
+#include "control/member_node.h"
+#include "control/zmq_van.h"
+#include "ps/internal/customer.h"
+#include "ps/internal/postoffice.h"
+#include "trace/trace_text.h"
+
+namespace mercury {
+namespace {
+
+constexpr size_t kRegistrationsKept = 4096;
+constexpr int kClockSamples = 8;
+constexpr int64_t kClockNoteUs = 10000000;
+constexpr int kReport = 1;  // a TERMINATE that says what its sender cannot go on for
+
+// Padded, so that what follows in a meta is aligned.
+void SetBody(ps::Meta* meta, const std::string& text) {
+  meta->body = text.substr(0, 4096);
+  meta->body.resize((meta->body.size() + 7) / 8 * 8, ' ');
+}
+
+// ps-lite's node groups are sums of 1 (scheduler), 2 (servers) and 4 (workers).
+int GroupOf(int node_id) {
+  switch (RoleOf(node_id)) {
+    case Role::kScheduler:
+      return ps::kScheduler;
+    case Role::kServer:
+      return ps::kServerGroup;
+    case Role::kWorker:
+      return ps::kWorkerGroup;
+  }
+  return 0;
+}
+
+const char* VanName(bool packets) { return packets ? "mercury" : "zmq"; }
+
+// Why a node does not fit into the job; empty: it does.
+std::string Disagreement(const Member& node, bool packets, const ZmqVanOptions& job) {
+  const auto differ = [](const char* setting, const std::string& theirs, const std::string& ours) {
+    return std::string("it has ") + setting + "=" + theirs + ", the scheduler " + ours;
+  };
+  const auto text = [](int count) { return std::to_string(count); };
+  if (node.packets != packets) {
+    return differ("DMLC_PS_VAN_TYPE", VanName(node.packets), VanName(packets));
+  }
+  if (node.workers != job.workers) {
+    return differ("DMLC_NUM_WORKER", text(node.workers), text(job.workers));
+  }
+  if (node.servers != job.servers) {
+    return differ("DMLC_NUM_SERVER", text(node.servers), text(job.servers));
+  }
+  return "";
+}
+
+}  // namespace
+
+void ZmqVan::Leave(const std::string& reason) {
+  Outbound item;
+  item.run = [this, reason] {
+    if (over_) return;
+    if (my_id_ == kNoNode || !reason.empty()) {
+      const std::string why = reason.empty() ? "it left" : reason;
+      // Of a node, the scheduler says which one it was; nobody says so of the scheduler.
+      return FailJob(
+          Status::PeerLost(is_scheduler_ ? NodeName(kSchedulerId) + " ended: " + why : why), true);
+    }
+    SendTerminate(kSchedulerId, Status::Ok());
+    if (node_membership_) node_membership_->End();
+    over_ = true;
+  };
+  Post(std::move(item));
+}
+
+void ZmqVan::EnterBarrier() {
+  Outbound item;
+  item.run = [this] {
+    ps::Meta meta;
+    meta.control.cmd = ps::Control::BARRIER;
+    meta.control.barrier_group = ps::kWorkerGroup;
+    meta.request = true;
+    SendControl(kSchedulerId, meta);
+  };
+  Post(std::move(item));
+}
+
+void ZmqVan::Fail(const std::string& what) {
+  Outbound item;
+  item.run = [this, what] { FailJob(Status::Internal(what), true); };
+  Post(std::move(item));
+}
+
+void ZmqVan::Report(int node, const Status& status) {
+  Outbound item;
+  item.run = [this, node, status] {
+    if (over_ || !reported_.ok()) return;
+    const bool lost = status.code == Code::kPeerLost;
+    reported_ = {status.code, (lost ? "lost " : "") + NodeName(node) + ": " + status.message};
+    verdict_by_ms_ = NowMs() + options_.times.suspicion_ms();
+    ps::Meta meta;
+    meta.control.cmd = ps::Control::TERMINATE;
+    meta.option = kReport;
+    meta.head = static_cast<int>(status.code);
+    for (const Member& m : members_) {
+      if (lost && m.id == node) meta.control.node.push_back(ToNode(m));
+    }
+    SetBody(&meta, lost ? status.message : reported_.message);
+    SendControl(kSchedulerId, meta);
+  };
+  Post(std::move(item));
+}
+
+bool ZmqVan::asynchronous() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const Member& m) { return m.asynchronous; });
+}
+
+void ZmqVan::TraceRegistered(const Member& member) {
+  TraceLog* log = TraceLog::Active();
+  const auto it = registered_.find(member.life);
+  if (log == nullptr || it == registered_.end()) return;
+  const auto [when, bytes] = it->second;
+  TraceControl(log, ps::Control::ADD_NODE, member.id, bytes, false, when);
+}
+
+// Asks to be taken into the job. Its messages are counted anew: whoever hears them has either heard
+// none, or knows this node already. If it cannot be sent (ZeroMQ has given up a connection that was
+// refused), the start time-out says what may be wrong.
+void ZmqVan::SayHello() {
+  sequence_to_[kSchedulerId] = 0;
+  ps::Meta meta;
+  meta.control.cmd = ps::Control::ADD_NODE;
+  meta.control.node.push_back(my_node_);
+  TrySend(Control(kSchedulerId, meta));
+}
+
+// A node that traces asks for the time along with it: `key` is when, by its own clock.
+void ZmqVan::SendHeartbeat(int receiver) {
+  ps::Meta meta;
+  meta.control.cmd = ps::Control::HEARTBEAT;
+  if (!is_scheduler_ && TraceLog::Active() != nullptr) {
+    meta.key = static_cast<uint64_t>(NowUs() + WallOffsetUs());
+  }
+  SendControl(receiver, meta);
+}
+
+void ZmqVan::OnHeartbeat(const ps::Message& message, int64_t now_ms) {
+  const ps::Meta& heard = message.meta;
+  const int64_t now_us = NowUs();
+  const auto wall = static_cast<uint64_t>(now_us + WallOffsetUs());
+  if (is_scheduler_) {
+    if (heard.key == 0 || !ready_) return;
+    ps::Meta answer;
+    answer.control.cmd = ps::Control::HEARTBEAT;
+    answer.key = heard.key;
+    answer.addr = wall;
+    answer.recv_key = static_cast<uint64_t>(NowUs() + WallOffsetUs());
+    return SendControl(heard.sender, answer);
+  }
+  if (heard.sender != kSchedulerId) return;
+  node_membership_->Heard(now_ms);
+  TraceLog* log = TraceLog::Active();
+  if (heard.key == 0 || log == nullptr) return;
+  const auto signed_of = [](uint64_t time) { return static_cast<int64_t>(time); };
+  clock_offset_.Sample(signed_of(heard.key), signed_of(heard.addr), signed_of(heard.recv_key),
+                       signed_of(wall));
+  // A few at once for a first estimate, then one with each heartbeat.
+  if (clock_offset_.samples() < kClockSamples) return SendHeartbeat(kSchedulerId);
+  if (now_us < clock_note_at_us_) return;
+  clock_note_at_us_ = now_us + kClockNoteUs;
+  if (const auto estimate = clock_offset_.Take()) {
+    log->Note(TraceClockNote(estimate->time_us, estimate->add_us, estimate->within_us));
+  }
+}
+
+// ok: the work is done. Otherwise the job has failed.
+void ZmqVan::SendTerminate(int receiver, const Status& status) {
+  ps::Meta meta;
+  meta.control.cmd = ps::Control::TERMINATE;
+  meta.head = static_cast<int>(status.code);
+  SetBody(&meta, status.message);
+  if (scheduler_membership_) {
+    for (const Member& m : scheduler_membership_->members()) {
+      if (scheduler_membership_->lost().count(m.id) != 0) meta.control.node.push_back(ToNode(m));
+    }
+  }
+  SendControl(receiver, meta);
+}
+
+void ZmqVan::Reject(const Member& member, const Status& status) {
+  Log(LogLevel::kWarning, "refused " + std::string(Name(member.role)) + " at " + member.host + ":" +
+                              std::to_string(member.port) + ": " + status.message);
+  ZmqSocket dealer = NewDealer(member.host);
+  if (!dealer.Connect(TcpEndpoint(member.host, member.port)).ok()) return;
+  const int no_node = kNoNode;
+  std::swap(dealers_[no_node], dealer);
+  sequence_to_[no_node] = 0;
+  SendTerminate(no_node, status);
+  rejected_.push_back(std::move(dealers_[no_node]));
+  dealers_.erase(no_node);
+  if (rejected_.size() > 64) rejected_.erase(rejected_.begin());
+}
+
+void ZmqVan::Dispatch(const ps::Message& message, int64_t now_ms) {
+  if (over_) return;
+  if (scheduler_membership_ && message.meta.sender != ps::Meta::kEmpty) {
+    scheduler_membership_->Heard(message.meta.sender, now_ms);
+  }
+  if (!message.meta.control.empty()) return OnControl(message, now_ms);
+  if (!ready_ && !is_scheduler_) return early_.push_back(message);
+  const int app = message.meta.app_id;
+  const int customer_id = options_.role == Role::kWorker ? message.meta.customer_id : app;
+  ps::Customer* customer = ps::Postoffice::Get()->GetCustomer(app, customer_id, 0);
+  if (customer == nullptr) {
+    return Refuse("it is for application " + std::to_string(app) + ", which is not here");
+  }
+  customer->Accept(message);
+}
+
+void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
+  const int sender = message.meta.sender;
+  const auto& control = message.meta.control;
+  const bool may_join =
+      control.cmd == ps::Control::ADD_NODE || control.cmd == ps::Control::TERMINATE;
+  if (sender == ps::Meta::kEmpty && !may_join) return Refuse("its sender is not in the job yet");
+  switch (control.cmd) {
+    case ps::Control::ADD_NODE:
+      if (!is_scheduler_) return OnAssigned(message, now_ms);
+      if (control.node.size() == 1 && sender == ps::Meta::kEmpty) {
+        if (TraceLog::Active() != nullptr && registered_.size() < kRegistrationsKept) {
+          registered_.emplace(control.msg_sig,
+                              std::make_pair(NowUs(), int64_t{GetPackMetaLen(message.meta)}));
+        }
+        const Member member = ToMember(control.node[0], control.msg_sig, -1);
+        const std::string why = Disagreement(member, packets_, options_);
+        if (!why.empty()) return CarryOut({{Action::kReject, -1, why, member}});
+        CarryOut(scheduler_membership_->Register(member, now_ms));
+      }
+      return;
+    case ps::Control::HEARTBEAT:
+      return OnHeartbeat(message, now_ms);
+    case ps::Control::BARRIER:
+      if (is_scheduler_) return CarryOut(scheduler_membership_->Barrier(sender));
+      if (sender == kSchedulerId) observer_->OnBarrier();
+      return;
+    case ps::Control::TERMINATE:
+      return OnTerminate(message, now_ms);
+    default:
+      return Refuse("its command " + std::to_string(control.cmd) + " is not used here");
+  }
+}
+
+void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
+  if (my_id_ != kNoNode || message.meta.sender != kSchedulerId) return;
+  for (const ps::Node& node : message.meta.control.node) {
+    if (node.hostname != my_node_.hostname || node.port != my_node_.port) continue;
+    if (node.id == message.meta.recver) my_id_ = node.id;
+  }
+  if (my_id_ == kNoNode) return Refuse("the scheduler's table does not name this node");
+  ps::Node me = my_node_;
+  me.id = my_id_;
+  SetNode(me);
+  node_membership_->Assigned(now_ms);
+  job_ = life_of_[kSchedulerId];
+  for (const ps::Node& node : message.meta.control.node) {
+    members_.push_back(ToMember(node, 0, node.id));
+    const bool talks = node.role != me.role && node.role != ps::Node::SCHEDULER;
+    if (talks) Connect(node);
+  }
+  SetLogName(NodeName(my_id_));
+  ready_ = true;
+  if (TraceLog::Active() != nullptr) SendHeartbeat(kSchedulerId);  // asks for the time
+  observer_->OnReady(my_id_);
+  for (const ps::Message& early : std::exchange(early_, {})) Dispatch(early, now_ms);
+}
+
+void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
+  std::string text = message.meta.body;
+  text.erase(text.find_last_not_of(' ') + 1);
+  Status status{static_cast<Code>(message.meta.head), text};
+  if (status.code <= Code::kOk || status.code > Code::kInternal) status.code = Code::kPeerLost;
+  if (is_scheduler_ && message.meta.sender == ps::Meta::kEmpty) {
+    return CarryOut(scheduler_membership_->Withdraw(message.meta.control.msg_sig, text));
+  }
+  if (is_scheduler_ && message.meta.option == kReport) {
+    if (status.code != Code::kPeerLost || message.meta.control.node.empty()) {
+      return FailJob(status, true);
+    }
+    return CarryOut(scheduler_membership_->Lost(message.meta.control.node[0].id, text));
+  }
+  if (is_scheduler_) {
+    return CarryOut(scheduler_membership_->Leave(message.meta.sender, text, now_ms));
+  }
+  if (message.meta.sender != kSchedulerId) return Refuse("only the scheduler ends the job");
+  for (const ps::Node& node : message.meta.control.node) {
+    if (text.empty()) {
+      observer_->OnDeparted(node.id);
+    } else {
+      for (int group = 1; group < 8; ++group) {
+        if ((group & GroupOf(node.id)) != 0) ++lost_count_[static_cast<size_t>(group)];
+      }
+    }
+  }
+  if (!text.empty()) return FailJob(status, false);
+  if (!message.meta.control.node.empty()) return;
+  over_ = true;
+  node_membership_->End();
+  observer_->OnEnded();
+}
+
+void ZmqVan::Broadcast(const std::function<void(int node)>& send) {
+  for (const Member& m : scheduler_membership_->members()) {
+    if (m.id != -1 && !scheduler_membership_->HasLeft(m.id)) send(m.id);
+  }
+}
+
+void ZmqVan::FailJob(const Status& status, bool tell_others) {
+  if (over_) return;
+  over_ = true;
+  try {
+    TellOfFailure(status, tell_others);
+  } catch (const std::exception& error) {  // whatever it is, this process must hear of it
+    Log(LogLevel::kWarning, std::string("cannot tell others of a failure: ") + error.what());
+  }
+  observer_->OnFailed(status);
+}
+
+void ZmqVan::TellOfFailure(const Status& status, bool tell_others) {
+  if (!scheduler_membership_) {
+    node_membership_->End();
+    if (tell_others) SendTerminate(kSchedulerId, status);
+    return;
+  }
+  // Who has no id yet hears it as a refusal.
+  for (const Member& m : scheduler_membership_->members()) {
+    if (m.id == -1) Reject(m, status);
+  }
+  Broadcast([&](int node) { SendTerminate(node, status); });
+  scheduler_membership_->Fail(status.message);
+}
+
+void ZmqVan::CarryOut(const Actions& actions) {
+  for (const Action& action : actions) {
+    ps::Meta meta;
+    switch (action.kind) {
+      case Action::kAssign:
+        meta.control.cmd = ps::Control::ADD_NODE;
+        meta.control.node.push_back(my_node_);
+        for (const Member& m : scheduler_membership_->members()) {
+          const ps::Node node = ToNode(m);
+          life_of_[m.id] = m.life;
+          Connect(node);
+          meta.control.node.push_back(node);
+          TraceRegistered(m);
+        }
+        Broadcast([&](int node) { SendControl(node, meta); });
+        ready_ = true;
+        job_ = life_;
+        members_ = scheduler_membership_->members();
+        observer_->OnReady(kSchedulerId);
+        break;
+      case Action::kReject:
+        Reject(action.member, Status::InvalidArgument("the scheduler at " + scheduler_.hostname +
+                                                      ":" + std::to_string(scheduler_.port) +
+                                                      " refuses this node: " + action.text));
+        break;
+      case Action::kHeartbeat:
+        if (is_scheduler_) {
+          Broadcast([&](int node) { SendHeartbeat(node); });
+        } else {
+          SendHeartbeat(kSchedulerId);
+        }
+        break;
+      case Action::kRelease:
+        meta.control.cmd = ps::Control::BARRIER;
+        meta.control.barrier_group = ps::kWorkerGroup;
+        Broadcast([&](int node) {
+          if (RoleOf(node) == Role::kWorker) SendControl(node, meta);
+        });
+        break;
+      case Action::kDeparted:
+        meta.control.cmd = ps::Control::TERMINATE;
+        for (const Member& m : scheduler_membership_->members()) {
+          if (m.id == action.node) meta.control.node.push_back(ToNode(m));
+        }
+        Broadcast([&](int node) { SendControl(node, meta); });
+        break;
+      case Action::kWarn:
+        Log(LogLevel::kWarning, action.text);
+        break;
+      case Action::kFail:
+        FailJob(ready_ ? Status::PeerLost(action.text) : Status::Timeout(action.text), true);
+        break;
+      case Action::kEnd:
+        Broadcast([&](int node) { SendTerminate(node, Status::Ok()); });
+        over_ = true;
+        observer_->OnEnded();
+        break;
+    }
+  }
+}
+
+}  // namespace mercury

@@ -1,0 +1,151 @@
+#include "links/acceptor.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include "links/dialer.h"
+#include "links/lane.h"
+
+namespace mercury {
+namespace {
+
+constexpr int kAcceptsAtOnce = 64;
+constexpr int64_t kPauseUs = 500000;
+
+}  // namespace
+
+struct Acceptor::Stranger : public EventHandler {
+  Stranger(Acceptor* owner, TcpSocket opened, std::string address, int64_t until_us)
+      : door(owner),
+        socket(std::move(opened)),
+        from(std::move(address)),
+        deadline_us(until_us),
+        handshake(owner->key_, owner->options_.terms, RandomNonce()) {}
+  void OnEvents(uint32_t /*events*/) override { door->Hear(this); }
+  Acceptor* door;
+  TcpSocket socket;
+  std::string from;
+  int64_t deadline_us;
+  ServerHandshake handshake;
+};
+
+Acceptor::Acceptor(EventLoop* loop, TcpSocket listener, const DoorOptions& options, Welcome welcome,
+                   Refused refused)
+    : loop_(loop),
+      listener_(std::move(listener)),
+      options_(options),
+      key_(DataKey(options.token)),
+      welcome_(std::move(welcome)),
+      refused_(std::move(refused)) {}
+
+Acceptor::~Acceptor() {
+  loop_->Remove(listener_.fd());
+  for (auto& stranger : strangers_) loop_->Remove(stranger->socket.fd());
+}
+
+Status Acceptor::Start() { return loop_->Add(listener_.fd(), EPOLLIN, this); }
+
+void Acceptor::OnEvents(uint32_t /*events*/) {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    TcpSocket socket;
+    std::string from;
+    const Status status = Accept(listener_, options_.tcp, &socket, &from);
+    if (status.code == Code::kTimeout) return;
+    if (!status.ok() && status.code != Code::kExhausted) continue;  // it is who knocks that failed
+    if (!status.ok()) {
+      // No descriptor is left: the oldest stranger gives his up.
+      if (strangers_.empty()) return Pause();
+      Drop(strangers_.front().get(), "no descriptor is left");
+      gone_.clear();
+      continue;
+    }
+    if (strangers_.size() >= options_.strangers_max) {
+      Drop(MostFrequent(), "too many connections at once");
+    }
+    strangers_.push_back(std::make_unique<Stranger>(this, std::move(socket), from,
+                                                    NowUs() + options_.handshake_timeout_us));
+    Stranger* stranger = strangers_.back().get();
+    const std::string challenge = stranger->handshake.Challenge();
+    const ssize_t sent = send(stranger->socket.fd(), challenge.data(), challenge.size(),
+                              MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent != static_cast<ssize_t>(challenge.size()) ||
+        !loop_->Add(stranger->socket.fd(), EPOLLIN, stranger).ok()) {
+      Drop(stranger, "it takes nothing");
+    }
+  }
+}
+
+void Acceptor::Hear(Stranger* stranger) {
+  char buffer[kHelloBytes];
+  const ssize_t got =
+      recv(stranger->socket.fd(), buffer, stranger->handshake.wants(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return Drop(stranger, "it hung up");
+  std::string reply;
+  Status status = stranger->handshake.Feed(buffer, static_cast<size_t>(got), &reply);
+  if (!reply.empty()) {
+    const ssize_t sent =
+        send(stranger->socket.fd(), reply.data(), reply.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (status.ok() && sent != static_cast<ssize_t>(reply.size())) {
+      status = Status::PeerLost("it takes nothing");
+    }
+  }
+  if (!status.ok()) return Drop(stranger, status.message);
+  if (!stranger->handshake.done()) return;
+  loop_->Remove(stranger->socket.fd());
+  TcpSocket socket = std::move(stranger->socket);
+  const auto worker = static_cast<int>(stranger->handshake.worker());
+  const int lane = stranger->handshake.lane();
+  Drop(stranger, "");
+  welcome_(worker, lane, std::move(socket));
+}
+
+void Acceptor::Drop(Stranger* stranger, const std::string& why) {
+  const auto it = std::find_if(strangers_.begin(), strangers_.end(),
+                               [&](const auto& each) { return each.get() == stranger; });
+  if (it == strangers_.end()) return;
+  if (stranger->socket) loop_->Remove(stranger->socket.fd());
+  stranger->socket.Close();
+  if (!why.empty()) {
+    ++refusals_;
+    refused_("a connection from " + stranger->from + ": " + why);
+  }
+  gone_.splice(gone_.end(), strangers_, it);
+}
+
+// The oldest one of the address that has the most: who fills the door makes room at it.
+Acceptor::Stranger* Acceptor::MostFrequent() const {
+  std::map<std::string, std::pair<size_t, Stranger*>> by_address;  // how many, the oldest
+  for (const auto& stranger : strangers_) {
+    auto& [count, oldest] = by_address[stranger->from];
+    if (count++ == 0) oldest = stranger.get();
+  }
+  return std::max_element(
+             by_address.begin(), by_address.end(),
+             [](const auto& a, const auto& b) { return a.second.first < b.second.first; })
+      ->second.second;
+}
+
+// No descriptor is left and none can be freed here: who waits outside waits a little longer.
+void Acceptor::Pause() {
+  loop_->Remove(listener_.fd());
+  resume_at_us_ = NowUs() + kPauseUs;
+}
+
+void Acceptor::Turn(int64_t now_us) {
+  gone_.clear();
+  if (resume_at_us_ != 0 && now_us >= resume_at_us_) {
+    resume_at_us_ = 0;
+    if (!loop_->Add(listener_.fd(), EPOLLIN, this).ok()) Pause();
+  }
+  while (!strangers_.empty() && strangers_.front()->deadline_us <= now_us) {
+    Drop(strangers_.front().get(), "it said nothing");
+  }
+}
+
+}  // namespace mercury

@@ -1,0 +1,63 @@
+// A server's door: accepts connections, lets them prove themselves, hands their sockets over.
+//
+// Whoever does not know the job token costs a descriptor and a few hundred bytes, for a few
+// seconds; there is room for so many of them, and a newcomer takes the place of the oldest one from
+// the address that has the most.
+//
+// Thread-safety: none; runs on its lane's thread. Ownership: the listener and all sockets until
+// they are handed over.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "links/event_loop.h"
+#include "links/handshake.h"
+#include "links/tcp.h"
+
+namespace mercury {
+
+struct DoorOptions {
+  std::string token;
+  Terms terms;  // this server's
+  TcpOptions tcp;
+  size_t strangers_max = 256;  // connections that have not proved themselves yet
+  int64_t handshake_timeout_us = 10000000;
+};
+
+class Acceptor : public EventHandler {
+ public:
+  using Welcome = std::function<void(int worker, int lane, TcpSocket socket)>;
+  using Refused = std::function<void(const std::string& why)>;
+
+  Acceptor(EventLoop* loop, TcpSocket listener, const DoorOptions& options, Welcome welcome,
+           Refused refused);
+  ~Acceptor() override;
+
+  Status Start();
+  void Turn(int64_t now_us);  // drops who is late
+  uint64_t refusals() const { return refusals_; }
+
+ private:
+  struct Stranger;
+  void OnEvents(uint32_t events) override;
+  void Hear(Stranger* stranger);
+  void Drop(Stranger* stranger, const std::string& why);
+  Stranger* MostFrequent() const;
+  void Pause();
+
+  EventLoop* const loop_;
+  TcpSocket listener_;
+  const DoorOptions options_;
+  const HmacKey key_;
+  const Welcome welcome_;
+  const Refused refused_;
+  std::list<std::unique_ptr<Stranger>> strangers_;  // the oldest first
+  std::list<std::unique_ptr<Stranger>> gone_;       // destroyed at the next turn
+  uint64_t refusals_ = 0;
+  int64_t resume_at_us_ = 0;  // 0: listening
+};
+
+}  // namespace mercury

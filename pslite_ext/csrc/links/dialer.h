@@ -1,0 +1,50 @@
+// A worker's way to one server: connects, shakes hands, hands the socket over.
+//
+// Thread-safety: none; runs on its lane's thread. Ownership: the socket, until it is handed over.
+// Invariant: `done` is called exactly once, with a socket or with what went wrong.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "links/event_loop.h"
+#include "links/handshake.h"
+#include "links/tcp.h"
+
+namespace mercury {
+
+Nonce RandomNonce();
+
+class Dialer : public EventHandler {
+ public:
+  using Done = std::function<void(const Status&, TcpSocket)>;
+  Dialer(EventLoop* loop, const HmacKey& key, const Terms& terms, Address address,
+         const TcpOptions& options, int64_t deadline_us, Done done);
+  ~Dialer() override;
+
+  void Start(int64_t now_us);
+  // Tries again, or gives up.
+  void Turn(int64_t now_us);
+  bool finished() const { return finished_; }
+
+ private:
+  void OnEvents(uint32_t events) override;
+  void Retry(const Status& status);
+  void Finish(const Status& status);
+
+  EventLoop* const loop_;
+  const HmacKey& key_;
+  const Terms terms_;
+  const Address address_;
+  const TcpOptions options_;
+  const int64_t deadline_us_;
+  Done done_;
+  TcpSocket socket_;
+  std::unique_ptr<WorkerHandshake> handshake_;
+  int64_t retry_at_us_ = -1;
+  Status last_;
+  bool connected_ = false, finished_ = false;
+};
+
+}  // namespace mercury

@@ -1,0 +1,97 @@
+// How a data link begins: each side proves that it knows the job token, and both agree on terms.
+//
+//   server: Challenge = "MRCY" version(2) 0(2) nonce(32)
+//   worker: Hello     = "MRCY" version(2) terms(46) nonce(32) HMAC(32)
+//   server: Welcome   = "MRCY" version(2) code(2) text bytes(4) HMAC(32) text
+//
+// Each HMAC-SHA-256 is over a word for its purpose, both nonces and all that its message says. A
+// worker without the token is cut off without a word; one that knows it but wants other terms is
+// told which.
+//
+// Thread-safety: none. No I/O: bytes go in, bytes to send come out. Invariants: nothing is believed
+// before its HMAC is right; done() only if both sides agree on every term.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/hmac_sha256.h"
+#include "base/status.h"
+#include "policy/policy.h"
+
+namespace mercury {
+
+// A key of the data plane; without a token it is public, and strangers who do not speak the
+// protocol are still refused.
+inline HmacKey DataKey(const std::string& token) {
+  return HmacKey("mercury data\n" + (token.empty() ? std::string("no job token") : token));
+}
+
+using Nonce = std::array<uint8_t, 32>;
+
+struct Terms {
+  uint64_t job = 0;
+  uint32_t worker = 0;
+  uint32_t server = 0;
+  uint32_t workers = 1;
+  uint32_t servers = 1;
+  uint16_t lane = 0;
+  uint16_t lanes = 1;
+  uint64_t packet_bytes = 0;
+  uint64_t unit_bytes = 0;
+  PolicyKind policy = PolicyKind::kMercury;
+  bool checksum = false;
+};
+
+constexpr size_t kTermsBytes = 46;
+constexpr size_t kChallengeBytes = 40;
+constexpr size_t kHelloBytes = 4 + 2 + kTermsBytes + 32 + 32;
+constexpr size_t kWelcomeBytes = 44;
+constexpr size_t kWelcomeTextBytesMax = 512;
+
+class ServerHandshake {
+ public:
+  // `mine.worker` and `mine.lane` are not known yet.
+  ServerHandshake(const HmacKey& key, const Terms& mine, const Nonce& nonce);
+  std::string Challenge() const;
+  // How many bytes to read next; no more may be given.
+  size_t wants() const { return kHelloBytes - received_.size(); }
+  // When it wants to say something, that is in `reply`: the link ends after it if the status is an
+  // error.
+  Status Feed(const char* data, size_t bytes, std::string* reply);
+  bool done() const { return done_; }
+  uint32_t worker() const { return worker_; }
+  uint16_t lane() const { return lane_; }
+
+ private:
+  const HmacKey& key_;
+  const Terms mine_;
+  const Nonce nonce_;
+  std::string received_;
+  bool done_ = false;
+  uint32_t worker_ = 0;
+  uint16_t lane_ = 0;
+};
+
+class WorkerHandshake {
+ public:
+  WorkerHandshake(const HmacKey& key, const Terms& mine, const Nonce& nonce);
+  size_t wants() const;
+  Status Feed(const char* data, size_t bytes, std::string* reply);
+  bool done() const { return done_; }
+
+ private:
+  size_t TextBytes() const;
+  Status TakeWelcome();
+
+  const HmacKey& key_;
+  const Terms mine_;
+  const Nonce nonce_;
+  Nonce server_nonce_{};
+  std::string received_;
+  bool challenged_ = false, done_ = false;
+};
+
+}  // namespace mercury

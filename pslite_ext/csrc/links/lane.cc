@@ -1,0 +1,199 @@
+#include "links/lane.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace mercury {
+namespace {
+
+constexpr int64_t kTickUs = 1000000;
+const Status kNoMemory = Status::Exhausted("no memory to carry tensors");
+constexpr int64_t kGoodbyeUs = 500000;  // how long a goodbye may take
+
+}  // namespace
+
+// Brings a link's events to its lane.
+struct Lane::Watch : public EventHandler {
+  Watch(Lane* owner, Link* watched) : lane(owner), link(watched) {}
+  void OnEvents(uint32_t events) override {
+    const int64_t now = NowUs();
+    Status status;
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) status = link->Read(now);
+    if (status.ok() && (events & EPOLLOUT) != 0) status = link->Write(now);
+    if (!status.ok()) lane->Drop(link->peer(), status);
+  }
+  Lane* lane;
+  Link* link;
+};
+
+Lane::Lane(std::unique_ptr<Endpoint> endpoint, const LinkOptions& options, LaneEvents events)
+    : endpoint_(std::move(endpoint)), options_(options), events_(std::move(events)) {}
+
+Lane::~Lane() { Stop(); }
+
+Status Lane::Start(const std::string& name) {
+  if (!loop_.status().ok()) return loop_.status();
+  next_tick_us_ = NowUs() + kTickUs;
+  running_ = true;
+  try {
+    thread_ = std::thread(&Lane::Run, this);
+  } catch (const std::system_error& error) {
+    running_ = false;
+    return Status::Exhausted(std::string("no thread to carry tensors: ") + error.what());
+  }
+  pthread_setname_np(thread_.native_handle(), name.c_str());
+  return Status::Ok();
+}
+
+void Lane::Stop(bool failed) {
+  if (!thread_.joinable()) return;
+  Post([this, failed] {
+    stopping_ = true;
+    stop_by_us_ = NowUs() + kGoodbyeUs;
+    for (auto& [peer, link] : links_) link->SayGoodbye(failed);
+  });
+  thread_.join();
+}
+
+bool Lane::Ask(const std::function<void()>& question) {
+  struct Answer {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+  };
+  if (!running_) return false;
+  auto answer = std::make_shared<Answer>();
+  Post([answer, question] {
+    question();  // if it throws, nobody but the one who waits holds the answer
+    const std::lock_guard<std::mutex> lock(answer->mutex);
+    answer->done = true;
+    answer->changed.notify_all();
+  });
+  std::unique_lock<std::mutex> lock(answer->mutex);
+  while (!answer->done && running_ && answer.use_count() > 1) {
+    answer->changed.wait_for(lock, std::chrono::milliseconds(100));
+  }
+  return answer->done;
+}
+
+void Lane::AddLink(TcpSocket socket, int peer) {
+  if (broken_) return;
+  // Both are in place before the loop knows them: each of these lines may run out of memory.
+  auto fresh = std::make_unique<Link>(std::move(socket), peer, endpoint_.get(), options_);
+  auto watch = std::make_unique<Watch>(this, fresh.get());
+  watches_[peer] = std::move(watch);
+  links_[peer] = std::move(fresh);
+  const Status status = loop_.Add(links_[peer]->fd(), EPOLLIN, watches_[peer].get());
+  if (!status.ok()) Drop(peer, status);
+}
+
+void Lane::Drop(int peer, const Status& status) {
+  const auto it = links_.find(peer);
+  if (it == links_.end()) return;
+  // Destroyed later: this may be one of its own calls.
+  auto gone = std::make_shared<std::pair<std::unique_ptr<Link>, std::unique_ptr<Watch>>>();
+  loop_.Remove(it->second->fd());
+  ended_[peer] += it->second->counters();
+  gone->first = std::move(it->second);
+  gone->second = std::move(watches_[peer]);
+  links_.erase(it);
+  watches_.erase(peer);
+  Post([gone] {});
+  if (stopping_) return;
+  if (status.code == Code::kClosed) {
+    events_.left(peer);
+  } else {
+    events_.lost(peer, status);
+  }
+}
+
+void Lane::WriteAll(int64_t now_us) {
+  if (broken_) return;
+  std::vector<std::pair<int, Status>> failed;
+  for (auto& [peer, link] : links_) {
+    if (link->blocked()) continue;
+    Status status = link->Write(now_us);
+    if (!status.ok()) {
+      failed.emplace_back(peer, std::move(status));
+      continue;
+    }
+    if (link->blocked() != link->watched_for_writing) {
+      link->watched_for_writing = link->blocked();
+      loop_.Change(link->fd(), EPOLLIN | (link->blocked() ? uint32_t{EPOLLOUT} : 0U));
+    }
+  }
+  for (const auto& [peer, status] : failed) Drop(peer, status);
+}
+
+void Lane::Turn() {
+  int64_t now = NowUs();
+  int64_t wake_at_us = next_tick_us_;
+  for (const auto& [peer, link] : links_) {
+    // Nothing is asked of a link whose socket is full.
+    if (!link->blocked() && !stopping_) wake_at_us = std::min(wake_at_us, endpoint_->WakeAt(peer));
+  }
+  const int64_t wake_us = wake_at_us - now;
+  const bool more = !broken_ && std::any_of(links_.begin(), links_.end(),
+                                            [](const auto& l) { return l.second->more(); });
+  int64_t wait_ms = std::clamp<int64_t>((wake_us + 999) / 1000, 0, stopping_ ? 10 : 1000);
+  if (more) wait_ms = 0;
+  loop_.Wait(static_cast<int>(wait_ms));
+  now = NowUs();
+  if (on_turn) on_turn(now);
+  if (now >= next_tick_us_) {
+    next_tick_us_ = now + kTickUs;
+    for (const auto& [peer, link] : links_) {
+      const TcpPath path = PathOf(link->fd());
+      endpoint_->OnPath(peer, path.round_trip_us, path.bytes_per_second);
+    }
+    if (events_.tick) events_.tick(now);
+  }
+  WriteAll(now);
+}
+
+// In the middle of something: nothing is read or written any more. `how` is null without memory.
+void Lane::Break(const char* how) {
+  broken_ = true;
+  for (const auto& [peer, link] : links_) loop_.Remove(link->fd());
+  if (how == nullptr || broken_by_ != nullptr) return;
+  try {
+    broken_by_ = std::make_unique<Status>(Status::Internal(how));
+  } catch (const std::bad_alloc&) {
+    broken_by_ = nullptr;  // then it is said to be memory
+  }
+}
+
+void Lane::Run() {
+  const auto all_said = [this] {
+    return broken_ || std::all_of(links_.begin(), links_.end(),
+                                  [](const auto& link) { return link.second->said_goodbye(); });
+  };
+  bool told = false;
+  while (!stopping_ || (!all_said() && NowUs() < stop_by_us_)) {
+    try {
+      if (broken_ && !told && !stopping_) {
+        events_.lost(-1, broken_by_ != nullptr ? *broken_by_ : kNoMemory);
+        told = true;
+      }
+      Turn();
+    } catch (const std::bad_alloc&) {
+      Break(nullptr);
+    } catch (const std::exception& error) {
+      Break(error.what());
+    }
+  }
+  running_ = false;
+  links_.clear();
+  watches_.clear();
+}
+
+}  // namespace mercury

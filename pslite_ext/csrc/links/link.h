@@ -1,0 +1,87 @@
+// One connection that carries packets: reads them into place, writes what its endpoint offers.
+//
+// Thread-safety: none; one lane owns it. Ownership: the socket; packets being written keep their
+// memory. Invariants: a packet that has begun is written to its end before any other; after the
+// first error nothing is read or written.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "links/endpoint.h"
+#include "links/packet_reader.h"
+#include "links/tcp.h"
+#include "trace/trace_ring.h"
+#include "transport/figures.h"
+
+namespace mercury {
+
+struct LinkOptions {
+  size_t packet_bytes_max = 64 << 10;
+  bool checksum = false;
+  TraceRing* trace = nullptr;  // null: nothing is traced
+};
+
+class Link : private PacketSink {
+ public:
+  Link(TcpSocket socket, int peer, Endpoint* endpoint, const LinkOptions& options);
+
+  // Reads what is there, but not for ever; kClosed: the peer has said goodbye and hung up.
+  Status Read(int64_t now_us);
+  // Writes until there is nothing to write, the socket is full, or it is another link's turn.
+  Status Write(int64_t now_us);
+  bool more() const { return more_; }
+  // From now on nothing new is written but a goodbye.
+  void SayGoodbye(bool failed) {
+    leaving_ = true;
+    failed_ = failed;
+  }
+  bool said_goodbye() const { return leaving_ && goodbye_written_ && pieces_.empty(); }
+
+  bool blocked() const { return blocked_since_us_ >= 0; }
+  int fd() const { return socket_.fd(); }
+  int peer() const { return peer_; }
+  const LinkCounters& counters() const { return counters_; }
+
+  bool watched_for_writing = false;  // the lane's note
+
+ private:
+  Status OnHeader(const Header& header, char** target) override;
+  Status OnPacket(const Header& header) override;
+  void Gather(int64_t now_us);
+  void WakeWhenWhole();
+  Status Broken(const std::string& how) const;
+  void Append(const OutPacket& packet);
+  void TraceSent(int64_t at_us, size_t begun);
+
+  TcpSocket socket_;
+  const int peer_;
+  Endpoint* const endpoint_;
+  const LinkOptions options_;
+  PacketReader reader_;
+  int64_t now_us_ = 0;  // of the read under way
+  int wake_bytes_ = 1;  // as the socket knows it
+  bool goodbye_read_ = false;
+
+  // What is being written: pieces of headers, payloads, check sums. Room for all headers of a batch
+  // is reserved at once, so that they stay where they are.
+  std::vector<iovec> pieces_;
+  size_t next_piece_ = 0;
+  std::vector<HeaderBytes> headers_;
+  std::vector<uint32_t> checksums_;
+  std::vector<std::shared_ptr<const void>> kept_;
+  struct Marked {
+    size_t first_piece, end_piece;
+    TraceMark mark;
+  };
+  std::vector<Marked> marked_;  // packets of this batch that the trace has still to hear of
+  bool leaving_ = false, failed_ = false, goodbye_written_ = false;
+  bool more_ = false;
+  int64_t blocked_since_us_ = -1;
+  LinkCounters counters_;
+};
+
+}  // namespace mercury

@@ -1,0 +1,98 @@
+#include "links/wire.h"
+
+#include <cstring>
+
+#include "base/little_endian.h"
+
+namespace mercury {
+namespace {
+
+constexpr uint8_t kMark[2] = {'M', 'P'};
+constexpr size_t kDeclarationBytes = 24;  // before the name
+
+size_t PayloadMax(Kind kind, size_t packet_bytes_max) {
+  switch (kind) {
+    case Kind::kData:
+    case Kind::kSum:
+      return packet_bytes_max;
+    case Kind::kDeclare:
+      return kDeclarationBytes + kTensorNameBytesMax;
+    case Kind::kError:
+      return kErrorTextBytesMax;
+    case Kind::kAnswer:
+      return 4096;  // more workers than a job may have
+    case Kind::kFetch:
+    case Kind::kGoodbye:
+    case Kind::kAsk:
+    case Kind::kAck:
+    case Kind::kNumber:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+HeaderBytes Encode(const Header& header) {
+  HeaderBytes bytes;
+  Store<uint32_t>(&bytes[0], header.tensor);
+  Store<uint32_t>(&bytes[4], header.length);
+  Store<uint64_t>(&bytes[8], header.offset);
+  Store<int32_t>(&bytes[16], header.priority);
+  bytes[20] = static_cast<uint8_t>(header.kind);
+  bytes[21] = header.round;
+  bytes[22] = kMark[0];
+  bytes[23] = kMark[1];
+  return bytes;
+}
+
+Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
+  if (bytes[22] != kMark[0] || bytes[23] != kMark[1]) {
+    return Status::Corrupt("a packet does not begin where it should");
+  }
+  if (bytes[20] < static_cast<uint8_t>(Kind::kData) ||
+      bytes[20] > static_cast<uint8_t>(Kind::kNumber)) {
+    return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
+  }
+  header->tensor = Load<uint32_t>(&bytes[0]);
+  header->length = Load<uint32_t>(&bytes[4]);
+  header->offset = Load<uint64_t>(&bytes[8]);
+  header->priority = Load<int32_t>(&bytes[16]);
+  header->kind = static_cast<Kind>(bytes[20]);
+  header->round = bytes[21];
+  if (header->length > PayloadMax(header->kind, packet_bytes_max)) {
+    return Status::Corrupt("a packet of " + std::to_string(header->length) + " bytes, of kind " +
+                           std::to_string(bytes[20]));
+  }
+  return Status::Ok();
+}
+
+std::string Encode(const Declaration& declaration) {
+  uint8_t bytes[kDeclarationBytes] = {};
+  Store<uint64_t>(&bytes[0], declaration.key);
+  Store<uint64_t>(&bytes[8], declaration.elements);
+  bytes[16] = static_cast<uint8_t>(declaration.dtype);
+  Store<uint32_t>(&bytes[20], declaration.index);
+  std::string text(reinterpret_cast<const char*>(bytes), sizeof(bytes));
+  return text + declaration.name.substr(0, kTensorNameBytesMax);
+}
+
+Status Decode(const char* text, size_t size, Declaration* declaration) {
+  if (size < kDeclarationBytes) return Status::Corrupt("a declaration that is cut off");
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text);
+  declaration->key = Load<uint64_t>(&bytes[0]);
+  declaration->elements = Load<uint64_t>(&bytes[8]);
+  declaration->dtype = static_cast<DType>(bytes[16]);
+  const size_t element_bytes = ElementBytes(declaration->dtype);
+  if (element_bytes == 0) {
+    return Status::Corrupt("a tensor of the unknown type " + std::to_string(bytes[16]));
+  }
+  if (declaration->elements > kTensorBytesMax / element_bytes) {
+    return Status::Corrupt("a tensor of " + std::to_string(declaration->elements) + " elements");
+  }
+  declaration->index = Load<uint32_t>(&bytes[20]);
+  declaration->name.assign(text + kDeclarationBytes, size - kDeclarationBytes);
+  return Status::Ok();
+}
+
+}  // namespace mercury

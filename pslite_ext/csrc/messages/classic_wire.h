@@ -1,0 +1,20 @@
+// The numbers of the classic path's messages, as they travel in ps-lite's meta (classic_worker.h
+// has the whole layout).
+//
+// Thread-safety: constants.
+#pragma once
+
+namespace mercury {
+
+enum class StoreOperation : int { kInit = 1, kPush = 2, kPull = 3 };
+
+// The head of a push's or pull's message: its StoreOperation, and how many messages share the
+// tensor's part on that server; the answer brings it back.
+constexpr int kHeadBits = 8;
+constexpr int MessagesOf(int head) { return head >> kHeadBits; }
+// In the option of a push's or pull's request.
+constexpr int kAsynchronousBit = 1 << 16;
+// The command by which a worker's script switches the servers' recording.
+constexpr int kTraceSwitchHead = -0x74726163;
+
+}  // namespace mercury

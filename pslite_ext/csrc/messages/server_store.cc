@@ -1,0 +1,274 @@
+#include "messages/server_store.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/node_name.h"
+
+namespace mercury {
+namespace {
+
+constexpr size_t kAdoptBytesMin = 8192;
+
+std::string Shape(uint64_t bytes, DType dtype, uint32_t row_bytes) {
+  return std::to_string(bytes) + " bytes of " + (row_bytes != 0 ? "row-sparse " : "") + Name(dtype);
+}
+
+// The rows of a piece: those that its bytes are of.
+SparseSum RowsOf(const StoreRequest& request) {
+  const uint64_t end = request.offset + request.bytes;
+  return {request.dtype, request.row_bytes,
+          static_cast<int64_t>(request.offset / request.row_bytes),
+          static_cast<int64_t>(end / request.row_bytes) - 1};
+}
+
+}  // namespace
+
+void ServerStore::Handle(StoreRequest request, std::vector<StoreReply>* replies) {
+  const uint64_t ticket = request.ticket;
+  const auto fail = [&](Status status) { replies->push_back({ticket, std::move(status), {}}); };
+  const size_t element = ElementBytes(request.dtype);
+  if (element == 0 || request.bytes % element != 0 || request.worker < 0 ||
+      request.worker >= num_workers_ || request.operation < StoreOperation::kInit ||
+      request.operation > StoreOperation::kPull || request.compression > Compression::kTwoBit) {
+    return fail(Status::Corrupt("a request without a valid operation, type, size or worker"));
+  }
+  const auto failed = failed_keys_.find(request.key);
+  if (failed != failed_keys_.end()) return fail(failed->second);
+  const auto [it, fresh] = pieces_.try_emplace(PieceKey{request.key, request.offset});
+  Piece& piece = it->second;
+  if (fresh) {
+    piece.bytes = request.bytes;
+    piece.dtype = request.dtype;
+    piece.row_bytes = request.row_bytes;
+    piece.asynchronous = request.asynchronous;
+    piece.first_worker = request.worker;
+    piece.pushed.resize(static_cast<size_t>(num_workers_));
+  }
+  Status status = Check(request, piece);
+  if (!status.ok()) {
+    FailKey(request.key, status, replies);
+  } else {
+    switch (request.operation) {
+      case StoreOperation::kInit:
+        status = Init(request, &piece, replies);
+        break;
+      case StoreOperation::kPush:
+        status = piece.asynchronous ? PushAsync(&request, &piece, replies)
+                                    : Push(&request, &piece, replies);
+        break;
+      case StoreOperation::kPull:
+        if (piece.has_value) {
+          replies->push_back({ticket, Status::Ok(), piece.value});
+        } else {
+          piece.waiting_pulls.push_back(ticket);
+        }
+        break;
+    }
+  }
+  if (!status.ok()) fail(std::move(status));
+}
+
+// Workers disagree about a tensor: no round of it can complete any more, and who waits must know.
+void ServerStore::FailKey(uint64_t key, const Status& status, std::vector<StoreReply>* replies) {
+  failed_keys_.emplace(key, status);
+  for (auto it = pieces_.lower_bound({key, 0}); it != pieces_.end() && it->first.first == key;
+       ++it) {
+    FailRound(&it->second, status, replies);
+    for (uint64_t ticket : it->second.waiting_pulls) replies->push_back({ticket, status, {}});
+    it->second.waiting_pulls.clear();
+  }
+}
+
+void ServerStore::FailRound(Piece* piece, const Status& status, std::vector<StoreReply>* replies) {
+  for (uint64_t ticket : piece->waiting_pushes) replies->push_back({ticket, status, {}});
+  piece->waiting_pushes.clear();
+  piece->pushed.assign(piece->pushed.size(), false);
+}
+
+Status ServerStore::Check(const StoreRequest& request, const Piece& piece) const {
+  if (request.bytes != piece.bytes || request.dtype != piece.dtype ||
+      request.row_bytes != piece.row_bytes || request.asynchronous != piece.asynchronous) {
+    return Status::InvalidArgument(NodeName(Role::kWorker, request.worker) + " has " +
+                                   Shape(request.bytes, request.dtype, request.row_bytes) + ", " +
+                                   NodeName(Role::kWorker, piece.first_worker) + " has " +
+                                   Shape(piece.bytes, piece.dtype, piece.row_bytes) +
+                                   ": all workers must use the same shape and type");
+  }
+  if (request.operation == StoreOperation::kPull || request.row_bytes != 0) return Status::Ok();
+  uint64_t expected = request.bytes;
+  if (request.compression != Compression::kNone) {
+    if (request.dtype != DType::kFloat32 || request.operation != StoreOperation::kPush) {
+      return Status::Corrupt("only pushes of float32 can be compressed");
+    }
+    expected = sizeof(float) + CompressedBytes(request.compression, request.bytes / sizeof(float));
+  }
+  if (request.payload.bytes != expected) {
+    return Status::Corrupt(NodeName(Role::kWorker, request.worker) + " sent " +
+                           std::to_string(request.payload.bytes) + " bytes instead of " +
+                           std::to_string(expected));
+  }
+  return Status::Ok();
+}
+
+Status ServerStore::Init(const StoreRequest& request, Piece* piece,
+                         std::vector<StoreReply>* replies) {
+  Buffer value;
+  if (request.row_bytes != 0) {
+    size_t count;
+    Status status = RowsOf(request).Check(request.payload.data, request.payload.bytes, &count);
+    if (!status.ok()) return status;
+    value = request.payload;
+    bytes_ += value.bytes;
+  } else {
+    Status status = Reserve(request.bytes, &value);
+    if (!status.ok()) return status;
+    if (request.bytes != 0) std::memcpy(value.data, request.payload.data, request.bytes);
+  }
+  replies->push_back({request.ticket, Status::Ok(), {}});
+  Publish(piece, std::move(value), replies);
+  return Status::Ok();
+}
+
+Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies) {
+  const auto worker = static_cast<size_t>(request->worker);
+  if (piece->pushed[worker]) {
+    return Status::Corrupt(NodeName(Role::kWorker, request->worker) + " pushed twice in one round");
+  }
+  const bool first = piece->waiting_pushes.empty();
+  Status status;
+  if (request->row_bytes != 0) {
+    if (!piece->rows) {
+      piece->rows = std::make_unique<SparseSum>(RowsOf(*request));
+    }
+    status = piece->rows->Add(request->payload.data, request->payload.bytes);
+  } else {
+    status = Accumulate(request, &piece->sum, first);
+  }
+  if (!status.ok()) return status;
+  piece->pushed[worker] = true;
+  piece->waiting_pushes.push_back(request->ticket);
+  if (piece->waiting_pushes.size() < static_cast<size_t>(num_workers_)) {
+    status = WaitsForDeparted(*piece);
+    if (!status.ok()) FailRound(piece, status, replies);
+    return Status::Ok();  // answered already, or later
+  }
+  Buffer value = std::exchange(piece->sum, {});
+  if (piece->rows) {
+    const std::vector<char> encoded = piece->rows->Encode();
+    piece->rows->Clear();
+    status = Reserve(encoded.size(), &value);
+    if (status.ok()) std::memcpy(value.data, encoded.data(), encoded.size());
+  }
+  for (uint64_t ticket : piece->waiting_pushes) replies->push_back({ticket, status, {}});
+  piece->waiting_pushes.clear();
+  piece->pushed.assign(piece->pushed.size(), false);
+  if (status.ok()) Publish(piece, std::move(value), replies);
+  return Status::Ok();
+}
+
+Status ServerStore::PushAsync(StoreRequest* request, Piece* piece,
+                              std::vector<StoreReply>* replies) {
+  if (request->row_bytes != 0) {
+    return Status::InvalidArgument("row-sparse pushes cannot be asynchronous");
+  }
+  if (piece->has_value && piece->value.owner.use_count() > 1) {
+    Buffer copy;  // the value is on its way to a worker: leave it as it is
+    Status status = Reserve(piece->value.bytes, &copy);
+    if (!status.ok()) return status;
+    std::memcpy(copy.data, piece->value.data, piece->value.bytes);
+    Release(&piece->value);
+    piece->value = std::move(copy);
+  }
+  Status status = Accumulate(request, &piece->value, !piece->has_value);
+  if (!status.ok()) return status;
+  replies->push_back({request->ticket, Status::Ok(), {}});
+  Publish(piece, std::exchange(piece->value, {}), replies);
+  return Status::Ok();
+}
+
+// The first copy becomes the sum, without being copied; later ones are added to it.
+Status ServerStore::Accumulate(StoreRequest* request, Buffer* sum, bool first) {
+  if (request->compression != Compression::kNone) {
+    if (first) {
+      Status status = Reserve(request->bytes, sum);
+      if (!status.ok()) return status;
+    }
+    float threshold;
+    std::memcpy(&threshold, request->payload.data, sizeof(threshold));
+    Decompress(request->compression, threshold,
+               reinterpret_cast<const uint8_t*>(request->payload.data) + sizeof(threshold),
+               request->bytes / sizeof(float), reinterpret_cast<float*>(sum->data), first);
+    return Status::Ok();
+  }
+  if (!first) {
+    Add(request->dtype, sum->data, request->payload.data, request->bytes);
+    return Status::Ok();
+  }
+  if (bytes_max_ != 0 && bytes_ + request->bytes > bytes_max_) {
+    return Status::Exhausted("the server's memory is full: MERCURY_SERVER_BYTES_MAX is " +
+                             std::to_string(bytes_max_));
+  }
+  Release(sum);
+  if (request->payload.bytes > kAdoptBytesMin) {
+    *sum = std::move(request->payload);
+    bytes_ += sum->bytes;
+    return Status::Ok();
+  }
+  // A small message shares its receive buffer with others; do not keep all of them in memory.
+  Status status = Reserve(request->bytes, sum);
+  if (status.ok() && request->bytes != 0) {
+    std::memcpy(sum->data, request->payload.data, request->bytes);
+  }
+  return status;
+}
+
+Status ServerStore::Reserve(size_t bytes, Buffer* buffer) {
+  if (bytes_max_ != 0 && bytes_ + bytes > bytes_max_) {
+    return Status::Exhausted("the server's memory is full: MERCURY_SERVER_BYTES_MAX is " +
+                             std::to_string(bytes_max_));
+  }
+  *buffer = Buffer::Allocate(bytes);
+  if (buffer->data == nullptr) {
+    return Status::Exhausted("the server has no memory for " + std::to_string(bytes) + " bytes");
+  }
+  bytes_ += bytes;
+  return Status::Ok();
+}
+
+void ServerStore::Release(Buffer* buffer) {
+  bytes_ -= buffer->bytes;
+  *buffer = {};
+}
+
+void ServerStore::Publish(Piece* piece, Buffer value, std::vector<StoreReply>* replies) {
+  Release(&piece->value);
+  piece->value = std::move(value);
+  piece->has_value = true;
+  for (uint64_t ticket : piece->waiting_pulls) {
+    replies->push_back({ticket, Status::Ok(), piece->value});
+  }
+  piece->waiting_pulls.clear();
+}
+
+Status ServerStore::WaitsForDeparted(const Piece& piece) const {
+  if (piece.waiting_pushes.empty()) return Status::Ok();
+  for (int worker : departed_) {
+    if (piece.pushed[static_cast<size_t>(worker)]) continue;
+    return Status::PeerLost(NodeName(Role::kWorker, worker) +
+                            " has finished and pushes no more, but others wait for it: have all "
+                            "workers the same number of batches?");
+  }
+  return Status::Ok();
+}
+
+void ServerStore::Departed(int worker, std::vector<StoreReply>* replies) {
+  if (worker < 0 || worker >= num_workers_) return;
+  departed_.insert(worker);
+  for (auto& [key, piece] : pieces_) {
+    const Status status = WaitsForDeparted(piece);
+    if (!status.ok()) FailRound(&piece, status, replies);
+  }
+}
+
+}  // namespace mercury

@@ -1,0 +1,100 @@
+// What a server keeps: for every piece of every tensor its value, the round being summed, and who
+// waits.
+//
+// Synchronous tensors: a push is answered when all workers have pushed the round, and the value
+// becomes the sum. Asynchronous ones: a push is added to the value and answered at once. A pull is
+// answered with the value as it is, or, before there is one, when there is.
+//
+//   round of a piece:  empty --push--> summing --last push--> empty (value replaced, pushes
+//   answered)
+//
+// Thread-safety: none; one thread owns it. No I/O: requests go in, replies come out. Ownership: a
+// value is shared with the replies that carry it and never written again while shared. Invariants:
+// every request gets exactly one reply, now or later; memory for values and sums stays below
+// `bytes_max`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "messages/classic_wire.h"
+#include "sums/compress.h"
+#include "sums/sparse_sum.h"
+#include "sums/sum_kernels.h"
+
+namespace mercury {
+
+struct StoreRequest {
+  uint64_t ticket = 0;  // the caller's name for this request
+  int worker = 0;       // rank
+  StoreOperation operation = StoreOperation::kPush;
+  uint64_t key = 0;
+  uint64_t offset = 0;  // of the piece in the tensor, bytes
+  uint64_t bytes = 0;   // of the piece, uncompressed
+  DType dtype = DType::kFloat32;
+  Compression compression = Compression::kNone;  // payload: float threshold, packed elements
+  bool asynchronous = false;
+  uint32_t row_bytes = 0;  // > 0: row-sparse, the payload is a set of rows (sparse_sum.h)
+  Buffer payload;
+};
+
+struct StoreReply {
+  uint64_t ticket = 0;
+  Status status;
+  Buffer value;  // of a pull
+};
+
+class ServerStore {
+ public:
+  // bytes_max 0: no cap.
+  ServerStore(int num_workers, uint64_t bytes_max)
+      : num_workers_(num_workers), bytes_max_(bytes_max) {}
+
+  void Handle(StoreRequest request, std::vector<StoreReply>* replies);
+  // `worker` has finished and will push no more: rounds that wait for it fail.
+  void Departed(int worker, std::vector<StoreReply>* replies);
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Piece {
+    uint64_t bytes = 0;
+    DType dtype = DType::kFloat32;
+    uint32_t row_bytes = 0;
+    bool asynchronous = false;
+    int first_worker = 0;  // who told us the shape, for messages
+    Buffer value, sum;
+    bool has_value = false;
+    std::unique_ptr<SparseSum> rows;  // of a row-sparse tensor
+    std::vector<bool> pushed;
+    std::vector<uint64_t> waiting_pushes, waiting_pulls;
+  };
+  using PieceKey = std::pair<uint64_t, uint64_t>;  // key, offset
+
+  Status Check(const StoreRequest& request, const Piece& piece) const;
+  Status Init(const StoreRequest& request, Piece* piece, std::vector<StoreReply>* replies);
+  Status Push(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies);
+  Status PushAsync(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies);
+  Status Accumulate(StoreRequest* request, Buffer* sum, bool first);
+  Status Reserve(size_t bytes, Buffer* buffer);
+  void Release(Buffer* buffer);
+  void Publish(Piece* piece, Buffer value, std::vector<StoreReply>* replies);
+  void FailKey(uint64_t key, const Status& status, std::vector<StoreReply>* replies);
+  void FailRound(Piece* piece, const Status& status, std::vector<StoreReply>* replies);
+  Status WaitsForDeparted(const Piece& piece) const;
+
+  const int num_workers_;
+  const uint64_t bytes_max_;
+  uint64_t bytes_ = 0;
+  std::map<PieceKey, Piece> pieces_;
+  std::set<int> departed_;
+  std::unordered_map<uint64_t, Status> failed_keys_;
+};
+
+}  // namespace mercury

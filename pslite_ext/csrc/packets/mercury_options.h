@@ -1,0 +1,62 @@
+// What the data plane of one process is told: by the settings, and by the job that it has joined.
+//
+// Thread-safety: plain values.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "links/acceptor.h"
+#include "links/link.h"
+#include "links/tcp.h"
+#include "policy/policy.h"
+
+namespace mercury {
+
+struct MercuryOptions {
+  // From the settings:
+  PolicyOptions policy;
+  TcpOptions tcp;
+  int lanes = 1;
+  bool checksum = false;
+  bool deterministic = false;
+  size_t tensors_max = 65536;
+  uint64_t server_bytes_max = 0;
+  int64_t stall_warn_us = 30000000;
+  int64_t handshake_timeout_us = 10000000;
+  size_t strangers_max = 256;  // connections that have not proved themselves yet
+  std::string token;
+  int workers = 1;
+  int servers = 1;
+  TraceRing* trace = nullptr;  // null: nothing is traced
+  // From the job:
+  uint64_t job = 0;
+  int rank = 0;
+
+  DoorOptions door() const { return {token, terms(), tcp, strangers_max, handshake_timeout_us}; }
+  LinkOptions link() const { return {policy.packet_bytes, checksum, trace}; }
+  uint64_t packet_overhead() const { return kHeaderBytes + (checksum ? kChecksumBytes : 0); }
+  // With this process's rank as server; a worker fills in which server it means.
+  Terms terms() const {
+    Terms t;
+    t.job = job;
+    t.worker = t.server = static_cast<uint32_t>(rank);
+    t.workers = static_cast<uint32_t>(workers);
+    t.servers = static_cast<uint32_t>(servers);
+    t.lanes = static_cast<uint16_t>(lanes);
+    t.packet_bytes = policy.packet_bytes;
+    t.unit_bytes = policy.unit_bytes;
+    t.policy = policy.kind;
+    t.checksum = checksum;
+    return t;
+  }
+};
+
+// What the data plane tells its node, on a lane's thread. `status` does not name the peer.
+struct PlaneEvents {
+  std::function<void()> ready;
+  std::function<void(int peer, const Status& status)> lost;  // peer -1: this process itself
+};
+
+}  // namespace mercury

@@ -1,0 +1,49 @@
+// A server's half of the data plane: its door, its lanes, each with an aggregator of its own.
+//
+// Thread-safety: all functions from any thread, but Listen, Start and Stop from one each.
+// Ownership: lanes and the door, which lives in the first lane. Invariant: a worker has one link in
+// each lane; a second one is refused.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "links/acceptor.h"
+#include "links/lane.h"
+#include "packets/aggregator.h"
+#include "packets/mercury_options.h"
+
+namespace mercury {
+
+class MercuryServer {
+ public:
+  explicit MercuryServer(PlaneEvents events);
+  ~MercuryServer();
+
+  // Opens the port, before the job knows this server; connections wait.
+  Status Listen(const std::string& host, const TcpOptions& options, int* port);
+  Status Start(const MercuryOptions& options);
+  void Stop();
+  std::string Figures();
+
+ private:
+  struct Slice;
+  void Take(int worker, int lane, TcpSocket socket);
+  void Refused(const std::string& why);
+
+  const PlaneEvents events_;
+  MercuryOptions options_;
+  TcpSocket listener_;
+  std::vector<std::unique_ptr<Slice>> slices_;  // by lane
+  std::unique_ptr<Acceptor> door_;
+  std::set<std::pair<int, int>> taken_;  // worker and lane; of the first lane's thread
+  std::atomic<uint64_t> refusals_{0};
+  std::mutex mutex_;
+  bool running_ = false;
+};
+
+}  // namespace mercury

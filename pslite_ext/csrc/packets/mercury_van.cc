@@ -1,0 +1,87 @@
+#include "packets/mercury_van.h"
+
+#include <utility>
+#include <vector>
+
+namespace mercury {
+
+MercuryVan::MercuryVan(const ZmqVanOptions& van, MercuryOptions options, VanObserver* observer)
+    : ZmqVan(van, this),
+      options_(std::move(options)),
+      role_(van.role),
+      host_(van.host),
+      observer_(observer) {
+  packets_ = true;
+}
+
+MercuryVan::~MercuryVan() { MercuryVan::Stop(); }
+
+void MercuryVan::Start(int customer_id, bool standalone) {
+  if (role_ == Role::kServer) {
+    PlaneEvents events;
+    events.lost = [this](int worker, const Status& status) { Lost(Role::kWorker, worker, status); };
+    server_ = std::make_unique<MercuryServer>(std::move(events));
+    const Status status = server_->Listen(host_, options_.tcp, &data_port_);
+    if (!status.ok()) return FailStart(status);
+  }
+  ZmqVan::Start(customer_id, standalone);
+}
+
+void MercuryVan::Stop() {
+  ZmqVan::Stop();  // first, so that what this node has to say arrives before its links go
+  worker_ready_ = false;
+  server_ready_ = false;
+  if (worker_) worker_->Stop();
+  if (server_) server_->Stop();
+}
+
+void MercuryVan::OnReady(int my_node_id) {
+  options_.job = job();
+  options_.rank = RankOf(my_node_id);
+  if (role_ == Role::kWorker) return StartWorker(my_node_id);
+  if (role_ == Role::kServer) return StartServer(my_node_id);
+  observer_->OnReady(my_node_id);
+}
+
+void MercuryVan::StartWorker(int my_node_id) {
+  std::vector<Address> servers(static_cast<size_t>(options_.servers));
+  for (const Member& m : members()) {
+    if (m.role == Role::kServer) {
+      servers.at(static_cast<size_t>(RankOf(m.id))) = {m.host, m.data_port};
+    }
+  }
+  PlaneEvents events;
+  events.lost = [this](int server, const Status& status) { Lost(Role::kServer, server, status); };
+  events.ready = [this, my_node_id] {
+    worker_ready_ = true;
+    observer_->OnReady(my_node_id);
+  };
+  worker_ = std::make_unique<MercuryWorker>(options_, std::move(events));
+  const Status status = worker_->Start(servers);
+  if (!status.ok()) Report(my_node_id, status);
+}
+
+void MercuryVan::StartServer(int my_node_id) {
+  const Status status = server_->Start(options_);
+  if (!status.ok()) return Report(my_node_id, status);
+  server_ready_ = true;
+  observer_->OnReady(my_node_id);
+}
+
+void MercuryVan::Lost(Role role, int rank, const Status& status) {
+  const int me = NodeId(role_, options_.rank);
+  Report(rank < 0 ? me : NodeId(role, rank), status);
+}
+
+void MercuryVan::OnFailed(const Status& status) {
+  if (worker_) worker_->Fail(status);
+  observer_->OnFailed(status);
+}
+
+std::string MercuryVan::Figures() {
+  if (worker_ready_) return worker_->Figures();
+  if (server_ready_) return server_->Figures();
+  return "{}";
+}
+
+}  // namespace mercury

@@ -1,0 +1,53 @@
+// The Mercury van: tensors as packets over links of their own, everything else over the ZMQ van
+// that it is derived from.
+//
+// When the control plane has everybody together, workers open their data links to all servers; the
+// job is ready for a worker when they are up. What breaks a data link is reported to the scheduler,
+// which tells everybody.
+//
+// Thread-safety: as ZmqVan's. Ownership: the worker or server half. Invariant: the observer hears
+// OnReady after the data links are up, and nothing after OnFailed or OnEnded.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "control/zmq_van.h"
+#include "packets/mercury_options.h"
+#include "packets/mercury_server.h"
+#include "packets/mercury_worker.h"
+
+namespace mercury {
+
+class MercuryVan : public ZmqVan, private VanObserver {
+ public:
+  MercuryVan(const ZmqVanOptions& van, MercuryOptions options, VanObserver* observer);
+  ~MercuryVan() override;
+
+  void Start(int customer_id, bool standalone) override;
+  void Stop() override;
+  // Null unless this is a worker of a job that is ready.
+  MercuryWorker* worker() { return worker_ready_ ? worker_.get() : nullptr; }
+  std::string Figures();
+  std::string GetType() const override { return "mercury"; }
+
+ private:
+  void OnReady(int my_node_id) override;
+  void OnBarrier() override { observer_->OnBarrier(); }
+  void OnDeparted(int node_id) override { observer_->OnDeparted(node_id); }
+  void OnFailed(const Status& status) override;
+  void OnEnded() override { observer_->OnEnded(); }
+  void StartWorker(int my_node_id);
+  void StartServer(int my_node_id);
+  void Lost(Role role, int rank, const Status& status);
+
+  MercuryOptions options_;
+  const Role role_;
+  const std::string host_;
+  VanObserver* const observer_;
+  std::unique_ptr<MercuryWorker> worker_;
+  std::unique_ptr<MercuryServer> server_;
+  std::atomic<bool> worker_ready_{false}, server_ready_{false};
+};
+
+}  // namespace mercury

@@ -1,0 +1,239 @@
+#include "packets/mercury_worker.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "base/node_name.h"
+#include "trace/trace_log.h"
+#include "transport/figures.h"
+
+namespace mercury {
+namespace {
+
+std::shared_ptr<Operation> NewOperation(std::shared_ptr<PacketTensor> tensor, char* dst,
+                                        int priority, std::shared_ptr<void> keep,
+                                        Operation::Done done) {
+  auto op = std::make_shared<Operation>();
+  op->tensor = std::move(tensor);
+  op->dst = dst;
+  op->priority = priority;
+  op->keep = std::move(keep);
+  op->done = std::move(done);
+  return op;
+}
+
+// This lane's profile, if it knows more of what training waited for than the `best` so far.
+const ProphetProfile* BetterProfile(const WorkerStreams& lane,
+                                    std::optional<ProphetFigures>* best) {
+  const ProphetProfile* profile = lane.profile();
+  if (profile == nullptr) return nullptr;
+  if (best->has_value() && !WaitedLonger(profile->figures(), **best)) return nullptr;
+  *best = profile->figures();
+  return profile;
+}
+
+}  // namespace
+
+// A lane, what it dials, and its endpoint by its own type.
+struct MercuryWorker::Slice {
+  uint16_t number = 0;
+  WorkerStreams* streams = nullptr;
+  std::vector<std::unique_ptr<Dialer>> dialers;
+  std::unique_ptr<Lane> lane;  // last: its thread uses the rest
+};
+
+MercuryWorker::MercuryWorker(const MercuryOptions& options, PlaneEvents events)
+    : options_(options), events_(std::move(events)), key_(DataKey(options.token)) {}
+
+MercuryWorker::~MercuryWorker() { Stop(); }
+
+Status MercuryWorker::Start(const std::vector<Address>& servers) {
+  links_missing_ = static_cast<int>(servers.size()) * options_.lanes;
+  for (int i = 0; i < options_.lanes; ++i) {
+    auto slice = std::make_unique<Slice>();
+    slice->number = static_cast<uint16_t>(i);
+    WorkerStreamsOptions options;
+    options.num_servers = options_.servers;
+    options.num_workers = options_.workers;
+    options.lanes = options_.lanes;
+    options.lane = i;
+    options.policy = options_.policy;
+    options.policy.links = options_.servers;
+    options.stall_warn_us = options_.stall_warn_us;
+    options.trace = options_.trace;
+    options.trace_overhead = options_.packet_overhead();
+    if (options_.trace != nullptr) options.notes = NoteInTrace;
+    auto streams = std::make_unique<WorkerStreams>(
+        options, [](const std::string& line) { Log(LogLevel::kWarning, line); });
+    slice->streams = streams.get();
+    LaneEvents events;
+    events.lost = events_.lost;
+    events.left = [](int /*server*/) {};  // the job ends, and the control plane says how
+    events.tick = [s = slice.get()](int64_t now_us) { s->streams->Tick(now_us); };
+    slice->lane = std::make_unique<Lane>(std::move(streams), options_.link(), std::move(events));
+    slice->lane->on_turn = [s = slice.get()](int64_t now_us) {
+      for (auto& dialer : s->dialers) dialer->Turn(now_us);
+    };
+    Status status = slice->lane->Start("mercury-" + std::to_string(i));
+    if (!status.ok()) return status;
+    slices_.push_back(std::move(slice));
+  }
+  for (auto& owned : slices_) {
+    Slice* slice = owned.get();
+    slice->lane->Post([this, slice, servers] {
+      for (size_t s = 0; s < servers.size(); ++s) Dial(slice, static_cast<int>(s), servers[s]);
+    });
+  }
+  return Status::Ok();
+}
+
+void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
+  Terms terms = options_.terms();
+  terms.server = static_cast<uint32_t>(server);
+  terms.lane = slice->number;
+  const int64_t now = NowUs();
+  slice->dialers.push_back(std::make_unique<Dialer>(
+      &slice->lane->loop(), key_, terms, address, options_.tcp, now + options_.handshake_timeout_us,
+      [this, slice, server](const Status& status, TcpSocket socket) {
+        if (!status.ok()) return events_.lost(server, status);
+        slice->lane->AddLink(std::move(socket), server);
+        if (--links_missing_ == 0) events_.ready();
+      }));
+  slice->dialers.back()->Start(now);
+}
+
+void MercuryWorker::Stop() {
+  bool failed;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = true;
+    failed = !failure_.ok();
+  }
+  Fail(Status::Closed("this node has left the job"));  // first: what comes later is not queued
+  for (auto& slice : slices_) slice->lane->Stop(failed);
+  // The lanes' threads are gone: what they still held fails here.
+  for (auto& slice : slices_) {
+    slice->streams->Fail(Status::Closed("this node has left the job"));
+    slice->dialers.clear();
+  }
+}
+
+Status MercuryWorker::Tensor(const Declaration& declaration,
+                             std::shared_ptr<PacketTensor>* tensor) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto& known = tensors_[declaration.key];
+  if (known == nullptr) known = std::make_shared<PacketTensor>(declaration);
+  const Declaration& d = known->declaration;
+  if (d.elements != declaration.elements || d.dtype != declaration.dtype) {
+    return Status::InvalidArgument("tensor '" + declaration.name +
+                                   "' has been summed before with another shape or type");
+  }
+  *tensor = known;
+  return Status::Ok();
+}
+
+void MercuryWorker::PushPull(std::shared_ptr<PacketTensor> tensor, const char* src, char* dst,
+                             int priority, std::shared_ptr<void> keep, Operation::Done done,
+                             int32_t number) {
+  auto op = NewOperation(std::move(tensor), dst, priority, std::move(keep), std::move(done));
+  op->src = src;
+  op->number = number;
+  Submit(op);
+}
+
+void MercuryWorker::Fetch(std::shared_ptr<PacketTensor> tensor, char* dst, int priority,
+                          std::shared_ptr<void> keep, Operation::Done done, int32_t number) {
+  auto op = NewOperation(std::move(tensor), dst, priority, std::move(keep), std::move(done));
+  op->number = number;
+  op->fetch = true;
+  Submit(op);
+}
+
+void MercuryWorker::Submit(const std::shared_ptr<Operation>& op) {
+  const Declaration& d = op->tensor->declaration;
+  const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.servers,
+                            options_.lanes);
+  op->slots_left = placement.slots;
+  op->fail_if_dropped = true;
+  Status failure;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    failure = failure_;
+    // Under the lock, so that an operation is queued either before Fail, or not at all.
+    for (size_t i = 0; failure.ok() && i < slices_.size(); ++i) {
+      Slice* slice = slices_[i].get();
+      slice->lane->Post([slice, op] { slice->streams->Submit(op, NowUs()); });
+    }
+  }
+  if (!failure.ok()) op->Finish(failure);
+}
+
+void MercuryWorker::Fail(const Status& status) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!failure_.ok()) return;
+  failure_ = status;
+  for (auto& slice : slices_) {
+    slice->lane->Post([s = slice.get(), status] { s->streams->Fail(status); });
+  }
+}
+
+std::string MercuryWorker::Figures() {
+  std::vector<LinkFigures> links;
+  uint64_t under_way = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) return "{}";
+  }
+  std::optional<ProphetFigures> profile;
+  for (auto& slice : slices_) {
+    slice->lane->Ask([&] {
+      BetterProfile(*slice->streams, &profile);
+      under_way += slice->streams->under_way();
+      for (const auto& [server, link] : slice->lane->links()) {
+        const Policy& policy = slice->streams->policy(server);
+        LinkFigures figures;
+        figures.peer = NodeName(Role::kServer, server);
+        figures.connected = true;
+        figures.counters = link->counters();
+        figures.preemptions = policy.preemptions();
+        figures.depths = policy.Depths();
+        if (const Credit* credit = policy.credit(); credit != nullptr) {
+          figures.rate = credit->bytes_per_second();
+          figures.round_trip_us = credit->round_trip_us();
+          figures.window_bytes = credit->window_bytes();
+          figures.under_way_bytes = credit->counted_bytes();
+        }
+        figures.packet_bytes = policy.packet_bytes();
+        figures.blocks = policy.blocks();
+        links.push_back(std::move(figures));
+      }
+    });
+  }
+  std::vector<std::pair<std::string, uint64_t>> totals{{"tensors_under_way", under_way}};
+  if (profile.has_value()) {
+    for (auto& total : ProfileTotals(*profile)) totals.push_back(std::move(total));
+  }
+  return FiguresJson("worker", options_.rank, Name(options_.policy.kind), links, totals);
+}
+
+std::string MercuryWorker::Profile() {
+  std::unordered_map<uint64_t, std::string> names;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_ || slices_.empty()) return "";
+    for (const auto& [key, tensor] : tensors_) names[key] = tensor->declaration.name;
+  }
+  std::string text;
+  std::optional<ProphetFigures> best;
+  for (auto& slice : slices_) {
+    slice->lane->Ask([&] {
+      const ProphetProfile* profile = BetterProfile(*slice->streams, &best);
+      if (profile == nullptr || !profile->known()) return;
+      text = profile->Text([&](uint64_t key) { return names[key]; });
+    });
+  }
+  return text;
+}
+
+}  // namespace mercury

@@ -1,0 +1,103 @@
+#include "packets/packet_pool.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace mercury {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kClassMin = 8, kClassMax = 26;  // blocks of 256 bytes ... 64 MiB
+
+size_t ClassOf(size_t bytes) {
+  size_t c = kClassMin;
+  while (c <= kClassMax && (size_t{1} << c) < bytes) ++c;
+  return c;
+}
+
+// Three quarters of a power of two exist, too: less is lost.
+size_t BlockBytes(size_t c, bool short_one) {
+  return short_one ? (size_t{3} << c) / 4 : size_t{1} << c;
+}
+
+}  // namespace
+
+struct PacketPool::Shelves {
+  ~Shelves() {
+    for (auto& shelf : free) {
+      for (char* block : shelf) std::free(block);
+    }
+  }
+  std::array<std::vector<char*>, 2 * (kClassMax + 1)> free;
+  uint64_t bytes = 0, handed_out = 0, bytes_max = 0;
+  Allocate allocate = nullptr;
+
+  // Gives back to the system what is kept for other sizes.
+  void Trim() {
+    for (size_t i = 0; i < free.size(); ++i) {
+      for (char* block : free[i]) {
+        std::free(block);
+        bytes -= BlockBytes(i / 2, i % 2 != 0);
+      }
+      free[i].clear();
+    }
+  }
+};
+
+PacketPool::PacketPool(uint64_t bytes_max, Allocate allocate)
+    : shelves_(std::make_shared<Shelves>()) {
+  shelves_->bytes_max = bytes_max;
+  shelves_->allocate = allocate != nullptr ? allocate : std::aligned_alloc;
+}
+
+PacketPool::~PacketPool() = default;
+
+Block PacketPool::Get(size_t bytes) {
+  const size_t c = ClassOf(bytes);
+  if (c > kClassMax) return nullptr;
+  const bool short_one = bytes <= BlockBytes(c, true);
+  const size_t block_bytes = BlockBytes(c, short_one);
+  Shelves& shelves = *shelves_;
+  auto& shelf = shelves.free[2 * c + (short_one ? 1 : 0)];
+  char* block = nullptr;
+  if (!shelf.empty()) {
+    block = shelf.back();
+    shelf.pop_back();
+  } else {
+    const auto fits = [&] {
+      return shelves.bytes_max == 0 || shelves.bytes + block_bytes <= shelves.bytes_max;
+    };
+    if (!fits()) shelves.Trim();
+    if (!fits()) return nullptr;
+    block = static_cast<char*>(shelves.allocate(kAlignment, block_bytes));
+    if (block == nullptr) return nullptr;
+    shelves.bytes += block_bytes;
+    // So that giving a block back needs no memory.
+    const size_t blocks = shelf.size() + shelves.bytes / block_bytes;
+    if (shelf.capacity() < blocks) {
+      try {
+        shelf.reserve(2 * blocks);
+      } catch (const std::bad_alloc&) {
+        std::free(block);
+        shelves.bytes -= block_bytes;
+        return nullptr;
+      }
+    }
+  }
+  shelves.handed_out += block_bytes;
+  const size_t index = 2 * c + (short_one ? 1 : 0);
+  try {
+    return Block(block, [keep = shelves_, index, block_bytes](char* returned) {
+      keep->handed_out -= block_bytes;
+      keep->free[index].push_back(returned);
+    });
+  } catch (const std::bad_alloc&) {
+    return nullptr;  // shared_ptr has given the block back
+  }
+}
+
+uint64_t PacketPool::bytes() const { return shelves_->bytes; }
+uint64_t PacketPool::bytes_handed_out() const { return shelves_->handed_out; }
+uint64_t PacketPool::bytes_max() const { return shelves_->bytes_max; }
+
+}  // namespace mercury

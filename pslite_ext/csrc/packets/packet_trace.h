@@ -1,0 +1,65 @@
+// From a lane's packets to the four events of a tensor, a peer and a round: first and last packet,
+// first and last sum, whichever way they go at this end.
+//
+// Thread-safety: none; one lane's endpoint owns it. No I/O, no clock. Ownership: the ring is its
+// user's. Invariant: two events each way and round, whatever the number of packets.
+#pragma once
+
+#include <unordered_map>
+
+#include "links/endpoint.h"
+#include "packets/placement.h"
+#include "trace/trace_ring.h"
+
+namespace mercury {
+
+class PacketTrace {
+ public:
+  // `overhead`: bytes of each packet beyond its payload. Without a ring nothing is done.
+  PacketTrace(TraceRing* ring, bool on_server, uint64_t overhead)
+      : ring_(ring), on_server_(on_server), overhead_(overhead) {}
+
+  // What follows of this key and peer belongs to the push of this number and to its pull.
+  void Begin(int peer, uint32_t key, uint64_t number) {
+    if (ring_ != nullptr) *FlowOf(peer, key) = Flow{static_cast<int32_t>(number), {}, {}};
+  }
+  // As Begin, from what a worker says in front of its packets: a number, or a fetch's own.
+  void Announced(int peer, uint32_t key, const Header& header) {
+    if (header.kind == Kind::kNumber) Begin(peer, key, header.offset);
+    if (header.kind == Kind::kFetch) Begin(peer, key, header.offset - 1);
+  }
+  // A packet is there; `slot_done`: its slot's last.
+  void Received(int peer, uint32_t key, const Share& share, uint64_t bytes, bool slot_done,
+                int64_t now_us) {
+    if (ring_ != nullptr) Note(peer, key, share, bytes, slot_done, now_us);
+  }
+  // A packet goes to its link, which adds the event when it sends it.
+  void Sending(int peer, uint32_t key, const Share& share, bool slot_done, OutPacket* packet) {
+    if (ring_ != nullptr) Mark(peer, key, share, slot_done, packet);
+  }
+
+ private:
+  struct Way {
+    uint64_t bytes = 0;
+    uint64_t slots = 0;
+  };
+  struct Flow {
+    int32_t number = -1;  // not known
+    Way in, out;
+  };
+
+  void Note(int peer, uint32_t key, const Share& share, uint64_t bytes, bool slot_done,
+            int64_t now_us);
+  void Mark(int peer, uint32_t key, const Share& share, bool slot_done, OutPacket* packet);
+  TraceEvent Event(int peer, uint32_t key, const Share& share, bool sum, const Flow& flow) const;
+  Flow* FlowOf(int peer, uint32_t key) {
+    return &flows_[uint64_t{key} << 32 | static_cast<uint32_t>(peer)];
+  }
+
+  TraceRing* const ring_;
+  const bool on_server_;
+  const uint64_t overhead_;
+  std::unordered_map<uint64_t, Flow> flows_;
+};
+
+}  // namespace mercury

@@ -1,0 +1,93 @@
+// A worker's end: cuts tensors into packets, in the policy's order, for every server's link; puts
+// the sums that come back into place; completes a tensor when all of it is in.
+//
+// Nothing is copied: packets point into the gradient, sums are received into the output. The two
+// may be the same memory, because a piece's sum comes only after the server has the whole piece.
+//
+// Thread-safety, I/O, clock: see endpoint.h. Ownership: operations are held until their last packet
+// and sum in this lane. Invariants: a tensor has one operation under way; a server declared a
+// tensor before its first packet; sums are taken once, in order within a slot, and only for what
+// was sent.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "links/endpoint.h"
+#include "packets/operation.h"
+#include "packets/packet_trace.h"
+#include "packets/placement.h"
+#include "policy/policy.h"
+#include "policy/prophet/prophet_notes.h"
+
+namespace mercury {
+
+struct WorkerStreamsOptions {
+  int num_servers = 1;
+  int num_workers = 1;
+  int lanes = 1;
+  int lane = 0;
+  PolicyOptions policy;
+  int64_t stall_warn_us = 30000000;
+  TraceRing* trace = nullptr;  // null: nothing is traced
+  uint64_t trace_overhead = kHeaderBytes;
+  ProphetNotes::Write notes;  // null: nobody reads it
+};
+
+class WorkerStreams : public Endpoint {
+ public:
+  // Called with a line that says which tensor waits for whom.
+  using Report = std::function<void(const std::string&)>;
+
+  WorkerStreams(const WorkerStreamsOptions& options, Report report);
+  ~WorkerStreams() override;
+
+  void Submit(std::shared_ptr<Operation> op, int64_t now_us);
+  Status OnHeader(int server, const Header& header, int64_t now_us, char** target) override;
+  Status OnPacket(int server, const Header& header, int64_t now_us) override;
+  bool Next(int server, int64_t now_us, OutPacket* out) override;
+  void OnPath(int server, int64_t round_trip_us, double bytes_per_second) override;
+  int64_t WakeAt(int server) const override;
+  // Asks the servers about tensors that have waited too long. Call it about once a second.
+  void Tick(int64_t now_us);
+  // Everything that is under way, and all that comes later, fails with this.
+  void Fail(Status status);
+
+  const Policy& policy(int server) const;
+  // prophet's; null with other policies.
+  const ProphetProfile* profile() const { return profile_.get(); }
+  size_t under_way() const { return active_.size(); }
+
+ private:
+  struct Tensor;
+  struct Link;
+  struct Part;
+
+  void LoadProfile();
+  void NoteReady(const Operation& op, int64_t now_us);
+  Tensor* TensorOf(const std::shared_ptr<PacketTensor>& shared);
+  void Begin(Tensor* tensor, int server, int64_t now_us);
+  void End(Tensor* tensor);
+  Status BeginSum(int server, const Header& header, char** target);
+  void TakeError(int server, const Header& header);
+  void TakeAnswer(int server, const Header& header, int64_t now_us);
+
+  const WorkerStreamsOptions options_;
+  const Report report_;
+  PacketTrace trace_;
+  std::shared_ptr<ProphetProfile> profile_;
+  ProphetNotes notes_;
+  Status failure_;
+  uint64_t next_run_ = 1;
+  std::unordered_map<uint64_t, std::unique_ptr<Tensor>> tensors_;  // by key
+  std::vector<std::unique_ptr<Link>> links_;
+  std::map<uint64_t, Tensor*> active_;  // under way, by the number of their start
+};
+
+}  // namespace mercury

@@ -1,0 +1,132 @@
+#include "policy/credit.h"
+
+#include <algorithm>
+
+namespace mercury {
+namespace {
+
+constexpr int64_t kPeriodUs = 10000;  // over which the rate is measured
+constexpr size_t kPeriods = 16;       // of which the best counts
+constexpr uint64_t kFirstWindow = 256 << 10;
+// What a window holds beyond the network's round trip: packets at both ends, and enough that the
+// link does not run dry while a process waits for its processor.
+constexpr double kWindowUs = 3300;
+constexpr int64_t kParkAfterUsMin = 20000, kParkAfterUsMax = 1000000;
+constexpr int kDoublingsMax = 20;
+
+}  // namespace
+
+uint64_t Credit::window_bytes() const {
+  uint64_t window = limits_.fixed_bytes;
+  if (window == 0 && rate_ == 0) window = kFirstWindow;
+  if (window == 0) {
+    const double us = 1.25 * static_cast<double>(round_trip_us_) + kWindowUs;
+    window = static_cast<uint64_t>(rate_ * us * 1e-6);
+    window = std::clamp(window, limits_.bytes_min, limits_.bytes_max);
+  }
+  return window << doublings_;
+}
+
+// Four times what a full window needs at the measured rate.
+int64_t Credit::ParkAfterUs() const {
+  if (rate_ == 0) return 4 * kParkAfterUsMin;
+  const double window = static_cast<double>(window_bytes() >> doublings_);
+  const auto us = static_cast<int64_t>(4e6 * window / rate_);
+  return std::clamp(us, kParkAfterUsMin, kParkAfterUsMax);
+}
+
+bool Credit::MaySend(int32_t urgency, int64_t now_us) {
+  const uint64_t window = window_bytes();
+  if (counted_ < window) return true;
+  Park(now_us);
+  uint64_t ahead = 0;
+  for (const auto& [other, bytes] : by_urgency_) {
+    if (other < urgency) break;
+    ahead += bytes;
+    if (ahead >= window_bytes()) return false;
+  }
+  return true;
+}
+
+void Credit::Recount(Runs::iterator it, uint64_t before) {
+  const Run& run = it->second;
+  const uint64_t after = run.counted();
+  counted_ += after - before;
+  const auto sum = by_urgency_.emplace(run.urgency, 0).first;
+  sum->second += after - before;
+  if (sum->second == 0) by_urgency_.erase(sum);
+}
+
+void Credit::Sent(uint64_t id, int32_t urgency, uint64_t bytes, int64_t now_us) {
+  const auto it = runs_.emplace(id, Run{}).first;
+  const uint64_t before = it->second.counted();
+  it->second.urgency = urgency;
+  it->second.sent += bytes;
+  Recount(it, before);
+  departures_.push_back({now_us, id, it->second.sent});
+  if (period_start_us_ < 0) {
+    period_start_us_ = now_us;
+    period_bytes_ = 0;
+  }
+}
+
+void Credit::Returned(uint64_t id, uint64_t bytes, int64_t now_us) {
+  const auto it = runs_.find(id);
+  if (it == runs_.end()) return;
+  Run& run = it->second;
+  const uint64_t before = run.counted();
+  run.returned = std::min(run.returned + bytes, run.sent);
+  Recount(it, before);
+  Park(now_us);  // so that what is parked for long does not pile up either
+  doublings_ = 0;
+  Measure(bytes, now_us);
+  while (!departures_.empty()) {
+    const auto oldest = runs_.find(departures_.front().run);
+    if (oldest != runs_.end() && oldest->second.returned < departures_.front().sent) break;
+    departures_.pop_front();
+  }
+}
+
+void Credit::Measure(uint64_t bytes, int64_t now_us) {
+  period_bytes_ += bytes;
+  if (period_start_us_ < 0 || now_us - period_start_us_ < kPeriodUs) return;
+  const double rate =
+      static_cast<double>(period_bytes_) * 1e6 / static_cast<double>(now_us - period_start_us_);
+  period_start_us_ = counted_ > 0 ? now_us : -1;  // an idle link says nothing of its rate
+  period_bytes_ = 0;
+  rates_.push_back(rate);
+  if (rates_.size() > kPeriods) rates_.pop_front();
+  rate_ = *std::max_element(rates_.begin(), rates_.end());
+}
+
+void Credit::Park(int64_t now_us) {
+  const int64_t limit = now_us - ParkAfterUs();
+  bool parked = false;
+  while (!departures_.empty() && departures_.front().at_us <= limit) {
+    const auto it = runs_.find(departures_.front().run);
+    if (it != runs_.end()) {
+      const uint64_t before = it->second.counted();
+      it->second.parked = std::max(it->second.parked, departures_.front().sent);
+      Recount(it, before);
+      parked = parked || it->second.counted() != before;
+    }
+    departures_.pop_front();
+  }
+  if (parked && doublings_ < kDoublingsMax) ++doublings_;
+}
+
+void Credit::Forget(uint64_t id) {
+  const auto it = runs_.find(id);
+  if (it == runs_.end()) return;
+  const uint64_t before = it->second.counted();
+  it->second.returned = it->second.sent;
+  Recount(it, before);
+  runs_.erase(it);
+  while (!departures_.empty() && runs_.count(departures_.front().run) == 0) departures_.pop_front();
+}
+
+int64_t Credit::WakeAt() const {
+  return departures_.empty() ? kNever : departures_.front().at_us + ParkAfterUs();
+}
+
+}  // namespace mercury

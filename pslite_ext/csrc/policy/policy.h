@@ -1,0 +1,115 @@
+// In which order, and how far ahead, a worker sends its tensors over one link: a policy is one
+// small class, without I/O and without a clock.
+//
+//   mercury        packets, always the most urgent next, within the link's credit
+//   fifo           packets, in the order in which tensors became ready (Mercury, no preemption)
+//   wfbp           whole tensors in that order; a server answers when it has the whole
+//   p3             slices of fixed size, the most urgent next, one at a time (stop and wait)
+//   bytescheduler  partitions of fixed size, the most urgent next, within a fixed credit
+//   prophet        as mercury, but during the backward pass in blocks that nothing interrupts and
+//                  that just finish before a more urgent tensor is due (prophet_blocks.h)
+//
+// A *run* is one tensor's share of one link for one round: so many slots, sent in order. A *unit*
+// is so many slots of a run that nothing can overtake and that the server answers as a whole.
+//
+// Thread-safety: none. Invariants: Next names a run that was made ready and has slots to send; if
+// nothing is under way, Next names one whenever there is one, or will at WakeAt.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "policy/credit.h"
+#include "policy/prophet/block_record.h"
+#include "policy/prophet/prophet_profile.h"
+
+namespace mercury {
+
+enum class PolicyKind : uint8_t {
+  kMercury = 0,
+  kFifo = 1,
+  kWfbp = 2,
+  kP3 = 3,
+  kByteScheduler = 4,
+  kProphet = 5,
+};
+Status ParsePolicy(const std::string& name, PolicyKind* kind);
+const char* Name(PolicyKind kind);
+
+struct PolicyOptions {
+  PolicyKind kind = PolicyKind::kMercury;
+  uint64_t packet_bytes = 64 << 10;  // largest packet
+  bool adapt_packets = true;         // smaller ones on slow links
+  int links = 1;                     // that share this host's rate: one for each server
+  uint64_t unit_bytes = 0;           // p3: slice; bytescheduler: partition; 0: the policy's default
+  uint64_t window_bytes = 0;         // bytescheduler: credit; 0: four partitions
+  size_t levels_max = 4096;
+  CreditLimits credit;
+  // prophet:
+  int profile_steps = 50;                         // iterations to learn from, at most
+  std::string profile_text;                       // of an earlier run; empty: there is none
+  std::shared_ptr<const ProphetProfile> profile;  // that of all links of one worker
+};
+
+// How many slots of a tensor are one unit: workers and servers must come to the same.
+uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, uint64_t slots);
+
+// Whether servers tell that a unit has arrived: what stop-and-wait waits for. Sums would not do,
+// for two workers that start with different tensors would wait for each other.
+bool Acknowledges(PolicyKind kind);
+// The largest packet that takes a host's link of so many bytes a second no longer than an urgent
+// one should have to wait; 16 KiB at least.
+uint64_t PacketBytes(double bytes_per_second, uint64_t most);
+// What 0 stands for.
+uint64_t DefaultUnitBytes(PolicyKind kind);
+
+struct Run {
+  uint64_t id = 0;  // never used twice on a link
+  int32_t priority = 0;
+  uint64_t slots = 0;
+  uint64_t unit_slots = 1;
+  uint64_t bytes = 0;
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual void Ready(const Run& run, int64_t now_us) = 0;
+  // Which run's next packet to send now; false: none may be sent now.
+  virtual bool Next(int64_t now_us, uint64_t* run) = 0;
+  // A packet of the run that Next named has been handed to the link; `slot_done`: its slot's last.
+  virtual void Sent(uint64_t run, uint64_t bytes, bool slot_done, int64_t now_us) = 0;
+  // So many bytes of its sum have come back.
+  virtual void Returned(uint64_t run, uint64_t bytes, int64_t now_us) = 0;
+  // The server has so many bytes of it (it says so only where Acknowledges).
+  virtual void Acknowledged(uint64_t run, uint64_t bytes) = 0;
+  // The run is over, well or not.
+  virtual void Forget(uint64_t run) = 0;
+  // When Next may change its mind by time alone.
+  virtual int64_t WakeAt() const { return kNever; }
+  virtual uint64_t packet_bytes() const = 0;
+  // What the server orders this run's sums by.
+  virtual int32_t WirePriority(int32_t priority) const = 0;
+
+  // What the network takes there and back, without queues.
+  virtual void SetRoundTrip(int64_t /*us*/) {}
+
+  // For the live figures.
+  virtual uint64_t preemptions() const { return 0; }
+  virtual const Credit* credit() const { return nullptr; }
+  virtual BlockFigures blocks() const { return {}; }
+  // What the user should know, since the last call; mostly nothing.
+  virtual std::string TakeNotice() { return {}; }
+  virtual std::vector<std::pair<int32_t, size_t>> Depths() const = 0;
+};
+
+std::unique_ptr<Policy> MakePolicy(const PolicyOptions& options);
+std::unique_ptr<Policy> MakePacketPolicy(const PolicyOptions& options);  // mercury, fifo
+std::unique_ptr<Policy> MakeUnitPolicy(const PolicyOptions& options);    // wfbp, p3, bytescheduler
+std::unique_ptr<Policy> MakeProphetPolicy(const PolicyOptions& options);
+
+}  // namespace mercury

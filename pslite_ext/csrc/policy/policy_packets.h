@@ -1,0 +1,60 @@
+// A policy that sends packet by packet, within the link's credit: mercury (the most urgent next),
+// fifo (in order), and what prophet is when it has nothing to plan with.
+//
+// Thread-safety: none. Invariants: those of policy.h; a run with slots to send is in `waiting_`.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "policy/policy.h"
+#include "policy/urgency_queue.h"
+
+namespace mercury {
+
+class PacketPolicy : public Policy {
+ public:
+  explicit PacketPolicy(const PolicyOptions& options);
+
+  void Ready(const Run& run, int64_t now_us) override;
+  bool Next(int64_t now_us, uint64_t* run) override;
+  void Sent(uint64_t run, uint64_t bytes, bool slot_done, int64_t now_us) override;
+  void Returned(uint64_t run, uint64_t bytes, int64_t now_us) override;
+  void Acknowledged(uint64_t /*run*/, uint64_t /*bytes*/) override {}
+  void Forget(uint64_t run) override;
+
+  void SetRoundTrip(int64_t us) override { credit_.SetRoundTrip(us); }
+  int64_t WakeAt() const override { return blocked_ ? credit_.WakeAt() : kNever; }
+  uint64_t packet_bytes() const override;
+  int32_t WirePriority(int32_t priority) const override { return by_priority_ ? priority : 0; }
+  uint64_t preemptions() const override { return preemptions_; }
+  const Credit* credit() const override { return &credit_; }
+  std::vector<std::pair<int32_t, size_t>> Depths() const override { return waiting_.Depths(); }
+
+ protected:
+  // Whether a packet of this urgency may go now; if not, the credit says when to look again.
+  bool MaySend(int32_t urgency, int64_t now_us);
+
+  struct State {
+    int32_t urgency = 0;
+    uint64_t slots_left = 0;
+    uint64_t bytes_left = 0;
+  };
+  std::unordered_map<uint64_t, State> runs_;
+  UrgencyQueue<uint64_t> waiting_;
+  Credit credit_;
+  bool blocked_ = false;
+
+ private:
+  const bool by_priority_;
+  const uint64_t packet_bytes_max_;
+  const bool adapt_packets_;
+  const int links_;
+  uint64_t last_run_ = ~uint64_t{0};
+  uint64_t preemptions_ = 0;
+};
+
+}  // namespace mercury

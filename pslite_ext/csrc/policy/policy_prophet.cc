@@ -1,0 +1,188 @@
+// prophet: during the backward pass, blocks of packets that just finish before a more urgent tensor
+// is due, and that nothing interrupts for as long as they should take; otherwise as mercury. So it
+// is while it does not know the job's pattern or the link's bandwidth, and from the moment in which
+// the most urgent tensor is there.
+//
+// What is overdue may come at any moment: until then, packets go one by one, the most urgent first
+// and each when the link has carried the one before. (Else a gradient that is late by less than a
+// packet takes would find a full window before it, and in each worker of other packets.)
+// Credit is mercury's, so that no orders of several workers can block each other; and the link is
+// left idle for kHoldUsMax at most between two tensors, however wrong the predictions are.
+#include <cmath>
+#include <deque>
+#include <set>
+
+#include "policy/policy_packets.h"
+#include "policy/prophet/bandwidth_monitor.h"
+#include "policy/prophet/block_record.h"
+#include "policy/prophet/prophet_blocks.h"
+
+namespace mercury {
+namespace {
+
+// A block pays no startup: its first packet follows the one before on the link at once.
+constexpr double kStartupUs = 0;
+constexpr int64_t kHoldUsMax = 5000;
+
+class ProphetPolicy : public PacketPolicy {
+ public:
+  explicit ProphetPolicy(const PolicyOptions& options)
+      : PacketPolicy(options), profile_(options.profile) {}
+
+  void Ready(const Run& run, int64_t now_us) override {
+    PacketPolicy::Ready(run, now_us);
+    if (run.slots != 0) by_urgency_.insert(Place(run.id));
+    gave_up_ = false;
+    if (!is_planned_) block_.clear();
+  }
+
+  bool Next(int64_t now_us, uint64_t* run) override {
+    blocked_ = false;
+    hold_until_us_ = kNever;
+    if (by_urgency_.empty() || !Plans()) {
+      block_.clear();
+      record_.EndHold(now_us);
+      return PacketPolicy::Next(now_us, run);
+    }
+    if (Overdue(now_us)) EndBlock(now_us);
+    if (block_.empty()) Assemble(now_us);
+    if (block_.empty()) return false;
+    record_.EndHold(now_us);
+    if (!MaySend(runs_.at(block_.front().run).urgency, now_us)) return false;
+    *run = block_.front().run;
+    return true;
+  }
+
+  void Sent(uint64_t run, uint64_t bytes, bool slot_done, int64_t now_us) override {
+    const auto it = runs_.find(run);
+    if (it == runs_.end()) return;
+    if (credit_.counted_bytes() == 0) monitor_.Begin(now_us);
+    const std::pair<int64_t, uint64_t> place = Place(run);
+    PacketPolicy::Sent(run, bytes, slot_done, now_us);
+    const bool all = it->second.slots_left == 0;
+    if (all) by_urgency_.erase(place);
+    if (block_.empty() || block_.front().run != run) return;
+    if (is_planned_) {
+      if (!block_began_) record_.Began();
+      block_began_ = true;
+      record_.Sent(bytes);
+    }
+    uint64_t& left = block_.front().bytes;
+    left -= std::min(bytes, left);
+    if (!all && left != 0) return;
+    block_.pop_front();
+    if (block_.empty() && is_planned_) EndBlock(now_us);
+  }
+
+  void Returned(uint64_t run, uint64_t bytes, int64_t now_us) override {
+    PacketPolicy::Returned(run, bytes, now_us);
+    monitor_.Carried(bytes, credit_.counted_bytes() == 0, now_us);
+  }
+
+  void Forget(uint64_t run) override {
+    if (runs_.count(run) != 0) by_urgency_.erase(Place(run));
+    block_.erase(std::remove_if(block_.begin(), block_.end(),
+                                [=](const Part& part) { return part.run == run; }),
+                 block_.end());
+    PacketPolicy::Forget(run);
+  }
+
+  std::string TakeNotice() override { return monitor_.TakeNotice(); }
+
+  int64_t WakeAt() const override { return std::min(PacketPolicy::WakeAt(), hold_until_us_); }
+
+  BlockFigures blocks() const override { return record_.Figures(monitor_.bytes_per_second()); }
+
+ private:
+  struct Part {
+    uint64_t run;
+    uint64_t bytes;
+  };
+
+  bool Plans() const { return profile_ != nullptr && profile_->in_backward() && monitor_.known(); }
+  std::pair<int64_t, uint64_t> Place(uint64_t run) const {
+    return {-static_cast<int64_t>(runs_.at(run).urgency), run};
+  }
+
+  // A block that others hold up must not go on into the time of what is more urgent: workers whose
+  // blocks end at different times would send different tensors, and wait for each other.
+  bool Overdue(int64_t now_us) const {
+    return is_planned_ && !block_.empty() &&
+           static_cast<double>(now_us - block_started_us_) > predicted_us_;
+  }
+
+  void EndBlock(int64_t now_us) {
+    double left_us = 0;
+    for (const Part& part : block_) left_us += monitor_.WireUs(static_cast<double>(part.bytes));
+    if (block_began_) {
+      record_.Ended(static_cast<double>(now_us - block_started_us_) + left_us - predicted_us_);
+    }
+    block_.clear();
+  }
+
+  void Assemble(int64_t now_us) {
+    const uint64_t packet = packet_bytes();
+    std::vector<BlockCandidate> candidates;
+    std::vector<uint64_t> runs;
+    double used_us = kStartupUs;
+    for (const auto& [urgency, run] : by_urgency_) {
+      const State& state = runs_.at(run);
+      BlockCandidate c;
+      c.unit_us = monitor_.WireUs(static_cast<double>(std::min(packet, state.bytes_left)));
+      c.units = std::max<uint64_t>((state.bytes_left + packet - 1) / packet, 1);
+      c.room_us = profile_->RoomUs(state.urgency, now_us);
+      candidates.push_back(c);
+      runs.push_back(run);
+      used_us += static_cast<double>(c.units) * c.unit_us;
+      if (used_us > c.room_us) break;  // closes the block
+    }
+    const std::vector<uint64_t> block = AssembleBlock(candidates, kStartupUs);
+    is_planned_ = !block.empty();
+    if (!is_planned_) return SendOneOrHold(now_us, candidates[0], runs[0], packet);
+    block_started_us_ = now_us;
+    block_began_ = false;
+    predicted_us_ = kStartupUs;
+    for (size_t i = 0; i < block.size(); ++i) {
+      const uint64_t bytes = std::min(block[i] * packet, runs_.at(runs[i]).bytes_left);
+      block_.push_back({runs[i], bytes});
+      predicted_us_ += static_cast<double>(block[i]) * candidates[i].unit_us;
+    }
+  }
+
+  // Nothing fits. Until the more urgent tensor is due, nothing is sent; if it is late, one packet.
+  void SendOneOrHold(int64_t now_us, const BlockCandidate& first, uint64_t run, uint64_t packet) {
+    const int64_t held_until = record_.Hold(now_us) + kHoldUsMax;
+    gave_up_ = gave_up_ || now_us >= held_until;
+    const double wait_us =
+        first.room_us > 0 ? first.room_us : static_cast<double>(next_packet_us_ - now_us);
+    if (wait_us <= 0 || gave_up_) {
+      block_.push_back({run, packet});
+      next_packet_us_ = now_us + std::llround(std::min(first.unit_us, 1e15));
+      return;
+    }
+    hold_until_us_ =
+        now_us + static_cast<int64_t>(std::min(wait_us, static_cast<double>(held_until - now_us)));
+    hold_until_us_ = std::max(hold_until_us_, now_us + 1);
+  }
+
+  const std::shared_ptr<const ProphetProfile> profile_;
+  BandwidthMonitor monitor_;
+  std::set<std::pair<int64_t, uint64_t>> by_urgency_;  // runs with slots to send
+  std::deque<Part> block_;                             // what is left of it
+  bool is_planned_ = false;                            // by Algorithm 1, or one packet
+  int64_t block_started_us_ = 0;
+  bool block_began_ = false;  // something of it was sent
+  double predicted_us_ = 0;
+  bool gave_up_ = false;  // holding, until something becomes ready
+  int64_t hold_until_us_ = kNever;
+  int64_t next_packet_us_ = 0;  // when the link has carried one that went alone
+  BlockRecord record_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> MakeProphetPolicy(const PolicyOptions& options) {
+  return std::make_unique<ProphetPolicy>(options);
+}
+
+}  // namespace mercury

@@ -1,0 +1,40 @@
+// How a function of the C API ends: a Status becomes a number and the thread's last error.
+//
+// Thread-safety: the last error is the calling thread's own.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include "base/status.h"
+#include "process/c_api.h"
+
+namespace mercury {
+
+inline std::string& LastError() {
+  thread_local std::string text;
+  return text;
+}
+
+inline int Return(const Status& status) {
+  if (!status.ok()) LastError() = status.message;
+  return static_cast<int>(status.code);
+}
+
+template <typename F>
+int Guarded(F&& body) {
+  try {
+    return Return(body());
+  } catch (const std::bad_alloc&) {
+    return Return(Status::Exhausted("out of memory"));
+  } catch (const std::exception& error) {
+    return Return(Status::Internal(error.what()));
+  }
+}
+
+inline int Waited(bool over, const Status& status) {
+  return over ? Return(status) : MERCURY_NOT_YET;
+}
+
+}  // namespace mercury

@@ -1,0 +1,190 @@
+#include "process/mxnet_engine.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace mercury {
+namespace {
+
+using AsyncFunction = void (*)(void* run_context, void* on_complete, void* param);
+
+struct EngineApi {
+  int (*push_async_nd)(AsyncFunction, void*, void (*)(void*), void*, NDArrayHandle*, int,
+                       NDArrayHandle*, int, void*, int, const char*, bool) = nullptr;
+  int (*shallow_copy)(NDArrayHandle, NDArrayHandle*) = nullptr;
+  int (*free)(NDArrayHandle) = nullptr;
+  int (*get_data)(NDArrayHandle, void**) = nullptr;
+  int (*create)(const uint32_t* shape, uint32_t ndim, int dev_type, int dev_id, int delay_alloc,
+                NDArrayHandle*) = nullptr;
+  const char* (*last_error)() = nullptr;
+};
+EngineApi g_api;
+
+// What MXNet's own operators call. oneDNN's operators leave results, and inference the weights, in
+// layouts of their own, which MXNDArrayGetData converts with an engine operation that it waits for:
+// inside an operation on the same array, for ever.
+struct LayoutApi {
+  bool (*is_foreign)(const void* chunk) = nullptr;     // NDArray::Chunk::IsMKLDNN
+  void (*convert)(void* chunk) = nullptr;              // NDArray::Chunk::Reorder2Default
+  PlainArray (*plain)(const void* ndarray) = nullptr;  // NDArray::Reorder2Default
+  void (*destroy)(void* ndarray) = nullptr;            // its destructor
+};
+LayoutApi g_layout;  // all null where MXNet was built without oneDNN
+
+// What MXNet passes as on_complete points at: copied out, because it is gone after the call.
+struct OnComplete {
+  void (*callback)(void* engine, void* param, const void* error);
+  void* engine;
+  void* param;
+};
+
+// mshadow's cpu is device type 1.
+struct {
+  int32_t dev_type = 1;
+  int32_t dev_id = 0;
+} g_cpu;
+
+// MXNet's FnProperty kCPUPrioritized: a pool of its own, so that a transfer that has become
+// possible does not wait behind computation.
+int g_prioritized = 3;
+
+// An NDArray begins with the pointer to its chunk: memory, layout and the engine's variable.
+void* Chunk(NDArrayHandle array) { return *static_cast<void**>(array); }
+
+bool IsForeign(NDArrayHandle array) {
+  return g_layout.is_foreign != nullptr && g_layout.is_foreign(Chunk(array));
+}
+
+struct EngineCall {
+  std::shared_ptr<EngineArrays> arrays;
+  std::function<void(EngineDone)> run;
+};
+
+void Run(void* /*run_context*/, void* on_complete, void* param) {
+  const OnComplete complete = *static_cast<OnComplete*>(on_complete);
+  static_cast<EngineCall*>(param)->run([complete](const Status& status) {
+    if (status.ok()) {
+      complete.callback(complete.engine, complete.param, nullptr);
+    } else {
+      // MXNet copies it and raises it as MXNetError at the next read of an output.
+      const std::runtime_error error(status.message);
+      complete.callback(complete.engine, complete.param, &error);
+    }
+  });
+}
+
+void Delete(void* param) { delete static_cast<EngineCall*>(param); }
+
+Status MxnetError(const std::string& what) {
+  return Status::Internal(what + ": " + g_api.last_error());
+}
+
+Status Data(NDArrayHandle array, char** data) {
+  void* pointer = nullptr;
+  if (g_api.get_data(array, &pointer) != 0) return MxnetError("cannot read an array");
+  *data = static_cast<char*>(pointer);
+  return Status::Ok();
+}
+
+// Whether an NDArray is what Chunk takes it for: copies share the first word, others do not.
+bool KnowsChunks(const EngineApi& api) {
+  const uint32_t shape = 1;
+  NDArrayHandle arrays[3] = {};
+  const bool made = api.create(&shape, 1, 1, 0, 1, &arrays[0]) == 0 &&
+                    api.shallow_copy(arrays[0], &arrays[1]) == 0 &&
+                    api.create(&shape, 1, 1, 0, 1, &arrays[2]) == 0;
+  const bool known =
+      made && Chunk(arrays[0]) == Chunk(arrays[1]) && Chunk(arrays[0]) != Chunk(arrays[2]);
+  for (NDArrayHandle array : arrays) {
+    if (array != nullptr) api.free(array);
+  }
+  return known;
+}
+
+}  // namespace
+
+Status AttachEngine(void* libmxnet) {
+  EngineApi api;
+  const auto look_up = [libmxnet](const char* name, auto* function) {
+    *function =
+        reinterpret_cast<std::remove_reference_t<decltype(*function)>>(dlsym(libmxnet, name));
+    return *function != nullptr;
+  };
+  if (!look_up("MXEnginePushAsyncND", &api.push_async_nd) ||
+      !look_up("MXShallowCopyNDArray", &api.shallow_copy) || !look_up("MXNDArrayFree", &api.free) ||
+      !look_up("MXNDArrayGetData", &api.get_data) || !look_up("MXNDArrayCreate", &api.create) ||
+      !look_up("MXGetLastError", &api.last_error) || !KnowsChunks(api)) {
+    return Status::InvalidArgument(
+        "this MXNet has no asynchronous engine operations; mercury-ps needs MXNet 1.9.1");
+  }
+  g_api = api;
+  LayoutApi layout;
+  if (look_up("_ZNK5mxnet7NDArray5Chunk8IsMKLDNNEv", &layout.is_foreign) &&
+      look_up("_ZN5mxnet7NDArray5Chunk15Reorder2DefaultEv", &layout.convert) &&
+      look_up("_ZNK5mxnet7NDArray15Reorder2DefaultEv", &layout.plain) &&
+      look_up("_ZN5mxnet7NDArrayD1Ev", &layout.destroy)) {
+    g_layout = layout;
+  }
+  return Status::Ok();
+}
+
+Status EngineArrays::Hold(const std::vector<NDArrayHandle>& handles,
+                          std::shared_ptr<EngineArrays>* arrays) {
+  if (g_api.shallow_copy == nullptr) return Status::Internal("the engine is not attached");
+  auto held = std::make_shared<EngineArrays>();
+  for (NDArrayHandle handle : handles) {
+    NDArrayHandle copy = nullptr;
+    if (g_api.shallow_copy(handle, &copy) != 0) return MxnetError("cannot hold an array");
+    held->copies_.push_back(copy);
+  }
+  *arrays = std::move(held);
+  return Status::Ok();
+}
+
+EngineArrays::~EngineArrays() {
+  for (NDArrayHandle copy : copies_) g_api.free(copy);
+}
+
+PlainArray::~PlainArray() { g_layout.destroy(bytes); }
+
+Status EngineArrays::Read(size_t i, char** data) {
+  if (!IsForeign(copies_[i])) return Data(copies_[i], data);
+  try {
+    // Others may read it beside us: it stays as it is.
+    plain_.push_back(std::unique_ptr<PlainArray>(new PlainArray(g_layout.plain(copies_[i]))));
+  } catch (const std::exception& error) {
+    return Status::Internal(std::string("cannot convert an array's layout: ") + error.what());
+  }
+  return Data(plain_.back()->bytes, data);
+}
+
+Status EngineArrays::Write(size_t i, char** data) const {
+  try {
+    if (IsForeign(copies_[i])) g_layout.convert(Chunk(copies_[i]));
+  } catch (const std::exception& error) {
+    return Status::Internal(std::string("cannot convert an array's layout: ") + error.what());
+  }
+  return Data(copies_[i], data);
+}
+
+bool SameVariable(NDArrayHandle a, NDArrayHandle b) { return Chunk(a) == Chunk(b); }
+
+Status PushToEngine(std::shared_ptr<EngineArrays> arrays, const std::vector<size_t>& read,
+                    const std::vector<size_t>& mutate, int priority,
+                    std::function<void(EngineDone)> run) {
+  std::vector<NDArrayHandle> const_handles, mutable_handles;
+  for (size_t i : read) const_handles.push_back(arrays->handle(i));
+  for (size_t i : mutate) mutable_handles.push_back(arrays->handle(i));
+  auto* call = new EngineCall{std::move(arrays), std::move(run)};
+  const int rc = g_api.push_async_nd(Run, call, Delete, &g_cpu, const_handles.data(),
+                                     static_cast<int>(const_handles.size()), mutable_handles.data(),
+                                     static_cast<int>(mutable_handles.size()), &g_prioritized,
+                                     priority, "mercury", false);
+  return rc == 0 ? Status::Ok() : MxnetError("the engine refused an operation");
+}
+
+}  // namespace mercury

@@ -1,0 +1,195 @@
+#include "process/node.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <iomanip>
+#include <sstream>
+#include <utility>
+
+#include "base/log.h"
+#include "messages/message_trace.h"
+#include "ps/internal/env.h"
+#include "ps/internal/postoffice.h"
+
+namespace mercury {
+namespace {
+
+constexpr char kVanName[] = "mercury-van";
+
+// Every peer, and every stranger in the handshake, is a descriptor.
+void RaiseOpenFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 65536);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+Node& Node::Get() {
+  static Node* node = new Node;
+  return *node;
+}
+
+Status Node::Start(const NodeOptions& options) {
+  if (started_.exchange(true)) return Status::Closed("this process has joined a job before");
+  options_ = options;
+  options_.van.tap = TraceMessage;
+  pthread_atfork(nullptr, nullptr, [] { Get().forked_ = true; });
+  SetLogName(Name(options.van.role));
+  SetLogVerbose(options.verbose);
+  RaiseOpenFileLimit();
+  TraceLog::Start(options.trace);
+  if (TraceLog* log = TraceLog::Active()) options_.mercury.trace = log->ring();
+  // ps-lite reads its settings through this table before it looks at the environment.
+  ps::Environment::Init({{"DMLC_ENABLE_RDMA", kVanName},
+                         {"DMLC_ENABLE_UCX", "0"},
+                         {"DMLC_NUM_WORKER", std::to_string(options.van.workers)},
+                         {"DMLC_NUM_SERVER", std::to_string(options.van.servers)},
+                         {"DMLC_ROLE", Name(options.van.role)},
+                         {"PS_VERBOSE", options.verbose ? "1" : "0"}});
+  ps::Van::Register(kVanName, [this]() -> ps::Van* {
+    if (options_.packets) {
+      mercury_van_ = new MercuryVan(options_.van, options_.mercury, this);
+      van_ = mercury_van_;
+    } else {
+      van_ = new ZmqVan(options_.van, this);
+    }
+    return van_;
+  });
+  if (options.van.token.empty() && options.van.role == Role::kScheduler) {
+    Log(LogLevel::kWarning,
+        "no job token: whoever can reach this job's ports can join it; set MERCURY_JOB_TOKEN");
+  }
+  try {
+    // Before the van, so that no message finds its receiver missing.
+    if (options.van.role == Role::kWorker) {
+      worker_ = std::make_unique<ClassicWorker>(options.classic);
+    } else if (options.van.role == Role::kServer) {
+      server_ = std::make_unique<ClassicServer>(options.van.workers, options.server_bytes_max);
+    }
+    ps::Postoffice::Get()->Start(0, nullptr, false);
+  } catch (const std::exception& error) {
+    return Status::Internal(error.what());
+  }
+  const Status status = van_->start_status();
+  if (!status.ok()) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    failure_ = status;
+  }
+  return status;
+}
+
+void Node::Finish(const std::string& reason) {
+  if (forked_) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (finished_ || van_ == nullptr) return;
+    finished_ = true;
+  }
+  if (van_->start_status().ok()) {
+    if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
+  }
+  van_->Stop();
+  if (worker_) worker_->Fail(Status::Closed("this node has left the job"));
+  if (TraceLog* log = TraceLog::Started()) log->Close();
+}
+
+bool Node::Wait(int slice_ms, Status* status, const std::function<bool()>& done) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::milliseconds(slice_ms),
+                    [&] { return done() || !failure_.ok(); });
+  *status = failure_;
+  return done() || !failure_.ok();
+}
+
+bool Node::WaitReady(int slice_ms, Status* status) {
+  return Wait(slice_ms, status, [this] { return ready_; });
+}
+bool Node::WaitEnd(int slice_ms, Status* status) {
+  return Wait(slice_ms, status, [this] { return ended_; });
+}
+bool Node::WaitBarrier(int slice_ms, Status* status) {
+  return Wait(slice_ms, status, [this] { return !at_barrier_; });
+}
+
+void Node::EnterBarrier() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    at_barrier_ = true;
+  }
+  van_->EnterBarrier();
+}
+
+Status Node::failure() {
+  if (forked_) {
+    return Status::Closed("this process was forked by a worker, which alone may use its stores");
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  return failure_;
+}
+
+void Node::OpenTrace(int my_node_id) {
+  TraceLog* log = TraceLog::Started();
+  if (log == nullptr) return;
+  TraceIdentity identity;
+  identity.role = Traced(options_.van.role);
+  identity.rank = static_cast<uint32_t>(RankOf(my_node_id));
+  identity.workers = static_cast<uint32_t>(options_.van.workers);
+  identity.servers = static_cast<uint32_t>(options_.van.servers);
+  identity.asynchronous = van_->asynchronous();
+  std::ostringstream run;
+  run << std::hex << std::setw(16) << std::setfill('0') << van_->job();
+  identity.run = run.str();
+  log->Open(std::move(identity));
+}
+
+std::string Node::Figures() {
+  if (forked_) return "{}";
+  if (mercury_van_ != nullptr) return mercury_van_->Figures();
+  return worker_ ? worker_->Figures(rank()) : "{}";
+}
+
+std::string Node::Profile() {
+  if (MercuryWorker* plane = packets()) return plane->Profile();
+  return worker_ ? worker_->Profile() : "";
+}
+
+void Node::OnReady(int my_node_id) {
+  OpenTrace(my_node_id);
+  std::lock_guard<std::mutex> lock(mutex_);
+  id_ = my_node_id;
+  ready_ = true;
+  changed_.notify_all();
+}
+
+void Node::OnBarrier() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  at_barrier_ = false;
+  changed_.notify_all();
+}
+
+void Node::OnDeparted(int node_id) {
+  if (server_) server_->Departed(RankOf(node_id));
+}
+
+void Node::OnFailed(const Status& status) {
+  Log(LogLevel::kError, status.message);
+  failed_ = true;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    failure_ = status;
+    changed_.notify_all();
+  }
+  if (worker_) worker_->Fail(status);
+}
+
+void Node::OnEnded() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace mercury

@@ -1,0 +1,86 @@
+// This process as one node of one job: its van, its worker or server half, and its fate.
+//
+// Thread-safety: all functions from any thread. Lifetime: one job per process; the singleton is
+// never destroyed, so that threads that outlive main find it whole. Invariants: the first failure
+// sticks and reaches every waiter and every pending operation. A forked child is in no job: it has
+// none of the threads, and a lock may be held for ever.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/status.h"
+#include "control/zmq_van.h"
+#include "messages/classic.h"
+#include "packets/mercury_van.h"
+#include "trace/trace_log.h"
+
+namespace mercury {
+
+struct NodeOptions {
+  ZmqVanOptions van;
+  bool packets = false;  // the Mercury van
+  MercuryOptions mercury;
+  ClassicLimits classic;
+  uint64_t server_bytes_max = 0;
+  TraceOptions trace;
+  bool verbose = false;
+};
+
+class Node : public VanObserver {
+ public:
+  static Node& Get();
+
+  // Begins to join; WaitReady tells when everybody is in.
+  Status Start(const NodeOptions& options);
+  // Leaves the job (a reason fails it for everybody) and stops the van.
+  void Finish(const std::string& reason);
+
+  // Each waits at most `slice_ms`; false: not yet. A failed job is an answer too.
+  bool WaitReady(int slice_ms, Status* status);
+  bool WaitEnd(int slice_ms, Status* status);
+  bool WaitBarrier(int slice_ms, Status* status);
+  void EnterBarrier();
+
+  Status failure();
+  // The job has failed, and the log says so.
+  bool failed() const { return failed_; }
+  bool started() const { return started_; }
+  int rank() const { return RankOf(id_); }
+  int NumLost(int group) const { return van_ == nullptr ? 0 : van_->NumLost(group); }
+  ClassicWorker* worker() { return worker_.get(); }
+  // Null unless tensors go as packets.
+  MercuryWorker* packets() { return mercury_van_ == nullptr ? nullptr : mercury_van_->worker(); }
+  std::string Figures();
+  // A worker's Prophet profile; empty if there is none.
+  std::string Profile();
+
+ private:
+  Node() = default;
+  bool Wait(int slice_ms, Status* status, const std::function<bool()>& done);
+  void OpenTrace(int my_node_id);
+  void OnReady(int my_node_id) override;
+  void OnBarrier() override;
+  void OnDeparted(int node_id) override;
+  void OnFailed(const Status& status) override;
+  void OnEnded() override;
+
+  NodeOptions options_;
+  ZmqVan* van_ = nullptr;              // lives as long as the process
+  MercuryVan* mercury_van_ = nullptr;  // the same, if it is one
+  std::unique_ptr<ClassicWorker> worker_;
+  std::unique_ptr<ClassicServer> server_;
+  std::atomic<bool> started_{false}, failed_{false}, forked_{false};
+  std::atomic<int> id_{0};
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool ready_ = false, ended_ = false, finished_ = false, at_barrier_ = false;
+  Status failure_;
+};
+
+}  // namespace mercury

@@ -1,0 +1,129 @@
+#include "sums/sparse_sum.h"
+
+#include <cstring>
+#include <exception>
+#include <string>
+
+namespace mercury {
+namespace {
+
+constexpr size_t kCountBytes = sizeof(int64_t);
+
+// Wire form is aligned to nothing.
+int64_t GetInt64(const char* in) {
+  int64_t value;
+  std::memcpy(&value, in, sizeof(value));
+  return value;
+}
+
+int64_t GetRow(const char* rows, size_t index) { return GetInt64(rows + index * sizeof(int64_t)); }
+
+}  // namespace
+
+Status SparseSum::Check(const void* set, size_t bytes, size_t* count) const {
+  const auto* encoded = static_cast<const char*>(set);
+  const size_t element_bytes = ElementBytes(dtype_);
+  if (element_bytes == 0 || row_bytes_ == 0 || row_bytes_ % element_bytes != 0) {
+    return Status::InvalidArgument("rows of " + std::to_string(row_bytes_) + " bytes of " +
+                                   Name(dtype_));
+  }
+  if (bytes < kCountBytes) return Status::Corrupt("a set of rows without its count");
+  const int64_t claimed = GetInt64(encoded);
+  const size_t rest = bytes - kCountBytes;
+  // By division: a product with the claimed count could overflow. bytes is 8 + rest, so 8 +
+  // row_bytes_ cannot either where it is looked at.
+  const auto rows = static_cast<uint64_t>(claimed);
+  const bool fits = claimed == 0 ? rest == 0
+                                 : claimed > 0 && row_bytes_ <= rest && rest % rows == 0 &&
+                                       rest / rows == sizeof(int64_t) + row_bytes_;
+  if (!fits) {
+    return Status::Corrupt("a set of " + std::to_string(claimed) + " rows of " +
+                           std::to_string(row_bytes_) + " bytes in " + std::to_string(bytes) +
+                           " bytes");
+  }
+  *count = static_cast<size_t>(rows);
+  int64_t last = -1;
+  for (size_t i = 0; i < *count; ++i) {
+    const int64_t row = GetRow(encoded + kCountBytes, i);
+    if (row <= last) {
+      return Status::Corrupt("row " + std::to_string(row) + " after row " + std::to_string(last));
+    }
+    last = row;
+  }
+  if (*count != 0 && (GetRow(encoded + kCountBytes, 0) < first_row_ || last > last_row_)) {
+    return Status::Corrupt("rows " + std::to_string(GetRow(encoded + kCountBytes, 0)) + " to " +
+                           std::to_string(last) + " where there are only " +
+                           std::to_string(first_row_) + " to " + std::to_string(last_row_));
+  }
+  return Status::Ok();
+}
+
+bool SparseSum::Grow(size_t count) {
+  const size_t before = rows_.size();
+  try {
+    rows_.resize(before + count);
+    values_.resize(rows_.size() * row_bytes_);
+    return true;
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    rows_.resize(before);
+    return false;
+  }
+}
+
+Status SparseSum::Add(const void* encoded, size_t bytes) {
+  const auto* in = static_cast<const char*>(encoded);
+  size_t count = 0;
+  Status status = Check(in, bytes, &count);
+  if (!status.ok()) return status;
+  const char* in_rows = in + kCountBytes;
+  const char* in_values = in_rows + count * sizeof(int64_t);
+
+  size_t added = 0;
+  for (size_t i = 0, j = 0; j < count; ++j) {
+    const int64_t row = GetRow(in_rows, j);
+    while (i < rows_.size() && rows_[i] < row) ++i;
+    added += i == rows_.size() || rows_[i] != row;
+  }
+  size_t ours = rows_.size();
+  if (!Grow(added)) {
+    return Status::Exhausted("no memory for " + std::to_string(added) + " more rows of " +
+                             std::to_string(row_bytes_) + " bytes");
+  }
+  // From the back, so that no row of ours is overwritten before it has moved to its new place.
+  size_t to = rows_.size();
+  for (size_t theirs = count; theirs != 0;) {
+    const int64_t row = GetRow(in_rows, theirs - 1);
+    --to;
+    char* value = values_.data() + to * row_bytes_;
+    if (ours != 0 && rows_[ours - 1] >= row) {
+      --ours;
+      rows_[to] = rows_[ours];
+      if (to != ours) std::memcpy(value, values_.data() + ours * row_bytes_, row_bytes_);
+      if (rows_[to] != row) continue;
+      mercury::Add(dtype_, value, in_values + (theirs - 1) * row_bytes_, row_bytes_);
+    } else {
+      rows_[to] = row;
+      std::memcpy(value, in_values + (theirs - 1) * row_bytes_, row_bytes_);
+    }
+    --theirs;
+  }
+  return Status::Ok();
+}
+
+std::vector<char> SparseSum::Encode() const {
+  const auto count = static_cast<int64_t>(rows_.size());
+  const size_t rows_bytes = rows_.size() * sizeof(int64_t);
+  std::vector<char> encoded(kCountBytes + rows_bytes + values_.size());
+  std::memcpy(encoded.data(), &count, kCountBytes);
+  if (count == 0) return encoded;
+  std::memcpy(encoded.data() + kCountBytes, rows_.data(), rows_bytes);
+  std::memcpy(encoded.data() + kCountBytes + rows_bytes, values_.data(), values_.size());
+  return encoded;
+}
+
+void SparseSum::Clear() {
+  rows_.clear();
+  values_.clear();
+}
+
+}  // namespace mercury

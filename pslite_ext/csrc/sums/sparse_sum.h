@@ -1,0 +1,49 @@
+// Sums of row-sparse tensors: sets of (row, values) merged by row.
+//
+// Wire form of a set of rows: [int64 count][int64 rows ascending, unique ...][row_bytes per row
+// ...].
+//
+// Thread-safety: none (a server owns each sum from one thread). Ownership: the sum owns its rows.
+// Invariants: rows are ascending and unique; a set that is refused changes nothing and allocates
+// nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/status.h"
+#include "sums/sum_kernels.h"
+
+namespace mercury {
+
+class SparseSum {
+ public:
+  // `first_row`, `last_row`: what rows there can be.
+  SparseSum(DType dtype, size_t row_bytes, int64_t first_row = 0,
+            int64_t last_row = std::numeric_limits<int64_t>::max())
+      : dtype_(dtype), row_bytes_(row_bytes), first_row_(first_row), last_row_(last_row) {}
+
+  // Adds an encoded set; checks count, length, order and range before it touches anything.
+  // kCorrupt: not a set; kInvalidArgument: a row is no whole number of elements; kExhausted: no
+  // memory.
+  Status Add(const void* encoded, size_t bytes);
+  // The check alone, and how many rows there are.
+  Status Check(const void* encoded, size_t bytes, size_t* count) const;
+  // The sum so far, in wire form.
+  std::vector<char> Encode() const;
+  void Clear();
+  size_t num_rows() const { return rows_.size(); }
+
+ private:
+  bool Grow(size_t count);
+
+  DType dtype_;
+  size_t row_bytes_;
+  int64_t first_row_, last_row_;
+  std::vector<int64_t> rows_;
+  std::vector<char> values_;  // row_bytes_ for each of rows_
+};
+
+}  // namespace mercury

@@ -1,0 +1,187 @@
+#include "trace/trace_log.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <tuple>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "trace/trace_text.h"
+
+namespace mercury {
+namespace {
+
+constexpr auto kTurn = std::chrono::milliseconds(500);
+constexpr int64_t kFlushUs = 900000;
+// An event may be added this long after its time was taken, and still find its place.
+constexpr int64_t kSettleUs = 20000;
+constexpr char kOffFile[] = "/off";  // while it is there, nothing is recorded
+
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
+  return name;
+}
+
+}  // namespace
+
+std::atomic<TraceLog*> TraceLog::active_{nullptr};
+std::atomic<TraceLog*> TraceLog::started_{nullptr};
+
+TraceLog::TraceLog(const TraceOptions& options)
+    : options_(options),
+      ring_(options.ring_events,
+            [this] {
+              // Without the lock: should the thread miss it, it wakes up by itself soon enough.
+              changed_.notify_one();
+            }),
+      window_(options.from_step, options.to_step) {}
+
+void TraceLog::Start(const TraceOptions& options) {
+  if (options.directory.empty() || Started() != nullptr) return;
+  auto* log = new TraceLog(options);  // the process's
+  started_ = log;
+  active_ = log;
+}
+
+void TraceLog::Open(TraceIdentity identity) {
+  if (thread_.joinable()) return;
+  identity.host = HostName();
+  identity.mercury = options_.mercury;
+  numbering_ = std::make_unique<TraceNumbering>(identity);
+  wall_offset_us_ = WallOffsetUs();
+  Status status;
+  if (identity.role != TraceRole::kScheduler) {
+    status = data_.Open(options_.directory, identity, false, options_.binary);
+  }
+  if (status.ok()) status = scheduler_.Open(options_.directory, identity, true, options_.binary);
+  if (!status.ok()) return Stop(status);
+  if (window_.from() > 0) NoteWindow(true);
+  if (window_.from() == 0 && window_.to() != TraceWindow::kNoEnd) NoteWindow(false);
+  flush_at_us_ = NowUs() + kFlushUs;
+  thread_ = std::thread(&TraceLog::Run, this);
+  pthread_setname_np(thread_.native_handle(), "mercury-trace");
+}
+
+void TraceLog::Close() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+      changed_.notify_one();
+    }
+    thread_.join();
+  }
+  active_ = nullptr;
+}
+
+void TraceLog::Note(std::string note, int64_t iteration) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  notes_.emplace_back(iteration, std::move(note));
+}
+
+void NoteInTrace(int64_t iteration, std::string note) {
+  if (TraceLog* log = TraceLog::Active()) log->Note(std::move(note), iteration);
+}
+
+void TraceLog::Switch(bool on) {
+  wanted_ = on;
+  changed_.notify_one();
+}
+
+void TraceLog::Run() {
+  for (bool last = false; !last && !broken_;) {
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (!stopping_) changed_.wait_for(lock, kTurn);
+      last = stopping_;
+    }
+    try {
+      Turn(last);
+    } catch (const std::bad_alloc&) {
+      Stop(Status::Exhausted("no memory to write it"));
+    }
+  }
+}
+
+void TraceLog::Stop(const Status& status) {
+  broken_ = true;
+  active_ = nullptr;
+  Log(LogLevel::kWarning,
+      "the trace of this node ends here: " + status.message + "; training goes on without it");
+}
+
+// By a file, because that works for all nodes that share the directory, whatever their script does.
+void TraceLog::CheckSwitch() {
+  const bool on = wanted_ && access((options_.directory + kOffFile).c_str(), F_OK) != 0;
+  if (on == window_.on()) return;
+  window_.Switch(on, numbering_->latest_iteration());
+  NoteWindow(on);
+}
+
+// The range of steps that is recorded from here on; or its end alone, that of the range before.
+void TraceLog::NoteWindow(bool from) {
+  if (!data_.is_open()) return;
+  if (from) data_.Note(TraceFromNote(window_.from()));
+  if (window_.to() != TraceWindow::kNoEnd) data_.Note(TraceToNote(window_.to()));
+}
+
+void TraceLog::Turn(bool last) {
+  ring_.Rearm();
+  const int64_t now = NowUs();
+  TraceEvent event;
+  while (ring_.Take(&event)) events_.push_back({event, taken_++});
+  std::vector<std::pair<int64_t, std::string>> notes;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    notes.swap(notes_);
+  }
+  for (const auto& [iteration, note] : notes) {
+    if (iteration == kAlways || window_.Covers(iteration)) notes_file()->Note(note);
+  }
+  std::sort(events_.begin(), events_.end(), [](const Seen& a, const Seen& b) {
+    return std::tie(a.event.time_us, a.order) < std::tie(b.event.time_us, b.order);
+  });
+  const auto young =
+      last ? events_.end() : std::find_if(events_.begin(), events_.end(), [&](const Seen& seen) {
+        return seen.event.time_us > now - kSettleUs;
+      });
+  for (auto it = events_.begin(); it != young; ++it) Write(it->event);
+  events_.erase(events_.begin(), young);
+  if (const uint64_t lost = ring_.lost(); lost != lost_) {
+    notes_file()->Note(TraceLostNote(lost - std::exchange(lost_, lost)));
+  }
+  CheckSwitch();
+  if (last) {
+    numbering_->Finish(&records_);
+    for (const TraceRecord& record : records_) Place(record);
+    const Status first = data_.End();
+    const Status second = scheduler_.End();
+    if (!first.ok() || !second.ok()) Stop(first.ok() ? second : first);
+    return;
+  }
+  if (now < flush_at_us_) return;
+  flush_at_us_ = now + kFlushUs;
+  Status status = data_.is_open() ? data_.Flush() : Status::Ok();
+  if (status.ok()) status = scheduler_.Flush();
+  if (!status.ok()) Stop(status);
+}
+
+void TraceLog::Write(const TraceEvent& event) {
+  TraceEvent at_wall = event;
+  at_wall.time_us += wall_offset_us_;
+  numbering_->Add(at_wall, &records_);
+  for (const TraceRecord& record : records_) Place(record);
+  records_.clear();
+}
+
+void TraceLog::Place(const TraceRecord& record) {
+  if (record.operation > kTraceCommand) return scheduler_.Add(record);
+  if (data_.is_open() && window_.Covers(numbering_->IterationOf(record))) data_.Add(record);
+}
+
+}  // namespace mercury

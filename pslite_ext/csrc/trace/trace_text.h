@@ -1,0 +1,32 @@
+// The text form of a trace, byte for byte as docs/trace-format.md defines it and tracer/header.py
+// and tracer/writer.py write it.
+//
+// Thread-safety: pure functions. Invariant: all text is whole lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trace/trace_numbering.h"
+
+namespace mercury {
+
+const char* TraceRoleName(TraceRole role);
+const char* TraceModeName(const TraceIdentity& identity);
+const char* TraceTrainingName(const TraceIdentity& identity);
+// trace_worker_0, or trace_sch_worker_0 for the traffic with the scheduler; without an ending.
+std::string TraceFileName(const TraceIdentity& identity, bool scheduler_traffic);
+
+std::string TraceHeaderText(const TraceIdentity& identity);
+void AppendTraceRecord(int64_t id, const TraceRecord& record, std::string* text);
+void AppendTraceNote(const std::string& note, std::string* text);
+
+// What the notes of docs/trace-format.md say, without the "# " in front.
+std::string TraceKeyNote(uint64_t index, uint64_t bytes, int priority, const std::string& name);
+std::string TraceClockNote(int64_t time_us, int64_t add_us, int64_t within_us);
+std::string TraceLostNote(uint64_t records);
+std::string TraceEndNote(int64_t records);
+std::string TraceFromNote(int64_t step);
+std::string TraceToNote(int64_t step);
+
+}  // namespace mercury

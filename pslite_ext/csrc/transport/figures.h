@@ -1,0 +1,45 @@
+// The live figures of the data plane, as JSON text for Python.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/policy.h"
+
+namespace mercury {
+
+struct LinkCounters {
+  uint64_t bytes_sent = 0, bytes_received = 0;
+  uint64_t packets_sent = 0, packets_received = 0;
+  uint64_t send_calls = 0, receive_calls = 0;
+  int64_t blocked_us = 0;  // had something to send, but the socket was full
+
+  LinkCounters& operator+=(const LinkCounters& other);
+};
+
+struct LinkFigures {
+  std::string peer;
+  bool connected = false;  // or a link that has ended
+  LinkCounters counters;
+  uint64_t preemptions = 0;
+  std::vector<std::pair<int32_t, size_t>> depths;  // by priority
+  double rate = 0;                                 // bytes a second, as measured; 0: not known
+  int64_t round_trip_us = 0;
+  uint64_t window_bytes = 0;
+  uint64_t under_way_bytes = 0;
+  uint64_t packet_bytes = 0;
+  BlockFigures blocks;  // prophet's
+};
+
+// What a profile adds to the totals.
+std::vector<std::pair<std::string, uint64_t>> ProfileTotals(const ProphetFigures& figures);
+
+std::string FiguresJson(const std::string& role, int rank, const std::string& policy,
+                        const std::vector<LinkFigures>& links,
+                        const std::vector<std::pair<std::string, uint64_t>>& totals);
+
+}  // namespace mercury

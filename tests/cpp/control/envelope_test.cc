@@ -1,0 +1,119 @@
+#include "control/envelope.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+std::vector<uint8_t> Frame(const HmacKey& key, const Envelope& e, const std::string& meta) {
+  std::vector<uint8_t> frame(kEnvelopeBytes + meta.size());
+  Seal(key, e, meta.data(), meta.size(), frame.data());
+  std::copy(meta.begin(), meta.end(), frame.begin() + kEnvelopeBytes);
+  return frame;
+}
+
+Envelope Sample() {
+  Envelope e;
+  e.sender = 9;
+  e.receiver = 8;
+  e.life = 0x0123456789abcdefULL;
+  e.sequence = 42;
+  e.data_frames = 2;
+  e.data_bytes = 1ULL << 40;
+  return e;
+}
+
+}  // namespace
+
+TEST(round_trip) {
+  const HmacKey key("token");
+  for (size_t size : {0, 1, 7, 320, 5000}) {
+    const auto frame = Frame(key, Sample(), std::string(size, 'm'));
+    Envelope got;
+    CHECK_STATUS(Code::kOk, Open(key, frame.data(), frame.size(), &got));
+    CHECK_EQ(got.sender, 9);
+    CHECK_EQ(got.receiver, 8);
+    CHECK_EQ(got.life, 0x0123456789abcdefULL);
+    CHECK_EQ(got.sequence, uint64_t{42});
+    CHECK_EQ(got.data_frames, 2);
+    CHECK_EQ(got.data_bytes, uint64_t{1} << 40);
+  }
+}
+
+TEST(golden_bytes) {
+  const auto frame = Frame(HmacKey("token"), Sample(), "meta");
+  std::string hex;
+  for (size_t i = 0; i < 48; ++i) {
+    char text[3];
+    snprintf(text, sizeof(text), "%02x", frame[i]);
+    hex += text;
+  }
+  CHECK_EQ(hex, std::string("4d505331"
+                            "0100"
+                            "0200"
+                            "09000000"
+                            "08000000"
+                            "efcdab8967452301"
+                            "2a00000000000000"
+                            "04000000"
+                            "00000000"
+                            "0000000000010000"));
+}
+
+TEST(any_changed_byte_is_noticed) {
+  const HmacKey key("token");
+  const auto frame = Frame(key, Sample(), "the meta of a message");
+  for (size_t i = 0; i < frame.size(); ++i) {
+    auto bad = frame;
+    bad[i] ^= 1;
+    Envelope got;
+    CHECK_STATUS(Code::kCorrupt, Open(key, bad.data(), bad.size(), &got));
+  }
+  for (size_t size = 0; size < frame.size(); ++size) {
+    Envelope got;
+    CHECK_STATUS(Code::kCorrupt, Open(key, frame.data(), size, &got));
+  }
+  Envelope got;
+  CHECK_STATUS(Code::kCorrupt, Open(HmacKey("another"), frame.data(), frame.size(), &got));
+  CHECK_STATUS(Code::kCorrupt, Open(HmacKey(""), frame.data(), frame.size(), &got));
+}
+
+TEST(random_bytes_are_refused) {
+  mercury::testing::Random random;
+  const HmacKey key("token");
+  for (int i = 0; i < 20000; ++i) {
+    std::vector<uint8_t> junk(random() % 200);
+    for (auto& byte : junk) byte = static_cast<uint8_t>(random());
+    if (junk.size() > 8 && i % 2 == 0) {
+      const uint8_t head[] = {'M', 'P', 'S', '1', 1, 0};
+      std::copy(head, head + 6, junk.begin());
+    }
+    Envelope got;
+    CHECK_STATUS(Code::kCorrupt, Open(key, junk.data(), junk.size(), &got));
+  }
+}
+
+TEST(too_many_frames) {
+  Envelope e = Sample();
+  e.data_frames = kDataFramesMax + 1;
+  const HmacKey key("token");
+  const auto frame = Frame(key, e, "");
+  Envelope got;
+  CHECK_STATUS(Code::kCorrupt, Open(key, frame.data(), frame.size(), &got));
+}
+
+TEST(sequence) {
+  SequenceCheck check;
+  CHECK_STATUS(Code::kOk, check.Accept(1, 1));
+  CHECK_STATUS(Code::kOk, check.Accept(1, 2));
+  CHECK_STATUS(Code::kOk, check.Accept(2, 1));
+  CHECK_STATUS(Code::kCorrupt, check.Accept(1, 2));  // a replay
+  CHECK_STATUS(Code::kCorrupt, check.Accept(1, 0));
+  CHECK_STATUS(Code::kPeerLost, check.Accept(1, 4));  // 3 was lost
+  CHECK_STATUS(Code::kOk, check.Accept(1, 5));
+}

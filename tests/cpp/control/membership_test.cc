@@ -1,0 +1,239 @@
+#include "control/membership.h"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+Member M(Role role, int port, int hint = -1) {
+  Member m;
+  m.role = role;
+  m.host = "10.0.0." + std::to_string(port % 7);
+  m.port = port;
+  m.rank_hint = hint;
+  m.life = static_cast<uint64_t>(port) * 1000;
+  return m;
+}
+
+const Action* Find(const Actions& actions, Action::Kind kind) {
+  for (const Action& a : actions) {
+    if (a.kind == kind) return &a;
+  }
+  return nullptr;
+}
+
+bool Says(const Action* action, const std::string& text) {
+  return action != nullptr && action->text.find(text) != std::string::npos;
+}
+
+MembershipTimes Times() { return {1000, 10000, 10000, 60000}; }
+
+// Two workers and one server, running since t = 0.
+SchedulerMembership Running() {
+  SchedulerMembership s(2, 1, Times(), 0);
+  s.Register(M(Role::kServer, 1), 0);
+  s.Register(M(Role::kWorker, 2), 0);
+  s.Register(M(Role::kWorker, 3), 0);
+  return s;
+}
+
+}  // namespace
+
+TEST(ranks_do_not_depend_on_arrival) {
+  std::vector<Member> members;
+  for (int i = 0; i < 5; ++i) members.push_back(M(Role::kWorker, 100 + i, i < 3 ? 2 - i : -1));
+  for (int i = 0; i < 3; ++i) members.push_back(M(Role::kServer, 200 + i));
+  mercury::testing::Random random;
+  std::vector<std::pair<int, int>> expected;
+  for (int round = 0; round < 50; ++round) {
+    std::shuffle(members.begin(), members.end(), random);
+    SchedulerMembership s(5, 3, Times(), 0);
+    Actions actions;
+    for (const Member& m : members) {
+      CHECK_TRUE(actions.empty());
+      actions = s.Register(m, 0);
+    }
+    CHECK_TRUE(Find(actions, Action::kAssign) != nullptr);
+    std::vector<std::pair<int, int>> ids;
+    for (const Member& m : s.members()) ids.emplace_back(m.port, m.id);
+    std::sort(ids.begin(), ids.end());
+    if (expected.empty()) expected = ids;
+    CHECK_TRUE(ids == expected);
+  }
+  // Hints first, in their order: port 102 has hint 0.
+  CHECK_TRUE(std::count(expected.begin(), expected.end(),
+                        std::make_pair(102, NodeId(Role::kWorker, 0))) == 1);
+}
+
+TEST(names_who_is_missing) {
+  SchedulerMembership s(2, 1, Times(), 0);
+  s.Register(M(Role::kWorker, 2), 0);
+  CHECK_TRUE(s.Tick(9999).empty());
+  const Actions warned = s.Tick(10000);
+  CHECK_TRUE(Says(Find(warned, Action::kWarn), "1 of 2 workers and 1 of 1 servers"));
+  CHECK_TRUE(Says(Find(warned, Action::kWarn), "10.0.0.2:2"));
+  for (int64_t t = 11000; t < 60000; t += 1000)
+    CHECK_TRUE(Find(s.Tick(t), Action::kFail) == nullptr);
+  CHECK_TRUE(Says(Find(s.Tick(60000), Action::kFail), "within 60 s"));
+  CHECK_TRUE(s.Tick(61000).empty());
+}
+
+TEST(refuses_whom_it_does_not_need) {
+  SchedulerMembership s(1, 1, Times(), 0);
+  s.Register(M(Role::kWorker, 2), 0);
+  CHECK_TRUE(
+      Says(Find(s.Register(M(Role::kWorker, 3), 0), Action::kReject), "all of its 1 workers"));
+  Member twin = M(Role::kServer, 2);
+  twin.life = 77;
+  CHECK_TRUE(Says(Find(s.Register(twin, 0), Action::kReject), "registered already"));
+  CHECK_TRUE(s.Register(M(Role::kWorker, 2), 0).empty());  // the same one again
+  CHECK_TRUE(Find(s.Register(M(Role::kServer, 4), 0), Action::kAssign) != nullptr);
+  CHECK_TRUE(Says(Find(s.Register(M(Role::kServer, 5), 0), Action::kReject), "started without"));
+}
+
+TEST(names_the_lost) {
+  SchedulerMembership s = Running();
+  for (int64_t t = 500; t <= 9500; t += 500) {
+    s.Heard(NodeId(Role::kServer, 0), t);
+    s.Heard(NodeId(Role::kWorker, 0), t);
+    CHECK_TRUE(Find(s.Tick(t), Action::kFail) == nullptr);
+  }
+  s.Heard(NodeId(Role::kServer, 0), 10000);
+  s.Heard(NodeId(Role::kWorker, 0), 10000);
+  const Actions actions = s.Tick(10000);
+  CHECK_TRUE(Says(Find(actions, Action::kFail), "lost worker 1"));
+  CHECK_EQ(s.lost().size(), size_t{1});
+}
+
+TEST(a_suspended_scheduler_blames_nobody) {
+  SchedulerMembership s = Running();
+  s.Tick(1000);
+  CHECK_TRUE(Find(s.Tick(3600000), Action::kFail) == nullptr);
+  CHECK_TRUE(Find(s.Tick(3604000), Action::kFail) == nullptr);
+  for (int64_t t = 3604500; t < 3612000; t += 500) {
+    if (Find(s.Tick(t), Action::kFail) != nullptr) return;  // but silence afterwards counts
+  }
+  CHECK_TRUE(false);
+}
+
+TEST(ends_when_all_workers_have_left) {
+  SchedulerMembership s = Running();
+  const Actions first = s.Leave(NodeId(Role::kWorker, 0), "", 1);
+  CHECK_TRUE(Find(first, Action::kDeparted) != nullptr);
+  CHECK_TRUE(Find(first, Action::kEnd) == nullptr);
+  CHECK_TRUE(s.Leave(NodeId(Role::kWorker, 0), "", 1).empty());
+  for (int64_t t = 500; t < 30000; t += 500) {  // who has left is not missed
+    s.Heard(NodeId(Role::kServer, 0), t);
+    s.Heard(NodeId(Role::kWorker, 1), t);
+    CHECK_TRUE(Find(s.Tick(t), Action::kFail) == nullptr);
+  }
+  CHECK_TRUE(Find(s.Leave(NodeId(Role::kWorker, 1), "", 1), Action::kEnd) != nullptr);
+}
+
+TEST(a_reason_fails_the_job) {
+  SchedulerMembership s = Running();
+  CHECK_TRUE(Says(Find(s.Leave(NodeId(Role::kWorker, 1), "ValueError: no", 1), Action::kFail),
+                  "worker 1 ended: ValueError: no"));
+  CHECK_TRUE(s.Leave(NodeId(Role::kWorker, 0), "", 1).empty());
+  CHECK_TRUE(s.Fail("again").empty());
+}
+
+TEST(a_server_does_not_leave_early) {
+  SchedulerMembership s = Running();
+  CHECK_TRUE(Says(Find(s.Leave(NodeId(Role::kServer, 0), "", 1), Action::kFail), "server 0 left"));
+}
+
+TEST(withdrawing_while_gathering_fails_the_job) {
+  SchedulerMembership s(2, 1, Times(), 0);
+  s.Register(M(Role::kWorker, 2), 0);
+  CHECK_TRUE(s.Withdraw(5, "x").empty());
+  CHECK_TRUE(Says(Find(s.Withdraw(2000, "interrupted"), Action::kFail), "10.0.0.2:2 ended before"));
+}
+
+TEST(barrier) {
+  SchedulerMembership s = Running();
+  CHECK_TRUE(s.Barrier(NodeId(Role::kServer, 0)).empty());
+  CHECK_TRUE(s.Barrier(NodeId(Role::kWorker, 0)).empty());
+  CHECK_TRUE(Find(s.Barrier(NodeId(Role::kWorker, 1)), Action::kRelease) != nullptr);
+  CHECK_TRUE(s.Barrier(NodeId(Role::kWorker, 1)).empty());
+  CHECK_TRUE(Says(Find(s.Leave(NodeId(Role::kWorker, 0), "", 1), Action::kFail),
+                  "worker 1 waits for it at a barrier"));
+}
+
+TEST(node_gives_up_on_a_silent_scheduler) {
+  NodeMembership n("h:1", Times(), 0);
+  CHECK_TRUE(n.Tick(1000).empty());
+  CHECK_TRUE(Says(Find(n.Tick(10000), Action::kWarn), "h:1"));
+  n.Assigned(10500);
+  CHECK_TRUE(Find(n.Tick(10600), Action::kHeartbeat) != nullptr);
+  CHECK_TRUE(n.Tick(10700).empty());
+  for (int64_t t = 11000; t < 20500; t += 500)
+    CHECK_TRUE(Find(n.Tick(t), Action::kFail) == nullptr);
+  CHECK_TRUE(Says(Find(n.Tick(20500), Action::kFail), "lost the scheduler (h:1)"));
+  CHECK_TRUE(n.Tick(21000).empty());
+}
+
+TEST(node_start_timeout) {
+  NodeMembership n("h:1", Times(), 0);
+  for (int64_t t = 0; t < 63000; t += 1000) CHECK_TRUE(Find(n.Tick(t), Action::kFail) == nullptr);
+  CHECK_TRUE(Says(Find(n.Tick(63000), Action::kFail), "did not start the job within 60 s"));
+}
+
+TEST(random_events_fail_at_most_once) {
+  mercury::testing::Random random;
+  for (int round = 0; round < 200; ++round) {
+    SchedulerMembership s(3, 2, Times(), 0);
+    int fails = 0, ends = 0;
+    int64_t now = 0;
+    for (int step = 0; step < 300; ++step) {
+      now += static_cast<int64_t>(random() % 800);
+      Actions actions;
+      const int node = 8 + static_cast<int>(random() % 6);
+      switch (random() % 6) {
+        case 0:
+          actions = s.Register(
+              M(random() % 2 ? Role::kWorker : Role::kServer, 1 + static_cast<int>(random() % 40)),
+              now);
+          break;
+        case 1:
+          s.Heard(node, now);
+          break;
+        case 2:
+          actions = s.Barrier(node);
+          break;
+        case 3:
+          if (random() % 10 == 0) actions = s.Leave(node, random() % 2 ? "" : "why", now);
+          break;
+        default:
+          actions = s.Tick(now);
+          break;
+      }
+      for (const Action& a : actions) {
+        fails += a.kind == Action::kFail ? 1 : 0;
+        ends += a.kind == Action::kEnd ? 1 : 0;
+      }
+    }
+    CHECK_TRUE(fails + ends <= 1);
+  }
+}
+
+TEST(a_broken_connection_is_soon_a_loss_unless_heard) {
+  SchedulerMembership s = Running();
+  const int worker = NodeId(Role::kWorker, 1);
+  for (int64_t t = 500; t <= 20000; t += 500) {
+    for (int node : {8, 9, 11}) s.Heard(node, t);
+    if (t % 5000 == 0) s.Suspect(worker, t);
+    CHECK_TRUE(Find(s.Tick(t), Action::kFail) == nullptr);
+  }
+  s.Suspect(worker, 20000);
+  for (int64_t t = 20500; t < 23000; t += 500) {
+    for (int node : {8, 9}) s.Heard(node, t);
+    CHECK_TRUE(Find(s.Tick(t), Action::kFail) == nullptr);
+  }
+  CHECK_TRUE(Says(Find(s.Tick(23000), Action::kFail), "lost worker 1"));
+}

@@ -1,0 +1,383 @@
+// Whole vans in one process, over real sockets on loopback: joining, barriers, leaving, failing,
+// being refused. (Tensors need one ps-lite per process: tests/integration has them.)
+#include "control/zmq_van.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ps/internal/customer.h"
+
+#undef CHECK_EQ  // ps-lite's logging has one, too
+#include "harness.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+class Observer : public VanObserver {
+ public:
+  void OnReady(int node) override {
+    if (throw_when_ready) throw std::length_error("no room");
+    Change([&] { id = node; });
+  }
+  void OnBarrier() override {
+    Change([&] { ++barriers; });
+  }
+  void OnDeparted(int node) override {
+    Change([&] { departed.push_back(node); });
+  }
+  void OnFailed(const Status& status) override {
+    Change([&] {
+      failure = status;
+      ++ends;
+    });
+  }
+  void OnEnded() override {
+    Change([&] { ++ends; });
+  }
+  bool Wait(const std::function<bool()>& reached) {
+    std::unique_lock<std::mutex> lock(mutex);
+    return changed.wait_for(lock, kPatience, reached);
+  }
+
+  std::atomic<bool> throw_when_ready{false};
+  int id = 0, barriers = 0, ends = 0;
+  std::vector<int> departed;
+  Status failure;
+
+ private:
+  void Change(const std::function<void()>& change) {
+    std::lock_guard<std::mutex> lock(mutex);
+    change();
+    changed.notify_all();
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+
+// Hears what the scheduler assigns only some turns after the first message of a peer, as it may
+// happen on a busy host.
+class LateVan : public ZmqVan {
+ public:
+  using ZmqVan::ZmqVan;
+  int RecvMsg(ps::Message* message) override {
+    if (assigned_bytes_ != 0 && peer_spoke_ && --turns_ == 0) {
+      *message = std::move(assigned_);
+      return std::exchange(assigned_bytes_, 0);
+    }
+    const int bytes = ZmqVan::RecvMsg(message);
+    if (bytes <= 0) return bytes;
+    peer_spoke_ = peer_spoke_ || message->meta.control.empty();
+    if (message->meta.control.cmd != ps::Control::ADD_NODE) return bytes;
+    assigned_ = *message;
+    assigned_bytes_ = bytes;
+    return 0;
+  }
+
+ private:
+  ps::Message assigned_;
+  int assigned_bytes_ = 0;
+  bool peer_spoke_ = false;
+  int turns_ = 10;
+};
+
+struct Node {
+  Observer observer;
+  std::unique_ptr<ZmqVan> van;
+};
+
+class Job {
+ public:
+  Job(int num_workers, int num_servers, int64_t start_timeout_ms = 60000, int port = 0) {
+    options_.host = options_.scheduler_host = "127.0.0.1";
+    options_.workers = num_workers;
+    options_.servers = num_servers;
+    options_.token = "secret";
+    options_.times = {100, 20000, 10000, start_timeout_ms};
+    options_.role = Role::kScheduler;
+    options_.port = port;  // or any that is free
+    Add();
+    options_.port = 0;
+    options_.scheduler_port = scheduler().van->my_port();
+  }
+  ~Job() {
+    for (auto& node : nodes) node->van->Stop();
+  }
+  Node& Add(Role role, int hint = -1, const std::string& token = "secret") {
+    options_.role = role;
+    options_.rank_hint = hint;
+    options_.token = token;
+    return Add();
+  }
+  Node& AddLateServer() {
+    options_.role = Role::kServer;
+    return Add<LateVan>();
+  }
+  Node& scheduler() { return *nodes[0]; }
+  // What nodes that are added from now on believe.
+  void Expect(int num_workers, int num_servers) {
+    options_.workers = num_workers;
+    options_.servers = num_servers;
+  }
+
+  std::vector<std::unique_ptr<Node>> nodes;
+
+ private:
+  template <typename AnyVan = ZmqVan>
+  Node& Add() {
+    nodes.push_back(std::make_unique<Node>());
+    Node& node = *nodes.back();
+    node.van = std::make_unique<AnyVan>(options_, &node.observer);
+    node.van->Start(0, false);
+    CHECK_OK(node.van->start_status());
+    return node;
+  }
+  ZmqVanOptions options_;
+};
+
+}  // namespace
+
+TEST(a_job_from_joining_to_leaving) {
+  Job job(2, 1);
+  Node& second = job.Add(Role::kWorker, 1);
+  Node& server = job.Add(Role::kServer);
+  Node& first = job.Add(Role::kWorker, 0);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  CHECK_EQ(first.observer.id, NodeId(Role::kWorker, 0));
+  CHECK_EQ(second.observer.id, NodeId(Role::kWorker, 1));
+  CHECK_EQ(server.observer.id, NodeId(Role::kServer, 0));
+  for (int round = 1; round <= 20; ++round) {
+    first.van->EnterBarrier();
+    second.van->EnterBarrier();
+    for (Node* node : {&first, &second}) {
+      REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.barriers == round; }));
+    }
+  }
+  first.van->Leave("");
+  REQUIRE_TRUE(server.observer.Wait([&] { return server.observer.departed.size() == 1; }));
+  CHECK_EQ(server.observer.departed[0], NodeId(Role::kWorker, 0));
+  second.van->Leave("");
+  for (Node* node : {&server, &job.scheduler()}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends == 1; }));
+    CHECK_OK(node->observer.failure);
+  }
+}
+
+TEST(a_failure_reaches_everybody_once) {
+  Job job(2, 2);
+  for (int i = 0; i < 2; ++i) {
+    job.Add(Role::kWorker, i);
+    job.Add(Role::kServer, i);
+  }
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  job.nodes[1]->van->Leave("ValueError: no");
+  job.nodes[1]->van->Fail("again");
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_STATUS(Code::kPeerLost, node->observer.failure);
+    CHECK_TRUE(node->observer.failure.message.find("ValueError: no") != std::string::npos);
+  }
+  for (auto& node : job.nodes) CHECK_EQ(node->observer.ends, 1);
+}
+
+TEST(a_request_that_comes_before_the_node_knows_its_place_is_answered) {
+  constexpr int kServerApp = 7, kWorkerApp = 8;
+  Job job(1, 1);
+  Node& worker = job.Add(Role::kWorker);
+  ps::Message request;
+  request.meta.request = true;
+  request.meta.app_id = kServerApp;
+  request.meta.recver = NodeId(Role::kServer, 0);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<int> answers;
+  ps::Customer asks(kWorkerApp, 0, [&](const ps::Message& answer) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    answers.push_back(answer.meta.head);
+    changed.notify_all();
+  });
+  Node& server = job.AddLateServer();
+  ps::Customer serves(kServerApp, kServerApp, [&](const ps::Message& asked) {
+    ps::Message answer;
+    answer.meta.request = true;  // or ps-lite looks for what it answers
+    answer.meta.app_id = kWorkerApp;
+    answer.meta.customer_id = 0;
+    answer.meta.head = asked.meta.head;
+    answer.meta.recver = asked.meta.sender;
+    server.van->SendMsg(answer);
+  });
+  REQUIRE_TRUE(worker.observer.Wait([&] { return worker.observer.id != 0; }));
+  for (int i = 0; i < 3; ++i) {
+    request.meta.head = i;
+    worker.van->SendMsg(request);
+  }
+  std::unique_lock<std::mutex> lock(mutex);
+  REQUIRE_TRUE(changed.wait_for(lock, kPatience, [&] { return answers.size() == 3; }));
+  CHECK_TRUE(answers == std::vector<int>({0, 1, 2}));
+  CHECK_EQ(server.observer.id, NodeId(Role::kServer, 0));
+  lock.unlock();
+  for (auto& node : job.nodes) node->van->Stop();  // before the customers that they hand over to
+}
+
+TEST(a_node_that_vanishes_is_missed) {
+  Job job(2, 1);
+  Node& victim = job.Add(Role::kWorker, 1);
+  Node& server = job.Add(Role::kServer, 0);
+  Node& other = job.Add(Role::kWorker, 0);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  victim.van->Stop();  // without a word
+  for (Node* node : {&server, &other, &job.scheduler()}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_TRUE(node->observer.failure.message.find("lost worker 1") != std::string::npos);
+  }
+  CHECK_EQ(other.van->NumLost(4), 1);
+  CHECK_EQ(other.van->NumLost(2), 0);
+}
+
+TEST(nodes_left_over_from_an_earlier_job_do_not_disturb_a_new_one) {
+  Job earlier(2, 2);
+  for (int i = 0; i < 2; ++i) {
+    earlier.Add(Role::kWorker, i);
+    earlier.Add(Role::kServer, i);
+  }
+  for (auto& node : earlier.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  const int port = earlier.scheduler().van->my_port();
+  earlier.scheduler().van->Stop();  // without a word
+  Job next(1, 1, 60000, port);
+  // They go on to send heartbeats until they have noticed, and then that they have failed.
+  for (size_t i = 1; i < earlier.nodes.size(); ++i) {
+    Observer& left_over = earlier.nodes[i]->observer;
+    REQUIRE_TRUE(left_over.Wait([&] { return left_over.ends != 0; }));
+  }
+  next.Add(Role::kWorker);
+  next.Add(Role::kServer);
+  for (auto& node : next.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+    CHECK_EQ(node->observer.ends, 0);
+  }
+}
+
+TEST(a_scheduler_that_starts_again_before_the_job_does_is_told_who_is_there) {
+  Job job(1, 1);
+  Node& worker = job.Add(Role::kWorker);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it has said hello by then
+  const int port = job.scheduler().van->my_port();
+  job.scheduler().van->Stop();
+  Job again(1, 1, 60000, port);
+  Node& server = again.Add(Role::kServer);
+  for (Node* node : {&worker, &server, &again.scheduler()}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+}
+
+TEST(who_is_not_needed_is_told) {
+  Job job(1, 1);
+  Node& worker = job.Add(Role::kWorker);
+  job.Add(Role::kServer);
+  REQUIRE_TRUE(worker.observer.Wait([&] { return worker.observer.id != 0; }));
+  Node& late = job.Add(Role::kWorker);
+  REQUIRE_TRUE(late.observer.Wait([&] { return late.observer.ends != 0; }));
+  CHECK_STATUS(Code::kInvalidArgument, late.observer.failure);
+  CHECK_EQ(worker.observer.ends, 0);
+}
+
+TEST(nodes_that_count_the_job_otherwise_are_refused) {
+  Job job(2, 2);
+  job.Expect(2, 1);
+  Node& worker = job.Add(Role::kWorker);
+  job.Expect(1, 2);
+  Node& server = job.Add(Role::kServer);
+  for (Node* node : {&worker, &server}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_STATUS(Code::kInvalidArgument, node->observer.failure);
+  }
+  CHECK_TRUE(worker.observer.failure.message.find("it has DMLC_NUM_SERVER=1, the scheduler 2") !=
+             std::string::npos);
+  CHECK_TRUE(server.observer.failure.message.find("it has DMLC_NUM_WORKER=1, the scheduler 2") !=
+             std::string::npos);
+}
+
+TEST(an_exception_on_the_van_s_thread_fails_the_job_and_not_the_process) {
+  Job job(2, 1);
+  Node& first = job.Add(Role::kWorker, 0);
+  Node& second = job.Add(Role::kWorker, 1);
+  second.observer.throw_when_ready = true;
+  job.Add(Role::kServer);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_TRUE(node->observer.failure.message.find("no room") != std::string::npos);
+  }
+  CHECK_EQ(first.observer.ends, 1);
+  CHECK_EQ(second.observer.ends, 1);
+}
+
+TEST(a_scheduler_that_is_stopped_says_who_it_is) {
+  Job job(1, 1);
+  Node& worker = job.Add(Role::kWorker);
+  job.Add(Role::kServer);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  job.scheduler().van->Leave("it was stopped");
+  REQUIRE_TRUE(worker.observer.Wait([&] { return worker.observer.ends != 0; }));
+  CHECK_EQ(worker.observer.failure.message, "the scheduler ended: it was stopped");
+}
+
+TEST(too_few_sockets_are_an_error_that_names_the_setting) {
+  for (const bool enough : {false, true}) {
+    ZmqVanOptions options;
+    options.role = Role::kScheduler;
+    options.host = options.scheduler_host = "127.0.0.1";
+    options.workers = 20;
+    options.servers = 1;
+    options.connections_max = enough ? 65 : 64;
+    Observer observer;
+    ZmqVan van(options, &observer);
+    van.Start(0, false);
+    CHECK_STATUS(enough ? Code::kOk : Code::kInvalidArgument, van.start_status());
+    CHECK_EQ(van.start_status().message.find("MERCURY_CONNECTIONS_MAX is 64") != std::string::npos,
+             !enough);
+  }
+}
+
+TEST(another_token_is_not_heard) {
+  Job job(1, 1, 1500);
+  Node& server = job.Add(Role::kServer);
+  Node& stranger = job.Add(Role::kWorker, -1, "guess");
+  REQUIRE_TRUE(server.observer.Wait([&] { return server.observer.ends != 0; }));
+  CHECK_STATUS(Code::kTimeout, server.observer.failure);
+  CHECK_TRUE(server.observer.failure.message.find("1 of 1 workers") != std::string::npos);
+  REQUIRE_TRUE(stranger.observer.Wait([&] { return stranger.observer.ends != 0; }));
+  CHECK_STATUS(Code::kTimeout, stranger.observer.failure);
+}
+
+TEST(a_taken_port_is_an_error_that_names_it) {
+  Job job(1, 1);
+  ZmqVanOptions options;
+  options.role = Role::kServer;
+  options.host = options.scheduler_host = "127.0.0.1";
+  options.scheduler_port = options.port = job.scheduler().van->my_port();
+  Observer observer;
+  ZmqVan van(options, &observer);
+  van.Start(0, false);
+  CHECK_STATUS(Code::kInvalidArgument, van.start_status());
+  CHECK_TRUE(van.start_status().message.find("127.0.0.1:" + std::to_string(options.port)) !=
+             std::string::npos);
+}

@@ -1,0 +1,164 @@
+// One link at the end of a real connection: when it is woken, and how it ends.
+#include "links/link.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "harness.h"
+#include "links/loopback.h"
+
+namespace mercury {
+namespace {
+
+// Takes everything; sends packets of `to_send` bytes without end, if any.
+struct Sink : Endpoint {
+  Status OnHeader(int /*peer*/, const Header& header, int64_t /*now*/, char** target) override {
+    if (header.length != 0) *target = buffer.data();
+    return Status::Ok();
+  }
+  Status OnPacket(int /*peer*/, const Header& /*header*/, int64_t /*now*/) override {
+    ++packets;
+    return Status::Ok();
+  }
+  bool Next(int /*peer*/, int64_t /*now*/, OutPacket* out) override {
+    if (to_send == 0) return false;
+    out->header.length = static_cast<uint32_t>(to_send);
+    out->payload = buffer.data();
+    return true;
+  }
+  std::vector<char> buffer = std::vector<char>(64 << 10);
+  size_t packets = 0, to_send = 0;
+};
+
+std::string Packet(Kind kind, size_t bytes) {
+  Header header;
+  header.kind = kind;
+  header.length = static_cast<uint32_t>(bytes);
+  const HeaderBytes encoded = Encode(header);
+  return std::string(encoded.begin(), encoded.end()) + std::string(bytes, 'x');
+}
+
+// A link, and the other end of its connection, played by the test.
+struct Wire {
+  Wire() {
+    TcpSocket near;
+    std::tie(near, far) = mercury::testing::ConnectedPair();
+    link = std::make_unique<Link>(std::move(near), 0, &sink, LinkOptions());
+  }
+  void Send(const std::string& bytes) const {
+    REQUIRE_EQ(send(far.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL), bytes.size());
+  }
+  // Hangs up with bytes unread: what the link sends from now on is answered with a reset.
+  void Reset() {
+    const linger at_once{1, 0};
+    setsockopt(far.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    far.Close();
+  }
+  Status WriteUntilItFails() {
+    for (int i = 0; i < 100000; ++i) {
+      Status status = link->Write(i);
+      if (!status.ok()) return status;
+    }
+    return Status::Ok();
+  }
+
+  Sink sink;
+  TcpSocket far;
+  std::unique_ptr<Link> link;
+};
+
+// What the link receives, instead of what its socket holds: always as much as it has room for.
+std::string burst;
+
+ssize_t ReceiveFromBurst(int /*fd*/, msghdr* message, int /*flags*/) {
+  size_t got = 0;
+  for (size_t i = 0; i < message->msg_iovlen; ++i) {
+    const iovec& piece = message->msg_iov[i];
+    const size_t bytes = std::min(piece.iov_len, burst.size() - got);
+    std::memcpy(piece.iov_base, burst.data() + got, bytes);
+    got += bytes;
+  }
+  burst.erase(0, got);
+  return static_cast<ssize_t>(got);
+}
+
+TEST(a_turn_that_ends_early_is_continued_however_little_is_left) {
+  Wire wire;
+  const int poll = epoll_create1(0);
+  const TcpSocket owner(poll);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  REQUIRE_EQ(epoll_ctl(poll, EPOLL_CTL_ADD, wire.link->fd(), &event), 0);
+  // A header alone: from now on the link is not woken for less than a large part of the payload.
+  const std::string packet = Packet(Kind::kData, 64 << 10);
+  wire.Send(packet.substr(0, kHeaderBytes));
+  while (wire.link->counters().bytes_received < kHeaderBytes) REQUIRE_OK(wire.link->Read(1));
+  REQUIRE_OK(wire.link->Read(1));
+  // A turn's worth, and a little more.
+  burst = packet.substr(kHeaderBytes);
+  for (int i = 0; i < 7; ++i) burst += packet;
+  for (int i = 0; i < 3; ++i) burst += Packet(Kind::kSum, 1000);
+  Calls().receive = ReceiveFromBurst;
+  const Status status = wire.link->Read(2);
+  Calls().receive = recvmsg;
+  REQUIRE_OK(status);
+  // The rest comes while the link is not looking.
+  REQUIRE_TRUE(!burst.empty() && burst.size() < 4000);
+  wire.Send(burst);
+  while (wire.sink.packets < 11) {
+    REQUIRE_EQ(epoll_wait(poll, &event, 1, 5000), 1);
+    REQUIRE_OK(wire.link->Read(3));
+  }
+}
+
+TEST(who_has_said_goodbye_is_not_lost_however_it_hangs_up) {
+  Wire wire;
+  wire.sink.to_send = 1000;
+  REQUIRE_OK(wire.link->Write(1));
+  wire.Send(Packet(Kind::kGoodbye, 0));
+  while (wire.sink.packets == 0) REQUIRE_OK(wire.link->Read(2));
+  wire.Reset();
+  Status status = wire.link->Read(3);
+  while (status.ok()) status = wire.link->Read(3);
+  CHECK_STATUS(Code::kClosed, status);
+}
+
+TEST(a_goodbye_counts_though_writing_fails_before_it_is_read) {
+  for (const bool read_before : {true, false}) {
+    Wire wire;
+    wire.sink.to_send = 1000;
+    REQUIRE_OK(wire.link->Write(1));
+    wire.Send(Packet(Kind::kSum, 100) + Packet(Kind::kGoodbye, 0));
+    while (read_before && wire.sink.packets < 2) REQUIRE_OK(wire.link->Read(2));
+    // In good order, but for what it has not read.
+    wire.far.Close();
+    CHECK_STATUS(Code::kClosed, wire.WriteUntilItFails());
+    CHECK_EQ(wire.sink.packets, 2U);
+  }
+}
+
+TEST(who_hangs_up_without_a_goodbye_is_lost) {
+  for (const bool reset : {true, false}) {
+    Wire wire;
+    wire.sink.to_send = 1000;
+    REQUIRE_OK(wire.link->Write(1));
+    if (reset) {
+      wire.Reset();
+    } else {
+      wire.far.Close();
+    }
+    CHECK_STATUS(Code::kPeerLost, wire.WriteUntilItFails());
+  }
+}
+
+}  // namespace
+}  // namespace mercury

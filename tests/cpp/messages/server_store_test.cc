@@ -1,0 +1,257 @@
+#include "messages/server_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+Buffer Floats(const std::vector<float>& values) {
+  Buffer buffer = Buffer::Allocate(values.size() * sizeof(float));
+  if (!values.empty()) std::memcpy(buffer.data, values.data(), buffer.bytes);
+  return buffer;
+}
+
+std::vector<float> Values(const Buffer& buffer) {
+  std::vector<float> values(buffer.bytes / sizeof(float));
+  if (!values.empty()) std::memcpy(values.data(), buffer.data, buffer.bytes);
+  return values;
+}
+
+class Harness {
+ public:
+  explicit Harness(int workers, uint64_t bytes_max = 0) : store(workers, bytes_max) {}
+
+  uint64_t Send(int worker, StoreOperation op, uint64_t key, const std::vector<float>& values,
+                bool asynchronous = false) {
+    StoreRequest r;
+    r.ticket = ++tickets;
+    r.worker = worker;
+    r.operation = op;
+    r.key = key;
+    r.bytes = values.size() * sizeof(float);
+    r.asynchronous = asynchronous;
+    if (op != StoreOperation::kPull) r.payload = Floats(values);
+    std::vector<StoreReply> replies;
+    store.Handle(std::move(r), &replies);
+    Take(std::move(replies));
+    return tickets;
+  }
+  void Take(std::vector<StoreReply> replies) {
+    for (StoreReply& reply : replies) {
+      CHECK_TRUE(answers.count(reply.ticket) == 0);  // one reply each
+      answers[reply.ticket] = std::move(reply);
+    }
+  }
+  bool Answered(uint64_t ticket) const { return answers.count(ticket) != 0; }
+  Status StatusOf(uint64_t ticket) const { return answers.at(ticket).status; }
+
+  ServerStore store;
+  uint64_t tickets = 0;
+  std::map<uint64_t, StoreReply> answers;
+};
+
+}  // namespace
+
+TEST(a_round_completes_with_the_last_push) {
+  Harness h(3);
+  const uint64_t a = h.Send(0, StoreOperation::kPush, 7, {1, 2});
+  const uint64_t b = h.Send(2, StoreOperation::kPush, 7, {10, 20});
+  CHECK_TRUE(!h.Answered(a) && !h.Answered(b));
+  const uint64_t c = h.Send(1, StoreOperation::kPush, 7, {100, 200});
+  CHECK_TRUE(h.Answered(a) && h.Answered(b) && h.Answered(c));
+  const uint64_t pull = h.Send(1, StoreOperation::kPull, 7, {0, 0});
+  CHECK_TRUE((Values(h.answers[pull].value) == std::vector<float>{111, 222}));
+}
+
+TEST(pulls_wait_for_the_first_value) {
+  Harness h(2);
+  const uint64_t pull = h.Send(1, StoreOperation::kPull, 7, {0});
+  CHECK_TRUE(!h.Answered(pull));
+  const uint64_t init = h.Send(0, StoreOperation::kInit, 7, {5});
+  CHECK_TRUE(h.Answered(init) && h.Answered(pull));
+  CHECK_TRUE(Values(h.answers[pull].value) == std::vector<float>{5});
+}
+
+TEST(a_value_on_its_way_is_not_written_again) {
+  Harness h(2);
+  for (bool asynchronous : {false, true}) {
+    const uint64_t key = asynchronous ? 1 : 2;
+    h.Send(0, StoreOperation::kInit, key, std::vector<float>(3000, 1), asynchronous);
+    const uint64_t pull =
+        h.Send(0, StoreOperation::kPull, key, std::vector<float>(3000), asynchronous);
+    const Buffer on_its_way = h.answers[pull].value;
+    h.Send(0, StoreOperation::kPush, key, std::vector<float>(3000, 5), asynchronous);
+    h.Send(1, StoreOperation::kPush, key, std::vector<float>(3000, 6), asynchronous);
+    CHECK_TRUE(Values(on_its_way) == std::vector<float>(3000, 1));
+    const uint64_t after =
+        h.Send(0, StoreOperation::kPull, key, std::vector<float>(3000), asynchronous);
+    CHECK_TRUE(Values(h.answers[after].value) ==
+               std::vector<float>(3000, asynchronous ? 12.0F : 11.0F));
+  }
+}
+
+TEST(asynchronous_pushes_do_not_wait) {
+  Harness h(2);
+  h.Send(0, StoreOperation::kInit, 7, {1}, true);
+  const uint64_t push = h.Send(1, StoreOperation::kPush, 7, {2}, true);
+  CHECK_TRUE(h.Answered(push));
+  h.Send(1, StoreOperation::kPush, 7, {4}, true);
+  const uint64_t pull = h.Send(0, StoreOperation::kPull, 7, {0}, true);
+  CHECK_TRUE(Values(h.answers[pull].value) == std::vector<float>{7});
+}
+
+TEST(workers_that_disagree_fail_the_tensor_for_all) {
+  Harness h(2);
+  const uint64_t first = h.Send(0, StoreOperation::kPush, 7, {1, 2});
+  const uint64_t second = h.Send(1, StoreOperation::kPush, 7, {1, 2, 3});
+  CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(first));
+  CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(second));
+  CHECK_TRUE(h.StatusOf(first).message.find("worker 1 has 12 bytes of float32, worker 0 has 8") !=
+             std::string::npos);
+  CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(h.Send(0, StoreOperation::kPull, 7, {0, 0})));
+}
+
+TEST(pushing_twice_in_a_round_is_refused) {
+  Harness h(2);
+  const uint64_t first = h.Send(0, StoreOperation::kPush, 7, {1});
+  CHECK_STATUS(Code::kCorrupt, h.StatusOf(h.Send(0, StoreOperation::kPush, 7, {1})));
+  CHECK_TRUE(!h.Answered(first));
+}
+
+TEST(a_departed_worker_is_named) {
+  Harness h(2);
+  const uint64_t waiting = h.Send(0, StoreOperation::kPush, 7, {1});
+  std::vector<StoreReply> replies;
+  h.store.Departed(1, &replies);
+  h.Take(std::move(replies));
+  CHECK_STATUS(Code::kPeerLost, h.StatusOf(waiting));
+  CHECK_TRUE(h.StatusOf(waiting).message.find("worker 1 has finished") != std::string::npos);
+  CHECK_STATUS(Code::kPeerLost, h.StatusOf(h.Send(0, StoreOperation::kPush, 8, {1})));
+  CHECK_TRUE(h.Answered(h.Send(0, StoreOperation::kInit, 9, {1})));
+}
+
+TEST(memory_has_a_limit_and_is_given_back) {
+  Harness h(1, 1000);
+  for (int i = 0; i < 100; ++i) {
+    CHECK_STATUS(Code::kOk,
+                 h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(100))));
+  }
+  CHECK_EQ(h.store.bytes(), uint64_t{400});
+  CHECK_STATUS(Code::kExhausted,
+               h.StatusOf(h.Send(0, StoreOperation::kPush, 8, std::vector<float>(200))));
+}
+
+TEST(an_asynchronous_value_outlives_a_push_that_has_no_memory) {
+  Harness h(1, 1500);
+  h.Send(0, StoreOperation::kInit, 7, std::vector<float>(250, 1), true);
+  const uint64_t pull = h.Send(0, StoreOperation::kPull, 7, std::vector<float>(250), true);
+  // The answer shares the value, so that the sum needs a copy.
+  CHECK_STATUS(Code::kExhausted,
+               h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(250, 2), true)));
+  CHECK_EQ(h.store.bytes(), uint64_t{1000});
+  const uint64_t again = h.Send(0, StoreOperation::kPull, 7, std::vector<float>(250), true);
+  CHECK_TRUE(Values(h.answers[again].value) == std::vector<float>(250, 1));
+  h.answers.erase(pull);
+  h.answers.erase(again);
+  CHECK_OK(h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(250, 2), true)));
+  const uint64_t last = h.Send(0, StoreOperation::kPull, 7, std::vector<float>(250), true);
+  CHECK_TRUE(Values(h.answers[last].value) == std::vector<float>(250, 3));
+  CHECK_EQ(h.store.bytes(), uint64_t{1000});
+}
+
+TEST(requests_that_make_no_sense) {
+  Harness h(2);
+  const auto send = [&](const std::function<void(StoreRequest*)>& forge) {
+    StoreRequest r;
+    r.ticket = ++h.tickets;
+    r.key = h.tickets;
+    r.bytes = 8;
+    r.payload = Floats({1, 2});
+    forge(&r);
+    std::vector<StoreReply> replies;
+    h.store.Handle(std::move(r), &replies);
+    h.Take(std::move(replies));
+    return h.StatusOf(h.tickets);
+  };
+  CHECK_STATUS(Code::kCorrupt,
+               send([](StoreRequest* r) { r->operation = static_cast<StoreOperation>(9); }));
+  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->dtype = static_cast<DType>(99); }));
+  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->worker = 2; }));
+  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->worker = -1; }));
+  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->bytes = 7; }));
+  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->bytes = 12; }));
+  CHECK_STATUS(Code::kCorrupt,
+               send([](StoreRequest* r) { r->compression = static_cast<Compression>(9); }));
+  CHECK_STATUS(Code::kCorrupt,
+               send([](StoreRequest* r) { r->compression = Compression::kTwoBit; }));
+}
+
+TEST(rows_of_another_piece_are_refused) {
+  for (const StoreOperation operation : {StoreOperation::kInit, StoreOperation::kPush}) {
+    for (const int64_t row : {int64_t{-1}, int64_t{3}, int64_t{4}, int64_t{7}, int64_t{8}}) {
+      Harness h(1);
+      StoreRequest r;
+      r.ticket = ++h.tickets;
+      r.operation = operation;
+      r.key = 7;
+      r.offset = 32;  // rows 4 to 7
+      r.bytes = 32;
+      r.row_bytes = 8;
+      r.payload = Buffer::Allocate(24);
+      const int64_t set[3] = {1, row, 0};
+      std::memcpy(r.payload.data, set, sizeof(set));
+      std::vector<StoreReply> replies;
+      h.store.Handle(std::move(r), &replies);
+      h.Take(std::move(replies));
+      const bool there = row >= 4 && row < 8;
+      CHECK_STATUS(there ? Code::kOk : Code::kCorrupt, h.StatusOf(h.tickets));
+    }
+  }
+}
+
+TEST(zero_size_tensors_synchronise) {
+  Harness h(2);
+  const uint64_t a = h.Send(0, StoreOperation::kPush, 7, {});
+  CHECK_TRUE(!h.Answered(a));
+  h.Send(1, StoreOperation::kPush, 7, {});
+  CHECK_STATUS(Code::kOk, h.StatusOf(a));
+  CHECK_STATUS(Code::kOk, h.StatusOf(h.Send(1, StoreOperation::kPull, 7, {})));
+}
+
+TEST(random_rounds_match_a_reference) {
+  mercury::testing::Random random;
+  for (int trial = 0; trial < 30; ++trial) {
+    const int workers = 1 + static_cast<int>(random() % 5);
+    Harness h(workers);
+    const int keys = 1 + static_cast<int>(random() % 4);
+    std::vector<int> next(static_cast<size_t>(workers * keys), 0);  // rounds pushed by worker, key
+    std::vector<int> done(static_cast<size_t>(keys), 0);
+    const auto value = [](int worker, int key, int round) {
+      return static_cast<float>((worker + 1) * 3 + key * 7 + round);
+    };
+    for (int step = 0; step < 300; ++step) {
+      const int worker = static_cast<int>(random() % static_cast<uint64_t>(workers));
+      const int key = static_cast<int>(random() % static_cast<uint64_t>(keys));
+      int& round = next[static_cast<size_t>(worker * keys + key)];
+      if (round > done[static_cast<size_t>(key)]) continue;  // waits for its confirmation
+      const uint64_t push = h.Send(worker, StoreOperation::kPush, static_cast<uint64_t>(key),
+                                   std::vector<float>(5, value(worker, key, round)));
+      ++round;
+      if (!h.Answered(push)) continue;
+      float expected = 0;
+      for (int w = 0; w < workers; ++w) expected += value(w, key, done[static_cast<size_t>(key)]);
+      ++done[static_cast<size_t>(key)];
+      const uint64_t pull =
+          h.Send(worker, StoreOperation::kPull, static_cast<uint64_t>(key), std::vector<float>(5));
+      CHECK_TRUE(Values(h.answers[pull].value) == std::vector<float>(5, expected));
+    }
+  }
+}

@@ -1,0 +1,427 @@
+#include "packets/aggregator.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+struct Got {
+  Header header;
+  std::string payload;
+};
+
+int allocations_left = -1;  // -1: any number
+void* Allocate(size_t alignment, size_t bytes) {
+  if (allocations_left == 0) return nullptr;
+  if (allocations_left > 0) --allocations_left;
+  return std::aligned_alloc(alignment, bytes);
+}
+
+AggregatorOptions Options(int workers) {
+  AggregatorOptions o;
+  o.num_workers = workers;
+  o.packet_bytes = 1024;
+  allocations_left = -1;
+  o.allocate = Allocate;
+  return o;
+}
+
+// One server, to which packets are given as if they had come over a link.
+class Server {
+ public:
+  explicit Server(const AggregatorOptions& options) : aggregator(options) {}
+
+  Status Send(int worker, Header header, const std::string& payload = "") {
+    header.length = static_cast<uint32_t>(payload.size());
+    char* target = nullptr;
+    Status status = aggregator.OnHeader(worker, header, 0, &target);
+    if (!status.ok()) return status;
+    if (target != nullptr && !payload.empty()) std::memcpy(target, payload.data(), payload.size());
+    return aggregator.OnPacket(worker, header, 0);
+  }
+  Status Send(int worker, Kind kind, uint32_t number) {
+    Header h;
+    h.kind = kind;
+    h.tensor = number;
+    return Send(worker, h);
+  }
+  Status Declare(int worker, uint32_t number, uint64_t key, uint64_t elements,
+                 DType dtype = DType::kUint8) {
+    Declaration d;
+    d.key = key;
+    d.elements = elements;
+    d.dtype = dtype;
+    d.name = "t" + std::to_string(key);
+    Header h;
+    h.kind = Kind::kDeclare;
+    h.tensor = number;
+    return Send(worker, h, Encode(d));
+  }
+  Status Data(int worker, uint32_t number, uint64_t offset, uint8_t round,
+              const std::string& payload, int32_t priority = 0) {
+    Header h;
+    h.tensor = number;
+    h.offset = offset;
+    h.round = round;
+    h.priority = priority;
+    return Send(worker, h, payload);
+  }
+  std::vector<Got> Drain(int worker) {
+    std::vector<Got> all;
+    OutPacket out;
+    while (aggregator.Next(worker, 0, &out)) {
+      all.push_back({out.header, std::string(out.payload, out.header.length)});
+      REQUIRE_TRUE(all.size() < 10000);
+    }
+    return all;
+  }
+  // What a worker is told of a tensor's failure; code kOk: nothing, or too much.
+  Status ErrorTo(int worker) {
+    const auto got = Drain(worker);
+    if (got.size() != 1 || got[0].header.kind != Kind::kError) return Status::Ok();
+    return {static_cast<Code>(got[0].header.offset), got[0].payload};
+  }
+
+  Aggregator aggregator;
+};
+
+std::string Of(size_t bytes, char value) { return std::string(bytes, value); }
+
+bool Says(const Status& status, const std::string& words) {
+  return status.message.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST(the_last_copy_sends_the_sum_to_everybody) {
+  Server server(Options(3));
+  for (int w = 0; w < 3; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 100));
+  CHECK_EQ(server.aggregator.tensors(), 1U);
+  for (int w = 0; w < 3; ++w) {
+    CHECK_TRUE(server.Drain(0).empty());
+    CHECK_OK(server.Data(w, 0, 0, 1, Of(100, static_cast<char>(1 + w)), w));
+  }
+  for (int w = 0; w < 3; ++w) {
+    CHECK_EQ(server.aggregator.Depths(w).size(), 1U);
+    const auto got = server.Drain(w);
+    REQUIRE_EQ(got.size(), 1U);
+    CHECK_TRUE(got[0].header.kind == Kind::kSum && got[0].payload == Of(100, 6));
+    CHECK_EQ(got[0].header.round, 1);
+    CHECK_EQ(got[0].header.priority, 2);
+  }
+}
+
+TEST(pieces_of_any_size_in_any_interleaving) {
+  mercury::testing::Random random;
+  for (int trial = 0; trial < 300; ++trial) {
+    AggregatorOptions options = Options(3);
+    options.deterministic = random.OneIn(2);
+    Server server(options);
+    const auto bytes = static_cast<size_t>(random.Between(1, 1024));
+    const auto sums_of = static_cast<uint64_t>(random.Between(64, 1024));
+    server.aggregator.SetPacketBytes(1, sums_of);
+    for (int w = 0; w < 3; ++w) REQUIRE_OK(server.Declare(w, 0, 7, bytes));
+    for (uint8_t round = 1; round < 4; ++round) {
+      size_t at[3] = {};
+      std::string sum = Of(bytes, 0);
+      while (at[0] + at[1] + at[2] < 3 * bytes) {
+        const auto w = static_cast<int>(random.Below(3));
+        if (at[w] == bytes) continue;
+        const size_t n = std::min<size_t>(bytes - at[w], 64 * random.Between(1, 16));
+        std::string piece(n, '\0');
+        random.Fill(piece.data(), n);
+        for (size_t i = 0; i < n; ++i)
+          sum[at[w] + i] = static_cast<char>(sum[at[w] + i] + piece[i]);
+        REQUIRE_OK(server.Data(w, 0, at[w], round, piece));
+        at[w] += n;
+      }
+      for (int w = 0; w < 3; ++w) {
+        std::string whole;
+        for (const Got& got : server.Drain(w)) {
+          CHECK_EQ(got.header.offset, whole.size());
+          CHECK_TRUE(w != 1 || got.payload.size() <= sums_of);
+          whole += got.payload;
+        }
+        CHECK_TRUE(whole == sum);
+      }
+    }
+  }
+}
+
+TEST(packets_that_break_the_rules_close_the_link) {
+  const auto fresh = [] {
+    auto server = std::make_unique<Server>(Options(2));
+    REQUIRE_OK(server->Declare(0, 0, 7, 1500));  // slots of 768 and 732
+    REQUIRE_OK(server->Declare(1, 0, 7, 1500));
+    return server;
+  };
+  auto s = fresh();
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 1, 0, 1, Of(64, 1)));     // unknown number
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 0, 0, Of(64, 1)));     // the round before
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 0, 2, Of(64, 1)));     // the round after
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 64, 1, Of(64, 1)));    // not from the beginning
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 1536, 1, Of(64, 1)));  // beyond the end
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, ~uint64_t{0} - 63, 1, Of(64, 1)));
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 0, 1, Of(769, 1)));    // beyond the slot
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 768, 1, Of(733, 1)));  // beyond the tensor
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 0, 1, ""));            // of nothing
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 0, 1, Of(63, 1)));     // inside an element
+  CHECK_OK(s->Data(0, 0, 0, 1, Of(128, 1)));
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 0, 1, Of(128, 1)));   // twice
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 64, 1, Of(128, 1)));  // overlapping
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 192, 1, Of(64, 1)));  // with a gap
+  CHECK_OK(s->Data(0, 0, 128, 1, Of(640, 1)));
+  CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 0, 1, Of(64, 1)));  // it has all of the slot
+  for (const Kind kind : {Kind::kSum, Kind::kError, Kind::kAnswer, Kind::kAck}) {
+    CHECK_STATUS(Code::kCorrupt, s->Send(0, kind, 0));
+  }
+  CHECK_STATUS(Code::kCorrupt, s->Send(0, Kind::kFetch, 1));
+  CHECK_STATUS(Code::kCorrupt, s->Send(0, Kind::kAsk, 1));
+  // None of it has spoilt anything.
+  CHECK_OK(s->Data(0, 0, 768, 1, Of(732, 1)));
+  CHECK_OK(s->Data(1, 0, 0, 1, Of(768, 2)));
+  CHECK_OK(s->Data(1, 0, 768, 1, Of(732, 2)));
+  const auto got = s->Drain(1);
+  REQUIRE_EQ(got.size(), 2U);
+  CHECK_TRUE(got[0].payload == Of(768, 3) && got[1].payload == Of(732, 3));
+}
+
+TEST(declarations_that_break_the_rules) {
+  AggregatorOptions options = Options(2);
+  options.tensors_max = 2;
+  Server server(options);
+  CHECK_STATUS(Code::kCorrupt, server.Declare(0, 1, 7, 10));  // not the next number
+  CHECK_OK(server.Declare(0, 0, 7, 10));
+  CHECK_STATUS(Code::kCorrupt, server.Declare(0, 0, 8, 10));
+  CHECK_OK(server.Declare(0, 1, 8, 10));
+  CHECK_STATUS(Code::kExhausted, server.Declare(0, 2, 9, 10));
+  CHECK_STATUS(Code::kCorrupt, server.Declare(1, 0, 9, ~uint64_t{0}));
+  CHECK_STATUS(Code::kCorrupt, server.Declare(1, 0, 9, 10, static_cast<DType>(77)));
+  Header h;
+  h.kind = Kind::kDeclare;
+  CHECK_STATUS(Code::kCorrupt, server.Send(1, h, "short"));
+}
+
+TEST(workers_that_disagree_fail_the_tensor_for_all) {
+  for (const bool shape : {true, false}) {
+    Server server(Options(3));
+    REQUIRE_OK(server.Declare(0, 0, 7, 100));
+    REQUIRE_OK(server.Data(0, 0, 0, 1, Of(100, 1)));
+    REQUIRE_OK(shape ? server.Declare(1, 0, 7, 200) : server.Declare(1, 0, 7, 100, DType::kInt8));
+    const Status status = server.ErrorTo(0);
+    CHECK_STATUS(Code::kInvalidArgument, status);
+    CHECK_TRUE(Says(status, "'t7'") && Says(status, "worker 0 has 100 elements of uint8"));
+    CHECK_TRUE(Says(status, shape ? "worker 1 has 200 elements of uint8" : "of int8"));
+    CHECK_EQ(server.ErrorTo(1).message, status.message);
+    REQUIRE_OK(server.Declare(2, 0, 7, 100));  // whoever comes later hears it, too
+    CHECK_EQ(server.ErrorTo(2).message, status.message);
+    CHECK_OK(server.Data(2, 0, 0, 1, Of(100, 1)));  // is dropped, and no error of the link
+    CHECK_TRUE(server.Drain(2).empty());
+    CHECK_EQ(server.aggregator.pool().bytes_handed_out(), 0U);
+    for (int w = 0; w < 3; ++w) REQUIRE_OK(server.Declare(w, 1, 8, 10));  // others live on
+    for (int w = 0; w < 3; ++w) REQUIRE_OK(server.Data(w, 1, 0, 1, Of(10, 1)));
+    CHECK_EQ(server.Drain(2).size(), 1U);
+  }
+}
+
+TEST(the_cap_fails_the_tensor_and_spares_the_others) {
+  AggregatorOptions options = Options(2);
+  options.bytes_max = 2048;
+  Server server(options);
+  for (int w = 0; w < 2; ++w) {
+    REQUIRE_OK(server.Declare(w, 0, 1, 1024));
+    REQUIRE_OK(server.Declare(w, 1, 2, 1024));
+    REQUIRE_OK(server.Declare(w, 2, 3, 1024));
+  }
+  REQUIRE_OK(server.Data(0, 0, 0, 1, Of(1024, 1)));
+  REQUIRE_OK(server.Data(0, 1, 0, 1, Of(1024, 1)));
+  REQUIRE_OK(server.Data(0, 2, 0, 1, Of(1024, 1)));
+  for (int w = 0; w < 2; ++w) {
+    const Status status = server.ErrorTo(w);
+    CHECK_STATUS(Code::kExhausted, status);
+    CHECK_TRUE(Says(status, "'t3'") && Says(status, "cap of 2048"));
+  }
+  REQUIRE_OK(server.Data(1, 1, 0, 1, Of(64, 1)));  // no room for a copy: fails 2, which frees it
+  CHECK_STATUS(Code::kExhausted, server.ErrorTo(1));
+  REQUIRE_OK(server.Data(1, 0, 0, 1, Of(1024, 1)));
+  CHECK_EQ(server.Drain(1).size(), 1U);
+}
+
+TEST(a_tensor_beyond_the_cap_fails_when_it_is_declared) {
+  AggregatorOptions options = Options(1);
+  options.bytes_max = 1 << 20;
+  Server server(options);
+  REQUIRE_OK(server.Declare(0, 0, 1, kTensorBytesMax));
+  CHECK_STATUS(Code::kExhausted, server.ErrorTo(0));
+  CHECK_OK(server.Data(0, 0, 0, 1, Of(64, 1)));
+  CHECK_OK(server.Send(0, Kind::kFetch, 0));
+  CHECK_OK(server.Send(0, Kind::kAsk, 0));
+  CHECK_EQ(server.Drain(0).size(), 1U);  // the answer
+}
+
+TEST(no_allocation_that_fails_does_more_than_fail_its_tensor) {
+  for (int n = 0, failed = 1; failed != 0; ++n) {
+    REQUIRE_TRUE(n < 100);
+    Server server(Options(2));
+    allocations_left = n;
+    failed = 0;
+    for (int w = 0; w < 2; ++w) {
+      for (uint32_t t = 0; t < 3; ++t) REQUIRE_OK(server.Declare(w, t, t, 2048));
+    }
+    for (int w = 0; w < 2; ++w) {
+      for (uint32_t t = 0; t < 3; ++t) {
+        for (uint64_t at = 0; at < 2048; at += 512) {
+          REQUIRE_OK(server.Data(w, t, at, 1, Of(512, 1)));
+        }
+      }
+    }
+    allocations_left = -1;
+    for (int w = 0; w < 2; ++w) {
+      size_t bytes[3] = {};
+      bool error[3] = {};
+      for (const Got& got : server.Drain(w)) {
+        if (got.header.kind == Kind::kError) {
+          CHECK_FALSE(error[got.header.tensor]);
+          error[got.header.tensor] = true;
+          CHECK_EQ(got.header.offset, static_cast<uint64_t>(Code::kExhausted));
+        } else {
+          bytes[got.header.tensor] += got.payload.size();
+          CHECK_TRUE(got.payload == Of(got.payload.size(), 2));
+        }
+      }
+      for (int t = 0; t < 3; ++t) {
+        CHECK_EQ(bytes[t], error[t] ? 0U : 2048U);
+        failed += error[t] ? 1 : 0;
+      }
+    }
+  }
+}
+
+TEST(a_worker_that_has_finished_is_named) {
+  Server server(Options(3));
+  for (int w = 0; w < 3; ++w) {
+    for (uint32_t t = 0; t < 3; ++t) REQUIRE_OK(server.Declare(w, t, t, 10));
+  }
+  REQUIRE_OK(server.Data(0, 0, 0, 1, Of(10, 1)));
+  REQUIRE_OK(server.Data(2, 1, 0, 1, Of(10, 1)));  // of this one it has sent its part
+  REQUIRE_OK(server.Send(2, Kind::kGoodbye, 0));
+  Status status = server.ErrorTo(0);
+  CHECK_STATUS(Code::kPeerLost, status);
+  CHECK_TRUE(Says(status, "'t0'") && Says(status, "worker 2 has finished"));
+  server.Drain(1);
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 1, 0, 1, Of(10, 1)));
+  CHECK_EQ(server.Drain(0).size(), 1U);
+  CHECK_TRUE(server.Drain(1)[0].header.kind == Kind::kSum);
+  REQUIRE_OK(server.Data(1, 2, 0, 1, Of(10, 1)));  // waits for it later
+  CHECK_STATUS(Code::kPeerLost, server.ErrorTo(0));
+  CHECK_EQ(server.aggregator.pool().bytes_handed_out(), 192U);  // the sum of tensor 1
+}
+
+TEST(the_last_sum_can_be_fetched_once_there_is_one) {
+  Server server(Options(2));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1500));
+  CHECK_OK(server.Send(0, Kind::kFetch, 0));
+  const Status status = server.ErrorTo(0);
+  CHECK_STATUS(Code::kInvalidArgument, status);
+  CHECK_TRUE(Says(status, "no sum"));
+  CHECK_TRUE(server.Drain(1).empty());
+  for (int w = 0; w < 2; ++w) {
+    REQUIRE_OK(server.Data(w, 0, 0, 1, Of(768, 1)));
+    REQUIRE_OK(server.Data(w, 0, 768, 1, Of(732, 1)));
+  }
+  CHECK_EQ(server.Drain(0).size(), 2U);
+  for (int i = 0; i < 2; ++i) {
+    CHECK_OK(server.Send(0, Kind::kFetch, 0));
+    const auto got = server.Drain(0);
+    REQUIRE_EQ(got.size(), 2U);
+    CHECK_TRUE(got[1].payload == Of(732, 2) && got[1].header.round == 1);
+  }
+  CHECK_EQ(server.Drain(1).size(), 2U);
+}
+
+TEST(an_answer_names_who_is_missing) {
+  Server server(Options(4));
+  for (int w = 0; w < 4; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1500));
+  const auto ask = [&](int worker) {
+    REQUIRE_OK(server.Send(worker, Kind::kAsk, 0));
+    const auto got = server.Drain(worker);
+    REQUIRE_EQ(got.size(), 1U);
+    CHECK_TRUE(got[0].header.kind == Kind::kAnswer);
+    return got[0].payload;
+  };
+  CHECK_TRUE(ask(0) == std::string("\0\0\0\0", 4));  // it has itself sent nothing
+  REQUIRE_OK(server.Data(0, 0, 0, 1, Of(768, 1)));
+  CHECK_TRUE(ask(0) == std::string("\0\1\1\1", 4));
+  REQUIRE_OK(server.Data(1, 0, 0, 1, Of(64, 1)));  // not all
+  REQUIRE_OK(server.Data(2, 0, 0, 1, Of(768, 1)));
+  CHECK_TRUE(ask(0) == std::string("\0\1\0\1", 4));
+  CHECK_TRUE(ask(3) == std::string("\0\0\0\0", 4));
+}
+
+TEST(units_are_acknowledged_and_answered_as_a_whole) {
+  AggregatorOptions options = Options(2);
+  options.policy = PolicyKind::kP3;
+  options.unit_bytes = 2048;
+  Server server(options);
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 3 * 1024));  // units of 2 and 1
+  const auto send = [&](int w, uint64_t slot, uint8_t round) {
+    return server.Data(w, 0, slot * 1024, round, Of(1024, 1));
+  };
+  REQUIRE_OK(send(0, 0, 1));
+  CHECK_TRUE(server.Drain(0).empty());
+  REQUIRE_OK(send(0, 1, 1));
+  auto got = server.Drain(0);
+  REQUIRE_EQ(got.size(), 1U);
+  CHECK_TRUE(got[0].header.kind == Kind::kAck && got[0].header.offset == 2048);
+  REQUIRE_OK(send(1, 0, 1));
+  CHECK_TRUE(server.Drain(0).empty());
+  // The sum of slot 0 is there, but was not sent: its next round cannot have begun.
+  CHECK_STATUS(Code::kCorrupt, send(1, 0, 2));
+  REQUIRE_OK(send(1, 1, 1));
+  CHECK_EQ(server.Drain(0).size(), 2U);
+  CHECK_EQ(server.Drain(1).size(), 3U);
+  REQUIRE_OK(send(0, 0, 2));
+}
+
+TEST(a_worker_that_asks_and_does_not_listen_is_cut_off) {
+  Server server(Options(1));
+  REQUIRE_OK(server.Declare(0, 0, 7, 3000));
+  for (uint64_t at = 0; at < 3000; at += 1024) {
+    REQUIRE_OK(server.Data(0, 0, at, 1, Of(std::min<size_t>(1024, 3000 - at), 1)));
+  }
+  Status status;
+  int fetched = 0;
+  for (; status.ok() && fetched < 10; ++fetched) status = server.Send(0, Kind::kFetch, 0);
+  CHECK_STATUS(Code::kCorrupt, status);
+  CHECK_TRUE(fetched > 1);
+  status = Status::Ok();
+  for (int i = 0; status.ok() && i < 3000; ++i) status = server.Send(0, Kind::kAsk, 0);
+  CHECK_STATUS(Code::kCorrupt, status);
+}
+
+TEST(who_has_departed_is_told_nothing) {
+  Server server(Options(2));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 100));
+  server.aggregator.Departed(1);
+  CHECK_OK(server.Data(0, 0, 0, 1, Of(100, 1)));
+  CHECK_STATUS(Code::kPeerLost, server.ErrorTo(0));
+  CHECK_TRUE(server.Drain(1).empty());
+}
+
+TEST(a_worker_that_does_not_take_its_sums_gets_no_more_of_them) {
+  Server server(Options(1));
+  REQUIRE_OK(server.Declare(0, 0, 7, 2000));  // two slots
+  CHECK_OK(server.Data(0, 0, 0, 1, Of(1024, 1)));
+  const Status status = server.Data(0, 0, 0, 2, Of(1024, 1));
+  CHECK_STATUS(Code::kCorrupt, status);
+  CHECK_TRUE(Says(status, "before the sum of the round before was sent"));
+  CHECK_OK(server.Data(0, 0, 1024, 1, Of(976, 1)));  // the other one has no sum yet
+  CHECK_EQ(server.Drain(0).size(), 2U);
+  CHECK_OK(server.Data(0, 0, 0, 2, Of(1024, 1)));
+}

@@ -1,0 +1,211 @@
+// What a training job asks of a simulated network, and what it must get: tensors with known values,
+// summed round by round, every sum compared with that of a plain loop, bit for bit.
+//
+// Thread-safety: none. Ownership: an operation's arrays are exactly as large as the tensor and are
+// freed when the last lane lets go of them, so that a sanitizer sees who uses them too late.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "packets/packet_network.h"
+#include "packets/placement.h"
+#include "sums/sum_kernels.h"
+
+namespace mercury::testing {
+
+// Values whose sums are exact in any order (unless `rough`): floats are small integers.
+inline std::string Values(DType dtype, uint64_t elements, uint64_t seed, bool rough) {
+  std::string bytes(elements * ElementBytes(dtype), '\0');
+  uint64_t state = seed;
+  for (uint64_t i = 0; i < elements; ++i) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    uint64_t bits = state >> 33 ^ state << 29;
+    const int small = static_cast<int>(bits % 17) - 8;
+    const float scaled = static_cast<float>(small * 1.37) * (1 + static_cast<float>(bits % 1000));
+    const float value = rough ? scaled : static_cast<float>(small);
+    const double wide = rough ? static_cast<double>(scaled) * 1.1 : small;
+    uint32_t narrow;
+    std::memcpy(&narrow, &value, sizeof(narrow));
+    if (dtype == DType::kFloat32) bits = narrow;
+    if (dtype == DType::kBfloat16) bits = narrow >> 16;
+    if (dtype == DType::kFloat64) std::memcpy(&bits, &wide, sizeof(bits));
+    if (dtype == DType::kFloat16 && rough) bits &= 0xbfff;  // below 2
+    if (dtype == DType::kFloat16 && !rough) {
+      const int size = std::abs(small);
+      const int exponent = size >= 8 ? 3 : size >= 4 ? 2 : size >= 2 ? 1 : 0;
+      bits = size == 0 ? 0
+                       : static_cast<uint64_t>((small < 0 ? 0x8000 : 0) | (exponent + 15) << 10 |
+                                               ((size << (10 - exponent)) & 0x3ff));
+    }
+    std::memcpy(&bytes[i * ElementBytes(dtype)], &bits, ElementBytes(dtype));
+  }
+  return bytes;
+}
+
+class Job {
+ public:
+  using Then = std::function<void(const Status&)>;
+
+  // `rough`: sums depend on the order, and are expected in the order of ranks.
+  Job(Network* network, Random* random, bool rough = false)
+      : network_(network), random_(random), rough_(rough), seed_((*random)()) {}
+
+  size_t Add(uint64_t key, DType dtype, uint64_t elements) {
+    Declaration d;
+    d.key = key;
+    d.dtype = dtype;
+    d.elements = elements;
+    d.name = "tensor" + std::to_string(key);
+    tensors_.emplace_back();
+    for (int w = 0; w < network_->options().workers; ++w) {
+      tensors_.back().at.push_back({std::make_shared<PacketTensor>(d), 0, nullptr});
+    }
+    return tensors_.size() - 1;
+  }
+  const Declaration& declaration(size_t tensor) const {
+    return tensors_[tensor].at[0].shared->declaration;
+  }
+
+  // The worker's next round of a tensor. The sum is compared before `then` is called.
+  void Submit(int worker, size_t tensor, int32_t priority, Then then = nullptr) {
+    PerWorker& mine = tensors_[tensor].at[static_cast<size_t>(worker)];
+    const int round = ++mine.rounds;
+    auto arrays = std::make_shared<Arrays>();
+    const std::string values = ValuesOf(worker, tensor, round);
+    arrays->bytes = values.size();
+    const bool in_place = random_->OneIn(2);
+    arrays->src = std::make_unique<char[]>(values.size());
+    if (!values.empty()) std::memcpy(arrays->src.get(), values.data(), values.size());
+    if (!in_place) {
+      arrays->dst = std::make_unique<char[]>(values.size());
+      std::memset(arrays->dst.get(), 0xab, values.size());
+    }
+    auto op = Operation_(worker, tensor, priority, arrays, std::move(then), round);
+    op->src = arrays->src.get();
+    network_->Submit(worker, op);
+  }
+  // The last sum once more.
+  void Fetch(int worker, size_t tensor, int32_t priority, Then then = nullptr) {
+    PerWorker& mine = tensors_[tensor].at[static_cast<size_t>(worker)];
+    auto arrays = std::make_shared<Arrays>();
+    arrays->bytes = declaration(tensor).bytes();
+    arrays->dst = std::make_unique<char[]>(arrays->bytes);
+    auto op = Operation_(worker, tensor, priority, arrays, std::move(then), mine.rounds);
+    op->fetch = true;
+    network_->Submit(worker, op);
+  }
+
+  // All operations are done, well or not.
+  bool over() const { return under_way_ == 0; }
+  size_t under_way() const { return under_way_; }
+  size_t wrong() const { return wrong_; }
+  // Sums must not change after their operation is done.
+  void CheckHeld() {
+    for (Tensor& tensor : tensors_) {
+      for (PerWorker& mine : tensor.at) CheckHeld(&mine);
+    }
+  }
+  // What the servers keep when all rounds are done: the last sums.
+  uint64_t BytesKept() const {
+    PacketPool pool(0);
+    std::vector<Block> blocks;
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      const Placement p = PlacementOf(t);
+      for (uint64_t slot = 0; slot < p.slots; ++slot) {
+        blocks.push_back(pool.Get(std::max<uint64_t>(p.Length(slot), 1)));
+      }
+    }
+    return pool.bytes_handed_out();
+  }
+  Placement PlacementOf(size_t tensor) const {
+    const NetworkOptions& o = network_->options();
+    const Declaration& d = declaration(tensor);
+    return Placement(d.key, d.bytes(), o.policy.packet_bytes, o.servers, o.lanes);
+  }
+  std::string ValuesOf(int worker, size_t tensor, int round) const {
+    const Declaration& d = declaration(tensor);
+    const auto seed = seed_ + static_cast<uint64_t>(worker) * 1000003 + tensor * 10007 +
+                      static_cast<uint64_t>(round);
+    return Values(d.dtype, d.elements, seed * 0x9e3779b97f4a7c15, rough_);
+  }
+  // In the order of ranks.
+  std::string Expected(size_t tensor, int round) const {
+    std::string sum = ValuesOf(0, tensor, round);
+    for (int w = 1; w < network_->options().workers; ++w) {
+      AddWith("plain", declaration(tensor).dtype, sum.data(), ValuesOf(w, tensor, round).data(),
+              sum.size());
+    }
+    return sum;
+  }
+
+ private:
+  struct Arrays {
+    std::unique_ptr<char[]> src, dst;  // no dst: in place
+    size_t bytes = 0;
+    std::string expected;
+    char* out() const { return dst != nullptr ? dst.get() : src.get(); }
+  };
+  struct PerWorker {
+    std::shared_ptr<PacketTensor> shared;
+    int rounds = 0;
+    std::shared_ptr<Arrays> held;
+  };
+  struct Tensor {
+    std::vector<PerWorker> at;
+  };
+
+  std::shared_ptr<Operation> Operation_(int worker, size_t tensor, int32_t priority,
+                                        const std::shared_ptr<Arrays>& arrays, Then then,
+                                        int round) {
+    auto op = std::make_shared<Operation>();
+    op->tensor = tensors_[tensor].at[static_cast<size_t>(worker)].shared;
+    op->dst = arrays->out();
+    op->priority = priority;
+    op->keep = arrays;
+    op->slots_left = PlacementOf(tensor).slots;
+    ++under_way_;
+    op->done = [this, worker, tensor, round, arrays, then = std::move(then)](const Status& status) {
+      --under_way_;
+      if (status.ok()) Check(worker, tensor, round, arrays);
+      if (then) then(status);
+    };
+    return op;
+  }
+
+  void Check(int worker, size_t tensor, int round, const std::shared_ptr<Arrays>& arrays) {
+    const std::string expected = Expected(tensor, round);
+    if (!expected.empty() &&
+        !CheckTrue(__FILE__, __LINE__, "the sum is right",
+                   std::memcmp(expected.data(), arrays->out(), expected.size()) == 0)) {
+      ++wrong_;
+    }
+    // The gradient belongs to the caller again.
+    if (arrays->dst != nullptr && arrays->src != nullptr) {
+      std::memset(arrays->src.get(), 0xee, arrays->bytes);
+    }
+    arrays->expected = expected;
+    PerWorker& mine = tensors_[tensor].at[static_cast<size_t>(worker)];
+    CheckHeld(&mine);
+    mine.held = arrays;
+  }
+  void CheckHeld(PerWorker* mine) {
+    if (mine->held == nullptr || mine->held->bytes == 0) return;
+    CheckTrue(__FILE__, __LINE__, "a sum stays as it was",
+              std::memcmp(mine->held->expected.data(), mine->held->out(), mine->held->bytes) == 0);
+  }
+
+  Network* const network_;
+  Random* const random_;
+  const bool rough_;
+  const uint64_t seed_;
+  std::vector<Tensor> tensors_;
+  size_t under_way_ = 0, wrong_ = 0;
+};
+
+}  // namespace mercury::testing

@@ -1,0 +1,341 @@
+// Workers and servers joined by links that are simulated: WorkerStreams and Aggregator exchange
+// real bytes (header, payload, check sum) through PacketReaders, over links with a bandwidth, a
+// delay and a bounded queue in each direction, delivered in random pieces. Time is a number that
+// the simulation moves on; when nothing can ever happen any more, it says so.
+//
+// Thread-safety: none. Ownership: the network owns all ends; what is submitted keeps itself.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "harness.h"
+#include "links/packet_reader.h"
+#include "packets/aggregator.h"
+#include "packets/worker_streams.h"
+
+namespace mercury::testing {
+
+struct LinkShape {
+  double bytes_per_us = 100;
+  int64_t delay_us = 100;
+  size_t queue_bytes = 64 << 10;  // in the sender's kernel, and on the way
+};
+
+inline LinkShape RandomShape(Random* random) {
+  LinkShape shape;
+  shape.bytes_per_us = static_cast<double>(random->Between(1, random->OneIn(2) ? 20 : 400));
+  shape.delay_us = random->OneIn(4) ? 0 : random->Between(1, random->OneIn(4) ? 20000 : 500);
+  shape.queue_bytes = static_cast<size_t>(random->Between(1, random->OneIn(3) ? 2000 : 200000));
+  return shape;
+}
+
+// One direction of one link.
+class Pipe : private PacketSink {
+ public:
+  struct End {
+    Endpoint* endpoint;
+    int peer;  // how this end calls the other one
+  };
+  Pipe(End from, End to, const LinkShape& shape, size_t packet_bytes_max, bool checksum,
+       Random* random)
+      : from_(from),
+        to_(to),
+        shape_(shape),
+        checksum_(checksum),
+        random_(random),
+        reader_(packet_bytes_max, checksum, this) {}
+
+  void Step(int64_t now_us, int64_t elapsed_us) {
+    now_us_ = now_us;
+    if (!status_.ok() || cut_) return;
+    allowance_ += shape_.bytes_per_us * static_cast<double>(elapsed_us);
+    const auto moved = std::min(queued_, static_cast<size_t>(allowance_));
+    allowance_ = moved == queued_ ? 0 : allowance_ - static_cast<double>(moved);
+    if (moved != 0) flying_.emplace_back(now_us + shape_.delay_us, moved);
+    queued_ -= moved;
+    Deliver();
+    if (status_.ok()) Fill();
+  }
+  // When the next step makes a difference.
+  int64_t NextAt() const {
+    if (cut_ || !status_.ok()) return kNever;
+    if (queued_ != 0) return now_us_;
+    return flying_.empty() ? kNever : flying_.front().first;
+  }
+  // What the receiving end said of what it was sent.
+  const Status& status() const { return status_; }
+  void Cut() { cut_ = true; }
+  uint64_t bytes() const { return bytes_; }
+  size_t packets() const { return packets_; }
+
+ private:
+  void Fill() {
+    while (queued_ < shape_.queue_bytes) {
+      if (sent_ == total_ && !Begin()) return;
+      // As writev does, from the memory itself.
+      const struct {
+        const char* data;
+        size_t bytes;
+      } pieces[] = {{reinterpret_cast<const char*>(head_.data()), head_.size()},
+                    {out_.payload, out_.header.length},
+                    {tail_, checksum_ ? kChecksumBytes : 0}};
+      size_t room = shape_.queue_bytes - queued_;
+      size_t begin = 0;
+      for (const auto& piece : pieces) {
+        const size_t at = sent_ - std::min(sent_, begin);
+        const size_t n = at < piece.bytes ? std::min(room, piece.bytes - at) : 0;
+        if (n != 0) wire_.append(piece.data + at, n);
+        begin += piece.bytes;
+        sent_ += n;
+        room -= n;
+        queued_ += n;
+      }
+      if (sent_ == total_) out_.keep.reset();
+    }
+  }
+  bool Begin() {
+    if (!from_.endpoint->Next(from_.peer, now_us_, &out_)) return false;
+    head_ = Encode(out_.header);
+    uint32_t crc = Crc32c(0, head_.data(), head_.size());
+    crc = Crc32c(crc, out_.payload, out_.header.length);
+    for (size_t i = 0; i < kChecksumBytes; ++i) tail_[i] = static_cast<char>(crc >> (8 * i));
+    total_ = head_.size() + out_.header.length + (checksum_ ? kChecksumBytes : 0);
+    sent_ = 0;
+    ++packets_;
+    return true;
+  }
+  void Deliver() {
+    size_t there = 0;
+    while (!flying_.empty() && flying_.front().first <= now_us_) {
+      there += flying_.front().second;
+      flying_.pop_front();
+    }
+    while (there != 0 && status_.ok()) {
+      size_t piece = std::min<size_t>(there, random_->Below(random_->OneIn(2) ? 100 : 20000) + 1);
+      there -= piece;
+      bytes_ += piece;
+      while (piece != 0 && status_.ok()) {
+        iovec targets[2];
+        const int count = reader_.Targets(targets);
+        size_t read = 0;
+        for (int i = 0; i < count; ++i) {
+          const size_t n = std::min(piece - read, targets[i].iov_len);
+          std::memcpy(targets[i].iov_base, wire_.data() + taken_, n);
+          taken_ += n;
+          read += n;
+        }
+        piece -= read;
+        status_ = reader_.Advance(read);
+      }
+    }
+    if (taken_ > 1 << 20 || taken_ == wire_.size()) {
+      wire_.erase(0, taken_);
+      taken_ = 0;
+    }
+  }
+  Status OnHeader(const Header& header, char** target) override {
+    return to_.endpoint->OnHeader(to_.peer, header, now_us_, target);
+  }
+  Status OnPacket(const Header& header) override {
+    return to_.endpoint->OnPacket(to_.peer, header, now_us_);
+  }
+
+  const End from_, to_;
+  const LinkShape shape_;
+  const bool checksum_;
+  Random* const random_;
+  PacketReader reader_;
+  Status status_;
+  bool cut_ = false;
+  int64_t now_us_ = 0;
+  uint64_t bytes_ = 0;
+  size_t packets_ = 0;
+  // The packet that is being sent.
+  OutPacket out_;
+  HeaderBytes head_{};
+  char tail_[kChecksumBytes] = {};
+  size_t sent_ = 0, total_ = 0;
+  // Under way: bytes that were sent and not read, of which the last still queue.
+  std::string wire_;
+  size_t taken_ = 0, queued_ = 0;
+  double allowance_ = 0;
+  std::deque<std::pair<int64_t, size_t>> flying_;  // when they arrive, how many
+};
+
+struct NetworkOptions {
+  int workers = 2;
+  int servers = 2;
+  int lanes = 1;
+  PolicyOptions policy;
+  std::vector<std::string> profiles;  // prophet's, by worker
+  bool checksum = false;
+  bool deterministic = false;
+  bool ticks = false;  // ask for what has waited long, once a second
+  int64_t stall_warn_us = 30000000;
+  uint64_t bytes_max = 0;
+  size_t tensors_max = 65536;
+  PacketPool::Allocate allocate = nullptr;
+};
+
+class Network {
+ public:
+  Network(const NetworkOptions& options, Random* random) : options_(options), random_(random) {
+    if (options_.policy.unit_bytes == 0) {
+      options_.policy.unit_bytes = DefaultUnitBytes(options_.policy.kind);
+    }
+    for (int lane = 0; lane < options_.lanes; ++lane) AddLane(lane);
+  }
+
+  int64_t now_us() const { return now_us_; }
+  const NetworkOptions& options() const { return options_; }
+  WorkerStreams& streams(int worker, int lane = 0) {
+    return *streams_[static_cast<size_t>(lane * options_.workers + worker)];
+  }
+  Aggregator& aggregator(int server, int lane = 0) {
+    return *aggregators_[static_cast<size_t>(lane * options_.servers + server)];
+  }
+  Pipe& pipe(bool to_server, int worker, int server, int lane = 0) {
+    const int link = (lane * options_.workers + worker) * options_.servers + server;
+    return *pipes_[static_cast<size_t>(2 * link + (to_server ? 0 : 1))];
+  }
+  std::vector<std::string>& reports() { return reports_; }
+
+  void Submit(int worker, const std::shared_ptr<Operation>& op) {
+    fresh_ = true;
+    for (int lane = 0; lane < options_.lanes; ++lane) streams(worker, lane).Submit(op, now_us_);
+  }
+  void After(int64_t delay_us, std::function<void()> call) {
+    events_.emplace(now_us_ + delay_us, std::move(call));
+  }
+
+  // The worker says that it has finished, to all servers.
+  void Depart(int worker) {
+    fresh_ = true;
+    for (const auto& aggregator : aggregators_) aggregator->Departed(worker);
+  }
+
+  // Runs until `done` or nothing can happen any more; false: that, or the time is over.
+  bool Run(const std::function<bool()>& done, int64_t limit_us = 3600000000) {
+    const int64_t end = now_us_ + limit_us;
+    while (!done()) {
+      const int64_t next = NextAt();
+      if (next == kNever || now_us_ >= end) return done();
+      Step(std::max(next - now_us_, random_->Between(20, 200)));
+    }
+    return true;
+  }
+  // Until all links are empty.
+  void Settle() {
+    Run([this] { return NextAt() == kNever; }, 60000000);
+  }
+  // The first error of any link.
+  Status LinkStatus() const {
+    for (const auto& pipe : pipes_) {
+      if (!pipe->status().ok()) return pipe->status();
+    }
+    return Status::Ok();
+  }
+
+ private:
+  void AddLane(int lane) {
+    for (int w = 0; w < options_.workers; ++w) {
+      WorkerStreamsOptions o;
+      o.num_servers = options_.servers;
+      o.num_workers = options_.workers;
+      o.lanes = options_.lanes;
+      o.lane = lane;
+      o.policy = options_.policy;
+      if (!options_.profiles.empty()) {
+        o.policy.profile_text = options_.profiles[static_cast<size_t>(w)];
+      }
+      o.stall_warn_us = options_.stall_warn_us;
+      streams_.push_back(std::make_unique<WorkerStreams>(
+          o, [this](const std::string& line) { reports_.push_back(line); }));
+    }
+    for (int s = 0; s < options_.servers; ++s) {
+      AggregatorOptions o;
+      o.num_workers = options_.workers;
+      o.num_servers = options_.servers;
+      o.server = s;
+      o.lanes = options_.lanes;
+      o.lane = lane;
+      o.policy = options_.policy.kind;
+      o.unit_bytes = options_.policy.unit_bytes;
+      o.packet_bytes = options_.policy.packet_bytes;
+      o.bytes_max = options_.bytes_max;
+      o.tensors_max = options_.tensors_max;
+      o.levels_max = options_.policy.levels_max;
+      o.deterministic = options_.deterministic;
+      o.adapt_packets = options_.policy.adapt_packets;
+      o.allocate = options_.allocate;
+      aggregators_.push_back(std::make_unique<Aggregator>(o));
+    }
+    for (int w = 0; w < options_.workers; ++w) {
+      for (int s = 0; s < options_.servers; ++s) {
+        const Pipe::End worker{&streams(w, lane), s};
+        const Pipe::End server{&aggregator(s, lane), w};
+        for (const bool up : {true, false}) {
+          pipes_.push_back(std::make_unique<Pipe>(
+              up ? worker : server, up ? server : worker, RandomShape(random_),
+              options_.policy.packet_bytes, options_.checksum, random_));
+        }
+      }
+    }
+  }
+
+  int64_t NextAt() const {
+    int64_t next = events_.empty() ? kNever : events_.begin()->first;
+    if (fresh_) return now_us_;
+    for (const auto& pipe : pipes_) next = std::min(next, pipe->NextAt());
+    for (const auto& streams : streams_) {
+      for (int s = 0; s < options_.servers; ++s) next = std::min(next, streams->WakeAt(s));
+    }
+    if (options_.ticks) next = std::min(next, next_tick_us_);
+    return next;
+  }
+
+  void Step(int64_t elapsed_us) {
+    now_us_ += elapsed_us;
+    fresh_ = false;
+    while (!events_.empty() && events_.begin()->first <= now_us_) {
+      const std::function<void()> call = std::move(events_.begin()->second);
+      events_.erase(events_.begin());
+      call();
+      fresh_ = true;
+    }
+    if (options_.ticks && now_us_ >= next_tick_us_) {
+      for (const auto& streams : streams_) streams->Tick(now_us_);
+      next_tick_us_ = now_us_ + 1000000;
+    }
+    const size_t first = random_->Below(pipes_.size());
+    uint64_t before = 0, after = 0;
+    for (const auto& pipe : pipes_) before += pipe->bytes();
+    for (size_t i = 0; i < pipes_.size(); ++i) {
+      pipes_[(first + i) % pipes_.size()]->Step(now_us_, elapsed_us);
+    }
+    for (const auto& pipe : pipes_) after += pipe->bytes();
+    fresh_ = fresh_ || before != after;  // whoever received may have something to send
+  }
+
+  NetworkOptions options_;
+  Random* const random_;
+  int64_t now_us_ = 1000000;
+  int64_t next_tick_us_ = 0;
+  bool fresh_ = true;
+  std::multimap<int64_t, std::function<void()>> events_;
+  std::vector<std::unique_ptr<WorkerStreams>> streams_;
+  std::vector<std::unique_ptr<Aggregator>> aggregators_;
+  std::vector<std::unique_ptr<Pipe>> pipes_;
+  std::vector<std::string> reports_;
+};
+
+}  // namespace mercury::testing

@@ -1,0 +1,109 @@
+#include "packets/packet_trace.h"
+
+#include <vector>
+
+#include "harness.h"
+
+namespace mercury {
+namespace {
+
+constexpr uint64_t kOverhead = 24;
+
+struct Bench {
+  explicit Bench(bool on_server) : ring(64), trace(&ring, on_server, kOverhead) {}
+  std::vector<TraceEvent> Events() {
+    std::vector<TraceEvent> events;
+    TraceEvent event;
+    while (ring.Take(&event)) events.push_back(event);
+    return events;
+  }
+  // Which instants the packet is: 1 the first, 2 the last, 3 both.
+  int Send(const Share& share, uint32_t length, bool slot_done, OutPacket* packet) {
+    *packet = OutPacket();
+    packet->header.length = length;
+    trace.Sending(1, 7, share, slot_done, packet);
+    return (packet->trace.first ? 1 : 0) + (packet->trace.last ? 2 : 0);
+  }
+  TraceRing ring;
+  PacketTrace trace;
+};
+
+Share Of(uint64_t bytes, int servers = 1, int server = 0, int lanes = 1, int lane = 0) {
+  return Share(Placement(1, bytes, 4096, servers, lanes), server, lane);
+}
+
+TEST(a_worker_s_first_and_last_packet) {
+  Bench bench(false);
+  bench.trace.Begin(1, 7, 41);
+  const Share share = Of(2 * 4096);
+  REQUIRE_EQ(share.count, 2U);
+  OutPacket packet;
+  CHECK_EQ(bench.Send(share, 2048, false, &packet), 1);
+  CHECK_EQ(packet.trace.event.operation, kTracePush);
+  CHECK_EQ(packet.trace.event.number, 41);
+  CHECK_EQ(packet.trace.event.key, 7U);
+  CHECK_EQ(packet.trace.event.node, TraceNode(TraceRole::kServer, 1));
+  CHECK_EQ(bench.Send(share, 2048, true, &packet), 0);
+  CHECK_EQ(bench.Send(share, 4096, true, &packet), 2);
+  CHECK_EQ(packet.trace.event.length, 2 * 4096 + 3 * kOverhead);
+  CHECK_TRUE(bench.Events().empty());  // the link tells when it has sent them
+}
+
+TEST(a_worker_s_first_and_last_sum) {
+  Bench bench(false);
+  bench.trace.Begin(1, 7, 41);
+  const Share share = Of(2 * 4096);
+  bench.trace.Received(1, 7, share, 4096, true, 100);
+  bench.trace.Received(1, 7, share, 1000, false, 200);
+  bench.trace.Received(1, 7, share, 3096, true, 300);
+  const auto events = bench.Events();
+  REQUIRE_EQ(events.size(), 2U);
+  CHECK_EQ(events[0].operation, kTraceRequest);
+  CHECK_EQ(events[0].time_us, 100);
+  CHECK_EQ(events[0].length, 0);
+  CHECK_EQ(events[0].number, 42);
+  CHECK_EQ(events[1].operation, kTraceAnswer);
+  CHECK_EQ(events[1].time_us, 300);
+  CHECK_EQ(events[1].length, 2 * 4096 + 3 * kOverhead);
+}
+
+TEST(a_server_sees_the_other_side_of_it) {
+  Bench bench(true);
+  const Share share = Of(0);  // nothing but a header
+  bench.trace.Received(1, 7, share, 0, true, 100);
+  auto events = bench.Events();
+  REQUIRE_EQ(events.size(), 2U);
+  CHECK_EQ(events[0].operation, kTracePush);
+  CHECK_EQ(events[0].number, 0);  // its worker does not say: it traces nothing
+  CHECK_EQ(events[1].operation, kTraceConfirm);
+  CHECK_EQ(events[1].length, kOverhead);
+  CHECK_EQ(events[1].node, TraceNode(TraceRole::kWorker, 1));
+  OutPacket packet;
+  bench.trace.Begin(1, 7, 3);
+  CHECK_EQ(bench.Send(share, 0, true, &packet), 3);
+  CHECK_EQ(packet.trace.event.operation, kTraceRequest);
+  CHECK_EQ(packet.trace.event.number, 4);
+}
+
+TEST(lanes_share_a_record) {
+  Bench bench(false);
+  // Six slots on two servers are three on each: in the first three of four lanes.
+  for (const int lanes : {1, 2, 4}) {
+    OutPacket packet;
+    bench.trace.Begin(1, 7, 1);
+    bench.Send(Of(6 * 4096, 2, 1, lanes, 0), 4096, true, &packet);
+    CHECK_EQ(packet.trace.event.parts, std::min(lanes, 3));
+  }
+}
+
+TEST(without_a_ring_nothing_happens) {
+  PacketTrace trace(nullptr, false, kOverhead);
+  OutPacket packet;
+  trace.Begin(1, 7, 1);
+  trace.Sending(1, 7, Of(100), true, &packet);
+  trace.Received(1, 7, Of(100), 100, true, 1);
+  CHECK_FALSE(packet.trace.first || packet.trace.last);
+}
+
+}  // namespace
+}  // namespace mercury

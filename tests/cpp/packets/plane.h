@@ -1,0 +1,236 @@
+// A whole data plane in one process, over loopback: servers, workers, and a stand-in for the
+// control plane that tells all workers what any node has lost.
+//
+// Thread-safety: all functions from the test's thread. Ownership: operations keep their arrays.
+// Invariant: events are taken by the test's thread, as the van takes them by its own.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "harness.h"
+#include "packets/mercury_server.h"
+#include "packets/mercury_worker.h"
+
+namespace mercury::testing {
+
+inline MercuryOptions PlaneOptions(int workers, int servers) {
+  MercuryOptions options;
+  options.workers = workers;
+  options.servers = servers;
+  options.token = "a secret";
+  options.job = 77;
+  options.policy.adapt_packets = false;
+  options.policy.packet_bytes = 4096;
+  return options;
+}
+
+// What the test's own callbacks allocate on a lane's thread is not what is tested.
+inline thread_local bool in_callback = false;
+
+struct PlaneEvent {
+  bool at_server = false;
+  int rank = 0;   // who says it
+  int peer = -1;  // whom it is about
+  Status status;
+};
+
+// One worker's part in a round of one tensor.
+struct Exchange {
+  std::vector<float> values, sum;
+  std::atomic<int> times_done{0};
+  Status status;  // once done
+};
+
+class Plane {
+ public:
+  explicit Plane(const MercuryOptions& options) : options_(options) {
+    for (int s = 0; s < options_.servers; ++s) {
+      servers_.push_back(std::make_unique<MercuryServer>(EventsOf(true, s)));
+      addresses_.push_back({"127.0.0.1", 0});
+      REQUIRE_OK(servers_.back()->Listen("127.0.0.1", options_.tcp, &addresses_.back().port));
+      REQUIRE_OK(servers_.back()->Start(Of(s)));
+    }
+  }
+  ~Plane() { Stop(); }
+
+  // Rank by rank; a test may leave some out and play them itself.
+  void StartWorker(int rank, const MercuryOptions& options) {
+    workers_.push_back(std::make_unique<MercuryWorker>(options, EventsOf(false, rank)));
+    REQUIRE_OK(workers_.back()->Start(addresses_));
+  }
+  void StartWorkers() {
+    for (int w = 0; w < options_.workers; ++w) StartWorker(w, Of(w));
+  }
+  MercuryOptions Of(int rank) const {
+    MercuryOptions options = options_;
+    options.rank = rank;
+    return options;
+  }
+
+  // All workers have all links, or something has failed.
+  bool WaitReady() {
+    return Wait([this] { return ready_ == workers_.size() || !events_.empty(); }) &&
+           events().empty();
+  }
+  bool WaitEvent() {
+    return Wait([this] { return !events_.empty(); });
+  }
+
+  std::shared_ptr<Exchange> Submit(int worker, uint64_t key, size_t elements, int priority,
+                                   bool fetch = false) {
+    auto exchange = std::make_shared<Exchange>();
+    exchange->values.resize(elements);
+    exchange->sum.resize(elements);
+    for (size_t i = 0; i < elements; ++i) exchange->values[i] = ValueOf(worker, key, i);
+    Declaration d;
+    d.key = key;
+    d.elements = elements;
+    d.index = static_cast<uint32_t>(key);
+    d.name = "tensor" + std::to_string(key);
+    std::shared_ptr<PacketTensor> tensor;
+    MercuryWorker& node = *workers_[static_cast<size_t>(worker)];
+    REQUIRE_OK(node.Tensor(d, &tensor));
+    const auto done = [this, raw = exchange.get()](const Status& status) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      in_callback = true;
+      raw->status = status;
+      in_callback = false;
+      ++raw->times_done;
+      changed_.notify_all();
+    };
+    char* sum = reinterpret_cast<char*>(exchange->sum.data());
+    if (fetch) {
+      node.Fetch(tensor, sum, priority, exchange, done);
+    } else {
+      node.PushPull(tensor, reinterpret_cast<const char*>(exchange->values.data()), sum, priority,
+                    exchange, done);
+    }
+    exchanges_.push_back(exchange);
+    return exchange;
+  }
+  // Every exchange has been called back, well or not.
+  bool WaitDone() {
+    return Wait([this] {
+      return std::all_of(exchanges_.begin(), exchanges_.end(),
+                         [](const auto& e) { return e->times_done != 0; });
+    });
+  }
+  bool WaitDone(const std::shared_ptr<Exchange>& exchange) {
+    return Wait([&] { return exchange->times_done != 0; });
+  }
+  // One round of these tensors, in an order that differs from worker to worker; all sums are
+  // compared. False: something has failed.
+  bool Round(const std::vector<size_t>& sizes) {
+    std::vector<std::vector<std::shared_ptr<Exchange>>> of(workers_.size());
+    for (size_t w = 0; w < workers_.size(); ++w) {
+      of[w].resize(sizes.size());
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        const size_t t = w % 2 == 0 ? i : sizes.size() - 1 - i;
+        of[w][t] = Submit(static_cast<int>(w), t, sizes[t], static_cast<int>(i));
+      }
+    }
+    REQUIRE_TRUE(WaitDone());
+    bool all = true;
+    for (const auto& worker : of) {
+      for (size_t t = 0; t < sizes.size(); ++t) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        CHECK_EQ(int{worker[t]->times_done}, 1);
+        if (worker[t]->status.ok()) {
+          CHECK_TRUE(Right(*worker[t], t));
+        } else {
+          CHECK_FALSE(worker[t]->status.message.empty());
+          failed_ = worker[t]->status.code;
+          all = false;
+        }
+      }
+    }
+    return all;
+  }
+  bool Right(const Exchange& exchange, uint64_t key) const {
+    for (size_t i = 0; i < exchange.sum.size(); ++i) {
+      float expected = 0;
+      for (int w = 0; w < options_.workers; ++w) expected += ValueOf(w, key, i);
+      if (exchange.sum[i] != expected) return false;
+    }
+    return true;
+  }
+
+  void Stop() {
+    for (auto& worker : workers_) worker->Stop();
+    for (auto& server : servers_) server->Stop();
+    for (const auto& exchange : exchanges_) CHECK_EQ(int{exchange->times_done}, 1);
+    exchanges_.clear();
+  }
+
+  const Address& address(int server) const { return addresses_[static_cast<size_t>(server)]; }
+  MercuryServer& server(int rank) { return *servers_[static_cast<size_t>(rank)]; }
+  MercuryWorker& worker(int rank) { return *workers_[static_cast<size_t>(rank)]; }
+  std::vector<PlaneEvent> events() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return {events_.begin(), events_.end()};
+  }
+
+  // Why a round has failed.
+  Code failed() const { return failed_; }
+
+  static float ValueOf(int worker, uint64_t key, size_t i) {
+    return static_cast<float>((i * 7 + key * 13) % 1000 * static_cast<size_t>(worker + 1));
+  }
+
+ private:
+  PlaneEvents EventsOf(bool at_server, int rank) {
+    PlaneEvents events;
+    events.ready = [this] {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++ready_;
+      changed_.notify_all();
+    };
+    events.lost = [this, at_server, rank](int peer, const Status& status) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      events_.push_back({at_server, rank, peer, status});
+      changed_.notify_all();
+    };
+    return events;
+  }
+
+  template <typename Reached>
+  bool Wait(const Reached& reached) {
+    const int64_t until = NowMs() + 60000;
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      while (told_ < events_.size()) {
+        const Status status = events_[told_++].status;
+        lock.unlock();
+        for (auto& worker : workers_) worker->Fail(status);
+        lock.lock();
+      }
+      if (reached()) return true;
+      if (NowMs() > until) return false;
+      changed_.wait_for(lock, std::chrono::milliseconds(1000));
+    }
+  }
+
+  const MercuryOptions options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<PlaneEvent> events_;
+  size_t told_ = 0, ready_ = 0;
+  Code failed_ = Code::kOk;
+  std::vector<std::shared_ptr<Exchange>> exchanges_;
+  std::vector<Address> addresses_;
+  std::vector<std::unique_ptr<MercuryServer>> servers_;
+  std::vector<std::unique_ptr<MercuryWorker>> workers_;  // last: their callbacks use the rest
+};
+
+}  // namespace mercury::testing

@@ -1,0 +1,357 @@
+#include "packets/worker_streams.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+WorkerStreamsOptions Options(PolicyKind kind = PolicyKind::kMercury) {
+  WorkerStreamsOptions o;
+  o.policy.kind = kind;
+  o.policy.packet_bytes = 1024;
+  o.policy.unit_bytes = DefaultUnitBytes(kind);
+  o.policy.credit.fixed_bytes = 1 << 20;
+  o.stall_warn_us = 5000000;
+  return o;
+}
+
+// A tensor of bytes, and what became of its operations.
+struct Asked {
+  std::shared_ptr<PacketTensor> tensor;
+  std::string src, dst;
+  std::vector<Status> outcomes;
+};
+
+class Worker {
+ public:
+  explicit Worker(const WorkerStreamsOptions& options)
+      : options_(options),
+        streams(options, [this](const std::string& line) { reports.push_back(line); }) {}
+
+  std::unique_ptr<Asked> Tensor(uint64_t key, size_t bytes) {
+    auto asked = std::make_unique<Asked>();
+    Declaration d;
+    d.key = key;
+    d.elements = bytes;
+    d.dtype = DType::kUint8;
+    d.name = "t" + std::to_string(key);
+    asked->tensor = std::make_shared<PacketTensor>(d);
+    for (size_t i = 0; i < bytes; ++i) asked->src.push_back(static_cast<char>(i * 7 + key));
+    asked->dst.assign(bytes, '?');
+    return asked;
+  }
+  std::shared_ptr<Operation> Operation_(Asked* asked, int32_t priority = 0, bool fetch = false) {
+    auto op = std::make_shared<Operation>();
+    op->tensor = asked->tensor;
+    op->src = fetch ? nullptr : asked->src.data();
+    op->dst = asked->dst.data();
+    op->priority = priority;
+    op->fetch = fetch;
+    const Declaration& d = asked->tensor->declaration;
+    op->slots_left = Placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.num_servers,
+                               options_.lanes)
+                         .slots;
+    op->done = [asked](const Status& status) { asked->outcomes.push_back(status); };
+    return op;
+  }
+  void Submit(Asked* asked, int32_t priority = 0, bool fetch = false) {
+    streams.Submit(Operation_(asked, priority, fetch), now_us);
+  }
+  std::vector<OutPacket> Drain(int server = 0) {
+    std::vector<OutPacket> all;
+    OutPacket out;
+    while (streams.Next(server, now_us, &out)) {
+      all.push_back(out);
+      REQUIRE_TRUE(all.size() < 10000);
+    }
+    return all;
+  }
+  Status Receive(Header header, const std::string& payload, int server = 0) {
+    header.length = static_cast<uint32_t>(payload.size());
+    char* target = nullptr;
+    Status status = streams.OnHeader(server, header, now_us, &target);
+    if (!status.ok()) return status;
+    if (target != nullptr && !payload.empty()) std::memcpy(target, payload.data(), payload.size());
+    return streams.OnPacket(server, header, now_us);
+  }
+  Status Sum(uint32_t tensor, uint64_t offset, uint8_t round, const std::string& payload,
+             int server = 0) {
+    Header h;
+    h.kind = Kind::kSum;
+    h.tensor = tensor;
+    h.offset = offset;
+    h.round = round;
+    return Receive(h, payload, server);
+  }
+  Status Text(Kind kind, uint32_t tensor, uint64_t offset, const std::string& text) {
+    Header h;
+    h.kind = kind;
+    h.tensor = tensor;
+    h.offset = offset;
+    return Receive(h, text);
+  }
+
+ private:
+  const WorkerStreamsOptions options_;
+
+ public:
+  WorkerStreams streams;
+  std::vector<std::string> reports;
+  int64_t now_us = 1000;
+};
+
+bool Says(const Status& status, const std::string& words) {
+  return status.message.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST(a_tensor_is_declared_once_and_sent_from_where_it_lies) {
+  Worker worker(Options());
+  const auto t = worker.Tensor(9, 1500);
+  for (uint8_t round = 1; round < 4; ++round) {
+    worker.Submit(t.get(), -3);
+    auto out = worker.Drain();
+    if (round == 1) {
+      CHECK_TRUE(out[0].header.kind == Kind::kDeclare);
+      Declaration d;
+      CHECK_OK(Decode(out[0].payload, out[0].header.length, &d));
+      CHECK_TRUE(d.name == "t9" && d.key == 9 && d.elements == 1500);
+      out.erase(out.begin());
+    }
+    REQUIRE_EQ(out.size(), 2U);
+    CHECK_TRUE(out[0].payload == t->src.data() && out[1].payload == t->src.data() + 768);
+    CHECK_EQ(out[1].header.length, 732U);
+    CHECK_EQ(out[1].header.priority, -3);
+    CHECK_EQ(out[1].header.round, round);
+    CHECK_OK(worker.Sum(0, 768, round, std::string(732, 'b')));
+    CHECK_OK(worker.Sum(0, 0, round, std::string(64, 'a')));
+    CHECK_EQ(t->outcomes.size(), round - 1U);
+    CHECK_OK(worker.Sum(0, 64, round, std::string(704, 'a')));
+    REQUIRE_EQ(t->outcomes.size(), size_t{round});
+    CHECK_OK(t->outcomes.back());
+    CHECK_TRUE(t->dst == std::string(768, 'a') + std::string(732, 'b'));
+    CHECK_EQ(worker.streams.under_way(), 0U);
+  }
+}
+
+TEST(an_empty_tensor_is_one_packet_each_way) {
+  Worker worker(Options());
+  const auto t = worker.Tensor(1, 0);
+  worker.Submit(t.get());
+  CHECK_EQ(worker.Drain().size(), 2U);
+  CHECK_TRUE(t->outcomes.empty());
+  CHECK_OK(worker.Sum(0, 0, 1, ""));
+  CHECK_EQ(t->outcomes.size(), 1U);
+  CHECK_STATUS(Code::kCorrupt, worker.Sum(0, 0, 1, ""));
+}
+
+TEST(sums_that_nobody_waits_for_close_the_link) {
+  Worker worker(Options());
+  const auto t = worker.Tensor(1, 1500);
+  const auto fresh = [&](uint64_t offset, uint8_t round, size_t bytes) {
+    return worker.Sum(0, offset, round, std::string(bytes, 'x'));
+  };
+  CHECK_STATUS(Code::kCorrupt, fresh(0, 1, 64));  // no tensor at all
+  worker.Submit(t.get());
+  CHECK_STATUS(Code::kCorrupt, fresh(0, 1, 64));  // before anything was sent
+  CHECK_EQ(worker.Drain().size(), 3U);
+  CHECK_STATUS(Code::kCorrupt, fresh(0, 0, 64));
+  CHECK_STATUS(Code::kCorrupt, fresh(0, 2, 64));
+  CHECK_STATUS(Code::kCorrupt, fresh(64, 1, 64));
+  CHECK_STATUS(Code::kCorrupt, fresh(0, 1, 769));
+  CHECK_STATUS(Code::kCorrupt, fresh(768, 1, 733));
+  CHECK_STATUS(Code::kCorrupt, fresh(1536, 1, 64));
+  CHECK_STATUS(Code::kCorrupt, fresh(~uint64_t{0}, 1, 64));
+  CHECK_STATUS(Code::kCorrupt, fresh(0, 1, 0));
+  CHECK_OK(fresh(0, 1, 768));
+  CHECK_STATUS(Code::kCorrupt, fresh(0, 1, 768));  // twice
+  CHECK_STATUS(Code::kCorrupt, fresh(767, 1, 1));
+  for (const Kind kind : {Kind::kData, Kind::kDeclare, Kind::kFetch, Kind::kAsk}) {
+    CHECK_STATUS(Code::kCorrupt, worker.Text(kind, 0, 0, ""));
+  }
+  for (const Kind kind : {Kind::kError, Kind::kAnswer, Kind::kAck, Kind::kSum}) {
+    CHECK_STATUS(Code::kCorrupt, worker.Text(kind, 1, 0, ""));
+  }
+  CHECK_OK(worker.Text(Kind::kGoodbye, 77, 0, ""));
+  CHECK_TRUE(t->outcomes.empty());
+  CHECK_OK(fresh(768, 1, 732));
+  CHECK_EQ(t->outcomes.size(), 1U);
+  CHECK_STATUS(Code::kCorrupt, fresh(0, 1, 64));  // not under way any more
+}
+
+TEST(an_error_fails_its_tensor_once_and_for_all) {
+  Worker worker(Options());
+  const auto t = worker.Tensor(1, 1500), other = worker.Tensor(2, 100);
+  worker.Submit(t.get());
+  worker.Submit(other.get());
+  OutPacket on_its_way;
+  for (int i = 0; i < 4; ++i) REQUIRE_TRUE(worker.streams.Next(0, 0, &on_its_way));
+  CHECK_OK(worker.Sum(0, 0, 1, std::string(64, 'a')));  // part of the sum is in
+  CHECK_OK(worker.Text(Kind::kError, 0, static_cast<uint64_t>(Code::kExhausted), "no memory"));
+  REQUIRE_EQ(t->outcomes.size(), 1U);
+  CHECK_STATUS(Code::kExhausted, t->outcomes[0]);
+  CHECK_TRUE(Says(t->outcomes[0], "no memory (said server 0)"));
+  CHECK_OK(worker.Text(Kind::kError, 0, static_cast<uint64_t>(Code::kPeerLost), "again"));
+  CHECK_OK(worker.Sum(0, 64, 1, std::string(64, 'a')));  // dropped
+  CHECK_OK(worker.Sum(0, 99999, 9, "whatever"));
+  worker.Submit(t.get());
+  worker.Submit(t.get(), 0, true);
+  REQUIRE_EQ(t->outcomes.size(), 3U);
+  CHECK_STATUS(Code::kExhausted, t->outcomes[1]);
+  CHECK_STATUS(Code::kExhausted, t->outcomes[2]);
+  worker.Drain();
+  CHECK_OK(worker.Sum(1, 0, 1, std::string(100, 'z')));
+  REQUIRE_EQ(other->outcomes.size(), 1U);
+  CHECK_OK(other->outcomes[0]);
+  for (const uint64_t code : {uint64_t{0}, uint64_t{8}, ~uint64_t{0}}) {  // codes of no kind
+    const auto third = worker.Tensor(10 + code, 10);
+    worker.Submit(third.get());
+    worker.Drain();
+    const auto number = static_cast<uint32_t>(code == 0 ? 2 : code == 8 ? 3 : 4);
+    CHECK_OK(worker.Text(Kind::kError, number, code, ""));
+    REQUIRE_EQ(third->outcomes.size(), 1U);
+    CHECK_STATUS(Code::kInternal, third->outcomes[0]);
+  }
+}
+
+TEST(a_tensor_has_one_operation_under_way) {
+  Worker worker(Options());
+  const auto t = worker.Tensor(1, 100);
+  worker.Submit(t.get());
+  worker.Submit(t.get());
+  REQUIRE_EQ(t->outcomes.size(), 1U);
+  CHECK_STATUS(Code::kInternal, t->outcomes[0]);
+  worker.Drain();
+  CHECK_OK(worker.Sum(0, 0, 1, std::string(100, 'z')));
+  CHECK_EQ(t->outcomes.size(), 2U);
+  CHECK_OK(t->outcomes.back());
+}
+
+TEST(done_may_submit_the_next_round) {
+  Worker worker(Options());
+  const auto t = worker.Tensor(1, 100);
+  auto op = worker.Operation_(t.get());
+  op->done = [&](const Status& status) {
+    CHECK_OK(status);
+    worker.Submit(t.get());
+  };
+  worker.streams.Submit(std::move(op), 0);
+  CHECK_EQ(worker.Drain().size(), 2U);
+  CHECK_OK(worker.Sum(0, 0, 1, std::string(100, 'a')));
+  CHECK_EQ(worker.Drain().size(), 1U);
+  CHECK_OK(worker.Sum(0, 0, 2, std::string(100, 'b')));
+  CHECK_EQ(t->outcomes.size(), 1U);
+}
+
+TEST(a_fetch_sends_nothing_and_takes_the_sum_of_the_round_before) {
+  Worker worker(Options());
+  const auto t = worker.Tensor(1, 100);
+  worker.Submit(t.get());
+  worker.Drain();
+  CHECK_OK(worker.Sum(0, 0, 1, std::string(100, 'a')));
+  worker.Submit(t.get(), 5, true);
+  const auto out = worker.Drain();
+  REQUIRE_EQ(out.size(), 1U);
+  CHECK_TRUE(out[0].header.kind == Kind::kFetch && out[0].header.priority == 5);
+  CHECK_OK(worker.Sum(0, 0, 1, std::string(100, 'b')));
+  CHECK_EQ(t->outcomes.size(), 2U);
+  CHECK_TRUE(t->dst == std::string(100, 'b'));
+}
+
+TEST(failing_ends_everything_and_all_that_comes_later) {
+  Worker worker(Options());
+  const auto a = worker.Tensor(1, 3000), b = worker.Tensor(2, 100), c = worker.Tensor(3, 10);
+  worker.Submit(a.get());
+  worker.Submit(b.get());
+  OutPacket out;
+  for (int i = 0; i < 3; ++i) REQUIRE_TRUE(worker.streams.Next(0, 0, &out));
+  worker.streams.Fail(Status::PeerLost("worker 1 is lost"));
+  worker.streams.Fail(Status::Internal("too late"));
+  worker.Submit(c.get());
+  for (const Asked* asked : {a.get(), b.get(), c.get()}) {
+    REQUIRE_EQ(asked->outcomes.size(), 1U);
+    CHECK_STATUS(Code::kPeerLost, asked->outcomes[0]);
+  }
+  CHECK_EQ(worker.streams.under_way(), 0U);
+  CHECK_TRUE(worker.Drain().empty());
+  CHECK_OK(worker.Sum(0, 0, 1, std::string(64, 'a')));  // dropped
+}
+
+TEST(nothing_wakes_a_worker_that_has_failed) {
+  WorkerStreamsOptions options = Options();
+  options.policy.credit.fixed_bytes = 2000;
+  options.num_servers = 2;
+  Worker worker(options);
+  const auto a = worker.Tensor(1, 100000);
+  worker.Submit(a.get());
+  CHECK_EQ(worker.streams.WakeAt(0), kNever);  // it has not been asked yet
+  worker.Drain(0);
+  CHECK_TRUE(worker.streams.WakeAt(0) != kNever);
+  CHECK_EQ(worker.streams.WakeAt(1), kNever);
+  worker.streams.Fail(Status::PeerLost("server 1 is lost"));
+  CHECK_EQ(worker.streams.WakeAt(0), kNever);
+}
+
+TEST(an_operation_lives_as_long_as_a_packet_of_it) {
+  auto worker = std::make_unique<Worker>(Options());
+  const auto t = worker->Tensor(1, 100);
+  auto memory = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = memory;
+  auto op = worker->Operation_(t.get());
+  op->keep = std::move(memory);
+  worker->streams.Submit(std::move(op), 0);
+  OutPacket out;
+  for (int i = 0; i < 2; ++i) REQUIRE_TRUE(worker->streams.Next(0, 0, &out));
+  worker->streams.Fail(Status::Closed("over"));
+  worker.reset();
+  CHECK_FALSE(watched.expired());
+  out = OutPacket();
+  CHECK_TRUE(watched.expired());
+}
+
+TEST(a_stall_is_asked_about_and_reported) {
+  Worker worker(Options());
+  const auto t = worker.Tensor(1, 100);
+  worker.Submit(t.get());
+  worker.Drain();
+  worker.now_us += 4000000;
+  worker.streams.Tick(worker.now_us);
+  CHECK_TRUE(worker.Drain().empty());
+  worker.now_us += 2000000;
+  worker.streams.Tick(worker.now_us);
+  worker.streams.Tick(worker.now_us);
+  const auto out = worker.Drain();
+  REQUIRE_EQ(out.size(), 1U);
+  CHECK_TRUE(out[0].header.kind == Kind::kAsk);
+  CHECK_OK(worker.Text(Kind::kAnswer, 0, 0, std::string("\0\1\0\1", 4)));
+  REQUIRE_EQ(worker.reports.size(), 1U);
+  CHECK_EQ(worker.reports[0], "tensor 't1' has waited for 6 s: worker 1, 3 has not sent it all");
+  CHECK_OK(worker.Text(Kind::kAnswer, 0, 0, std::string(4, '\0')));
+  CHECK_TRUE(worker.reports[1].find("its sum is on its way from server 0") != std::string::npos);
+  CHECK_OK(worker.Sum(0, 0, 1, std::string(100, 'a')));
+  CHECK_OK(worker.Text(Kind::kAnswer, 0, 0, std::string("\1\1", 2)));  // too late
+  CHECK_EQ(worker.reports.size(), 2U);
+  worker.now_us += 100000000;
+  worker.streams.Tick(worker.now_us);
+  CHECK_TRUE(worker.Drain().empty());
+}
+
+TEST(acknowledgements_of_any_size_do_no_harm) {
+  Worker worker(Options(PolicyKind::kP3));
+  const auto t = worker.Tensor(1, 500000);  // three slices
+  worker.Submit(t.get());
+  size_t packets = worker.Drain().size();
+  CHECK_TRUE(packets > 190 && packets < 200);
+  CHECK_TRUE(worker.Drain().empty());
+  CHECK_OK(worker.Text(Kind::kAck, 0, ~uint64_t{0}, ""));
+  packets = worker.Drain().size();
+  CHECK_TRUE(packets > 190 && packets < 200);
+}

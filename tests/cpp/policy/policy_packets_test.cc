@@ -1,0 +1,122 @@
+// mercury and fifo.
+#include <memory>
+#include <string>
+
+#include "harness.h"
+#include "policy/policy_order.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+std::unique_ptr<Policy> Make(PolicyKind kind, uint64_t credit_bytes = 1 << 20,
+                             uint64_t packet_bytes = 64 << 10) {
+  PolicyOptions options;
+  options.kind = kind;
+  options.packet_bytes = packet_bytes;
+  options.credit.fixed_bytes = credit_bytes;
+  return MakePacketPolicy(options);
+}
+
+}  // namespace
+
+TEST(mercury_sends_the_most_urgent_next_and_equals_in_order) {
+  const auto policy = Make(PolicyKind::kMercury);
+  policy->Ready({1, -5, 3, 1}, 0);
+  policy->Ready({2, -1, 2, 1}, 0);
+  policy->Ready({3, -5, 1, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 3), "221");
+  policy->Ready({4, 0, 1, 1}, 0);  // preempts 1
+  CHECK_EQ(Order(policy.get(), 9), "4113");
+  CHECK_EQ(policy->preemptions(), 1U);
+  CHECK_EQ(policy->WirePriority(-5), -5);
+}
+
+TEST(fifo_sends_in_the_order_of_readiness) {
+  const auto policy = Make(PolicyKind::kFifo);
+  policy->Ready({1, -5, 2, 1}, 0);
+  policy->Ready({2, 9, 2, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 1), "1");
+  policy->Ready({3, 100, 1, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 9), "1223");
+  CHECK_EQ(policy->preemptions(), 0U);
+  CHECK_EQ(policy->WirePriority(100), 0);
+}
+
+TEST(a_slot_in_pieces_counts_once) {
+  const auto policy = Make(PolicyKind::kMercury);
+  policy->Ready({1, 0, 1, 1}, 0);
+  uint64_t run;
+  for (const bool last : {false, false, true}) {
+    REQUIRE_TRUE(policy->Next(0, &run));
+    policy->Sent(run, 64, last, 0);
+  }
+  CHECK_FALSE(policy->Next(0, &run));
+}
+
+TEST(the_window_holds_back_all_but_the_more_urgent) {
+  const auto policy = Make(PolicyKind::kMercury, 1000);
+  CHECK_EQ(policy->WakeAt(), kNever);
+  policy->Ready({1, 0, 50, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 50), "1111111111");
+  CHECK_TRUE(policy->WakeAt() != kNever);
+  policy->Ready({2, 1, 2, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 50), "22");
+  policy->Returned(1, 300, 100);
+  CHECK_EQ(Order(policy.get(), 50), "1");  // 1100 - 300 + 200 were under way
+  policy->Forget(1);
+  policy->Forget(2);
+  CHECK_EQ(policy->credit()->counted_bytes(), 0U);
+  CHECK_TRUE(policy->Depths().empty());
+}
+
+TEST(fifo_is_held_back_by_all_of_the_window) {
+  const auto policy = Make(PolicyKind::kFifo, 1000);
+  policy->Ready({1, 0, 50, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 50), "1111111111");
+  policy->Ready({2, 100, 2, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 50), "");
+}
+
+TEST(runs_without_slots_and_forgotten_runs_are_not_named) {
+  const auto policy = Make(PolicyKind::kMercury);
+  policy->Ready({1, 0, 0, 1}, 0);
+  policy->Ready({2, 0, 5, 1}, 0);
+  policy->Ready({3, 0, 1, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 1), "2");
+  policy->Forget(2);
+  policy->Forget(2);
+  policy->Returned(2, 100, 0);
+  policy->Sent(2, 100, true, 0);
+  CHECK_EQ(Order(policy.get(), 9), "3");
+}
+
+TEST(packets_shrink_on_slow_links_and_stay_aligned) {
+  for (const uint64_t most :
+       {uint64_t{64} << 10, uint64_t{50000}, uint64_t{100001}, uint64_t{1024}}) {
+    const auto policy = Make(PolicyKind::kMercury, 1 << 20, most);
+    CHECK_EQ(policy->packet_bytes(), most / 64 * 64);
+    for (int64_t i = 0; i < 100; ++i) {  // 1 byte/us
+      policy->Ready({static_cast<uint64_t>(i + 1), 0, 1, 1}, i * 1000);
+      uint64_t run;
+      REQUIRE_TRUE(policy->Next(i * 1000, &run));
+      policy->Sent(run, 1000, true, i * 1000);
+      policy->Returned(run, 1000, i * 1000 + 900);
+      policy->Forget(run);
+    }
+    CHECK_TRUE(policy->packet_bytes() < 33000 && policy->packet_bytes() >= most / 8);
+    CHECK_TRUE(policy->packet_bytes() >= 16000 || most == 1024);
+    CHECK_EQ(policy->packet_bytes() % 64, 0U);
+  }
+}
+
+TEST(depths_are_told_by_priority) {
+  const auto policy = Make(PolicyKind::kMercury);
+  policy->Ready({1, -5, 3, 1}, 0);
+  policy->Ready({2, -5, 2, 1}, 0);
+  policy->Ready({3, 7, 2, 1}, 0);
+  const auto depths = policy->Depths();
+  REQUIRE_EQ(depths.size(), 2U);
+  CHECK_TRUE(depths[0].first == 7 && depths[0].second == 1);
+  CHECK_TRUE(depths[1].first == -5 && depths[1].second == 2);
+}

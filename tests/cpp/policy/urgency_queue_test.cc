@@ -1,0 +1,146 @@
+#include "policy/urgency_queue.h"
+
+#include <algorithm>
+#include <limits>
+#include <list>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+constexpr int32_t kLowest = std::numeric_limits<int32_t>::min();
+constexpr int32_t kHighest = std::numeric_limits<int32_t>::max();
+
+}  // namespace
+
+TEST(the_most_urgent_comes_first_and_equals_in_order) {
+  UrgencyQueue<int> queue;
+  queue.Push(0, 1);
+  queue.Push(kLowest, 2);
+  queue.Push(kHighest, 3);
+  queue.Push(0, 4);
+  queue.Push(kHighest, 5);
+  CHECK_EQ(queue.FrontPriority(), kHighest);
+  for (const int expected : {3, 5, 1, 4, 2}) {
+    CHECK_EQ(queue.Front(), expected);
+    CHECK_EQ(queue.Pop(), expected);
+  }
+  CHECK_TRUE(queue.empty());
+}
+
+// With as many levels as priorities the order is that of a plain map.
+TEST(any_sequence_of_calls_matches_a_map_of_lists) {
+  mercury::testing::Random random;
+  for (int trial = 0; trial < 60; ++trial) {
+    UrgencyQueue<uint64_t> queue;
+    std::map<int32_t, std::list<uint64_t>, std::greater<>> reference;
+    const uint64_t priorities = 1 + random.Below(trial % 2 == 0 ? 5 : 300);
+    size_t size = 0;
+    for (uint64_t step = 0; step < 400; ++step) {
+      const auto priority = static_cast<int32_t>(random.Below(priorities) * 0x01234567);
+      switch (random.Below(8)) {
+        case 0:
+          queue.PushFront(priority, step);
+          reference[priority].push_front(step);
+          ++size;
+          break;
+        case 1: {
+          const uint64_t residue = random.Below(7);
+          queue.Remove([&](uint64_t item) { return item % 7 == residue; });
+          for (auto& [p, items] : reference) {
+            items.remove_if([&](uint64_t item) { return item % 7 == residue; });
+          }
+          break;
+        }
+        case 2:
+        case 3:
+        case 4:
+          if (queue.empty()) break;
+          CHECK_EQ(queue.FrontPriority(), reference.begin()->first);
+          REQUIRE_EQ(queue.Pop(), reference.begin()->second.front());
+          reference.begin()->second.pop_front();
+          break;
+        default:
+          queue.Push(priority, step);
+          reference[priority].push_back(step);
+      }
+      std::vector<std::pair<int32_t, size_t>> depths;
+      size = 0;
+      for (auto it = reference.begin(); it != reference.end();) {
+        size += it->second.size();
+        if (!it->second.empty()) depths.emplace_back(it->first, it->second.size());
+        it = it->second.empty() ? reference.erase(it) : std::next(it);
+      }
+      REQUIRE_EQ(queue.size(), size);
+      CHECK_EQ(queue.empty(), size == 0);
+      if (step % 16 == 0) CHECK_TRUE(queue.Depths() == depths);
+    }
+  }
+}
+
+// With fewer levels than priorities neighbours share, but the order within a priority holds, and
+// nothing is lost; items more than a level's width apart keep their order of urgency.
+TEST(more_priorities_than_levels_share_in_order) {
+  mercury::testing::Random random;
+  for (const size_t levels : {1, 2, 7, 64, 65}) {
+    UrgencyQueue<std::pair<int32_t, int>> queue(levels);
+    constexpr int kPriorities = 500;
+    std::vector<std::pair<int32_t, int>> items;
+    for (int i = 0; i < 3000; ++i) {
+      items.emplace_back(static_cast<int32_t>(random.Below(kPriorities)), i);
+    }
+    for (const auto& item : items) queue.Push(item.first, item);
+    std::map<int32_t, int> last;
+    int32_t least = kPriorities;
+    size_t popped = 0;
+    for (; !queue.empty(); ++popped) {
+      CHECK_EQ(queue.FrontPriority(), queue.Front().first);
+      const auto [priority, number] = queue.Pop();
+      const auto before = last.find(priority);
+      CHECK_TRUE(before == last.end() || before->second < number);
+      last[priority] = number;
+      CHECK_TRUE(priority <= least + kPriorities / static_cast<int>(levels) + 1);
+      least = std::min(least, priority);
+    }
+    CHECK_EQ(popped, items.size());
+  }
+}
+
+TEST(priorities_that_nobody_waits_for_are_forgotten) {
+  UrgencyQueue<int32_t> queue(64);
+  queue.Push(-7, -7);
+  for (int32_t i = 0; i < 60000; ++i) {
+    queue.Push(i, i);
+    REQUIRE_EQ(queue.Pop(), i);
+  }
+  CHECK_EQ(queue.Pop(), -7);
+  CHECK_TRUE(queue.empty());
+}
+
+// A peer chooses the priorities: however many wait at once, the queue takes them.
+TEST(more_waiting_priorities_than_it_remembers) {
+  UrgencyQueue<int32_t> queue(8);
+  constexpr int32_t kMany = 9000;
+  for (int32_t i = 0; i < kMany; ++i) queue.Push(-i, -i);
+  CHECK_EQ(queue.size(), size_t{kMany});
+  std::vector<bool> seen(kMany, false);
+  while (!queue.empty()) {
+    const int32_t item = -queue.Pop();
+    CHECK_FALSE(seen[static_cast<size_t>(item)]);
+    seen[static_cast<size_t>(item)] = true;
+  }
+  CHECK_EQ(std::count(seen.begin(), seen.end(), true), kMany);
+}
+
+TEST(items_that_can_only_be_moved) {
+  UrgencyQueue<std::unique_ptr<int>> queue(2);
+  for (int i = 0; i < 50; ++i) queue.Push(i % 10, std::make_unique<int>(i));
+  queue.Remove([](const std::unique_ptr<int>& item) { return *item % 2 == 0; });
+  CHECK_EQ(queue.size(), 25U);
+  while (!queue.empty()) CHECK_EQ(*queue.Pop() % 2, 1);
+}
