@@ -37,6 +37,7 @@ Status Node::Start(const NodeOptions& options) {
   if (started_.exchange(true)) return Status::Closed("this process has joined a job before");
   options_ = options;
   options_.van.tap = TraceMessage;
+  options_.mercury.numbers = options_.classic.numbers = &numbers_;
   pthread_atfork(nullptr, nullptr, [] { Get().forked_ = true; });
   SetLogName(Name(options.van.role));
   SetLogVerbose(options.verbose);
@@ -66,7 +67,7 @@ Status Node::Start(const NodeOptions& options) {
   try {
     // Before the van, so that no message finds its receiver missing.
     if (options.van.role == Role::kWorker) {
-      worker_ = std::make_unique<ClassicWorker>(options.classic);
+      messages_ = std::make_unique<ClassicWorker>(options_.classic);
     } else if (options.van.role == Role::kServer) {
       server_ = std::make_unique<ClassicServer>(options.van.workers, options.server_bytes_max);
     }
@@ -93,7 +94,7 @@ void Node::Finish(const std::string& reason) {
     if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
   }
   van_->Stop();
-  if (worker_) worker_->Fail(Status::Closed("this node has left the job"));
+  if (messages_) messages_->Fail(Status::Closed("this node has left the job"));
   if (TraceLog* log = TraceLog::Started()) log->Close();
 }
 
@@ -146,21 +147,39 @@ void Node::OpenTrace(int my_node_id) {
   log->Open(std::move(identity));
 }
 
+Status Node::worker(Worker** worker) {
+  const Status status = failure();
+  if (!status.ok()) return status;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  *worker = worker_.get();
+  if (*worker != nullptr) return Status::Ok();
+  return Status::Closed("this process is not a worker of a running job");
+}
+
 std::string Node::Figures() {
   if (forked_) return "{}";
-  if (mercury_van_ != nullptr) return mercury_van_->Figures();
-  return worker_ ? worker_->Figures(rank()) : "{}";
+  if (Worker* worker = Front()) return worker->Figures();
+  return mercury_van_ != nullptr ? mercury_van_->ServerFigures() : "{}";
 }
 
 std::string Node::Profile() {
-  if (MercuryWorker* plane = packets()) return plane->Profile();
-  return worker_ ? worker_->Profile() : "";
+  Worker* worker = Front();
+  return worker != nullptr ? worker->Profile() : "";
+}
+
+Worker* Node::Front() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return worker_.get();
 }
 
 void Node::OnReady(int my_node_id) {
   OpenTrace(my_node_id);
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;
+  if (messages_) {
+    Transport* packets = mercury_van_ != nullptr ? mercury_van_->worker() : nullptr;
+    worker_ = std::make_unique<Worker>(std::array<Transport*, kWays>{messages_.get(), packets});
+  }
   ready_ = true;
   changed_.notify_all();
 }
@@ -183,7 +202,7 @@ void Node::OnFailed(const Status& status) {
     failure_ = status;
     changed_.notify_all();
   }
-  if (worker_) worker_->Fail(status);
+  if (messages_) messages_->Fail(status);
 }
 
 void Node::OnEnded() {

@@ -15,9 +15,11 @@
 
 #include "base/status.h"
 #include "control/zmq_van.h"
-#include "messages/classic.h"
+#include "messages/classic_server.h"
+#include "messages/classic_worker.h"
 #include "packets/mercury_van.h"
 #include "trace/trace_log.h"
+#include "worker/worker.h"
 
 namespace mercury {
 
@@ -25,7 +27,7 @@ struct NodeOptions {
   ZmqVanOptions van;
   bool packets = false;  // the Mercury van
   MercuryOptions mercury;
-  ClassicLimits classic;
+  ClassicOptions classic;
   uint64_t server_bytes_max = 0;
   TraceOptions trace;
   bool verbose = false;
@@ -49,12 +51,10 @@ class Node : public VanObserver {
   Status failure();
   // The job has failed, and the log says so.
   bool failed() const { return failed_; }
-  bool started() const { return started_; }
   int rank() const { return RankOf(id_); }
   int NumLost(int group) const { return van_ == nullptr ? 0 : van_->NumLost(group); }
-  ClassicWorker* worker() { return worker_.get(); }
-  // Null unless tensors go as packets.
-  MercuryWorker* packets() { return mercury_van_ == nullptr ? nullptr : mercury_van_->worker(); }
+  // All that this process may ask of its job; kClosed if it is no worker of one that runs.
+  Status worker(Worker** worker);
   std::string Figures();
   // A worker's Prophet profile; empty if there is none.
   std::string Profile();
@@ -63,6 +63,7 @@ class Node : public VanObserver {
   Node() = default;
   bool Wait(int slice_ms, Status* status, const std::function<bool()>& done);
   void OpenTrace(int my_node_id);
+  Worker* Front();  // null unless this is a worker of a job that is, or was, ready
   void OnReady(int my_node_id) override;
   void OnBarrier() override;
   void OnDeparted(int node_id) override;
@@ -72,8 +73,10 @@ class Node : public VanObserver {
   NodeOptions options_;
   ZmqVan* van_ = nullptr;              // lives as long as the process
   MercuryVan* mercury_van_ = nullptr;  // the same, if it is one
-  std::unique_ptr<ClassicWorker> worker_;
+  DispatchNumbers numbers_;
+  std::unique_ptr<ClassicWorker> messages_;
   std::unique_ptr<ClassicServer> server_;
+  std::unique_ptr<Worker> worker_;
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};
   std::atomic<int> id_{0};
 
