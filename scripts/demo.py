@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parent / "lab" / "train_lenet.py"
+SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "train_lenet.py"
 ACCURACY_MIN = 0.95
 TRACES = Path("build/demo-traces")
 
