@@ -40,7 +40,7 @@ $(VENV)/.ready: $(VENV)/.tools $(NATIVE) dist/.mxnet
 	$(PIP) install 'numpy<2' requests graphviz pyzmq
 	$(call digits,$(VENV))
 	echo $(CURDIR) > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/mercury_ps_tree.pth
-	printf '#!/bin/sh\nexec $(abspath $(BIN)/python) -m tracer "$$@"\n' > $(BIN)/mercury && chmod +x $(BIN)/mercury
+	printf '#!$(abspath $(BIN)/python)\nimport sys\n\nfrom pslite_ext.command.main import main\n\nsys.exit(main())\n' > $(BIN)/mercury && chmod +x $(BIN)/mercury
 	touch $@
 
 $(STOCK)/.ready: patches/sources.toml

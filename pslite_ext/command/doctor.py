@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import importlib.util
 import json
 import os
 import resource
@@ -11,11 +12,14 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
 
 from pslite_ext import __version__
 from pslite_ext.config import SettingError, Settings, interfaces, wanted_van
 
 OPEN_FILES_MIN = 1024
+PACKAGES = ("pslite_ext", "mxnet_plugins", "tracer")  # ours; others may use these names, too
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,49 @@ def check_python() -> Finding:
     good = (3, 9) <= sys.version_info[:2] <= (3, 12)
     advice = "" if good else ": use Python 3.9 to 3.12"
     return Finding("OK" if good else "FAIL", "python", version + advice)
+
+
+def home() -> Path:
+    """The folder of our packages: where mercury-ps is installed, else where this file lies."""
+    try:
+        installed = Path(str(importlib.metadata.distribution("mercury-ps").locate_file("")))
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    else:
+        if (installed / "pslite_ext" / "__init__.py").exists():  # not in an editable installation
+            return installed.resolve()
+    return Path(__file__).resolve().parents[2]
+
+
+def _place(spec: ModuleSpec | None) -> Path | None:
+    """A module's file or a package's folder."""
+    if spec is None:
+        return None
+    folders = list(spec.submodule_search_locations or ())
+    return Path(folders[0] if folders else str(spec.origin)).resolve()
+
+
+def check_imports() -> Iterator[Finding]:
+    """Whether ours are found under their names, here and by a script in this folder."""
+    ours, here = home(), Path.cwd()
+    bad = False
+    for name in PACKAGES:
+        found = _place(importlib.util.find_spec(name))
+        beside = _place(PathFinder.find_spec(name, [str(here)]))
+        if found is None:
+            bad = True
+            yield Finding("FAIL", "imports", f"{name} is not in {ours}: reinstall mercury-ps")
+        elif found != ours / name:
+            bad = True
+            text = f"{name} is found as {found}, before ours in {ours}"
+            advice = f"rename it, or take {found.parent} off PYTHONPATH or out of this environment"
+            yield Finding("FAIL", "imports", f"{text}: {advice}")
+        elif beside not in (None, found):
+            bad = True
+            text = f"a script in {here} finds {name} as {beside}, before ours in {ours}"
+            yield Finding("WARN", "imports", f"{text}: rename it, or keep scripts elsewhere")
+    if not bad:
+        yield Finding("OK", "imports", f"{', '.join(PACKAGES)} are those of {ours}")
 
 
 def check_packages() -> Iterator[Finding]:
@@ -118,7 +165,7 @@ def check_port(host: str, port: int) -> Finding:
 
 def examine(environ: Mapping[str, str]) -> list[Finding]:
     findings = [check_python()]
-    findings += [*check_packages(), *check_system(), *check_job(environ)]
+    findings += [*check_imports(), *check_packages(), *check_system(), *check_job(environ)]
     return findings
 
 

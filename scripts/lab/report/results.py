@@ -51,7 +51,7 @@ def _processor() -> str:
 def circumstances(stock_python: str | None) -> dict[str, Any]:
     version = "import importlib.metadata as m; print(m.version('mxnet'))"
     return {
-        "command": shlex.join(["python", "-m", "scripts.lab.runner", *map(_short, sys.argv[1:])]),
+        "command": f"python -m scripts.lab.runner {shlex.join(map(_short, sys.argv[1:]))}",
         "started": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
         "machine": f"{os.cpu_count()} x {_processor()}",
         "kernel": platform.release(),

@@ -1,4 +1,4 @@
-"""Makes the environments of other systems, .venv-peers-*; one that cannot be made leaves its reason.
+"""Makes the environments of other systems, .venv-peers-*; one that fails leaves its reason.
 
 Everything comes from the package index by pip, pinned; nothing needs root.
 """

@@ -74,7 +74,7 @@ def test_without_privilege_peers_that_need_hosts_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("systems.peer_python", lambda name: "/python")
-    monkeypatch.setattr("systems.privilege_missing", lambda: "only root may")
+    monkeypatch.setattr("scripts.lab.systems.system.privilege_missing", lambda: "only root may")
     systems, missing = available(INSTALLABLE, None)
     assert [s.name for s in systems] == ["torch-ddp"]
     assert "only root may" in missing["mpi"]
