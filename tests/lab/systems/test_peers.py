@@ -73,7 +73,7 @@ def test_what_cannot_be_measured_is_left_out_with_its_reason() -> None:
 def test_without_privilege_peers_that_need_hosts_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("systems.peer_python", lambda name: "/python")
+    monkeypatch.setattr("scripts.lab.systems.system.peer_python", lambda name: "/python")
     monkeypatch.setattr("scripts.lab.systems.system.privilege_missing", lambda: "only root may")
     systems, missing = available(INSTALLABLE, None)
     assert [s.name for s in systems] == ["torch-ddp"]
