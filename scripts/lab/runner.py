@@ -24,7 +24,7 @@ from typing import Any
 from scripts.lab.bed.bed import LoopbackBed, best_bed
 from scripts.lab.bed.disturbance import Milestones
 from scripts.lab.bed.namespaces import LabError, privilege_missing
-from scripts.lab.benches import kernel, speed
+from scripts.lab.benches import speed, sum_kernel
 from scripts.lab.benches.case import Case, Failure, Row
 from scripts.lab.benches.catalogue import BENCHES, LONG, ONCE, cases_of, wanted
 from scripts.lab.report import results
@@ -186,7 +186,7 @@ def measure_all(cases: list[Case], run: Run) -> None:
 
 def sum_kernels(run: Run) -> None:
     try:
-        run.rows += kernel.run()
+        run.rows += sum_kernel.run()
     except subprocess.CalledProcessError as error:
         run.failed = True
         print(f"failed: sum_kernel: {error.stderr}", file=sys.stderr)

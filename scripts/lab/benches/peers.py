@@ -18,7 +18,7 @@ from scripts.lab.systems.job import Outcome
 from scripts.lab.systems.system import MERCURY, System
 from scripts.lab.workloads.job_config import Config, workload_of
 
-SHARE = 0.5  # of bench_speed's scales: there are many cases, and half a second shows the same
+SHARE = 0.5  # of the scales in speed.py: there are many cases, and half a second shows the same
 MODELS = ("vgg16", "resnet50", "bert_base")
 SLOWER = 0.5  # of the rate, on one worker's link: all wait for its part of the sums
 SAMPLED = "vgg16"  # whose throughput over time is noted, of these:
