@@ -7,7 +7,7 @@ NATIVE := $(shell $(PYTHON) -c "import sysconfig; print('pslite_ext/_core' + sys
 CMAKE_BUILD := build/cmake/dev
 JOBS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# An environment's data set, beside its path: scripts/lab/digits.py says why.
+# An environment's data set, beside its path: examples/digits.py says why.
 digits = $(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --only-binary :all: --upgrade scikit-learn==1.5.2 --target $(1)/digits
 CORE := $(shell find pslite_ext/csrc -name "*.cc" -o -name "*.h")
 CORE_TESTS := $(shell find tests/cpp tests/fuzz -name "*.cc" -o -name "*.h")
@@ -15,10 +15,10 @@ SOURCES := CMakeLists.txt $(CORE) pslite_ext/_core.pyx $(wildcard patches/ps-lit
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench bench-peers-setup bench-repeat bench-model clean
+.PHONY: help setup build wheel demo test test-cpp test-sanitize lint fmt bench bench-install-peers bench-repeat bench-model clean
 
 help:  ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
 $(VENV)/.tools: requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -33,7 +33,7 @@ $(NATIVE): $(SOURCES) $(VENV)/.tools
 
 MXNET_DIST = dist/.$(or $(MXNET_WHEEL),mxnet)
 $(MXNET_DIST): $(wildcard patches/mxnet/*) patches/sources.toml scripts/build_wheel.py scripts/patches.py
-	$(PYTHON) scripts/build_wheel.py
+	$(PYTHON) -m scripts.build_wheel
 	touch $@
 
 # For developers: our packages from the tree, MXNet from the patched wheel.
@@ -42,7 +42,7 @@ $(VENV)/.ready: $(VENV)/.tools $(NATIVE) dist/.mxnet
 	$(PIP) install 'numpy<2' requests graphviz pyzmq
 	$(call digits,$(VENV))
 	echo $(CURDIR) > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/mercury_ps_tree.pth
-	printf '#!/bin/sh\nexec $(abspath $(BIN)/python) -m tracer "$$@"\n' > $(BIN)/mercury && chmod +x $(BIN)/mercury
+	printf '#!$(abspath $(BIN)/python)\nimport sys\n\nfrom pslite_ext.command.main import main\n\nsys.exit(main())\n' > $(BIN)/mercury && chmod +x $(BIN)/mercury
 	touch $@
 
 $(STOCK)/.ready: patches/sources.toml
@@ -104,16 +104,16 @@ fmt: $(VENV)/.tools  ## format Python and C++
 	$(BIN)/clang-format -i $(CORE) $(CORE_TESTS)
 
 bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
-	$(BIN)/python scripts/lab/runner.py $(BENCH)
+	$(BIN)/python -m scripts.lab.runner $(BENCH)
 
-bench-peers-setup:  ## what others wrote, for `make bench BENCH="--only peers"`: ten minutes, 2 GB
-	$(PYTHON) scripts/lab/setup_peers.py --jobs $(JOBS) $(PEERS)
+bench-install-peers:  ## other systems, for `make bench BENCH="--only peers"`: ten minutes, 2 GB
+	$(PYTHON) -m scripts.lab.systems.install_peers --jobs $(JOBS) $(PEERS)
 
 bench-repeat: setup $(STOCK)/.ready  ## repeated training, stock and ours: how often are the weights the same
-	$(BIN)/python scripts/lab/repeat_training.py --stock-python $(MERCURY_STOCK_PYTHON) --out build/bench/repeat_training.json
+	$(BIN)/python -m scripts.lab.repeat_training --stock-python $(MERCURY_STOCK_PYTHON) --out build/bench/repeat_training.json
 
 bench-model: $(VENV)/.tools  ## what the model and the simulator promise, and papers' figures beside ours
-	$(BIN)/python scripts/model_bench.py
+	$(BIN)/python -m scripts.bench_model
 
 clean:  ## remove what was built (downloads stay)
 	rm -rf build/cmake build/src build/demo dist pslite_ext/_core*.so $(VENV)/.ready

@@ -20,13 +20,13 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples"  # whose network the workers train
 BATCH = 32
 WARM_UP = 10
 
 
 def work(steps: int) -> None:
     """A worker: says how long its steps took."""
-    sys.path.insert(0, str(ROOT / "scripts" / "lab"))
     import mxnet as mx
     from mxnet import autograd, gluon
     from train_lenet import lenet
@@ -57,7 +57,8 @@ def job(van: str, steps: int, traces: Path | None) -> tuple[float, float]:
     command = [sys.executable, "-m", "tracer", "launch", "-n", "2", "-s", "1", "--van", van]
     with tempfile.TemporaryDirectory() as logs:
         command += ["--log-dir", logs, *(["--trace-dir", str(traces)] if traces else [])]
-        command += ["--", sys.executable, __file__, "--worker", "--steps", str(steps)]
+        command += ["--", "env", f"PYTHONPATH={EXAMPLES}"]
+        command += [sys.executable, __file__, "--worker", "--steps", str(steps)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     found = re.findall(r"measured ([\d.]+) ([\d.]+)", done.stdout)
     if done.returncode or len(found) != 2:

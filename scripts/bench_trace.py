@@ -19,7 +19,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 MEASURE = """
 import json, resource, sys, time
-sys.path.insert(0, {root!r})
 {prepare}
 cpu, wall = time.process_time(), time.perf_counter()
 {work}
@@ -32,8 +31,8 @@ print(json.dumps({{
 
 
 def measure(prepare: str, work: str) -> dict[str, Any]:
-    script = MEASURE.format(root=str(ROOT), prepare=prepare, work=work)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    script = MEASURE.format(prepare=prepare, work=work)
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"bench_trace: a measurement failed:\n{done.stderr}")
     found: dict[str, Any] = json.loads(done.stdout)
@@ -56,7 +55,7 @@ def main() -> int:
         write = (
             "from tracer.synthetic import Plan, synthesize\n"
             "from tracer.synthetic.lengthen import lengthened\n"
-            "from tracer.writer import write_trace\n"
+            "from tracer.format.writer import write_trace\n"
             f"plan = Plan(iterations=4)\nfolder = {str(folder)!r}\n"
         )
         for label, records in (("short", options.records), ("long", options.long)):
@@ -67,7 +66,7 @@ def main() -> int:
                 f"trace = lengthened(synthesize(plan)[0], {records})\n"
                 f"write_trace(trace, {text!r})\nwrite_trace(trace, {text[:-4] + '.bin.dlc'!r})",
             )
-            read = "from tracer.reader import read_trace"
+            read = "from tracer.format.reader import read_trace"
             results[f"read text, {records} records"] = best(read, f"read_trace({text!r})")
             binary = text[:-4] + ".bin.dlc"
             results[f"read binary, {records} records"] = best(read, f"read_trace({binary!r})")

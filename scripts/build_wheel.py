@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Build the patched MXNet wheel: the official one, pinned, with patches/mxnet applied.
 
 The name of the source is taken from --source or MXNET_WHEEL (mxnet, mxnet-cu112, ...). The result
@@ -18,8 +17,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import patches
+from scripts import patches
 
 LOCAL_VERSION = "mercury.1"
 # What was tried: docs/compatibility.md. The wheel's own upper bounds are older than today's

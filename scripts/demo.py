@@ -10,14 +10,16 @@ import sys
 import time
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parent / "lab" / "train_lenet.py"
+SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "train_lenet.py"
+# As installed beside this Python: `-m` would find the packages of the tree.
+MERCURY = str(Path(sys.executable).with_name("mercury"))
 ACCURACY_MIN = 0.95
 TRACES = Path("build/demo-traces")
 
 
 def main() -> int:
     started = time.monotonic()
-    launch = [sys.executable, "-m", "tracer", "launch", "-n", "2", "-s", "2"]
+    launch = [MERCURY, "launch", "-n", "2", "-s", "2"]
     shutil.rmtree(TRACES, ignore_errors=True)
     launch += [
         "--log-dir",
@@ -62,7 +64,7 @@ def show_traces() -> int:
     """Checks what the nodes have recorded, and makes a page of it."""
     report = TRACES / "report.html"
     for words in (["check", str(TRACES)], ["report", str(TRACES), "-o", str(report)]):
-        code = subprocess.run([sys.executable, "-m", "tracer", "trace", *words]).returncode
+        code = subprocess.run([MERCURY, "trace", *words]).returncode
         if code != 0:
             print(f"demo: mercury trace {words[0]} ended with {code}", file=sys.stderr)
             return code

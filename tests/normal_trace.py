@@ -1,6 +1,6 @@
 """A captured trace without what differs from run to run: for golden files.
 
-    python tests/normal_trace.py TRACES FOLDER    # writes the golden files of a run anew
+    python -m tests.normal_trace TRACES FOLDER    # writes the golden files of a run anew
 
 Left out: times, ids and the order in the file, dispatch numbers, run and host, clock notes.
 """
@@ -10,10 +10,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tracer.header import header_lines
-from tracer.record import INITIAL_NUM_PP, SETUP_NUM_PP, Trace, with_header
+from tracer.format.header import header_lines
+from tracer.format.record import INITIAL_NUM_PP, SETUP_NUM_PP, Trace, with_header
+from tracer.format.writer import record_lines
 from tracer.run import Run, read_run
-from tracer.writer import record_lines
 
 
 def normal(trace: Trace) -> str:

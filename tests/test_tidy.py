@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -70,12 +72,19 @@ THREADED = {
 MAY_READ_ENVIRONMENT = {
     "pslite_ext/config.py",
     "pslite_ext/launch/command.py",
-    "pslite_ext/doctor.py",
+    "pslite_ext/command/doctor.py",
     "mxnet_plugins/compat.py",
     "mxnet_plugins/server.py",
     "mxnet_plugins/membership.py",
     "scripts/build_wheel.py",
 }
+# Rooms of Python, one above the other: each imports only what comes before it. All else that is
+# installed comes before the first of them.
+ROOMS = ("pslite_ext.forecast", "tracer", "pslite_ext.command")
+LAB = "scripts.lab"
+LAB_ROOMS = ("bed", "workloads", "systems", "benches", "report")
+# Doors: `python -m tracer` is the command; `mercury lab` leads to the lab, in the tree.
+DOORS = {"tracer/__main__.py", "pslite_ext/command/lab.py"}
 VAGUE = re.compile(r"(manager|utils?|helpers?|common|misc)(\.|_|$)")
 
 
@@ -165,6 +174,53 @@ def test_the_environment_is_read_in_few_places() -> None:
         if name.startswith(("tests/", "scripts/lab/")) or name in MAY_READ_ENVIRONMENT:
             continue
         assert not re.search(r"os\.(environ|getenv)", path.read_text()), name
+
+
+def test_nobody_edits_the_path() -> None:
+    edit = r"sys\.path(\.\w+\(|(\[.*\])? *\+?=[^=])|from sys import.*\bpath\b"
+    edit += r"|addsite[d]ir|syspath[_]prepend"
+    assert [str(p) for p in sources(".py") if re.search(edit, p.read_text())] == []
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Every module that a file names, in import statements or as text."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports by a relative name"
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"\w+(\.\w+)+", str(node.value)):
+            yield str(node.value)
+
+
+def _place(module: str, rooms: tuple[str, ...]) -> int:
+    """How far up a module is; -1: before all rooms."""
+    inside = [i for i, room in enumerate(rooms) if f"{module}.".startswith(f"{room}.")]
+    return inside[0] if inside else -1
+
+
+def test_rooms_import_only_what_comes_before_them() -> None:
+    installed = ("pslite_ext.", "mxnet_plugins.", "tracer.")
+    lab = tuple(f"{LAB}.{room}" for room in LAB_ROOMS)
+    upward = []
+    for path in sources(".py"):
+        name = str(path.relative_to(ROOT))
+        module = name[: -len(".py")].replace("/", ".")
+        if name in DOORS or name.startswith("tests/"):
+            continue
+        for other in _imports(path):
+            if module.startswith(installed):
+                wrong = _place(other, ROOMS) > _place(module, ROOMS)
+                wrong |= other.startswith(("scripts.", "tests."))
+            elif (own := _place(module, lab)) >= 0:
+                in_a_room = other in (LAB, *lab) or _place(other, lab) >= 0
+                wrong = _place(other, lab) > own or (other.startswith(LAB) and not in_a_room)
+            else:
+                continue
+            if wrong:
+                upward.append(f"{name} imports {other}")
+    assert upward == []
 
 
 def test_no_unfinished_marks() -> None:

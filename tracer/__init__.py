@@ -1,11 +1,11 @@
-"""mercury: read, analyse and replay traces; launch and look after jobs.
+"""Reads, checks, analyses, shows and replays traces.
 
     import tracer
     run = tracer.read_run("traces/")
-    exchanges, alignment = tracer.aligned(run)
-    for section in tracer.sections(run, exchanges): ...
+    round_trips, alignment = tracer.aligned(run)
+    for section in tracer.sections(run, round_trips): ...
 
-Names are imported when they are first used, so that commands that need no NumPy work without it.
+Names are imported when they are first used, so that `import tracer` needs no NumPy.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 _HOME = {
     "TraceError": "tracer.errors",
-    "Header": "tracer.record",
-    "Records": "tracer.record",
-    "Trace": "tracer.record",
-    "read_trace": "tracer.reader",
-    "write_trace": "tracer.writer",
+    "Header": "tracer.format.record",
+    "Records": "tracer.format.record",
+    "Trace": "tracer.format.record",
+    "read_trace": "tracer.format.reader",
+    "write_trace": "tracer.format.writer",
     "Run": "tracer.run",
     "read_run": "tracer.run",
-    "Exchanges": "tracer.exchange",
-    "exchanges": "tracer.exchange",
+    "RoundTrips": "tracer.round_trip",
+    "round_trips": "tracer.round_trip",
     "Alignment": "tracer.clocks",
     "aligned": "tracer.clocks",
     "check_run": "tracer.check",
@@ -32,10 +32,13 @@ _HOME = {
     "Section": "tracer.table",
 }
 
+_OLD = {"Exchanges": "RoundTrips", "exchanges": "round_trips"}  # names that they had before
+
 __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    name = _OLD.get(name, name)
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'tracer' has no attribute '{name}'")

@@ -2,6 +2,6 @@
 
 import sys
 
-from tracer.cli import main
+from pslite_ext.command.main import main
 
 sys.exit(main())

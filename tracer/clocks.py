@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tracer.exchange import (
+from tracer.format.record import MERCURY, Bools, Ints, Trace
+from tracer.grouping import group
+from tracer.round_trip import (
     MISSING,
     S_PULL_RECV,
     S_PULL_SEND,
@@ -24,11 +26,9 @@ from tracer.exchange import (
     W_PULL_SEND,
     W_PUSH_RECV,
     W_PUSH_SEND,
-    Exchanges,
-    exchanges,
+    RoundTrips,
+    round_trips,
 )
-from tracer.grouping import group
-from tracer.record import MERCURY, Bools, Ints, Trace
 from tracer.run import Run
 
 Floats = npt.NDArray[np.float64]
@@ -69,20 +69,20 @@ class Alignment:
     consistent: bool = True  # False: even in short windows no set of clocks explains the times
 
 
-def aligned(run: Run) -> tuple[Exchanges, Alignment]:
-    """The exchanges of a run in the time of its first node, and how that was found."""
-    raw = exchanges(run)
+def aligned(run: Run) -> tuple[RoundTrips, Alignment]:
+    """The round trips of a run in the time of its first node, and how that was found."""
+    raw = round_trips(run)
     alignment = estimate(run, raw)
     moves = {
         trace.header.node: alignment.clocks[trace.header.node].add(trace.records.time)
         for trace in run.traces
         if any(alignment.clocks[trace.header.node].add_us)
     }
-    return (exchanges(run, moves) if moves else raw), alignment
+    return (round_trips(run, moves) if moves else raw), alignment
 
 
-def estimate(run: Run, raw: Exchanges) -> Alignment:
-    """Each node's clock against the first node's; `raw` are the exchanges in their own times."""
+def estimate(run: Run, raw: RoundTrips) -> Alignment:
+    """Each node's clock against the first node's; `raw` are the round trips in their own times."""
     nodes = [trace.header.node for trace in run.traces]
     bounds = _bounds_of_messages(run, raw, np.ones(len(raw), np.bool_))
     both = _with_notes(run, bounds)
@@ -102,7 +102,7 @@ def _clock(node: str, at: list[float], add: list[float], within: float) -> Clock
     return Clock(node, at, add if known else [0.0] * len(at), within if known else 0.0, known)
 
 
-def _bounds_of_messages(run: Run, raw: Exchanges, rows: Bools) -> Floats:
+def _bounds_of_messages(run: Run, raw: RoundTrips, rows: Bools) -> Floats:
     """[i, j]: how far j's clock can be ahead of i's, at most. The last node is the scheduler."""
     place = {trace.header.node: i for i, trace in enumerate(run.traces)}
     size = len(run.traces) + 1
@@ -160,7 +160,7 @@ def _tightest(bounds: Floats) -> tuple[Floats | None, Floats]:
     return middle, within
 
 
-def _drifting(run: Run, raw: Exchanges, nodes: list[str]) -> Alignment:
+def _drifting(run: Run, raw: RoundTrips, nodes: list[str]) -> Alignment:
     """Windows short enough that each has one number per clock."""
     start = raw.times[W_PUSH_SEND]
     usable = start != MISSING

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracer.record import Array, Ints
+from tracer.format.record import Array, Ints
 
 
 @dataclass

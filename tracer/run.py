@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from tracer.errors import TraceError
+from tracer.format.reader import read_trace
+from tracer.format.record import Header, Problem, Trace
 from tracer.progress import Progress
-from tracer.reader import read_trace
-from tracer.record import Header, Problem, Trace
 
 SUFFIXES = (".txt", ".dlc")
 

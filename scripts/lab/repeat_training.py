@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How often does the same training end with the same weights? Stock MXNet and ours, run in turn.
 
 Both train LeNet-5 on digits with 2 workers and 2 servers, seeds fixed. A run is right if both
@@ -15,11 +14,11 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-from cluster import cluster  # noqa: E402
+from tests.cluster import cluster
 
-SCRIPT = ROOT / "scripts" / "lab" / "train_lenet.py"
+ROOT = Path(__file__).resolve().parents[2]
+
+SCRIPT = ROOT / "examples" / "train_lenet.py"
 
 
 def train(python: str, van: str | None, arguments: list[str]) -> tuple[str, ...]:

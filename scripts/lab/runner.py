@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures systems side by side and writes build/bench/results.json.
 
 Systems that are compared take turns (A B C A B C ...), so that a machine which is busy for a while
@@ -22,21 +21,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from scripts.lab.bed.bed import LoopbackBed, best_bed
+from scripts.lab.bed.disturbance import Milestones
+from scripts.lab.bed.namespaces import LabError, privilege_missing
+from scripts.lab.benches import speed, sum_kernel
+from scripts.lab.benches.case import Case, Failure, Row
+from scripts.lab.benches.catalogue import BENCHES, LONG, ONCE, cases_of, wanted
+from scripts.lab.report import results
+from scripts.lab.systems.job import JobFailed, Process, host_names, run_job
+from scripts.lab.systems.system import NAMES, available
+from scripts.lab.workloads.workload import WorkloadError, load
+
 ROOT = Path(__file__).resolve().parents[2]
 STOCK = str(ROOT / ".venv-stock" / "bin" / "python")  # where `make` puts it
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT)]
-
-import bench_kernel  # noqa: E402
-import bench_speed  # noqa: E402
-import results  # noqa: E402
-from bed import LoopbackBed, best_bed  # noqa: E402
-from bench_case import Case, Failure, Row  # noqa: E402
-from bench_list import BENCHES, LONG, ONCE, cases_of, wanted  # noqa: E402
-from job import JobFailed, Process, host_names, run_job  # noqa: E402
-from namespaces import LabError, privilege_missing  # noqa: E402
-from systems import NAMES, available  # noqa: E402
-from weather import Course  # noqa: E402
-from workloads import WorkloadError, load  # noqa: E402
 
 
 class Run:
@@ -83,31 +80,31 @@ def make_bed(case: Case) -> LoopbackBed:
 
 
 @contextmanager
-def weather(case: Case, bed: LoopbackBed) -> Iterator[Course]:
+def disturbed(case: Case, bed: LoopbackBed) -> Iterator[Milestones]:
     """Whatever the case does to the bed, for as long as its job runs."""
-    course = Course()
-    if case.weather is None:
-        yield course
+    milestones = Milestones()
+    if case.disturbance is None:
+        yield milestones
         return
-    make = case.weather
+    make = case.disturbance
     failed: list[Exception] = []
 
     def run() -> None:
         try:
-            make(bed, course)
+            make(bed, milestones)
         except Exception as error:  # of whatever kind: it belongs to the case
             failed.append(error)
         finally:
-            course.ready.set()
+            milestones.ready.set()
 
     maker = threading.Thread(target=run)
     maker.start()
     try:
-        course.ready.wait()
+        milestones.ready.wait()
         if not failed:
-            yield course
+            yield milestones
     finally:
-        course.end()
+        milestones.end()
         maker.join()
     if failed:  # what was measured was not what was to be measured
         raise failed[0]
@@ -127,11 +124,11 @@ def measure(case: Case, run: Run) -> str:
         run.fail(case, reason)
         return f"skipped: {reason}"
     try:
-        with make_bed(case) as bed, weather(case, bed) as course:
+        with make_bed(case) as bed, disturbed(case, bed) as milestones:
 
             def tell(_process: Process, event: dict[str, Any]) -> None:
                 if event["event"] == "begin":
-                    course.begun.set()
+                    milestones.begun.set()
 
             outcome = run_job(
                 *(bed, case.system, case.config),
@@ -189,7 +186,7 @@ def measure_all(cases: list[Case], run: Run) -> None:
 
 def sum_kernels(run: Run) -> None:
     try:
-        run.rows += bench_kernel.run()
+        run.rows += sum_kernel.run()
     except subprocess.CalledProcessError as error:
         run.failed = True
         print(f"failed: sum_kernel: {error.stderr}", file=sys.stderr)
@@ -260,7 +257,7 @@ def main() -> int:
     benches = asked.only or [b for b in BENCHES if asked.full or b not in LONG]
     benches = ["iteration"] if asked.profile else benches
     if asked.profile:
-        cases = bench_speed.measured(systems, asked.profile, rounds=6)
+        cases = speed.measured(systems, asked.profile, rounds=6)
     else:
         cases = cases_of(benches, systems, length)
     if asked.match is not None:
@@ -274,7 +271,7 @@ def main() -> int:
             print(f"{case.estimate_s:4.0f} s  {case}")
         return 0
     if not cases and "sum_kernel" not in benches:
-        print("runner.py: no case is like that; --list shows those that there are", file=sys.stderr)
+        print("lab: no case is like that; --list shows those that there are", file=sys.stderr)
         return 2
     about = {**results.circumstances(asked.stock_python), "length": length, "skipped": skipped}
     run = Run(asked.out, about)

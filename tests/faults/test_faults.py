@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cluster import Cluster, Process, cluster
+
+from tests.cluster import Cluster, Process, cluster
 
 TRAINING = [str(Path(__file__).parent / "training.py")]
 both_vans = pytest.mark.parametrize("van", ["zmq", "mercury"])

@@ -9,7 +9,8 @@ import struct
 from pathlib import Path
 
 import pytest
-from cluster import Cluster, cluster
+
+from tests.cluster import Cluster, cluster
 
 zmq = pytest.importorskip("zmq", reason="pyzmq is not installed; run `make test`")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 
-from cluster import cluster
+from tests.cluster import cluster
 
 LIMIT_S = 60
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster import Cluster, cluster
+
+from tests.cluster import Cluster, cluster
 
 TRAINING = [str(Path(__file__).parent / "training.py")]
 

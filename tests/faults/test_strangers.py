@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster import Cluster, Process, cluster
+
+from tests.cluster import Cluster, Process, cluster
 
 TRAINING = [str(Path(__file__).parent / "training.py")]
 CHALLENGE_BYTES = 40

@@ -7,7 +7,8 @@ from typing import Any
 
 import mxnet as mx
 import numpy as np
-from sum_checks import SHAPE, check, equal, everybody
+
+from tests.integration.sum_checks import SHAPE, check, equal, everybody
 
 
 @check

@@ -1,15 +1,13 @@
-"""Run by every worker of test_capture.py: two steps of LeNet-5, seeded, keys in the net's order."""
+"""Run by every worker of test_capture.py: two steps of LeNet-5, seeded, keys in the net's order.
+
+The network is that of examples/, which whoever starts this puts on the path.
+"""
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts" / "lab"))
 from train_lenet import lenet
 
 STEPS = 2

@@ -11,13 +11,13 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-import array_checks  # noqa: F401 - adds its checks
 import mxnet as mx
 import numpy as np
 import pytest
-from sum_checks import CHECKS, SHAPE, check, equal, everybody
 
 import mxnet_plugins
+from tests.integration import array_checks  # noqa: F401 - adds its checks
+from tests.integration.sum_checks import CHECKS, SHAPE, check, equal, everybody
 
 
 def store(name: str = "dist_sync") -> Any:

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Mapping
 
 import pytest
-from cluster import free_port
+
+from tests.cluster import free_port
 
 GOOD = {
     "DMLC_PS_VAN_TYPE": "zmq",

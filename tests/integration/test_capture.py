@@ -11,20 +11,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster import Cluster, cluster
-from normal_trace import normal
 
 from pslite_ext.trace_settings import PROBE_BYTES
+from tests.cluster import Cluster, cluster
+from tests.normal_trace import normal
 from tracer.analysis import sections
 from tracer.check import check_run
 from tracer.clocks import aligned
-from tracer.record import CODE, Trace
+from tracer.format.record import CODE, Trace
 from tracer.run import Run, read_run
 from tracer.synthetic import LENET5, Plan, synthesize
 from tracer.synthetic.shape import shape
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden" / "trace"
+EXAMPLES = HERE.parents[1] / "examples"
 LENET_BYTES = [2000, 80, 100000, 200, 1600000, 2000, 20000, 40]
 # `loop STEPS`: so many sums of two keys; `report` and `trace` are there to be called between them.
 LOOP = """
@@ -74,7 +75,7 @@ def test_lenet(mode: str, servers: int, tmp_path: Path) -> None:
     """After a wanted change: tests/golden/trace/README.md says how to renew the golden files."""
     folder = tmp_path / "traces"
     script = [str(HERE / "capture_lenet.py")]
-    env = {"MERCURY_PACKET_BYTES": "65536"}
+    env = {"MERCURY_PACKET_BYTES": "65536", "PYTHONPATH": str(EXAMPLES)}
     run = traced(folder, script, servers=servers, van=mode, env=env)
     names = [f"trace_{t.header.role}_{t.header.rank}.txt" for t in run.traces]
     golden = GOLDEN / f"captured_{mode}"

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from cluster import cluster
+
+from tests.cluster import cluster
 
 WATCHED_S = 5.0
 # The promise is 1% of a core; the bound is generous because machines that run tests are busy.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster import cluster
 
+from tests.cluster import cluster
 from tracer.check import check_run
 from tracer.run import read_run
 

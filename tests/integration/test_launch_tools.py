@@ -14,7 +14,8 @@ from pathlib import Path
 
 import mxnet
 import pytest
-from cluster import ROOT, free_port
+
+from tests.cluster import ROOT, free_port
 
 TRAINING = ROOT / "tests" / "faults" / "training.py"
 TOOL = Path(mxnet.__file__).parent / "tools" / "launch.py"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster import cluster
 
+from pslite_ext.forecast.model.job_file import find_job
+from tests.cluster import cluster
 from tracer.analysis import prophet
 from tracer.check import ERROR, check_run
-from tracer.model.job_file import find_job
 from tracer.run import read_run
 
 # Twelve gradients in four steps, 40 ms apart, the most urgent last, as a backward pass makes them.

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster import ROOT, cluster
+
+from tests.cluster import ROOT, cluster
 
 STOCK = os.environ.get("MERCURY_STOCK_PYTHON", "")
-LAB = ROOT / "scripts" / "lab"
+EXAMPLES = ROOT / "examples"
 STEPS = "12"
 # The stock store is itself not always right with update_on_kvstore=False (docs/kvstore.md).
 STOCK_TRIES = 4
@@ -27,7 +28,7 @@ def train(
 ) -> list[dict[str, Any]]:
     """The weights of every worker; no van: with the stock wheel."""
     folder.mkdir()
-    command = [str(LAB / script), "--steps", STEPS, *arguments, "--out", str(folder / "w.npz")]
+    command = [str(EXAMPLES / script), "--steps", STEPS, *arguments, "--out", str(folder / "w.npz")]
     python = STOCK if van is None else sys.executable
     with cluster(command, env=env, python=python, van=van) as job:
         job.check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster import cluster, free_port
+from tests.cluster import cluster, free_port
 
 SCRIPT = """
 import os, sys, urllib.request

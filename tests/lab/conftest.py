@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
-LAB = Path(__file__).resolve().parents[2] / "scripts" / "lab"
-sys.path.insert(0, str(LAB))
-
-from bed import Bed  # noqa: E402
-from namespaces import privilege_missing  # noqa: E402
+from scripts.lab.bed.bed import Bed
+from scripts.lab.bed.namespaces import privilege_missing
 
 
 @pytest.fixture

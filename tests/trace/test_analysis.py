@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import trace_reference as reference
 from hypothesis import given, settings
-from trace_runs import plain, plans, run_of
 
+from tests.trace import overheads_reference as reference
+from tests.trace.synthetic_runs import plain, plans, run_of
 from tracer.analysis import (
     balance,
     compare,
     critical,
     exposed,
     inversion,
-    life,
+    message_parts,
     overheads,
     phases,
     prophet,
@@ -26,9 +26,9 @@ from tracer.analysis import (
     stragglers,
 )
 from tracer.clocks import aligned
-from tracer.exchange import W_PUSH_SEND, Exchanges, exchanges
-from tracer.record import Note
+from tracer.format.record import Note
 from tracer.report.figures import spread
+from tracer.round_trip import W_PUSH_SEND, RoundTrips, round_trips
 from tracer.run import assemble
 from tracer.synthetic import Plan, Tensor
 from tracer.table import Table
@@ -37,8 +37,8 @@ PLAN = Plan(workers=3, servers=2, iterations=5, jitter_us=900, slower_us=(0, 0, 
 TWO = (Tensor("urgent", 1000), Tensor("bulk", 50_000))
 
 
-def table_of(plan: Plan) -> Exchanges:
-    return exchanges(run_of(plan))
+def table_of(plan: Plan) -> RoundTrips:
+    return round_trips(run_of(plan))
 
 
 def all_equal(values: np.ndarray, expected: int) -> bool:  # type: ignore[type-arg]
@@ -65,7 +65,7 @@ def test_planted_overheads_come_back_exactly(plan: Plan) -> None:
 @settings(max_examples=20, deadline=None)
 def test_without_synchronisation_update_is_each_worker_s_own(plan: Plan) -> None:
     run = run_of(plan)
-    found = overheads.update(exchanges(run)).overall
+    found = overheads.update(round_trips(run)).overall
     assert all_equal(found["us"], plan.update_us)
     assert len(found) == len(reference.overheads(run, asynchronous=True)["update"])
     server = run.servers[0].records
@@ -77,7 +77,7 @@ def test_without_synchronisation_update_is_each_worker_s_own(plan: Plan) -> None
 @settings(max_examples=40, deadline=None)
 def test_definitions_in_other_words(plan: Plan) -> None:
     run = run_of(plain(plan))
-    table = exchanges(run)
+    table = round_trips(run)
     expected = reference.overheads(run)
     for samples in overheads.overheads(table):
         assert sorted(samples.overall["us"].tolist()) == expected[samples.kind], samples.kind
@@ -119,10 +119,10 @@ def test_phases_of_a_run_without_chance() -> None:
 @settings(max_examples=30, deadline=None)
 def test_parts_add_up(plan: Plan) -> None:
     table = table_of(plain(plan))
-    found = life.lives(table)
-    total = sum(found[f"{part}_us"] for part in life.PARTS)
+    found = message_parts.parts_of_each(table)
+    total = sum(found[f"{part}_us"] for part in message_parts.PARTS)
     assert np.array_equal(total, found["whole_us"])
-    assert all(found[f"{part}_us"].min() >= 0 for part in life.PARTS)
+    assert all(found[f"{part}_us"].min() >= 0 for part in message_parts.PARTS)
     assert all_equal(found["server_queue_us"], plan.update_us + plan.search_us)
     layers = exposed.per_layer(table)
     steps = exposed.per_step(layers)
@@ -137,17 +137,17 @@ def test_parts_add_up(plan: Plan) -> None:
 @settings(max_examples=30, deadline=None)
 def test_parts_add_up_with_packets(plan: Plan) -> None:
     table = table_of(plain(plan))
-    found = life.lives(table)
-    total = sum(found[f"{part}_us"] for part in life.PARTS)
+    found = message_parts.parts_of_each(table)
+    total = sum(found[f"{part}_us"] for part in message_parts.PARTS)
     assert np.array_equal(total, found["whole_us"])
     assert found["wire_us"].max() == plan.latency_us == found["wire_us"].min()
-    assert min(found[f"{part}_us"].min() for part in life.PARTS) >= 0
+    assert min(found[f"{part}_us"].min() for part in message_parts.PARTS) >= 0
     update = overheads.update(table).overall["us"]
     assert update.min() >= plan.update_us
     _check_path(critical.path(table), table)
 
 
-def _check_path(path: Table, table: Exchanges) -> None:
+def _check_path(path: Table, table: RoundTrips) -> None:
     """Segments touch, and reach from the last answer of one iteration to that of another."""
     answers = phases.edges(table)
     last = {
@@ -176,7 +176,7 @@ def test_a_message_waits_for_the_one_before_it_on_its_link() -> None:
     link = np.asarray([0, 0, 0, 1])
     sent = np.asarray([0, 10, 500, 10])
     arrived = np.asarray([100, 150, 600, 20])
-    assert life.queued_until(link, sent, arrived).tolist() == [0, 100, 500, 10]
+    assert message_parts.queued_until(link, sent, arrived).tolist() == [0, 100, 500, 10]
 
 
 def test_urgent_bytes_behind_bulk() -> None:
@@ -196,7 +196,7 @@ def test_urgent_bytes_behind_bulk() -> None:
 def test_gradients_that_appear_together_are_a_step() -> None:
     """Twelve gradients, planted in three steps of four, 30 ms apart, the most urgent last."""
     run = run_of(Plan(workers=2, servers=1, iterations=4, tensors=(Tensor("t", 1000),) * 12))
-    table = exchanges(run)
+    table = round_trips(run)
     step = (11 - table.key) // 4
     table.times[W_PUSH_SEND] = table.iteration * 10**6 + table.worker * 777 + 30_000 * step
     table.times[W_PUSH_SEND] += np.arange(len(table)) % 3 * 50  # and nearly at once
@@ -244,7 +244,7 @@ def test_prophet_s_notes_become_iterations() -> None:
     assert (mean["iterations"], mean["with_blocks"]) == (3, 2)
     assert (mean["blocks"], mean["block_bytes"], mean["held_us"]) == (10 / 3, 720, 40 / 3)
     assert (mean["wait_first_us"], mean["wait_later_us"]) == (70, 9)
-    assert sections(run, exchanges(run))[-1].name == "prophet"
+    assert sections(run, round_trips(run))[-1].name == "prophet"
 
 
 def test_priorities_come_from_the_notes() -> None:
@@ -254,7 +254,7 @@ def test_priorities_come_from_the_notes() -> None:
             Note(0, f"key {key} bytes 1 priority {key} name {name}")
             for key, name in enumerate(("late", "early"))
         ]
-    assert not inversion.inverted(exchanges(run))["inverted_bytes"].any()
+    assert not inversion.inverted(round_trips(run))["inverted_bytes"].any()
 
 
 def test_sizes_are_the_messages_and_each_is_counted_once() -> None:
@@ -301,7 +301,7 @@ def test_all_sections_can_be_had_of_what_is_there(mode: str) -> None:
     run = run_of(replace(PLAN, mode=mode))
     short = run_of(replace(PLAN, mode=mode, iterations=1))
     for part in (run, short, assemble(run.workers), assemble(run.servers)):
-        found = sections(part, exchanges(part))
+        found = sections(part, round_trips(part))
         assert len(found) == 10
         for section in found:
             for table in section.tables:

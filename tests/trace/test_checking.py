@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trace_runs import plans, run_of
 
+from tests.trace.synthetic_runs import plans, run_of
 from tracer.check import ERROR, Finding, check_run
-from tracer.record import DEP_LIST, Note, Trace
+from tracer.format.record import DEP_LIST, Note, Trace
 from tracer.run import Run, assemble
 from tracer.synthetic import Plan
 

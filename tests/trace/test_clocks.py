@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from trace_runs import plain, plans, run_of
 
+from tests.trace.synthetic_runs import plain, plans, run_of
 from tracer.clocks import aligned
-from tracer.record import Note
+from tracer.format.record import Note
 from tracer.run import Run, assemble
 from tracer.synthetic import Plan
 

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chrome_rules import violations
 from hypothesis import given, settings
-from trace_runs import plans, run_of
 
+from tests.trace.chrome_rules import violations
+from tests.trace.synthetic_runs import plans, run_of
 from tracer.clocks import aligned
 from tracer.errors import MissingExtraError, TraceError
 from tracer.export import tabular
 from tracer.export.chakra import write_chakra
 from tracer.export.chrome import write_chrome
-from tracer.protobuf import message_fields, read_varint
+from tracer.format.protobuf import message_fields, read_varint
 from tracer.run import Run, assemble
 from tracer.synthetic import Plan
 

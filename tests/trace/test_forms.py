@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracer.protobuf import WireError, packed, unpacked
-from tracer.reader import read_trace
-from tracer.record import (
+from tracer.format.protobuf import WireError, packed, unpacked
+from tracer.format.reader import read_trace
+from tracer.format.record import (
     COLUMNS,
     DATA_OPERATIONS,
     DEP_LIST,
@@ -31,9 +31,9 @@ from tracer.record import (
     Trace,
     same,
 )
+from tracer.format.writer import write_trace
 from tracer.synthetic import Plan, synthesize
 from tracer.synthetic.lengthen import lengthened
-from tracer.writer import write_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = st.integers(0, 40)
@@ -145,8 +145,8 @@ def test_the_published_proto_describes_the_file(tmp_path: Path) -> None:
     trace = synthesize(Plan(iterations=2))[2]
     write_trace(trace, tmp_path / "trace_server_0.dlc")
     script = (
-        "import sys, json; sys.path.insert(0, sys.argv[1]); import trace_pb2\n"
-        "t = trace_pb2.Trace.FromString(open(sys.argv[1] + '/trace_server_0.dlc', 'rb').read())\n"
+        "import json; import trace_pb2\n"
+        "t = trace_pb2.Trace.FromString(open('trace_server_0.dlc', 'rb').read())\n"
         "b = [x for x in t.blocks]\n"
         "print(json.dumps({'role': t.header.role, 'magic': t.header.magic,"
         " 'workers': t.header.workers, 'size': sum(x.size for x in b),"
@@ -154,7 +154,7 @@ def test_the_published_proto_describes_the_file(tmp_path: Path) -> None:
         " 'lists': [n for x in b for n in x.lists], 'node': [n for x in b for n in x.node]}))"
     )
     answer = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     said: dict[str, Any] = json.loads(answer.stdout)
     assert (said["magic"], said["role"], said["workers"]) == ("DLC1", "server", 2)

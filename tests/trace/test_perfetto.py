@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from browser import Page
-from trace_runs import run_of
 
+from tests.trace.browser import Page
+from tests.trace.synthetic_runs import run_of
 from tracer.clocks import aligned
 from tracer.export.chrome import write_chrome
 from tracer.synthetic import Plan

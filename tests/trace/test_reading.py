@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracer.columns import parse_lines
 from tracer.errors import TraceError
-from tracer.line import LineError, parse_line
-from tracer.reader import read_trace
-from tracer.record import COLUMNS, same
+from tracer.format.columns import parse_lines
+from tracer.format.line import LineError, parse_line
+from tracer.format.reader import read_trace
+from tracer.format.record import COLUMNS, same
+from tracer.format.writer import text_pieces, write_trace
 from tracer.run import read_run
 from tracer.synthetic import Plan, write_run
-from tracer.writer import text_pieces, write_trace
 
 EXCERPT = """\
 id src dst length num_pp operation op_id dep_type d_time time_sec time_usec id_dep

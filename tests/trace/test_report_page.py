@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import Page
-from trace_runs import run_of
 
+from tests.trace.browser import Page
+from tests.trace.synthetic_runs import run_of
 from tracer.analysis import NAMES
 from tracer.check import check_run
 from tracer.clocks import aligned
-from tracer.record import Note
+from tracer.format.record import Note
 from tracer.report.page import write_report
 from tracer.synthetic import Plan
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from trace_runs import run_of
 
+from tests.trace.synthetic_runs import run_of
 from tracer.check import check_run
-from tracer.reader import read_trace
-from tracer.record import Bools, Trace, same
+from tracer.format.reader import read_trace
+from tracer.format.record import Bools, Trace, same
+from tracer.format.writer import write_trace
 from tracer.run import assemble
 from tracer.synthetic import LENET5, Plan, synthesize, write_run
 from tracer.synthetic.lengthen import lengthened
 from tracer.synthetic.shape import shape
-from tracer.writer import write_trace
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "trace"
 LENET_BYTES = [2000, 80, 100000, 200, 1600000, 2000, 20000, 40]

@@ -6,16 +6,12 @@ import base64
 import csv
 import hashlib
 import io
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-import build_wheel
-
-import patches
+from scripts import build_wheel, patches
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-import patches
+from scripts import patches
 
 FILE = "one\ntwo\nthree\nfour\n"
 EDITED = "zero\none\n2\nthree\nfour\nfive\n"

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pslite_ext import prophet_profile
-from tracer.model import Job, Layer, ModelError, predict
-from tracer.model.job_file import find_job
-from tracer.model.papers import predicted
-from tracer.model.sweep import sweep
-from tracer.model.zoo import known_job
+from pslite_ext.forecast.model import Job, Layer, ModelError, predict
+from pslite_ext.forecast.model.job_file import find_job
+from pslite_ext.forecast.model.papers import predicted
+from pslite_ext.forecast.model.sweep import sweep
+from pslite_ext.forecast.model.zoo import known_job
 
 _core = pytest.importorskip("pslite_ext._core")
 

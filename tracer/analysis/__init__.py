@@ -10,7 +10,7 @@ from tracer.analysis import (
     critical,
     exposed,
     inversion,
-    life,
+    message_parts,
     overheads,
     phases,
     prophet,
@@ -18,26 +18,26 @@ from tracer.analysis import (
     steps,
     stragglers,
 )
-from tracer.exchange import Exchanges
+from tracer.round_trip import RoundTrips
 from tracer.run import Run
 from tracer.table import Section
 
-OF_EXCHANGES = (
+OF_ROUND_TRIPS = (
     phases,
     steps,
     overheads,
     exposed,
-    life,
+    message_parts,
     stragglers,
     balance,
     inversion,
     critical,
 )
-NAMES = (sizes.NAME, *(module.NAME for module in OF_EXCHANGES), prophet.NAME)
+NAMES = (sizes.NAME, *(module.NAME for module in OF_ROUND_TRIPS), prophet.NAME)
 
 
-def sections(run: Run, table: Exchanges) -> list[Section]:
+def sections(run: Run, table: RoundTrips) -> list[Section]:
     """Every question's answer, in the order of the report; Prophet's, if it was the policy."""
-    found = [sizes.section(run), *(module.section(table) for module in OF_EXCHANGES)]
+    found = [sizes.section(run), *(module.section(table) for module in OF_ROUND_TRIPS)]
     of_prophet = prophet.section(run)
     return found if of_prophet is None else [*found, of_prophet]

@@ -10,16 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from tracer.analysis.overheads import search, update
-from tracer.exchange import Exchanges
+from tracer.format.record import Ints
 from tracer.grouping import group
-from tracer.record import Ints
+from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "balance", "Server balance and hot keys"
 QUESTION = "Do the servers share the work evenly, and which keys are hot?"
 
 
-def servers(table: Exchanges) -> Table:
+def servers(table: RoundTrips) -> Table:
     every = np.arange(table.servers)
 
     def sums(values: Ints) -> Ints:
@@ -45,7 +45,7 @@ def servers(table: Exchanges) -> Table:
     )
 
 
-def keys(table: Exchanges) -> Table:
+def keys(table: RoundTrips) -> Table:
     """Hottest first."""
     groups = group(table.key)
     moved = groups.total(table.push_bytes + table.pull_bytes)
@@ -71,6 +71,6 @@ def keys(table: Exchanges) -> Table:
     )
 
 
-def section(table: Exchanges) -> Section:
+def section(table: RoundTrips) -> Section:
     load = servers(table)
     return Section(NAME, TITLE, QUESTION, [load, keys(table)], {"servers": load})

@@ -14,11 +14,11 @@ import numpy as np
 
 from tracer.analysis.exposed import per_layer, per_step
 from tracer.analysis.inversion import inverted
-from tracer.analysis.life import PARTS, lives
+from tracer.analysis.message_parts import PARTS, parts_of_each
 from tracer.analysis.overheads import overheads
 from tracer.analysis.phases import phases
-from tracer.exchange import Exchanges
-from tracer.record import Array
+from tracer.format.record import Array
+from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "compare", "Comparison of two runs"
@@ -30,7 +30,7 @@ NOTE = (
 )
 
 
-def quantities(table: Exchanges) -> dict[str, Array]:
+def quantities(table: RoundTrips) -> dict[str, Array]:
     """What is compared: samples of each, in microseconds or bytes."""
     found = phases(table)
     out: dict[str, Array] = {
@@ -38,22 +38,22 @@ def quantities(table: Exchanges) -> dict[str, Array]:
     }
     out.update((f"{samples.kind}_us", samples.overall["us"]) for samples in overheads(table)[1:])
     out["exposed_us"] = per_step(per_layer(table))["us"]
-    life = lives(table)
+    life = parts_of_each(table)
     out.update((f"life_{part}_us", life[f"{part}_us"]) for part in PARTS)
     out["inverted_bytes"] = inverted(table)["inverted_bytes"]
     return out
 
 
-def compare(before: Exchanges, after: Exchanges) -> Table:
+def compare(before: RoundTrips, after: RoundTrips) -> Table:
     one, two = quantities(before), quantities(after)
     rows = [{"what": name, **_against(one[name], two[name])} for name in one]
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
     return Table("Before and after", columns, NOTE)
 
 
-def per_key(before: Exchanges, after: Exchanges) -> Table:
+def per_key(before: RoundTrips, after: RoundTrips) -> Table:
     """The whole life of a message, key by key."""
-    one, two = lives(before), lives(after)
+    one, two = parts_of_each(before), parts_of_each(after)
     rows = []
     for key in sorted(set(one["key"].tolist()) & set(two["key"].tolist())):
         mine, others = (t["whole_us"][t["key"] == key] for t in (one, two))
@@ -75,6 +75,6 @@ def _against(before: Array, after: Array) -> dict[str, Any]:
     return {"before": one, "after": two, "change": change, "verdict": verdict}
 
 
-def section(before: Exchanges, after: Exchanges) -> Section:
+def section(before: RoundTrips, after: RoundTrips) -> Section:
     tables = [compare(before, after), per_key(before, after)]
     return Section(NAME, TITLE, QUESTION, tables, {"compare": tables[0]})

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tracer.exchange import (
+from tracer.format.record import ASYNCHRONOUS, MERCURY, SLOTS, Array, Bools, Ints
+from tracer.grouping import group
+from tracer.round_trip import (
     S_PULL_RECV,
     S_PULL_SEND,
     S_PUSH_RECV,
@@ -21,10 +23,8 @@ from tracer.exchange import (
     W_PULL_SEND,
     W_PUSH_RECV,
     W_PUSH_SEND,
-    Exchanges,
+    RoundTrips,
 )
-from tracer.grouping import group
-from tracer.record import ASYNCHRONOUS, MERCURY, SLOTS, Array, Bools, Ints
 from tracer.table import Section, Table
 
 NAME, TITLE = "critical", "Critical path"
@@ -53,7 +53,7 @@ STEPS: dict[str, tuple[tuple[str, int, int, int], ...]] = {
 COMPUTATION = "computation"
 
 
-def path(table: Exchanges) -> Table:
+def path(table: RoundTrips) -> Table:
     """All segments of all iterations' paths, latest first within an iteration."""
     rows = table.take(table.has(*range(8)))
     parts: list[dict[str, Array]] = []
@@ -74,7 +74,7 @@ def path(table: Exchanges) -> Table:
     return Table("Critical path", {name: values[order] for name, values in columns.items()})
 
 
-def _goes_to(rows: Exchanges) -> tuple[Ints, Ints, Ints]:
+def _goes_to(rows: RoundTrips) -> tuple[Ints, Ints, Ints]:
     """For each row, the row that each kind of step goes to."""
     same = np.arange(len(rows))
     pieces = group(rows.iteration, rows.key, rows.worker)
@@ -87,7 +87,7 @@ def _goes_to(rows: Exchanges) -> tuple[Ints, Ints, Ints]:
 
 
 def _segment(
-    rows: Exchanges, at: Ints, what: str, begin: Ints, end: Ints, on_worker: bool
+    rows: RoundTrips, at: Ints, what: str, begin: Ints, end: Ints, on_worker: bool
 ) -> dict[str, Array]:
     node = [
         f"worker {w}" if on_worker else f"server {s}"
@@ -103,7 +103,7 @@ def _segment(
     }
 
 
-def _computation(rows: Exchanges, at: Ints) -> dict[str, Array]:
+def _computation(rows: RoundTrips, at: Ints) -> dict[str, Array]:
     """From the worker's last Pull_Recv of the iteration before to the push of the path."""
     groups = group(rows.worker, rows.iteration)
     last = groups.most(rows.times[W_PULL_RECV])
@@ -143,7 +143,7 @@ def per_node(found: Table) -> Table:
     )
 
 
-def per_key(found: Table, table: Exchanges) -> Table:
+def per_key(found: Table, table: RoundTrips) -> Table:
     keys = np.unique(found["key"])
     iterations = max(len(np.unique(found["iteration"])), 1)
     ends = np.asarray(
@@ -161,7 +161,7 @@ def per_key(found: Table, table: Exchanges) -> Table:
     )
 
 
-def section(table: Exchanges) -> Section:
+def section(table: RoundTrips) -> Section:
     found = path(table)
     kinds = per_kind(found)
     tables = [kinds, per_node(found), per_key(found, table)]

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from tracer.analysis.summary import per_key, summaries
-from tracer.exchange import W_PULL_RECV, W_PUSH_SEND, Exchanges
 from tracer.grouping import group
+from tracer.round_trip import W_PULL_RECV, W_PUSH_SEND, RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "exposed", "Exposed communication"
@@ -20,7 +20,7 @@ QUESTION = "Which communication does a step wait for, and for which layer?"
 NOTE = "Time after the last Push_Send, charged to the keys that the next forward pass waits for."
 
 
-def per_layer(table: Exchanges) -> Table:
+def per_layer(table: RoundTrips) -> Table:
     rows = table.take(table.has(W_PUSH_SEND, W_PULL_RECV))
     pieces = group(rows.worker, rows.iteration, rows.key)
     arrival = pieces.most(rows.times[W_PULL_RECV])
@@ -59,7 +59,7 @@ def per_step(layers: Table) -> Table:
     )
 
 
-def section(table: Exchanges) -> Section:
+def section(table: RoundTrips) -> Section:
     layers = per_layer(table)
     steps = per_step(layers)
     tables = [

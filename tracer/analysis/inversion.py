@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tracer.exchange import (
+from tracer.format.record import MERCURY, Ints
+from tracer.grouping import group
+from tracer.round_trip import (
     S_PULL_SEND,
     S_PUSH_RECV,
     S_PUSH_SEND,
     W_PULL_RECV,
     W_PUSH_SEND,
-    Exchanges,
+    RoundTrips,
 )
-from tracer.grouping import group
-from tracer.record import MERCURY, Ints
 from tracer.table import Section, Table
 
 NAME, TITLE = "inversion", "Priority inversion"
@@ -28,7 +28,7 @@ QUESTION = "How much less urgent data did urgent data wait for?"
 NOTE = "Bytes of less urgent messages that arrived on the same link while a message was on its way."
 
 
-def inverted(table: Exchanges) -> Table:
+def inverted(table: RoundTrips) -> Table:
     """Each push and each answer, with the bytes that went before it."""
     push_end = S_PUSH_SEND if table.mode == MERCURY else S_PUSH_RECV
     parts: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ def _bytes_before(link: Ints, priority: Ints, size: Ints, begin: Ints, end: Ints
     return out
 
 
-def per_key(found: Table, table: Exchanges) -> Table:
+def per_key(found: Table, table: RoundTrips) -> Table:
     groups = group(found["key"])
     count = np.maximum(groups.count(), 1)
     waited = groups.total(found["inverted_bytes"])
@@ -110,7 +110,7 @@ def per_iteration(found: Table) -> Table:
     )
 
 
-def section(table: Exchanges) -> Section:
+def section(table: RoundTrips) -> Section:
     found = inverted(table)
     keys = per_key(found, table)
     return Section(NAME, TITLE, QUESTION, [keys, per_iteration(found)], {"keys": keys})

@@ -20,17 +20,17 @@ import numpy as np
 
 from tracer.analysis.phases import edges, follows
 from tracer.analysis.summary import curve, per_key, summaries
-from tracer.exchange import (
+from tracer.format.record import ASYNCHRONOUS, MERCURY, Bools
+from tracer.grouping import group
+from tracer.round_trip import (
     S_PULL_RECV,
     S_PULL_SEND,
     S_PUSH_RECV,
     S_PUSH_SEND,
     W_PULL_RECV,
     W_PUSH_SEND,
-    Exchanges,
+    RoundTrips,
 )
-from tracer.grouping import group
-from tracer.record import ASYNCHRONOUS, MERCURY, Bools
 from tracer.table import Section, Table
 
 NAME, TITLE = "overheads", "Overheads"
@@ -47,7 +47,7 @@ class Samples:
     by_key: Table
 
 
-def overheads(table: Exchanges) -> list[Samples]:
+def overheads(table: RoundTrips) -> list[Samples]:
     return [
         computation(table),
         search(table),
@@ -57,7 +57,7 @@ def overheads(table: Exchanges) -> list[Samples]:
     ]
 
 
-def computation(table: Exchanges) -> Samples:
+def computation(table: RoundTrips) -> Samples:
     edge = edges(table)
     now = follows(edge)
     overall = Table(
@@ -71,7 +71,7 @@ def computation(table: Exchanges) -> Samples:
     return Samples("computation", overall, _worker_keys(table, W_PUSH_SEND, "computation"))
 
 
-def wait(table: Exchanges) -> Samples:
+def wait(table: RoundTrips) -> Samples:
     edge = edges(table)
     overall = Table(
         "wait",
@@ -84,7 +84,7 @@ def wait(table: Exchanges) -> Samples:
     return Samples("wait", overall, _worker_keys(table, W_PULL_RECV, "wait"))
 
 
-def _worker_keys(table: Exchanges, end: int, kind: str) -> Table:
+def _worker_keys(table: RoundTrips, end: int, kind: str) -> Table:
     """Per worker, iteration and key: from the overhead's beginning to the key's own end of it."""
     edge = edges(table)
     if kind == "computation":
@@ -113,7 +113,7 @@ def _worker_keys(table: Exchanges, end: int, kind: str) -> Table:
     )
 
 
-def search(table: Exchanges) -> Samples:
+def search(table: RoundTrips) -> Samples:
     rows = table.take(table.has(S_PULL_RECV, S_PULL_SEND))
     found = Table(
         "search",
@@ -128,7 +128,7 @@ def search(table: Exchanges) -> Samples:
     return Samples("search", found, found)
 
 
-def synchronisation(table: Exchanges) -> Samples:
+def synchronisation(table: RoundTrips) -> Samples:
     rows = table.take(table.has(S_PUSH_RECV))
     groups = group(rows.iteration, rows.key, rows.server)
     time = rows.times[S_PUSH_RECV]
@@ -144,7 +144,7 @@ def synchronisation(table: Exchanges) -> Samples:
     return Samples("synchronisation", found, found)
 
 
-def update(table: Exchanges) -> Samples:
+def update(table: RoundTrips) -> Samples:
     begin, end = (S_PUSH_SEND, S_PULL_SEND) if table.mode == MERCURY else (S_PUSH_RECV, S_PUSH_SEND)
     rows = table.take(table.has(begin, end))
     if table.training == ASYNCHRONOUS:
@@ -169,7 +169,7 @@ def update(table: Exchanges) -> Samples:
     return Samples("update", found, found)
 
 
-def section(table: Exchanges) -> Section:
+def section(table: RoundTrips) -> Section:
     found = overheads(table)
     overview = summaries("Overheads, overall", [(s.kind, s.overall["us"]) for s in found])
     keys = [per_key(f"{s.kind.capitalize()} per key", s.by_key, table) for s in found]

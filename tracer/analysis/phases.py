@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from tracer.analysis.summary import summaries
-from tracer.exchange import W_PULL_RECV, W_PUSH_SEND, Exchanges
+from tracer.format.record import Ints
 from tracer.grouping import group
-from tracer.record import Ints
+from tracer.round_trip import W_PULL_RECV, W_PUSH_SEND, RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "phases", "The three phases"
@@ -24,7 +24,7 @@ NOTE = (
 )
 
 
-def edges(table: Exchanges) -> dict[str, Ints]:
+def edges(table: RoundTrips) -> dict[str, Ints]:
     """Per worker and iteration: first and last push, first and last answer."""
     rows = table.take(table.has(W_PUSH_SEND, W_PULL_RECV))
     groups = group(rows.worker, rows.iteration)
@@ -46,7 +46,7 @@ def follows(edge: dict[str, Ints]) -> Ints:
     return np.flatnonzero(next_one) + 1
 
 
-def phases(table: Exchanges) -> Table:
+def phases(table: RoundTrips) -> Table:
     edge = edges(table)
     now = follows(edge)
     one = edge["first_push"][now] - edge["last_answer"][now - 1]
@@ -90,7 +90,7 @@ def per_worker(found: Table) -> Table:
     return Table("Means per worker", {"worker": groups.keys[0], **columns})
 
 
-def section(table: Exchanges) -> Section:
+def section(table: RoundTrips) -> Section:
     found = phases(table)
     tables = [overview(found), per_worker(found), found]
     return Section(NAME, TITLE, QUESTION, tables, {"phases": found})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracer.format.record import OPERATIONS, SERVER, WORKER, Array, Ints
 from tracer.grouping import group
-from tracer.record import OPERATIONS, SERVER, WORKER, Array, Ints
 from tracer.run import Run
 from tracer.table import Section, Table
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.exchange import W_PUSH_SEND, Exchanges
+from tracer.format.record import Ints
 from tracer.grouping import Groups, group
-from tracer.record import Ints
+from tracer.round_trip import W_PUSH_SEND, RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "steps", "Step pattern"
@@ -20,7 +20,7 @@ NOTE = "Medians over workers and iterations, after the first push of each worker
 STEP_SHARE = 0.03  # of the time of all pushes: a longer pause begins a new step
 
 
-def starts(table: Exchanges) -> Table:
+def starts(table: RoundTrips) -> Table:
     """Of each key, the median start and the middle half's spread; the most urgent first."""
     rows = table.take(table.has(W_PUSH_SEND))
     sent = rows.times[W_PUSH_SEND]
@@ -84,6 +84,6 @@ def pattern(found: Table) -> Table:
     )
 
 
-def section(table: Exchanges) -> Section:
+def section(table: RoundTrips) -> Section:
     found = starts(table)
     return Section(NAME, TITLE, QUESTION, [pattern(found), found], {"starts": found})

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.exchange import S_PUSH_RECV, S_PUSH_SEND, Exchanges
+from tracer.format.record import MERCURY
 from tracer.grouping import group
-from tracer.record import MERCURY
+from tracer.round_trip import S_PUSH_RECV, S_PUSH_SEND, RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "stragglers", "Stragglers"
@@ -18,7 +18,7 @@ QUESTION = "Who comes last, how often, and what does it cost?"
 NOTE = "Cost: time between the last push of a key and the last but one. Ties count for nobody."
 
 
-def last_ones(table: Exchanges) -> Table:
+def last_ones(table: RoundTrips) -> Table:
     """Who was last, per iteration, key and server. Worker -1: several at once."""
     arrival = S_PUSH_SEND if table.mode == MERCURY else S_PUSH_RECV
     rows = table.take(table.has(arrival))
@@ -77,7 +77,7 @@ def per_iteration(found: Table) -> Table:
     )
 
 
-def section(table: Exchanges) -> Section:
+def section(table: RoundTrips) -> Section:
     found = last_ones(table)
     workers = per_worker(found, table.workers)
     return Section(NAME, TITLE, QUESTION, [workers, per_iteration(found)], {"workers": workers})

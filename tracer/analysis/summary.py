@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tracer.exchange import Exchanges
+from tracer.format.record import Array
 from tracer.grouping import group
-from tracer.record import Array
+from tracer.round_trip import RoundTrips
 from tracer.table import PERCENTILES, Table
 
 CURVE_POINTS = 101
@@ -41,7 +41,7 @@ def summaries(title: str, named: Sequence[tuple[str, Array]], note: str = "") ->
     return Table(title, columns, note)
 
 
-def per_key(title: str, samples: Table, table: Exchanges, note: str = "") -> Table:
+def per_key(title: str, samples: Table, table: RoundTrips, note: str = "") -> Table:
     """A row per key of samples that have the columns key and us."""
     groups = group(samples["key"])
     bounds = np.append(groups.begin, len(groups.order))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracer.check.finding import ERROR, WARNING, Finding, report
-from tracer.line import list_items
-from tracer.record import (
+from tracer.format.line import list_items
+from tracer.format.record import (
     DEP_LIST,
     DEP_ONE,
     DEP_TYPES_OF_SLOT,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from tracer.record import OPERATIONS, Bools, Trace, node_text
+from tracer.format.record import OPERATIONS, Bools, Trace, node_text
 
 ERROR, WARNING = "error", "warning"
 

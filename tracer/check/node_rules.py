@@ -8,7 +8,7 @@ import numpy as np
 
 from tracer.check.dependencies import dependency_findings
 from tracer.check.finding import WARNING, Finding, report
-from tracer.record import (
+from tracer.format.record import (
     INITIAL_NUM_PP,
     MERCURY,
     OPERATIONS,

@@ -8,8 +8,8 @@ import numpy as np
 
 from tracer.check.finding import ERROR, WARNING, Finding
 from tracer.clocks import estimate
-from tracer.exchange import MISSING, Exchanges, exchanges
-from tracer.record import DATA_OPERATIONS, OPERATIONS, Ints, Trace
+from tracer.format.record import DATA_OPERATIONS, OPERATIONS, Ints, Trace
+from tracer.round_trip import MISSING, RoundTrips, round_trips
 from tracer.run import Run
 
 # What one end saw and the other end must have seen.
@@ -21,7 +21,7 @@ def run_findings(run: Run) -> Iterator[Finding]:
     yield from missing
     if not run.traces or not any(len(t.records) for t in run.traces):
         return
-    table = exchanges(run)
+    table = round_trips(run)
     yield from _counts(run, table)
     yield from _columns_agree(run, table)
     yield from _clocks(run, table)
@@ -40,7 +40,7 @@ def _missing_files(run: Run) -> Iterator[Finding]:
             yield Finding(WARNING, "node-missing", run.path or role, text, len(absent))
 
 
-def _counts(run: Run, table: Exchanges) -> Iterator[Finding]:
+def _counts(run: Run, table: RoundTrips) -> Iterator[Finding]:
     """Each message that one end has, the other has too."""
     files = {trace.header.node: trace for trace in run.traces}
     seen = table.times != MISSING
@@ -72,7 +72,7 @@ def _excused(ends: tuple[Trace, Trace], which: int) -> bool:
     return bool(end.lost) or not end.complete or bool(end.problems)
 
 
-def _columns_agree(run: Run, table: Exchanges) -> Iterator[Finding]:
+def _columns_agree(run: Run, table: RoundTrips) -> Iterator[Finding]:
     """Length and num_pp are the same at both ends."""
     for name in ("length", "num_pp"):
         values = _values(run, table, name)
@@ -90,8 +90,8 @@ def _columns_agree(run: Run, table: Exchanges) -> Iterator[Finding]:
                 yield Finding(ERROR, name, where, text, len(bad))
 
 
-def _values(run: Run, table: Exchanges, name: str) -> Ints:
-    """A column of the records, laid out as the exchanges are."""
+def _values(run: Run, table: RoundTrips, name: str) -> Ints:
+    """A column of the records, laid out as the round trips are."""
     code = _code(table, table.iteration, table.key, table.worker, table.server)
     out = np.full((DATA_OPERATIONS, len(table)), MISSING, np.int64)
     for trace in run.traces:
@@ -108,13 +108,13 @@ def _values(run: Run, table: Exchanges, name: str) -> Ints:
     return out
 
 
-def _code(table: Exchanges, iteration: Ints, key: Ints, worker: Ints, server: Ints) -> Ints:
+def _code(table: RoundTrips, iteration: Ints, key: Ints, worker: Ints, server: Ints) -> Ints:
     keys = max(table.keys, default=0) + 1
     code: Ints = ((iteration * keys + key) * table.workers + worker) * table.servers + server
     return code
 
 
-def _clocks(run: Run, table: Exchanges) -> Iterator[Finding]:
+def _clocks(run: Run, table: RoundTrips) -> Iterator[Finding]:
     if not len(table):
         return
     alignment = estimate(run, table)

@@ -13,11 +13,20 @@ from pathlib import Path
 import numpy as np
 
 from tracer.errors import TraceError
-from tracer.line import list_items
+from tracer.format.line import list_items
+from tracer.format.protobuf import bytes_field, int_field, text_field, varint
+from tracer.format.record import (
+    DEP_LIST,
+    DEP_ONE,
+    MERCURY,
+    OPERATIONS,
+    SLOTS,
+    Ints,
+    Trace,
+    node_text,
+)
 from tracer.output import make_directory, whole_file
 from tracer.progress import Progress
-from tracer.protobuf import bytes_field, int_field, text_field, varint
-from tracer.record import DEP_LIST, DEP_ONE, MERCURY, OPERATIONS, SLOTS, Ints, Trace, node_text
 from tracer.run import Run
 
 VERSION = "0.0.4"

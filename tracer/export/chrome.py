@@ -16,7 +16,10 @@ import numpy as np
 
 from tracer.analysis.phases import edges, follows
 from tracer.errors import TraceError
-from tracer.exchange import (
+from tracer.format.record import MERCURY, rank_id
+from tracer.output import whole_file
+from tracer.progress import Progress
+from tracer.round_trip import (
     MISSING,
     S_PULL_RECV,
     S_PULL_SEND,
@@ -26,17 +29,14 @@ from tracer.exchange import (
     W_PULL_SEND,
     W_PUSH_RECV,
     W_PUSH_SEND,
-    Exchanges,
+    RoundTrips,
 )
-from tracer.output import whole_file
-from tracer.progress import Progress
-from tracer.record import MERCURY, rank_id
 from tracer.run import Run
 
 SHORTEST_US = 0.002  # a slice must have a length to be seen and to be bound to
 INSIDE_US = 0.001  # how far inside a slice an arrow begins
 AT_ONCE = 20_000
-# (name, begin, end) of the slices at each end of an exchange, and what arrows join: an arrow goes
+# (name, begin, end) of the slices at each end of a round trip, and what arrows join: an arrow goes
 # from one instant to another, each of which begins or ends a slice.
 SLICES = (
     ("push", W_PUSH_SEND, W_PUSH_RECV),
@@ -65,7 +65,7 @@ OF_INSTANT = {code: number for number, slice_ in enumerate(SLICES) for code in s
 class _Layout:
     """Which process and thread things are drawn in."""
 
-    table: Exchanges
+    table: RoundTrips
     start: int
 
     def process(self, role: str, rank: int) -> int:
@@ -86,7 +86,7 @@ class _Layout:
         return float(time - self.start)
 
 
-def write_chrome(run: Run, table: Exchanges, path: str | Path, quiet: bool = True) -> int:
+def write_chrome(run: Run, table: RoundTrips, path: str | Path, quiet: bool = True) -> int:
     """Writes the file; says how many events it holds."""
     known = table.times[table.times != MISSING]
     if not len(known):
@@ -114,16 +114,16 @@ def write_chrome(run: Run, table: Exchanges, path: str | Path, quiet: bool = Tru
 Event = dict[str, object]
 
 
-def _events(run: Run, table: Exchanges, layout: _Layout, progress: Progress) -> Iterator[Event]:
+def _events(run: Run, table: RoundTrips, layout: _Layout, progress: Progress) -> Iterator[Event]:
     yield from _names(run, table, layout)
     yield from _steps(table, layout)
     for row in range(len(table)):
-        yield from _exchange(table, layout, row)
+        yield from _round_trip(table, layout, row)
         if row % 1000 == 0:
             progress.reached(row)
 
 
-def _names(run: Run, table: Exchanges, layout: _Layout) -> Iterator[Event]:
+def _names(run: Run, table: RoundTrips, layout: _Layout) -> Iterator[Event]:
     for trace in run.traces:
         header = trace.header
         process = layout.process(header.role, header.rank)
@@ -150,7 +150,7 @@ def _meta(process: int, thread: int, name: str, args: dict[str, object]) -> Even
     return {"ph": "M", "pid": process, "tid": thread, "name": name, "args": args}
 
 
-def _steps(table: Exchanges, layout: _Layout) -> Iterator[Event]:
+def _steps(table: RoundTrips, layout: _Layout) -> Iterator[Event]:
     edge = edges(table)
     for place in follows(edge).tolist():
         process = layout.process("worker", int(edge["worker"][place]))
@@ -178,7 +178,7 @@ def _slice(
     }
 
 
-def _exchange(table: Exchanges, layout: _Layout, row: int) -> Iterator[Event]:
+def _round_trip(table: RoundTrips, layout: _Layout, row: int) -> Iterator[Event]:
     times = table.times[:, row].tolist()
     key, worker, server = int(table.key[row]), int(table.worker[row]), int(table.server[row])
     places: dict[int, tuple[int, int]] = {}

@@ -10,9 +10,9 @@ import numpy as np
 
 from tracer.clocks import Alignment
 from tracer.errors import MissingExtraError
+from tracer.format.record import DEP_LIST, DEP_NAMES, DEP_NONE, OPERATIONS, Trace, node_text
 from tracer.output import whole_file
 from tracer.progress import Progress
-from tracer.record import DEP_LIST, DEP_NAMES, DEP_NONE, OPERATIONS, Trace, node_text
 from tracer.run import Run
 
 AT_ONCE = 50_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tracer.errors import TraceError
-from tracer.line import list_items
-from tracer.record import DEP_LIST, DEP_ONE, Ints, Trace
+from tracer.format.line import list_items
+from tracer.format.record import DEP_LIST, DEP_ONE, Ints, Trace
 
 SHIFT = 1 << 20  # beyond any operation_num or node of a file that can be held in memory
 

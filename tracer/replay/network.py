@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tracer.exchange import (
+from tracer.format.record import MERCURY, Ints
+from tracer.round_trip import (
     S_PULL_RECV,
     S_PULL_SEND,
     S_PUSH_RECV,
@@ -16,9 +17,8 @@ from tracer.exchange import (
     W_PULL_SEND,
     W_PUSH_RECV,
     W_PUSH_SEND,
-    Exchanges,
+    RoundTrips,
 )
-from tracer.record import MERCURY, Ints
 
 Floats = npt.NDArray[np.float64]
 FASTEST = 1e12  # bytes per second: bytes took no time that a trace can show
@@ -31,7 +31,7 @@ class Network:
     latency_s: float  # one way
 
 
-def estimate(table: Exchanges) -> Network:
+def estimate(table: RoundTrips) -> Network:
     """Latency from the smallest messages at their fastest, rates from those of the median byte.
 
     A connection carries its messages in order, so one is being carried from its sending, or from
@@ -95,7 +95,7 @@ def _median(values: Floats, weights: Floats) -> float:
     return float(values[order][np.searchsorted(total, total[-1] / 2)])
 
 
-def _latency_us(table: Exchanges) -> float:
+def _latency_us(table: RoundTrips) -> float:
     """The middle of the fastest each way: what clocks are apart cancels."""
     if table.mode == MERCURY:
         ways = ((W_PUSH_RECV, S_PUSH_SEND), (S_PULL_SEND, W_PULL_RECV))

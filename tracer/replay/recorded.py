@@ -9,7 +9,11 @@ import numpy.typing as npt
 
 from tracer.clocks import aligned
 from tracer.errors import TraceError
-from tracer.exchange import (
+from tracer.format.record import MERCURY, SYNCHRONOUS, Ints
+from tracer.grouping import group
+from tracer.replay.dependencies import check_acyclic
+from tracer.replay.network import Network, estimate
+from tracer.round_trip import (
     S_PULL_RECV,
     S_PULL_SEND,
     S_PUSH_RECV,
@@ -18,12 +22,8 @@ from tracer.exchange import (
     W_PULL_SEND,
     W_PUSH_RECV,
     W_PUSH_SEND,
-    Exchanges,
+    RoundTrips,
 )
-from tracer.grouping import group
-from tracer.record import MERCURY, SYNCHRONOUS, Ints
-from tracer.replay.dependencies import check_acyclic
-from tracer.replay.network import Network, estimate
 from tracer.run import Run
 
 Floats = npt.NDArray[np.float64]
@@ -65,10 +65,10 @@ def recorded(run: Run) -> Recorded:
             )
     for trace in run.traces:
         check_acyclic(trace)
-    return from_exchanges(aligned(run)[0], run.path)
+    return from_round_trips(aligned(run)[0], run.path)
 
 
-def from_exchanges(table: Exchanges, path: str = "trace") -> Recorded:
+def from_round_trips(table: RoundTrips, path: str = "trace") -> Recorded:
     order = sorted(table.keys, key=lambda index: (-table.keys[index].priority, index))
     trained = {int(key) for key in np.unique(table.key)}
     order = [index for index in order if index in trained]
@@ -103,7 +103,7 @@ def from_exchanges(table: Exchanges, path: str = "trace") -> Recorded:
     )
 
 
-def _dense(table: Exchanges, layer: Ints, times: Ints, how: np.ufunc, layers: int) -> Floats:
+def _dense(table: RoundTrips, layer: Ints, times: Ints, how: np.ufunc, layers: int) -> Floats:
     """iterations x workers x layers; infinite where a record is missing."""
     known = table.has(W_PUSH_SEND, W_PULL_RECV)
     shape = (int(table.iteration.max(initial=0)) + 1, table.workers, layers)
@@ -115,7 +115,7 @@ def _dense(table: Exchanges, layer: Ints, times: Ints, how: np.ufunc, layers: in
     return extreme
 
 
-def _shares(table: Exchanges, layer: Ints, layers: int) -> list[list[tuple[int, float]]]:
+def _shares(table: RoundTrips, layer: Ints, layers: int) -> list[list[tuple[int, float]]]:
     groups = group(layer, table.server)
     most = groups.most(table.push_bytes)
     shares: list[list[tuple[int, float]]] = [[] for _ in range(layers)]
@@ -124,7 +124,7 @@ def _shares(table: Exchanges, layer: Ints, layers: int) -> list[list[tuple[int, 
     return shares
 
 
-def _overheads(table: Exchanges, layer: Ints, layers: int) -> tuple[Floats, Floats]:
+def _overheads(table: RoundTrips, layer: Ints, layers: int) -> tuple[Floats, Floats]:
     """Means over the run of what a server, and a worker between its messages, took per layer."""
     update, search = np.zeros(layers), np.zeros(layers)
     packets = table.mode == MERCURY  # nothing is confirmed or asked for; the last packet counts

@@ -8,11 +8,11 @@ from typing import Callable
 
 import numpy as np
 
-from tracer.model import Job, Layer, ModelError, Options
-from tracer.record import MERCURY
+from pslite_ext.forecast.model import Job, Layer, ModelError, Options
+from pslite_ext.forecast.simulate import Cluster, Run, simulate
+from pslite_ext.forecast.simulate.scheme import SCHEMES
+from tracer.format.record import MERCURY
 from tracer.replay.recorded import Floats, Recorded
-from tracer.simulate import Cluster, Run, simulate
-from tracer.simulate.scheme import SCHEMES
 
 PACKET_BYTES = 30e3
 SEGMENT_BYTES = 1460.0

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tracer.analysis.life import PARTS
-from tracer.exchange import (
+from tracer.analysis.message_parts import PARTS
+from tracer.format.record import MERCURY
+from tracer.report.drawing import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, SKY, Axes, Canvas
+from tracer.round_trip import (
     MISSING,
     S_PULL_RECV,
     S_PULL_SEND,
@@ -17,10 +19,8 @@ from tracer.exchange import (
     W_PULL_SEND,
     W_PUSH_RECV,
     W_PUSH_SEND,
-    Exchanges,
+    RoundTrips,
 )
-from tracer.record import MERCURY
-from tracer.report.drawing import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, SKY, Axes, Canvas
 from tracer.table import Table
 
 BARS_MOST = 30  # keys in one picture; the table has them all
@@ -211,7 +211,7 @@ def spread(begin: Any, end: Any, size: Any, edges: Any) -> Any:
     return np.diff(risen(begin) - risen(end))
 
 
-def throughput(canvas: Canvas, table: Exchanges) -> None:
+def throughput(canvas: Canvas, table: RoundTrips) -> None:
     """Bytes that arrived, in equal slices of the run."""
     packets = table.mode == MERCURY
     # From when until when, told by those who received; if they are silent, by those who sent.

@@ -11,13 +11,13 @@ import numpy as np
 from tracer.analysis import sections
 from tracer.check import ERROR, Finding
 from tracer.clocks import Alignment
-from tracer.exchange import MISSING, Exchanges
+from tracer.format.record import Ints
 from tracer.output import whole_file
 from tracer.progress import Progress
-from tracer.record import Ints
 from tracer.report import figures, timeline
 from tracer.report.drawing import Draw, svg
-from tracer.report.looks import CSS
+from tracer.report.stylesheet import CSS
+from tracer.round_trip import MISSING, RoundTrips
 from tracer.run import Run
 from tracer.table import Section, Table, as_list, show
 
@@ -27,7 +27,7 @@ FINDINGS_MOST = 50
 
 def write_report(
     run: Run,
-    table: Exchanges,
+    table: RoundTrips,
     alignment: Alignment,
     findings: Sequence[Finding],
     path: str | Path,
@@ -77,7 +77,7 @@ PAGE = """<!DOCTYPE html>
 """
 
 
-def _pictures(table: Exchanges, answered: list[Section]) -> list[tuple[str, str, Draw]]:
+def _pictures(table: RoundTrips, answered: list[Section]) -> list[tuple[str, str, Draw]]:
     """(section.name, what a reader who cannot see it is told, how to draw it)."""
     found = {section.name: section for section in answered}
     iteration = timeline.middle_iteration(table)
@@ -155,7 +155,7 @@ def _pictures(table: Exchanges, answered: list[Section]) -> list[tuple[str, str,
     ]
 
 
-def pictures(run: Run, table: Exchanges) -> dict[str, Draw]:
+def pictures(run: Run, table: RoundTrips) -> dict[str, Draw]:
     """All of the report's pictures by name, to be drawn elsewhere."""
     named = _pictures(table, sections(run, table))
     return {name.replace(".", "-"): draw for name, _, draw in named}
@@ -170,7 +170,7 @@ def _figure(name: str, says: str, draw: Draw) -> str:
     return f"<figure><figcaption>{html.escape(says)}</figcaption>{both}</figure>"
 
 
-def _head(run: Run, table: Exchanges, answered: list[Section]) -> str:
+def _head(run: Run, table: RoundTrips, answered: list[Section]) -> str:
     found = {section.name: section for section in answered}
     phases = found["phases"].tables[0]
     known: Ints = table.times[table.times != MISSING]
@@ -244,7 +244,7 @@ def _contents(answered: list[Section]) -> str:
     return "<nav>" + "".join(f'<a href="#{n}">{html.escape(t)}</a>' for n, t in links) + "</nav>"
 
 
-def _timeline_question(table: Exchanges) -> str:
+def _timeline_question(table: RoundTrips) -> str:
     iteration = timeline.middle_iteration(table)
     return f"What did every node do when? Iteration {iteration}; one lane a key."
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tracer.analysis.phases import edges, follows
-from tracer.exchange import (
+from tracer.format.record import MERCURY
+from tracer.report.drawing import BLUE, GREEN, GREY, ORANGE, RED, Canvas
+from tracer.round_trip import (
     MISSING,
     S_PULL_RECV,
     S_PULL_SEND,
@@ -15,10 +17,8 @@ from tracer.exchange import (
     W_PULL_SEND,
     W_PUSH_RECV,
     W_PUSH_SEND,
-    Exchanges,
+    RoundTrips,
 )
-from tracer.record import MERCURY
-from tracer.report.drawing import BLUE, GREEN, GREY, ORANGE, RED, Canvas
 
 LANE_IN = 0.11  # height of a key's lane, as long as there is room
 HEIGHT_MOST_IN = 11.0
@@ -26,7 +26,7 @@ LANES_LEAST = 8
 BAND_SHARE = 12  # keys for each lane's height of the computation's band
 
 
-def middle_iteration(table: Exchanges) -> int:
+def middle_iteration(table: RoundTrips) -> int:
     """One that is typical: past the start, with a predecessor."""
     edge = edges(table)
     now = follows(edge)
@@ -34,7 +34,7 @@ def middle_iteration(table: Exchanges) -> int:
     return int(whole[len(whole) // 2]) if len(whole) else 0
 
 
-def draw(canvas: Canvas, table: Exchanges, iteration: int) -> None:
+def draw(canvas: Canvas, table: RoundTrips, iteration: int) -> None:
     rows = table.take(table.iteration == iteration)
     keys = np.unique(rows.key)
     band = max(1, len(keys) // BAND_SHARE)
@@ -98,7 +98,7 @@ def _legend(canvas: Canvas, axes: object, at_server: tuple[str, str], packets: b
     )
 
 
-def _start(table: Exchanges, iteration: int, otherwise: int) -> int:
+def _start(table: RoundTrips, iteration: int, otherwise: int) -> int:
     before = table.take((table.iteration == iteration - 1) & table.has(W_PULL_RECV))
     groups: list[int] = [
         int(before.times[W_PULL_RECV][before.worker == w].max())
@@ -108,7 +108,7 @@ def _start(table: Exchanges, iteration: int, otherwise: int) -> int:
 
 
 def _computation(
-    axes: object, table: Exchanges, worker: int, iteration: int, lane: float, start: int, band: int
+    axes: object, table: RoundTrips, worker: int, iteration: int, lane: float, start: int, band: int
 ) -> None:
     edge = edges(table.take(table.worker == worker))
     for place in follows(edge).tolist():

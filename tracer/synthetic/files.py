@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tracer.format.record import CODE, SCHEDULER, Header, Note, Records, Trace, node_code
+from tracer.format.writer import write_trace
 from tracer.output import make_directory
-from tracer.record import CODE, SCHEDULER, Header, Note, Records, Trace, node_code
 from tracer.synthetic.numbering import Event, NodeNumbering
 from tracer.synthetic.plan import Plan
 from tracer.synthetic.simulation import Simulation
-from tracer.writer import write_trace
 
 COMMAND_BYTES = 25
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tracer.line import list_items
-from tracer.record import COLUMNS, DEP_LIST, DEP_ONE, SLOTS, Note, Records, Trace, node_text
+from tracer.format.line import list_items
+from tracer.format.record import COLUMNS, DEP_LIST, DEP_ONE, SLOTS, Note, Records, Trace, node_text
 
 
 def lengthened(trace: Trace, records_least: int) -> Trace:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tracer.record import (
+from tracer.format.record import (
     CODE,
     COLUMNS,
     DEP_LIST,

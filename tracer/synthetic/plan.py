@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracer.record import SYNCHRONOUS, ZMQ
+from tracer.format.record import SYNCHRONOUS, ZMQ
 
 
 @dataclass(frozen=True)

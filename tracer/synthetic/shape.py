@@ -6,7 +6,7 @@ iterations. Times, lengths, ids and dispatch numbers are left out, for they depe
 
 from __future__ import annotations
 
-from tracer.record import DEP_LIST, DEP_ONE, OPERATIONS, Trace, node_text
+from tracer.format.record import DEP_LIST, DEP_ONE, OPERATIONS, Trace, node_text
 
 
 def shape(trace: Trace) -> list[str]:

@@ -12,7 +12,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable
 
-from tracer.record import CODE, MERCURY, SYNCHRONOUS
+from tracer.format.record import CODE, MERCURY, SYNCHRONOUS
 from tracer.synthetic.numbering import Event
 from tracer.synthetic.plan import Plan
 

@@ -1,0 +1,182 @@
+"""`mercury doctor`: is this machine fit to run a job, and what to do if not."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import os
+import resource
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+from pslite_ext import __version__
+from pslite_ext.config import SettingError, Settings, interfaces, wanted_van
+
+OPEN_FILES_MIN = 1024
+PACKAGES = ("pslite_ext", "mxnet_plugins", "tracer")  # ours; others may use these names, too
+
+
+@dataclass(frozen=True)
+class Finding:
+    state: str  # OK, WARN or FAIL
+    subject: str
+    text: str
+
+
+def check_python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    good = (3, 9) <= sys.version_info[:2] <= (3, 12)
+    advice = "" if good else ": use Python 3.9 to 3.12"
+    return Finding("OK" if good else "FAIL", "python", version + advice)
+
+
+def home() -> Path:
+    """The folder of our packages: where mercury-ps is installed, else where this file lies."""
+    try:
+        installed = Path(str(importlib.metadata.distribution("mercury-ps").locate_file("")))
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    else:
+        if (installed / "pslite_ext" / "__init__.py").exists():  # not in an editable installation
+            return installed.resolve()
+    return Path(__file__).resolve().parents[2]
+
+
+def _place(spec: ModuleSpec | None) -> Path | None:
+    """A module's file or a package's folder."""
+    if spec is None:
+        return None
+    folders = list(spec.submodule_search_locations or ())
+    return Path(folders[0] if folders else str(spec.origin)).resolve()
+
+
+def check_imports() -> Iterator[Finding]:
+    """Whether ours are found under their names, here and by a script in this folder."""
+    ours, here = home(), Path.cwd()
+    bad = False
+    for name in PACKAGES:
+        found = _place(importlib.util.find_spec(name))
+        beside = _place(PathFinder.find_spec(name, [str(here)]))
+        if found is None:
+            bad = True
+            yield Finding("FAIL", "imports", f"{name} is not in {ours}: reinstall mercury-ps")
+        elif found != ours / name:
+            bad = True
+            text = f"{name} is found as {found}, before ours in {ours}"
+            advice = f"rename it, or take {found.parent} off PYTHONPATH or out of this environment"
+            yield Finding("FAIL", "imports", f"{text}: {advice}")
+        elif beside not in (None, found):
+            bad = True
+            text = f"a script in {here} finds {name} as {beside}, before ours in {ours}"
+            yield Finding("WARN", "imports", f"{text}: rename it, or keep scripts elsewhere")
+    if not bad:
+        yield Finding("OK", "imports", f"{', '.join(PACKAGES)} are those of {ours}")
+
+
+def check_packages() -> Iterator[Finding]:
+    try:
+        from pslite_ext import _core
+
+        text = f"{__version__}, sums with {_core.sum_instruction_set()}"
+        yield Finding("OK", "mercury-ps", text)
+    except ImportError as error:
+        yield Finding(
+            "FAIL", "mercury-ps", f"the native core does not load ({error}): reinstall it"
+        )
+    names = [d.metadata["Name"] for d in importlib.metadata.distributions()]
+    mxnets = sorted({n for n in names if n and n.lower().startswith("mxnet")})
+    if not mxnets:
+        yield Finding("FAIL", "mxnet", "not installed: install the patched wheel (make wheel)")
+    for name in mxnets:
+        version = importlib.metadata.version(name)
+        if "+mercury" in version:
+            yield Finding("OK", "mxnet", f"{name} {version}, patched")
+        else:
+            yield Finding("FAIL", "mxnet", f"{name} {version} is not patched: install ours over it")
+    try:
+        numpy = importlib.metadata.version("numpy")
+    except importlib.metadata.PackageNotFoundError:
+        yield Finding("FAIL", "numpy", "not installed: pip install 'numpy<2.1'")
+        return
+    good = (1, 21) <= tuple(int(n) for n in numpy.split(".")[:2]) < (2, 1)
+    advice = "" if good else ": pip install 'numpy>=1.21,<2.1'"
+    yield Finding("OK" if good else "FAIL", "numpy", numpy + advice)
+
+
+def check_system() -> Iterator[Finding]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    good = hard == resource.RLIM_INFINITY or hard >= OPEN_FILES_MIN
+    advice = "" if good else f": raise the hard limit (ulimit -Hn) to {OPEN_FILES_MIN} or more"
+    yield Finding("OK" if good else "WARN", "open files", f"{soft} of at most {hard}{advice}")
+    there = interfaces()
+    outside = {n: a for n, a in there.items() if not a.startswith("127.")}
+    text = ", ".join(f"{name} {address}" for name, address in there.items())
+    if len(outside) == 1:
+        yield Finding("OK", "interfaces", text)
+    else:
+        advice = "only jobs on this machine" if not outside else "DMLC_INTERFACE chooses one"
+        yield Finding("WARN", "interfaces", f"{text}: {advice}")
+
+
+def check_job(environ: Mapping[str, str]) -> Iterator[Finding]:
+    given = sorted(k for k in environ if k.startswith(("DMLC_", "MERCURY_")))
+    try:
+        van = wanted_van(environ)
+    except SettingError as error:
+        yield Finding("FAIL", "settings", str(error))
+        return
+    if not van:
+        text = "DMLC_PS_VAN_TYPE does not ask for our stores; `mercury launch` sets it"
+        yield Finding("OK", "settings", text)
+        return
+    try:
+        settings = Settings.from_environment(environ)
+    except SettingError as error:
+        yield Finding("FAIL", "settings", str(error))
+        return
+    yield Finding("OK", "settings", f"valid: {', '.join(given)}")
+    yield Finding("OK", "address", f"others reach this node at {settings.host}")
+    if not settings.token:
+        text = "no MERCURY_JOB_TOKEN: whoever reaches the ports can join the job"
+        yield Finding("WARN", "token", text)
+    options = settings.options()
+    port = int(options["port"])
+    if port:
+        yield check_port(settings.host, port)
+
+
+def check_port(host: str, port: int) -> Finding:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((host, port))
+        except OSError as error:
+            text = f"{host}:{port}: {error.strerror}: choose another port or end who has it"
+            return Finding("FAIL", "port", text)
+    return Finding("OK", "port", f"{host}:{port} is free")
+
+
+def examine(environ: Mapping[str, str]) -> list[Finding]:
+    findings = [check_python()]
+    findings += [*check_imports(), *check_packages(), *check_system(), *check_job(environ)]
+    return findings
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="mercury doctor", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    arguments = parser.parse_args(argv)
+    findings = examine(os.environ)
+    if arguments.json:
+        print(json.dumps([asdict(f) for f in findings], indent=2))
+    else:
+        for finding in findings:
+            print(f"{finding.state:4}  {finding.subject:11} {finding.text}")
+    return 1 if any(f.state == "FAIL" for f in findings) else 0

@@ -1,0 +1,73 @@
+"""The `mercury` command: one subcommand a task, each imported only when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+# name -> (module, function, what it does)
+COMMANDS = {
+    "launch": ("pslite_ext.launch", "main", "start a job's processes and watch them"),
+    "trace": ("pslite_ext.command.trace.command", "main", "read, check, analyse and show traces"),
+    "sim": (
+        "pslite_ext.command.sim.command",
+        "main",
+        "predict iterations; replay traces; plan clusters",
+    ),
+    "profile": (
+        "pslite_ext.command.profile",
+        "main",
+        "measure the layer times of a gluon model, for sim",
+    ),
+    "doctor": ("pslite_ext.command.doctor", "main", "check that this machine can run a job"),
+    "lab": ("pslite_ext.command.lab", "main", "a test bed: hosts with link speeds on this machine"),
+    "settings": ("pslite_ext.command.main", "settings", "list all settings"),
+    "version": ("pslite_ext.command.main", "version", "print the version"),
+}
+
+
+def usage() -> str:
+    lines = ["usage: mercury COMMAND ...", "", "commands:"]
+    lines += [f"  {name:10} {what}" for name, (_, _, what) in COMMANDS.items()]
+    lines += ["", "`mercury COMMAND --help` tells more."]
+    return "\n".join(lines)
+
+
+def settings(argv: Sequence[str]) -> int:
+    from pslite_ext.config import TABLE, markdown
+
+    if list(argv) == ["--markdown"]:
+        print(markdown(), end="")
+        return 0
+    if argv:
+        print("usage: mercury settings [--markdown]", file=sys.stderr)
+        return 0 if argv[0] in ("-h", "--help") else 2
+    for setting in TABLE:
+        default = "required" if setting.default is None else f"default {setting.default or 'unset'}"
+        print(f"{setting.name}  ({default}; {setting.allowed})\n    {setting.meaning}")
+    return 0
+
+
+def version(_argv: Sequence[str]) -> int:
+    from pslite_ext import __version__
+
+    print(f"mercury-ps {__version__}")
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help"):
+        print(usage())
+        return 0 if words else 2
+    if words[0] not in COMMANDS:
+        print(f"mercury: there is no command '{words[0]}'\n\n{usage()}", file=sys.stderr)
+        return 2
+    module, function, _ = COMMANDS[words[0]]
+    try:
+        return int(getattr(importlib.import_module(module), function)(words[1:]))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return 141

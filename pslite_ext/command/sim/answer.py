@@ -1,0 +1,115 @@
+"""What every command of `mercury sim` returns, and how it is shown."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pslite_ext.forecast.model import POLICIES, Job, ModelError
+from pslite_ext.forecast.model.job import number
+from pslite_ext.forecast.model.job_file import find_job
+from pslite_ext.forecast.model.quantity import bytes_per_second, seconds, size
+from tracer.output import print_json, whole_file
+from tracer.report.drawing import Draw, save
+from tracer.table import Table
+
+
+@dataclass
+class Answer:
+    """A table, what to say before and after it, the same as values, and its picture."""
+
+    table: Table
+    draw: Draw
+    lines: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    rows: int = 200
+
+
+def show(answer: Answer, options: argparse.Namespace) -> None:
+    if options.csv:
+        text = io.StringIO(newline="")
+        rows = csv.writer(text)
+        rows.writerow(answer.table.names)
+        rows.writerows(row.values() for row in answer.table.rows())
+        with whole_file(options.csv) as file:
+            file.write(text.getvalue().encode())
+    if options.plot:
+        save(answer.draw, options.plot)
+    if options.json:
+        whole = {**answer.values, "table": list(answer.table.rows())}
+        print_json(whole)
+        return
+    for line in answer.lines:
+        print(line)
+    print(answer.table.text(answer.rows))
+    for line in answer.after:
+        print(line)
+
+
+def job_of(options: argparse.Namespace, what: str | None = None) -> Job:
+    compute_s = None if options.compute is None else seconds(options.compute)
+    return find_job(what or options.job, compute_s, options.steps)
+
+
+def network_of(options: argparse.Namespace) -> dict[str, object]:
+    """The model's options that were given."""
+    given: dict[str, object] = {
+        "latency_s": seconds(options.latency),
+        "startup_s": seconds(options.startup),
+    }
+    for name in ("partition", "credit", "packet", "bucket"):
+        text = getattr(options, name)
+        if text is not None:
+            given[f"{name}_bytes"] = size(text)
+    workers = getattr(options, "workers", None)
+    if workers is not None:
+        given["workers"] = workers
+        given["servers"] = getattr(options, "servers", None) or workers
+    return given
+
+
+def rate_of(text: str | None) -> float:
+    return bytes_per_second(text or "")
+
+
+def policies_of(options: argparse.Namespace, known: list[str] | None = None) -> list[str]:
+    allowed = known or list(POLICIES)
+    if not options.policies:
+        return allowed
+    wanted = [name.strip() for name in options.policies.split(",")]
+    for name in wanted:
+        if name not in allowed:
+            raise ModelError(f"there is no policy '{name}' here; there are {', '.join(allowed)}")
+    return wanted
+
+
+def slowness_of(given: Sequence[str], workers: int) -> list[float]:
+    """How many times as long as the job says each worker computes."""
+    factors = [1.0] * workers
+    for text in given:
+        worker, factor = pair(text, "WORKER:FACTOR")
+        try:
+            value = float(factor)
+        except ValueError:
+            raise ModelError(f"--slow-worker {text}: '{factor}' is not a number") from None
+        number(f"--slow-worker {text}: the factor", value, above_zero=True)
+        factors[index_in(text, worker, workers)] = value
+    return factors
+
+
+def pair(text: str, form: str) -> tuple[str, str]:
+    first, colon, second = text.partition(":")
+    if not (first and colon and second):
+        raise ModelError(f"'{text}' is not of the form {form}")
+    return first, second
+
+
+def index_in(text: str, digits: str, count: int) -> int:
+    if not digits.isdecimal() or int(digits) >= count:
+        raise ModelError(f"'{text}': there is no '{digits}' among 0 to {count - 1}")
+    return int(digits)

@@ -1,0 +1,154 @@
+"""`mercury sim cluster`: jobs on machines that differ, in racks, on links that change."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from pslite_ext.command.sim.answer import (
+    Answer,
+    index_in,
+    job_of,
+    network_of,
+    pair,
+    rate_of,
+    slowness_of,
+)
+from pslite_ext.forecast.model import ModelError, Options
+from pslite_ext.forecast.model.quantity import bytes_per_second, seconds
+from pslite_ext.forecast.simulate import Cluster, Run, simulate
+from pslite_ext.forecast.simulate.cluster import RateSpec
+from tracer.progress import Progress
+from tracer.report.drawing import CYCLE, Canvas
+from tracer.table import Table
+
+PACKET_BYTES = 30e3
+PACKETS_MAX = 20_000  # of a job's iteration; of a larger one the packets are larger
+EVENTS_A_PACKET = 8
+EVENTS_MAX = 200_000_000
+BUSIEST = 5  # links that are named
+
+
+def answer(options: argparse.Namespace) -> Answer:
+    jobs = [job_of(options, what) for what in options.jobs]
+    names = _distinct([Path(what).stem for what in options.jobs])
+    known = Options.of(network_of(options))
+    largest = max(float(job.bytes.sum()) for job in jobs)
+    packet = known.packet_bytes or max(PACKET_BYTES, largest / PACKETS_MAX)
+    workers, servers = known.workers, known.servers
+    slowness = slowness_of(options.slow_worker, workers)
+    runs = [
+        Run(
+            job,
+            options.policy,
+            known,
+            iterations=options.iterations,
+            slowness=slowness,
+            jitter=options.jitter,
+            seed=options.seed + place,
+        )
+        for place, job in enumerate(jobs)
+    ]
+    cluster = _cluster(options, workers, servers, packet, known.latency_s)
+    packets = sum(float(job.bytes.sum()) / packet + len(job) for job in jobs)
+    expected = int(packets * workers * options.iterations * EVENTS_A_PACKET)
+    with Progress("simulating", expected, options.quiet) as progress:
+        done = simulate(runs, cluster, EVENTS_MAX, lambda events, _: progress.reached(events))
+
+    rows = [
+        (name, worker, float(times.mean()) * 1e3, run.job.compute_s * factor * 1e3)
+        for name, run, outcome in zip(names, runs, done.outcomes)
+        for worker, (times, factor) in enumerate(zip(outcome.iteration_s.T, slowness))
+    ]
+    took = np.array([row[2] for row in rows])
+    table = Table(
+        f"{options.policy}, {workers} workers, {servers} servers: means of "
+        f"{options.iterations} iterations",
+        {
+            "job": [row[0] for row in rows],
+            "worker": [row[1] for row in rows],
+            "iteration_ms": took,
+            "computation_ms": [row[3] for row in rows],
+            "speed": np.array([row[3] for row in rows]) / np.maximum(took, 1e-12),
+        },
+    )
+    busiest = sorted(done.links, key=lambda link: -link.busy_s)[:BUSIEST]
+
+    def draw(canvas: Canvas) -> None:
+        (axes,) = canvas.axes(3.2)
+        for place, (name, outcome) in enumerate(zip(names, done.outcomes)):
+            slowest = outcome.iteration_s.max(axis=1) * 1e3
+            turns = np.arange(1, len(slowest) + 1)
+            axes.plot(turns, slowest, "o-", ms=3, color=CYCLE[place % len(CYCLE)], label=name)
+        axes.set_ylim(bottom=0)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("slowest worker (ms)")
+        axes.legend()
+
+    return Answer(
+        table,
+        draw,
+        after=[
+            f"{link.name}: busy {link.busy_s / max(done.end_s, 1e-12):.0%} of the time, "
+            f"{link.bytes / 1e6:.1f} MB"
+            for link in busiest
+        ],
+        values={
+            "policy": options.policy,
+            "aggregate": options.aggregate,
+            "end_s": done.end_s,
+            "iteration_s": {
+                name: outcome.iteration_s.max(axis=1).tolist()
+                for name, outcome in zip(names, done.outcomes)
+            },
+        },
+    )
+
+
+def _cluster(
+    options: argparse.Namespace, workers: int, servers: int, packet: float, latency_s: float
+) -> Cluster:
+    rate = rate_of(options.bandwidth)
+    changes = sorted(pair(text, "TIME:RATE") for text in options.change)
+    every: RateSpec = rate
+    if changes:
+        later = sorted((seconds(when), bytes_per_second(then)) for when, then in changes)
+        every = ((0.0, rate), *later)
+    nodes: dict[str, list[RateSpec]] = {"worker": [every] * workers, "server": [every] * servers}
+    for text in options.node:
+        name, value = pair(text, "NODE:RATE")
+        kind = name.rstrip("0123456789")
+        if kind not in nodes or name == kind:
+            raise ModelError(f"--node {text}: a node is worker0, server0, ...")
+        nodes[kind][index_in(text, name[len(kind) :], len(nodes[kind]))] = bytes_per_second(value)
+    if options.aggregate == "rack" and not options.racks:
+        raise ModelError("--aggregate rack needs --racks")
+    if options.rack_bandwidth and not options.racks:
+        raise ModelError("--rack-bandwidth needs --racks")
+    racks = options.racks or 0
+    if racks > workers:
+        raise ModelError(f"--racks {racks}: there are only {workers} workers")
+    # Unless told, a rack's link carries all that its workers' links can.
+    rack_rate = rate * -(-workers // racks) if racks else 0.0
+    if options.rack_bandwidth:
+        rack_rate = bytes_per_second(options.rack_bandwidth)
+    return Cluster(
+        nodes["worker"],
+        () if options.aggregate == "switch" else nodes["server"],
+        latency_s=latency_s,
+        packet_bytes=packet,
+        sharing=options.sharing,
+        aggregate=options.aggregate,
+        racks=[worker * racks // workers for worker in range(workers)] if racks else (),
+        rack_rate=rack_rate,
+    )
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Two jobs of one model are told apart by their place."""
+    return [
+        f"{name} {place}" if names.count(name) > 1 else name for place, name in enumerate(names, 1)
+    ]

@@ -1,0 +1,109 @@
+"""`mercury sim plan`: how many servers so many workers are worth."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from pslite_ext.command.sim.answer import Answer, job_of, network_of, rate_of
+from pslite_ext.command.sim.identical_workers import Point, iterate
+from pslite_ext.forecast.model import ModelError, Options
+from pslite_ext.forecast.model.quantity import as_rate
+from pslite_ext.forecast.simulate.scheme import SCHEMES
+from tracer.progress import Progress
+from tracer.report.drawing import BLUE, GREEN, ORANGE, Canvas, Draw
+from tracer.table import Table
+
+
+def answer(options: argparse.Namespace) -> Answer:
+    job, rate, workers = job_of(options), rate_of(options.bandwidth), options.workers
+    if options.policy not in SCHEMES:
+        raise ModelError(f"policy '{options.policy}' has no servers; {', '.join(SCHEMES)} have")
+    if options.worth < 0:
+        raise ModelError(f"--worth must be >= 0, not {options.worth}")
+    network = network_of(options)
+    known = Options.of({**network, "servers": workers})
+    found: dict[int, Point] = {}
+    most = 2 * workers
+
+    def try_out(servers: int) -> float:
+        if servers not in found:
+            found[servers] = iterate(job, options.policy, workers, servers, rate, known)
+            progress.reached(len(found))
+        return found[servers].iteration_s
+
+    with Progress("simulating", 2 * most.bit_length(), options.quiet) as progress:
+        servers = 1
+        while servers < most:
+            try_out(servers)
+            servers *= 2
+        best = try_out(most)
+        limit = min(best, *(point.iteration_s for point in found.values()))
+        limit *= 1 + options.worth / 100
+        # The fewest that are enough lie between two of the powers tried: halve until found.
+        enough = min(count for count, point in found.items() if point.iteration_s <= limit)
+        too_few = max((count for count in found if count < enough), default=0)
+        while enough - too_few > 1:
+            middle = (enough + too_few) // 2
+            if try_out(middle) <= limit:
+                enough = middle
+            else:
+                too_few = middle
+    counts = sorted(found)
+    points = [found[count] for count in counts]
+    table = Table(
+        f"{workers} workers, {as_rate(rate)} a node, {options.policy}",
+        {
+            "servers": counts,
+            "iteration_ms": [point.iteration_s * 1e3 for point in points],
+            "speed": [point.compute for point in points],
+            "worker_links_busy": [point.worker_links for point in points],
+            "server_links_busy": [point.server_links for point in points],
+            "limited_by": [point.limited_by for point in points],
+        },
+    )
+    return Answer(
+        table=table,
+        draw=_draw(counts, points),
+        after=[
+            f"{enough} servers are enough: with more, an iteration is at most "
+            f"{options.worth:g}% shorter than {found[enough].iteration_s * 1e3:.3f} ms",
+            *_moves(counts, points),
+        ],
+        values={
+            "workers": workers,
+            "enough_servers": enough,
+            "iteration_s": found[enough].iteration_s,
+            "limited_by": found[enough].limited_by,
+        },
+    )
+
+
+def _moves(counts: list[int], points: list[Point]) -> list[str]:
+    """Where the bottleneck moves as servers are added."""
+    lines = [f"with {counts[0]} server: limited by {points[0].limited_by}"]
+    for before, count, point in zip(points, counts[1:], points[1:]):
+        if point.limited_by != before.limited_by:
+            lines.append(f"from {count} servers on: limited by {point.limited_by}")
+    return lines
+
+
+def _draw(counts: list[int], points: list[Point]) -> Draw:
+    def draw(canvas: Canvas) -> None:
+        (axes,) = canvas.axes(3.6)
+        for label, values, colour in (
+            ("computation", [point.compute for point in points], GREEN),
+            ("workers' links", [point.worker_links for point in points], BLUE),
+            ("servers' links", [point.server_links for point in points], ORANGE),
+        ):
+            axes.plot(counts, np.array(values), "o-", ms=3, color=colour, label=label)
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_xlabel("servers")
+        axes.set_ylabel("busy share of an iteration")
+        axes.set_ylim(0, 1.05)
+        axes.grid(True)
+        axes.legend()
+
+    return draw

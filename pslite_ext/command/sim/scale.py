@@ -1,0 +1,74 @@
+"""`mercury sim scale`: from one worker to thousands."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of, rate_of
+from pslite_ext.command.sim.identical_workers import iterate
+from pslite_ext.forecast.model import ModelError, Options
+from pslite_ext.forecast.model.quantity import as_rate
+from pslite_ext.forecast.simulate.scheme import SCHEMES
+from tracer.progress import Progress
+from tracer.report.drawing import CYCLE, Canvas
+from tracer.table import Table
+
+DEFAULT = "mercury,fifo,wfbp,ring"
+
+
+def answer(options: argparse.Namespace) -> Answer:
+    job, rate = job_of(options), rate_of(options.bandwidth)
+    if not options.policies:
+        options.policies = "mercury,fifo" if options.aggregate == "switch" else DEFAULT
+    policies = policies_of(options)
+    if options.aggregate == "switch":
+        unfit = [name for name in policies if name in SCHEMES and not SCHEMES[name].streams]
+        if unfit:
+            raise ModelError(f"policy '{unfit[0]}' keeps its sums on servers, not in a switch")
+    known = Options.of(network_of(options))
+    counts = sorted({*(2**power for power in range(13) if 2**power <= options.most), options.most})
+    found: dict[str, list[float]] = {policy: [] for policy in policies}
+    with Progress("simulating", len(counts) * len(policies), options.quiet) as progress:
+        for number, workers in enumerate(counts):
+            servers = options.servers or workers
+            for place, policy in enumerate(policies, 1):
+                point = iterate(job, policy, workers, servers, rate, known, options.aggregate)
+                found[policy].append(point.iteration_s * 1e3)
+                progress.reached(number * len(policies) + place)
+    # How much more than one worker that never waits all of them get done.
+    speedup = {
+        f"{policy}_speedup": np.array(counts) * job.compute_s * 1e3 / np.maximum(times, 1e-12)
+        for policy, times in found.items()
+    }
+    table = Table(
+        f"one iteration at {as_rate(rate)} a node, in milliseconds; speedup over one worker alone",
+        {
+            "workers": counts,
+            "servers": [
+                0 if options.aggregate == "switch" else options.servers or n for n in counts
+            ],
+            **found,
+            **speedup,
+        },
+    )
+
+    def draw(canvas: Canvas) -> None:
+        (axes,) = canvas.axes(4.0)
+        axes.plot(counts, counts, ":", color="black", label="ideal")
+        for number, policy in enumerate(policies):
+            axes.plot(
+                counts, speedup[f"{policy}_speedup"], "o-", ms=3, color=CYCLE[number], label=policy
+            )
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_yscale("log", base=2)
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.set_xlabel("workers")
+        axes.set_ylabel("speedup")
+        axes.grid(True)
+        axes.legend()
+
+    values = {"bandwidth_bytes_per_s": rate, "aggregate": options.aggregate}
+    return Answer(table, draw, values=values)

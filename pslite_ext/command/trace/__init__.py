@@ -1,0 +1,1 @@
+"""`mercury trace`: reads, checks, analyses, shows and converts traces."""

@@ -1,0 +1,134 @@
+"""`mercury trace`: stats, check, report, plot, export, convert, diff, example."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tracer.errors import TraceError
+
+FAILED, INTERRUPTED = 3, 130
+EXIT_CODES = (
+    "exit codes: 0 all well; 1 the check found errors, or diff found what was asked for; "
+    "2 wrong usage; 3 a file cannot be read or written; 130 interrupted"
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="mercury trace",
+        description="Read, check, analyse and show traces. RUN is a directory of trace files, "
+        "or one file.",
+        epilog=EXIT_CODES,
+    )
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def command(name: str, says: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=says, description=says, epilog=EXIT_CODES)
+        sub.add_argument("--json", action="store_true", help="print the result as JSON")
+        sub.add_argument("--quiet", action="store_true", help="no progress on stderr")
+        return sub
+
+    def reads(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument("run", metavar="RUN", help="a directory of traces, or one trace file")
+        sub.add_argument(
+            "--strict", action="store_true", help="stop at the first place that is not as it should"
+        )
+
+    sub = command("stats", "print what the trace tells, question by question")
+    reads(sub)
+    sub.add_argument(
+        "--only", metavar="NAME", action="append", help="only this section; repeatable"
+    )
+    sub.add_argument("--rows", type=_positive, default=12, help="rows of each table (default 12)")
+
+    sub = command("check", "check that files are whole, consistent and agree with each other")
+    reads(sub)
+
+    sub = command("report", "write one HTML file with pictures and tables")
+    reads(sub)
+    sub.add_argument("-o", "--output", default="report.html", metavar="FILE")
+
+    sub = command("plot", "write the pictures as PNG files")
+    reads(sub)
+    sub.add_argument("-o", "--output", default="plots", metavar="DIRECTORY")
+    sub.add_argument("--iteration", type=int, help="of the timeline (default: one in the middle)")
+
+    sub = command("export", "write the trace for other tools")
+    sub.add_argument("format", choices=("chrome", "csv", "parquet", "chakra"))
+    reads(sub)
+    sub.add_argument("-o", "--output", metavar="FILE", help="for chakra a directory")
+    sub.add_argument(
+        "--iterations", type=_window, metavar="A:B", help="chrome: only iterations A to B - 1"
+    )
+
+    sub = command("convert", "turn text traces into binary ones or back")
+    reads(sub)
+    sub.add_argument("output", metavar="OUT", help="a .txt or .dlc file, or a directory")
+    sub.add_argument("--to", choices=("txt", "dlc"), help="needed for a directory")
+
+    sub = command("diff", "compare two runs")
+    reads(sub)
+    sub.add_argument("other", metavar="OTHER", help="the run to compare with RUN")
+    sub.add_argument(
+        "--fail-above",
+        type=float,
+        metavar="PERCENT",
+        help="exit with 1 if an iteration of OTHER takes that much longer",
+    )
+
+    sub = command("example", "write a made-up run to try these commands on")
+    sub.add_argument("output", metavar="DIRECTORY")
+    sub.add_argument("--workers", type=_positive, default=2)
+    sub.add_argument("--servers", type=_positive, default=1)
+    sub.add_argument("--iterations", type=_positive, default=50)
+    sub.add_argument("--mode", choices=("zmq", "mercury"), default="zmq")
+    sub.add_argument("--seed", type=int, default=1)
+    sub.add_argument("--binary", action="store_true", help="write .dlc files")
+    return top
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+def _window(text: str) -> tuple[int, int]:
+    begin, _, end = text.partition(":")
+    if not (begin.isdigit() and end.isdigit() and int(begin) < int(end)):
+        raise argparse.ArgumentTypeError(f"'{text}' is not like 10:50")
+    return int(begin), int(end)
+
+
+def main(argv: Sequence[str]) -> int:
+    options = parser().parse_args(list(argv))
+    try:
+        importlib.import_module("numpy")
+    except ImportError:
+        print("mercury trace: needs numpy: pip install 'mercury-ps[trace]'", file=sys.stderr)
+        return FAILED
+    from pslite_ext.command.trace import tasks
+
+    task: Any = getattr(tasks, options.command)
+    try:
+        return int(task(options))
+    except TraceError as error:
+        if options.json:
+            print(json.dumps({"error": str(error)}))
+        print(f"mercury trace: {error}", file=sys.stderr)
+        return FAILED
+    except MemoryError:
+        print(
+            "mercury trace: not enough memory; export a window with --iterations, or analyse "
+            "fewer files at once",
+            file=sys.stderr,
+        )
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED

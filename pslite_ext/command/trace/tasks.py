@@ -1,0 +1,223 @@
+"""What each command of `mercury trace` does. Each prints its result and returns an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from pathlib import Path
+
+from tracer.analysis import NAMES, compare, sections
+from tracer.check import ERROR, check_run
+from tracer.clocks import Alignment, aligned
+from tracer.errors import TraceError
+from tracer.format.reader import read_trace
+from tracer.format.writer import write_trace
+from tracer.output import make_directory, print_json
+from tracer.progress import Progress
+from tracer.round_trip import RoundTrips
+from tracer.run import Run, read_run, trace_paths
+from tracer.table import Table
+
+OK, FOUND = 0, 1
+
+
+def _load(options: argparse.Namespace) -> tuple[Run, RoundTrips, Alignment]:
+    run = read_run(options.run, options.strict, options.quiet)
+    table, alignment = aligned(run)
+    if not len(table):
+        raise TraceError(
+            f"{options.run}: holds no training record; was the job stopped before its first push?"
+        )
+    return run, table, alignment
+
+
+def stats(options: argparse.Namespace) -> int:
+    wanted = options.only or list(NAMES)
+    unknown = sorted(set(wanted) - set(NAMES))
+    if unknown:
+        raise TraceError(f"--only {unknown[0]}: is no section; there are {', '.join(NAMES)}")
+    run, table, _ = _load(options)
+    found = [section for section in sections(run, table) if section.name in wanted]
+    if not found:
+        raise TraceError(f"{options.run}: says nothing of {', '.join(wanted)}")
+    if options.json:
+        print_json(
+            {
+                "workers": run.num_workers,
+                "servers": run.num_servers,
+                "mode": run.mode,
+                "training": run.training,
+                "records": sum(len(trace.records) for trace in run.all),
+                "problems": [str(problem) for problem in run.problems],
+                "sections": [section.as_dict() for section in found],
+            }
+        )
+        return OK
+    for number, section in enumerate(found):
+        print(("\n" if number else "") + f"== {section.title}")
+        for one in section.tables:
+            print(one.text(options.rows))
+    for problem in run.problems[:5]:
+        print(f"note: {problem}")
+    if len(run.problems) > 5:
+        print(f"note: {len(run.problems) - 5} more such notes; run mercury trace check")
+    return OK
+
+
+def check(options: argparse.Namespace) -> int:
+    run = read_run(options.run, options.strict, options.quiet)
+    findings = check_run(run)
+    errors = sum(finding.severity == ERROR for finding in findings)
+    records = sum(len(trace.records) for trace in run.all)
+    if options.json:
+        print_json(
+            {
+                "ok": errors == 0,
+                "files": len(run.all),
+                "records": records,
+                "findings": [finding.as_dict() for finding in findings],
+            }
+        )
+    else:
+        for finding in findings:
+            print(finding)
+        verdict = f"{errors} errors, {len(findings) - errors} warnings" if findings else "clean"
+        print(f"{verdict}: {len(run.all)} files, {records:,} records")
+    return FOUND if errors else OK
+
+
+def report(options: argparse.Namespace) -> int:
+    from tracer.report.page import write_report
+
+    run, table, alignment = _load(options)
+    write_report(run, table, alignment, check_run(run), options.output, options.quiet)
+    _wrote(options, [Path(options.output)])
+    return OK
+
+
+def plot(options: argparse.Namespace) -> int:
+    from tracer.report import timeline
+    from tracer.report.drawing import png
+    from tracer.report.page import pictures
+
+    run, table, _ = _load(options)
+    drawings = pictures(run, table)
+    if options.iteration is not None:
+        if not (table.iteration == options.iteration).any():
+            raise TraceError(
+                f"--iteration {options.iteration}: the trace holds iterations "
+                f"{table.iteration.min()} to {table.iteration.max()}"
+            )
+        drawings["timeline-iteration"] = lambda canvas: timeline.draw(
+            canvas, table, options.iteration
+        )
+    folder = make_directory(options.output)
+    paths = []
+    with Progress("drawing", len(drawings), options.quiet) as progress:
+        for number, (name, draw) in enumerate(drawings.items()):
+            paths.append(folder / f"{name}.png")
+            png(draw, paths[-1])
+            progress.reached(number + 1)
+    _wrote(options, paths)
+    return OK
+
+
+def export(options: argparse.Namespace) -> int:
+    run, table, alignment = _load(options)
+    if options.format == "chrome":
+        from tracer.export.chrome import write_chrome
+
+        if options.iterations:
+            begin, end = options.iterations
+            table = table.take((table.iteration >= begin) & (table.iteration < end))
+        path = options.output or "trace.json"
+        write_chrome(run, table, path, options.quiet)
+        _wrote(options, [Path(path)])
+    elif options.format == "chakra":
+        from tracer.export.chakra import write_chakra
+
+        _wrote(options, write_chakra(run, options.output or "chakra", options.quiet))
+    else:
+        from tracer.export import tabular
+
+        path = options.output or f"trace.{options.format}"
+        write = tabular.write_csv if options.format == "csv" else tabular.write_parquet
+        write(run, alignment, path, options.quiet)
+        _wrote(options, [Path(path)])
+    return OK
+
+
+def convert(options: argparse.Namespace) -> int:
+    """One file, or all of a directory; scheduler traffic too."""
+    source = Path(options.run)
+    if source.is_dir():
+        if not options.to:
+            raise TraceError(f"{source}: is a directory; say --to txt or --to dlc")
+        folder = make_directory(options.output)
+        jobs = [(path, folder / f"{path.stem}.{options.to}") for path in trace_paths(source)]
+    else:
+        target = Path(options.output)
+        if options.to and target.suffix != f".{options.to}":
+            target = target.with_name(f"{target.name}.{options.to}")
+        if target.suffix not in (".txt", ".dlc"):
+            raise TraceError(f"{target}: ends in neither .txt nor .dlc; say --to txt or --to dlc")
+        jobs = [(source, target)]
+    for one, two in jobs:
+        if two.exists() and one.exists() and os.path.samefile(one, two):
+            raise TraceError(f"{two}: is the file to be converted; choose another name")
+    with Progress("converting", len(jobs), options.quiet) as progress:
+        for number, (one, two) in enumerate(jobs):
+            write_trace(read_trace(one, options.strict), two)
+            progress.reached(number + 1)
+    _wrote(options, [two for _, two in jobs])
+    return OK
+
+
+def diff(options: argparse.Namespace) -> int:
+    run, before, _ = _load(options)
+    other = read_run(options.other, options.strict, options.quiet)
+    after, _ = aligned(other)
+    if not len(after):
+        raise TraceError(f"{options.other}: holds no training record")
+    section = compare.section(before, after)
+    whole = section.tables[0].row(what="whole_us")["change"]
+    change = math.nan if whole is None else 100 * whole
+    worse = options.fail_above is not None and change > options.fail_above
+    if options.json:
+        print_json({**section.as_dict(), "iteration_change_percent": change, "worse": worse})
+    else:
+        _print_tables(section.tables)
+        if worse:
+            print(f"an iteration takes {change:.1f}% longer, more than {options.fail_above:g}%")
+    return FOUND if worse else OK
+
+
+def example(options: argparse.Namespace) -> int:
+    from tracer.synthetic import Plan, write_run
+
+    plan = Plan(
+        workers=options.workers,
+        servers=options.servers,
+        iterations=options.iterations,
+        mode=options.mode,
+        seed=options.seed,
+        jitter_us=2000,
+        slower_us=(0, 500),
+        ahead_us=(0, 1500, -700),
+    )
+    _wrote(options, write_run(plan, options.output, options.binary))
+    return OK
+
+
+def _print_tables(tables: list[Table]) -> None:
+    for table in tables:
+        print(table.text())
+
+
+def _wrote(options: argparse.Namespace, paths: list[Path]) -> None:
+    if options.json:
+        print_json({"wrote": [str(path) for path in paths]})
+    else:
+        for path in paths:
+            print(f"wrote {path}")

@@ -1,0 +1,1 @@
+"""Predicts training: by formulas (`model`) and packet by packet (`simulate`). Needs NumPy alone."""

@@ -1,0 +1,149 @@
+"""The machines: workers and servers, their links, racks, and where sums are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Callable, Union
+
+from pslite_ext.forecast.model import ModelError
+from pslite_ext.forecast.model.job import number
+from pslite_ext.forecast.simulate.clock import Clock
+from pslite_ext.forecast.simulate.link import (
+    QUEUES,
+    ByPriority,
+    Fair,
+    InOrder,
+    Link,
+    Queue,
+    Rate,
+    Trains,
+)
+
+# Bytes per second; or that from each of some moments on: ((0, rate), (time, rate), ...).
+RateSpec = Union[float, Sequence[tuple[float, float]]]
+AGGREGATE = ("server", "rack", "switch")
+PLACEMENT = ("striped", "whole")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Every node has a link out and a link in, both of its rate.
+
+    `sharing` is how links into nodes and racks choose among packets; what a node sends over its
+    own link is ordered by the job's policy. Queues have no limit: "priority" stands for a network
+    whose flow control holds back the less urgent at its sender.
+    """
+
+    worker_rates: Sequence[RateSpec]
+    server_rates: Sequence[RateSpec] = ()
+    latency_s: float = 0.0  # one way, node to node
+    packet_bytes: float = 30e3
+    sharing: str = "priority"
+    aggregate: str = "server"
+    placement: str = "striped"  # packets over the servers in turn; "whole": a tensor on one server
+    racks: Sequence[int] = ()  # of each worker; none: all hosts hang on one switch
+    rack_rate: RateSpec = 0.0  # between a rack and the servers, each way
+    connection_rate: float | None = None  # most that one worker and one server exchange, each way
+
+    def __post_init__(self) -> None:
+        if not self.worker_rates:
+            raise ModelError("a cluster needs at least one worker")
+        if not self.server_rates and self.aggregate != "switch":
+            raise ModelError("a cluster needs at least one server, unless a switch aggregates")
+        number("latency_s", self.latency_s)
+        number("packet_bytes", self.packet_bytes, above_zero=True)
+        for name, known in (
+            ("sharing", tuple(QUEUES)),
+            ("aggregate", AGGREGATE),
+            ("placement", PLACEMENT),
+        ):
+            if getattr(self, name) not in known:
+                raise ModelError(
+                    f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}"
+                )
+        if self.connection_rate is not None:
+            number("connection_rate", self.connection_rate, above_zero=True)
+        if self.racks and len(self.racks) != len(self.worker_rates):
+            raise ModelError(
+                f"{len(self.racks)} racks are given for {len(self.worker_rates)} workers"
+            )
+        if self.aggregate == "rack" and not self.racks:
+            raise ModelError("aggregation in racks needs to know the rack of each worker")
+
+    @classmethod
+    def even(cls, workers: int, servers: int, bandwidth: RateSpec, **rest: object) -> Cluster:
+        """All nodes alike."""
+        for what, count in (("workers", workers), ("servers", servers)):
+            if count < 0:
+                raise ModelError(f"there cannot be {count} {what}")
+        return cls((bandwidth,) * workers, (bandwidth,) * servers, **rest)  # type: ignore[arg-type]
+
+    @classmethod
+    def alike(cls, workers: int, servers: int, bandwidth: float, **rest: object) -> Cluster:
+        """Workers that compute and send in step, one standing for all: its cost is that of one.
+
+        A server's link carries a copy of each packet for every worker, so to one of them it is
+        that many times slower. This is the worker that is served last.
+        """
+        if workers < 1:
+            raise ModelError(f"there cannot be {workers} workers")
+        rate = number("bandwidth", bandwidth, above_zero=True)
+        return cls((rate,), (rate / workers,) * servers, **rest)  # type: ignore[arg-type]
+
+
+class Fabric:
+    """The links of a cluster, built for one simulation."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, by_priority: bool) -> None:
+        def links(
+            kind: str, rates: Sequence[RateSpec], queue: Callable[[], Queue], latency_s: float
+        ) -> list[Link]:
+            return [
+                Link(clock, f"{kind} {index}", Rate.of(rate), latency_s, queue())
+                for index, rate in enumerate(rates)
+            ]
+
+        latency_s = cluster.latency_s  # on the way in
+        shared = QUEUES[cluster.sharing]
+        self.worker_out = links("out of worker", cluster.worker_rates, Trains, 0.0)
+        self.worker_in = links("into worker", cluster.worker_rates, shared, latency_s)
+        # Where nothing is urgent, a server's connections to its workers share its link.
+        answers = ByPriority if by_priority else Fair
+        self.server_out = links("out of server", cluster.server_rates, answers, 0.0)
+        self.server_in = links("into server", cluster.server_rates, shared, latency_s)
+        names = sorted(set(cluster.racks))
+        self.rack = [names.index(rack) for rack in cluster.racks]  # of each worker
+        rates = [cluster.rack_rate] * len(names)
+        self.rack_out = links("out of rack", rates, shared, 0.0)
+        self.rack_in = links("into rack", rates, shared, 0.0)
+        limit = cluster.connection_rate
+        pairs = len(cluster.worker_rates) * len(cluster.server_rates) if limit else 0
+        self.connection_out = links("from worker", [limit or 0.0] * pairs, InOrder, 0.0)
+        self.connection_in = links("to worker", [limit or 0.0] * pairs, InOrder, 0.0)
+
+    def links(self) -> list[Link]:
+        return [
+            *self.worker_out,
+            *self.server_in,
+            *self.server_out,
+            *self.worker_in,
+            *self.rack_out,
+            *self.rack_in,
+        ]
+
+    def to_server(self, worker: int, server: int) -> tuple[Link, ...]:
+        path = [self.worker_out[worker]]
+        if self.connection_out:
+            path.append(self.connection_out[worker * len(self.server_in) + server])
+        if self.rack:
+            path.append(self.rack_out[self.rack[worker]])
+        return (*path, self.server_in[server])
+
+    def to_worker(self, server: int, worker: int) -> tuple[Link, ...]:
+        path = [self.server_out[server]]
+        if self.connection_in:
+            path.append(self.connection_in[worker * len(self.server_in) + server])
+        if self.rack:
+            path.append(self.rack_in[self.rack[worker]])
+        return (*path, self.worker_in[worker])

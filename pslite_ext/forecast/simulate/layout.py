@@ -1,0 +1,81 @@
+"""How a job's tensors are cut: layers into pieces, pieces into packets, packets onto servers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from pslite_ext.forecast.model import Job, ModelError
+from pslite_ext.forecast.simulate.scheme import Scheme
+
+Shares = Sequence[Sequence[tuple[int, float]]]  # of each layer: (server, bytes)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Packets and pieces are numbered over the whole job, in the order of layers."""
+
+    packet_size: list[float]
+    packet_layer: list[int]
+    packet_piece: list[int]
+    packet_server: list[int]
+    pieces: list[range]  # of each layer: its pieces
+    packets: list[range]  # of each piece: its packets
+    layer_packets: list[int]  # of each layer: how many packets
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        scheme: Scheme,
+        packet_bytes: float,
+        servers: int,
+        whole: bool = False,
+        shares: Shares | None = None,
+    ) -> Layout:
+        made = cls([], [], [], [], [], [], [])
+        for layer, size in enumerate(float(value) for value in job.bytes):
+            first = len(made.packets)
+            before = len(made.packet_size)
+            if shares is not None:
+                if any(not 0 <= server < servers for server, _ in shares[layer]):
+                    raise ModelError(f"a share of layer {layer} is on a server that is not there")
+                made._add(layer, [(server, part) for server, part in shares[layer]], packet_bytes)
+            else:
+                for piece in cut(size, scheme.piece_bytes or math.inf):
+                    only = layer % max(servers, 1) if whole else None
+                    made._add(layer, [(only, piece)], packet_bytes, servers)
+            made.pieces.append(range(first, len(made.packets)))
+            made.layer_packets.append(len(made.packet_size) - before)
+        return made
+
+    def _add(
+        self,
+        layer: int,
+        parts: Sequence[tuple[int | None, float]],
+        packet_bytes: float,
+        servers: int = 1,
+    ) -> None:
+        """One piece: bytes on servers, a packet to each in turn; None: on all of them in turn."""
+        start = len(self.packet_size)
+        packets = [[(server, part) for part in cut(size, packet_bytes)] for server, size in parts]
+        for turn in zip_longest(*packets):
+            for server, packet_size in filter(None, turn):
+                if server is None:
+                    server = len(self.packet_size) % max(servers, 1)
+                self.packet_server.append(server)
+                self.packet_size.append(packet_size)
+                self.packet_layer.append(layer)
+                self.packet_piece.append(len(self.packets))
+        if len(self.packet_size) > start:
+            self.packets.append(range(start, len(self.packet_size)))
+
+
+def cut(size: float, piece: float) -> list[float]:
+    """`size` bytes in pieces of at most `piece`; nothing for no bytes."""
+    if size <= 0:
+        return []
+    count = math.ceil(size / piece) if math.isfinite(piece) else 1
+    return [piece] * (count - 1) + [max(0.0, size - piece * (count - 1)) if count > 1 else size]

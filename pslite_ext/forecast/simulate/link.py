@@ -1,0 +1,234 @@
+"""One direction of a link: packets one after another, in the order its queue decides."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence, Sized
+from typing import Any, Callable, Protocol
+
+from pslite_ext.forecast.model import ModelError
+from pslite_ext.forecast.model.job import number
+from pslite_ext.forecast.simulate.clock import Clock
+
+
+class Packet:
+    """Consecutive bytes of one tensor on their way along `path`; then `arrive` is called."""
+
+    __slots__ = ("arrive", "began", "flow", "hold_s", "hop", "info", "path", "priority", "size")
+
+    def __init__(
+        self,
+        size: float,
+        priority: int,
+        flow: int,
+        path: tuple[Link, ...],
+        arrive: Callable[[Any], None],
+        info: Any,
+    ) -> None:
+        self.size = size
+        self.priority = priority  # smaller is more urgent
+        self.flow = flow  # what shares fairly with other flows, and keeps its own order
+        self.path = path
+        self.hop = 0
+        self.arrive = arrive
+        self.info = info
+        self.hold_s = 0.0  # how long the first link idles before it
+        self.began: Callable[[Packet], None] | None = None  # told when the first link begins
+
+
+class Train:
+    """Packets of one piece, which are made one at a time as its node's link takes them."""
+
+    __slots__ = ("_make", "left", "next", "priority")
+
+    def __init__(self, priority: int, packets: range, make: Callable[[int], Packet]) -> None:
+        self.priority = priority
+        self.next = packets.start
+        self.left = len(packets)
+        self._make = make
+
+    def take(self) -> Packet:
+        packet = self._make(self.next)
+        self.next += 1
+        self.left -= 1
+        return packet
+
+
+class Queue(Protocol):
+    """Packets that wait; `waiting` is false when there are none."""
+
+    @property
+    def waiting(self) -> Sized: ...
+
+    def push(self, packet: Any) -> None: ...
+
+    def pop(self) -> Packet: ...
+
+
+class InOrder:
+    """First come, first served."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Packet] = deque()
+        self.push = self.waiting.append
+        self.pop = self.waiting.popleft
+
+
+class ByPriority:
+    """The most urgent packet; among equals the first to come."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, int, Packet]] = []
+        self._order = 0
+
+    def push(self, packet: Packet) -> None:
+        self._order += 1
+        heapq.heappush(self.waiting, (packet.priority, self._order, packet))
+
+    def pop(self) -> Packet:
+        return heapq.heappop(self.waiting)[2]
+
+
+class Trains:
+    """What a node has to send: the most urgent train's next packet; among equals the first's."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, int, Train]] = []
+        self._order = 0
+
+    def push(self, train: Train) -> None:
+        self._order += 1
+        heapq.heappush(self.waiting, (train.priority, self._order, train))
+
+    def pop(self) -> Packet:
+        train = self.waiting[0][2]
+        packet = train.take()
+        if not train.left:
+            heapq.heappop(self.waiting)
+        return packet
+
+
+class Fair:
+    """Every waiting flow gets the same share: start-time fair queueing.
+
+    A packet is tagged with the bytes its flow would have been served, had all shared equally, when
+    its turn starts; the smallest tag goes first.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[float, int, Packet]] = []
+        self._order = 0
+        self._served = 0.0
+        self._flow_end: dict[int, float] = {}
+
+    def push(self, packet: Packet) -> None:
+        tag = max(self._served, self._flow_end.get(packet.flow, 0.0))
+        self._flow_end[packet.flow] = tag + packet.size
+        self._order += 1
+        heapq.heappush(self.waiting, (tag, self._order, packet))
+
+    def pop(self) -> Packet:
+        self._served, _, packet = heapq.heappop(self.waiting)
+        if not self.waiting:  # everybody starts anew
+            self._flow_end.clear()
+            self._served = 0.0
+        return packet
+
+
+QUEUES: dict[str, Callable[[], Queue]] = {"priority": ByPriority, "fair": Fair, "fifo": InOrder}
+
+
+class Rate:
+    """Bytes per second over time: constant pieces, the last of which lasts for ever."""
+
+    def __init__(self, pieces: Sequence[tuple[float, float]]) -> None:
+        self.times = [number("the time of a link's rate", time) for time, _ in pieces]
+        self.rates = [number("a link's rate", rate, above_zero=True) for _, rate in pieces]
+        if not self.times or self.times[0] != 0:
+            raise ModelError("a link's rates begin at time 0")
+        if sorted(set(self.times)) != self.times:
+            raise ModelError("a link's rates must be in the order of their times")
+
+    @classmethod
+    def of(cls, rate: float | Sequence[tuple[float, float]]) -> Rate:
+        return cls([(0.0, rate)] if isinstance(rate, (int, float)) else rate)
+
+    def end(self, start: float, size: float) -> float:
+        """When `size` bytes that begin at `start` are through."""
+        if len(self.rates) == 1:
+            return start + size / self.rates[0]
+        piece = bisect_right(self.times, start) - 1
+        while piece + 1 < len(self.rates):
+            room = (self.times[piece + 1] - start) * self.rates[piece]
+            if size <= room:
+                break
+            size -= room
+            start = self.times[piece + 1]
+            piece += 1
+        return start + size / self.rates[piece]
+
+
+class Link:
+    """Sends a packet at a time and passes it on whole, `latency_s` later."""
+
+    __slots__ = ("_busy", "_clock", "_latency_s", "_queue", "_rate", "busy_s", "bytes", "name")
+
+    def __init__(self, clock: Clock, name: str, rate: Rate, latency_s: float, queue: Queue) -> None:
+        self.name = name
+        self.bytes = 0.0  # carried so far
+        self.busy_s = 0.0
+        self._clock = clock
+        self._rate = rate
+        self._latency_s = latency_s
+        self._queue = queue
+        self._busy = False
+
+    def send(self, packet: Packet) -> None:
+        if self._busy:
+            self._queue.push(packet)
+        else:
+            self._busy = True
+            self._start(packet)
+
+    def feed(self, train: Train) -> None:
+        """For a link with `Trains`: all that its node sends at this very moment takes part."""
+        self._queue.push(train)
+        if not self._busy:
+            self._busy = True
+            self._clock.at(self._clock.now, self._start_next)
+
+    def _start_next(self, _: None) -> None:
+        self._start(self._queue.pop())
+
+    def _start(self, packet: Packet) -> None:
+        now = begin = self._clock.now
+        if packet.hop == 1:
+            if packet.began:
+                packet.began(packet)
+            begin += packet.hold_s
+        end = self._rate.end(begin, packet.size)
+        self.bytes += packet.size
+        self.busy_s += end - now
+        self._clock.at(end, self._end, packet)
+
+    def _end(self, packet: Packet) -> None:
+        if self._queue.waiting:
+            self._start(self._queue.pop())
+        else:
+            self._busy = False
+        if self._latency_s:
+            self._clock.at(self._clock.now + self._latency_s, pass_on, packet)
+        else:
+            pass_on(packet)
+
+
+def pass_on(packet: Packet) -> None:
+    """To the packet's next link, or to where it was sent."""
+    if packet.hop < len(packet.path):
+        link = packet.path[packet.hop]
+        packet.hop += 1
+        link.send(packet)
+    else:
+        packet.arrive(packet)

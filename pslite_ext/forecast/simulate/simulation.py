@@ -1,0 +1,110 @@
+"""Runs jobs on a cluster until all have done their iterations."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Callable
+
+import numpy as np
+
+from pslite_ext.forecast.model import ModelError, Timeline
+from pslite_ext.forecast.model.job import Array
+from pslite_ext.forecast.simulate.clock import Clock
+from pslite_ext.forecast.simulate.cluster import Cluster, Fabric
+from pslite_ext.forecast.simulate.job_run import (
+    BP_END,
+    FP_END,
+    PULL_END,
+    PUSH_END,
+    PUSH_START,
+    JobRun,
+    Run,
+)
+from pslite_ext.forecast.simulate.scheme import scheme
+
+EVENTS_A_REPORT = 100_000
+
+
+@dataclass(frozen=True)
+class LinkUse:
+    name: str
+    bytes: float
+    busy_s: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one job saw."""
+
+    run: Run
+    iteration_s: Array  # iterations x workers
+    times: Array  # what x workers x layers, of each worker's last iteration
+    pushed_bytes: float
+    pulled_bytes: float
+
+    def timeline(self, worker: int = 0) -> Timeline:
+        """A worker's last iteration; `bandwidth` is 0, for the links may differ."""
+        job = self.run.job
+        factor = self.run.slowness[worker] if self.run.slowness else 1.0
+        return Timeline(
+            policy=self.run.policy,
+            bandwidth=0.0,
+            names=tuple(layer.name for layer in job.layers),
+            bp_end=self.times[BP_END, worker],
+            push_start=self.times[PUSH_START, worker],
+            push_end=self.times[PUSH_END, worker],
+            pull_end=self.times[PULL_END, worker],
+            fp_end=self.times[FP_END, worker],
+            oracle_s=job.compute_s * factor,
+        )
+
+
+@dataclass(frozen=True)
+class Simulation:
+    outcomes: tuple[Outcome, ...]
+    links: tuple[LinkUse, ...]
+    end_s: float
+    events: int
+
+
+def simulate(
+    runs: Run | Sequence[Run],
+    cluster: Cluster,
+    events_max: int | None = None,
+    progress: Callable[[int, float], None] | None = None,
+) -> Simulation:
+    """`progress` is told the events and the simulated seconds so far, now and then."""
+    clock = Clock()
+    runs = [runs] if isinstance(runs, Run) else list(runs)
+    if not runs:
+        raise ModelError("there is no job to simulate")
+    fabric = Fabric(cluster, clock, all(scheme(run.policy, run.options).streams for run in runs))
+    started = [JobRun(run, name, cluster, fabric, clock) for name, run in enumerate(runs)]
+    with _no_garbage_collection():
+        while clock.run(EVENTS_A_REPORT):
+            if events_max is not None and clock.events > events_max:
+                raise ModelError(f"more than {events_max} events: use larger packets")
+            if progress:
+                progress(clock.events, clock.now)
+    for job in started:
+        assert not np.isnan(job.iteration_s).any(), "workers wait for what nobody sends"
+    outcomes = tuple(
+        Outcome(job.run, job.iteration_s, job.times, job.pushed, job.pulled) for job in started
+    )
+    links = tuple(LinkUse(link.name, link.bytes, link.busy_s) for link in fabric.links())
+    return Simulation(outcomes, links, clock.now, clock.events)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Packets form no cycles, and looking for some among millions doubles the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

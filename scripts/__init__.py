@@ -1,0 +1,1 @@
+"""What builds, measures and demonstrates mercury-ps; none of it is installed."""

@@ -1,0 +1,106 @@
+"""What the runner runs: cases, each one way to measure one system, and what comes of them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from scripts.lab.bed.disturbance import Disturbance
+from scripts.lab.systems.job import Outcome
+from scripts.lab.systems.system import System
+from scripts.lab.workloads.job_config import Config
+
+TCP_SHARE = 0.956  # of a link's rate is left for data by the headers of full frames: 1448 / 1514
+START_S = 9.0  # a job's processes take to import MXNet and find each other, about
+
+
+class Figure(NamedTuple):
+    value: float
+    unit: str
+
+
+Figures = dict[str, Figure]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Hosts and links: the same for all systems that are compared."""
+
+    workers: int = 2
+    servers: int = 2
+    rate: float | None = 1e9  # bits per second, each host, each way; None: not limited
+    loopback: bool = False  # one address range of one host, as jobs on one machine have it
+
+    def __str__(self) -> str:
+        if self.loopback:
+            link = "loopback"
+        elif self.rate is None:
+            link = "unlimited"
+        else:
+            link = f"{self.rate / 1e6:g} Mbit/s"
+        return f"{self.workers} workers, {self.servers} servers, {link}"
+
+
+USUAL = Setting()
+
+
+@dataclass(frozen=True)
+class Case:
+    bench: str
+    what: str  # the same for all systems that are compared
+    system: System
+    setting: Setting
+    config: Config
+    measure: Callable[[Outcome], Figures]
+    seconds: float  # that the measured part takes, about
+    env: dict[str, str] = field(default_factory=dict)
+    timeout_s: float = 300
+    memory_bytes: float = 0  # that must be available
+    disturbance: Disturbance | None = None  # changes the bed while the job runs
+    zero: Callable[[Outcome], float] | None = None  # where charts of throughput begin
+
+    def __str__(self) -> str:
+        return f"{self.bench}: {self.what}; {self.setting}; {self.system.name}"
+
+    @property
+    def estimate_s(self) -> float:
+        # More processes than cores start one after the other.
+        processes = 1 + self.setting.workers + self.setting.servers
+        return START_S * max(1.0, processes / 5) + self.seconds
+
+
+@dataclass
+class Row:
+    """One figure of one case, over all repeats."""
+
+    bench: str
+    what: str
+    system: str
+    metric: str
+    unit: str
+    setting: str
+    values: list[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def spread(self) -> float:
+        return max(self.values) - min(self.values)
+
+
+@dataclass(frozen=True)
+class Failure:
+    bench: str
+    what: str
+    setting: str
+    system: str
+    reason: str
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

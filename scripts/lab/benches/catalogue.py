@@ -1,0 +1,165 @@
+"""Which cases a bench has: quick ones for every commit, the usual ones, and all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from scripts.lab.benches import adapt, flood, limits, peers, prophet, scenarios, speed, sweep
+from scripts.lab.benches.case import Case, Setting
+from scripts.lab.benches.limits import LOOPBACK
+from scripts.lab.systems.peers import PEERS
+from scripts.lab.systems.system import BASIC, MERCURY, System
+
+Systems = Sequence[System]
+MAIN = ("stock", "stock-p3", "zmq", MERCURY)  # what users choose between
+
+
+def _named(systems: Systems, names: Sequence[str]) -> list[System]:
+    return [s for s in systems if s.name in names]
+
+
+def _iteration(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        chosen = _named(systems, (*MAIN, "mercury-fifo", "mercury-wfbp"))
+        return speed.iteration(chosen, ["vgg16"], ["network-bound"], rounds=3)
+    if length == "usual":
+        return speed.iteration(systems, ["vgg16", "resnet50"], ["network-bound"], rounds=6)
+    models = ["vgg16", "resnet50", "bert_base", "alexnet", "inception_v3"]
+    return speed.iteration(systems, models, list(speed.RATIOS), rounds=10)
+
+
+def _communication(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        return speed.communication(_named(systems, MAIN), ["vgg16"], rounds=3)
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return speed.communication(chosen, ["vgg16", "resnet50"], rounds=5)
+
+
+def _goodput(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        return flood.goodput(_named(systems, ("zmq", MERCURY)), seconds=3)
+    settings = [Setting(), Setting(rate=100e6), Setting(rate=250e6), Setting(4, 4, 500e6)]
+    cases = flood.goodput(_named(systems, MAIN), 8, settings)
+    for mercury in _named(systems, (MERCURY,)):
+        cases += flood.packet_sizes(mercury, 8)
+    return cases
+
+
+def _urgent(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        return flood.urgent(_named(systems, (MERCURY,)), pushes=30)
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return flood.urgent(chosen, pushes=60)
+
+
+def _cpu(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        return flood.goodput(_named(systems, ("stock", MERCURY)), 3, bench="cpu")
+    return flood.goodput(_named(systems, MAIN), 8, bench="cpu")
+
+
+def _loopback(systems: Systems, length: str) -> list[Case]:
+    names = ("stock", MERCURY) if length == "quick" else MAIN
+    seconds = 3 if length == "quick" else 8
+    return flood.goodput(_named(systems, names), seconds, [LOOPBACK], bench="loopback")
+
+
+def _idle(systems: Systems, length: str) -> list[Case]:
+    return [] if length == "quick" else limits.idle(_named(systems, MAIN))
+
+
+def _soak(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        return []
+    chosen = _named(systems, ("zmq", MERCURY) if length == "usual" else MAIN)
+    return [
+        *limits.soak(chosen),
+        *limits.many_tensors(chosen),
+        *limits.many_processes(chosen),
+        *limits.huge_tensor(chosen),
+    ]
+
+
+def _scenarios(systems: Systems, length: str) -> list[Case]:
+    rounds = {"quick": 5, "usual": 15, "full": 30}[length]
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return [
+        *scenarios.scenarios(chosen, rounds),
+        *scenarios.growth(_named(systems, MAIN), 6, 4 if length == "quick" else 8),
+    ]
+
+
+def _adapt(systems: Systems, length: str) -> list[Case]:
+    chosen = systems if length == "full" else _named(systems, MAIN)
+    return adapt.adapt(chosen, 8 if length == "quick" else 20)
+
+
+def _sweep(systems: Systems, length: str) -> list[Case]:
+    step = 3 if length == "quick" else 1
+    cases: list[Case] = []
+    for mercury in _named(systems, (MERCURY,)):
+        cases += sweep.packets(mercury, sweep.PACKETS[::step])
+        cases += sweep.credits(mercury, sweep.CREDITS[::step])
+    for bytescheduler in _named(systems, ("mercury-bytescheduler",)):
+        cases += sweep.partitions(bytescheduler, sweep.PARTITIONS[::step])
+    return cases
+
+
+def _peers(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        chosen = _named(systems, ("stock", "stock-p3", MERCURY, *PEERS))
+        return peers.peers(chosen, ["vgg16"], [1.0], rounds=3)
+    return peers.peers(systems, rounds=20 if length == "full" else 6)
+
+
+def _prophet(systems: Systems, length: str) -> list[Case]:
+    if length == "quick":
+        names = ("mercury-prophet", "mercury-bytescheduler", MERCURY)
+        return prophet.rates(_named(systems, names), ["resnet18"], [0.3])
+    chosen = prophet.with_variants(systems)
+    prophets = _named(systems, ("mercury-prophet",))
+    if length == "usual":
+        cases = prophet.rates(chosen, ["resnet50"], [0.2, 0.5])
+        cases += prophet.rates(chosen, ["resnet18"], [0.3, 1.0])
+    else:
+        tenths = [tenth / 10 for tenth in range(1, 11)]
+        cases = prophet.rates(chosen, ["resnet50", "resnet18"], tenths)
+    cases += prophet.changing_rate(prophets)
+    return cases + prophet.first_iterations(_named(systems, (MERCURY, "mercury-prophet")))
+
+
+_CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
+    "iteration": _iteration,
+    "communication": _communication,
+    "goodput": _goodput,
+    "urgent": _urgent,
+    "cpu": _cpu,
+    "loopback": _loopback,
+    "idle": _idle,
+    "scenarios": _scenarios,
+    "adapt": _adapt,
+    "sweep": _sweep,
+    "peers": _peers,
+    "prophet": _prophet,
+    "soak": _soak,
+}
+BENCHES = [*_CASES, "sum_kernel"]
+# Only if asked for by name, or with --full.
+LONG = ("scenarios", "adapt", "sweep", "peers", "prophet", "soak")
+# Not repeated: long, or looking for growth, not for speed.
+ONCE = ("peers", "prophet", "soak", "idle")
+
+
+def cases_of(benches: Sequence[str], systems: Systems, length: str) -> list[Case]:
+    """Systems beyond the basic ones are measured where all are compared, in `peers`."""
+    basic = _named(systems, BASIC)
+    cases: list[Case] = []
+    for name in benches:
+        if name in _CASES:
+            cases += _CASES[name](systems if name == "peers" else basic, length)
+    return cases
+
+
+def wanted(system: str, benches: Sequence[str]) -> bool:
+    """Whether one of the benches would measure the system, were it here."""
+    return "peers" in benches or system in BASIC

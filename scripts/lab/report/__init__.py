@@ -1,0 +1,1 @@
+"""What becomes of measurements: results files, tables, charts, docs/benchmarks.md."""

@@ -1,0 +1,182 @@
+"""Writes docs/benchmarks.md from the runner's results.
+
+    python -m scripts.lab.report.page [RESULTS ...] [--out FILE]
+
+Of several files, the later ones' cases replace the earlier ones'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from scripts.lab.report import prophet_tables
+from scripts.lab.report.pictures import Pictures, Place
+from scripts.lab.report.results import RowFields, number
+
+ROOT = Path(__file__).resolve().parents[3]
+
+HEADINGS = {
+    "iteration": "Iterations with an emulated GPU",
+    "communication": "Communication alone",
+    "goodput": "How full the link gets",
+    "urgent": "An urgent tensor among bulk",
+    "cpu": "Processor time",
+    "loopback": "Not shaped, on one machine",
+    "idle": "Doing nothing",
+    "adapt": "A link that changes",
+    "sweep": "Sizes of packets and partitions, credit",
+    "scenarios": "Networks that change, are uneven, or grow",
+    "prophet": "Prophet, and what it was measured against",
+    "peers": "Beside systems without servers",
+    "soak": "Long runs, many tensors, many processes, a huge tensor",
+    "sum_kernel": "Sums",
+}
+METHOD = Path(__file__).resolve().parent / "method.md"  # the page's opening
+
+
+class Results:
+    """One or more results files; later ones replace the cases of earlier ones."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.abouts: list[dict[str, Any]] = []
+        rows: dict[tuple[str, ...], RowFields] = {}
+        failures: dict[tuple[str, ...], RowFields] = {}
+        # Of a case's systems: throughput over time, the layers of one iteration, Prophet's blocks.
+        self.throughput: dict[Place, dict[str, list[list[float]]]] = {}
+        self.timelines: dict[Place, dict[str, list[list[float]]]] = {}
+        self.blocks: dict[Place, dict[str, list[list[float]]]] = {}
+        for path in paths:
+            content = json.loads(path.read_text())
+            for row in content.pop("rows"):
+                rows[(*_place(row), row["system"], row["metric"])] = row
+                failures.pop((*_place(row), row["system"]), None)  # measured again, and well
+            for failure in content.pop("failures"):
+                failures[(*_place(failure), failure["system"])] = failure
+            for series in content.pop("series", ()):
+                for kind, known in (
+                    ("throughput", self.throughput),
+                    ("timeline", self.timelines),
+                    ("blocks", self.blocks),
+                ):
+                    if series.get(kind):
+                        known.setdefault(_place(series), {})[series["system"]] = series[kind]
+            self.abouts.append(content)
+        self.rows = list(rows.values())
+        self.failures = list(failures.values())
+
+
+def _place(row: RowFields) -> Place:
+    return (row["bench"], row["what"], row["setting"])
+
+
+def _cell(row: RowFields | None) -> str:
+    if row is None:
+        return ""
+    text = number(row["median"])
+    if row["spread"] > 0:
+        text += f" ± {number(row['spread'] / 2)}"
+    return text
+
+
+def _case(rows: list[RowFields]) -> list[str]:
+    """One table: a line for each system, a column for each metric."""
+    columns = {row["metric"]: row["unit"] for row in rows}
+    heads = [f"{metric} [{unit}]" if unit else metric for metric, unit in columns.items()]
+    lines = ["", f"{rows[0]['what']}; {rows[0]['setting']}; {_repeats(rows)}:", ""]
+    lines += ["| system | " + " | ".join(heads) + " |", "|---" * (1 + len(heads)) + "|"]
+    for system in dict.fromkeys(row["system"] for row in rows):
+        found = {row["metric"]: row for row in rows if row["system"] == system}
+        lines.append(f"| {system} | " + " | ".join(_cell(found.get(m)) for m in columns) + " |")
+    return lines
+
+
+def _repeats(rows: list[RowFields]) -> str:
+    most = max(row["repeats"] for row in rows)
+    return "once" if most == 1 else f"{most} repeats"
+
+
+def _foretold(rows: list[RowFields]) -> list[str]:
+    """The model's predictions beside what was measured."""
+    metrics = ("predicted time", "time", "predicted / measured")
+    found: dict[tuple[str, str], dict[str, RowFields]] = {}
+    for row in rows:
+        found.setdefault((row["what"], row["system"]), {})[row["metric"]] = row
+    lines = [
+        f"| {what} | {system} | " + " | ".join(_cell(of.get(m)) for m in metrics) + " |"
+        for (what, system), of in found.items()
+        if metrics[0] in of
+    ]
+    if not lines:
+        return []
+    head = "| model | system | predicted [s] | measured [s] | predicted / measured |"
+    intro = "What the model foretells (`scripts/lab/benches/prediction.py`), nothing fitted:"
+    return ["", intro, "", head, "|---" * 5 + "|", *lines]
+
+
+def markdown(results: Results, folder: Path) -> str:
+    """The page; its charts go into `folder`, which lies beside it."""
+    pictures = Pictures(folder)
+    # Of all cases of a bench together.
+    summaries: dict[str, list[Callable[[list[RowFields]], list[str]]]] = {
+        "iteration": [pictures.speed, _foretold],
+        "peers": [pictures.speed],
+        "prophet": [prophet_tables.by_rate, pictures.rates],
+        "scenarios": [pictures.growth],
+        "sweep": [pictures.sweep],
+    }
+    lines = [METHOD.read_text()]
+    for about in results.abouts:
+        state = " with changes" if about["changed since"] else ""
+        lines.append(
+            f"- `{about['command']}`, {about['started']}, commit {about['commit']}{state}; "
+            f"{about['machine']}, Linux {about['kernel']}, Python {about['python']}, "
+            f"MXNet {about['mxnet']} and stock {about['stock mxnet'] or 'none'}"
+        )
+        for name, reason in about.get("skipped", {}).items():
+            lines.append(f"  - skipped: {name}: {reason}")
+    for bench, heading in HEADINGS.items():
+        of_bench = [row for row in results.rows if row["bench"] == bench]
+        failed = [f for f in results.failures if f["bench"] == bench]
+        if not of_bench and not failed:
+            continue
+        lines += ["", f"## {heading}"]
+        of_bench.sort(key=_place)
+        for place, group in itertools.groupby(of_bench, key=_place):
+            if prophet_tables.rated(place[1]) is None:
+                lines += _case(list(group))
+            if place in results.throughput:
+                lines += pictures.throughput(place, results.throughput[place])
+            if place in results.timelines and bench == "iteration":
+                lines += pictures.timeline(place, results.timelines[place])
+            if place in results.blocks:
+                lines += pictures.blocks(place, results.blocks[place])
+        for summary in summaries.get(bench, ()):
+            lines += summary(of_bench)
+        lines += [""] if failed else []
+        for failure in failed:
+            reason = failure["reason"].splitlines()[0]
+            case = f"{failure['system']}, {failure['what']}; {failure['setting']}"
+            lines.append(f"- failed: {case}: {reason}")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    usual = ROOT / "build" / "bench" / "results.json"
+    parser.add_argument("results", nargs="*", type=Path, default=[usual])
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks.md")
+    asked = parser.parse_args()
+    page = markdown(Results(asked.results), asked.out.with_suffix(""))
+    asked.out.write_text(page)
+    print(asked.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,306 @@
+"""One measured job on a bed: every process on a host of its own, followed until all have ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import secrets
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scripts.lab.bed.bed import LoopbackBed
+from scripts.lab.bed.namespaces import LabError
+from scripts.lab.systems.system import System
+from scripts.lab.workloads.job_config import Config
+from scripts.lab.workloads.measurement import DEVICE, MARK
+
+ROOT = Path(__file__).resolve().parents[3]
+LOG_LINES = 12  # kept of each process, for the report of a failure
+PORT = 9091
+_TICK_S = 0.2
+_LEAVE_S = 60.0  # for the others to end after the first has failed, or after all results are in
+_NAMED = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"')
+_CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class JobFailed(RuntimeError):
+    """The job did not end well; the text says who, and their last lines."""
+
+
+@dataclass
+class Process:
+    role: str
+    host: str
+    child: subprocess.Popen[bytes]
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+
+    def cpu_s(self) -> float:
+        """Processor time so far; 0 when it has ended."""
+        try:
+            stat = Path(f"/proc/{self.child.pid}/stat").read_text()
+        except OSError:
+            return 0.0
+        fields = stat[stat.rindex(")") + 2 :].split()
+        return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS
+
+    def memory_kb(self) -> dict[str, int]:
+        """Resident memory, now and at most."""
+        try:
+            status = Path(f"/proc/{self.child.pid}/status").read_text()
+        except OSError:
+            return {}
+        found = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
+        return {
+            short: int(found[name].split()[0])
+            for short, name in (("now", "VmRSS"), ("most", "VmHWM"))
+            if name in found
+        }
+
+
+@dataclass
+class Sample:
+    """Of all processes, when worker 0 said something."""
+
+    t: float
+    cpu_s: dict[str, float]
+    memory_kb: dict[str, dict[str, int]]
+
+
+@dataclass
+class Outcome:
+    """Each worker's events by name, and samples of all processes by worker 0's event."""
+
+    workers: list[dict[str, dict[str, Any]]]
+    samples: dict[str, Sample]
+    began: float = 0.0
+
+    @property
+    def startup_s(self) -> float:
+        """From the first process's start until the slowest worker could begin its first step."""
+        return max(float(w["started"]["t"]) for w in self.workers) - self.began
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        return [w["result"] for w in self.workers]
+
+    @property
+    def seconds(self) -> float:
+        return max(float(w["end"]["t"] - w["begin"]["t"]) for w in self.workers)
+
+    def worker_cpu_s(self) -> list[float]:
+        return [w["end"]["cpu_s"] - w["begin"]["cpu_s"] for w in self.workers]
+
+    def cpu_s(self, role: str) -> list[float]:
+        """Of a role's processes, between worker 0's `begin` and `end`."""
+        begin, end = self.samples["begin"].cpu_s, self.samples["end"].cpu_s
+        return [end[host] - begin[host] for host in end if host.startswith(role)]
+
+    def wire_bytes(self) -> list[tuple[int, int]]:
+        """Sent and received by each worker's interface between its `begin` and `end`."""
+        return [
+            (
+                int(w["end"]["sent"] - w["begin"]["sent"]),
+                int(w["end"]["received"] - w["begin"]["received"]),
+            )
+            for w in self.workers
+        ]
+
+    def throughput(self, zero: float | None = None) -> list[tuple[float, float, float]]:
+        """Of worker 0: seconds since its `begin`, or `zero` on the clock if that is later; bits
+        sent and received per second since the point before."""
+        series, worker = self.results[0].get("series", []), self.workers[0]
+        begin, end = max(worker["begin"]["t"], zero or 0.0), worker["end"]["t"]
+        return [
+            (b[0] - begin, 8 * (b[1] - a[1]) / (b[0] - a[0]), 8 * (b[2] - a[2]) / (b[0] - a[0]))
+            for a, b in zip(series, series[1:])
+            if begin <= b[0] <= end
+        ]
+
+    def blocks(self) -> list[tuple[float, float, float]]:
+        """Prophet's on worker 0: the clock, the rate they are made for, the mean size since last.
+
+        Moments without a block are left out.
+        """
+        series = self.results[0].get("blocks", [])
+        return [
+            (b[0], b[1], (b[3] - a[3]) / (b[2] - a[2]))
+            for a, b in zip(series, series[1:])
+            if b[2] > a[2]
+        ]
+
+    def peak_kb(self, role: str) -> int:
+        """Of the role's process that had most; 0 if there was none."""
+        if role == "worker":  # by its own word: what was started may only be its parent
+            return max(int(w["end"]["peak_kb"]) for w in self.workers)
+        sample = self.samples["end"].memory_kb
+        return max((m.get("most", 0) for h, m in sample.items() if h.startswith(role)), default=0)
+
+
+def host_names(workers: int, servers: int) -> list[str]:
+    return [
+        "scheduler",
+        *(f"server{i}" for i in range(servers)),
+        *(f"worker{i}" for i in range(workers)),
+    ]
+
+
+class Job:
+    def __init__(
+        self,
+        bed: LoopbackBed,
+        system: System,
+        config: Config,
+        *,
+        env: dict[str, str] | None = None,
+        program: Sequence[str] | None = None,
+    ) -> None:
+        self._bed = bed
+        self._system = system
+        self._heard: queue.SimpleQueue[tuple[Process, dict[str, Any]]] = queue.SimpleQueue()
+        self._said: set[str] = set()
+        if system.own_hosts and not bed.shaped:
+            raise LabError(f"{system.name} needs hosts with names of their own, and so root")
+        roles = ("scheduler", "server", "worker") if system.servers else ("worker",)
+        hosts = [h for h in bed.hosts if h.startswith(roles)]
+        workers = [bed.address(h) for h in hosts if h.startswith("worker")]
+        base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+        base.update(
+            DMLC_PS_ROOT_URI=bed.address("scheduler"),
+            DMLC_PS_ROOT_PORT=str(PORT),
+            DMLC_NUM_WORKER=str(len(workers)),
+            DMLC_NUM_SERVER=str(sum(h.startswith("server") for h in hosts)),
+            LAB_SIZE=str(len(workers)),
+            LAB_FIRST=workers[0],
+            LAB_WORKERS=",".join(workers),
+            MERCURY_JOB_TOKEN=secrets.token_hex(16),
+            OMP_NUM_THREADS="1",
+            PYTHONUNBUFFERED="1",
+            # The lab, for Pythons that have nothing of ours. It makes no MXNet ours: only the
+            # patched wheel asks for mxnet_plugins.
+            PYTHONPATH=os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        )
+        base[DEVICE] = "eth0" if bed.shaped else "lo"
+        base.update(system.env)
+        base.update(env or {})
+        warmup = max(config.warmup, system.warmup)
+        config_text = json.dumps({**asdict(config), "store": system.store, "warmup": warmup})
+        argv = list(program or [system.python, *system.program, config_text])
+        self._named = system.own_hosts
+        self._began = time.monotonic()
+        self._processes = [self._start(host, argv, base) for host in hosts]
+
+    def _start(self, host: str, argv: list[str], base: dict[str, str]) -> Process:
+        role = host.rstrip("0123456789")
+        env = {
+            **base,
+            "DMLC_ROLE": role,
+            "DMLC_NODE_HOST": self._bed.address(host),
+            "DMLC_TASK_ID": host[len(role) :] or "0",
+            "LAB_RANK": host[len(role) :] or "0",
+        }
+        if self._named:  # its address is a host's name, which everybody can resolve
+            argv = [*_NAMED, self._bed.address(host), *argv]
+        child = self._bed.popen(
+            host, argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        process = Process(role, host, child)
+        threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+        return process
+
+    def _listen(self, process: Process) -> None:
+        assert process.child.stdout is not None
+        for line in process.child.stdout:
+            text = line.decode(errors="replace").rstrip()
+            try:
+                event = json.loads(text[len(MARK) :]) if text.startswith(MARK) else None
+            except ValueError:  # two processes wrote at once
+                event = None
+            if event is None:
+                process.lines.append(text)
+            else:
+                self._heard.put((process, event))
+
+    def follow(
+        self, timeout_s: float, tell: Callable[[Process, dict[str, Any]], None] | None = None
+    ) -> Outcome:
+        """Until every process has ended; JobFailed if one ends badly or the time is up."""
+        deadline = time.monotonic() + timeout_s
+        workers = sum(p.role == "worker" for p in self._processes)
+        outcome = Outcome([{} for _ in range(workers)], {}, self._began)
+        try:
+            while any(p.child.poll() is None for p in self._processes) or not self._heard.empty():
+                try:
+                    process, event = self._heard.get(timeout=_TICK_S)
+                except queue.Empty:
+                    pass
+                else:
+                    self._take(process, event, outcome)
+                    if tell:
+                        tell(process, event)
+                    if all("result" in w for w in outcome.workers):
+                        deadline = min(deadline, time.monotonic() + _LEAVE_S)
+                self.check_alive()
+                if time.monotonic() > deadline:
+                    late = [p for p in self._processes if p.child.poll() is None]
+                    raise JobFailed(self._report(f"not done in {timeout_s:.0f} s", late))
+        finally:
+            self.end()
+        if not all("result" in w for w in outcome.workers):
+            raise JobFailed(self._report("a worker gave no result", self._processes))
+        if wrong := [text for r in outcome.results for text in r.get("wrong", ())]:
+            raise JobFailed(f"{self._system.name}: wrong sums: {'; '.join(wrong[:3])}")
+        return outcome
+
+    def check_alive(self) -> None:
+        """JobFailed if one of its processes has ended badly."""
+        failed = [p for p in self._processes if p.child.poll() not in (None, 0)]
+        if failed:
+            raise JobFailed(self._report(f"{failed[0].host} ended", failed))
+
+    def has_said(self, event: str) -> bool:
+        """Whether one of its processes has; of a job that nobody follows."""
+        while not self._heard.empty():
+            self._said.add(str(self._heard.get()[1]["event"]))
+        return event in self._said
+
+    def end(self) -> None:
+        self._bed.end_processes([p.child for p in self._processes])
+
+    def _take(self, process: Process, event: dict[str, Any], outcome: Outcome) -> None:
+        rank = int(process.host[len(process.role) :] or 0)
+        name = str(event["event"])
+        if name == "progress":
+            name = f"progress {event['rounds']}"
+        outcome.workers[rank][name] = event
+        if rank == 0:
+            outcome.samples[name] = Sample(
+                time.monotonic(),
+                {p.host: p.cpu_s() for p in self._processes},
+                {p.host: p.memory_kb() for p in self._processes},
+            )
+
+    def _report(self, what: str, processes: Sequence[Process]) -> str:
+        lines = [f"{self._system.name}: {what}"]
+        for process in processes[:3]:
+            lines.append(f"--- {process.host}, exit code {process.child.poll()}:")
+            lines += list(process.lines)
+        return "\n".join(lines)
+
+
+def run_job(
+    bed: LoopbackBed,
+    system: System,
+    config: Config,
+    *,
+    timeout_s: float = 300,
+    env: dict[str, str] | None = None,
+    tell: Callable[[Process, dict[str, Any]], None] | None = None,
+) -> Outcome:
+    return Job(bed, system, config, env=env).follow(timeout_s, tell)

@@ -1,0 +1,91 @@
+"""What is compared: a Python with what it needs, and the environment that chooses a transport."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pslite_ext.settings_table import POLICIES
+from scripts.lab.bed.namespaces import privilege_missing
+from scripts.lab.systems.peers import PEERS, peer_python
+
+WORKER = ("-m", "scripts.lab.systems.worker")
+TORCH_WORKER = ("-m", "scripts.lab.systems.torch_worker")
+MPI_HOST = ("-m", "scripts.lab.systems.mpi_host")
+
+
+@dataclass(frozen=True)
+class System:
+    name: str
+    python: str
+    env: dict[str, str] = field(default_factory=dict)
+    store: str = "dist_sync"
+    program: tuple[str, ...] = WORKER  # what Python is given, before the config
+    servers: bool = True  # False: its workers sum among themselves
+    warmup: int = 0  # rounds at least before it is what it is meant to be
+    own_hosts: bool = False  # it finds them by name, so they cannot all be one
+
+    def variant(self, name: str, **env: str) -> System:
+        return replace(self, name=f"{self.name} {name}", env={**self.env, **env})
+
+
+BASIC = ("stock", "stock-p3", "zmq", *(f"mercury-{policy}" for policy in POLICIES))
+NAMES = (*BASIC, "stock-device", *PEERS)
+MERCURY = "mercury-mercury"
+PROPHET_STEPS = 8  # iterations from which it learns when gradients appear: before what is measured
+
+
+def system(name: str, stock_python: str | None) -> System:
+    """By name, one of NAMES; for a stock one, the Python of an environment with that wheel.
+
+    ValueError says why there is none.
+    """
+    if name.startswith("stock"):
+        if not stock_python:
+            raise ValueError(f"{name} needs the Python of an environment with the stock wheel")
+        if name == "stock-device":
+            return System(name, stock_python, store="dist_device_sync")
+        if name == "stock":
+            return System(name, stock_python)
+        # Its own recommendation for the number of slices under way.
+        env = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
+        return System(name, stock_python, env, "dist_sync_p3")
+    if name == "zmq":
+        return System(name, sys.executable, {"DMLC_PS_VAN_TYPE": "zmq"})
+    policy = name.partition("-")[2]
+    if name.startswith("mercury-") and policy in POLICIES:
+        env = {"DMLC_PS_VAN_TYPE": "mercury", "MERCURY_POLICY": policy}
+        if policy != "prophet":
+            return System(name, sys.executable, env)
+        env["MERCURY_PROPHET_PROFILE_STEPS"] = str(PROPHET_STEPS)
+        return System(name, sys.executable, env, warmup=PROPHET_STEPS + 2)
+    if name == "horovod":
+        python = peer_python(name)
+        return System(name, python, store="horovod", servers=False, own_hosts=True)
+    if name == "torch-ddp":
+        return System(name, peer_python(name), program=TORCH_WORKER, servers=False)
+    if name == "mpi":
+        program = (*MPI_HOST, *WORKER)
+        return System(name, peer_python(name), {}, "mpi", program, servers=False, own_hosts=True)
+    if name in PEERS:
+        peer_python(name)
+    raise ValueError(f"there is no system '{name}'; there are {', '.join(NAMES)}")
+
+
+def available(
+    names: Sequence[str], stock_python: str | None
+) -> tuple[list[System], dict[str, str]]:
+    """The systems that can be measured here, and why the others cannot."""
+    systems, missing = [], {}
+    for name in names:
+        try:
+            made = system(name, stock_python)
+        except ValueError as error:
+            missing[name] = str(error)
+            continue
+        if made.own_hosts and (reason := privilege_missing()) is not None:
+            missing[name] = f"it needs hosts with names of their own, but {reason}"
+        else:
+            systems.append(made)
+    return systems, missing

@@ -1,0 +1,1 @@
+"""All tests; as a package, so that they can import what they share."""

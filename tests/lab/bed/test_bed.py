@@ -1,0 +1,172 @@
+"""The test bed keeps its promises: speeds as set, and nothing left behind, however it ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from scripts.lab.bed import namespaces
+from scripts.lab.bed.bed import Bed, LoopbackBed, best_bed
+from scripts.lab.bed.disturbance import STREAM
+from scripts.lab.bed.namespaces import LabError
+
+PORT = "5000"
+SILENT_S = 30.0
+ATTEMPTS = 8  # this machine may be busy with other things
+MakeBed = Callable[..., Bed]
+
+
+def start_stream(bed: Bed, sender: str, receiver: str) -> subprocess.Popen[bytes]:
+    # Ahead of what else this machine computes: the bed is measured, not its scheduler.
+    stream = ["nice", "-n", "-15", sys.executable, str(STREAM)]
+    sink = bed.popen(receiver, [*stream, "sink", PORT], stdout=subprocess.PIPE)
+    assert sink.stdout is not None
+    sink.stdout.readline()
+    bed.popen(sender, [*stream, "source", bed.address(receiver), PORT])
+    return sink
+
+
+def goodput(sink: subprocess.Popen[bytes], seconds: float) -> float:
+    """Bits per second of data, as the sink reports them from now on."""
+    assert sink.stdout is not None
+    watchdog = threading.Timer(seconds + SILENT_S, sink.kill)  # a read would wait for ever
+    watchdog.start()
+    try:
+        first: tuple[float, float] | None = None
+        for line in sink.stdout:
+            now, total = map(float, line.split())
+            if first is None:
+                first = (now, total)
+            elif now >= first[0] + seconds:
+                return (total - first[1]) * 8 / (now - first[0])
+        raise TimeoutError(f"the stream's receiver said too little in {seconds + SILENT_S:g} s")
+    finally:
+        watchdog.cancel()
+
+
+def test_a_stream_gets_the_set_rate_both_ways_at_once(make_bed: MakeBed) -> None:
+    rate = 500e6  # pieces are larger than at lower rates, so confirmations take less
+    bed = make_bed(["a", "b"], rate)
+    sinks = [start_stream(bed, "a", "b"), start_stream(bed, "b", "a")]
+    for _ in range(ATTEMPTS):
+        measured = [goodput(sink, 1) for sink in sinks]
+        if all(0.95 * rate <= m <= 1.05 * rate for m in measured):
+            return
+    pytest.fail(f"{measured} of {rate}")
+
+
+def test_a_changed_rate_holds_within_a_second(make_bed: MakeBed) -> None:
+    bed = make_bed(["a", "b"], 40e6)  # so little that a busy machine keeps up
+    sink = start_stream(bed, "a", "b")
+    goodput(sink, 0.3)
+    missing, measured = {10e6, 40e6}, {}
+    for _ in range(ATTEMPTS):
+        for rate in (10e6, 40e6):
+            bed.set_rate("b", up=None, down=rate)
+            goodput(sink, 0.6)
+            measured[rate] = goodput(sink, 0.4)
+            if 0.95 * rate <= measured[rate] <= 1.05 * rate:
+                missing.discard(rate)
+        if not missing:
+            return
+    pytest.fail(str(measured))
+
+
+def test_counters_tell_hosts_and_directions_apart(make_bed: MakeBed) -> None:
+    bed = make_bed(["a", "b", "c"], 100e6)
+    sink = start_stream(bed, "a", "b")
+    goodput(sink, 0.5)
+    a, b, c = (bed.counters(host) for host in "abc")
+    assert a.sent > 1e6 > a.received
+    assert b.received > 1e6 > b.sent
+    assert c.sent < 1e4
+
+
+def test_a_host_is_cut_off_and_brought_back(make_bed: MakeBed) -> None:
+    bed = make_bed(["a", "b"], 100e6)
+    sink = start_stream(bed, "a", "b")
+    goodput(sink, 0.2)
+    bed.cut("b")
+    before = bed.counters("b")
+    time.sleep(0.3)
+    assert bed.counters("b").received == before.received
+    bed.mend("b")
+    assert goodput(sink, 0.2) > 0
+
+
+def test_start_and_stop_take_less_than_two_seconds(make_bed: MakeBed) -> None:
+    began = time.monotonic()
+    bed = make_bed([f"host{i}" for i in range(9)], 1e9)
+    bed.close()
+    assert time.monotonic() - began < 2
+
+
+def test_nothing_is_left_after_an_error(make_bed: MakeBed) -> None:
+    bed = make_bed(["a"])
+    child = bed.popen("a", ["sleep", "60"])
+    run = str(bed._run)
+    with pytest.raises(LabError, match="there is no host 'z'"):
+        bed.address("z")
+    with pytest.raises(LabError, match="a rate of 1"):
+        bed.set_rate("a", up=1, down=None)
+    bed.close()
+    assert child.poll() is not None
+    assert namespaces.namespaces_of(run) == []
+    assert not (namespaces.RECORDS / run).exists()
+
+
+KILLED = """
+import sys, time
+from scripts.lab.bed.bed import Bed
+with Bed(["a", "b"]) as bed:
+    child = bed.popen("a", ["sleep", "60"])
+    print(bed._run, child.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def start_runner() -> tuple[subprocess.Popen[str], str, int]:
+    runner = subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True)
+    assert runner.stdout is not None
+    run, pid = runner.stdout.readline().split()
+    assert len(namespaces.namespaces_of(run)) == 3
+    return runner, run, int(pid)
+
+
+def test_a_second_start_removes_what_a_killed_runner_left(make_bed: MakeBed) -> None:
+    make_bed(["warm"])  # and skips without privilege
+    runner, run, pid = start_runner()
+    bystander = make_bed(["a"])  # of a runner that lives: us
+    runner.kill()
+    runner.wait()
+    make_bed(["a"])
+    assert namespaces.namespaces_of(run) == []
+    assert namespaces.start_time(pid) is None
+    assert len(namespaces.namespaces_of(str(bystander._run))) == 2
+
+
+def test_ctrl_c_removes_everything(make_bed: MakeBed) -> None:
+    make_bed(["warm"])
+    runner, run, pid = start_runner()
+    runner.send_signal(signal.SIGINT)
+    runner.wait()
+    assert namespaces.namespaces_of(run) == []
+    assert namespaces.start_time(pid) is None
+
+
+def test_without_privilege_it_falls_back_to_loopback_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("scripts.lab.bed.bed.privilege_missing", lambda: "only root may")
+    with best_bed(["a", "b"], 1e9) as bed:
+        assert type(bed) is LoopbackBed
+        assert bed.address("a") != bed.address("b")
+        child = bed.popen("b", ["sleep", "60"])
+    assert child.poll() is not None
+    assert "without shaping, because only root may" in capsys.readouterr().err

@@ -1,0 +1,173 @@
+"""From figures to results.json, to a table, to the page of the docs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+from scripts.lab.benches.case import Case, Failure, Figure, Row, Setting
+from scripts.lab.benches.catalogue import BENCHES, LONG, cases_of
+from scripts.lab.report.page import Results, markdown
+from scripts.lab.report.results import table, with_gains, write
+from scripts.lab.runner import in_turn
+from scripts.lab.systems.system import BASIC, system
+from scripts.lab.workloads.job_config import Config
+
+ABOUT = {
+    "command": "python runner.py",
+    "started": "today",
+    "commit": "c0ffee",
+    "changed since": False,
+    "machine": "2 x chip",
+    "kernel": "6",
+    "python": "3.11",
+    "mxnet": "1.9.1",
+    "stock mxnet": "1.9.1",
+}
+
+
+def row(system_name: str, metric: str, *values: float, unit: str = "s") -> Row:
+    return Row("communication", "vgg16", system_name, metric, unit, "2 workers", list(values))
+
+
+def test_gains_say_how_many_times_better() -> None:
+    rows = with_gains(
+        [row("stock", "time", 2.0, 2.2), row("zmq", "time", 1.0), row("zmq", "floor", 1.0)]
+    )
+    gains = {r.metric: r.median for r in rows if "gain" in r.metric}
+    assert gains == {"time, gain over stock": 2.1}
+
+
+def test_results_hold_repeats_median_and_spread_and_become_a_page(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    failure = Failure(
+        "communication", "vgg16", "2 workers", "mercury-fifo", "scheduler ended\nmore"
+    )
+    write(path, ABOUT, [row("stock", "time", 2.0, 2.4, 2.1)], [failure])
+    content = json.loads(path.read_text())
+    found = content["rows"][0]
+    assert (found["repeats"], found["median"]) == (3, 2.1)
+    assert abs(found["spread"] - 0.4) < 1e-9
+    assert any("2.1 s +- 0.2" in line for line in table(content["rows"]))
+    page = markdown(Results([path]), tmp_path / "benchmarks")
+    assert "| stock | 2.1 ± 0.2 |" in page
+    assert "- failed: mercury-fifo, vgg16; 2 workers: scheduler ended" in page
+    assert "commit c0ffee;" in page
+
+
+def test_a_later_file_replaces_cases_and_forgives_failures(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    failure = Failure("communication", "vgg16", "2 workers", "zmq", "wrong sums")
+    write(first, ABOUT, [row("stock", "time", 2.0), row("zmq", "time", 1.0)], [failure])
+    page = markdown(Results([first]), tmp_path / "benchmarks")
+    assert "- failed: zmq, vgg16; 2 workers: wrong sums" in page  # of one of its repeats
+    write(second, ABOUT, [row("stock", "time", 3.0), row("zmq", "time", 1.0)], [])
+    page = markdown(Results([first, second]), tmp_path / "benchmarks")
+    assert "| stock | 3 |" in page
+    assert "failed" not in page.partition("## Communication")[2]
+
+
+def test_throughput_becomes_charts(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    place = {"bench": "communication", "what": "vgg16", "setting": "2 workers"}
+    series = [[0.05 * i, 1e9, 5e8] for i in range(100)]
+    measured = [row("a<b", "time", 2.0)]
+    write(path, ABOUT, measured, [], [{**place, "system": "a<b", "throughput": series}])
+    page = markdown(Results([path]), tmp_path / "benchmarks")
+    charts = sorted((tmp_path / "benchmarks").glob("*.svg"))
+    assert len(charts) == 2
+    for chart in charts:
+        assert f"(benchmarks/{chart.name})" in page
+        names = [element.text for element in ElementTree.parse(chart).iter() if element.text]
+        assert "a<b" in names
+        assert "Mbit/s" in names
+
+
+def test_a_missing_system_is_on_the_page_with_its_reason(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    write(path, {**ABOUT, "skipped": {"mpi": "not installed"}}, [row("stock", "time", 1.0)], [])
+    page = markdown(Results([path]), tmp_path / "benchmarks")
+    assert "- skipped: mpi: not installed" in page
+
+
+def test_systems_take_turns() -> None:
+    setting = Setting()
+
+    def case(bench: str, name: str) -> Case:
+        made = system(name, "/stock/python")
+        config = Config("rounds", {})
+        return Case(bench, "x", made, setting, config, lambda _: {"n": Figure(0.0, "")}, 1)
+
+    cases = [case(b, n) for b in ("goodput", "soak") for n in ("stock", "zmq")]
+    order = [(c.bench, c.system.name) for c in in_turn(cases, 2)]
+    turn = [("goodput", "stock"), ("goodput", "zmq")]
+    assert order == [*turn, *turn, ("soak", "stock"), ("soak", "zmq")]
+
+
+def test_quick_is_for_every_commit() -> None:
+    systems = [system(name, "/stock/python") for name in BASIC]
+    quick = cases_of([b for b in BENCHES if b not in LONG], systems, "quick")
+    assert sum(case.estimate_s for case in quick) < 300
+    usual = cases_of(BENCHES, systems, "usual")
+    assert {case.bench for case in usual} == set(BENCHES) - {"sum_kernel"}
+
+
+def test_prophet_is_compared_with_bytescheduler_and_its_blocks_are_drawn(tmp_path: Path) -> None:
+    rows = [
+        Row("prophet", "resnet18", name, "time", "s", "3 workers", [seconds])
+        for name, seconds in (("mercury-bytescheduler", 3.0), ("mercury-prophet", 2.0))
+    ]
+    gains = {(r.system, r.metric): r.median for r in with_gains(rows) if "gain" in r.metric}
+    assert gains == {("mercury-prophet", "time, gain over mercury-bytescheduler"): 1.5}
+    place = {"bench": "prophet", "what": "resnet18", "setting": "3 workers"}
+    blocks = [[0.5, 4e6, 90_000.0], [1.0, 8e6, 180_000.0]]
+    series = {**place, "system": "mercury-prophet", "throughput": [], "blocks": blocks}
+    write(tmp_path / "results.json", ABOUT, rows, [], [series])
+    page = markdown(Results([tmp_path / "results.json"]), tmp_path / "charts")
+    assert "## Prophet" in page
+    (chart,) = (tmp_path / "charts").glob("*.svg")
+    assert "mean block, kB" in chart.read_text()
+    assert f"({tmp_path.joinpath('charts').name}/{chart.name})" in page
+
+
+def test_prophet_s_rates_are_in_one_table(tmp_path: Path) -> None:
+    from scripts.lab.benches.prophet import rates, with_variants
+
+    chosen = with_variants([system(name, "python") for name in BASIC])
+    times = {"mercury-prophet": 2.0, "mercury-bytescheduler": 3.0, "mercury-mercury": 1.9}
+    rows = []
+    for case in rates(chosen, ["resnet18"], [0.2, 1.0]):
+        of = (case.bench, case.what, case.system.name)
+        setting = str(case.setting)
+        rows.append(Row(*of, "time", "s", setting, [times.get(case.system.name, 2.5)]))
+        if case.system.name != "zmq":
+            rows.append(Row(*of, "predicted time", "s", setting, [1.8]))
+    write(tmp_path / "results.json", ABOUT, rows, [])
+    page = markdown(Results([tmp_path / "results.json"]), tmp_path / "charts")
+    lines = [line for line in page.splitlines() if line.startswith(("| 0.2: 3", "| 1: 3"))]
+    assert len(lines) == 2
+    for line in lines:
+        assert line.split(" | ")[1] == "2.00 (1.80)"  # Prophet comes first
+        assert line.endswith("| 1.50 | 1.25 | 0.95 |")
+        assert line.count("(") == len(chosen) - 1
+    (chart,) = (tmp_path / "charts").glob("*.svg")
+    assert f"({tmp_path.joinpath('charts').name}/{chart.name})" in page
+
+
+def test_prophet_s_variants_have_predictions() -> None:
+    from scripts.lab.benches.prophet import foretold_s, with_variants
+    from scripts.lab.workloads.job_config import workload_of
+
+    systems = [system(name, "python") for name in BASIC]
+    chosen = with_variants(systems)
+    names = [s.name for s in chosen]
+    assert {"zmq", "zmq prophet", "mercury-prophet", "mercury-bytescheduler"} < {*names}
+    assert len(names) == len({*names}) == 9
+    job = workload_of({"model": "lenet5", "steps": 3}).job()
+    foretold = {s.name: foretold_s(job, 1e6, s) for s in chosen}
+    assert foretold.pop("zmq") is None
+    times = {name: time for name, time in foretold.items() if time is not None}
+    assert len(times) == len(foretold)
+    assert times["mercury-mercury"] == min(times.values())
+    assert times["mercury-prophet"] < times["zmq prophet"]

@@ -1,0 +1,106 @@
+"""Charts hold what was measured, and say it in words that a reader of SVG can find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from scripts.lab.benches.adapt import EVERY_S, HIGH, LOW, adapted_after_s
+from scripts.lab.report.chart import bar_chart, line_chart, timeline_chart
+from scripts.lab.report.pictures import Pictures
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def words(svg: str) -> list[str]:
+    return [element.text for element in ElementTree.fromstring(svg).iter() if element.text]
+
+
+def boxes(svg: str, colour: str) -> list[tuple[float, float]]:
+    """(left, width) of the boxes of a colour, the legend's left out."""
+    found = [e for e in ElementTree.fromstring(svg).iter(f"{SVG}rect") if e.get("fill") == colour]
+    return [(float(e.get("x", 0)), float(e.get("width", 0))) for e in found][:-1]
+
+
+def test_bars_are_as_long_as_their_values_and_missing_ones_are_left_out() -> None:
+    svg = bar_chart("t", "y", {"vgg": {"a": 0.5, "b": 1.0}, "resnet": {"b": 0.25}})
+    heights = [
+        float(e.get("height", 0))
+        for e in ElementTree.fromstring(svg).iter(f"{SVG}rect")
+        if e.get("fill") in ("#0072b2", "#d55e00")
+    ]
+    a, b, other, *legend = heights
+    assert (b / a, b / other) == pytest.approx((2, 4), rel=0.01)
+    assert len(legend) == 2
+    assert {"vgg", "resnet", "a", "b", "y"} <= {*words(svg)}
+
+
+def test_doubled_values_are_evenly_spaced() -> None:
+    svg = line_chart("t", "x", "y", {"a": [(1, 1), (2, 2), (4, 3), (8, 4)]}, doubling=True)
+    dots = [float(e.get("cx", 0)) for e in ElementTree.fromstring(svg).iter(f"{SVG}circle")]
+    gaps = [b - a for a, b in zip(dots, dots[1:])]
+    assert gaps == pytest.approx([gaps[0]] * 3, abs=0.2)
+    assert {"1", "2", "4", "8"} <= {*words(svg)}
+
+
+def test_a_timeline_shows_each_layer_s_three_phases() -> None:
+    # Two layers: backward 0..1 of the second, 1..2 of the first; forward waits for the second.
+    layers = [(2.0, 3.0, 3.0, 4.0), (1.0, 8.0, 8.0, 10.0)]
+    svg = timeline_chart("t", {"ours": layers})
+    second = boxes(svg, "#e69f00")
+    assert second[1][1] / second[0][1] == pytest.approx(7, rel=0.01)
+    forward = boxes(svg, "#009e73")
+    assert forward[1][1] / forward[0][1] == pytest.approx(2, rel=0.01)
+    backward = boxes(svg, "#0072b2")
+    assert backward[0][1] == pytest.approx(backward[1][1])
+    assert "ours" in words(svg)
+
+
+def row(what: str, system: str, metric: str, median: float, unit: str = "") -> dict[str, Any]:
+    return {
+        "bench": "any",
+        "what": what,
+        "system": system,
+        "metric": metric,
+        "median": median,
+        "unit": unit,
+    }
+
+
+def test_a_page_shows_speed_growth_and_sweeps(tmp_path: Path) -> None:
+    pictures = Pictures(tmp_path / "charts")
+    shown = pictures.speed(
+        [row("vgg16 x 1", "zmq", "ratio to floor", 2.0), row("vgg16 x 1", "zmq", "time", 9.0)]
+    )
+    assert shown[1].endswith("(charts/any_speed_by_system_and_model.svg)")
+    growing = "vgg16, as many servers as workers: "
+    times = {1: 1.0, 2: 1.0, 4: 2.0}
+    pictures.growth([row(f"{growing}{n}", "zmq", "time", t) for n, t in times.items()])
+    svg = (tmp_path / "charts" / "scaling.svg").read_text()
+    dots = [float(e.get("cy", 0)) for e in ElementTree.fromstring(svg).iter(f"{SVG}circle")]
+    ideal, measured = dots[:3], dots[3:]
+    assert measured[:2] == pytest.approx(ideal[:2])
+    assert measured[2] == pytest.approx(ideal[1])  # four workers at half the pace are as two
+    swept = [
+        row("size of packets: x", f"mercury-mercury {kib} KiB", "urgent, median", kib / 8, "ms")
+        for kib in (8, 64)
+    ]
+    assert len(pictures.sweep(swept)) == 2
+    chart = (tmp_path / "charts" / "sweep_size_of_packets_urgent_median.svg").read_text()
+    assert {"mercury", "size of packets [KiB]", "urgent, median [ms]"} <= {*words(chart)}
+    assert pictures.growth([]) == pictures.speed([]) == pictures.sweep([]) == []
+
+
+def test_a_link_is_used_from_the_first_full_window_on() -> None:
+    sent, series = 0.0, []
+    for sample in range(80):
+        at = 0.05 * sample
+        series.append((at, sent, sent))
+        sent += (LOW if at < 1.2 else HIGH) / 8 * 0.05 * 0.95  # one direction as the other
+    changed = 1.0
+    assert adapted_after_s(series, changed, changed + EVERY_S, HIGH) == pytest.approx(0.2, abs=0.06)
+    assert adapted_after_s(series, 0.0, 1.0, LOW) == pytest.approx(0, abs=0.06)
+    assert adapted_after_s(series, 0.0, 1.0, HIGH) is None

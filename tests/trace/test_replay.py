@@ -1,0 +1,135 @@
+"""Captured runs replayed: under their own conditions as recorded, under others as expected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pslite_ext.forecast.model import ModelError
+from tracer.errors import TraceError
+from tracer.format.record import DEP_LIST, DEP_ONE, Trace
+from tracer.replay import Conditions, Recorded, recorded, replay, self_check
+from tracer.run import assemble
+from tracer.synthetic import Plan, synthesize
+
+PLAN = Plan(workers=2, servers=1, iterations=5)
+
+
+def run_of(plan: Plan) -> Recorded:
+    return recorded(assemble(synthesize(plan), "traces"))
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        PLAN,
+        replace(PLAN, workers=4),
+        replace(PLAN, workers=3, servers=2, jitter_us=500, slower_us=(0, 1000, 0)),
+        replace(PLAN, servers=3, split_bytes=100000, bytes_per_us=125),
+        replace(PLAN, bytes_per_us=0, latency_us=0),
+        replace(PLAN, mode="mercury"),
+        replace(PLAN, mode="mercury", workers=4, servers=2, ahead_us=(5000, -300)),
+    ],
+)
+def test_a_replay_under_its_own_conditions_takes_as_long_as_the_recording(plan: Plan) -> None:
+    was, replayed = self_check(run_of(plan))
+    assert replayed == pytest.approx(was, rel=0.05)
+
+
+def test_what_is_read_from_a_run() -> None:
+    plan = replace(PLAN, servers=2, split_bytes=100000, workers=3, slower_us=(0, 700, 0))
+    found = run_of(plan)
+    assert found.names[:2] == ("conv0_weight", "conv0_bias")
+    assert found.ready_s.shape == (4, 3, 8)  # the first iteration has none before it
+    assert found.update_s == pytest.approx(plan.update_us / 1e6, rel=0.01)
+    assert found.search_s == pytest.approx((plan.search_us + plan.turnaround_us) / 1e6, rel=0.01)
+    assert [len(parts) for parts in found.shares] == [1, 1, 1, 1, 2, 1, 1, 1]
+    assert found.network.latency_s == pytest.approx(50e-6, rel=0.05)
+    assert found.network.connection == pytest.approx(1.25e9, rel=0.01)
+    # The last layer's gradient is ready first; then a gap between any two.
+    assert found.ready_s[:, 0, 7] == pytest.approx(plan.compute_us / 1e6)
+    assert found.ready_s[:, 1, 7] == pytest.approx((plan.compute_us + 700) / 1e6)
+    assert found.ready_s[:, 0, 0] == pytest.approx((plan.compute_us + 7 * plan.gap_us) / 1e6)
+
+
+def test_other_conditions() -> None:
+    found = run_of(replace(PLAN, bytes_per_us=125))
+    was = replay(found, Conditions()).mean_s
+    assert replay(found, Conditions(bandwidth=12.5e9)).mean_s < was
+    assert replay(found, Conditions(bandwidth=12.5e6)).mean_s > 2 * was
+    assert replay(found, Conditions(policy="mercury")).mean_s < was
+    assert replay(found, Conditions(workers=8, bandwidth=125e6)).mean_s > 2 * was
+    more_servers = Conditions(workers=8, servers=8, bandwidth=125e6)
+    assert replay(found, more_servers).mean_s < replay(
+        found, replace(more_servers, servers=2)
+    ).mean_s  # fmt: skip
+    assert replay(found, Conditions(latency_s=0.01)).mean_s > was + 0.03
+    in_switch = Conditions(policy="mercury", aggregate="switch", workers=8, bandwidth=125e6)
+    assert replay(found, in_switch).mean_s < replay(
+        found, replace(in_switch, aggregate="server")
+    ).mean_s  # fmt: skip
+
+
+def test_a_share_of_forward_computation_overlaps_with_the_sums() -> None:
+    found = run_of(replace(PLAN, bytes_per_us=125))
+    plain = replay(found, Conditions(policy="mercury", bandwidth=125e6)).mean_s
+    with_forward = Conditions(policy="mercury", bandwidth=125e6, forward_share=0.33)
+    assert replay(found, with_forward).mean_s < plain
+    with pytest.raises(ModelError, match="share of forward computation"):
+        replay(found, Conditions(forward_share=1.5))
+
+
+def wrong(trace: Trace, **columns: tuple[int, int]) -> None:
+    for name, (row, value) in columns.items():
+        trace.records.column(name)[row] = value
+
+
+def test_a_missing_rank_is_named() -> None:
+    traces = synthesize(PLAN)
+    without = [t for t in traces if t.header.node != "worker 1"]
+    with pytest.raises(TraceError, match="the trace of worker 1 is missing"):
+        recorded(assemble(without, "traces"))
+    without = [t for t in traces if t.header.role != "server"]
+    with pytest.raises(TraceError, match="the trace of server 0 is missing"):
+        recorded(assemble(without, "traces"))
+
+
+def test_a_cycle_of_dependencies_is_named() -> None:
+    traces = synthesize(PLAN)
+    worker = traces[0].records
+    rows = np.flatnonzero(worker.is_data & (worker.dep_kind == DEP_ONE))
+    last = rows[-1]
+    first = rows[-1]
+    while worker.dep_kind[first] == DEP_ONE:  # back to the push that began this operation
+        named = (
+            (worker.key == worker.dep_key[first])
+            & (worker.op_num == worker.dep_num[first])
+            & (worker.node == worker.dep_node[first])
+            & worker.is_data
+        )
+        first = np.flatnonzero(named)[0]
+    worker.dep_kind[first] = DEP_ONE
+    worker.dep_key[first] = worker.key[last]
+    worker.dep_num[first] = worker.op_num[last]
+    worker.dep_node[first] = worker.node[last]
+    with pytest.raises(TraceError, match="depends on itself"):
+        recorded(assemble(traces, "traces"))
+
+
+def test_a_list_that_names_its_own_record_is_a_cycle() -> None:
+    traces = synthesize(PLAN)
+    worker = traces[0].records
+    row = int(np.flatnonzero(worker.dep_kind == DEP_LIST)[-1])
+    worker.lists.append(f"({worker.op_num[row]}-s0.)")
+    worker.dep_num[row] = len(worker.lists) - 1
+    with pytest.raises(TraceError, match="depends on itself"):
+        recorded(assemble(traces, "traces"))
+
+
+def test_what_cannot_be_replayed() -> None:
+    with pytest.raises(TraceError, match="two whole iterations in a row"):
+        run_of(replace(PLAN, iterations=1))
+    with pytest.raises(TraceError, match="only synchronous"):
+        run_of(replace(PLAN, training="asynchronous"))

@@ -1,0 +1,81 @@
+"""The mercury command and its doctor."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def mercury(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+    return subprocess.run(
+        [sys.executable, "-m", "tracer", *arguments],
+        cwd=ROOT,
+        env={**base, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_help_lists_the_commands() -> None:
+    result = mercury("--help")
+    assert result.returncode == 0
+    for name in ("launch", "trace", "doctor", "settings", "version"):
+        assert name in result.stdout
+        assert mercury(name, "--help").returncode == 0
+    assert mercury().returncode == 2
+
+
+def test_unknown_command() -> None:
+    result = mercury("lunch")
+    assert result.returncode == 2
+    assert "no command 'lunch'" in result.stderr
+
+
+def test_settings() -> None:
+    result = mercury("settings")
+    assert "MERCURY_HEARTBEAT_TIMEOUT_MS" in result.stdout
+    assert mercury("settings", "--markdown").stdout == (ROOT / "docs" / "settings.md").read_text()
+
+
+def test_doctor_in_good_health() -> None:
+    result = mercury("doctor", "--json")
+    findings = {f["subject"]: f for f in json.loads(result.stdout)}
+    assert result.returncode == 0, result.stdout
+    assert findings["mxnet"]["state"] == "OK"
+    assert "patched" in findings["mxnet"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ({"DMLC_PS_VAN_TYPE": "x"}, "FAIL  settings"),
+        ({"DMLC_PS_VAN_TYPE": "zmq"}, "DMLC_ROLE is not set"),
+    ],
+)
+def test_doctor_finds_bad_settings(env: dict[str, str], says: str) -> None:
+    result = mercury("doctor", **env)
+    assert result.returncode == 1
+    assert says in result.stdout
+
+
+def test_doctor_finds_a_taken_port() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        env = {"DMLC_PS_VAN_TYPE": "zmq", "DMLC_ROLE": "scheduler", "DMLC_PS_ROOT_PORT": port}
+        env |= {"DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_NUM_WORKER": "1", "DMLC_NUM_SERVER": "1"}
+        result = mercury("doctor", **env)
+    assert result.returncode == 1
+    assert f"FAIL  port        127.0.0.1:{port}" in result.stdout
+    assert "WARN  token" in result.stdout

@@ -1,0 +1,317 @@
+"""`mercury sim`: answers, files, and one line for whatever is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pslite_ext.command.sim.command import main
+from pslite_ext.forecast.model import Job, Layer, ModelError, Options, predict
+from pslite_ext.forecast.model.architectures import ARCHITECTURES
+from pslite_ext.forecast.model.job_file import find_job, read_job
+from pslite_ext.forecast.model.papers import predicted, wrong_orders
+from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second, seconds, size
+from tracer.synthetic import Plan, write_run
+
+JOB = {
+    "layers": [
+        {"name": "first", "bytes": 1000, "bp_s": 2, "fp_s": 1, "upd_s": 0.5},
+        {"name": "second", "bytes": 2000, "bp_s": 1, "fp_s": 1, "upd_s": 0.5},
+        {"name": "third", "bytes": 3000, "bp_s": 1, "fp_s": 1, "upd_s": 0.5},
+    ]
+}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(JOB))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("traces")
+    write_run(Plan(iterations=4), folder)
+    return str(folder)
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    assert main([*arguments, "--json", "--quiet"]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_predict_tells_the_times_of_the_formulas(
+    capsys: pytest.CaptureFixture[str], job: str
+) -> None:
+    found = told(capsys, "predict", job, "--bandwidth", "8kbps")
+    assert (found["iteration_s"], found["oracle_s"]) == (9.5, 8.5)
+    table = found["table"]
+    assert isinstance(table, list)
+    assert [row["push_end_ms"] for row in table] == pytest.approx([5000, 4000, 7000])
+    # Forward of the first waits from 4 to 5, of the third from 8 on for nothing.
+    assert [row["wait_ms"] for row in table] == pytest.approx([1000, 0, 0])
+
+
+def test_predict_draws_an_iteration(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    assert main(["predict", job, "--bandwidth", "1kB/s", "--rows", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "iteration 9500.000 ms" in out
+    assert "... 2 more rows" in out
+    backward = next(line for line in out.splitlines() if "backward" in line)
+    assert backward.count("#") == round(72 * 4 / 9.5)
+
+
+def test_predict_compares_all_policies(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    table = told(capsys, "predict", job, "--bandwidth", "1kB/s", "--policy", "all")["table"]
+    assert isinstance(table, list)
+    times = {row["policy"]: row["iteration_ms"] for row in table}
+    assert times["oracle"] == min(times.values())
+    assert times["mercury"] == sorted(times.values())[1]
+
+
+def test_sweep_writes_csv_and_pictures(
+    capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    table, picture = tmp_path / "sweep.csv", tmp_path / "sweep.svg"
+    words = ["sweep", job, "--from", "1kB/s", "--to", "10kB/s", "--points", "5"]
+    assert (
+        main([*words, "--policies", "mercury,wfbp", "--csv", str(table), "--plot", str(picture)])
+        == 0
+    )
+    rows = list(csv.DictReader(table.open()))
+    assert list(rows[0]) == ["gbit_per_s", "mercury", "wfbp"]
+    assert float(rows[0]["mercury"]) == pytest.approx(8.5 / 9.5)
+    assert picture.read_text().count("<svg") == 1
+
+
+def test_required_bandwidth_of_several_models(capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "required-bandwidth", "vgg16", "lenet5", "--policies", "mercury,wfbp")
+    table = found["table"]
+    assert isinstance(table, list)
+    assert [row["model"] for row in table] == ["vgg16", "lenet5"]
+    for row in table:
+        assert row["mercury"] < 0.7 * row["wfbp"]
+    assert main(["required-bandwidth", "lenet5", "--latency", "1s"]) == 0
+    assert "inf" in capsys.readouterr().out
+
+
+def test_scale_and_plan(capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path) -> None:
+    words = ["--bandwidth", "1kB/s", "--packet", "50"]
+    table = told(capsys, "scale", job, *words, "--most", "6", "--servers", "2")["table"]
+    assert isinstance(table, list)
+    assert [row["workers"] for row in table] == [1, 2, 4, 6]
+    assert table[3]["mercury"] > 2 * table[1]["mercury"]
+    in_switch = told(capsys, "scale", job, *words, "--most", "4", "--aggregate", "switch")["table"]
+    assert isinstance(in_switch, list)
+    assert in_switch[2]["mercury"] < 1.1 * in_switch[0]["mercury"]
+
+    found = told(capsys, "plan", job, "-n", "8", "--bandwidth", "2kB/s", "--packet", "20")
+    assert found["limited_by"] == "computation"
+    enough = found["enough_servers"]
+    table = found["table"]
+    assert isinstance(enough, int)
+    assert isinstance(table, list)
+    times = {row["servers"]: row["iteration_ms"] for row in table}
+    assert times[enough] <= 1.01 * min(times.values()) < times[enough - 1]
+    assert table[0]["limited_by"] == "servers' links"
+    pytest.importorskip("matplotlib")
+    words = ["plan", "lenet5", "-n", "2", "--bandwidth", "10Gbps", "--quiet"]
+    assert main([*words, "--plot", str(tmp_path / "plan.png")]) == 0
+    assert "servers are enough" in capsys.readouterr().out
+
+
+def test_a_cluster_of_your_making(
+    capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path
+) -> None:
+    network = ["--bandwidth", "1kB/s", "--packet", "50", "--iterations", "2"]
+    alone = ["cluster", job, *network]
+
+    def slowest(*more: str) -> dict[str, list[float]]:
+        found = told(capsys, *alone, *more)["iteration_s"]
+        assert isinstance(found, dict)
+        return found
+
+    plain = max(slowest()["job"])
+    assert plain == pytest.approx(9.5, rel=0.06)  # what predict says of small packets
+    assert max(slowest("--slow-worker", "1:3")["job"]) == pytest.approx(3 * 8.5, rel=0.2)
+    assert max(slowest("--node", "server0:100B/s")["job"]) > 2 * plain
+    changed = slowest("--change", "10s:0.1kB/s")["job"]
+    assert changed[0] == pytest.approx(plain, rel=0.01)
+    assert changed[1] > 4 * plain
+    racks = ["--workers", "4", "--servers", "1", "--racks", "2", "--rack-bandwidth", "1kB/s"]
+    assert max(slowest(*racks, "--aggregate", "rack")["job"]) < max(slowest(*racks)["job"])
+    assert max(slowest("--aggregate", "switch")["job"]) <= plain
+
+    both = told(capsys, "cluster", job, job, *network, "--policy", "p3", "--jitter", "0.1")
+    table = both["table"]
+    assert isinstance(table, list)
+    assert [(row["job"], row["worker"]) for row in table] == [
+        ("job 1", 0), ("job 1", 1), ("job 2", 0), ("job 2", 1),
+    ]  # fmt: skip
+    assert min(row["iteration_ms"] for row in table) > 1000 * plain
+    pytest.importorskip("matplotlib")
+    assert main([*alone, "--quiet", "--plot", str(tmp_path / "cluster.svg")]) == 0
+    assert "into server" in capsys.readouterr().out
+
+
+def test_replay_reports_its_own_error(capsys: pytest.CaptureFixture[str], traces: str) -> None:
+    found = told(capsys, "replay", traces)
+    assert found["self_check_error"] == pytest.approx(0, abs=0.02)
+    words = ["--bandwidth", "10Gbps", "--policy", "mercury", "--workers", "16"]
+    other = told(capsys, "replay", traces, *words)
+    table = other["table"]
+    assert isinstance(table, list)
+    assert [row["what"] for row in table] == ["recorded", "replayed as recorded", "replayed"]
+    assert table[2]["workers"] == 16
+    slow = told(capsys, "replay", traces, "--slow-worker", "1:2.0")
+    was, slowed = found["iteration_s"], slow["iteration_s"]
+    assert isinstance(was, float)
+    assert isinstance(slowed, float)
+    assert slowed > 1.2 * was
+
+
+CLUSTER = ["cluster", "lenet5", "--bandwidth", "1Gbps"]
+BAD = [
+    (["predict", "no-such-model", "--bandwidth", "1Gbps"], "neither a file nor a model"),
+    (["predict", "vgg16", "--bandwidth", "0Gbps"], "bandwidth must be > 0"),
+    (["predict", "vgg16", "--bandwidth=-1Gbps"], "must not be negative"),
+    (["predict", "vgg16", "--bandwidth", "fast"], "'fast' is not a bandwidth"),
+    (["predict", "vgg16", "--bandwidth", "1Gbps", "--policy", "best"], "no policy 'best'"),
+    (["predict", "vgg16", "--bandwidth", "1Gbps", "--latency", "5"], "'5' is not a time"),
+    (["predict", "vgg16", "--bandwidth", "1Gbps", "--packet", "x"], "'x' is not a size"),
+    (["predict", "vgg16", "--bandwidth", "1Gbps", "--plot", "x.pdf"], "x.pdf: pictures"),
+    (["sweep", "vgg16", "--from", "2Gbps", "--to", "1Gbps"], "is not less than"),
+    (["sweep", "vgg16", "--policies", "best"], "no policy 'best'"),
+    (["required-bandwidth", "vgg16", "--target", "1"], "target must be between 0 and 1"),
+    (["scale", "vgg16", "--bandwidth", "1Gbps", "--policies=p3", "--aggregate=switch"], "servers"),
+    (["plan", "vgg16", "-n", "2", "--bandwidth", "1Gbps", "--policy", "ring"], "has no servers"),
+    (["replay", "no-such-folder"], "no-such-folder"),
+    ([*CLUSTER, "--racks", "3"], "only 2 workers"),
+    ([*CLUSTER, "--aggregate", "rack"], "needs --racks"),
+    ([*CLUSTER, "--rack-bandwidth", "1Gbps"], "needs --racks"),
+    ([*CLUSTER, "--aggregate", "switch", "--policy", "p3"], "keeps its sums on servers"),
+    ([*CLUSTER, "--slow-worker", "2:1.5"], "no '2' among 0 to 1"),
+    ([*CLUSTER, "--slow-worker", "1:x"], "'x' is not a number"),
+    ([*CLUSTER, "--slow-worker", "1:0"], "must be a finite number > 0"),
+    ([*CLUSTER, "--node", "host0:1Gbps"], "a node is worker0, server0"),
+    ([*CLUSTER, "--change", "5s"], "not of the form TIME:RATE"),
+    ([*CLUSTER, "--jitter=-1"], "jitter must be"),
+    ([*CLUSTER, "--policy", "ring"], "cannot be simulated"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "says"), BAD)
+def test_bad_input_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    assert main([*words, "--quiet"]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["predict"], ["scale", "x", "--bandwidth", "1Gbps", "--most", "0"]]
+)
+def test_wrong_usage(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["predict", "sweep", "required-bandwidth", "replay", "cluster", "scale", "plan"]
+)
+def test_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert "--json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is not JSON"),
+        ("[]", 'no list "layers"'),
+        ('{"layers": []}', "at least one layer"),
+        ('{"layers": [5]}', "layer 1: is not an object"),
+        ('{"layers": [{"bytes": 1, "bp_s": 1}]}', "layer 1: has no 'fp_s'"),
+        ('{"layers": [{"bytes": 1, "bp_s": 1, "fp_s": 1, "x": 1}]}', "unknown 'x'"),
+        ('{"layers": [{"bytes": -1, "bp_s": 1, "fp_s": 1}]}', "bytes must be a finite number >= 0"),
+        ('{"layers": [{"bytes": "1", "bp_s": 1, "fp_s": 1}]}', "bytes must be a number"),
+        ('{"layers": [{"bytes": NaN, "bp_s": 1, "fp_s": 1}]}', "bytes must be a finite number"),
+    ],
+)  # fmt: skip
+def test_a_wrong_job_file_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "job.json"
+    path.write_text(text)
+    with pytest.raises(ModelError, match=says):
+        read_job(path)
+    with pytest.raises(ModelError, match="cannot be read"):
+        read_job(tmp_path)
+
+
+def test_quantities() -> None:
+    assert bytes_per_second("10Gbps") == bytes_per_second("1.25 GB/s") == 1.25e9
+    assert bytes_per_second("8kbit/s") == 1000
+    assert seconds("50us") == pytest.approx(50e-6)
+    assert size("4MB") == 4e6
+    assert size("1KiB") == size("1024") == 1024
+    assert [as_rate(value) for value in (1.25e9, 50.0, float("inf"))] == [
+        "10 Gbit/s",
+        "400 bit/s",
+        "never",
+    ]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_model_is_a_job(name: str) -> None:
+    job = find_job(name, compute_s=2.0, steps=5)
+    assert job.compute_s == pytest.approx(2.0)
+    assert len({*job.bp_end}) <= 5
+    with pytest.raises(ModelError, match="steps"):
+        job.in_steps(0)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"latency": 1}, "no option 'latency'"),
+        ({"latency_s": -1}, "latency_s must be"),
+        ({"latency_s": "1"}, "latency_s must be a number"),
+        ({"workers": 0}, "workers must be a whole number"),
+        ({"partition_bytes": 0}, "partition_bytes must be"),
+        ({"serial_pull": 1}, "serial_pull must be true or false"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, object], says: str) -> None:
+    with pytest.raises(ModelError, match=says):
+        predict(Job((Layer("a", 1, 1, 1),)), 1, "p3", **options)
+
+
+def test_wrong_jobs_and_bandwidths_are_named() -> None:
+    with pytest.raises(ModelError, match="a job is made of layers"):
+        Job((5,))  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="at least one layer"):
+        Job(())
+    with pytest.raises(ModelError, match=r"layer 'a': bp_s must be a finite number >= 0, not -1"):
+        Layer("a", 1, -1, 1)
+    for bandwidth in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ModelError, match="bandwidth must be a finite number > 0"):
+            predict(Job((Layer("a", 1, 1, 1),)), bandwidth)
+
+
+def test_options_can_be_replaced() -> None:
+    assert replace(Options(), workers=6, servers=2).share == pytest.approx(1 / 3)
+
+
+def test_the_orders_of_prophet_s_table() -> None:
+    assert wrong_orders(predicted()) == []

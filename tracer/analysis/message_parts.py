@@ -1,0 +1,118 @@
+"""Of what does the life of a message consist?
+
+From Push_Send to Pull_Recv of one key, worker and server, in five parts that add up to the whole:
+
+sender queue   the push waits behind earlier messages of its link: until the one before it arrived
+wire           the rest of its way
+peers          the server has it, but not the other workers' gradients
+server queue   the server has all it needs and has not answered: update and search
+answer         everything on the way back: confirmation, request, parameters
+
+Where tensors travel as packets: first to last packet sent; last packet's way; waiting for the
+others' last packets; from then to the last sum sent; its way back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracer.analysis.summary import summaries
+from tracer.format.record import ASYNCHRONOUS, MERCURY, Ints
+from tracer.grouping import group
+from tracer.round_trip import (
+    MISSING,
+    S_PULL_RECV,
+    S_PULL_SEND,
+    S_PUSH_RECV,
+    S_PUSH_SEND,
+    W_PULL_RECV,
+    W_PUSH_RECV,
+    W_PUSH_SEND,
+    RoundTrips,
+)
+from tracer.table import Section, Table
+
+NAME, TITLE = "life", "Life of a message"
+QUESTION = "Of what does the time from a push to its answer consist?"
+PARTS = ("sender_queue", "wire", "peers", "server_queue", "answer")
+NOTE = "The five parts add up to the time from Push_Send_Worker to Pull_Recv_Worker."
+
+
+def queued_until(link: Ints, sent: Ints, arrived: Ints) -> Ints:
+    """When each message's link was free for it: the arrival of the one before, or its sending.
+
+    Links are in order, so the one before is the one that was sent before; with equal times the one
+    that arrived before.
+    """
+    order = np.lexsort((arrived, sent, link))
+    before = np.full(len(order), MISSING, np.int64)
+    same = link[order][1:] == link[order][:-1]
+    before[1:] = np.where(same, arrived[order][:-1], MISSING)
+    until = np.empty(len(order), np.int64)
+    until[order] = before
+    return np.clip(until, sent, np.maximum(arrived, sent))
+
+
+def parts_of_each(table: RoundTrips) -> Table:
+    rows = table.take(
+        table.has(W_PUSH_SEND, W_PULL_RECV, S_PUSH_RECV, S_PUSH_SEND, S_PULL_RECV, S_PULL_SEND)
+    )
+    t = rows.times
+    packets = rows.mode == MERCURY
+    arrived = t[S_PUSH_SEND if packets else S_PUSH_RECV]
+    if rows.training == ASYNCHRONOUS:
+        complete = arrived
+    else:
+        groups = group(rows.iteration, rows.key, rows.server)
+        complete = groups.most(arrived)[groups.index]
+    if packets:
+        sent = np.minimum(np.where(rows.has(W_PUSH_RECV), t[W_PUSH_RECV], arrived), arrived)
+        queue, at_server = sent - t[W_PUSH_SEND], t[S_PULL_SEND] - complete
+        wire = arrived - sent
+    else:
+        # Pull requests share the link with pushes, but are too short to hold one up for long.
+        link = rows.worker * rows.servers + rows.server
+        until = queued_until(link, t[W_PUSH_SEND], arrived)
+        queue, wire = until - t[W_PUSH_SEND], arrived - until
+        at_server = (t[S_PUSH_SEND] - complete) + (t[S_PULL_SEND] - t[S_PULL_RECV])
+    peers = complete - arrived
+    whole = t[W_PULL_RECV] - t[W_PUSH_SEND]
+    return Table(
+        "Life of each message",
+        {
+            "iteration": rows.iteration,
+            "key": rows.key,
+            "worker": rows.worker,
+            "server": rows.server,
+            "sender_queue_us": queue,
+            "wire_us": wire,
+            "peers_us": peers,
+            "server_queue_us": at_server,
+            "answer_us": whole - queue - wire - peers - at_server,
+            "whole_us": whole,
+        },
+        NOTE,
+    )
+
+
+def per_key(found: Table, table: RoundTrips) -> Table:
+    groups = group(found["key"])
+    count = np.maximum(groups.count(), 1)
+    columns: dict[str, Any] = {
+        "key": groups.keys[0],
+        "name": [table.name(int(key)) for key in groups.keys[0]],
+    }
+    for part in (*PARTS, "whole"):
+        columns[f"{part}_us"] = groups.total(found[f"{part}_us"]) / count
+    return Table("Mean life of a message, per key", columns, NOTE)
+
+
+def section(table: RoundTrips) -> Section:
+    found = parts_of_each(table)
+    parts = summaries(
+        "Parts of a message's life", [(p, found[f"{p}_us"]) for p in (*PARTS, "whole")], NOTE
+    )
+    keys = per_key(found, table)
+    return Section(NAME, TITLE, QUESTION, [parts, keys], {"parts": keys})

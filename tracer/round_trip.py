@@ -1,0 +1,122 @@
+"""Each push and its pull at both ends, side by side: the table that all analysis starts from.
+
+A row is the round trip of one key between one worker and one server in one iteration. Its eight
+instants are in `times`, by the code of the operation, in microseconds of one clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracer.errors import TraceError
+from tracer.format.record import DATA_OPERATIONS, ROLES, SLOTS, Array, Bools, Ints, Trace
+from tracer.run import Key, Run
+
+MISSING = np.iinfo(np.int64).min
+
+# Rows of `times`: what a worker saw, then what a server saw.
+W_PUSH_SEND, W_PUSH_RECV, W_PULL_SEND, W_PULL_RECV = range(SLOTS)
+S_PUSH_RECV, S_PUSH_SEND, S_PULL_RECV, S_PULL_SEND = range(SLOTS, 2 * SLOTS)
+
+
+@dataclass
+class RoundTrips:
+    iteration: Ints
+    key: Ints
+    worker: Ints
+    server: Ints
+    times: Ints  # 8 rows; MISSING where no record tells
+    push_bytes: Ints
+    pull_bytes: Ints
+    keys: dict[int, Key]
+    mode: str
+    training: str
+    workers: int
+    servers: int
+
+    def __len__(self) -> int:
+        return len(self.iteration)
+
+    def has(self, *operations: int) -> Bools:
+        """Rows in which all of these instants are known."""
+        found: Bools = (self.times[list(operations)] != MISSING).all(axis=0)
+        return found
+
+    def take(self, index: Array) -> RoundTrips:
+        return replace(
+            self,
+            iteration=self.iteration[index],
+            key=self.key[index],
+            worker=self.worker[index],
+            server=self.server[index],
+            times=self.times[:, index],
+            push_bytes=self.push_bytes[index],
+            pull_bytes=self.pull_bytes[index],
+        )
+
+    def priority(self) -> Ints:
+        """Of each row's key; the larger, the more urgent."""
+        index = np.asarray(list(self.keys), np.int64)  # in ascending order
+        table = np.asarray([key.priority for key in self.keys.values()], np.int64)
+        return table[np.searchsorted(index, self.key)] if len(table) else self.key
+
+    def name(self, key: int) -> str:
+        return self.keys[key].name
+
+
+def _rows_of(trace: Trace) -> tuple[Ints, Array]:
+    """The numbers of the training records, and their iterations."""
+    iteration = trace.iteration()
+    rows = np.flatnonzero(iteration >= 0)
+    return rows, iteration[rows]
+
+
+def round_trips(run: Run, add_us: dict[str, Ints] | None = None) -> RoundTrips:
+    """The round trips of a run; `add_us` moves each node's times, a number a record."""
+    workers, servers, keys = run.num_workers, run.num_servers, run.keys()
+    num_keys = max(keys, default=0) + 1
+    if not run.traces:
+        raise TraceError(f"{run.path}: holds scheduler traffic only; nothing can be analysed")
+    iterations = 1 + max((int(trace.iteration().max(initial=0)) for trace in run.traces), default=0)
+    if iterations * num_keys * workers * servers >= 1 << 62:
+        raise TraceError(
+            f"{run.path}: names key {num_keys - 1} and iteration {iterations - 1}, which cannot "
+            "both be right; mercury trace check says where"
+        )
+    codes: list[Ints] = []
+    parts: list[tuple[Trace, Ints]] = []
+    for trace in run.traces:
+        rows, iteration = _rows_of(trace)
+        records = trace.records
+        peer = (records.node[rows] // len(ROLES)).astype(np.int64)
+        own = np.full(len(rows), trace.header.rank, np.int64)
+        on_worker = trace.header.role == "worker"
+        worker, server = (own, peer) if on_worker else (peer, own)
+        inside = (worker < workers) & (server < servers)
+        rows, iteration = rows[inside], iteration[inside]
+        code = (iteration * num_keys + records.key[rows]) * workers + worker[inside]
+        codes.append(code * servers + server[inside])
+        parts.append((trace, rows))
+    unique = np.unique(np.concatenate(codes)) if codes else np.zeros(0, np.int64)
+    times = np.full((DATA_OPERATIONS, len(unique)), MISSING, np.int64)
+    sizes = np.zeros((2, len(unique)), np.int64)
+    for (trace, rows), code in zip(parts, codes):
+        records = trace.records
+        place = np.searchsorted(unique, code)
+        operation = records.operation[rows]
+        time = records.time[rows]
+        if add_us and trace.header.node in add_us:
+            time = time + add_us[trace.header.node][rows]
+        times[operation, place] = time
+        for which, wanted in enumerate(((W_PUSH_SEND, S_PUSH_RECV), (W_PULL_RECV, S_PULL_SEND))):
+            mask = np.isin(operation, wanted)
+            sizes[which, place[mask]] = records.length[rows][mask]
+    rest, server = np.divmod(unique, servers)
+    rest, worker = np.divmod(rest, workers)
+    iteration, key = np.divmod(rest, num_keys)
+    return RoundTrips(
+        iteration, key, worker, server, times, sizes[0], sizes[1], keys,
+        run.mode, run.training, workers, servers,
+    )  # fmt: skip
