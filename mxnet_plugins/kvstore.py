@@ -68,8 +68,6 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         del timeout  # MERCURY_HEARTBEAT_TIMEOUT_MS says when a node is lost
         return _core.num_dead_nodes(node_id)
 
-    get_num_dead_node = num_dead_node
-
     def announce(self, tensors: Iterable[tuple[Key, str, int, int]]) -> None:
         """(key, name, bytes, priority) of tensors to come."""
         known = list(tensors)

@@ -41,6 +41,13 @@ def tool(*arguments: str, **changes: str) -> subprocess.Popen[str]:
     )
 
 
+def wait_gone(marker: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while subprocess.run(["pgrep", "-f", marker], capture_output=True).returncode == 0:
+        assert time.monotonic() < deadline, "processes are left"
+        time.sleep(0.1)
+
+
 def test_the_wheel_s_launcher() -> None:
     job = tool("-n", "2", "-s", "2", "--launcher", "local", sys.executable, str(TRAINING))
     out, _ = job.communicate(timeout=LIMIT_S)
@@ -96,10 +103,7 @@ def test_the_wheel_s_launcher_ends_what_it_started() -> None:
     job.send_signal(signal.SIGINT)
     job.wait(timeout=LIMIT_S)
     assert job.returncode == 130
-    deadline = time.monotonic() + LIMIT_S
-    while subprocess.run(["pgrep", "-f", marker], capture_output=True).returncode == 0:
-        assert time.monotonic() < deadline, "processes are left"
-        time.sleep(0.1)
+    wait_gone(marker)
 
 
 @pytest.fixture
@@ -184,10 +188,7 @@ def test_interrupted_over_ssh_nothing_is_left(ssh_port: int, tmp_path: Path) -> 
         assert "up" in job.stdout.readline()
     job.send_signal(signal.SIGINT)
     assert job.wait(timeout=LIMIT_S) == 130
-    deadline = time.monotonic() + LIMIT_S
-    while subprocess.run(["pgrep", "-f", marker], capture_output=True).returncode == 0:
-        assert time.monotonic() < deadline, "remote processes are left"
-        time.sleep(0.1)
+    wait_gone(marker)
 
 
 def test_the_wheel_s_launcher_over_ssh(ssh_port: int, tmp_path: Path) -> None:
