@@ -65,10 +65,6 @@ class Patch:
     files: list[str]
 
 
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def file_sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
@@ -239,7 +235,7 @@ def stamp_of(source: Source) -> str:
     parts = [source.sha256]
     if source.patches:
         parts += [file_sha256(path) for path in series(source.patches)]
-    return sha256("\n".join(parts).encode())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def apply(source: Source, tree: Path, until: str | None = None) -> None:

@@ -32,6 +32,21 @@ def free_port() -> int:
             return port
 
 
+def wait_gone(marker: str, timeout_s: float = 60) -> None:
+    """Until no process has `marker` on its command line."""
+    deadline = time.monotonic() + timeout_s
+    while left := [path for path in Path("/proc").glob("[0-9]*/cmdline") if _holds(path, marker)]:
+        assert time.monotonic() < deadline, f"left behind: {left}"
+        time.sleep(0.05)
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return text.encode() in path.read_bytes()
+    except OSError:  # it has just ended
+        return False
+
+
 @dataclass
 class Process:
     role: str

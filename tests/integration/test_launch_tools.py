@@ -8,13 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import mxnet
 import pytest
-from cluster import ROOT, free_port
+from cluster import ROOT, free_port, wait_gone
 
 TRAINING = ROOT / "tests" / "faults" / "training.py"
 TOOL = Path(mxnet.__file__).parent / "tools" / "launch.py"
@@ -39,13 +38,6 @@ def tool(*arguments: str, **changes: str) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
-
-
-def wait_gone(marker: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while subprocess.run(["pgrep", "-f", marker], capture_output=True).returncode == 0:
-        assert time.monotonic() < deadline, "processes are left"
-        time.sleep(0.1)
 
 
 def test_the_wheel_s_launcher() -> None:
