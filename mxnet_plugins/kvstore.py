@@ -61,8 +61,6 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         del timeout  # MERCURY_HEARTBEAT_TIMEOUT_MS says when a node is lost
         return _core.num_dead_nodes(node_id)
 
-    get_num_dead_node = num_dead_node
-
     def announce(self, tensors: Iterable[tuple[Any, ...]]) -> None:
         """(key, name, priority) of tensors to come; (key, name, bytes, priority) will do."""
         known = [(key, name, checked(key, priority)) for key, name, *_, priority in tensors]

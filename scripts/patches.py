@@ -6,16 +6,16 @@ apply    unpack a source under build/src and apply its series
 refresh  write a patch anew from an edited tree
 check    apply every series to clean copies; verify headers and series files
 
-Patches have no context lines. What keeps a hunk from landing in the wrong place is stricter: each
-patch names the SHA-256 of every file as it must be before the patch, and lines to be removed must
-be there.
+Patches have no context lines; git applies them. What keeps a hunk from landing in the wrong place
+is stricter: each patch names the SHA-256 of every file as it must be before the patch, lines to be
+removed must be there, and line numbers before and after must agree.
 """
 
 from __future__ import annotations
 
 import argparse
-import difflib
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -24,7 +24,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 try:
@@ -37,7 +37,8 @@ PATCHES = ROOT / "patches"
 DOWNLOADS = ROOT / "build" / "downloads"
 HEADERS = ("Description", "Reason", "Forwarded", "Remove-When")
 REASONS = ("seam", "bug", "build")
-HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+FILE = re.compile(r"^--- .*\n\+\+\+ b/(.*)\n", re.MULTILINE)
+HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 class PatchError(Exception):
@@ -57,22 +58,11 @@ class Source:
 
 
 @dataclass
-class Hunk:
-    start: int  # first removed line, or the line after which lines are added
-    removed: list[str] = field(default_factory=list)
-    added: list[str] = field(default_factory=list)
-
-
-@dataclass
 class Patch:
     path: Path
     headers: dict[str, str]
     base: dict[str, str]  # file -> SHA-256 before this patch; "new" for a file that it makes
-    files: dict[str, list[Hunk]]
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    files: list[str]
 
 
 def file_sha256(path: Path) -> str:
@@ -156,47 +146,44 @@ def series(name: str) -> list[Path]:
     return [folder / n for n in names]
 
 
+def git(*arguments: str | Path, folder: Path) -> tuple[int, str]:
+    """Run outside of any repository: of ours, and of one that a source says that it is from."""
+    program = shutil.which("git")
+    if program is None:
+        raise PatchError("git is not installed")
+    done = subprocess.run(
+        [program, *map(str, arguments)],
+        cwd=folder,
+        env={"GIT_DIR": os.devnull, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    return done.returncode, done.stdout.decode()
+
+
 def parse(path: Path) -> Patch:
     headers: dict[str, str] = {}
     base: dict[str, str] = {}
-    files: dict[str, list[Hunk]] = {}
-    hunks: list[Hunk] | None = None
-    expect = (0, 0)
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        where = f"{path}:{number}"
-        if expect != (0, 0):
-            assert hunks is not None
-            if line.startswith("-") and expect[0]:
-                hunks[-1].removed.append(line[1:])
-                expect = (expect[0] - 1, expect[1])
-            elif line.startswith("+") and expect[1]:
-                hunks[-1].added.append(line[1:])
-                expect = (expect[0], expect[1] - 1)
-            else:
-                raise PatchError(f"{where}: the hunk is shorter than its @@ line says")
-        elif line.startswith("--- "):
-            continue
-        elif line.startswith("+++ "):
-            name = line[4:].split("\t")[0].removeprefix("b/")
-            hunks = files.setdefault(name, [])
-        elif match := HUNK.match(line):
-            if hunks is None:
-                raise PatchError(f"{where}: a hunk before any file")
-            old, new = (int(match[i]) if match[i] else 1 for i in (2, 4))
-            hunks.append(Hunk(int(match[1])))
-            expect = (old, new)
-        elif hunks is not None:
-            raise PatchError(f"{where}: context lines are not allowed: {line!r}")
-        elif line.startswith("Base: "):
+    header, *files = FILE.split(path.read_bytes().decode())
+    for number, line in enumerate(header.splitlines(), 1):
+        if line.startswith("Base: "):
             name, digest = line[6:].rsplit(" ", 1)
             base[name] = digest
         elif match := re.match(r"^([A-Z][A-Za-z-]+): (.+)$", line):
             headers[match[1]] = match[2]
         elif line and not line.startswith(" "):
-            raise PatchError(f"{where}: neither a header nor a continuation: {line!r}")
-    if expect != (0, 0):
-        raise PatchError(f"{path}: the last hunk is cut off")
-    return Patch(path, headers, base, files)
+            raise PatchError(f"{path}:{number}: neither a header nor a continuation: {line!r}")
+    for hunks in files[1::2]:
+        grown = 0
+        for line in hunks.removesuffix("\n").split("\n"):
+            if match := HUNK.match(line):
+                before, old, after, new = (1 if n is None else int(n) for n in match.groups())
+                if after != before + grown + (old == 0) - (new == 0):  # git goes by `after`
+                    raise PatchError(f"{path}: the line numbers of {line} do not fit those above")
+                grown += new - old
+            elif not line.startswith(("+", "-", "\\")):
+                raise PatchError(f"{path}: context lines are not allowed: {line!r}")
+    return Patch(path, headers, base, files[::2])
 
 
 def verify_headers(patch: Patch) -> None:
@@ -214,34 +201,22 @@ def verify_headers(patch: Patch) -> None:
 
 def apply_patch(patch: Patch, tree: Path) -> None:
     verify_headers(patch)
-    for name, hunks in patch.files.items():
-        target = tree / name
-        if patch.base[name] == "new":
+    for name in patch.files:
+        target, wanted = tree / name, patch.base[name]
+        if wanted == "new":
             if target.exists():
                 raise PatchError(f"{patch.path}: {name} exists already")
-            lines: list[str] = []
         elif not target.exists():
             raise PatchError(f"{patch.path}: {name} is missing from {tree}")
-        else:
-            content = target.read_bytes()
-            if sha256(content) != patch.base[name]:
-                raise PatchError(
-                    f"{patch.path}: {name} is not the file that this patch was made for "
-                    f"(SHA-256 {sha256(content)}, expected {patch.base[name]})"
-                )
-            lines = content.decode().split("\n")
-        for number, hunk in reversed(list(enumerate(hunks, 1))):
-            first = hunk.start - 1 if hunk.removed else hunk.start
-            if lines[first : first + len(hunk.removed)] != hunk.removed:
-                raise PatchError(
-                    f"{patch.path}: hunk {number} of {name} does not apply: line {first + 1} is not"
-                    f" {hunk.removed[0] if hunk.removed else ''!r}"
-                )
-            lines[first : first + len(hunk.removed)] = hunk.added
-        if patch.base[name] == "new":
-            lines.append("")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes("\n".join(lines).encode())
+        elif (found := file_sha256(target)) != wanted:
+            raise PatchError(
+                f"{patch.path}: {name} is not the file that this patch was made for "
+                f"(SHA-256 {found}, expected {wanted})"
+            )
+    options = ("--unidiff-zero", "--whitespace=nowarn")
+    code, said = git("apply", *options, patch.path.resolve(), folder=tree)
+    if code != 0:
+        raise PatchError(f"{patch.path}: {'; '.join(said.replace('error: ', '').splitlines())}")
 
 
 def apply_series(source: Source, tree: Path, until: str | None = None) -> None:
@@ -260,7 +235,7 @@ def stamp_of(source: Source) -> str:
     parts = [source.sha256]
     if source.patches:
         parts += [file_sha256(path) for path in series(source.patches)]
-    return sha256("\n".join(parts).encode())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def apply(source: Source, tree: Path, until: str | None = None) -> None:
@@ -291,24 +266,19 @@ def text_files(tree: Path) -> Iterator[str]:
 
 def diff(before: Path, after: Path) -> tuple[str, str]:
     """Base lines and context-free diff between two trees."""
-    base: list[str] = []
-    body: list[str] = []
+    base = body = ""
     for name in sorted({*text_files(before), *text_files(after)}):
-        old, new = before / name, after / name
+        old, new = before / name, after.resolve() / name
         if not new.exists():
             raise PatchError(f"{name} was deleted; patches do not delete files")
-        old_text = old.read_text() if old.exists() else ""
-        if old_text == new.read_text():
-            continue
-        base.append(f"Base: {name} {sha256(old.read_bytes()) if old.exists() else 'new'}\n")
-        body += difflib.unified_diff(
-            old_text.splitlines(keepends=True),
-            new.read_text().splitlines(keepends=True),
-            f"a/{name}",
-            f"b/{name}",
-            n=0,
-        )
-    return "".join(base), "".join(body)
+        known = old if old.exists() else Path(os.devnull)
+        options = ("--no-index", "--text", "--unified=0")
+        differ, found = git("diff", *options, known, new, folder=before)
+        if differ:
+            base += f"Base: {name} {file_sha256(old) if old.exists() else 'new'}\n"
+            hunks = re.sub(r"^(@@ .*? @@).*", r"\1", found[found.index("\n@@ ") :], flags=re.M)
+            body += f"--- a/{name}\n+++ b/{name}{hunks}"
+    return base, body
 
 
 def refresh(source: Source, name: str, edited: Path) -> None:

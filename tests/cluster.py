@@ -10,7 +10,6 @@ import os
 import secrets
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from pslite_ext.launch.supervise import Child, Supervisor
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -31,11 +32,26 @@ def free_port() -> int:
             return port
 
 
+def wait_gone(marker: str, timeout_s: float = 60) -> None:
+    """Until no process has `marker` on its command line."""
+    deadline = time.monotonic() + timeout_s
+    while left := [path for path in Path("/proc").glob("[0-9]*/cmdline") if _holds(path, marker)]:
+        assert time.monotonic() < deadline, f"left behind: {left}"
+        time.sleep(0.05)
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return text.encode() in path.read_bytes()
+    except OSError:  # it has just ended
+        return False
+
+
 @dataclass
 class Process:
     role: str
     rank: int
-    child: subprocess.Popen[bytes]
+    child: Child
     log: Path
 
     @property
@@ -67,12 +83,7 @@ class Process:
         return ports
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        os.killpg(self.child.pid, number)
-
-
-def _interruptible() -> None:
-    """A shell's background jobs ignore SIGINT, and so would what they start."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+        self.child.send_signal(number)
 
 
 class Cluster:
@@ -147,25 +158,15 @@ def cluster(
     base.update(env or {})
     roles = [("scheduler", 0)]
     roles += [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
-    processes: list[Process] = []
+    supervisor = Supervisor()
     with tempfile.TemporaryDirectory() as folder:
         try:
+            processes = []
             for role, rank in roles:
                 log = Path(folder) / f"{role}_{rank}.log"
-                with log.open("wb") as out:
-                    child = subprocess.Popen(
-                        [python, *command],
-                        env={**base, "DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)},
-                        stdin=subprocess.DEVNULL,
-                        stdout=out,
-                        stderr=subprocess.STDOUT,
-                        start_new_session=True,
-                        preexec_fn=_interruptible,
-                    )
+                own = {**base, "DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
+                child = supervisor.start([python, *command], own, log=log)
                 processes.append(Process(role, rank, child, log))
             yield Cluster(processes, port)
         finally:
-            for process in processes:
-                if process.code is None:
-                    process.kill()
-                    process.child.wait()
+            supervisor.end()

@@ -8,16 +8,17 @@ Left out: times, ids and the order in the file, dispatch numbers, run and host, 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from tracer.format.header import header_lines
-from tracer.format.record import INITIAL_NUM_PP, SETUP_NUM_PP, Trace, with_header
+from tracer.format.record import INITIAL_NUM_PP, SETUP_NUM_PP, Trace
 from tracer.format.writer import record_lines
 from tracer.run import Run, read_run
 
 
 def normal(trace: Trace) -> str:
-    header = header_lines(with_header(trace, run="RUN", host="HOST").header)
+    header = header_lines(replace(trace.header, run="RUN", host="HOST"))
     notes = [f"# {note.text}" for note in trace.notes if not note.text.startswith("clock ")]
     r = trace.records
     rows = []

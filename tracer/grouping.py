@@ -37,9 +37,6 @@ class Groups:
         """The row in which each group has its greatest value."""
         return self.sorted_rows(values)[self.last]
 
-    def row_of_least(self, values: Array) -> Ints:
-        return self.sorted_rows(values)[self.begin]
-
     def sorted_rows(self, values: Array) -> Ints:
         """Rows, group by group, each group in ascending order of `values`."""
         rows: Ints = np.lexsort((values, self.index))

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 
 from pslite_ext.config import SettingError, address_towards, resolve, wanted_van
-from pslite_ext.launch.supervise import Supervisor
 from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
+from pslite_ext.launch.watch import Watch
 from pslite_ext.trace_settings import check_trace_directory, trace_steps
 
 GRACE_S = 20.0
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
         hosts,
         os.getcwd(),
     )
-    supervisor = Supervisor(arguments.log_dir, arguments.grace)
+    watch = Watch(arguments.log_dir, arguments.grace)
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -133,12 +133,12 @@ def run(arguments: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     try:
-        supervisor.start(tasks)
-        return supervisor.wait()
+        watch.start(tasks)
+        return watch.wait()
     finally:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # we are ending already
-        supervisor.end_all()
+        watch.end_all()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,132 +11,119 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from pslite_ext.launch.tasks import LaunchError, Task
-
-TAIL_LINES = 20
-TERM_S = 5.0  # between asking a process to end and killing it
-COLOURS = {"worker": 32, "server": 34, "scheduler": 35}
+KILLED_WITHIN_S = 5.0
+_LOOK_S = 0.02
 _libc = ctypes.CDLL(None)
 
 
-def _die_with_parent() -> None:
-    _libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+class Child(subprocess.Popen[bytes]):
+    """A process with what it started: signals, those of terminate() and kill() too, go to all."""
 
+    def send_signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
 
-@dataclass
-class Child:
-    task: Task
-    process: subprocess.Popen[bytes]
-    reader: threading.Thread | None = None
-    tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
-
-
-class Supervisor:
-    def __init__(self, log_dir: Path, grace_s: float) -> None:
-        self._log_dir = log_dir
-        self._grace_s = grace_s  # for the others to notice a failure themselves
-        self._children: list[Child] = []
-        self._ended: queue.SimpleQueue[Child] = queue.SimpleQueue()
-        self._print_lock = threading.Lock()
-        self._colour = sys.stdout.isatty()
-
-    def start(self, tasks: Sequence[Task]) -> None:
-        self._log_dir.mkdir(parents=True, exist_ok=True)
-        for task in tasks:
-            try:
-                process = subprocess.Popen(
-                    task.command,
-                    env=dict(task.env) or None,
-                    stdin=subprocess.PIPE if task.stdin else subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    preexec_fn=_die_with_parent,
-                )
-            except OSError as error:
-                raise LaunchError(f"cannot run {task.command[0]}: {error.strerror}") from None
-            child = Child(task, process)
-            self._children.append(child)
-            if task.stdin:
-                assert process.stdin is not None
-                process.stdin.write(task.stdin)
-                process.stdin.flush()
-            child.reader = threading.Thread(target=self._read, args=(child,), daemon=True)
-            child.reader.start()
-
-    def _read(self, child: Child) -> None:
-        """Copies a child's output to its log and, line by line with its name, to ours."""
-        name = child.task.name
-        prefix = f"[{name}] "
-        if self._colour:
-            prefix = f"\033[{COLOURS[child.task.role]}m{prefix}\033[0m"
-        stream = child.process.stdout
-        assert stream is not None
-        with (self._log_dir / f"{name.replace(' ', '_')}.log").open("wb", buffering=0) as log:
-            for line in stream:
-                log.write(line)
-                text = line.decode(errors="replace").rstrip("\n")
-                child.tail.append(text)
-                with self._print_lock:
-                    print(prefix + text, flush=True)
-        child.process.wait()
-        self._ended.put(child)
-
-    def wait(self) -> int:
-        """Until all have ended; the exit code of the first that failed, 0 if none did."""
-        running = len(self._children)
-        first: Child | None = None
-        deadline: float | None = None
-        while running:
-            timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-            try:
-                child = self._ended.get(timeout=timeout)
-            except queue.Empty:
-                self.end_all()
-                deadline = None
-                continue
-            running -= 1
-            if child.process.returncode != 0 and first is None:
-                first = child
-                deadline = time.monotonic() + self._grace_s
-        if first is None:
-            return 0
-        code = first.process.returncode
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        lines = [f"mercury launch: {first.task.name} {how} first; its last lines:"]
-        lines += [f"    {line}" for line in first.tail] or ["    (it printed nothing)"]
-        lines += [f"mercury launch: all logs are in {self._log_dir}"]
-        print("\n".join(lines), file=sys.stderr, flush=True)
-        return code if code > 0 else 128 - code
-
-    def end_all(self) -> None:
-        """Ends every group that was started: politely, then not."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            for child in self._children:
-                if child.process.stdin is not None and not child.process.stdin.closed:
-                    child.process.stdin.close()  # the remote side ends what it started
-                try:
-                    os.killpg(child.process.pid, number)
-                except ProcessLookupError:
-                    continue
-            deadline = time.monotonic() + TERM_S
-            while time.monotonic() < deadline and any(self._alive(c) for c in self._children):
-                time.sleep(0.05)
-
-    @staticmethod
-    def _alive(child: Child) -> bool:
-        """Whether anything is left of the child's group, grandchildren included."""
-        child.process.poll()
+    def is_left(self) -> bool:
+        """Whether anything of the group is."""
+        self.poll()
         try:
-            os.killpg(child.process.pid, 0)
+            os.killpg(self.pid, 0)
         except (ProcessLookupError, PermissionError):
             return False
         return True
+
+
+class Supervisor:
+    """Starts children, hears them, and ends them. A thread for each child; any thread may call."""
+
+    def __init__(self) -> None:
+        self.children: list[Child] = []  # started, and not ended by `end`
+        self.ended: queue.SimpleQueue[Child] = queue.SimpleQueue()  # and everything is told
+
+    def start(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        *,
+        log: Path | None = None,
+        told: Callable[[str], None] | None = None,
+        stdin: bytes = b"",
+    ) -> Child:
+        """What it prints goes to `log` and, line by line, to `told`; without them, where ours goes.
+
+        `stdin` is written, then kept open until `end`.
+        """
+        with ExitStack() as files, _uninterrupted():
+            out: Any = subprocess.PIPE if told else None
+            if log and not told:
+                out = files.enter_context(log.open("wb"))
+            child = Child(
+                command,
+                env=None if env is None else dict(env),
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT if out else None,
+                start_new_session=True,
+                preexec_fn=_prepare,
+            )
+            self.children.append(child)
+            threading.Thread(target=self._hear, args=(child, log, told), daemon=True).start()
+        if child.stdin is not None:
+            child.stdin.write(stdin)
+            child.stdin.flush()
+        return child
+
+    def _hear(self, child: Child, log: Path | None, told: Callable[[str], None] | None) -> None:
+        if child.stdout is not None and told is not None:
+            with (log or Path(os.devnull)).open("wb", buffering=0) as copy:
+                for line in child.stdout:
+                    copy.write(line)
+                    told(line.decode(errors="replace").rstrip("\n"))
+        child.wait()
+        self.ended.put(child)
+
+    def end(self, which: Sequence[Child] | None = None, ask_s: float = 0.0) -> None:
+        """Ends the groups of `which`, or of all: asked first, killed if left after `ask_s`."""
+        ending = list(self.children if which is None else which)
+        for number, patience_s in ((signal.SIGTERM, ask_s), (signal.SIGKILL, KILLED_WITHIN_S)):
+            deadline = time.monotonic() + patience_s
+            for child in ending if patience_s else ():
+                if child.stdin is not None:
+                    child.stdin.close()  # the remote side ends what it started
+                child.send_signal(number)
+            while any(child.is_left() for child in ending) and time.monotonic() < deadline:
+                time.sleep(_LOOK_S)
+        for child in ending:
+            with suppress(ValueError):  # another thread was faster
+                self.children.remove(child)
+
+
+def _prepare() -> None:
+    """In the child: it dies with us, and Ctrl-C works, which a shell's background jobs ignore."""
+    _libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Signals wait: between a child's start and its being known they would leave the child."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    missed: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(n, lambda number, _frame: missed.append(number)) for n in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+        if missed:
+            os.kill(os.getpid(), missed[0])

@@ -8,14 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import mxnet
 import pytest
 
-from tests.cluster import ROOT, free_port
+from tests.cluster import ROOT, free_port, wait_gone
 
 TRAINING = ROOT / "tests" / "faults" / "training.py"
 TOOL = Path(mxnet.__file__).parent / "tools" / "launch.py"
@@ -97,10 +96,7 @@ def test_the_wheel_s_launcher_ends_what_it_started() -> None:
     job.send_signal(signal.SIGINT)
     job.wait(timeout=LIMIT_S)
     assert job.returncode == 130
-    deadline = time.monotonic() + LIMIT_S
-    while subprocess.run(["pgrep", "-f", marker], capture_output=True).returncode == 0:
-        assert time.monotonic() < deadline, "processes are left"
-        time.sleep(0.1)
+    wait_gone(marker)
 
 
 @pytest.fixture
@@ -185,10 +181,7 @@ def test_interrupted_over_ssh_nothing_is_left(ssh_port: int, tmp_path: Path) -> 
         assert "up" in job.stdout.readline()
     job.send_signal(signal.SIGINT)
     assert job.wait(timeout=LIMIT_S) == 130
-    deadline = time.monotonic() + LIMIT_S
-    while subprocess.run(["pgrep", "-f", marker], capture_output=True).returncode == 0:
-        assert time.monotonic() < deadline, "remote processes are left"
-        time.sleep(0.1)
+    wait_gone(marker)
 
 
 def test_the_wheel_s_launcher_over_ssh(ssh_port: int, tmp_path: Path) -> None:

@@ -8,25 +8,19 @@ import sys
 from pslite_ext import _core
 
 
+def symbols(which: str) -> list[str]:
+    command = ["nm", "--dynamic", which, _core.__file__]
+    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [line.split()[-1].split("@")[0] for line in listing.splitlines()]
+
+
 def test_only_the_entry_point_is_visible() -> None:
-    listing = subprocess.run(
-        ["nm", "--dynamic", "--defined-only", _core.__file__],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    assert [line.split()[-1] for line in listing.splitlines()] == ["PyInit__core"]
+    assert symbols("--defined-only") == ["PyInit__core"]
 
 
 def test_nothing_of_ours_is_taken_from_libmxnet() -> None:
     """With MXNet loaded first and globally, ours still speaks to its own libzmq and ps-lite."""
-    listing = subprocess.run(
-        ["nm", "--dynamic", "--undefined-only", _core.__file__],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    names = [line.split()[-1].split("@")[0] for line in listing.splitlines()]
+    names = symbols("--undefined-only")
     assert [n for n in names if n.startswith(("zmq_", "_ZN2ps", "_ZN4dmlc", "_ZN3zmq"))] == []
 
 

@@ -6,15 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from pslite_ext.launch import command
 from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
+from tests.cluster import ROOT, wait_gone
 
-ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 60
 
 
@@ -32,24 +31,6 @@ def launch(folder: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
 
 def python(code: str) -> list[str]:
     return ["--", sys.executable, "-c", "import os, sys, time, signal, subprocess\n" + code]
-
-
-def alive(marker: str) -> list[str]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and marker in (entry / "cmdline").read_bytes().decode():
-                found.append(entry.name)
-        except (OSError, UnicodeDecodeError):
-            continue
-    return [pid for pid in found if int(pid) != os.getpid()]
-
-
-def wait_gone(marker: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while alive(marker):
-        assert time.monotonic() < deadline, f"left behind: {alive(marker)}"
-        time.sleep(0.05)
 
 
 def test_traces(tmp_path: Path) -> None:

@@ -20,9 +20,10 @@ HEADER = "Description: a test\nReason: seam, for a test\nForwarded: no\nRemove-W
 
 def make_sdist(path: Path) -> str:
     with tarfile.open(path, "w:gz") as sdist:
-        info = tarfile.TarInfo("pkg/sub/file.py")
-        info.size = len(FILE)
-        sdist.addfile(info, io.BytesIO(FILE.encode()))
+        for name, text in (("file.py", FILE), (".git", "gitdir: ../nowhere\n")):
+            info = tarfile.TarInfo(f"pkg/sub/{name}")
+            info.size = len(text)
+            sdist.addfile(info, io.BytesIO(text.encode()))
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -55,6 +56,28 @@ def test_round_trip(source: patches.Source, tmp_path: Path) -> None:
     assert "three" not in text, "a patch holds no context"
 
 
+def test_a_folder_that_git_ignores_is_patched(source: patches.Source, tmp_path: Path) -> None:
+    """As build/src is, in a checkout."""
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text("build/\n")
+    patches.apply(source, tmp_path / "build" / "tree")
+    assert (tmp_path / "build" / "tree" / "file.py").read_text() == EDITED
+
+
+def test_an_end_without_a_line_s_end_and_new_files_survive(
+    source: patches.Source, tmp_path: Path
+) -> None:
+    edited = tmp_path / "edited"
+    texts = {"file.py": "one\n-- two\nfour", "sub/new.py": "++ b/x\n\n", "crlf.txt": "a\r\nb\r\n"}
+    (edited / "sub").mkdir()
+    for name, text in texts.items():
+        (edited / name).write_bytes(text.encode())
+    patches.refresh(source, "edit.patch", edited)
+    patches.apply(source, tmp_path / "tree")
+    for name, text in texts.items():
+        assert (tmp_path / "tree" / name).read_bytes() == text.encode()
+
+
 def test_applying_again_changes_nothing(source: patches.Source, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     patches.apply(source, tree)
@@ -76,10 +99,11 @@ def test_wrong_hash(source: patches.Source, tmp_path: Path) -> None:
     [
         ("Reason: seam, for a test\n", "", "header 'Reason:' is missing"),
         ("Reason: seam", "Reason: fancy", "Reason is one of"),
-        ("-two", "-tvo", "hunk 2 of file.py does not apply"),
+        ("-two", "-tvo", "patch failed: file.py:2"),
         ("Base: file.py ", "Base: other.py ", "no 'Base: file.py"),
-        ("+five\n", "", "cut off"),
-        ("+five\n", " four\n", "shorter than"),
+        ("+five\n", "", "corrupt patch"),
+        ("+five\n", " four\n", "context lines are not allowed"),
+        ("+1 @@\n+zero\n", "+1,2 @@\n+zero\n+0\n", "@@ -2 +3 @@ do not fit"),
         ("+five\n", "+five\n context\n", "context lines are not allowed"),
     ],
 )

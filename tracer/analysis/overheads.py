@@ -35,7 +35,6 @@ from tracer.table import Section, Table
 
 NAME, TITLE = "overheads", "Overheads"
 QUESTION = "Where does the time of an iteration go?"
-KINDS = ("computation", "search", "update", "synchronisation", "wait")
 
 
 @dataclass

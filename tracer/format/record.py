@@ -6,7 +6,7 @@ Reader, writer, generator and analysis all take the names and numbers of the for
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
@@ -286,9 +286,3 @@ def same(one: Trace, other: Trace) -> bool:
     return [mine.lists[i] for i in mine.dep_num[listed]] == [
         others.lists[i] for i in others.dep_num[listed]
     ]
-
-
-def with_header(trace: Trace, **changes: Any) -> Trace:
-    known = {f.name for f in fields(Header)}
-    assert set(changes) <= known
-    return replace(trace, header=replace(trace.header, **changes))

@@ -16,17 +16,15 @@ that is connected.
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, Union
+from typing import Union
 
+from pslite_ext.launch.supervise import Child, Supervisor
 from scripts.lab.bed import namespaces
 from scripts.lab.bed.namespaces import LabError, ip, privilege_missing, remove_leftovers, tc
 
@@ -36,7 +34,6 @@ QUEUE_S = 0.004  # of the rate may wait; what comes on top is dropped
 # leave from different cores arrive out of order: measured, 0.8 of the rate instead of 0.955.
 BURST_BYTES_MIN = QUEUE_BYTES_MIN = 72 * 1024
 Rate = Union[float, None]  # bits per second; None: not limited
-Output = Union[int, IO[bytes], None]
 
 
 @dataclass(frozen=True)
@@ -53,29 +50,6 @@ def _tbf(rate: float) -> str:
     return f"tbf rate {round(rate)}bit burst {burst} limit {limit}"
 
 
-def _interruptible() -> None:
-    """A shell's background jobs ignore SIGINT, and so would what they start."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits: between a program's start and its being known it would leave the program."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    missed: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(n, lambda number, _frame: missed.append(number)) for n in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before):
-            signal.signal(number, handler)
-        if missed:
-            os.kill(os.getpid(), missed[0])
-
-
 class LoopbackBed:
     """What is left without privilege: addresses of this machine's loopback, nothing shaped."""
 
@@ -88,7 +62,7 @@ class LoopbackBed:
             raise LabError("a bed has 1 to 200 hosts, each with a name of its own")
         self.hosts = tuple(hosts)
         self.rate = rate
-        self._children: list[subprocess.Popen[bytes]] = []
+        self.processes = Supervisor()
 
     def __enter__(self) -> LoopbackBed:
         return self
@@ -104,31 +78,15 @@ class LoopbackBed:
     def address(self, host: str) -> str:
         return f"127.0.0.{self._index(host) + 2}"
 
-    def popen(
+    def start(
         self,
         host: str,
         argv: Sequence[str],
-        *,
         env: Mapping[str, str] | None = None,
-        stdout: Output = None,
-        stderr: Output = None,
-        stdin: Output = subprocess.DEVNULL,
-        cwd: str | os.PathLike[str] | None = None,
-    ) -> subprocess.Popen[bytes]:
-        """Starts a program on a host, as the leader of its own process group."""
-        with _uninterrupted():
-            child = subprocess.Popen(
-                [*self._prefix(host), *argv],
-                env=None if env is None else dict(env),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                cwd=cwd,
-                start_new_session=True,
-                preexec_fn=_interruptible,
-            )
-            self._children.append(child)
-        return child
+        told: Callable[[str], None] | None = None,
+    ) -> Child:
+        """Starts a program on a host; `told` gets its output line by line."""
+        return self.processes.start([*self._prefix(host), *argv], env, told=told)
 
     def counters(self, host: str) -> Counters:
         """Of the interface; on loopback those of all hosts together."""
@@ -145,18 +103,8 @@ class LoopbackBed:
     def mend(self, host: str) -> None:
         raise LabError("without privilege a host cannot be cut off")
 
-    def end_processes(self, which: Sequence[subprocess.Popen[bytes]] | None = None) -> None:
-        """Kills what popen started (all of it), with everything in those programs' groups."""
-        for child in list(self._children if which is None else which):
-            if child.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
-            with suppress(ValueError):  # another thread was faster
-                self._children.remove(child)
-
     def close(self) -> None:
-        self.end_processes()
+        self.processes.end()
 
     def _prefix(self, host: str) -> list[str]:
         self._index(host)
@@ -277,7 +225,7 @@ class Bed(LoopbackBed):
         return _read_counters(done.stdout, "eth0")
 
     def close(self) -> None:
-        self.end_processes()
+        self.processes.end()
         run, self._run = self._run, None
         if run is not None:
             namespaces.remove_run(run)

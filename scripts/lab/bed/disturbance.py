@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import queue
 import random
-import subprocess
 import sys
 import threading
 import time
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pslite_ext.launch.supervise import Child
 from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import LabError
 
@@ -35,6 +36,7 @@ Disturbance = Callable[[LoopbackBed, Milestones], None]
 STREAM = Path(__file__).resolve().parent / "tcp_stream.py"
 STREAM_PORT = 9900
 _LOOK_S = 0.2
+_START_S = 60.0  # for a flow to find its port
 
 
 def _change_links(
@@ -95,16 +97,14 @@ def slow_link(host: str, rate: float) -> Disturbance:
 
 def start_flow(
     bed: LoopbackBed, sender: str, receiver: str, port: int = STREAM_PORT
-) -> list[subprocess.Popen[bytes]]:
+) -> list[Child]:
     """A TCP stream that takes what it can get, until its two processes are ended."""
     program = [sys.executable, str(STREAM)]
-    sink = bed.popen(receiver, [*program, "sink", str(port)], stdout=subprocess.PIPE)
-    assert sink.stdout is not None
-    if not sink.stdout.readline():
-        raise LabError(f"no stream can end on {receiver}: port {port} is taken")
-    # Nobody reads the sink's reports: it must not wait for that.
-    threading.Thread(target=sink.stdout.read, daemon=True).start()
-    source = bed.popen(sender, [*program, "source", bed.address(receiver), str(port)])
+    said: queue.SimpleQueue[str] = queue.SimpleQueue()
+    sink = bed.start(receiver, [*program, "sink", str(port)], told=said.put)
+    if (first := said.get(timeout=_START_S)) != "listening":
+        raise LabError(f"no stream can end on {receiver}, port {port}: {first}")
+    source = bed.start(sender, [*program, "source", bed.address(receiver), str(port)])
     return [sink, source]
 
 
@@ -112,7 +112,7 @@ def flows(pairs: Sequence[tuple[str, str]]) -> Disturbance:
     """Background flows, each from the first host of a pair to the second."""
 
     def disturbance(bed: LoopbackBed, milestones: Milestones) -> None:
-        started: list[subprocess.Popen[bytes]] = []
+        started: list[Child] = []
         try:
             for number, (sender, receiver) in enumerate(pairs):
                 started += start_flow(bed, sender, receiver, STREAM_PORT + number)
@@ -121,6 +121,6 @@ def flows(pairs: Sequence[tuple[str, str]]) -> Disturbance:
                 if any(process.poll() is not None for process in started):
                     raise LabError("a background flow has ended before the job")
         finally:
-            bed.end_processes(started)
+            bed.processes.end(started)
 
     return disturbance

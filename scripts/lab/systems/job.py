@@ -6,15 +6,15 @@ import json
 import os
 import queue
 import secrets
-import subprocess
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pslite_ext.launch.supervise import Child
 from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import LabError
 from scripts.lab.systems.system import System
@@ -38,8 +38,8 @@ class JobFailed(RuntimeError):
 class Process:
     role: str
     host: str
-    child: subprocess.Popen[bytes]
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+    child: Child = field(init=False)
 
     def cpu_s(self) -> float:
         """Processor time so far; 0 when it has ended."""
@@ -207,25 +207,19 @@ class Job:
         }
         if self._named:  # its address is a host's name, which everybody can resolve
             argv = [*_NAMED, self._bed.address(host), *argv]
-        child = self._bed.popen(
-            host, argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        process = Process(role, host, child)
-        threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+        process = Process(role, host)
+        process.child = self._bed.start(host, argv, env, partial(self._listen, process))
         return process
 
-    def _listen(self, process: Process) -> None:
-        assert process.child.stdout is not None
-        for line in process.child.stdout:
-            text = line.decode(errors="replace").rstrip()
-            try:
-                event = json.loads(text[len(MARK) :]) if text.startswith(MARK) else None
-            except ValueError:  # two processes wrote at once
-                event = None
-            if event is None:
-                process.lines.append(text)
-            else:
-                self._heard.put((process, event))
+    def _listen(self, process: Process, line: str) -> None:
+        try:
+            event = json.loads(line[len(MARK) :]) if line.startswith(MARK) else None
+        except ValueError:  # two processes wrote at once
+            event = None
+        if event is None:
+            process.lines.append(line)
+        else:
+            self._heard.put((process, event))
 
     def follow(
         self, timeout_s: float, tell: Callable[[Process, dict[str, Any]], None] | None = None
@@ -271,7 +265,7 @@ class Job:
         return event in self._said
 
     def end(self) -> None:
-        self._bed.end_processes([p.child for p in self._processes])
+        self._bed.processes.end([p.child for p in self._processes])
 
     def _take(self, process: Process, event: dict[str, Any], outcome: Outcome) -> None:
         rank = int(process.host[len(process.role) :] or 0)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import queue
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 
@@ -20,42 +20,36 @@ PORT = "5000"
 SILENT_S = 30.0
 ATTEMPTS = 8  # this machine may be busy with other things
 MakeBed = Callable[..., Bed]
+Reports = queue.SimpleQueue[str]
 
 
-def start_stream(bed: Bed, sender: str, receiver: str) -> subprocess.Popen[bytes]:
+def start_stream(bed: Bed, sender: str, receiver: str) -> Reports:
     # Ahead of what else this machine computes: the bed is measured, not its scheduler.
     stream = ["nice", "-n", "-15", sys.executable, str(STREAM)]
-    sink = bed.popen(receiver, [*stream, "sink", PORT], stdout=subprocess.PIPE)
-    assert sink.stdout is not None
-    sink.stdout.readline()
-    bed.popen(sender, [*stream, "source", bed.address(receiver), PORT])
-    return sink
+    reports: Reports = queue.SimpleQueue()
+    bed.start(receiver, [*stream, "sink", PORT], told=reports.put)
+    assert reports.get(timeout=SILENT_S) == "listening"
+    bed.start(sender, [*stream, "source", bed.address(receiver), PORT])
+    return reports
 
 
-def goodput(sink: subprocess.Popen[bytes], seconds: float) -> float:
-    """Bits per second of data, as the sink reports them from now on."""
-    assert sink.stdout is not None
-    watchdog = threading.Timer(seconds + SILENT_S, sink.kill)  # a read would wait for ever
-    watchdog.start()
-    try:
-        first: tuple[float, float] | None = None
-        for line in sink.stdout:
-            now, total = map(float, line.split())
-            if first is None:
-                first = (now, total)
-            elif now >= first[0] + seconds:
-                return (total - first[1]) * 8 / (now - first[0])
-        raise TimeoutError(f"the stream's receiver said too little in {seconds + SILENT_S:g} s")
-    finally:
-        watchdog.cancel()
+def goodput(reports: Reports, seconds: float) -> float:
+    """Bits per second of data, as the stream's receiver reports them from now on."""
+    while not reports.empty():
+        reports.get()
+    first, began = map(float, reports.get(timeout=SILENT_S).split())
+    while True:
+        now, total = map(float, reports.get(timeout=SILENT_S).split())
+        if now >= first + seconds:
+            return (total - began) * 8 / (now - first)
 
 
 def test_a_stream_gets_the_set_rate_both_ways_at_once(make_bed: MakeBed) -> None:
     rate = 500e6  # pieces are larger than at lower rates, so confirmations take less
     bed = make_bed(["a", "b"], rate)
-    sinks = [start_stream(bed, "a", "b"), start_stream(bed, "b", "a")]
+    streams = [start_stream(bed, "a", "b"), start_stream(bed, "b", "a")]
     for _ in range(ATTEMPTS):
-        measured = [goodput(sink, 1) for sink in sinks]
+        measured = [goodput(stream, 1) for stream in streams]
         if all(0.95 * rate <= m <= 1.05 * rate for m in measured):
             return
     pytest.fail(f"{measured} of {rate}")
@@ -63,14 +57,14 @@ def test_a_stream_gets_the_set_rate_both_ways_at_once(make_bed: MakeBed) -> None
 
 def test_a_changed_rate_holds_within_a_second(make_bed: MakeBed) -> None:
     bed = make_bed(["a", "b"], 40e6)  # so little that a busy machine keeps up
-    sink = start_stream(bed, "a", "b")
-    goodput(sink, 0.3)
+    stream = start_stream(bed, "a", "b")
+    goodput(stream, 0.3)
     missing, measured = {10e6, 40e6}, {}
     for _ in range(ATTEMPTS):
         for rate in (10e6, 40e6):
             bed.set_rate("b", up=None, down=rate)
-            goodput(sink, 0.6)
-            measured[rate] = goodput(sink, 0.4)
+            goodput(stream, 0.6)
+            measured[rate] = goodput(stream, 0.4)
             if 0.95 * rate <= measured[rate] <= 1.05 * rate:
                 missing.discard(rate)
         if not missing:
@@ -80,8 +74,8 @@ def test_a_changed_rate_holds_within_a_second(make_bed: MakeBed) -> None:
 
 def test_counters_tell_hosts_and_directions_apart(make_bed: MakeBed) -> None:
     bed = make_bed(["a", "b", "c"], 100e6)
-    sink = start_stream(bed, "a", "b")
-    goodput(sink, 0.5)
+    stream = start_stream(bed, "a", "b")
+    goodput(stream, 0.5)
     a, b, c = (bed.counters(host) for host in "abc")
     assert a.sent > 1e6 > a.received
     assert b.received > 1e6 > b.sent
@@ -90,14 +84,14 @@ def test_counters_tell_hosts_and_directions_apart(make_bed: MakeBed) -> None:
 
 def test_a_host_is_cut_off_and_brought_back(make_bed: MakeBed) -> None:
     bed = make_bed(["a", "b"], 100e6)
-    sink = start_stream(bed, "a", "b")
-    goodput(sink, 0.2)
+    stream = start_stream(bed, "a", "b")
+    goodput(stream, 0.2)
     bed.cut("b")
     before = bed.counters("b")
     time.sleep(0.3)
     assert bed.counters("b").received == before.received
     bed.mend("b")
-    assert goodput(sink, 0.2) > 0
+    assert goodput(stream, 0.2) > 0
 
 
 def test_start_and_stop_take_less_than_two_seconds(make_bed: MakeBed) -> None:
@@ -109,7 +103,7 @@ def test_start_and_stop_take_less_than_two_seconds(make_bed: MakeBed) -> None:
 
 def test_nothing_is_left_after_an_error(make_bed: MakeBed) -> None:
     bed = make_bed(["a"])
-    child = bed.popen("a", ["sleep", "60"])
+    child = bed.start("a", ["sleep", "60"])
     run = str(bed._run)
     with pytest.raises(LabError, match="there is no host 'z'"):
         bed.address("z")
@@ -125,7 +119,7 @@ KILLED = """
 import sys, time
 from scripts.lab.bed.bed import Bed
 with Bed(["a", "b"]) as bed:
-    child = bed.popen("a", ["sleep", "60"])
+    child = bed.start("a", ["sleep", "60"])
     print(bed._run, child.pid, flush=True)
     time.sleep(60)
 """
@@ -167,6 +161,6 @@ def test_without_privilege_it_falls_back_to_loopback_and_says_so(
     with best_bed(["a", "b"], 1e9) as bed:
         assert type(bed) is LoopbackBed
         assert bed.address("a") != bed.address("b")
-        child = bed.popen("b", ["sleep", "60"])
+        child = bed.start("b", ["sleep", "60"])
     assert child.poll() is not None
     assert "without shaping, because only root may" in capsys.readouterr().err

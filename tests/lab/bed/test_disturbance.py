@@ -63,7 +63,7 @@ def test_a_background_flow_goes_one_way_and_ends_with_the_job(make_bed: MakeBed)
     assert bed.counters("b").received > before + 1e6
     assert bed.counters("a").sent > 10 * bed.counters("b").sent
     assert bed.counters("c").received < 1e4
-    assert bed._children == []
+    assert bed.processes.children == []
 
 
 def test_steps_are_noted_when_they_are_made(make_bed: MakeBed) -> None:
@@ -112,15 +112,15 @@ def test_a_job_leaves_its_neighbour_alone(asleep: System) -> None:
         alive: list[int] = []
 
         def look() -> None:
-            until(lambda: len(bed._children) == 3)
+            until(lambda: len(bed.processes.children) == 3)
             quick = Job(bed, asleep, IDLE, program=[sys.executable, "-c", "pass"])
             with pytest.raises(JobFailed, match="gave no result"):
                 quick.follow(30)
-            alive.append(sum(child.poll() is None for child in bed._children))
+            alive.append(sum(child.poll() is None for child in bed.processes.children))
 
         beside(bed, neighbour(asleep, IDLE), look)
         assert alive == [3]
-        assert bed._children == []
+        assert bed.processes.children == []
 
 
 def test_a_neighbour_that_fails_is_noticed() -> None:
@@ -139,5 +139,5 @@ def test_a_neighbour_has_begun_before_the_job_starts(tmp_path: Path) -> None:
     with LoopbackBed(host_names(1, 1)) as bed:
         with disturbed(case_with(begins, neighbour(begins, IDLE)), bed) as milestones:
             assert milestones.ready.is_set()
-            assert len(bed._children) == 3
-        assert bed._children == []
+            assert len(bed.processes.children) == 3
+        assert bed.processes.children == []
