@@ -20,7 +20,7 @@ import numpy as np
 from pslite_ext.forecast.model import POLICIES, Job, Layer, predict, required_bandwidth, sweep
 from pslite_ext.forecast.model.papers import GBIT, MEASURED, ORDERS, predicted, wrong_orders
 from pslite_ext.forecast.model.zoo import known_job
-from pslite_ext.forecast.simulate import Cluster, Run, simulate
+from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 
 SWEEP_S, SIMULATION_S, MEMORY_GB = 5.0, 60.0, 4.0
 
@@ -51,7 +51,9 @@ def simulations(most: int) -> list[dict[str, Any]]:
         if workers > most:
             break
         begin = time.process_time()
-        done = simulate(Run(job), Cluster.even(workers, workers, 1.25e9, packet_bytes=256e3))
+        done = simulate(
+            SimulatedJob(job), Cluster.even(workers, workers, 1.25e9, packet_bytes=256e3)
+        )
         took = time.process_time() - begin
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         found.append(

@@ -3,7 +3,7 @@
 import warnings
 
 from pslite_ext.forecast.simulate import *  # noqa: F403
-from pslite_ext.forecast.simulate import __all__ as __all__
+from pslite_ext.forecast.simulate import SimulatedJob as Run  # noqa: F401
 
 warnings.warn(
     "tracer.simulate is now pslite_ext.forecast.simulate", DeprecationWarning, stacklevel=2

@@ -2,7 +2,7 @@
 
 Systems that are compared take turns (A B C A B C ...), so that a machine which is busy for a while
 is so for all of them. A system that fails is reported with its last lines; the others go on.
-Ctrl-C ends the run, removes everything, and writes what has been measured.
+Ctrl-C ends the session, removes everything, and writes what has been measured.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STOCK = str(ROOT / ".venv-stock" / "bin" / "python")  # where `make` puts it
 
 
-class Run:
+class Session:
     def __init__(self, out: Path, about: dict[str, object]) -> None:
         self.out = out
         self.about = about
@@ -117,11 +117,11 @@ def available_bytes() -> float:
     return 0.0
 
 
-def measure(case: Case, run: Run) -> str:
+def measure(case: Case, session: Session) -> str:
     """Runs it once; what to say of it."""
     if case.memory_bytes > (there := available_bytes()):
         reason = f"needs {case.memory_bytes / 1e9:.0f} GB, {there / 1e9:.0f} GB are available"
-        run.fail(case, reason)
+        session.fail(case, reason)
         return f"skipped: {reason}"
     try:
         with make_bed(case) as bed, disturbed(case, bed) as milestones:
@@ -138,26 +138,26 @@ def measure(case: Case, run: Run) -> str:
             )
             figures = case.measure(outcome)
     except (JobFailed, LabError, OSError) as error:
-        return _failed(case, run, str(error))
+        return _failed(case, session, str(error))
     except Exception as error:  # the other cases go on
-        return _failed(case, run, f"{type(error).__name__}: {error}")
+        return _failed(case, session, f"{type(error).__name__}: {error}")
     begin = outcome.workers[0].get("begin", {}).get("t", 0.0)
     shown = {
         "throughput": outcome.throughput(case.zero(outcome) if case.zero else None),
         "timeline": outcome.results[0].get("timeline", []),
         "blocks": [(t - begin, *seen) for t, *seen in outcome.blocks() if t >= begin],
     }
-    if any(shown.values()) and str(case) not in run.series:
-        place = {"bench": case.bench, "what": case.what, "setting": run.setting(case)}
-        run.series[str(case)] = {**place, "system": case.system.name, **shown}
-    run.add(case, {name: (figure.value, figure.unit) for name, figure in figures.items()})
+    if any(shown.values()) and str(case) not in session.series:
+        place = {"bench": case.bench, "what": case.what, "setting": session.setting(case)}
+        session.series[str(case)] = {**place, "system": case.system.name, **shown}
+    session.add(case, {name: (figure.value, figure.unit) for name, figure in figures.items()})
     name, figure = next(iter(figures.items()))
     return f"{name} {results.number(figure.value)} {figure.unit}"
 
 
-def _failed(case: Case, run: Run, reason: str) -> str:
-    run.fail(case, reason)
-    run.failed = True
+def _failed(case: Case, session: Session, reason: str) -> str:
+    session.fail(case, reason)
+    session.failed = True
     return f"failed: {reason.splitlines()[0]}"
 
 
@@ -169,7 +169,7 @@ def in_turn(cases: Iterable[Case], repeats: int, once: Sequence[str] = ONCE) -> 
     return order
 
 
-def measure_all(cases: list[Case], run: Run) -> None:
+def measure_all(cases: list[Case], session: Session) -> None:
     broken: set[str] = set()
     for i, case in enumerate(cases):
         left = sum(c.estimate_s for c in cases[i:])
@@ -177,18 +177,18 @@ def measure_all(cases: list[Case], run: Run) -> None:
         if str(case) in broken:  # it would fail again, and take its time over it
             print("    failed before", flush=True)
             continue
-        said = measure(case, run)
+        said = measure(case, session)
         if said.startswith(("failed", "skipped")):
             broken.add(str(case))
         print(f"    {said}", flush=True)
-        run.save()
+        session.save()
 
 
-def sum_kernels(run: Run) -> None:
+def sum_kernels(session: Session) -> None:
     try:
-        run.rows += sum_kernel.run()
+        session.rows += sum_kernel.run()
     except subprocess.CalledProcessError as error:
-        run.failed = True
+        session.failed = True
         print(f"failed: sum_kernel: {error.stderr}", file=sys.stderr)
 
 
@@ -274,24 +274,24 @@ def main() -> int:
         print("lab: no case is like that; --list shows those that there are", file=sys.stderr)
         return 2
     about = {**results.circumstances(asked.stock_python), "length": length, "skipped": skipped}
-    run = Run(asked.out, about)
+    session = Session(asked.out, about)
     began = time.monotonic()
     ended = "done"
     try:
         if "sum_kernel" in benches:
-            sum_kernels(run)
-        measure_all(cases, run)
+            sum_kernels(session)
+        measure_all(cases, session)
     except KeyboardInterrupt:
         ended = "interrupted"
-    if not run.rows and not run.failures:
+    if not session.rows and not session.failures:
         print(f"{ended}, and nothing was measured; {asked.out} is as it was")
         return 130 if ended == "interrupted" else 1
-    run.save()
+    session.save()
     print("\n".join(results.table(_rows(asked.out))))
-    for failure in run.failures:
+    for failure in session.failures:
         print(f"\nfailed: {failure.bench}, {failure.what}, {failure.system}\n{failure.reason}")
     print(f"\n{ended} in {(time.monotonic() - began) / 60:.1f} min; {asked.out}")
-    return 130 if ended == "interrupted" else 1 if run.failed or not run.rows else 0
+    return 130 if ended == "interrupted" else 1 if session.failed or not session.rows else 0
 
 
 def _rows(path: Path) -> list[dict[str, object]]:

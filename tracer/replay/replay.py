@@ -9,7 +9,7 @@ from typing import Callable
 import numpy as np
 
 from pslite_ext.forecast.model import Job, Layer, ModelError, Options
-from pslite_ext.forecast.simulate import Cluster, Run, simulate
+from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 from pslite_ext.forecast.simulate.scheme import SCHEMES
 from tracer.format.record import MERCURY
 from tracer.replay.recorded import Floats, Recorded
@@ -73,7 +73,7 @@ def replay(
     ready, forward = split_forward(recorded, conditions.forward_share)
     layers = zip(recorded.names, recorded.bytes.tolist(), forward.tolist())
     as_placed = conditions.servers in (None, recorded.servers)
-    run = Run(
+    run = SimulatedJob(
         job=Job(tuple(Layer(name, size, 0.0, fp_s) for name, size, fp_s in layers)),
         policy=policy,
         options=conditions.options or Options(),

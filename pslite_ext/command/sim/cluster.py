@@ -18,7 +18,7 @@ from pslite_ext.command.sim.answer import (
 )
 from pslite_ext.forecast.model import ModelError, Options
 from pslite_ext.forecast.model.quantity import bytes_per_second, seconds
-from pslite_ext.forecast.simulate import Cluster, Run, simulate
+from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 from pslite_ext.forecast.simulate.cluster import RateSpec
 from tracer.progress import Progress
 from tracer.report.drawing import CYCLE, Canvas
@@ -40,7 +40,7 @@ def answer(options: argparse.Namespace) -> Answer:
     workers, servers = known.workers, known.servers
     slowness = slowness_of(options.slow_worker, workers)
     runs = [
-        Run(
+        SimulatedJob(
             job,
             options.policy,
             known,

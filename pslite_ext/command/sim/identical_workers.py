@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pslite_ext.forecast.model import Job, Options, predict
-from pslite_ext.forecast.simulate import Cluster, Run, simulate
+from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 from pslite_ext.forecast.simulate.scheme import SCHEMES
 
 PACKET_BYTES = 30e3
@@ -57,7 +57,7 @@ def iterate(
         packet_bytes=packet,
         aggregate=aggregate,
     )
-    done = simulate(Run(job, policy, options), cluster)
+    done = simulate(SimulatedJob(job, policy, options), cluster)
     busiest = {"worker": 0.0, "server": 0.0}
     for link in done.links:
         kind = "worker" if "worker" in link.name else "server"

@@ -14,16 +14,16 @@ from pslite_ext.forecast.model import ModelError, Timeline
 from pslite_ext.forecast.model.job import Array
 from pslite_ext.forecast.simulate.clock import Clock
 from pslite_ext.forecast.simulate.cluster import Cluster, Fabric
-from pslite_ext.forecast.simulate.job_run import (
+from pslite_ext.forecast.simulate.scheme import scheme
+from pslite_ext.forecast.simulate.simulated_job import (
     BP_END,
     FP_END,
     PULL_END,
     PUSH_END,
     PUSH_START,
     JobRun,
-    Run,
+    SimulatedJob,
 )
-from pslite_ext.forecast.simulate.scheme import scheme
 
 EVENTS_A_REPORT = 100_000
 
@@ -39,7 +39,7 @@ class LinkUse:
 class Outcome:
     """What one job saw."""
 
-    run: Run
+    run: SimulatedJob
     iteration_s: Array  # iterations x workers
     times: Array  # what x workers x layers, of each worker's last iteration
     pushed_bytes: float
@@ -71,14 +71,14 @@ class Simulation:
 
 
 def simulate(
-    runs: Run | Sequence[Run],
+    runs: SimulatedJob | Sequence[SimulatedJob],
     cluster: Cluster,
     events_max: int | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> Simulation:
     """`progress` is told the events and the simulated seconds so far, now and then."""
     clock = Clock()
-    runs = [runs] if isinstance(runs, Run) else list(runs)
+    runs = [runs] if isinstance(runs, SimulatedJob) else list(runs)
     if not runs:
         raise ModelError("there is no job to simulate")
     fabric = Fabric(cluster, clock, all(scheme(run.policy, run.options).streams for run in runs))

@@ -151,7 +151,7 @@ def host_names(workers: int, servers: int) -> list[str]:
     ]
 
 
-class Job:
+class MeasuredJob:
     def __init__(
         self,
         bed: LoopbackBed,
@@ -297,4 +297,4 @@ def run_job(
     env: dict[str, str] | None = None,
     tell: Callable[[Process, dict[str, Any]], None] | None = None,
 ) -> Outcome:
-    return Job(bed, system, config, env=env).follow(timeout_s, tell)
+    return MeasuredJob(bed, system, config, env=env).follow(timeout_s, tell)

@@ -7,7 +7,7 @@ import time
 from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.disturbance import Disturbance, Milestones
 from scripts.lab.bed.namespaces import LabError
-from scripts.lab.systems.job import PORT, Job
+from scripts.lab.systems.job import PORT, MeasuredJob
 from scripts.lab.systems.system import System
 from scripts.lab.workloads.job_config import Config
 
@@ -21,7 +21,7 @@ def neighbour(system: System, config: Config) -> Disturbance:
     endless = Config(**{**vars(config), "rounds": _ENDLESS, "sample_s": 0.0})
 
     def disturbance(bed: LoopbackBed, milestones: Milestones) -> None:
-        job = Job(bed, system, endless, env={"DMLC_PS_ROOT_PORT": str(PORT + 1)})
+        job = MeasuredJob(bed, system, endless, env={"DMLC_PS_ROOT_PORT": str(PORT + 1)})
         deadline = time.monotonic() + _START_S
         try:
             while not milestones.over.wait(_LOOK_S):

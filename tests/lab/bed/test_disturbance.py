@@ -17,7 +17,7 @@ from scripts.lab.bed.namespaces import LabError
 from scripts.lab.benches.case import Case
 from scripts.lab.benches.limits import LOOPBACK
 from scripts.lab.runner import disturbed
-from scripts.lab.systems.job import Job, JobFailed, host_names
+from scripts.lab.systems.job import JobFailed, MeasuredJob, host_names
 from scripts.lab.systems.neighbour import neighbour
 from scripts.lab.systems.system import System
 from scripts.lab.workloads.job_config import Config
@@ -113,7 +113,7 @@ def test_a_job_leaves_its_neighbour_alone(asleep: System) -> None:
 
         def look() -> None:
             until(lambda: len(bed.processes.children) == 3)
-            quick = Job(bed, asleep, IDLE, program=[sys.executable, "-c", "pass"])
+            quick = MeasuredJob(bed, asleep, IDLE, program=[sys.executable, "-c", "pass"])
             with pytest.raises(JobFailed, match="gave no result"):
                 quick.follow(30)
             alive.append(sum(child.poll() is None for child in bed.processes.children))

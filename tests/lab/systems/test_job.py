@@ -14,8 +14,8 @@ from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import start_time
 from scripts.lab.benches.case import Case, Figure
 from scripts.lab.benches.limits import LOOPBACK
-from scripts.lab.runner import Run, measure
-from scripts.lab.systems.job import Job, JobFailed, Outcome, Process, host_names, run_job
+from scripts.lab.runner import Session, measure
+from scripts.lab.systems.job import JobFailed, MeasuredJob, Outcome, Process, host_names, run_job
 from scripts.lab.systems.system import BASIC, System, system
 from scripts.lab.workloads.job_config import Config
 
@@ -68,7 +68,7 @@ def test_a_failing_program_is_reported_with_its_last_lines() -> None:
     )
     code += "\ntime.sleep(60)"
     with LoopbackBed(host_names(1, 1)) as bed:
-        job = Job(bed, ZMQ, Config("idle", {}), program=[sys.executable, "-c", code])
+        job = MeasuredJob(bed, ZMQ, Config("idle", {}), program=[sys.executable, "-c", code])
         with pytest.raises(JobFailed, match="(?s)worker0 ended.*exit code 3.*sad"):
             job.follow(30)
 
@@ -76,7 +76,7 @@ def test_a_failing_program_is_reported_with_its_last_lines() -> None:
 def test_a_job_that_does_not_end_is_ended() -> None:
     with LoopbackBed(host_names(1, 1)) as bed:
         program = [sys.executable, "-c", "import time; time.sleep(60)"]
-        job = Job(bed, ZMQ, Config("idle", {}), program=program)
+        job = MeasuredJob(bed, ZMQ, Config("idle", {}), program=program)
         with pytest.raises(JobFailed, match="not done in 1 s"):
             job.follow(1)
         assert all(p.child.poll() is not None for p in job._processes)
@@ -85,7 +85,7 @@ def test_a_job_that_does_not_end_is_ended() -> None:
 def test_a_failing_system_does_not_end_the_run(tmp_path: Any) -> None:
     broken = System("broken", "/nonexistent/python")
     config = Config("idle", {"count": 1, "bytes": 4})
-    results = Run(tmp_path / "results.json", {})
+    results = Session(tmp_path / "results.json", {})
     case = Case("idle", "x", broken, LOOPBACK, config, lambda _: {"n": Figure(1.0, "")}, 1)
     assert measure(case, results).startswith("failed")
     assert results.failures[0].system == "broken"

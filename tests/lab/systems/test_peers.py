@@ -17,7 +17,7 @@ from scripts.lab.benches.catalogue import cases_of, wanted
 from scripts.lab.benches.peers import peers_floor_s
 from scripts.lab.systems import install_peers
 from scripts.lab.systems.install_peers import SETUPS, gpu_packages, set_up
-from scripts.lab.systems.job import Job, host_names, run_job
+from scripts.lab.systems.job import MeasuredJob, host_names, run_job
 from scripts.lab.systems.peers import PEERS, READY, REASON, PeerMissing, peer_python
 from scripts.lab.systems.rendezvous import await_port
 from scripts.lab.systems.system import WORKER, System, available, system
@@ -145,7 +145,7 @@ def test_samples_differ_and_add_up() -> None:
 def test_without_names_of_their_own_hosts_are_refused() -> None:
     lonely = System("mpi", sys.executable, servers=False, own_hosts=True)
     with LoopbackBed(host_names(1, 1)) as bed, pytest.raises(LabError, match="mpi needs hosts"):
-        Job(bed, lonely, Config("train", {}))
+        MeasuredJob(bed, lonely, Config("train", {}))
 
 
 def test_a_host_takes_the_command_that_mpirun_sends_it() -> None:

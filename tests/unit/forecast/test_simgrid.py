@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from pslite_ext.forecast.model import Job, Layer
-from pslite_ext.forecast.simulate import Cluster, Run, simulate
+from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 
 REFERENCE = Path(__file__).resolve().parent / "simgrid_reference.py"
 MB = 1e6
@@ -77,5 +77,9 @@ def test_iterations_take_as_long_as_in_simgrid(name: str) -> None:
     cluster = Cluster(
         worker_rates, server_rates, latency_s=latency_s, packet_bytes=50e3, sharing="fair"
     )
-    ours = simulate(Run(training, "wfbp", slowness=slowness), cluster).outcomes[0].iteration_s[0]
+    ours = (
+        simulate(SimulatedJob(training, "wfbp", slowness=slowness), cluster)
+        .outcomes[0]
+        .iteration_s[0]
+    )
     np.testing.assert_allclose(ours, json.loads(done.stdout), rtol=0.02)

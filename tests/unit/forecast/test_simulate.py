@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pslite_ext.forecast.model import Job, Layer, ModelError, Options, predict
-from pslite_ext.forecast.simulate import Cluster, Run, Simulation, simulate
+from pslite_ext.forecast.simulate import Cluster, SimulatedJob, Simulation, simulate
 from pslite_ext.forecast.simulate.scheme import SCHEMES
 
 JOB = Job(
@@ -48,7 +48,7 @@ def test_small_packets_approach_the_closed_form(
     exact = predict(job, 1000, policy, **vars(options))
     for packet in (8, 2, 0.5):
         cluster = Cluster.even(2, 2, 1000.0, latency_s=latency, packet_bytes=packet)
-        line = simulate(Run(job, policy, options), cluster).outcomes[0].timeline()
+        line = simulate(SimulatedJob(job, policy, options), cluster).outcomes[0].timeline()
         # In proportion to the packet: a copy for each of two workers at each of two hops, one on
         # the link for every more urgent layer, and all again for each piece a window waits for.
         late = (line.pull_end - exact.pull_end) / (packet / 1000)
@@ -59,7 +59,7 @@ def test_small_packets_approach_the_closed_form(
 @settings(max_examples=60, deadline=None)
 @given(jobs, st.sampled_from(["mercury", "fifo", "wfbp"]))
 def test_any_job_approaches_the_closed_form(job: Job, policy: str) -> None:
-    run = Run(job, policy, EXACT)
+    run = SimulatedJob(job, policy, EXACT)
     # Of two servers one may be a packet ahead, and answer a short tensor before a whole long one.
     nodes = 1 if policy == "wfbp" else 2
     simulated = simulate(run, Cluster.even(nodes, nodes, 1000.0, packet_bytes=5.0))
@@ -93,7 +93,7 @@ def test_bytes_are_conserved(
         racks=[worker % 2 for worker in range(workers)],
         rack_rate=2000.0,
     )
-    done = simulate(Run(job, policy, EXACT, iterations=2), cluster)
+    done = simulate(SimulatedJob(job, policy, EXACT, iterations=2), cluster)
     size = 2 * float(job.bytes.sum())
     assert done.outcomes[0].pushed_bytes == pytest.approx(workers * size)
     assert done.outcomes[0].pulled_bytes == pytest.approx(workers * size)
@@ -121,7 +121,7 @@ def test_one_worker_stands_for_all_that_are_alike(
     job: Job, policy: str, workers: int, servers: int, latency: float
 ) -> None:
     how = {"packet_bytes": 20.0, "latency_s": latency}
-    run = Run(job, policy, EXACT)
+    run = SimulatedJob(job, policy, EXACT)
     all_of_them = simulate(run, Cluster.even(workers, servers, 1000.0, **how))
     one = simulate(run, Cluster.alike(workers, servers, 1000.0, **how))
     longest = all_of_them.outcomes[0].iteration_s.max()
@@ -131,7 +131,7 @@ def test_one_worker_stands_for_all_that_are_alike(
     assert one.outcomes[0].iteration_s.max() == pytest.approx(longest, abs=spread)
 
 
-def iteration(run: Run, cluster: Cluster) -> float:
+def iteration(run: SimulatedJob, cluster: Cluster) -> float:
     return float(simulate(run, cluster).outcomes[0].iteration_s.max())
 
 
@@ -141,18 +141,18 @@ ONE = Job((Layer("only", 1000, bp_s=1, fp_s=1),))
 def test_one_packet_by_hand() -> None:
     # Backward 1, out 1, in 1, back out 1, in 1, twice the latency, forward 1.
     cluster = Cluster.even(1, 1, 1000.0, packet_bytes=1000, latency_s=0.25)
-    assert iteration(Run(ONE), cluster) == pytest.approx(6.5)
+    assert iteration(SimulatedJob(ONE), cluster) == pytest.approx(6.5)
     # Two workers: the server's link takes the second copy a second later, each way.
     cluster = Cluster.even(2, 1, 1000.0, packet_bytes=1000)
-    assert iteration(Run(ONE), cluster) == pytest.approx(8)
+    assert iteration(SimulatedJob(ONE), cluster) == pytest.approx(8)
     # Classic: confirmation and request are two latencies more.
     cluster = Cluster.even(1, 1, 1000.0, packet_bytes=1000, latency_s=0.25)
-    assert iteration(Run(ONE, "wfbp"), cluster) == pytest.approx(7)
+    assert iteration(SimulatedJob(ONE, "wfbp"), cluster) == pytest.approx(7)
 
 
 def test_a_switch_saves_the_way_to_the_server() -> None:
     cluster = Cluster.even(4, 0, 1000.0, packet_bytes=1000, aggregate="switch")
-    assert iteration(Run(ONE), cluster) == pytest.approx(4)
+    assert iteration(SimulatedJob(ONE), cluster) == pytest.approx(4)
 
 
 def test_racks_by_hand() -> None:
@@ -161,11 +161,11 @@ def test_racks_by_hand() -> None:
     # Backward 1, out 1; a rack's two copies 2 s each until 4 and 6, into the server 1 each: 5, 6,
     # 7, 8. Back: copies leave at 9, 10, 11, 12; rack 0 takes 9..11, 11..13, rack 1 11..13, 13..15;
     # into the worker until 16, forward 17.
-    assert iteration(Run(ONE), Cluster.even(4, 1, 1000.0, **racks)) == pytest.approx(17)
+    assert iteration(SimulatedJob(ONE), Cluster.even(4, 1, 1000.0, **racks)) == pytest.approx(17)
     # Summed in the racks: one copy each, 2..4; the server's link 5, 6; out 7, 8; rack 1 8..10;
     # into the workers 11, forward 12.
     racks["aggregate"] = "rack"
-    assert iteration(Run(ONE), Cluster.even(4, 1, 1000.0, **racks)) == pytest.approx(12)
+    assert iteration(SimulatedJob(ONE), Cluster.even(4, 1, 1000.0, **racks)) == pytest.approx(12)
 
 
 def test_rates_that_change() -> None:
@@ -173,12 +173,12 @@ def test_rates_that_change() -> None:
     rate = ((0.0, 1000.0), (1.5, 100.0), (3.5, 400.0))
     cluster = Cluster((rate,), (1e12,), packet_bytes=1000)
     # Backward until 1, out until 4.25, back in at 400 bytes/s until 6.75, forward until 7.75.
-    assert iteration(Run(ONE), cluster) == pytest.approx(7.75)
+    assert iteration(SimulatedJob(ONE), cluster) == pytest.approx(7.75)
 
 
 def test_a_slow_worker_holds_up_all() -> None:
     cluster = Cluster.even(3, 3, 1e9)
-    done = simulate(Run(ONE, slowness=(1, 1, 3)), cluster).outcomes[0]
+    done = simulate(SimulatedJob(ONE, slowness=(1, 1, 3)), cluster).outcomes[0]
     assert done.iteration_s[0] == pytest.approx([4, 4, 6], abs=1e-4)
     assert done.timeline(2).oracle_s == pytest.approx(6)
 
@@ -194,7 +194,7 @@ def test_workers_out_of_step_do_not_wait_for_each_other_for_ever(
     job: Job, policy: str, slowness: list[float], seed: int
 ) -> None:
     """One has its window full of what another, whose window is full too, has not sent."""
-    run = Run(job, policy, EXACT, iterations=3, slowness=slowness, jitter=0.3, seed=seed)
+    run = SimulatedJob(job, policy, EXACT, iterations=3, slowness=slowness, jitter=0.3, seed=seed)
     cluster = Cluster.even(len(slowness), 2, 1000.0, packet_bytes=64.0, latency_s=0.01)
     done = simulate(run, cluster).outcomes[0]
     assert (done.iteration_s.max(axis=0) > 0).all()
@@ -205,7 +205,7 @@ def test_jitter_is_drawn_from_the_seed() -> None:
     cluster = Cluster.even(2, 2, 1e6)
 
     def times(seed: int) -> list[float]:
-        run = Run(JOB, jitter=0.2, seed=seed, iterations=3)
+        run = SimulatedJob(JOB, jitter=0.2, seed=seed, iterations=3)
         return [float(value) for value in simulate(run, cluster).outcomes[0].iteration_s.ravel()]
 
     assert times(1) == times(1) != times(2)
@@ -213,7 +213,7 @@ def test_jitter_is_drawn_from_the_seed() -> None:
 
 def two_jobs(sharing: str) -> Simulation:
     cluster = Cluster((1000.0, 1000.0), (1000.0,), packet_bytes=10, sharing=sharing)
-    jobs = [Run(ONE, workers=[0]), Run(ONE, workers=[1])]
+    jobs = [SimulatedJob(ONE, workers=[0]), SimulatedJob(ONE, workers=[1])]
     return simulate(jobs, cluster)
 
 
@@ -228,7 +228,7 @@ def test_fair_sharing_gives_each_flow_its_part() -> None:
     # Worker 0 sends 3000 bytes, worker 1 1000: fair, the short one is through at half speed.
     long = Job((Layer("long", 3000, bp_s=1, fp_s=0),))
     cluster = Cluster((3000.0, 1000.0), (1000.0,), packet_bytes=10, sharing="fair")
-    runs = [Run(long, workers=[0]), Run(ONE, workers=[1])]
+    runs = [SimulatedJob(long, workers=[0]), SimulatedJob(ONE, workers=[1])]
     done = simulate(runs, cluster)
     assert done.outcomes[1].times[2, 0, 0] == pytest.approx(3, abs=0.05)
     assert done.outcomes[0].times[2, 0, 0] == pytest.approx(5, abs=0.05)
@@ -238,13 +238,13 @@ def test_whole_tensors_on_one_server_each_are_unbalanced() -> None:
     job = Job((Layer("big", 3000, 1, 1), Layer("small", 1000, 1, 1)))
     striped = Cluster.even(2, 2, 1000.0, packet_bytes=50)
     whole = Cluster.even(2, 2, 1000.0, packet_bytes=50, placement="whole")
-    assert iteration(Run(job), whole) > iteration(Run(job), striped) + 2
+    assert iteration(SimulatedJob(job), whole) > iteration(SimulatedJob(job), striped) + 2
 
 
 def test_overheads_of_a_server_are_added() -> None:
     # From the trace: the update after the last copy, the search before the answer.
     cluster = Cluster.even(1, 1, 1000.0, packet_bytes=1000)
-    run = Run(ONE, "wfbp", update_s=(0.5,), search_s=(0.25,))
+    run = SimulatedJob(ONE, "wfbp", update_s=(0.5,), search_s=(0.25,))
     assert iteration(run, cluster) == pytest.approx(6.75)
 
 
@@ -278,11 +278,11 @@ def test_overheads_of_a_server_are_added() -> None:
 def test_bad_input_is_named(cluster: dict[str, object], run: dict[str, object], says: str) -> None:
     known: dict[str, object] = {"worker_rates": (1.0,), "server_rates": (1.0,), **cluster}
     with pytest.raises(ModelError, match=says):
-        simulate(Run(ONE, **run), Cluster(**known))  # type: ignore[arg-type]
+        simulate(SimulatedJob(ONE, **run), Cluster(**known))  # type: ignore[arg-type]
 
 
 def test_a_limit_on_events() -> None:
-    run = Run(Job((Layer("big", 1e9, 1, 1),)))
+    run = SimulatedJob(Job((Layer("big", 1e9, 1, 1),)))
     with pytest.raises(ModelError, match="use larger packets"):
         simulate(run, Cluster.even(1, 1, 1e9, packet_bytes=1e4), events_max=100_000)
     with pytest.raises(ModelError, match="no job"):

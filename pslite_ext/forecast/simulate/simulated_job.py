@@ -26,7 +26,7 @@ BP_END, PUSH_START, PUSH_END, PULL_END, FP_END = range(5)
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatedJob:
     """A job to simulate, on which workers (all, unless told), for how many iterations.
 
     Of `options`, the sizes of pieces, the credit and the startup time count; what the model's
@@ -82,7 +82,9 @@ class Worker:
 
 
 class JobRun:
-    def __init__(self, run: Run, name: int, cluster: Cluster, fabric: Fabric, clock: Clock) -> None:
+    def __init__(
+        self, run: SimulatedJob, name: int, cluster: Cluster, fabric: Fabric, clock: Clock
+    ) -> None:
         self.run, self.cluster, self.fabric, self.clock = run, cluster, fabric, clock
         self.scheme = scheme(run.policy, run.options)
         _check(run, cluster, self.scheme.streams)
@@ -347,7 +349,7 @@ class JobRun:
             self._sum_to(worker, path, 0, index)
 
 
-def _check(run: Run, cluster: Cluster, streams: bool) -> None:
+def _check(run: SimulatedJob, cluster: Cluster, streams: bool) -> None:
     hosts = range(len(cluster.worker_rates))
     workers = list(hosts if run.workers is None else run.workers)
     if not workers or len(set(workers)) != len(workers) or not {*workers} <= {*hosts}:
