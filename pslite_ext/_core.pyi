@@ -51,9 +51,6 @@ def trace_switch(on: bool) -> None:
 def trace_switch_head() -> int:
     """The head of the command by which servers do the same; its body is `on` or `off`."""
 
-def trace_note(text: str) -> None:
-    """A line `# text` in this node's trace; without a trace, nothing."""
-
 def prophet_profile() -> str:
     """What this worker has learnt of its job, for MERCURY_PROPHET_PROFILE; "" if nothing."""
 

@@ -81,7 +81,6 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_attach_engine(void*)
     int mercury_same_variable(void*, void*)
     int mercury_trace_switch(int)
-    void mercury_trace_note(const char*)
     int mercury_trace_switch_head()
     int mercury_tensor_new(
         uint64_t, uint64_t, const char*, const char*, const uint64_t*, size_t, int, mercury_tensor**)
@@ -257,10 +256,6 @@ def announce(tensors):
 
 def trace_switch(on):
     ok(mercury_trace_switch(1 if on else 0))
-
-
-def trace_note(text):
-    mercury_trace_note(text.encode("ascii", "replace"))
 
 
 def trace_switch_head():

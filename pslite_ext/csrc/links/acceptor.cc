@@ -111,10 +111,7 @@ void Acceptor::Drop(Stranger* stranger, const std::string& why) {
   if (it == strangers_.end()) return;
   if (stranger->socket) loop_->Remove(stranger->socket.fd());
   stranger->socket.Close();
-  if (!why.empty()) {
-    ++refusals_;
-    refused_("a connection from " + stranger->from + ": " + why);
-  }
+  if (!why.empty()) refused_("a connection from " + stranger->from + ": " + why);
   gone_.splice(gone_.end(), strangers_, it);
 }
 

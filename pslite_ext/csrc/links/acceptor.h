@@ -38,7 +38,6 @@ class Acceptor : public EventHandler {
 
   Status Start();
   void Turn(int64_t now_us);  // drops who is late
-  uint64_t refusals() const { return refusals_; }
 
  private:
   struct Stranger;
@@ -56,7 +55,6 @@ class Acceptor : public EventHandler {
   const Refused refused_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // the oldest first
   std::list<std::unique_ptr<Stranger>> gone_;       // destroyed at the next turn
-  uint64_t refusals_ = 0;
   int64_t resume_at_us_ = 0;  // 0: listening
 };
 

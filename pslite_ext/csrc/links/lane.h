@@ -44,8 +44,6 @@ class Lane {
   // On the lane's thread:
   EventLoop& loop() { return loop_; }
   void AddLink(TcpSocket socket, int peer);
-  bool HasLink(int peer) const { return links_.count(peer) != 0; }
-  Endpoint* endpoint() { return endpoint_.get(); }
   const std::map<int, std::unique_ptr<Link>>& links() const { return links_; }
   // What links that have ended had carried.
   const std::map<int, LinkCounters>& ended() const { return ended_; }

@@ -35,13 +35,6 @@ class UrgencyQueue {
     Mark(level);
     ++size_;
   }
-  // Puts an item before all others of its level: it had been there before.
-  void PushFront(int32_t priority, Item item) {
-    const size_t level = Learn(priority);
-    levels_[level].push_front({priority, std::move(item)});
-    Mark(level);
-    ++size_;
-  }
 
   // Neither may be called when empty.
   Item& Front() { return levels_[First()].front().second; }

@@ -83,8 +83,6 @@ int mercury_tensor_in_packets(const mercury_tensor* tensor, int* in_packets);
 
 /* Records from the next iteration on, or no more, on this node. */
 int mercury_trace_switch(int on);
-/* A note in this node's trace, if there is one. */
-void mercury_trace_note(const char* note);
 /* The head of the command that switches the servers'. */
 int mercury_trace_switch_head(void);
 

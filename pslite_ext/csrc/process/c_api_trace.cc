@@ -20,10 +20,6 @@ int mercury_trace_switch(int on) {
   });
 }
 
-void mercury_trace_note(const char* note) {
-  if (mercury::TraceLog* log = mercury::TraceLog::Active()) log->Note(note);
-}
-
 int mercury_trace_switch_head(void) { return mercury::kTraceSwitchHead; }
 
 }  // extern "C"

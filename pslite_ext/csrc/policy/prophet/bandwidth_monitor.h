@@ -32,15 +32,12 @@ class BandwidthMonitor {
   void Add(uint64_t bytes, int64_t us, int64_t now_us);
 
   bool known() const { return bytes_per_us_ > 0; }
-  // Stretches were measured, and they carried next to nothing.
-  bool stalled() const { return estimates_ != 0 && !known(); }
   // What the user should know: said once when the link comes to a standstill.
   std::string TakeNotice() { return std::exchange(notice_, {}); }
   double bytes_per_second() const { return bytes_per_us_ * 1e6; }
   double startup_us() const { return startup_us_; }
   // Of so many bytes among others, without the startup; only if known().
   double WireUs(double bytes) const { return bytes / bytes_per_us_; }
-  uint64_t estimates() const { return estimates_; }
 
  private:
   struct Stretch {

@@ -33,7 +33,7 @@ bool Near(double a, double b, double share) { return std::abs(a - b) <= share * 
 
 TEST(nothing_is_known_before_anything_was_carried) {
   BandwidthMonitor monitor;
-  CHECK_FALSE(monitor.known() || monitor.stalled());
+  CHECK_FALSE(monitor.known());
   for (int i = 1; i <= 7; ++i) monitor.Add(1000, 10, i * 10);
   CHECK_FALSE(monitor.known());
   monitor.Add(1000, 10, 80);
@@ -85,7 +85,6 @@ TEST(it_falls_within_seconds_and_rises_slowly) {
   CHECK_TRUE(monitor.bytes_per_second() < 90e6);
   link.Carry(&monitor, &random, 8000000);
   CHECK_TRUE(Near(monitor.bytes_per_second(), 100e6, 0.1));
-  CHECK_TRUE(monitor.estimates() >= 25 / 5);
 }
 
 TEST(a_link_that_carries_nothing_is_not_known) {
@@ -95,12 +94,10 @@ TEST(a_link_that_carries_nothing_is_not_known) {
   CHECK_TRUE(monitor.known());
   for (int i = 0; i < 100; ++i) monitor.Add(0, 100000, now += 100000);
   CHECK_FALSE(monitor.known());
-  CHECK_TRUE(monitor.stalled());
   CHECK_FALSE(monitor.TakeNotice().empty());
   CHECK_TRUE(monitor.TakeNotice().empty());  // said once
   for (int i = 0; i < 100; ++i) monitor.Add(100000, 1000, now += 100000);
   CHECK_TRUE(monitor.known());
-  CHECK_FALSE(monitor.stalled());
   CHECK_TRUE(Near(monitor.bytes_per_second(), 1e8, 0.01));
 }
 
@@ -133,7 +130,6 @@ TEST(any_stretches_leave_usable_figures) {
       CHECK_TRUE(std::isfinite(monitor.bytes_per_second()) && monitor.bytes_per_second() >= 0);
       CHECK_TRUE(std::isfinite(monitor.startup_us()) && monitor.startup_us() >= 0);
       if (monitor.known()) CHECK_TRUE(monitor.WireUs(1e6) >= 0);
-      CHECK_FALSE(monitor.known() && monitor.stalled());
     }
   }
 }
