@@ -11,32 +11,24 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "base/status.h"
 #include "control/zmq_van.h"
 #include "messages/classic.h"
 #include "packets/mercury_van.h"
-#include "trace/trace_log.h"
+#include "process/node_options.h"
 
 namespace mercury {
-
-struct NodeOptions {
-  ZmqVanOptions van;
-  bool packets = false;  // the Mercury van
-  MercuryOptions mercury;
-  ClassicLimits classic;
-  uint64_t server_bytes_max = 0;
-  TraceOptions trace;
-  bool verbose = false;
-};
 
 class Node : public VanObserver {
  public:
   static Node& Get();
 
-  // Begins to join; WaitReady tells when everybody is in.
-  Status Start(const NodeOptions& options);
+  // Begins to join; WaitReady tells when everybody is in. `told`: names of the settings that are
+  // not defaults.
+  Status Start(const Settings& settings, const std::set<std::string>& told);
   // Leaves the job (a reason fails it for everybody) and stops the van.
   void Finish(const std::string& reason);
 
@@ -52,7 +44,7 @@ class Node : public VanObserver {
   bool started() const { return started_; }
   int rank() const { return RankOf(id_); }
   int NumLost(int group) const { return van_ == nullptr ? 0 : van_->NumLost(group); }
-  ClassicWorker* worker() { return worker_.get(); }
+  ClassicWorker* worker() { return agreed_ ? worker_.get() : nullptr; }
   // Null unless tensors go as packets.
   MercuryWorker* packets() { return mercury_van_ == nullptr ? nullptr : mercury_van_->worker(); }
   std::string Figures();
@@ -63,17 +55,20 @@ class Node : public VanObserver {
   Node() = default;
   bool Wait(int slice_ms, Status* status, const std::function<bool()>& done);
   void OpenTrace(int my_node_id);
+  Status OnAgreed(const SharedSettings& agreed) override;
   void OnReady(int my_node_id) override;
   void OnBarrier() override;
   void OnDeparted(int node_id) override;
   void OnFailed(const Status& status) override;
   void OnEnded() override;
 
+  Settings settings_;
   NodeOptions options_;
-  ZmqVan* van_ = nullptr;              // lives as long as the process
-  MercuryVan* mercury_van_ = nullptr;  // the same, if it is one
-  std::unique_ptr<ClassicWorker> worker_;
+  ZmqVan* van_ = nullptr;                  // lives as long as the process
+  MercuryVan* mercury_van_ = nullptr;      // the same, if it is one
+  std::unique_ptr<ClassicWorker> worker_;  // this and the next are made when all have agreed
   std::unique_ptr<ClassicServer> server_;
+  std::atomic<bool> agreed_{false};
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};
   std::atomic<int> id_{0};
 
