@@ -11,18 +11,18 @@ namespace {
 TEST(each_iteration_is_told_by_what_it_added) {
   std::vector<std::string> notes;
   std::vector<int64_t> iterations;
-  ProphetNotes notes([&](int64_t iteration, std::string note) {
+  ProphetNotes prophet([&](int64_t iteration, std::string note) {
     iterations.push_back(iteration);
     notes.push_back(std::move(note));
   });
   ProphetFigures profile;
   BlockFigures blocks;
-  CHECK_FALSE(notes.Behind(profile));
+  CHECK_FALSE(prophet.Behind(profile));
 
   profile.iterations = 1;
-  REQUIRE_TRUE(notes.Behind(profile));
-  notes.Tell(profile, blocks);
-  CHECK_FALSE(notes.Behind(profile));
+  REQUIRE_TRUE(prophet.Behind(profile));
+  prophet.Tell(profile, blocks);
+  CHECK_FALSE(prophet.Behind(profile));
 
   profile.iterations = 2;
   profile.known = true;
@@ -31,15 +31,15 @@ TEST(each_iteration_is_told_by_what_it_added) {
   profile.wait_first_us = 700;
   profile.wait_later_us = 30;
   blocks = {4, 4000, 90, 6, 125000.5};
-  REQUIRE_TRUE(notes.Behind(profile));
-  notes.Tell(profile, blocks);
+  REQUIRE_TRUE(prophet.Behind(profile));
+  prophet.Tell(profile, blocks);
 
   profile.iterations = 3;
   profile.waits = 2;
   profile.wait_first_us += 800;
   blocks.blocks += 3;
   blocks.bytes += 2000;
-  notes.Tell(profile, blocks);
+  prophet.Tell(profile, blocks);
 
   CHECK_TRUE(iterations == std::vector<int64_t>({0, 1, 2}));
   CHECK_EQ(notes[0], "prophet 0 blocks 0 bytes 0 held_us 0 rate 0");
@@ -52,10 +52,10 @@ TEST(each_iteration_is_told_by_what_it_added) {
 }
 
 TEST(nobody_reads_it) {
-  const ProphetNotes notes(nullptr);
+  const ProphetNotes prophet(nullptr);
   ProphetFigures profile;
   profile.iterations = 1;
-  CHECK_FALSE(notes.Behind(profile));
+  CHECK_FALSE(prophet.Behind(profile));
 }
 
 }  // namespace
