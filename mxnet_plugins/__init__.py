@@ -8,8 +8,8 @@ from typing import Any
 __all__ = ["announce", "stats"]
 
 
-def announce(store: Any, tensors: Iterable[tuple[int | str, str, int, int]]) -> None:
-    """Tells the van what is to come: (key, name, bytes, priority) of each tensor of `store`.
+def announce(store: Any, tensors: Iterable[tuple[Any, ...]]) -> None:
+    """Tells the van what is to come: (key, name, priority) of each tensor of `store`.
 
     For scripts that drive a KVStore by hand; gluon's Trainer and Module do it themselves. Tensors
     that are not announced are accepted all the same.

@@ -51,12 +51,10 @@ class Entry:
         self.dtype = value.dtype
         self.row_sparse = isinstance(value, RowSparseNDArray)
         self.asynchronous = asynchronous
-        size = int(np.prod(self.shape, dtype=np.int64))
         self._type = dtype_name(value)
-        self.tensor = _core.Tensor(wire_key(store, key), name, self._type, size, asynchronous)
-        self._rows = _core.Tensor(
-            wire_key(store, key, "rows"), name, self._type, size, parameter=wire_key(store, key)
-        )
+        own, rows = wire_key(store, key), wire_key(store, key, "rows")
+        self.tensor = _core.Tensor(own, name, self._type, self.shape, asynchronous)
+        self._rows = _core.Tensor(rows, name, self._type, self.shape, parameter=own)
         self._ticket: int | None = None  # of a row-sparse round that is under way
         # Every operation of this key mutates it, so they run in order.
         self.token = mx.nd.zeros((1,), ctx=CPU)

@@ -21,13 +21,6 @@ _store_ids = itertools.count()
 _BITS = ("none", "1bit", "2bit")
 
 
-def _bytes(shape: Any, dtype: Any) -> int:
-    """0 while a shape is not known yet (gluon's deferred initialisation)."""
-    if shape is None or any(n < 0 for n in shape):
-        return 0
-    return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-
-
 class MercuryKVStore(KVStore):  # type: ignore[misc]
     """A distributed store. It has no native handle: Trainer and Module only need the class."""
 
@@ -70,20 +63,15 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
 
     get_num_dead_node = num_dead_node
 
-    def announce(self, tensors: Iterable[tuple[Key, str, int, int]]) -> None:
-        """(key, name, bytes, priority) of tensors to come."""
-        known = list(tensors)
-        self._names.update((key, name) for key, name, _, _ in known)
-        _core.announce(
-            [(wire_key(self._id, k), name, size, checked(k, p)) for k, name, size, p in known]
-        )
+    def announce(self, tensors: Iterable[tuple[Any, ...]]) -> None:
+        """(key, name, priority) of tensors to come; (key, name, bytes, priority) will do."""
+        known = [(key, name, checked(key, priority)) for key, name, *_, priority in tensors]
+        self._names.update((key, name) for key, name, _ in known)
+        _core.announce([(wire_key(self._id, key), name, p) for key, name, p in known])
 
     def announce_parameters(self, parameters: Iterable[tuple[Key, str, Any, Any]]) -> None:
         """(key, name, shape, dtype), most urgent first: what Trainer and Module know."""
-        self.announce(
-            (key, name, _bytes(shape, dtype), -index)
-            for index, (key, name, shape, dtype) in enumerate(parameters)
-        )
+        self.announce((key, name, -index) for index, (key, name, _, _) in enumerate(parameters))
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -98,7 +86,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
             raise InvalidArgumentError(f"key {key!r} is in the store already: init it once")
         name = self._names.get(key, str(key))
         if key not in self._names:
-            self.announce_parameters([(key, name, value.shape, value.dtype)])
+            self.announce([(key, name, 0)])
         entry = Entry(self._id, key, value, name, self._asynchronous)
         self._compress(entry)
         if self.rank == 0:

@@ -16,7 +16,6 @@ def serve() -> None:
 def finish(reason: str = "") -> None:
     """Leave the job. A non-empty `reason` fails it for everybody. Safe to call twice."""
 
-def started() -> bool: ...
 def rank() -> int: ...
 def check() -> None:
     """Raises the job's first error, if it has failed."""
@@ -39,8 +38,8 @@ def attach_engine(libmxnet: int) -> None:
 def same_variable(a: int, b: int) -> bool:
     """Whether two NDArrays are views of one: no operation may read one and write the other."""
 
-def announce(tensors: Sequence[tuple[int, str, int, int]]) -> None:
-    """(key, name, bytes, priority) of tensors to come; names them in errors, traces, reports."""
+def announce(tensors: Sequence[tuple[int, str, int]]) -> None:
+    """(key, name, priority) of tensors to come; names them in errors, traces, reports."""
 
 def sum_instruction_set() -> str: ...
 def policies() -> list[str]:
@@ -67,11 +66,11 @@ def prophet_plan(produced: Sequence[float], wire: Sequence[float], startup: floa
 class Tensor:
     """One key of one KVStore, as all nodes know it.
 
-    `key`: 64-bit, the same on all workers and unlike any other key of the job. `size`: elements.
-    `asynchronous`: a push is added to the server's value at once; otherwise the value becomes the
-    sum of one push by each worker. `parameter`: the announced key of which this is one more tensor,
-    so that traces show the two as one. `token` orders the operations of a tensor: an NDArray that
-    each of them mutates. All methods but the last two queue an engine operation and return at once.
+    `key`: 64-bit, the same on all workers and unlike any other key of the job. `asynchronous`: a
+    push is added to the server's value at once; otherwise the value becomes the sum of one push by
+    each worker. `parameter`: the announced key of which this is one more tensor, so that traces
+    show the two as one. `token` orders the operations of a tensor: an NDArray that each of them
+    mutates. All methods but the last two queue an engine operation and return at once.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class Tensor:
         key: int,
         name: str,
         dtype: str,
-        size: int,
+        shape: Sequence[int],
         asynchronous: bool = False,
         parameter: int | None = None,
     ) -> None: ...

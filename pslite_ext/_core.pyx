@@ -12,6 +12,10 @@ from pslite_ext.errors import raise_status
 cdef extern from "process/c_api.h" nogil:
     enum:
         MERCURY_NOT_YET
+        MERCURY_SUM
+        MERCURY_PUSH
+        MERCURY_PULL
+        MERCURY_FIRST_VALUE
     ctypedef struct mercury_tensor:
         pass
     ctypedef struct mercury_ticket:
@@ -26,28 +30,25 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_check()
     int mercury_failed()
     void mercury_finish(const char*)
-    int mercury_started()
     int mercury_rank()
     int mercury_num_lost(int)
     const char* mercury_sum_instruction_set()
     const char* mercury_figures()
     const char* mercury_prophet_profile()
     int mercury_prophet_plan(size_t, const double*, const double*, double, double*)
-    int mercury_tensor_in_packets(const mercury_tensor*)
-    int mercury_announce(uint64_t, const char*, uint64_t, int)
+    int mercury_tensor_in_packets(const mercury_tensor*, int*)
+    int mercury_announce(uint64_t, const char*, int)
     int mercury_attach_engine(void*)
     int mercury_same_variable(void*, void*)
     int mercury_trace_switch(int)
     void mercury_trace_note(const char*)
     int mercury_trace_switch_head()
-    int mercury_tensor_new(uint64_t, uint64_t, const char*, const char*, uint64_t, int, mercury_tensor**)
+    int mercury_tensor_new(
+        uint64_t, uint64_t, const char*, const char*, const uint64_t*, size_t, int, mercury_tensor**)
     size_t mercury_element_bytes(const char*)
     void mercury_tensor_free(mercury_tensor*)
     int mercury_tensor_set_compression(mercury_tensor*, const char*, float)
-    int mercury_init(mercury_tensor*, void*, void*, int)
-    int mercury_push(mercury_tensor*, void*, void*, int)
-    int mercury_pull(mercury_tensor*, void*, void*, int)
-    int mercury_pushpull(mercury_tensor*, void*, void*, void*, int)
+    int mercury_submit(mercury_tensor*, int, void*, void*, void*, int)
     int mercury_command(int, const char*, size_t, mercury_ticket**)
     int mercury_push_rows(
         mercury_tensor*, const int64_t*, size_t, const char*, uint32_t, mercury_ticket**)
@@ -117,10 +118,6 @@ def finish(reason=""):
         mercury_finish(pointer)
 
 
-def started():
-    return mercury_started() != 0
-
-
 def rank():
     return mercury_rank()
 
@@ -179,8 +176,8 @@ def same_variable(size_t a, size_t b):
 
 
 def announce(tensors):
-    for key, name, size, priority in tensors:
-        ok(mercury_announce(key, name.encode(), size, priority))
+    for key, name, priority in tensors:
+        ok(mercury_announce(key, name.encode(), priority))
 
 
 def trace_switch(on):
@@ -220,12 +217,15 @@ cdef class Tensor:
     cdef uint64_t _next_ticket
     cdef size_t _element_bytes
 
-    def __cinit__(self, uint64_t key, str name, str dtype, uint64_t size, bint asynchronous=False,
+    def __cinit__(self, uint64_t key, str name, str dtype, shape, bint asynchronous=False,
                   parameter=None):
         self._tickets = {}
         self._next_ticket = 1
+        lengths = array("Q", shape)
+        cdef const uint64_t[:] view = lengths
         ok(mercury_tensor_new(key, key if parameter is None else parameter, name.encode(),
-                              dtype.encode(), size, asynchronous, &self._tensor))
+                              dtype.encode(), &view[0] if len(lengths) else NULL, len(lengths),
+                              asynchronous, &self._tensor))
         self._element_bytes = mercury_element_bytes(dtype.encode())
 
     def __dealloc__(self):
@@ -239,19 +239,23 @@ cdef class Tensor:
 
     @property
     def in_packets(self):
-        return mercury_tensor_in_packets(self._tensor) != 0
+        cdef int in_packets = 0
+        ok(mercury_tensor_in_packets(self._tensor, &in_packets))
+        return in_packets != 0
 
     def init(self, size_t src, size_t token, int priority=0):
-        ok(mercury_init(self._tensor, <void*>src, <void*>token, priority))
+        ok(mercury_submit(
+            self._tensor, MERCURY_FIRST_VALUE, <void*>src, NULL, <void*>token, priority))
 
     def push(self, size_t src, size_t token, int priority=0):
-        ok(mercury_push(self._tensor, <void*>src, <void*>token, priority))
+        ok(mercury_submit(self._tensor, MERCURY_PUSH, <void*>src, NULL, <void*>token, priority))
 
     def pull(self, size_t out, size_t token, int priority=0):
-        ok(mercury_pull(self._tensor, <void*>out, <void*>token, priority))
+        ok(mercury_submit(self._tensor, MERCURY_PULL, NULL, <void*>out, <void*>token, priority))
 
     def pushpull(self, size_t src, size_t out, size_t token, int priority=0):
-        ok(mercury_pushpull(self._tensor, <void*>src, <void*>out, <void*>token, priority))
+        ok(mercury_submit(
+            self._tensor, MERCURY_SUM, <void*>src, <void*>out, <void*>token, priority))
 
     def push_rows(self, bytes rows, bytes values, uint32_t row_size):
         cdef size_t count = len(rows) // sizeof(int64_t)

@@ -45,9 +45,11 @@ SHELL = {
     "packets/mercury_van": "faults/test_faults.py",
     "packets/mercury_worker": "cpp/packets/mercury_plane_test.cc",
     "packets/mercury_server": "cpp/packets/mercury_plane_test.cc",
-    "messages/classic": "integration/test_kvstore.py",
+    "messages/classic_worker": "integration/test_kvstore.py",
+    "messages/classic_server": "integration/test_kvstore.py",
     "messages/classic_schedule": "integration/test_prophet.py",
     "messages/message_trace": "integration/test_capture.py",
+    "worker/ticket": "cpp/worker/worker_test.cc",
     "process/mxnet_engine": "integration/test_kvstore.py",
     "process/node": "faults/test_faults.py",
     "process/c_api": "integration/test_kvstore.py",
@@ -56,7 +58,14 @@ SHELL = {
     "process/c_api_trace": "integration/test_capture.py",
 }
 # What has a test of its own and still threads, locks or clocks.
-THREADED = {"base/clock", "control/zmq_van", "links/lane", "links/link", "packets/operation"}
+THREADED = {
+    "base/clock",
+    "control/zmq_van",
+    "transport/tensor",
+    "links/lane",
+    "links/link",
+    "worker/tensors",
+}
 # Who may read the environment: settings, what starts children, scripts that users run, tests.
 MAY_READ_ENVIRONMENT = {
     "pslite_ext/config.py",

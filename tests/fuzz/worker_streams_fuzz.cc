@@ -17,7 +17,7 @@ constexpr size_t kPacketBytes = 1024;
 unsigned kept = 0;
 
 struct Asked {
-  std::shared_ptr<PacketTensor> tensor;
+  std::shared_ptr<Tensor> tensor;
   bool under_way = false;
 };
 
@@ -25,7 +25,7 @@ struct Asked {
 void Submit(WorkerStreams* streams, Asked* asked, bool fetch) {
   if (asked->under_way) return;
   asked->under_way = true;
-  const Declaration& d = asked->tensor->declaration;
+  const TensorTraits& d = asked->tensor->traits;
   auto arrays = std::make_shared<std::vector<char>>(2 * d.bytes() + 1);
   std::fill(arrays->begin(), arrays->end(), 's');
   auto op = std::make_shared<Operation>();
@@ -34,8 +34,8 @@ void Submit(WorkerStreams* streams, Asked* asked, bool fetch) {
   op->src = fetch ? nullptr : arrays->data();
   op->dst = dst->get();
   op->priority = static_cast<int32_t>(d.key);
-  op->fetch = fetch;
-  op->slots_left = Placement(d.key, d.bytes(), kPacketBytes, 1, 1).slots;
+  if (fetch) op->kind = Operation::Kind::kAgain;
+  op->parts_left = Placement(d.key, d.bytes(), kPacketBytes, 1, 1).slots;
   op->keep = std::make_shared<std::pair<decltype(arrays), decltype(dst)>>(arrays, dst);
   op->done = [asked, arrays](const Status& status) {
     FUZZ_REQUIRE(asked->under_way);  // once
@@ -72,12 +72,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ByteLink link(&streams, 0, kPacketBytes, false);
   const uint64_t elements[] = {0, 100, 1500, 9000};
   for (uint64_t i = 0; i < 4; ++i) {
-    Declaration d;
+    TensorTraits d;
     d.key = i;
-    d.elements = elements[i];
+    d.shape = {elements[i]};
     d.dtype = DType::kUint8;
     d.name = "t" + std::to_string(i);
-    asked[i].tensor = std::make_shared<PacketTensor>(d);
+    asked[i].tensor = std::make_shared<Tensor>(d);
     Submit(&streams, &asked[i], false);
   }
   int64_t now_us = 0;

@@ -318,7 +318,7 @@ def the_job(kv: Any) -> None:
     kv._barrier()
     kv._send_command_to_servers(5, "text")
     kv.set_barrier_before_exit(True)
-    mxnet_plugins.announce(kv, [("later", "later_weight", 48, -1)])
+    mxnet_plugins.announce(kv, [("later", "later_weight", -1)])
     kv.init("later", mx.nd.zeros(SHAPE))
 
 

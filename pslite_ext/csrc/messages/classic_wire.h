@@ -8,6 +8,9 @@ namespace mercury {
 
 enum class StoreOperation : int { kInit = 1, kPush = 2, kPull = 3 };
 
+// ps-lite's number for all that the classic path sends.
+constexpr int kClassicApp = 0;
+
 // The head of a push's or pull's message: its StoreOperation, and how many messages share the
 // tensor's part on that server; the answer brings it back.
 constexpr int kHeadBits = 8;

@@ -11,6 +11,7 @@
 #include "links/link.h"
 #include "links/tcp.h"
 #include "policy/policy.h"
+#include "transport/transport.h"
 
 namespace mercury {
 
@@ -28,7 +29,8 @@ struct MercuryOptions {
   std::string token;
   int workers = 1;
   int servers = 1;
-  TraceRing* trace = nullptr;  // null: nothing is traced
+  TraceRing* trace = nullptr;          // null: nothing is traced
+  DispatchNumbers* numbers = nullptr;  // null: operations are not numbered
   // From the job:
   uint64_t job = 0;
   int rank = 0;

@@ -27,7 +27,6 @@ void MercuryVan::Start(int customer_id, bool standalone) {
 
 void MercuryVan::Stop() {
   ZmqVan::Stop();  // first, so that what this node has to say arrives before its links go
-  worker_ready_ = false;
   server_ready_ = false;
   if (worker_) worker_->Stop();
   if (server_) server_->Stop();
@@ -50,10 +49,7 @@ void MercuryVan::StartWorker(int my_node_id) {
   }
   PlaneEvents events;
   events.lost = [this](int server, const Status& status) { Lost(Role::kServer, server, status); };
-  events.ready = [this, my_node_id] {
-    worker_ready_ = true;
-    observer_->OnReady(my_node_id);
-  };
+  events.ready = [this, my_node_id] { observer_->OnReady(my_node_id); };
   worker_ = std::make_unique<MercuryWorker>(options_, std::move(events));
   const Status status = worker_->Start(servers);
   if (!status.ok()) Report(my_node_id, status);
@@ -74,12 +70,6 @@ void MercuryVan::Lost(Role role, int rank, const Status& status) {
 void MercuryVan::OnFailed(const Status& status) {
   if (worker_) worker_->Fail(status);
   observer_->OnFailed(status);
-}
-
-std::string MercuryVan::Figures() {
-  if (worker_ready_) return worker_->Figures();
-  if (server_ready_) return server_->Figures();
-  return "{}";
 }
 
 }  // namespace mercury

@@ -28,9 +28,9 @@ class MercuryVan : public ZmqVan, private VanObserver {
 
   void Start(int customer_id, bool standalone) override;
   void Stop() override;
-  // Null unless this is a worker of a job that is ready.
-  MercuryWorker* worker() { return worker_ready_ ? worker_.get() : nullptr; }
-  std::string Figures();
+  // Once ready: a worker's transport, which lives as long as the van; null for a server.
+  MercuryWorker* worker() { return worker_.get(); }
+  std::string ServerFigures() { return server_ready_ ? server_->Figures() : "{}"; }
   std::string GetType() const override { return "mercury"; }
 
  private:
@@ -50,7 +50,7 @@ class MercuryVan : public ZmqVan, private VanObserver {
   VanObserver* const observer_;
   std::unique_ptr<MercuryWorker> worker_;
   std::unique_ptr<MercuryServer> server_;
-  std::atomic<bool> worker_ready_{false}, server_ready_{false};
+  std::atomic<bool> server_ready_{false};
 };
 
 }  // namespace mercury

@@ -11,18 +11,6 @@
 namespace mercury {
 namespace {
 
-std::shared_ptr<Operation> NewOperation(std::shared_ptr<PacketTensor> tensor, char* dst,
-                                        int priority, std::shared_ptr<void> keep,
-                                        Operation::Done done) {
-  auto op = std::make_shared<Operation>();
-  op->tensor = std::move(tensor);
-  op->dst = dst;
-  op->priority = priority;
-  op->keep = std::move(keep);
-  op->done = std::move(done);
-  return op;
-}
-
 // This lane's profile, if it knows more of what training waited for than the `best` so far.
 const ProphetProfile* BetterProfile(const WorkerStreams& lane,
                                     std::optional<ProphetFigures>* best) {
@@ -119,42 +107,12 @@ void MercuryWorker::Stop() {
   }
 }
 
-Status MercuryWorker::Tensor(const Declaration& declaration,
-                             std::shared_ptr<PacketTensor>* tensor) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  auto& known = tensors_[declaration.key];
-  if (known == nullptr) known = std::make_shared<PacketTensor>(declaration);
-  const Declaration& d = known->declaration;
-  if (d.elements != declaration.elements || d.dtype != declaration.dtype) {
-    return Status::InvalidArgument("tensor '" + declaration.name +
-                                   "' has been summed before with another shape or type");
-  }
-  *tensor = known;
-  return Status::Ok();
-}
-
-void MercuryWorker::PushPull(std::shared_ptr<PacketTensor> tensor, const char* src, char* dst,
-                             int priority, std::shared_ptr<void> keep, Operation::Done done,
-                             int32_t number) {
-  auto op = NewOperation(std::move(tensor), dst, priority, std::move(keep), std::move(done));
-  op->src = src;
-  op->number = number;
-  Submit(op);
-}
-
-void MercuryWorker::Fetch(std::shared_ptr<PacketTensor> tensor, char* dst, int priority,
-                          std::shared_ptr<void> keep, Operation::Done done, int32_t number) {
-  auto op = NewOperation(std::move(tensor), dst, priority, std::move(keep), std::move(done));
-  op->number = number;
-  op->fetch = true;
-  Submit(op);
-}
-
-void MercuryWorker::Submit(const std::shared_ptr<Operation>& op) {
-  const Declaration& d = op->tensor->declaration;
+void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
+  const TensorTraits& d = op->tensor->traits;
   const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.servers,
                             options_.lanes);
-  op->slots_left = placement.slots;
+  op->parts_left = placement.slots;
+  if (options_.numbers != nullptr) op->number = options_.numbers->Take(*op);
   op->fail_if_dropped = true;
   Status failure;
   {
@@ -218,19 +176,17 @@ std::string MercuryWorker::Figures() {
 }
 
 std::string MercuryWorker::Profile() {
-  std::unordered_map<uint64_t, std::string> names;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (stopped_ || slices_.empty()) return "";
-    for (const auto& [key, tensor] : tensors_) names[key] = tensor->declaration.name;
+    if (stopped_) return "";
   }
   std::string text;
   std::optional<ProphetFigures> best;
   for (auto& slice : slices_) {
     slice->lane->Ask([&] {
-      const ProphetProfile* profile = BetterProfile(*slice->streams, &best);
-      if (profile == nullptr || !profile->known()) return;
-      text = profile->Text([&](uint64_t key) { return names[key]; });
+      if (BetterProfile(*slice->streams, &best) == nullptr) return;
+      std::string better = slice->streams->ProfileText();
+      if (!better.empty()) text = std::move(better);
     });
   }
   return text;

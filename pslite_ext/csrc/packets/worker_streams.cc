@@ -6,6 +6,17 @@
 
 namespace mercury {
 
+namespace {
+
+Declaration DeclarationOf(const Tensor& tensor) {
+  const TensorTraits& traits = tensor.traits;
+  return {traits.key, traits.elements(), traits.dtype, traits.index, traits.name};
+}
+
+bool Fetches(const Operation& op) { return op.kind == Operation::Kind::kAgain; }
+
+}  // namespace
+
 // What one link has to do with one tensor.
 struct WorkerStreams::Part {
   Share share;
@@ -18,8 +29,8 @@ struct WorkerStreams::Part {
   uint64_t waiting = 0;  // slots whose sums are not in
 };
 
-struct WorkerStreams::Tensor {
-  std::shared_ptr<PacketTensor> shared;
+struct WorkerStreams::Stream {
+  std::shared_ptr<Tensor> shared;
   std::vector<Part> parts;  // by server
   std::shared_ptr<Operation> op;
   uint64_t waiting = 0;  // slots of this lane whose sums are not in
@@ -31,12 +42,12 @@ struct WorkerStreams::Tensor {
 struct WorkerStreams::Link {
   explicit Link(const PolicyOptions& options) : policy(MakePolicy(options)) {}
   std::unique_ptr<Policy> policy;
-  std::vector<Tensor*> tensors;  // by number
-  std::unordered_map<uint64_t, Tensor*> runs;
+  std::vector<Stream*> tensors;  // by number
+  std::unordered_map<uint64_t, Stream*> runs;
   std::deque<OutPacket> first;  // goes out before any data
   // The packet that is being received.
   std::string text;
-  Tensor* tensor = nullptr;
+  Stream* tensor = nullptr;
   std::shared_ptr<Operation> op;
   uint64_t mine = 0;
 };
@@ -61,12 +72,12 @@ const Policy& WorkerStreams::policy(int server) const {
   return *links_[static_cast<size_t>(server)]->policy;
 }
 
-WorkerStreams::Tensor* WorkerStreams::TensorOf(const std::shared_ptr<PacketTensor>& shared) {
-  auto& tensor = tensors_[shared->declaration.key];
+WorkerStreams::Stream* WorkerStreams::StreamOf(const std::shared_ptr<Tensor>& shared) {
+  auto& tensor = tensors_[shared->traits.key];
   if (tensor != nullptr && tensor->shared == shared) return tensor.get();
-  if (tensor == nullptr) tensor = std::make_unique<Tensor>();
+  if (tensor == nullptr) tensor = std::make_unique<Stream>();
   tensor->shared = shared;
-  const Declaration& d = shared->declaration;
+  const TensorTraits& d = shared->traits;
   const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.num_servers,
                             options_.lanes);
   tensor->parts.resize(static_cast<size_t>(options_.num_servers));
@@ -81,9 +92,9 @@ WorkerStreams::Tensor* WorkerStreams::TensorOf(const std::shared_ptr<PacketTenso
 void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   Status status = failure_;
   if (status.ok()) status = op->tensor->failure();
-  Tensor* tensor = status.ok() ? TensorOf(op->tensor) : nullptr;
+  Stream* tensor = status.ok() ? StreamOf(op->tensor) : nullptr;
   if (status.ok() && tensor->op != nullptr && !tensor->op->over()) {
-    status = Status::Internal("tensor '" + op->tensor->declaration.name +
+    status = Status::Internal("tensor '" + op->tensor->traits.name +
                               "' was given a second time before its sum was in");
   }
   if (!status.ok()) return op->Finish(status);
@@ -91,8 +102,8 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   tensor->op = std::move(op);
   tensor->since_us = now_us;
   tensor->ask_at_us = now_us + options_.stall_warn_us;
-  if (!tensor->op->fetch) ++tensor->round;
-  if (profile_ != nullptr && !tensor->op->fetch) NoteReady(*tensor->op, now_us);
+  if (!Fetches(*tensor->op)) ++tensor->round;
+  if (profile_ != nullptr && !Fetches(*tensor->op)) NoteReady(*tensor->op, now_us);
   tensor->waiting = 0;
   for (const Part& part : tensor->parts) tensor->waiting += part.share.count;
   if (tensor->waiting == 0) return tensor->op.reset();  // all of it is in other lanes
@@ -102,7 +113,7 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
 }
 
 void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
-  const Declaration& d = op.tensor->declaration;
+  const TensorTraits& d = op.tensor->traits;
   profile_->Ready(d.key, d.bytes(), op.priority, now_us);
   for (const std::string& notice : profile_->TakeNotices()) {
     if (options_.lane == 0) report_(notice);
@@ -113,7 +124,7 @@ void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
   notes_.Tell(profile_->figures(), blocks);
 }
 
-void WorkerStreams::Begin(Tensor* tensor, int server, int64_t now_us) {
+void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   Part& part = tensor->parts[static_cast<size_t>(server)];
   if (part.share.count == 0) return;
   Link& link = *links_[static_cast<size_t>(server)];
@@ -121,7 +132,7 @@ void WorkerStreams::Begin(Tensor* tensor, int server, int64_t now_us) {
     part.number = static_cast<int64_t>(link.tensors.size());
     link.tensors.push_back(tensor);
     link.first.push_back(TextPacket(Kind::kDeclare, static_cast<uint32_t>(part.number), 0,
-                                    Encode(tensor->shared->declaration)));
+                                    Encode(DeclarationOf(*tensor->shared))));
   }
   std::fill(part.received.begin(), part.received.end(), 0);
   part.waiting = part.share.count;
@@ -130,8 +141,8 @@ void WorkerStreams::Begin(Tensor* tensor, int server, int64_t now_us) {
   part.run = next_run_++;
   const Operation& op = *tensor->op;
   const auto number = static_cast<uint64_t>(op.number);
-  trace_.Begin(server, tensor->shared->declaration.index, op.fetch ? number - 1 : number);
-  if (tensor->op->fetch) {
+  trace_.Begin(server, tensor->shared->traits.index, Fetches(op) ? number - 1 : number);
+  if (Fetches(*tensor->op)) {
     part.next = part.share.count;
     OutPacket fetch = TextPacket(Kind::kFetch, static_cast<uint32_t>(part.number), number, "");
     fetch.header.priority = link.policy->WirePriority(tensor->op->priority);
@@ -151,7 +162,7 @@ void WorkerStreams::Begin(Tensor* tensor, int server, int64_t now_us) {
 }
 
 // The operation is over in this lane, well or not.
-void WorkerStreams::End(Tensor* tensor) {
+void WorkerStreams::End(Stream* tensor) {
   for (int s = 0; s < options_.num_servers; ++s) {
     Link& link = *links_[static_cast<size_t>(s)];
     const uint64_t run = tensor->parts[static_cast<size_t>(s)].run;
@@ -170,7 +181,7 @@ bool WorkerStreams::Next(int server, int64_t now_us, OutPacket* out) {
   }
   uint64_t run;
   if (!failure_.ok() || !link.policy->Next(now_us, &run)) return false;
-  Tensor* tensor = link.runs.at(run);
+  Stream* tensor = link.runs.at(run);
   Part& part = tensor->parts[static_cast<size_t>(server)];
   const uint64_t slot = part.share.Slot(part.next);
   const uint64_t slot_bytes = part.share.of.Length(slot);
@@ -189,7 +200,7 @@ bool WorkerStreams::Next(int server, int64_t now_us, OutPacket* out) {
     ++part.next;
     part.at = 0;
   }
-  trace_.Sending(server, tensor->shared->declaration.index, part.share, slot_done, out);
+  trace_.Sending(server, tensor->shared->traits.index, part.share, slot_done, out);
   link.policy->Sent(run, out->header.length, slot_done, now_us);
   return true;
 }
@@ -216,11 +227,11 @@ Status WorkerStreams::OnHeader(int server, const Header& header, int64_t /*now_u
 
 Status WorkerStreams::BeginSum(int server, const Header& header, char** target) {
   Link& link = *links_[static_cast<size_t>(server)];
-  Tensor* tensor = link.tensors[header.tensor];
+  Stream* tensor = link.tensors[header.tensor];
   // Of a tensor that has failed, sums may still come: they are dropped.
   if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
   const auto corrupt = [&](const std::string& what) {
-    return Status::Corrupt("tensor '" + tensor->shared->declaration.name + "': " + what);
+    return Status::Corrupt("tensor '" + tensor->shared->traits.name + "': " + what);
   };
   Part& part = tensor->parts[static_cast<size_t>(server)];
   uint64_t mine;
@@ -254,7 +265,7 @@ Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us)
     link.policy->Acknowledged(part.run, header.offset);
   }
   if (header.kind != Kind::kSum || link.tensor == nullptr) return Status::Ok();
-  Tensor* tensor = link.tensor;
+  Stream* tensor = link.tensor;
   link.tensor = nullptr;
   const std::shared_ptr<Operation> op = std::move(link.op);
   if (tensor->op != op) return Status::Ok();  // failed meanwhile
@@ -262,23 +273,23 @@ Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us)
   const uint64_t slot_bytes = part.share.of.Length(part.share.Slot(link.mine));
   part.received[link.mine] += header.length;
   link.policy->Returned(part.run, header.length, now_us);
-  trace_.Received(server, tensor->shared->declaration.index, part.share, header.length,
+  trace_.Received(server, tensor->shared->traits.index, part.share, header.length,
                   part.received[link.mine] >= slot_bytes, now_us);
   if (part.received[link.mine] < slot_bytes) return Status::Ok();
   // Nothing more may come of a slot, not even nothing.
   part.received[link.mine] = ~uint32_t{0};
   --part.waiting;
   if (--tensor->waiting == 0) {
-    if (profile_ != nullptr) profile_->Done(tensor->shared->declaration.key, now_us);
+    if (profile_ != nullptr) profile_->Done(tensor->shared->traits.key, now_us);
     End(tensor);
   }
-  op->SlotIn();  // last: it may lead to the tensor's next operation
+  op->PartIn();  // last: it may lead to the tensor's next operation
   return Status::Ok();
 }
 
 void WorkerStreams::TakeError(int server, const Header& header) {
   Link& link = *links_[static_cast<size_t>(server)];
-  Tensor* tensor = link.tensors[header.tensor];
+  Stream* tensor = link.tensors[header.tensor];
   const bool known = header.offset >= 1 && header.offset <= static_cast<uint64_t>(Code::kInternal);
   const Status status{known ? static_cast<Code>(header.offset) : Code::kInternal,
                       link.text + " (said " + NodeName(Role::kServer, server) + ")"};
@@ -295,6 +306,14 @@ void WorkerStreams::LoadProfile() {
   if (!status.ok() && options_.lane == 0) report_(ProfileRefused(status));
 }
 
+std::string WorkerStreams::ProfileText() const {
+  if (profile_ == nullptr || !profile_->known()) return {};
+  return profile_->Text([this](uint64_t key) {
+    const auto it = tensors_.find(key);
+    return it == tensors_.end() ? std::string() : it->second->shared->traits.name;
+  });
+}
+
 void WorkerStreams::Tick(int64_t now_us) {
   for (size_t s = 0; s < links_.size(); ++s) {
     const std::string notice = links_[s]->policy->TakeNotice();
@@ -302,11 +321,11 @@ void WorkerStreams::Tick(int64_t now_us) {
   }
   // What has failed in another lane, perhaps when that lane had done its part: nothing more is
   // taken here, so that nothing else would end it.
-  std::vector<Tensor*> failed;
+  std::vector<Stream*> failed;
   for (auto& [start, tensor] : active_) {
     if (!tensor->shared->failure().ok()) failed.push_back(tensor);
   }
-  for (Tensor* tensor : failed) {
+  for (Stream* tensor : failed) {
     const std::shared_ptr<Operation> op = tensor->op;
     if (op == nullptr) continue;
     End(tensor);
@@ -327,7 +346,7 @@ void WorkerStreams::Tick(int64_t now_us) {
 
 void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us) {
   Link& link = *links_[static_cast<size_t>(server)];
-  const Tensor* tensor = link.tensors[header.tensor];
+  const Stream* tensor = link.tensors[header.tensor];
   if (tensor->op == nullptr) return;
   std::string ranks;
   for (size_t w = 0; w < link.text.size(); ++w) {
@@ -340,7 +359,7 @@ void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us)
               ? "this worker has not sent it all"
               : "its sum is on its way from " + NodeName(Role::kServer, server);
   }
-  report_("tensor '" + tensor->shared->declaration.name + "' has waited for " +
+  report_("tensor '" + tensor->shared->traits.name + "' has waited for " +
           std::to_string((now_us - tensor->since_us) / 1000000) + " s: " + why);
 }
 

@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "links/endpoint.h"
-#include "packets/operation.h"
 #include "packets/packet_trace.h"
 #include "packets/placement.h"
 #include "policy/policy.h"
 #include "policy/prophet/prophet_notes.h"
+#include "transport/operation.h"
 
 namespace mercury {
 
@@ -62,18 +62,20 @@ class WorkerStreams : public Endpoint {
   const Policy& policy(int server) const;
   // prophet's; null with other policies.
   const ProphetProfile* profile() const { return profile_.get(); }
+  // For the next run, with the names of its tensors; empty if nothing is known.
+  std::string ProfileText() const;
   size_t under_way() const { return active_.size(); }
 
  private:
-  struct Tensor;
+  struct Stream;
   struct Link;
   struct Part;
 
   void LoadProfile();
   void NoteReady(const Operation& op, int64_t now_us);
-  Tensor* TensorOf(const std::shared_ptr<PacketTensor>& shared);
-  void Begin(Tensor* tensor, int server, int64_t now_us);
-  void End(Tensor* tensor);
+  Stream* StreamOf(const std::shared_ptr<Tensor>& shared);
+  void Begin(Stream* tensor, int server, int64_t now_us);
+  void End(Stream* tensor);
   Status BeginSum(int server, const Header& header, char** target);
   void TakeError(int server, const Header& header);
   void TakeAnswer(int server, const Header& header, int64_t now_us);
@@ -85,9 +87,9 @@ class WorkerStreams : public Endpoint {
   ProphetNotes notes_;
   Status failure_;
   uint64_t next_run_ = 1;
-  std::unordered_map<uint64_t, std::unique_ptr<Tensor>> tensors_;  // by key
+  std::unordered_map<uint64_t, std::unique_ptr<Stream>> tensors_;  // by key
   std::vector<std::unique_ptr<Link>> links_;
-  std::map<uint64_t, Tensor*> active_;  // under way, by the number of their start
+  std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
 };
 
 }  // namespace mercury

@@ -30,7 +30,6 @@ int mercury_check(void);
 /* Whether a job that had been joined has failed, and that has been logged. */
 int mercury_failed(void);
 void mercury_finish(const char* reason);
-int mercury_started(void);
 int mercury_rank(void);
 int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);
@@ -42,21 +41,22 @@ const char* mercury_prophet_profile(void);
 int mercury_prophet_plan(size_t count, const double* produced, const double* wire, double startup,
                          double* start);
 
-int mercury_announce(uint64_t key, const char* name, uint64_t bytes, int priority);
+int mercury_announce(uint64_t key, const char* name, int priority);
 int mercury_attach_engine(void* libmxnet);
 /* Whether two NDArrays are views of one, so that no operation may read one and write the other. */
 int mercury_same_variable(void* a, void* b);
 
 /* `parameter`: the key by which it was announced; one parameter may have several tensors. */
 int mercury_tensor_new(uint64_t key, uint64_t parameter, const char* name, const char* dtype,
-                       uint64_t elements, int asynchronous, mercury_tensor** tensor);
+                       const uint64_t* shape, size_t dimensions, int asynchronous,
+                       mercury_tensor** tensor);
 /* Bytes of an element of a type by name; 0 for a type that is not ours. */
 size_t mercury_element_bytes(const char* dtype);
 void mercury_tensor_free(mercury_tensor* tensor);
 int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, float threshold);
 
-/* Whether its sums travel as packets: then they are the workers' to keep (mercury_pushpull). */
-int mercury_tensor_in_packets(const mercury_tensor* tensor);
+/* Whether its sums travel as packets: then they are the workers' to keep (MERCURY_SUM). */
+int mercury_tensor_in_packets(const mercury_tensor* tensor, int* in_packets);
 
 /* Records from the next iteration on, or no more, on this node. */
 int mercury_trace_switch(int on);
@@ -65,11 +65,12 @@ void mercury_trace_note(const char* note);
 /* The head of the command that switches the servers'. */
 int mercury_trace_switch_head(void);
 
-/* Engine operations; src, out and token are NDArrayHandles, and src may be out. */
-int mercury_init(mercury_tensor* tensor, void* src, void* token, int priority);
-int mercury_push(mercury_tensor* tensor, void* src, void* token, int priority);
-int mercury_pull(mercury_tensor* tensor, void* out, void* token, int priority);
-int mercury_pushpull(mercury_tensor* tensor, void* src, void* out, void* token, int priority);
+/* What may be submitted with arrays: Operation::Kind (transport/operation.h). */
+enum { MERCURY_SUM = 0, MERCURY_PUSH = 1, MERCURY_PULL = 2, MERCURY_FIRST_VALUE = 4 };
+/* Queues an operation in MXNet's engine; src, out and token are NDArrayHandles. A kind that does
+ * not read (write) takes no src (out); src may be out. */
+int mercury_submit(mercury_tensor* tensor, int kind, void* src, void* out, void* token,
+                   int priority);
 
 /* What Python waits for: a command, or the sum of a row-sparse round. */
 int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** ticket);

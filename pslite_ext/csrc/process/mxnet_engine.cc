@@ -2,13 +2,22 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace mercury {
 namespace {
+
+// An NDArray of MXNet's as its functions return one. More than its size; only MXNet looks into it.
+struct PlainArray {
+  PlainArray(const PlainArray&) = delete;
+  PlainArray& operator=(const PlainArray&) = delete;
+  ~PlainArray();
+  alignas(16) char bytes[1024];
+};
 
 using AsyncFunction = void (*)(void* run_context, void* on_complete, void* param);
 
@@ -59,14 +68,40 @@ bool IsForeign(NDArrayHandle array) {
   return g_layout.is_foreign != nullptr && g_layout.is_foreign(Chunk(array));
 }
 
-struct EngineCall {
-  std::shared_ptr<EngineArrays> arrays;
-  std::function<void(EngineDone)> run;
+// Arrays kept alive; pointers to their memory are valid while an operation runs or this exists.
+class EngineArrays {
+ public:
+  EngineArrays() = default;
+  EngineArrays(const EngineArrays&) = delete;
+  EngineArrays& operator=(const EngineArrays&) = delete;
+  ~EngineArrays() {
+    for (NDArrayHandle copy : copies_) g_api.free(copy);
+  }
+  Status Add(NDArrayHandle handle);
+  NDArrayHandle last() const { return copies_.back(); }
+  // Memory of a dense CPU array in the plain layout; call inside an operation that reads or, for
+  // Write, mutates it. Never waits.
+  Status Read(NDArrayHandle array, const char** data);
+  static Status Write(NDArrayHandle array, char** data);
+
+ private:
+  std::vector<NDArrayHandle> copies_;
+  std::vector<std::unique_ptr<PlainArray>> plain_;  // of arrays in another layout
 };
 
+struct EngineCall {
+  Worker* worker;
+  std::shared_ptr<Operation> op;
+  std::shared_ptr<EngineArrays> arrays;
+  NDArrayHandle src, out;  // of the arrays; either may be null
+};
+
+// What the engine calls when the arrays are ready.
 void Run(void* /*run_context*/, void* on_complete, void* param) {
   const OnComplete complete = *static_cast<OnComplete*>(on_complete);
-  static_cast<EngineCall*>(param)->run([complete](const Status& status) {
+  const EngineCall call = *static_cast<EngineCall*>(param);  // the engine frees its own when told
+  Operation& op = *call.op;
+  op.done = [complete](const Status& status) {
     if (status.ok()) {
       complete.callback(complete.engine, complete.param, nullptr);
     } else {
@@ -74,7 +109,17 @@ void Run(void* /*run_context*/, void* on_complete, void* param) {
       const std::runtime_error error(status.message);
       complete.callback(complete.engine, complete.param, &error);
     }
-  });
+  };
+  Status status;
+  if (call.out != nullptr) status = EngineArrays::Write(call.out, &op.dst);
+  if (call.src == call.out) {
+    op.src = op.dst;
+  } else if (call.src != nullptr && status.ok()) {
+    status = call.arrays->Read(call.src, &op.src);
+  }
+  op.keep = call.arrays;
+  if (!status.ok()) return op.Finish(status);
+  call.worker->Submit(call.op);
 }
 
 void Delete(void* param) { delete static_cast<EngineCall*>(param); }
@@ -105,6 +150,41 @@ bool KnowsChunks(const EngineApi& api) {
   return known;
 }
 
+PlainArray::~PlainArray() { g_layout.destroy(bytes); }
+
+Status EngineArrays::Add(NDArrayHandle handle) {
+  NDArrayHandle copy = nullptr;
+  if (g_api.shallow_copy(handle, &copy) != 0) return MxnetError("cannot hold an array");
+  copies_.push_back(copy);
+  return Status::Ok();
+}
+
+Status EngineArrays::Read(NDArrayHandle array, const char** data) {
+  char* memory = nullptr;
+  NDArrayHandle plain = array;
+  if (IsForeign(array)) {
+    try {
+      // Others may read it beside us: it stays as it is.
+      plain_.push_back(std::unique_ptr<PlainArray>(new PlainArray(g_layout.plain(array))));
+    } catch (const std::exception& error) {
+      return Status::Internal(std::string("cannot convert an array's layout: ") + error.what());
+    }
+    plain = plain_.back()->bytes;
+  }
+  const Status status = Data(plain, &memory);
+  *data = memory;
+  return status;
+}
+
+Status EngineArrays::Write(NDArrayHandle array, char** data) {
+  try {
+    if (IsForeign(array)) g_layout.convert(Chunk(array));
+  } catch (const std::exception& error) {
+    return Status::Internal(std::string("cannot convert an array's layout: ") + error.what());
+  }
+  return Data(array, data);
+}
+
 }  // namespace
 
 Status AttachEngine(void* libmxnet) {
@@ -132,58 +212,37 @@ Status AttachEngine(void* libmxnet) {
   return Status::Ok();
 }
 
-Status EngineArrays::Hold(const std::vector<NDArrayHandle>& handles,
-                          std::shared_ptr<EngineArrays>* arrays) {
-  if (g_api.shallow_copy == nullptr) return Status::Internal("the engine is not attached");
-  auto held = std::make_shared<EngineArrays>();
-  for (NDArrayHandle handle : handles) {
-    NDArrayHandle copy = nullptr;
-    if (g_api.shallow_copy(handle, &copy) != 0) return MxnetError("cannot hold an array");
-    held->copies_.push_back(copy);
-  }
-  *arrays = std::move(held);
-  return Status::Ok();
-}
-
-EngineArrays::~EngineArrays() {
-  for (NDArrayHandle copy : copies_) g_api.free(copy);
-}
-
-PlainArray::~PlainArray() { g_layout.destroy(bytes); }
-
-Status EngineArrays::Read(size_t i, char** data) {
-  if (!IsForeign(copies_[i])) return Data(copies_[i], data);
-  try {
-    // Others may read it beside us: it stays as it is.
-    plain_.push_back(std::unique_ptr<PlainArray>(new PlainArray(g_layout.plain(copies_[i]))));
-  } catch (const std::exception& error) {
-    return Status::Internal(std::string("cannot convert an array's layout: ") + error.what());
-  }
-  return Data(plain_.back()->bytes, data);
-}
-
-Status EngineArrays::Write(size_t i, char** data) const {
-  try {
-    if (IsForeign(copies_[i])) g_layout.convert(Chunk(copies_[i]));
-  } catch (const std::exception& error) {
-    return Status::Internal(std::string("cannot convert an array's layout: ") + error.what());
-  }
-  return Data(copies_[i], data);
-}
-
 bool SameVariable(NDArrayHandle a, NDArrayHandle b) { return Chunk(a) == Chunk(b); }
 
-Status PushToEngine(std::shared_ptr<EngineArrays> arrays, const std::vector<size_t>& read,
-                    const std::vector<size_t>& mutate, int priority,
-                    std::function<void(EngineDone)> run) {
-  std::vector<NDArrayHandle> const_handles, mutable_handles;
-  for (size_t i : read) const_handles.push_back(arrays->handle(i));
-  for (size_t i : mutate) mutable_handles.push_back(arrays->handle(i));
-  auto* call = new EngineCall{std::move(arrays), std::move(run)};
-  const int rc = g_api.push_async_nd(Run, call, Delete, &g_cpu, const_handles.data(),
-                                     static_cast<int>(const_handles.size()), mutable_handles.data(),
-                                     static_cast<int>(mutable_handles.size()), &g_prioritized,
-                                     priority, "mercury", false);
+Status SubmitWhenReady(Worker* worker, std::shared_ptr<Operation> op, NDArrayHandle src,
+                       NDArrayHandle out, NDArrayHandle token) {
+  if (g_api.shallow_copy == nullptr) return Status::Internal("the engine is not attached");
+  auto arrays = std::make_shared<EngineArrays>();
+  std::vector<NDArrayHandle> read, written;
+  const auto hold = [&](NDArrayHandle handle, std::vector<NDArrayHandle>* of) {
+    Status status = arrays->Add(handle);
+    if (status.ok()) of->push_back(arrays->last());
+    return status;
+  };
+  Status status = hold(token, &written);
+  auto call =
+      std::make_unique<EngineCall>(EngineCall{worker, std::move(op), arrays, nullptr, nullptr});
+  const int priority = call->op->priority;
+  if (status.ok() && out != nullptr) {
+    status = hold(out, &written);
+    call->out = arrays->last();
+  }
+  if (src != nullptr && src == out) {
+    call->src = call->out;
+  } else if (status.ok() && src != nullptr) {
+    status = hold(src, &read);
+    call->src = arrays->last();
+  }
+  if (!status.ok()) return status;
+  const int rc = g_api.push_async_nd(
+      Run, call.get(), Delete, &g_cpu, read.data(), static_cast<int>(read.size()), written.data(),
+      static_cast<int>(written.size()), &g_prioritized, priority, "mercury", false);
+  call.release();  // the engine's now, even if it has refused it
   return rc == 0 ? Status::Ok() : MxnetError("the engine refused an operation");
 }
 

@@ -90,7 +90,7 @@ void Node::Finish(const std::string& reason) {
     if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
   }
   van_->Stop();
-  if (worker_) worker_->Fail(Status::Closed("this node has left the job"));
+  if (messages_) messages_->Fail(Status::Closed("this node has left the job"));
   if (TraceLog* log = TraceLog::Started()) log->Close();
 }
 
@@ -143,15 +143,29 @@ void Node::OpenTrace(int my_node_id) {
   log->Open(std::move(identity));
 }
 
+Status Node::worker(Worker** worker) {
+  const Status status = failure();
+  if (!status.ok()) return status;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  *worker = worker_.get();
+  if (*worker != nullptr) return Status::Ok();
+  return Status::Closed("this process is not a worker of a running job");
+}
+
 std::string Node::Figures() {
   if (forked_) return "{}";
-  if (mercury_van_ != nullptr) return mercury_van_->Figures();
-  return worker() != nullptr ? worker()->Figures(rank()) : "{}";
+  if (Worker* worker = Front()) return worker->Figures();
+  return mercury_van_ != nullptr ? mercury_van_->ServerFigures() : "{}";
 }
 
 std::string Node::Profile() {
-  if (MercuryWorker* plane = packets()) return plane->Profile();
-  return worker() != nullptr ? worker()->Profile() : "";
+  Worker* worker = Front();
+  return worker != nullptr ? worker->Profile() : "";
+}
+
+Worker* Node::Front() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return worker_.get();
 }
 
 // Messages that are not control's are kept by the van until this is over, so that none finds its
@@ -166,14 +180,14 @@ Status Node::OnAgreed(const SharedSettings& agreed) {
   if (!status.ok()) return status;
   options_.mercury = made.mercury;
   options_.classic = made.classic;
+  options_.mercury.numbers = options_.classic.numbers = &numbers_;
   if (TraceLog* log = TraceLog::Active()) options_.mercury.trace = log->ring();
   if (mercury_van_ != nullptr) mercury_van_->Configure(options_.mercury);
   if (options_.van.role == Role::kWorker) {
-    worker_ = std::make_unique<ClassicWorker>(options_.classic);
+    messages_ = std::make_unique<ClassicWorker>(options_.classic);
   } else if (options_.van.role == Role::kServer) {
     server_ = std::make_unique<ClassicServer>(options_.van.workers, options_.server_bytes_max);
   }
-  agreed_ = true;
   return Status::Ok();
 }
 
@@ -181,6 +195,10 @@ void Node::OnReady(int my_node_id) {
   OpenTrace(my_node_id);
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;
+  if (messages_) {
+    Transport* packets = mercury_van_ != nullptr ? mercury_van_->worker() : nullptr;
+    worker_ = std::make_unique<Worker>(std::array<Transport*, kWays>{messages_.get(), packets});
+  }
   ready_ = true;
   changed_.notify_all();
 }
@@ -203,7 +221,7 @@ void Node::OnFailed(const Status& status) {
     failure_ = status;
     changed_.notify_all();
   }
-  if (worker_) worker_->Fail(status);
+  if (messages_) messages_->Fail(status);
 }
 
 void Node::OnEnded() {

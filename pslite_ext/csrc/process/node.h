@@ -16,9 +16,11 @@
 
 #include "base/status.h"
 #include "control/zmq_van.h"
-#include "messages/classic.h"
+#include "messages/classic_server.h"
+#include "messages/classic_worker.h"
 #include "packets/mercury_van.h"
 #include "process/node_options.h"
+#include "worker/worker.h"
 
 namespace mercury {
 
@@ -41,12 +43,10 @@ class Node : public VanObserver {
   Status failure();
   // The job has failed, and the log says so.
   bool failed() const { return failed_; }
-  bool started() const { return started_; }
   int rank() const { return RankOf(id_); }
   int NumLost(int group) const { return van_ == nullptr ? 0 : van_->NumLost(group); }
-  ClassicWorker* worker() { return agreed_ ? worker_.get() : nullptr; }
-  // Null unless tensors go as packets.
-  MercuryWorker* packets() { return mercury_van_ == nullptr ? nullptr : mercury_van_->worker(); }
+  // All that this process may ask of its job; kClosed if it is no worker of one that runs.
+  Status worker(Worker** worker);
   std::string Figures();
   // A worker's Prophet profile; empty if there is none.
   std::string Profile();
@@ -55,6 +55,7 @@ class Node : public VanObserver {
   Node() = default;
   bool Wait(int slice_ms, Status* status, const std::function<bool()>& done);
   void OpenTrace(int my_node_id);
+  Worker* Front();  // null unless this is a worker of a job that is, or was, ready
   Status OnAgreed(const SharedSettings& agreed) override;
   void OnReady(int my_node_id) override;
   void OnBarrier() override;
@@ -64,11 +65,12 @@ class Node : public VanObserver {
 
   Settings settings_;
   NodeOptions options_;
-  ZmqVan* van_ = nullptr;                  // lives as long as the process
-  MercuryVan* mercury_van_ = nullptr;      // the same, if it is one
-  std::unique_ptr<ClassicWorker> worker_;  // this and the next are made when all have agreed
+  ZmqVan* van_ = nullptr;              // lives as long as the process
+  MercuryVan* mercury_van_ = nullptr;  // the same, if it is one
+  DispatchNumbers numbers_;
+  std::unique_ptr<ClassicWorker> messages_;  // this and the next are made when all have agreed
   std::unique_ptr<ClassicServer> server_;
-  std::atomic<bool> agreed_{false};
+  std::unique_ptr<Worker> worker_;
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};
   std::atomic<int> id_{0};
 

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "control/zmq_van.h"
-#include "messages/classic.h"
+#include "messages/classic_worker.h"
 #include "packets/mercury_options.h"
 #include "process/setting_texts.h"
 #include "trace/trace_log.h"
@@ -18,7 +18,7 @@ struct NodeOptions {
   ZmqVanOptions van;
   bool packets = false;  // the Mercury van
   MercuryOptions mercury;
-  ClassicLimits classic;
+  ClassicOptions classic;
   uint64_t server_bytes_max = 0;
   TraceOptions trace;
 };

@@ -57,20 +57,18 @@ class Job {
       : network_(network), random_(random), rough_(rough), seed_((*random)()) {}
 
   size_t Add(uint64_t key, DType dtype, uint64_t elements) {
-    Declaration d;
+    TensorTraits d;
     d.key = key;
     d.dtype = dtype;
-    d.elements = elements;
+    d.shape = {elements};
     d.name = "tensor" + std::to_string(key);
     tensors_.emplace_back();
     for (int w = 0; w < network_->options().workers; ++w) {
-      tensors_.back().at.push_back({std::make_shared<PacketTensor>(d), 0, nullptr});
+      tensors_.back().at.push_back({std::make_shared<mercury::Tensor>(d), 0, nullptr});
     }
     return tensors_.size() - 1;
   }
-  const Declaration& declaration(size_t tensor) const {
-    return tensors_[tensor].at[0].shared->declaration;
-  }
+  const TensorTraits& traits(size_t tensor) const { return tensors_[tensor].at[0].shared->traits; }
 
   // The worker's next round of a tensor. The sum is compared before `then` is called.
   void Submit(int worker, size_t tensor, int32_t priority, Then then = nullptr) {
@@ -94,10 +92,10 @@ class Job {
   void Fetch(int worker, size_t tensor, int32_t priority, Then then = nullptr) {
     PerWorker& mine = tensors_[tensor].at[static_cast<size_t>(worker)];
     auto arrays = std::make_shared<Arrays>();
-    arrays->bytes = declaration(tensor).bytes();
+    arrays->bytes = traits(tensor).bytes();
     arrays->dst = std::make_unique<char[]>(arrays->bytes);
     auto op = Operation_(worker, tensor, priority, arrays, std::move(then), mine.rounds);
-    op->fetch = true;
+    op->kind = Operation::Kind::kAgain;
     network_->Submit(worker, op);
   }
 
@@ -125,20 +123,20 @@ class Job {
   }
   Placement PlacementOf(size_t tensor) const {
     const NetworkOptions& o = network_->options();
-    const Declaration& d = declaration(tensor);
+    const TensorTraits& d = traits(tensor);
     return Placement(d.key, d.bytes(), o.policy.packet_bytes, o.servers, o.lanes);
   }
   std::string ValuesOf(int worker, size_t tensor, int round) const {
-    const Declaration& d = declaration(tensor);
+    const TensorTraits& d = traits(tensor);
     const auto seed = seed_ + static_cast<uint64_t>(worker) * 1000003 + tensor * 10007 +
                       static_cast<uint64_t>(round);
-    return Values(d.dtype, d.elements, seed * 0x9e3779b97f4a7c15, rough_);
+    return Values(d.dtype, d.elements(), seed * 0x9e3779b97f4a7c15, rough_);
   }
   // In the order of ranks.
   std::string Expected(size_t tensor, int round) const {
     std::string sum = ValuesOf(0, tensor, round);
     for (int w = 1; w < network_->options().workers; ++w) {
-      AddWith("plain", declaration(tensor).dtype, sum.data(), ValuesOf(w, tensor, round).data(),
+      AddWith("plain", traits(tensor).dtype, sum.data(), ValuesOf(w, tensor, round).data(),
               sum.size());
     }
     return sum;
@@ -152,7 +150,7 @@ class Job {
     char* out() const { return dst != nullptr ? dst.get() : src.get(); }
   };
   struct PerWorker {
-    std::shared_ptr<PacketTensor> shared;
+    std::shared_ptr<mercury::Tensor> shared;
     int rounds = 0;
     std::shared_ptr<Arrays> held;
   };
@@ -168,7 +166,7 @@ class Job {
     op->dst = arrays->out();
     op->priority = priority;
     op->keep = arrays;
-    op->slots_left = PlacementOf(tensor).slots;
+    op->parts_left = PlacementOf(tensor).slots;
     ++under_way_;
     op->done = [this, worker, tensor, round, arrays, then = std::move(then)](const Status& status) {
       --under_way_;

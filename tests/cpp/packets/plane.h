@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -93,15 +94,21 @@ class Plane {
     exchange->values.resize(elements);
     exchange->sum.resize(elements);
     for (size_t i = 0; i < elements; ++i) exchange->values[i] = ValueOf(worker, key, i);
-    Declaration d;
+    TensorTraits d;
     d.key = key;
-    d.elements = elements;
+    d.shape = {elements};
     d.index = static_cast<uint32_t>(key);
     d.name = "tensor" + std::to_string(key);
-    std::shared_ptr<PacketTensor> tensor;
-    MercuryWorker& node = *workers_[static_cast<size_t>(worker)];
-    REQUIRE_OK(node.Tensor(d, &tensor));
-    const auto done = [this, raw = exchange.get()](const Status& status) {
+    auto& tensor = tensors_[{worker, key}];
+    if (tensor == nullptr) tensor = std::make_shared<Tensor>(d);
+    auto op = std::make_shared<Operation>();
+    if (fetch) op->kind = Operation::Kind::kAgain;
+    op->tensor = tensor;
+    op->priority = priority;
+    op->src = reinterpret_cast<const char*>(exchange->values.data());
+    op->dst = reinterpret_cast<char*>(exchange->sum.data());
+    op->keep = exchange;
+    op->done = [this, raw = exchange.get()](const Status& status) {
       const std::lock_guard<std::mutex> lock(mutex_);
       in_callback = true;
       raw->status = status;
@@ -109,13 +116,7 @@ class Plane {
       ++raw->times_done;
       changed_.notify_all();
     };
-    char* sum = reinterpret_cast<char*>(exchange->sum.data());
-    if (fetch) {
-      node.Fetch(tensor, sum, priority, exchange, done);
-    } else {
-      node.PushPull(tensor, reinterpret_cast<const char*>(exchange->values.data()), sum, priority,
-                    exchange, done);
-    }
+    workers_[static_cast<size_t>(worker)]->Submit(std::move(op));
     exchanges_.push_back(exchange);
     return exchange;
   }
@@ -228,6 +229,7 @@ class Plane {
   size_t told_ = 0, ready_ = 0;
   Code failed_ = Code::kOk;
   std::vector<std::shared_ptr<Exchange>> exchanges_;
+  std::map<std::pair<int, uint64_t>, std::shared_ptr<Tensor>> tensors_;  // by worker and key
   std::vector<Address> addresses_;
   std::vector<std::unique_ptr<MercuryServer>> servers_;
   std::vector<std::unique_ptr<MercuryWorker>> workers_;  // last: their callbacks use the rest

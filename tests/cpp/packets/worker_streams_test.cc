@@ -24,7 +24,7 @@ WorkerStreamsOptions Options(PolicyKind kind = PolicyKind::kPriority) {
 
 // A tensor of bytes, and what became of its operations.
 struct Asked {
-  std::shared_ptr<PacketTensor> tensor;
+  std::shared_ptr<Tensor> tensor;
   std::string src, dst;
   std::vector<Status> outcomes;
 };
@@ -37,12 +37,12 @@ class Worker {
 
   std::unique_ptr<Asked> Tensor(uint64_t key, size_t bytes) {
     auto asked = std::make_unique<Asked>();
-    Declaration d;
+    TensorTraits d;
     d.key = key;
-    d.elements = bytes;
+    d.shape = {bytes};
     d.dtype = DType::kUint8;
     d.name = "t" + std::to_string(key);
-    asked->tensor = std::make_shared<PacketTensor>(d);
+    asked->tensor = std::make_shared<mercury::Tensor>(d);
     for (size_t i = 0; i < bytes; ++i) asked->src.push_back(static_cast<char>(i * 7 + key));
     asked->dst.assign(bytes, '?');
     return asked;
@@ -53,9 +53,9 @@ class Worker {
     op->src = fetch ? nullptr : asked->src.data();
     op->dst = asked->dst.data();
     op->priority = priority;
-    op->fetch = fetch;
-    const Declaration& d = asked->tensor->declaration;
-    op->slots_left = Placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.num_servers,
+    if (fetch) op->kind = Operation::Kind::kAgain;
+    const TensorTraits& d = asked->tensor->traits;
+    op->parts_left = Placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.num_servers,
                                options_.lanes)
                          .slots;
     op->done = [asked](const Status& status) { asked->outcomes.push_back(status); };

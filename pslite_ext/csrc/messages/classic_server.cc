@@ -1,0 +1,75 @@
+#include "messages/classic_server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/node_name.h"
+#include "messages/classic_wire.h"
+#include "messages/shared_array.h"
+#include "trace/trace_log.h"
+
+namespace mercury {
+ClassicServer::ClassicServer(int num_workers, uint64_t bytes_max)
+    : store_(num_workers, bytes_max), app_(std::make_unique<ps::KVServer<char>>(kClassicApp)) {
+  // ps-lite's server hides the handler of commands behind that of pushes and pulls.
+  static_cast<ps::SimpleApp&>(*app_).set_request_handle(
+      [](const ps::SimpleData& command, ps::SimpleApp* app) {
+        TraceLog* log = TraceLog::Started();
+        if (command.head == kTraceSwitchHead && log != nullptr) log->Switch(command.body != "off");
+        app->Response(command);
+      });
+  app_->set_request_handle([this](const ps::KVMeta& meta, const ps::KVPairs<char>& data,
+                                  ps::KVServer<char>* /*app*/) { Handle(meta, data); });
+}
+
+ClassicServer::~ClassicServer() = default;
+
+void ClassicServer::Handle(const ps::KVMeta& meta, const ps::KVPairs<char>& data) {
+  if (RoleOf(meta.sender) != Role::kWorker) return;
+  StoreRequest request;
+  request.worker = RankOf(meta.sender);
+  request.operation = static_cast<StoreOperation>(meta.cmd & ((1 << kHeadBits) - 1));
+  request.key = meta.key;
+  request.offset = meta.addr;
+  request.bytes = static_cast<uint64_t>(std::max(meta.val_len, 0));
+  request.dtype = static_cast<DType>(meta.option & 0xff);
+  request.compression = static_cast<Compression>(meta.option >> 8 & 0xff);
+  request.asynchronous = (meta.option & kAsynchronousBit) != 0;
+  request.row_bytes = data.keys.size() > 1 ? static_cast<uint32_t>(data.keys[1]) : 0;
+  auto owner = std::make_shared<ps::SArray<char>>(data.vals);
+  request.payload = {owner, owner->data(), owner->size()};
+  std::vector<StoreReply> replies;
+  std::lock_guard<std::mutex> lock(mutex_);
+  request.ticket = next_ticket_++;
+  open_.emplace(request.ticket, meta);
+  store_.Handle(std::move(request), &replies);
+  Send(replies);
+}
+
+void ClassicServer::Departed(int worker) {
+  std::vector<StoreReply> replies;
+  std::lock_guard<std::mutex> lock(mutex_);
+  store_.Departed(worker, &replies);
+  Send(replies);
+}
+
+// Under the lock: the replies of two requests keep their order.
+void ClassicServer::Send(const std::vector<StoreReply>& replies) {
+  for (const StoreReply& reply : replies) {
+    const auto it = open_.find(reply.ticket);
+    ps::KVMeta meta = it->second;
+    open_.erase(it);
+    meta.option = static_cast<int>(reply.status.code);
+    ps::KVPairs<char> data;
+    data.keys = ps::SArray<ps::Key>(std::vector<ps::Key>{meta.key});
+    if (reply.status.ok()) {
+      data.vals = Shared(reply.value.data, reply.value.bytes, reply.value.owner);
+    } else {
+      const std::string& text = reply.status.message;
+      data.vals.CopyFrom(text.data(), text.size());
+    }
+    app_->Response(meta, data);
+  }
+}
+
+}  // namespace mercury

@@ -1,0 +1,325 @@
+#include "messages/classic_worker.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/node_name.h"
+#include "messages/classic_wire.h"
+#include "messages/shared_array.h"
+#include "sums/sparse_sum.h"
+#include "transport/figures.h"
+
+namespace mercury {
+namespace {
+
+StoreOperation PhaseOf(Operation::Kind kind) {
+  if (kind == Operation::Kind::kFirstValue) return StoreOperation::kInit;
+  const bool pulls = kind == Operation::Kind::kPull || kind == Operation::Kind::kAgain;
+  return pulls ? StoreOperation::kPull : StoreOperation::kPush;
+}
+
+}  // namespace
+
+struct ClassicWorker::Pending {
+  std::shared_ptr<Operation> op;
+  std::vector<Piece> pieces;
+  std::vector<Buffer> payloads;  // instead of the operation's src, one per piece
+  std::vector<bool> answered;
+  size_t waiting = 0;
+  uint64_t scheduled = 0;  // its number in the queue; 0: it went at once
+  Status status;           // the first bad answer
+};
+
+ClassicWorker::ClassicWorker(const ClassicOptions& options)
+    : ps::SimpleApp(kClassicApp, 0), options_(options) {
+  if (options_.prophet) {
+    schedule_ = std::make_unique<ClassicSchedule>(options_.profile_steps, options_.profile_text);
+  }
+}
+
+ClassicWorker::~ClassicWorker() = default;
+
+void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
+  op->fail_if_dropped = true;
+  auto pending = std::make_unique<Pending>();
+  pending->op = std::move(op);
+  const Operation::Kind kind = pending->op->kind;
+  for (int s = 0; kind == Operation::Kind::kCommand && s < options_.num_servers; ++s) {
+    pending->pieces.push_back({s, static_cast<uint64_t>(s), 0});
+  }
+  const bool sums = kind == Operation::Kind::kSum || kind == Operation::Kind::kPush;
+  Status status;
+  if (kind == Operation::Kind::kRows) status = SetsOfRows(pending.get());
+  if (sums && pending->op->compression != Compression::kNone) status = Compressed(pending.get());
+  if (!status.ok()) return Complete(std::move(pending), status);
+  if (kind == Operation::Kind::kSum && schedule_ != nullptr) return Schedule(std::move(pending));
+  Begin(std::move(pending));
+}
+
+void ClassicWorker::Schedule(std::unique_ptr<Pending> pending) {
+  const TensorTraits& tensor = pending->op->tensor->traits;
+  uint64_t bytes = pending->payloads.empty() ? tensor.bytes() : 0;
+  for (const Buffer& payload : pending->payloads) bytes += payload.bytes;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    names_.emplace(tensor.key, tensor.name);
+  }
+  const uint64_t id = pending->scheduled = schedule_->NewId();
+  const int32_t priority = pending->op->priority;
+  // A function can be copied, and so must be what it holds.
+  auto held = std::make_shared<std::unique_ptr<Pending>>(std::move(pending));
+  schedule_->Add(id, tensor.key, bytes, priority, [this, held] { Begin(std::move(*held)); });
+}
+
+std::vector<Piece> ClassicWorker::PiecesOf(const Tensor& tensor, size_t element_bytes) const {
+  return Partition(tensor.traits.key, tensor.traits.bytes(), element_bytes, options_.num_servers,
+                   options_.split_bytes,
+                   std::max<uint64_t>(options_.piece_bytes_max, element_bytes));
+}
+
+Status ClassicWorker::SetsOfRows(Pending* pending) const {
+  const Operation::Rows& rows = pending->op->rows;
+  if (rows.row_bytes == 0) return Status::InvalidArgument("rows have no size");
+  pending->pieces = PiecesOf(*pending->op->tensor, rows.row_bytes);
+  size_t row = 0;
+  for (const Piece& piece : pending->pieces) {
+    const auto end_row = static_cast<int64_t>((piece.offset + piece.bytes) / rows.row_bytes);
+    const size_t end = static_cast<size_t>(
+        std::lower_bound(rows.numbers + row, rows.numbers + rows.count, end_row) - rows.numbers);
+    const auto count = static_cast<int64_t>(end - row);
+    const size_t numbers = (end - row) * sizeof(int64_t), values = (end - row) * rows.row_bytes;
+    Buffer set = Buffer::Allocate(sizeof(count) + numbers + values);
+    if (set.data == nullptr) return Status::Exhausted("no memory for a row-sparse push");
+    std::memcpy(set.data, &count, sizeof(count));
+    std::memcpy(set.data + sizeof(count), rows.numbers + row, numbers);
+    std::memcpy(set.data + sizeof(count) + numbers, rows.values + row * rows.row_bytes, values);
+    pending->payloads.push_back(std::move(set));
+    row = end;
+  }
+  if (row != rows.count) return Status::InvalidArgument("a row number beyond the tensor");
+  pending->op->answers.resize(pending->pieces.size());
+  return Status::Ok();
+}
+
+Status ClassicWorker::Compressed(Pending* pending) const {
+  const Operation& op = *pending->op;
+  Tensor& tensor = *op.tensor;
+  pending->pieces = PiecesOf(tensor, sizeof(float));
+  tensor.residual.resize(tensor.traits.elements(), 0.0F);
+  for (const Piece& piece : pending->pieces) {
+    const size_t elements = piece.bytes / sizeof(float);
+    const size_t first = piece.offset / sizeof(float);
+    Buffer packed = Buffer::Allocate(sizeof(float) + CompressedBytes(op.compression, elements));
+    if (packed.data == nullptr) return Status::Exhausted("no memory to compress a gradient");
+    std::memcpy(packed.data, &op.threshold, sizeof(float));
+    Compress(op.compression, op.threshold, reinterpret_cast<const float*>(op.src) + first,
+             tensor.residual.data() + first, elements,
+             reinterpret_cast<uint8_t*>(packed.data) + sizeof(float));
+    pending->payloads.push_back(std::move(packed));
+  }
+  return Status::Ok();
+}
+
+void ClassicWorker::Begin(std::unique_ptr<Pending> pending) {
+  Operation& op = *pending->op;
+  if (pending->pieces.empty()) {
+    pending->pieces = PiecesOf(*op.tensor, ElementBytes(op.tensor->traits.dtype));
+  }
+  pending->waiting = pending->pieces.size();
+  pending->answered.assign(pending->pieces.size(), false);
+  if (op.tensor != nullptr && options_.numbers != nullptr) op.number = options_.numbers->Take(op);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!failure_.ok()) {
+    const Status status = failure_;
+    lock.unlock();
+    return Complete(std::move(pending), status);
+  }
+  int slot;
+  if (free_slots_.empty()) {
+    slot = obj_->NewRequest(ps::kServerGroup);
+    if (static_cast<size_t>(slot) >= slots_.size()) slots_.resize(static_cast<size_t>(slot) + 1);
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  const Pending& kept = *pending;
+  slots_[static_cast<size_t>(slot)] = std::move(pending);
+  // Under the lock, so that no answer can complete it while its messages are still being made.
+  SendPieces(slot, kept, PhaseOf(op.kind) != StoreOperation::kPull);
+}
+
+void ClassicWorker::SendPieces(int slot, const Pending& pending, bool push) {
+  const Operation& op = *pending.op;
+  std::vector<int> messages(static_cast<size_t>(options_.num_servers), 0);
+  for (const Piece& piece : pending.pieces) ++messages[static_cast<size_t>(piece.server)];
+  for (size_t i = 0; i < pending.pieces.size(); ++i) {
+    const Piece& piece = pending.pieces[i];
+    ps::Message message;
+    ps::Meta& meta = message.meta;
+    meta.app_id = kClassicApp;
+    meta.customer_id = 0;
+    meta.request = true;
+    meta.timestamp = slot;
+    meta.recver = NodeId(Role::kServer, piece.server);
+    if (op.kind == Operation::Kind::kCommand) {
+      meta.simple_app = true;
+      meta.head = op.command.head;
+      meta.body = op.command.body;
+    } else {
+      const TensorTraits& tensor = op.tensor->traits;
+      const bool rows = op.kind == Operation::Kind::kRows;
+      const bool packed = push && !rows && !pending.payloads.empty();
+      meta.push = push;
+      meta.head = static_cast<int>(push ? PhaseOf(op.kind) : StoreOperation::kPull) |
+                  messages[static_cast<size_t>(piece.server)] << kHeadBits;
+      meta.key = tensor.key;
+      meta.addr = piece.offset;
+      meta.val_len = static_cast<int>(piece.bytes);
+      meta.option = static_cast<int>(tensor.dtype) |
+                    static_cast<int>(packed ? op.compression : Compression::kNone) << 8 |
+                    (tensor.asynchronous ? kAsynchronousBit : 0);
+      meta.recv_key = tensor.index;
+      meta.push_pull_operation = op.number + (op.pulls_sum() && !push ? 1 : 0);
+      const ps::Key row_bytes = rows ? op.rows.row_bytes : 0;
+      message.AddData(ps::SArray<ps::Key>(std::vector<ps::Key>{tensor.key, row_bytes}));
+      if (!push) {
+        message.AddData(ps::SArray<char>());
+      } else if (!pending.payloads.empty()) {
+        const Buffer& payload = pending.payloads[i];
+        message.AddData(Shared(payload.data, payload.bytes, payload.owner));
+      } else {
+        message.AddData(Shared(const_cast<char*>(op.src) + piece.offset, piece.bytes, op.keep));
+      }
+    }
+    ps::Postoffice::Get()->van()->SendMsg(message);
+  }
+}
+
+// Runs on ps-lite's customer thread.
+void ClassicWorker::Process(const ps::Message& message) {
+  if (message.meta.request) return;  // nobody asks a worker
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto slot = static_cast<size_t>(message.meta.timestamp);
+  if (slot >= slots_.size() || !slots_[slot]) return;  // failed already
+  Pending& pending = *slots_[slot];
+  const bool last = Take(message, &pending);
+  if (!pending.status.ok()) {
+    // At once: the other answers may never come. The slot is not used again, for they still may.
+    std::unique_ptr<Pending> failed = std::move(slots_[slot]);
+    lock.unlock();
+    const Status status = failed->status;
+    return Complete(std::move(failed), status);
+  }
+  if (!last) return;
+  if (pending.op->pulls_sum() && message.meta.push) {
+    if (pending.scheduled != 0) schedule_->Confirmed(pending.scheduled);
+    pending.waiting = pending.pieces.size();
+    pending.answered.assign(pending.pieces.size(), false);
+    return SendPieces(static_cast<int>(slot), pending, false);
+  }
+  std::unique_ptr<Pending> finished = std::move(slots_[slot]);
+  free_slots_.push_back(static_cast<int>(slot));
+  lock.unlock();
+  Complete(std::move(finished), Status::Ok());
+}
+
+bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
+  const ps::Meta& meta = message.meta;
+  const Operation& op = *pending->op;
+  const int server = RankOf(meta.sender);
+  size_t i = 0;
+  if (op.kind == Operation::Kind::kCommand) {
+    i = static_cast<size_t>(server);
+  } else {
+    const auto piece =
+        std::lower_bound(pending->pieces.begin(), pending->pieces.end(), meta.addr,
+                         [](const Piece& p, uint64_t offset) { return p.offset < offset; });
+    i = static_cast<size_t>(piece - pending->pieces.begin());
+    if (meta.key != op.tensor->traits.key) return false;
+  }
+  if (i >= pending->pieces.size() || pending->answered[i] || pending->pieces[i].server != server) {
+    return false;
+  }
+  const Piece& piece = pending->pieces[i];
+  if (op.kind != Operation::Kind::kCommand) {
+    if (piece.offset != meta.addr || message.data.size() < 2) return false;
+    const ps::SArray<char>& payload = message.data[1];
+    if (meta.option != 0) {
+      const bool known = meta.option > 0 && meta.option <= static_cast<int>(Code::kInternal);
+      pending->status = {known ? static_cast<Code>(meta.option) : Code::kInternal,
+                         "tensor '" + op.tensor->traits.name + "' on " + NodeName(meta.sender) +
+                             ": " + std::string(payload.data(), payload.size())};
+    } else if (!meta.push && (op.pulls_sum() || PhaseOf(op.kind) == StoreOperation::kPull)) {
+      pending->status = TakeValue(payload, piece, i, pending->op.get());
+      if (!pending->status.ok()) {
+        pending->status.message =
+            NodeName(meta.sender) + " answered with " + pending->status.message;
+      }
+    }
+  }
+  pending->answered[i] = true;
+  return --pending->waiting == 0;
+}
+
+Status ClassicWorker::TakeValue(const ps::SArray<char>& payload, const Piece& piece, size_t i,
+                                Operation* op) {
+  if (op->kind == Operation::Kind::kRows) {
+    const uint32_t row_bytes = op->rows.row_bytes;
+    const uint64_t end = piece.offset + piece.bytes;
+    const SparseSum set(op->tensor->traits.dtype, row_bytes,
+                        static_cast<int64_t>(piece.offset / row_bytes),
+                        static_cast<int64_t>(end / row_bytes) - 1);
+    size_t count;
+    auto owner = std::make_shared<ps::SArray<char>>(payload);
+    op->answers[i] = {owner, owner->data(), owner->size()};
+    return set.Check(payload.data(), payload.size(), &count);
+  }
+  if (payload.size() != piece.bytes) {
+    return Status::Corrupt(std::to_string(payload.size()) + " bytes instead of " +
+                           std::to_string(piece.bytes));
+  }
+  if (piece.bytes != 0) std::memcpy(op->dst + piece.offset, payload.data(), piece.bytes);
+  return Status::Ok();
+}
+
+void ClassicWorker::Complete(std::unique_ptr<Pending> pending, const Status& status) {
+  if (pending->scheduled != 0) schedule_->Done(pending->scheduled);
+  pending->op->Finish(status);
+}
+
+void ClassicWorker::Fail(const Status& status) {
+  std::vector<std::unique_ptr<Pending>> failed;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!failure_.ok()) return;
+    failure_ = status;
+    for (auto& pending : slots_) {
+      if (pending) failed.push_back(std::move(pending));
+    }
+  }
+  for (auto& pending : failed) Complete(std::move(pending), status);
+  if (schedule_ != nullptr) schedule_->Flush();
+}
+
+std::string ClassicWorker::Figures() {
+  if (schedule_ == nullptr) return "{}";
+  LinkFigures all;
+  all.peer = "all servers";
+  all.blocks = schedule_->blocks();
+  const int rank = RankOf(ps::Postoffice::Get()->van()->my_node().id);
+  return FiguresJson("worker", rank, Name(PolicyKind::kProphet), {all},
+                     ProfileTotals(schedule_->profile_figures()));
+}
+
+std::string ClassicWorker::Profile() {
+  if (schedule_ == nullptr) return "";
+  std::unordered_map<uint64_t, std::string> names;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    names = names_;
+  }
+  return schedule_->Profile([&](uint64_t key) { return names[key]; });
+}
+
+}  // namespace mercury

@@ -1,0 +1,80 @@
+// A worker's half of the classic path: push, confirmation, pull, answer, as ps-lite messages over
+// the ZMQ van. An operation on a tensor becomes a message for each piece, and is over when the last
+// answer is in. A message:
+//   head     StoreOperation, and 8 bits above it how many messages share this server's part
+//   key      the tensor's 64-bit key             addr      offset of the piece
+//   push     push or pull                        val_len   bytes of the piece
+//   option   dtype, 8 bits above it compression, 16 above asynchronous; in an answer a Code
+//   recv_key the tensor's index                  push_pull_operation   dispatch number
+//   data[0]  {key, row bytes}                    data[1]   payload; of an error its text
+//
+// Thread-safety: all public functions from any thread. Ownership: `keep` holds the arrays' memory
+// until ZeroMQ has let go of it, even if the operation has failed long before. Invariants: every
+// operation's `done` is called exactly once; after Fail every operation fails at once with the
+// first error.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "messages/classic_schedule.h"
+#include "messages/partition.h"
+#include "ps/ps.h"
+#include "transport/transport.h"
+
+namespace mercury {
+
+struct ClassicOptions {
+  int num_servers = 1;
+  uint64_t split_bytes = 4000000;
+  uint64_t piece_bytes_max = uint64_t{64} << 20;
+  // Gradients go through prophet's queue; otherwise at once.
+  bool prophet = false;
+  int profile_steps = 50;
+  std::string profile_text;
+  DispatchNumbers* numbers = nullptr;  // null: operations are not numbered
+};
+
+class ClassicWorker : public ps::SimpleApp, public Transport {
+ public:
+  explicit ClassicWorker(const ClassicOptions& options);
+  ~ClassicWorker() override;
+
+  // `priority` counts where there is a queue.
+  void Submit(std::shared_ptr<Operation> op) override;
+  void Fail(const Status& status) override;
+  // Of prophet's queue.
+  std::string Figures() override;
+  std::string Profile() override;
+
+ private:
+  struct Pending;
+
+  void Process(const ps::Message& message) override;
+  void Begin(std::unique_ptr<Pending> pending);
+  void Schedule(std::unique_ptr<Pending> pending);
+  void SendPieces(int slot, const Pending& pending, bool push);
+  std::vector<Piece> PiecesOf(const Tensor& tensor, size_t element_bytes) const;
+  // What is sent instead of the operation's memory.
+  Status Compressed(Pending* pending) const;
+  Status SetsOfRows(Pending* pending) const;
+  // Takes the answer in; true when it was the operation's last.
+  bool Take(const ps::Message& message, Pending* pending);
+  // A pull's answer; what is wrong with it is worded as the end of "... answered with".
+  static Status TakeValue(const ps::SArray<char>& payload, const Piece& piece, size_t i,
+                          Operation* op);
+  void Complete(std::unique_ptr<Pending> pending, const Status& status);
+
+  const ClassicOptions options_;
+  std::mutex mutex_;  // guards what follows
+  Status failure_;
+  std::vector<std::unique_ptr<Pending>> slots_;  // by ps-lite's timestamp
+  std::vector<int> free_slots_;
+  std::unordered_map<uint64_t, std::string> names_;  // of what was scheduled, by key
+  std::unique_ptr<ClassicSchedule> schedule_;        // last: its thread uses the rest
+};
+
+}  // namespace mercury

@@ -1,0 +1,92 @@
+// Whatever a worker asks of a transport, once: what, with whose memory, how urgent, and whom to
+// tell when it is over.
+//
+// Thread-safety: Finish and PartIn from any thread; the rest does not change once submitted.
+// Ownership: `keep` holds the arrays' memory until the last part of a transport has let go of the
+// operation, even if it has failed long before. Invariant: `done` is called exactly once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "transport/tensor.h"
+
+namespace mercury {
+
+// Made beforehand: there is no memory when it is needed.
+inline const Status kDropped = Status::Exhausted("no memory to carry a tensor");
+
+struct Operation {
+  enum class Kind : uint8_t {
+    kSum = 0,         // src is summed over all workers into dst, which may be the same memory
+    kPush = 1,        // src is summed; a pull asks for the sum
+    kPull = 2,        // the servers' value into dst
+    kAgain = 3,       // the last sum once more; this worker must have taken part in it
+    kFirstValue = 4,  // src becomes the value, before anything is summed
+    kRows = 5,        // `rows` are summed over all workers into `answers`
+    kCommand = 6,     // `command` to all servers; done when each has taken it
+  };
+  // Ascending, unique; read before Submit returns.
+  struct Rows {
+    const int64_t* numbers = nullptr;
+    size_t count = 0;
+    const char* values = nullptr;
+    uint32_t row_bytes = 0;
+  };
+  struct Command {
+    int head = 0;
+    std::string body;
+  };
+  using Done = std::function<void(const Status&)>;
+
+  Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  // Nobody holds it any more: whoever dropped it could not even fail it.
+  ~Operation() {
+    if (fail_if_dropped && !over_ && done) Finish(kDropped);
+  }
+
+  Kind kind = Kind::kSum;
+  Way way = Way::kMessages;
+  std::shared_ptr<Tensor> tensor;  // null for a command
+  const char* src = nullptr;
+  char* dst = nullptr;
+  int32_t priority = 0;
+  Compression compression = Compression::kNone;  // of src, on its way
+  float threshold = 0.5F;
+  Rows rows;
+  Command command;
+  std::shared_ptr<void> keep;
+  Done done;
+
+  // The transport's:
+  int32_t number = 0;           // in the order of dispatch, for traces; its pull has the next one
+  std::vector<Buffer> answers;  // sets of rows, ascending (sums/sparse_sum.h)
+  std::atomic<uint64_t> parts_left{0};  // slots of all lanes that are not in
+  bool fail_if_dropped = false;
+
+  // Whether a pull follows the push.
+  bool pulls_sum() const { return kind == Kind::kSum || kind == Kind::kRows; }
+  void Finish(const Status& status) {
+    if (over_.exchange(true)) return;
+    const Done call = std::move(done);
+    call(status);
+  }
+  bool over() const { return over_; }
+  void PartIn() {
+    if (parts_left.fetch_sub(1) == 1) Finish(Status::Ok());
+  }
+
+ private:
+  std::atomic<bool> over_{false};
+};
+
+}  // namespace mercury

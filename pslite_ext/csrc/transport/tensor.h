@@ -1,0 +1,69 @@
+// One tensor of a job, as all parts of a worker know it: what it is called on the wire and in what
+// people read, its shape and type, and whether it has failed.
+//
+// Thread-safety: Fail and failure from any thread. What is not const belongs to the thread that
+// makes the tensor's operations, or to the operation under way: a tensor has one at a time.
+// Invariant: the first failure sticks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "sums/compress.h"
+#include "sums/sum_kernels.h"
+#include "transport/way.h"
+
+namespace mercury {
+
+struct TensorTraits {
+  uint64_t key = 0;    // 64 bits that no other tensor of the job has
+  uint32_t index = 0;  // of its parameter, in the order of announcement: for traces
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<uint64_t> shape;
+  int priority = 0;           // as announced
+  bool asynchronous = false;  // a push is added at once, and waits for nobody
+
+  uint64_t elements() const {
+    uint64_t count = 1;
+    for (const uint64_t length : shape) count *= length;
+    return count;
+  }
+  uint64_t bytes() const { return elements() * ElementBytes(dtype); }
+};
+
+class Tensor {
+ public:
+  explicit Tensor(TensorTraits its) : traits(std::move(its)) {}
+  const TensorTraits traits;
+
+  Compression compression = Compression::kNone;  // of the operations to come
+  float threshold = 0.5F;
+  std::vector<float> residual;    // what compression has left out so far
+  Way last_sum = Way::kMessages;  // how it went
+  bool noted = false;             // in the trace
+
+  Status failure() const {
+    if (!failed_.load(std::memory_order_acquire)) return Status::Ok();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return failure_;
+  }
+  void Fail(const Status& status) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (failed_) return;
+    failure_ = status;
+    failed_.store(true, std::memory_order_release);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::atomic<bool> failed_{false};
+  Status failure_;
+};
+
+}  // namespace mercury

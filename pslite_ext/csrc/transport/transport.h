@@ -1,0 +1,41 @@
+// A way from a worker to the servers and back: all that the rest of a worker knows of one.
+//
+// To add one, implement this in a room of its own and give it a row in worker/choose_way.cc.
+// Thread-safety: all functions from any thread. Invariants: every operation is finished exactly
+// once; after Fail every operation, under way or to come, fails with the first error.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transport/operation.h"
+
+namespace mercury {
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // Never blocks; the operation may be over when this returns.
+  virtual void Submit(std::shared_ptr<Operation> op) = 0;
+  virtual void Fail(const Status& status) = 0;
+  // Live, as a JSON object; "{}" if there are none.
+  virtual std::string Figures() = 0;
+  // What it has learnt of the job, for the next run; empty if nothing.
+  virtual std::string Profile() = 0;
+};
+
+// Numbers a worker's pushes and pulls in the order in which they are dispatched, whichever
+// transport carries them: traces tell them apart by it.
+class DispatchNumbers {
+ public:
+  int32_t Take(int count) { return next_.fetch_add(count); }
+  // For a push or pull, and one more if a pull follows the push.
+  int32_t Take(const Operation& op) { return Take(op.pulls_sum() ? 2 : 1); }
+
+ private:
+  std::atomic<int32_t> next_{1};
+};
+
+}  // namespace mercury

@@ -1,0 +1,44 @@
+// What somebody waits for who has no engine that would tell him: Python, for a command or for rows.
+//
+// Thread-safety: all functions from any thread. Ownership: the operation and its answers, as long
+// as the ticket is held; a ticket may be dropped while the operation is under way.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "transport/operation.h"
+
+namespace mercury {
+
+class Ticket {
+ public:
+  // To be made before the operation is submitted.
+  explicit Ticket(std::shared_ptr<Operation> op) : op_(std::move(op)) {
+    op_->done = [outcome = outcome_](const Status& status) {
+      const std::lock_guard<std::mutex> lock(outcome->mutex);
+      outcome->status = status;
+      outcome->over = true;
+      outcome->changed.notify_all();
+    };
+  }
+  // At most so long; false: not yet.
+  bool Wait(int slice_ms, Status* status) const;
+  // Once it is over:
+  size_t num_rows() const;
+  void CopyRows(int64_t* numbers, char* values) const;
+
+ private:
+  struct Outcome {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool over = false;
+    Status status;
+  };
+  const std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
+  const std::shared_ptr<Operation> op_;
+};
+
+}  // namespace mercury

@@ -1,0 +1,50 @@
+// The one way in for all that a worker asks of its job, whatever asks (MXNet's engine, Python) and
+// whatever carries it.
+//
+// Thread-safety: NewOperation from the thread that orders a tensor's operations; the rest from any.
+// Ownership: transports are the node's and outlive this. Invariant: an operation that was submitted
+// is finished exactly once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transport/transport.h"
+#include "worker/choose_way.h"
+#include "worker/tensors.h"
+
+namespace mercury {
+
+class Worker {
+ public:
+  // By Way; packets may be null.
+  explicit Worker(const std::array<Transport*, kWays>& transports) : transports_(transports) {}
+
+  Tensors& tensors() { return tensors_; }
+  // `traits` and `parameter` as Tensors::Open has them; the trace learns of the tensor.
+  Status OpenTensor(TensorTraits traits, uint64_t parameter, std::shared_ptr<Tensor>* tensor);
+  Status SetCompression(Tensor* tensor, const std::string& kind, float threshold) const;
+  // Whether sums of this tensor stay with the workers, and servers keep only the last.
+  bool SumsInPackets(const Tensor& tensor) const;
+
+  // Decides how it goes, as the tensor is now; memory, `keep` and `done` are still to be filled in.
+  std::shared_ptr<Operation> NewOperation(Operation::Kind kind, std::shared_ptr<Tensor> tensor,
+                                          int32_t priority);
+  void Submit(std::shared_ptr<Operation> op);
+  void Fail(const Status& status);
+  // Of the transport that carries most.
+  std::string Figures() { return main()->Figures(); }
+  std::string Profile() { return main()->Profile(); }
+
+ private:
+  Transport* at(Way way) const { return transports_[static_cast<size_t>(way)]; }
+  Transport* main() const;
+  static void Note(Tensor* tensor);
+
+  const std::array<Transport*, kWays> transports_;
+  Tensors tensors_;
+};
+
+}  // namespace mercury

@@ -1,0 +1,109 @@
+// What a worker does with an operation before a transport has it.
+#include "worker/worker.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+#include "worker/ticket.h"
+
+using namespace mercury;
+
+namespace {
+
+class Recorder : public Transport {
+ public:
+  void Submit(std::shared_ptr<Operation> op) override { taken.push_back(std::move(op)); }
+  void Fail(const Status& status) override { failure = status; }
+  std::string Figures() override { return name; }
+  std::string Profile() override { return name; }
+
+  std::string name;
+  std::vector<std::shared_ptr<Operation>> taken;
+  Status failure;
+};
+
+struct Front {
+  Front() : worker({&messages, &packets}) {
+    messages.name = "messages";
+    packets.name = "packets";
+    TensorTraits traits;
+    traits.key = 1;
+    traits.name = "w";
+    traits.shape = {4};
+    REQUIRE_OK(worker.OpenTensor(traits, 1, &tensor));
+  }
+  void Ask(Operation::Kind kind) { worker.Submit(worker.NewOperation(kind, tensor, 3)); }
+  Recorder messages, packets;
+  Worker worker;
+  std::shared_ptr<Tensor> tensor;
+};
+
+}  // namespace
+
+TEST(a_pull_goes_where_the_last_sum_went) {
+  Front front;
+  front.Ask(Operation::Kind::kPull);
+  front.Ask(Operation::Kind::kSum);
+  front.Ask(Operation::Kind::kPull);
+  front.Ask(Operation::Kind::kPush);
+  front.Ask(Operation::Kind::kPull);
+  REQUIRE_EQ(front.messages.taken.size(), 3U);
+  REQUIRE_EQ(front.packets.taken.size(), 2U);
+  CHECK_TRUE(front.packets.taken[1]->kind == Operation::Kind::kAgain);
+  CHECK_TRUE(front.messages.taken[2]->kind == Operation::Kind::kPull);
+  CHECK_EQ(front.packets.taken[0]->priority, 3);
+}
+
+TEST(an_operation_is_compressed_as_its_tensor_was_when_it_was_made) {
+  Front front;
+  REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "2bit", 0.25F));
+  CHECK_FALSE(front.worker.SumsInPackets(*front.tensor));
+  const auto op = front.worker.NewOperation(Operation::Kind::kSum, front.tensor, 0);
+  REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "none", 0.5F));
+  CHECK_TRUE(front.worker.SumsInPackets(*front.tensor));
+  CHECK_TRUE(op->way == Way::kMessages && op->compression == Compression::kTwoBit);
+  CHECK_EQ(op->threshold, 0.25F);
+  CHECK_TRUE(front.worker.SetCompression(front.tensor.get(), "3bit", 0.5F).code ==
+             Code::kInvalidArgument);
+}
+
+TEST(who_has_packets_shows_their_figures) {
+  Front front;
+  CHECK_EQ(front.worker.Figures(), std::string("packets"));
+  Recorder only;
+  only.name = "only";
+  Worker worker({&only, nullptr});
+  CHECK_EQ(worker.Profile(), std::string("only"));
+  worker.Fail(Status::Closed("over"));
+  CHECK_TRUE(only.failure.code == Code::kClosed);
+}
+
+TEST(a_ticket_hears_once_and_may_be_dropped) {
+  Front front;
+  auto op = front.worker.NewOperation(Operation::Kind::kRows, front.tensor, 0);
+  op->rows.row_bytes = 8;
+  Status status;
+  {
+    const Ticket ticket(op);
+    CHECK_FALSE(ticket.Wait(0, &status));
+    const int64_t set[] = {1, 5, 42};  // a count, a row's number, its value
+    op->answers = {Buffer::Allocate(sizeof(set)), Buffer()};
+    std::memcpy(op->answers[0].data, set, sizeof(set));
+    op->Finish(Status::Ok());
+    REQUIRE_TRUE(ticket.Wait(1000, &status));
+    CHECK_OK(status);
+    REQUIRE_EQ(ticket.num_rows(), 1U);
+    int64_t row = 0, value = 0;
+    ticket.CopyRows(&row, reinterpret_cast<char*>(&value));
+    CHECK_EQ(row, 5);
+    CHECK_EQ(value, 42);
+  }
+  auto other = front.worker.NewOperation(Operation::Kind::kCommand, nullptr, 0);
+  {
+    const Ticket dropped(other);
+  }
+  other->Finish(Status::Ok());
+  CHECK_TRUE(other->over());
+}
