@@ -35,7 +35,7 @@ Node& Node::Get() {
 
 Status Node::Start(const Settings& settings, const std::set<std::string>& told) {
   NodeOptions options;
-  const Status made = MakeNodeOptions(settings, &options);
+  Status made = MakeNodeOptions(settings, &options);
   if (!made.ok()) return made;
   if (started_.exchange(true)) return Status::Closed("this process has joined a job before");
   options.van.settings = SharedOf(settings, told);
@@ -144,7 +144,7 @@ void Node::OpenTrace(int my_node_id) {
 }
 
 Status Node::worker(Worker** worker) {
-  const Status status = failure();
+  Status status = failure();
   if (!status.ok()) return status;
   const std::lock_guard<std::mutex> lock(mutex_);
   *worker = worker_.get();
@@ -172,11 +172,11 @@ Worker* Node::Front() {
 // receiver missing.
 Status Node::OnAgreed(const SharedSettings& agreed) {
   for (const SharedSetting& setting : agreed) {
-    const Status status = SetSetting(setting.name, setting.value, &settings_);
+    Status status = SetSetting(setting.name, setting.value, &settings_);
     if (!status.ok()) return status;
   }
   NodeOptions made;
-  const Status status = MakeNodeOptions(settings_, &made);
+  Status status = MakeNodeOptions(settings_, &made);
   if (!status.ok()) return status;
   options_.mercury = made.mercury;
   options_.classic = made.classic;

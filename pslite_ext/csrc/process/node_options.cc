@@ -30,7 +30,7 @@ MembershipTimes Times(const Settings& s) {
 }
 
 Status ReadPolicy(const Settings& s, PolicyOptions* policy) {
-  const Status status = ParsePolicy(s.policy, &policy->kind);
+  Status status = ParsePolicy(s.policy, &policy->kind);
   if (!status.ok()) return status;
   policy->adapt_packets = s.packet_bytes == 0;
   // Of many workers, each has few packets under way, and a sum waits for all: smaller ones.

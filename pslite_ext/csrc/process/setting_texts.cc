@@ -3,6 +3,14 @@
 #include <charconv>
 
 namespace mercury {
+namespace {
+
+Status NotAllowed(const SettingRow& row, const std::string& text) {
+  return Status::InvalidArgument(std::string(row.name) + " is '" + text + "'; allowed: " +
+                                 std::to_string(row.least) + " to " + std::to_string(row.most));
+}
+
+}  // namespace
 
 Status SetSetting(const std::string& name, const std::string& text, Settings* settings) {
   for (const SettingRow& row : kSettingRows) {
@@ -15,8 +23,7 @@ Status SetSetting(const std::string& name, const std::string& text, Settings* se
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, number);
     if (error != std::errc() || stop != end || number < row.least || number > row.most) {
-      return Status::InvalidArgument(name + " is '" + text + "'; allowed: " +
-                                     std::to_string(row.least) + " to " + std::to_string(row.most));
+      return NotAllowed(row, text);
     }
     settings->*row.number = number;
     return Status::Ok();
