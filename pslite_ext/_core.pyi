@@ -42,6 +42,9 @@ def announce(tensors: Sequence[tuple[int, str, int]]) -> None:
     """(key, name, priority) of tensors to come; names them in errors, traces, reports."""
 
 def sum_instruction_set() -> str: ...
+def policies() -> list[str]:
+    """What MERCURY_POLICY may be."""
+
 def figures() -> str:
     """The data plane's live figures, a JSON object; `{}` without one. `mxnet_plugins.stats()`."""
 

@@ -5,6 +5,7 @@ from array import array
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libcpp.vector cimport vector
 
 from pslite_ext.errors import raise_status
 
@@ -15,54 +16,13 @@ cdef extern from "process/c_api.h" nogil:
         MERCURY_PUSH
         MERCURY_PULL
         MERCURY_FIRST_VALUE
-    ctypedef struct mercury_options:
-        const char* role
-        const char* host
-        const char* root_host
-        const char* token
-        int port
-        int root_port
-        int num_workers
-        int num_servers
-        int rank_hint
-        int verbose
-        int64_t heartbeat_interval_ms
-        int64_t heartbeat_timeout_ms
-        int64_t start_warn_ms
-        int64_t start_timeout_ms
-        int64_t message_bytes_max
-        int64_t split_bytes
-        int64_t server_bytes_max
-        int connections_max
-        int packets
-        const char* policy
-        const char* congestion
-        int64_t packet_bytes
-        int64_t partition_bytes
-        int64_t credit_bytes
-        int64_t send_unsent_bytes
-        int64_t send_buffer_bytes
-        int64_t receive_buffer_bytes
-        int64_t stall_warn_ms
-        int lanes
-        int checksum
-        int deterministic
-        int priorities_max
-        int tensors_max
-        int asynchronous
-        const char* trace_directory
-        int trace_binary
-        int64_t trace_from_step
-        int64_t trace_to_step
-        int64_t trace_ring_events
-        int prophet_profile_steps
-        const char* prophet_profile
     ctypedef struct mercury_tensor:
         pass
     ctypedef struct mercury_ticket:
         pass
     const char* mercury_last_error()
-    int mercury_start(const mercury_options*)
+    int mercury_start(const char* const*, const char* const*, size_t)
+    const char* mercury_policies()
     int mercury_wait_ready(int)
     int mercury_wait_end(int)
     int mercury_enter_barrier()
@@ -129,54 +89,15 @@ cdef int check_signals() except -1:
 
 
 def start(options):
-    texts = {k: str(options[k]).encode() for k in 
-             ("role", "host", "root_host", "token", "policy", "congestion", "trace_directory",
-              "prophet_profile")}
-    cdef mercury_options o
-    o.role = texts["role"]
-    o.host = texts["host"]
-    o.root_host = texts["root_host"]
-    o.token = texts["token"]
-    o.port = options["port"]
-    o.root_port = options["root_port"]
-    o.num_workers = options["num_workers"]
-    o.num_servers = options["num_servers"]
-    o.rank_hint = options["rank_hint"]
-    o.verbose = options["verbose"]
-    o.heartbeat_interval_ms = options["heartbeat_interval_ms"]
-    o.heartbeat_timeout_ms = options["heartbeat_timeout_ms"]
-    o.start_warn_ms = options["start_warn_ms"]
-    o.start_timeout_ms = options["start_timeout_ms"]
-    o.message_bytes_max = options["message_bytes_max"]
-    o.split_bytes = options["split_bytes"]
-    o.server_bytes_max = options["server_bytes_max"]
-    o.connections_max = options["connections_max"]
-    o.packets = options["packets"]
-    o.policy = texts["policy"]
-    o.congestion = texts["congestion"]
-    o.packet_bytes = options["packet_bytes"]
-    o.partition_bytes = options["partition_bytes"]
-    o.credit_bytes = options["credit_bytes"]
-    o.send_unsent_bytes = options["send_unsent_bytes"]
-    o.send_buffer_bytes = options["send_buffer_bytes"]
-    o.receive_buffer_bytes = options["receive_buffer_bytes"]
-    o.stall_warn_ms = options["stall_warn_ms"]
-    o.lanes = options["lanes"]
-    o.checksum = options["checksum"]
-    o.deterministic = options["deterministic"]
-    o.priorities_max = options["priorities_max"]
-    o.tensors_max = options["tensors_max"]
-    o.asynchronous = options["asynchronous"]
-    o.trace_directory = texts["trace_directory"]
-    o.trace_binary = options["trace_binary"]
-    o.trace_from_step = options["trace_from_step"]
-    o.trace_to_step = options["trace_to_step"]
-    o.trace_ring_events = options["trace_ring_events"]
-    o.prophet_profile_steps = options["prophet_profile_steps"]
-    o.prophet_profile = texts["prophet_profile"]
+    names = [name.encode() for name in options]
+    values = [str(value).encode() for value in options.values()]
+    cdef vector[const char*] name_texts, value_texts
+    for name, value in zip(names, values):
+        name_texts.push_back(name)
+        value_texts.push_back(value)
     cdef int code
     with nogil:
-        code = mercury_start(&o)
+        code = mercury_start(name_texts.data(), value_texts.data(), name_texts.size())
     ok(code)
     try:
         wait(mercury_wait_ready)
@@ -235,6 +156,10 @@ def prophet_plan(produced, wire, double startup):
     cdef double[:] start = array("d", produced)
     ok(mercury_prophet_plan(len(made), &made[0], &moved[0], startup, &start[0]))
     return list(start)
+
+
+def policies():
+    return mercury_policies().decode().split(", ")
 
 
 def sum_instruction_set():

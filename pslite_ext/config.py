@@ -6,12 +6,13 @@ import fcntl
 import ipaddress
 import socket
 import struct
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pslite_ext import prophet_profile
-from pslite_ext.settings_table import POLICIES, ROLES, TABLE, SettingError
+from pslite_ext.settings_table import GROUPS, ROLES, TABLE, Setting, SettingError
 from pslite_ext.trace_settings import check_trace_directory, check_trace_format, trace_steps
 
 __all__ = ["TABLE", "SettingError", "Settings", "markdown", "wanted_van"]
@@ -92,9 +93,27 @@ def check_congestion(name: str) -> None:
             ) from None
 
 
+def check_policy(name: str) -> None:
+    """Against the list of the core, which has the only one, if it is there."""
+    try:
+        from pslite_ext import _core
+    except ImportError:
+        return
+    if name not in _core.policies():
+        raise SettingError(f"MERCURY_POLICY is '{name}'; allowed: {', '.join(_core.policies())}")
+
+
+def say_renamed(environ: Mapping[str, str], setting: Setting) -> None:
+    old = environ.get(setting.name, "").strip()
+    if old in setting.renamed:
+        new = setting.renamed[old]
+        print(f"mercury: {setting.name}={old} is called {new} now", file=sys.stderr)
+
+
 @dataclass(frozen=True)
 class Settings:
     values: Mapping[str, int | str]
+    told: frozenset[str]  # the names of those that are set; the others are defaults
     root_host: str
     host: str
     token: str
@@ -106,51 +125,40 @@ class Settings:
         role = values["DMLC_ROLE"]
         if role not in ROLES:
             raise SettingError(f"DMLC_ROLE is '{role}'; allowed: {', '.join(ROLES)}")
-        policy = values["MERCURY_POLICY"]
-        if policy not in POLICIES:
-            raise SettingError(f"MERCURY_POLICY is '{policy}'; allowed: {', '.join(POLICIES)}")
+        check_policy(str(values["MERCURY_POLICY"]))
         packet = int(values["MERCURY_PACKET_BYTES"])
         if 0 < packet < PACKET_BYTES_LEAST:
             raise SettingError(
                 f"MERCURY_PACKET_BYTES is '{packet}'; allowed: 0, or at least {PACKET_BYTES_LEAST}"
-            )
-        interval, timeout = (
-            int(values[f"MERCURY_HEARTBEAT_{name}_MS"]) for name in ("INTERVAL", "TIMEOUT")
-        )
-        if timeout < 3 * interval:
-            raise SettingError(
-                f"MERCURY_HEARTBEAT_TIMEOUT_MS is '{timeout}'; allowed: at least three times "
-                f"MERCURY_HEARTBEAT_INTERVAL_MS, which is {interval}"
             )
         check_trace_format(str(values["MERCURY_TRACE_FORMAT"]))
         trace_steps(str(values["MERCURY_TRACE_STEPS"]))
         check_trace_directory(str(values["MERCURY_TRACE_DIR"]))
         check_congestion(str(values["MERCURY_CONGESTION"]))
         root = resolve("DMLC_PS_ROOT_URI", str(values["DMLC_PS_ROOT_URI"]))
-        return Settings(values, root, own_host(values, root), read_token(values))
+        for setting in TABLE:
+            say_renamed(environ, setting)
+        told = frozenset(s.name for s in TABLE if environ.get(s.name, "").strip())
+        return Settings(values, told, root, own_host(values, root), read_token(values))
 
     @property
     def prophet_profile(self) -> str:
         """The file of a worker's profile; "" where there is none."""
-        wanted = self.values["DMLC_ROLE"] == "worker" and self.values["MERCURY_POLICY"] == "prophet"
-        return str(self.values["MERCURY_PROPHET_PROFILE"]) if wanted else ""
+        if self.values["DMLC_ROLE"] != "worker":
+            return ""
+        return str(self.values["MERCURY_PROPHET_PROFILE"])
 
     def options(self) -> dict[str, int | str]:
-        """What `pslite_ext._core.start` takes."""
-        options = {s.option: self.values[s.name] for s in TABLE if s.option}
-        for name in ("start_warn_ms", "start_timeout_ms"):
-            options[name] = int(options[name]) * 1000
-        options["stall_warn_ms"] = int(options["stall_warn_ms"]) * 1000
-        options["asynchronous"] = 0
-        options["trace_from_step"], options["trace_to_step"] = trace_steps(
-            str(self.values["MERCURY_TRACE_STEPS"])
-        )
-        options["trace_binary"] = int(self.values["MERCURY_TRACE_FORMAT"] == "binary")
-        options["prophet_profile"] = prophet_profile.read(self.prophet_profile)
-        options["packets"] = int(self.values["DMLC_PS_VAN_TYPE"] == "mercury")
-        options.update(root_host=self.root_host, host=self.host, token=self.token)
-        if options["role"] == "scheduler":
-            options["port"] = options["root_port"]
+        """What `pslite_ext._core.start` takes: what this node was told, and what follows of it."""
+        options = {s.name: self.values[s.name] for s in TABLE if s.core and s.name in self.told}
+        options["DMLC_PS_ROOT_URI"] = self.root_host
+        options["DMLC_NODE_HOST"] = self.host
+        options["MERCURY_JOB_TOKEN"] = self.token
+        options["prophet_profile_text"] = prophet_profile.read(self.prophet_profile)
+        first, end = trace_steps(str(self.values["MERCURY_TRACE_STEPS"]))
+        options.update(trace_from_step=first, trace_to_step=end)
+        if options["DMLC_ROLE"] == "scheduler":
+            options["DMLC_NODE_PORT"] = options["DMLC_PS_ROOT_PORT"]
         return options
 
 
@@ -191,14 +199,22 @@ def markdown() -> str:
         "",
         "All are environment variables, read once when a process joins a job. A value that is not",
         "allowed ends the process with one line that names the variable and what it may hold.",
-        "`mercury settings --markdown` prints this from `pslite_ext/config.py`; a test holds the",
-        "two equal.",
         "",
-        "| variable | default | allowed | meaning |",
-        "|---|---|---|---|",
+        "Where *all nodes* must agree, set the variable for the scheduler, and every node uses it.",
+        "If the scheduler has none, worker 0's counts. A node that was told something else is",
+        "refused, and the line says who has what. All other settings are each process's own.",
+        "",
+        "`mercury settings --markdown` prints this page from `pslite_ext/settings_table.py`.",
     ]
-    for setting in TABLE:
-        default = "required" if setting.default is None else setting.default
-        shown = f"`{default}`" if default not in ("", "required") else default or "unset"
-        lines.append(f"| `{setting.name}` | {shown} | {setting.allowed} | {setting.meaning} |")
+    for title, group in GROUPS.items():
+        lines += ["", f"## {title}", "", "| variable | default | allowed | must agree | meaning |"]
+        lines.append("|---|---|---|---|---|")
+        lines += [_row(setting) for setting in group]
     return "\n".join(lines) + "\n"
+
+
+def _row(setting: Setting) -> str:
+    default = "required" if setting.default is None else setting.default
+    shown = f"`{default}`" if default not in ("", "required") else default or "unset"
+    agree = "all nodes" if setting.shared else ""
+    return f"| `{setting.name}` | {shown} | {setting.allowed} | {agree} | {setting.meaning} |"

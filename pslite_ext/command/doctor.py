@@ -145,8 +145,7 @@ def check_job(environ: Mapping[str, str]) -> Iterator[Finding]:
     if not settings.token:
         text = "no MERCURY_JOB_TOKEN: whoever reaches the ports can join the job"
         yield Finding("WARN", "token", text)
-    options = settings.options()
-    port = int(options["port"])
+    port = int(settings.options().get("DMLC_NODE_PORT", 0))
     if port:
         yield check_port(settings.host, port)
 

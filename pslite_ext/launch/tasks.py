@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # What a remote shell is given of our environment, beside --env.
-PASSED = re.compile(r"^(MERCURY_|MXNET_|OMP_NUM_THREADS$|PYTHONPATH$|LD_LIBRARY_PATH$|PS_VERBOSE$)")
+PASSED = re.compile(r"^(MERCURY_|MXNET_|OMP_NUM_THREADS$|PYTHONPATH$|LD_LIBRARY_PATH$)")
 
 # Runs $command in a session of its own and ends that when our side closes the connection.
 REMOTE = """\

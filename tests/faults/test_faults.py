@@ -46,7 +46,7 @@ def test_killed(victim: str, van: str) -> None:
     ],
 )
 def test_frozen(victim: str, van: str) -> None:
-    env = {"MERCURY_HEARTBEAT_INTERVAL_MS": "500", "MERCURY_HEARTBEAT_TIMEOUT_MS": "4000"}
+    env = {"MERCURY_HEARTBEAT_TIMEOUT_MS": "4000"}
     with cluster(TRAINING, van=van, env=env) as job:
         job.wait_output("looping")
         culprit = next(p for p in job.processes if p.name == victim)
@@ -109,7 +109,7 @@ def test_different_shapes(van: str, says: list[str]) -> None:
 
 
 def test_nobody_comes() -> None:
-    env = {"MERCURY_START_WARN_S": "1", "MERCURY_START_TIMEOUT_S": "12"}
+    env = {"MERCURY_START_TIMEOUT_S": "12"}
     with cluster(TRAINING, workers=2, env=env) as job:
         for missing in (job.workers[1], job.servers[0]):
             missing.kill(signal.SIGKILL)

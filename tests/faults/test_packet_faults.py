@@ -8,52 +8,77 @@ import pytest
 
 from tests.cluster import Cluster, cluster
 
-TRAINING = [str(Path(__file__).parent / "training.py")]
+STATS = (
+    "import mxnet as mx, mxnet_plugins\n"
+    "kv = mx.kv.create('dist_sync')\n"
+    "value = mx.nd.ones((9,))\n"
+    "kv.init('w', value)\n"
+    "kv.pushpull('w', value)\n"
+    "assert value.asnumpy().sum() == 18\n"
+    "print('uses', mxnet_plugins.stats()['policy'], flush=True)\n"
+)
 
 
-def on_worker_1(changes: dict[str, str]) -> list[str]:
-    """The training script, with other settings on worker 1."""
+def told(script: str, **changes: dict[str, str]) -> list[str]:
+    """`script`, with other settings on some nodes: worker_1={...}."""
     code = (
-        "import os, runpy\n"
-        "if os.environ['DMLC_ROLE'] == 'worker' and os.environ['DMLC_TASK_ID'] == '1':\n"
-        f"    os.environ.update({changes!r})\n"
-        f"runpy.run_path({TRAINING[0]!r}, run_name='__main__')\n"
+        "import os\n"
+        "node = os.environ['DMLC_ROLE'] + '_' + os.environ['DMLC_TASK_ID']\n"
+        f"os.environ.update({changes!r}.get(node, {{}}))\n"
     )
-    return ["-c", code]
+    return ["-c", code + script]
 
 
-def all_fail_with(job: Cluster, *texts: str) -> None:
+def all_fail_with(job: Cluster, text: str) -> None:
     job.wait()
     for process in job.processes:
         assert process.code is not None
         assert process.code > 0, job.report()
-        for text in texts:
-            assert text in process.output, job.report()
+        assert text in process.output, job.report()
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("MERCURY_POLICY", "fifo", "the worker has MERCURY_POLICY fifo, the server mercury"),
-        ("MERCURY_PACKET_BYTES", "8192", "MERCURY_PACKET_BYTES 8192, the server 65536"),
-    ],
-)
-def test_settings_that_differ(name: str, value: str, says: str) -> None:
-    with cluster(on_worker_1({name: value}), van="mercury") as job:
-        all_fail_with(job, says)
+@pytest.mark.parametrize("node", ["scheduler_0", "worker_0"])
+def test_what_one_is_told_all_use(node: str) -> None:
+    """Servers and workers would refuse each other if they had different policies and packets."""
+    settings = {"MERCURY_POLICY": "p3", "MERCURY_PACKET_BYTES": "8192", "MERCURY_LANES": "2"}
+    with cluster(told(STATS, **{node: settings}), van="mercury") as job:
+        job.wait_output("uses p3")
+        job.check()
+
+
+def test_a_worker_that_was_told_otherwise_than_worker_0() -> None:
+    """The job ends at once, and everybody says who has what."""
+    changes = {"worker_0": {"MERCURY_POLICY": "p3"}, "worker_1": {"MERCURY_POLICY": "fifo"}}
+    with cluster(told(STATS, **changes), van="mercury") as job:
+        all_fail_with(job, "worker 1 has MERCURY_POLICY=fifo, worker 0 p3")
+
+
+def test_a_worker_that_was_told_otherwise_than_the_scheduler() -> None:
+    """It is refused, and the others say who is missing."""
+    env = {"MERCURY_START_TIMEOUT_S": "12"}
+    changes = {
+        "scheduler_0": {"MERCURY_POLICY": "p3"},
+        "worker_1": {"MERCURY_POLICY": "fifo"},
+    }
+    with cluster(told(STATS, **changes), van="mercury", env=env) as job:
+        refused(job, "it has MERCURY_POLICY=fifo, the scheduler p3")
 
 
 def test_another_van() -> None:
-    """A node in zmq mode is refused, and the others say who is missing."""
-    env = {"MERCURY_START_TIMEOUT_S": "12", "MERCURY_START_WARN_S": "1"}
-    with cluster(on_worker_1({"DMLC_PS_VAN_TYPE": "zmq"}), van="mercury", env=env) as job:
-        job.wait()
-        says = "it has DMLC_PS_VAN_TYPE=zmq, the scheduler mercury"
-        for process in (job.scheduler, job.workers[1]):
-            assert says in process.output, job.report()
-        for process in job.processes:
-            assert process.code, job.report()
-        assert "1 of 2 workers" in job.workers[0].output, job.report()
+    env = {"MERCURY_START_TIMEOUT_S": "12"}
+    script = told(STATS, worker_1={"DMLC_PS_VAN_TYPE": "zmq"})
+    with cluster(script, van="mercury", env=env) as job:
+        refused(job, "it has DMLC_PS_VAN_TYPE=zmq, the scheduler mercury")
+
+
+def refused(job: Cluster, says: str) -> None:
+    """Worker 1, by the scheduler; nobody hangs."""
+    job.wait()
+    for process in (job.scheduler, job.workers[1]):
+        assert says in process.output, job.report()
+    for process in job.processes:
+        assert process.code, job.report()
+    assert "1 of 2 workers" in job.workers[0].output, job.report()
 
 
 def test_no_memory_for_a_tensor(tmp_path: Path) -> None:

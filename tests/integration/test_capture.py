@@ -159,7 +159,7 @@ def test_steps_of_the_settings_and_of_the_script(tmp_path: Path) -> None:
 @pytest.fixture
 def endless(tmp_path: Path) -> Iterator[Cluster]:
     script = ["-c", LOOP.format(between="time.sleep(0.01)"), "100000"]
-    env = {"MERCURY_TRACE_DIR": str(tmp_path), "MERCURY_HEARTBEAT_INTERVAL_MS": "200"}
+    env = {"MERCURY_TRACE_DIR": str(tmp_path)}
     with cluster(script, 2, 1, van="mercury", env=env) as job:
         yield job
 

@@ -15,7 +15,7 @@ for _ in range(3):
     kv.pushpull('w', x, out=x, priority=-7)
 mx.nd.waitall()
 figures = mxnet_plugins.stats()
-assert figures['role'] == 'worker' and figures['policy'] == 'mercury', figures
+assert figures['role'] == 'worker' and figures['policy'] == 'priority', figures
 assert {p['peer'] for p in figures['peers']} == {'server 0', 'server 1'}, figures
 for way in ('sent', 'received'):
     payload = sum(p['bytes_' + way] for p in figures['peers'])

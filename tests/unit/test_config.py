@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pslite_ext import config
+from pslite_ext import _core, config, settings_header
 from pslite_ext.config import TABLE, SettingError, Settings, wanted_van
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.settings_table import Setting
+from pslite_ext.settings_table import DERIVED, Setting
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = {
@@ -25,18 +25,42 @@ def settings(**changes: str) -> Settings:
     return Settings.from_environment({**GOOD, **changes})
 
 
-def test_options_have_the_core_s_names_and_units() -> None:
-    options = settings(MERCURY_START_WARN_S="7").options()
-    assert options["start_warn_ms"] == 7000
-    assert options["num_servers"] == 3
-    assert options["rank_hint"] == -1
-    assert options["host"] == "127.0.0.1"
-    assert options["port"] == 0
+def test_options_are_what_was_told_and_what_follows_of_it() -> None:
+    options = settings(MERCURY_LANES=" 2 ", MERCURY_TRACE_STEPS="3:5").options()
+    assert options["DMLC_NUM_SERVER"] == 3
+    assert options["MERCURY_LANES"] == 2
+    assert (options["trace_from_step"], options["trace_to_step"]) == (3, 5)
+    assert options["DMLC_NODE_HOST"] == "127.0.0.1"
+    assert "MERCURY_POLICY" not in options, "a default is not told"
+    known = {s.name for s in (*TABLE, *DERIVED) if s.core}
+    assert known >= {*options}
+
+
+def test_the_core_s_struct_has_every_setting_that_it_takes() -> None:
+    text = settings_header.header()
+    for setting in (*TABLE, *DERIVED):
+        assert (f'{{"{setting.name}", ' in text) == setting.core
+    assert "  int64_t split_bytes = 4000000;" in text
+    assert '  std::string policy = "priority";' in text
+
+
+def test_a_policy_by_its_old_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert settings(MERCURY_POLICY="mercury").options()["MERCURY_POLICY"] == "priority"
+    assert capsys.readouterr().err == "mercury: MERCURY_POLICY=mercury is called priority now\n"
+    settings(MERCURY_POLICY="priority")
+    assert capsys.readouterr().err == ""
+
+
+def test_the_core_says_what_policies_there_are() -> None:
+    for policy in _core.policies():
+        settings(MERCURY_POLICY=policy)
+    with pytest.raises(SettingError, match="'p4'; allowed: priority, fifo, wfbp"):
+        settings(MERCURY_POLICY="p4")
 
 
 def test_the_scheduler_listens_on_the_address_that_others_are_told() -> None:
     options = settings(DMLC_ROLE="scheduler").options()
-    assert (options["host"], options["port"]) == ("127.0.0.1", 9000)
+    assert (options["DMLC_NODE_HOST"], options["DMLC_NODE_PORT"]) == ("127.0.0.1", 9000)
     assert settings(DMLC_ROLE="scheduler", DMLC_USE_KUBERNETES="1").host == "0.0.0.0"
     six = settings(DMLC_ROLE="scheduler", DMLC_USE_KUBERNETES="1", DMLC_PS_ROOT_URI="fd00::5")
     assert six.host == "::"

@@ -2,13 +2,10 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <mutex>
 
 namespace mercury {
 namespace {
-
-std::atomic<bool> g_verbose{false};
 
 struct LogName {
   std::mutex mutex;
@@ -26,18 +23,13 @@ void SetLogName(const std::string& name) {
   Name().text = name;
 }
 
-void SetLogVerbose(bool verbose) { g_verbose = verbose; }
-
 void Log(LogLevel level, const std::string& text) {
-  if (level == LogLevel::kInfo && !g_verbose) return;
   std::string line = "[mercury ";
   {
     std::lock_guard<std::mutex> lock(Name().mutex);
     line += Name().text;
   }
-  line += level == LogLevel::kError     ? "] error: "
-          : level == LogLevel::kWarning ? "] warning: "
-                                        : "] ";
+  line += level == LogLevel::kError ? "] error: " : "] warning: ";
   line += text;
   line += '\n';
   // A log that cannot be written has nobody left to tell.

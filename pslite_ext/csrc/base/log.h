@@ -7,12 +7,10 @@
 
 namespace mercury {
 
-enum class LogLevel { kInfo, kWarning, kError };
+enum class LogLevel { kWarning, kError };
 
 // The name that lines carry from now on, such as "worker 1".
 void SetLogName(const std::string& name);
-// kInfo lines are dropped unless verbose.
-void SetLogVerbose(bool verbose);
 void Log(LogLevel level, const std::string& text);
 
 }  // namespace mercury

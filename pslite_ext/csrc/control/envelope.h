@@ -23,7 +23,7 @@
 namespace mercury {
 
 constexpr size_t kEnvelopeBytes = 64;
-constexpr uint16_t kControlVersion = 1;
+constexpr uint16_t kControlVersion = 2;
 constexpr int32_t kNoNode = -1;
 constexpr int kDataFramesMax = 16;
 

@@ -6,12 +6,11 @@ namespace mercury {
 namespace {
 
 // ps-lite's node has no field for what follows: it travels as the endpoint's name.
-constexpr size_t kDataPlaneBytes = 12;
+constexpr size_t kDataPlaneBytes = 4;
 
 struct DataPlane {
   uint16_t port;
-  uint8_t packets, asynchronous;
-  uint32_t workers, servers;
+  uint8_t asynchronous, reserved;
 };
 static_assert(sizeof(DataPlane) == kDataPlaneBytes);
 
@@ -20,18 +19,13 @@ void GetDataPlane(const ps::Node& node, Member* member) {
   DataPlane plane;
   std::memcpy(&plane, node.endpoint_name, sizeof(plane));
   member->data_port = plane.port;
-  member->packets = plane.packets != 0;
   member->asynchronous = plane.asynchronous != 0;
-  member->workers = static_cast<int>(plane.workers);
-  member->servers = static_cast<int>(plane.servers);
 }
 
 }  // namespace
 
 void SetDataPlane(ps::Node* node, const Member& member) {
-  const DataPlane plane{static_cast<uint16_t>(member.data_port), member.packets,
-                        member.asynchronous, static_cast<uint32_t>(member.workers),
-                        static_cast<uint32_t>(member.servers)};
+  const DataPlane plane{static_cast<uint16_t>(member.data_port), member.asynchronous, 0};
   std::memset(node->endpoint_name, 0, sizeof(node->endpoint_name));
   std::memcpy(node->endpoint_name, &plane, sizeof(plane));
   node->endpoint_name_len = kDataPlaneBytes;
@@ -50,7 +44,13 @@ ps::Node ToNode(const Member& m) {
 }
 
 Member ToMember(const ps::Node& node, uint64_t life, int id) {
-  Member m{static_cast<Role>(node.role), node.hostname, node.port, node.aux_id, life, id};
+  Member m;
+  m.role = static_cast<Role>(node.role);
+  m.host = node.hostname;
+  m.port = node.port;
+  m.rank_hint = node.aux_id;
+  m.life = life;
+  m.id = id;
   GetDataPlane(node, &m);
   return m;
 }

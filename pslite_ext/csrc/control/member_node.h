@@ -10,8 +10,7 @@
 
 namespace mercury {
 
-// Whether a node has tensors travel as packets, where it takes them, whether its training is
-// asynchronous, and how large it thinks the job is.
+// Where a node takes tensors as packets, and whether its training is asynchronous.
 void SetDataPlane(ps::Node* node, const Member& member);
 ps::Node ToNode(const Member& member);
 Member ToMember(const ps::Node& node, uint64_t life, int id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace mercury {
 namespace {
@@ -23,10 +24,11 @@ int64_t OwnPause(int64_t now_ms, int64_t last_tick_ms, const MembershipTimes& ti
 }  // namespace
 
 SchedulerMembership::SchedulerMembership(int workers, int servers, const MembershipTimes& times,
-                                         int64_t now_ms)
+                                         int64_t now_ms, SharedSettings settings)
     : workers_(workers),
       servers_(servers),
       times_(times),
+      settings_(std::move(settings)),
       started_ms_(now_ms),
       next_warn_ms_(now_ms + times.start_warn_ms),
       last_tick_ms_(now_ms),
@@ -67,6 +69,8 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
     }
   }
   if (state_ != State::kGathering) return reject("the job has started without you");
+  const std::string why = Contradiction(member);
+  if (!why.empty()) return reject(why);
   if (Count(member.role) == Expected(member.role)) {
     return reject("this job has all of its " + std::to_string(Expected(member.role)) + " " +
                   Name(member.role) + "s (DMLC_NUM_" +
@@ -74,18 +78,56 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
   }
   members_.push_back(member);
   if (Count(Role::kWorker) != workers_ || Count(Role::kServer) != servers_) return {};
-  Assign(now_ms);
-  return {{Action::kAssign, -1, "", {}}};
+  return Assign(now_ms);
+}
+
+// Where the scheduler was told otherwise than a node; empty: nowhere.
+std::string SchedulerMembership::Contradiction(const Member& member) const {
+  for (const SharedSetting& theirs : member.told) {
+    const std::string has = "it has " + theirs.name + "=" + theirs.value + ", ";
+    const SharedSetting* ours = Find(settings_, theirs.name);
+    if (ours == nullptr) return has + "which the scheduler does not know";
+    if (ours->told && ours->value != theirs.value) return has + "the scheduler " + ours->value;
+  }
+  return "";
+}
+
+// Settles what the scheduler was not told; members are in the order of their ranks. Where two were
+// told otherwise, returns who they are.
+std::string SchedulerMembership::Settle() {
+  const auto first = std::find_if(members_.begin(), members_.end(),
+                                  [](const Member& m) { return m.role == Role::kWorker; });
+  for (SharedSetting& setting : settings_) {
+    const SharedSetting* decides =
+        first == members_.end() ? nullptr : Find(first->told, setting.name);
+    if (!setting.told && decides != nullptr) setting = *decides;
+    int next_rank[2] = {0, 0};
+    for (const Member& m : members_) {
+      const std::string name =
+          NodeName(NodeId(m.role, next_rank[m.role == Role::kWorker ? 1 : 0]++));
+      const SharedSetting* theirs = Find(m.told, setting.name);
+      if (theirs == nullptr || theirs->value == setting.value) continue;
+      return name + " has " + setting.name + "=" + theirs->value + ", " +
+             NodeName(NodeId(Role::kWorker, 0)) + " " + setting.value +
+             (setting.told ? "" : " (the default)");
+    }
+  }
+  return "";
 }
 
 // Ranks in one total order that does not depend on who came first.
-void SchedulerMembership::Assign(int64_t now_ms) {
+Actions SchedulerMembership::Assign(int64_t now_ms) {
   std::sort(members_.begin(), members_.end(), [](const Member& a, const Member& b) {
     const auto order = [](const Member& m) {
       return std::make_tuple(m.role, m.rank_hint < 0, m.rank_hint, std::cref(m.host), m.port);
     };
     return order(a) < order(b);
   });
+  const std::string disagreement = Settle();
+  if (!disagreement.empty()) {
+    state_ = State::kFailed;
+    return {{Action::kDisagree, -1, disagreement, {}}};
+  }
   int next_rank[2] = {0, 0};
   for (Member& m : members_) {
     m.id = NodeId(m.role, next_rank[m.role == Role::kWorker ? 1 : 0]++);
@@ -93,6 +135,7 @@ void SchedulerMembership::Assign(int64_t now_ms) {
   }
   state_ = State::kRunning;
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
+  return {{Action::kAssign, -1, "", {}}};
 }
 
 void SchedulerMembership::Heard(int node, int64_t now_ms) {

@@ -2,13 +2,17 @@
 // node's view, as two state machines without sockets, threads or clocks (`now_ms` is passed in).
 //
 //   scheduler:  gathering --all registered--> running --all workers left--> ended
-//                   \___start timeout, lost node, a node that fails______/--> failed
+//                   \___start timeout, lost node, a node that fails,______/--> failed
+//                       nodes that were told different settings
 //   node:       joining --assigned--> running --told so--> ended | failed
 //                   \___start timeout, lost scheduler, failed job__/--> failed
 //
 // Thread-safety: none; owned by the van's I/O loop. Invariants: the first failure sticks; ranks are
-// assigned once, in one total order; an action list is in the order in which it must be carried
-// out.
+// assigned once, in one total order; no node is assigned a rank in a job whose settings it
+// contradicts; an action list is in the order in which it must be carried out.
+//
+// Of a setting on which all nodes must agree, the scheduler's value counts if it was told one, else
+// worker 0's, else the default.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +23,7 @@
 #include <vector>
 
 #include "base/node_name.h"
+#include "control/shared_settings.h"
 
 namespace mercury {
 
@@ -29,11 +34,9 @@ struct Member {
   int rank_hint = -1;  // members with a hint are ranked first, by it
   uint64_t life = 0;
   int id = -1;
-  bool packets = false;       // tensors travel as packets
-  int data_port = 0;          // of a server that takes them
+  int data_port = 0;          // of a server that takes tensors as packets
   bool asynchronous = false;  // a worker whose first store is
-  int workers = 0;            // of the job, as it was told
-  int servers = 0;
+  SharedSettings told;
 };
 
 struct MembershipTimes {
@@ -50,6 +53,7 @@ struct Action {
   enum Kind {
     kAssign,     // everybody is here: send the table to all members
     kReject,     // tell `member` that it cannot join: `text`
+    kDisagree,   // tell all members that there can be no job with these settings: `text`
     kHeartbeat,  // send a heartbeat (scheduler: to all members that have not left)
     kRelease,    // the workers' barrier is complete: tell all workers
     kDeparted,   // tell all members that `node` has left in good order
@@ -66,7 +70,9 @@ using Actions = std::vector<Action>;
 
 class SchedulerMembership {
  public:
-  SchedulerMembership(int workers, int servers, const MembershipTimes& times, int64_t now_ms);
+  // `settings`: all on which nodes must agree, with the scheduler's values.
+  SchedulerMembership(int workers, int servers, const MembershipTimes& times, int64_t now_ms,
+                      SharedSettings settings = {});
 
   Actions Register(const Member& member, int64_t now_ms);
   void Heard(int node, int64_t now_ms);
@@ -84,6 +90,8 @@ class SchedulerMembership {
 
   bool running() const { return state_ == State::kRunning; }
   const std::vector<Member>& members() const { return members_; }
+  // Once running: what everybody uses.
+  const SharedSettings& settings() const { return settings_; }
   bool HasLeft(int node) const { return left_.count(node) != 0; }
   const std::set<int>& lost() const { return lost_; }
 
@@ -93,11 +101,14 @@ class SchedulerMembership {
   int Expected(Role role) const { return role == Role::kWorker ? workers_ : servers_; }
   std::string Missing() const;
   std::string Losses() const;
-  void Assign(int64_t now_ms);
+  std::string Contradiction(const Member& member) const;
+  std::string Settle();
+  Actions Assign(int64_t now_ms);
   Actions CheckBarrier();
 
   const int workers_, servers_;
   const MembershipTimes times_;
+  SharedSettings settings_;
   State state_ = State::kGathering;
   std::vector<Member> members_;
   std::map<int, int64_t> heard_ms_;

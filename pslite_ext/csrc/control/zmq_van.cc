@@ -46,9 +46,9 @@ std::string GatePassword(const HmacKey& key) {
 }
 
 // One for what it hears and one for the gate; one for each node that it talks to, and two more to
-// hear of that node's end.
-int SocketsNeeded(const ZmqVanOptions& o) {
-  constexpr int kOwn = 2, kWatched = 3;
+// hear of that node's end; and those on which refusals leave.
+int SocketsMax(const ZmqVanOptions& o) {
+  constexpr int kOwn = 2 + kRefusalsKept + 1, kWatched = 3;
   if (o.role == Role::kScheduler) return kOwn + kWatched * (o.workers + o.servers);
   return kOwn + kWatched + (o.role == Role::kWorker ? o.servers : o.workers);
 }
@@ -74,14 +74,7 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
     return fail(Status::InvalidArgument("a host address is longer than 63 bytes"));
   }
   is_scheduler_ = options_.role == Role::kScheduler;
-  if (options_.connections_max < SocketsNeeded(options_)) {
-    return fail(Status::InvalidArgument(
-        "MERCURY_CONNECTIONS_MAX is " + std::to_string(options_.connections_max) + ", but " +
-        Name(options_.role) + "s of a job of " + std::to_string(options_.workers) +
-        " workers and " + std::to_string(options_.servers) + " servers need " +
-        std::to_string(SocketsNeeded(options_)) + " sockets"));
-  }
-  context_ = std::make_unique<ZmqContext>(options_.connections_max);
+  context_ = std::make_unique<ZmqContext>(SocketsMax(options_));
   gate_ = ZmqGate(*context_, GatePassword(key_));
   wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_fd_ < 0) return fail(Status::Exhausted("no file descriptor left for the van"));
@@ -94,11 +87,8 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   me.customer_id = 0;
   me.aux_id = options_.rank_hint;
   Member mine;
-  mine.packets = packets_;
   mine.data_port = data_port_;
   mine.asynchronous = options_.asynchronous;
-  mine.workers = options_.workers;
-  mine.servers = options_.servers;
   SetDataPlane(&me, mine);
   SetNode(me);
   me.port = Bind(me, 0);
@@ -111,7 +101,7 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   if (is_scheduler_) {
     me.id = my_id_ = kSchedulerId;
     scheduler_membership_ = std::make_unique<SchedulerMembership>(
-        options_.workers, options_.servers, options_.times, now);
+        options_.workers, options_.servers, options_.times, now, options_.settings);
   } else {
     node_membership_ = std::make_unique<NodeMembership>(
         options_.scheduler_host + ":" + std::to_string(options_.scheduler_port), options_.times,
@@ -151,7 +141,7 @@ int ZmqVan::Bind(const ps::Node& node, int /*max_retry*/) {
   router_.Set(ZMQ_ZAP_DOMAIN, std::string("mercury"));
   router_.Set(ZMQ_HANDSHAKE_IVL, kHandshakeTimeoutMs);
   // Row-sparse pieces carry up to three times their dense size in row numbers.
-  router_.SetBytes(ZMQ_MAXMSGSIZE, 4 * options_.message_bytes_max + (int64_t{1} << 20));
+  router_.SetBytes(ZMQ_MAXMSGSIZE, 4 * kMessageBytesMax + (int64_t{1} << 20));
   start_status_ = router_.Bind(TcpEndpoint(node.hostname, node.port));
   return start_status_.ok() ? router_.BoundPort() : -1;
 }

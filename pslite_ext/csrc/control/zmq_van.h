@@ -36,12 +36,20 @@ namespace mercury {
 class VanObserver {
  public:
   virtual ~VanObserver() = default;
+  // Before OnReady, and before any message that is not control's: what all nodes use. What is not
+  // ok fails the job.
+  virtual Status OnAgreed(const SharedSettings& /*settings*/) { return Status::Ok(); }
   virtual void OnReady(int my_node_id) = 0;
   virtual void OnBarrier() = 0;
   virtual void OnDeparted(int node_id) = 0;
   virtual void OnFailed(const Status& status) = 0;
   virtual void OnEnded() = 0;
 };
+
+// The largest piece of a tensor in one message.
+constexpr int64_t kMessageBytesMax = int64_t{64} << 20;
+// Connections on which refusals are still on their way.
+constexpr int kRefusalsKept = 64;
 
 struct ZmqVanOptions {
   Role role = Role::kWorker;
@@ -54,9 +62,8 @@ struct ZmqVanOptions {
   int rank_hint = -1;
   std::string token;
   MembershipTimes times;
-  int64_t message_bytes_max = int64_t{64} << 20;
-  int connections_max = 4096;
   bool asynchronous = false;  // this worker's training
+  SharedSettings settings;    // all on which nodes must agree, with this node's values
   // What messages that are not control's are in the trace; null: nothing.
   void (*tap)(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends,
               int64_t now_us) = nullptr;
@@ -96,8 +103,7 @@ class ZmqVan : public ps::Van {
   // On the I/O thread, once ready: everybody in the job.
   const std::vector<Member>& members() const { return members_; }
   void FailStart(Status status) { start_status_ = std::move(status); }
-  // Set before Start: whether tensors travel as packets, and where this node takes them.
-  bool packets_ = false;
+  // Set before Start: where this node takes tensors as packets.
   int data_port_ = 0;
 
  private:
@@ -133,6 +139,7 @@ class ZmqVan : public ps::Van {
 
   void Dispatch(const ps::Message& message, int64_t now_ms);
   void OnControl(const ps::Message& message, int64_t now_ms);
+  void OnRegistration(const ps::Message& message, int64_t now_ms);
   void OnAssigned(const ps::Message& message, int64_t now_ms);
   void OnTerminate(const ps::Message& message, int64_t now_ms);
   void CarryOut(const Actions& actions);

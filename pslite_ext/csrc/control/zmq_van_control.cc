@@ -18,11 +18,12 @@ namespace {
 constexpr size_t kRegistrationsKept = 4096;
 constexpr int kClockSamples = 8;
 constexpr int64_t kClockNoteUs = 10000000;
+constexpr size_t kTextBytesMax = kSharedSettingsBytesMax;
 constexpr int kReport = 1;  // a TERMINATE that says what its sender cannot go on for
 
 // Padded, so that what follows in a meta is aligned.
 void SetBody(ps::Meta* meta, const std::string& text) {
-  meta->body = text.substr(0, 4096);
+  meta->body = text.substr(0, kTextBytesMax);
   meta->body.resize((meta->body.size() + 7) / 8 * 8, ' ');
 }
 
@@ -37,26 +38,6 @@ int GroupOf(int node_id) {
       return ps::kWorkerGroup;
   }
   return 0;
-}
-
-const char* VanName(bool packets) { return packets ? "mercury" : "zmq"; }
-
-// Why a node does not fit into the job; empty: it does.
-std::string Disagreement(const Member& node, bool packets, const ZmqVanOptions& job) {
-  const auto differ = [](const char* setting, const std::string& theirs, const std::string& ours) {
-    return std::string("it has ") + setting + "=" + theirs + ", the scheduler " + ours;
-  };
-  const auto text = [](int count) { return std::to_string(count); };
-  if (node.packets != packets) {
-    return differ("DMLC_PS_VAN_TYPE", VanName(node.packets), VanName(packets));
-  }
-  if (node.workers != job.workers) {
-    return differ("DMLC_NUM_WORKER", text(node.workers), text(job.workers));
-  }
-  if (node.servers != job.servers) {
-    return differ("DMLC_NUM_SERVER", text(node.servers), text(job.servers));
-  }
-  return "";
 }
 
 }  // namespace
@@ -137,6 +118,7 @@ void ZmqVan::SayHello() {
   ps::Meta meta;
   meta.control.cmd = ps::Control::ADD_NODE;
   meta.control.node.push_back(my_node_);
+  SetBody(&meta, ToText(Told(options_.settings)));
   TrySend(Control(kSchedulerId, meta));
 }
 
@@ -204,7 +186,7 @@ void ZmqVan::Reject(const Member& member, const Status& status) {
   SendTerminate(no_node, status);
   rejected_.push_back(std::move(dealers_[no_node]));
   dealers_.erase(no_node);
-  if (rejected_.size() > 64) rejected_.erase(rejected_.begin());
+  if (rejected_.size() > kRefusalsKept) rejected_.erase(rejected_.begin());
 }
 
 void ZmqVan::Dispatch(const ps::Message& message, int64_t now_ms) {
@@ -232,16 +214,7 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
   switch (control.cmd) {
     case ps::Control::ADD_NODE:
       if (!is_scheduler_) return OnAssigned(message, now_ms);
-      if (control.node.size() == 1 && sender == ps::Meta::kEmpty) {
-        if (TraceLog::Active() != nullptr && registered_.size() < kRegistrationsKept) {
-          registered_.emplace(control.msg_sig,
-                              std::make_pair(NowUs(), int64_t{GetPackMetaLen(message.meta)}));
-        }
-        const Member member = ToMember(control.node[0], control.msg_sig, -1);
-        const std::string why = Disagreement(member, packets_, options_);
-        if (!why.empty()) return CarryOut({{Action::kReject, -1, why, member}});
-        CarryOut(scheduler_membership_->Register(member, now_ms));
-      }
+      if (control.node.size() == 1 && sender == ps::Meta::kEmpty) OnRegistration(message, now_ms);
       return;
     case ps::Control::HEARTBEAT:
       return OnHeartbeat(message, now_ms);
@@ -256,6 +229,18 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
   }
 }
 
+void ZmqVan::OnRegistration(const ps::Message& message, int64_t now_ms) {
+  const auto& control = message.meta.control;
+  Member member = ToMember(control.node[0], control.msg_sig, -1);
+  const Status status = FromText(message.meta.body, &member.told);
+  if (!status.ok()) return Refuse(status.message);
+  if (TraceLog::Active() != nullptr && registered_.size() < kRegistrationsKept) {
+    registered_.emplace(control.msg_sig,
+                        std::make_pair(NowUs(), int64_t{GetPackMetaLen(message.meta)}));
+  }
+  CarryOut(scheduler_membership_->Register(member, now_ms));
+}
+
 void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
   if (my_id_ != kNoNode || message.meta.sender != kSchedulerId) return;
   for (const ps::Node& node : message.meta.control.node) {
@@ -263,6 +248,8 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
     if (node.id == message.meta.recver) my_id_ = node.id;
   }
   if (my_id_ == kNoNode) return Refuse("the scheduler's table does not name this node");
+  SharedSettings settings;
+  Status agreed = FromText(message.meta.body, &settings);
   ps::Node me = my_node_;
   me.id = my_id_;
   SetNode(me);
@@ -274,6 +261,8 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
     if (talks) Connect(node);
   }
   SetLogName(NodeName(my_id_));
+  if (agreed.ok()) agreed = observer_->OnAgreed(settings);
+  if (!agreed.ok()) return FailJob(agreed, true);
   ready_ = true;
   if (TraceLog::Active() != nullptr) SendHeartbeat(kSchedulerId);  // asks for the time
   observer_->OnReady(my_id_);
@@ -359,16 +348,24 @@ void ZmqVan::CarryOut(const Actions& actions) {
           meta.control.node.push_back(node);
           TraceRegistered(m);
         }
+        SetBody(&meta, ToText(scheduler_membership_->settings()));
         Broadcast([&](int node) { SendControl(node, meta); });
         ready_ = true;
         job_ = life_;
         members_ = scheduler_membership_->members();
+        if (const Status status = observer_->OnAgreed(scheduler_membership_->settings());
+            !status.ok()) {
+          return FailJob(status, true);
+        }
         observer_->OnReady(kSchedulerId);
         break;
       case Action::kReject:
         Reject(action.member, Status::InvalidArgument("the scheduler at " + scheduler_.hostname +
                                                       ":" + std::to_string(scheduler_.port) +
                                                       " refuses this node: " + action.text));
+        break;
+      case Action::kDisagree:
+        FailJob(Status::InvalidArgument(action.text), true);
         break;
       case Action::kHeartbeat:
         if (is_scheduler_) {

@@ -41,7 +41,7 @@ struct Terms {
   uint16_t lanes = 1;
   uint64_t packet_bytes = 0;
   uint64_t unit_bytes = 0;
-  PolicyKind policy = PolicyKind::kMercury;
+  PolicyKind policy = PolicyKind::kPriority;
   bool checksum = false;
 };
 

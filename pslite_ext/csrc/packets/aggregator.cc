@@ -198,8 +198,7 @@ Status Aggregator::Declare(int worker, const Header& header) {
                            std::to_string(peer->tensors.size()));
   }
   if (peer->tensors.size() >= options_.tensors_max) {
-    return Status::Exhausted("more than " + std::to_string(options_.tensors_max) +
-                             " tensors (MERCURY_TENSORS_MAX)");
+    return Status::Exhausted("more than " + std::to_string(options_.tensors_max) + " tensors");
   }
   auto& entry = tensors_[declared.key];
   if (entry == nullptr) {

@@ -29,18 +29,20 @@
 
 namespace mercury {
 
+constexpr size_t kTensorsMax = 65536;  // of a worker
+
 struct AggregatorOptions {
   int num_workers = 1;
   int num_servers = 1;
   int server = 0;
   int lanes = 1;
   int lane = 0;
-  PolicyKind policy = PolicyKind::kMercury;
+  PolicyKind policy = PolicyKind::kPriority;
   uint64_t unit_bytes = 0;
   uint64_t packet_bytes = 64 << 10;
   uint64_t bytes_max = 0;  // in buffers; 0: no cap
-  size_t tensors_max = 65536;
-  size_t levels_max = 4096;
+  size_t tensors_max = kTensorsMax;
+  size_t levels_max = kPriorityLevelsMax;
   bool adapt_packets = false;  // smaller ones to workers with slow links
   // Sums are made in the order of ranks, whatever the order of arrival, and so are the same, bit
   // for bit, in every run. Costs a buffer for each worker and slot, and that a sum is made late.

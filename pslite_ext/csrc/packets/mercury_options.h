@@ -22,7 +22,6 @@ struct MercuryOptions {
   int lanes = 1;
   bool checksum = false;
   bool deterministic = false;
-  size_t tensors_max = 65536;
   uint64_t server_bytes_max = 0;
   int64_t stall_warn_us = 30000000;
   int64_t handshake_timeout_us = 10000000;

@@ -36,7 +36,6 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     // Shared by the lanes; however small, it does not become "no cap".
     aggregator_options.bytes_max =
         (options_.server_bytes_max + options_.lanes - 1) / static_cast<uint64_t>(options_.lanes);
-    aggregator_options.tensors_max = options_.tensors_max;
     aggregator_options.levels_max = options_.policy.levels_max;
     aggregator_options.adapt_packets = options_.policy.adapt_packets;
     aggregator_options.deterministic = options_.deterministic;

@@ -10,9 +10,7 @@ MercuryVan::MercuryVan(const ZmqVanOptions& van, MercuryOptions options, VanObse
       options_(std::move(options)),
       role_(van.role),
       host_(van.host),
-      observer_(observer) {
-  packets_ = true;
-}
+      observer_(observer) {}
 
 MercuryVan::~MercuryVan() { MercuryVan::Stop(); }
 

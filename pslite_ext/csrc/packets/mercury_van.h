@@ -22,6 +22,8 @@ namespace mercury {
 class MercuryVan : public ZmqVan, private VanObserver {
  public:
   MercuryVan(const ZmqVanOptions& van, MercuryOptions options, VanObserver* observer);
+  // What all nodes have agreed on: of the observer, from its OnAgreed.
+  void Configure(const MercuryOptions& options) { options_ = options; }
   ~MercuryVan() override;
 
   void Start(int customer_id, bool standalone) override;
@@ -32,6 +34,7 @@ class MercuryVan : public ZmqVan, private VanObserver {
   std::string GetType() const override { return "mercury"; }
 
  private:
+  Status OnAgreed(const SharedSettings& settings) override { return observer_->OnAgreed(settings); }
   void OnReady(int my_node_id) override;
   void OnBarrier() override { observer_->OnBarrier(); }
   void OnDeparted(int node_id) override { observer_->OnDeparted(node_id); }

@@ -7,62 +7,69 @@
 namespace mercury {
 namespace {
 
-struct Named {
-  const char* name;
+// What is sent, and answered by a server, as a whole.
+enum class Unit { kSlot, kTensor, kPartition };
+
+struct Row {
   PolicyKind kind;
+  const char* name;
+  std::unique_ptr<Policy> (*make)(const PolicyOptions& options);
+  Unit unit;
+  uint64_t unit_bytes;
+  bool acknowledges;
 };
-constexpr Named kPolicies[] = {{"mercury", PolicyKind::kMercury},
-                               {"fifo", PolicyKind::kFifo},
-                               {"wfbp", PolicyKind::kWfbp},
-                               {"p3", PolicyKind::kP3},
-                               {"bytescheduler", PolicyKind::kByteScheduler},
-                               {"prophet", PolicyKind::kProphet}};
+constexpr Row kPolicies[] = {
+#define MERCURY_ROW(kind, number, name, make, unit, bytes, acknowledges) \
+  {PolicyKind::kind, name, make, Unit::unit, bytes, acknowledges},
+    MERCURY_POLICIES(MERCURY_ROW)
+#undef MERCURY_ROW
+};
+
+const Row* Find(PolicyKind kind) {
+  for (const Row& row : kPolicies) {
+    if (row.kind == kind) return &row;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
 Status ParsePolicy(const std::string& name, PolicyKind* kind) {
-  std::string all;
-  for (const Named& policy : kPolicies) {
-    if (name == policy.name) {
-      *kind = policy.kind;
-      return Status::Ok();
-    }
-    all += std::string(all.empty() ? "" : ", ") + policy.name;
+  for (const Row& row : kPolicies) {
+    if (name != row.name) continue;
+    *kind = row.kind;
+    return Status::Ok();
   }
-  return Status::InvalidArgument("there is no policy '" + name + "'; there are " + all);
+  return Status::InvalidArgument("MERCURY_POLICY is '" + name + "'; allowed: " + PolicyNames());
+}
+
+std::string PolicyNames() {
+  std::string all;
+  for (const Row& row : kPolicies) all += std::string(all.empty() ? "" : ", ") + row.name;
+  return all;
 }
 
 const char* Name(PolicyKind kind) {
-  for (const Named& policy : kPolicies) {
-    if (policy.kind == kind) return policy.name;
-  }
-  return "unknown";
+  const Row* row = Find(kind);
+  return row == nullptr ? "unknown" : row->name;
 }
 
 bool Acknowledges(PolicyKind kind) {
-  return kind == PolicyKind::kP3 || kind == PolicyKind::kByteScheduler;
+  const Row* row = Find(kind);
+  return row != nullptr && row->acknowledges;
 }
 
 uint64_t DefaultUnitBytes(PolicyKind kind) {
-  if (kind == PolicyKind::kP3) return 200000;  // 50,000 parameters
-  if (kind == PolicyKind::kByteScheduler) return 4 << 20;
-  return 0;
+  const Row* row = Find(kind);
+  return row == nullptr ? 0 : row->unit_bytes;
 }
 
 uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, uint64_t slots) {
-  if (unit_bytes == 0) unit_bytes = DefaultUnitBytes(kind);
-  switch (kind) {
-    case PolicyKind::kMercury:
-    case PolicyKind::kFifo:
-    case PolicyKind::kProphet:
-      return 1;
-    case PolicyKind::kWfbp:
-      return std::max<uint64_t>(slots, 1);
-    case PolicyKind::kP3:
-    case PolicyKind::kByteScheduler:
-      return std::max<uint64_t>(unit_bytes / std::max<uint64_t>(slot_bytes, 1), 1);
-  }
-  return 1;
+  const Row* row = Find(kind);
+  if (row == nullptr || row->unit == Unit::kSlot) return 1;
+  if (row->unit == Unit::kTensor) return std::max<uint64_t>(slots, 1);
+  if (unit_bytes == 0) unit_bytes = row->unit_bytes;
+  return std::max<uint64_t>(unit_bytes / std::max<uint64_t>(slot_bytes, 1), 1);
 }
 
 uint64_t PacketBytes(double bytes_per_second, uint64_t most) {
@@ -76,15 +83,8 @@ uint64_t PacketBytes(double bytes_per_second, uint64_t most) {
 }
 
 std::unique_ptr<Policy> MakePolicy(const PolicyOptions& options) {
-  switch (options.kind) {
-    case PolicyKind::kMercury:
-    case PolicyKind::kFifo:
-      return MakePacketPolicy(options);
-    case PolicyKind::kProphet:
-      return MakeProphetPolicy(options);
-    default:
-      return MakeUnitPolicy(options);
-  }
+  const Row* row = Find(options.kind);
+  return (row == nullptr ? kPolicies[0] : *row).make(options);
 }
 
 }  // namespace mercury

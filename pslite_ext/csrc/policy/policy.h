@@ -1,12 +1,12 @@
 // In which order, and how far ahead, a worker sends its tensors over one link: a policy is one
 // small class, without I/O and without a clock.
 //
-//   mercury        packets, always the most urgent next, within the link's credit
-//   fifo           packets, in the order in which tensors became ready (Mercury, no preemption)
+//   priority       packets, always the most urgent next, within the link's credit
+//   fifo           packets, in the order in which tensors became ready (no preemption)
 //   wfbp           whole tensors in that order; a server answers when it has the whole
 //   p3             slices of fixed size, the most urgent next, one at a time (stop and wait)
 //   bytescheduler  partitions of fixed size, the most urgent next, within a fixed credit
-//   prophet        as mercury, but during the backward pass in blocks that nothing interrupts and
+//   prophet        as priority, but during the backward pass in blocks that nothing interrupts and
 //                  that just finish before a more urgent tensor is due (prophet_blocks.h)
 //
 // A *run* is one tensor's share of one link for one round: so many slots, sent in order. A *unit*
@@ -24,30 +24,31 @@
 
 #include "base/status.h"
 #include "policy/credit.h"
+#include "policy/policy_list.h"
 #include "policy/prophet/block_record.h"
 #include "policy/prophet/prophet_profile.h"
+#include "policy/urgency_queue.h"
 
 namespace mercury {
 
 enum class PolicyKind : uint8_t {
-  kMercury = 0,
-  kFifo = 1,
-  kWfbp = 2,
-  kP3 = 3,
-  kByteScheduler = 4,
-  kProphet = 5,
+#define MERCURY_KIND(kind, number, ...) kind = number,
+  MERCURY_POLICIES(MERCURY_KIND)
+#undef MERCURY_KIND
 };
 Status ParsePolicy(const std::string& name, PolicyKind* kind);
+// "priority, fifo, ...": what users may choose from.
+std::string PolicyNames();
 const char* Name(PolicyKind kind);
 
 struct PolicyOptions {
-  PolicyKind kind = PolicyKind::kMercury;
+  PolicyKind kind = PolicyKind::kPriority;
   uint64_t packet_bytes = 64 << 10;  // largest packet
   bool adapt_packets = true;         // smaller ones on slow links
   int links = 1;                     // that share this host's rate: one for each server
   uint64_t unit_bytes = 0;           // p3: slice; bytescheduler: partition; 0: the policy's default
   uint64_t window_bytes = 0;         // bytescheduler: credit; 0: four partitions
-  size_t levels_max = 4096;
+  size_t levels_max = kPriorityLevelsMax;
   CreditLimits credit;
   // prophet:
   int profile_steps = 50;                         // iterations to learn from, at most
@@ -58,8 +59,7 @@ struct PolicyOptions {
 // How many slots of a tensor are one unit: workers and servers must come to the same.
 uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, uint64_t slots);
 
-// Whether servers tell that a unit has arrived: what stop-and-wait waits for. Sums would not do,
-// for two workers that start with different tensors would wait for each other.
+// Whether servers tell that a unit has arrived.
 bool Acknowledges(PolicyKind kind);
 // The largest packet that takes a host's link of so many bytes a second no longer than an urgent
 // one should have to wait; 16 KiB at least.
@@ -108,8 +108,10 @@ class Policy {
 };
 
 std::unique_ptr<Policy> MakePolicy(const PolicyOptions& options);
-std::unique_ptr<Policy> MakePacketPolicy(const PolicyOptions& options);  // mercury, fifo
-std::unique_ptr<Policy> MakeUnitPolicy(const PolicyOptions& options);    // wfbp, p3, bytescheduler
-std::unique_ptr<Policy> MakeProphetPolicy(const PolicyOptions& options);
+// Each is defined by its policy's own file; several lines of the list may name one.
+#define MERCURY_FACTORY(kind, number, name, make, ...) \
+  std::unique_ptr<Policy> make(const PolicyOptions& options);
+MERCURY_POLICIES(MERCURY_FACTORY)
+#undef MERCURY_FACTORY
 
 }  // namespace mercury

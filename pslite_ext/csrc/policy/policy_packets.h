@@ -1,4 +1,4 @@
-// A policy that sends packet by packet, within the link's credit: mercury (the most urgent next),
+// A policy that sends packet by packet, within the link's credit: priority (the most urgent next),
 // fifo (in order), and what prophet is when it has nothing to plan with.
 //
 // Thread-safety: none. Invariants: those of policy.h; a run with slots to send is in `waiting_`.

@@ -1,12 +1,12 @@
 // prophet: during the backward pass, blocks of packets that just finish before a more urgent tensor
-// is due, and that nothing interrupts for as long as they should take; otherwise as mercury. So it
+// is due, and that nothing interrupts for as long as they should take; otherwise as priority. So it
 // is while it does not know the job's pattern or the link's bandwidth, and from the moment in which
 // the most urgent tensor is there.
 //
 // What is overdue may come at any moment: until then, packets go one by one, the most urgent first
 // and each when the link has carried the one before. (Else a gradient that is late by less than a
 // packet takes would find a full window before it, and in each worker of other packets.)
-// Credit is mercury's, so that no orders of several workers can block each other; and the link is
+// Credit is priority's, so that no orders of several workers can block each other; and the link is
 // left idle for kHoldUsMax at most between two tensors, however wrong the predictions are.
 #include <cmath>
 #include <deque>

@@ -19,12 +19,14 @@
 
 namespace mercury {
 
+// With more priorities than that, neighbours share a queue. Two words of bits find the first.
+constexpr size_t kPriorityLevelsMax = 4096;
+
 template <typename Item>
 class UrgencyQueue {
  public:
-  // At most 64 * 64 levels.
-  explicit UrgencyQueue(size_t levels_max = 4096)
-      : levels_max_(std::clamp<size_t>(levels_max, 1, 4096)) {}
+  explicit UrgencyQueue(size_t levels_max = kPriorityLevelsMax)
+      : levels_max_(std::clamp<size_t>(levels_max, 1, kPriorityLevelsMax)) {}
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }

@@ -13,38 +13,15 @@ extern "C" {
 
 enum { MERCURY_NOT_YET = -1 };
 
-typedef struct {
-  const char* role; /* "worker", "server" or "scheduler" */
-  const char* host;
-  const char* root_host;
-  const char* token;
-  int port, root_port;
-  int num_workers, num_servers, rank_hint, verbose;
-  int64_t heartbeat_interval_ms, heartbeat_timeout_ms, start_warn_ms, start_timeout_ms;
-  int64_t message_bytes_max, split_bytes, server_bytes_max;
-  int connections_max;
-  int packets; /* 1: tensors as packets (the Mercury van) */
-  const char* policy;
-  const char* congestion;
-  int64_t packet_bytes, partition_bytes, credit_bytes; /* 0: chosen here */
-  int64_t send_unsent_bytes, send_buffer_bytes, receive_buffer_bytes;
-  int64_t stall_warn_ms;
-  int lanes, checksum, deterministic, priorities_max, tensors_max;
-  int asynchronous;            /* this worker's training */
-  const char* trace_directory; /* "": nothing is traced */
-  int trace_binary;
-  int64_t trace_from_step, trace_to_step; /* 0: no end */
-  int64_t trace_ring_events;
-  int prophet_profile_steps;
-  const char* prophet_profile; /* what mercury_prophet_profile gave in an earlier run, or "" */
-} mercury_options;
-
 typedef struct mercury_tensor mercury_tensor;
 typedef struct mercury_ticket mercury_ticket;
 
 const char* mercury_last_error(void);
 
-int mercury_start(const mercury_options* options);
+/* Settings by name, as in pslite_ext/settings_table.py; the others are their defaults. */
+int mercury_start(const char* const* names, const char* const* values, size_t count);
+/* "priority, fifo, ...": what MERCURY_POLICY may be. */
+const char* mercury_policies(void);
 int mercury_wait_ready(int slice_ms);
 int mercury_wait_end(int slice_ms);
 int mercury_enter_barrier(void);

@@ -33,24 +33,26 @@ Node& Node::Get() {
   return *node;
 }
 
-Status Node::Start(const NodeOptions& options) {
+Status Node::Start(const Settings& settings, const std::set<std::string>& told) {
+  NodeOptions options;
+  Status made = MakeNodeOptions(settings, &options);
+  if (!made.ok()) return made;
   if (started_.exchange(true)) return Status::Closed("this process has joined a job before");
+  options.van.settings = SharedOf(settings, told);
+  options.van.tap = TraceMessage;
+  settings_ = settings;
   options_ = options;
-  options_.van.tap = TraceMessage;
-  options_.mercury.numbers = options_.classic.numbers = &numbers_;
   pthread_atfork(nullptr, nullptr, [] { Get().forked_ = true; });
   SetLogName(Name(options.van.role));
-  SetLogVerbose(options.verbose);
   RaiseOpenFileLimit();
   TraceLog::Start(options.trace);
-  if (TraceLog* log = TraceLog::Active()) options_.mercury.trace = log->ring();
   // ps-lite reads its settings through this table before it looks at the environment.
   ps::Environment::Init({{"DMLC_ENABLE_RDMA", kVanName},
                          {"DMLC_ENABLE_UCX", "0"},
                          {"DMLC_NUM_WORKER", std::to_string(options.van.workers)},
                          {"DMLC_NUM_SERVER", std::to_string(options.van.servers)},
                          {"DMLC_ROLE", Name(options.van.role)},
-                         {"PS_VERBOSE", options.verbose ? "1" : "0"}});
+                         {"PS_VERBOSE", "0"}});
   ps::Van::Register(kVanName, [this]() -> ps::Van* {
     if (options_.packets) {
       mercury_van_ = new MercuryVan(options_.van, options_.mercury, this);
@@ -65,12 +67,6 @@ Status Node::Start(const NodeOptions& options) {
         "no job token: whoever can reach this job's ports can join it; set MERCURY_JOB_TOKEN");
   }
   try {
-    // Before the van, so that no message finds its receiver missing.
-    if (options.van.role == Role::kWorker) {
-      messages_ = std::make_unique<ClassicWorker>(options_.classic);
-    } else if (options.van.role == Role::kServer) {
-      server_ = std::make_unique<ClassicServer>(options.van.workers, options.server_bytes_max);
-    }
     ps::Postoffice::Get()->Start(0, nullptr, false);
   } catch (const std::exception& error) {
     return Status::Internal(error.what());
@@ -148,7 +144,7 @@ void Node::OpenTrace(int my_node_id) {
 }
 
 Status Node::worker(Worker** worker) {
-  const Status status = failure();
+  Status status = failure();
   if (!status.ok()) return status;
   const std::lock_guard<std::mutex> lock(mutex_);
   *worker = worker_.get();
@@ -170,6 +166,29 @@ std::string Node::Profile() {
 Worker* Node::Front() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return worker_.get();
+}
+
+// Messages that are not control's are kept by the van until this is over, so that none finds its
+// receiver missing.
+Status Node::OnAgreed(const SharedSettings& agreed) {
+  for (const SharedSetting& setting : agreed) {
+    Status status = SetSetting(setting.name, setting.value, &settings_);
+    if (!status.ok()) return status;
+  }
+  NodeOptions made;
+  Status status = MakeNodeOptions(settings_, &made);
+  if (!status.ok()) return status;
+  options_.mercury = made.mercury;
+  options_.classic = made.classic;
+  options_.mercury.numbers = options_.classic.numbers = &numbers_;
+  if (TraceLog* log = TraceLog::Active()) options_.mercury.trace = log->ring();
+  if (mercury_van_ != nullptr) mercury_van_->Configure(options_.mercury);
+  if (options_.van.role == Role::kWorker) {
+    messages_ = std::make_unique<ClassicWorker>(options_.classic);
+  } else if (options_.van.role == Role::kServer) {
+    server_ = std::make_unique<ClassicServer>(options_.van.workers, options_.server_bytes_max);
+  }
+  return Status::Ok();
 }
 
 void Node::OnReady(int my_node_id) {

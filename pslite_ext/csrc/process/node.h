@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "base/status.h"
@@ -18,27 +19,18 @@
 #include "messages/classic_server.h"
 #include "messages/classic_worker.h"
 #include "packets/mercury_van.h"
-#include "trace/trace_log.h"
+#include "process/node_options.h"
 #include "worker/worker.h"
 
 namespace mercury {
-
-struct NodeOptions {
-  ZmqVanOptions van;
-  bool packets = false;  // the Mercury van
-  MercuryOptions mercury;
-  ClassicOptions classic;
-  uint64_t server_bytes_max = 0;
-  TraceOptions trace;
-  bool verbose = false;
-};
 
 class Node : public VanObserver {
  public:
   static Node& Get();
 
-  // Begins to join; WaitReady tells when everybody is in.
-  Status Start(const NodeOptions& options);
+  // Begins to join; WaitReady tells when everybody is in. `told`: names of the settings that are
+  // not defaults.
+  Status Start(const Settings& settings, const std::set<std::string>& told);
   // Leaves the job (a reason fails it for everybody) and stops the van.
   void Finish(const std::string& reason);
 
@@ -64,17 +56,19 @@ class Node : public VanObserver {
   bool Wait(int slice_ms, Status* status, const std::function<bool()>& done);
   void OpenTrace(int my_node_id);
   Worker* Front();  // null unless this is a worker of a job that is, or was, ready
+  Status OnAgreed(const SharedSettings& agreed) override;
   void OnReady(int my_node_id) override;
   void OnBarrier() override;
   void OnDeparted(int node_id) override;
   void OnFailed(const Status& status) override;
   void OnEnded() override;
 
+  Settings settings_;
   NodeOptions options_;
   ZmqVan* van_ = nullptr;              // lives as long as the process
   MercuryVan* mercury_van_ = nullptr;  // the same, if it is one
   DispatchNumbers numbers_;
-  std::unique_ptr<ClassicWorker> messages_;
+  std::unique_ptr<ClassicWorker> messages_;  // this and the next are made when all have agreed
   std::unique_ptr<ClassicServer> server_;
   std::unique_ptr<Worker> worker_;
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};

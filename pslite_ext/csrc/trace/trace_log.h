@@ -33,6 +33,8 @@ struct TraceOptions {
   bool binary = false;
   bool mercury = false;  // what the records mean
   int64_t from_step = 0, to_step = TraceWindow::kNoEnd;
+  // Between the threads that see events and the one that writes them; what exceeds that is lost,
+  // and counted in the trace.
   size_t ring_events = 65536;
 };
 

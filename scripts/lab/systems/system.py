@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pslite_ext.settings_table import POLICIES
+from pslite_ext import _core
 from scripts.lab.bed.namespaces import privilege_missing
 from scripts.lab.systems.peers import PEERS, peer_python
 
@@ -30,9 +30,11 @@ class System:
         return replace(self, name=f"{self.name} {name}", env={**self.env, **env})
 
 
-BASIC = ("stock", "stock-p3", "zmq", *(f"mercury-{policy}" for policy in POLICIES))
-NAMES = (*BASIC, "stock-device", *PEERS)
+# Our policies by the names that recorded results have.
 MERCURY = "mercury-mercury"
+POLICIES = {MERCURY if p == "priority" else f"mercury-{p}": p for p in _core.policies()}
+BASIC = ("stock", "stock-p3", "zmq", *POLICIES)
+NAMES = (*BASIC, "stock-device", *PEERS)
 PROPHET_STEPS = 8  # iterations from which it learns when gradients appear: before what is measured
 
 
@@ -53,10 +55,9 @@ def system(name: str, stock_python: str | None) -> System:
         return System(name, stock_python, env, "dist_sync_p3")
     if name == "zmq":
         return System(name, sys.executable, {"DMLC_PS_VAN_TYPE": "zmq"})
-    policy = name.partition("-")[2]
-    if name.startswith("mercury-") and policy in POLICIES:
-        env = {"DMLC_PS_VAN_TYPE": "mercury", "MERCURY_POLICY": policy}
-        if policy != "prophet":
+    if name in POLICIES:
+        env = {"DMLC_PS_VAN_TYPE": "mercury", "MERCURY_POLICY": POLICIES[name]}
+        if name != "mercury-prophet":
             return System(name, sys.executable, env)
         env["MERCURY_PROPHET_PROFILE_STEPS"] = str(PROPHET_STEPS)
         return System(name, sys.executable, env, warmup=PROPHET_STEPS + 2)

@@ -54,7 +54,7 @@ TEST(golden_bytes) {
     hex += text;
   }
   CHECK_EQ(hex, std::string("4d505331"
-                            "0100"
+                            "0200"
                             "0200"
                             "09000000"
                             "08000000"

@@ -96,6 +96,58 @@ TEST(refuses_whom_it_does_not_need) {
   CHECK_TRUE(Says(Find(s.Register(M(Role::kServer, 5), 0), Action::kReject), "started without"));
 }
 
+TEST(the_scheduler_s_setting_counts_first) {
+  SchedulerMembership s(2, 1, Times(), 0, {{"POLICY", "fifo", true}, {"LANES", "1", false}});
+  Member same = M(Role::kWorker, 2);
+  same.told = {{"POLICY", "fifo", true}};
+  CHECK_TRUE(s.Register(same, 0).empty());
+  Member other = M(Role::kWorker, 3);
+  other.told = {{"POLICY", "p3", true}};
+  CHECK_EQ(Find(s.Register(other, 0), Action::kReject)->text,
+           "it has POLICY=p3, the scheduler fifo");
+  other.told = {{"COLOUR", "red", true}};
+  CHECK_EQ(Find(s.Register(other, 0), Action::kReject)->text,
+           "it has COLOUR=red, which the scheduler does not know");
+  s.Register(M(Role::kWorker, 4), 0);
+  CHECK_TRUE(Find(s.Register(M(Role::kServer, 1), 0), Action::kAssign) != nullptr);
+  CHECK_EQ(ToText(s.settings()), "POLICY=fifo\nLANES=1\n");
+}
+
+TEST(worker_0_s_setting_counts_where_the_scheduler_has_none) {
+  SchedulerMembership s(2, 1, Times(), 0, {{"POLICY", "priority", false}, {"LANES", "1", false}});
+  Member second = M(Role::kWorker, 2, 1);
+  second.told = {{"LANES", "1", true}};
+  s.Register(second, 0);
+  Member first = M(Role::kWorker, 3, 0);
+  first.told = {{"POLICY", "p3", true}};
+  s.Register(first, 0);
+  CHECK_TRUE(Find(s.Register(M(Role::kServer, 1), 0), Action::kAssign) != nullptr);
+  CHECK_EQ(ToText(s.settings()), "POLICY=p3\nLANES=1\n");
+}
+
+TEST(nodes_that_were_told_different_settings_make_no_job) {
+  for (const bool first_was_told : {false, true}) {
+    for (const Role role : {Role::kWorker, Role::kServer}) {
+      SchedulerMembership s(2, 1, Times(), 0, {{"POLICY", "priority", false}});
+      Member first = M(Role::kWorker, 2, 0), second = M(Role::kWorker, 3, 1);
+      Member server = M(Role::kServer, 1);
+      if (first_was_told) first.told = {{"POLICY", "p3", true}};
+      (role == Role::kWorker ? second : server).told = {{"POLICY", "fifo", true}};
+      CHECK_TRUE(s.Register(second, 0).empty());
+      CHECK_TRUE(s.Register(server, 0).empty());
+      const Actions actions = s.Register(first, 0);
+      REQUIRE_EQ(actions.size(), 1U);
+      CHECK_TRUE(actions[0].kind == Action::kDisagree);
+      CHECK_EQ(actions[0].text, std::string(role == Role::kWorker ? "worker 1" : "server 0") +
+                                    " has POLICY=fifo, worker 0 " +
+                                    (first_was_told ? "p3" : "priority (the default)"));
+      for (const Member& m : s.members()) CHECK_EQ(m.id, -1);  // nobody was given a rank
+      CHECK_TRUE(s.Tick(100000).empty());
+      CHECK_TRUE(s.Fail("again").empty());
+    }
+  }
+}
+
 TEST(names_the_lost) {
   SchedulerMembership s = Running();
   for (int64_t t = 500; t <= 9500; t += 500) {

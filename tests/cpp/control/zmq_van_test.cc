@@ -25,6 +25,10 @@ constexpr auto kPatience = std::chrono::seconds(60);
 
 class Observer : public VanObserver {
  public:
+  Status OnAgreed(const SharedSettings& settings) override {
+    Change([&] { agreed = ToText(settings); });
+    return refuses ? Status::InvalidArgument("no such policy") : Status::Ok();
+  }
   void OnReady(int node) override {
     if (throw_when_ready) throw std::length_error("no room");
     Change([&] { id = node; });
@@ -49,7 +53,8 @@ class Observer : public VanObserver {
     return changed.wait_for(lock, kPatience, reached);
   }
 
-  std::atomic<bool> throw_when_ready{false};
+  std::atomic<bool> throw_when_ready{false}, refuses{false};
+  std::string agreed;  // before `id` is there
   int id = 0, barriers = 0, ends = 0;
   std::vector<int> departed;
   Status failure;
@@ -129,6 +134,11 @@ class Job {
     options_.servers = num_servers;
   }
 
+  // From now on nodes are told this policy; "" again tells them none.
+  void Tell(const std::string& policy) {
+    policy_ = {"MERCURY_POLICY", policy.empty() ? "priority" : policy, !policy.empty()};
+  }
+
   std::vector<std::unique_ptr<Node>> nodes;
 
  private:
@@ -136,12 +146,16 @@ class Job {
   Node& Add() {
     nodes.push_back(std::make_unique<Node>());
     Node& node = *nodes.back();
+    options_.settings = {{"DMLC_NUM_WORKER", std::to_string(options_.workers), true},
+                         {"DMLC_NUM_SERVER", std::to_string(options_.servers), true},
+                         policy_};
     node.van = std::make_unique<AnyVan>(options_, &node.observer);
     node.van->Start(0, false);
     CHECK_OK(node.van->start_status());
     return node;
   }
   ZmqVanOptions options_;
+  SharedSetting policy_{"MERCURY_POLICY", "priority", false};
 };
 
 }  // namespace
@@ -314,6 +328,45 @@ TEST(nodes_that_count_the_job_otherwise_are_refused) {
              std::string::npos);
 }
 
+TEST(what_worker_0_was_told_is_what_all_use) {
+  Job job(2, 1);
+  job.Add(Role::kServer);
+  job.Add(Role::kWorker, 1);
+  job.Tell("p3");
+  job.Add(Role::kWorker, 0);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+    CHECK_EQ(node->observer.agreed, "DMLC_NUM_WORKER=2\nDMLC_NUM_SERVER=1\nMERCURY_POLICY=p3\n");
+  }
+}
+
+TEST(who_was_told_otherwise_than_worker_0_ends_the_job_and_everybody_knows) {
+  Job job(2, 1);
+  job.Add(Role::kServer);
+  job.Tell("fifo");
+  job.Add(Role::kWorker, 1);
+  job.Tell("p3");
+  job.Add(Role::kWorker, 0);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_STATUS(Code::kInvalidArgument, node->observer.failure);
+    CHECK_EQ(node->observer.failure.message, "worker 1 has MERCURY_POLICY=fifo, worker 0 p3");
+    CHECK_EQ(node->observer.id, 0);
+  }
+}
+
+TEST(a_node_that_cannot_use_what_was_agreed_fails_the_job) {
+  Job job(1, 1);
+  Node& server = job.Add(Role::kServer);
+  server.observer.refuses = true;
+  job.Add(Role::kWorker);
+  for (auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_TRUE(node->observer.failure.message.find("no such policy") != std::string::npos);
+  }
+  CHECK_EQ(server.observer.id, 0);
+}
+
 TEST(an_exception_on_the_van_s_thread_fails_the_job_and_not_the_process) {
   Job job(2, 1);
   Node& first = job.Add(Role::kWorker, 0);
@@ -338,23 +391,6 @@ TEST(a_scheduler_that_is_stopped_says_who_it_is) {
   job.scheduler().van->Leave("it was stopped");
   REQUIRE_TRUE(worker.observer.Wait([&] { return worker.observer.ends != 0; }));
   CHECK_EQ(worker.observer.failure.message, "the scheduler ended: it was stopped");
-}
-
-TEST(too_few_sockets_are_an_error_that_names_the_setting) {
-  for (const bool enough : {false, true}) {
-    ZmqVanOptions options;
-    options.role = Role::kScheduler;
-    options.host = options.scheduler_host = "127.0.0.1";
-    options.workers = 20;
-    options.servers = 1;
-    options.connections_max = enough ? 65 : 64;
-    Observer observer;
-    ZmqVan van(options, &observer);
-    van.Start(0, false);
-    CHECK_STATUS(enough ? Code::kOk : Code::kInvalidArgument, van.start_status());
-    CHECK_EQ(van.start_status().message.find("MERCURY_CONNECTIONS_MAX is 64") != std::string::npos,
-             !enough);
-  }
 }
 
 TEST(another_token_is_not_heard) {

@@ -35,7 +35,7 @@ void Trains(const MercuryOptions& options) {
 
 TEST(every_policy_gives_the_right_sums) {
   for (const PolicyKind kind :
-       {PolicyKind::kMercury, PolicyKind::kFifo, PolicyKind::kWfbp, PolicyKind::kP3,
+       {PolicyKind::kPriority, PolicyKind::kFifo, PolicyKind::kWfbp, PolicyKind::kP3,
         PolicyKind::kByteScheduler, PolicyKind::kProphet}) {
     MercuryOptions options = PlaneOptions(2, 2);
     options.policy.kind = kind;
@@ -123,7 +123,7 @@ void Disagrees(const std::string& expected, const std::function<void(MercuryOpti
 }
 
 TEST(nodes_that_disagree_say_about_what) {
-  Disagrees("the worker has MERCURY_POLICY fifo, the server mercury",
+  Disagrees("the worker has MERCURY_POLICY fifo, the server priority",
             [](MercuryOptions* o) { o->policy.kind = PolicyKind::kFifo; });
   Disagrees("the worker has MERCURY_PACKET_BYTES 8192, the server 4096",
             [](MercuryOptions* o) { o->policy.packet_bytes = 8192; });
@@ -280,15 +280,6 @@ TEST(a_wrong_check_sum) {
   options.checksum = true;
   IsRefused(options, {"check sum", RawWorker::Declare(100) + "abcd", Code::kCorrupt,
                       "a packet whose check sum is wrong"});
-}
-
-TEST(more_tensors_than_there_may_be) {
-  MercuryOptions options = PlaneOptions(2, 1);
-  options.tensors_max = 1;
-  std::string second = RawWorker::Declare(100);
-  second[0] = 1;
-  IsRefused(options,
-            {"tensors", RawWorker::Declare(100) + second, Code::kExhausted, "MERCURY_TENSORS_MAX"});
 }
 
 TEST(a_worker_that_says_goodbye_is_not_lost) {

@@ -20,11 +20,11 @@ void* Allocate(size_t alignment, size_t bytes) {
   return std::aligned_alloc(alignment, bytes);
 }
 
-constexpr PolicyKind kPolicies[] = {PolicyKind::kMercury,       PolicyKind::kFifo,
+constexpr PolicyKind kPolicies[] = {PolicyKind::kPriority,      PolicyKind::kFifo,
                                     PolicyKind::kWfbp,          PolicyKind::kP3,
                                     PolicyKind::kByteScheduler, PolicyKind::kProphet};
 
-NetworkOptions Small(PolicyKind kind = PolicyKind::kMercury) {
+NetworkOptions Small(PolicyKind kind = PolicyKind::kPriority) {
   NetworkOptions o;
   o.policy.kind = kind;
   o.policy.packet_bytes = 2048;

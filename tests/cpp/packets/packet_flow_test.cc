@@ -13,7 +13,7 @@ using namespace mercury::testing;  // NOLINT: a test
 
 namespace {
 
-constexpr PolicyKind kPolicies[] = {PolicyKind::kMercury,       PolicyKind::kFifo,
+constexpr PolicyKind kPolicies[] = {PolicyKind::kPriority,      PolicyKind::kFifo,
                                     PolicyKind::kWfbp,          PolicyKind::kP3,
                                     PolicyKind::kByteScheduler, PolicyKind::kProphet};
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kUint8,
@@ -165,7 +165,7 @@ void RunCases(PolicyKind kind) {
 
 }  // namespace
 
-TEST(mercury_sums_whatever_the_order) { RunCases(PolicyKind::kMercury); }
+TEST(mercury_sums_whatever_the_order) { RunCases(PolicyKind::kPriority); }
 TEST(fifo_sums_whatever_the_order) { RunCases(PolicyKind::kFifo); }
 TEST(wfbp_sums_whatever_the_order) { RunCases(PolicyKind::kWfbp); }
 TEST(p3_sums_whatever_the_order) { RunCases(PolicyKind::kP3); }
@@ -230,7 +230,7 @@ TEST(deterministic_sums_are_those_in_the_order_of_ranks) {
 TEST(an_urgent_tensor_overtakes) {
   Random random;
   for (const PolicyKind kind :
-       {PolicyKind::kMercury, PolicyKind::kP3, PolicyKind::kByteScheduler}) {
+       {PolicyKind::kPriority, PolicyKind::kP3, PolicyKind::kByteScheduler}) {
     NetworkOptions options;
     options.policy.kind = kind;
     options.policy.packet_bytes = 16 << 10;

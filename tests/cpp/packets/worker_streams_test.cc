@@ -12,7 +12,7 @@ using namespace mercury;  // NOLINT: a test
 
 namespace {
 
-WorkerStreamsOptions Options(PolicyKind kind = PolicyKind::kMercury) {
+WorkerStreamsOptions Options(PolicyKind kind = PolicyKind::kPriority) {
   WorkerStreamsOptions o;
   o.policy.kind = kind;
   o.policy.packet_bytes = 1024;

@@ -1,4 +1,4 @@
-// mercury and fifo.
+// priority and fifo.
 #include <memory>
 #include <string>
 
@@ -21,7 +21,7 @@ std::unique_ptr<Policy> Make(PolicyKind kind, uint64_t credit_bytes = 1 << 20,
 }  // namespace
 
 TEST(mercury_sends_the_most_urgent_next_and_equals_in_order) {
-  const auto policy = Make(PolicyKind::kMercury);
+  const auto policy = Make(PolicyKind::kPriority);
   policy->Ready({1, -5, 3, 1}, 0);
   policy->Ready({2, -1, 2, 1}, 0);
   policy->Ready({3, -5, 1, 1}, 0);
@@ -44,7 +44,7 @@ TEST(fifo_sends_in_the_order_of_readiness) {
 }
 
 TEST(a_slot_in_pieces_counts_once) {
-  const auto policy = Make(PolicyKind::kMercury);
+  const auto policy = Make(PolicyKind::kPriority);
   policy->Ready({1, 0, 1, 1}, 0);
   uint64_t run;
   for (const bool last : {false, false, true}) {
@@ -55,7 +55,7 @@ TEST(a_slot_in_pieces_counts_once) {
 }
 
 TEST(the_window_holds_back_all_but_the_more_urgent) {
-  const auto policy = Make(PolicyKind::kMercury, 1000);
+  const auto policy = Make(PolicyKind::kPriority, 1000);
   CHECK_EQ(policy->WakeAt(), kNever);
   policy->Ready({1, 0, 50, 1}, 0);
   CHECK_EQ(Order(policy.get(), 50), "1111111111");
@@ -79,7 +79,7 @@ TEST(fifo_is_held_back_by_all_of_the_window) {
 }
 
 TEST(runs_without_slots_and_forgotten_runs_are_not_named) {
-  const auto policy = Make(PolicyKind::kMercury);
+  const auto policy = Make(PolicyKind::kPriority);
   policy->Ready({1, 0, 0, 1}, 0);
   policy->Ready({2, 0, 5, 1}, 0);
   policy->Ready({3, 0, 1, 1}, 0);
@@ -94,7 +94,7 @@ TEST(runs_without_slots_and_forgotten_runs_are_not_named) {
 TEST(packets_shrink_on_slow_links_and_stay_aligned) {
   for (const uint64_t most :
        {uint64_t{64} << 10, uint64_t{50000}, uint64_t{100001}, uint64_t{1024}}) {
-    const auto policy = Make(PolicyKind::kMercury, 1 << 20, most);
+    const auto policy = Make(PolicyKind::kPriority, 1 << 20, most);
     CHECK_EQ(policy->packet_bytes(), most / 64 * 64);
     for (int64_t i = 0; i < 100; ++i) {  // 1 byte/us
       policy->Ready({static_cast<uint64_t>(i + 1), 0, 1, 1}, i * 1000);
@@ -111,7 +111,7 @@ TEST(packets_shrink_on_slow_links_and_stay_aligned) {
 }
 
 TEST(depths_are_told_by_priority) {
-  const auto policy = Make(PolicyKind::kMercury);
+  const auto policy = Make(PolicyKind::kPriority);
   policy->Ready({1, -5, 3, 1}, 0);
   policy->Ready({2, -5, 2, 1}, 0);
   policy->Ready({3, 7, 2, 1}, 0);

@@ -1,4 +1,4 @@
-// prophet on one link: blocks, holds, and when it is mercury.
+// prophet on one link: blocks, holds, and when it is priority.
 #include <memory>
 #include <string>
 #include <vector>

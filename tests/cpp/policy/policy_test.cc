@@ -10,14 +10,14 @@ using namespace mercury;  // NOLINT: a test
 
 namespace {
 
-constexpr PolicyKind kAll[] = {PolicyKind::kMercury,       PolicyKind::kFifo,
+constexpr PolicyKind kAll[] = {PolicyKind::kPriority,      PolicyKind::kFifo,
                                PolicyKind::kWfbp,          PolicyKind::kP3,
                                PolicyKind::kByteScheduler, PolicyKind::kProphet};
 
 }  // namespace
 
 TEST(names_and_kinds_match) {
-  const char* const names[] = {"mercury", "fifo", "wfbp", "p3", "bytescheduler", "prophet"};
+  const char* const names[] = {"priority", "fifo", "wfbp", "p3", "bytescheduler", "prophet"};
   for (size_t i = 0; i < std::size(kAll); ++i) {
     PolicyKind kind;
     CHECK_OK(ParsePolicy(names[i], &kind));
@@ -26,7 +26,7 @@ TEST(names_and_kinds_match) {
     CHECK_EQ(static_cast<int>(kind), static_cast<int>(i));  // on the wire
   }
   PolicyKind kind;
-  for (const char* wrong : {"", "P3", "mercury ", "tic"}) {
+  for (const char* wrong : {"", "P3", "priority ", "tic"}) {
     const Status status = ParsePolicy(wrong, &kind);
     CHECK_STATUS(Code::kInvalidArgument, status);
     CHECK_TRUE(status.message.find("bytescheduler") != std::string::npos);
@@ -35,7 +35,7 @@ TEST(names_and_kinds_match) {
 }
 
 TEST(units_are_what_the_policies_say) {
-  CHECK_EQ(UnitSlots(PolicyKind::kMercury, 1 << 20, 1000, 50), 1U);
+  CHECK_EQ(UnitSlots(PolicyKind::kPriority, 1 << 20, 1000, 50), 1U);
   CHECK_EQ(UnitSlots(PolicyKind::kFifo, 0, 1000, 50), 1U);
   CHECK_EQ(UnitSlots(PolicyKind::kProphet, 1 << 20, 1000, 50), 1U);
   CHECK_EQ(UnitSlots(PolicyKind::kWfbp, 0, 1000, 50), 50U);
@@ -46,7 +46,7 @@ TEST(units_are_what_the_policies_say) {
   for (const PolicyKind kind : kAll) {  // 0 is the default
     CHECK_EQ(UnitSlots(kind, 0, 1000, 50), UnitSlots(kind, DefaultUnitBytes(kind), 1000, 50));
   }
-  CHECK_FALSE(Acknowledges(PolicyKind::kMercury) || Acknowledges(PolicyKind::kFifo) ||
+  CHECK_FALSE(Acknowledges(PolicyKind::kPriority) || Acknowledges(PolicyKind::kFifo) ||
               Acknowledges(PolicyKind::kWfbp) || Acknowledges(PolicyKind::kProphet));
   CHECK_TRUE(Acknowledges(PolicyKind::kP3) && Acknowledges(PolicyKind::kByteScheduler));
 }

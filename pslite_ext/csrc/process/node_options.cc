@@ -1,0 +1,107 @@
+#include "process/node_options.h"
+
+#include <algorithm>
+#include <string>
+
+namespace mercury {
+namespace {
+
+constexpr int64_t kHeartbeatIntervalMaxMs = 1000;
+constexpr int64_t kStartWarnMaxMs = 10000;
+// A tenth of the patience: how often to say that one lives, or that one waits.
+constexpr int64_t kTenth = 10;
+
+Status ReadRole(const std::string& text, Role* role) {
+  for (const Role known : {Role::kWorker, Role::kServer, Role::kScheduler}) {
+    if (text != Name(known)) continue;
+    *role = known;
+    return Status::Ok();
+  }
+  return Status::InvalidArgument("DMLC_ROLE is '" + text + "'; allowed: worker, server, scheduler");
+}
+
+MembershipTimes Times(const Settings& s) {
+  MembershipTimes times;
+  times.heartbeat_timeout_ms = s.heartbeat_timeout_ms;
+  times.heartbeat_interval_ms = std::min(kHeartbeatIntervalMaxMs, s.heartbeat_timeout_ms / kTenth);
+  times.start_timeout_ms = s.start_timeout_s * 1000;
+  times.start_warn_ms = std::min(kStartWarnMaxMs, times.start_timeout_ms / kTenth);
+  return times;
+}
+
+Status ReadPolicy(const Settings& s, PolicyOptions* policy) {
+  Status status = ParsePolicy(s.policy, &policy->kind);
+  if (!status.ok()) return status;
+  policy->adapt_packets = s.packet_bytes == 0;
+  // Of many workers, each has few packets under way, and a sum waits for all: smaller ones.
+  policy->packet_bytes = s.num_worker > 2 ? 32 << 10 : 64 << 10;
+  if (s.packet_bytes != 0) policy->packet_bytes = static_cast<uint64_t>(s.packet_bytes);
+  // One packet under way could not keep a link busy.
+  policy->credit.bytes_min = std::max(policy->credit.bytes_min, 2 * policy->packet_bytes);
+  policy->credit.bytes_max = std::max(policy->credit.bytes_max, policy->credit.bytes_min);
+  policy->unit_bytes = s.partition_bytes != 0 ? static_cast<uint64_t>(s.partition_bytes)
+                                              : DefaultUnitBytes(policy->kind);
+  policy->window_bytes = static_cast<uint64_t>(s.credit_bytes);
+  policy->credit.fixed_bytes = static_cast<uint64_t>(s.credit_bytes);
+  policy->profile_steps = static_cast<int>(s.prophet_profile_steps);
+  policy->profile_text = s.prophet_profile_text;
+  return Status::Ok();
+}
+
+void ReadPackets(const Settings& s, MercuryOptions* m) {
+  m->tcp.congestion = s.congestion == "system" ? "" : s.congestion;
+  m->tcp.receive_buffer_bytes = static_cast<int>(s.receive_buffer_bytes);
+  m->tcp.timeout_ms = static_cast<int>(s.heartbeat_timeout_ms);
+  m->lanes = static_cast<int>(s.lanes);
+  m->checksum = s.checksum != 0;
+  m->deterministic = s.deterministic != 0;
+  m->server_bytes_max = static_cast<uint64_t>(s.server_bytes_max);
+  m->stall_warn_us = s.stall_warn_s * 1000000;
+  m->handshake_timeout_us = s.heartbeat_timeout_ms * 1000;
+  m->token = s.job_token;
+  // All workers may come at once.
+  m->strangers_max = std::max(m->strangers_max, static_cast<size_t>(s.num_worker * s.lanes));
+  m->workers = static_cast<int>(s.num_worker);
+  m->servers = static_cast<int>(s.num_server);
+}
+
+void ReadVan(const Settings& s, ZmqVanOptions* van) {
+  van->host = s.node_host;
+  van->port = static_cast<int>(s.node_port);
+  van->scheduler_host = s.ps_root_uri;
+  van->scheduler_port = static_cast<int>(s.ps_root_port);
+  van->workers = static_cast<int>(s.num_worker);
+  van->servers = static_cast<int>(s.num_server);
+  van->rank_hint = static_cast<int>(s.task_id);
+  van->token = s.job_token;
+  van->times = Times(s);
+  van->asynchronous = s.asynchronous != 0;
+}
+
+}  // namespace
+
+Status MakeNodeOptions(const Settings& s, NodeOptions* options) {
+  Status status = ReadRole(s.role, &options->van.role);
+  if (!status.ok()) return status;
+  PolicyOptions& policy = options->mercury.policy;
+  status = ReadPolicy(s, &policy);
+  if (!status.ok()) return status;
+  ReadVan(s, &options->van);
+  ReadPackets(s, &options->mercury);
+  options->packets = s.ps_van_type == "mercury";
+  options->server_bytes_max = static_cast<uint64_t>(s.server_bytes_max);
+  options->classic.num_servers = static_cast<int>(s.num_server);
+  options->classic.split_bytes = static_cast<uint64_t>(s.split_bytes);
+  options->classic.piece_bytes_max = static_cast<uint64_t>(kMessageBytesMax);
+  options->classic.prophet = !options->packets && policy.kind == PolicyKind::kProphet;
+  options->classic.profile_steps = policy.profile_steps;
+  options->classic.profile_text = policy.profile_text;
+  options->trace.directory = s.trace_dir;
+  options->trace.binary = s.trace_format == "binary";
+  options->trace.mercury = options->packets;
+  options->trace.from_step = s.trace_from_step;
+  if (s.trace_to_step != 0) options->trace.to_step = s.trace_to_step;
+  return Status::Ok();
+}
+
+}  // namespace mercury

@@ -1,0 +1,28 @@
+// From settings to what each room needs: the one place where the two meet.
+//
+// Thread-safety: pure function.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "control/zmq_van.h"
+#include "messages/classic_worker.h"
+#include "packets/mercury_options.h"
+#include "process/setting_texts.h"
+#include "trace/trace_log.h"
+
+namespace mercury {
+
+struct NodeOptions {
+  ZmqVanOptions van;
+  bool packets = false;  // the Mercury van
+  MercuryOptions mercury;
+  ClassicOptions classic;
+  uint64_t server_bytes_max = 0;
+  TraceOptions trace;
+};
+
+Status MakeNodeOptions(const Settings& settings, NodeOptions* options);
+
+}  // namespace mercury
