@@ -23,7 +23,7 @@ struct WorkerStreams::Part {
   int64_t number = -1;             // on this link; -1: not declared yet
   std::vector<uint32_t> received;  // bytes of each slot's sum, of this round
   // The operation under way:
-  uint64_t run = 0;
+  uint64_t portion = 0;
   uint64_t next = 0;     // slot to send
   uint32_t at = 0;       // bytes of it that have been sent
   uint64_t waiting = 0;  // slots whose sums are not in
@@ -43,7 +43,7 @@ struct WorkerStreams::Link {
   explicit Link(const PolicyOptions& options) : policy(MakePolicy(options)) {}
   std::unique_ptr<Policy> policy;
   std::vector<Stream*> tensors;  // by number
-  std::unordered_map<uint64_t, Stream*> runs;
+  std::unordered_map<uint64_t, Stream*> portions;
   std::deque<OutPacket> first;  // goes out before any data
   // The packet that is being received.
   std::string text;
@@ -107,7 +107,7 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   tensor->waiting = 0;
   for (const Part& part : tensor->parts) tensor->waiting += part.share.count;
   if (tensor->waiting == 0) return tensor->op.reset();  // all of it is in other lanes
-  tensor->start = next_run_++;
+  tensor->start = next_portion_++;
   active_[tensor->start] = tensor;
   for (int s = 0; s < options_.num_servers; ++s) Begin(tensor, s, now_us);
 }
@@ -138,7 +138,7 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   part.waiting = part.share.count;
   part.next = 0;
   part.at = 0;
-  part.run = next_run_++;
+  part.portion = next_portion_++;
   const Operation& op = *tensor->op;
   const auto number = static_cast<uint64_t>(op.number);
   trace_.Begin(server, tensor->shared->traits.index, Fetches(op) ? number - 1 : number);
@@ -153,9 +153,9 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
     link.first.push_back(TextPacket(Kind::kNumber, static_cast<uint32_t>(part.number), number, ""));
   }
   const PolicyOptions& policy = options_.policy;
-  link.runs[part.run] = tensor;
+  link.portions[part.portion] = tensor;
   link.policy->Ready(
-      {part.run, tensor->op->priority, part.share.count,
+      {part.portion, tensor->op->priority, part.share.count,
        UnitSlots(policy.kind, policy.unit_bytes, part.share.of.slot_bytes, part.share.count),
        part.share.Bytes()},
       now_us);
@@ -165,8 +165,8 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
 void WorkerStreams::End(Stream* tensor) {
   for (int s = 0; s < options_.num_servers; ++s) {
     Link& link = *links_[static_cast<size_t>(s)];
-    const uint64_t run = tensor->parts[static_cast<size_t>(s)].run;
-    if (link.runs.erase(run) != 0) link.policy->Forget(run);
+    const uint64_t portion = tensor->parts[static_cast<size_t>(s)].portion;
+    if (link.portions.erase(portion) != 0) link.policy->Forget(portion);
   }
   active_.erase(tensor->start);
   tensor->op.reset();
@@ -179,9 +179,9 @@ bool WorkerStreams::Next(int server, int64_t now_us, OutPacket* out) {
     link.first.pop_front();
     return true;
   }
-  uint64_t run;
-  if (!failure_.ok() || !link.policy->Next(now_us, &run)) return false;
-  Stream* tensor = link.runs.at(run);
+  uint64_t portion;
+  if (!failure_.ok() || !link.policy->Next(now_us, &portion)) return false;
+  Stream* tensor = link.portions.at(portion);
   Part& part = tensor->parts[static_cast<size_t>(server)];
   const uint64_t slot = part.share.Slot(part.next);
   const uint64_t slot_bytes = part.share.of.Length(slot);
@@ -201,7 +201,7 @@ bool WorkerStreams::Next(int server, int64_t now_us, OutPacket* out) {
     part.at = 0;
   }
   trace_.Sending(server, tensor->shared->traits.index, part.share, slot_done, out);
-  link.policy->Sent(run, out->header.length, slot_done, now_us);
+  link.policy->Sent(portion, out->header.length, slot_done, now_us);
   return true;
 }
 
@@ -262,7 +262,7 @@ Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us)
   if (header.kind == Kind::kAnswer) TakeAnswer(server, header, now_us);
   if (header.kind == Kind::kAck) {
     const Part& part = link.tensors[header.tensor]->parts[static_cast<size_t>(server)];
-    link.policy->Acknowledged(part.run, header.offset);
+    link.policy->Acknowledged(part.portion, header.offset);
   }
   if (header.kind != Kind::kSum || link.tensor == nullptr) return Status::Ok();
   Stream* tensor = link.tensor;
@@ -272,7 +272,7 @@ Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us)
   Part& part = tensor->parts[static_cast<size_t>(server)];
   const uint64_t slot_bytes = part.share.of.Length(part.share.Slot(link.mine));
   part.received[link.mine] += header.length;
-  link.policy->Returned(part.run, header.length, now_us);
+  link.policy->Returned(part.portion, header.length, now_us);
   trace_.Received(server, tensor->shared->traits.index, part.share, header.length,
                   part.received[link.mine] >= slot_bytes, now_us);
   if (part.received[link.mine] < slot_bytes) return Status::Ok();

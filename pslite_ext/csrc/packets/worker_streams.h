@@ -86,7 +86,7 @@ class WorkerStreams : public Endpoint {
   std::shared_ptr<ProphetProfile> profile_;
   ProphetNotes notes_;
   Status failure_;
-  uint64_t next_run_ = 1;
+  uint64_t next_portion_ = 1;
   std::unordered_map<uint64_t, std::unique_ptr<Stream>> tensors_;  // by key
   std::vector<std::unique_ptr<Link>> links_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start

@@ -48,17 +48,17 @@ bool Credit::MaySend(int32_t urgency, int64_t now_us) {
   return true;
 }
 
-void Credit::Recount(Runs::iterator it, uint64_t before) {
-  const Run& run = it->second;
-  const uint64_t after = run.counted();
+void Credit::Recount(Portions::iterator it, uint64_t before) {
+  const Portion& portion = it->second;
+  const uint64_t after = portion.counted();
   counted_ += after - before;
-  const auto sum = by_urgency_.emplace(run.urgency, 0).first;
+  const auto sum = by_urgency_.emplace(portion.urgency, 0).first;
   sum->second += after - before;
   if (sum->second == 0) by_urgency_.erase(sum);
 }
 
 void Credit::Sent(uint64_t id, int32_t urgency, uint64_t bytes, int64_t now_us) {
-  const auto it = runs_.emplace(id, Run{}).first;
+  const auto it = portions_.emplace(id, Portion{}).first;
   const uint64_t before = it->second.counted();
   it->second.urgency = urgency;
   it->second.sent += bytes;
@@ -71,18 +71,18 @@ void Credit::Sent(uint64_t id, int32_t urgency, uint64_t bytes, int64_t now_us) 
 }
 
 void Credit::Returned(uint64_t id, uint64_t bytes, int64_t now_us) {
-  const auto it = runs_.find(id);
-  if (it == runs_.end()) return;
-  Run& run = it->second;
-  const uint64_t before = run.counted();
-  run.returned = std::min(run.returned + bytes, run.sent);
+  const auto it = portions_.find(id);
+  if (it == portions_.end()) return;
+  Portion& portion = it->second;
+  const uint64_t before = portion.counted();
+  portion.returned = std::min(portion.returned + bytes, portion.sent);
   Recount(it, before);
   Park(now_us);  // so that what is parked for long does not pile up either
   doublings_ = 0;
   Measure(bytes, now_us);
   while (!departures_.empty()) {
-    const auto oldest = runs_.find(departures_.front().run);
-    if (oldest != runs_.end() && oldest->second.returned < departures_.front().sent) break;
+    const auto oldest = portions_.find(departures_.front().portion);
+    if (oldest != portions_.end() && oldest->second.returned < departures_.front().sent) break;
     departures_.pop_front();
   }
 }
@@ -103,8 +103,8 @@ void Credit::Park(int64_t now_us) {
   const int64_t limit = now_us - ParkAfterUs();
   bool parked = false;
   while (!departures_.empty() && departures_.front().at_us <= limit) {
-    const auto it = runs_.find(departures_.front().run);
-    if (it != runs_.end()) {
+    const auto it = portions_.find(departures_.front().portion);
+    if (it != portions_.end()) {
       const uint64_t before = it->second.counted();
       it->second.parked = std::max(it->second.parked, departures_.front().sent);
       Recount(it, before);
@@ -116,13 +116,14 @@ void Credit::Park(int64_t now_us) {
 }
 
 void Credit::Forget(uint64_t id) {
-  const auto it = runs_.find(id);
-  if (it == runs_.end()) return;
+  const auto it = portions_.find(id);
+  if (it == portions_.end()) return;
   const uint64_t before = it->second.counted();
   it->second.returned = it->second.sent;
   Recount(it, before);
-  runs_.erase(it);
-  while (!departures_.empty() && runs_.count(departures_.front().run) == 0) departures_.pop_front();
+  portions_.erase(it);
+  while (!departures_.empty() && portions_.count(departures_.front().portion) == 0)
+    departures_.pop_front();
 }
 
 int64_t Credit::WakeAt() const {

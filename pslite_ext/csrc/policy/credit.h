@@ -34,10 +34,10 @@ class Credit {
 
   // Whether a packet of this urgency (larger is more urgent) may go now.
   bool MaySend(int32_t urgency, int64_t now_us);
-  void Sent(uint64_t run, int32_t urgency, uint64_t bytes, int64_t now_us);
-  void Returned(uint64_t run, uint64_t bytes, int64_t now_us);
-  // The run is over, well or not. Its number is not used again.
-  void Forget(uint64_t run);
+  void Sent(uint64_t portion, int32_t urgency, uint64_t bytes, int64_t now_us);
+  void Returned(uint64_t portion, uint64_t bytes, int64_t now_us);
+  // The portion is over, well or not. Its number is not used again.
+  void Forget(uint64_t portion);
   // When MaySend may change its mind by time alone.
   int64_t WakeAt() const;
 
@@ -49,25 +49,25 @@ class Credit {
   int64_t round_trip_us() const { return round_trip_us_; }
 
  private:
-  struct Run {
+  struct Portion {
     int32_t urgency = 0;
     uint64_t sent = 0, returned = 0, parked = 0;
     uint64_t counted() const { return sent - std::max(returned, parked); }
   };
   struct Departure {
     int64_t at_us;
-    uint64_t run;
-    uint64_t sent;  // of the run, with this packet
+    uint64_t portion;
+    uint64_t sent;  // of the portion, with this packet
   };
-  using Runs = std::unordered_map<uint64_t, Run>;
+  using Portions = std::unordered_map<uint64_t, Portion>;
 
-  void Recount(Runs::iterator it, uint64_t before);
+  void Recount(Portions::iterator it, uint64_t before);
   void Park(int64_t now_us);
   int64_t ParkAfterUs() const;
   void Measure(uint64_t bytes, int64_t now_us);
 
   const CreditLimits limits_;
-  Runs runs_;
+  Portions portions_;
   std::map<int32_t, uint64_t, std::greater<>> by_urgency_;  // counted bytes, none is 0
   std::deque<Departure> departures_;
   uint64_t counted_ = 0;

@@ -9,11 +9,12 @@
 //   prophet        as priority, but during the backward pass in blocks that nothing interrupts and
 //                  that just finish before a more urgent tensor is due (prophet_blocks.h)
 //
-// A *run* is one tensor's share of one link for one round: so many slots, sent in order. A *unit*
-// is so many slots of a run that nothing can overtake and that the server answers as a whole.
+// A *portion* is one tensor's share of one link for one round: so many slots, sent in order. A
+// *unit* is so many slots of a portion that nothing can overtake and that the server answers as a
+// whole.
 //
-// Thread-safety: none. Invariants: Next names a run that was made ready and has slots to send; if
-// nothing is under way, Next names one whenever there is one, or will at WakeAt.
+// Thread-safety: none. Invariants: Next names a portion that was made ready and has slots to send;
+// if nothing is under way, Next names one whenever there is one, or will at WakeAt.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +68,7 @@ uint64_t PacketBytes(double bytes_per_second, uint64_t most);
 // What 0 stands for.
 uint64_t DefaultUnitBytes(PolicyKind kind);
 
-struct Run {
+struct Portion {
   uint64_t id = 0;  // never used twice on a link
   int32_t priority = 0;
   uint64_t slots = 0;
@@ -78,21 +79,22 @@ struct Run {
 class Policy {
  public:
   virtual ~Policy() = default;
-  virtual void Ready(const Run& run, int64_t now_us) = 0;
-  // Which run's next packet to send now; false: none may be sent now.
-  virtual bool Next(int64_t now_us, uint64_t* run) = 0;
-  // A packet of the run that Next named has been handed to the link; `slot_done`: its slot's last.
-  virtual void Sent(uint64_t run, uint64_t bytes, bool slot_done, int64_t now_us) = 0;
+  virtual void Ready(const Portion& portion, int64_t now_us) = 0;
+  // Which portion's next packet to send now; false: none may be sent now.
+  virtual bool Next(int64_t now_us, uint64_t* portion) = 0;
+  // A packet of the portion that Next named has been handed to the link; `slot_done`: its slot's
+  // last.
+  virtual void Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) = 0;
   // So many bytes of its sum have come back.
-  virtual void Returned(uint64_t run, uint64_t bytes, int64_t now_us) = 0;
+  virtual void Returned(uint64_t portion, uint64_t bytes, int64_t now_us) = 0;
   // The server has so many bytes of it (it says so only where Acknowledges).
-  virtual void Acknowledged(uint64_t run, uint64_t bytes) = 0;
-  // The run is over, well or not.
-  virtual void Forget(uint64_t run) = 0;
+  virtual void Acknowledged(uint64_t portion, uint64_t bytes) = 0;
+  // The portion is over, well or not.
+  virtual void Forget(uint64_t portion) = 0;
   // When Next may change its mind by time alone.
   virtual int64_t WakeAt() const { return kNever; }
   virtual uint64_t packet_bytes() const = 0;
-  // What the server orders this run's sums by.
+  // What the server orders this portion's sums by.
   virtual int32_t WirePriority(int32_t priority) const = 0;
 
   // What the network takes there and back, without queues.

@@ -12,9 +12,9 @@ PacketPolicy::PacketPolicy(const PolicyOptions& options)
       adapt_packets_(options.adapt_packets),
       links_(options.links) {}
 
-void PacketPolicy::Ready(const Run& run, int64_t /*now_us*/) {
-  runs_[run.id] = {WirePriority(run.priority), run.slots, run.bytes};
-  if (run.slots != 0) waiting_.Push(WirePriority(run.priority), run.id);
+void PacketPolicy::Ready(const Portion& portion, int64_t /*now_us*/) {
+  portions_[portion.id] = {WirePriority(portion.priority), portion.slots, portion.bytes};
+  if (portion.slots != 0) waiting_.Push(WirePriority(portion.priority), portion.id);
 }
 
 bool PacketPolicy::MaySend(int32_t urgency, int64_t now_us) {
@@ -22,43 +22,44 @@ bool PacketPolicy::MaySend(int32_t urgency, int64_t now_us) {
   return !blocked_;
 }
 
-bool PacketPolicy::Next(int64_t now_us, uint64_t* run) {
+bool PacketPolicy::Next(int64_t now_us, uint64_t* portion) {
   blocked_ = false;
   if (waiting_.empty()) return false;
   const uint64_t first = waiting_.Front();
   if (!MaySend(waiting_.FrontPriority(), now_us)) return false;
-  *run = first;
+  *portion = first;
   return true;
 }
 
-void PacketPolicy::Sent(uint64_t run, uint64_t bytes, bool slot_done, int64_t now_us) {
-  const auto it = runs_.find(run);
-  if (it == runs_.end()) return;
-  credit_.Sent(run, it->second.urgency, bytes, now_us);
-  if (run != last_run_) {
-    const auto last = runs_.find(last_run_);
-    if (last != runs_.end() && last->second.slots_left != 0) ++preemptions_;
-    last_run_ = run;
+void PacketPolicy::Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) {
+  const auto it = portions_.find(portion);
+  if (it == portions_.end()) return;
+  credit_.Sent(portion, it->second.urgency, bytes, now_us);
+  if (portion != last_portion_) {
+    const auto last = portions_.find(last_portion_);
+    if (last != portions_.end() && last->second.slots_left != 0) ++preemptions_;
+    last_portion_ = portion;
   }
   it->second.bytes_left -= std::min(bytes, it->second.bytes_left);
   if (!slot_done || --it->second.slots_left != 0) return;
-  if (!waiting_.empty() && waiting_.Front() == run) {
+  if (!waiting_.empty() && waiting_.Front() == portion) {
     waiting_.Pop();
   } else {
-    waiting_.Remove([run](uint64_t other) { return other == run; });
+    waiting_.Remove([portion](uint64_t other) { return other == portion; });
   }
 }
 
-void PacketPolicy::Returned(uint64_t run, uint64_t bytes, int64_t now_us) {
-  credit_.Returned(run, bytes, now_us);
+void PacketPolicy::Returned(uint64_t portion, uint64_t bytes, int64_t now_us) {
+  credit_.Returned(portion, bytes, now_us);
 }
 
-void PacketPolicy::Forget(uint64_t run) {
-  const auto it = runs_.find(run);
-  if (it == runs_.end()) return;
-  if (it->second.slots_left != 0) waiting_.Remove([run](uint64_t other) { return other == run; });
-  runs_.erase(it);
-  credit_.Forget(run);
+void PacketPolicy::Forget(uint64_t portion) {
+  const auto it = portions_.find(portion);
+  if (it == portions_.end()) return;
+  if (it->second.slots_left != 0)
+    waiting_.Remove([portion](uint64_t other) { return other == portion; });
+  portions_.erase(it);
+  credit_.Forget(portion);
 }
 
 uint64_t PacketPolicy::packet_bytes() const {

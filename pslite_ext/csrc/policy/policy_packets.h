@@ -1,7 +1,8 @@
 // A policy that sends packet by packet, within the link's credit: priority (the most urgent next),
 // fifo (in order), and what prophet is when it has nothing to plan with.
 //
-// Thread-safety: none. Invariants: those of policy.h; a run with slots to send is in `waiting_`.
+// Thread-safety: none. Invariants: those of policy.h; a portion with slots to send is in
+// `waiting_`.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +20,12 @@ class PacketPolicy : public Policy {
  public:
   explicit PacketPolicy(const PolicyOptions& options);
 
-  void Ready(const Run& run, int64_t now_us) override;
-  bool Next(int64_t now_us, uint64_t* run) override;
-  void Sent(uint64_t run, uint64_t bytes, bool slot_done, int64_t now_us) override;
-  void Returned(uint64_t run, uint64_t bytes, int64_t now_us) override;
-  void Acknowledged(uint64_t /*run*/, uint64_t /*bytes*/) override {}
-  void Forget(uint64_t run) override;
+  void Ready(const Portion& portion, int64_t now_us) override;
+  bool Next(int64_t now_us, uint64_t* portion) override;
+  void Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) override;
+  void Returned(uint64_t portion, uint64_t bytes, int64_t now_us) override;
+  void Acknowledged(uint64_t /*portion*/, uint64_t /*bytes*/) override {}
+  void Forget(uint64_t portion) override;
 
   void SetRoundTrip(int64_t us) override { credit_.SetRoundTrip(us); }
   int64_t WakeAt() const override { return blocked_ ? credit_.WakeAt() : kNever; }
@@ -43,7 +44,7 @@ class PacketPolicy : public Policy {
     uint64_t slots_left = 0;
     uint64_t bytes_left = 0;
   };
-  std::unordered_map<uint64_t, State> runs_;
+  std::unordered_map<uint64_t, State> portions_;
   UrgencyQueue<uint64_t> waiting_;
   Credit credit_;
   bool blocked_ = false;
@@ -53,7 +54,7 @@ class PacketPolicy : public Policy {
   const uint64_t packet_bytes_max_;
   const bool adapt_packets_;
   const int links_;
-  uint64_t last_run_ = ~uint64_t{0};
+  uint64_t last_portion_ = ~uint64_t{0};
   uint64_t preemptions_ = 0;
 };
 

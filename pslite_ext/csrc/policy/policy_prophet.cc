@@ -29,39 +29,39 @@ class ProphetPolicy : public PacketPolicy {
   explicit ProphetPolicy(const PolicyOptions& options)
       : PacketPolicy(options), profile_(options.profile) {}
 
-  void Ready(const Run& run, int64_t now_us) override {
-    PacketPolicy::Ready(run, now_us);
-    if (run.slots != 0) by_urgency_.insert(Place(run.id));
+  void Ready(const Portion& portion, int64_t now_us) override {
+    PacketPolicy::Ready(portion, now_us);
+    if (portion.slots != 0) by_urgency_.insert(Place(portion.id));
     gave_up_ = false;
     if (!is_planned_) block_.clear();
   }
 
-  bool Next(int64_t now_us, uint64_t* run) override {
+  bool Next(int64_t now_us, uint64_t* portion) override {
     blocked_ = false;
     hold_until_us_ = kNever;
     if (by_urgency_.empty() || !Plans()) {
       block_.clear();
       record_.EndHold(now_us);
-      return PacketPolicy::Next(now_us, run);
+      return PacketPolicy::Next(now_us, portion);
     }
     if (Overdue(now_us)) EndBlock(now_us);
     if (block_.empty()) Assemble(now_us);
     if (block_.empty()) return false;
     record_.EndHold(now_us);
-    if (!MaySend(runs_.at(block_.front().run).urgency, now_us)) return false;
-    *run = block_.front().run;
+    if (!MaySend(portions_.at(block_.front().portion).urgency, now_us)) return false;
+    *portion = block_.front().portion;
     return true;
   }
 
-  void Sent(uint64_t run, uint64_t bytes, bool slot_done, int64_t now_us) override {
-    const auto it = runs_.find(run);
-    if (it == runs_.end()) return;
+  void Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) override {
+    const auto it = portions_.find(portion);
+    if (it == portions_.end()) return;
     if (credit_.counted_bytes() == 0) monitor_.Begin(now_us);
-    const std::pair<int64_t, uint64_t> place = Place(run);
-    PacketPolicy::Sent(run, bytes, slot_done, now_us);
+    const std::pair<int64_t, uint64_t> place = Place(portion);
+    PacketPolicy::Sent(portion, bytes, slot_done, now_us);
     const bool all = it->second.slots_left == 0;
     if (all) by_urgency_.erase(place);
-    if (block_.empty() || block_.front().run != run) return;
+    if (block_.empty() || block_.front().portion != portion) return;
     if (is_planned_) {
       if (!block_began_) record_.Began();
       block_began_ = true;
@@ -74,17 +74,17 @@ class ProphetPolicy : public PacketPolicy {
     if (block_.empty() && is_planned_) EndBlock(now_us);
   }
 
-  void Returned(uint64_t run, uint64_t bytes, int64_t now_us) override {
-    PacketPolicy::Returned(run, bytes, now_us);
+  void Returned(uint64_t portion, uint64_t bytes, int64_t now_us) override {
+    PacketPolicy::Returned(portion, bytes, now_us);
     monitor_.Carried(bytes, credit_.counted_bytes() == 0, now_us);
   }
 
-  void Forget(uint64_t run) override {
-    if (runs_.count(run) != 0) by_urgency_.erase(Place(run));
+  void Forget(uint64_t portion) override {
+    if (portions_.count(portion) != 0) by_urgency_.erase(Place(portion));
     block_.erase(std::remove_if(block_.begin(), block_.end(),
-                                [=](const Part& part) { return part.run == run; }),
+                                [=](const Part& part) { return part.portion == portion; }),
                  block_.end());
-    PacketPolicy::Forget(run);
+    PacketPolicy::Forget(portion);
   }
 
   std::string TakeNotice() override { return monitor_.TakeNotice(); }
@@ -95,13 +95,13 @@ class ProphetPolicy : public PacketPolicy {
 
  private:
   struct Part {
-    uint64_t run;
+    uint64_t portion;
     uint64_t bytes;
   };
 
   bool Plans() const { return profile_ != nullptr && profile_->in_backward() && monitor_.known(); }
-  std::pair<int64_t, uint64_t> Place(uint64_t run) const {
-    return {-static_cast<int64_t>(runs_.at(run).urgency), run};
+  std::pair<int64_t, uint64_t> Place(uint64_t portion) const {
+    return {-static_cast<int64_t>(portions_.at(portion).urgency), portion};
   }
 
   // A block that others hold up must not go on into the time of what is more urgent: workers whose
@@ -123,40 +123,41 @@ class ProphetPolicy : public PacketPolicy {
   void Assemble(int64_t now_us) {
     const uint64_t packet = packet_bytes();
     std::vector<BlockCandidate> candidates;
-    std::vector<uint64_t> runs;
+    std::vector<uint64_t> portions;
     double used_us = kStartupUs;
-    for (const auto& [urgency, run] : by_urgency_) {
-      const State& state = runs_.at(run);
+    for (const auto& [urgency, portion] : by_urgency_) {
+      const State& state = portions_.at(portion);
       BlockCandidate c;
       c.unit_us = monitor_.WireUs(static_cast<double>(std::min(packet, state.bytes_left)));
       c.units = std::max<uint64_t>((state.bytes_left + packet - 1) / packet, 1);
       c.room_us = profile_->RoomUs(state.urgency, now_us);
       candidates.push_back(c);
-      runs.push_back(run);
+      portions.push_back(portion);
       used_us += static_cast<double>(c.units) * c.unit_us;
       if (used_us > c.room_us) break;  // closes the block
     }
     const std::vector<uint64_t> block = AssembleBlock(candidates, kStartupUs);
     is_planned_ = !block.empty();
-    if (!is_planned_) return SendOneOrHold(now_us, candidates[0], runs[0], packet);
+    if (!is_planned_) return SendOneOrHold(now_us, candidates[0], portions[0], packet);
     block_started_us_ = now_us;
     block_began_ = false;
     predicted_us_ = kStartupUs;
     for (size_t i = 0; i < block.size(); ++i) {
-      const uint64_t bytes = std::min(block[i] * packet, runs_.at(runs[i]).bytes_left);
-      block_.push_back({runs[i], bytes});
+      const uint64_t bytes = std::min(block[i] * packet, portions_.at(portions[i]).bytes_left);
+      block_.push_back({portions[i], bytes});
       predicted_us_ += static_cast<double>(block[i]) * candidates[i].unit_us;
     }
   }
 
   // Nothing fits. Until the more urgent tensor is due, nothing is sent; if it is late, one packet.
-  void SendOneOrHold(int64_t now_us, const BlockCandidate& first, uint64_t run, uint64_t packet) {
+  void SendOneOrHold(int64_t now_us, const BlockCandidate& first, uint64_t portion,
+                     uint64_t packet) {
     const int64_t held_until = record_.Hold(now_us) + kHoldUsMax;
     gave_up_ = gave_up_ || now_us >= held_until;
     const double wait_us =
         first.room_us > 0 ? first.room_us : static_cast<double>(next_packet_us_ - now_us);
     if (wait_us <= 0 || gave_up_) {
-      block_.push_back({run, packet});
+      block_.push_back({portion, packet});
       next_packet_us_ = now_us + std::llround(std::min(first.unit_us, 1e15));
       return;
     }
@@ -167,7 +168,7 @@ class ProphetPolicy : public PacketPolicy {
 
   const std::shared_ptr<const ProphetProfile> profile_;
   BandwidthMonitor monitor_;
-  std::set<std::pair<int64_t, uint64_t>> by_urgency_;  // runs with slots to send
+  std::set<std::pair<int64_t, uint64_t>> by_urgency_;  // portions with slots to send
   std::deque<Part> block_;                             // what is left of it
   bool is_planned_ = false;                            // by Algorithm 1, or one packet
   int64_t block_started_us_ = 0;

@@ -10,7 +10,7 @@
 namespace mercury {
 namespace {
 
-constexpr uint64_t kNoRun = ~uint64_t{0};
+constexpr uint64_t kNoPortion = ~uint64_t{0};
 
 class UnitPolicy : public Policy {
  public:
@@ -34,49 +34,50 @@ class UnitPolicy : public Policy {
     }
   }
 
-  void Ready(const Run& run, int64_t /*now_us*/) override {
-    runs_[run.id] = {run.priority, run.slots, run.unit_slots, 0};
-    if (run.slots != 0) waiting_.Push(WirePriority(run.priority), run.id);
+  void Ready(const Portion& portion, int64_t /*now_us*/) override {
+    portions_[portion.id] = {portion.priority, portion.slots, portion.unit_slots, 0};
+    if (portion.slots != 0) waiting_.Push(WirePriority(portion.priority), portion.id);
   }
 
-  bool Next(int64_t /*now_us*/, uint64_t* run) override {
-    if (current_ == kNoRun) {
+  bool Next(int64_t /*now_us*/, uint64_t* portion) override {
+    if (current_ == kNoPortion) {
       if (waiting_.empty() || under_way_ >= window_bytes_) return false;
-      State& first = runs_[waiting_.Front()];
+      State& first = portions_[waiting_.Front()];
       current_ = waiting_.Front();
       current_slots_ = std::min(first.slots_left, first.unit_slots);
       first.slots_left -= current_slots_;
       if (first.slots_left == 0) waiting_.Pop();
     }
-    *run = current_;
+    *portion = current_;
     return true;
   }
 
-  void Sent(uint64_t run, uint64_t bytes, bool slot_done, int64_t /*now_us*/) override {
-    const auto it = runs_.find(run);
-    if (it == runs_.end()) return;
+  void Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t /*now_us*/) override {
+    const auto it = portions_.find(portion);
+    if (it == portions_.end()) return;
     it->second.under_way += bytes;
     under_way_ += bytes;
-    if (slot_done && run == current_ && --current_slots_ == 0) current_ = kNoRun;
+    if (slot_done && portion == current_ && --current_slots_ == 0) current_ = kNoPortion;
   }
 
-  void Returned(uint64_t /*run*/, uint64_t /*bytes*/, int64_t /*now_us*/) override {}
+  void Returned(uint64_t /*portion*/, uint64_t /*bytes*/, int64_t /*now_us*/) override {}
 
-  void Acknowledged(uint64_t run, uint64_t bytes) override {
-    const auto it = runs_.find(run);
-    if (it == runs_.end()) return;
+  void Acknowledged(uint64_t portion, uint64_t bytes) override {
+    const auto it = portions_.find(portion);
+    if (it == portions_.end()) return;
     bytes = std::min(bytes, it->second.under_way);
     it->second.under_way -= bytes;
     under_way_ -= bytes;
   }
 
-  void Forget(uint64_t run) override {
-    const auto it = runs_.find(run);
-    if (it == runs_.end()) return;
+  void Forget(uint64_t portion) override {
+    const auto it = portions_.find(portion);
+    if (it == portions_.end()) return;
     under_way_ -= it->second.under_way;
-    if (it->second.slots_left != 0) waiting_.Remove([run](uint64_t other) { return other == run; });
-    if (run == current_) current_ = kNoRun;
-    runs_.erase(it);
+    if (it->second.slots_left != 0)
+      waiting_.Remove([portion](uint64_t other) { return other == portion; });
+    if (portion == current_) current_ = kNoPortion;
+    portions_.erase(it);
   }
 
   uint64_t packet_bytes() const override { return packet_bytes_; }
@@ -94,8 +95,8 @@ class UnitPolicy : public Policy {
   const uint64_t packet_bytes_;
   uint64_t window_bytes_;
   UrgencyQueue<uint64_t> waiting_;
-  std::unordered_map<uint64_t, State> runs_;
-  uint64_t current_ = kNoRun;  // the run whose unit is being sent
+  std::unordered_map<uint64_t, State> portions_;
+  uint64_t current_ = kNoPortion;  // the portion whose unit is being sent
   uint64_t current_slots_ = 0;
   uint64_t under_way_ = 0;
 };

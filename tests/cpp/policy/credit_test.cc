@@ -48,10 +48,10 @@ TEST(only_as_much_is_ahead_as_is_as_urgent) {
 TEST(what_never_returns_is_parked_and_the_window_grows) {
   Credit credit(Fixed(1000));
   int64_t now = 0;
-  uint64_t run = 0;
+  uint64_t portion = 0;
   uint64_t window = credit.window_bytes();
   for (int i = 0; i < 8; ++i) {
-    while (credit.MaySend(0, now)) credit.Sent(++run, 0, 1000, now);
+    while (credit.MaySend(0, now)) credit.Sent(++portion, 0, 1000, now);
     const int64_t wake = credit.WakeAt();
     REQUIRE_TRUE(wake != kNever && wake > now);
     CHECK_FALSE(credit.MaySend(0, wake - 1));
@@ -65,7 +65,7 @@ TEST(what_never_returns_is_parked_and_the_window_grows) {
   CHECK_EQ(credit.window_bytes(), 1000U);
 }
 
-TEST(a_run_that_is_forgotten_counts_no_more) {
+TEST(a_portion_that_is_forgotten_counts_no_more) {
   Credit credit(Fixed(1000));
   credit.Sent(1, 0, 700, 0);
   credit.Sent(2, 0, 700, 0);
@@ -78,7 +78,7 @@ TEST(a_run_that_is_forgotten_counts_no_more) {
   CHECK_EQ(credit.counted_bytes(), 0U);
 }
 
-TEST(nothing_wakes_for_runs_that_are_over) {
+TEST(nothing_wakes_for_portions_that_are_over) {
   Credit credit(Fixed(1000));
   credit.Sent(1, 0, 700, 0);
   credit.Sent(2, 0, 700, 50);
@@ -94,12 +94,12 @@ TEST(the_window_follows_rate_and_round_trip) {
   CHECK_EQ(credit.window_bytes(), uint64_t{256} << 10);
   // 100 bytes/us, 5 ms: a product of 500,000 bytes, and 3.3 ms' worth on top.
   credit.SetRoundTrip(5000);
-  uint64_t run = 0;
+  uint64_t portion = 0;
   for (int64_t now = 0; now < 200000; now += 100) {
-    credit.Sent(++run, 0, 10000, now);
-    if (run > 50) {
-      credit.Returned(run - 50, 10000, now);
-      credit.Forget(run - 50);
+    credit.Sent(++portion, 0, 10000, now);
+    if (portion > 50) {
+      credit.Returned(portion - 50, 10000, now);
+      credit.Forget(portion - 50);
     }
   }
   CHECK_EQ(credit.round_trip_us(), 5000);
@@ -115,11 +115,11 @@ TEST(the_window_stays_within_its_limits) {
     Credit credit(limits);
     credit.SetRoundTrip(round_trip);
     int64_t now = 0;
-    for (uint64_t run = 1; run < 100; ++run) {
-      credit.Sent(run, 0, 10000, now);
+    for (uint64_t portion = 1; portion < 100; ++portion) {
+      credit.Sent(portion, 0, 10000, now);
       now += round_trip;
-      credit.Returned(run, 10000, now);
-      credit.Forget(run);
+      credit.Returned(portion, 10000, now);
+      credit.Forget(portion);
     }
     if (credit.bytes_per_second() > 0) {
       CHECK_TRUE(credit.window_bytes() >= 50000 && credit.window_bytes() <= 60000);
@@ -136,16 +136,16 @@ TEST(no_sequence_of_calls_blocks_for_ever) {
     if (!random.OneIn(3))
       limits.fixed_bytes = random.Below(uint64_t{1} << random.Between(1, 20)) + 1;
     Credit credit(limits);
-    std::map<uint64_t, int32_t> runs;  // and their urgency
+    std::map<uint64_t, int32_t> portions;  // and their urgency
     uint64_t next = 1;
     int64_t now = 0;
     for (int step = 0; step < 400; ++step) {
       now += random.Between(0, random.OneIn(10) ? 100000 : 100);
-      if (random.OneIn(3) || runs.empty()) {
-        runs[next++] = static_cast<int32_t>(random.Below(6));
+      if (random.OneIn(3) || portions.empty()) {
+        portions[next++] = static_cast<int32_t>(random.Below(6));
       }
-      auto it = runs.begin();
-      std::advance(it, static_cast<ptrdiff_t>(random.Below(runs.size())));
+      auto it = portions.begin();
+      std::advance(it, static_cast<ptrdiff_t>(random.Below(portions.size())));
       switch (random.Below(4)) {
         case 0:
         case 1:
@@ -163,14 +163,14 @@ TEST(no_sequence_of_calls_blocks_for_ever) {
           break;
         default:
           credit.Forget(it->first);
-          runs.erase(it);
+          portions.erase(it);
       }
     }
     for (int waits = 0; !credit.MaySend(std::numeric_limits<int32_t>::min(), now); ++waits) {
       REQUIRE_TRUE(waits < 100000 && credit.WakeAt() != kNever);
       now = std::max(now + 1, credit.WakeAt());
     }
-    for (const auto& [id, urgency] : runs) credit.Forget(id);
+    for (const auto& [id, urgency] : portions) credit.Forget(id);
     CHECK_EQ(credit.counted_bytes(), 0U);
   }
 }

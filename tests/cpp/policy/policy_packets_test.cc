@@ -46,12 +46,12 @@ TEST(fifo_sends_in_the_order_of_readiness) {
 TEST(a_slot_in_pieces_counts_once) {
   const auto policy = Make(PolicyKind::kPriority);
   policy->Ready({1, 0, 1, 1}, 0);
-  uint64_t run;
+  uint64_t portion;
   for (const bool last : {false, false, true}) {
-    REQUIRE_TRUE(policy->Next(0, &run));
-    policy->Sent(run, 64, last, 0);
+    REQUIRE_TRUE(policy->Next(0, &portion));
+    policy->Sent(portion, 64, last, 0);
   }
-  CHECK_FALSE(policy->Next(0, &run));
+  CHECK_FALSE(policy->Next(0, &portion));
 }
 
 TEST(the_window_holds_back_all_but_the_more_urgent) {
@@ -78,7 +78,7 @@ TEST(fifo_is_held_back_by_all_of_the_window) {
   CHECK_EQ(Order(policy.get(), 50), "");
 }
 
-TEST(runs_without_slots_and_forgotten_runs_are_not_named) {
+TEST(portions_without_slots_and_forgotten_portions_are_not_named) {
   const auto policy = Make(PolicyKind::kPriority);
   policy->Ready({1, 0, 0, 1}, 0);
   policy->Ready({2, 0, 5, 1}, 0);
@@ -98,11 +98,11 @@ TEST(packets_shrink_on_slow_links_and_stay_aligned) {
     CHECK_EQ(policy->packet_bytes(), most / 64 * 64);
     for (int64_t i = 0; i < 100; ++i) {  // 1 byte/us
       policy->Ready({static_cast<uint64_t>(i + 1), 0, 1, 1}, i * 1000);
-      uint64_t run;
-      REQUIRE_TRUE(policy->Next(i * 1000, &run));
-      policy->Sent(run, 1000, true, i * 1000);
-      policy->Returned(run, 1000, i * 1000 + 900);
-      policy->Forget(run);
+      uint64_t portion;
+      REQUIRE_TRUE(policy->Next(i * 1000, &portion));
+      policy->Sent(portion, 1000, true, i * 1000);
+      policy->Returned(portion, 1000, i * 1000 + 900);
+      policy->Forget(portion);
     }
     CHECK_TRUE(policy->packet_bytes() < 33000 && policy->packet_bytes() >= most / 8);
     CHECK_TRUE(policy->packet_bytes() >= 16000 || most == 1024);

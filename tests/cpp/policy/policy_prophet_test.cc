@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kPacket = 10240;
 
-// Gradients with keys and runs 1 (the most urgent) to 4. 3 and 4 come at once, 2 after 20 ms, 1
+// Gradients with keys and portions 1 (the most urgent) to 4. 3 and 4 come at once, 2 after 20 ms, 1
 // after 40 ms; each of ten packets. The link carries 10 bytes a microsecond: a packet takes 1 ms.
 struct OneLink {
   explicit OneLink(bool with_profile = true) : profile(std::make_shared<ProphetProfile>(50)) {
@@ -35,10 +35,10 @@ struct OneLink {
   // As much as may go now, or so many packets, at the link's pace.
   std::string Send(int packets = 1000, bool takes_time = true) {
     std::string order;
-    uint64_t run;
-    while (packets-- > 0 && policy->Next(now_us, &run)) {
-      order += std::to_string(run);
-      policy->Sent(run, kPacket, true, now_us);
+    uint64_t portion;
+    while (packets-- > 0 && policy->Next(now_us, &portion)) {
+      order += std::to_string(portion);
+      policy->Sent(portion, kPacket, true, now_us);
       if (takes_time) now_us += static_cast<int64_t>(kPacket / 10);
     }
     return order;
@@ -47,10 +47,10 @@ struct OneLink {
   void Measure(int64_t us_each = static_cast<int64_t>(kPacket / 10)) {
     for (uint64_t id = 100; id < 120; ++id) {
       policy->Ready({id, 0, 50, 1, 50 * kPacket}, now_us);
-      uint64_t run;
+      uint64_t portion;
       for (int i = 0; i < 50; ++i) {
-        REQUIRE_TRUE(policy->Next(now_us, &run));
-        policy->Sent(run, kPacket, true, now_us);
+        REQUIRE_TRUE(policy->Next(now_us, &portion));
+        policy->Sent(portion, kPacket, true, now_us);
       }
       for (int i = 0; i < 50; ++i) policy->Returned(id, kPacket, now_us += us_each);
       policy->Forget(id);

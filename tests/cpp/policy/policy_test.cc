@@ -51,7 +51,7 @@ TEST(units_are_what_the_policies_say) {
   CHECK_TRUE(Acknowledges(PolicyKind::kP3) && Acknowledges(PolicyKind::kByteScheduler));
 }
 
-// The promises of policy.h, for all and any sequence of calls: Next names a run that was made
+// The promises of policy.h, for all and any sequence of calls: Next names a portion that was made
 // ready, was not forgotten and has slots to send; units are not torn; with nothing under way,
 // something is sent.
 TEST(every_policy_keeps_its_promises) {
@@ -68,28 +68,29 @@ TEST(every_policy_keeps_its_promises) {
     options.profile = profile;
     const auto policy = MakePolicy(options);
     struct State {
-      Run run;
+      Portion portion;
       uint64_t sent = 0;  // slots
       uint64_t bytes = 0, returned = 0, acknowledged = 0;
     };
-    std::map<uint64_t, State> runs;
+    std::map<uint64_t, State> portions;
     uint64_t ids = 0;
     int64_t now = 0;
     const bool unit_policy = options.kind == PolicyKind::kWfbp || Acknowledges(options.kind);
-    uint64_t torn = ~uint64_t{0};  // the run whose unit is being sent
+    uint64_t torn = ~uint64_t{0};  // the portion whose unit is being sent
     const auto send = [&]() -> bool {
       uint64_t id;
       if (!policy->Next(now, &id)) return false;
-      const auto it = runs.find(id);
-      REQUIRE_TRUE(it != runs.end());
+      const auto it = portions.find(id);
+      REQUIRE_TRUE(it != portions.end());
       State& s = it->second;
-      REQUIRE_TRUE(s.sent < s.run.slots);
+      REQUIRE_TRUE(s.sent < s.portion.slots);
       if (unit_policy && torn != ~uint64_t{0}) CHECK_EQ(id, torn);
       CHECK_TRUE(policy->packet_bytes() <= 1024 && policy->packet_bytes() % 64 == 0);
       const bool slot_done = !random.OneIn(4);
       s.bytes += 500;
       if (slot_done) ++s.sent;
-      const bool unit_done = slot_done && (s.sent % s.run.unit_slots == 0 || s.sent == s.run.slots);
+      const bool unit_done =
+          slot_done && (s.sent % s.portion.unit_slots == 0 || s.sent == s.portion.slots);
       torn = unit_done ? ~uint64_t{0} : id;
       policy->Sent(id, 500, slot_done, now);
       return true;
@@ -97,17 +98,17 @@ TEST(every_policy_keeps_its_promises) {
     for (int step = 0; step < 300; ++step) {
       now += random.Between(0, 300);
       if (random.OneIn(6)) {
-        Run run{++ids, static_cast<int32_t>(random.Between(-3, 3)), random.Below(12), 1};
-        run.unit_slots = UnitSlots(options.kind, options.unit_bytes, 1024, run.slots);
-        run.bytes = random.OneIn(9) ? 0 : 500 * run.slots;
-        runs[run.id].run = run;
-        profile->Ready(run.id % 8, 1, run.priority, now);
-        policy->Ready(run, now);
+        Portion portion{++ids, static_cast<int32_t>(random.Between(-3, 3)), random.Below(12), 1};
+        portion.unit_slots = UnitSlots(options.kind, options.unit_bytes, 1024, portion.slots);
+        portion.bytes = random.OneIn(9) ? 0 : 500 * portion.slots;
+        portions[portion.id].portion = portion;
+        profile->Ready(portion.id % 8, 1, portion.priority, now);
+        policy->Ready(portion, now);
       } else if (!random.OneIn(3)) {
         send();
-      } else if (!runs.empty()) {
-        auto it = runs.begin();
-        std::advance(it, static_cast<ptrdiff_t>(random.Below(runs.size())));
+      } else if (!portions.empty()) {
+        auto it = portions.begin();
+        std::advance(it, static_cast<ptrdiff_t>(random.Below(portions.size())));
         State& s = it->second;
         if (random.OneIn(3)) {
           policy->Acknowledged(it->first, s.bytes - s.acknowledged);
@@ -118,16 +119,16 @@ TEST(every_policy_keeps_its_promises) {
         } else {
           policy->Forget(it->first);
           if (torn == it->first) torn = ~uint64_t{0};
-          runs.erase(it);
+          portions.erase(it);
         }
       }
     }
     // Everything comes back: then all can be sent, without waiting.
     uint64_t left = 0;
-    for (const auto& [id, s] : runs) left += s.run.slots - s.sent;
+    for (const auto& [id, s] : portions) left += s.portion.slots - s.sent;
     for (int turns = 0; left != 0 && turns < 10000; ++turns) {
       if (!send()) {
-        for (auto& [id, s] : runs) {
+        for (auto& [id, s] : portions) {
           policy->Acknowledged(id, s.bytes - s.acknowledged);
           policy->Returned(id, s.bytes - s.returned, now);
           s.acknowledged = s.returned = s.bytes;
@@ -139,7 +140,7 @@ TEST(every_policy_keeps_its_promises) {
         }
       }
       left = 0;
-      for (const auto& [id, s] : runs) left += s.run.slots - s.sent;
+      for (const auto& [id, s] : portions) left += s.portion.slots - s.sent;
     }
     CHECK_EQ(left, 0U);
     CHECK_TRUE(policy->Depths().empty());
