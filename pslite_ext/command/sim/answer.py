@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pslite_ext.forecast.model import POLICIES, Job, ModelError
+from pslite_ext.forecast.model import POLICIES, Job, ModelError, model_name
 from pslite_ext.forecast.model.job import number
 from pslite_ext.forecast.model.job_file import find_job
 from pslite_ext.forecast.model.quantity import bytes_per_second, seconds, size
@@ -81,7 +81,7 @@ def policies_of(options: argparse.Namespace, known: list[str] | None = None) -> 
     allowed = known or list(POLICIES)
     if not options.policies:
         return allowed
-    wanted = [name.strip() for name in options.policies.split(",")]
+    wanted = [model_name(name.strip()) for name in options.policies.split(",")]
     for name in wanted:
         if name not in allowed:
             raise ModelError(f"there is no policy '{name}' here; there are {', '.join(allowed)}")

@@ -174,9 +174,11 @@ def main(argv: Sequence[str]) -> int:
     except ImportError:
         return _fail(options, "needs NumPy: pip install 'mercury-ps[sim]'")
     from pslite_ext.command.sim.answer import show
-    from pslite_ext.forecast.model import ModelError
+    from pslite_ext.forecast.model import ModelError, model_name
     from tracer.errors import TraceError
 
+    if getattr(options, "policy", None):
+        options.policy = model_name(options.policy)
     module = importlib.import_module(f"pslite_ext.command.sim.{options.command.replace('-', '_')}")
     answer: Callable[[argparse.Namespace], Any] = module.answer
     try:

@@ -7,7 +7,7 @@ True
 
 from pslite_ext.forecast.model.job import Job, Layer, ModelError
 from pslite_ext.forecast.model.options import Options
-from pslite_ext.forecast.model.predict import POLICIES, predict
+from pslite_ext.forecast.model.predict import POLICIES, model_name, predict
 from pslite_ext.forecast.model.sweep import Sweep, required_bandwidth, sweep
 from pslite_ext.forecast.model.timeline import Timeline
 
@@ -19,6 +19,7 @@ __all__ = [
     "Options",
     "Sweep",
     "Timeline",
+    "model_name",
     "predict",
     "required_bandwidth",
     "sweep",

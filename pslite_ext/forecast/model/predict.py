@@ -46,7 +46,13 @@ def predict(
     )
 
 
+def model_name(policy: str) -> str:
+    """The model's policies are named after systems: MERCURY_POLICY=priority is its `mercury`."""
+    return "mercury" if policy == "priority" else policy
+
+
 def transfers(job: Job, bandwidths: Array, policy: str, options: Options) -> Transfers:
+    policy = model_name(policy)
     if policy not in POLICIES:
         raise ModelError(f"there is no policy '{policy}'; there are {', '.join(POLICIES)}")
     return POLICIES[policy](job, bandwidths, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pslite_ext.forecast.model import ModelError, Options
+from pslite_ext.forecast.model import ModelError, Options, model_name
 from pslite_ext.forecast.model.pieces import (
     BYTEPS_BYTES,
     BYTESCHEDULER_BYTES,
@@ -38,6 +38,7 @@ SCHEMES = {
 
 def scheme(policy: str, options: Options) -> Scheme:
     """The scheme of a policy under the model's options."""
+    policy = model_name(policy)
     if policy not in SCHEMES:
         raise ModelError(f"policy '{policy}' cannot be simulated; these can: {', '.join(SCHEMES)}")
     chosen = SCHEMES[policy]

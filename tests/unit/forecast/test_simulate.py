@@ -287,3 +287,12 @@ def test_a_limit_on_events() -> None:
         simulate(run, Cluster.even(1, 1, 1e9, packet_bytes=1e4), events_max=100_000)
     with pytest.raises(ModelError, match="no job"):
         simulate([], Cluster.even(1, 1, 1.0))
+
+
+def test_the_policy_priority_is_the_models_mercury() -> None:
+    cluster = Cluster.even(2, 2, 1.0)
+    by = [
+        simulate(SimulatedJob(ONE, name), cluster).outcomes[0] for name in ("mercury", "priority")
+    ]
+    assert (by[0].iteration_s == by[1].iteration_s).all()
+    assert predict(ONE, 1.0, "priority").iteration_s == predict(ONE, 1.0, "mercury").iteration_s
