@@ -98,7 +98,8 @@ def test_a_profile_of_another_model_is_said_once(tmp_path: Path) -> None:
 
 LEAVES = """
 import sys, time
-import mxnet as mx
+import mxnet as mx, mxnet_plugins
+from pslite_ext import _core
 kv = mx.kv.create('dist_sync')
 arrays = [mx.nd.ones((20000,)) for i in range(6)]
 for i, x in enumerate(arrays):
@@ -109,6 +110,8 @@ for n in range(1000):
         time.sleep(0.002)
     mx.nd.waitall()
     if n == 12 and kv.rank == 1:
+        _core.finish('ValueError: enough')
+        print('after the end:', mxnet_plugins.stats()['policy'])
         raise ValueError('enough')
 """
 
@@ -118,3 +121,4 @@ def test_what_waits_in_the_queue_fails_with_the_job() -> None:
         job.wait()
         assert all(process.code != 0 for process in job.workers), job.report()
         assert "worker 1 ended: ValueError: enough" in job.workers[0].output, job.report()
+        assert "after the end: prophet" in job.workers[1].output, job.report()

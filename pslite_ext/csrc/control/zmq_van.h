@@ -38,7 +38,9 @@ class VanObserver {
   virtual ~VanObserver() = default;
   // Before OnReady, and before any message that is not control's: what all nodes use. What is not
   // ok fails the job.
-  virtual Status OnAgreed(const SharedSettings& /*settings*/) { return Status::Ok(); }
+  virtual Status OnAgreed(int /*my_node_id*/, const SharedSettings& /*settings*/) {
+    return Status::Ok();
+  }
   virtual void OnReady(int my_node_id) = 0;
   virtual void OnBarrier() = 0;
   virtual void OnDeparted(int node_id) = 0;

@@ -261,7 +261,7 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
     if (talks) Connect(node);
   }
   SetLogName(NodeName(my_id_));
-  if (agreed.ok()) agreed = observer_->OnAgreed(settings);
+  if (agreed.ok()) agreed = observer_->OnAgreed(my_id_, settings);
   if (!agreed.ok()) return FailJob(agreed, true);
   ready_ = true;
   if (TraceLog::Active() != nullptr) SendHeartbeat(kSchedulerId);  // asks for the time
@@ -353,7 +353,8 @@ void ZmqVan::CarryOut(const Actions& actions) {
         ready_ = true;
         job_ = life_;
         members_ = scheduler_membership_->members();
-        if (const Status status = observer_->OnAgreed(scheduler_membership_->settings());
+        if (const Status status =
+                observer_->OnAgreed(kSchedulerId, scheduler_membership_->settings());
             !status.ok()) {
           return FailJob(status, true);
         }

@@ -307,8 +307,7 @@ std::string ClassicWorker::Figures() {
   LinkFigures all;
   all.peer = "all servers";
   all.blocks = schedule_->blocks();
-  const int rank = RankOf(ps::Postoffice::Get()->van()->my_node().id);
-  return FiguresJson("worker", rank, Name(PolicyKind::kProphet), {all},
+  return FiguresJson("worker", options_.rank, Name(PolicyKind::kProphet), {all},
                      ProfileTotals(schedule_->profile_figures()));
 }
 

@@ -28,6 +28,7 @@
 namespace mercury {
 
 struct ClassicOptions {
+  int rank = 0;  // this worker's
   int num_servers = 1;
   uint64_t split_bytes = 4000000;
   uint64_t piece_bytes_max = uint64_t{64} << 20;

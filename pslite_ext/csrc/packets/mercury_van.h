@@ -34,7 +34,9 @@ class MercuryVan : public ZmqVan, private VanObserver {
   std::string GetType() const override { return "mercury"; }
 
  private:
-  Status OnAgreed(const SharedSettings& settings) override { return observer_->OnAgreed(settings); }
+  Status OnAgreed(int my_node_id, const SharedSettings& settings) override {
+    return observer_->OnAgreed(my_node_id, settings);
+  }
   void OnReady(int my_node_id) override;
   void OnBarrier() override { observer_->OnBarrier(); }
   void OnDeparted(int node_id) override { observer_->OnDeparted(node_id); }

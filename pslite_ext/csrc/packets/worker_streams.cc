@@ -310,7 +310,9 @@ std::string WorkerStreams::ProfileText() const {
   if (profile_ == nullptr || !profile_->known()) return {};
   return profile_->Text([this](uint64_t key) {
     const auto it = tensors_.find(key);
-    return it == tensors_.end() ? std::string() : it->second->shared->traits.name;
+    const bool known =
+        it != tensors_.end() && it->second != nullptr && it->second->shared != nullptr;
+    return known ? it->second->shared->traits.name : std::string();
   });
 }
 

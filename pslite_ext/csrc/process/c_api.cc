@@ -43,9 +43,9 @@ int WithWorker(const Body& body) {
 }
 
 mercury_ticket* Submitted(Worker* worker, std::shared_ptr<Operation> op) {
-  auto* ticket = new mercury_ticket{mercury::Ticket(op)};
+  auto ticket = std::make_unique<mercury_ticket>(mercury_ticket{mercury::Ticket(op.get())});
   worker->Submit(std::move(op));
-  return ticket;
+  return ticket.release();
 }
 
 }  // namespace
@@ -85,9 +85,7 @@ int mercury_num_lost(int group) { return Node::Get().NumLost(group); }
 const char* mercury_sum_instruction_set(void) { return mercury::SumInstructionSet(); }
 
 const char* mercury_figures(void) {
-  thread_local std::string text;
-  text = Node::Get().Figures();
-  return text.c_str();
+  return mercury::Text([] { return Node::Get().Figures(); }, "{}");
 }
 
 int mercury_attach_engine(void* libmxnet) {

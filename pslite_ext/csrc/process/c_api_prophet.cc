@@ -14,9 +14,7 @@ using mercury::Status;
 extern "C" {
 
 const char* mercury_prophet_profile(void) {
-  thread_local std::string text;
-  text = mercury::Node::Get().Profile();
-  return text.c_str();
+  return mercury::Text([] { return mercury::Node::Get().Profile(); }, "");
 }
 
 int mercury_prophet_plan(size_t count, const double* produced, const double* wire, double startup,

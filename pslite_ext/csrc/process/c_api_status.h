@@ -33,6 +33,18 @@ int Guarded(F&& body) {
   }
 }
 
+// A text for Python: `otherwise` if there is no memory for it.
+template <typename F>
+const char* Text(F&& text, const char* otherwise) {
+  thread_local std::string kept;
+  try {
+    kept = text();
+    return kept.c_str();
+  } catch (const std::exception&) {
+    return otherwise;
+  }
+}
+
 inline int Waited(bool over, const Status& status) {
   return over ? Return(status) : MERCURY_NOT_YET;
 }

@@ -77,17 +77,16 @@ class EngineArrays {
   ~EngineArrays() {
     for (NDArrayHandle copy : copies_) g_api.free(copy);
   }
-  Status Add(NDArrayHandle handle);
-  NDArrayHandle last() const { return copies_.back(); }
-  // Memory of a dense CPU array in the plain layout; call inside an operation that reads or, for
-  // Write, mutates it. Never waits.
+  Status Hold(NDArrayHandle handle, NDArrayHandle* copy);
+  // Memory of a dense CPU array in the plain layout; call inside an operation that reads it (for
+  // Write below: writes it). Never waits.
   Status Read(NDArrayHandle array, const char** data);
-  static Status Write(NDArrayHandle array, char** data);
 
  private:
   std::vector<NDArrayHandle> copies_;
   std::vector<std::unique_ptr<PlainArray>> plain_;  // of arrays in another layout
 };
+Status Write(NDArrayHandle array, char** data);
 
 struct EngineCall {
   Worker* worker;
@@ -96,10 +95,11 @@ struct EngineCall {
   NDArrayHandle src, out;  // of the arrays; either may be null
 };
 
-// What the engine calls when the arrays are ready.
+// What the engine calls when the arrays are ready. Nobody but the transport holds the operation
+// when this is over: one that is dropped for want of memory must find its end.
 void Run(void* /*run_context*/, void* on_complete, void* param) {
   const OnComplete complete = *static_cast<OnComplete*>(on_complete);
-  const EngineCall call = *static_cast<EngineCall*>(param);  // the engine frees its own when told
+  const EngineCall call = std::move(*static_cast<EngineCall*>(param));
   Operation& op = *call.op;
   op.done = [complete](const Status& status) {
     if (status.ok()) {
@@ -110,16 +110,20 @@ void Run(void* /*run_context*/, void* on_complete, void* param) {
       complete.callback(complete.engine, complete.param, &error);
     }
   };
-  Status status;
-  if (call.out != nullptr) status = EngineArrays::Write(call.out, &op.dst);
-  if (call.src == call.out) {
-    op.src = op.dst;
-  } else if (call.src != nullptr && status.ok()) {
-    status = call.arrays->Read(call.src, &op.src);
-  }
   op.keep = call.arrays;
-  if (!status.ok()) return op.Finish(status);
-  call.worker->Submit(call.op);
+  try {
+    Status status;
+    if (call.out != nullptr) status = Write(call.out, &op.dst);
+    if (call.src == call.out) {
+      op.src = op.dst;
+    } else if (call.src != nullptr && status.ok()) {
+      status = call.arrays->Read(call.src, &op.src);
+    }
+    if (!status.ok()) return op.Finish(status);
+    call.worker->Submit(call.op);
+  } catch (const std::exception& error) {
+    op.Finish(Status::Exhausted(std::string("an operation could not begin: ") + error.what()));
+  }
 }
 
 void Delete(void* param) { delete static_cast<EngineCall*>(param); }
@@ -152,10 +156,9 @@ bool KnowsChunks(const EngineApi& api) {
 
 PlainArray::~PlainArray() { g_layout.destroy(bytes); }
 
-Status EngineArrays::Add(NDArrayHandle handle) {
-  NDArrayHandle copy = nullptr;
-  if (g_api.shallow_copy(handle, &copy) != 0) return MxnetError("cannot hold an array");
-  copies_.push_back(copy);
+Status EngineArrays::Hold(NDArrayHandle handle, NDArrayHandle* copy) {
+  if (g_api.shallow_copy(handle, copy) != 0) return MxnetError("cannot hold an array");
+  copies_.push_back(*copy);
   return Status::Ok();
 }
 
@@ -176,7 +179,7 @@ Status EngineArrays::Read(NDArrayHandle array, const char** data) {
   return status;
 }
 
-Status EngineArrays::Write(NDArrayHandle array, char** data) {
+Status Write(NDArrayHandle array, char** data) {
   try {
     if (IsForeign(array)) g_layout.convert(Chunk(array));
   } catch (const std::exception& error) {
@@ -217,28 +220,27 @@ bool SameVariable(NDArrayHandle a, NDArrayHandle b) { return Chunk(a) == Chunk(b
 Status SubmitWhenReady(Worker* worker, std::shared_ptr<Operation> op, NDArrayHandle src,
                        NDArrayHandle out, NDArrayHandle token) {
   if (g_api.shallow_copy == nullptr) return Status::Internal("the engine is not attached");
-  auto arrays = std::make_shared<EngineArrays>();
-  std::vector<NDArrayHandle> read, written;
-  const auto hold = [&](NDArrayHandle handle, std::vector<NDArrayHandle>* of) {
-    Status status = arrays->Add(handle);
-    if (status.ok()) of->push_back(arrays->last());
-    return status;
-  };
-  Status status = hold(token, &written);
-  auto call =
-      std::make_unique<EngineCall>(EngineCall{worker, std::move(op), arrays, nullptr, nullptr});
-  const int priority = call->op->priority;
-  if (status.ok() && out != nullptr) {
-    status = hold(out, &written);
-    call->out = arrays->last();
+  if ((src != nullptr) != op->reads() || (out != nullptr) != op->writes()) {
+    return Status::InvalidArgument("an operation of kind " +
+                                   std::to_string(static_cast<int>(op->kind)) +
+                                   " with too many or too few arrays");
   }
-  if (src != nullptr && src == out) {
-    call->src = call->out;
+  auto arrays = std::make_shared<EngineArrays>();
+  NDArrayHandle token_copy = nullptr, out_copy = nullptr, src_copy = nullptr;
+  Status status = arrays->Hold(token, &token_copy);
+  if (status.ok() && out != nullptr) status = arrays->Hold(out, &out_copy);
+  if (src == out) {
+    src_copy = out_copy;
   } else if (status.ok() && src != nullptr) {
-    status = hold(src, &read);
-    call->src = arrays->last();
+    status = arrays->Hold(src, &src_copy);
   }
   if (!status.ok()) return status;
+  std::vector<NDArrayHandle> read, written{token_copy};
+  if (out != nullptr) written.push_back(out_copy);
+  if (src != nullptr && src != out) read.push_back(src_copy);
+  const int priority = op->priority;
+  auto call = std::make_unique<EngineCall>(
+      EngineCall{worker, std::move(op), std::move(arrays), src_copy, out_copy});
   const int rc = g_api.push_async_nd(
       Run, call.get(), Delete, &g_cpu, read.data(), static_cast<int>(read.size()), written.data(),
       static_cast<int>(written.size()), &g_prioritized, priority, "mercury", false);

@@ -145,11 +145,10 @@ void Node::OpenTrace(int my_node_id) {
 
 Status Node::worker(Worker** worker) {
   Status status = failure();
-  if (!status.ok()) return status;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  *worker = worker_.get();
-  if (*worker != nullptr) return Status::Ok();
-  return Status::Closed("this process is not a worker of a running job");
+  if (status.ok() && (*worker = Front()) == nullptr) {
+    status = Status::Closed("this process is not a worker of a running job");
+  }
+  return status;
 }
 
 std::string Node::Figures() {
@@ -159,7 +158,7 @@ std::string Node::Figures() {
 }
 
 std::string Node::Profile() {
-  Worker* worker = Front();
+  Worker* worker = forked_ ? nullptr : Front();
   return worker != nullptr ? worker->Profile() : "";
 }
 
@@ -170,7 +169,7 @@ Worker* Node::Front() {
 
 // Messages that are not control's are kept by the van until this is over, so that none finds its
 // receiver missing.
-Status Node::OnAgreed(const SharedSettings& agreed) {
+Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   for (const SharedSetting& setting : agreed) {
     Status status = SetSetting(setting.name, setting.value, &settings_);
     if (!status.ok()) return status;
@@ -180,6 +179,7 @@ Status Node::OnAgreed(const SharedSettings& agreed) {
   if (!status.ok()) return status;
   options_.mercury = made.mercury;
   options_.classic = made.classic;
+  options_.classic.rank = RankOf(my_node_id);
   options_.mercury.numbers = options_.classic.numbers = &numbers_;
   if (TraceLog* log = TraceLog::Active()) options_.mercury.trace = log->ring();
   if (mercury_van_ != nullptr) mercury_van_->Configure(options_.mercury);

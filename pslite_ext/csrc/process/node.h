@@ -56,7 +56,7 @@ class Node : public VanObserver {
   bool Wait(int slice_ms, Status* status, const std::function<bool()>& done);
   void OpenTrace(int my_node_id);
   Worker* Front();  // null unless this is a worker of a job that is, or was, ready
-  Status OnAgreed(const SharedSettings& agreed) override;
+  Status OnAgreed(int my_node_id, const SharedSettings& agreed) override;
   void OnReady(int my_node_id) override;
   void OnBarrier() override;
   void OnDeparted(int node_id) override;
@@ -70,7 +70,6 @@ class Node : public VanObserver {
   DispatchNumbers numbers_;
   std::unique_ptr<ClassicWorker> messages_;  // this and the next are made when all have agreed
   std::unique_ptr<ClassicServer> server_;
-  std::unique_ptr<Worker> worker_;
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};
   std::atomic<int> id_{0};
 
@@ -78,6 +77,7 @@ class Node : public VanObserver {
   std::condition_variable changed_;
   bool ready_ = false, ended_ = false, finished_ = false, at_barrier_ = false;
   Status failure_;
+  std::unique_ptr<Worker> worker_;  // of the two transports, once ready
 };
 
 }  // namespace mercury

@@ -73,6 +73,11 @@ struct Operation {
   std::atomic<uint64_t> parts_left{0};  // slots of all lanes that are not in
   bool fail_if_dropped = false;
 
+  // What it does to the arrays that it is given.
+  bool reads() const {
+    return kind == Kind::kSum || kind == Kind::kPush || kind == Kind::kFirstValue;
+  }
+  bool writes() const { return kind == Kind::kSum || kind == Kind::kPull || kind == Kind::kAgain; }
   // Whether a pull follows the push.
   bool pulls_sum() const { return kind == Kind::kSum || kind == Kind::kRows; }
   void Finish(const Status& status) {

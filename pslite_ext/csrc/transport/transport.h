@@ -1,6 +1,7 @@
 // A way from a worker to the servers and back: all that the rest of a worker knows of one.
 //
-// To add one, implement this in a room of its own and give it a row in worker/choose_way.cc.
+// To add one, implement this in a room of its own, name it in way.h and say in worker/choose_way.cc
+// what it carries; process/node.cc makes it.
 // Thread-safety: all functions from any thread. Invariants: every operation is finished exactly
 // once; after Fail every operation, under way or to come, fails with the first error.
 #pragma once
@@ -30,9 +31,8 @@ class Transport {
 // transport carries them: traces tell them apart by it.
 class DispatchNumbers {
  public:
-  int32_t Take(int count) { return next_.fetch_add(count); }
   // For a push or pull, and one more if a pull follows the push.
-  int32_t Take(const Operation& op) { return Take(op.pulls_sum() ? 2 : 1); }
+  int32_t Take(const Operation& op) { return next_.fetch_add(op.pulls_sum() ? 2 : 1); }
 
  private:
   std::atomic<int32_t> next_{1};

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "links/wire.h"
+
 namespace mercury {
 namespace {
 
@@ -27,6 +29,13 @@ void Tensors::Announce(uint64_t key, const std::string& name, int priority) {
 }
 
 Status Tensors::Open(TensorTraits traits, uint64_t parameter, std::shared_ptr<Tensor>* tensor) {
+  uint64_t bytes = ElementBytes(traits.dtype);
+  for (const uint64_t length : traits.shape) {
+    if (__builtin_mul_overflow(bytes, length, &bytes) || bytes > kTensorBytesMax) {
+      return Status::InvalidArgument("tensor '" + traits.name + "' is " + Text(traits) + ", over " +
+                                     std::to_string(kTensorBytesMax) + " bytes");
+    }
+  }
   Announce(parameter, traits.name, 0);
   const std::lock_guard<std::mutex> lock(mutex_);
   const Parameter& announced = announced_.at(parameter);

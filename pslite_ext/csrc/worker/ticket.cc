@@ -24,19 +24,18 @@ bool Ticket::Wait(int slice_ms, Status* status) const {
 
 size_t Ticket::num_rows() const {
   size_t rows = 0;
-  for (const Buffer& set : op_->answers) rows += CountOf(set);
+  for (const Buffer& set : outcome_->answers) rows += CountOf(set);
   return rows;
 }
 
 void Ticket::CopyRows(int64_t* numbers, char* values) const {
-  const size_t row_bytes = op_->rows.row_bytes;
-  for (const Buffer& set : op_->answers) {
+  for (const Buffer& set : outcome_->answers) {
     const size_t count = CountOf(set);
     const char* from = set.data + sizeof(int64_t);
     std::memcpy(numbers, from, count * sizeof(int64_t));
-    std::memcpy(values, from + count * sizeof(int64_t), count * row_bytes);
+    std::memcpy(values, from + count * sizeof(int64_t), count * row_bytes_);
     numbers += count;
-    values += count * row_bytes;
+    values += count * row_bytes_;
   }
 }
 

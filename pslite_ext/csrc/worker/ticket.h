@@ -1,13 +1,14 @@
 // What somebody waits for who has no engine that would tell him: Python, for a command or for rows.
 //
-// Thread-safety: all functions from any thread. Ownership: the operation and its answers, as long
-// as the ticket is held; a ticket may be dropped while the operation is under way.
+// Thread-safety: all functions from any thread. Ownership: the answers; not the operation, whose
+// transport alone may hold it. A ticket may be dropped while the operation is under way.
 #pragma once
 
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "transport/operation.h"
 
@@ -16,9 +17,10 @@ namespace mercury {
 class Ticket {
  public:
   // To be made before the operation is submitted.
-  explicit Ticket(std::shared_ptr<Operation> op) : op_(std::move(op)) {
-    op_->done = [outcome = outcome_](const Status& status) {
+  explicit Ticket(Operation* op) : row_bytes_(op->rows.row_bytes) {
+    op->done = [op, outcome = outcome_](const Status& status) {
       const std::lock_guard<std::mutex> lock(outcome->mutex);
+      outcome->answers = std::move(op->answers);
       outcome->status = status;
       outcome->over = true;
       outcome->changed.notify_all();
@@ -36,9 +38,10 @@ class Ticket {
     std::condition_variable changed;
     bool over = false;
     Status status;
+    std::vector<Buffer> answers;
   };
   const std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
-  const std::shared_ptr<Operation> op_;
+  const size_t row_bytes_;
 };
 
 }  // namespace mercury

@@ -63,12 +63,6 @@ void Worker::Submit(std::shared_ptr<Operation> op) {
   transport->Submit(std::move(op));
 }
 
-void Worker::Fail(const Status& status) {
-  for (Transport* transport : transports_) {
-    if (transport != nullptr) transport->Fail(status);
-  }
-}
-
 Transport* Worker::main() const {
   Transport* packets = at(Way::kPackets);
   return packets != nullptr ? packets : at(Way::kMessages);

@@ -1,7 +1,8 @@
 // The one way in for all that a worker asks of its job, whatever asks (MXNet's engine, Python) and
 // whatever carries it.
 //
-// Thread-safety: NewOperation from the thread that orders a tensor's operations; the rest from any.
+// Thread-safety: what takes a tensor, from the thread that orders its operations; the rest from
+// any.
 // Ownership: transports are the node's and outlive this. Invariant: an operation that was submitted
 // is finished exactly once.
 #pragma once
@@ -33,7 +34,6 @@ class Worker {
   std::shared_ptr<Operation> NewOperation(Operation::Kind kind, std::shared_ptr<Tensor> tensor,
                                           int32_t priority);
   void Submit(std::shared_ptr<Operation> op);
-  void Fail(const Status& status);
   // Of the transport that carries most.
   std::string Figures() { return main()->Figures(); }
   std::string Profile() { return main()->Profile(); }

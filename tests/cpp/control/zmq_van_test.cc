@@ -25,7 +25,7 @@ constexpr auto kPatience = std::chrono::seconds(60);
 
 class Observer : public VanObserver {
  public:
-  Status OnAgreed(const SharedSettings& settings) override {
+  Status OnAgreed(int /*my_node_id*/, const SharedSettings& settings) override {
     Change([&] { agreed = ToText(settings); });
     return refuses ? Status::InvalidArgument("no such policy") : Status::Ok();
   }

@@ -38,6 +38,17 @@ TEST(an_announced_parameter_gives_its_tensors_index_name_and_priority) {
   CHECK_EQ(unknown->traits.elements(), 1U);
 }
 
+TEST(a_size_that_cannot_be_is_refused) {
+  Tensors tensors;
+  std::shared_ptr<Tensor> tensor;
+  for (const uint64_t length : {uint64_t{1} << 32, ~uint64_t{0}}) {
+    CHECK_TRUE(tensors.Open(Traits(1, {length, length}), 1, &tensor).code ==
+               Code::kInvalidArgument);
+  }
+  CHECK_OK(tensors.Open(Traits(2, {0, 7}), 2, &tensor));
+  CHECK_EQ(tensor->traits.bytes(), 0U);
+}
+
 TEST(a_key_stands_for_one_shape_and_type_while_somebody_holds_it) {
   Tensors tensors;
   std::shared_ptr<Tensor> first, second;

@@ -15,13 +15,12 @@ namespace {
 class Recorder : public Transport {
  public:
   void Submit(std::shared_ptr<Operation> op) override { taken.push_back(std::move(op)); }
-  void Fail(const Status& status) override { failure = status; }
+  void Fail(const Status& /*status*/) override {}
   std::string Figures() override { return name; }
   std::string Profile() override { return name; }
 
   std::string name;
   std::vector<std::shared_ptr<Operation>> taken;
-  Status failure;
 };
 
 struct Front {
@@ -76,8 +75,19 @@ TEST(who_has_packets_shows_their_figures) {
   only.name = "only";
   Worker worker({&only, nullptr});
   CHECK_EQ(worker.Profile(), std::string("only"));
-  worker.Fail(Status::Closed("over"));
-  CHECK_TRUE(only.failure.code == Code::kClosed);
+}
+
+TEST(an_operation_that_its_transport_drops_tells_who_waits) {
+  Front front;
+  auto op = front.worker.NewOperation(Operation::Kind::kCommand, nullptr, 0);
+  op->fail_if_dropped = true;  // as transports do
+  const Ticket ticket(op.get());
+  front.worker.Submit(std::move(op));
+  Status status;
+  CHECK_FALSE(ticket.Wait(0, &status));
+  front.messages.taken.clear();
+  REQUIRE_TRUE(ticket.Wait(1000, &status));
+  CHECK_TRUE(status.code == Code::kExhausted);
 }
 
 TEST(a_ticket_hears_once_and_may_be_dropped) {
@@ -86,7 +96,7 @@ TEST(a_ticket_hears_once_and_may_be_dropped) {
   op->rows.row_bytes = 8;
   Status status;
   {
-    const Ticket ticket(op);
+    const Ticket ticket(op.get());
     CHECK_FALSE(ticket.Wait(0, &status));
     const int64_t set[] = {1, 5, 42};  // a count, a row's number, its value
     op->answers = {Buffer::Allocate(sizeof(set)), Buffer()};
@@ -102,7 +112,7 @@ TEST(a_ticket_hears_once_and_may_be_dropped) {
   }
   auto other = front.worker.NewOperation(Operation::Kind::kCommand, nullptr, 0);
   {
-    const Ticket dropped(other);
+    const Ticket dropped(other.get());
   }
   other->Finish(Status::Ok());
   CHECK_TRUE(other->over());
