@@ -237,6 +237,16 @@ def test_nothing_of_others_is_committed() -> None:
         assert not name.startswith(("build/", "dist/")), name
 
 
+def test_paths_in_the_docs_exist() -> None:
+    tops = {name.split("/")[0] for name in tracked() if "/" in name}
+    path = re.compile(rf"\b(?:{'|'.join(tops)})/[\w/.-]+\.(?:py|cc|h|md|pyx)\b")
+    for page in sources(".md"):
+        if page.name == "benchmarks.md":  # it quotes commands of the day they were given
+            continue
+        for name in path.findall(page.read_text()):
+            assert (ROOT / name).exists(), f"{page} names {name}"
+
+
 def test_the_readme_s_map_is_the_tree() -> None:
     text = (ROOT / "README.md").read_text()
     top = {name.split("/")[0] for name in tracked() if "/" in name} - {".ci"}
