@@ -214,7 +214,6 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         The job must have MERCURY_TRACE_DIR. Call it on every worker, at the same step.
         """
         _core.trace_switch(on)
-        _core.command(_core.trace_switch_head(), b"on" if on else b"off")
 
     def set_barrier_before_exit(self, do_barrier: bool = True) -> None:
         """Upstream's switch; here a worker that has finished need not wait for the others."""

@@ -49,10 +49,7 @@ def figures() -> str:
     """The data plane's live figures, a JSON object; `{}` without one. `mxnet_plugins.stats()`."""
 
 def trace_switch(on: bool) -> None:
-    """This node's trace records from the next iteration on, or no more."""
-
-def trace_switch_head() -> int:
-    """The head of the command by which servers do the same; its body is `on` or `off`."""
+    """This node's trace and the servers' record from the next iteration on, or no more."""
 
 def prophet_profile() -> str:
     """What this worker has learnt of its job, for MERCURY_PROPHET_PROFILE; "" if nothing."""

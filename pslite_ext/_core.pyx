@@ -40,8 +40,7 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_announce(uint64_t, const char*, int)
     int mercury_attach_engine(void*)
     int mercury_same_variable(void*, void*)
-    int mercury_trace_switch(int)
-    int mercury_trace_switch_head()
+    int mercury_trace_switch(int, mercury_ticket**)
     int mercury_tensor_new(
         uint64_t, uint64_t, const char*, const char*, const uint64_t*, size_t, int, mercury_tensor**)
     size_t mercury_element_bytes(const char*)
@@ -179,14 +178,6 @@ def announce(tensors):
         ok(mercury_announce(key, name.encode(), priority))
 
 
-def trace_switch(on):
-    ok(mercury_trace_switch(1 if on else 0))
-
-
-def trace_switch_head():
-    return mercury_trace_switch_head()
-
-
 cdef int wait_ticket(mercury_ticket* ticket) except -1:
     cdef int code
     while True:
@@ -197,13 +188,23 @@ cdef int wait_ticket(mercury_ticket* ticket) except -1:
         check_signals()
 
 
+cdef int wait_and_free(mercury_ticket* ticket) except -1:
+    try:
+        return wait_ticket(ticket)
+    finally:
+        mercury_ticket_free(ticket)
+
+
 def command(int head, bytes body):
     cdef mercury_ticket* ticket = NULL
     ok(mercury_command(head, body, len(body), &ticket))
-    try:
-        wait_ticket(ticket)
-    finally:
-        mercury_ticket_free(ticket)
+    wait_and_free(ticket)
+
+
+def trace_switch(on):
+    cdef mercury_ticket* ticket = NULL
+    ok(mercury_trace_switch(1 if on else 0, &ticket))
+    wait_and_free(ticket)
 
 
 cdef class Tensor:

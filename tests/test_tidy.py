@@ -55,9 +55,6 @@ SHELL = {
     "process/mxnet_engine": "integration/test_kvstore.py",
     "process/node": "faults/test_faults.py",
     "process/c_api": "integration/test_kvstore.py",
-    "process/c_api_start": "integration/test_bad_input.py",
-    "process/c_api_prophet": "unit/test_prophet_model.py",
-    "process/c_api_trace": "integration/test_capture.py",
 }
 # What has a test of its own and still threads, locks or clocks.
 THREADED = {

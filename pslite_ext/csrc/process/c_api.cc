@@ -1,21 +1,24 @@
-// The C API's greater part: arguments in, Status out.
+// Arguments in, Status out: a Status becomes a number and the calling thread's last error.
 #include "process/c_api.h"
 
+#include <cmath>
+#include <exception>
 #include <memory>
+#include <new>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "process/c_api_status.h"
+#include "messages/classic_wire.h"
+#include "policy/prophet/prophet_blocks.h"
 #include "process/mxnet_engine.h"
 #include "process/node.h"
 #include "worker/ticket.h"
 
-using mercury::Guarded;
 using mercury::Node;
 using mercury::Operation;
-using mercury::Return;
 using mercury::Status;
-using mercury::Waited;
 using mercury::Worker;
 
 struct mercury_tensor {
@@ -31,6 +34,41 @@ static_assert(MERCURY_PULL == static_cast<int>(Operation::Kind::kPull));
 static_assert(MERCURY_FIRST_VALUE == static_cast<int>(Operation::Kind::kFirstValue));
 
 namespace {
+
+std::string& LastError() {
+  thread_local std::string text;
+  return text;
+}
+
+int Return(const Status& status) {
+  if (!status.ok()) LastError() = status.message;
+  return static_cast<int>(status.code);
+}
+
+template <typename F>
+int Guarded(F&& body) {
+  try {
+    return Return(body());
+  } catch (const std::bad_alloc&) {
+    return Return(Status::Exhausted("out of memory"));
+  } catch (const std::exception& error) {
+    return Return(Status::Internal(error.what()));
+  }
+}
+
+// A text for Python: `otherwise` if there is no memory for it.
+template <typename F>
+const char* Text(F&& text, const char* otherwise) {
+  thread_local std::string kept;
+  try {
+    kept = text();
+    return kept.c_str();
+  } catch (const std::exception&) {
+    return otherwise;
+  }
+}
+
+int Waited(bool over, const Status& status) { return over ? Return(status) : MERCURY_NOT_YET; }
 
 // `body` with the job's worker, unless there is none or the job has failed.
 template <typename Body>
@@ -51,6 +89,26 @@ mercury_ticket* Submitted(Worker* worker, std::shared_ptr<Operation> op) {
 }  // namespace
 
 extern "C" {
+
+const char* mercury_last_error(void) { return LastError().c_str(); }
+
+int mercury_start(const char* const* names, const char* const* values, size_t count) {
+  return Guarded([&] {
+    mercury::Settings settings;
+    std::set<std::string> told;
+    for (size_t i = 0; i < count; ++i) {
+      const Status status = mercury::SetSetting(names[i], values[i], &settings);
+      if (!status.ok()) return status;
+      told.insert(names[i]);
+    }
+    return Node::Get().Start(settings, told);
+  });
+}
+
+const char* mercury_policies(void) {
+  static const std::string names = mercury::PolicyNames();
+  return names.c_str();
+}
 
 int mercury_wait_ready(int slice_ms) {
   Status status;
@@ -85,7 +143,7 @@ int mercury_num_lost(int group) { return Node::Get().NumLost(group); }
 const char* mercury_sum_instruction_set(void) { return mercury::SumInstructionSet(); }
 
 const char* mercury_figures(void) {
-  return mercury::Text([] { return Node::Get().Figures(); }, "{}");
+  return Text([] { return Node::Get().Figures(); }, "{}");
 }
 
 int mercury_attach_engine(void* libmxnet) {
@@ -167,6 +225,21 @@ int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_ro
   });
 }
 
+int mercury_trace_switch(int on, mercury_ticket** ticket) {
+  return WithWorker([&](Worker* worker) -> Status {
+    mercury::TraceLog* log = mercury::TraceLog::Started();
+    if (log == nullptr) {
+      return Status::InvalidArgument(
+          "this job keeps no trace to switch on or off: set MERCURY_TRACE_DIR for all its nodes");
+    }
+    log->Switch(on != 0);
+    auto op = worker->NewOperation(Operation::Kind::kCommand, nullptr, 0);
+    op->command = {mercury::kTraceSwitchHead, on != 0 ? "on" : "off"};
+    *ticket = Submitted(worker, std::move(op));
+    return Status::Ok();
+  });
+}
+
 int mercury_ticket_wait(mercury_ticket* ticket, int slice_ms) {
   Status status;
   const bool over = ticket->its.Wait(slice_ms, &status);
@@ -180,5 +253,26 @@ void mercury_ticket_rows(const mercury_ticket* ticket, int64_t* rows, char* valu
 }
 
 void mercury_ticket_free(mercury_ticket* ticket) { delete ticket; }
+
+const char* mercury_prophet_profile(void) {
+  return Text([] { return Node::Get().Profile(); }, "");
+}
+
+int mercury_prophet_plan(size_t count, const double* produced, const double* wire, double startup,
+                         double* start) {
+  return Guarded([&] {
+    std::vector<mercury::PlannedGradient> gradients;
+    for (size_t i = 0; i < count; ++i) {
+      if (!(std::isfinite(produced[i]) && wire[i] >= 0 && startup >= 0)) {
+        return Status::InvalidArgument("gradient " + std::to_string(i) +
+                                       " has a time that is not a number, or below 0");
+      }
+      gradients.push_back({produced[i], wire[i]});
+    }
+    const std::vector<double> plan = mercury::PlanIteration(gradients, startup);
+    for (size_t i = 0; i < count; ++i) start[i] = plan[i];
+    return Status::Ok();
+  });
+}
 
 }  // extern "C"

@@ -58,11 +58,6 @@ int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, flo
 /* Whether its sums travel as packets: then they are the workers' to keep (MERCURY_SUM). */
 int mercury_tensor_in_packets(const mercury_tensor* tensor, int* in_packets);
 
-/* Records from the next iteration on, or no more, on this node. */
-int mercury_trace_switch(int on);
-/* The head of the command that switches the servers'. */
-int mercury_trace_switch_head(void);
-
 /* What may be submitted with arrays: Operation::Kind (transport/operation.h). */
 enum { MERCURY_SUM = 0, MERCURY_PUSH = 1, MERCURY_PULL = 2, MERCURY_FIRST_VALUE = 4 };
 /* Queues an operation in MXNet's engine; src, out and token are NDArrayHandles. A kind that does
@@ -74,6 +69,8 @@ int mercury_submit(mercury_tensor* tensor, int kind, void* src, void* out, void*
 int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** ticket);
 int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_rows,
                       const char* values, uint32_t row_bytes, mercury_ticket** ticket);
+/* Records from the next iteration on, or no more, here and on the servers. */
+int mercury_trace_switch(int on, mercury_ticket** ticket);
 int mercury_ticket_wait(mercury_ticket* ticket, int slice_ms);
 size_t mercury_ticket_num_rows(const mercury_ticket* ticket);
 void mercury_ticket_rows(const mercury_ticket* ticket, int64_t* rows, char* values);
