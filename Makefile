@@ -92,16 +92,16 @@ lint: $(VENV)/.ready  ## ruff, mypy --strict, clang-format, clang-tidy, patches,
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $(CORE) $(CORE_TESTS)
+	@$(BIN)/clang-format --dry-run --Werror $(CORE) $(CORE_TESTS)
 	@mkdir -p build/tidy && sed 's/ -fno-gnu-unique//' $(CMAKE_BUILD)/compile_commands.json > build/tidy/compile_commands.json  # clang does not know it
-	echo $(filter %.cc,$(CORE)) | xargs -n 2 -P $(JOBS) $(BIN)/clang-tidy --quiet -p build/tidy
+	@echo $(filter %.cc,$(CORE)) | xargs -n 2 -P $(JOBS) $(BIN)/clang-tidy --quiet -p build/tidy
 	$(PYTHON) scripts/patches.py check
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 
 fmt: $(VENV)/.tools  ## format Python and C++
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(CORE) $(CORE_TESTS)
+	@$(BIN)/clang-format -i $(CORE) $(CORE_TESTS)
 
 bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
 	$(BIN)/python -m scripts.lab.runner $(BENCH)

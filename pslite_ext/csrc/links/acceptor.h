@@ -55,7 +55,7 @@ class Acceptor : public EventHandler {
   const Refused refused_;
   std::list<std::unique_ptr<Stranger>> strangers_;  // the oldest first
   std::list<std::unique_ptr<Stranger>> gone_;       // destroyed at the next turn
-  int64_t resume_at_us_ = 0;  // 0: listening
+  int64_t resume_at_us_ = 0;                        // 0: listening
 };
 
 }  // namespace mercury

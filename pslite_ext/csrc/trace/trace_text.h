@@ -1,5 +1,5 @@
-// The text form of a trace, byte for byte as docs/trace-format.md defines it and tracer/format/header.py
-// and tracer/format/writer.py write it.
+// The text form of a trace, byte for byte as docs/trace-format.md defines it and
+// tracer/format/header.py and tracer/format/writer.py write it.
 //
 // Thread-safety: pure functions. Invariant: all text is whole lines.
 #pragma once
