@@ -241,10 +241,10 @@ Status SubmitWhenReady(Worker* worker, std::shared_ptr<Operation> op, NDArrayHan
   const int priority = op->priority;
   auto call = std::make_unique<EngineCall>(
       EngineCall{worker, std::move(op), std::move(arrays), src_copy, out_copy});
+  // The call is the engine's from here on, even if it refuses it.
   const int rc = g_api.push_async_nd(
-      Run, call.get(), Delete, &g_cpu, read.data(), static_cast<int>(read.size()), written.data(),
-      static_cast<int>(written.size()), &g_prioritized, priority, "mercury", false);
-  call.release();  // the engine's now, even if it has refused it
+      Run, call.release(), Delete, &g_cpu, read.data(), static_cast<int>(read.size()),
+      written.data(), static_cast<int>(written.size()), &g_prioritized, priority, "mercury", false);
   return rc == 0 ? Status::Ok() : MxnetError("the engine refused an operation");
 }
 

@@ -145,7 +145,8 @@ void Node::OpenTrace(int my_node_id) {
 
 Status Node::worker(Worker** worker) {
   Status status = failure();
-  if (status.ok() && (*worker = Front()) == nullptr) {
+  *worker = Front();
+  if (status.ok() && *worker == nullptr) {
     status = Status::Closed("this process is not a worker of a running job");
   }
   return status;
