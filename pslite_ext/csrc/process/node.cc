@@ -145,11 +145,10 @@ void Node::OpenTrace(int my_node_id) {
 
 Status Node::worker(Worker** worker) {
   Status status = failure();
+  if (!status.ok()) return status;
   *worker = Front();
-  if (status.ok() && *worker == nullptr) {
-    status = Status::Closed("this process is not a worker of a running job");
-  }
-  return status;
+  if (*worker != nullptr) return Status::Ok();
+  return Status::Closed("this process is not a worker of a running job");
 }
 
 std::string Node::Figures() {
