@@ -67,8 +67,12 @@ def test_a_late_thread_costs_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emulated_gpu, "time", clock)
     queued = threading.Event()
     starts: list[float] = []
+
+    def once_all_are_queued(_now: float) -> None:
+        queued.wait()
+
     gpu = emulated_gpu.EmulatedGpu(Engine())
-    gpu.compute(0.5, at_start=lambda _: queued.wait(), at_end=lambda now: starts.append(now))
+    gpu.compute(0.5, at_start=once_all_are_queued, at_end=starts.append)
     for seconds in (1.0, 2.0, 4.0):
         gpu.compute(seconds, at_start=starts.append)
     queued.set()
