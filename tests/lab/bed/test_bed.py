@@ -138,7 +138,13 @@ with Bed(["a", "b"]) as bed:
 
 
 def start_runner() -> tuple[subprocess.Popen[str], str, int]:
-    runner = subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True)
+    runner = subprocess.Popen(
+        [sys.executable, "-c", KILLED],
+        stdout=subprocess.PIPE,
+        text=True,
+        # A shell's background jobs ignore SIGINT, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert runner.stdout is not None
     run, pid = runner.stdout.readline().split()
     assert len(namespaces.namespaces_of(run)) == 3
