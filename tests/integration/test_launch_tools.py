@@ -14,6 +14,7 @@ from pathlib import Path
 import mxnet
 import pytest
 
+from scripts.lab.systems.rendezvous import await_port
 from tests.cluster import ROOT, free_port, wait_gone
 
 TRAINING = ROOT / "tests" / "faults" / "training.py"
@@ -136,6 +137,7 @@ def ssh_port(tmp_path: Path) -> Iterator[int]:
     )
     wrapper.chmod(0o755)
     try:
+        await_port("127.0.0.1", port)
         yield port
     finally:
         server.terminate()

@@ -17,6 +17,7 @@ from tracer.report.page import write_report
 from tracer.synthetic import Plan
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+pytestmark = pytest.mark.xdist_group("report")  # drawn once, not by every process
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = Plan(workers=2, servers=2, iterations=12, jitter_us=1500, split_bytes=1_000_000)
 SECTIONS = ("check", "timeline", *NAMES, "clocks")

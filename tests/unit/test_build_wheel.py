@@ -13,6 +13,8 @@ import pytest
 
 from scripts import build_wheel, patches
 
+pytestmark = pytest.mark.xdist_group("wheel")  # the fixture's is built once, not by every process
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -24,7 +24,7 @@ from scripts.lab.workloads.job_config import Config
 from scripts.lab.workloads.measurement import MARK
 
 MakeBed = Callable[..., Bed]
-WAIT_S = 10.0
+WAIT_S = 60.0
 IDLE = Config("idle", {"count": 1, "bytes": 4})
 
 
@@ -81,6 +81,7 @@ def test_rates_change_from_the_measurement_s_begin_on(make_bed: MakeBed) -> None
     steps = Steps((50e6, 100e6), every_s=0.01)
     case = case_with(System("none", ""), steps)
     with disturbed(case, make_bed(["a"], 100e6)) as milestones:
+        until(lambda: len(steps.changes) == 1)
         time.sleep(0.2)
         assert [rate for _, rate in steps.changes] == [50e6]
         milestones.begun.set()

@@ -1,12 +1,12 @@
-"""The emulated GPU alone takes its nominal time and no core, and computes in order."""
+"""The emulated GPU takes its nominal time, however late its thread is, and no core; in order."""
 
 from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from scripts.lab.systems.system import WORKER
 
 ROOT = Path(__file__).resolve().parents[3]
 STOCK = os.environ.get("MERCURY_STOCK_PYTHON", "")
-ATTEMPTS = 3  # this machine may be busy with other things
 pytest.importorskip("mxnet")
 
 
@@ -37,19 +36,49 @@ def alone(python: str, model: str, compute_s: float) -> dict[str, dict[str, Any]
 
 
 @pytest.mark.parametrize("stock", [False, True], ids=["ours", "stock"])
-def test_it_takes_its_nominal_time_and_no_core(stock: bool) -> None:
+def test_it_takes_no_core(stock: bool) -> None:
     if stock and not Path(STOCK).is_file():
         pytest.skip("MERCURY_STOCK_PYTHON names no environment with the stock wheel")
-    for _ in range(ATTEMPTS):
-        events = alone(STOCK if stock else sys.executable, "resnet50", 0.85)
-        assert events["result"]["wrong"] == []
-        took = statistics.median(events["result"]["times_s"])
-        begin, end = events["begin"], events["end"]
-        cores = (end["cpu_s"] - begin["cpu_s"]) / (end["t"] - begin["t"])
-        # The promise is 5% of a core; the bound is generous because processors differ.
-        if abs(took - 0.85) < 0.02 * 0.85 and cores < 0.15:
-            return
-    pytest.fail(f"{took} s instead of 0.85 s, {cores} of a core")
+    events = alone(STOCK if stock else sys.executable, "resnet50", 0.85)
+    assert events["result"]["wrong"] == []
+    assert len(events["result"]["times_s"]) == 3
+    begin, end = events["begin"], events["end"]
+    # The promise is 5% of a core; the bound only catches a thread that spins.
+    assert end["cpu_s"] - begin["cpu_s"] < 0.5 * (end["t"] - begin["t"])
+
+
+class LateClock:
+    """Whoever sleeps wakes up late."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds + 0.25
+
+
+def test_a_late_thread_costs_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts.lab.workloads import emulated_gpu
+    from scripts.lab.workloads.engine import Engine
+
+    clock = LateClock()
+    monkeypatch.setattr(emulated_gpu, "time", clock)
+    queued = threading.Event()
+    starts: list[float] = []
+
+    def once_all_are_queued(_now: float) -> None:
+        queued.wait()
+
+    gpu = emulated_gpu.EmulatedGpu(Engine())
+    gpu.compute(0.5, at_start=once_all_are_queued, at_end=starts.append)
+    for seconds in (1.0, 2.0, 4.0):
+        gpu.compute(seconds, at_start=starts.append)
+    queued.set()
+    gpu.close()
+    assert starts == [0.75, 0.5, 1.5, 3.5]  # the first ended late, the others began when due
+    assert clock.now == 7.75
 
 
 def test_computations_wait_for_their_arrays_and_each_other() -> None:
