@@ -14,21 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tracer import round_trip as rt
 from tracer.format.record import MERCURY, Bools, Ints, Trace
 from tracer.grouping import group
-from tracer.round_trip import (
-    MISSING,
-    S_PULL_RECV,
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PULL_SEND,
-    W_PUSH_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-    round_trips,
-)
+from tracer.round_trip import RoundTrips, round_trips
 from tracer.run import Run
 
 Floats = npt.NDArray[np.float64]
@@ -36,12 +25,12 @@ WINDOWS_MAX = 64
 RESOLUTION_US = 1.0  # times are cut to whole microseconds
 MESSAGES = {  # pairs (sent, received)
     "zmq": (
-        ((W_PUSH_SEND, S_PUSH_RECV), (W_PULL_SEND, S_PULL_RECV)),
-        ((S_PUSH_SEND, W_PUSH_RECV), (S_PULL_SEND, W_PULL_RECV)),
+        ((rt.W_PUSH_SEND, rt.S_PUSH_RECV), (rt.W_PULL_SEND, rt.S_PULL_RECV)),
+        ((rt.S_PUSH_SEND, rt.W_PUSH_RECV), (rt.S_PULL_SEND, rt.W_PULL_RECV)),
     ),
     MERCURY: (
-        ((W_PUSH_SEND, S_PUSH_RECV), (W_PUSH_RECV, S_PUSH_SEND)),
-        ((S_PULL_RECV, W_PULL_SEND), (S_PULL_SEND, W_PULL_RECV)),
+        ((rt.W_PUSH_SEND, rt.S_PUSH_RECV), (rt.W_PUSH_RECV, rt.S_PUSH_SEND)),
+        ((rt.S_PULL_RECV, rt.W_PULL_SEND), (rt.S_PULL_SEND, rt.W_PULL_RECV)),
     ),
 }
 
@@ -162,8 +151,8 @@ def _tightest(bounds: Floats) -> tuple[Floats | None, Floats]:
 
 def _drifting(run: Run, raw: RoundTrips, nodes: list[str]) -> Alignment:
     """Windows short enough that each has one number per clock."""
-    start = raw.times[W_PUSH_SEND]
-    usable = start != MISSING
+    start = raw.times[rt.W_PUSH_SEND]
+    usable = start != rt.MISSING
     if not usable.any():
         return Alignment({node: Clock(node) for node in nodes}, False, False)
     windows = 2

@@ -28,11 +28,7 @@ def run_findings(run: Run) -> Iterator[Finding]:
 
 
 def _missing_files(run: Run) -> Iterator[Finding]:
-    for role, traces, count in (
-        ("worker", run.workers, run.num_workers),
-        ("server", run.servers, run.num_servers),
-    ):
-        absent = sorted(set(range(count)) - {t.header.rank for t in traces})
+    for role, _, absent in run.missing():
         if absent:
             names = ", ".join(f"{role} {rank}" for rank in absent[:10])
             more = f" and {len(absent) - 10} more" if len(absent) > 10 else ""
@@ -98,10 +94,7 @@ def _values(run: Run, table: RoundTrips, name: str) -> Ints:
         iteration = trace.iteration()
         rows = np.flatnonzero(iteration >= 0)
         r = trace.records
-        peer = (r.node[rows] // 3).astype(np.int64)
-        own = np.full(len(rows), trace.header.rank, np.int64)
-        worker, server = (own, peer) if trace.header.role == "worker" else (peer, own)
-        wanted = _code(table, iteration[rows], r.key[rows].astype(np.int64), worker, server)
+        wanted = _code(table, iteration[rows], r.key[rows].astype(np.int64), *trace.ends(rows))
         place = np.minimum(np.searchsorted(code, wanted), len(code) - 1)
         inside = code[place] == wanted
         out[r.operation[rows][inside], place[inside]] = r.column(name)[rows][inside]

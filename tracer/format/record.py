@@ -75,11 +75,6 @@ def node_text(code: int) -> str:
     return f"{ROLE_LETTERS[role]}{rank}"
 
 
-def first_training_op(role: int, rank: int) -> int:
-    """The operation_num with which training starts in this node's file."""
-    return 4 if role == WORKER and rank == 0 else 2
-
-
 @dataclass(frozen=True)
 class Header:
     """The block between the lines of `==`."""
@@ -98,6 +93,11 @@ class Header:
     @property
     def node(self) -> str:
         return f"{self.role} {self.rank}"
+
+    @property
+    def first_op(self) -> int:
+        """The operation_num with which training starts in this node's file."""
+        return 4 if self.node == "worker 0" else 2
 
     @property
     def rank_id(self) -> int:
@@ -261,11 +261,15 @@ class Trace:
                 end, told = int(words[2]), True
         return covered | ((at >= begin) & (at < end))
 
+    def ends(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The ranks of the worker and of the server of training records."""
+        peer = (self.records.node[rows] // len(ROLES)).astype(np.int64)
+        own = np.full(len(rows), self.header.rank, np.int64)
+        return (own, peer) if self.header.role == "worker" else (peer, own)
+
     def iteration(self) -> Ints:
         """The training iteration of each record; -1 for set-up and initial values."""
-        role = ROLES.index(self.header.role)
-        first = first_training_op(role, self.header.rank)
-        number = (self.records.op_num.astype(np.int64) - first) // SLOTS
+        number = (self.records.op_num.astype(np.int64) - self.header.first_op) // SLOTS
         return np.where(self.records.is_data & (number >= 0), number, -1)
 
 
