@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pslite_ext.launch.supervise import Child, Supervisor
 
@@ -45,6 +47,19 @@ def _holds(path: Path, text: str) -> bool:
         return text.encode() in path.read_bytes()
     except OSError:  # it has just ended
         return False
+
+
+def clean_environment(**changes: str) -> dict[str, str]:
+    """Ours, but for what it says of a job; and `changes`."""
+    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+    return {**base, **changes}
+
+
+def mercury(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """What the command of this tree comes to."""
+    command = [sys.executable, "-m", "tracer", *map(str, words)]
+    settings = {"cwd": ROOT, "env": clean_environment(), "timeout": 300, **options}
+    return subprocess.run(command, capture_output=True, text=True, **settings)
 
 
 @dataclass
@@ -143,8 +158,7 @@ def cluster(
 ) -> Iterator[Cluster]:
     """`command`: a script and its arguments, or -c and code; run in every role."""
     port = free_port()
-    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
-    base.update(
+    base = clean_environment(
         DMLC_PS_ROOT_URI="127.0.0.1",
         DMLC_PS_ROOT_PORT=str(port),
         DMLC_NUM_WORKER=str(workers),

@@ -12,17 +12,16 @@ import pytest
 
 from pslite_ext.launch import command
 from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
-from tests.cluster import ROOT, wait_gone
+from tests.cluster import ROOT, clean_environment, wait_gone
 
 LIMIT_S = 60
 
 
 def launch(folder: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
-    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
     return subprocess.Popen(
         [sys.executable, "-m", "tracer", "launch", "--log-dir", str(folder / "logs"), *arguments],
         cwd=ROOT,
-        env={**base, **env},
+        env=clean_environment(**env),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

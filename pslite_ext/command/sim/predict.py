@@ -122,8 +122,8 @@ def _bars(job: Job, line: Timeline) -> Draw:
             axes.barh(rows, width, left=first[chosen] * 1e3, color=colour, label=label)
         axes.set_yticks(list(rows), [line.names[layer] for layer in chosen], fontsize=6)
         axes.invert_yaxis()
-        axes.set_xlabel("ms since backward began")
-        axes.set_title(f"{line.policy} at {as_rate(line.bandwidth)}")
+        title = f"{line.policy} at {as_rate(line.bandwidth)}"
+        axes.set(xlabel="ms since backward began", title=title)
         axes.legend(loc="upper right")
 
     return draw

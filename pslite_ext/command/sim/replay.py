@@ -32,8 +32,8 @@ def answer(options: argparse.Namespace) -> Answer:
     with Progress("replaying as recorded", length_us, options.quiet) as progress:
         was, own = self_check(found, lambda _, now: progress.reached(int(now * 1e6)))
     error = own / was - 1
-    rows = [("recorded", own_policy(found), found.workers, found.servers, was)]
-    rows.append(("replayed as recorded", own_policy(found), found.workers, found.servers, own))
+    own_kind = (own_policy(found), found.workers, found.servers)
+    rows = [("recorded", *own_kind, was), ("replayed as recorded", *own_kind, own)]
     if conditions != Conditions():
         with Progress("replaying", length_us, options.quiet) as progress:
             other = replay(found, conditions, lambda _, now: progress.reached(int(now * 1e6)))

@@ -62,11 +62,10 @@ def answer(options: argparse.Namespace) -> Answer:
                 counts, speedup[f"{policy}_speedup"], "o-", ms=3, color=CYCLE[number], label=policy
             )
         axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter("{x:g}")
         axes.set_yscale("log", base=2)
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.set_xlabel("workers")
-        axes.set_ylabel("speedup")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter("{x:g}")
+        axes.set(xlabel="workers", ylabel="speedup")
         axes.grid(True)
         axes.legend()
 

@@ -35,9 +35,7 @@ def answer(options: argparse.Namespace) -> Answer:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")
-        axes.set_xlabel("bandwidth (Gbit/s)")
-        axes.set_ylabel("t_oracle / t_iter")
-        axes.set_ylim(0, 1.05)
+        axes.set(xlabel="bandwidth (Gbit/s)", ylabel="t_oracle / t_iter", ylim=(0, 1.05))
         axes.grid(True)
         axes.legend(loc="lower right")
 

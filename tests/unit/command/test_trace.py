@@ -11,20 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.cluster import ROOT, mercury
 from tracer.analysis import NAMES
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def trace(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tracer", "trace", *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        **options,
-    )
+    return mercury("trace", *arguments, **options)
 
 
 @pytest.fixture(scope="module")
