@@ -127,15 +127,10 @@ def check_system() -> Iterator[Finding]:
 def check_job(environ: Mapping[str, str]) -> Iterator[Finding]:
     given = sorted(k for k in environ if k.startswith(("DMLC_", "MERCURY_")))
     try:
-        van = wanted_van(environ)
-    except SettingError as error:
-        yield Finding("FAIL", "settings", str(error))
-        return
-    if not van:
-        text = "DMLC_PS_VAN_TYPE does not ask for our stores; `mercury launch` sets it"
-        yield Finding("OK", "settings", text)
-        return
-    try:
+        if not wanted_van(environ):
+            text = "DMLC_PS_VAN_TYPE does not ask for our stores; `mercury launch` sets it"
+            yield Finding("OK", "settings", text)
+            return
         settings = Settings.from_environment(environ)
     except SettingError as error:
         yield Finding("FAIL", "settings", str(error))

@@ -25,15 +25,20 @@ def ended_well_enough(job: Cluster, culprit: Process, says: str) -> None:
         assert says in process.output, job.report()
 
 
+def lost(victim: str, van: str, number: int, env: dict[str, str]) -> None:
+    """One is killed or stopped while all train: the others say who is lost."""
+    with cluster(TRAINING, van=van, env=env) as job:
+        job.wait_output("looping")
+        culprit = next(p for p in job.processes if p.name == victim)
+        culprit.kill(number)
+        name = "the scheduler" if culprit.role == "scheduler" else victim
+        ended_well_enough(job, culprit, f"lost {name}")
+
+
 @both_vans
 @pytest.mark.parametrize("victim", ["worker 1", "worker 0", "server 1", "scheduler 0"])
 def test_killed(victim: str, van: str) -> None:
-    with cluster(TRAINING, van=van) as job:
-        job.wait_output("looping")
-        culprit = next(p for p in job.processes if p.name == victim)
-        culprit.kill(signal.SIGKILL)
-        name = "the scheduler" if culprit.role == "scheduler" else victim
-        ended_well_enough(job, culprit, f"lost {name}")
+    lost(victim, van, signal.SIGKILL, {})
 
 
 @pytest.mark.parametrize(
@@ -46,13 +51,7 @@ def test_killed(victim: str, van: str) -> None:
     ],
 )
 def test_frozen(victim: str, van: str) -> None:
-    env = {"MERCURY_HEARTBEAT_TIMEOUT_MS": "4000"}
-    with cluster(TRAINING, van=van, env=env) as job:
-        job.wait_output("looping")
-        culprit = next(p for p in job.processes if p.name == victim)
-        culprit.kill(signal.SIGSTOP)
-        name = "the scheduler" if culprit.role == "scheduler" else victim
-        ended_well_enough(job, culprit, f"lost {name}")
+    lost(victim, van, signal.SIGSTOP, {"MERCURY_HEARTBEAT_TIMEOUT_MS": "4000"})
 
 
 @both_vans

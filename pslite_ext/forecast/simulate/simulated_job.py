@@ -50,35 +50,21 @@ class SimulatedJob:
     search_s: Sequence[float] = ()  # of each layer: from a request to its answer
 
 
+@dataclass(eq=False)
 class Worker:
     """One worker's place in its iteration."""
 
-    __slots__ = (
-        "arrived",
-        "computing",
-        "factor",
-        "fp_next",
-        "host",
-        "in_flight",
-        "iteration",
-        "missing",
-        "number",
-        "start",
-        "waiting",
-    )
-
-    def __init__(self, number: int, host: int) -> None:
-        self.number = number  # within the job
-        self.host = host  # within the cluster
-        self.iteration = -1
-        self.waiting: list[tuple[int, int]] = []  # a heap of (urgency, piece)
-        self.in_flight = 0  # pieces handed on and not acknowledged
-        self.arrived: dict[int, int] = {}  # piece in flight -> packets at their servers
-        self.missing: list[int] = []  # of each layer: packets of its sum not yet in; -1: done
-        self.fp_next = 0
-        self.computing = False
-        self.factor = 1.0
-        self.start = 0.0
+    number: int  # within the job
+    host: int  # within the cluster
+    iteration: int = -1
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # a heap of (urgency, piece)
+    in_flight: int = 0  # pieces handed on and not acknowledged
+    arrived: dict[int, int] = field(default_factory=dict)  # in flight -> packets at their servers
+    missing: list[int] = field(default_factory=list)  # of each layer: packets not yet in; -1: done
+    fp_next: int = 0
+    computing: bool = False
+    factor: float = 1.0
+    start: float = 0.0
 
 
 class JobRun:
