@@ -184,3 +184,20 @@ def cluster(
             yield Cluster(processes, port)
         finally:
             supervisor.end()
+
+
+TRAINING = [str(ROOT / "tests" / "faults" / "training.py")]
+
+
+@contextmanager
+def job_that_trains_on(
+    folder: Path, van: str = "zmq", env: dict[str, str] | None = None
+) -> Iterator[Cluster]:
+    """Looping when the body begins; after it, it still trains, and ends well."""
+    stop = folder / "stop"
+    with cluster(TRAINING, van=van, env={**(env or {}), "STOP_FILE": str(stop)}) as job:
+        job.wait_output("looping")
+        yield job
+        stop.touch()
+        job.check()
+        assert all("trained" in w.output for w in job.workers), job.report()

@@ -132,10 +132,7 @@ def measure(case: Case, session: Session) -> str:
                     milestones.begun.set()
 
             outcome = run_job(
-                *(bed, case.system, case.config),
-                timeout_s=case.timeout_s,
-                env=case.env,
-                tell=tell,
+                *(bed, case.system, case.config), timeout_s=case.timeout_s, env=case.env, tell=tell
             )
             figures = case.measure(outcome)
     except (JobFailed, LabError, OSError) as error:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, Process, cluster
+from tests.cluster import TRAINING, Cluster, Process, cluster, job_that_trains_on
 
-TRAINING = [str(Path(__file__).parent / "training.py")]
 both_vans = pytest.mark.parametrize("van", ["zmq", "mercury"])
 LIMIT_S = 60  # seconds where nothing else runs; this is about hanging
 
@@ -122,9 +121,7 @@ def test_nobody_comes() -> None:
 
 
 def test_one_too_many(tmp_path: Path) -> None:
-    stop = tmp_path / "stop"
-    with cluster(TRAINING, workers=2, env={"STOP_FILE": str(stop)}) as job:
-        job.wait_output("looping")
+    with job_that_trains_on(tmp_path) as job:
         late = subprocess.run(
             job.workers[0].child.args,
             env={**_environment(job.workers[0]), "DMLC_TASK_ID": "9"},
@@ -134,8 +131,6 @@ def test_one_too_many(tmp_path: Path) -> None:
         )
         assert late.returncode == 1
         assert "refuses this node" in late.stderr
-        stop.touch()
-        job.check()
 
 
 def _environment(process: Process) -> dict[str, str]:

@@ -94,10 +94,7 @@ def parts_of_each(table: RoundTrips) -> Table:
 def per_key(found: Table, table: RoundTrips) -> Table:
     groups = group(found["key"])
     count = groups.count()
-    columns: dict[str, Any] = {
-        "key": groups.keys[0],
-        "name": table.names(groups.keys[0]),
-    }
+    columns: dict[str, Any] = {"key": groups.keys[0], "name": table.names(groups.keys[0])}
     for part in (*PARTS, "whole"):
         columns[f"{part}_us"] = groups.total(found[f"{part}_us"]) / count
     return Table("Mean life of a message, per key", columns, NOTE)

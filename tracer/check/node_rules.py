@@ -12,10 +12,7 @@ from tracer.format import record as rec
 from tracer.format.record import Bools, Ints, Trace
 
 # (earlier slot, later slot): the order of one key's records with one node in one iteration.
-ORDER = {
-    "zmq": ((0, 1), (1, 2), (2, 3)),
-    rec.MERCURY: ((0, 1), (0, 2), (2, 3), (1, 3)),
-}
+ORDER = {"zmq": ((0, 1), (1, 2), (2, 3)), rec.MERCURY: ((0, 1), (0, 2), (2, 3), (1, 3))}
 
 
 def node_findings(trace: Trace) -> Iterator[Finding]:
@@ -93,25 +90,29 @@ def _order_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
     table = np.full((rec.SLOTS, len(unique)), -1, np.int64)
     table[slot, place] = rows
     time, num_pp = trace.records.time, trace.records.num_pp
+
+    def pairs(earlier: int, later: int) -> tuple[Ints, Ints]:
+        both = (table[earlier] >= 0) & (table[later] >= 0)
+        return table[earlier][both], table[later][both]
+
+    def these(rows: Ints) -> Bools:
+        bad = np.zeros(len(data), np.bool_)
+        bad[rows] = True
+        return bad
+
     for earlier, later in ORDER[trace.header.mode]:
-        both = (table[earlier] >= 0) & (table[later] >= 0)
-        one, two = table[earlier][both], table[later][both]
-        bad = np.zeros(len(data), np.bool_)
-        bad[two[time[two] < time[one]]] = True
+        one, two = pairs(earlier, later)
         name = rec.OPERATIONS[earlier + (rec.SLOTS if trace.header.role == "server" else 0)]
+        bad = these(two[time[two] < time[one]])
         yield from report(trace, "order", bad, f"is earlier than its {name}")
-    for (earlier, later), step in (((0, 1), 0), ((2, 3), 0), ((0, 2), 1)):
-        both = (table[earlier] >= 0) & (table[later] >= 0)
-        one, two = table[earlier][both], table[later][both]
-        bad = np.zeros(len(data), np.bool_)
-        initial = num_pp[one] == rec.INITIAL_NUM_PP
-        # Who pushes and pulls by two calls may dispatch others between them.
-        off = num_pp[two] <= num_pp[one] if step else num_pp[two] != num_pp[one]
-        bad[two[off & ~(initial & (step == 1))]] = True
+    for earlier, later in ((0, 1), (2, 3)):
+        one, two = pairs(earlier, later)
         text = "has another num_pp than the other record of its operation"
-        if step:
-            text = "has a num_pp that is not above its push's"
-        yield from report(trace, "num_pp", bad, text)
+        yield from report(trace, "num_pp", these(two[num_pp[two] != num_pp[one]]), text)
+    # Who pushes and pulls by two calls may dispatch others between them.
+    one, two = pairs(0, 2)
+    off = (num_pp[two] <= num_pp[one]) & (num_pp[one] != rec.INITIAL_NUM_PP)
+    yield from report(trace, "num_pp", these(two[off]), "has a num_pp that is not above its push's")
 
 
 def _iteration_codes(trace: Trace, rows: Ints) -> Ints:

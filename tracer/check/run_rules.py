@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracer.check.finding import ERROR, WARNING, Finding
+from tracer.check.finding import ERROR, WARNING, Finding, and_more
 from tracer.clocks import estimate
 from tracer.format.record import DATA_OPERATIONS, OPERATIONS, Ints, Trace
 from tracer.round_trip import MISSING, RoundTrips, round_trips
@@ -54,8 +54,7 @@ def _counts(run: Run, table: RoundTrips) -> Iterator[Finding]:
                     row = int(lacking[0])
                     text = (
                         f"{OPERATIONS[here]} of key {table.key[row]} in iteration "
-                        f"{table.iteration[row]} has no {OPERATIONS[there]}"
-                        + (f", and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+                        f"{table.iteration[row]} has no {OPERATIONS[there]}{and_more(len(lacking))}"
                     )
                     severity = WARNING if _excused(ends, which) else ERROR
                     where = f"worker {worker} and server {server}"
@@ -80,7 +79,7 @@ def _columns_agree(run: Run, table: RoundTrips) -> Iterator[Finding]:
                 text = (
                     f"key {table.key[row]} in iteration {table.iteration[row]}: {name} is "
                     f"{values[one][row]} in {OPERATIONS[one]} and {values[two][row]} in "
-                    f"{OPERATIONS[two]}" + (f", and {len(bad) - 1} more" if len(bad) > 1 else "")
+                    f"{OPERATIONS[two]}{and_more(len(bad))}"
                 )
                 where = f"worker {table.worker[row]} and server {table.server[row]}"
                 yield Finding(ERROR, name, where, text, len(bad))

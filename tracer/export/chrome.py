@@ -82,10 +82,7 @@ def write_chrome(run: Run, table: RoundTrips, path: str | Path, quiet: bool = Tr
         raise TraceError(f"{run.path}: holds no push and no pull; there is nothing to draw")
     layout = _Layout(table, int(known.min()))
     count = 0
-    with (
-        Progress("writing chrome trace", len(table), quiet) as progress,
-        whole_file(path) as file,
-    ):
+    with Progress("writing chrome trace", len(table), quiet) as progress, whole_file(path) as file:
         head = {"tool": "mercury trace", "run": run.header.run, "start_us": layout.start}
         file.write(b'{"displayTimeUnit":"ms","otherData":')
         file.write(json.dumps(head).encode() + b',"traceEvents":[\n')

@@ -8,6 +8,7 @@ to the break.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -152,8 +153,7 @@ def _view(value: int | memoryview | bytes) -> memoryview:
 
 
 def _decode_header(body: memoryview) -> Header:
-    header = Header()
-    values: dict[str, str | int] = {}
+    values: dict[str, Any] = {}
     extra: list[str] = []
     magic = ""
     for number, value in message_fields(body):
@@ -172,7 +172,7 @@ def _decode_header(body: memoryview) -> Header:
             raise WireError(0, f"has a header whose {name} is none of {', '.join(allowed)}")
     if any(int(values.get(name, 0)) > rec.NODES_MOST for name in INT_FIELDS):
         raise WireError(0, f"has a header with numbers above {rec.NODES_MOST}")
-    return Header(**{**header.__dict__, **values, "extra": tuple(extra)})
+    return Header(**values, extra=tuple(extra))
 
 
 def _decode_block(body: memoryview, lists: list[str]) -> dict[str, Array]:

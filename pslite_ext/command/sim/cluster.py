@@ -7,15 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pslite_ext.command.sim.answer import (
-    Answer,
-    index_in,
-    job_of,
-    network_of,
-    pair,
-    rate_of,
-    slowness_of,
-)
+from pslite_ext.command.sim.answer import Answer, index_in, job_of, network_of, pair, slowness_of
 from pslite_ext.forecast.model import ModelError, Options
 from pslite_ext.forecast.model.quantity import bytes_per_second, seconds
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
@@ -105,7 +97,7 @@ def answer(options: argparse.Namespace) -> Answer:
 def _cluster(
     options: argparse.Namespace, workers: int, servers: int, packet: float, latency_s: float
 ) -> Cluster:
-    rate = rate_of(options.bandwidth)
+    rate = bytes_per_second(options.bandwidth)
     changes = sorted(pair(text, "TIME:RATE") for text in options.change)
     every: RateSpec = rate
     if changes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from pslite_ext.command.sim.answer import Answer, job_of, network_of, rate_of
+from pslite_ext.command.sim.answer import Answer, job_of, network_of
 from pslite_ext.command.sim.identical_workers import Point, iterate
 from pslite_ext.forecast.model import ModelError, Options
-from pslite_ext.forecast.model.quantity import as_rate
+from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second
 from pslite_ext.forecast.simulate.scheme import SCHEMES
 from tracer.progress import Progress
 from tracer.report.drawing import BLUE, GREEN, ORANGE, Canvas, Draw
@@ -15,7 +15,7 @@ from tracer.table import Table
 
 
 def answer(options: argparse.Namespace) -> Answer:
-    job, rate, workers = job_of(options), rate_of(options.bandwidth), options.workers
+    job, rate, workers = job_of(options), bytes_per_second(options.bandwidth), options.workers
     if options.policy not in SCHEMES:
         raise ModelError(f"policy '{options.policy}' has no servers; {', '.join(SCHEMES)} have")
     if options.worth < 0:

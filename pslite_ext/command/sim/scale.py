@@ -6,10 +6,10 @@ import argparse
 
 import numpy as np
 
-from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of, rate_of
+from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of
 from pslite_ext.command.sim.identical_workers import iterate
 from pslite_ext.forecast.model import ModelError, Options
-from pslite_ext.forecast.model.quantity import as_rate
+from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second
 from pslite_ext.forecast.simulate.scheme import SCHEMES
 from tracer.progress import Progress
 from tracer.report.drawing import CYCLE, Canvas
@@ -19,7 +19,7 @@ DEFAULT = "mercury,fifo,wfbp,ring"
 
 
 def answer(options: argparse.Namespace) -> Answer:
-    job, rate = job_of(options), rate_of(options.bandwidth)
+    job, rate = job_of(options), bytes_per_second(options.bandwidth)
     if not options.policies:
         options.policies = "mercury,fifo" if options.aggregate == "switch" else DEFAULT
     policies = policies_of(options)

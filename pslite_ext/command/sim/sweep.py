@@ -6,14 +6,15 @@ import argparse
 
 import numpy as np
 
-from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of, rate_of
+from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of
 from pslite_ext.forecast.model import ModelError, sweep
+from pslite_ext.forecast.model.quantity import bytes_per_second
 from tracer.report.drawing import CYCLE, Canvas
 from tracer.table import Table
 
 
 def answer(options: argparse.Namespace) -> Answer:
-    low, high = rate_of(options.low), rate_of(options.high)
+    low, high = bytes_per_second(options.low), bytes_per_second(options.high)
     if not low < high:
         raise ModelError(f"--from {options.low} is not less than --to {options.high}")
     rates = np.geomspace(low, high, max(2, options.points))
@@ -21,10 +22,7 @@ def answer(options: argparse.Namespace) -> Answer:
     found = sweep(job_of(options), rates, policies, **network_of(options))
     table = Table(
         "speed relative to a job that never waits",
-        {
-            "gbit_per_s": rates * 8 / 1e9,
-            **{policy: found.speed(policy) for policy in policies},
-        },
+        {"gbit_per_s": rates * 8 / 1e9, **{policy: found.speed(policy) for policy in policies}},
     )
 
     def draw(canvas: Canvas) -> None:

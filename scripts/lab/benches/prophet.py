@@ -82,12 +82,7 @@ def _shape(model: str, scale: float = 1.0) -> dict[str, object]:
     """With as much computation as there is communication at the balanced rate."""
     sent = workload_of({"model": model, "scale": scale}).bytes
     balance_s = sent * 8 * WORKERS / SERVERS / (BALANCED * TCP_SHARE)
-    return {
-        "model": model,
-        "scale": scale,
-        "compute_s": round(balance_s, 3),
-        "steps": STEPS[model],
-    }
+    return {"model": model, "scale": scale, "compute_s": round(balance_s, 3), "steps": STEPS[model]}
 
 
 def rates(systems: Sequence[System], models: Sequence[str], shares: Sequence[float]) -> list[Case]:

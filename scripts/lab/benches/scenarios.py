@@ -45,11 +45,7 @@ def _worlds(plain: Config) -> list[World]:
         ("0.6 to 1 Gbit/s at random", disturbance.random_rates(0.6e9, 1e9, CHANGE_S), 1.0),
         ("0.1 to 1 Gbit/s at random", disturbance.random_rates(0.1e9, 1e9, CHANGE_S), 1.0),
         ("one worker's link at half the rate", disturbance.slow_link("worker0", LINK / 2), 1.0),
-        (
-            "a TCP stream each way between a worker and a server",
-            disturbance.flows(both_ways),
-            2.0,
-        ),
+        ("a TCP stream each way between a worker and a server", disturbance.flows(both_ways), 2.0),
     )
     slow_worker = replace(plain, slow_rank=0, slowness=2.0)
     return [
@@ -105,9 +101,7 @@ def growth(systems: Sequence[System], rounds: int, most: int) -> list[Case]:
     plain, link_s = _plain(rounds, GROWING_LINK)
     worlds = [
         World(
-            f"{GROWING}: {nodes}",
-            Setting(nodes, nodes, GROWING_LINK),
-            replace(plain, sample_s=0.0),
+            f"{GROWING}: {nodes}", Setting(nodes, nodes, GROWING_LINK), replace(plain, sample_s=0.0)
         )
         for nodes in GROWTH
         if nodes <= most
