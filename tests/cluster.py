@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pslite_ext.launch.supervise import Child, Supervisor
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,6 +62,18 @@ def mercury(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tracer", *map(str, words)]
     settings = {"cwd": ROOT, "env": clean_environment(), "timeout": 300, **options}
     return subprocess.run(command, capture_output=True, text=True, **settings)
+
+
+@contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[None]:
+    """Mounted at `folder`; without root, the test is skipped."""
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a disk of its own needs root: what a full one does was not tried")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 @dataclass

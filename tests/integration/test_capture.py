@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pslite_ext.trace_settings import PROBE_BYTES
-from tests.cluster import Cluster, cluster
+from tests.cluster import Cluster, cluster, small_disk
 from tests.normal_trace import normal
 from tests.trace.synthetic_runs import beside_the_payload
 from tracer.analysis import sections
@@ -158,11 +156,7 @@ def test_killed_while_it_is_switched_off_and_on(endless: Cluster, tmp_path: Path
 def test_a_full_disk_stops_the_trace_and_not_the_training(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    size = 3 * PROBE_BYTES
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("a disk of its own needs root: what a full one does was not tried")
-    try:
+    with small_disk(disk, 3 * PROBE_BYTES):
         loop = LOOP.format(between="step % 100 or time.sleep(0.5)")
         script = ["-c", loop.replace("dist_sync", "dist_async"), "500"]
         env = {"MERCURY_TRACE_DIR": str(disk)}
@@ -178,5 +172,3 @@ def test_a_full_disk_stops_the_trace_and_not_the_training(tmp_path: Path) -> Non
         assert [f for f in check_run(run) if f.severity == "error"] == []
         assert any(not trace.complete for trace in run.traces)
         assert run.training == "asynchronous"
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
