@@ -56,18 +56,7 @@ class InternalError(PsliteError, RuntimeError):
     code = 7
 
 
-BY_CODE: dict[int, type[PsliteError]] = {
-    error.code: error
-    for error in (
-        InvalidArgumentError,
-        CorruptError,
-        PeerLostError,
-        WaitTimeoutError,
-        ExhaustedError,
-        ClosedError,
-        InternalError,
-    )
-}
+BY_CODE: dict[int, type[PsliteError]] = {e.code: e for e in PsliteError.__subclasses__()}
 
 
 def raise_status(code: int, message: str) -> NoReturn:

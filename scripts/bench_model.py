@@ -21,6 +21,7 @@ from pslite_ext.forecast.model import POLICIES, Job, Layer, predict, required_ba
 from pslite_ext.forecast.model.papers import GBIT, MEASURED, ORDERS, predicted, wrong_orders
 from pslite_ext.forecast.model.zoo import known_job
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
+from tracer.table import Table
 
 SWEEP_S, SIMULATION_S, MEMORY_GB = 5.0, 60.0, 4.0
 
@@ -100,16 +101,7 @@ def prophet() -> list[dict[str, Any]]:
 
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:
-    print(title)
-    names = list(rows[0])
-    lines = [names] + [
-        [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()]
-        for row in rows
-    ]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
-    for line in lines:
-        print("  " + "  ".join(cell.rjust(width) for cell, width in zip(line, widths)))
-    print()
+    print(Table.of_rows(title, rows).text() + "\n")
 
 
 def main() -> int:

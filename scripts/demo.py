@@ -19,19 +19,9 @@ TRACES = Path("build/demo-traces")
 
 def main() -> int:
     started = time.monotonic()
-    launch = [MERCURY, "launch", "-n", "2", "-s", "2"]
     shutil.rmtree(TRACES, ignore_errors=True)
-    launch += [
-        "--log-dir",
-        "build/demo-logs",
-        "--trace-dir",
-        str(TRACES),
-        "--",
-        sys.executable,
-        str(SCRIPT),
-        "--epochs",
-        "8",
-    ]
+    launch = [MERCURY, "launch", "-n", "2", "-s", "2", "--log-dir", "build/demo-logs"]
+    launch += ["--trace-dir", str(TRACES), "--", sys.executable, str(SCRIPT), "--epochs", "8"]
     job = subprocess.Popen(launch, stdout=subprocess.PIPE, text=True)
     assert job.stdout is not None
     results: list[tuple[float, str]] = []

@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,6 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from pslite_ext.launch.supervise import Child, Supervisor
 
@@ -45,6 +49,31 @@ def _holds(path: Path, text: str) -> bool:
         return text.encode() in path.read_bytes()
     except OSError:  # it has just ended
         return False
+
+
+def clean_environment(**changes: str) -> dict[str, str]:
+    """Ours, but for what it says of a job; and `changes`."""
+    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+    return {**base, **changes}
+
+
+def mercury(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """What the command of this tree comes to."""
+    command = [sys.executable, "-m", "tracer", *map(str, words)]
+    settings = {"cwd": ROOT, "env": clean_environment(), "timeout": 300, **options}
+    return subprocess.run(command, capture_output=True, text=True, **settings)
+
+
+@contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[None]:
+    """Mounted at `folder`; without root, the test is skipped."""
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a disk of its own needs root: what a full one does was not tried")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 @dataclass
@@ -143,8 +172,7 @@ def cluster(
 ) -> Iterator[Cluster]:
     """`command`: a script and its arguments, or -c and code; run in every role."""
     port = free_port()
-    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
-    base.update(
+    base = clean_environment(
         DMLC_PS_ROOT_URI="127.0.0.1",
         DMLC_PS_ROOT_PORT=str(port),
         DMLC_NUM_WORKER=str(workers),
@@ -170,3 +198,20 @@ def cluster(
             yield Cluster(processes, port)
         finally:
             supervisor.end()
+
+
+TRAINING = [str(ROOT / "tests" / "faults" / "training.py")]
+
+
+@contextmanager
+def job_that_trains_on(
+    folder: Path, van: str = "zmq", env: dict[str, str] | None = None
+) -> Iterator[Cluster]:
+    """Looping when the body begins; after it, it still trains, and ends well."""
+    stop = folder / "stop"
+    with cluster(TRAINING, van=van, env={**(env or {}), "STOP_FILE": str(stop)}) as job:
+        job.wait_output("looping")
+        yield job
+        stop.touch()
+        job.check()
+        assert all("trained" in w.output for w in job.workers), job.report()

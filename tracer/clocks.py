@@ -14,34 +14,23 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tracer import round_trip as rt
 from tracer.format.record import MERCURY, Bools, Ints, Trace
 from tracer.grouping import group
-from tracer.round_trip import (
-    MISSING,
-    S_PULL_RECV,
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PULL_SEND,
-    W_PUSH_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-    round_trips,
-)
+from tracer.round_trip import RoundTrips, round_trips
 from tracer.run import Run
 
 Floats = npt.NDArray[np.float64]
-WINDOWS_MAX = 64
+WINDOWS = (2, 4, 8, 16, 32, 64)  # of a run whose clocks drift, tried in turn
 RESOLUTION_US = 1.0  # times are cut to whole microseconds
 MESSAGES = {  # pairs (sent, received)
     "zmq": (
-        ((W_PUSH_SEND, S_PUSH_RECV), (W_PULL_SEND, S_PULL_RECV)),
-        ((S_PUSH_SEND, W_PUSH_RECV), (S_PULL_SEND, W_PULL_RECV)),
+        ((rt.W_PUSH_SEND, rt.S_PUSH_RECV), (rt.W_PULL_SEND, rt.S_PULL_RECV)),
+        ((rt.S_PUSH_SEND, rt.W_PUSH_RECV), (rt.S_PULL_SEND, rt.W_PULL_RECV)),
     ),
     MERCURY: (
-        ((W_PUSH_SEND, S_PUSH_RECV), (W_PUSH_RECV, S_PUSH_SEND)),
-        ((S_PULL_RECV, W_PULL_SEND), (S_PULL_SEND, W_PULL_RECV)),
+        ((rt.W_PUSH_SEND, rt.S_PUSH_RECV), (rt.W_PUSH_RECV, rt.S_PUSH_SEND)),
+        ((rt.S_PULL_RECV, rt.W_PULL_SEND), (rt.S_PULL_SEND, rt.W_PULL_RECV)),
     ),
 }
 
@@ -162,31 +151,24 @@ def _tightest(bounds: Floats) -> tuple[Floats | None, Floats]:
 
 def _drifting(run: Run, raw: RoundTrips, nodes: list[str]) -> Alignment:
     """Windows short enough that each has one number per clock."""
-    start = raw.times[W_PUSH_SEND]
-    usable = start != MISSING
+    start = raw.times[rt.W_PUSH_SEND]
+    usable = start != rt.MISSING
     if not usable.any():
         return Alignment({node: Clock(node) for node in nodes}, False, False)
-    windows = 2
-    while windows <= WINDOWS_MAX:
+    for windows in WINDOWS:
         edges = np.quantile(start[usable], np.linspace(0, 1, windows + 1))
-        points: list[tuple[float, Floats, Floats]] = []
-        for one, two in zip(edges[:-1], edges[1:]):
-            inside = usable & (start >= one) & (start <= two)
-            offsets, within = _tightest(_bounds_of_messages(run, raw, inside))
-            if offsets is None:
-                break
-            points.append(((one + two) / 2, offsets, within))
-        if len(points) == windows:
-            at = [point[0] for point in points]
-            clocks = {
-                node: _clock(
-                    node,
-                    [a + float(p[1][i]) for a, p in zip(at, points)],
-                    [-float(p[1][i]) for p in points],
-                    max(float(p[2][i]) for p in points),
-                )
-                for i, node in enumerate(nodes)
-            }
-            return Alignment(clocks, False)
-        windows *= 2
+        inside = [
+            usable & (start >= one) & (start <= two) for one, two in zip(edges[:-1], edges[1:])
+        ]
+        found = [_tightest(_bounds_of_messages(run, raw, rows)) for rows in inside]
+        ahead = [offsets for offsets, _ in found if offsets is not None]
+        if len(ahead) < windows:
+            continue
+        at = (edges[:-1] + edges[1:]) / 2
+        clocks = {}
+        for i, node in enumerate(nodes):
+            add = [-float(offsets[i]) for offsets in ahead]
+            within = max(float(width[i]) for _, width in found)
+            clocks[node] = _clock(node, [float(a) - b for a, b in zip(at, add)], add, within)
+        return Alignment(clocks, False)
     return Alignment({node: Clock(node) for node in nodes}, False, False)

@@ -21,6 +21,11 @@ class Groups:
     def __len__(self) -> int:
         return len(self.begin)
 
+    def named(self, *names: str, rows: Array | None = None) -> dict[str, Ints]:
+        """The keys as columns, of all groups or of some."""
+        keys = self.keys if rows is None else [key[rows] for key in self.keys]
+        return dict(zip(names, keys))
+
     def least(self, values: Array) -> Array:
         return self._reduce(np.minimum, values)
 

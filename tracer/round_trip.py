@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracer.errors import TraceError
-from tracer.format.record import DATA_OPERATIONS, ROLES, SLOTS, Array, Bools, Ints, Trace
+from tracer.format.record import DATA_OPERATIONS, MERCURY, SLOTS, Array, Bools, Ints, Trace
 from tracer.run import Key, Run
 
 MISSING = np.iinfo(np.int64).min
@@ -56,6 +56,19 @@ class RoundTrips:
             pull_bytes=self.pull_bytes[index],
         )
 
+    def columns(self, *names: str) -> dict[str, Ints]:
+        """Of these names, such as a table begins with."""
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def by_packets(self) -> bool:
+        return self.mode == MERCURY
+
+    @property
+    def push_is_in(self) -> int:
+        """The instant at which a server has all of a push, were it only its last packet."""
+        return S_PUSH_SEND if self.by_packets else S_PUSH_RECV
+
     def priority(self) -> Ints:
         """Of each row's key; the larger, the more urgent."""
         index = np.asarray(list(self.keys), np.int64)  # in ascending order
@@ -64,6 +77,9 @@ class RoundTrips:
 
     def name(self, key: int) -> str:
         return self.keys[key].name
+
+    def names(self, keys: Ints) -> list[str]:
+        return [self.name(key) for key in keys.tolist()]
 
 
 def _rows_of(trace: Trace) -> tuple[Ints, Array]:
@@ -90,10 +106,7 @@ def round_trips(run: Run, add_us: dict[str, Ints] | None = None) -> RoundTrips:
     for trace in run.traces:
         rows, iteration = _rows_of(trace)
         records = trace.records
-        peer = (records.node[rows] // len(ROLES)).astype(np.int64)
-        own = np.full(len(rows), trace.header.rank, np.int64)
-        on_worker = trace.header.role == "worker"
-        worker, server = (own, peer) if on_worker else (peer, own)
+        worker, server = trace.ends(rows)
         inside = (worker < workers) & (server < servers)
         rows, iteration = rows[inside], iteration[inside]
         code = (iteration * num_keys + records.key[rows]) * workers + worker[inside]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,6 +62,14 @@ class Run:
     @property
     def training(self) -> str:
         return self.header.training
+
+    def missing(self) -> Iterator[tuple[str, int, list[int]]]:
+        """Of both roles: how many there were, and the ranks of which there is no file."""
+        for role, traces, count in (
+            ("worker", self.workers, self.num_workers),
+            ("server", self.servers, self.num_servers),
+        ):
+            yield role, count, sorted({*range(count)} - {trace.header.rank for trace in traces})
 
     def keys(self) -> dict[int, Key]:
         """By index. What no note tells: a name of the index, less urgent with rising index."""

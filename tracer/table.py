@@ -19,6 +19,12 @@ class Table:
     columns: Mapping[str, Any]  # NumPy arrays or lists
     note: str = ""
 
+    @staticmethod
+    def of_rows(title: str, rows: Sequence[Mapping[str, Value]], note: str = "") -> Table:
+        """The first row says which columns there are; without a row there are none."""
+        names = rows[0] if rows else ()
+        return Table(title, {name: [row[name] for row in rows] for name in names}, note)
+
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 

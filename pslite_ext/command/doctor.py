@@ -29,11 +29,14 @@ class Finding:
     text: str
 
 
+def verdict(good: bool, subject: str, text: str, advice: str, if_not: str = "FAIL") -> Finding:
+    return Finding("OK" if good else if_not, subject, text if good else f"{text}: {advice}")
+
+
 def check_python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     good = (3, 9) <= sys.version_info[:2] <= (3, 12)
-    advice = "" if good else ": use Python 3.9 to 3.12"
-    return Finding("OK" if good else "FAIL", "python", version + advice)
+    return verdict(good, "python", version, "use Python 3.9 to 3.12")
 
 
 def home() -> Path:
@@ -105,37 +108,28 @@ def check_packages() -> Iterator[Finding]:
         yield Finding("FAIL", "numpy", "not installed: pip install 'numpy<2.1'")
         return
     good = (1, 21) <= tuple(int(n) for n in numpy.split(".")[:2]) < (2, 1)
-    advice = "" if good else ": pip install 'numpy>=1.21,<2.1'"
-    yield Finding("OK" if good else "FAIL", "numpy", numpy + advice)
+    yield verdict(good, "numpy", numpy, "pip install 'numpy>=1.21,<2.1'")
 
 
 def check_system() -> Iterator[Finding]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     good = hard == resource.RLIM_INFINITY or hard >= OPEN_FILES_MIN
-    advice = "" if good else f": raise the hard limit (ulimit -Hn) to {OPEN_FILES_MIN} or more"
-    yield Finding("OK" if good else "WARN", "open files", f"{soft} of at most {hard}{advice}")
+    advice = f"raise the hard limit (ulimit -Hn) to {OPEN_FILES_MIN} or more"
+    yield verdict(good, "open files", f"{soft} of at most {hard}", advice, "WARN")
     there = interfaces()
     outside = {n: a for n, a in there.items() if not a.startswith("127.")}
     text = ", ".join(f"{name} {address}" for name, address in there.items())
-    if len(outside) == 1:
-        yield Finding("OK", "interfaces", text)
-    else:
-        advice = "only jobs on this machine" if not outside else "DMLC_INTERFACE chooses one"
-        yield Finding("WARN", "interfaces", f"{text}: {advice}")
+    advice = "DMLC_INTERFACE chooses one" if outside else "only jobs on this machine"
+    yield verdict(len(outside) == 1, "interfaces", text, advice, "WARN")
 
 
 def check_job(environ: Mapping[str, str]) -> Iterator[Finding]:
     given = sorted(k for k in environ if k.startswith(("DMLC_", "MERCURY_")))
     try:
-        van = wanted_van(environ)
-    except SettingError as error:
-        yield Finding("FAIL", "settings", str(error))
-        return
-    if not van:
-        text = "DMLC_PS_VAN_TYPE does not ask for our stores; `mercury launch` sets it"
-        yield Finding("OK", "settings", text)
-        return
-    try:
+        if not wanted_van(environ):
+            text = "DMLC_PS_VAN_TYPE does not ask for our stores; `mercury launch` sets it"
+            yield Finding("OK", "settings", text)
+            return
         settings = Settings.from_environment(environ)
     except SettingError as error:
         yield Finding("FAIL", "settings", str(error))

@@ -9,22 +9,14 @@ from collections.abc import Sequence
 
 # name -> (module, function, what it does)
 COMMANDS = {
-    "launch": ("pslite_ext.launch", "main", "start a job's processes and watch them"),
-    "trace": ("pslite_ext.command.trace.command", "main", "read, check, analyse and show traces"),
-    "sim": (
-        "pslite_ext.command.sim.command",
-        "main",
-        "predict iterations; replay traces; plan clusters",
-    ),
-    "profile": (
-        "pslite_ext.command.profile",
-        "main",
-        "measure the layer times of a gluon model, for sim",
-    ),
-    "doctor": ("pslite_ext.command.doctor", "main", "check that this machine can run a job"),
-    "lab": ("pslite_ext.command.lab", "main", "a test bed: hosts with link speeds on this machine"),
-    "settings": ("pslite_ext.command.main", "settings", "list all settings"),
-    "version": ("pslite_ext.command.main", "version", "print the version"),
+    "launch": ("launch", "main", "start a job's processes and watch them"),
+    "trace": ("command.trace.command", "main", "read, check, analyse and show traces"),
+    "sim": ("command.sim.command", "main", "predict iterations; replay traces; plan clusters"),
+    "profile": ("command.profile", "main", "measure the layer times of a gluon model, for sim"),
+    "doctor": ("command.doctor", "main", "check that this machine can run a job"),
+    "lab": ("command.lab", "main", "a test bed: hosts with link speeds on this machine"),
+    "settings": ("command.main", "settings", "list all settings"),
+    "version": ("command.main", "version", "print the version"),
 }
 
 
@@ -67,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     module, function, _ = COMMANDS[words[0]]
     try:
-        return int(getattr(importlib.import_module(module), function)(words[1:]))
+        return int(getattr(importlib.import_module(f"pslite_ext.{module}"), function)(words[1:]))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return 141

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pslite_ext.command.arguments import count
 from tracer.errors import TraceError
 from tracer.output import whole_file
 from tracer.progress import Progress
@@ -44,23 +45,17 @@ def parser() -> argparse.ArgumentParser:
         help="a name of gluon's model zoo, such as resnet50_v1; or FILE.py:FUNCTION, which returns "
         "a block, or a block and its inputs (an NDArray or a list of them)",
     )
-    top.add_argument("--batch", type=_count, default=32, help="samples (default 32)")
+    top.add_argument("--batch", type=count, default=32, help="samples (default 32)")
     top.add_argument(
         "--shape",
         metavar="N,N,...",
         help="of one sample (default 3,224,224; inceptionv3 3,299,299); not if FUNCTION has inputs",
     )
-    top.add_argument("--repeats", type=_count, default=5, help="medians of so many (default 5)")
+    top.add_argument("--repeats", type=count, default=5, help="medians of so many (default 5)")
     top.add_argument("--gpu", type=int, metavar="N", help="on this GPU (default: the processor)")
     top.add_argument("--out", metavar="FILE", help="default: MODEL.json here")
     top.add_argument("--quiet", action="store_true", help="no progress on stderr")
     return top
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number >= 1")
-    return int(text)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -116,15 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
         # One line here instead of one from every node.
         check_trace_directory(job.get("MERCURY_TRACE_DIR", ""))
         trace_steps(job.get("MERCURY_TRACE_STEPS", ""))
-    tasks = plan(
-        command,
-        arguments.num_workers,
-        arguments.num_servers,
-        job,
-        os.environ,
-        hosts,
-        os.getcwd(),
-    )
+    workers, servers = arguments.num_workers, arguments.num_servers
+    tasks = plan(command, workers, servers, job, os.environ, hosts, os.getcwd())
     watch = Watch(arguments.log_dir, arguments.grace)
 
     def stop(number: int, _frame: FrameType | None) -> None:

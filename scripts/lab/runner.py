@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -131,10 +132,7 @@ def measure(case: Case, session: Session) -> str:
                     milestones.begun.set()
 
             outcome = run_job(
-                *(bed, case.system, case.config),
-                timeout_s=case.timeout_s,
-                env=case.env,
-                tell=tell,
+                *(bed, case.system, case.config), timeout_s=case.timeout_s, env=case.env, tell=tell
             )
             figures = case.measure(outcome)
     except (JobFailed, LabError, OSError) as error:
@@ -208,43 +206,26 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument(
-        "--only", nargs="+", choices=BENCHES, metavar="BENCH", help=", ".join(BENCHES)
-    )
-    parser.add_argument(
-        "--systems",
-        nargs="+",
-        choices=NAMES,
-        metavar="SYSTEM",
-        default=list(NAMES),
-        help=", ".join(NAMES),
-    )
+    add = parser.add_argument
+    add("--only", nargs="+", choices=BENCHES, metavar="BENCH", help=", ".join(BENCHES))
+    names = ", ".join(NAMES)
+    add("--systems", nargs="+", choices=NAMES, metavar="SYSTEM", default=[*NAMES], help=names)
     length = parser.add_mutually_exclusive_group()
-    length.add_argument(
-        "--quick", action="store_true", help="the main figures, one repeat, < 5 minutes"
-    )
+    quick = "the main figures, one repeat, < 5 minutes"
+    length.add_argument("--quick", action="store_true", help=quick)
     length.add_argument("--full", action="store_true", help="all models, five repeats")
-    parser.add_argument(
-        "--repeats",
-        type=int,
-        help=f"of each case (default: 1, 3 or 5; of {', '.join(ONCE)} always 1)",
-    )
-    parser.add_argument(
-        "--match",
-        nargs="+",
-        metavar="TEXT",
-        help="only cases whose line in --list holds this, or one of these",
-    )
-    parser.add_argument(
-        "--profile", type=_profile, metavar="FILE", help="iterations of this job, nothing else"
-    )
-    parser.add_argument("--list", action="store_true", help="say what would be run")
-    parser.add_argument(
+    usual = f"of each case (default: 1, 3 or 5; of {', '.join(ONCE)} always 1)"
+    add("--repeats", type=int, help=usual)
+    only = "only cases whose line in --list holds this, or one of these"
+    add("--match", nargs="+", metavar="TEXT", help=only)
+    add("--profile", type=_profile, metavar="FILE", help="iterations of this job, nothing else")
+    add("--list", action="store_true", help="say what would be run")
+    add(
         "--stock-python",
         default=os.environ.get("MERCURY_STOCK_PYTHON") or (STOCK if Path(STOCK).exists() else None),
         help="Python of an environment with the stock wheel (default: $MERCURY_STOCK_PYTHON)",
     )
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench" / "results.json")
+    add("--out", type=Path, default=ROOT / "build" / "bench" / "results.json")
     return parser.parse_args()
 
 
@@ -287,19 +268,11 @@ def main() -> int:
         print(f"{ended}, and nothing was measured; {asked.out} is as it was")
         return 130 if ended == "interrupted" else 1
     session.save()
-    print("\n".join(results.table(_rows(asked.out))))
+    print("\n".join(results.table(json.loads(asked.out.read_text())["rows"])))
     for failure in session.failures:
         print(f"\nfailed: {failure.bench}, {failure.what}, {failure.system}\n{failure.reason}")
     print(f"\n{ended} in {(time.monotonic() - began) / 60:.1f} min; {asked.out}")
     return 130 if ended == "interrupted" else 1 if session.failed or not session.rows else 0
-
-
-def _rows(path: Path) -> list[dict[str, object]]:
-    import json
-
-    rows = json.loads(path.read_text())["rows"]
-    assert isinstance(rows, list)
-    return rows
 
 
 if __name__ == "__main__":

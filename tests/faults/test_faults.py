@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, Process, cluster
+from tests.cluster import TRAINING, Cluster, Process, cluster, job_that_trains_on
 
-TRAINING = [str(Path(__file__).parent / "training.py")]
 both_vans = pytest.mark.parametrize("van", ["zmq", "mercury"])
 LIMIT_S = 60  # seconds where nothing else runs; this is about hanging
 
@@ -25,15 +24,20 @@ def ended_well_enough(job: Cluster, culprit: Process, says: str) -> None:
         assert says in process.output, job.report()
 
 
+def lost(victim: str, van: str, number: int, env: dict[str, str]) -> None:
+    """One is killed or stopped while all train: the others say who is lost."""
+    with cluster(TRAINING, van=van, env=env) as job:
+        job.wait_output("looping")
+        culprit = next(p for p in job.processes if p.name == victim)
+        culprit.kill(number)
+        name = "the scheduler" if culprit.role == "scheduler" else victim
+        ended_well_enough(job, culprit, f"lost {name}")
+
+
 @both_vans
 @pytest.mark.parametrize("victim", ["worker 1", "worker 0", "server 1", "scheduler 0"])
 def test_killed(victim: str, van: str) -> None:
-    with cluster(TRAINING, van=van) as job:
-        job.wait_output("looping")
-        culprit = next(p for p in job.processes if p.name == victim)
-        culprit.kill(signal.SIGKILL)
-        name = "the scheduler" if culprit.role == "scheduler" else victim
-        ended_well_enough(job, culprit, f"lost {name}")
+    lost(victim, van, signal.SIGKILL, {})
 
 
 @pytest.mark.parametrize(
@@ -46,13 +50,7 @@ def test_killed(victim: str, van: str) -> None:
     ],
 )
 def test_frozen(victim: str, van: str) -> None:
-    env = {"MERCURY_HEARTBEAT_TIMEOUT_MS": "4000"}
-    with cluster(TRAINING, van=van, env=env) as job:
-        job.wait_output("looping")
-        culprit = next(p for p in job.processes if p.name == victim)
-        culprit.kill(signal.SIGSTOP)
-        name = "the scheduler" if culprit.role == "scheduler" else victim
-        ended_well_enough(job, culprit, f"lost {name}")
+    lost(victim, van, signal.SIGSTOP, {"MERCURY_HEARTBEAT_TIMEOUT_MS": "4000"})
 
 
 @both_vans
@@ -123,9 +121,7 @@ def test_nobody_comes() -> None:
 
 
 def test_one_too_many(tmp_path: Path) -> None:
-    stop = tmp_path / "stop"
-    with cluster(TRAINING, workers=2, env={"STOP_FILE": str(stop)}) as job:
-        job.wait_output("looping")
+    with job_that_trains_on(tmp_path) as job:
         late = subprocess.run(
             job.workers[0].child.args,
             env={**_environment(job.workers[0]), "DMLC_TASK_ID": "9"},
@@ -135,8 +131,6 @@ def test_one_too_many(tmp_path: Path) -> None:
         )
         assert late.returncode == 1
         assert "refuses this node" in late.stderr
-        stop.touch()
-        job.check()
 
 
 def _environment(process: Process) -> dict[str, str]:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, cluster
+from tests.cluster import Cluster, cluster, job_that_trains_on
 
 zmq = pytest.importorskip("zmq", reason="pyzmq is not installed; run `make test`")
 
-TRAINING = [str(Path(__file__).parent / "training.py")]
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00"
 CONNECTIONS = 10_000
 
@@ -82,30 +81,21 @@ def ports_of(job: Cluster) -> list[int]:
 
 @pytest.mark.parametrize("token", ["", "a secret"])
 def test_garbage(token: str, tmp_path: Path) -> None:
-    stop = tmp_path / "stop"
-    env = {"MERCURY_JOB_TOKEN": token, "STOP_FILE": str(stop)}
-    with cluster(TRAINING, env=env) as job:
-        job.wait_output("looping")
-        held = []
+    held = []
+    with job_that_trains_on(tmp_path, env={"MERCURY_JOB_TOKEN": token}) as job:
         for port in ports_of(job):
             held += raw_bytes(port)
             zmq_messages(port)
-        stop.touch()
-        job.check()
-        for sock in held:
-            sock.close()
+    for sock in held:
+        sock.close()
 
 
 def test_many_connections(tmp_path: Path) -> None:
-    stop = tmp_path / "stop"
-    with cluster(TRAINING, env={"STOP_FILE": str(stop)}) as job:
-        job.wait_output("looping")
+    with job_that_trains_on(tmp_path) as job:
         server = job.servers[0].listening()[0]
         for port in (job.port, server):
             for _ in range(CONNECTIONS):
                 socket.create_connection(("127.0.0.1", port), timeout=10).close()
-        stop.touch()
-        job.check()
 
 
 @pytest.mark.parametrize("van", ["zmq", "mercury"])

@@ -53,32 +53,26 @@ def test_a_worker_that_was_told_otherwise_than_worker_0() -> None:
         all_fail_with(job, "worker 1 has MERCURY_POLICY=fifo, worker 0 p3")
 
 
-def test_a_worker_that_was_told_otherwise_than_the_scheduler() -> None:
-    """It is refused, and the others say who is missing."""
-    env = {"MERCURY_START_TIMEOUT_S": "12"}
-    changes = {
-        "scheduler_0": {"MERCURY_POLICY": "p3"},
-        "worker_1": {"MERCURY_POLICY": "fifo"},
-    }
-    with cluster(told(STATS, **changes), van="mercury", env=env) as job:
-        refused(job, "it has MERCURY_POLICY=fifo, the scheduler p3")
-
-
-def test_another_van() -> None:
-    env = {"MERCURY_START_TIMEOUT_S": "12"}
-    script = told(STATS, worker_1={"DMLC_PS_VAN_TYPE": "zmq"})
-    with cluster(script, van="mercury", env=env) as job:
-        refused(job, "it has DMLC_PS_VAN_TYPE=zmq, the scheduler mercury")
-
-
-def refused(job: Cluster, says: str) -> None:
-    """Worker 1, by the scheduler; nobody hangs."""
-    job.wait()
-    for process in (job.scheduler, job.workers[1]):
-        assert says in process.output, job.report()
-    for process in job.processes:
-        assert process.code, job.report()
-    assert "1 of 2 workers" in job.workers[0].output, job.report()
+@pytest.mark.parametrize(
+    ("scheduler", "name", "worker", "has"),
+    [
+        ({"MERCURY_POLICY": "p3"}, "MERCURY_POLICY", "fifo", "p3"),
+        ({}, "DMLC_PS_VAN_TYPE", "zmq", "mercury"),
+    ],
+)
+def test_a_worker_that_was_told_otherwise_than_the_scheduler(
+    scheduler: dict[str, str], name: str, worker: str, has: str
+) -> None:
+    """It is refused, and the others say who is missing; nobody hangs."""
+    script = told(STATS, scheduler_0=scheduler, worker_1={name: worker})
+    with cluster(script, van="mercury", env={"MERCURY_START_TIMEOUT_S": "12"}) as job:
+        job.wait()
+        for process in (job.scheduler, job.workers[1]):
+            says = f"it has {name}={worker}, the scheduler {has}"
+            assert says in process.output, job.report()
+        for process in job.processes:
+            assert process.code, job.report()
+        assert "1 of 2 workers" in job.workers[0].output, job.report()
 
 
 def test_no_memory_for_a_tensor(tmp_path: Path) -> None:

@@ -7,14 +7,12 @@ import os
 import resource
 import socket
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, Process, cluster
+from tests.cluster import Process, job_that_trains_on
 
-TRAINING = [str(Path(__file__).parent / "training.py")]
 CHALLENGE_BYTES = 40
 SILENT = 2000
 
@@ -55,20 +53,8 @@ def shown_out(port: int, data: bytes) -> None:
         assert receive(sock, 1) == b""
 
 
-@contextlib.contextmanager
-def job_that_trains_on(tmp_path: Path) -> Iterator[Cluster]:
-    """Looping when the body begins; after it, it still trains, and ends well."""
-    stop = tmp_path / "stop"
-    with cluster(TRAINING, van="mercury", env={"STOP_FILE": str(stop)}) as job:
-        job.wait_output("looping")
-        yield job
-        stop.touch()
-        job.check()
-        assert all("trained" in w.output for w in job.workers), job.report()
-
-
 def test_what_strangers_say(tmp_path: Path) -> None:
-    with job_that_trains_on(tmp_path) as job:
+    with job_that_trains_on(tmp_path, "mercury") as job:
         port = door(job.servers[0])
         for data in (os.urandom(116), b"GET / HTTP/1.1\r\n\r\n", hello(9), hello(1)):
             shown_out(port, data)
@@ -89,7 +75,7 @@ def test_strangers_who_say_nothing(tmp_path: Path) -> None:
         pytest.skip(f"only {hard} file descriptors")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, SILENT + 100), hard))
     try:
-        with job_that_trains_on(tmp_path) as job, contextlib.ExitStack() as held:
+        with job_that_trains_on(tmp_path, "mercury") as job, contextlib.ExitStack() as held:
             port = door(job.servers[0])
             fds = Path(f"/proc/{job.servers[0].child.pid}/fd")
             for _ in range(SILENT):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from tests.cluster import free_port
+from tests.cluster import clean_environment, free_port
 
 GOOD = {
     "DMLC_PS_VAN_TYPE": "zmq",
@@ -24,8 +24,7 @@ SCRIPT = "import mxnet as mx\nmx.kv.create('dist_sync')"
 
 
 def run(changes: Mapping[str, str | None]) -> subprocess.CompletedProcess[str]:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
-    env.update({k: v for k, v in {**GOOD, **changes}.items() if v is not None})
+    env = clean_environment(**{k: v for k, v in {**GOOD, **changes}.items() if v is not None})
     return subprocess.run(
         [sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, timeout=60
     )
@@ -61,15 +60,24 @@ def test_one_clear_line(role: str, name: str, value: str | None, says: str) -> N
         assert "Traceback" not in result.stderr
 
 
-def test_unknown_role() -> None:
-    last = run({"DMLC_ROLE": "boss"}).stderr.strip().splitlines()[-1]
-    assert "DMLC_ROLE is 'boss'; allowed: worker, server, scheduler" in last
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("DMLC_ROLE", "boss", "allowed: worker, server, scheduler"),
+        ("DMLC_INTERFACE", "nonsense0", "lo (127.0.0.1)"),
+    ],
+)
+def test_what_is_known(name: str, value: str, says: str) -> None:
+    last = run({name: value}).stderr.strip().splitlines()[-1]
+    assert f"{name} is '{value}'; allowed: " in last
+    assert says in last
 
 
-def test_unknown_interface() -> None:
-    last = run({"DMLC_INTERFACE": "nonsense0"}).stderr.strip().splitlines()[-1]
-    assert "DMLC_INTERFACE is 'nonsense0'; allowed:" in last
-    assert "lo (127.0.0.1)" in last
+def test_a_directory_that_holds_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "trace_worker_7.txt").touch()
+    result = run({"MERCURY_TRACE_DIR": str(tmp_path)})
+    assert result.returncode == 1
+    assert "holds a trace of another run (trace_worker_7.txt)" in result.stderr
 
 
 @pytest.mark.parametrize("role", ["scheduler", "server"])
@@ -97,9 +105,7 @@ def test_address_of_another_host() -> None:
 
 @pytest.mark.parametrize("van", [None, "", "p3"])
 def test_upstream_is_left_alone(van: str | None) -> None:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
-    if van is not None:
-        env["DMLC_PS_VAN_TYPE"] = van
+    env = clean_environment(**({} if van is None else {"DMLC_PS_VAN_TYPE": van}))
     code = (
         "import sys, mxnet as mx\n"
         "assert 'mxnet_plugins' not in sys.modules\n"

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pslite_ext.trace_settings import PROBE_BYTES
-from tests.cluster import Cluster, cluster
+from tests.cluster import Cluster, cluster, small_disk
 from tests.normal_trace import normal
+from tests.trace.synthetic_runs import beside_the_payload
 from tracer.analysis import sections
 from tracer.check import check_run
 from tracer.clocks import aligned
-from tracer.format.record import CODE, Trace
+from tracer.format.record import CODE
 from tracer.run import Run, read_run
 from tracer.synthetic import LENET5, Plan, synthesize
 from tracer.synthetic.shape import shape
@@ -26,7 +23,6 @@ from tracer.synthetic.shape import shape
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden" / "trace"
 EXAMPLES = HERE.parents[1] / "examples"
-LENET_BYTES = [2000, 80, 100000, 200, 1600000, 2000, 20000, 40]
 # `loop STEPS`: so many sums of two keys; `report` and `trace` are there to be called between them.
 LOOP = """
 import sys, time
@@ -64,12 +60,6 @@ def traced(
     return run
 
 
-def operation_ids(trace: Trace, key: int) -> list[str]:
-    """Those with the first peer, in the order of their numbers."""
-    wanted = [line.split()[3] for line in shape(trace) if line.split()[3].startswith(f"{key}-")]
-    return [op for op in wanted if op.endswith(wanted[0][-3:])]
-
-
 @pytest.mark.parametrize(("mode", "servers"), [("zmq", 1), ("mercury", 2)])
 def test_lenet(mode: str, servers: int, tmp_path: Path) -> None:
     """After a wanted change: tests/golden/trace/README.md says how to renew the golden files."""
@@ -83,39 +73,17 @@ def test_lenet(mode: str, servers: int, tmp_path: Path) -> None:
     for name, trace in zip(names, run.traces):
         assert normal(trace) == (golden / name).read_text(), name
     if mode == "zmq":
-        same_shape_as_synthetic(run)
-        lenet_by_the_paper(run)
+        made_up = {t.path: t for t in synthesize(Plan(iterations=2))}
+        for trace in run.traces:
+            assert shape(trace) == shape(made_up[Path(trace.path).stem])
+        # Payload and a constant of its own for each operation.
+        assert [len(extra) for extra in beside_the_payload(run).values()] == [1, 1, 1, 1]
     commands = [t.header.node for t in run.all if CODE["SendCom_TO_Servers"] in t.records.operation]
     assert commands == ["worker 0"]
     traffic_with_the_scheduler(run)
     table, _ = aligned(run)
     assert [part.name for part in sections(run, table)]
     assert [key.name for key in run.keys().values()] == [tensor.name for tensor in LENET5]
-
-
-def same_shape_as_synthetic(run: Run) -> None:
-    made_up = {t.path: t for t in synthesize(Plan(iterations=2))}
-    for trace in run.traces:
-        assert shape(trace) == shape(made_up[f"trace_{trace.header.role}_{trace.header.rank}"])
-
-
-def lenet_by_the_paper(run: Run) -> None:
-    assert [tensor.bytes for tensor in LENET5] == LENET_BYTES
-    for worker in run.workers:
-        for number in range(2):
-            assert (worker.iteration() == number).sum() == 32
-    # Payload and a constant of its own for each operation.
-    extra: dict[int, set[int]] = {}
-    for trace in run.traces:
-        r = trace.records
-        for row in np.flatnonzero(trace.iteration() >= 0).tolist():
-            slot = int(r.operation[row]) % 4
-            payload = LENET_BYTES[r.key[row]] if slot in (0, 3) else 0
-            extra.setdefault(slot, set()).add(int(r.length[row]) - payload)
-    assert [len(extra[slot]) for slot in range(4)] == [1, 1, 1, 1]
-    assert operation_ids(run.workers[0], 6) == [f"6-{n}-s0" for n in range(12)]
-    assert operation_ids(run.workers[1], 6) == [f"6-{n}-s0" for n in range(10)]
-    assert operation_ids(run.servers[0], 6) == [f"6-{n}-w0" for n in range(-2, 10)]
 
 
 def traffic_with_the_scheduler(run: Run) -> None:
@@ -188,11 +156,7 @@ def test_killed_while_it_is_switched_off_and_on(endless: Cluster, tmp_path: Path
 def test_a_full_disk_stops_the_trace_and_not_the_training(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    size = 3 * PROBE_BYTES
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("a disk of its own needs root: what a full one does was not tried")
-    try:
+    with small_disk(disk, 3 * PROBE_BYTES):
         loop = LOOP.format(between="step % 100 or time.sleep(0.5)")
         script = ["-c", loop.replace("dist_sync", "dist_async"), "500"]
         env = {"MERCURY_TRACE_DIR": str(disk)}
@@ -208,23 +172,3 @@ def test_a_full_disk_stops_the_trace_and_not_the_training(tmp_path: Path) -> Non
         assert [f for f in check_run(run) if f.severity == "error"] == []
         assert any(not trace.complete for trace in run.traces)
         assert run.training == "asynchronous"
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
-def test_a_directory_that_will_not_do_ends_the_process(tmp_path: Path) -> None:
-    (tmp_path / "trace_worker_7.txt").touch()
-    env = {
-        **os.environ,
-        "DMLC_ROLE": "worker",
-        "DMLC_PS_VAN_TYPE": "zmq",
-        "DMLC_PS_ROOT_URI": "127.0.0.1",
-        "DMLC_PS_ROOT_PORT": "9",
-        "DMLC_NUM_WORKER": "1",
-        "DMLC_NUM_SERVER": "1",
-        "MERCURY_TRACE_DIR": str(tmp_path),
-    }
-    script = "import mxnet as mx; mx.kv.create('dist_sync')"
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "holds a trace of another run (trace_worker_7.txt)" in done.stderr

@@ -15,7 +15,7 @@ import mxnet
 import pytest
 
 from scripts.lab.systems.rendezvous import await_port
-from tests.cluster import ROOT, free_port, wait_gone
+from tests.cluster import ROOT, clean_environment, free_port, wait_gone
 
 TRAINING = ROOT / "tests" / "faults" / "training.py"
 TOOL = Path(mxnet.__file__).parent / "tools" / "launch.py"
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.xdist_group("tracker")
 
 
 def environment(**changes: str) -> dict[str, str]:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
-    return {**env, "STEPS": "5", "OMP_NUM_THREADS": "1", "DMLC_PS_VAN_TYPE": "zmq", **changes}
+    usual = {"STEPS": "5", "OMP_NUM_THREADS": "1", "DMLC_PS_VAN_TYPE": "zmq"}
+    return clean_environment(**{**usual, **changes})
 
 
 def tool(*arguments: str, **changes: str) -> subprocess.Popen[str]:
@@ -144,40 +144,43 @@ def ssh_port(tmp_path: Path) -> Iterator[int]:
         server.wait()
 
 
+@pytest.fixture
+def hosts(ssh_port: int, tmp_path: Path) -> str:
+    file = tmp_path / "hosts"
+    file.write_text(f"127.0.0.1:{ssh_port}\n")
+    return str(file)
+
+
 def ssh_environment(folder: Path) -> dict[str, str]:
     return {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "MERCURY_JOB_TOKEN": "over-ssh"}
 
 
-def test_mercury_launch_over_ssh(ssh_port: int, tmp_path: Path) -> None:
-    hosts = tmp_path / "hosts"
-    hosts.write_text(f"127.0.0.1:{ssh_port}\n")
-    command = [sys.executable, "-m", "tracer", "launch", "-n", "2", "-s", "1", "-H", str(hosts)]
-    command += ["--log-dir", str(tmp_path / "logs"), "--env", "STEPS", "--env", "OMP_NUM_THREADS"]
-    done = subprocess.run(
-        [*command, "--", sys.executable, str(TRAINING)],
-        env=environment(**ssh_environment(tmp_path)),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("trained") == 2, done.stdout
-
-
-def test_interrupted_over_ssh_nothing_is_left(ssh_port: int, tmp_path: Path) -> None:
-    marker = f"remote{os.getpid()}"
-    hosts = tmp_path / "hosts"
-    hosts.write_text(f"127.0.0.1:{ssh_port}\n")
-    command = [sys.executable, "-m", "tracer", "launch", "-n", "1", "-s", "1", "-H", str(hosts)]
-    command += ["--log-dir", str(tmp_path / "logs"), "--", sys.executable, "-c"]
-    job = subprocess.Popen(
-        [*command, "import time; print('up', flush=True); time.sleep(600)", marker],
-        env=environment(**ssh_environment(tmp_path)),
+def launch(hosts: str, workers: int, *words: str) -> subprocess.Popen[str]:
+    """`mercury launch` with the hosts' folder for logs and settings."""
+    folder = Path(hosts).parent
+    command = [sys.executable, "-m", "tracer", "launch", "-n", str(workers), "-s", "1", "-H", hosts]
+    return subprocess.Popen(
+        [*command, "--log-dir", str(folder / "logs"), *words],
+        env=environment(**ssh_environment(folder)),
         cwd=ROOT,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def test_mercury_launch_over_ssh(hosts: str) -> None:
+    passed = ("--env", "STEPS", "--env", "OMP_NUM_THREADS")
+    job = launch(hosts, 2, *passed, "--", sys.executable, str(TRAINING))
+    out, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 0, out + err
+    assert out.count("trained") == 2, out
+
+
+def test_interrupted_over_ssh_nothing_is_left(hosts: str) -> None:
+    marker = f"remote{os.getpid()}"
+    code = "import time; print('up', flush=True); time.sleep(600)"
+    job = launch(hosts, 1, "--", sys.executable, "-c", code, marker)
     assert job.stdout is not None
     for _ in range(3):
         assert "up" in job.stdout.readline()
@@ -186,17 +189,9 @@ def test_interrupted_over_ssh_nothing_is_left(ssh_port: int, tmp_path: Path) -> 
     wait_gone(marker)
 
 
-def test_the_wheel_s_launcher_over_ssh(ssh_port: int, tmp_path: Path) -> None:
-    hosts = tmp_path / "hosts"
-    hosts.write_text(f"127.0.0.1:{ssh_port}\n")
-    tool_arguments = ["-n", "1", "-s", "1", "--launcher", "ssh", "-H", str(hosts)]
-    job = tool(
-        *tool_arguments,
-        "STEPS=5",
-        sys.executable,
-        str(TRAINING),
-        **ssh_environment(tmp_path),
-    )
+def test_the_wheel_s_launcher_over_ssh(hosts: str, tmp_path: Path) -> None:
+    words = ("-n", "1", "-s", "1", "--launcher", "ssh", "-H", hosts, "STEPS=5")
+    job = tool(*words, sys.executable, str(TRAINING), **ssh_environment(tmp_path))
     out, _ = job.communicate(timeout=LIMIT_S)
     assert job.returncode == 0, out
     assert out.count("trained") == 1, out

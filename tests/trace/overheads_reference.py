@@ -3,86 +3,52 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from tracer.format.record import OPERATIONS
 from tracer.run import Run
 
-
-@dataclass(frozen=True)
-class Seen:
-    role: str
-    rank: int
-    operation: str
-    key: int
-    peer: int
-    iteration: int
-    time: int
-
-
-def seen(run: Run) -> list[Seen]:
-    out = []
-    for trace in run.traces:
-        r = trace.records
-        for row, iteration in enumerate(trace.iteration().tolist()):
-            if iteration >= 0:
-                out.append(
-                    Seen(
-                        trace.header.role,
-                        trace.header.rank,
-                        OPERATIONS[r.operation[row]],
-                        int(r.key[row]),
-                        int(r.node[row]) // 3,
-                        iteration,
-                        int(r.time[row]),
-                    )
-                )
-    return out
-
-
 Times = dict[tuple[int, ...], list[int]]
 
 
-def _times(records: list[Seen], operation: str, *by: str) -> Times:
+def _times(run: Run, operation: str, *by: str) -> Times:
+    """When the operation was seen in training: by rank, key, peer, iteration."""
     found: Times = defaultdict(list)
-    for record in records:
-        if record.operation == operation:
-            found[tuple(int(getattr(record, name)) for name in by)].append(record.time)
+    for trace in run.traces:
+        r = trace.records
+        for row, iteration in enumerate(trace.iteration().tolist()):
+            if iteration < 0 or OPERATIONS[r.operation[row]] != operation:
+                continue
+            names = {"rank": trace.header.rank, "key": r.key[row], "peer": r.node[row] // 3}
+            names["iteration"] = iteration
+            found[tuple(int(names[name]) for name in by)].append(int(r.time[row]))
     return found
 
 
 def phases(run: Run) -> list[tuple[int, int, int]]:
     """(phase 1, 2, 3) of every worker's iterations but the first."""
-    records = seen(run)
-    push = _times(records, "Push_Send_Worker", "rank", "iteration")
-    answer = _times(records, "Pull_Recv_Worker", "rank", "iteration")
+    push = _times(run, "Push_Send_Worker", "rank", "iteration")
+    answer = _times(run, "Pull_Recv_Worker", "rank", "iteration")
     out = []
     for rank, iteration in push:
         before = answer.get((rank, iteration - 1))
         if before:
-            here = push[rank, iteration]
-            out.append(
-                (
-                    min(here) - max(before),
-                    max(here) - min(here),
-                    max(answer[rank, iteration]) - min(here),
-                )
-            )
+            here, last = push[rank, iteration], max(answer[rank, iteration])
+            first = min(here)
+            out.append((first - max(before), max(here) - first, last - first))
     return sorted(out)
 
 
 def overheads(run: Run, asynchronous: bool = False) -> dict[str, list[int]]:
-    records = seen(run)
-    push = _times(records, "Push_Send_Worker", "rank", "iteration")
-    answer = _times(records, "Pull_Recv_Worker", "rank", "iteration")
+    push = _times(run, "Push_Send_Worker", "rank", "iteration")
+    answer = _times(run, "Pull_Recv_Worker", "rank", "iteration")
     server = ("rank", "key", "iteration")
     each = (*server, "peer")
-    came = _times(records, "Push_Recv_Server", *server)
-    confirmed = _times(records, "Push_Send_Server", *server)
-    asked, answered = (_times(records, f"Pull_{w}_Server", *each) for w in ("Recv", "Send"))
+    came = _times(run, "Push_Recv_Server", *server)
+    confirmed = _times(run, "Push_Send_Server", *server)
+    asked, answered = (_times(run, f"Pull_{w}_Server", *each) for w in ("Recv", "Send"))
     update = [min(confirmed[place]) - max(times) for place, times in came.items()]
     if asynchronous:
-        one, two = (_times(records, f"Push_{w}_Server", *each) for w in ("Recv", "Send"))
+        one, two = (_times(run, f"Push_{w}_Server", *each) for w in ("Recv", "Send"))
         update = [two[place][0] - times[0] for place, times in one.items()]
     return {
         "computation": sorted(

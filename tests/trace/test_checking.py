@@ -19,21 +19,9 @@ from tracer.synthetic import Plan
 PLAN = Plan(workers=2, servers=2, iterations=4, split_bytes=1_000_000, ahead_us=(0, 700, -3))
 
 
-@given(plan=plans())
-@settings(max_examples=30, deadline=None)
+@given(plan=st.one_of(plans(), plans(mode="mercury"), plans(training="asynchronous")))
+@settings(max_examples=70, deadline=None)
 def test_right_runs(plan: Plan) -> None:
-    assert unexpected(check_run(run_of(plan))) == []
-
-
-@given(plan=plans(mode="mercury"))
-@settings(max_examples=20, deadline=None)
-def test_right_runs_with_packets(plan: Plan) -> None:
-    assert unexpected(check_run(run_of(plan))) == []
-
-
-@given(plan=plans(training="asynchronous"))
-@settings(max_examples=20, deadline=None)
-def test_right_runs_without_synchronisation(plan: Plan) -> None:
     assert unexpected(check_run(run_of(plan))) == []
 
 

@@ -121,16 +121,21 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         tabular.write_parquet(run, aligned(run)[1], tmp_path / "t.parquet")
 
 
-def chakra_nodes(path: Path) -> list[dict[int, Any]]:
-    """The nodes of a file, by the numbers of their fields; the metadata in front is left out."""
+def chakra_messages(path: Path) -> list[bytes]:
+    """The metadata, then the nodes."""
     data = path.read_bytes()
     at, messages = 0, []
     while at < len(data):
         size, at = read_varint(data, at)
         messages.append(data[at : at + size])
         at += size
+    return messages
+
+
+def chakra_nodes(path: Path) -> list[dict[int, Any]]:
+    """By the numbers of their fields."""
     nodes = []
-    for message in messages[1:]:
+    for message in chakra_messages(path)[1:]:
         node: dict[int, Any] = {5: [], 10: {}}
         for number, value in message_fields(message):
             if number == 5:
@@ -182,17 +187,10 @@ def test_chakra_s_own_reader(tmp_path: Path) -> None:
     except Exception as error:
         pytest.skip(f"mlc-chakra is not installed, or not for this protobuf: {error}")
     write_chakra(run_of(PLAN), tmp_path)
-    data = (tmp_path / "trace.0.et").read_bytes()
-    size, at = read_varint(data, 0)
-    meta = definition.GlobalMetadata.FromString(data[at : at + size])
-    assert meta.version == "0.0.4"
-    at += size
-    kinds = set()
-    while at < len(data):
-        size, at = read_varint(data, at)
-        node = definition.Node.FromString(data[at : at + size])
-        kinds.add(definition.NodeType.Name(node.type))
-        at += size
+    meta, *nodes = chakra_messages(tmp_path / "trace.0.et")
+    assert definition.GlobalMetadata.FromString(meta).version == "0.0.4"
+    types = {definition.Node.FromString(node).type for node in nodes}
+    kinds = {definition.NodeType.Name(type_) for type_ in types}
     assert kinds == {"COMP_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE"}
 
 

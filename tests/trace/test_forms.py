@@ -15,22 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tracer.format import record as rec
 from tracer.format.protobuf import WireError, packed, unpacked
 from tracer.format.reader import read_trace
-from tracer.format.record import (
-    COLUMNS,
-    DATA_OPERATIONS,
-    DEP_LIST,
-    DEP_NONE,
-    DEP_ONE,
-    OPERATIONS,
-    SETUP_CODES,
-    Header,
-    Note,
-    Records,
-    Trace,
-    same,
-)
+from tracer.format.record import Header, Note, Records, Trace
 from tracer.format.writer import write_trace
 from tracer.synthetic import Plan, synthesize
 from tracer.synthetic.lengthen import lengthened
@@ -47,24 +35,24 @@ def records(draw: st.DrawFn) -> Records:
     count = draw(st.integers(0, 12))
     ident = draw(st.integers(0, 10**12))
     for number in range(count):
-        row = {name: 0 for name, _ in COLUMNS}
+        row = {name: 0 for name, _ in rec.COLUMNS}
         row.update(id=ident + number, src=draw(SMALL), dst=draw(SMALL))
         row.update(length=draw(st.integers(0, 10**12)), num_pp=draw(st.integers(-15, 10**9)))
-        row["operation"] = draw(st.integers(0, len(OPERATIONS) - 1))
-        if row["operation"] not in SETUP_CODES:
+        row["operation"] = draw(st.integers(0, len(rec.OPERATIONS) - 1))
+        if row["operation"] not in rec.SETUP_CODES:
             row.update(key=draw(SMALL), op_num=draw(st.integers(-2, 10**6)), node=draw(SMALL))
             row.update(dep_type=draw(st.integers(0, 4)), d_time=draw(st.integers(-5, 10**9)))
             row["time"] = draw(st.integers(0, 2 * 10**15))
-            row["dep_kind"] = draw(st.sampled_from((DEP_NONE, DEP_ONE, DEP_LIST)))
-            if row["dep_kind"] == DEP_LIST and not lists:
-                row["dep_kind"] = DEP_NONE
-            if row["dep_kind"] == DEP_LIST:
+            row["dep_kind"] = draw(st.sampled_from((rec.DEP_NONE, rec.DEP_ONE, rec.DEP_LIST)))
+            if row["dep_kind"] == rec.DEP_LIST and not lists:
+                row["dep_kind"] = rec.DEP_NONE
+            if row["dep_kind"] == rec.DEP_LIST:
                 row["dep_num"] = draw(st.integers(0, len(lists) - 1))
-            if row["dep_kind"] == DEP_ONE:
+            if row["dep_kind"] == rec.DEP_ONE:
                 row.update(dep_key=draw(SMALL), dep_num=draw(st.integers(-2, 10**6)))
                 row["dep_node"] = draw(SMALL)
         rows.append(row)
-    return Records.of({name: [row[name] for row in rows] for name, _ in COLUMNS}, lists)
+    return Records.of({name: [row[name] for row in rows] for name, _ in rec.COLUMNS}, lists)
 
 
 @st.composite
@@ -95,8 +83,8 @@ def test_write_read_write_is_the_identity(trace: Trace) -> None:
         write_trace(trace, binary)
         from_text = read_trace(text, strict=True)
         from_binary = read_trace(binary, strict=True)
-        assert same(from_text, trace)
-        assert same(from_binary, trace)
+        assert rec.same(from_text, trace)
+        assert rec.same(from_binary, trace)
         again, exact = Path(folder) / "again.txt", Path(folder) / "exact.txt"
         write_trace(from_text, again)
         write_trace(from_binary, exact)
@@ -166,5 +154,6 @@ def test_the_published_proto_describes_the_file(tmp_path: Path) -> None:
 
 
 def test_every_operation_has_a_name_that_both_readers_know() -> None:
-    assert len(OPERATIONS) == len(set(OPERATIONS))
-    assert all(name.endswith(("_Worker", "_Server")) for name in OPERATIONS[:DATA_OPERATIONS])
+    assert len(rec.OPERATIONS) == len(set(rec.OPERATIONS))
+    data = rec.OPERATIONS[: rec.DATA_OPERATIONS]
+    assert all(name.endswith(("_Worker", "_Server")) for name in data)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pslite_ext.forecast.model import ModelError
 from tracer.errors import TraceError
-from tracer.format.record import DEP_LIST, DEP_ONE, Trace
+from tracer.format.record import DEP_LIST, DEP_ONE
 from tracer.replay import Conditions, Recorded, recorded, replay, self_check
 from tracer.run import assemble
 from tracer.synthetic import Plan, synthesize
@@ -56,20 +57,20 @@ def test_what_is_read_from_a_run() -> None:
 
 def test_other_conditions() -> None:
     found = run_of(replace(PLAN, bytes_per_us=125))
-    was = replay(found, Conditions()).mean_s
-    assert replay(found, Conditions(bandwidth=12.5e9)).mean_s < was
-    assert replay(found, Conditions(bandwidth=12.5e6)).mean_s > 2 * was
-    assert replay(found, Conditions(policy="mercury")).mean_s < was
-    assert replay(found, Conditions(workers=8, bandwidth=125e6)).mean_s > 2 * was
-    more_servers = Conditions(workers=8, servers=8, bandwidth=125e6)
-    assert replay(found, more_servers).mean_s < replay(
-        found, replace(more_servers, servers=2)
-    ).mean_s  # fmt: skip
-    assert replay(found, Conditions(latency_s=0.01)).mean_s > was + 0.03
-    in_switch = Conditions(policy="mercury", aggregate="switch", workers=8, bandwidth=125e6)
-    assert replay(found, in_switch).mean_s < replay(
-        found, replace(in_switch, aggregate="server")
-    ).mean_s  # fmt: skip
+
+    def mean(**conditions: Any) -> float:
+        return replay(found, Conditions(**conditions)).mean_s
+
+    was = mean()
+    assert mean(bandwidth=12.5e9) < was
+    assert mean(bandwidth=12.5e6) > 2 * was
+    assert mean(policy="mercury") < was
+    many: dict[str, Any] = {"workers": 8, "bandwidth": 125e6}
+    assert mean(**many) > 2 * was
+    assert mean(**many, servers=8) < mean(**many, servers=2)
+    assert mean(latency_s=0.01) > was + 0.03
+    many["policy"] = "mercury"
+    assert mean(**many, aggregate="switch") < mean(**many, aggregate="server")
 
 
 def test_a_share_of_forward_computation_overlaps_with_the_sums() -> None:
@@ -81,19 +82,12 @@ def test_a_share_of_forward_computation_overlaps_with_the_sums() -> None:
         replay(found, Conditions(forward_share=1.5))
 
 
-def wrong(trace: Trace, **columns: tuple[int, int]) -> None:
-    for name, (row, value) in columns.items():
-        trace.records.column(name)[row] = value
-
-
 def test_a_missing_rank_is_named() -> None:
     traces = synthesize(PLAN)
-    without = [t for t in traces if t.header.node != "worker 1"]
-    with pytest.raises(TraceError, match="the trace of worker 1 is missing"):
-        recorded(assemble(without, "traces"))
-    without = [t for t in traces if t.header.role != "server"]
-    with pytest.raises(TraceError, match="the trace of server 0 is missing"):
-        recorded(assemble(without, "traces"))
+    for missing in ("worker 1", "server 0"):
+        without = [t for t in traces if t.header.node != missing]
+        with pytest.raises(TraceError, match=f"the trace of {missing} is missing"):
+            recorded(assemble(without, "traces"))
 
 
 def test_a_cycle_of_dependencies_is_named() -> None:

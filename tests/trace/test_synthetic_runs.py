@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tests.trace.synthetic_runs import run_of
+from tests.trace.synthetic_runs import LENET_BYTES, beside_the_payload, run_of
 from tracer.check import check_run
 from tracer.format.reader import read_trace
-from tracer.format.record import Bools, Trace, same
-from tracer.format.writer import write_trace
+from tracer.format.record import Bools, Trace
 from tracer.run import assemble
-from tracer.synthetic import LENET5, Plan, synthesize, write_run
+from tracer.synthetic import LENET5, Plan, write_run
 from tracer.synthetic.lengthen import lengthened
 from tracer.synthetic.shape import shape
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "trace"
-LENET_BYTES = [2000, 80, 100000, 200, 1600000, 2000, 20000, 40]
 PLAN = Plan(workers=2, servers=1, iterations=2)
 
 
@@ -117,14 +114,7 @@ def test_32_records_an_iteration_with_the_paper_s_payloads() -> None:
         iteration = worker.iteration()
         for number in range(PLAN.iterations):
             assert (iteration == number).sum() == 32
-    extra: dict[int, set[int]] = {}
-    for trace in run.traces:
-        r = trace.records
-        for row in np.flatnonzero(trace.iteration() >= 0).tolist():
-            code = int(r.operation[row]) % 4
-            payload = LENET_BYTES[r.key[row]] if code in (0, 3) else 0
-            extra.setdefault(code, set()).add(int(r.length[row]) - payload)
-    assert extra == {0: {42}, 1: {28}, 2: {28}, 3: {36}}
+    assert beside_the_payload(run) == {0: {42}, 1: {28}, 2: {28}, 3: {36}}
 
 
 def test_numbers_of_dispatch_pair_a_push_with_its_pull() -> None:
@@ -174,10 +164,3 @@ def test_every_iteration_is_there(mode: str, split_bytes: int) -> None:
     pieces = sum(len(plan.pieces(key)) for key in range(8))
     for trace in run_of(plan).workers:
         assert [(trace.iteration() == n).sum() for n in range(4)] == [4 * pieces] * 4
-
-
-def test_binary_runs_are_the_same(tmp_path: Path) -> None:
-    for trace in synthesize(PLAN):
-        path = tmp_path / f"{trace.path}.dlc"
-        write_trace(trace, path)
-        assert same(read_trace(path, strict=True), trace)

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pslite_ext import _core, config, settings_header
+from pslite_ext import _core, settings_header
 from pslite_ext.config import TABLE, SettingError, Settings, wanted_van
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.settings_table import DERIVED, Setting
 
-ROOT = Path(__file__).resolve().parents[2]
 GOOD = {
     "DMLC_ROLE": "worker",
     "DMLC_PS_ROOT_URI": "127.0.0.1",
@@ -101,7 +100,3 @@ def test_wanted_van() -> None:
     for value in ("Mercury", "ZMQ", "tcp"):
         with pytest.raises(SettingError, match="DMLC_PS_VAN_TYPE"):
             wanted_van({"DMLC_PS_VAN_TYPE": value})
-
-
-def test_the_documentation_is_the_table() -> None:
-    assert (ROOT / "docs" / "settings.md").read_text() == config.markdown()

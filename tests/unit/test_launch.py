@@ -12,21 +12,27 @@ import pytest
 
 from pslite_ext.launch import command
 from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
-from tests.cluster import ROOT, wait_gone
+from tests.cluster import ROOT, clean_environment, wait_gone
 
 LIMIT_S = 60
 
 
 def launch(folder: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
-    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
     return subprocess.Popen(
         [sys.executable, "-m", "tracer", "launch", "--log-dir", str(folder / "logs"), *arguments],
         cwd=ROOT,
-        env={**base, **env},
+        env=clean_environment(**env),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def came_to(folder: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
+    """Exit code, output and errors."""
+    job = launch(folder, *arguments, **env)
+    out, err = job.communicate(timeout=LIMIT_S)
+    return job.returncode, out, err
 
 
 def python(code: str) -> list[str]:
@@ -37,20 +43,18 @@ def test_traces(tmp_path: Path) -> None:
     traces = tmp_path / "traces"
     code = "print(os.environ['MERCURY_TRACE_DIR'], os.environ['MERCURY_TRACE_STEPS'])"
     wanted = ["-n", "1", "--trace-dir", str(traces), "--trace-steps", "3:5"]
-    out, _ = launch(tmp_path, *wanted, *python(code)).communicate(timeout=LIMIT_S)
+    _, out, _ = came_to(tmp_path, *wanted, *python(code))
     assert set(out.split("\n")) >= {f"[{n}] {traces} 3:5" for n in ("worker 0", "server 0")}
     (traces / "trace_worker_0.txt").touch()
-    job = launch(tmp_path, *wanted, *python("print('started')"))
-    out, err = job.communicate(timeout=LIMIT_S)
-    assert (job.returncode, out) == (2, "")
+    ended, out, err = came_to(tmp_path, *wanted, *python("print('started')"))
+    assert (ended, out) == (2, "")
     assert "holds a trace of another run" in err
 
 
 def test_every_role_is_started_with_its_variables(tmp_path: Path) -> None:
     code = "print(*(os.environ.get('DMLC_' + k) for k in ('ROLE', 'TASK_ID', 'NUM_WORKER')))"
-    job = launch(tmp_path, "-n", "2", "-s", "1", *python(code))
-    out, err = job.communicate(timeout=LIMIT_S)
-    assert (job.returncode, err) == (0, "")
+    ended, out, err = came_to(tmp_path, "-n", "2", "-s", "1", *python(code))
+    assert (ended, err) == (0, "")
     expected = {"[scheduler] scheduler None 2", "[server 0] server 0 2"}
     expected |= {"[worker 0] worker 0 2", "[worker 1] worker 1 2"}
     assert set(out.splitlines()) == expected
@@ -64,9 +68,8 @@ def test_the_first_failure_is_named_and_returned(tmp_path: Path) -> None:
         "print('\\n'.join(f'line {i}' for i in range(40)))\n"
         "sys.exit(3)\n"
     )
-    job = launch(tmp_path, "-n", "2", "--grace", "0.5", *python(code))
-    _, err = job.communicate(timeout=LIMIT_S)
-    assert job.returncode == 3
+    ended, _, err = came_to(tmp_path, "-n", "2", "--grace", "0.5", *python(code))
+    assert ended == 3
     assert "worker 1 ended with exit code 3 first" in err
     assert "line 39" in err
     assert "line 19\n" not in err
@@ -74,9 +77,8 @@ def test_the_first_failure_is_named_and_returned(tmp_path: Path) -> None:
 
 def test_a_signal_is_128_and_its_number(tmp_path: Path) -> None:
     code = "os.environ['DMLC_ROLE'] == 'worker' and os.kill(os.getpid(), signal.SIGSEGV)"
-    job = launch(tmp_path, "-n", "1", *python(code))
-    _, err = job.communicate(timeout=LIMIT_S)
-    assert job.returncode == 128 + signal.SIGSEGV
+    ended, _, err = came_to(tmp_path, "-n", "1", *python(code))
+    assert ended == 128 + signal.SIGSEGV
     assert "worker 0 was killed by signal 11 first" in err
 
 
@@ -111,8 +113,7 @@ def test_killed_nothing_is_left(tmp_path: Path) -> None:
 
 def test_options_of_the_command_stay_where_they_are(tmp_path: Path) -> None:
     words = ["--lr", "0.1", "-n", "9", "--num-workers=7", "a b", "$HOME", "--help"]
-    job = launch(tmp_path, "-n", "1", *python("print(sys.argv[1:])"), *words)
-    out, _ = job.communicate(timeout=LIMIT_S)
+    _, out, _ = came_to(tmp_path, "-n", "1", *python("print(sys.argv[1:])"), *words)
     assert out.splitlines().count(f"[worker 0] {words}") == 1
 
 
@@ -127,8 +128,7 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
         "seen = [path for path in glob.glob('/proc/[0-9]*/cmdline') if holds(path)]\n"
         "print('token', token, seen)\n"
     )
-    job = launch(tmp_path, "-n", "2", *python(code), **{empty: " "})
-    out, _ = job.communicate(timeout=LIMIT_S)
+    _, out, _ = came_to(tmp_path, "-n", "2", *python(code), **{empty: " "})
     tokens = {line.split()[-2] for line in out.splitlines() if " token " in line}
     assert len(tokens) == 1
     assert len(tokens.pop()) == 64
@@ -149,9 +149,8 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
     ],
 )
 def test_mistakes(tmp_path: Path, arguments: list[str], code: int, says: str) -> None:
-    job = launch(tmp_path, *arguments)
-    _, err = job.communicate(timeout=LIMIT_S)
-    assert job.returncode == code
+    ended, _, err = came_to(tmp_path, *arguments)
+    assert ended == code
     assert says in err
     assert "Traceback" not in err
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from pslite_ext.trace_settings import (
     check_trace_format,
     trace_steps,
 )
+from tests.cluster import small_disk
 
 
 def test_steps() -> None:
@@ -59,11 +58,8 @@ def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full(tmp_path: Path) -> None:
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={PROBE_BYTES // 2}", "tmpfs", str(tmp_path)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("a disk of its own needs root: what a full one does was not tried")
-    try:
-        with pytest.raises(SettingError, match="cannot be written to: No space left on device"):
-            check_trace_directory(str(tmp_path))
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
+    with (
+        small_disk(tmp_path, PROBE_BYTES // 2),
+        pytest.raises(SettingError, match="cannot be written to: No space left on device"),
+    ):
+        check_trace_directory(str(tmp_path))

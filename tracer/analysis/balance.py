@@ -59,7 +59,7 @@ def keys(table: RoundTrips) -> Table:
         "Keys, hottest first",
         {
             "key": groups.keys[0][order],
-            "name": [table.name(int(k)) for k in groups.keys[0][order]],
+            "name": table.names(groups.keys[0][order]),
             "servers": [
                 len(np.unique(table.server[table.key == k])) for k in groups.keys[0][order]
             ],

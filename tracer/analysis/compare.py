@@ -47,8 +47,7 @@ def quantities(table: RoundTrips) -> dict[str, Array]:
 def compare(before: RoundTrips, after: RoundTrips) -> Table:
     one, two = quantities(before), quantities(after)
     rows = [{"what": name, **_against(one[name], two[name])} for name in one]
-    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
-    return Table("Before and after", columns, NOTE)
+    return Table.of_rows("Before and after", rows, NOTE)
 
 
 def per_key(before: RoundTrips, after: RoundTrips) -> Table:

@@ -12,19 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tracer import round_trip as rt
 from tracer.format.record import ASYNCHRONOUS, MERCURY, SLOTS, Array, Bools, Ints
 from tracer.grouping import group
-from tracer.round_trip import (
-    S_PULL_RECV,
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PULL_SEND,
-    W_PUSH_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-)
+from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "critical", "Critical path"
@@ -35,19 +26,19 @@ QUESTION = "Which chain of events, across all nodes, makes an iteration as long 
 SAME, LAST_WORKER, LAST_PIECE = range(3)
 STEPS: dict[str, tuple[tuple[str, int, int, int], ...]] = {
     "zmq": (
-        ("parameters on the wire", W_PULL_RECV, S_PULL_SEND, SAME),
-        ("search", S_PULL_SEND, S_PULL_RECV, SAME),
-        ("request on the wire", S_PULL_RECV, W_PULL_SEND, SAME),
-        ("worker's turnaround", W_PULL_SEND, W_PUSH_RECV, LAST_PIECE),
-        ("confirmation on the wire", W_PUSH_RECV, S_PUSH_SEND, SAME),
-        ("update", S_PUSH_SEND, S_PUSH_RECV, LAST_WORKER),
-        ("gradient on the wire", S_PUSH_RECV, W_PUSH_SEND, SAME),
+        ("parameters on the wire", rt.W_PULL_RECV, rt.S_PULL_SEND, SAME),
+        ("search", rt.S_PULL_SEND, rt.S_PULL_RECV, SAME),
+        ("request on the wire", rt.S_PULL_RECV, rt.W_PULL_SEND, SAME),
+        ("worker's turnaround", rt.W_PULL_SEND, rt.W_PUSH_RECV, LAST_PIECE),
+        ("confirmation on the wire", rt.W_PUSH_RECV, rt.S_PUSH_SEND, SAME),
+        ("update", rt.S_PUSH_SEND, rt.S_PUSH_RECV, LAST_WORKER),
+        ("gradient on the wire", rt.S_PUSH_RECV, rt.W_PUSH_SEND, SAME),
     ),
     MERCURY: (
-        ("last sum on the wire", W_PULL_RECV, S_PULL_SEND, SAME),
-        ("update and sending sums", S_PULL_SEND, S_PUSH_SEND, LAST_WORKER),
-        ("last packet on the wire", S_PUSH_SEND, W_PUSH_RECV, SAME),
-        ("sending packets", W_PUSH_RECV, W_PUSH_SEND, SAME),
+        ("last sum on the wire", rt.W_PULL_RECV, rt.S_PULL_SEND, SAME),
+        ("update and sending sums", rt.S_PULL_SEND, rt.S_PUSH_SEND, LAST_WORKER),
+        ("last packet on the wire", rt.S_PUSH_SEND, rt.W_PUSH_RECV, SAME),
+        ("sending packets", rt.W_PUSH_RECV, rt.W_PUSH_SEND, SAME),
     ),
 }
 COMPUTATION = "computation"
@@ -59,7 +50,7 @@ def path(table: RoundTrips) -> Table:
     parts: list[dict[str, Array]] = []
     if len(rows):
         goes_to = _goes_to(rows)
-        at = group(rows.iteration).row_of_most(rows.times[W_PULL_RECV])
+        at = group(rows.iteration).row_of_most(rows.times[rt.W_PULL_RECV])
         for what, end, begin, where in STEPS[rows.mode]:
             ends = rows.times[end][at]
             at = goes_to[where][at]
@@ -78,12 +69,11 @@ def _goes_to(rows: RoundTrips) -> tuple[Ints, Ints, Ints]:
     """For each row, the row that each kind of step goes to."""
     same = np.arange(len(rows))
     pieces = group(rows.iteration, rows.key, rows.worker)
-    last_piece = pieces.row_of_most(rows.times[W_PUSH_RECV])[pieces.index]
+    last_piece = pieces.row_of_most(rows.times[rt.W_PUSH_RECV])[pieces.index]
     if rows.training == ASYNCHRONOUS:
         return same, same, last_piece
-    arrival = S_PUSH_SEND if rows.mode == MERCURY else S_PUSH_RECV
     workers = group(rows.iteration, rows.key, rows.server)
-    return same, workers.row_of_most(rows.times[arrival])[workers.index], last_piece
+    return same, workers.row_of_most(rows.times[rows.push_is_in])[workers.index], last_piece
 
 
 def _segment(
@@ -106,29 +96,25 @@ def _segment(
 def _computation(rows: RoundTrips, at: Ints) -> dict[str, Array]:
     """From the worker's last Pull_Recv of the iteration before to the push of the path."""
     groups = group(rows.worker, rows.iteration)
-    last = groups.most(rows.times[W_PULL_RECV])
+    last = groups.most(rows.times[rt.W_PULL_RECV])
     width = int(rows.iteration.max()) + 2
     known = groups.keys[0] * width + groups.keys[1]
     wanted = rows.worker[at] * width + rows.iteration[at] - 1
     place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     there: Bools = (known[place] == wanted) & (rows.iteration[at] > 0)
-    push = rows.times[W_PUSH_SEND][at]
+    push = rows.times[rt.W_PUSH_SEND][at]
     return _segment(rows, at[there], COMPUTATION, last[place][there], push[there], True)
 
 
 def per_kind(found: Table) -> Table:
-    names = np.unique(found["what"].astype(str)) if len(found) else np.zeros(0, str)
-    total = max(int(found["us"].sum()), 1) if len(found) else 1
-    sums = {str(name): int(found["us"][found["what"] == name].sum()) for name in names}
-    ordered = sorted(sums, key=lambda name: -sums[name])
+    spent = {name: found["us"][found["what"] == name] for name in sorted(set(found["what"]))}
+    ordered = sorted(spent, key=lambda name: -int(spent[name].sum()))
+    sums = np.asarray([spent[name].sum() for name in ordered], np.int64)
+    counts = np.asarray([len(spent[name]) for name in ordered], np.int64)
+    shares = sums / max(int(sums.sum()), 1)
     return Table(
         "What the critical path consists of",
-        {
-            "what": ordered,
-            "us": [sums[name] for name in ordered],
-            "share": [sums[name] / total for name in ordered],
-            "mean_us": [sums[n] / max(int((found["what"] == n).sum()), 1) for n in ordered],
-        },
+        {"what": ordered, "us": sums, "share": shares, "mean_us": sums / counts},
     )
 
 
@@ -154,7 +140,7 @@ def per_key(found: Table, table: RoundTrips) -> Table:
         "Keys on the critical path",
         {
             "key": keys[order],
-            "name": [table.name(int(key)) for key in keys[order]],
+            "name": table.names(keys[order]),
             "iterations": ends[order],
             "share": ends[order] / iterations,
         },

@@ -42,7 +42,7 @@ def per_layer(table: RoundTrips) -> Table:
     charge[order] = running - np.where(first, ready, before)
     return Table(
         "Exposed communication per step and layer",
-        {"worker": worker, "iteration": iteration, "key": key, "us": charge},
+        {**pieces.named("worker", "iteration", "key"), "us": charge},
         NOTE,
     )
 
@@ -51,11 +51,7 @@ def per_step(layers: Table) -> Table:
     groups = group(layers["worker"], layers["iteration"])
     return Table(
         "Exposed communication per step",
-        {
-            "worker": groups.keys[0],
-            "iteration": groups.keys[1],
-            "us": groups.total(layers["us"]),
-        },
+        {**groups.named("worker", "iteration"), "us": groups.total(layers["us"])},
     )
 
 

@@ -11,16 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tracer.format.record import MERCURY, Ints
+from tracer import round_trip as rt
+from tracer.format.record import Ints
 from tracer.grouping import group
-from tracer.round_trip import (
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-)
+from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "inversion", "Priority inversion"
@@ -30,11 +24,10 @@ NOTE = "Bytes of less urgent messages that arrived on the same link while a mess
 
 def inverted(table: RoundTrips) -> Table:
     """Each push and each answer, with the bytes that went before it."""
-    push_end = S_PUSH_SEND if table.mode == MERCURY else S_PUSH_RECV
     parts: list[dict[str, Any]] = []
     for direction, begin, end, sizes in (
-        ("push", W_PUSH_SEND, push_end, table.push_bytes),
-        ("answer", S_PULL_SEND, W_PULL_RECV, table.pull_bytes),
+        ("push", rt.W_PUSH_SEND, table.push_is_in, table.push_bytes),
+        ("answer", rt.S_PULL_SEND, rt.W_PULL_RECV, table.pull_bytes),
     ):
         known = table.has(begin, end)
         rows = table.take(known)
@@ -44,10 +37,7 @@ def inverted(table: RoundTrips) -> Table:
         parts.append(
             {
                 "direction": [direction] * len(rows),
-                "iteration": rows.iteration,
-                "key": rows.key,
-                "worker": rows.worker,
-                "server": rows.server,
+                **rows.columns("iteration", "key", "worker", "server"),
                 "bytes": size,
                 "inverted_bytes": behind,
             }
@@ -78,7 +68,7 @@ def _bytes_before(link: Ints, priority: Ints, size: Ints, begin: Ints, end: Ints
 
 def per_key(found: Table, table: RoundTrips) -> Table:
     groups = group(found["key"])
-    count = np.maximum(groups.count(), 1)
+    count = groups.count()
     waited = groups.total(found["inverted_bytes"])
     priority = np.asarray([table.keys[int(key)].priority for key in groups.keys[0]], np.int64)
     order = np.lexsort((groups.keys[0], -priority))
@@ -86,9 +76,9 @@ def per_key(found: Table, table: RoundTrips) -> Table:
         "Priority inversion per key, most urgent first",
         {
             "key": groups.keys[0][order],
-            "name": [table.name(int(key)) for key in groups.keys[0][order]],
+            "name": table.names(groups.keys[0][order]),
             "priority": priority[order],
-            "messages": groups.count()[order],
+            "messages": count[order],
             "held_up": groups.total((found["inverted_bytes"] > 0).astype(np.int64))[order],
             "inverted_bytes": waited[order],
             "mean_bytes": (waited / count)[order],
@@ -102,10 +92,7 @@ def per_iteration(found: Table) -> Table:
     groups = group(found["iteration"])
     return Table(
         "Priority inversion per iteration",
-        {
-            "iteration": groups.keys[0],
-            "inverted_bytes": groups.total(found["inverted_bytes"]),
-        },
+        {**groups.named("iteration"), "inverted_bytes": groups.total(found["inverted_bytes"])},
         NOTE,
     )
 

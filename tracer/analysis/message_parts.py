@@ -18,20 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from tracer import round_trip as rt
 from tracer.analysis.summary import summaries
-from tracer.format.record import ASYNCHRONOUS, MERCURY, Ints
+from tracer.format.record import ASYNCHRONOUS, Ints
 from tracer.grouping import group
-from tracer.round_trip import (
-    MISSING,
-    S_PULL_RECV,
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PUSH_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-)
+from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "life", "Life of a message"
@@ -47,9 +38,9 @@ def queued_until(link: Ints, sent: Ints, arrived: Ints) -> Ints:
     that arrived before.
     """
     order = np.lexsort((arrived, sent, link))
-    before = np.full(len(order), MISSING, np.int64)
+    before = np.full(len(order), rt.MISSING, np.int64)
     same = link[order][1:] == link[order][:-1]
-    before[1:] = np.where(same, arrived[order][:-1], MISSING)
+    before[1:] = np.where(same, arrived[order][:-1], rt.MISSING)
     until = np.empty(len(order), np.int64)
     until[order] = before
     return np.clip(until, sent, np.maximum(arrived, sent))
@@ -57,35 +48,38 @@ def queued_until(link: Ints, sent: Ints, arrived: Ints) -> Ints:
 
 def parts_of_each(table: RoundTrips) -> Table:
     rows = table.take(
-        table.has(W_PUSH_SEND, W_PULL_RECV, S_PUSH_RECV, S_PUSH_SEND, S_PULL_RECV, S_PULL_SEND)
+        table.has(
+            rt.W_PUSH_SEND,
+            rt.W_PULL_RECV,
+            rt.S_PUSH_RECV,
+            rt.S_PUSH_SEND,
+            rt.S_PULL_RECV,
+            rt.S_PULL_SEND,
+        )
     )
     t = rows.times
-    packets = rows.mode == MERCURY
-    arrived = t[S_PUSH_SEND if packets else S_PUSH_RECV]
+    arrived = t[rows.push_is_in]
     if rows.training == ASYNCHRONOUS:
         complete = arrived
     else:
         groups = group(rows.iteration, rows.key, rows.server)
         complete = groups.most(arrived)[groups.index]
-    if packets:
-        sent = np.minimum(np.where(rows.has(W_PUSH_RECV), t[W_PUSH_RECV], arrived), arrived)
-        queue, at_server = sent - t[W_PUSH_SEND], t[S_PULL_SEND] - complete
+    if rows.by_packets:
+        sent = np.minimum(np.where(rows.has(rt.W_PUSH_RECV), t[rt.W_PUSH_RECV], arrived), arrived)
+        queue, at_server = sent - t[rt.W_PUSH_SEND], t[rt.S_PULL_SEND] - complete
         wire = arrived - sent
     else:
         # Pull requests share the link with pushes, but are too short to hold one up for long.
         link = rows.worker * rows.servers + rows.server
-        until = queued_until(link, t[W_PUSH_SEND], arrived)
-        queue, wire = until - t[W_PUSH_SEND], arrived - until
-        at_server = (t[S_PUSH_SEND] - complete) + (t[S_PULL_SEND] - t[S_PULL_RECV])
+        until = queued_until(link, t[rt.W_PUSH_SEND], arrived)
+        queue, wire = until - t[rt.W_PUSH_SEND], arrived - until
+        at_server = (t[rt.S_PUSH_SEND] - complete) + (t[rt.S_PULL_SEND] - t[rt.S_PULL_RECV])
     peers = complete - arrived
-    whole = t[W_PULL_RECV] - t[W_PUSH_SEND]
+    whole = t[rt.W_PULL_RECV] - t[rt.W_PUSH_SEND]
     return Table(
         "Life of each message",
         {
-            "iteration": rows.iteration,
-            "key": rows.key,
-            "worker": rows.worker,
-            "server": rows.server,
+            **rows.columns("iteration", "key", "worker", "server"),
             "sender_queue_us": queue,
             "wire_us": wire,
             "peers_us": peers,
@@ -99,11 +93,8 @@ def parts_of_each(table: RoundTrips) -> Table:
 
 def per_key(found: Table, table: RoundTrips) -> Table:
     groups = group(found["key"])
-    count = np.maximum(groups.count(), 1)
-    columns: dict[str, Any] = {
-        "key": groups.keys[0],
-        "name": [table.name(int(key)) for key in groups.keys[0]],
-    }
+    count = groups.count()
+    columns: dict[str, Any] = {"key": groups.keys[0], "name": table.names(groups.keys[0])}
     for part in (*PARTS, "whole"):
         columns[f"{part}_us"] = groups.total(found[f"{part}_us"]) / count
     return Table("Mean life of a message, per key", columns, NOTE)

@@ -18,19 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracer import round_trip as rt
 from tracer.analysis.phases import edges, follows
 from tracer.analysis.summary import curve, per_key, summaries
-from tracer.format.record import ASYNCHRONOUS, MERCURY, Bools
+from tracer.format.record import ASYNCHRONOUS, Bools
 from tracer.grouping import group
-from tracer.round_trip import (
-    S_PULL_RECV,
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-)
+from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "overheads", "Overheads"
@@ -47,13 +40,7 @@ class Samples:
 
 
 def overheads(table: RoundTrips) -> list[Samples]:
-    return [
-        computation(table),
-        search(table),
-        update(table),
-        synchronisation(table),
-        wait(table),
-    ]
+    return [kind(table) for kind in (computation, search, update, synchronisation, wait)]
 
 
 def computation(table: RoundTrips) -> Samples:
@@ -67,7 +54,7 @@ def computation(table: RoundTrips) -> Samples:
             "us": edge["last_push"][now] - edge["last_answer"][now - 1],
         },
     )
-    return Samples("computation", overall, _worker_keys(table, W_PUSH_SEND, "computation"))
+    return Samples("computation", overall, _worker_keys(table, rt.W_PUSH_SEND, "computation"))
 
 
 def wait(table: RoundTrips) -> Samples:
@@ -80,7 +67,7 @@ def wait(table: RoundTrips) -> Samples:
             "us": edge["last_answer"] - edge["first_answer"],
         },
     )
-    return Samples("wait", overall, _worker_keys(table, W_PULL_RECV, "wait"))
+    return Samples("wait", overall, _worker_keys(table, rt.W_PULL_RECV, "wait"))
 
 
 def _worker_keys(table: RoundTrips, end: int, kind: str) -> Table:
@@ -92,7 +79,7 @@ def _worker_keys(table: RoundTrips, end: int, kind: str) -> Table:
     else:
         now = np.arange(len(edge["worker"]))
         since = edge["first_answer"]
-    rows = table.take(table.has(W_PUSH_SEND, W_PULL_RECV))
+    rows = table.take(table.has(rt.W_PUSH_SEND, rt.W_PULL_RECV))
     groups = group(rows.worker, rows.iteration, rows.key)
     last = groups.most(rows.times[end])
     width = int(rows.iteration.max(initial=0)) + 1
@@ -104,39 +91,32 @@ def _worker_keys(table: RoundTrips, end: int, kind: str) -> Table:
     return Table(
         kind,
         {
-            "worker": groups.keys[0][inside],
-            "iteration": groups.keys[1][inside],
-            "key": groups.keys[2][inside],
+            **groups.named("worker", "iteration", "key", rows=inside),
             "us": last[inside] - since[at[inside]],
         },
     )
 
 
 def search(table: RoundTrips) -> Samples:
-    rows = table.take(table.has(S_PULL_RECV, S_PULL_SEND))
+    rows = table.take(table.has(rt.S_PULL_RECV, rt.S_PULL_SEND))
     found = Table(
         "search",
         {
-            "server": rows.server,
-            "worker": rows.worker,
-            "iteration": rows.iteration,
-            "key": rows.key,
-            "us": rows.times[S_PULL_SEND] - rows.times[S_PULL_RECV],
+            **rows.columns("server", "worker", "iteration", "key"),
+            "us": rows.times[rt.S_PULL_SEND] - rows.times[rt.S_PULL_RECV],
         },
     )
     return Samples("search", found, found)
 
 
 def synchronisation(table: RoundTrips) -> Samples:
-    rows = table.take(table.has(S_PUSH_RECV))
+    rows = table.take(table.has(rt.S_PUSH_RECV))
     groups = group(rows.iteration, rows.key, rows.server)
-    time = rows.times[S_PUSH_RECV]
+    time = rows.times[rt.S_PUSH_RECV]
     found = Table(
         "synchronisation",
         {
-            "iteration": groups.keys[0],
-            "key": groups.keys[1],
-            "server": groups.keys[2],
+            **groups.named("iteration", "key", "server"),
             "us": groups.most(time) - groups.least(time),
         },
     )
@@ -144,27 +124,18 @@ def synchronisation(table: RoundTrips) -> Samples:
 
 
 def update(table: RoundTrips) -> Samples:
-    begin, end = (S_PUSH_SEND, S_PULL_SEND) if table.mode == MERCURY else (S_PUSH_RECV, S_PUSH_SEND)
+    begin, end = table.push_is_in, rt.S_PULL_SEND if table.by_packets else rt.S_PUSH_SEND
     rows = table.take(table.has(begin, end))
+    names = ("iteration", "key", "server")
     if table.training == ASYNCHRONOUS:
-        columns = {
-            "iteration": rows.iteration,
-            "key": rows.key,
-            "server": rows.server,
-            "us": rows.times[end] - rows.times[begin],
-        }
+        took = rows.times[end] - rows.times[begin]
+        found = Table("update", {**rows.columns(*names), "us": took})
     else:
         groups = group(rows.iteration, rows.key, rows.server)
-        columns = {
-            "iteration": groups.keys[0],
-            "key": groups.keys[1],
-            "server": groups.keys[2],
-            "us": groups.least(rows.times[end]) - groups.most(rows.times[begin]),
-        }
+        took = groups.least(rows.times[end]) - groups.most(rows.times[begin])
         # Where a worker's records are missing, the last push may be the one that is not there.
         whole = groups.count() == table.workers
-        columns = {name: values[whole] for name, values in columns.items()}
-    found = Table("update", columns)
+        found = Table("update", {**groups.named(*names, rows=whole), "us": took[whole]})
     return Samples("update", found, found)
 
 

@@ -30,8 +30,7 @@ def edges(table: RoundTrips) -> dict[str, Ints]:
     groups = group(rows.worker, rows.iteration)
     push, answer = rows.times[W_PUSH_SEND], rows.times[W_PULL_RECV]
     return {
-        "worker": groups.keys[0],
-        "iteration": groups.keys[1],
+        **groups.named("worker", "iteration"),
         "first_push": groups.least(push),
         "last_push": groups.most(push),
         "first_answer": groups.least(answer),
@@ -80,17 +79,16 @@ def overview(found: Table) -> Table:
 
 def per_worker(found: Table) -> Table:
     groups = group(found["worker"])
-    count = np.maximum(groups.count(), 1)
     columns = {
-        name: groups.total(found[name]) / count
-        for name in ("computation_us", "communication_us", "whole_us", "overlap_ratio")
+        name: groups.total(found[name]) / groups.count()
+        for name in ("computation_us", "communication_us", "whole_us")
     }
     overlap = groups.total(found["phase2_us"]) / np.maximum(groups.total(found["whole_us"]), 1)
     columns["overlap_ratio"] = overlap
-    return Table("Means per worker", {"worker": groups.keys[0], **columns})
+    return Table("Means per worker", {**groups.named("worker"), **columns})
 
 
 def section(table: RoundTrips) -> Section:
     found = phases(table)
     tables = [overview(found), per_worker(found), found]
-    return Section(NAME, TITLE, QUESTION, tables, {"phases": found})
+    return Section(NAME, TITLE, QUESTION, tables, {"iterations": found})

@@ -40,7 +40,7 @@ def iterations(run: Run) -> Table:
     worker = np.asarray([rank for rank, _ in rows], np.int64)
     iteration = np.asarray([said["iteration"] for _, said in rows], np.int64)
     groups = group(worker, iteration)
-    columns: dict[str, Array] = {"worker": groups.keys[0], "iteration": groups.keys[1]}
+    columns: dict[str, Array] = {**groups.named("worker", "iteration")}
     values = {
         name: np.asarray([said.get(name, UNKNOWN) for _, said in rows], np.int64)
         for name in (*ADDED, *ERRORS, *WAITS)
@@ -86,10 +86,7 @@ def per_worker(found: Table) -> Table:
                 **{name: _mean(_known(of[name])) for name in WAITS},
             }
         )
-    return Table(
-        "An iteration's mean, per worker; errors are medians",
-        {name: [row[name] for row in rows] for name in (rows[0] if rows else ())},
-    )
+    return Table.of_rows("An iteration's mean, per worker; errors are medians", rows)
 
 
 def _known(values: Ints) -> Ints:

@@ -43,19 +43,17 @@ def per_key_and_operation(columns: dict[str, Array], run: Run) -> Table:
     lengths = columns["length"]
     count = groups.count()
     total = groups.total(lengths)
-    least, most = groups.least(lengths), groups.most(lengths)
-    payload = [keys[int(k)].bytes for k in groups.keys[0]]
     return Table(
         "Messages per key and operation",
         {
             "key": groups.keys[0],
             "name": [keys[int(k)].name for k in groups.keys[0]],
-            "tensor_bytes": payload,
+            "tensor_bytes": [keys[int(k)].bytes for k in groups.keys[0]],
             "operation": [OPERATIONS[int(code)] for code in groups.keys[1]],
             "count": count,
-            "min_bytes": least,
-            "mean_bytes": total / np.maximum(count, 1),
-            "max_bytes": most,
+            "min_bytes": groups.least(lengths),
+            "mean_bytes": total / count,
+            "max_bytes": groups.most(lengths),
             "total_bytes": total,
         },
     )
@@ -96,6 +94,5 @@ def long_and_short(columns: dict[str, Array]) -> Table:
 def section(run: Run) -> Section:
     columns = training_columns(run)
     sizes = per_key_and_operation(columns, run)
-    volume = per_iteration(columns)
-    tables = [long_and_short(columns), sizes, volume]
-    return Section(NAME, TITLE, str(QUESTION), tables, {"volume": volume})
+    tables = [long_and_short(columns), sizes, per_iteration(columns)]
+    return Section(NAME, TITLE, str(QUESTION), tables, {"keys": sizes})

@@ -40,7 +40,7 @@ def starts(table: RoundTrips) -> Table:
         {
             "index": np.arange(len(order)),
             "key": number[order],
-            "name": [table.name(int(key)) for key in number[order]],
+            "name": table.names(number[order]),
             "start_us": median,
             "spread_us": (quartiles[2] - quartiles[0])[order],
             "step": _steps(median),

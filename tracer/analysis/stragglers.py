@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.format.record import MERCURY
 from tracer.grouping import group
-from tracer.round_trip import S_PUSH_RECV, S_PUSH_SEND, RoundTrips
+from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "stragglers", "Stragglers"
@@ -20,10 +19,9 @@ NOTE = "Cost: time between the last push of a key and the last but one. Ties cou
 
 def last_ones(table: RoundTrips) -> Table:
     """Who was last, per iteration, key and server. Worker -1: several at once."""
-    arrival = S_PUSH_SEND if table.mode == MERCURY else S_PUSH_RECV
-    rows = table.take(table.has(arrival))
+    rows = table.take(table.has(table.push_is_in))
     groups = group(rows.iteration, rows.key, rows.server)
-    time = rows.times[arrival]
+    time = rows.times[rows.push_is_in]
     order = groups.sorted_rows(time)
     last = groups.last
     several = groups.count() > 1
@@ -32,9 +30,7 @@ def last_ones(table: RoundTrips) -> Table:
     return Table(
         "Last worker of each key and iteration",
         {
-            "iteration": groups.keys[0][several],
-            "key": groups.keys[1][several],
-            "server": groups.keys[2][several],
+            **groups.named("iteration", "key", "server", rows=several),
             "worker": np.where(cost > 0, rows.worker[final], -1)[several],
             "cost_us": cost[several],
         },
@@ -68,10 +64,8 @@ def per_iteration(found: Table) -> Table:
     return Table(
         "Dearest wait of each iteration",
         {
-            "iteration": groups.keys[0],
-            "worker": found["worker"][dearest],
-            "key": found["key"][dearest],
-            "cost_us": found["cost_us"][dearest],
+            **groups.named("iteration"),
+            **{name: found[name][dearest] for name in ("worker", "key", "cost_us")},
         },
         NOTE,
     )

@@ -33,11 +33,10 @@ def describe(values: Array) -> dict[str, float]:
 
 def summaries(title: str, named: Sequence[tuple[str, Array]], note: str = "") -> Table:
     """One row per set of values."""
-    rows = [{"what": name, **describe(values)} for name, values in named]
-    columns: dict[str, Any] = {"what": [row["what"] for row in rows]}
+    rows = [describe(values) for _, values in named]
+    columns: dict[str, Any] = {"what": [name for name, _ in named]}
     for name in describe(np.zeros(0)):
         columns[name if name == "count" else f"{name}_us"] = [row[name] for row in rows]
-    columns["count"] = [int(count) for count in columns["count"]]
     return Table(title, columns, note)
 
 

@@ -12,21 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracer.check.finding import ERROR, WARNING, Finding, report
+from tracer.format import record as rec
 from tracer.format.line import list_items
-from tracer.format.record import (
-    DEP_LIST,
-    DEP_ONE,
-    DEP_TYPES_OF_SLOT,
-    INDEPENDENT,
-    SERVER,
-    SLOTS,
-    WORKER,
-    Array,
-    Bools,
-    Ints,
-    Trace,
-    first_training_op,
-)
+from tracer.format.record import Array, Bools, Ints, Trace
 
 NUMBER_OFFSET = 1 << 8  # makes the operation_num of initial values positive
 NOT_THERE = np.iinfo(np.int64).min
@@ -69,7 +57,7 @@ def dependency_findings(trace: Trace) -> Iterator[Finding]:
         trace, "dependency", unresolved, "depends on a record that is not there", severity
     )
     known = since != NOT_THERE
-    later = known & (since > r.time) & (r.dep_kind == DEP_ONE)
+    later = known & (since > r.time) & (r.dep_kind == rec.DEP_ONE)
     yield from report(trace, "dependency", later, "is earlier than what it depends on", ERROR)
     off = known & ~later & (np.abs(r.time - since - r.d_time) > ROUNDING_US)
     yield from report(trace, "d_time", off, "has a d_time that its times do not give", severity)
@@ -77,13 +65,12 @@ def dependency_findings(trace: Trace) -> Iterator[Finding]:
 
 def _types(trace: Trace, rows: Ints) -> Iterator[Finding]:
     r = trace.records
-    role = SERVER if trace.header.role == "server" else WORKER
-    expected = np.asarray(DEP_TYPES_OF_SLOT)[r.operation % SLOTS]
-    initial = r.op_num < first_training_op(role, trace.header.rank)
-    independent = (r.dep_type == INDEPENDENT) & (r.dep_kind == 0)
+    expected = np.asarray(rec.DEP_TYPES_OF_SLOT)[r.operation % rec.SLOTS]
+    initial = r.op_num < trace.header.first_op
+    independent = (r.dep_type == rec.INDEPENDENT) & (r.dep_kind == 0)
     # A push that follows no pull, a pull without a push and pulls of initial values have nothing to
     # depend on.
-    slot = r.operation % SLOTS
+    slot = r.operation % rec.SLOTS
     may = independent & (initial | (slot == 0) | _pulls_alone(trace, rows, slot))
     bad = np.zeros(len(r), np.bool_)
     bad[rows] = ((r.dep_type != expected) & ~may)[rows]
@@ -106,8 +93,7 @@ def _pulls_alone(trace: Trace, rows: Ints, slot: Array) -> Bools:
 
 def _captured(trace: Trace, rows: Ints, numbers: Ints) -> Bools:
     """Not captured: numbers below all that the file holds, and those of steps left out."""
-    role = SERVER if trace.header.role == "server" else WORKER
-    step = (numbers - first_training_op(role, trace.header.rank)) // SLOTS
+    step = (numbers - trace.header.first_op) // rec.SLOTS
     there: Bools = (numbers >= trace.records.op_num[rows].min()) & trace.covers(step)
     return there
 
@@ -122,7 +108,7 @@ def _one_to_one(trace: Trace, rows: Ints, since: Ints, unresolved: Bools) -> Non
     r = trace.records
     nodes = int(max(r.node.max(), r.dep_node.max())) + 1
     index = _Index.of(_code(r.key[rows], r.op_num[rows], r.node[rows], nodes), r.time[rows])
-    single = rows[r.dep_kind[rows] == DEP_ONE]
+    single = rows[r.dep_kind[rows] == rec.DEP_ONE]
     since[single] = index.find(
         _code(r.dep_key[single], r.dep_num[single], r.dep_node[single], nodes)
     )
@@ -133,7 +119,7 @@ def _one_to_one(trace: Trace, rows: Ints, since: Ints, unresolved: Bools) -> Non
 def _one_to_many(trace: Trace, rows: Ints, since: Ints, unresolved: Bools) -> Iterator[Finding]:
     """On a worker an item stands for all keys, on a server for the record's own key."""
     r = trace.records
-    many = rows[r.dep_kind[rows] == DEP_LIST]
+    many = rows[r.dep_kind[rows] == rec.DEP_LIST]
     if not len(many):
         return
     parsed = [list_items(text) for text in r.lists]
@@ -153,7 +139,7 @@ def _one_to_many(trace: Trace, rows: Ints, since: Ints, unresolved: Bools) -> It
     found = index.find(_code(key[owner], number, node, nodes))
     missing = (found == NOT_THERE) & _captured(trace, rows, number)
     # At the end of a file the others' answers may not be there any more.
-    open_end = (r.operation[owner] % SLOTS == 0) & (node != r.node[owner]) & (not any_key)
+    open_end = (r.operation[owner] % rec.SLOTS == 0) & (node != r.node[owner]) & (not any_key)
     np.logical_or.at(unresolved, owner[missing & ~open_end], True)
     past = np.where(found <= r.time[owner], found, NOT_THERE)
     latest = np.maximum.reduceat(past, begin)

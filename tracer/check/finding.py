@@ -33,12 +33,16 @@ def describe(trace: Trace, row: int) -> str:
     return f"record {r.id[row]} ({OPERATIONS[r.operation[row]]} {place})"
 
 
+def and_more(count: int) -> str:
+    """After the first of so many."""
+    return f", and {count - 1} more" if count > 1 else ""
+
+
 def report(
     trace: Trace, rule: str, bad: Bools, text: str, severity: str = ERROR
 ) -> Iterator[Finding]:
     """One finding for all bad records of a file: the first by name, the others by number."""
     rows = np.flatnonzero(bad)
     if len(rows):
-        more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
-        what = f"{describe(trace, int(rows[0]))} {text}{more}"
+        what = f"{describe(trace, int(rows[0]))} {text}{and_more(len(rows))}"
         yield Finding(severity, rule, trace.path, what, len(rows))

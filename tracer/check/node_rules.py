@@ -8,25 +8,11 @@ import numpy as np
 
 from tracer.check.dependencies import dependency_findings
 from tracer.check.finding import WARNING, Finding, report
-from tracer.format.record import (
-    INITIAL_NUM_PP,
-    MERCURY,
-    OPERATIONS,
-    ROLES,
-    SERVER,
-    SLOTS,
-    WORKER,
-    Bools,
-    Ints,
-    Trace,
-    first_training_op,
-)
+from tracer.format import record as rec
+from tracer.format.record import Bools, Ints, Trace
 
 # (earlier slot, later slot): the order of one key's records with one node in one iteration.
-ORDER = {
-    "zmq": ((0, 1), (1, 2), (2, 3)),
-    MERCURY: ((0, 1), (0, 2), (2, 3), (1, 3)),
-}
+ORDER = {"zmq": ((0, 1), (1, 2), (2, 3)), rec.MERCURY: ((0, 1), (0, 2), (2, 3), (1, 3))}
 
 
 def node_findings(trace: Trace) -> Iterator[Finding]:
@@ -56,23 +42,22 @@ def _column_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
     yield from report(
         trace,
         "role",
-        data & ((code >= SLOTS) != on_server),
+        data & ((code >= rec.SLOTS) != on_server),
         f"is an operation of the other role; this is a {header.role}'s file",
     )
-    first = first_training_op(SERVER if on_server else WORKER, header.rank)
-    slot = (r.op_num.astype(np.int64) - first) % SLOTS
+    slot = (r.op_num.astype(np.int64) - header.first_op) % rec.SLOTS
     yield from report(
         trace,
         "op_num",
-        data & (slot != code % SLOTS),
+        data & (slot != code % rec.SLOTS),
         "has an operation_num that belongs to another operation",
     )
     peers = header.workers if on_server else header.servers
-    rank, role = r.node // len(ROLES), r.node % len(ROLES)
-    wrong_peer = data & ((role != (WORKER if on_server else SERVER)) | (rank >= peers))
+    rank, role = r.node // len(rec.ROLES), r.node % len(rec.ROLES)
+    wrong_peer = data & ((role != (rec.WORKER if on_server else rec.SERVER)) | (rank >= peers))
     yield from report(trace, "peer", wrong_peer, "names a node that the run does not have")
     there = rank + (0 if on_server else header.workers)
-    sends = np.isin(code % 8, [c for c, name in enumerate(OPERATIONS[:8]) if "_Send_" in name])
+    sends = np.isin(code % 8, [c for c, name in enumerate(rec.OPERATIONS[:8]) if "_Send_" in name])
     src = np.where(sends, header.rank_id, there)
     dst = np.where(sends, there, header.rank_id)
     yield from report(
@@ -82,12 +67,12 @@ def _column_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
         "has src or dst that do not fit its operation and node",
     )
     yield from report(trace, "length", data & (r.length < 0), "has a negative length")
-    initial = data & (r.op_num < first) & (code % SLOTS < 2)
+    initial = data & (r.op_num < header.first_op) & (code % rec.SLOTS < 2)
     yield from report(
         trace,
         "num_pp",
-        (initial & (r.num_pp != INITIAL_NUM_PP)) | (data & ~initial & (r.num_pp <= 0)),
-        f"has a wrong num_pp: {INITIAL_NUM_PP} is for initial values, others count from 1",
+        (initial & (r.num_pp != rec.INITIAL_NUM_PP)) | (data & ~initial & (r.num_pp <= 0)),
+        f"has a wrong num_pp: {rec.INITIAL_NUM_PP} is for initial values, others count from 1",
     )
 
 
@@ -100,38 +85,41 @@ def _order_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
     twice = np.zeros(len(data), np.bool_)
     twice[rows[1:][codes[1:] == codes[:-1]]] = True
     yield from report(trace, "twice", twice, "has an op_id that another record has")
-    group, slot = codes // SLOTS, codes % SLOTS
+    group, slot = codes // rec.SLOTS, codes % rec.SLOTS
     unique, place = np.unique(group, return_inverse=True)
-    table = np.full((SLOTS, len(unique)), -1, np.int64)
+    table = np.full((rec.SLOTS, len(unique)), -1, np.int64)
     table[slot, place] = rows
     time, num_pp = trace.records.time, trace.records.num_pp
+
+    def pairs(earlier: int, later: int) -> tuple[Ints, Ints]:
+        both = (table[earlier] >= 0) & (table[later] >= 0)
+        return table[earlier][both], table[later][both]
+
+    def these(rows: Ints) -> Bools:
+        bad = np.zeros(len(data), np.bool_)
+        bad[rows] = True
+        return bad
+
     for earlier, later in ORDER[trace.header.mode]:
-        both = (table[earlier] >= 0) & (table[later] >= 0)
-        one, two = table[earlier][both], table[later][both]
-        bad = np.zeros(len(data), np.bool_)
-        bad[two[time[two] < time[one]]] = True
-        name = OPERATIONS[earlier + (SLOTS if trace.header.role == "server" else 0)]
+        one, two = pairs(earlier, later)
+        name = rec.OPERATIONS[earlier + (rec.SLOTS if trace.header.role == "server" else 0)]
+        bad = these(two[time[two] < time[one]])
         yield from report(trace, "order", bad, f"is earlier than its {name}")
-    for (earlier, later), step in (((0, 1), 0), ((2, 3), 0), ((0, 2), 1)):
-        both = (table[earlier] >= 0) & (table[later] >= 0)
-        one, two = table[earlier][both], table[later][both]
-        bad = np.zeros(len(data), np.bool_)
-        initial = num_pp[one] == INITIAL_NUM_PP
-        # Who pushes and pulls by two calls may dispatch others between them.
-        off = num_pp[two] <= num_pp[one] if step else num_pp[two] != num_pp[one]
-        bad[two[off & ~(initial & (step == 1))]] = True
+    for earlier, later in ((0, 1), (2, 3)):
+        one, two = pairs(earlier, later)
         text = "has another num_pp than the other record of its operation"
-        if step:
-            text = "has a num_pp that is not above its push's"
-        yield from report(trace, "num_pp", bad, text)
+        yield from report(trace, "num_pp", these(two[num_pp[two] != num_pp[one]]), text)
+    # Who pushes and pulls by two calls may dispatch others between them.
+    one, two = pairs(0, 2)
+    off = (num_pp[two] <= num_pp[one]) & (num_pp[one] != rec.INITIAL_NUM_PP)
+    yield from report(trace, "num_pp", these(two[off]), "has a num_pp that is not above its push's")
 
 
 def _iteration_codes(trace: Trace, rows: Ints) -> Ints:
     """One number for key, node, iteration and slot of each row, ascending with all four."""
     r = trace.records
-    role = SERVER if trace.header.role == "server" else WORKER
-    number = r.op_num[rows].astype(np.int64) - first_training_op(role, trace.header.rank) + SLOTS
+    number = r.op_num[rows].astype(np.int64) - trace.header.first_op + rec.SLOTS
     nodes = int(r.node.max()) + 1
-    span = int(number.max(initial=0)) // SLOTS + 2
-    code: Ints = (r.key[rows].astype(np.int64) * nodes + r.node[rows]) * span * SLOTS + number
+    span = int(number.max(initial=0)) // rec.SLOTS + 2
+    code: Ints = (r.key[rows].astype(np.int64) * nodes + r.node[rows]) * span * rec.SLOTS + number
     return code

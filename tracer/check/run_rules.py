@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracer.check.finding import ERROR, WARNING, Finding
+from tracer.check.finding import ERROR, WARNING, Finding, and_more
 from tracer.clocks import estimate
 from tracer.format.record import DATA_OPERATIONS, OPERATIONS, Ints, Trace
 from tracer.round_trip import MISSING, RoundTrips, round_trips
@@ -28,11 +28,7 @@ def run_findings(run: Run) -> Iterator[Finding]:
 
 
 def _missing_files(run: Run) -> Iterator[Finding]:
-    for role, traces, count in (
-        ("worker", run.workers, run.num_workers),
-        ("server", run.servers, run.num_servers),
-    ):
-        absent = sorted(set(range(count)) - {t.header.rank for t in traces})
+    for role, _, absent in run.missing():
         if absent:
             names = ", ".join(f"{role} {rank}" for rank in absent[:10])
             more = f" and {len(absent) - 10} more" if len(absent) > 10 else ""
@@ -58,8 +54,7 @@ def _counts(run: Run, table: RoundTrips) -> Iterator[Finding]:
                     row = int(lacking[0])
                     text = (
                         f"{OPERATIONS[here]} of key {table.key[row]} in iteration "
-                        f"{table.iteration[row]} has no {OPERATIONS[there]}"
-                        + (f", and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+                        f"{table.iteration[row]} has no {OPERATIONS[there]}{and_more(len(lacking))}"
                     )
                     severity = WARNING if _excused(ends, which) else ERROR
                     where = f"worker {worker} and server {server}"
@@ -84,7 +79,7 @@ def _columns_agree(run: Run, table: RoundTrips) -> Iterator[Finding]:
                 text = (
                     f"key {table.key[row]} in iteration {table.iteration[row]}: {name} is "
                     f"{values[one][row]} in {OPERATIONS[one]} and {values[two][row]} in "
-                    f"{OPERATIONS[two]}" + (f", and {len(bad) - 1} more" if len(bad) > 1 else "")
+                    f"{OPERATIONS[two]}{and_more(len(bad))}"
                 )
                 where = f"worker {table.worker[row]} and server {table.server[row]}"
                 yield Finding(ERROR, name, where, text, len(bad))
@@ -98,10 +93,7 @@ def _values(run: Run, table: RoundTrips, name: str) -> Ints:
         iteration = trace.iteration()
         rows = np.flatnonzero(iteration >= 0)
         r = trace.records
-        peer = (r.node[rows] // 3).astype(np.int64)
-        own = np.full(len(rows), trace.header.rank, np.int64)
-        worker, server = (own, peer) if trace.header.role == "worker" else (peer, own)
-        wanted = _code(table, iteration[rows], r.key[rows].astype(np.int64), worker, server)
+        wanted = _code(table, iteration[rows], r.key[rows].astype(np.int64), *trace.ends(rows))
         place = np.minimum(np.searchsorted(code, wanted), len(code) - 1)
         inside = code[place] == wanted
         out[r.operation[rows][inside], place[inside]] = r.column(name)[rows][inside]

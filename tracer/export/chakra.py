@@ -34,12 +34,8 @@ COMPUTE, SEND, RECEIVE = 4, 5, 6  # Chakra's NodeType
 # Fields of Chakra's Node and AttributeProto.
 ID, NAME, TYPE, DATA_DEPS, START, DURATION, ATTRIBUTE = 1, 2, 3, 5, 6, 7, 10
 INT32_VALUE, INT64_VALUE, BOOL_VALUE, STRING_VALUE = 7, 9, 27, 29
-AT_ONCE = 5000
 # Where tensors travel as packets only two of the four records are messages as a whole.
-WHOLE_MESSAGES = {
-    "zmq": tuple(range(2 * SLOTS)),
-    MERCURY: (0, 3, 4, 7),
-}
+WHOLE_MESSAGES = {"zmq": tuple(range(2 * SLOTS)), MERCURY: (0, 3, 4, 7)}
 
 
 def write_chakra(run: Run, folder: str | Path, quiet: bool = True) -> list[Path]:
@@ -58,13 +54,7 @@ def write_chakra(run: Run, folder: str | Path, quiet: bool = True) -> list[Path]
                     for name, value in (("run", run.header.run), ("node", trace.header.node))
                 )
                 file.write(_delimited(meta))
-                batch: list[bytes] = []
-                for node in _nodes(trace, len(run.keys())):
-                    batch.append(_delimited(node))
-                    if len(batch) >= AT_ONCE:
-                        file.write(b"".join(batch))
-                        batch.clear()
-                file.write(b"".join(batch))
+                file.writelines(map(_delimited, _nodes(trace, len(run.keys()))))
             done += len(trace.records)
             progress.reached(done)
     return paths
@@ -145,9 +135,7 @@ def _nodes(trace: Trace, num_keys: int) -> Iterator[bytes]:
     resolver = _Resolver(trace, kept)
     iteration = trace.iteration()
     number_of: dict[int, int] = {}
-    computed: tuple[int, int, int] | None = (
-        None  # a worker's last computation: iteration, node, end
-    )
+    computed: tuple[int, int, int] | None = None  # a worker's last: iteration, node, end
     count = 0
     for row in kept.tolist():
         operation, time = int(r.operation[row]), int(r.time[row])

@@ -14,48 +14,37 @@ from pathlib import Path
 
 import numpy as np
 
+from tracer import round_trip as rt
 from tracer.analysis.phases import edges, follows
 from tracer.errors import TraceError
 from tracer.format.record import MERCURY, rank_id
 from tracer.output import whole_file
 from tracer.progress import Progress
-from tracer.round_trip import (
-    MISSING,
-    S_PULL_RECV,
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PULL_SEND,
-    W_PUSH_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-)
+from tracer.round_trip import RoundTrips
 from tracer.run import Run
 
 SHORTEST_US = 0.002  # a slice must have a length to be seen and to be bound to
 INSIDE_US = 0.001  # how far inside a slice an arrow begins
-AT_ONCE = 20_000
 # (name, begin, end) of the slices at each end of a round trip, and what arrows join: an arrow goes
 # from one instant to another, each of which begins or ends a slice.
 SLICES = (
-    ("push", W_PUSH_SEND, W_PUSH_RECV),
-    ("pull", W_PULL_SEND, W_PULL_RECV),
-    ("push", S_PUSH_RECV, S_PUSH_SEND),
-    ("pull", S_PULL_RECV, S_PULL_SEND),
+    ("push", rt.W_PUSH_SEND, rt.W_PUSH_RECV),
+    ("pull", rt.W_PULL_SEND, rt.W_PULL_RECV),
+    ("push", rt.S_PUSH_RECV, rt.S_PUSH_SEND),
+    ("pull", rt.S_PULL_RECV, rt.S_PULL_SEND),
 )
 ARROWS = {
     "zmq": (
-        ("gradient", W_PUSH_SEND, S_PUSH_RECV),
-        ("confirmation", S_PUSH_SEND, W_PUSH_RECV),
-        ("request", W_PULL_SEND, S_PULL_RECV),
-        ("parameters", S_PULL_SEND, W_PULL_RECV),
+        ("gradient", rt.W_PUSH_SEND, rt.S_PUSH_RECV),
+        ("confirmation", rt.S_PUSH_SEND, rt.W_PUSH_RECV),
+        ("request", rt.W_PULL_SEND, rt.S_PULL_RECV),
+        ("parameters", rt.S_PULL_SEND, rt.W_PULL_RECV),
     ),
     MERCURY: (
-        ("first packet", W_PUSH_SEND, S_PUSH_RECV),
-        ("last packet", W_PUSH_RECV, S_PUSH_SEND),
-        ("first sum", S_PULL_RECV, W_PULL_SEND),
-        ("last sum", S_PULL_SEND, W_PULL_RECV),
+        ("first packet", rt.W_PUSH_SEND, rt.S_PUSH_RECV),
+        ("last packet", rt.W_PUSH_RECV, rt.S_PUSH_SEND),
+        ("first sum", rt.S_PULL_RECV, rt.W_PULL_SEND),
+        ("last sum", rt.S_PULL_SEND, rt.W_PULL_RECV),
     ),
 }
 OF_INSTANT = {code: number for number, slice_ in enumerate(SLICES) for code in slice_[1:]}
@@ -79,7 +68,7 @@ class _Layout:
     def lane(self, key: int, peer: int, slice_number: int) -> int:
         """Packets' push and pull overlap, so that each has a thread of its own there."""
         lanes = max(self.table.workers, self.table.servers) * 2
-        second = slice_number % 2 if self.table.mode == MERCURY else 0
+        second = slice_number % 2 if self.table.by_packets else 0
         return self.steps_lane + 1 + key * lanes + peer * 2 + second
 
     def at(self, time: int) -> float:
@@ -88,26 +77,20 @@ class _Layout:
 
 def write_chrome(run: Run, table: RoundTrips, path: str | Path, quiet: bool = True) -> int:
     """Writes the file; says how many events it holds."""
-    known = table.times[table.times != MISSING]
+    known = table.times[table.times != rt.MISSING]
     if not len(known):
         raise TraceError(f"{run.path}: holds no push and no pull; there is nothing to draw")
     layout = _Layout(table, int(known.min()))
     count = 0
-    with (
-        Progress("writing chrome trace", len(table), quiet) as progress,
-        whole_file(path) as file,
-    ):
+    with Progress("writing chrome trace", len(table), quiet) as progress, whole_file(path) as file:
         head = {"tool": "mercury trace", "run": run.header.run, "start_us": layout.start}
         file.write(b'{"displayTimeUnit":"ms","otherData":')
         file.write(json.dumps(head).encode() + b',"traceEvents":[\n')
-        batch: list[str] = []
         for event in _events(run, table, layout, progress):
-            batch.append(("" if count == 0 else ",\n") + json.dumps(event, separators=(",", ":")))
+            text = ("" if count == 0 else ",\n") + json.dumps(event, separators=(",", ":"))
+            file.write(text.encode())
             count += 1
-            if len(batch) >= AT_ONCE:
-                file.write("".join(batch).encode())
-                batch.clear()
-        file.write("".join(batch).encode() + b"\n]}\n")
+        file.write(b"\n]}\n")
     return count
 
 
@@ -133,7 +116,7 @@ def _names(run: Run, table: RoundTrips, layout: _Layout) -> Iterator[Event]:
         if header.role == "worker":
             yield _meta(process, layout.steps_lane, "thread_name", {"name": "steps"})
     lanes = np.unique(np.stack([table.key, table.worker, table.server]), axis=1).T.tolist()
-    numbers = (0, 1) if table.mode == MERCURY else (0,)
+    numbers = (0, 1) if table.by_packets else (0,)
     for key, worker, server in lanes:
         for number in numbers:
             what = f" {SLICES[number][0]}" if len(numbers) > 1 else ""
@@ -184,10 +167,10 @@ def _round_trip(table: RoundTrips, layout: _Layout, row: int) -> Iterator[Event]
     places: dict[int, tuple[int, int]] = {}
     drawn: set[int] = set()
     for number, (name, begin, end) in enumerate(SLICES):
-        on_worker = begin < S_PUSH_RECV
+        on_worker = begin < rt.S_PUSH_RECV
         role, rank, peer = ("worker", worker, server) if on_worker else ("server", server, worker)
         places[number] = (layout.process(role, rank), layout.lane(key, peer, number))
-        if MISSING in (times[begin], times[end]):
+        if rt.MISSING in (times[begin], times[end]):
             continue
         drawn.add(number)
         size = table.push_bytes[row] if name == "push" else table.pull_bytes[row]

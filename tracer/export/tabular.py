@@ -22,8 +22,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def _chunks(run: Run, alignment: Alignment) -> Iterator[dict[str, list[Any]]]:
+def _chunks(run: Run, alignment: Alignment, progress: Progress) -> Iterator[dict[str, list[Any]]]:
     """Node after node, some records at a time."""
+    done = 0
     for trace in run.all:
         clock = None if trace.is_scheduler_traffic else alignment.clocks.get(trace.header.node)
         add = clock.add(trace.records.time) if clock else np.zeros(len(trace.records), np.int64)
@@ -31,6 +32,12 @@ def _chunks(run: Run, alignment: Alignment) -> Iterator[dict[str, list[Any]]]:
         for begin in range(0, len(trace.records), AT_ONCE):
             rows = slice(begin, begin + AT_ONCE)
             yield _columns(trace, rows, iteration[rows], add[rows])
+            done += len(iteration[rows])
+            progress.reached(done)
+
+
+def _count(run: Run) -> int:
+    return sum(len(trace.records) for trace in run.all)
 
 
 def _columns(trace: Trace, rows: slice, iteration: Any, add: Any) -> dict[str, list[Any]]:
@@ -66,16 +73,12 @@ def _columns(trace: Trace, rows: slice, iteration: Any, add: Any) -> dict[str, l
 
 def write_csv(run: Run, alignment: Alignment, path: str | Path, quiet: bool = True) -> int:
     """Says how many records were written. No field can hold a comma or a quote."""
-    total = sum(len(trace.records) for trace in run.all)
-    done = 0
-    with Progress("writing CSV", total, quiet) as progress, whole_file(path) as file:
+    with Progress("writing CSV", _count(run), quiet) as progress, whole_file(path) as file:
         file.write((",".join(COLUMNS) + "\n").encode())
-        for chunk in _chunks(run, alignment):
+        for chunk in _chunks(run, alignment, progress):
             rows = zip(*(chunk[name] for name in COLUMNS))
             file.write("".join(",".join(map(str, row)) + "\n" for row in rows).encode())
-            done += len(chunk["id"])
-            progress.reached(done)
-    return done
+    return _count(run)
 
 
 def write_parquet(run: Run, alignment: Alignment, path: str | Path, quiet: bool = True) -> int:
@@ -86,15 +89,11 @@ def write_parquet(run: Run, alignment: Alignment, path: str | Path, quiet: bool 
         raise MissingExtraError("Parquet", "pyarrow", "parquet") from None
     texts = {"role", "operation", "peer", "dep_type", "id_dep"}
     schema = pa.schema([(n, pa.string() if n in texts else pa.int64()) for n in COLUMNS])
-    total = sum(len(trace.records) for trace in run.all)
-    done = 0
     with (
-        Progress("writing Parquet", total, quiet) as progress,
+        Progress("writing Parquet", _count(run), quiet) as progress,
         whole_file(path) as file,
         pq.ParquetWriter(file, schema) as writer,
     ):
-        for chunk in _chunks(run, alignment):
+        for chunk in _chunks(run, alignment, progress):
             writer.write_table(pa.table(chunk, schema=schema))
-            done += len(chunk["id"])
-            progress.reached(done)
-    return done
+    return _count(run)

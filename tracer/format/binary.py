@@ -8,10 +8,12 @@ to the break.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from tracer.errors import TraceError
+from tracer.format import record as rec
 from tracer.format.protobuf import (
     BYTES,
     WireError,
@@ -23,21 +25,7 @@ from tracer.format.protobuf import (
     text_field,
     unpacked,
 )
-from tracer.format.record import (
-    COLUMNS,
-    DEP_LIST,
-    MODES,
-    NODES_MOST,
-    OPERATIONS,
-    ROLES,
-    TRAININGS,
-    Array,
-    Header,
-    Note,
-    Problem,
-    Records,
-    Trace,
-)
+from tracer.format.record import Array, Header, Note, Problem, Records, Trace
 
 MAGIC = "DLC1"
 HEADER, BLOCK, NOTE = 1, 2, 3
@@ -81,7 +69,7 @@ def _encode_block(records: Records, begin: int, end: int, known: dict[str, int])
     out = []
     rows = slice(begin, end)
     new: list[str] = []
-    for number, (name, _) in enumerate(COLUMNS, 1):
+    for number, (name, _) in enumerate(rec.COLUMNS, 1):
         values = records.column(name)[rows]
         if name in DELTAS:
             values = np.diff(values, prepend=0)
@@ -99,7 +87,7 @@ def _renumbered(
 ) -> Array:
     """Lists are numbered in the order in which the file needs them."""
     values = values.copy()
-    listed = np.flatnonzero(records.dep_kind[rows] == DEP_LIST)
+    listed = np.flatnonzero(records.dep_kind[rows] == rec.DEP_LIST)
     for place in listed.tolist():
         text = records.lists[int(values[place])]
         if text not in known:
@@ -147,12 +135,12 @@ def decode(data: bytes, path: str, strict: bool) -> Trace:
         raise TraceError(f"{path}: has no header; it is no .dlc trace, or was cut at its start")
     columns = {
         name: np.concatenate([b[name] for b in blocks]) if blocks else np.zeros(0, dtype)
-        for name, dtype in COLUMNS
+        for name, dtype in rec.COLUMNS
     }
     records = Records(**columns, lists=lists)
-    if len(records) and int(records.operation.max()) >= len(OPERATIONS):
+    if len(records) and int(records.operation.max()) >= len(rec.OPERATIONS):
         raise TraceError(f"{path}: holds an operation of a newer version; update mercury-ps")
-    listed = records.dep_num[records.dep_kind == DEP_LIST]
+    listed = records.dep_num[records.dep_kind == rec.DEP_LIST]
     if len(listed) and (int(listed.max()) >= len(lists) or int(listed.min()) < 0):
         raise TraceError(f"{path}: names a dependency list that it does not hold; it is damaged")
     return Trace(header, records, notes, path, problems)
@@ -165,8 +153,7 @@ def _view(value: int | memoryview | bytes) -> memoryview:
 
 
 def _decode_header(body: memoryview) -> Header:
-    header = Header()
-    values: dict[str, str | int] = {}
+    values: dict[str, Any] = {}
     extra: list[str] = []
     magic = ""
     for number, value in message_fields(body):
@@ -177,15 +164,15 @@ def _decode_header(body: memoryview) -> Header:
         elif 2 <= number < 2 + len(TEXT_FIELDS):
             values[TEXT_FIELDS[number - 2]] = bytes(_view(value)).decode(errors="replace")
         elif 2 + len(TEXT_FIELDS) <= number < EXTRA and isinstance(value, int):
-            values[INT_FIELDS[number - 2 - len(TEXT_FIELDS)]] = min(value, NODES_MOST + 1)
+            values[INT_FIELDS[number - 2 - len(TEXT_FIELDS)]] = min(value, rec.NODES_MOST + 1)
     if magic != MAGIC:
         raise WireError(0, "has a header of another kind of file")
-    for name, allowed in (("mode", MODES), ("training", TRAININGS), ("role", ROLES)):
+    for name, allowed in (("mode", rec.MODES), ("training", rec.TRAININGS), ("role", rec.ROLES)):
         if values.get(name, allowed[0]) not in allowed:
             raise WireError(0, f"has a header whose {name} is none of {', '.join(allowed)}")
-    if any(int(values.get(name, 0)) > NODES_MOST for name in INT_FIELDS):
-        raise WireError(0, f"has a header with numbers above {NODES_MOST}")
-    return Header(**{**header.__dict__, **values, "extra": tuple(extra)})
+    if any(int(values.get(name, 0)) > rec.NODES_MOST for name in INT_FIELDS):
+        raise WireError(0, f"has a header with numbers above {rec.NODES_MOST}")
+    return Header(**values, extra=tuple(extra))
 
 
 def _decode_block(body: memoryview, lists: list[str]) -> dict[str, Array]:
@@ -193,8 +180,8 @@ def _decode_block(body: memoryview, lists: list[str]) -> dict[str, Array]:
     size = -1
     new: list[str] = []
     for number, value in message_fields(body):
-        if 1 <= number <= len(COLUMNS):
-            name, dtype = COLUMNS[number - 1]
+        if 1 <= number <= len(rec.COLUMNS):
+            name, dtype = rec.COLUMNS[number - 1]
             decoded = unpacked(_view(value))
             if name in DELTAS:
                 decoded = np.cumsum(decoded)
@@ -208,7 +195,7 @@ def _decode_block(body: memoryview, lists: list[str]) -> dict[str, Array]:
             size = value
     if size < 0 or size > 1 << 24:
         raise WireError(0, "holds a block that does not say its size")
-    for name, dtype in COLUMNS:
+    for name, dtype in rec.COLUMNS:
         columns.setdefault(name, np.zeros(size, dtype))
         if len(columns[name]) != size:
             raise WireError(0, f"holds a block whose column {name} has another length")

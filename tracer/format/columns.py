@@ -11,20 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tracer.format import record as rec
 from tracer.format.line import LIST
-from tracer.format.record import (
-    COLUMNS,
-    DEP_LIST,
-    DEP_NONE,
-    DEP_ONE,
-    OPERATIONS,
-    ROLE_LETTERS,
-    ROLES,
-    SETUP_CODES,
-    Array,
-    Bools,
-    Ints,
-)
+from tracer.format.record import Array, Bools, Ints
 
 Bytes = npt.NDArray[np.uint8]
 WORDS = 13
@@ -56,7 +45,7 @@ def parse_lines(raw: Bytes, lists: dict[bytes, int]) -> Lines:
     first = word[count == WORDS]
     number = np.flatnonzero(count == WORDS)
     if not len(first):
-        return Lines(line_begin, newline, number, {name: np.zeros(0, t) for name, t in COLUMNS})
+        return Lines(line_begin, newline, number, {name: np.zeros(0, t) for name, t in rec.COLUMNS})
 
     padded = np.concatenate((raw, np.full(32, 10, np.uint8)))
     good = np.ones(len(first), np.bool_)
@@ -83,10 +72,10 @@ def parse_lines(raw: Bytes, lists: dict[bytes, int]) -> Lines:
     columns["key"], columns["op_num"], columns["node"] = key, num, node
     good &= _depends(padded, dashes, begins[first + 12], ends[first + 12], lists, columns)
 
-    for name, dtype in COLUMNS:
+    for name, dtype in rec.COLUMNS:
         limit = np.iinfo(dtype)
         good &= (columns[name] >= limit.min) & (columns[name] <= limit.max)
-    final = {name: columns[name][good].astype(dtype) for name, dtype in COLUMNS}
+    final = {name: columns[name][good].astype(dtype) for name, dtype in rec.COLUMNS}
     return Lines(line_begin, newline, number[good], final)
 
 
@@ -123,8 +112,8 @@ def _operations(raw: Bytes, begin: Ints, end: Ints) -> Ints:
     words = words * (np.arange(width) < (end - begin)[:, None]).astype(np.uint8)
     halves = np.ascontiguousarray(words).view(np.uint64)
     code = np.full(len(begin), -1, np.int64)
-    for number, name in enumerate(OPERATIONS):
-        if number in SETUP_CODES or len(name) > width:
+    for number, name in enumerate(rec.OPERATIONS):
+        if number in rec.SETUP_CODES or len(name) > width:
             continue
         want = np.frombuffer(name.encode().ljust(width, b"\0"), np.uint64)
         code[(halves[:, 0] == want[0]) & (halves[:, 1] == want[1])] = number
@@ -144,11 +133,11 @@ def _op_ids(raw: Bytes, dashes: Ints, begin: Ints, end: Ints) -> tuple[Ints, Int
     key, key_fine = _numbers(raw, begin, one)
     number, number_fine = _numbers(raw, one + 1, two)
     role = np.full(256, -1, np.int64)
-    for code, letter in enumerate(ROLE_LETTERS):
+    for code, letter in enumerate(rec.ROLE_LETTERS):
         role[ord(letter)] = code
     rank, rank_fine = _numbers(raw, np.minimum(two + 2, end), end)
     letter_role = role[raw[two + 1]]
-    node = rank * len(ROLES) + letter_role
+    node = rank * len(rec.ROLES) + letter_role
     fine &= key_fine & number_fine & rank_fine & (letter_role >= 0) & (two + 2 < end)
     return key, number, node, fine
 
@@ -165,12 +154,12 @@ def _depends(
     size = len(begin)
     none = (end - begin == 2) & (raw[begin] == DASH) & (raw[begin + 1] == ord("1"))
     listed = raw[begin] == ord("(")
-    kind = np.where(none, DEP_NONE, np.where(listed, DEP_LIST, DEP_ONE))
+    kind = np.where(none, rec.DEP_NONE, np.where(listed, rec.DEP_LIST, rec.DEP_ONE))
     for name in ("dep_key", "dep_num", "dep_node"):
         columns[name] = np.zeros(size, np.int64)
     columns["dep_kind"] = kind
     fine = np.ones(size, np.bool_)
-    single = np.flatnonzero(kind == DEP_ONE)
+    single = np.flatnonzero(kind == rec.DEP_ONE)
     key, number, node, good = _op_ids(raw, dashes, begin[single], end[single])
     columns["dep_key"][single], columns["dep_num"][single] = key, number
     columns["dep_node"][single] = node

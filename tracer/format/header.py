@@ -50,31 +50,19 @@ MEANING = {
     ),
 }
 
-_BY_LETTERS = {
-    "sketchdlctrace": "version",
-    "run": "run",
-    "runid": "run",
+_SPELLINGS = {  # the letters of a line's name
+    "version": "sketchdlctrace",
+    "run": "run runid",
     "mode": "mode",
     "training": "training",
-    "workers": "workers",
-    "numberofworkers": "workers",
-    "numberofworker": "workers",
-    "numworkers": "workers",
-    "numworker": "workers",
-    "workernum": "workers",
-    "servers": "servers",
-    "numberofservers": "servers",
-    "numberofserver": "servers",
-    "numservers": "servers",
-    "numserver": "servers",
-    "servernum": "servers",
-    "host": "host",
-    "hostname": "host",
-    "thishost": "host",
-    "role": "role",
-    "hostrole": "role",
-    "rank": "rank",
-    "myrank": "rank",
+    "workers": "workers numberofworkers numberofworker numworkers numworker workernum",
+    "servers": "servers numberofservers numberofserver numservers numserver servernum",
+    "host": "host hostname thishost",
+    "role": "role hostrole",
+    "rank": "rank myrank",
+}
+_BY_LETTERS = {
+    spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings.split()
 }
 _DERIVED = {"workerids", "workerid", "serverids", "serverid", "schedulerid"}
 _NAMED = re.compile(r"\s*([A-Za-z][A-Za-z _-]*?)\s*[:=]+\s*(.*?)\s*")

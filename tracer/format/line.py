@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from tracer.format.record import (
     CODE,
@@ -13,6 +14,7 @@ from tracer.format.record import (
     ROLE_LETTERS,
     SETUP_CODES,
     node_code,
+    node_text,
 )
 
 OP_ID = re.compile(r"(\d{1,9})-(-?\d{1,9})-([wsh])(\d{1,8})")
@@ -32,6 +34,10 @@ def list_items(text: str) -> list[tuple[int, int]]:
         (int(number), node_code(ROLE_LETTERS.index(letter), int(rank)))
         for number, letter, rank in ITEM.findall(text)
     ]
+
+
+def list_text(items: Iterable[tuple[int, int]]) -> str:
+    return "(" + "".join(f"{number}-{node_text(node)}." for number, node in items) + ")"
 
 
 def parse_line(line: str, lists: dict[bytes, int]) -> dict[str, int]:

@@ -20,16 +20,7 @@ from tracer.format.binary import decode, is_binary_trace
 from tracer.format.columns import Lines, parse_lines
 from tracer.format.header import parse_header
 from tracer.format.line import LineError, parse_line
-from tracer.format.record import (
-    COLUMNS,
-    SERVER,
-    Array,
-    Bools,
-    Note,
-    Problem,
-    Records,
-    Trace,
-)
+from tracer.format.record import COLUMNS, SERVER, Array, Bools, Note, Problem, Records, Trace
 
 CHUNK_BYTES = 2 << 20  # larger ones fall out of the processor's cache
 HEADER_LINES_MAX = 1000

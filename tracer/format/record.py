@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -75,11 +75,6 @@ def node_text(code: int) -> str:
     return f"{ROLE_LETTERS[role]}{rank}"
 
 
-def first_training_op(role: int, rank: int) -> int:
-    """The operation_num with which training starts in this node's file."""
-    return 4 if role == WORKER and rank == 0 else 2
-
-
 @dataclass(frozen=True)
 class Header:
     """The block between the lines of `==`."""
@@ -98,6 +93,11 @@ class Header:
     @property
     def node(self) -> str:
         return f"{self.role} {self.rank}"
+
+    @property
+    def first_op(self) -> int:
+        """The operation_num with which training starts in this node's file."""
+        return 4 if self.node == "worker 0" else 2
 
     @property
     def rank_id(self) -> int:
@@ -122,24 +122,9 @@ class Note:
         return self.text.split()
 
 
-COLUMNS: tuple[tuple[str, str], ...] = (
-    ("id", "i8"),
-    ("src", "i4"),
-    ("dst", "i4"),
-    ("length", "i8"),
-    ("num_pp", "i8"),
-    ("operation", "i1"),
-    ("key", "i4"),
-    ("op_num", "i4"),
-    ("node", "i4"),
-    ("dep_type", "i1"),
-    ("d_time", "i8"),
-    ("time", "i8"),
-    ("dep_kind", "i1"),
-    ("dep_key", "i4"),
-    ("dep_num", "i4"),
-    ("dep_node", "i4"),
-)
+I1 = Annotated[Array, "i1"]
+I4 = Annotated[Array, "i4"]
+I8 = Annotated[Array, "i8"]
 
 
 @dataclass
@@ -150,22 +135,22 @@ class Records:
     dep_num is the place in `lists`, which holds the text once however many records share it.
     """
 
-    id: Array
-    src: Array
-    dst: Array
-    length: Array
-    num_pp: Array
-    operation: Array
-    key: Array
-    op_num: Array
-    node: Array
-    dep_type: Array
-    d_time: Array
-    time: Array
-    dep_kind: Array
-    dep_key: Array
-    dep_num: Array
-    dep_node: Array
+    id: I8
+    src: I4
+    dst: I4
+    length: I8
+    num_pp: I8
+    operation: I1
+    key: I4
+    op_num: I4
+    node: I4
+    dep_type: I1
+    d_time: I8
+    time: I8
+    dep_kind: I1
+    dep_key: I4
+    dep_num: I4
+    dep_node: I4
     lists: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -194,6 +179,14 @@ class Records:
     def of(columns: Mapping[str, Sequence[int]], lists: Sequence[str] = ()) -> Records:
         arrays: dict[str, Any] = {n: np.asarray(columns[n], dtype=dtype) for n, dtype in COLUMNS}
         return Records(**arrays, lists=list(lists))
+
+
+# Name and type of each, in the order of the files.
+COLUMNS: tuple[tuple[str, str], ...] = tuple(
+    (name, hint.__metadata__[0])
+    for name, hint in get_type_hints(Records, include_extras=True).items()
+    if hasattr(hint, "__metadata__")
+)
 
 
 @dataclass(frozen=True)
@@ -261,11 +254,15 @@ class Trace:
                 end, told = int(words[2]), True
         return covered | ((at >= begin) & (at < end))
 
+    def ends(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The ranks of the worker and of the server of training records."""
+        peer = (self.records.node[rows] // len(ROLES)).astype(np.int64)
+        own = np.full(len(rows), self.header.rank, np.int64)
+        return (own, peer) if self.header.role == "worker" else (peer, own)
+
     def iteration(self) -> Ints:
         """The training iteration of each record; -1 for set-up and initial values."""
-        role = ROLES.index(self.header.role)
-        first = first_training_op(role, self.header.rank)
-        number = (self.records.op_num.astype(np.int64) - first) // SLOTS
+        number = (self.records.op_num.astype(np.int64) - self.header.first_op) // SLOTS
         return np.where(self.records.is_data & (number >= 0), number, -1)
 
 

@@ -7,18 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tracer.format.record import MERCURY, Ints
-from tracer.round_trip import (
-    S_PULL_RECV,
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PULL_SEND,
-    W_PUSH_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-)
+from tracer import round_trip as rt
+from tracer.format.record import Ints
+from tracer.round_trip import RoundTrips
 
 Floats = npt.NDArray[np.float64]
 FASTEST = 1e12  # bytes per second: bytes took no time that a trace can show
@@ -43,8 +34,8 @@ def estimate(table: RoundTrips) -> Network:
     links: list[float] = []
     rates, sizes = [], []
     for sent, received, size in (
-        (W_PUSH_SEND, S_PUSH_SEND if table.mode == MERCURY else S_PUSH_RECV, table.push_bytes),
-        (S_PULL_RECV if table.mode == MERCURY else S_PULL_SEND, W_PULL_RECV, table.pull_bytes),
+        (rt.W_PUSH_SEND, table.push_is_in, table.push_bytes),
+        (rt.S_PULL_RECV if table.by_packets else rt.S_PULL_SEND, rt.W_PULL_RECV, table.pull_bytes),
     ):
         known = np.flatnonzero(table.has(sent, received) & (size > 0))
         begin, end = _carried(
@@ -97,10 +88,10 @@ def _median(values: Floats, weights: Floats) -> float:
 
 def _latency_us(table: RoundTrips) -> float:
     """The middle of the fastest each way: what clocks are apart cancels."""
-    if table.mode == MERCURY:
-        ways = ((W_PUSH_RECV, S_PUSH_SEND), (S_PULL_SEND, W_PULL_RECV))
+    if table.by_packets:
+        ways = ((rt.W_PUSH_RECV, rt.S_PUSH_SEND), (rt.S_PULL_SEND, rt.W_PULL_RECV))
     else:
-        ways = ((S_PUSH_SEND, W_PUSH_RECV), (W_PULL_SEND, S_PULL_RECV))
+        ways = ((rt.S_PUSH_SEND, rt.W_PUSH_RECV), (rt.W_PULL_SEND, rt.S_PULL_RECV))
     fastest = []
     for sent, received in ways:
         known = table.has(sent, received)

@@ -7,23 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tracer import round_trip as rt
 from tracer.clocks import aligned
 from tracer.errors import TraceError
-from tracer.format.record import MERCURY, SYNCHRONOUS, Ints
+from tracer.format.record import SYNCHRONOUS, Ints
 from tracer.grouping import group
 from tracer.replay.dependencies import check_acyclic
 from tracer.replay.network import Network, estimate
-from tracer.round_trip import (
-    S_PULL_RECV,
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PULL_SEND,
-    W_PUSH_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-)
+from tracer.round_trip import RoundTrips
 from tracer.run import Run
 
 Floats = npt.NDArray[np.float64]
@@ -53,11 +44,7 @@ def recorded(run: Run) -> Recorded:
     """A TraceError that says what is missing, if a replay cannot start from this run."""
     if run.training != SYNCHRONOUS:
         raise TraceError(f"{run.path}: is of asynchronous training; only synchronous is replayed")
-    for role, have, count in (
-        ("worker", run.workers, run.num_workers),
-        ("server", run.servers, run.num_servers),
-    ):
-        missing = sorted({*range(count)} - {trace.header.rank for trace in have})
+    for role, count, missing in run.missing():
         if missing:
             ranks = ", ".join(map(str, missing))
             raise TraceError(
@@ -69,17 +56,16 @@ def recorded(run: Run) -> Recorded:
 
 
 def from_round_trips(table: RoundTrips, path: str = "trace") -> Recorded:
-    order = sorted(table.keys, key=lambda index: (-table.keys[index].priority, index))
-    trained = {int(key) for key in np.unique(table.key)}
-    order = [index for index in order if index in trained]
+    trained = np.unique(table.key).tolist()
+    order = sorted(trained, key=lambda index: (-table.keys[index].priority, index))
     if not order:
         raise TraceError(f"{path}: holds no training traffic")
     layer_of = np.zeros(max(order) + 1, np.int64)
     layer_of[order] = np.arange(len(order))
     layer = layer_of[table.key]
 
-    sent = _dense(table, layer, table.times[W_PUSH_SEND], np.minimum, len(order))
-    back = _dense(table, layer, table.times[W_PULL_RECV], np.maximum, len(order))
+    sent = _dense(table, layer, table.times[rt.W_PUSH_SEND], np.minimum, len(order))
+    back = _dense(table, layer, table.times[rt.W_PULL_RECV], np.maximum, len(order))
     whole = np.isfinite(sent).all(axis=(1, 2)) & np.isfinite(back).all(axis=(1, 2))
     # An iteration begins with the last sum of the one before, so that one must be whole too.
     usable = np.flatnonzero(whole[1:] & whole[:-1]) + 1
@@ -105,7 +91,7 @@ def from_round_trips(table: RoundTrips, path: str = "trace") -> Recorded:
 
 def _dense(table: RoundTrips, layer: Ints, times: Ints, how: np.ufunc, layers: int) -> Floats:
     """iterations x workers x layers; infinite where a record is missing."""
-    known = table.has(W_PUSH_SEND, W_PULL_RECV)
+    known = table.has(rt.W_PUSH_SEND, rt.W_PULL_RECV)
     shape = (int(table.iteration.max(initial=0)) + 1, table.workers, layers)
     extreme = np.full(shape, np.inf if how is np.minimum else -np.inf)
     place = (table.iteration[known], table.worker[known], layer[known])
@@ -127,9 +113,9 @@ def _shares(table: RoundTrips, layer: Ints, layers: int) -> list[list[tuple[int,
 def _overheads(table: RoundTrips, layer: Ints, layers: int) -> tuple[Floats, Floats]:
     """Means over the run of what a server, and a worker between its messages, took per layer."""
     update, search = np.zeros(layers), np.zeros(layers)
-    packets = table.mode == MERCURY  # nothing is confirmed or asked for; the last packet counts
-    begin, end = (S_PUSH_SEND, S_PULL_SEND) if packets else (S_PUSH_RECV, S_PUSH_SEND)
-    others = () if packets else (W_PUSH_RECV, W_PULL_SEND, S_PULL_RECV, S_PULL_SEND)
+    packets = table.by_packets  # nothing is confirmed or asked for; the last packet counts
+    begin, end = table.push_is_in, rt.S_PULL_SEND if packets else rt.S_PUSH_SEND
+    others = () if packets else (rt.W_PUSH_RECV, rt.W_PULL_SEND, rt.S_PULL_RECV, rt.S_PULL_SEND)
     every = table.has(begin, end, *others) & (table.iteration > 0)
     rows = table.take(every)
     if not len(rows):
@@ -140,8 +126,8 @@ def _overheads(table: RoundTrips, layer: Ints, layers: int) -> tuple[Floats, Flo
     took = groups.least(times[end]) - groups.most(times[begin])
     update = _mean(groups.keys[1], took, layers)
     if not packets:
-        turn = times[W_PULL_SEND] - times[W_PUSH_RECV]
-        search = _mean(at, turn + times[S_PULL_SEND] - times[S_PULL_RECV], layers)
+        turn = times[rt.W_PULL_SEND] - times[rt.W_PUSH_RECV]
+        search = _mean(at, turn + times[rt.S_PULL_SEND] - times[rt.S_PULL_RECV], layers)
     return update, search
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,30 +60,26 @@ class Canvas:
         return [row[0] for row in axes]
 
 
-def _figure(draw: Draw, narrow: bool) -> Any:
+@contextlib.contextmanager
+def _drawn(draw: Draw, narrow: bool, salt: str) -> Iterator[Any]:
+    """The picture in our style, which must hold while it is saved, too."""
     try:
+        import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("drawing", "matplotlib", "report") from None
-    figure = Figure(layout="constrained")
-    draw(Canvas(narrow, figure))
-    return figure
-
-
-def _style(salt: str) -> Any:
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise MissingExtraError("drawing", "matplotlib", "report") from None
-    return mpl.rc_context({**STYLE, "svg.hashsalt": salt})
+    with mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
+        figure = Figure(layout="constrained")
+        draw(Canvas(narrow, figure))
+        yield figure
 
 
 def svg(draw: Draw, name: str, narrow: bool, says: str) -> str:
     """An SVG element for a page. `name` keeps its ids apart from those of other pictures."""
     salt = f"{name}{'-narrow' if narrow else ''}"
-    with _style(salt):
+    with _drawn(draw, narrow, salt) as figure:
         out = io.StringIO()
-        _figure(draw, narrow).savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
@@ -93,15 +90,10 @@ def svg(draw: Draw, name: str, narrow: bool, says: str) -> str:
     return text.replace("<svg ", f'<svg role="img" aria-label="{says}" ', 1).strip()
 
 
-def png(draw: Draw, path: str | Path) -> None:
-    with _style("png"), whole_file(path) as file:
-        _figure(draw, narrow=False).savefig(file, format="png", dpi=DPI)
-
-
 def save(draw: Draw, path: str | Path) -> None:
     """A file of its own, in the format that its name ends in."""
     kind = Path(path).suffix.lower().lstrip(".")
     if kind not in ("svg", "png"):
         raise TraceError(f"{path}: pictures are written as .svg or .png")
-    with _style("file"), whole_file(path) as file:
-        _figure(draw, narrow=False).savefig(file, format=kind, dpi=DPI)
+    with _drawn(draw, False, "file") as figure, whole_file(path) as file:
+        figure.savefig(file, format=kind, dpi=DPI)

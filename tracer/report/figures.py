@@ -6,21 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tracer import round_trip as rt
 from tracer.analysis.message_parts import PARTS
-from tracer.format.record import MERCURY
 from tracer.report.drawing import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, SKY, Axes, Canvas
-from tracer.round_trip import (
-    MISSING,
-    S_PULL_RECV,
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PULL_SEND,
-    W_PUSH_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-)
+from tracer.round_trip import RoundTrips
 from tracer.table import Table
 
 BARS_MOST = 30  # keys in one picture; the table has them all
@@ -32,9 +21,7 @@ def _bars(canvas: Canvas, names: list[str], values: Any, label: str, colour: str
     axes = canvas.axes(1.0 + 0.22 * max(len(names), 3))[0]
     axes.barh(range(len(names)), values, color=colour, height=0.7)
     axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(max(len(names), 3) - 0.5, -0.5)
-    axes.set_xlabel(label)
-    axes.set_xlim(left=0)
+    axes.set(xlabel=label, xlim=(0, None), ylim=(max(len(names), 3) - 0.5, -0.5))
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     return axes
@@ -58,23 +45,7 @@ def sizes(canvas: Canvas, per_key: Table) -> None:
     rows = np.flatnonzero(operation == "Push_Send_Worker")
     names = _named(per_key["key"][rows], [per_key["name"][i] for i in rows.tolist()])
     axes = _bars(canvas, names, per_key["mean_bytes"][rows], "bytes of a push (logarithmic)")
-    axes.set_xscale("log")
-    axes.set_xlim(left=1)
-
-
-def volume(canvas: Canvas, per_iteration: Table) -> None:
-    axes = canvas.axes(2.4)[0]
-    x = per_iteration["iteration"]
-    for name, what, colour in (
-        ("to_servers_bytes", "to servers", BLUE),
-        ("to_workers_bytes", "to workers", ORANGE),
-    ):
-        axes.plot(x, np.asarray(per_iteration[name]) / 1e6, color=colour, label=what)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("iteration")
-    axes.set_ylabel("MB")
-    axes.grid(axis="y")
-    _legend(canvas, axes)
+    axes.set(xscale="log", xlim=(1, None))
 
 
 def _by_iteration(iteration: Any, values: Any) -> tuple[Any, Any]:
@@ -94,10 +65,9 @@ def phases(canvas: Canvas, found: Table) -> None:
         x, *layers, colors=(GREY, SKY, RED), linewidth=0,
         labels=("1 computation", "2 both at once", "3 less 2: waiting for communication"),
     )  # fmt: skip
-    axes.set_xlabel("iteration")
-    axes.set_ylabel("ms")
-    axes.set_xlim(x.min(initial=0), max(x.max(initial=1), x.min(initial=0) + 1))
-    axes.set_ylim(bottom=0)
+    first = x.min(initial=0)
+    axes.set(xlabel="iteration", xlim=(first, max(x.max(initial=1), first + 1)))
+    axes.set(ylabel="ms", ylim=(0, None))
     _legend(canvas, axes)
 
 
@@ -115,8 +85,7 @@ def prophet(canvas: Canvas, found: Table) -> None:
         x, mean = _by_iteration(iteration[known], values[known])
         axes.plot(x, mean * scale, color=colour, label=what)
     for axes, label in ((waits, "ms waited"), (blocks, "blocks")):
-        axes.set_ylabel(label)
-        axes.set_ylim(bottom=0)
+        axes.set(ylabel=label, ylim=(0, None))
         axes.grid(axis="y")
     blocks.set_xlabel("iteration")
     _legend(canvas, waits)
@@ -131,10 +100,8 @@ def distributions(canvas: Canvas, curves: dict[str, Table]) -> None:
                 np.maximum(found["us"], least), found["share"], color=colour, label=kind,
                 drawstyle="steps-post",
             )  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_xlabel("microseconds (logarithmic)")
-    axes.set_ylabel("share of all that take at most this")
-    axes.set_ylim(0, 1.02)
+    axes.set(xscale="log", xlabel="microseconds (logarithmic)")
+    axes.set(ylabel="share of all that take at most this", ylim=(0, 1.02))
     axes.grid()
     _legend(canvas, axes, 5)
 
@@ -155,9 +122,8 @@ def life(canvas: Canvas, per_key: Table) -> None:
         axes.barh(range(len(names)), width, left=left, color=colour, height=0.7, label=label)
         left = left + width
     axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(max(len(names), 3) - 0.5, -0.5)
+    axes.set(ylim=(max(len(names), 3) - 0.5, -0.5), xlabel="ms from push to answer, on average")
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel("ms from push to answer, on average")
     axes.grid(axis="x")
     _legend(canvas, axes, 5)
 
@@ -169,9 +135,8 @@ def steps(canvas: Canvas, starts: Table) -> None:
     for step in np.unique(starts["step"]).tolist():
         of_step = np.asarray(starts["step"]) == step
         axes.plot(index[of_step], start[of_step], ".", color=CYCLE[step % len(CYCLE)])
-    axes.set_xlabel("gradient, 0 being the most urgent")
-    axes.set_ylabel("ms after the first push")
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel="gradient, 0 being the most urgent")
+    axes.set(ylabel="ms after the first push", ylim=(0, None))
     axes.grid()
 
 
@@ -213,20 +178,19 @@ def spread(begin: Any, end: Any, size: Any, edges: Any) -> Any:
 
 def throughput(canvas: Canvas, table: RoundTrips) -> None:
     """Bytes that arrived, in equal slices of the run."""
-    packets = table.mode == MERCURY
     # From when until when, told by those who received; if they are silent, by those who sent.
-    if packets:
-        to_servers = ((S_PUSH_RECV, S_PUSH_SEND), (W_PUSH_SEND, W_PUSH_RECV))
-        to_workers = ((W_PULL_SEND, W_PULL_RECV), (S_PULL_RECV, S_PULL_SEND))
+    if table.by_packets:
+        to_servers = ((rt.S_PUSH_RECV, rt.S_PUSH_SEND), (rt.W_PUSH_SEND, rt.W_PUSH_RECV))
+        to_workers = ((rt.W_PULL_SEND, rt.W_PULL_RECV), (rt.S_PULL_RECV, rt.S_PULL_SEND))
     else:
-        to_servers = ((W_PUSH_SEND, S_PUSH_RECV), (W_PUSH_SEND, W_PUSH_SEND))
-        to_workers = ((S_PULL_SEND, W_PULL_RECV), (S_PULL_SEND, S_PULL_SEND))
+        to_servers = ((rt.W_PUSH_SEND, rt.S_PUSH_RECV), (rt.W_PUSH_SEND, rt.W_PUSH_SEND))
+        to_workers = ((rt.S_PULL_SEND, rt.W_PULL_RECV), (rt.S_PULL_SEND, rt.S_PULL_SEND))
     names = (
         ("at servers", *to_servers, table.push_bytes, BLUE),
         ("at workers", *to_workers, table.pull_bytes, ORANGE),
     )
     axes = canvas.axes(2.6)[0]
-    known = table.times[table.times != MISSING]
+    known = table.times[table.times != rt.MISSING]
     start, end = (int(known.min()), int(known.max()) + 1) if len(known) else (0, 1)
     width = max((end - start) / BINS, 1.0)
     edge = width * np.arange(BINS + 1)
@@ -238,8 +202,7 @@ def throughput(canvas: Canvas, table: RoundTrips) -> None:
         )
         moved = spread(begin.astype(float), last.astype(float), size[there > 0], edge)
         axes.plot(edge[:-1] / 1e6, moved / width * 8 / 1000, color=colour, label=label)
-    axes.set_xlabel("seconds since the first push")
-    axes.set_ylabel("Gbit/s, sum of all nodes")
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel="seconds since the first push")
+    axes.set(ylabel="Gbit/s, sum of all nodes", ylim=(0, None))
     axes.grid(axis="y")
     _legend(canvas, axes)

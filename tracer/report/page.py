@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from tracer.format.record import Ints
 from tracer.output import whole_file
 from tracer.progress import Progress
 from tracer.report import figures, timeline
-from tracer.report.drawing import Draw, svg
+from tracer.report.drawing import Canvas, Draw, svg
 from tracer.report.stylesheet import CSS
 from tracer.round_trip import MISSING, RoundTrips
 from tracer.run import Run
@@ -77,29 +77,44 @@ PAGE = """<!DOCTYPE html>
 """
 
 
-def _pictures(table: RoundTrips, answered: list[Section]) -> list[tuple[str, str, Draw]]:
-    """(section.name, what a reader who cannot see it is told, how to draw it)."""
-    found = {section.name: section for section in answered}
-    iteration = timeline.middle_iteration(table)
-
-    def of(name: str, which: str) -> Table:
-        return found[name].figures[which]
-
-    of_prophet = (
+# Pictures of one table of a section's: section.table, what a reader who cannot see it is told.
+OF_TABLES = (
+    ("sizes.keys", "Bytes of a push, per key", figures.sizes),
+    ("phases.iterations", "The three phases, iteration by iteration", figures.phases),
+    ("steps.starts", "Start of each gradient's transfer against its index", figures.steps),
+    ("exposed.layers", "Exposed communication per key", figures.exposed),
+    ("life.parts", "Parts of a message's life, per key", figures.life),
+    ("stragglers.workers", "How often each worker was last", figures.stragglers),
+    ("balance.servers", "Bytes per server", figures.balance),
+    ("inversion.keys", "Less urgent bytes before a message, per key", figures.inversion),
+    ("critical.kinds", "What the critical path consists of", figures.critical),
+    (
         "prophet.iterations",
         "What training waited for, iteration by iteration, and Prophet's blocks",
-        lambda canvas: figures.prophet(canvas, of("prophet", "iterations")),
-    )
+        figures.prophet,
+    ),
+)
+
+
+def _pictures(table: RoundTrips, answered: list[Section]) -> list[tuple[str, str, Draw]]:
+    """(section.name, what a reader who cannot see it is told, how to draw it)."""
+    found = {section.name: section.figures for section in answered}
+    iteration = timeline.middle_iteration(table)
+
+    def shown(name: str, draw: Callable[[Canvas, Table], None]) -> Draw:
+        section, _, which = name.partition(".")
+        return lambda canvas: draw(canvas, found[section][which])
+
     return [
+        *(
+            (name, says, shown(name, draw))
+            for name, says, draw in OF_TABLES
+            if name.partition(".")[0] in found
+        ),
         (
             "timeline.iteration",
             f"Timeline of iteration {iteration} with all nodes",
             lambda canvas: timeline.draw(canvas, table, iteration),
-        ),
-        (
-            "sizes.keys",
-            "Bytes of a push, per key",
-            lambda canvas: figures.sizes(canvas, found["sizes"].tables[1]),
         ),
         (
             "sizes.throughput",
@@ -107,51 +122,10 @@ def _pictures(table: RoundTrips, answered: list[Section]) -> list[tuple[str, str
             lambda canvas: figures.throughput(canvas, table),
         ),
         (
-            "phases.iterations",
-            "The three phases, iteration by iteration",
-            lambda canvas: figures.phases(canvas, of("phases", "phases")),
-        ),
-        (
-            "steps.starts",
-            "Start of each gradient's transfer against its index",
-            lambda canvas: figures.steps(canvas, of("steps", "starts")),
-        ),
-        (
             "overheads.distributions",
             "Distribution curves of the overheads",
-            lambda canvas: figures.distributions(canvas, found["overheads"].figures),
+            lambda canvas: figures.distributions(canvas, found["overheads"]),
         ),
-        (
-            "exposed.layers",
-            "Exposed communication per key",
-            lambda canvas: figures.exposed(canvas, of("exposed", "layers")),
-        ),
-        (
-            "life.parts",
-            "Parts of a message's life, per key",
-            lambda canvas: figures.life(canvas, of("life", "parts")),
-        ),
-        (
-            "stragglers.workers",
-            "How often each worker was last",
-            lambda canvas: figures.stragglers(canvas, of("stragglers", "workers")),
-        ),
-        (
-            "balance.servers",
-            "Bytes per server",
-            lambda canvas: figures.balance(canvas, of("balance", "servers")),
-        ),
-        (
-            "inversion.keys",
-            "Less urgent bytes before a message, per key",
-            lambda canvas: figures.inversion(canvas, of("inversion", "keys")),
-        ),
-        (
-            "critical.kinds",
-            "What the critical path consists of",
-            lambda canvas: figures.critical(canvas, of("critical", "kinds")),
-        ),
-        *([of_prophet] if "prophet" in found else []),
     ]
 
 
@@ -176,7 +150,7 @@ def _head(run: Run, table: RoundTrips, answered: list[Section]) -> str:
     known: Ints = table.times[table.times != MISSING]
     seconds = float(known.max() - known.min()) / 1e6 if len(known) else 0.0
     records = sum(len(trace.records) for trace in run.all)
-    whole, overlap = phases.row(what="whole"), found["phases"].figures["phases"]
+    whole, overlap = phases.row(what="whole"), found["phases"].figures["iterations"]
     ratio = 100 * float(np.sum(overlap["phase2_us"])) / max(float(np.sum(overlap["whole_us"])), 1)
     moved = int(table.push_bytes.sum() + table.pull_bytes.sum())
     exposed = found["exposed"].tables[0].row(what="all workers")

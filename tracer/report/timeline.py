@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracer import round_trip as rt
 from tracer.analysis.phases import edges, follows
-from tracer.format.record import MERCURY
+from tracer.grouping import group
 from tracer.report.drawing import BLUE, GREEN, GREY, ORANGE, RED, Canvas
-from tracer.round_trip import (
-    MISSING,
-    S_PULL_RECV,
-    S_PULL_SEND,
-    S_PUSH_RECV,
-    S_PUSH_SEND,
-    W_PULL_RECV,
-    W_PULL_SEND,
-    W_PUSH_RECV,
-    W_PUSH_SEND,
-    RoundTrips,
-)
+from tracer.round_trip import RoundTrips
 
 LANE_IN = 0.11  # height of a key's lane, as long as there is room
 HEIGHT_MOST_IN = 11.0
@@ -43,9 +33,9 @@ def draw(canvas: Canvas, table: RoundTrips, iteration: int) -> None:
     nodes += [("server", s) for s in np.unique(rows.server).tolist()]
     height = min(HEIGHT_MOST_IN, 1.2 + LANE_IN * max(lanes, LANES_LEAST) * len(nodes))
     axes = canvas.axes(height)[0]
-    known = rows.times[rows.times != MISSING]
+    known = rows.times[rows.times != rt.MISSING]
     start = _start(table, iteration, int(known.min()) if len(known) else 0)
-    packets = rows.mode == MERCURY
+    packets = rows.by_packets
     at_server = ("first to last packet in", "sums going out") if packets else (
         "gradients in, until confirmed", "search",
     )  # fmt: skip
@@ -56,9 +46,12 @@ def draw(canvas: Canvas, table: RoundTrips, iteration: int) -> None:
         lane = top + band + np.searchsorted(keys, mine.key)
         if role == "worker":
             _computation(axes, table, rank, iteration, top + (band - 1) / 2, start, band)
-            bars = ((W_PUSH_SEND, W_PUSH_RECV, BLUE), (W_PULL_SEND, W_PULL_RECV, ORANGE))
+            bars = (
+                (rt.W_PUSH_SEND, rt.W_PUSH_RECV, BLUE),
+                (rt.W_PULL_SEND, rt.W_PULL_RECV, ORANGE),
+            )
         else:
-            bars = ((S_PUSH_RECV, S_PUSH_SEND, GREEN), (S_PULL_RECV, S_PULL_SEND, RED))
+            bars = ((rt.S_PUSH_RECV, rt.S_PUSH_SEND, GREEN), (rt.S_PULL_RECV, rt.S_PULL_SEND, RED))
         for half, (begin, end, colour) in enumerate(bars):
             # Packets' way there and back overlap: each has half a lane.
             middle, tall = (lane + (half - 0.5) * 0.4, 0.4) if packets else (lane, 0.8)
@@ -74,8 +67,8 @@ def draw(canvas: Canvas, table: RoundTrips, iteration: int) -> None:
             axes.axhline(top - 0.75, color=GREY, linewidth=0.5)
     axes.set_yticks([place for place, _ in marks], [name for _, name in marks])
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(nodes) * lanes - 0.5, -1)
-    axes.set_xlabel("milliseconds since the computation of this iteration began")
+    axes.set(ylim=(len(nodes) * lanes - 0.5, -1))
+    axes.set(xlabel="milliseconds since the computation of this iteration began")
     axes.grid(axis="x")
     _legend(canvas, axes, at_server, packets)
 
@@ -99,12 +92,10 @@ def _legend(canvas: Canvas, axes: object, at_server: tuple[str, str], packets: b
 
 
 def _start(table: RoundTrips, iteration: int, otherwise: int) -> int:
-    before = table.take((table.iteration == iteration - 1) & table.has(W_PULL_RECV))
-    groups: list[int] = [
-        int(before.times[W_PULL_RECV][before.worker == w].max())
-        for w in np.unique(before.worker).tolist()
-    ]
-    return min(groups, default=otherwise)
+    """When the first worker had its last sum of the iteration before."""
+    before = table.take((table.iteration == iteration - 1) & table.has(rt.W_PULL_RECV))
+    last = group(before.worker).most(before.times[rt.W_PULL_RECV])
+    return int(last.min()) if len(last) else otherwise
 
 
 def _computation(

@@ -100,11 +100,7 @@ def _scheduler_traffic(plan: Plan, role: str, rank: int, end: int) -> Trace:
     ahead = plan.ahead(role, rank)
     before, after = plan.start_us - 100_000 + ahead, end + 1000
     sizes = {"Register": 60, "Barrier": 24, "Terminate": 20}
-    for name, time in (
-        ("Register", before),
-        ("Barrier", before + 5000),
-        ("Terminate", after),
-    ):
+    for name, time in (("Register", before), ("Barrier", before + 5000), ("Terminate", after)):
         order = ("_Send", "_Recv") if role != "scheduler" else ("_Recv", "_Send")
         for turn, suffix in enumerate(order):
             at = time + turn * plan.latency_us * 2

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tracer.format.line import list_items
-from tracer.format.record import COLUMNS, DEP_LIST, DEP_ONE, SLOTS, Note, Records, Trace, node_text
+from tracer.format.line import list_items, list_text
+from tracer.format.record import COLUMNS, DEP_LIST, DEP_ONE, SLOTS, Note, Records, Trace
 
 
 def lengthened(trace: Trace, records_least: int) -> Trace:
@@ -49,8 +49,8 @@ def _new_lists(tiled: Records, block: Records, times: int) -> None:
     base = len(tiled.lists)
     for turn in range(1, times + 1):
         for one in items:
-            texts = (f"{number + turn * SLOTS}-{node_text(node)}." for number, node in one)
-            tiled.lists.append("(" + "".join(texts) + ")")
+            later = ((number + turn * SLOTS, node) for number, node in one)
+            tiled.lists.append(list_text(later))
     where = np.searchsorted(used, block.dep_num[listed])
     numbers = base + np.arange(times)[:, None] * len(used) + where[None, :]
     rows = np.arange(times)[:, None] * len(block) + listed[None, :]

@@ -8,34 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tracer.format.record import (
-    CODE,
-    COLUMNS,
-    DEP_LIST,
-    DEP_NONE,
-    DEP_ONE,
-    INDEPENDENT,
-    INITIAL_NUM_PP,
-    MERCURY,
-    OPERATIONS,
-    PULL_ON_PULL,
-    PULL_ON_PUSH,
-    PUSH_ON_PULL,
-    PUSH_ON_PUSH,
-    SERVER,
-    SETUP_NUM_PP,
-    SLOTS,
-    SYNCHRONOUS,
-    WORKER,
-    Header,
-    Records,
-    first_training_op,
-    node_code,
-    node_text,
-    rank_id,
-)
+from tracer.format import record as rec
+from tracer.format.line import list_text
+from tracer.format.record import Header, Records
 
-PUSH, CONFIRM, REQUEST, ANSWER = range(SLOTS)  # the slot of an operation within its iteration
+PUSH, CONFIRM, REQUEST, ANSWER = range(rec.SLOTS)  # the slot of an operation within its iteration
 
 
 @dataclass(frozen=True)
@@ -49,16 +26,12 @@ class Event:
     initial: bool = False
 
 
-def _list_text(items: list[tuple[int, int]]) -> str:
-    return "(" + "".join(f"{number}-{node_text(node)}." for number, node in items) + ")"
-
-
 @dataclass
 class NodeNumbering:
     """The rows of one worker's or server's file."""
 
     header: Header
-    columns: dict[str, list[int]] = field(default_factory=lambda: {n: [] for n, _ in COLUMNS})
+    columns: dict[str, list[int]] = field(default_factory=lambda: {n: [] for n, _ in rec.COLUMNS})
     lists: dict[str, int] = field(default_factory=dict)
     # By key and peer: the first number of the iteration, and the last slot that it has filled.
     _place: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
@@ -75,29 +48,29 @@ class NodeNumbering:
 
     def setup(self, server: int, length: int) -> None:
         self._row(
-            operation=CODE["SendCom_TO_Servers"],
+            operation=rec.CODE["SendCom_TO_Servers"],
             src=self.header.rank_id,
-            dst=rank_id("server", server, self.header.workers, self.header.servers),
+            dst=rec.rank_id("server", server, self.header.workers, self.header.servers),
             length=length,
-            num_pp=SETUP_NUM_PP,
+            num_pp=rec.SETUP_NUM_PP,
         )
 
     def add(self, event: Event) -> None:
-        slot = event.operation % SLOTS
+        slot = event.operation % rec.SLOTS
         number = self._number(event, slot)
         dep_type, dep, since = self._depends(event, slot, number)
-        kind = DEP_NONE if not dep else DEP_ONE if isinstance(dep, tuple) else DEP_LIST
+        kind = rec.DEP_NONE if not dep else rec.DEP_ONE if isinstance(dep, tuple) else rec.DEP_LIST
         one = dep if isinstance(dep, tuple) else (0, 0, 0)
         if isinstance(dep, list):
-            one = (0, self.lists.setdefault(_list_text(dep), len(self.lists)), 0)
+            one = (0, self.lists.setdefault(list_text(dep), len(self.lists)), 0)
         here, there = self.header.rank_id, self._peer_id(event.peer)
-        sends = "_Send_" in OPERATIONS[event.operation]
+        sends = "_Send_" in rec.OPERATIONS[event.operation]
         self._row(
             operation=event.operation,
             src=here if sends else there,
             dst=there if sends else here,
             length=event.length,
-            num_pp=INITIAL_NUM_PP if event.initial and slot < REQUEST else event.num_pp,
+            num_pp=rec.INITIAL_NUM_PP if event.initial and slot < REQUEST else event.num_pp,
             key=event.key,
             op_num=number,
             node=self._node(event.peer),
@@ -113,7 +86,7 @@ class NodeNumbering:
         latest = (event.key if self._on_server else event.peer, number)
         if slot == ANSWER or (slot == PUSH and self._on_server):
             self._latest[latest] = max(event.time, self._latest.get(latest, event.time))
-            self._latest.pop((latest[0], number - 2 * SLOTS), None)
+            self._latest.pop((latest[0], number - 2 * rec.SLOTS), None)
         if slot == ANSWER:
             self._answered[event.key, event.peer] = number
             self._peers.add(event.peer)
@@ -127,20 +100,20 @@ class NodeNumbering:
 
     def _peer_id(self, peer: int) -> int:
         role = "worker" if self._on_server else "server"
-        return rank_id(role, peer, self.header.workers, self.header.servers)
+        return rec.rank_id(role, peer, self.header.workers, self.header.servers)
 
     def _node(self, peer: int) -> int:
-        return node_code(WORKER if self._on_server else SERVER, peer)
+        return rec.node_code(rec.WORKER if self._on_server else rec.SERVER, peer)
 
     def _number(self, event: Event, slot: int) -> int:
         """Four numbers to an iteration. A push opens one, and so does a pull without a push."""
-        first = first_training_op(SERVER if self._on_server else WORKER, self.header.rank)
+        first = self.header.first_op
         if event.initial:
-            return first - SLOTS + slot
+            return first - rec.SLOTS + slot
         place = (event.key, event.peer)
         base, last = self._place.get(place, (first, -1))
         if last >= 0 and (slot == PUSH or (slot == REQUEST and last >= REQUEST)):
-            base, last = base + SLOTS, -1
+            base, last = base + rec.SLOTS, -1
         if last < 0:
             self._pushed[place] = slot == PUSH
         self._place[place] = (base, max(last, slot))
@@ -150,10 +123,10 @@ class NodeNumbering:
         self, event: Event, slot: int, number: int
     ) -> tuple[int, tuple[int, int, int] | list[tuple[int, int]] | None, int | None]:
         """(dep_type, one record or a list, when the latest of them was)."""
-        mercury = self.header.mode == MERCURY
+        mercury = self.header.mode == rec.MERCURY
         key, node = event.key, self._node(event.peer)
-        together = self._on_server and self.header.training == SYNCHRONOUS and not event.initial
-        everybody = [node_code(WORKER, w) for w in range(self.header.workers)]
+        together = self._on_server and self.header.training == rec.SYNCHRONOUS and not event.initial
+        everybody = [rec.node_code(rec.WORKER, w) for w in range(self.header.workers)]
 
         def one(back: int) -> tuple[tuple[int, int, int], int | None]:
             since = self._time.get((key, event.peer, slot - back))
@@ -165,29 +138,30 @@ class NodeNumbering:
 
         if slot == PUSH:
             if event.initial:
-                return INDEPENDENT, None, None
+                return rec.INDEPENDENT, None, None
             if self._on_server:
                 if self._answered.get((key, event.peer)) != number - 1:
-                    return INDEPENDENT, None, None
+                    return rec.INDEPENDENT, None, None
                 peers = everybody if together else [node]
                 own = self._time.get((key, event.peer, ANSWER))
                 since = self._latest.get((key, number - 1)) if together else own
-                return PUSH_ON_PULL, [(number - 1, peer) for peer in peers], since
+                return rec.PUSH_ON_PULL, [(number - 1, peer) for peer in peers], since
             told = [s for s in sorted(self._peers) if (s, number - 1) in self._latest]
             if not told:
-                return INDEPENDENT, None, None
+                return rec.INDEPENDENT, None, None
             since = max(self._latest[s, number - 1] for s in told)
-            return PUSH_ON_PULL, [(number - 1, node_code(SERVER, s)) for s in told], since
+            answers = [(number - 1, rec.node_code(rec.SERVER, s)) for s in told]
+            return rec.PUSH_ON_PULL, answers, since
         if slot == CONFIRM:
             if together and not mercury:
-                return (PUSH_ON_PUSH, *pushes())
-            return (PUSH_ON_PUSH, *one(1))
+                return (rec.PUSH_ON_PUSH, *pushes())
+            return (rec.PUSH_ON_PUSH, *one(1))
         if slot == REQUEST:
             if event.initial and (key, event.peer, PUSH) not in self._time:
-                return INDEPENDENT, None, None
+                return rec.INDEPENDENT, None, None
             if not event.initial and not self._pushed[key, event.peer]:
-                return INDEPENDENT, None, None
+                return rec.INDEPENDENT, None, None
             if mercury and together:
-                return (PULL_ON_PUSH, *pushes())
-            return (PULL_ON_PUSH, *one(2 if mercury else 1))
-        return (PULL_ON_PULL, *one(1))
+                return (rec.PULL_ON_PUSH, *pushes())
+            return (rec.PULL_ON_PUSH, *one(2 if mercury else 1))
+        return (rec.PULL_ON_PULL, *one(1))

@@ -6,25 +6,17 @@ iterations. Times, lengths, ids and dispatch numbers are left out, for they depe
 
 from __future__ import annotations
 
-from tracer.format.record import DEP_LIST, DEP_ONE, OPERATIONS, Trace, node_text
+from tracer.format.record import Trace
+from tracer.format.writer import record_lines
 
 
 def shape(trace: Trace) -> list[str]:
     """A line a record of training or initial values: src dst operation op_id dep_type id_dep."""
     r = trace.records
     lines = []
-    for row in range(len(r)):
-        if not bool(r.is_data[row]):
-            continue
-        depends = "-1"
-        if r.dep_kind[row] == DEP_ONE:
-            depends = f"{r.dep_key[row]}-{r.dep_num[row]}-{node_text(int(r.dep_node[row]))}"
-        elif r.dep_kind[row] == DEP_LIST:
-            depends = r.lists[int(r.dep_num[row])]
-        order = (int(r.key[row]), int(r.node[row]), int(r.op_num[row]))
-        text = (
-            f"{r.src[row]} {r.dst[row]} {OPERATIONS[r.operation[row]]} "
-            f"{order[0]}-{order[2]}-{node_text(order[1])} {r.dep_type[row]} {depends}"
-        )
-        lines.append((order, text))
+    for row, line in enumerate(record_lines(r, 0, len(r))):
+        if r.is_data[row]:
+            _, src, dst, _, _, _, operation, op_id, dep_type, *_, depends = line.split()
+            text = f"{src} {dst} {operation} {op_id} {dep_type} {depends}"
+            lines.append(((int(r.key[row]), int(r.node[row]), int(r.op_num[row])), text))
     return [text for _, text in sorted(lines)]

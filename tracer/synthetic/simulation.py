@@ -11,13 +11,31 @@ import itertools
 import random
 from collections import defaultdict
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tracer.format.record import CODE, MERCURY, SYNCHRONOUS
 from tracer.synthetic.numbering import Event
 from tracer.synthetic.plan import Plan
 
 INITIAL = -1  # the round in which worker 0 brings in the values and everybody pulls them
-Node = tuple[str, int]
+Action = Callable[[int], None]
+
+
+class Piece(NamedTuple):
+    """What a message is about: a worker's copy of a key's part on one server, in one round."""
+
+    worker: int
+    server: int
+    key: int
+    number: int  # of the push's or the pull's dispatch
+    iteration: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return (self.server, self.key)
+
+
+Begin = Callable[[int, Piece], None]
 
 
 class Simulation:
@@ -25,35 +43,34 @@ class Simulation:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.seen: dict[Node, list[Event]] = {
+        self.seen: dict[tuple[str, int], list[Event]] = {
             **{("worker", w): [] for w in range(plan.workers)},
             **{("server", s): [] for s in range(plan.servers)},
         }
         self._random = random.Random(plan.seed)
-        self._due: list[tuple[int, int, Callable[[int], None]]] = []
+        self._due: list[tuple[int, int, Action]] = []
         self._sequence = itertools.count()
-        self._free: dict[tuple[Node, Node], int] = defaultdict(int)
+        self._free: dict[tuple[str, int, int], int] = defaultdict(int)  # each link, by its sender
         self._dispatched = [0] * plan.workers
         self._open: dict[tuple[int, int], int] = {}  # messages awaited, by worker and key
         self._worker0_pulls: dict[int, int] = {}  # numbers of the pulls after initialisation
         self._left: dict[int, int] = {}  # keys that a worker still awaits
         self._round = [INITIAL] * plan.workers
-        self._arrived: dict[tuple[int, int, int], list[tuple[int, int]]] = defaultdict(list)
-        self._ready: dict[tuple[int, int], int] = {}  # since when a piece has its initial value
+        # By server and key: pushes that wait for others, pulls that wait for the initial value.
+        self._arrived: dict[tuple[int, int, int], list[Piece]] = defaultdict(list)
+        self._early: dict[tuple[int, int], list[Piece]] = defaultdict(list)
+        self._ready: set[tuple[int, int]] = set()  # pieces that have their initial value
         self._last: dict[tuple[int, int], int] = {}  # the last packet of a piece, in packets' mode
-        self._early: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
 
-    def run(self) -> dict[Node, list[Event]]:
+    def run(self) -> dict[tuple[str, int], list[Event]]:
         plan = self.plan
         keys = range(len(plan.tensors))
         for worker in range(plan.workers):
             self._left[worker] = len(keys)
+            begin = self._pull if worker else self._push
             for key in keys:
                 number = self._dispatch(worker)
-                if worker == 0:
-                    self._at(plan.start_us, self._pusher(0, key, number, INITIAL))
-                else:
-                    self._at(plan.start_us, self._puller(worker, key, number, INITIAL))
+                self._at(plan.start_us, self._pieces(begin, worker, key, number, INITIAL))
         self._worker0_pulls = {key: self._dispatch(0) for key in keys}
         while self._due:
             time, _, action = heapq.heappop(self._due)
@@ -62,33 +79,38 @@ class Simulation:
 
     # --- time -------------------------------------------------------------------------------------
 
-    def _at(self, time: int, action: Callable[[int], None]) -> None:
+    def _at(self, time: int, action: Action) -> None:
         heapq.heappush(self._due, (time, next(self._sequence), action))
 
-    def _carry(self, time: int, source: Node, target: Node, size: int) -> tuple[int, int]:
+    def _carry(self, time: int, sender: str, piece: Piece, size: int) -> tuple[int, int]:
         """(when its first, when its last byte leaves) a link that may be busy."""
         rate = self.plan.bytes_per_us
-        begin = max(time, self._free[source, target])
+        link = (sender, piece.worker, piece.server)
+        begin = max(time, self._free[link])
         end = begin + (-(-size // rate) if rate else 0)
-        self._free[source, target] = end
+        self._free[link] = end
         return begin, end
 
-    def _see(
-        self, time: int, node: Node, operation: str, key: int, peer: int, size: int, number: int,
-        iteration: int,
-    ) -> None:  # fmt: skip
-        code = CODE[f"{operation}_{node[0].capitalize()}"]
-        event = Event(time, code, key, peer, size, number, iteration == INITIAL)
-        self.seen[node].append(event)
+    def _see(self, time: int, role: str, operation: str, piece: Piece, size: int) -> None:
+        node, peer = piece.worker, piece.server
+        if role == "server":
+            node, peer = peer, node
+        code = CODE[f"{operation}_{role.capitalize()}"]
+        initial = piece.iteration == INITIAL
+        event = Event(time, code, piece.key, peer, size, piece.number, initial)
+        self.seen[role, node].append(event)
 
-    def _later(
-        self, time: int, node: Node, operation: str, key: int, peer: int, size: int, number: int,
-        iteration: int,
-    ) -> None:  # fmt: skip
-        def see(at: int) -> None:
-            self._see(at, node, operation, key, peer, size, number, iteration)
+    def _send(self, time: int, role: str, kind: str, piece: Piece, size: int, then: Action) -> None:
+        """A whole message: seen when it leaves, and by the other end when it is there."""
+        receiver = "server" if role == "worker" else "worker"
+        self._see(time, role, f"{kind}_Send", piece, size)
+        _, end = self._carry(time, role, piece, size)
 
-        self._at(time, see)
+        def arrive(at: int) -> None:
+            self._see(at, receiver, f"{kind}_Recv", piece, size)
+            then(at)
+
+        self._at(end + self.plan.latency_us, arrive)
 
     def _dispatch(self, worker: int) -> int:
         self._dispatched[worker] += 1
@@ -110,195 +132,139 @@ class Simulation:
         for place, key in enumerate(reversed(range(len(plan.tensors)))):
             number = self._dispatch(worker)
             self._dispatch(worker)  # its pull
-            self._at(first + place * plan.gap_us, self._pusher(worker, key, number, iteration))
+            push = self._pieces(self._push, worker, key, number, iteration)
+            self._at(first + place * plan.gap_us, push)
 
-    def _pusher(self, worker: int, key: int, number: int, iteration: int) -> Callable[[int], None]:
-        def push(time: int) -> None:
+    def _pieces(self, begin: Begin, worker: int, key: int, number: int, iteration: int) -> Action:
+        """Begins all pieces of a tensor at once."""
+
+        def action(time: int) -> None:
             pieces = self.plan.pieces(key)
             self._open[worker, key] = len(pieces)
-            for server, payload in pieces:
-                if self.plan.mode == MERCURY:
-                    self._stream(time, worker, server, key, payload, number, iteration)
-                else:
-                    self._push(time, worker, server, key, payload, number, iteration)
+            for server, _ in pieces:
+                begin(time, Piece(worker, server, key, number, iteration))
 
-        return push
+        return action
 
-    def _push(
-        self, time: int, worker: int, server: int, key: int, payload: int, number: int,
-        iteration: int,
-    ) -> None:  # fmt: skip
-        size = payload + self.plan.push_extra
-        here, there = ("worker", worker), ("server", server)
-        self._see(time, here, "Push_Send", key, server, size, number, iteration)
-        _, end = self._carry(time, here, there, size)
+    def _payload(self, piece: Piece) -> int:
+        return dict(self.plan.pieces(piece.key))[piece.server]
 
-        def arrive(at: int) -> None:
-            self._see(at, there, "Push_Recv", key, worker, size, number, iteration)
-            self._pushed(at, worker, server, key, number, iteration)
+    def _push(self, time: int, piece: Piece) -> None:
+        size = self._payload(piece) + self.plan.push_extra
+        if self.plan.mode == MERCURY:
+            self._stream(time, piece, size)
+        else:
+            self._send(time, "worker", "Push", piece, size, lambda at: self._pushed(at, piece))
 
-        self._at(end + self.plan.latency_us, arrive)
-
-    def _pushed(
-        self, time: int, worker: int, server: int, key: int, number: int, iteration: int
-    ) -> None:
+    def _pushed(self, time: int, piece: Piece) -> None:
         """On a server: confirms when everybody's gradient is there."""
-        place = (server, key, iteration)
-        self._arrived[place].append((worker, number))
-        alone = iteration == INITIAL or self.plan.training != SYNCHRONOUS
+        place = (*piece.place, piece.iteration)
+        self._arrived[place].append(piece)
+        alone = piece.iteration == INITIAL or self.plan.training != SYNCHRONOUS
         if not alone and len(self._arrived[place]) < self.plan.workers:
             return
         waiting = self._arrived.pop(place)
 
         def confirm(at: int) -> None:
-            for peer, its_number in sorted(waiting):
-                self._confirm(at, peer, server, key, its_number, iteration)
-            if iteration == INITIAL:
-                self._ready[server, key] = at
-                for peer, its_number in self._early.pop((server, key), []):
-                    self._answer(at + self.plan.search_us, peer, server, key, its_number, INITIAL)
+            for push in sorted(waiting):
+                self._confirm(at, push)
+            if piece.iteration == INITIAL:
+                self._ready.add(piece.place)
+                for pull in self._early.pop(piece.place, []):
+                    self._answer(at + self.plan.search_us, pull)
 
         self._at(time + self.plan.update_us, confirm)
 
-    def _confirm(
-        self, time: int, worker: int, server: int, key: int, number: int, iteration: int
-    ) -> None:
-        here, there, size = ("server", server), ("worker", worker), self.plan.confirmation
-        self._see(time, here, "Push_Send", key, worker, size, number, iteration)
-        _, end = self._carry(time, here, there, size)
+    def _confirm(self, time: int, piece: Piece) -> None:
+        worker, key, iteration = piece.worker, piece.key, piece.iteration
 
-        def arrive(at: int) -> None:
-            self._see(at, there, "Push_Recv", key, server, size, number, iteration)
+        def confirmed(at: int) -> None:
             self._open[worker, key] -= 1
             if self._open[worker, key] == 0:
-                pull = self._worker0_pulls[key] if iteration == INITIAL else number + 1
-                action = self._puller(worker, key, pull, iteration)
-                self._at(at + self.plan.turnaround_us, action)
+                number = self._worker0_pulls[key] if iteration == INITIAL else piece.number + 1
+                pull = self._pieces(self._pull, worker, key, number, iteration)
+                self._at(at + self.plan.turnaround_us, pull)
 
-        self._at(end + self.plan.latency_us, arrive)
+        self._send(time, "server", "Push", piece, self.plan.confirmation, confirmed)
 
-    def _puller(self, worker: int, key: int, number: int, iteration: int) -> Callable[[int], None]:
-        def pull(time: int) -> None:
-            pieces = self.plan.pieces(key)
-            self._open[worker, key] = len(pieces)
-            for server, _ in pieces:
-                self._pull(time, worker, server, key, number, iteration)
-
-        return pull
-
-    def _pull(
-        self, time: int, worker: int, server: int, key: int, number: int, iteration: int
-    ) -> None:
-        size = self.plan.request if self.plan.mode != MERCURY else 0
-        here, there = ("worker", worker), ("server", server)
-        if self.plan.mode != MERCURY:
-            self._see(time, here, "Pull_Send", key, server, size, number, iteration)
-        _, end = self._carry(time, here, there, size)
-
-        def arrive(at: int) -> None:
-            if self.plan.mode != MERCURY:
-                self._see(at, there, "Pull_Recv", key, worker, size, number, iteration)
-            if iteration == INITIAL and (server, key) not in self._ready:
-                self._early[server, key].append((worker, number))
+    def _pull(self, time: int, piece: Piece) -> None:
+        def asked(at: int) -> None:
+            if piece.iteration == INITIAL and piece.place not in self._ready:
+                self._early[piece.place].append(piece)
             else:
-                self._answer(at + self.plan.search_us, worker, server, key, number, iteration)
+                self._answer(at + self.plan.search_us, piece)
 
-        self._at(end + self.plan.latency_us, arrive)
+        if self.plan.mode == MERCURY:  # nobody asks; initial values take as long
+            _, end = self._carry(time, "worker", piece, 0)
+            self._at(end + self.plan.latency_us, asked)
+        else:
+            self._send(time, "worker", "Pull", piece, self.plan.request, asked)
 
-    def _answer(
-        self, time: int, worker: int, server: int, key: int, number: int, iteration: int
-    ) -> None:
-        payload = dict(self.plan.pieces(key))[server]
-        if self.plan.mode == MERCURY:
-            self._at(time, self._summer(time, worker, server, key, number, iteration))
-            return
+    def _answer(self, time: int, piece: Piece) -> None:
+        size = self._payload(piece) + self.plan.answer_extra
 
         def send(at: int) -> None:
-            size = payload + self.plan.answer_extra
-            here, there = ("server", server), ("worker", worker)
-            self._see(at, here, "Pull_Send", key, worker, size, number, iteration)
-            _, end = self._carry(at, here, there, size)
+            self._send(at, "server", "Pull", piece, size, lambda then: self._pulled(then, piece))
 
-            def arrive(then: int) -> None:
-                self._see(then, there, "Pull_Recv", key, server, size, number, iteration)
-                self._pulled(then, worker, key)
+        self._at(time, self._summer(time, piece) if self.plan.mode == MERCURY else send)
 
-            self._at(end + self.plan.latency_us, arrive)
-
-        self._at(time, send)
-
-    def _pulled(self, time: int, worker: int, key: int) -> None:
-        self._open[worker, key] -= 1
-        if self._open[worker, key]:
+    def _pulled(self, time: int, piece: Piece) -> None:
+        self._open[piece.worker, piece.key] -= 1
+        if self._open[piece.worker, piece.key]:
             return
-        self._left[worker] -= 1
-        if self._left[worker] == 0:
-            self._begin(worker, time)
+        self._left[piece.worker] -= 1
+        if self._left[piece.worker] == 0:
+            self._begin(piece.worker, time)
 
     # --- packets: first and last of a tensor, instead of messages ---------------------------------
 
-    def _stream(
-        self, time: int, worker: int, server: int, key: int, payload: int, number: int,
-        iteration: int,
-    ) -> None:  # fmt: skip
-        size = payload + self.plan.push_extra
-        here, there = ("worker", worker), ("server", server)
-        begin, end = self._carry(time, here, there, size)
+    def _later(self, time: int, role: str, operation: str, piece: Piece, size: int) -> None:
+        self._at(time, lambda at: self._see(at, role, operation, piece, size))
 
-        def at(when: int, node: Node, operation: str, peer: int, length: int) -> None:
-            self._later(when, node, operation, key, peer, length, number, iteration)
-
+    def _stream(self, time: int, piece: Piece, size: int) -> None:
+        begin, end = self._carry(time, "worker", piece, size)
         first, last = begin + self.plan.latency_us, end + self.plan.latency_us
-        at(begin, here, "Push_Send", server, size)
-        at(end, here, "Push_Recv", server, 0)
-        at(first, there, "Push_Recv", worker, size)
-        at(last, there, "Push_Send", worker, 0)
-        if iteration == INITIAL:
-            self._at(last, lambda t: self._initialised(t, server, key))
+        self._later(begin, "worker", "Push_Send", piece, size)
+        self._later(end, "worker", "Push_Recv", piece, 0)
+        self._later(first, "server", "Push_Recv", piece, size)
+        self._later(last, "server", "Push_Send", piece, 0)
+        if piece.iteration == INITIAL:
+            self._at(last, lambda at: self._initialised(at, piece))
         else:
-            self._at(first, lambda t: self._begun(t, last, worker, server, key, number, iteration))
+            self._at(first, lambda at: self._begun(at, last, piece))
 
-    def _initialised(self, time: int, server: int, key: int) -> None:
+    def _initialised(self, time: int, piece: Piece) -> None:
         """On a server: worker 0's value is there."""
-        self._ready[server, key] = time
+        self._ready.add(piece.place)
         begin = time + self.plan.update_us
-        for peer, number in [(0, self._worker0_pulls[key]), *self._early.pop((server, key), [])]:
-            self._at(begin, self._summer(begin, peer, server, key, number, INITIAL))
+        own = piece._replace(number=self._worker0_pulls[piece.key])
+        for pull in [own, *self._early.pop(piece.place, [])]:
+            self._at(begin, self._summer(begin, pull))
 
-    def _begun(
-        self, time: int, last: int, worker: int, server: int, key: int, number: int,
-        iteration: int,
-    ) -> None:  # fmt: skip
+    def _begun(self, time: int, last: int, piece: Piece) -> None:
         """On a server: a first packet is there. Sums leave once all workers have begun."""
-        waiting = self._arrived[server, key, iteration]
-        waiting.append((worker, number))
-        self._last[server, key] = max(last, self._last.get((server, key), 0))
+        waiting = self._arrived[(*piece.place, piece.iteration)]
+        waiting.append(piece)
+        self._last[piece.place] = max(last, self._last.get(piece.place, 0))
         if len(waiting) < self.plan.workers:
             return
-        complete = self._last.pop((server, key)) + self.plan.update_us
-        for peer, its_number in sorted(self._arrived.pop((server, key, iteration))):
-            action = self._summer(complete, peer, server, key, its_number + 1, iteration)
+        complete = self._last.pop(piece.place) + self.plan.update_us
+        for push in sorted(self._arrived.pop((*piece.place, piece.iteration))):
+            action = self._summer(complete, push._replace(number=push.number + 1))
             self._at(time + self.plan.update_us, action)
 
-    def _summer(
-        self, complete: int, worker: int, server: int, key: int, number: int, iteration: int
-    ) -> Callable[[int], None]:
+    def _summer(self, complete: int, piece: Piece) -> Action:
         """Sends sums; the last of them not before `complete`."""
 
         def send(time: int) -> None:
-            size = dict(self.plan.pieces(key))[server] + self.plan.answer_extra
-            here, there = ("server", server), ("worker", worker)
-            begin, end = self._carry(time, here, there, size)
-            end = self._free[here, there] = max(end, complete)
-
-            def see(when: int, node: Node, operation: str, peer: int, length: int) -> None:
-                self._later(when, node, operation, key, peer, length, number, iteration)
-
+            size = self._payload(piece) + self.plan.answer_extra
+            begin, end = self._carry(time, "server", piece, size)
+            end = self._free["server", piece.worker, piece.server] = max(end, complete)
             latency = self.plan.latency_us
-            see(begin, here, "Pull_Recv", worker, 0)
-            see(end, here, "Pull_Send", worker, size)
-            see(begin + latency, there, "Pull_Send", server, 0)
-            see(end + latency, there, "Pull_Recv", server, size)
-            self._at(end + latency, lambda at: self._pulled(at, worker, key))
+            self._later(begin, "server", "Pull_Recv", piece, 0)
+            self._later(end, "server", "Pull_Send", piece, size)
+            self._later(begin + latency, "worker", "Pull_Send", piece, 0)
+            self._later(end + latency, "worker", "Pull_Recv", piece, size)
+            self._at(end + latency, lambda at: self._pulled(at, piece))
 
         return send

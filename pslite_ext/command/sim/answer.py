@@ -12,7 +12,7 @@ from typing import Any
 from pslite_ext.forecast.model import POLICIES, Job, ModelError, model_name
 from pslite_ext.forecast.model.job import number
 from pslite_ext.forecast.model.job_file import find_job
-from pslite_ext.forecast.model.quantity import bytes_per_second, seconds, size
+from pslite_ext.forecast.model.quantity import seconds, size
 from tracer.output import print_json, whole_file
 from tracer.report.drawing import Draw, save
 from tracer.table import Table
@@ -71,10 +71,6 @@ def network_of(options: argparse.Namespace) -> dict[str, object]:
         given["workers"] = workers
         given["servers"] = getattr(options, "servers", None) or workers
     return given
-
-
-def rate_of(text: str | None) -> float:
-    return bytes_per_second(text or "")
 
 
 def policies_of(options: argparse.Namespace, known: list[str] | None = None) -> list[str]:

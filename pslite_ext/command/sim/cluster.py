@@ -7,15 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pslite_ext.command.sim.answer import (
-    Answer,
-    index_in,
-    job_of,
-    network_of,
-    pair,
-    rate_of,
-    slowness_of,
-)
+from pslite_ext.command.sim.answer import Answer, index_in, job_of, network_of, pair, slowness_of
 from pslite_ext.forecast.model import ModelError, Options
 from pslite_ext.forecast.model.quantity import bytes_per_second, seconds
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
@@ -58,22 +50,18 @@ def answer(options: argparse.Namespace) -> Answer:
         done = simulate(runs, cluster, EVENTS_MAX, lambda events, _: progress.reached(events))
 
     rows = [
-        (name, worker, float(times.mean()) * 1e3, run.job.compute_s * factor * 1e3)
+        {
+            "job": name,
+            "worker": worker,
+            "iteration_ms": (took := float(times.mean()) * 1e3),
+            "computation_ms": (least := run.job.compute_s * factor * 1e3),
+            "speed": least / max(took, 1e-12),
+        }
         for name, run, outcome in zip(names, runs, done.outcomes)
         for worker, (times, factor) in enumerate(zip(outcome.iteration_s.T, slowness))
     ]
-    took = np.array([row[2] for row in rows])
-    table = Table(
-        f"{options.policy}, {workers} workers, {servers} servers: means of "
-        f"{options.iterations} iterations",
-        {
-            "job": [row[0] for row in rows],
-            "worker": [row[1] for row in rows],
-            "iteration_ms": took,
-            "computation_ms": [row[3] for row in rows],
-            "speed": np.array([row[3] for row in rows]) / np.maximum(took, 1e-12),
-        },
-    )
+    title = f"{options.policy}, {workers} workers, {servers} servers"
+    table = Table.of_rows(f"{title}: means of {options.iterations} iterations", rows)
     busiest = sorted(done.links, key=lambda link: -link.busy_s)[:BUSIEST]
 
     def draw(canvas: Canvas) -> None:
@@ -82,10 +70,8 @@ def answer(options: argparse.Namespace) -> Answer:
             slowest = outcome.iteration_s.max(axis=1) * 1e3
             turns = np.arange(1, len(slowest) + 1)
             axes.plot(turns, slowest, "o-", ms=3, color=CYCLE[place % len(CYCLE)], label=name)
-        axes.set_ylim(bottom=0)
         axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.set_xlabel("iteration")
-        axes.set_ylabel("slowest worker (ms)")
+        axes.set(xlabel="iteration", ylabel="slowest worker (ms)", ylim=(0, None))
         axes.legend()
 
     return Answer(
@@ -111,7 +97,7 @@ def answer(options: argparse.Namespace) -> Answer:
 def _cluster(
     options: argparse.Namespace, workers: int, servers: int, packet: float, latency_s: float
 ) -> Cluster:
-    rate = rate_of(options.bandwidth)
+    rate = bytes_per_second(options.bandwidth)
     changes = sorted(pair(text, "TIME:RATE") for text in options.change)
     every: RateSpec = rate
     if changes:

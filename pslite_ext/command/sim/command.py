@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Callable
 
+from pslite_ext.command.arguments import count
+
 FAILED, INTERRUPTED = 2, 130
 EXIT_CODES = "exit codes: 0 all well; 2 wrong usage or input; 130 interrupted"
 NODE = "another rate for one node, such as worker1:1Gbps or server0:5Gbps; repeatable"
@@ -28,14 +30,14 @@ def parser() -> argparse.ArgumentParser:
     _network(sub)
     sub.add_argument("--bandwidth", required=True, metavar="RATE", help="such as 10Gbps")
     sub.add_argument("--policy", default="mercury", help="default mercury; 'all' compares them")
-    sub.add_argument("--rows", type=_count, default=40, help="rows of the table (default 40)")
+    sub.add_argument("--rows", type=count, default=40, help="rows of the table (default 40)")
 
     sub = _command(commands, "sweep", "speed against bandwidth, for all policies")
     _job(sub)
     _network(sub)
     sub.add_argument("--from", dest="low", default="1Gbps", metavar="RATE", help="default 1Gbps")
     sub.add_argument("--to", dest="high", default="100Gbps", metavar="RATE", help="100Gbps")
-    sub.add_argument("--points", type=_count, default=100, help="default 100")
+    sub.add_argument("--points", type=count, default=100, help="default 100")
     _policies(sub)
 
     sub = _command(commands, "required-bandwidth", "the bandwidth that keeps computation going")
@@ -52,8 +54,8 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--bandwidth", metavar="RATE", help="default: as the trace shows")
     sub.add_argument("--latency", metavar="TIME", help="one way; default: as the trace shows")
     sub.add_argument("--policy", help="default: as recorded")
-    sub.add_argument("--workers", type=_count, help="default: as recorded")
-    sub.add_argument("--servers", type=_count, help="default: as recorded")
+    sub.add_argument("--workers", type=count, help="default: as recorded")
+    sub.add_argument("--servers", type=count, help="default: as recorded")
     sub.add_argument("--aggregate", choices=("server", "switch"), default="server")
     _slow(sub)
     sub.add_argument(
@@ -70,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     _network(sub)
     sub.add_argument("--bandwidth", required=True, metavar="RATE", help="such as 10Gbps")
     sub.add_argument("--policy", default="mercury", help="default mercury")
-    sub.add_argument("--iterations", type=_count, default=5, help="default 5")
+    sub.add_argument("--iterations", type=count, default=5, help="default 5")
     sub.add_argument("--node", action="append", default=[], metavar="NODE:RATE", help=NODE)
     sub.add_argument(
         "--change", action="append", default=[], metavar="TIME:RATE", help="of all other links"
@@ -78,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
     _slow(sub)
     sub.add_argument("--jitter", type=float, default=0.0, help="of computation: sigma of its log")
     sub.add_argument("--seed", type=int, default=0, help="of the jitter (default 0)")
-    sub.add_argument("--racks", type=_count, metavar="N", help="deal the workers into N racks")
+    sub.add_argument("--racks", type=count, metavar="N", help="deal the workers into N racks")
     sub.add_argument("--rack-bandwidth", metavar="RATE", help="default: what its workers' sum to")
     sub.add_argument("--aggregate", choices=("server", "rack", "switch"), default="server")
     sub.add_argument("--sharing", choices=("priority", "fair", "fifo"), default="priority")
@@ -87,8 +89,8 @@ def parser() -> argparse.ArgumentParser:
     _job(sub)
     _network(sub, machines=False)
     sub.add_argument("--bandwidth", required=True, metavar="RATE", help="such as 10Gbps")
-    sub.add_argument("--most", type=_count, default=4096, metavar="N", help="default 4096")
-    sub.add_argument("--servers", type=_count, help="default: as many as workers")
+    sub.add_argument("--most", type=count, default=4096, metavar="N", help="default 4096")
+    sub.add_argument("--servers", type=count, help="default: as many as workers")
     sub.add_argument("--aggregate", choices=("server", "switch"), default="server")
     _policies(sub)
 
@@ -96,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
     _job(sub)
     _network(sub, machines=False)
     sub.add_argument("--bandwidth", required=True, metavar="RATE", help="such as 10Gbps")
-    sub.add_argument("-n", "--workers", type=_count, required=True)
+    sub.add_argument("-n", "--workers", type=count, required=True)
     sub.add_argument("--policy", default="mercury", help="default mercury")
     sub.add_argument(
         "--worth",
@@ -126,13 +128,13 @@ def _job(sub: argparse.ArgumentParser) -> None:
 
 def _shape(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--compute", metavar="TIME", help="scale the computation of an iteration")
-    sub.add_argument("--steps", type=_count, metavar="N", help="gradients appear in N groups")
+    sub.add_argument("--steps", type=count, metavar="N", help="gradients appear in N groups")
 
 
 def _network(sub: argparse.ArgumentParser, machines: bool = True) -> None:
     if machines:
-        sub.add_argument("--workers", type=_count, default=2, help="default 2")
-        sub.add_argument("--servers", type=_count, help="default: as many as workers")
+        sub.add_argument("--workers", type=count, default=2, help="default 2")
+        sub.add_argument("--servers", type=count, help="default: as many as workers")
     sub.add_argument("--latency", metavar="TIME", default="0s", help="one way (default 0s)")
     sub.add_argument(
         "--startup", metavar="TIME", default="0s", help="before a message, where a policy has any"
@@ -155,16 +157,6 @@ def _slow(sub: argparse.ArgumentParser) -> None:
 
 def _policies(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--policies", metavar="A,B,...", help="default: all")
-
-
-def _count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number >= 1")
-    return number
 
 
 def main(argv: Sequence[str]) -> int:

@@ -46,8 +46,7 @@ def iterate(
     """Simulated where the simulator knows the policy, else by its formulas."""
     if policy not in SCHEMES:
         known = {**vars(options), "workers": workers, "servers": servers}
-        line = predict(job, bandwidth, policy, **known)
-        return _point(job, line.iteration_s, 0.0, 0.0)
+        return _point(job, predict(job, bandwidth, policy, **known).iteration_s)
     packet = options.packet_bytes or max(PACKET_BYTES, float(job.bytes.sum()) / PACKETS_MAX)
     cluster = Cluster.alike(
         workers,
@@ -66,7 +65,7 @@ def iterate(
     return _point(job, iteration_s, busiest["worker"], busiest["server"])
 
 
-def _point(job: Job, iteration_s: float, worker_s: float, server_s: float) -> Point:
+def _point(job: Job, iteration_s: float, worker_s: float = 0.0, server_s: float = 0.0) -> Point:
     if iteration_s <= 0:
         return Point(0.0, 1.0, 0.0, 0.0)
     return Point(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
-from pslite_ext.command.sim.answer import Answer, job_of, network_of, rate_of
+from pslite_ext.command.sim.answer import Answer, job_of, network_of
 from pslite_ext.command.sim.identical_workers import Point, iterate
 from pslite_ext.forecast.model import ModelError, Options
-from pslite_ext.forecast.model.quantity import as_rate
+from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second
 from pslite_ext.forecast.simulate.scheme import SCHEMES
 from tracer.progress import Progress
 from tracer.report.drawing import BLUE, GREEN, ORANGE, Canvas, Draw
@@ -17,7 +15,7 @@ from tracer.table import Table
 
 
 def answer(options: argparse.Namespace) -> Answer:
-    job, rate, workers = job_of(options), rate_of(options.bandwidth), options.workers
+    job, rate, workers = job_of(options), bytes_per_second(options.bandwidth), options.workers
     if options.policy not in SCHEMES:
         raise ModelError(f"policy '{options.policy}' has no servers; {', '.join(SCHEMES)} have")
     if options.worth < 0:
@@ -65,7 +63,7 @@ def answer(options: argparse.Namespace) -> Answer:
     )
     return Answer(
         table=table,
-        draw=_draw(counts, points),
+        draw=_draw(table),
         after=[
             f"{enough} servers are enough: with more, an iteration is at most "
             f"{options.worth:g}% shorter than {found[enough].iteration_s * 1e3:.3f} ms",
@@ -89,20 +87,18 @@ def _moves(counts: list[int], points: list[Point]) -> list[str]:
     return lines
 
 
-def _draw(counts: list[int], points: list[Point]) -> Draw:
+def _draw(table: Table) -> Draw:
     def draw(canvas: Canvas) -> None:
         (axes,) = canvas.axes(3.6)
-        for label, values, colour in (
-            ("computation", [point.compute for point in points], GREEN),
-            ("workers' links", [point.worker_links for point in points], BLUE),
-            ("servers' links", [point.server_links for point in points], ORANGE),
+        for label, column, colour in (
+            ("computation", "speed", GREEN),
+            ("workers' links", "worker_links_busy", BLUE),
+            ("servers' links", "server_links_busy", ORANGE),
         ):
-            axes.plot(counts, np.array(values), "o-", ms=3, color=colour, label=label)
+            axes.plot(table["servers"], table[column], "o-", ms=3, color=colour, label=label)
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_xlabel("servers")
-        axes.set_ylabel("busy share of an iteration")
-        axes.set_ylim(0, 1.05)
+        axes.set(xlabel="servers", ylabel="busy share of an iteration", ylim=(0, 1.05))
         axes.grid(True)
         axes.legend()
 

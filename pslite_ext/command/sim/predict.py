@@ -6,10 +6,10 @@ import argparse
 
 import numpy as np
 
-from pslite_ext.command.sim.answer import Answer, job_of, network_of, rate_of
+from pslite_ext.command.sim.answer import Answer, job_of, network_of
 from pslite_ext.forecast.model import POLICIES, Job, Timeline, predict
 from pslite_ext.forecast.model.job import Array
-from pslite_ext.forecast.model.quantity import as_rate
+from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second
 from tracer.report.drawing import BLUE, GREEN, ORANGE, SKY, Canvas, Draw
 from tracer.table import Table
 
@@ -18,7 +18,7 @@ BARS = 60  # layers that a picture can show apart
 
 
 def answer(options: argparse.Namespace) -> Answer:
-    job, rate, network = job_of(options), rate_of(options.bandwidth), network_of(options)
+    job, rate, network = job_of(options), bytes_per_second(options.bandwidth), network_of(options)
     if options.policy == "all":
         return _all(job, rate, network)
     line = predict(job, rate, options.policy, **network)
@@ -122,8 +122,8 @@ def _bars(job: Job, line: Timeline) -> Draw:
             axes.barh(rows, width, left=first[chosen] * 1e3, color=colour, label=label)
         axes.set_yticks(list(rows), [line.names[layer] for layer in chosen], fontsize=6)
         axes.invert_yaxis()
-        axes.set_xlabel("ms since backward began")
-        axes.set_title(f"{line.policy} at {as_rate(line.bandwidth)}")
+        title = f"{line.policy} at {as_rate(line.bandwidth)}"
+        axes.set(xlabel="ms since backward began", title=title)
         axes.legend(loc="upper right")
 
     return draw

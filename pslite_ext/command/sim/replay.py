@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from pslite_ext.command.sim.answer import Answer, rate_of, slowness_of
-from pslite_ext.forecast.model.quantity import as_rate, seconds
+from pslite_ext.command.sim.answer import Answer, slowness_of
+from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second, seconds
 from tracer.progress import Progress
 from tracer.replay import Conditions, own_policy, recorded, replay, self_check
 from tracer.report.drawing import BLUE, Canvas
@@ -21,7 +21,7 @@ def answer(options: argparse.Namespace) -> Answer:
         policy=options.policy,
         workers=options.workers,
         servers=options.servers,
-        bandwidth=None if options.bandwidth is None else rate_of(options.bandwidth),
+        bandwidth=None if options.bandwidth is None else bytes_per_second(options.bandwidth),
         latency_s=None if options.latency is None else seconds(options.latency),
         aggregate=options.aggregate,
         slowness=slowness_of(slow, options.workers or found.workers) if slow else (),
@@ -32,8 +32,8 @@ def answer(options: argparse.Namespace) -> Answer:
     with Progress("replaying as recorded", length_us, options.quiet) as progress:
         was, own = self_check(found, lambda _, now: progress.reached(int(now * 1e6)))
     error = own / was - 1
-    rows = [("recorded", own_policy(found), found.workers, found.servers, was)]
-    rows.append(("replayed as recorded", own_policy(found), found.workers, found.servers, own))
+    own_kind = (own_policy(found), found.workers, found.servers)
+    rows = [("recorded", *own_kind, was), ("replayed as recorded", *own_kind, own)]
     if conditions != Conditions():
         with Progress("replaying", length_us, options.quiet) as progress:
             other = replay(found, conditions, lambda _, now: progress.reached(int(now * 1e6)))

@@ -6,10 +6,10 @@ import argparse
 
 import numpy as np
 
-from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of, rate_of
+from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of
 from pslite_ext.command.sim.identical_workers import iterate
 from pslite_ext.forecast.model import ModelError, Options
-from pslite_ext.forecast.model.quantity import as_rate
+from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second
 from pslite_ext.forecast.simulate.scheme import SCHEMES
 from tracer.progress import Progress
 from tracer.report.drawing import CYCLE, Canvas
@@ -19,7 +19,7 @@ DEFAULT = "mercury,fifo,wfbp,ring"
 
 
 def answer(options: argparse.Namespace) -> Answer:
-    job, rate = job_of(options), rate_of(options.bandwidth)
+    job, rate = job_of(options), bytes_per_second(options.bandwidth)
     if not options.policies:
         options.policies = "mercury,fifo" if options.aggregate == "switch" else DEFAULT
     policies = policies_of(options)
@@ -62,11 +62,10 @@ def answer(options: argparse.Namespace) -> Answer:
                 counts, speedup[f"{policy}_speedup"], "o-", ms=3, color=CYCLE[number], label=policy
             )
         axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter("{x:g}")
         axes.set_yscale("log", base=2)
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.set_xlabel("workers")
-        axes.set_ylabel("speedup")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter("{x:g}")
+        axes.set(xlabel="workers", ylabel="speedup")
         axes.grid(True)
         axes.legend()
 

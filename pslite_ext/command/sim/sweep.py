@@ -6,14 +6,15 @@ import argparse
 
 import numpy as np
 
-from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of, rate_of
+from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of
 from pslite_ext.forecast.model import ModelError, sweep
+from pslite_ext.forecast.model.quantity import bytes_per_second
 from tracer.report.drawing import CYCLE, Canvas
 from tracer.table import Table
 
 
 def answer(options: argparse.Namespace) -> Answer:
-    low, high = rate_of(options.low), rate_of(options.high)
+    low, high = bytes_per_second(options.low), bytes_per_second(options.high)
     if not low < high:
         raise ModelError(f"--from {options.low} is not less than --to {options.high}")
     rates = np.geomspace(low, high, max(2, options.points))
@@ -21,10 +22,7 @@ def answer(options: argparse.Namespace) -> Answer:
     found = sweep(job_of(options), rates, policies, **network_of(options))
     table = Table(
         "speed relative to a job that never waits",
-        {
-            "gbit_per_s": rates * 8 / 1e9,
-            **{policy: found.speed(policy) for policy in policies},
-        },
+        {"gbit_per_s": rates * 8 / 1e9, **{policy: found.speed(policy) for policy in policies}},
     )
 
     def draw(canvas: Canvas) -> None:
@@ -35,9 +33,7 @@ def answer(options: argparse.Namespace) -> Answer:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")
-        axes.set_xlabel("bandwidth (Gbit/s)")
-        axes.set_ylabel("t_oracle / t_iter")
-        axes.set_ylim(0, 1.05)
+        axes.set(xlabel="bandwidth (Gbit/s)", ylabel="t_oracle / t_iter", ylim=(0, 1.05))
         axes.grid(True)
         axes.legend(loc="lower right")
 

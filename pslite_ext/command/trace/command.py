@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pslite_ext.command.arguments import count
 from tracer.errors import TraceError
 
 FAILED, INTERRUPTED = 3, 130
@@ -44,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--only", metavar="NAME", action="append", help="only this section; repeatable"
     )
-    sub.add_argument("--rows", type=_positive, default=12, help="rows of each table (default 12)")
+    sub.add_argument("--rows", type=count, default=12, help="rows of each table (default 12)")
 
     sub = command("check", "check that files are whole, consistent and agree with each other")
     reads(sub)
@@ -83,20 +84,13 @@ def parser() -> argparse.ArgumentParser:
 
     sub = command("example", "write a made-up run to try these commands on")
     sub.add_argument("output", metavar="DIRECTORY")
-    sub.add_argument("--workers", type=_positive, default=2)
-    sub.add_argument("--servers", type=_positive, default=1)
-    sub.add_argument("--iterations", type=_positive, default=50)
+    sub.add_argument("--workers", type=count, default=2)
+    sub.add_argument("--servers", type=count, default=1)
+    sub.add_argument("--iterations", type=count, default=50)
     sub.add_argument("--mode", choices=("zmq", "mercury"), default="zmq")
     sub.add_argument("--seed", type=int, default=1)
     sub.add_argument("--binary", action="store_true", help="write .dlc files")
     return top
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number
 
 
 def _window(text: str) -> tuple[int, int]:

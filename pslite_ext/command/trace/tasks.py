@@ -17,7 +17,6 @@ from tracer.output import make_directory, print_json
 from tracer.progress import Progress
 from tracer.round_trip import RoundTrips
 from tracer.run import Run, read_run, trace_paths
-from tracer.table import Table
 
 OK, FOUND = 0, 1
 
@@ -98,7 +97,7 @@ def report(options: argparse.Namespace) -> int:
 
 def plot(options: argparse.Namespace) -> int:
     from tracer.report import timeline
-    from tracer.report.drawing import png
+    from tracer.report.drawing import save
     from tracer.report.page import pictures
 
     run, table, _ = _load(options)
@@ -117,7 +116,7 @@ def plot(options: argparse.Namespace) -> int:
     with Progress("drawing", len(drawings), options.quiet) as progress:
         for number, (name, draw) in enumerate(drawings.items()):
             paths.append(folder / f"{name}.png")
-            png(draw, paths[-1])
+            save(draw, paths[-1])
             progress.reached(number + 1)
     _wrote(options, paths)
     return OK
@@ -187,7 +186,8 @@ def diff(options: argparse.Namespace) -> int:
     if options.json:
         print_json({**section.as_dict(), "iteration_change_percent": change, "worse": worse})
     else:
-        _print_tables(section.tables)
+        for table in section.tables:
+            print(table.text())
         if worse:
             print(f"an iteration takes {change:.1f}% longer, more than {options.fail_above:g}%")
     return FOUND if worse else OK
@@ -208,11 +208,6 @@ def example(options: argparse.Namespace) -> int:
     )
     _wrote(options, write_run(plan, options.output, options.binary))
     return OK
-
-
-def _print_tables(tables: list[Table]) -> None:
-    for table in tables:
-        print(table.text())
 
 
 def _wrote(options: argparse.Namespace, paths: list[Path]) -> None:

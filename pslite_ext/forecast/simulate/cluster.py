@@ -123,27 +123,20 @@ class Fabric:
         self.connection_in = links("to worker", [limit or 0.0] * pairs, InOrder, 0.0)
 
     def links(self) -> list[Link]:
-        return [
-            *self.worker_out,
-            *self.server_in,
-            *self.server_out,
-            *self.worker_in,
-            *self.rack_out,
-            *self.rack_in,
-        ]
+        nodes = (self.worker_out, self.server_in, self.server_out, self.worker_in)
+        return [link for links in (*nodes, self.rack_out, self.rack_in) for link in links]
+
+    def _between(
+        self, worker: int, server: int, connections: list[Link], racks: list[Link]
+    ) -> list[Link]:
+        """What lies between the two nodes' own links."""
+        path = [connections[worker * len(self.server_in) + server]] if connections else []
+        return [*path, racks[self.rack[worker]]] if self.rack else path
 
     def to_server(self, worker: int, server: int) -> tuple[Link, ...]:
-        path = [self.worker_out[worker]]
-        if self.connection_out:
-            path.append(self.connection_out[worker * len(self.server_in) + server])
-        if self.rack:
-            path.append(self.rack_out[self.rack[worker]])
-        return (*path, self.server_in[server])
+        between = self._between(worker, server, self.connection_out, self.rack_out)
+        return (self.worker_out[worker], *between, self.server_in[server])
 
     def to_worker(self, server: int, worker: int) -> tuple[Link, ...]:
-        path = [self.server_out[server]]
-        if self.connection_in:
-            path.append(self.connection_in[worker * len(self.server_in) + server])
-        if self.rack:
-            path.append(self.rack_in[self.rack[worker]])
-        return (*path, self.worker_in[worker])
+        between = self._between(worker, server, self.connection_in, self.rack_in)
+        return (self.server_out[server], *between, self.worker_in[worker])

@@ -80,30 +80,23 @@ class ByPriority:
     """The most urgent packet; among equals the first to come."""
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[int, int, Packet]] = []
+        self.waiting: list[tuple[int, int, Any]] = []
         self._order = 0
 
-    def push(self, packet: Packet) -> None:
+    def push(self, packet: Any) -> None:
         self._order += 1
         heapq.heappush(self.waiting, (packet.priority, self._order, packet))
 
     def pop(self) -> Packet:
-        return heapq.heappop(self.waiting)[2]
+        packet: Packet = heapq.heappop(self.waiting)[2]
+        return packet
 
 
-class Trains:
+class Trains(ByPriority):
     """What a node has to send: the most urgent train's next packet; among equals the first's."""
 
-    def __init__(self) -> None:
-        self.waiting: list[tuple[int, int, Train]] = []
-        self._order = 0
-
-    def push(self, train: Train) -> None:
-        self._order += 1
-        heapq.heappush(self.waiting, (train.priority, self._order, train))
-
     def pop(self) -> Packet:
-        train = self.waiting[0][2]
+        train: Train = self.waiting[0][2]
         packet = train.take()
         if not train.left:
             heapq.heappop(self.waiting)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -22,7 +23,8 @@ from pslite_ext.forecast.simulate.layout import Layout, Shares
 from pslite_ext.forecast.simulate.link import Link, Packet, Train, pass_on
 from pslite_ext.forecast.simulate.scheme import scheme
 
-BP_END, PUSH_START, PUSH_END, PULL_END, FP_END = range(5)
+MOMENTS = ("bp_end", "push_start", "push_end", "pull_end", "fp_end")  # of a Timeline
+BP_END, PUSH_START, PUSH_END, PULL_END, FP_END = range(len(MOMENTS))
 
 
 @dataclass(frozen=True)
@@ -50,35 +52,21 @@ class SimulatedJob:
     search_s: Sequence[float] = ()  # of each layer: from a request to its answer
 
 
+@dataclass(eq=False)
 class Worker:
     """One worker's place in its iteration."""
 
-    __slots__ = (
-        "arrived",
-        "computing",
-        "factor",
-        "fp_next",
-        "host",
-        "in_flight",
-        "iteration",
-        "missing",
-        "number",
-        "start",
-        "waiting",
-    )
-
-    def __init__(self, number: int, host: int) -> None:
-        self.number = number  # within the job
-        self.host = host  # within the cluster
-        self.iteration = -1
-        self.waiting: list[tuple[int, int]] = []  # a heap of (urgency, piece)
-        self.in_flight = 0  # pieces handed on and not acknowledged
-        self.arrived: dict[int, int] = {}  # piece in flight -> packets at their servers
-        self.missing: list[int] = []  # of each layer: packets of its sum not yet in; -1: done
-        self.fp_next = 0
-        self.computing = False
-        self.factor = 1.0
-        self.start = 0.0
+    number: int  # within the job
+    host: int  # within the cluster
+    iteration: int = -1
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # a heap of (urgency, piece)
+    in_flight: int = 0  # pieces handed on and not acknowledged
+    arrived: dict[int, int] = field(default_factory=dict)  # in flight -> packets at their servers
+    missing: list[int] = field(default_factory=list)  # of each layer: packets not yet in; -1: done
+    fp_next: int = 0
+    computing: bool = False
+    factor: float = 1.0
+    start: float = 0.0
 
 
 class JobRun:
@@ -109,10 +97,12 @@ class JobRun:
             self.copies = sum(1 for size in self.rack_size if size)
         self.flow = name << 32  # flows of different jobs are different
         self.random = random.Random(run.seed)
-        self.sums: dict[int, list[int]] = {}  # iteration -> copies in, of each packet (or piece)
-        self.rack_sums: dict[int, list[list[int]]] = {}
+        # Copies in, by iteration, of each packet (or piece); and of each rack's.
+        packets = len(self.layout.packet_size)
+        self.sums: dict[int, list[int]] = defaultdict(lambda: [0] * packets)
+        self.rack_sums: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0] * packets)
         # Of the latest iteration, relative to its start: [what][worker][layer]
-        self.times = np.zeros((5, len(self.workers), self.layers))
+        self.times = np.zeros((len(MOMENTS), len(self.workers), self.layers))
         self.iteration_s = np.full((run.iterations, len(self.workers)), np.nan)
         self.pushed = 0.0  # bytes that arrived where they are summed
         self.pulled = 0.0  # bytes of sums that arrived at workers
@@ -130,7 +120,8 @@ class JobRun:
         drawn = self.random.gauss(0.0, self.run.jitter) if self.run.jitter else 0.0
         worker.factor = slowness * float(np.exp(drawn))
         self.sums.pop(worker.iteration - 2, None)  # every worker has left that one
-        self.rack_sums.pop(worker.iteration - 2, None)
+        for rack in range(len(self.fabric.rack_out)):
+            self.rack_sums.pop((worker.iteration - 2, rack), None)
         of_iteration = self.ready_s[worker.iteration % len(self.ready_s)]
         ends = of_iteration[worker.number % len(of_iteration)]
         for layer in range(self.layers - 1, -1, -1):
@@ -233,21 +224,16 @@ class JobRun:
         return worker, iteration, index
 
     def _complete(self, iteration: int, index: int, copies: int) -> bool:
-        counts = self.sums.get(iteration)
-        if counts is None:
-            counts = self.sums[iteration] = [0] * len(self.layout.packet_size)
+        counts = self.sums[iteration]
         counts[index] += 1
         return counts[index] == copies
 
     def _at_rack(self, packet: Packet) -> None:
         worker, iteration, index = self._arrived(packet)
-        counts = self.rack_sums.get(iteration)
-        if counts is None:
-            size = len(self.layout.packet_size)
-            counts = self.rack_sums[iteration] = [[0] * size for _ in self.rack_size]
         rack = self.fabric.rack[worker.host]
-        counts[rack][index] += 1
-        if counts[rack][index] == self.rack_size[rack]:
+        counts = self.rack_sums[iteration, rack]
+        counts[index] += 1
+        if counts[index] == self.rack_size[rack]:
             path = (
                 self.fabric.rack_out[rack],
                 self.fabric.server_in[self.layout.packet_server[index]],

@@ -15,15 +15,7 @@ from pslite_ext.forecast.model.job import Array
 from pslite_ext.forecast.simulate.clock import Clock
 from pslite_ext.forecast.simulate.cluster import Cluster, Fabric
 from pslite_ext.forecast.simulate.scheme import scheme
-from pslite_ext.forecast.simulate.simulated_job import (
-    BP_END,
-    FP_END,
-    PULL_END,
-    PUSH_END,
-    PUSH_START,
-    JobRun,
-    SimulatedJob,
-)
+from pslite_ext.forecast.simulate.simulated_job import MOMENTS, JobRun, SimulatedJob
 
 EVENTS_A_REPORT = 100_000
 
@@ -53,12 +45,8 @@ class Outcome:
             policy=self.run.policy,
             bandwidth=0.0,
             names=tuple(layer.name for layer in job.layers),
-            bp_end=self.times[BP_END, worker],
-            push_start=self.times[PUSH_START, worker],
-            push_end=self.times[PUSH_END, worker],
-            pull_end=self.times[PULL_END, worker],
-            fp_end=self.times[FP_END, worker],
             oracle_s=job.compute_s * factor,
+            **dict(zip(MOMENTS, self.times[:, worker])),
         )
 
 

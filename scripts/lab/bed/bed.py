@@ -21,7 +21,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Union
 
 from pslite_ext.launch.supervise import Child, Supervisor
@@ -67,12 +66,7 @@ class LoopbackBed:
     def __enter__(self) -> LoopbackBed:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def address(self, host: str) -> str:

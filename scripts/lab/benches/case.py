@@ -33,6 +33,17 @@ class Setting:
     rate: float | None = 1e9  # bits per second, each host, each way; None: not limited
     loopback: bool = False  # one address range of one host, as jobs on one machine have it
 
+    def link_s(self, size: float) -> float:
+        """How long so many bytes take one way, headers left out."""
+        assert self.rate is not None
+        return size * 8 / self.rate
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes of data a second that a link carries."""
+        assert self.rate is not None
+        return self.rate / 8 * TCP_SHARE
+
     def __str__(self) -> str:
         if self.loopback:
             link = "loopback"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scripts.lab.bed.disturbance import slow_link
-from scripts.lab.benches.case import TCP_SHARE, USUAL, Case, Figure, Figures, Setting
+from scripts.lab.benches.case import USUAL, Case, Figure, Figures, Setting
 from scripts.lab.benches.prediction import floor_s
 from scripts.lab.benches.speed import RATIOS, SCALES
 from scripts.lab.systems.job import Outcome
@@ -28,8 +28,7 @@ SAMPLE_S = 0.05
 
 def peers_floor_s(config: Config, setting: Setting, slower: float, servers: bool) -> float:
     """The least that any schedule needs over links of `slower` times the setting's rate."""
-    assert setting.rate is not None
-    bandwidth = setting.rate * slower / 8 * TCP_SHARE
+    bandwidth = setting.bandwidth * slower
     if not servers:
         bandwidth *= setting.workers / (2 * (setting.workers - 1))
     return floor_s(workload_of(config.tensors).job(), bandwidth)
@@ -39,8 +38,7 @@ def _case(what: str, system: System, setting: Setting, config: Config, slower: f
     floor = peers_floor_s(config, setting, slower, system.servers)
 
     def measure(outcome: Outcome) -> Figures:
-        each = [max(times) for times in zip(*(r["times_s"] for r in outcome.results))]
-        took = statistics.median(each)
+        took = statistics.median(outcome.rounds_s)
         sent = max(sent for sent, _ in outcome.wire_bytes())
         figures = {
             "time": Figure(took, "s"),
@@ -74,9 +72,7 @@ def peers(
     cases = []
     for model in models:
         shape = {"model": model, "scale": SCALES[model] * SHARE}
-        assert setting.rate is not None
-        link_s = workload_of(shape).bytes * 8 / setting.rate
-        compute_s = round(RATIOS["network-bound"] * link_s, 3)
+        compute_s = round(RATIOS["network-bound"] * setting.link_s(workload_of(shape).bytes), 3)
         plain = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds)
         sampled = replace(plain, sample_s=SAMPLE_S)
         for slower in worlds:

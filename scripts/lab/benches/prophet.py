@@ -82,12 +82,7 @@ def _shape(model: str, scale: float = 1.0) -> dict[str, object]:
     """With as much computation as there is communication at the balanced rate."""
     sent = workload_of({"model": model, "scale": scale}).bytes
     balance_s = sent * 8 * WORKERS / SERVERS / (BALANCED * TCP_SHARE)
-    return {
-        "model": model,
-        "scale": scale,
-        "compute_s": round(balance_s, 3),
-        "steps": STEPS[model],
-    }
+    return {"model": model, "scale": scale, "compute_s": round(balance_s, 3), "steps": STEPS[model]}
 
 
 def rates(systems: Sequence[System], models: Sequence[str], shares: Sequence[float]) -> list[Case]:
@@ -96,17 +91,15 @@ def rates(systems: Sequence[System], models: Sequence[str], shares: Sequence[flo
         shape = _shape(model)
         job = workload_of(shape).job()
         for share in shares:
-            rate = share * BALANCED
-            setting = Setting(WORKERS, SERVERS, rate)
-            about_s = 1.2 * _at_best_s(job, rate / 8 * TCP_SHARE)
+            setting = Setting(WORKERS, SERVERS, share * BALANCED)
+            about_s = 1.2 * _at_best_s(job, setting.bandwidth)
             rounds = min(max(FEWEST, round(MEASURED_S / about_s)), MOST)
             config = Config("train", shape, rounds=rounds, warmup=WARMUP)
             for system in _learning(systems):
-                foretold = foretold_s(job, rate / 8 * TCP_SHARE, system)
+                foretold = foretold_s(job, setting.bandwidth, system)
 
                 def measure(outcome: Outcome, foretold: float | None = foretold) -> Figures:
-                    each = [max(times) for times in zip(*(r["times_s"] for r in outcome.results))]
-                    took = statistics.median(each)
+                    took = statistics.median(outcome.rounds_s)
                     figures: Figures = {"time": Figure(took, "s")}
                     if foretold is not None:
                         figures["predicted time"] = Figure(foretold, "s")
@@ -115,19 +108,8 @@ def rates(systems: Sequence[System], models: Sequence[str], shares: Sequence[flo
 
                 what = f"{model} in {STEPS[model]} steps, {share:g} of the balanced rate"
                 seconds = (rounds + WARMUP) * about_s
-                cases.append(
-                    Case(
-                        "prophet",
-                        what,
-                        system,
-                        setting,
-                        config,
-                        measure,
-                        seconds,
-                        LEARN,
-                        timeout_s=120 + 4 * seconds,
-                    )
-                )
+                case = Case("prophet", what, system, setting, config, measure, seconds, LEARN)
+                cases.append(replace(case, timeout_s=120 + 4 * seconds))
     return cases
 
 
@@ -136,7 +118,7 @@ def changing_rate(systems: Sequence[System]) -> list[Case]:
     setting = Setting(WORKERS, SERVERS, BALANCED / 2)
     full, half = BALANCED / 2, BALANCED / 4
     shape = _shape("resnet18", 0.25)
-    each_s = 1.3 * _at_best_s(workload_of(shape).job(), full / 8 * TCP_SHARE)
+    each_s = 1.3 * _at_best_s(workload_of(shape).job(), setting.bandwidth)
     rounds = round(3 * CHANGE_S / each_s)
     config = Config("train", shape, rounds=rounds, warmup=WARMUP, sample_s=0.25, blocks_s=0.5)
     cases = []
@@ -157,19 +139,9 @@ def changing_rate(systems: Sequence[System]) -> list[Case]:
             return figures
 
         what = f"resnet18 x 0.25, {full / 1e6:g} and {half / 1e6:g} Mbit/s in turn"
-        cases.append(
-            Case(
-                "prophet",
-                what,
-                system,
-                setting,
-                config,
-                measure,
-                3.2 * CHANGE_S,
-                LEARN,
-                disturbance=disturbance,
-            )
-        )
+        seconds = 3.2 * CHANGE_S
+        case = Case("prophet", what, system, setting, config, measure, seconds, LEARN)
+        cases.append(replace(case, disturbance=disturbance))
     return cases
 
 
@@ -179,9 +151,8 @@ def first_iterations(systems: Sequence[System], rounds: int = 50) -> list[Case]:
     config = Config("train", _shape("resnet18", 0.1), rounds=rounds)
 
     def measure(outcome: Outcome) -> Figures:
-        each = [max(times) for times in zip(*(r["times_s"] for r in outcome.results))]
         return {
-            "time": Figure(statistics.mean(each), "s"),
+            "time": Figure(statistics.mean(outcome.rounds_s), "s"),
             "processor time, worker": Figure(max(outcome.worker_cpu_s()) / rounds, "s"),
         }
 

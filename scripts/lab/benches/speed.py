@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.lab.benches.case import TCP_SHARE, USUAL, Case, Figure, Figures, Setting
+from scripts.lab.benches.case import USUAL, Case, Figure, Figures, Setting
 from scripts.lab.benches.prediction import floor_s, predicted_s
 from scripts.lab.systems.job import Outcome
 from scripts.lab.systems.system import System
@@ -25,14 +25,11 @@ def _case(
     bench: str, what: str, system: System, setting: Setting, config: Config, each_s: float
 ) -> Case:
     job = workload_of(config.tensors).job()
-    assert setting.rate is not None
-    bandwidth = setting.rate / 8 * TCP_SHARE
-    floor, predicted = floor_s(job, bandwidth), predicted_s(job, bandwidth, system.name)
+    floor = floor_s(job, setting.bandwidth)
+    predicted = predicted_s(job, setting.bandwidth, system.name)
 
     def measure(outcome: Outcome) -> Figures:
-        # A round is over when the slowest worker has it.
-        each = [max(times) for times in zip(*(r["times_s"] for r in outcome.results))]
-        took = statistics.median(each)
+        took = statistics.median(outcome.rounds_s)
         foretold: Figures = {}
         if predicted is not None:
             foretold["predicted time"] = Figure(predicted, "s")
@@ -64,8 +61,7 @@ def iteration(
     for model in models:
         for ratio in ratios:
             shape = {"model": model, "scale": SCALES[model]}
-            assert setting.rate is not None
-            link_s = workload_of(shape).bytes * 8 / setting.rate
+            link_s = setting.link_s(workload_of(shape).bytes)
             compute_s = round(RATIOS[ratio] * link_s, 3)
             tensors = {**shape, "compute_s": compute_s}
             config = Config("train", tensors, rounds=rounds, sample_s=0.05)
@@ -85,8 +81,7 @@ def measured(
     scale = min(1.0, round(SENT_BYTES / workload.bytes, 2))
     config = Config("train", {"model": str(profile), "scale": scale}, rounds=rounds)
     scaled = workload_of(config.tensors)
-    assert setting.rate is not None
-    each_s = scaled.compute_s + 1.5 * scaled.bytes * 8 / setting.rate
+    each_s = scaled.compute_s + 1.5 * setting.link_s(scaled.bytes)
     what = f"{workload.name} x {scale:g}, as measured: {scaled.compute_s:.3g} s of computation"
     return [_case("iteration", what, s, setting, config, each_s) for s in systems]
 
@@ -98,7 +93,6 @@ def communication(
     for model in models:
         config = Config("rounds", {"model": model, "scale": SCALES[model]}, rounds=rounds)
         what = f"push and pull of {model} x {SCALES[model]:g}"
-        assert setting.rate is not None
-        link_s = workload_of(config.tensors).bytes * 8 / setting.rate
+        link_s = setting.link_s(workload_of(config.tensors).bytes)
         cases += [_case("communication", what, s, setting, config, 1.8 * link_s) for s in systems]
     return cases

@@ -48,9 +48,9 @@ class Results:
         rows: dict[tuple[str, ...], RowFields] = {}
         failures: dict[tuple[str, ...], RowFields] = {}
         # Of a case's systems: throughput over time, the layers of one iteration, Prophet's blocks.
-        self.throughput: dict[Place, dict[str, list[list[float]]]] = {}
-        self.timelines: dict[Place, dict[str, list[list[float]]]] = {}
-        self.blocks: dict[Place, dict[str, list[list[float]]]] = {}
+        self.series: dict[str, dict[Place, dict[str, list[list[float]]]]] = {
+            kind: {} for kind in ("throughput", "timeline", "blocks")
+        }
         for path in paths:
             content = json.loads(path.read_text())
             for row in content.pop("rows"):
@@ -59,11 +59,7 @@ class Results:
             for failure in content.pop("failures"):
                 failures[(*_place(failure), failure["system"])] = failure
             for series in content.pop("series", ()):
-                for kind, known in (
-                    ("throughput", self.throughput),
-                    ("timeline", self.timelines),
-                    ("blocks", self.blocks),
-                ):
+                for kind, known in self.series.items():
                     if series.get(kind):
                         known.setdefault(_place(series), {})[series["system"]] = series[kind]
             self.abouts.append(content)
@@ -130,6 +126,11 @@ def markdown(results: Results, folder: Path) -> str:
         "scenarios": [pictures.growth],
         "sweep": [pictures.sweep],
     }
+    of_a_case = {
+        "throughput": pictures.throughput,
+        "timeline": pictures.timeline,
+        "blocks": pictures.blocks,
+    }
     lines = [METHOD.read_text()]
     for about in results.abouts:
         state = " with changes" if about["changed since"] else ""
@@ -150,12 +151,9 @@ def markdown(results: Results, folder: Path) -> str:
         for place, group in itertools.groupby(of_bench, key=_place):
             if prophet_tables.rated(place[1]) is None:
                 lines += _case(list(group))
-            if place in results.throughput:
-                lines += pictures.throughput(place, results.throughput[place])
-            if place in results.timelines and bench == "iteration":
-                lines += pictures.timeline(place, results.timelines[place])
-            if place in results.blocks:
-                lines += pictures.blocks(place, results.blocks[place])
+            for kind, draw in of_a_case.items():
+                if place in results.series[kind] and (kind != "timeline" or bench == "iteration"):
+                    lines += draw(place, results.series[kind][place])
         for summary in summaries.get(bench, ()):
             lines += summary(of_bench)
         lines += [""] if failed else []

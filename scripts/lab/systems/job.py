@@ -91,6 +91,11 @@ class Outcome:
         return [w["result"] for w in self.workers]
 
     @property
+    def rounds_s(self) -> list[float]:
+        """A round is over when the slowest worker has it."""
+        return [max(times) for times in zip(*(r["times_s"] for r in self.results))]
+
+    @property
     def seconds(self) -> float:
         return max(float(w["end"]["t"] - w["begin"]["t"]) for w in self.workers)
 

@@ -10,11 +10,11 @@ import pytest
 
 from scripts.lab.bed import namespaces
 from scripts.lab.bed.namespaces import privilege_missing
+from tests.cluster import mercury
 
 
 def lab(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tracer", "lab", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30)
+    return mercury("lab", *arguments, timeout=30)
 
 
 @pytest.fixture

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from scripts.lab.benches.case import Case, Failure, Figure, Row, Setting
 from scripts.lab.benches.catalogue import BENCHES, LONG, cases_of
+from scripts.lab.benches.prophet import foretold_s, rates, with_variants
 from scripts.lab.report.page import Results, markdown
 from scripts.lab.report.results import table, with_gains, write
 from scripts.lab.runner import in_turn
 from scripts.lab.systems.system import BASIC, system
-from scripts.lab.workloads.job_config import Config
+from scripts.lab.workloads.job_config import Config, workload_of
 
 ABOUT = {
     "command": "python runner.py",
@@ -31,6 +34,18 @@ def row(system_name: str, metric: str, *values: float, unit: str = "s") -> Row:
     return Row("communication", "vgg16", system_name, metric, unit, "2 workers", list(values))
 
 
+def page_of(
+    folder: Path, rows: list[Row], failures: Sequence[Failure] = (), **more: Any
+) -> tuple[str, list[Path]]:
+    """Of one results file: the page, and its charts."""
+    about = {**ABOUT, "skipped": more.get("skipped", {})}
+    write(folder / "results.json", about, rows, list(failures), more.get("series", ()))
+    page = markdown(Results([folder / "results.json"]), folder / "charts")
+    charts = sorted((folder / "charts").glob("*.svg"))
+    assert all(f"(charts/{chart.name})" in page for chart in charts)
+    return page, charts
+
+
 def test_gains_say_how_many_times_better() -> None:
     rows = with_gains(
         [row("stock", "time", 2.0, 2.2), row("zmq", "time", 1.0), row("zmq", "floor", 1.0)]
@@ -40,17 +55,15 @@ def test_gains_say_how_many_times_better() -> None:
 
 
 def test_results_hold_repeats_median_and_spread_and_become_a_page(tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
     failure = Failure(
         "communication", "vgg16", "2 workers", "mercury-fifo", "scheduler ended\nmore"
     )
-    write(path, ABOUT, [row("stock", "time", 2.0, 2.4, 2.1)], [failure])
-    content = json.loads(path.read_text())
+    page, _ = page_of(tmp_path, [row("stock", "time", 2.0, 2.4, 2.1)], [failure])
+    content = json.loads((tmp_path / "results.json").read_text())
     found = content["rows"][0]
     assert (found["repeats"], found["median"]) == (3, 2.1)
     assert abs(found["spread"] - 0.4) < 1e-9
     assert any("2.1 s +- 0.2" in line for line in table(content["rows"]))
-    page = markdown(Results([path]), tmp_path / "benchmarks")
     assert "| stock | 2.1 ± 0.2 |" in page
     assert "- failed: mercury-fifo, vgg16; 2 workers: scheduler ended" in page
     assert "commit c0ffee;" in page
@@ -69,25 +82,19 @@ def test_a_later_file_replaces_cases_and_forgives_failures(tmp_path: Path) -> No
 
 
 def test_throughput_becomes_charts(tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
     place = {"bench": "communication", "what": "vgg16", "setting": "2 workers"}
-    series = [[0.05 * i, 1e9, 5e8] for i in range(100)]
-    measured = [row("a<b", "time", 2.0)]
-    write(path, ABOUT, measured, [], [{**place, "system": "a<b", "throughput": series}])
-    page = markdown(Results([path]), tmp_path / "benchmarks")
-    charts = sorted((tmp_path / "benchmarks").glob("*.svg"))
+    points = [[0.05 * i, 1e9, 5e8] for i in range(100)]
+    series = [{**place, "system": "a<b", "throughput": points}]
+    _, charts = page_of(tmp_path, [row("a<b", "time", 2.0)], series=series)
     assert len(charts) == 2
     for chart in charts:
-        assert f"(benchmarks/{chart.name})" in page
         names = [element.text for element in ElementTree.parse(chart).iter() if element.text]
         assert "a<b" in names
         assert "Mbit/s" in names
 
 
 def test_a_missing_system_is_on_the_page_with_its_reason(tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    write(path, {**ABOUT, "skipped": {"mpi": "not installed"}}, [row("stock", "time", 1.0)], [])
-    page = markdown(Results([path]), tmp_path / "benchmarks")
+    page, _ = page_of(tmp_path, [row("stock", "time", 1.0)], skipped={"mpi": "not installed"})
     assert "- skipped: mpi: not installed" in page
 
 
@@ -123,17 +130,12 @@ def test_prophet_is_compared_with_bytescheduler_and_its_blocks_are_drawn(tmp_pat
     place = {"bench": "prophet", "what": "resnet18", "setting": "3 workers"}
     blocks = [[0.5, 4e6, 90_000.0], [1.0, 8e6, 180_000.0]]
     series = {**place, "system": "mercury-prophet", "throughput": [], "blocks": blocks}
-    write(tmp_path / "results.json", ABOUT, rows, [], [series])
-    page = markdown(Results([tmp_path / "results.json"]), tmp_path / "charts")
+    page, (chart,) = page_of(tmp_path, rows, series=[series])
     assert "## Prophet" in page
-    (chart,) = (tmp_path / "charts").glob("*.svg")
     assert "mean block, kB" in chart.read_text()
-    assert f"({tmp_path.joinpath('charts').name}/{chart.name})" in page
 
 
 def test_prophet_s_rates_are_in_one_table(tmp_path: Path) -> None:
-    from scripts.lab.benches.prophet import rates, with_variants
-
     chosen = with_variants([system(name, "python") for name in BASIC])
     times = {"mercury-prophet": 2.0, "mercury-bytescheduler": 3.0, "mercury-mercury": 1.9}
     rows = []
@@ -143,22 +145,16 @@ def test_prophet_s_rates_are_in_one_table(tmp_path: Path) -> None:
         rows.append(Row(*of, "time", "s", setting, [times.get(case.system.name, 2.5)]))
         if case.system.name != "zmq":
             rows.append(Row(*of, "predicted time", "s", setting, [1.8]))
-    write(tmp_path / "results.json", ABOUT, rows, [])
-    page = markdown(Results([tmp_path / "results.json"]), tmp_path / "charts")
+    page, (_chart,) = page_of(tmp_path, rows)
     lines = [line for line in page.splitlines() if line.startswith(("| 0.2: 3", "| 1: 3"))]
     assert len(lines) == 2
     for line in lines:
         assert line.split(" | ")[1] == "2.00 (1.80)"  # Prophet comes first
         assert line.endswith("| 1.50 | 1.25 | 0.95 |")
         assert line.count("(") == len(chosen) - 1
-    (chart,) = (tmp_path / "charts").glob("*.svg")
-    assert f"({tmp_path.joinpath('charts').name}/{chart.name})" in page
 
 
 def test_prophet_s_variants_have_predictions() -> None:
-    from scripts.lab.benches.prophet import foretold_s, with_variants
-    from scripts.lab.workloads.job_config import workload_of
-
     systems = [system(name, "python") for name in BASIC]
     chosen = with_variants(systems)
     names = [s.name for s in chosen]

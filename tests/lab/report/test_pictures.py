@@ -76,14 +76,8 @@ def test_a_timeline_shows_each_layer_s_three_phases() -> None:
 
 
 def row(what: str, system: str, metric: str, median: float, unit: str = "") -> dict[str, Any]:
-    return {
-        "bench": "any",
-        "what": what,
-        "system": system,
-        "metric": metric,
-        "median": median,
-        "unit": unit,
-    }
+    names = ("bench", "what", "system", "metric", "median", "unit")
+    return dict(zip(names, ("any", what, system, metric, median, unit)))
 
 
 def test_a_page_shows_speed_growth_and_sweeps(tmp_path: Path) -> None:

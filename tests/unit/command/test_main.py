@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def mercury(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
-    return subprocess.run(
-        [sys.executable, "-m", "tracer", *arguments],
-        cwd=ROOT,
-        env={**base, **env},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+from tests.cluster import ROOT, clean_environment, mercury
 
 
 def test_help_lists_the_commands() -> None:
@@ -63,7 +47,7 @@ def test_doctor_in_good_health() -> None:
     ],
 )
 def test_doctor_finds_bad_settings(env: dict[str, str], says: str) -> None:
-    result = mercury("doctor", **env)
+    result = mercury("doctor", env=clean_environment(**env))
     assert result.returncode == 1
     assert says in result.stdout
 
@@ -75,7 +59,7 @@ def test_doctor_finds_a_taken_port() -> None:
         port = str(taken.getsockname()[1])
         env = {"DMLC_PS_VAN_TYPE": "zmq", "DMLC_ROLE": "scheduler", "DMLC_PS_ROOT_PORT": port}
         env |= {"DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_NUM_WORKER": "1", "DMLC_NUM_SERVER": "1"}
-        result = mercury("doctor", **env)
+        result = mercury("doctor", env=clean_environment(**env))
     assert result.returncode == 1
     assert f"FAIL  port        127.0.0.1:{port}" in result.stdout
     assert "WARN  token" in result.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,20 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.cluster import ROOT, mercury
 from tracer.analysis import NAMES
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def trace(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tracer", "trace", *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        **options,
-    )
+    return mercury("trace", *arguments, **options)
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +44,7 @@ def test_check(run: Path, tmp_path: Path) -> None:
     clean = trace("check", run)
     assert (clean.returncode, clean.stderr) == (0, "")
     assert clean.stdout.startswith("clean: 9 files")
-    for file in run.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(run, tmp_path, dirs_exist_ok=True)
     worker = tmp_path / "trace_worker_0.txt"
     worker.write_text(worker.read_text().replace(" 0-8-s0 4 ", " 0-9-s0 4 "))
     broken = trace("check", tmp_path, "--json")
@@ -171,8 +163,7 @@ def test_files_that_are_no_traces(content: bytes, tmp_path: Path) -> None:
 
 
 def test_another_run_s_files(run: Path, tmp_path: Path) -> None:
-    for file in run.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(run, tmp_path, dirs_exist_ok=True)
     server = tmp_path / "trace_server_0.txt"
     server.write_text(server.read_text().replace("run: synthetic", "run: yesterday"))
     refused = trace("report", tmp_path)
@@ -206,6 +197,7 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
     """600 thousand records are read and analysed within 1.2 GB of addresses."""
     script = f"""
 import resource
+import shutil
 from tracer.synthetic import Plan, synthesize
 from tracer.synthetic.lengthen import lengthened
 from tracer.format.writer import write_trace

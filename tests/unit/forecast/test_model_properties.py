@@ -85,11 +85,7 @@ MONOTONE: list[tuple[str, dict[str, object]]] = [
 @settings(max_examples=150, deadline=None)
 @given(jobs, bandwidths, st.floats(1, 10), st.sampled_from(MONOTONE), st.floats(0, 0.1))
 def test_more_bandwidth_never_hurts(
-    job: Job,
-    slow: float,
-    more: float,
-    policy: tuple[str, dict[str, object]],
-    startup: float,
+    job: Job, slow: float, more: float, policy: tuple[str, dict[str, object]], startup: float
 ) -> None:
     name, sizes = policy
     options: dict[str, object] = {**sizes, "startup_s": startup, "latency_s": startup / 3}

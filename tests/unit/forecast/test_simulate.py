@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 from pslite_ext.forecast.model import Job, Layer, ModelError, Options, predict
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, Simulation, simulate
 from pslite_ext.forecast.simulate.scheme import SCHEMES
+from tests.unit.forecast.test_model_equations import JOB
 
-JOB = Job(
-    (
-        Layer("first", 1000, bp_s=2, fp_s=1, upd_s=0.5),
-        Layer("second", 2000, bp_s=1, fp_s=1, upd_s=0.5),
-        Layer("third", 3000, bp_s=1, fp_s=1, upd_s=0.5),
-    )
-)
 seconds = st.floats(0.01, 2.0)
 layers = st.builds(
     Layer, st.just("l"), st.one_of(st.just(0.0), st.floats(1, 1e3)), seconds, seconds, seconds
@@ -36,13 +30,8 @@ def closed_form(job: Job, policy: str, options: Options, **more: object) -> floa
 def test_small_packets_approach_the_closed_form(
     policy: str, latency: float, startup: float
 ) -> None:
-    options = Options(
-        latency_s=latency,
-        startup_s=startup,
-        partition_bytes=1000,
-        credit_bytes=2000,
-        serial_pull=True,
-    )
+    sizes = {"partition_bytes": 1000, "credit_bytes": 2000, "serial_pull": True}
+    options = Options.of({"latency_s": latency, "startup_s": startup, **sizes})
     first = Layer("first", 1000, bp_s=2.3, fp_s=1)  # no tie: it becomes ready while third is sent
     job = Job((first, *JOB.layers[1:]))
     exact = predict(job, 1000, policy, **vars(options))
