@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
-from tests.cluster import ROOT
+from tests.cluster import ROOT, mercury
 
 
 def test_the_example_runs_as_pasted(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(blocks) == 1
     (tmp_path / "train.py").write_text(blocks[0])
-    mercury = str(Path(sys.executable).with_name("mercury"))
-    done = subprocess.run(
-        [mercury, "launch", "-n", "2", "-s", "2", "--", sys.executable, "train.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    words = ["launch", "-n", 2, "-s", 2, "--", sys.executable, "train.py"]
+    done = mercury(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     found = re.findall(r"worker (\d) learnt \[\[ *(\S+) +(\S+)\]\] \[(\S+)\]", done.stdout)
     assert sorted(rank for rank, *_ in found) == ["0", "1"], done.stdout

@@ -92,23 +92,20 @@ std::string SchedulerMembership::Contradiction(const Member& member) const {
   return "";
 }
 
-// Settles what the scheduler was not told; members are in the order of their ranks. Where two were
-// told otherwise, returns who they are.
-std::string SchedulerMembership::Settle() {
+// Settles what the scheduler was not told; `ids` are those that the members will have. Where two
+// were told otherwise, returns who they are.
+std::string SchedulerMembership::Settle(const std::vector<int>& ids) {
   const auto first = std::find_if(members_.begin(), members_.end(),
                                   [](const Member& m) { return m.role == Role::kWorker; });
   for (SharedSetting& setting : settings_) {
     const SharedSetting* decides =
         first == members_.end() ? nullptr : Find(first->told, setting.name);
     if (!setting.told && decides != nullptr) setting = *decides;
-    int next_rank[2] = {0, 0};
-    for (const Member& m : members_) {
-      const std::string name =
-          NodeName(NodeId(m.role, next_rank[m.role == Role::kWorker ? 1 : 0]++));
-      const SharedSetting* theirs = Find(m.told, setting.name);
+    for (size_t i = 0; i < members_.size(); ++i) {
+      const SharedSetting* theirs = Find(members_[i].told, setting.name);
       if (theirs == nullptr || theirs->value == setting.value) continue;
-      return name + " has " + setting.name + "=" + theirs->value + ", " +
-             NodeName(NodeId(Role::kWorker, 0)) + " " + setting.value +
+      return NodeName(ids[i]) + " has " + setting.name + "=" + theirs->value + ", " +
+             NodeName(Role::kWorker, 0) + " " + setting.value +
              (setting.told ? "" : " (the default)");
     }
   }
@@ -123,15 +120,20 @@ Actions SchedulerMembership::Assign(int64_t now_ms) {
     };
     return order(a) < order(b);
   });
-  const std::string disagreement = Settle();
+  std::vector<int> ids;
+  ids.reserve(members_.size());
+  int next_rank[2] = {0, 0};
+  for (const Member& m : members_) {
+    ids.push_back(NodeId(m.role, next_rank[m.role == Role::kWorker ? 1 : 0]++));
+  }
+  const std::string disagreement = Settle(ids);
   if (!disagreement.empty()) {
     state_ = State::kFailed;
     return {{Action::kDisagree, -1, disagreement, {}}};
   }
-  int next_rank[2] = {0, 0};
-  for (Member& m : members_) {
-    m.id = NodeId(m.role, next_rank[m.role == Role::kWorker ? 1 : 0]++);
-    heard_ms_[m.id] = now_ms;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    members_[i].id = ids[i];
+    heard_ms_[ids[i]] = now_ms;
   }
   state_ = State::kRunning;
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;

@@ -102,7 +102,7 @@ class SchedulerMembership {
   std::string Missing() const;
   std::string Losses() const;
   std::string Contradiction(const Member& member) const;
-  std::string Settle();
+  std::string Settle(const std::vector<int>& ids);
   Actions Assign(int64_t now_ms);
   Actions CheckBarrier();
 

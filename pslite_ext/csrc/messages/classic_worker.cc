@@ -19,6 +19,11 @@ StoreOperation PhaseOf(Operation::Kind kind) {
   return pulls ? StoreOperation::kPull : StoreOperation::kPush;
 }
 
+// Whether an answer brings a value: only then is there memory for it.
+bool PullsValue(const Operation& op) {
+  return op.pulls_sum() || PhaseOf(op.kind) == StoreOperation::kPull;
+}
+
 }  // namespace
 
 struct ClassicWorker::Pending {
@@ -41,17 +46,28 @@ ClassicWorker::ClassicWorker(const ClassicOptions& options)
 ClassicWorker::~ClassicWorker() = default;
 
 void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
-  op->fail_if_dropped = true;
   auto pending = std::make_unique<Pending>();
   pending->op = std::move(op);
   const Operation::Kind kind = pending->op->kind;
-  for (int s = 0; kind == Operation::Kind::kCommand && s < options_.num_servers; ++s) {
-    pending->pieces.push_back({s, static_cast<uint64_t>(s), 0});
-  }
-  const bool sums = kind == Operation::Kind::kSum || kind == Operation::Kind::kPush;
   Status status;
-  if (kind == Operation::Kind::kRows) status = SetsOfRows(pending.get());
-  if (sums && pending->op->compression != Compression::kNone) status = Compressed(pending.get());
+  switch (kind) {
+    case Operation::Kind::kCommand:
+      for (int s = 0; s < options_.num_servers; ++s) {
+        pending->pieces.push_back({s, static_cast<uint64_t>(s), 0});
+      }
+      break;
+    case Operation::Kind::kRows:
+      status = SetsOfRows(pending.get());
+      break;
+    case Operation::Kind::kSum:
+    case Operation::Kind::kPush:
+      if (pending->op->compression != Compression::kNone) status = Compressed(pending.get());
+      break;
+    case Operation::Kind::kPull:
+    case Operation::Kind::kAgain:
+    case Operation::Kind::kFirstValue:
+      break;
+  }
   if (!status.ok()) return Complete(std::move(pending), status);
   if (kind == Operation::Kind::kSum && schedule_ != nullptr) return Schedule(std::move(pending));
   Begin(std::move(pending));
@@ -250,7 +266,7 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
       pending->status = {known ? static_cast<Code>(meta.option) : Code::kInternal,
                          "tensor '" + op.tensor->traits.name + "' on " + NodeName(meta.sender) +
                              ": " + std::string(payload.data(), payload.size())};
-    } else if (!meta.push && (op.pulls_sum() || PhaseOf(op.kind) == StoreOperation::kPull)) {
+    } else if (!meta.push && PullsValue(op)) {
       pending->status = TakeValue(payload, piece, i, pending->op.get());
       if (!pending->status.ok()) {
         pending->status.message =

@@ -113,7 +113,6 @@ void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
                             options_.lanes);
   op->parts_left = placement.slots;
   if (options_.numbers != nullptr) op->number = options_.numbers->Take(*op);
-  op->fail_if_dropped = true;
   Status failure;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -66,12 +66,12 @@ struct Operation {
   Command command;
   std::shared_ptr<void> keep;
   Done done;
+  bool fail_if_dropped = false;  // it has been submitted
 
   // The transport's:
   int32_t number = 0;           // in the order of dispatch, for traces; its pull has the next one
   std::vector<Buffer> answers;  // sets of rows, ascending (sums/sparse_sum.h)
   std::atomic<uint64_t> parts_left{0};  // slots of all lanes that are not in
-  bool fail_if_dropped = false;
 
   // What it does to the arrays that it is given.
   bool reads() const {

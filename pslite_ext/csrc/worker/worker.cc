@@ -59,6 +59,7 @@ std::shared_ptr<Operation> Worker::NewOperation(Operation::Kind kind,
 }
 
 void Worker::Submit(std::shared_ptr<Operation> op) {
+  op->fail_if_dropped = true;
   Transport* transport = at(op->way);
   transport->Submit(std::move(op));
 }

@@ -103,6 +103,7 @@ class Plane {
     if (tensor == nullptr) tensor = std::make_shared<Tensor>(d);
     auto op = std::make_shared<Operation>();
     if (fetch) op->kind = Operation::Kind::kAgain;
+    op->fail_if_dropped = true;  // as the worker's front does
     op->tensor = tensor;
     op->priority = priority;
     op->src = reinterpret_cast<const char*>(exchange->values.data());
