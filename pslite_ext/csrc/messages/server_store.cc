@@ -133,7 +133,9 @@ Status ServerStore::Init(const StoreRequest& request, Piece* piece,
 Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies) {
   const auto worker = static_cast<size_t>(request->worker);
   if (piece->pushed[worker]) {
-    return Status::Corrupt(NodeName(Role::kWorker, request->worker) + " pushed twice in one round");
+    return Status::Corrupt(NodeName(Role::kWorker, request->worker) + " sent the piece at " +
+                           std::to_string(request->offset) + " of key " +
+                           std::to_string(request->key) + " twice in one round");
   }
   const bool first = piece->waiting_pushes.empty();
   Status status;
