@@ -12,6 +12,7 @@
 #include "messages/message_trace.h"
 #include "ps/internal/env.h"
 #include "ps/internal/postoffice.h"
+#include "trace/trace_text.h"
 
 namespace mercury {
 namespace {
@@ -86,6 +87,7 @@ void Node::Finish(const std::string& reason) {
     if (finished_ || van_ == nullptr) return;
     finished_ = true;
   }
+  if (!reason.empty()) NoteFailure(reason);
   if (van_->start_status().ok()) {
     if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
   }
@@ -215,6 +217,7 @@ void Node::OnDeparted(int node_id) {
 
 void Node::OnFailed(const Status& status) {
   Log(LogLevel::kError, status.message);
+  NoteFailure(status.message);
   failed_ = true;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -222,6 +225,11 @@ void Node::OnFailed(const Status& status) {
     changed_.notify_all();
   }
   if (messages_) messages_->Fail(status);
+}
+
+// So that nobody takes what the failure cut short for a fault of the trace.
+void Node::NoteFailure(const std::string& why) {
+  if (TraceLog* log = TraceLog::Active()) log->Note(TraceFailedNote(why));
 }
 
 void Node::OnEnded() {
