@@ -1,5 +1,5 @@
 // The first bytes of every message between nodes: who sent it, to whom, in which order, and the
-// proof that the sender knows the job token.
+// proof that the sender knows the job token, and is of this job.
 //
 // Layout, little-endian, 64 bytes, then the meta:
 //    0  4  magic "MPS1"             24  8  sequence (1, 2, ... per sender's life and receiver)
@@ -23,7 +23,7 @@
 namespace mercury {
 
 constexpr size_t kEnvelopeBytes = 64;
-constexpr uint16_t kControlVersion = 2;
+constexpr uint16_t kControlVersion = 3;
 constexpr int32_t kNoNode = -1;
 constexpr int kDataFramesMax = 16;
 

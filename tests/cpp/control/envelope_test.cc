@@ -54,7 +54,7 @@ TEST(golden_bytes) {
     hex += text;
   }
   CHECK_EQ(hex, std::string("4d505331"
-                            "0200"
+                            "0300"
                             "0200"
                             "09000000"
                             "08000000"
