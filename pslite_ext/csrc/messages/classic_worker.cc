@@ -88,16 +88,22 @@ void ClassicWorker::Schedule(std::unique_ptr<Pending> pending) {
   schedule_->Add(id, tensor.key, bytes, priority, [this, held] { Begin(std::move(*held)); });
 }
 
-std::vector<Piece> ClassicWorker::PiecesOf(const Tensor& tensor, size_t element_bytes) const {
+std::vector<Piece> ClassicWorker::PiecesOf(const Tensor& tensor, size_t element_bytes,
+                                           uint64_t piece_bytes_max) const {
   return Partition(tensor.traits.key, tensor.traits.bytes(), element_bytes, options_.num_servers,
-                   options_.split_bytes,
-                   std::max<uint64_t>(options_.piece_bytes_max, element_bytes));
+                   options_.split_bytes, std::max<uint64_t>(piece_bytes_max, element_bytes));
 }
 
 Status ClassicWorker::SetsOfRows(Pending* pending) const {
   const Operation::Rows& rows = pending->op->rows;
   if (rows.row_bytes == 0) return Status::InvalidArgument("rows have no size");
-  pending->pieces = PiecesOf(*pending->op->tensor, rows.row_bytes);
+  const uint64_t bytes_max = RowsBytesMax(rows.row_bytes, options_.piece_bytes_max);
+  if (bytes_max == 0) {
+    return Status::InvalidArgument("a row of " + std::to_string(rows.row_bytes) +
+                                   " bytes: with its number it may have no more than " +
+                                   std::to_string(options_.piece_bytes_max));
+  }
+  pending->pieces = PiecesOf(*pending->op->tensor, rows.row_bytes, bytes_max);
   size_t row = 0;
   for (const Piece& piece : pending->pieces) {
     const auto end_row = static_cast<int64_t>((piece.offset + piece.bytes) / rows.row_bytes);
@@ -121,7 +127,7 @@ Status ClassicWorker::SetsOfRows(Pending* pending) const {
 Status ClassicWorker::Compressed(Pending* pending) const {
   const Operation& op = *pending->op;
   Tensor& tensor = *op.tensor;
-  pending->pieces = PiecesOf(tensor, sizeof(float));
+  pending->pieces = PiecesOf(tensor, sizeof(float), options_.piece_bytes_max);
   tensor.residual.resize(tensor.traits.elements(), 0.0F);
   for (const Piece& piece : pending->pieces) {
     const size_t elements = piece.bytes / sizeof(float);
@@ -140,7 +146,8 @@ Status ClassicWorker::Compressed(Pending* pending) const {
 void ClassicWorker::Begin(std::unique_ptr<Pending> pending) {
   Operation& op = *pending->op;
   if (pending->pieces.empty()) {
-    pending->pieces = PiecesOf(*op.tensor, ElementBytes(op.tensor->traits.dtype));
+    pending->pieces =
+        PiecesOf(*op.tensor, ElementBytes(op.tensor->traits.dtype), options_.piece_bytes_max);
   }
   pending->waiting = pending->pieces.size();
   pending->answered.assign(pending->pieces.size(), false);
