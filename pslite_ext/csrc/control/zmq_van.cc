@@ -28,7 +28,7 @@ constexpr int kAfterThrowMs = 100;
 constexpr int kHostBytesMax = 63;
 // What a message may be, all its parts together: the largest meta, and the largest piece.
 constexpr int64_t kControlBytesMax = int64_t{2} << 20;
-constexpr int64_t kAnswerBytesMax = 512;  // what comes back on a connection: nothing of ours
+constexpr int64_t kAnswerBytesMax = 512;  // what comes back on a connection: an acknowledgement
 constexpr size_t kPartsMax = 1 + kDataFramesMax;
 
 uint64_t RandomLife() {
