@@ -156,6 +156,15 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             1 << 30,
         ),
         Setting(
+            "MERCURY_LAUNCHED",
+            0,
+            "1: `mercury launch` has started this scheduler, and writes to its standard input what "
+            "other processes failed of. Set by it.",
+            0,
+            1,
+            core=False,
+        ),
+        Setting(
             "MERCURY_JOB_TOKEN_FILE",
             "",
             "File that holds the token instead.",

@@ -167,7 +167,7 @@ void Link::TraceSent(int64_t at_us, size_t begun) {
     if (marked.mark.last && next_piece_ >= marked.end_piece) {
       marked.mark.last = false;
       event.length = marked.mark.event.length;
-      ++event.operation;
+      event.operation = marked.mark.last_operation;
       options_.trace->Add(event);
     }
   }

@@ -246,6 +246,7 @@ void ServerStore::Release(Buffer* buffer) {
 void ServerStore::Publish(Piece* piece, Buffer value, std::vector<StoreReply>* replies) {
   Release(&piece->value);
   piece->value = std::move(value);
+  piece->value.sum = std::make_shared<SumOnce>();  // for all workers' answers
   piece->has_value = true;
   for (uint64_t ticket : piece->waiting_pulls) {
     replies->push_back({ticket, Status::Ok(), piece->value});
