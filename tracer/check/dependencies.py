@@ -143,6 +143,9 @@ def _one_to_many(trace: Trace, rows: Ints, since: Ints, unresolved: Bools) -> It
     np.logical_or.at(unresolved, owner[missing & ~open_end], True)
     past = np.where(found <= r.time[owner], found, NOT_THERE)
     latest = np.maximum.reduceat(past, begin)
+    # Of two in the same microsecond either may have been first.
+    tied = np.logical_or.reduceat(found == r.time[owner], begin)
+    latest = np.where(tied & (r.d_time[many] != 0), NOT_THERE, latest)
     if any_key:
         # Some key's record came later: which of them was there already is not known.
         later = np.logical_or.reduceat(found > r.time[owner], begin)
