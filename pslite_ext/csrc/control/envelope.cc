@@ -51,7 +51,7 @@ Status Open(const HmacKey& key, const void* frame, size_t frame_bytes, Envelope*
   if (Load<uint32_t>(in + 36) != 0) return Status::Corrupt("its reserved bytes are not zero");
   const Digest mac = Mac(key, in, in + kEnvelopeBytes, meta_bytes);
   if (!EqualConstantTime(mac.data(), in + kSignedBytes, kMacBytes)) {
-    return Status::Corrupt("its sender does not know this job's token");
+    return Status::Corrupt("its sender does not know this job's token, or is of another job");
   }
   envelope->data_frames = Load<uint16_t>(in + 6);
   envelope->sender = Load<int32_t>(in + 8);

@@ -12,6 +12,7 @@
 #include "messages/message_trace.h"
 #include "ps/internal/env.h"
 #include "ps/internal/postoffice.h"
+#include "transport/figures.h"
 
 namespace mercury {
 namespace {
@@ -153,8 +154,14 @@ Status Node::worker(Worker** worker) {
 
 std::string Node::Figures() {
   if (forked_) return "{}";
-  if (Worker* worker = Front()) return worker->Figures();
-  return mercury_van_ != nullptr ? mercury_van_->ServerFigures() : "{}";
+  std::string figures = "{}";
+  if (Worker* worker = Front()) {
+    figures = worker->Figures();
+  } else if (mercury_van_ != nullptr) {
+    figures = mercury_van_->ServerFigures();
+  }
+  return van_ != nullptr ? WithTotal(std::move(figures), "control_refused", van_->refused())
+                         : figures;
 }
 
 std::string Node::Profile() {
