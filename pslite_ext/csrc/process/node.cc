@@ -206,6 +206,7 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   options_.mercury = made.mercury;
   options_.classic = made.classic;
   options_.classic.rank = RankOf(my_node_id);
+  van_->CheckData(made.mercury.checksum);
   options_.mercury.numbers = options_.classic.numbers = &numbers_;
   if (TraceLog* log = TraceLog::Active()) options_.mercury.trace = log->ring();
   if (mercury_van_ != nullptr) mercury_van_->Configure(options_.mercury);
