@@ -12,7 +12,7 @@ from types import TracebackType
 import mxnet as mx
 from mxnet.base import MXNetError
 
-from mxnet_plugins import figures, interrupt
+from mxnet_plugins import errors, figures, interrupt, server_profile
 from pslite_ext import _core, prophet_profile
 from pslite_ext.config import Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError
@@ -28,22 +28,32 @@ def join(asynchronous: bool = False) -> Settings:
 
     `asynchronous`: so is the store that needs it; traces say so.
     """
-    global _settings
     with _lock:
-        if _settings is None:
-            settings = Settings.from_environment(os.environ)
-            if settings.values["DMLC_ROLE"] != "worker":
-                raise ClosedError(f"a {settings.values['DMLC_ROLE']} has no stores")
-            _core.attach_engine(mx.base._LIB._handle)
-            _core.start({**settings.options(), "asynchronous": int(asynchronous)})
-            _settings = settings
-            # First: whatever happens from here on, this process leaves as it should.
-            atexit.register(_leave)
-            os.register_at_fork(after_in_child=_forked)
-            _watch_exceptions()
-            interrupt.watch()
-            figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
+        try:
+            return _join(asynchronous)
+        except PsliteError as error:
+            raise errors.as_mxnet(error) from None
+
+
+def _join(asynchronous: bool) -> Settings:
+    global _settings
+    if _settings is not None:
         return _settings
+    errors.install()
+    server_profile.install()
+    settings = Settings.from_environment(os.environ)
+    if settings.values["DMLC_ROLE"] != "worker":
+        raise ClosedError(f"a {settings.values['DMLC_ROLE']} has no stores")
+    _core.attach_engine(mx.base._LIB._handle)
+    _core.start({**settings.options(), "asynchronous": int(asynchronous)})
+    _settings = settings
+    # First: whatever happens from here on, this process leaves as it should.
+    atexit.register(_leave)
+    os.register_at_fork(after_in_child=_forked)
+    _watch_exceptions()
+    interrupt.watch()
+    figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
+    return settings
 
 
 def _forked() -> None:

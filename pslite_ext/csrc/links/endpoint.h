@@ -21,6 +21,7 @@ namespace mercury {
 // the first's, with the length that the last's will have.
 struct TraceMark {
   bool first = false, last = false;
+  uint8_t last_operation = 0;
   TraceEvent event;
 };
 

@@ -149,6 +149,8 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
     link.first.push_back(std::move(fetch));
     return;
   }
+  trace_.HandedOver(server, tensor->shared->traits.index, part.share,
+                    op.handed_us != 0 ? op.handed_us : now_us);
   if (options_.trace != nullptr) {
     link.first.push_back(TextPacket(Kind::kNumber, static_cast<uint32_t>(part.number), number, ""));
   }

@@ -15,6 +15,7 @@
 #include "messages/message_trace.h"
 #include "ps/internal/env.h"
 #include "ps/internal/postoffice.h"
+#include "trace/trace_text.h"
 
 namespace mercury {
 namespace {
@@ -98,6 +99,7 @@ void Node::Finish(const std::string& reason) {
     if (finished_ || van_ == nullptr) return;
     finished_ = true;
   }
+  if (!reason.empty()) NoteFailure(reason);
   if (van_->start_status().ok()) {
     if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
   }
@@ -242,6 +244,7 @@ void Node::OnDeparted(int node_id) {
 
 void Node::OnFailed(const Status& status) {
   Log(LogLevel::kError, status.message);
+  NoteFailure(status.message);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     failed_elsewhere_ = !finished_ && BlamesAnother(status, id_);  // a leaver's reason is its own
@@ -250,6 +253,11 @@ void Node::OnFailed(const Status& status) {
     changed_.notify_all();
   }
   if (messages_) messages_->Fail(status);
+}
+
+// So that nobody takes what the failure cut short for a fault of the trace.
+void Node::NoteFailure(const std::string& why) {
+  if (TraceLog* log = TraceLog::Active()) log->Note(TraceFailedNote(why));
 }
 
 void Node::OnEnded() {

@@ -60,6 +60,7 @@ class Node : public VanObserver {
   Node() = default;
   bool Wait(int slice_ms, Status* status, const std::function<bool()>& done);
   void OpenTrace(int my_node_id);
+  static void NoteFailure(const std::string& why);
   Worker* Front();  // null unless this is a worker of a job that is, or was, ready
   Status OnAgreed(int my_node_id, const SharedSettings& agreed) override;
   void OnReady(int my_node_id) override;
