@@ -36,6 +36,7 @@ SHELL = {
     "trace/trace_file": "integration/test_capture.py",
     "trace/trace_log": "integration/test_capture.py",
     "control/zmq_van_control": "cpp/control/zmq_van_test.cc",
+    "control/zmq_van_gathering": "cpp/control/zmq_van_test.cc",
     "control/member_node": "cpp/control/zmq_van_test.cc",
     "control/zmq_socket": "cpp/control/zmq_van_test.cc",
     "control/control_trace": "integration/test_capture.py",
