@@ -60,6 +60,7 @@ SHELL = {
 THREADED = {
     "base/clock",
     "control/zmq_van",
+    "transport/gate",
     "transport/tensor",
     "links/lane",
     "links/link",

@@ -12,7 +12,9 @@ void TraceMessage(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends
   event.time_us = now_us;
   event.length = bytes;
   if (meta.simple_app) {
-    if (!sends || !meta.request || meta.head == kTraceSwitchHead) return;
+    if (!sends || !meta.request || meta.head == kTraceSwitchHead || meta.head == kClaimHead) {
+      return;
+    }
     event.operation = kTraceCommand;
     log->ring()->Add(event);
     return;
