@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+# The exit code of a process whose job failed for what another process did: look at that one.
+FAILED_ELSEWHERE = 69
+
 
 class PsliteError(Exception):
     """The base of all errors of this package. `code` is the core's number for it."""
