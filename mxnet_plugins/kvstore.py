@@ -98,7 +98,13 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         keys = [(key, name) for key, name, _, _ in parameters]
         self.announce((key, name, -index) for index, (key, name) in enumerate(keys))
         subject = wire_key(self._id, next(self._models), "model")
-        _core.claim_model(subject, ((repr(key), " ".join(name.split())) for key, name in keys))
+        try:
+            _core.claim_model(subject, ((repr(key), " ".join(name.split())) for key, name in keys))
+        except PeerLostError as error:
+            if "the workers' models differ" not in str(error):
+                raise
+            # Another worker has ended of it before this one has heard.
+            raise InvalidArgumentError(str(error)) from None
 
     def _check(self) -> None:
         """Raises what has become of the job; what workers disagree on before what came of that."""

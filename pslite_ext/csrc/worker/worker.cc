@@ -36,9 +36,14 @@ void Worker::Agree(Tensor* tensor, uint64_t parameter) {
   }
   auto gate = tensor->gate = std::make_shared<Gate>(
       [this](std::shared_ptr<Operation> op) { at(op->way)->Submit(std::move(op)); });
-  auto op = NewClaim({traits.key, Claim::Of::kTensor, Text(traits)},
-                     traits.label.empty() ? "tensor '" + traits.name + "'" : traits.label);
-  op->done = [gate](const Status& status) { gate->Decide(status); };
+  const std::string about = traits.label.empty() ? "tensor '" + traits.name + "'" : traits.label;
+  auto op = NewClaim({traits.key, Claim::Of::kTensor, Text(traits)}, about);
+  op->done = [gate, about](const Status& status) {
+    // Another worker may have ended of it before this one has heard.
+    const bool of_it =
+        status.message.find("InvalidArgumentError: " + about + ": worker ") != std::string::npos;
+    gate->Decide(of_it ? Status::InvalidArgument(status.message) : status);
+  };
   Submit(std::move(op));
 }
 

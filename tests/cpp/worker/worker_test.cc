@@ -161,3 +161,15 @@ TEST(a_model_is_claimed_with_its_keys) {
   CHECK_TRUE(claim.subject == 7 && claim.of == Claim::Of::kModel);
   CHECK_EQ(claim.text, std::string("0\tweight\n"));
 }
+
+TEST(who_hears_of_a_disagreement_by_another_worker_s_end_is_told_what_it_is) {
+  const std::string differ = "InvalidArgumentError: tensor 'w': worker 0 has one, worker 1 another";
+  for (const auto& [text, code] :
+       {std::pair{"worker 1 ended: " + differ, Code::kInvalidArgument},
+        std::pair{std::string("worker 1 ended: ValueError: tensor 'w'"), Code::kPeerLost}}) {
+    Front front(false);
+    front.messages.claims[0]->Finish(Status::PeerLost(text));
+    CHECK_TRUE(front.tensor->gate->refusal().code == code);
+    CHECK_EQ(front.tensor->gate->refusal().message, text);
+  }
+}
