@@ -59,6 +59,7 @@ SHELL = {
 # What has a test of its own and still threads, locks or clocks.
 THREADED = {
     "base/clock",
+    "control/zmq_door",
     "control/zmq_van",
     "transport/gate",
     "transport/tensor",

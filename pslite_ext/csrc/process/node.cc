@@ -166,7 +166,7 @@ void Node::OpenTrace(int my_node_id) {
   identity.servers = static_cast<uint32_t>(options_.van.servers);
   identity.asynchronous = van_->asynchronous();
   std::ostringstream run;
-  run << std::hex << std::setw(16) << std::setfill('0') << van_->job();
+  run << std::hex << std::setw(16) << std::setfill('0') << JobNumber(van_->job());
   identity.run = run.str();
   log->Open(std::move(identity));
 }
