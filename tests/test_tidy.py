@@ -62,6 +62,7 @@ THREADED = {
     "base/clock",
     "control/zmq_door",
     "control/zmq_van",
+    "transport/gate",
     "transport/tensor",
     "links/lane",
     "links/link",
