@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/never.h"
@@ -27,6 +28,7 @@ struct TraceMark {
 struct OutPacket {
   Header header;
   const char* payload = nullptr;
+  std::optional<uint32_t> payload_crc;  // if it is known already
   std::shared_ptr<const void> keep;
   TraceMark trace;
 };

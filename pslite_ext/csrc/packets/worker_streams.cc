@@ -246,10 +246,14 @@ Status WorkerStreams::BeginSum(int server, const Header& header, char** target) 
     return corrupt("a sum of round " + std::to_string(header.round) + " instead of " +
                    std::to_string(tensor->round) + " (modulo 256)");
   }
+  if (at < part.received[mine]) {
+    return corrupt("it sent the sum at " + std::to_string(header.offset) + " twice in round " +
+                   std::to_string(header.round) + " (modulo 256)");
+  }
   if (at != part.received[mine] || at + header.length > slot_bytes ||
       (header.length == 0 && slot_bytes != 0)) {
     return corrupt("a sum of " + std::to_string(header.length) + " bytes at " +
-                   std::to_string(header.offset) + ", which was sent twice or does not fit");
+                   std::to_string(header.offset) + ", which is out of order or does not fit");
   }
   link.tensor = tensor;
   link.op = tensor->op;
