@@ -60,6 +60,7 @@ class Lane {
   void WriteAll(int64_t now_us);
   void Tick(int64_t now_us);
   void ShareOut();
+  void CheckProgress(int64_t now_us);
   void Drop(int peer, const Status& status);
   void Break(const char* how);
 
