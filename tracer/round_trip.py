@@ -61,6 +61,25 @@ class RoundTrips:
         """Of these names, such as a table begins with."""
         return {name: getattr(self, name) for name in names}
 
+    def in_turn(self) -> RoundTrips:
+        """Requests that were sent ahead of a confirmation, as if they had followed it.
+
+        Such a request waits on the server for the sum, which is confirmed when it is complete.
+        """
+        if self.by_packets:
+            return self
+        times = self.times.copy()
+        for request, confirmation in ((W_PULL_SEND, W_PUSH_RECV), (S_PULL_RECV, S_PUSH_SEND)):
+            known = self.has(request)
+            both = np.maximum(times[request], times[confirmation])
+            times[request] = np.where(known, both, MISSING)
+        return replace(self, times=times)
+
+    @property
+    def ways_overlap(self) -> bool:
+        """Whether a push and its pull can be on their way at the same time."""
+        return self.by_packets or bool((self.in_turn().times != self.times).any())
+
     @property
     def by_packets(self) -> bool:
         return self.mode == MERCURY

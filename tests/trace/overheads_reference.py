@@ -58,6 +58,7 @@ def overheads(run: Run, asynchronous: bool = False) -> dict[str, list[int]]:
     came = _times(run, "Push_Recv_Server", *server)
     confirmed = _times(run, "Push_Send_Server", *server)
     asked, answered = (_times(run, f"Pull_{w}_Server", *each) for w in ("Recv", "Send"))
+    done = _times(run, "Push_Send_Server", *each)
     update = [min(confirmed[place]) - max(times) for place, times in came.items()]
     if asynchronous:
         one, two = (_times(run, f"Push_{w}_Server", *each) for w in ("Recv", "Send"))
@@ -68,7 +69,9 @@ def overheads(run: Run, asynchronous: bool = False) -> dict[str, list[int]]:
             for (rank, iteration), times in push.items()
             if (rank, iteration - 1) in before
         ),
-        "search": sorted(answered[place][0] - times[0] for place, times in asked.items()),
+        "search": sorted(
+            answered[place][0] - max(times[0], done[place][0]) for place, times in asked.items()
+        ),
         "update": sorted(update),
         "synchronisation": sorted(max(times) - min(times) for times in came.values()),
         "wait": sorted(max(times) - min(times) for times in answer.values()),

@@ -1,7 +1,8 @@
 """Where does the time of an iteration go: computation, search, update, synchronisation, wait?
 
 computation      last Pull_Recv_Worker to last Push_Send_Worker of the next iteration
-search           Pull_Recv_Server to Pull_Send_Server of one key and worker
+search           Pull_Recv_Server to Pull_Send_Server of one key and worker; from the sum's
+                 confirmation on, if it was asked for ahead
 synchronisation  first to last Push_Recv_Server of one key in one iteration
 update           last Push_Recv_Server to first Push_Send_Server of one key in one iteration;
                  asynchronous training: Push_Recv_Server to Push_Send_Server of one worker
@@ -98,7 +99,7 @@ def _worker_keys(table: RoundTrips, end: int, kind: str) -> Table:
 
 
 def search(table: RoundTrips) -> Samples:
-    rows = table.take(table.has(rt.S_PULL_RECV, rt.S_PULL_SEND))
+    rows = table.take(table.has(rt.S_PULL_RECV, rt.S_PULL_SEND)).in_turn()
     found = Table(
         "search",
         {

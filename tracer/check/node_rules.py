@@ -12,7 +12,8 @@ from tracer.format import record as rec
 from tracer.format.record import Bools, Ints, Trace
 
 # (earlier slot, later slot): the order of one key's records with one node in one iteration.
-ORDER = {"zmq": ((0, 1), (1, 2), (2, 3)), rec.MERCURY: ((0, 1), (0, 2), (2, 3), (1, 3))}
+# (A request may go ahead of the confirmation; if it waited for it, its dependency says so.)
+ORDER = ((0, 1), (0, 2), (2, 3), (1, 3))
 
 
 def node_findings(trace: Trace) -> Iterator[Finding]:
@@ -104,7 +105,7 @@ def _order_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
         bad[rows] = True
         return bad
 
-    for earlier, later in ORDER[trace.header.mode]:
+    for earlier, later in ORDER:
         one, two = pairs(earlier, later)
         name = rec.OPERATIONS[earlier + (rec.SLOTS if trace.header.role == "server" else 0)]
         bad = these(two[time[two] < time[one]])

@@ -42,7 +42,7 @@ def draw(canvas: Canvas, table: RoundTrips, iteration: int) -> None:
     marks = []
     for number, (role, rank) in enumerate(nodes):
         top = number * lanes
-        mine = rows.take((rows.worker if role == "worker" else rows.server) == rank)
+        mine = rows.take((rows.worker if role == "worker" else rows.server) == rank).in_turn()
         lane = top + band + np.searchsorted(keys, mine.key)
         if role == "worker":
             _computation(axes, table, rank, iteration, top + (band - 1) / 2, start, band)

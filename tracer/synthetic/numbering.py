@@ -24,6 +24,7 @@ class Event:
     length: int
     num_pp: int
     initial: bool = False
+    ahead: bool = False  # a request right behind its push: it did not wait for the confirmation
 
 
 @dataclass
@@ -187,5 +188,5 @@ class NodeNumbering:
                 return rec.INDEPENDENT, None, None
             if mercury and together:
                 return (rec.PULL_ON_PUSH, *pushes())
-            return (rec.PULL_ON_PUSH, *one(2 if mercury else 1))
+            return (rec.PULL_ON_PUSH, *one(2 if mercury or event.ahead else 1))
         return (rec.PULL_ON_PULL, *one(1))

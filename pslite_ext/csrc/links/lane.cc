@@ -130,6 +130,18 @@ void Lane::Drop(int peer, const Status& status) {
   }
 }
 
+// Of links that are in use, about once a second.
+void Lane::CheckProgress(int64_t now_us) {
+  if (broken_) return;
+  std::vector<std::pair<int, Status>> failed;
+  for (auto& [peer, link] : links_) {
+    if (link->progress_at_us() > now_us) continue;
+    Status status = link->CheckProgress(now_us);
+    if (!status.ok()) failed.emplace_back(peer, std::move(status));
+  }
+  for (const auto& [peer, status] : failed) Drop(peer, status);
+}
+
 Status Lane::Read(Link* link, int64_t now_us) {
   const uint64_t before = link->counters().bytes_received;
   Status status = link->Read(now_us);
@@ -159,18 +171,6 @@ void Lane::Tick(int64_t now_us) {
     endpoint_->OnPath(peer, link->path.round_trip_us, link->path.bytes_per_second);
   }
   if (events_.tick) events_.tick(now_us);
-}
-
-// Of links that are in use, about once a second.
-void Lane::CheckProgress(int64_t now_us) {
-  if (broken_) return;
-  std::vector<std::pair<int, Status>> failed;
-  for (auto& [peer, link] : links_) {
-    if (link->progress_at_us() > now_us) continue;
-    Status status = link->CheckProgress(now_us);
-    if (!status.ok()) failed.emplace_back(peer, std::move(status));
-  }
-  for (const auto& [peer, status] : failed) Drop(peer, status);
 }
 
 void Lane::WriteAll(int64_t now_us) {

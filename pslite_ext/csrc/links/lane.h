@@ -58,9 +58,9 @@ class Lane {
   Status Read(Link* link, int64_t now_us);
   Status Write(Link* link, int64_t now_us);
   void WriteAll(int64_t now_us);
+  void CheckProgress(int64_t now_us);
   void Tick(int64_t now_us);
   void ShareOut();
-  void CheckProgress(int64_t now_us);
   void Drop(int peer, const Status& status);
   void Break(const char* how);
 

@@ -39,11 +39,11 @@ class Link : private PacketSink {
   // Writes until there is nothing to write, the socket is full, or it has as much as it should have
   // unsent; `blocked` until it can be written to again.
   Status Write(int64_t now_us);
-  // What the peer, and we, should have under way here.
-  void SetShare(uint64_t in_bytes, uint64_t out_bytes);
   // Whether what is sent arrives: to be called when `progress_at_us` is over.
   Status CheckProgress(int64_t now_us);
   int64_t progress_at_us() const { return progress_.tick_at_us(); }
+  // What the peer, and we, should have under way here.
+  void SetShare(uint64_t in_bytes, uint64_t out_bytes);
   // From now on nothing new is written but a goodbye.
   void SayGoodbye(bool failed) {
     leaving_ = true;

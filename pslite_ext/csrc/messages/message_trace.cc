@@ -23,6 +23,7 @@ void TraceMessage(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends
   event.parts = static_cast<uint16_t>(std::clamp(MessagesOf(meta.head), 1, 65535));
   event.initial = (meta.head & ((1 << kHeadBits) - 1)) == static_cast<int>(StoreOperation::kInit);
   event.asynchronous = meta.push && meta.request && (meta.option & kAsynchronousBit) != 0;
+  event.ahead = !meta.push && meta.request && (meta.option & kBehindPushBit) != 0;
   if (!log->mercury()) {
     event.operation = meta.push ? (meta.request ? kTracePush : kTraceConfirm)
                                 : (meta.request ? kTraceRequest : kTraceAnswer);

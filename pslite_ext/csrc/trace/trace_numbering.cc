@@ -276,7 +276,7 @@ TraceNumbering::Depends TraceNumbering::DependsOn(const TraceEvent& event, bool 
       initial ? (share.known & Bit(kTracePush)) != 0 : (share.filled & Bit(kTracePush)) != 0;
   if (!pushed) return depends;
   if (identity_.mercury && together) return all_workers(number - slot);
-  return one(identity_.mercury ? 2 : 1);
+  return one(identity_.mercury || event.ahead ? 2 : 1);
 }
 
 }  // namespace mercury

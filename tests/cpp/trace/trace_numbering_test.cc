@@ -52,7 +52,8 @@ struct Node {
   explicit Node(TraceIdentity identity) : numbering(identity), me(identity) {}
   // The op_ids, dep_types and id_deps of the records that this event completes.
   std::string See(uint8_t slot, int32_t number, uint32_t key = 0, uint32_t peer = 0,
-                  uint16_t parts = 1, int64_t length = 10, bool initial = false) {
+                  uint16_t parts = 1, int64_t length = 10, bool initial = false,
+                  bool ahead = false) {
     TraceEvent event;
     event.time_us = ++now;
     event.operation = slot;
@@ -61,6 +62,7 @@ struct Node {
     event.parts = parts;
     event.length = length;
     event.initial = initial;
+    event.ahead = ahead;
     event.node =
         TraceNode(me.role == TraceRole::kWorker ? TraceRole::kServer : TraceRole::kWorker, peer);
     std::vector<TraceRecord> records;
@@ -108,6 +110,23 @@ TEST(a_share_in_several_messages_is_one_record) {
   CHECK_EQ(worker.times.at(0), 1);
   CHECK_EQ(worker.lengths.at(1), 30);  // received: when the last was
   CHECK_EQ(worker.times.at(1), 6);
+}
+
+TEST(a_request_that_goes_right_behind_its_push_depends_on_it) {
+  const auto ask = [](Node* node, int32_t number) {
+    return node->See(kTraceRequest, number, 0, 0, 1, 10, false, true);
+  };
+  Node worker(Worker(1));
+  CHECK_EQ(worker.See(kTracePush, 1), "Push_Send_Worker 0-2-s0 0 0 0 1 -1");
+  CHECK_EQ(ask(&worker, 2), "Pull_Send_Worker 0-4-s0 2 1 0 2 0-2-s0");
+  CHECK_EQ(worker.See(kTraceConfirm, 1), "Push_Recv_Worker 0-3-s0 1 2 0 3 0-2-s0");
+  CHECK_EQ(worker.See(kTraceAnswer, 2), "Pull_Recv_Worker 0-5-s0 3 2 0 4 0-4-s0");
+  CHECK_EQ(worker.See(kTracePush, 3), "Push_Send_Worker 0-6-s0 4 1 0 5 (5-s0.)");
+  // On a server it does not matter whether the confirmation has left by then.
+  Node server(Server());
+  server.See(kTracePush, 1);
+  CHECK_EQ(server.See(kTraceConfirm, 1), "Push_Send_Server 0-3-w0 1 1 0 2 (2-w0.2-w1.)");
+  CHECK_EQ(ask(&server, 2), "Pull_Recv_Server 0-4-w0 2 2 0 3 0-2-w0");
 }
 
 TEST(a_share_in_several_lanes_is_one_record) {
