@@ -30,6 +30,7 @@ class RoundTrips:
     times: Ints  # 8 rows; MISSING where no record tells
     push_bytes: Ints
     pull_bytes: Ints
+    initialised: Ints  # of each worker, when its last initial value was there; MISSING: not known
     keys: dict[int, Key]
     mode: str
     training: str
@@ -132,15 +133,20 @@ def round_trips(run: Run, add_us: dict[str, Ints] | None = None) -> RoundTrips:
         codes.append(code * servers + server[inside])
         parts.append((trace, rows))
     unique = np.unique(np.concatenate(codes)) if codes else np.zeros(0, np.int64)
+    initialised = np.full(workers, MISSING, np.int64)
     times = np.full((DATA_OPERATIONS, len(unique)), MISSING, np.int64)
     sizes = np.zeros((2, len(unique)), np.int64)
     for (trace, rows), code in zip(parts, codes):
         records = trace.records
         place = np.searchsorted(unique, code)
         operation = records.operation[rows]
-        time = records.time[rows]
+        times_of = records.time
         if add_us and trace.header.node in add_us:
-            time = time + add_us[trace.header.node][rows]
+            times_of = times_of + add_us[trace.header.node]
+        time = times_of[rows]
+        if trace.header.role == "worker":
+            first = (records.operation == W_PULL_RECV) & (trace.iteration() < 0)
+            initialised[trace.header.rank] = times_of[first].max(initial=MISSING)
         times[operation, place] = time
         for which, wanted in enumerate(((W_PUSH_SEND, S_PUSH_RECV), (W_PULL_RECV, S_PULL_SEND))):
             mask = np.isin(operation, wanted)
@@ -149,6 +155,6 @@ def round_trips(run: Run, add_us: dict[str, Ints] | None = None) -> RoundTrips:
     rest, worker = np.divmod(rest, workers)
     iteration, key = np.divmod(rest, num_keys)
     return RoundTrips(
-        iteration, key, worker, server, times, sizes[0], sizes[1], keys,
+        iteration, key, worker, server, times, sizes[0], sizes[1], initialised, keys,
         run.mode, run.training, workers, servers,
     )  # fmt: skip

@@ -52,7 +52,7 @@ def computation(table: RoundTrips) -> Samples:
         {
             "worker": edge["worker"][now],
             "iteration": edge["iteration"][now],
-            "us": edge["last_push"][now] - edge["last_answer"][now - 1],
+            "us": edge["last_push"][now] - edge["before"][now],
         },
     )
     return Samples("computation", overall, _worker_keys(table, rt.W_PUSH_SEND, "computation"))
@@ -76,7 +76,7 @@ def _worker_keys(table: RoundTrips, end: int, kind: str) -> Table:
     edge = edges(table)
     if kind == "computation":
         now = follows(edge)
-        since = edge["last_answer"][now - 1]
+        since = edge["before"][now]
     else:
         now = np.arange(len(edge["worker"]))
         since = edge["first_answer"]

@@ -24,6 +24,7 @@ def node_findings(trace: Trace) -> Iterator[Finding]:
         return
     yield from _column_findings(trace, data)
     yield from _order_findings(trace, data)
+    yield from _packet_findings(trace)
     yield from dependency_findings(trace)
 
 
@@ -34,6 +35,9 @@ def _file_findings(trace: Trace) -> Iterator[Finding]:
     if not trace.complete:
         text = "has no end note: its process was killed, or another tool wrote it"
         yield Finding(WARNING, "no-end", trace.path, text)
+    if trace.failed:
+        text = "its job failed: what was under way then has no end"
+        yield Finding(WARNING, "failed", trace.path, text)
 
 
 def _column_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
@@ -114,6 +118,24 @@ def _order_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
     one, two = pairs(0, 2)
     off = (num_pp[two] <= num_pp[one]) & (num_pp[one] != rec.INITIAL_NUM_PP)
     yield from report(trace, "num_pp", these(two[off]), "has a num_pp that is not above its push's")
+
+
+def _packet_findings(trace: Trace) -> Iterator[Finding]:
+    """First packets: of pushes in packets, one each. On whom they depend is checked elsewhere."""
+    r = trace.records
+    rows = np.flatnonzero(r.operation == rec.FIRST_PACKET)
+    if not len(rows):
+        return
+    bad = np.zeros(len(r), np.bool_)
+    if trace.header.role != "worker" or trace.header.mode != rec.MERCURY:
+        bad[rows] = True
+        text = "is of a worker in mercury mode alone"
+        yield from report(trace, "role", bad, text)
+        return
+    rows = rows[np.lexsort((r.op_num[rows], r.node[rows], r.key[rows]))]
+    places = np.stack((r.key[rows], r.node[rows], r.op_num[rows]))
+    bad[rows[1:][(places[:, 1:] == places[:, :-1]).all(axis=0)]] = True
+    yield from report(trace, "twice", bad, "has an op_id that another first packet has")
 
 
 def _iteration_codes(trace: Trace, rows: Ints) -> Ints:

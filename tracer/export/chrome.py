@@ -79,7 +79,10 @@ def write_chrome(run: Run, table: RoundTrips, path: str | Path, quiet: bool = Tr
     known = table.times[table.times != rt.MISSING]
     if not len(known):
         raise TraceError(f"{run.path}: holds no push and no pull; there is nothing to draw")
-    layout = _Layout(table, int(known.min()), 2 if table.ways_overlap else 1)
+    edge = edges(table)
+    begun = edge["before"][follows(edge)]
+    start = int(min(known.min(), begun.min(initial=known.min())))
+    layout = _Layout(table, start, 2 if table.ways_overlap else 1)
     count = 0
     with Progress("writing chrome trace", len(table), quiet) as progress, whole_file(path) as file:
         head = {"tool": "mercury trace", "run": run.header.run, "start_us": layout.start}
@@ -136,7 +139,7 @@ def _steps(table: RoundTrips, layout: _Layout) -> Iterator[Event]:
     for place in follows(edge).tolist():
         process = layout.process("worker", int(edge["worker"][place]))
         iteration = int(edge["iteration"][place])
-        since, pushed = int(edge["last_answer"][place - 1]), int(edge["last_push"][place])
+        since, pushed = int(edge["before"][place]), int(edge["last_push"][place])
         for name, begin, end in (
             ("computation", since, pushed),
             ("exposed communication", pushed, int(edge["last_answer"][place])),

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tracer.format.record import CODE, MERCURY, SYNCHRONOUS
+from tracer.format.record import CODE, FIRST_PACKET, MERCURY, SYNCHRONOUS
 from tracer.synthetic.numbering import Event
 from tracer.synthetic.plan import Plan
 
@@ -69,7 +69,7 @@ class Simulation:
             self._left[worker] = len(keys)
             begin = self._pull if worker else self._push
             for key in keys:
-                number = self._dispatch(worker)
+                number = self._dispatch(worker) if worker else 0  # first values have no number
                 self._at(plan.start_us, self._pieces(begin, worker, key, number, INITIAL))
         self._worker0_pulls = {key: self._dispatch(0) for key in keys}
         while self._due:
@@ -239,7 +239,10 @@ class Simulation:
     def _stream(self, time: int, piece: Piece, size: int) -> None:
         begin, end = self._carry(time, "worker", piece, size)
         first, last = begin + self.plan.latency_us, end + self.plan.latency_us
-        self._later(begin, "worker", "Push_Send", piece, size)
+        self._see(time, "worker", "Push_Send", piece, size)
+        if piece.iteration != INITIAL:
+            packet = Event(begin, FIRST_PACKET, piece.key, piece.server, 0, piece.number)
+            self._at(begin, lambda _: self.seen["worker", piece.worker].append(packet))
         self._later(end, "worker", "Push_Recv", piece, 0)
         self._later(first, "server", "Push_Recv", piece, size)
         self._later(last, "server", "Push_Send", piece, 0)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control_trace.h"
+#include "control/data_sum.h"
 #include "control/member_node.h"
 #include "control/meta_bounds.h"
 #include "ps/internal/customer.h"
@@ -46,11 +47,11 @@ std::string GatePassword(const HmacKey& key) {
 }
 
 // One for what it hears and one for the gate; one for each node that it talks to, and two more to
-// hear of that node's end; and those on which refusals leave.
+// hear of its connection; and those on which refusals leave.
 int SocketsMax(const ZmqVanOptions& o) {
   constexpr int kOwn = 2 + kRefusalsKept + 1, kWatched = 3;
   if (o.role == Role::kScheduler) return kOwn + kWatched * (o.workers + o.servers);
-  return kOwn + kWatched + (o.role == Role::kWorker ? o.servers : o.workers);
+  return kOwn + kWatched * (1 + (o.role == Role::kWorker ? o.servers : o.workers));
 }
 
 }  // namespace
@@ -61,7 +62,8 @@ ZmqVan::ZmqVan(ZmqVanOptions options, VanObserver* observer)
       // Without a token the key is public: strangers who do not speak our protocol are still
       // refused.
       key_(options_.token.empty() ? "mercury: no job token" : options_.token),
-      life_(RandomLife()) {}
+      life_(RandomLife()),
+      link_watch_(options_.times.heartbeat_interval_ms, options_.times.heartbeat_timeout_ms) {}
 
 ZmqVan::~ZmqVan() {
   ZmqVan::Stop();
@@ -130,6 +132,7 @@ void ZmqVan::Stop() {
   for (ZmqSocket& socket : rejected_) socket.Close(kLingerMs);
   dealers_.clear();
   monitors_.clear();
+  link_ends_.clear();
   gate_ = ZmqGate();
   context_.reset();  // waits until what lingers has left
 }
@@ -160,12 +163,14 @@ ZmqSocket ZmqVan::NewDealer(const std::string& host) {
 
 void ZmqVan::Connect(const ps::Node& node) {
   ZmqSocket dealer = NewDealer(node.hostname);
+  // The scheduler watches everybody, and everybody the scheduler.
+  if (Watched(node.id)) {
+    WatchConnection(node.id, node.port, &dealer);
+  } else {
+    monitors_[node.id] = dealer.Monitor(*context_, ZMQ_EVENT_DISCONNECTED);
+  }
   const Status status = dealer.Connect(TcpEndpoint(node.hostname, node.port));
   if (!status.ok()) return FailJob(status, true);
-  // The scheduler watches everybody, and everybody the scheduler.
-  if (is_scheduler_ || node.id == kSchedulerId) {
-    monitors_[node.id] = dealer.MonitorDisconnects(*context_);
-  }
   dealers_[node.id] = std::move(dealer);
 }
 
@@ -259,6 +264,7 @@ void ZmqVan::Loop() {
       continue;
     }
     CarryOut(is_scheduler_ ? scheduler_membership_->Tick(now) : node_membership_->Tick(now));
+    WatchLinks(now);
   }
 }
 
@@ -278,7 +284,7 @@ void ZmqVan::HearDisconnects(int64_t now_ms) {
   std::vector<ZmqFrame> event;
   for (auto& [id, monitor] : monitors_) {
     while (monitor.Receive(&event)) {
-      if (scheduler_membership_) scheduler_membership_->Suspect(id, now_ms);
+      if (scheduler_membership_) CarryOut(scheduler_membership_->Suspect(id, now_ms));
       if (!node_membership_) continue;
       node_membership_->Suspect(now_ms);
       // It may be another scheduler that takes its place: until a job has begun, any will do.
@@ -313,21 +319,29 @@ Status ZmqVan::TrySend(const Outbound& item) {
   if (dealer == dealers_.end()) {
     return Status::Internal("it is not connected to " + NodeName(item.receiver));
   }
-  Envelope envelope;
-  envelope.sender = my_id_;
-  envelope.receiver = item.receiver;
-  envelope.life = life_;
-  envelope.sequence = ++sequence_to_[item.receiver];
+  Envelope envelope = NextEnvelope(item.receiver);
   envelope.data_frames = static_cast<uint16_t>(item.data.size());
   for (const auto& array : item.data) envelope.data_bytes += array.size();
+  envelope.checked = checks_data_ && !item.data.empty();
+  if (envelope.checked) envelope.data_sum = SumOf(item.data);
   std::vector<char> head(kEnvelopeBytes + item.meta.size());
   Seal(key_, envelope, item.meta.data(), item.meta.size(), reinterpret_cast<uint8_t*>(head.data()));
   std::memcpy(head.data() + kEnvelopeBytes, item.meta.data(), item.meta.size());
+  if (Watched(item.receiver)) link_watch_.Sent(item.receiver, envelope.sequence, NowMs());
   bool sent = dealer->second.SendCopy(head.data(), head.size(), !item.data.empty());
   for (size_t i = 0; sent && i < item.data.size(); ++i) {
     sent = dealer->second.SendShared(item.data[i], i + 1 < item.data.size());
   }
   return sent ? Status::Ok() : Status::Exhausted("no memory to send to " + NodeName(item.receiver));
+}
+
+Envelope ZmqVan::NextEnvelope(int receiver) {
+  Envelope envelope;
+  envelope.sender = my_id_;
+  envelope.receiver = receiver;
+  envelope.life = life_;
+  envelope.sequence = ++sequence_to_[receiver];
+  return envelope;
 }
 
 ZmqVan::Outbound ZmqVan::Control(int receiver, const ps::Meta& meta) {
@@ -380,6 +394,7 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   if (data_frames != envelope.data_frames || data_bytes != envelope.data_bytes) {
     return refuse("its data are not those that " + from + " announced");
   }
+  if (envelope.kind == EnvelopeKind::kAcknowledgement) return refuse("nobody asks by it");
   if (envelope.receiver != my_id_ && my_id_ != kNoNode) return refuse("it is for another node");
   if (!MaySpeak(envelope.sender)) return refuse("its sender is not in the job");
   if (envelope.sender != kNoNode) {
@@ -389,9 +404,15 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   status = sequence_from_.Accept(envelope.life, envelope.sequence);
   if (status.code == Code::kCorrupt) return refuse(status.message);
   if (!status.ok()) {
-    FailJob(Status::PeerLost("the connection from " + from + " broke, " + status.message), true);
+    LoseLink(envelope.sender, status);
     return 0;
   }
+  if (Watched(envelope.sender)) {
+    if (link_watch_.broken(envelope.sender)) return 0;
+    link_watch_.Received(envelope.sender, envelope.sequence);
+    link_ends_[envelope.sender].routing = frames[0].text();
+  }
+  if (envelope.kind != EnvelopeKind::kMessage) return 0;
   const size_t meta_bytes = head.size() - kEnvelopeBytes;
   meta_buffer_.resize((meta_bytes + 7) / 8);
   char* meta = reinterpret_cast<char*>(meta_buffer_.data());
@@ -402,6 +423,11 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   message->meta.sender = envelope.sender == kNoNode ? ps::Meta::kEmpty : envelope.sender;
   message->meta.recver = envelope.receiver;
   if (envelope.sender == kNoNode) message->meta.control.msg_sig = envelope.life;
+  status = CheckSum(envelope, frames, message->meta);
+  if (!status.ok()) {
+    LoseLink(envelope.sender, status);
+    return 0;
+  }
   for (size_t i = 2; i < frames.size(); ++i) {
     auto frame = std::make_shared<ZmqFrame>(std::move(frames[i]));
     ps::SArray<char> array;

@@ -116,6 +116,18 @@ void Lane::Drop(int peer, const Status& status) {
   }
 }
 
+// Of links that are in use, about once a second.
+void Lane::CheckProgress(int64_t now_us) {
+  if (broken_) return;
+  std::vector<std::pair<int, Status>> failed;
+  for (auto& [peer, link] : links_) {
+    if (link->progress_at_us() > now_us) continue;
+    Status status = link->CheckProgress(now_us);
+    if (!status.ok()) failed.emplace_back(peer, std::move(status));
+  }
+  for (const auto& [peer, status] : failed) Drop(peer, status);
+}
+
 void Lane::WriteAll(int64_t now_us) {
   if (broken_) return;
   std::vector<std::pair<int, Status>> failed;
@@ -138,6 +150,7 @@ void Lane::Turn() {
   int64_t now = NowUs();
   int64_t wake_at_us = next_tick_us_;
   for (const auto& [peer, link] : links_) {
+    if (!broken_) wake_at_us = std::min(wake_at_us, link->progress_at_us());
     // Nothing is asked of a link whose socket is full.
     if (!link->blocked() && !stopping_) wake_at_us = std::min(wake_at_us, endpoint_->WakeAt(peer));
   }
@@ -157,6 +170,7 @@ void Lane::Turn() {
     }
     if (events_.tick) events_.tick(now);
   }
+  CheckProgress(now);
   WriteAll(now);
 }
 

@@ -55,6 +55,7 @@ class Lane {
   void Run();
   void Turn();
   void WriteAll(int64_t now_us);
+  void CheckProgress(int64_t now_us);
   void Drop(int peer, const Status& status);
   void Break(const char* how);
 

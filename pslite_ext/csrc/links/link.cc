@@ -26,7 +26,8 @@ Link::Link(TcpSocket socket, int peer, Endpoint* endpoint, const LinkOptions& op
       peer_(peer),
       endpoint_(endpoint),
       options_(options),
-      reader_(options.packet_bytes_max, options.checksum, this) {
+      reader_(options.packet_bytes_max, options.checksum, this),
+      progress_(options.silence_us) {
   pieces_.reserve(3 * kPacketsAtOnce);
   headers_.reserve(kPacketsAtOnce);
   checksums_.reserve(kPacketsAtOnce);
@@ -58,8 +59,10 @@ Status Link::Read(int64_t now_us) {
     if (options_.trace != nullptr) now_us_ = NowUs();
     counters_.bytes_received += static_cast<uint64_t>(got);
     total += static_cast<size_t>(got);
+    news_ = reader_.in_packet();
     Status status = reader_.Advance(static_cast<size_t>(got));
     if (!status.ok()) return status;
+    progress_.Received(static_cast<uint64_t>(got), news_ || reader_.in_packet(), now_us_);
     // Less than there was room for: that was all.
     size_t room = 0;
     for (size_t i = 0; i < message.msg_iovlen; ++i) room += pieces[i].iov_len;
@@ -87,11 +90,14 @@ void Link::WakeWhenWhole() {
 }
 
 Status Link::OnHeader(const Header& header, char** target) {
+  if (header.kind == Kind::kReceived) return Status::Ok();
+  news_ = true;
   ++counters_.packets_received;
   return endpoint_->OnHeader(peer_, header, now_us_, target);
 }
 
 Status Link::OnPacket(const Header& header) {
+  if (header.kind == Kind::kReceived) return progress_.Heard(header.offset);
   if (header.kind == Kind::kGoodbye) goodbye_read_ = true;
   return endpoint_->OnPacket(peer_, header, now_us_);
 }
@@ -104,19 +110,27 @@ void Link::Append(const OutPacket& packet) {
   pieces_.push_back({header.data(), header.size()});
   if (length != 0) pieces_.push_back({const_cast<char*>(packet.payload), length});
   if (options_.checksum) {
-    checksums_.push_back(Crc32c(Crc32c(0, header.data(), header.size()), packet.payload, length));
+    const uint32_t of_payload =
+        packet.payload_crc.has_value() ? *packet.payload_crc : Crc32c(0, packet.payload, length);
+    checksums_.push_back(PacketCrc(of_payload, header));
     pieces_.push_back({&checksums_.back(), kChecksumBytes});
   }
   kept_.push_back(packet.keep);
   if (packet.trace.first || packet.trace.last) {
     marked_.push_back({first_piece, pieces_.size(), packet.trace});
   }
-  ++counters_.packets_sent;
+  if (packet.header.kind != Kind::kReceived) ++counters_.packets_sent;
 }
 
 void Link::Gather(int64_t now_us) {
   size_t bytes = 0;
   OutPacket packet;
+  if (progress_.report_due() && !leaving_) {
+    packet.header.kind = Kind::kReceived;
+    packet.header.offset =
+        progress_.TakeReport(kHeaderBytes + (options_.checksum ? kChecksumBytes : 0));
+    Append(packet);
+  }
   while (headers_.size() < kPacketsAtOnce && bytes < kBytesAtOnce) {
     packet = OutPacket();
     if (leaving_) {
@@ -130,6 +144,13 @@ void Link::Gather(int64_t now_us) {
     Append(packet);
     bytes += kHeaderBytes + packet.header.length;
   }
+}
+
+// First what has come is read, of a packet that is not whole, too: on a slow link that may take a
+// while.
+Status Link::CheckProgress(int64_t now_us) {
+  Status status = Read(now_us);
+  return status.ok() ? progress_.Tick(now_us, reader_.in_packet()) : status;
 }
 
 // A packet is sent when the call that took its last byte began: nobody can have it earlier.
@@ -146,7 +167,7 @@ void Link::TraceSent(int64_t at_us, size_t begun) {
     if (marked.mark.last && next_piece_ >= marked.end_piece) {
       marked.mark.last = false;
       event.length = marked.mark.event.length;
-      ++event.operation;
+      event.operation = marked.mark.last_operation;
       options_.trace->Add(event);
     }
   }
@@ -190,6 +211,7 @@ Status Link::Write(int64_t now_us) {
       return Broken("its connection broke: " + why);
     }
     counters_.bytes_sent += static_cast<uint64_t>(sent);
+    progress_.Sent(static_cast<uint64_t>(sent), now_us);
     total += static_cast<size_t>(sent);
     auto left = static_cast<size_t>(sent);
     while (next_piece_ < pieces_.size() && left >= pieces_[next_piece_].iov_len) {

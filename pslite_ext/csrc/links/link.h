@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "links/endpoint.h"
+#include "links/link_progress.h"
 #include "links/packet_reader.h"
 #include "links/tcp.h"
 #include "trace/trace_ring.h"
@@ -22,7 +23,8 @@ namespace mercury {
 struct LinkOptions {
   size_t packet_bytes_max = 64 << 10;
   bool checksum = false;
-  TraceRing* trace = nullptr;  // null: nothing is traced
+  int64_t silence_us = 12000000;  // after which a link that is in use is broken
+  TraceRing* trace = nullptr;     // null: nothing is traced
 };
 
 class Link : private PacketSink {
@@ -34,6 +36,9 @@ class Link : private PacketSink {
   // Writes until there is nothing to write, the socket is full, or it is another link's turn.
   Status Write(int64_t now_us);
   bool more() const { return more_; }
+  // Whether what is sent arrives: to be called when `progress_at_us` is over.
+  Status CheckProgress(int64_t now_us);
+  int64_t progress_at_us() const { return progress_.tick_at_us(); }
   // From now on nothing new is written but a goodbye.
   void SayGoodbye(bool failed) {
     leaving_ = true;
@@ -62,9 +67,11 @@ class Link : private PacketSink {
   Endpoint* const endpoint_;
   const LinkOptions options_;
   PacketReader reader_;
+  LinkProgress progress_;
   int64_t now_us_ = 0;  // of the read under way
   int wake_bytes_ = 1;  // as the socket knows it
   bool goodbye_read_ = false;
+  bool news_ = false;  // the read under way has brought more than reports
 
   // What is being written: pieces of headers, payloads, check sums. Room for all headers of a batch
   // is reserved at once, so that they stay where they are.

@@ -140,7 +140,9 @@ Status ServerStore::Init(const StoreRequest& request, Piece* piece,
 Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies) {
   const auto worker = static_cast<size_t>(request->worker);
   if (piece->pushed[worker]) {
-    return Status::Corrupt(NodeName(Role::kWorker, request->worker) + " pushed twice in one round");
+    return Status::Corrupt(NodeName(Role::kWorker, request->worker) + " sent the piece at " +
+                           std::to_string(request->offset) + " of key " +
+                           std::to_string(request->key) + " twice in one round");
   }
   const bool first = piece->waiting_pushes.empty();
   Status status;
@@ -256,6 +258,7 @@ void ServerStore::Release(Buffer* buffer) {
 void ServerStore::Publish(Piece* piece, Buffer value, std::vector<StoreReply>* replies) {
   Release(&piece->value);
   piece->value = std::move(value);
+  piece->value.sum = std::make_shared<SumOnce>();  // for all workers' answers
   piece->has_value = true;
   AnswerAll(&piece->waiting_pulls, piece->value, replies);
 }

@@ -36,7 +36,11 @@ struct MercuryOptions {
   int rank = 0;
 
   DoorOptions door() const { return {token, terms(), tcp, strangers_max, handshake_timeout_us}; }
-  LinkOptions link() const { return {policy.packet_bytes, checksum, trace}; }
+  // A process that hangs is noticed by its silence towards the scheduler first.
+  LinkOptions link() const {
+    const int64_t silence_us = int64_t{tcp.timeout_ms} * 1200;
+    return {policy.packet_bytes, checksum, silence_us, trace};
+  }
   uint64_t packet_overhead() const { return kHeaderBytes + (checksum ? kChecksumBytes : 0); }
   // With this process's rank as server; a worker fills in which server it means.
   Terms terms() const {

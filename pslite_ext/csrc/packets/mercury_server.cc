@@ -39,6 +39,7 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     aggregator_options.levels_max = options_.policy.levels_max;
     aggregator_options.adapt_packets = options_.policy.adapt_packets;
     aggregator_options.deterministic = options_.deterministic;
+    aggregator_options.checksum = options_.checksum;
     aggregator_options.trace = options_.trace;
     aggregator_options.trace_overhead = options_.packet_overhead();
     auto aggregator = std::make_unique<Aggregator>(aggregator_options);

@@ -113,6 +113,7 @@ void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
                             options_.lanes);
   op->parts_left = placement.slots;
   if (options_.numbers != nullptr) op->number = options_.numbers->Take(*op);
+  if (options_.trace != nullptr) op->handed_us = NowUs();
   Status failure;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

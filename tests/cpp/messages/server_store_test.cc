@@ -161,7 +161,9 @@ TEST(workers_that_disagree_fail_the_tensor_for_all) {
 TEST(pushing_twice_in_a_round_is_refused) {
   Harness h(2);
   const uint64_t first = h.Send(0, StoreOperation::kPush, 7, {1});
-  CHECK_STATUS(Code::kCorrupt, h.StatusOf(h.Send(0, StoreOperation::kPush, 7, {1})));
+  const Status second = h.StatusOf(h.Send(0, StoreOperation::kPush, 7, {1}));
+  CHECK_STATUS(Code::kCorrupt, second);
+  CHECK_EQ(second.message, "worker 0 sent the piece at 0 of key 7 twice in one round");
   CHECK_TRUE(!h.Answered(first));
 }
 
