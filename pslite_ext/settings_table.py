@@ -223,9 +223,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_PACKET_BYTES",
             0,
-            "Largest packet. 0: 65536 (32768 with more than two workers), and smaller ones where a "
-            "link needs more than 0.8 ms for that. Small ones cost processor time, large ones "
-            "delay what is urgent.",
+            "Largest packet. 0: 65536 (32768 with more than two workers, 16384 with more than four "
+            "workers or servers), and smaller ones where a link needs more than 0.8 ms for that. "
+            "Small ones cost processor time, large ones delay what is urgent.",
             0,
             4 * MIB,
             "bytes",

@@ -13,7 +13,10 @@ namespace {
 
 constexpr size_t kPacketsAtOnce = 64;      // in one call of the system
 constexpr size_t kBytesAtOnce = 16 << 10;  // after which no further packet is added
-constexpr size_t kTurnBytes = 512 << 10;   // then it is another link's turn
+constexpr size_t kTurnBytes = 512 << 10;   // read, then it is another link's turn
+
+// With less, links would run dry while a busy host's processors are elsewhere.
+constexpr uint64_t kUnsentBytesMin = 8 << 10;
 
 constexpr int kLastTurns = 16;  // of reading, once nothing can be sent any more
 
@@ -122,7 +125,7 @@ void Link::Append(const OutPacket& packet) {
   if (packet.header.kind != Kind::kReceived) ++counters_.packets_sent;
 }
 
-void Link::Gather(int64_t now_us) {
+void Link::Gather(int64_t now_us, size_t most) {
   size_t bytes = 0;
   OutPacket packet;
   if (progress_.report_due() && !leaving_) {
@@ -131,7 +134,7 @@ void Link::Gather(int64_t now_us) {
         progress_.TakeReport(kHeaderBytes + (options_.checksum ? kChecksumBytes : 0));
     Append(packet);
   }
-  while (headers_.size() < kPacketsAtOnce && bytes < kBytesAtOnce) {
+  while (headers_.size() < kPacketsAtOnce && bytes < std::min(kBytesAtOnce, most)) {
     packet = OutPacket();
     if (leaving_) {
       if (goodbye_written_) return;
@@ -175,25 +178,53 @@ void Link::TraceSent(int64_t at_us, size_t begun) {
   marked_.erase(std::remove_if(marked_.begin(), marked_.end(), told), marked_.end());
 }
 
+// As much as there is, `most` bytes; what the system says.
+ssize_t Link::Send(size_t most, int64_t* at_us) {
+  size_t end = next_piece_;
+  size_t bytes = 0;
+  while (end < pieces_.size() && bytes < most) bytes += pieces_[end++].iov_len;
+  const size_t beyond = bytes - std::min(bytes, most);
+  msghdr message{};
+  message.msg_iov = &pieces_[next_piece_];
+  message.msg_iovlen = end - next_piece_;
+  pieces_[end - 1].iov_len -= beyond;
+  ++counters_.send_calls;
+  *at_us = marked_.empty() ? 0 : NowUs();
+  const ssize_t sent = Calls().send(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  pieces_[end - 1].iov_len += beyond;
+  return sent;
+}
+
+void Link::SetShare(uint64_t in_bytes, uint64_t out_bytes) {
+  const auto differs = [](uint64_t a, uint64_t b) {
+    return std::max(a, b) - std::min(a, b) > b / 8;
+  };
+  if (differs(in_bytes, in_bytes_)) {
+    in_bytes_ = in_bytes;
+    BoundUnderWay(fd(), in_bytes);
+  }
+  const uint64_t unsent = std::clamp<uint64_t>(out_bytes, kUnsentBytesMin, kUnsentBytesMax);
+  if (differs(unsent, unsent_bytes_)) {
+    unsent_bytes_ = unsent;
+    BoundUnsent(fd(), unsent);
+  }
+}
+
 Status Link::Write(int64_t now_us) {
+  int64_t at_us = 0;
   if (blocked_since_us_ >= 0) {
     counters_.blocked_us += now_us - blocked_since_us_;
     blocked_since_us_ = -1;
   }
-  more_ = false;
   for (size_t total = 0; true;) {
-    if (pieces_.empty()) {
-      more_ = total >= kTurnBytes;
-      if (more_) return Status::Ok();
-      Gather(now_us);
+    if (total >= unsent_bytes_) {
+      // The socket would take more; TCP_NOTSENT_LOWAT counts only when it makes a new buffer.
+      blocked_since_us_ = now_us;
+      return Status::Ok();
     }
+    if (pieces_.empty()) Gather(now_us, unsent_bytes_ - total);
     if (pieces_.empty()) return Status::Ok();
-    msghdr message{};
-    message.msg_iov = &pieces_[next_piece_];
-    message.msg_iovlen = pieces_.size() - next_piece_;
-    ++counters_.send_calls;
-    const int64_t at_us = marked_.empty() ? 0 : NowUs();
-    const ssize_t sent = Calls().send(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = Send(unsent_bytes_ - total, &at_us);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) {

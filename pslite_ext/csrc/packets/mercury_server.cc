@@ -48,7 +48,9 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     LaneEvents events;
     events.lost = events_.lost;
     events.left = [](int /*worker*/) {};  // the aggregator has heard the goodbye
-    slice->lane = std::make_unique<Lane>(std::move(aggregator), options_.link(), std::move(events));
+    LinkOptions link = options_.link();
+    link.first_peer = options_.rank % options_.workers;
+    slice->lane = std::make_unique<Lane>(std::move(aggregator), link, std::move(events));
     slices_.push_back(std::move(slice));
   }
   door_ = std::make_unique<Acceptor>(
