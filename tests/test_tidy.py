@@ -77,6 +77,7 @@ MAY_READ_ENVIRONMENT = {
     "mxnet_plugins/server.py",
     "mxnet_plugins/membership.py",
     "scripts/build_wheel.py",
+    "scripts/soak/job.py",
 }
 # Rooms of Python, one above the other: each imports only what comes before it. All else that is
 # installed comes before the first of them.
