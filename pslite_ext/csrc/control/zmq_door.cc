@@ -134,8 +134,8 @@ void Doorman::Refuse(const std::string& what) {
 
 void Doorman::NotLetIn(const std::string& by, const std::string& why) {
   if (!WorthALine(++not_let_in_)) return;
-  Log(LogLevel::kWarning, "the scheduler's address is " + by + "'s, but " + why +
-                              "; trying again (" + std::to_string(not_let_in_) + " times so far)");
+  Log(LogLevel::kWarning, "no scheduler of this job at " + by + ": " + why + "; trying again (" +
+                              std::to_string(not_let_in_) + " times so far)");
 }
 
 // The oldest one of the address that has the most: who fills the door makes room at it.
