@@ -308,14 +308,14 @@ Status ZmqVan::TrySend(const Outbound& item) {
     return Status::Internal("it is not connected to " + NodeName(item.receiver));
   }
   if (!key_) return Status::PeerLost("the scheduler has not been found yet");
+  const HmacKey& key = *key_;
   Envelope envelope = NextEnvelope(item.receiver);
   envelope.data_frames = static_cast<uint16_t>(item.data.size());
   for (const auto& array : item.data) envelope.data_bytes += array.size();
   envelope.checked = checks_data_ && !item.data.empty();
   if (envelope.checked) envelope.data_sum = SumOf(item.data);
   std::vector<char> head(kEnvelopeBytes + item.meta.size());
-  Seal(*key_, envelope, item.meta.data(), item.meta.size(),
-       reinterpret_cast<uint8_t*>(head.data()));
+  Seal(key, envelope, item.meta.data(), item.meta.size(), reinterpret_cast<uint8_t*>(head.data()));
   std::memcpy(head.data() + kEnvelopeBytes, item.meta.data(), item.meta.size());
   if (Watched(item.receiver)) link_watch_.Sent(item.receiver, envelope.sequence, NowMs());
   bool sent = dealer->second.SendCopy(head.data(), head.size(), !item.data.empty());
