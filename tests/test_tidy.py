@@ -60,7 +60,9 @@ SHELL = {
 # What has a test of its own and still threads, locks or clocks.
 THREADED = {
     "base/clock",
+    "control/zmq_door",
     "control/zmq_van",
+    "transport/gate",
     "transport/tensor",
     "links/lane",
     "links/link",

@@ -1,5 +1,5 @@
 // The first bytes of every message between nodes: who sent it, to whom, in which order, and the
-// proof that the sender knows the job token.
+// proof that the sender knows the job token, and is of this job.
 //
 // Layout, little-endian, 64 bytes, then the meta:
 //    0  4  magic "MPS1"             24  8  sequence (1, 2, ... per sender's life and receiver)
