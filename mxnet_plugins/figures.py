@@ -48,7 +48,8 @@ PROCESS_FIGURES = (
     ("waits", "counter", "Iterations whose waits were measured"),
     ("wait_first_us", "counter", "Microseconds until the most urgent sum was in"),
     ("wait_later_us", "counter", "Microseconds after that, beyond the shortest forward pass"),
-    ("connections_refused", "counter", "Connections that did not prove themselves"),
+    ("connections_refused", "counter", "Connections for packets that did not prove themselves"),
+    ("control_refused", "counter", "The control plane's connections and messages, refused"),
 )
 
 

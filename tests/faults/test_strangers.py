@@ -1,45 +1,50 @@
-"""Strangers at the door for packets: they are shown out, and the job goes on training."""
+"""Strangers at the doors, of packets and of the control plane: they are shown out, and the job goes
+on training."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import resource
-import socket
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import Process, job_that_trains_on
+from tests.cluster import Cluster, Process, cluster, job_that_trains_on
+from tests.faults.doors import (
+    CHALLENGE_BYTES as CONTROL_CHALLENGE_BYTES,
+)
+from tests.faults.doors import (
+    MORE,
+    Listener,
+    connect,
+    enter,
+    flood,
+    frame,
+    greeted,
+    hello,
+    listener,
+    receive,
+)
 
 CHALLENGE_BYTES = 40
 SILENT = 2000
-
-
-def receive(sock: socket.socket, size: int) -> bytes:
-    """So many bytes, or fewer if the other end hangs up."""
-    data = b""
-    with contextlib.suppress(ConnectionError):
-        while len(data) < size and (more := sock.recv(size - len(data))):
-            data += more
-    return data
+AT_THE_DOOR = 32
+TOKEN = "known to who was let in"
+MB = 1 << 20
 
 
 def door(server: Process) -> int:
     """The port at which a server takes packets: the one that greets with our challenge."""
     for port in server.listening():
-        with connect(port) as sock:
-            if receive(sock, 4) == b"MRCY":
-                return port
+        if greeted(port, b"MRCY"):
+            return port
     raise AssertionError(f"{server.name} takes no packets")
 
 
-def connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=20)
-
-
-def hello(version: int, worker: int = 0) -> bytes:
+def data_hello(version: int, worker: int = 0) -> bytes:
     """As a worker of this job would say it, but for the proof that it knows the token."""
     terms = struct.pack("<QIIIIHHQQBB", 1, worker, 0, 2, 2, 0, 1, 65536, 0, 0, 0)
     return b"MRCY" + struct.pack("<H", version) + terms + os.urandom(32) + os.urandom(32)
@@ -56,10 +61,10 @@ def shown_out(port: int, data: bytes) -> None:
 def test_what_strangers_say(tmp_path: Path) -> None:
     with job_that_trains_on(tmp_path, "mercury") as job:
         port = door(job.servers[0])
-        for data in (os.urandom(116), b"GET / HTTP/1.1\r\n\r\n", hello(9), hello(1)):
+        for data in (os.urandom(116), b"GET / HTTP/1.1\r\n\r\n", data_hello(9), data_hello(1)):
             shown_out(port, data)
         half = connect(port)
-        half.sendall(hello(1)[:60])
+        half.sendall(data_hello(1)[:60])
         flood = connect(port)
         with contextlib.suppress(OSError):
             flood.sendall(os.urandom(1 << 20))
@@ -81,7 +86,139 @@ def test_strangers_who_say_nothing(tmp_path: Path) -> None:
             for _ in range(SILENT):
                 held.enter_context(connect(port))
             # Those who came late have taken the places of those who came early.
-            job.wait_until("places", lambda: len(list(fds.iterdir())) < 400)
-            shown_out(port, hello(9))
+            job.wait_until("places", lambda: len(list(fds.iterdir())) < 200)
+            shown_out(port, data_hello(9))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def control_doors(job: Cluster) -> Iterator[tuple[Process, int]]:
+    """Where each process listens for control messages."""
+    for process in job.processes:
+        ports = [port for port in process.listening() if greeted(port, b"MRCC")]
+        assert len(ports) == 1, f"{process.name} listens on {ports}"
+        yield process, ports[0]
+
+
+def resident(process: Process) -> int:
+    status = Path(f"/proc/{process.child.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) << 10
+
+
+def plain_frames(port: int) -> int:
+    """ZeroMQ's own handshake, with a password of 200 MB."""
+    with connect(port) as sock:
+        with contextlib.suppress(OSError):
+            sock.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00PLAIN".ljust(22, b"\0") + bytes(32))
+            sock.sendall(b"\x06" + struct.pack(">Q", 200 * MB))
+        return flood(sock, 200 * MB)
+
+
+def endless_message(port: int) -> int:
+    """From somebody who was let in: parts without end."""
+    with enter(port, TOKEN) as sock:
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < 400 * MB:
+                sock.sendall(frame(MB // 2, MORE) + bytes(MB // 2))
+                sent += MB // 2
+        return sent
+
+
+def large_frame(port: int) -> int:
+    with enter(port, TOKEN) as sock:
+        with contextlib.suppress(OSError):
+            sock.sendall(frame(200 * MB))
+        return flood(sock, 200 * MB)
+
+
+def test_nobody_makes_us_hold_more_than_a_few_megabytes(tmp_path: Path) -> None:
+    with job_that_trains_on(tmp_path, env={"MERCURY_JOB_TOKEN": TOKEN}) as job:
+        for process, port in control_doors(job):
+            before = resident(process)
+            for _ in range(3):
+                assert plain_frames(port) < 200 * MB
+            assert large_frame(port) < 200 * MB
+            # 17 parts, and what the network holds.
+            assert endless_message(port) < 100 * MB
+            grown = resident(process) - before
+            assert grown < 40 * MB, f"{process.name} has grown by {grown >> 20} MB"
+        for process in job.processes:
+            assert "does not speak this protocol" in process.output, job.report()
+
+
+def test_who_is_slow_or_one_too_many(tmp_path: Path) -> None:
+    """He has three seconds, and the place of whoever came before him."""
+    with job_that_trains_on(tmp_path, env={"MERCURY_JOB_TOKEN": TOKEN}) as job:
+        for process, port in control_doors(job):
+            if process.rank != 0:
+                continue
+            slow = connect(port)
+            slow.sendall(hello(receive(slow, CONTROL_CHALLENGE_BYTES), TOKEN)[:50])
+            fds = Path(f"/proc/{process.child.pid}/fd")
+            with contextlib.ExitStack() as held:
+                crowd = [held.enter_context(connect(port)) for _ in range(5 * AT_THE_DOOR)]
+                for sock in crowd[:AT_THE_DOOR]:
+                    assert receive(sock, 100)[CONTROL_CHALLENGE_BYTES:] == b""
+                left = len(list(fds.iterdir()))
+                assert left < 4 * AT_THE_DOOR, f"{process.name} holds {left} descriptors"
+                enter(port, TOKEN).close()
+                for sock in crowd[-AT_THE_DOOR:]:  # they say nothing
+                    assert receive(sock, 100)[CONTROL_CHALLENGE_BYTES:] == b""
+            assert receive(slow, 1) == b""
+            slow.close()
+
+
+JOINS = """
+import os, sys
+if os.environ['DMLC_ROLE'] != 'scheduler':
+    os.environ['DMLC_PS_ROOT_PORT'] = sys.argv[1]
+import mxnet as mx
+kv = mx.kv.create('dist_sync')
+x = mx.nd.ones((5,))
+kv.init('w', x)
+kv.pushpull('w', x, out=x)
+assert x.asnumpy().tolist() == [2] * 5, x
+print('summed')
+"""
+
+
+@pytest.fixture(scope="module")
+def recorder() -> Iterator[Listener]:
+    """Has heard a whole job, of the token that the others have."""
+    with listener() as between:
+        with cluster(["-c", JOINS, str(between.port)], 2, 1, token=TOKEN) as job:
+            between.lead_to(job.port)
+            job.check()
+        assert sum(len(asked) > 300 for asked in between.asked) >= 3  # more than a handshake
+        yield between
+
+
+def test_nothing_that_was_recorded_is_believed(recorder: Listener) -> None:
+    """Of another job with the same token: its nodes' registrations, and its scheduler's answers."""
+    recorded = [bytes(asked) for asked in recorder.asked]
+    recorder.haunt(True)
+    with cluster(["-c", JOINS, str(recorder.port)], 2, 1, token=TOKEN) as job:
+        recorder.lead_to(job.port)
+        nodes = (*job.servers, *job.workers)
+        ghost = "no scheduler of this job at 127.0.0.1: it does not know the job token"
+        job.wait_until("ghosts", lambda: all(ghost in node.output for node in nodes))
+        job.wait_until("the door", lambda: job.port in job.scheduler.listening())
+        for asked in recorded:
+            with connect(job.port) as sock:
+                with contextlib.suppress(OSError):
+                    sock.sendall(asked)
+                assert receive(sock, 1000)[CONTROL_CHALLENGE_BYTES:] == b""
+        recorder.haunt(False)
+        job.check()
+        assert "it does not know the job token" in job.scheduler.output, job.report()
+
+
+def test_a_ghost_of_a_scheduler_holds_nobody_up(recorder: Listener) -> None:
+    """Only what was recorded of one answers: the node ends when its start time-out is over."""
+    recorder.haunt(True)
+    env = {"MERCURY_START_TIMEOUT_S": "3"}
+    with cluster(["-c", JOINS, str(recorder.port)], 1, 1, token=TOKEN, env=env) as job:
+        job.wait()
+        for process in (*job.servers, *job.workers):
+            assert "did not start the job within 3 s" in process.output, job.report()

@@ -15,6 +15,7 @@ for _ in range(3):
     kv.pushpull('w', x, out=x, priority=-7)
 mx.nd.waitall()
 figures = mxnet_plugins.stats()
+assert figures['control_refused'] == 0, figures
 assert figures['role'] == 'worker' and figures['policy'] == 'priority', figures
 assert {p['peer'] for p in figures['peers']} == {'server 0', 'server 1'}, figures
 for way in ('sent', 'received'):

@@ -54,7 +54,7 @@ Status Open(const HmacKey& key, const void* frame, size_t frame_bytes, Envelope*
   if (Load<uint32_t>(in + 32) != meta_bytes) return Status::Corrupt("its meta has another length");
   const Digest mac = Mac(key, in, in + kEnvelopeBytes, meta_bytes);
   if (!EqualConstantTime(mac.data(), in + kSignedBytes, kMacBytes)) {
-    return Status::Corrupt("its sender does not know this job's token");
+    return Status::Corrupt("its sender does not know this job's token, or is of another job");
   }
   envelope->data_frames = in[6];
   envelope->kind = static_cast<EnvelopeKind>(in[7] & ~kChecked);

@@ -1,5 +1,5 @@
 // The first bytes of every message between nodes: who sent it, to whom, in which order, and the
-// proof that the sender knows the job token.
+// proof that the sender knows the job token, and is of this job.
 //
 // Layout, little-endian, 64 bytes, then the meta:
 //    0  4  magic "MPS1"             24  8  sequence (1, 2, ... per sender's life and receiver)
@@ -59,6 +59,10 @@ class SequenceCheck {
  public:
   Status Accept(uint64_t life, uint64_t sequence);
   void Forget(uint64_t life) { last_.erase(life); }
+  // Nothing was accepted of this life, and this is not its first message.
+  bool IsLate(uint64_t life, uint64_t sequence) const {
+    return sequence > 1 && last_.count(life) == 0;
+  }
 
  private:
   std::unordered_map<uint64_t, uint64_t> last_;

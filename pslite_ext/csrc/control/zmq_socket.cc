@@ -10,8 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/hmac_sha256.h"
-
 namespace mercury {
 namespace {
 
@@ -42,11 +40,12 @@ ZmqSocket& ZmqSocket::operator=(ZmqSocket&& other) noexcept {
 void ZmqSocket::Set(int option, int value) {
   zmq_setsockopt(socket_, option, &value, sizeof(value));
 }
-void ZmqSocket::Set(int option, const std::string& value) {
-  zmq_setsockopt(socket_, option, value.data(), value.size());
-}
 void ZmqSocket::SetBytes(int option, int64_t value) {
   zmq_setsockopt(socket_, option, &value, sizeof(value));
+}
+
+void ZmqSocket::SetDoor(zmq::door_maker_t* maker) {
+  zmq_setsockopt(socket_, ZMQ_DOOR, static_cast<const void*>(&maker), sizeof(void*));
 }
 
 Status ZmqSocket::Bind(const std::string& endpoint) {
@@ -122,29 +121,6 @@ bool ZmqSocket::Receive(std::vector<ZmqFrame>* frames) {
     const bool more = zmq_msg_more(frame.get()) != 0;
     frames->push_back(std::move(frame));
     if (!more) return true;
-  }
-}
-
-ZmqGate::ZmqGate(const ZmqContext& context, std::string password)
-    : socket_(context, ZMQ_REP), password_(std::move(password)) {
-  socket_.Bind("inproc://zeromq.zap.01");
-}
-
-void ZmqGate::AnswerAll() {
-  std::vector<ZmqFrame> request;
-  while (socket_.Receive(&request)) {
-    // version, request id, domain, address, identity, mechanism, user name, password
-    const bool good = request.size() == 8 && request[5].text() == "PLAIN" &&
-                      request[7].size() == password_.size() &&
-                      EqualConstantTime(request[7].data(), password_.data(), password_.size());
-    if (!good) ++refused_;
-    const std::string id = request.size() > 1 ? request[1].text() : "";
-    socket_.SendCopy("1.0", 3, true);
-    socket_.SendCopy(id.data(), id.size(), true);
-    socket_.SendCopy(good ? "200" : "400", 3, true);
-    socket_.SendCopy(good ? "OK" : "wrong job token", good ? 2 : 15, true);
-    socket_.SendCopy("", 0, true);
-    socket_.SendCopy("", 0, false);
   }
 }
 

@@ -1,11 +1,11 @@
-// ZeroMQ sockets as values that close themselves, and the gate that lets only peers with the job
-// token through ZeroMQ's handshake.
+// ZeroMQ sockets as values that close themselves.
 //
 // Thread-safety: a socket belongs to one thread. Ownership: a ZmqContext outlives its sockets; a
 // sent SArray is kept alive until ZeroMQ has written it out.
 #pragma once
 
 #include <zmq.h>
+#include <zmq_door.h>
 
 #include <cstddef>
 #include <string>
@@ -60,8 +60,8 @@ class ZmqSocket {
   explicit operator bool() const { return socket_ != nullptr; }
 
   void Set(int option, int value);
-  void Set(int option, const std::string& value);
   void SetBytes(int option, int64_t value);
+  void SetDoor(zmq::door_maker_t* maker);
   Status Bind(const std::string& endpoint);
   Status Connect(const std::string& endpoint);
   // The port that a wildcard bind got.
@@ -81,22 +81,6 @@ class ZmqSocket {
 
  private:
   void* socket_ = nullptr;
-};
-
-// Answers ZeroMQ's authentication requests (ZAP, RFC 27) for the PLAIN mechanism: who does not
-// show the password is disconnected in the handshake, before any message of his is read.
-class ZmqGate {
- public:
-  ZmqGate() = default;
-  ZmqGate(const ZmqContext& context, std::string password);
-  void* get() const { return socket_.get(); }
-  void AnswerAll();
-  uint64_t refused() const { return refused_; }
-
- private:
-  ZmqSocket socket_;
-  std::string password_;
-  uint64_t refused_ = 0;
 };
 
 // What a monitor says.

@@ -21,35 +21,31 @@
 namespace mercury {
 namespace {
 
-constexpr int kHandshakeTimeoutMs = 5000;
 constexpr int kLingerMs = 2000;
+constexpr int kGuestLingerMs = 300;  // of who is in no job: nobody may listen
 constexpr int kReconnectMs = 50, kReconnectMaxMs = 2000;
 constexpr int kMessagesPerTurn = 256;
 constexpr int kAfterThrowMs = 100;
 constexpr int kHostBytesMax = 63;
+// What a message may be, all its parts together: the largest meta, and the largest piece.
+constexpr int64_t kControlBytesMax = int64_t{2} << 20;
+constexpr int64_t kAnswerBytesMax = 512;  // what comes back on a connection: an acknowledgement
+constexpr size_t kPartsMax = 1 + kDataFramesMax;
 
 uint64_t RandomLife() {
   std::random_device device;
   return (static_cast<uint64_t>(device()) << 32) | device();
 }
 
-// The password of the handshake gate: derived, so that the token itself is never sent.
-std::string GatePassword(const HmacKey& key) {
-  constexpr char kPurpose[] = "mercury control gate";
-  const Digest digest = key.Sign(kPurpose, sizeof(kPurpose) - 1);
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  for (uint8_t byte : digest) {
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
-  }
-  return text;
+// All nodes of a job may come at once.
+size_t StrangersMax(const ZmqVanOptions& o) {
+  return std::max(kStrangersMax, static_cast<size_t>(o.workers + o.servers));
 }
 
-// One for what it hears and one for the gate; one for each node that it talks to, and two more to
-// hear of its connection; and those on which refusals leave.
+// One for what it hears; one for each node that it talks to, and two more to hear of its
+// connection; and those on which refusals leave.
 int SocketsMax(const ZmqVanOptions& o) {
-  constexpr int kOwn = 2 + kRefusalsKept + 1, kWatched = 3;
+  constexpr int kOwn = 1 + kRefusalsKept + 1, kWatched = 3;
   if (o.role == Role::kScheduler) return kOwn + kWatched * (o.workers + o.servers);
   return kOwn + kWatched * (1 + (o.role == Role::kWorker ? o.servers : o.workers));
 }
@@ -59,10 +55,20 @@ int SocketsMax(const ZmqVanOptions& o) {
 ZmqVan::ZmqVan(ZmqVanOptions options, VanObserver* observer)
     : options_(std::move(options)),
       observer_(observer),
-      // Without a token the key is public: strangers who do not speak our protocol are still
-      // refused.
-      key_(options_.token.empty() ? "mercury: no job token" : options_.token),
       life_(RandomLife()),
+      doorman_(options_.token, options_.role == Role::kScheduler ? Post::kScheduler : Post::kNode,
+               StrangersMax(options_), kPartsMax,
+               [this](const JobIdentity& job) {
+                 Outbound item;
+                 item.run = [this, job] {
+                   // It may be another scheduler that takes the first one's place: until a job has
+                   // begun, any will do.
+                   if (my_id_ != kNoNode || over_) return;
+                   EnterJob(job);
+                   SayHello();
+                 };
+                 Post(std::move(item));
+               }),
       link_watch_(options_.times.heartbeat_interval_ms, options_.times.heartbeat_timeout_ms) {}
 
 ZmqVan::~ZmqVan() {
@@ -77,7 +83,6 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   }
   is_scheduler_ = options_.role == Role::kScheduler;
   context_ = std::make_unique<ZmqContext>(SocketsMax(options_));
-  gate_ = ZmqGate(*context_, GatePassword(key_));
   wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_fd_ < 0) return fail(Status::Exhausted("no file descriptor left for the van"));
 
@@ -102,6 +107,7 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   scheduler_.id = kSchedulerId;
   if (is_scheduler_) {
     me.id = my_id_ = kSchedulerId;
+    EnterJob(RandomIdentity());
     scheduler_membership_ = std::make_unique<SchedulerMembership>(
         options_.workers, options_.servers, options_.times, now, options_.settings);
   } else {
@@ -110,12 +116,7 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
         now);
   }
   SetNode(me);
-  if (!is_scheduler_) {
-    Connect(scheduler_);
-    Outbound hello;
-    hello.run = [this] { SayHello(); };
-    queue_.push_back(std::move(hello));
-  }
+  if (!is_scheduler_) Connect(scheduler_);
   thread_ = std::thread(&ZmqVan::Run, this);
   Wake();
 }
@@ -127,47 +128,50 @@ void ZmqVan::Stop() {
     thread_.join();
   }
   ready_ = false;
+  doorman_.Close();
   router_.Close(0);
-  for (auto& [id, dealer] : dealers_) dealer.Close(kLingerMs);
+  const int linger_ms = my_id_ == kNoNode ? kGuestLingerMs : kLingerMs;
+  for (auto& [id, dealer] : dealers_) dealer.Close(linger_ms);
   for (ZmqSocket& socket : rejected_) socket.Close(kLingerMs);
   dealers_.clear();
   monitors_.clear();
   link_ends_.clear();
-  gate_ = ZmqGate();
   context_.reset();  // waits until what lingers has left
 }
 
 int ZmqVan::Bind(const ps::Node& node, int /*max_retry*/) {
   router_ = ZmqSocket(*context_, ZMQ_ROUTER);
   router_.Set(ZMQ_IPV6, IsIpv6(node.hostname) ? 1 : 0);
-  router_.Set(ZMQ_PLAIN_SERVER, 1);
-  router_.Set(ZMQ_ZAP_DOMAIN, std::string("mercury"));
-  router_.Set(ZMQ_HANDSHAKE_IVL, kHandshakeTimeoutMs);
-  // Row-sparse pieces carry up to three times their dense size in row numbers.
-  router_.SetBytes(ZMQ_MAXMSGSIZE, 4 * kMessageBytesMax + (int64_t{1} << 20));
+  router_.SetDoor(doorman_.host());
+  router_.Set(ZMQ_HANDSHAKE_IVL, kDoorTimeoutMs);
+  // Nobody sends tensors to the scheduler.
+  const int64_t piece_bytes = is_scheduler_ ? 0 : kMessageBytesMax;
+  router_.SetBytes(ZMQ_MAXMSGSIZE, kControlBytesMax + piece_bytes);
   start_status_ = router_.Bind(TcpEndpoint(node.hostname, node.port));
   return start_status_.ok() ? router_.BoundPort() : -1;
 }
 
-ZmqSocket ZmqVan::NewDealer(const std::string& host) {
+ZmqSocket ZmqVan::NewDealer(const std::string& host, zmq::door_maker_t* door) {
   ZmqSocket dealer(*context_, ZMQ_DEALER);
   dealer.Set(ZMQ_IPV6, IsIpv6(host) ? 1 : 0);
   dealer.Set(ZMQ_SNDHWM, 0);  // the tensors' own memory is what is queued
   dealer.Set(ZMQ_RECONNECT_IVL, kReconnectMs);
   dealer.Set(ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
-  dealer.Set(ZMQ_HANDSHAKE_IVL, kHandshakeTimeoutMs);
-  dealer.Set(ZMQ_PLAIN_USERNAME, std::string("mercury"));
-  dealer.Set(ZMQ_PLAIN_PASSWORD, GatePassword(key_));
+  dealer.SetDoor(door);
+  dealer.Set(ZMQ_HANDSHAKE_IVL, kDoorTimeoutMs);
+  dealer.SetBytes(ZMQ_MAXMSGSIZE, kAnswerBytesMax);
   return dealer;
 }
 
 void ZmqVan::Connect(const ps::Node& node) {
-  ZmqSocket dealer = NewDealer(node.hostname);
+  ZmqSocket dealer = NewDealer(
+      node.hostname, node.id == kSchedulerId ? doorman_.to_scheduler() : doorman_.to_node());
   // The scheduler watches everybody, and everybody the scheduler.
   if (Watched(node.id)) {
     WatchConnection(node.id, node.port, &dealer);
   } else {
-    monitors_[node.id] = dealer.Monitor(*context_, ZMQ_EVENT_DISCONNECTED);
+    monitors_[node.id] =
+        dealer.Monitor(*context_, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
   }
   const Status status = dealer.Connect(TcpEndpoint(node.hostname, node.port));
   if (!status.ok()) return FailJob(status, true);
@@ -243,7 +247,6 @@ void ZmqVan::Loop() {
   while (true) {
     Wait(std::max<int64_t>(0, next_tick - NowMs()));
     const bool stopping = stop_;  // what was handed over before is still sent
-    gate_.AnswerAll();
     SendQueued();
     if (stopping) return;
     const int64_t now = NowMs();
@@ -270,27 +273,12 @@ void ZmqVan::Loop() {
 
 void ZmqVan::Wait(int64_t wait_ms) {
   std::vector<zmq_pollitem_t> items = {{router_.get(), 0, ZMQ_POLLIN, 0},
-                                       {gate_.get(), 0, ZMQ_POLLIN, 0},
                                        {nullptr, wake_fd_, ZMQ_POLLIN, 0}};
   for (const auto& [id, monitor] : monitors_) items.push_back({monitor.get(), 0, ZMQ_POLLIN, 0});
   zmq_poll(items.data(), static_cast<int>(items.size()),
            static_cast<long>(wait_ms));  // NOLINT: the type is ZeroMQ's
   uint64_t count;
   [[maybe_unused]] const ssize_t n = read(wake_fd_, &count, sizeof(count));
-}
-
-// A process that dies closes its connections: it is missed sooner than by its heartbeats alone.
-void ZmqVan::HearDisconnects(int64_t now_ms) {
-  std::vector<ZmqFrame> event;
-  for (auto& [id, monitor] : monitors_) {
-    while (monitor.Receive(&event)) {
-      if (scheduler_membership_) CarryOut(scheduler_membership_->Suspect(id, now_ms));
-      if (!node_membership_) continue;
-      node_membership_->Suspect(now_ms);
-      // It may be another scheduler that takes its place: until a job has begun, any will do.
-      if (my_id_ == kNoNode && !over_) SayHello();
-    }
-  }
 }
 
 void ZmqVan::SendQueued() {
@@ -319,13 +307,15 @@ Status ZmqVan::TrySend(const Outbound& item) {
   if (dealer == dealers_.end()) {
     return Status::Internal("it is not connected to " + NodeName(item.receiver));
   }
+  if (!key_) return Status::PeerLost("the scheduler has not been found yet");
   Envelope envelope = NextEnvelope(item.receiver);
   envelope.data_frames = static_cast<uint16_t>(item.data.size());
   for (const auto& array : item.data) envelope.data_bytes += array.size();
   envelope.checked = checks_data_ && !item.data.empty();
   if (envelope.checked) envelope.data_sum = SumOf(item.data);
   std::vector<char> head(kEnvelopeBytes + item.meta.size());
-  Seal(key_, envelope, item.meta.data(), item.meta.size(), reinterpret_cast<uint8_t*>(head.data()));
+  Seal(*key_, envelope, item.meta.data(), item.meta.size(),
+       reinterpret_cast<uint8_t*>(head.data()));
   std::memcpy(head.data() + kEnvelopeBytes, item.meta.data(), item.meta.size());
   if (Watched(item.receiver)) link_watch_.Sent(item.receiver, envelope.sequence, NowMs());
   bool sent = dealer->second.SendCopy(head.data(), head.size(), !item.data.empty());
@@ -357,16 +347,14 @@ ZmqVan::Outbound ZmqVan::Control(int receiver, const ps::Meta& meta) {
 
 void ZmqVan::SendControl(int receiver, const ps::Meta& meta) { SendNow(Control(receiver, meta)); }
 
-void ZmqVan::Refuse(const std::string& why) {
-  ++refused_messages_;
-  const bool power_of_two = (refused_messages_ & (refused_messages_ - 1)) == 0;
-  if (power_of_two) {
-    Log(LogLevel::kWarning, "refused a message: " + why + " (" + std::to_string(refused_messages_) +
-                                " refused so far)");
-  }
+void ZmqVan::Refuse(const std::string& why) { doorman_.Refuse("a message: " + why); }
+
+void ZmqVan::EnterJob(const JobIdentity& job) {
+  job_ = job;
+  key_.emplace(EnvelopeKey(options_.token, job));
+  doorman_.Enter(job);
 }
 
-// A node of an earlier job may still be there, and know the token.
 bool ZmqVan::MaySpeak(int sender) const {
   if (sender == kNoNode) return is_scheduler_;
   if (is_scheduler_) return life_of_.count(sender) != 0;
@@ -385,7 +373,8 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   if (frames.size() < 2) return refuse("it is empty");
   ZmqFrame& head = frames[1];
   Envelope envelope;
-  Status status = Open(key_, head.data(), head.size(), &envelope);
+  if (!key_) return refuse("this node is in no job yet");
+  Status status = Open(*key_, head.data(), head.size(), &envelope);
   if (!status.ok()) return refuse(status.message);
   const std::string from = envelope.sender == kNoNode ? "a new node" : NodeName(envelope.sender);
   const size_t data_frames = frames.size() - 2;
@@ -400,6 +389,11 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   if (envelope.sender != kNoNode) {
     const auto life = life_of_.emplace(envelope.sender, envelope.life).first;
     if (life->second != envelope.life) return refuse("it comes from a second " + from);
+  }
+  // Peers take a node that was started again in the same place for the one that was there before.
+  if (!is_scheduler_ && my_id_ == kNoNode &&
+      sequence_from_.IsLate(envelope.life, envelope.sequence)) {
+    return refuse("it is for the node that was here before");
   }
   status = sequence_from_.Accept(envelope.life, envelope.sequence);
   if (status.code == Code::kCorrupt) return refuse(status.message);

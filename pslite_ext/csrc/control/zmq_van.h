@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -25,8 +26,10 @@
 
 #include "base/status.h"
 #include "control/envelope.h"
+#include "control/job_identity.h"
 #include "control/link_watch.h"
 #include "control/membership.h"
+#include "control/zmq_door.h"
 #include "control/zmq_socket.h"
 #include "ps/internal/van.h"
 #include "trace/clock_offset.h"
@@ -93,9 +96,11 @@ class ZmqVan : public ps::Van {
   // From now on, what is sent carries a check sum. On the I/O thread.
   void CheckData(bool on) { checks_data_ = on; }
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
-  // Once ready: a number that is the job's alone, and whether its training is asynchronous.
-  uint64_t job() const { return job_; }
+  // Once ready: what the job's alone is, and whether its training is asynchronous.
+  const JobIdentity& job() const { return job_; }
   bool asynchronous() const;
+  // Connections and messages that were not believed.
+  uint64_t refused() const { return doorman_.refused(); }
 
   std::string GetType() const override { return "zmq"; }
   int Bind(const ps::Node& node, int max_retry) override;
@@ -140,7 +145,8 @@ class ZmqVan : public ps::Van {
   void OnHeartbeat(const ps::Message& message, int64_t now_ms);
   void SendTerminate(int receiver, const Status& status);
   void Reject(const Member& member, const Status& status);
-  ZmqSocket NewDealer(const std::string& host);
+  ZmqSocket NewDealer(const std::string& host, zmq::door_maker_t* door);
+  void EnterJob(const JobIdentity& job);
   void Refuse(const std::string& why);
 
   bool Watched(int node) const;
@@ -155,6 +161,9 @@ class ZmqVan : public ps::Van {
 
   void Dispatch(const ps::Message& message, int64_t now_ms);
   void OnControl(const ps::Message& message, int64_t now_ms);
+  void ConnectGuests();
+  void TakeIn(const Member& member);
+  void OnGuestEvent(int guest, int event, int64_t now_ms);
   void OnRegistration(const ps::Message& message, int64_t now_ms);
   void OnAssigned(const ps::Message& message, int64_t now_ms);
   void OnTerminate(const ps::Message& message, int64_t now_ms);
@@ -165,14 +174,14 @@ class ZmqVan : public ps::Van {
 
   const ZmqVanOptions options_;
   VanObserver* const observer_;
-  const HmacKey key_;
+  std::optional<HmacKey> key_;  // once the job is known
   const uint64_t life_;
+  Doorman doorman_;
   Status start_status_;
   int my_port_ = 0;
 
   std::unique_ptr<ZmqContext> context_;
   ZmqSocket router_;
-  ZmqGate gate_;
   int wake_fd_ = -1;
   std::unordered_map<int, ZmqSocket> dealers_;
   std::map<int, ZmqSocket> monitors_;  // of those dealers whose peers this node watches
@@ -191,14 +200,13 @@ class ZmqVan : public ps::Van {
   bool checks_data_ = false;
   std::unordered_map<int, uint64_t> life_of_;
   std::vector<uint64_t> meta_buffer_;  // aligned
-  uint64_t refused_messages_ = 0;
 
   std::unique_ptr<SchedulerMembership> scheduler_membership_;
   std::unique_ptr<NodeMembership> node_membership_;
   std::vector<Member> members_;
   // From peers that learnt sooner than this node who is in the job: it cannot answer them yet.
   std::vector<ps::Message> early_;
-  uint64_t job_ = 0;
+  JobIdentity job_{};
   // For the trace: what registrations it will hear of once ranks are known, by their life.
   std::map<uint64_t, std::pair<int64_t, int64_t>> registered_;  // when, bytes
   ClockOffset clock_offset_;

@@ -112,8 +112,7 @@ void ZmqVan::TraceRegistered(const Member& member) {
 }
 
 // Asks to be taken into the job. Its messages are counted anew: whoever hears them has either heard
-// none, or knows this node already. If it cannot be sent (ZeroMQ has given up a connection that was
-// refused), the start time-out says what may be wrong.
+// none, or knows this node already.
 void ZmqVan::SayHello() {
   sequence_to_[kSchedulerId] = 0;
   ps::Meta meta;
@@ -179,7 +178,7 @@ void ZmqVan::SendTerminate(int receiver, const Status& status) {
 void ZmqVan::Reject(const Member& member, const Status& status) {
   Log(LogLevel::kWarning, "refused " + std::string(Name(member.role)) + " at " + member.host + ":" +
                               std::to_string(member.port) + ": " + status.message);
-  ZmqSocket dealer = NewDealer(member.host);
+  ZmqSocket dealer = NewDealer(member.host, doorman_.to_node());
   if (!dealer.Connect(TcpEndpoint(member.host, member.port)).ok()) return;
   const int no_node = kNoNode;
   std::swap(dealers_[no_node], dealer);
@@ -240,6 +239,7 @@ void ZmqVan::OnRegistration(const ps::Message& message, int64_t now_ms) {
                         std::make_pair(NowUs(), int64_t{GetPackMetaLen(message.meta)}));
   }
   CarryOut(scheduler_membership_->Register(member, now_ms));
+  if (!over_) ConnectGuests();
 }
 
 void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
@@ -249,13 +249,13 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
     if (node.id == message.meta.recver) my_id_ = node.id;
   }
   if (my_id_ == kNoNode) return Refuse("the scheduler's table does not name this node");
+  doorman_.Stay();
   SharedSettings settings;
   Status agreed = FromText(message.meta.body, &settings);
   ps::Node me = my_node_;
   me.id = my_id_;
   SetNode(me);
   node_membership_->Assigned(now_ms);
-  job_ = life_of_[kSchedulerId];
   for (const ps::Node& node : message.meta.control.node) {
     members_.push_back(ToMember(node, 0, node.id));
     const bool talks = node.role != me.role && node.role != ps::Node::SCHEDULER;
@@ -331,7 +331,7 @@ void ZmqVan::TellOfFailure(const Status& status, bool tell_others) {
   }
   // Who has no id yet hears it as a refusal.
   for (const Member& m : scheduler_membership_->members()) {
-    if (m.id == -1) Reject(m, status);
+    if (m.id == -1 && m.broken_ms < 0) Reject(m, status);
   }
   Broadcast([&](int node) { SendTerminate(node, status); });
   scheduler_membership_->Fail(status.message);
@@ -347,14 +347,13 @@ void ZmqVan::CarryOut(const Actions& actions) {
         for (const Member& m : scheduler_membership_->members()) {
           const ps::Node node = ToNode(m);
           life_of_[m.id] = m.life;
-          Connect(node);
+          TakeIn(m);
           meta.control.node.push_back(node);
           TraceRegistered(m);
         }
         SetBody(&meta, ToText(scheduler_membership_->settings()));
         Broadcast([&](int node) { SendControl(node, meta); });
         ready_ = true;
-        job_ = life_;
         members_ = scheduler_membership_->members();
         if (const Status status =
                 observer_->OnAgreed(kSchedulerId, scheduler_membership_->settings());
@@ -396,7 +395,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         Log(LogLevel::kWarning, action.text);
         break;
       case Action::kFail:
-        FailJob(ready_ ? Status::PeerLost(action.text) : Status::Timeout(action.text), true);
+        FailJob(action.late ? Status::Timeout(action.text) : Status::PeerLost(action.text), true);
         break;
       case Action::kEnd:
         Broadcast([&](int node) { SendTerminate(node, Status::Ok()); });

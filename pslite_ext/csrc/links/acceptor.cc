@@ -39,7 +39,7 @@ Acceptor::Acceptor(EventLoop* loop, TcpSocket listener, const DoorOptions& optio
     : loop_(loop),
       listener_(std::move(listener)),
       options_(options),
-      key_(DataKey(options.token)),
+      key_(DataKey(options.token, options.job)),
       welcome_(std::move(welcome)),
       refused_(std::move(refused)) {}
 

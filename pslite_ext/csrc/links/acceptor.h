@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "control/door_handshake.h"
 #include "links/event_loop.h"
 #include "links/handshake.h"
 #include "links/tcp.h"
@@ -21,10 +22,11 @@ namespace mercury {
 
 struct DoorOptions {
   std::string token;
+  JobIdentity job{};
   Terms terms;  // this server's
   TcpOptions tcp;
-  size_t strangers_max = 256;  // connections that have not proved themselves yet
-  int64_t handshake_timeout_us = 10000000;
+  size_t strangers_max = kStrangersMax;  // connections that have not proved themselves yet
+  int64_t handshake_timeout_us = int64_t{kDoorTimeoutMs} * 1000;
 };
 
 class Acceptor : public EventHandler {

@@ -1,12 +1,10 @@
 #include "links/dialer.h"
 
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "links/lane.h"
@@ -17,15 +15,6 @@ namespace {
 constexpr int64_t kRetryUs = 200000;
 
 }  // namespace
-
-Nonce RandomNonce() {
-  Nonce nonce{};
-  for (size_t have = 0; have < nonce.size();) {
-    const ssize_t got = getrandom(nonce.data() + have, nonce.size() - have, 0);
-    if (got > 0) have += static_cast<size_t>(got);
-  }
-  return nonce;
-}
 
 Dialer::Dialer(EventLoop* loop, const HmacKey& key, const Terms& terms, Address address,
                const TcpOptions& options, int64_t deadline_us, Done done)

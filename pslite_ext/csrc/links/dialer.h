@@ -14,8 +14,6 @@
 
 namespace mercury {
 
-Nonce RandomNonce();
-
 class Dialer : public EventHandler {
  public:
   using Done = std::function<void(const Status&, TcpSocket)>;

@@ -68,16 +68,6 @@ Terms Unpacked(const std::string& from, size_t at) {
   return t;
 }
 
-Digest Sign(const HmacKey& key, const char* purpose, const Nonce& server, const Nonce& worker,
-            const std::string& said) {
-  HmacKey::Stream stream(key);
-  stream.Update(purpose, std::strlen(purpose));
-  stream.Update(server.data(), server.size());
-  stream.Update(worker.data(), worker.size());
-  stream.Update(said.data(), said.size());
-  return stream.Finish();
-}
-
 void Append(std::string* out, const void* data, size_t bytes) {
   out->append(static_cast<const char*>(data), bytes);
 }
@@ -142,7 +132,7 @@ Status ServerHandshake::Feed(const char* data, size_t bytes, std::string* reply)
   constexpr size_t kMacAt = kNonceAt + 32;
   Nonce theirs;
   std::memcpy(theirs.data(), received_.data() + kNonceAt, theirs.size());
-  const Digest mac = Sign(key_, "hello", nonce_, theirs, received_.substr(0, kNonceAt));
+  const Digest mac = Prove(key_, "hello", nonce_, theirs, received_.substr(0, kNonceAt));
   if (!EqualConstantTime(mac.data(), received_.data() + kMacAt, mac.size())) {
     return Status::Corrupt("it does not know the job token");
   }
@@ -152,7 +142,7 @@ Status ServerHandshake::Feed(const char* data, size_t bytes, std::string* reply)
   std::string welcome = Prefix();
   AppendNumber(&welcome, static_cast<uint16_t>(code));
   AppendNumber(&welcome, static_cast<uint32_t>(text.size()));
-  const Digest signature = Sign(key_, "welcome", nonce_, theirs, welcome + text);
+  const Digest signature = Prove(key_, "welcome", nonce_, theirs, welcome + text);
   Append(&welcome, signature.data(), signature.size());
   *reply = welcome + text;
   worker_ = terms.worker;
@@ -186,7 +176,7 @@ Status WorkerHandshake::Feed(const char* data, size_t bytes, std::string* reply)
   if (received_.size() < kChallengeBytes) return Status::Ok();
   std::memcpy(server_nonce_.data(), received_.data() + 8, server_nonce_.size());
   std::string hello = Prefix() + Packed(mine_);
-  const Digest mac = Sign(key_, "hello", server_nonce_, nonce_, hello);
+  const Digest mac = Prove(key_, "hello", server_nonce_, nonce_, hello);
   Append(&hello, nonce_.data(), nonce_.size());
   Append(&hello, mac.data(), mac.size());
   *reply = hello;
@@ -199,7 +189,7 @@ Status WorkerHandshake::TakeWelcome() {
   constexpr size_t kMacAt = kWelcomeBytes - 32;
   const std::string text = received_.substr(kWelcomeBytes);
   const Digest mac =
-      Sign(key_, "welcome", server_nonce_, nonce_, received_.substr(0, kMacAt) + text);
+      Prove(key_, "welcome", server_nonce_, nonce_, received_.substr(0, kMacAt) + text);
   if (!EqualConstantTime(mac.data(), received_.data() + kMacAt, mac.size())) {
     return Status::Corrupt("it does not know the job token");
   }

@@ -8,28 +8,22 @@
 // worker without the token is cut off without a word; one that knows it but wants other terms is
 // told which.
 //
+// The key is the job's own (control/job_identity.h): nothing recorded of another job is believed.
+//
 // Thread-safety: none. No I/O: bytes go in, bytes to send come out. Invariants: nothing is believed
 // before its HMAC is right; done() only if both sides agree on every term.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "base/hmac_sha256.h"
 #include "base/status.h"
+#include "control/job_identity.h"
 #include "policy/policy.h"
 
 namespace mercury {
-
-// A key of the data plane; without a token it is public, and strangers who do not speak the
-// protocol are still refused.
-inline HmacKey DataKey(const std::string& token) {
-  return HmacKey("mercury data\n" + (token.empty() ? std::string("no job token") : token));
-}
-
-using Nonce = std::array<uint8_t, 32>;
 
 struct Terms {
   uint64_t job = 0;

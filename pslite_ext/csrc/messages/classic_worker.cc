@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "base/node_name.h"
+#include "messages/agreement.h"
 #include "messages/classic_wire.h"
 #include "messages/shared_array.h"
 #include "sums/sparse_sum.h"
 #include "transport/figures.h"
+#include "transport/home_server.h"
 
 namespace mercury {
 namespace {
@@ -53,6 +55,11 @@ void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
   Status status;
   switch (kind) {
     case Operation::Kind::kCommand:
+      if (pending->op->command.to_one) {
+        const int home = HomeServer(pending->op->command.key, options_.num_servers);
+        pending->pieces.push_back({home, 0, 0});
+        break;
+      }
       for (int s = 0; s < options_.num_servers; ++s) {
         pending->pieces.push_back({s, static_cast<uint64_t>(s), 0});
       }
@@ -89,16 +96,22 @@ void ClassicWorker::Schedule(std::unique_ptr<Pending> pending) {
   schedule_->Add(id, tensor.key, bytes, priority, [this, held] { Begin(std::move(*held)); });
 }
 
-std::vector<Piece> ClassicWorker::PiecesOf(const Tensor& tensor, size_t element_bytes) const {
+std::vector<Piece> ClassicWorker::PiecesOf(const Tensor& tensor, size_t element_bytes,
+                                           uint64_t piece_bytes_max) const {
   return Partition(tensor.traits.key, tensor.traits.bytes(), element_bytes, options_.num_servers,
-                   options_.split_bytes,
-                   std::max<uint64_t>(options_.piece_bytes_max, element_bytes));
+                   options_.split_bytes, std::max<uint64_t>(piece_bytes_max, element_bytes));
 }
 
 Status ClassicWorker::SetsOfRows(Pending* pending) const {
   const Operation::Rows& rows = pending->op->rows;
   if (rows.row_bytes == 0) return Status::InvalidArgument("rows have no size");
-  pending->pieces = PiecesOf(*pending->op->tensor, rows.row_bytes);
+  const uint64_t bytes_max = RowsBytesMax(rows.row_bytes, options_.piece_bytes_max);
+  if (bytes_max == 0) {
+    return Status::InvalidArgument("a row of " + std::to_string(rows.row_bytes) +
+                                   " bytes: with its number it may have no more than " +
+                                   std::to_string(options_.piece_bytes_max));
+  }
+  pending->pieces = PiecesOf(*pending->op->tensor, rows.row_bytes, bytes_max);
   size_t row = 0;
   for (const Piece& piece : pending->pieces) {
     const auto end_row = static_cast<int64_t>((piece.offset + piece.bytes) / rows.row_bytes);
@@ -122,7 +135,7 @@ Status ClassicWorker::SetsOfRows(Pending* pending) const {
 Status ClassicWorker::Compressed(Pending* pending) const {
   const Operation& op = *pending->op;
   Tensor& tensor = *op.tensor;
-  pending->pieces = PiecesOf(tensor, sizeof(float));
+  pending->pieces = PiecesOf(tensor, sizeof(float), options_.piece_bytes_max);
   tensor.residual.resize(tensor.traits.elements(), 0.0F);
   for (const Piece& piece : pending->pieces) {
     const size_t elements = piece.bytes / sizeof(float);
@@ -141,7 +154,8 @@ Status ClassicWorker::Compressed(Pending* pending) const {
 void ClassicWorker::Begin(std::unique_ptr<Pending> pending) {
   Operation& op = *pending->op;
   if (pending->pieces.empty()) {
-    pending->pieces = PiecesOf(*op.tensor, ElementBytes(op.tensor->traits.dtype));
+    pending->pieces =
+        PiecesOf(*op.tensor, ElementBytes(op.tensor->traits.dtype), options_.piece_bytes_max);
   }
   const size_t pieces = pending->pieces.size();
   pending->unconfirmed = Pushes(op) ? pieces : 0;
@@ -255,7 +269,7 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
   const int server = RankOf(meta.sender);
   size_t i = 0;
   if (op.kind == Operation::Kind::kCommand) {
-    i = static_cast<size_t>(server);
+    i = op.command.to_one ? 0 : static_cast<size_t>(server);
   } else {
     const auto piece =
         std::lower_bound(pending->pieces.begin(), pending->pieces.end(), meta.addr,
@@ -268,7 +282,12 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
   std::vector<bool>& in = value ? pending->answered : pending->confirmed;
   if (in[i]) return false;
   const Piece& piece = pending->pieces[i];
-  if (op.kind != Operation::Kind::kCommand) {
+  if (op.kind == Operation::Kind::kCommand) {
+    pending->status = DecodeVerdict(meta.body);
+    if (!pending->status.ok()) {
+      pending->status.message = op.command.about + ": " + pending->status.message;
+    }
+  } else {
     if (piece.offset != meta.addr || message.data.size() < 2) return false;
     const ps::SArray<char>& payload = message.data[1];
     if (meta.option != 0) {

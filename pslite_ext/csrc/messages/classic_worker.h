@@ -61,7 +61,8 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   void Schedule(std::unique_ptr<Pending> pending);
   void SendAll(int slot, const Pending& pending);
   void SendPiece(int slot, const Pending& pending, size_t i, int messages, bool push);
-  std::vector<Piece> PiecesOf(const Tensor& tensor, size_t element_bytes) const;
+  std::vector<Piece> PiecesOf(const Tensor& tensor, size_t element_bytes,
+                              uint64_t piece_bytes_max) const;
   // What is sent instead of the operation's memory.
   Status Compressed(Pending* pending) const;
   Status SetsOfRows(Pending* pending) const;

@@ -26,4 +26,8 @@ struct Piece {
 std::vector<Piece> Partition(uint64_t key, uint64_t bytes, size_t element_bytes, int num_servers,
                              uint64_t split_bytes, uint64_t piece_bytes_max);
 
+// Rows go with their numbers: how many bytes of rows a piece may have, so that both together are no
+// more than `piece_bytes_max`. 0: not one.
+uint64_t RowsBytesMax(uint64_t row_bytes, uint64_t piece_bytes_max);
+
 }  // namespace mercury

@@ -3,6 +3,7 @@
 // Thread-safety: plain values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -25,17 +26,20 @@ struct MercuryOptions {
   uint64_t server_bytes_max = 0;
   int64_t stall_warn_us = 30000000;
   int64_t handshake_timeout_us = 10000000;
-  size_t strangers_max = 256;  // connections that have not proved themselves yet
+  size_t strangers_max = kStrangersMax;  // connections that have not proved themselves yet
   std::string token;
   int workers = 1;
   int servers = 1;
   TraceRing* trace = nullptr;          // null: nothing is traced
   DispatchNumbers* numbers = nullptr;  // null: operations are not numbered
   // From the job:
-  uint64_t job = 0;
+  JobIdentity job{};
   int rank = 0;
 
-  DoorOptions door() const { return {token, terms(), tcp, strangers_max, handshake_timeout_us}; }
+  DoorOptions door() const {
+    return {token, job,           terms(),
+            tcp,   strangers_max, std::min(handshake_timeout_us, int64_t{kDoorTimeoutMs} * 1000)};
+  }
   // A process that hangs is noticed by its silence towards the scheduler first.
   LinkOptions link() const {
     const int64_t silence_us = int64_t{tcp.timeout_ms} * 1200;
@@ -45,7 +49,7 @@ struct MercuryOptions {
   // With this process's rank as server; a worker fills in which server it means.
   Terms terms() const {
     Terms t;
-    t.job = job;
+    t.job = JobNumber(job);
     t.worker = t.server = static_cast<uint32_t>(rank);
     t.workers = static_cast<uint32_t>(workers);
     t.servers = static_cast<uint32_t>(servers);

@@ -32,7 +32,7 @@ struct MercuryWorker::Slice {
 };
 
 MercuryWorker::MercuryWorker(const MercuryOptions& options, PlaneEvents events)
-    : options_(options), events_(std::move(events)), key_(DataKey(options.token)) {}
+    : options_(options), events_(std::move(events)), key_(DataKey(options.token, options.job)) {}
 
 MercuryWorker::~MercuryWorker() { Stop(); }
 

@@ -16,6 +16,7 @@
 #include "ps/internal/env.h"
 #include "ps/internal/postoffice.h"
 #include "trace/trace_text.h"
+#include "transport/figures.h"
 
 namespace mercury {
 namespace {
@@ -99,7 +100,7 @@ void Node::Finish(const std::string& reason) {
     if (finished_ || van_ == nullptr) return;
     finished_ = true;
   }
-  if (!reason.empty()) NoteFailure(reason);
+  if (!reason.empty() && !failed_) NoteFailure(reason);
   if (van_->start_status().ok()) {
     if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
   }
@@ -166,7 +167,7 @@ void Node::OpenTrace(int my_node_id) {
   identity.servers = static_cast<uint32_t>(options_.van.servers);
   identity.asynchronous = van_->asynchronous();
   std::ostringstream run;
-  run << std::hex << std::setw(16) << std::setfill('0') << van_->job();
+  run << std::hex << std::setw(16) << std::setfill('0') << JobNumber(van_->job());
   identity.run = run.str();
   log->Open(std::move(identity));
 }
@@ -181,8 +182,14 @@ Status Node::worker(Worker** worker) {
 
 std::string Node::Figures() {
   if (forked_) return "{}";
-  if (Worker* worker = Front()) return worker->Figures();
-  return mercury_van_ != nullptr ? mercury_van_->ServerFigures() : "{}";
+  std::string figures = "{}";
+  if (Worker* worker = Front()) {
+    figures = worker->Figures();
+  } else if (mercury_van_ != nullptr) {
+    figures = mercury_van_->ServerFigures();
+  }
+  return van_ != nullptr ? WithTotal(std::move(figures), "control_refused", van_->refused())
+                         : figures;
 }
 
 std::string Node::Profile() {

@@ -98,4 +98,9 @@ std::string FiguresJson(const std::string& role, int rank, const std::string& po
   return out + "]}";
 }
 
+std::string WithTotal(std::string figures, const char* name, uint64_t value) {
+  if (figures != "{}") figures.insert(1, Number(name, value) + ",");
+  return figures;
+}
+
 }  // namespace mercury

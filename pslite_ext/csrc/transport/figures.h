@@ -42,4 +42,7 @@ std::string FiguresJson(const std::string& role, int rank, const std::string& po
                         const std::vector<LinkFigures>& links,
                         const std::vector<std::pair<std::string, uint64_t>>& totals);
 
+// One more total; of nothing ("{}") there is none.
+std::string WithTotal(std::string figures, const char* name, uint64_t value);
+
 }  // namespace mercury

@@ -171,3 +171,14 @@ TEST(weights_and_biases_are_balanced) {
     CHECK_TRUE(load.most() <= 1.3 * load.mean());
   }
 }
+
+TEST(rows_and_their_numbers_fit_a_message) {
+  for (const uint64_t row_bytes : {1, 2, 4, 64, 4096, 1000003}) {
+    for (const uint64_t bytes_max : {uint64_t{9}, uint64_t{1000}, uint64_t{64} << 20}) {
+      const uint64_t bytes = RowsBytesMax(row_bytes, bytes_max), rows = bytes / row_bytes;
+      CHECK_EQ(bytes % row_bytes, uint64_t{0});
+      CHECK_TRUE(rows * (row_bytes + 8) <= bytes_max);
+      CHECK_TRUE((rows + 1) * (row_bytes + 8) > bytes_max);
+    }
+  }
+}

@@ -91,7 +91,7 @@ TEST(a_connection_that_fails_by_itself_costs_nobody_else_his_place) {
 class Doorkeeper {
  public:
   Doorkeeper(const MercuryOptions& options, int turned_away)
-      : key_(DataKey(options.token)), terms_(options.terms()) {
+      : key_(DataKey(options.token, options.job)), terms_(options.terms()) {
     options_.congestion = "";
     REQUIRE_OK(Listen("127.0.0.1", &port_, options_, &listener_));
     thread_ = std::thread([this, turned_away] {
@@ -139,7 +139,7 @@ Status Dialled(int turned_away, int64_t deadline_us) {
   const MercuryOptions options = PlaneOptions(1, 1);
   Doorkeeper keeper(options, turned_away);
   EventLoop loop;
-  const HmacKey key = DataKey(options.token);
+  const HmacKey key = DataKey(options.token, options.job);
   TcpOptions tcp;
   tcp.congestion = "";
   std::vector<Status> done;

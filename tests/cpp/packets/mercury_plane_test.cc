@@ -131,7 +131,10 @@ TEST(nodes_that_disagree_say_about_what) {
             [](MercuryOptions* o) { o->lanes = 2; });
   Disagrees("the worker has MERCURY_CHECKSUM 1, the server 0",
             [](MercuryOptions* o) { o->checksum = true; });
-  Disagrees("the worker belongs to another job", [](MercuryOptions* o) { o->job = 78; });
+  Disagrees("do both have the same job token?", [](MercuryOptions* o) {
+    o->job = {78};
+    o->handshake_timeout_us = 1000000;  // it knocks until then
+  });
   Disagrees("do both have the same job token?", [](MercuryOptions* o) {
     o->token = "a guess";
     o->handshake_timeout_us = 1000000;  // it knocks until then
@@ -160,7 +163,7 @@ class RawWorker {
     REQUIRE_EQ(connect(socket_.fd(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
     Terms terms = options.terms();
     terms.server = 0;
-    const HmacKey key = DataKey(options.token);
+    const HmacKey key = DataKey(options.token, options.job);
     WorkerHandshake handshake(key, terms, RandomNonce());
     while (!handshake.done()) {
       char buffer[256];

@@ -30,7 +30,7 @@ inline MercuryOptions PlaneOptions(int workers, int servers) {
   options.workers = workers;
   options.servers = servers;
   options.token = "a secret";
-  options.job = 77;
+  options.job = {77};
   options.policy.adapt_packets = false;
   options.policy.packet_bytes = 4096;
   return options;

@@ -1,0 +1,149 @@
+// Doors without sockets: what ZeroMQ would ask of them, asked by hand.
+#include "control/zmq_door.h"
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+constexpr size_t kRoom = 4;
+const JobIdentity kJob{7}, kOther{8};
+
+struct Van {
+  explicit Van(Post post, const std::string& token = "secret")
+      : doorman(token, post, kRoom, 17, [this](const JobIdentity& job) { found.push_back(job); }) {}
+  std::vector<JobIdentity> found;
+  Doorman doorman;
+};
+
+std::unique_ptr<zmq::door_t> Open(zmq::door_maker_t* maker, const std::string& peer = "10.0.0.1") {
+  return std::unique_ptr<zmq::door_t>(maker->make(peer, [] {}));
+}
+
+// Until nobody has anything to say, or one of them gives up.
+bool Meet(zmq::door_t* host, zmq::door_t* guest) {
+  std::string to_guest = host->opening(), to_host = guest->opening();
+  const auto hear = [](zmq::door_t* door, std::string* said, std::string* reply) {
+    while (!said->empty() && door->wants() != 0) {
+      const size_t n = std::min(door->wants(), said->size());
+      const bool goes_on =
+          door->take(reinterpret_cast<const unsigned char*>(said->data()), n, reply);
+      said->erase(0, n);
+      if (!goes_on) return false;
+    }
+    return true;
+  };
+  while (!to_guest.empty() || !to_host.empty()) {
+    if (!hear(guest, &to_guest, &to_host) || !hear(host, &to_host, &to_guest)) return false;
+  }
+  return host->wants() == 0 && guest->wants() == 0;
+}
+
+bool Joins(Van* host, Van* guest) {
+  const auto in = Open(host->doorman.host()), out = Open(guest->doorman.to_scheduler());
+  return in != nullptr && Meet(in.get(), out.get());
+}
+
+}  // namespace
+
+TEST(a_node_finds_its_scheduler_and_then_its_peers) {
+  Van scheduler(Post::kScheduler), node(Post::kNode), peer(Post::kNode);
+  scheduler.doorman.Enter(kJob);
+  for (Van* van : {&node, &peer}) {
+    REQUIRE_TRUE(Joins(&scheduler, van));
+    REQUIRE_EQ(van->found.size(), size_t{1});
+    CHECK_TRUE(van->found[0] == kJob);
+    van->doorman.Enter(kJob);
+  }
+  const auto in = Open(peer.doorman.host()), out = Open(node.doorman.to_node());
+  CHECK_TRUE(Meet(in.get(), out.get()));
+  CHECK_EQ(node.found.size(), size_t{1});
+  CHECK_EQ(scheduler.doorman.refused() + peer.doorman.refused(), uint64_t{0});
+}
+
+TEST(before_it_is_in_a_job_a_node_lets_nobody_in) {
+  Van node(Post::kNode);
+  CHECK_TRUE(Open(node.doorman.host()) == nullptr);
+  CHECK_EQ(node.doorman.refused(), uint64_t{1});
+}
+
+TEST(whoever_takes_the_scheduler_s_place_is_followed_until_the_job_has_begun) {
+  Van first(Post::kScheduler), second(Post::kScheduler), node(Post::kNode);
+  first.doorman.Enter(kJob);
+  second.doorman.Enter(kOther);
+  CHECK_TRUE(Joins(&first, &node));
+  node.doorman.Enter(kJob);
+  CHECK_TRUE(Joins(&second, &node));
+  REQUIRE_EQ(node.found.size(), size_t{2});
+  CHECK_TRUE(node.found[1] == kOther);
+  node.doorman.Enter(kOther);
+  node.doorman.Stay();
+  CHECK_FALSE(Joins(&first, &node));
+  CHECK_TRUE(Joins(&second, &node));
+  CHECK_EQ(node.found.size(), size_t{2});  // it knew that one
+}
+
+TEST(a_node_at_the_scheduler_s_address_is_none_and_another_job_s_is_no_peer) {
+  Van node(Post::kNode), other(Post::kNode);
+  other.doorman.Enter(kOther);
+  CHECK_FALSE(Joins(&other, &node));
+  node.doorman.Enter(kJob);
+  const auto in = Open(other.doorman.host()), out = Open(node.doorman.to_node());
+  CHECK_FALSE(Meet(in.get(), out.get()));
+  CHECK_TRUE(node.found.empty());
+}
+
+TEST(another_token_is_counted_and_finds_nobody) {
+  Van scheduler(Post::kScheduler), stranger(Post::kNode, "guess");
+  scheduler.doorman.Enter(kJob);
+  for (uint64_t i = 1; i <= 3; ++i) {
+    CHECK_FALSE(Joins(&scheduler, &stranger));
+    CHECK_EQ(scheduler.doorman.refused(), i);
+  }
+  CHECK_TRUE(stranger.found.empty());
+}
+
+TEST(who_says_nothing_is_counted_but_not_when_the_process_ends) {
+  Van scheduler(Post::kScheduler);
+  scheduler.doorman.Enter(kJob);
+  Open(scheduler.doorman.host());
+  CHECK_EQ(scheduler.doorman.refused(), uint64_t{1});
+  scheduler.doorman.host()->broke_rules("10.0.0.1");
+  CHECK_EQ(scheduler.doorman.refused(), uint64_t{2});
+  scheduler.doorman.Close();
+  Open(scheduler.doorman.host());
+  CHECK_EQ(scheduler.doorman.refused(), uint64_t{2});
+}
+
+TEST(who_fills_the_door_makes_room_at_it) {
+  Van scheduler(Post::kScheduler);
+  scheduler.doorman.Enter(kJob);
+  struct Guest {
+    std::unique_ptr<zmq::door_t> door;
+    bool closed = false;
+  };
+  std::list<Guest> guests;
+  const auto knock = [&](const std::string& peer) {
+    Guest* guest = &guests.emplace_back();
+    guest->door.reset(scheduler.doorman.host()->make(peer, [guest] {
+      guest->closed = true;
+      guest->door.reset();  // as ZeroMQ does
+    }));
+    return guest;
+  };
+  const Guest* alone = knock("10.0.0.1");
+  std::vector<const Guest*> crowd;
+  for (int i = 0; i < 6; ++i) crowd.push_back(knock("10.0.0.2"));
+  CHECK_FALSE(alone->closed);
+  for (size_t i = 0; i < crowd.size(); ++i) CHECK_EQ(crowd[i]->closed, i < 3);
+  CHECK_EQ(scheduler.doorman.refused(), uint64_t{3});
+  // Another address's newcomer finds room as well.
+  CHECK_FALSE(knock("10.0.0.3")->closed);
+  CHECK_TRUE(crowd[3]->closed);
+}
