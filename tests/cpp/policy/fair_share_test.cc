@@ -113,8 +113,8 @@ TEST(windows_together_are_about_what_the_way_carries_in_a_round_trip) {
     const std::vector<uint64_t> carried = way.TakeCarried();
     CHECK_TRUE(Sum(carried) > 0.97 * rate * 1e6);
     const double all = static_cast<double>(way.window()) * flows;
-    const double least = static_cast<double>(ShareLimits().segments_min * kSegment) * flows;
-    const double wanted = std::max(Product(rate, 400, flows), least);
+    const double floor = static_cast<double>(ShareLimits().segments_min * kSegment) * flows;
+    const double wanted = std::max(Product(rate, 400, flows), floor);
     CHECK_TRUE(all > 0.9 * wanted && all < 1.15 * wanted);
     // Never more in the queue than that, less what the path itself holds.
     CHECK_TRUE(static_cast<double>(way.TakeQueueMax()) < 1.15 * wanted);
