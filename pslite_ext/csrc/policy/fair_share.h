@@ -23,7 +23,9 @@ namespace mercury {
 
 struct ShareLimits {
   uint64_t first_bytes = 256 << 10;  // of all links, while no rate is known
-  uint64_t segments_min = 2;         // one alone would wait for a delayed acknowledgement
+  // One alone would wait for a delayed acknowledgement; and where a short one has gone with a full
+  // one, two leave no room for the next.
+  uint64_t segments_min = 3;
   uint64_t bytes_max = 64 << 20;
 };
 

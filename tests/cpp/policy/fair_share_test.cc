@@ -113,9 +113,11 @@ TEST(windows_together_are_about_what_the_way_carries_in_a_round_trip) {
     const std::vector<uint64_t> carried = way.TakeCarried();
     CHECK_TRUE(Sum(carried) > 0.97 * rate * 1e6);
     const double all = static_cast<double>(way.window()) * flows;
-    CHECK_TRUE(all > 0.9 * Product(rate, 400, flows) && all < 1.15 * Product(rate, 400, flows));
+    const double floor = static_cast<double>(ShareLimits().segments_min * kSegment) * flows;
+    const double wanted = std::max(Product(rate, 400, flows), floor);
+    CHECK_TRUE(all > 0.9 * wanted && all < 1.15 * wanted);
     // Never more in the queue than that, less what the path itself holds.
-    CHECK_TRUE(static_cast<double>(way.TakeQueueMax()) < 1.15 * Product(rate, 400, flows));
+    CHECK_TRUE(static_cast<double>(way.TakeQueueMax()) < 1.15 * wanted);
     const auto [least, most] = std::minmax_element(carried.begin(), carried.end());
     CHECK_TRUE(*most - *least < *most / 10);
   }
@@ -129,8 +131,8 @@ TEST(the_window_follows_the_rate_both_ways) {
     CHECK_TRUE(way.share().bytes_per_second() > 0.9e6 * rate);
     CHECK_TRUE(way.share().bytes_per_second() < 1.1e6 * rate);
     const double all = static_cast<double>(way.window()) * 8;
-    // Two segments each, at least.
-    const double wanted = std::max(Product(rate, 200, 8), 16.0 * kSegment);
+    const double least = 8.0 * static_cast<double>(ShareLimits().segments_min * kSegment);
+    const double wanted = std::max(Product(rate, 200, 8), least);
     CHECK_TRUE(all > 0.85 * wanted && all < 1.15 * wanted);
   }
 }
@@ -181,7 +183,8 @@ TEST(windows_stay_within_their_limits) {
     for (int i = 0; i < 3000; ++i) share.Carried(1, bytes, now += 1000);
     for (const uint64_t segment : {0, 1448, 65483}) {
       const uint64_t window = share.window_bytes(100, segment);
-      CHECK_TRUE(window >= std::min<uint64_t>(2 * segment, 100000) && window <= 100000);
+      CHECK_TRUE(window >= std::min<uint64_t>(limits.segments_min * segment, 100000) &&
+                 window <= 100000);
     }
   }
 }
