@@ -10,12 +10,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # An environment's data set, beside its path: examples/digits.py says why.
 digits = $(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --only-binary :all: --upgrade scikit-learn==1.5.2 --target $(1)/digits
 CORE := $(shell find pslite_ext/csrc -name "*.cc" -o -name "*.h")
+FUZZ_TARGETS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 CORE_TESTS := $(shell find tests/cpp tests/fuzz -name "*.cc" -o -name "*.h")
 SOURCES := CMakeLists.txt $(CORE) pslite_ext/_core.pyx pslite_ext/settings_table.py pslite_ext/settings_header.py $(wildcard patches/ps-lite/* patches/zeromq/*) patches/sources.toml
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel demo test test-cpp test-sanitize test-python test-lab lint fmt bench bench-install-peers bench-repeat bench-model clean
+.PHONY: help setup build wheel demo test test-cpp test-sanitize test-python test-lab lint fmt soak fuzz bench bench-install-peers bench-repeat bench-model clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -107,6 +108,16 @@ fmt: $(VENV)/.tools  ## format Python and C++
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	@$(BIN)/clang-format -i $(CORE) $(CORE_TESTS)
+
+soak: setup  ## jobs disturbed at random, and judged (SOAK="--seconds 7200 --page docs/faults.md", "--help"); needs root
+	$(BIN)/python -m scripts.soak.runner $(SOAK)
+
+FUZZ_SECONDS ?= 60
+fuzz: $(VENV)/.tools  ## every decoder of what a network brings, with sanitizers (FUZZ_SECONDS=3600 in all); needs clang++
+	@command -v clang++ > /dev/null || { echo "make fuzz: there is no clang++ here (Debian: clang)"; exit 2; }
+	$(BIN)/cmake -S . -B build/cmake/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DMERCURY_BUILD_TESTS=ON -DMERCURY_SANITIZE=address$(comma)undefined -DMERCURY_FUZZ_ENGINE=-fsanitize=fuzzer > /dev/null
+	$(BIN)/cmake --build build/cmake/fuzz -j $(JOBS) --target $(FUZZ_TARGETS)
+	$(PYTHON) -m scripts.fuzz build/cmake/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
 	$(BIN)/python -m scripts.lab.runner $(BENCH)

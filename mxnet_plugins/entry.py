@@ -15,9 +15,9 @@ import numpy as np
 from mxnet.ndarray import NDArray
 from mxnet.ndarray.sparse import RowSparseNDArray
 
+from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.keys import Key, wire_key
 from pslite_ext import _core
-from pslite_ext.errors import InvalidArgumentError
 
 Updater = Callable[[Any, NDArray, NDArray], None]
 CPU = mx.cpu(0)

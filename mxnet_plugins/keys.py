@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import numbers
+from collections.abc import Iterable
 from typing import Any, Union
 
 from mxnet.ndarray import NDArray
 
-from pslite_ext.errors import InvalidArgumentError
+from mxnet_plugins.errors import InvalidArgumentError, WrongTypeError
 
 Key = Union[int, str]
 
@@ -25,7 +26,7 @@ def _one_key(key: Any) -> Key:
         return key
     if isinstance(key, numbers.Integral) and not isinstance(key, bool):
         return int(key)
-    raise TypeError(f"a key is an int or a str, not {type(key).__name__}: {key!r}")
+    raise WrongTypeError(f"a key is an int or a str, not {type(key).__name__}: {key!r}")
 
 
 def checked(key: Key, priority: int) -> int:
@@ -38,12 +39,14 @@ def checked(key: Key, priority: int) -> int:
 
 
 def _arrays(key: Key, value: Any) -> list[NDArray]:
+    if not isinstance(value, (NDArray, Iterable)):
+        raise WrongTypeError(f"key {key!r}: an NDArray is needed, not {type(value).__name__}")
     arrays = [value] if isinstance(value, NDArray) else list(value)
     if not arrays:
-        raise ValueError(f"key {key!r} has no array")
+        raise InvalidArgumentError(f"key {key!r} has no array")
     for array in arrays:
         if not isinstance(array, NDArray):
-            raise TypeError(f"key {key!r}: an NDArray is needed, not {type(array).__name__}")
+            raise WrongTypeError(f"key {key!r}: an NDArray is needed, not {type(array).__name__}")
     # An mx.np array's operators refuse plain arrays and the other way round: plain ones from here.
     return [array.as_nd_ndarray() for array in arrays]
 
@@ -53,12 +56,14 @@ def pairs(keys: Any, values: Any) -> list[tuple[Key, list[NDArray]]]:
     if not isinstance(keys, (list, tuple)):
         key = _one_key(keys)
         return [(key, _arrays(key, values))]
+    if not isinstance(values, (list, tuple)):
+        raise WrongTypeError(f"{len(keys)} keys need a list of values, not {type(values).__name__}")
     if len(keys) != len(values):
-        raise ValueError(f"{len(keys)} keys, but {len(values)} values")
+        raise InvalidArgumentError(f"{len(keys)} keys, but {len(values)} values")
     grouped: dict[Key, list[NDArray]] = {}
     for one, value in zip(keys, values):
         key = _one_key(one)
         grouped.setdefault(key, []).extend(_arrays(key, value))
     if len({isinstance(key, str) for key in grouped}) > 1:
-        raise ValueError("inconsistent types of keys: some are int and some are str")
+        raise InvalidArgumentError("inconsistent types of keys: some are int and some are str")
     return list(grouped.items())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
 
 import mxnet as mx
 import numpy as np
@@ -13,12 +14,27 @@ from mxnet.ndarray import NDArray
 
 from mxnet_plugins import membership
 from mxnet_plugins.entry import Entry, Updater
+from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.keys import Key, checked, pairs, wire_key
 from pslite_ext import _core
-from pslite_ext.errors import InvalidArgumentError
 
 _store_ids = itertools.count()
 _BITS = ("none", "1bit", "2bit")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _unrecorded(method: _Method) -> _Method:
+    """Our copies and sums are no part of a script's computation, wherever it calls the store.
+
+    gluon reads its sparse parameters inside `autograd.record()`.
+    """
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with mx.autograd.pause(train_mode=mx.autograd.is_training()):
+            return method(*args, **kwargs)
+
+    return cast(_Method, call)
 
 
 class MercuryKVStore(KVStore):  # type: ignore[misc]
@@ -44,6 +60,11 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         return self._name
 
     @property
+    def handle(self) -> MercuryKVStore:
+        """What scripts pass to mx.profiler.set_kvstore_handle."""
+        return self
+
+    @property
     def rank(self) -> int:
         return _core.rank()
 
@@ -54,7 +75,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
     def is_capable(self, capability: str) -> bool:
         if capability.lower() == self.OPTIMIZER:
             return True
-        raise ValueError(f"Unknown capability: {capability}")
+        raise InvalidArgumentError(f"Unknown capability: {capability}")
 
     def num_dead_node(self, node_id: int = 7, timeout: int = 60) -> int:
         """Nodes of a group (1 scheduler, 2 servers, 4 workers, or a sum) that are lost."""
@@ -92,6 +113,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         self._entries[key] = entry
         return entry
 
+    @_unrecorded
     def init(self, key: Any, value: Any) -> None:
         _core.check()
         added = [self._add(k, arrays[0]) for k, arrays in pairs(key, value)]
@@ -99,6 +121,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
             entry.token.wait_to_read()
         self._barrier()
 
+    @_unrecorded
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         _core.check()
         for k, arrays in pairs(key, value):
@@ -107,11 +130,13 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         for k, outs in pairs(key, out):
             self._entry(k).pull(outs, checked(k, priority), self._updater)
 
+    @_unrecorded
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         _core.check()
         for k, arrays in pairs(key, value):
             self._entry(k).push(arrays, checked(k, priority), self._updater)
 
+    @_unrecorded
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
     ) -> None:
@@ -126,6 +151,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
             if dense:
                 self._entry(k).pull(dense, checked(k, priority), self._updater)
 
+    @_unrecorded
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         _core.check()
         values = pairs(key, value)
@@ -136,6 +162,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
             outs = outputs[k]
             self._entry(k).pushpull(arrays, outs, checked(k, priority), self._updater)
 
+    @_unrecorded
     def row_sparse_pull(
         self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
     ) -> None:
@@ -156,6 +183,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         """On every worker; nothing is sent to the servers."""
         self._set_updater(mx.optimizer.get_updater(optimizer))
 
+    @_unrecorded
     def _set_updater(self, updater: Updater) -> None:
         for entry in self._entries.values():
             entry.settle(self._updater)

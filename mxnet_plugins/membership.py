@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import threading
@@ -11,14 +12,15 @@ from types import TracebackType
 import mxnet as mx
 from mxnet.base import MXNetError
 
-from mxnet_plugins import figures, interrupt
+from mxnet_plugins import errors, figures, interrupt, server_profile
 from pslite_ext import _core, prophet_profile
 from pslite_ext.config import Settings
-from pslite_ext.errors import ClosedError, PsliteError
+from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError
 
 _lock = threading.Lock()
 _settings: Settings | None = None
 _reason = ""
+_follows = False  # the exception that ends this process is the job's failure
 
 
 def join(asynchronous: bool = False) -> Settings:
@@ -26,22 +28,32 @@ def join(asynchronous: bool = False) -> Settings:
 
     `asynchronous`: so is the store that needs it; traces say so.
     """
-    global _settings
     with _lock:
-        if _settings is None:
-            settings = Settings.from_environment(os.environ)
-            if settings.values["DMLC_ROLE"] != "worker":
-                raise ClosedError(f"a {settings.values['DMLC_ROLE']} has no stores")
-            _core.attach_engine(mx.base._LIB._handle)
-            _core.start({**settings.options(), "asynchronous": int(asynchronous)})
-            _settings = settings
-            # First: whatever happens from here on, this process leaves as it should.
-            atexit.register(_leave)
-            os.register_at_fork(after_in_child=_forked)
-            _watch_exceptions()
-            interrupt.watch()
-            figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
+        try:
+            return _join(asynchronous)
+        except PsliteError as error:
+            raise errors.as_mxnet(error) from None
+
+
+def _join(asynchronous: bool) -> Settings:
+    global _settings
+    if _settings is not None:
         return _settings
+    errors.install()
+    server_profile.install()
+    settings = Settings.from_environment(os.environ)
+    if settings.values["DMLC_ROLE"] != "worker":
+        raise ClosedError(f"a {settings.values['DMLC_ROLE']} has no stores")
+    _core.attach_engine(mx.base._LIB._handle)
+    _core.start({**settings.options(), "asynchronous": int(asynchronous)})
+    _settings = settings
+    # First: whatever happens from here on, this process leaves as it should.
+    atexit.register(_leave)
+    os.register_at_fork(after_in_child=_forked)
+    _watch_exceptions()
+    interrupt.watch()
+    figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
+    return settings
 
 
 def _forked() -> None:
@@ -55,12 +67,32 @@ def _watch_exceptions() -> None:
     earlier = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        global _reason
+        global _reason, _follows
         text = str(error).strip().splitlines()
         _reason = kind.__name__ + (f": {text[0]}" if text else "")
+        _follows = _tells_of_failure(error)
         earlier(kind, error, trace)
 
     sys.excepthook = hook
+
+
+def _failure() -> str:
+    """What the job has failed of; "" if it has not."""
+    try:
+        _core.check()
+    except PsliteError as error:
+        return str(error)
+    return ""
+
+
+def _tells_of_failure(error: BaseException | None) -> bool:
+    """Whether the job's failure led to this exception."""
+    failure = _failure()
+    while failure and error is not None:
+        if failure in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _keep_profile() -> None:
@@ -70,6 +102,7 @@ def _keep_profile() -> None:
 
 
 def _leave() -> None:
+    """Python is about to end; what the exit code will be is known only when it has."""
     reason = _reason
     if not reason:
         try:
@@ -78,14 +111,15 @@ def _leave() -> None:
             reason = str(error).strip().splitlines()[0]
     figures.say()
     _keep_profile()
-    try:
-        _core.check()
-    except PsliteError as error:
-        _core.finish(reason)
-        if not _reason:
-            # The script has ended without looking at what failed: its exit code must tell.
-            print(f"mercury: the job has failed: {error}", file=sys.stderr)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
+    failure = _failure()
+    if not reason and not failure:
+        return _core.finish_at_exit()
     _core.finish(reason)
+    # What is pending has failed now. MXNet's own end would print it as a traceback.
+    with contextlib.suppress(MXNetError):
+        mx.nd.waitall()
+    if not _reason:
+        # The script has ended without looking at what failed: its exit code must tell.
+        print(f"mercury: the job has failed: {failure or reason}", file=sys.stderr)
+    elsewhere = _core.failed_elsewhere() and (_follows or not _reason)
+    return _core.finish_at_exit(FAILED_ELSEWHERE if elsewhere else 1)

@@ -9,14 +9,44 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
 from types import FrameType
 
 from pslite_ext.config import SettingError, Settings
-from pslite_ext.errors import PsliteError
+from pslite_ext.errors import FAILED_ELSEWHERE, PsliteError
 
 
 def _terminate(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
+
+
+_LOOK_S = 0.1
+_leaving = threading.Lock()
+
+
+def _finish(reason: str) -> None:
+    """Returns when this process has left, whichever thread said so first."""
+    from pslite_ext import _core
+
+    with _leaving:
+        _core.finish(reason)
+
+
+def _hear_launcher() -> None:
+    """The launcher writes a line when a process has failed, which may not have joined yet."""
+    from pslite_ext import _core
+
+    heard = b""
+    while b"\n" not in heard:
+        some = os.read(0, 4096)
+        if not some:
+            return
+        heard += some
+    reason = heard.split(b"\n")[0].decode(errors="replace")
+    while not _core.failed():
+        _finish(reason)
+        time.sleep(_LOOK_S)  # it has not begun to listen yet
 
 
 def main() -> int:
@@ -32,6 +62,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _terminate)
     reason = "it was stopped"
     try:
+        if settings.values["MERCURY_LAUNCHED"] and settings.values["DMLC_ROLE"] == "scheduler":
+            threading.Thread(target=_hear_launcher, daemon=True, name="mercury-launcher").start()
         _core.start(settings.options())
         figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
         _core.serve()
@@ -40,11 +72,11 @@ def main() -> int:
         # The core has logged what happened to the job; a start that failed has told nobody yet.
         if not _core.failed():
             print(f"mercury: {error}", file=sys.stderr)
-        return 1
+        return FAILED_ELSEWHERE if _core.failed_elsewhere() else 1
     except KeyboardInterrupt:
         reason = "it was interrupted"
         return 130
     finally:
         figures.say()
-        _core.finish(reason)
+        _finish(reason)
     return 0

@@ -16,12 +16,21 @@ def serve() -> None:
 def finish(reason: str = "") -> None:
     """Leave the job. A non-empty `reason` fails it for everybody. Safe to call twice."""
 
+def finish_at_exit(code: int = 0) -> None:
+    """Leave the job once the process ends: any exit code but 0 fails it for everybody.
+
+    `code` above 0 becomes the exit code, if that says nothing in particular (0 or 1).
+    """
+
 def rank() -> int: ...
 def check() -> None:
     """Raises the job's first error, if it has failed."""
 
 def failed() -> bool:
     """Whether the job that this process is in has failed (and the core has logged why)."""
+
+def failed_elsewhere() -> bool:
+    """Whether it has failed, for what another node did."""
 
 def barrier() -> None:
     """Waits until all workers are here."""

@@ -29,7 +29,9 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_wait_barrier(int)
     int mercury_check()
     int mercury_failed()
+    int mercury_failed_elsewhere()
     void mercury_finish(const char*)
+    void mercury_finish_at_exit(int)
     int mercury_rank()
     int mercury_num_lost(int)
     const char* mercury_sum_instruction_set()
@@ -116,6 +118,10 @@ def finish(reason=""):
         mercury_finish(pointer)
 
 
+def finish_at_exit(code=0):
+    mercury_finish_at_exit(code)
+
+
 def rank():
     return mercury_rank()
 
@@ -126,6 +132,10 @@ def check():
 
 def failed():
     return mercury_failed() != 0
+
+
+def failed_elsewhere():
+    return mercury_failed_elsewhere() != 0
 
 
 def barrier():

@@ -1,11 +1,15 @@
 """Every error of the core as a Python exception; docs/errors.md says what each means.
 
-`raise_status` is the only place where a status of the core becomes an exception.
+`from_status` is the only place where a status of the core becomes an exception. What is raised may
+have one more base: inside MXNet, every error is an MXNetError (mxnet_plugins/errors.py).
 """
 
 from __future__ import annotations
 
 from typing import NoReturn
+
+# The exit code of a process whose job failed for what another process did: look at that one.
+FAILED_ELSEWHERE = 69
 
 
 class PsliteError(Exception):
@@ -59,6 +63,25 @@ class InternalError(PsliteError, RuntimeError):
 BY_CODE: dict[int, type[PsliteError]] = {e.code: e for e in PsliteError.__subclasses__()}
 
 
+_raised = dict(BY_CODE)
+
+
+def raise_also_as(base: type[Exception]) -> None:
+    """From here on, whatever is raised for a status is a `base`, too."""
+    _raised.update((code, with_base(error, base)) for code, error in BY_CODE.items())
+
+
+def with_base(error: type[PsliteError], base: type[Exception]) -> type[PsliteError]:
+    """`error` with one more base, by the same name; a process without that base can unpickle it."""
+    traits = {"__module__": error.__module__, "__reduce__": lambda self: (error, self.args)}
+    return type(error.__name__, (error, base), traits)
+
+
+def from_status(code: int, message: str) -> PsliteError:
+    """The exception for a status of the core."""
+    return _raised.get(code, _raised[InternalError.code])(message)
+
+
 def raise_status(code: int, message: str) -> NoReturn:
     """Raises the exception for a status of the core."""
-    raise BY_CODE.get(code, InternalError)(message)
+    raise from_status(code, message)

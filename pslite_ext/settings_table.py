@@ -156,6 +156,15 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             1 << 30,
         ),
         Setting(
+            "MERCURY_LAUNCHED",
+            0,
+            "1: `mercury launch` has started this scheduler, and writes to its standard input what "
+            "other processes failed of. Set by it.",
+            0,
+            1,
+            core=False,
+        ),
+        Setting(
             "MERCURY_JOB_TOKEN_FILE",
             "",
             "File that holds the token instead.",
@@ -192,8 +201,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         ),
         Setting(
             "MERCURY_CHECKSUM",
-            0,
-            "1: every packet carries a CRC-32C (about 0.2 s of processor time per GB).",
+            1,
+            "0: payloads are not checked. By default each carries a CRC-32C, and bytes that were "
+            "changed on the way end the job instead of being summed.",
             0,
             1,
             shared=True,
@@ -213,9 +223,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_PACKET_BYTES",
             0,
-            "Largest packet. 0: 65536 (32768 with more than two workers), and smaller ones where a "
-            "link needs more than 0.8 ms for that. Small ones cost processor time, large ones "
-            "delay what is urgent.",
+            "Largest packet. 0: 65536 (32768 with more than two workers, 16384 with more than four "
+            "workers or servers), and smaller ones where a link needs more than 0.8 ms for that. "
+            "Small ones cost processor time, large ones delay what is urgent.",
             0,
             4 * MIB,
             "bytes",

@@ -30,6 +30,7 @@ class RoundTrips:
     times: Ints  # 8 rows; MISSING where no record tells
     push_bytes: Ints
     pull_bytes: Ints
+    initialised: Ints  # of each worker, when its last initial value was there; MISSING: not known
     keys: dict[int, Key]
     mode: str
     training: str
@@ -59,6 +60,25 @@ class RoundTrips:
     def columns(self, *names: str) -> dict[str, Ints]:
         """Of these names, such as a table begins with."""
         return {name: getattr(self, name) for name in names}
+
+    def in_turn(self) -> RoundTrips:
+        """Requests that were sent ahead of a confirmation, as if they had followed it.
+
+        Such a request waits on the server for the sum, which is confirmed when it is complete.
+        """
+        if self.by_packets:
+            return self
+        times = self.times.copy()
+        for request, confirmation in ((W_PULL_SEND, W_PUSH_RECV), (S_PULL_RECV, S_PUSH_SEND)):
+            known = self.has(request)
+            both = np.maximum(times[request], times[confirmation])
+            times[request] = np.where(known, both, MISSING)
+        return replace(self, times=times)
+
+    @property
+    def ways_overlap(self) -> bool:
+        """Whether a push and its pull can be on their way at the same time."""
+        return self.by_packets or bool((self.in_turn().times != self.times).any())
 
     @property
     def by_packets(self) -> bool:
@@ -113,15 +133,20 @@ def round_trips(run: Run, add_us: dict[str, Ints] | None = None) -> RoundTrips:
         codes.append(code * servers + server[inside])
         parts.append((trace, rows))
     unique = np.unique(np.concatenate(codes)) if codes else np.zeros(0, np.int64)
+    initialised = np.full(workers, MISSING, np.int64)
     times = np.full((DATA_OPERATIONS, len(unique)), MISSING, np.int64)
     sizes = np.zeros((2, len(unique)), np.int64)
     for (trace, rows), code in zip(parts, codes):
         records = trace.records
         place = np.searchsorted(unique, code)
         operation = records.operation[rows]
-        time = records.time[rows]
+        times_of = records.time
         if add_us and trace.header.node in add_us:
-            time = time + add_us[trace.header.node][rows]
+            times_of = times_of + add_us[trace.header.node]
+        time = times_of[rows]
+        if trace.header.role == "worker":
+            first = (records.operation == W_PULL_RECV) & (trace.iteration() < 0)
+            initialised[trace.header.rank] = times_of[first].max(initial=MISSING)
         times[operation, place] = time
         for which, wanted in enumerate(((W_PUSH_SEND, S_PUSH_RECV), (W_PULL_RECV, S_PULL_SEND))):
             mask = np.isin(operation, wanted)
@@ -130,6 +155,6 @@ def round_trips(run: Run, add_us: dict[str, Ints] | None = None) -> RoundTrips:
     rest, worker = np.divmod(rest, workers)
     iteration, key = np.divmod(rest, num_keys)
     return RoundTrips(
-        iteration, key, worker, server, times, sizes[0], sizes[1], keys,
+        iteration, key, worker, server, times, sizes[0], sizes[1], initialised, keys,
         run.mode, run.training, workers, servers,
     )  # fmt: skip

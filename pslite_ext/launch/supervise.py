@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import queue
+import selectors
 import signal
 import subprocess
 import threading
@@ -19,6 +20,10 @@ from pathlib import Path
 from typing import Any
 
 KILLED_WITHIN_S = 5.0
+# After a process's end, for what it left behind to close its output, too.
+CLOSED_WITHIN_S = 1.0
+# More than a pipe holds: who still writes after that is not the process that has ended.
+_LEFT_BYTES_MAX = 1 << 20
 _LOOK_S = 0.02
 _libc = ctypes.CDLL(None)
 
@@ -26,9 +31,17 @@ _libc = ctypes.CDLL(None)
 class Child(subprocess.Popen[bytes]):
     """A process with what it started: signals, those of terminate() and kill() too, go to all."""
 
+    holds_output = False  # it has ended, but something that it left behind may still print
+
     def send_signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
+
+    def tell(self, line: str) -> None:
+        """On its standard input; nobody may listen any more."""
+        if self.stdin is not None:
+            with suppress(OSError, ValueError):
+                os.write(self.stdin.fileno(), line.encode() + b"\n")
 
     def is_left(self) -> bool:
         """Whether anything of the group is."""
@@ -54,11 +67,11 @@ class Supervisor:
         *,
         log: Path | None = None,
         told: Callable[[str], None] | None = None,
-        stdin: bytes = b"",
+        stdin: bytes | None = None,
     ) -> Child:
         """What it prints goes to `log` and, line by line, to `told`; without them, where ours goes.
 
-        `stdin` is written, then kept open until `end`.
+        `stdin` is written, then kept open for `tell` until `end`.
         """
         with ExitStack() as files, _uninterrupted():
             out: Any = subprocess.PIPE if told else None
@@ -67,7 +80,7 @@ class Supervisor:
             child = Child(
                 command,
                 env=None if env is None else dict(env),
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT if out else None,
                 start_new_session=True,
@@ -75,19 +88,65 @@ class Supervisor:
             )
             self.children.append(child)
             threading.Thread(target=self._hear, args=(child, log, told), daemon=True).start()
-        if child.stdin is not None:
+        if child.stdin is not None and stdin:
             child.stdin.write(stdin)
             child.stdin.flush()
         return child
 
     def _hear(self, child: Child, log: Path | None, told: Callable[[str], None] | None) -> None:
-        if child.stdout is not None and told is not None:
-            with (log or Path(os.devnull)).open("wb", buffering=0) as copy:
-                for line in child.stdout:
-                    copy.write(line)
-                    told(line.decode(errors="replace").rstrip("\n"))
+        if child.stdout is None or told is None:
+            child.wait()
+            self.ended.put(child)
+            return
+        with (log or Path(os.devnull)).open("wb", buffering=0) as copy:
+            rest = b""
+            for some in self._output(child, child.stdout.fileno()):
+                copy.write(some)
+                *lines, rest = (rest + some).split(b"\n")
+                for line in lines:
+                    told(line.decode(errors="replace"))
+            if rest:
+                told(rest.decode(errors="replace"))
         child.wait()
-        self.ended.put(child)
+        if not child.holds_output:
+            self.ended.put(child)
+
+    def _output(self, child: Child, output: int) -> Iterator[bytes]:
+        """Until nobody can print any more. A process that it leaves behind may keep its output
+        open for ever: the child's own end is reported once all that it printed is told.
+        """
+        has_ended, says_ended = os.pipe()
+
+        def wait() -> None:
+            child.wait()
+            os.close(says_ended)
+
+        threading.Thread(target=wait, daemon=True).start()
+        left_bytes, deadline = 0, 0.0  # once it has ended
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            selector.register(has_ended, selectors.EVENT_READ)
+            while True:
+                awaits = bool(deadline) and not child.holds_output
+                timeout = max(0.0, deadline - time.monotonic()) if awaits else None
+                ready = {key.fd for key, _ in selector.select(timeout)}
+                if has_ended in ready:
+                    selector.unregister(has_ended)
+                    os.close(has_ended)
+                    deadline = time.monotonic() + CLOSED_WITHIN_S
+                if output in ready:
+                    some = os.read(output, 1 << 16)
+                    if not some:
+                        break
+                    yield some
+                    left_bytes += len(some) if deadline else 0
+                silent = output not in ready and time.monotonic() >= deadline
+                if awaits and (silent or left_bytes > _LEFT_BYTES_MAX):
+                    child.holds_output = True
+                    self.ended.put(child)
+            if not deadline:
+                os.read(has_ended, 1)  # it has closed its output, and goes on
+                os.close(has_ended)
 
     def end(self, which: Sequence[Child] | None = None, ask_s: float = 0.0) -> None:
         """Ends the groups of `which`, or of all: asked first, killed if left after `ask_s`."""

@@ -43,7 +43,9 @@ class Task:
     rank: int
     command: tuple[str, ...]
     env: Mapping[str, str]
-    stdin: bytes = b""  # a script for a remote shell, which also reads until we close
+    # What is written there, which then stays open: a script for a remote shell, which reads until
+    # we close; to the scheduler, what others failed of.
+    stdin: bytes | None = None
 
     @property
     def name(self) -> str:
@@ -96,7 +98,8 @@ def plan(
     base = {**environ, **job}
     base["PYTHONUNBUFFERED"] = base.get("PYTHONUNBUFFERED", "1")
     passed = {k: v for k, v in base.items() if PASSED.match(k) or k in job}
-    tasks = [Task("scheduler", 0, tuple(command), {**base, "DMLC_ROLE": "scheduler"})]
+    own = {"DMLC_ROLE": "scheduler", "MERCURY_LAUNCHED": "1"}
+    tasks = [Task("scheduler", 0, tuple(command), {**base, **own}, b"")]
     roles = [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
     for position, (role, rank) in enumerate(roles):
         own = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from pslite_ext.errors import FAILED_ELSEWHERE
 from pslite_ext.launch.supervise import Child, Supervisor
 from pslite_ext.launch.tasks import LaunchError, Task
 
@@ -51,32 +52,67 @@ class Watch:
             print(prefix + line, flush=True)
 
     def wait(self) -> int:
-        """Until all have ended; the exit code of the first that failed, 0 if none did."""
+        """Until all have ended; the exit code of the process that failed first, 0 if none did.
+
+        Those that failed for what another did say so by their exit code, whoever ends sooner.
+        """
         first: Child | None = None
         deadline: float | None = None
+        ended_by_us = False
         running = len(self._tasks)
         while running:
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:
                 child = self._supervisor.ended.get(timeout=timeout)
             except queue.Empty:
+                ended_by_us = True
                 self.end_all()
                 deadline = None
                 continue
             running -= 1
-            if child.returncode != 0 and first is None:
-                first = child
+            if child.holds_output:
+                self._say(
+                    f"{self._name(child)} has ended, but a process that it left behind holds "
+                    "its output open: not waited for"
+                )
+            if child.returncode == 0 or ended_by_us:
+                continue
+            if deadline is None:
                 deadline = time.monotonic() + self._grace_s
+            if first is None or first.returncode == FAILED_ELSEWHERE != child.returncode:
+                first = child
+                if child.returncode != FAILED_ELSEWHERE:
+                    self._spread(child, running)
         if first is None:
             return 0
         code = first.returncode
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        task, tail = self._tasks[first]
-        lines = [f"mercury launch: {task.name} {how} first; its last lines:"]
+        _, tail = self._tasks[first]
+        lines = [f"mercury launch: {self._name(first)} {_end_of(first)} first; its last lines:"]
         lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]
         lines += [f"mercury launch: all logs are in {self._log_dir}"]
         print("\n".join(lines), file=sys.stderr, flush=True)
         return code if code > 0 else 128 - code
 
+    def _spread(self, child: Child, running: int) -> None:
+        """Those who still wait for it at the start would do so for long: the scheduler tells."""
+        what = f"{self._name(child)} {_end_of(child)}"
+        if running:
+            self._say(f"{what}; the others have {self._grace_s:g} s to end")
+        for other, (task, _) in self._tasks.items():
+            if task.role == "scheduler" and other is not child:
+                other.tell(what)
+
+    def _name(self, child: Child) -> str:
+        return self._tasks[child][0].name
+
+    def _say(self, text: str) -> None:
+        with self._print_lock:
+            print(f"mercury launch: {text}", file=sys.stderr, flush=True)
+
     def end_all(self) -> None:
         self._supervisor.end(ask_s=TERM_S)
+
+
+def _end_of(child: Child) -> str:
+    code = child.returncode
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

@@ -25,12 +25,13 @@ from typing import Any
 from scripts.lab.bed.bed import LoopbackBed, best_bed
 from scripts.lab.bed.disturbance import Milestones
 from scripts.lab.bed.namespaces import LabError, privilege_missing
-from scripts.lab.benches import speed, sum_kernel
+from scripts.lab.benches import scaling, speed, sum_kernel
 from scripts.lab.benches.case import Case, Failure, Row
 from scripts.lab.benches.catalogue import BENCHES, LONG, ONCE, cases_of, wanted
 from scripts.lab.report import results
 from scripts.lab.systems.job import JobFailed, Process, host_names, run_job
 from scripts.lab.systems.system import NAMES, available
+from scripts.lab.systems.watch import Watch
 from scripts.lab.workloads.workload import WorkloadError, load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,10 +75,11 @@ class Session:
 
 
 def make_bed(case: Case) -> LoopbackBed:
-    hosts = host_names(case.setting.workers, case.setting.servers)
-    if case.setting.loopback:
+    setting = case.setting
+    hosts = host_names(setting.workers, setting.servers, setting.beside)
+    if setting.loopback:
         return LoopbackBed(hosts)
-    return best_bed(hosts, case.setting.rate)
+    return best_bed(hosts, setting.rate)
 
 
 @contextmanager
@@ -132,7 +134,12 @@ def measure(case: Case, session: Session) -> str:
                     milestones.begun.set()
 
             outcome = run_job(
-                *(bed, case.system, case.config), timeout_s=case.timeout_s, env=case.env, tell=tell
+                *(bed, case.system, case.config),
+                timeout_s=case.timeout_s,
+                env=case.env,
+                tell=tell,
+                beside=case.setting.servers if case.setting.beside else 0,
+                watch=Watch(bed) if case.watched else None,
             )
             figures = case.measure(outcome)
     except (JobFailed, LabError, OSError) as error:
@@ -140,11 +147,13 @@ def measure(case: Case, session: Session) -> str:
     except Exception as error:  # the other cases go on
         return _failed(case, session, f"{type(error).__name__}: {error}")
     begin = outcome.workers[0].get("begin", {}).get("t", 0.0)
-    shown = {
+    shown: dict[str, object] = {
         "throughput": outcome.throughput(case.zero(outcome) if case.zero else None),
         "timeline": outcome.results[0].get("timeline", []),
         "blocks": [(t - begin, *seen) for t, *seen in outcome.blocks() if t >= begin],
     }
+    if outcome.links is not None and case.setting.rate is not None:
+        shown["links"] = outcome.links.shares(case.setting.rate)
     if any(shown.values()) and str(case) not in session.series:
         place = {"bench": case.bench, "what": case.what, "setting": session.setting(case)}
         session.series[str(case)] = {**place, "system": case.system.name, **shown}
@@ -202,6 +211,17 @@ def _profile(text: str) -> Path:
     return Path(text).resolve()
 
 
+def _nodes(text: str) -> tuple[int, int]:
+    workers, _, servers = text.partition("x")
+    try:
+        counts = int(workers), int(servers or workers)
+    except ValueError:
+        counts = (0, 0)
+    if min(counts) < 1 or counts[0] < 2:
+        raise argparse.ArgumentTypeError(f"'{text}' is not WORKERSxSERVERS, such as 8x8")
+    return counts
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -219,6 +239,13 @@ def options() -> argparse.Namespace:
     only = "only cases whose line in --list holds this, or one of these"
     add("--match", nargs="+", metavar="TEXT", help=only)
     add("--profile", type=_profile, metavar="FILE", help="iterations of this job, nothing else")
+    of_scaling = parser.add_argument_group("the scaling bench alone")
+    of_scaling.add_argument("--nodes", nargs="+", type=_nodes, metavar="NxM")
+    of_scaling.add_argument("--rate", type=float, metavar="MBIT", help="of each link, in Mbit/s")
+    of_scaling.add_argument("--scale", type=float, help="of the models' sizes")
+    of_scaling.add_argument("--models", nargs="+", choices=scaling.MODELS)
+    beside = "only with servers on the workers' hosts"
+    of_scaling.add_argument("--colocate", action="store_true", help=beside)
     add("--list", action="store_true", help="say what would be run")
     add(
         "--stock-python",
@@ -240,7 +267,9 @@ def main() -> int:
     if asked.profile:
         cases = speed.measured(systems, asked.profile, rounds=6)
     else:
-        cases = cases_of(benches, systems, length)
+        rate = None if asked.rate is None else asked.rate * 1e6
+        chosen = scaling.Asked(asked.nodes, rate, asked.scale, asked.models, asked.colocate)
+        cases = cases_of(benches, systems, length, chosen)
     if asked.match is not None:
         cases = [case for case in cases if any(text in str(case) for text in asked.match)]
     cases = in_turn(cases, repeats, () if asked.repeats else ONCE)

@@ -79,7 +79,8 @@ std::string Summed(const std::string& bytes) {
     const std::string packet = bytes.substr(at, kHeaderBytes + header.length);
     at += packet.size();
     out += packet;
-    const uint32_t crc = Crc32c(0, packet.data(), packet.size());
+    const std::string payload = packet.substr(kHeaderBytes);
+    const uint32_t crc = PacketCrc(Crc32c(0, payload.data(), payload.size()), Encode(header));
     for (size_t i = 0; i < kChecksumBytes; ++i) out.push_back(static_cast<char>(crc >> (8 * i)));
   }
   return out;

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import mxnet_plugins
-from tests.integration import array_checks  # noqa: F401 - adds its checks
+from tests.integration import array_checks, gluon_checks  # noqa: F401 - they add checks
 from tests.integration.sum_checks import CHECKS, SHAPE, check, equal, everybody
 
 
@@ -325,8 +325,9 @@ def the_job(kv: Any) -> None:
 @check
 def mistakes_are_named(kv: Any) -> None:
     def fails(error: type[Exception], text: str, call: Callable[[], Any]) -> None:
-        with pytest.raises(error, match=re.escape(text)):
+        with pytest.raises(error, match=re.escape(text)) as raised:
             call()
+        assert isinstance(raised.value, mx.MXNetError)
 
     fails(ValueError, "init it first", lambda: kv.push("unknown", mx.nd.ones(1)))
     fails(ValueError, "has shape", lambda: kv.push("i", mx.nd.ones((9,))))

@@ -41,6 +41,7 @@ def plans(draw: st.DrawFn, mode: str = "zmq", training: str = "synchronous") -> 
         update_us=draw(small),
         search_us=draw(small),
         turnaround_us=draw(st.integers(0, 50)),
+        asks_ahead=draw(st.booleans()),
         latency_us=draw(st.integers(1, 500)),
         bytes_per_us=draw(st.sampled_from((0, 1, 100))),
         ahead_us=tuple(draw(st.lists(clocks, max_size=workers + servers))),

@@ -57,7 +57,7 @@ def test_planted_overheads_come_back_exactly(plan: Plan) -> None:
     last = (len(plan.tensors) - 1) * plan.gap_us + plan.compute_us
     for worker in range(plan.workers):
         spent = computation["us"][computation["worker"] == worker] - last - plan.slower(worker)
-        assert len(spent) == plan.iterations - 1
+        assert len(spent) == plan.iterations
         assert spent.min() >= 0
         assert spent.max() <= plan.jitter_us
 
@@ -105,13 +105,14 @@ def test_phases_of_a_run_without_chance() -> None:
     push = 7 * plan.gap_us
     # The last key's way: wire, update, wire, turnaround, wire, search, wire.
     way = 4 * plan.latency_us + plan.update_us + plan.turnaround_us + plan.search_us
-    assert len(found) == 2 * 5
+    assert len(found) == 2 * 6
     assert all_equal(found["phase1_us"], plan.compute_us)
     assert all_equal(found["phase2_us"], push)
-    assert all_equal(found["phase3_us"], push + way)
-    assert all_equal(found["whole_us"], plan.compute_us + push + way)
+    later = found["iteration"] > 0  # in the first, one worker is behind the other
+    assert all_equal(found["phase3_us"][later], push + way)
+    assert all_equal(found["whole_us"][later], plan.compute_us + push + way)
     ratio = push / (plan.compute_us + push + way)
-    assert np.allclose(found["overlap_ratio"], ratio)
+    assert np.allclose(found["overlap_ratio"][later], ratio)
     steps = exposed.per_step(exposed.per_layer(table_of(plan)))
     assert all_equal(steps["us"][steps["iteration"] > 0], way)
 

@@ -182,6 +182,7 @@ def test_remote_secrets_go_to_standard_input() -> None:
     assert len(remote) == 2
     for task in remote:
         assert "secret" not in " ".join(task.command)
+        assert task.stdin is not None
         script = task.stdin.decode()
         assert """export MERCURY_JOB_TOKEN='it'"'"'s secret'""" in script
         assert "cd '/data dir'" in script

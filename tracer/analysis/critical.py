@@ -41,6 +41,13 @@ STEPS: dict[str, tuple[tuple[str, int, int, int], ...]] = {
         ("sending packets", rt.W_PUSH_RECV, rt.W_PUSH_SEND, SAME),
     ),
 }
+# Where the sum was asked for ahead, right behind the push, nothing waits for the confirmation.
+AHEAD = (
+    ("parameters on the wire", rt.W_PULL_RECV, rt.S_PULL_SEND, SAME),
+    ("search", rt.S_PULL_SEND, rt.S_PUSH_SEND, SAME),
+    ("update", rt.S_PUSH_SEND, rt.S_PUSH_RECV, LAST_WORKER),
+    ("gradient on the wire", rt.S_PUSH_RECV, rt.W_PUSH_SEND, SAME),
+)
 COMPUTATION = "computation"
 
 
@@ -50,12 +57,14 @@ def path(table: RoundTrips) -> Table:
     parts: list[dict[str, Array]] = []
     if len(rows):
         goes_to = _goes_to(rows)
-        at = group(rows.iteration).row_of_most(rows.times[rt.W_PULL_RECV])
-        for what, end, begin, where in STEPS[rows.mode]:
-            ends = rows.times[end][at]
-            at = goes_to[where][at]
-            parts.append(_segment(rows, at, what, rows.times[begin][at], ends, begin < SLOTS))
-        parts.append(_computation(rows, at))
+        last = group(rows.iteration).row_of_most(rows.times[rt.W_PULL_RECV])
+        ahead = (rows.in_turn().times[rt.W_PULL_SEND] != rows.times[rt.W_PULL_SEND])[last]
+        for steps, at in ((STEPS[rows.mode], last[~ahead]), (AHEAD, last[ahead])):
+            for what, end, begin, where in steps:
+                ends = rows.times[end][at]
+                at = goes_to[where][at]
+                parts.append(_segment(rows, at, what, rows.times[begin][at], ends, begin < SLOTS))
+            parts.append(_computation(rows, at))
     names = ("iteration", "what", "node", "key", "begin_us", "us")
     columns: dict[str, Any] = {
         name: np.concatenate([part[name] for part in parts]) if parts else np.zeros(0, np.int64)

@@ -56,7 +56,7 @@ def parts_of_each(table: RoundTrips) -> Table:
             rt.S_PULL_RECV,
             rt.S_PULL_SEND,
         )
-    )
+    ).in_turn()
     t = rows.times
     arrived = t[rows.push_is_in]
     if rows.training == ASYNCHRONOUS:

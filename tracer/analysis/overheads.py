@@ -1,7 +1,8 @@
 """Where does the time of an iteration go: computation, search, update, synchronisation, wait?
 
 computation      last Pull_Recv_Worker to last Push_Send_Worker of the next iteration
-search           Pull_Recv_Server to Pull_Send_Server of one key and worker
+search           Pull_Recv_Server to Pull_Send_Server of one key and worker; from the sum's
+                 confirmation on, if it was asked for ahead
 synchronisation  first to last Push_Recv_Server of one key in one iteration
 update           last Push_Recv_Server to first Push_Send_Server of one key in one iteration;
                  asynchronous training: Push_Recv_Server to Push_Send_Server of one worker
@@ -51,7 +52,7 @@ def computation(table: RoundTrips) -> Samples:
         {
             "worker": edge["worker"][now],
             "iteration": edge["iteration"][now],
-            "us": edge["last_push"][now] - edge["last_answer"][now - 1],
+            "us": edge["last_push"][now] - edge["before"][now],
         },
     )
     return Samples("computation", overall, _worker_keys(table, rt.W_PUSH_SEND, "computation"))
@@ -75,7 +76,7 @@ def _worker_keys(table: RoundTrips, end: int, kind: str) -> Table:
     edge = edges(table)
     if kind == "computation":
         now = follows(edge)
-        since = edge["last_answer"][now - 1]
+        since = edge["before"][now]
     else:
         now = np.arange(len(edge["worker"]))
         since = edge["first_answer"]
@@ -98,7 +99,7 @@ def _worker_keys(table: RoundTrips, end: int, kind: str) -> Table:
 
 
 def search(table: RoundTrips) -> Samples:
-    rows = table.take(table.has(rt.S_PULL_RECV, rt.S_PULL_SEND))
+    rows = table.take(table.has(rt.S_PULL_RECV, rt.S_PULL_SEND)).in_turn()
     found = Table(
         "search",
         {

@@ -2,8 +2,8 @@
 
 Per worker: (1) last Pull_Recv of the previous iteration to first Push_Send, (2) first to last
 Push_Send, (3) first Push_Send to last Pull_Recv. Computation is 1 + 2, communication is 3, the
-whole is 1 + 3, the overlap ratio is 2 / whole. An iteration whose predecessor was not captured, the
-first among them, has no phase 1 and is left out.
+whole is 1 + 3, the overlap ratio is 2 / whole. The first iteration follows the initial values'
+Pull_Recv. An iteration whose predecessor was not captured has no phase 1 and is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from tracer.analysis.summary import summaries
 from tracer.format.record import Ints
 from tracer.grouping import group
-from tracer.round_trip import W_PULL_RECV, W_PUSH_SEND, RoundTrips
+from tracer.round_trip import MISSING, W_PULL_RECV, W_PUSH_SEND, RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "phases", "The three phases"
@@ -25,30 +25,38 @@ NOTE = (
 
 
 def edges(table: RoundTrips) -> dict[str, Ints]:
-    """Per worker and iteration: first and last push, first and last answer."""
+    """Per worker and iteration: first and last push, first and last answer.
+
+    And the last answer `before`: of the iteration before, or of initialisation; MISSING if none was
+    captured.
+    """
     rows = table.take(table.has(W_PUSH_SEND, W_PULL_RECV))
     groups = group(rows.worker, rows.iteration)
     push, answer = rows.times[W_PUSH_SEND], rows.times[W_PULL_RECV]
+    worker, iteration = groups.keys
+    last = groups.most(answer)
+    before = np.where(iteration == 0, table.initialised[worker], MISSING)
+    next_one = (worker[1:] == worker[:-1]) & (iteration[1:] == iteration[:-1] + 1)
+    before[1:][next_one] = last[:-1][next_one]
     return {
         **groups.named("worker", "iteration"),
         "first_push": groups.least(push),
         "last_push": groups.most(push),
         "first_answer": groups.least(answer),
-        "last_answer": groups.most(answer),
+        "last_answer": last,
+        "before": before,
     }
 
 
 def follows(edge: dict[str, Ints]) -> Ints:
-    """Places of the iterations whose predecessor, one place before, is there too."""
-    worker, iteration = edge["worker"], edge["iteration"]
-    next_one = (worker[1:] == worker[:-1]) & (iteration[1:] == iteration[:-1] + 1)
-    return np.flatnonzero(next_one) + 1
+    """Places of the iterations of which it is known when they began."""
+    return np.flatnonzero(edge["before"] != MISSING)
 
 
 def phases(table: RoundTrips) -> Table:
     edge = edges(table)
     now = follows(edge)
-    one = edge["first_push"][now] - edge["last_answer"][now - 1]
+    one = edge["first_push"][now] - edge["before"][now]
     two = edge["last_push"][now] - edge["first_push"][now]
     three = edge["last_answer"][now] - edge["first_push"][now]
     whole = one + three

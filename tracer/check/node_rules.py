@@ -12,7 +12,8 @@ from tracer.format import record as rec
 from tracer.format.record import Bools, Ints, Trace
 
 # (earlier slot, later slot): the order of one key's records with one node in one iteration.
-ORDER = {"zmq": ((0, 1), (1, 2), (2, 3)), rec.MERCURY: ((0, 1), (0, 2), (2, 3), (1, 3))}
+# (A request may go ahead of the confirmation; if it waited for it, its dependency says so.)
+ORDER = ((0, 1), (0, 2), (2, 3), (1, 3))
 
 
 def node_findings(trace: Trace) -> Iterator[Finding]:
@@ -23,6 +24,7 @@ def node_findings(trace: Trace) -> Iterator[Finding]:
         return
     yield from _column_findings(trace, data)
     yield from _order_findings(trace, data)
+    yield from _packet_findings(trace)
     yield from dependency_findings(trace)
 
 
@@ -33,6 +35,9 @@ def _file_findings(trace: Trace) -> Iterator[Finding]:
     if not trace.complete:
         text = "has no end note: its process was killed, or another tool wrote it"
         yield Finding(WARNING, "no-end", trace.path, text)
+    if trace.failed:
+        text = "its job failed: what was under way then has no end"
+        yield Finding(WARNING, "failed", trace.path, text)
 
 
 def _column_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
@@ -100,7 +105,7 @@ def _order_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
         bad[rows] = True
         return bad
 
-    for earlier, later in ORDER[trace.header.mode]:
+    for earlier, later in ORDER:
         one, two = pairs(earlier, later)
         name = rec.OPERATIONS[earlier + (rec.SLOTS if trace.header.role == "server" else 0)]
         bad = these(two[time[two] < time[one]])
@@ -113,6 +118,24 @@ def _order_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
     one, two = pairs(0, 2)
     off = (num_pp[two] <= num_pp[one]) & (num_pp[one] != rec.INITIAL_NUM_PP)
     yield from report(trace, "num_pp", these(two[off]), "has a num_pp that is not above its push's")
+
+
+def _packet_findings(trace: Trace) -> Iterator[Finding]:
+    """First packets: of pushes in packets, one each. On whom they depend is checked elsewhere."""
+    r = trace.records
+    rows = np.flatnonzero(r.operation == rec.FIRST_PACKET)
+    if not len(rows):
+        return
+    bad = np.zeros(len(r), np.bool_)
+    if trace.header.role != "worker" or trace.header.mode != rec.MERCURY:
+        bad[rows] = True
+        text = "is of a worker in mercury mode alone"
+        yield from report(trace, "role", bad, text)
+        return
+    rows = rows[np.lexsort((r.op_num[rows], r.node[rows], r.key[rows]))]
+    places = np.stack((r.key[rows], r.node[rows], r.op_num[rows]))
+    bad[rows[1:][(places[:, 1:] == places[:, :-1]).all(axis=0)]] = True
+    yield from report(trace, "twice", bad, "has an op_id that another first packet has")
 
 
 def _iteration_codes(trace: Trace, rows: Ints) -> Ints:

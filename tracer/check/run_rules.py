@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from tracer.check.finding import ERROR, WARNING, Finding, and_more
 from tracer.clocks import estimate
-from tracer.format.record import DATA_OPERATIONS, OPERATIONS, Ints, Trace
-from tracer.round_trip import MISSING, RoundTrips, round_trips
+from tracer.format.record import DATA_OPERATIONS, OPERATIONS, Bools, Ints, Trace
+from tracer.round_trip import MISSING, W_PULL_RECV, RoundTrips, round_trips
 from tracer.run import Run
 
 # What one end saw and the other end must have seen.
@@ -39,7 +40,7 @@ def _missing_files(run: Run) -> Iterator[Finding]:
 def _counts(run: Run, table: RoundTrips) -> Iterator[Finding]:
     """Each message that one end has, the other has too."""
     files = {trace.header.node: trace for trace in run.traces}
-    seen = table.times != MISSING
+    seen, cut_short = table.times != MISSING, _cut_short(run, table)
     for worker in (trace.header.rank for trace in run.workers):
         for server in (trace.header.rank for trace in run.servers):
             ends = files[f"worker {worker}"], files[f"server {server}"]
@@ -49,16 +50,40 @@ def _counts(run: Run, table: RoundTrips) -> Iterator[Finding]:
                     lacking = np.flatnonzero(rows & seen[here] & ~seen[there])
                     # A node hears of a switch at a step of its own.
                     lacking = lacking[ends[which].covers(table.iteration[lacking])]
-                    if not len(lacking):
-                        continue
-                    row = int(lacking[0])
-                    text = (
-                        f"{OPERATIONS[here]} of key {table.key[row]} in iteration "
-                        f"{table.iteration[row]} has no {OPERATIONS[there]}{and_more(len(lacking))}"
-                    )
-                    severity = WARNING if _excused(ends, which) else ERROR
-                    where = f"worker {worker} and server {server}"
-                    yield Finding(severity, "counts", where, text, len(lacking))
+                    excused = cut_short[lacking] | _excused(ends, which)
+                    says = partial(_lacks, here, there)
+                    yield from _told("counts", table, lacking, excused, says)
+
+
+def _lacks(here: int, there: int, what: str, _: int) -> str:
+    return f"{OPERATIONS[here]} of {what} has no {OPERATIONS[there]}"
+
+
+def _differs(name: str, values: Ints, pair: tuple[int, int], what: str, row: int) -> str:
+    one, two = (f"{values[end][row]} in {OPERATIONS[end]}" for end in pair)
+    return f"{what}: {name} is {one} and {two}"
+
+
+def _told(
+    rule: str, table: RoundTrips, rows: Ints, excused: Bools, says: Callable[[str, int], str]
+) -> Iterator[Finding]:
+    """The first of these round trips by name: an error, and a warning where it is excused."""
+    for severity, some in ((ERROR, rows[~excused]), (WARNING, rows[excused])):
+        if len(some):
+            row = int(some[0])
+            what = f"key {table.key[row]} in iteration {table.iteration[row]}"
+            where = f"worker {table.worker[row]} and server {table.server[row]}"
+            text = says(what, row) + and_more(len(some))
+            yield Finding(severity, rule, where, text, len(some))
+
+
+def _cut_short(run: Run, table: RoundTrips) -> Bools:
+    """Round trips without an end at a node whose job failed, by its own account."""
+    failed = {trace.header.node for trace in run.traces if trace.failed}
+    workers = np.asarray([f"worker {w}" in failed for w in range(table.workers)])
+    servers = np.asarray([f"server {s}" in failed for s in range(table.servers)])
+    cut: Bools = ~table.has(W_PULL_RECV) & (workers[table.worker] | servers[table.server])
+    return cut
 
 
 def _excused(ends: tuple[Trace, Trace], which: int) -> bool:
@@ -69,20 +94,14 @@ def _excused(ends: tuple[Trace, Trace], which: int) -> bool:
 
 def _columns_agree(run: Run, table: RoundTrips) -> Iterator[Finding]:
     """Length and num_pp are the same at both ends."""
+    cut_short = _cut_short(run, table)
     for name in ("length", "num_pp"):
         values = _values(run, table, name)
         for one, two in PAIRS:
             known = (values[one] != MISSING) & (values[two] != MISSING)
             bad = np.flatnonzero(known & (values[one] != values[two]))
-            if len(bad):
-                row = int(bad[0])
-                text = (
-                    f"key {table.key[row]} in iteration {table.iteration[row]}: {name} is "
-                    f"{values[one][row]} in {OPERATIONS[one]} and {values[two][row]} in "
-                    f"{OPERATIONS[two]}{and_more(len(bad))}"
-                )
-                where = f"worker {table.worker[row]} and server {table.server[row]}"
-                yield Finding(ERROR, name, where, text, len(bad))
+            says = partial(_differs, name, values, (one, two))
+            yield from _told(name, table, bad, cut_short[bad], says)
 
 
 def _values(run: Run, table: RoundTrips, name: str) -> Ints:

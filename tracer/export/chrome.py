@@ -56,6 +56,7 @@ class _Layout:
 
     table: RoundTrips
     start: int
+    threads: int  # of a key and a peer: 2 where a push and its pull overlap
 
     def process(self, role: str, rank: int) -> int:
         return rank_id(role, rank, self.table.workers, self.table.servers) + 1
@@ -66,10 +67,8 @@ class _Layout:
         return self.table.workers + self.table.servers + 2
 
     def lane(self, key: int, peer: int, slice_number: int) -> int:
-        """Packets' push and pull overlap, so that each has a thread of its own there."""
         lanes = max(self.table.workers, self.table.servers) * 2
-        second = slice_number % 2 if self.table.by_packets else 0
-        return self.steps_lane + 1 + key * lanes + peer * 2 + second
+        return self.steps_lane + 1 + key * lanes + peer * 2 + slice_number % self.threads
 
     def at(self, time: int) -> float:
         return float(time - self.start)
@@ -80,7 +79,10 @@ def write_chrome(run: Run, table: RoundTrips, path: str | Path, quiet: bool = Tr
     known = table.times[table.times != rt.MISSING]
     if not len(known):
         raise TraceError(f"{run.path}: holds no push and no pull; there is nothing to draw")
-    layout = _Layout(table, int(known.min()))
+    edge = edges(table)
+    begun = edge["before"][follows(edge)]
+    start = int(min(known.min(), begun.min(initial=known.min())))
+    layout = _Layout(table, start, 2 if table.ways_overlap else 1)
     count = 0
     with Progress("writing chrome trace", len(table), quiet) as progress, whole_file(path) as file:
         head = {"tool": "mercury trace", "run": run.header.run, "start_us": layout.start}
@@ -116,10 +118,9 @@ def _names(run: Run, table: RoundTrips, layout: _Layout) -> Iterator[Event]:
         if header.role == "worker":
             yield _meta(process, layout.steps_lane, "thread_name", {"name": "steps"})
     lanes = np.unique(np.stack([table.key, table.worker, table.server]), axis=1).T.tolist()
-    numbers = (0, 1) if table.by_packets else (0,)
     for key, worker, server in lanes:
-        for number in numbers:
-            what = f" {SLICES[number][0]}" if len(numbers) > 1 else ""
+        for number in range(layout.threads):
+            what = f" {SLICES[number][0]}" if layout.threads > 1 else ""
             ends = (("worker", worker, "s", server), ("server", server, "w", worker))
             for role, rank, letter, peer in ends:
                 lane = layout.lane(key, peer, number)
@@ -138,7 +139,7 @@ def _steps(table: RoundTrips, layout: _Layout) -> Iterator[Event]:
     for place in follows(edge).tolist():
         process = layout.process("worker", int(edge["worker"][place]))
         iteration = int(edge["iteration"][place])
-        since, pushed = int(edge["last_answer"][place - 1]), int(edge["last_push"][place])
+        since, pushed = int(edge["before"][place]), int(edge["last_push"][place])
         for name, begin, end in (
             ("computation", since, pushed),
             ("exposed communication", pushed, int(edge["last_answer"][place])),

@@ -39,12 +39,12 @@ MEANING = {
     ),
     MERCURY: (
         *MEANING_COMMON,
-        "on a worker: Push_Send first packet sent, Push_Recv last packet sent,"
-        " Pull_Send first sum received, Pull_Recv last sum received",
+        "on a worker: Push_Send handed over, First_Packet first packet sent,"
+        " Push_Recv last packet sent, Pull_Send first sum received, Pull_Recv last sum received",
         "on a server: Push_Recv first packet received, Push_Send last packet received,"
         " Pull_Recv first sum sent, Pull_Send last sum sent",
-        "dependencies on a worker: Push_Send <- Push_Recv; Push_Send <- Pull_Send <- Pull_Recv <-"
-        " (all keys) next Push_Send",
+        "dependencies on a worker: Push_Send <- First_Packet; Push_Send <- Push_Recv;"
+        " Push_Send <- Pull_Send <- Pull_Recv <- (all keys) next Push_Send",
         "dependencies on a server: Push_Recv <- Push_Send; Push_Recv <- (all workers) Pull_Recv <-"
         " Pull_Send <- (all workers) next Push_Recv",
     ),

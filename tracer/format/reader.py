@@ -160,10 +160,13 @@ class _TextReader:
         return Records(**columns, lists=[text.decode() for text in self._lists])
 
     def _order(self, records: Records) -> None:
-        """Notes ids that do not ascend: real files have them, strict readers want none."""
+        """Notes ids that do not ascend: real files have them, strict readers want none.
+
+        Two writers that took the same id are no sign that anything is missing.
+        """
         steps = np.diff(records.id)
         for text, bad in (
-            ("id {} is not above the one before it", np.flatnonzero(steps <= 0)),
+            ("id {} is not above the one before it", np.flatnonzero(steps < 0)),
             ("id {} leaves a gap to the one before it", np.flatnonzero(steps > 1)),
         ):
             if len(bad):

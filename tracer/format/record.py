@@ -41,10 +41,12 @@ OPERATIONS = (
     "Heartbeat_Recv",
     "Terminate_Send",
     "Terminate_Recv",
+    "First_Packet",
 )
 CODE = {name: code for code, name in enumerate(OPERATIONS)}
 DATA_OPERATIONS = 8
-SETUP_CODES = (CODE["SendCom_TO_Servers"], CODE["SendCom_To_Servers"])
+SETUP_CODES = COMMAND, REPLY = CODE["SendCom_TO_Servers"], CODE["SendCom_To_Servers"]
+FIRST_PACKET = CODE["First_Packet"]  # of a push; beside the four operations of an iteration
 
 # Within one key, node and iteration the operations come in this order, four to an iteration.
 SLOTS = 4
@@ -214,11 +216,9 @@ class Trace:
     @property
     def is_scheduler_traffic(self) -> bool:
         named = PurePath(self.path).name.startswith("trace_sch_")
-        return (
-            named
-            or self.header.role == "scheduler"
-            or bool(len(self.records) and (self.records.operation > max(SETUP_CODES)).any())
-        )
+        code = self.records.operation
+        with_scheduler = (code > max(SETUP_CODES)) & (code < FIRST_PACKET)
+        return named or self.header.role == "scheduler" or bool(with_scheduler.any())
 
     @property
     def lost(self) -> int:
@@ -233,6 +233,11 @@ class Trace:
     def complete(self) -> bool:
         """Whether the writer came to its end, rather than being killed."""
         return any(n.words[:1] == ["end"] for n in self.notes)
+
+    @property
+    def failed(self) -> bool:
+        """Whether its job failed, by its own account: what was under way then has no end."""
+        return any(n.words[:1] == ["failed"] for n in self.notes)
 
     def covers(self, iteration: Ints) -> Bools:
         """Whether iterations were to be recorded, by the notes `from step` and `to step`.
@@ -262,8 +267,32 @@ class Trace:
 
     def iteration(self) -> Ints:
         """The training iteration of each record; -1 for set-up and initial values."""
-        number = (self.records.op_num.astype(np.int64) - self.header.first_op) // SLOTS
-        return np.where(self.records.is_data & (number >= 0), number, -1)
+        r = self.records
+        number = (r.op_num.astype(np.int64) - self._first_numbers()) // SLOTS
+        return np.where(r.is_data & (number >= 0), number, -1)
+
+    def _first_numbers(self) -> Ints | int:
+        """With which number training begins, for each record.
+
+        The push that comes right after initialisation opens the first iteration, even if another
+        tool gave it another number than the header's rule does.
+        """
+        r, first = self.records, self.header.first_op
+        slot = r.operation % SLOTS
+        initial = r.is_data & ((r.num_pp == INITIAL_NUM_PP) | ((slot > 1) & (r.op_num < first)))
+        trained = r.is_data & ~initial
+        place = r.key.astype(np.int64) << 32 | r.node
+        odd = np.setdiff1d(place[initial], place[trained & (r.op_num == first)])
+        if not len(odd):
+            return first
+        found = np.full(len(r), first, np.int64)
+        for one in odd.tolist():
+            rows = np.flatnonzero(trained & (place == one))
+            if len(rows):
+                begins = rows[np.argmin(r.op_num[rows])]
+                if slot[begins] == 0:
+                    found[place == one] = r.op_num[begins]
+        return found
 
 
 def same(one: Trace, other: Trace) -> bool:

@@ -117,7 +117,7 @@ def _overheads(table: RoundTrips, layer: Ints, layers: int) -> tuple[Floats, Flo
     begin, end = table.push_is_in, rt.S_PULL_SEND if packets else rt.S_PUSH_SEND
     others = () if packets else (rt.W_PUSH_RECV, rt.W_PULL_SEND, rt.S_PULL_RECV, rt.S_PULL_SEND)
     every = table.has(begin, end, *others) & (table.iteration > 0)
-    rows = table.take(every)
+    rows = table.take(every).in_turn()
     if not len(rows):
         return update, search
     at = layer[every]

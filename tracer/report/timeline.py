@@ -42,7 +42,7 @@ def draw(canvas: Canvas, table: RoundTrips, iteration: int) -> None:
     marks = []
     for number, (role, rank) in enumerate(nodes):
         top = number * lanes
-        mine = rows.take((rows.worker if role == "worker" else rows.server) == rank)
+        mine = rows.take((rows.worker if role == "worker" else rows.server) == rank).in_turn()
         lane = top + band + np.searchsorted(keys, mine.key)
         if role == "worker":
             _computation(axes, table, rank, iteration, top + (band - 1) / 2, start, band)
@@ -76,7 +76,7 @@ def draw(canvas: Canvas, table: RoundTrips, iteration: int) -> None:
 def _legend(canvas: Canvas, axes: object, at_server: tuple[str, str], packets: bool) -> None:
     from matplotlib.patches import Patch
 
-    sending = "push: first to last packet" if packets else "push, until confirmed"
+    sending = "push: handed over to last packet" if packets else "push, until confirmed"
     names = (
         (GREY, "computation"),
         (BLUE, sending),
@@ -104,7 +104,7 @@ def _computation(
     edge = edges(table.take(table.worker == worker))
     for place in follows(edge).tolist():
         if int(edge["iteration"][place]) == iteration:
-            begin, end = int(edge["last_answer"][place - 1]), int(edge["last_push"][place])
+            begin, end = int(edge["before"][place]), int(edge["last_push"][place])
             axes.barh(  # type: ignore[attr-defined]
                 [lane], [(end - begin) / 1000], left=[(begin - start) / 1000], height=0.8 * band,
                 color=GREY, linewidth=0,

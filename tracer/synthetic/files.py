@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracer.format.record import CODE, SCHEDULER, Header, Note, Records, Trace, node_code
+from tracer.format.record import (
+    CODE,
+    FIRST_PACKET,
+    SCHEDULER,
+    Header,
+    Note,
+    Records,
+    Trace,
+    node_code,
+)
 from tracer.format.writer import write_trace
 from tracer.output import make_directory
 from tracer.synthetic.numbering import Event, NodeNumbering
 from tracer.synthetic.plan import Plan
 from tracer.synthetic.simulation import Simulation
 
-COMMAND_BYTES = 25
+COMMAND_BYTES, REPLY_BYTES = 25, 19
 
 
 def synthesize(plan: Plan) -> list[Trace]:
@@ -53,11 +62,11 @@ def _node(plan: Plan, role: str, rank: int, events: list[Event]) -> Trace:
     numbering = NodeNumbering(header)
     if role == "worker":
         for server in range(plan.servers):
-            numbering.setup(server, COMMAND_BYTES)
+            numbering.setup(server, COMMAND_BYTES, REPLY_BYTES)
     for event in events:
         numbering.add(event)
     records = numbering.records()
-    records.time[records.is_data] += plan.ahead(role, rank)
+    records.time[records.is_data | (records.operation == FIRST_PACKET)] += plan.ahead(role, rank)
     texts = [
         f"key {key} bytes {tensor.bytes} priority {-key} name {tensor.name}"
         for key, tensor in enumerate(plan.tensors)

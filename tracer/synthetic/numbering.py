@@ -24,6 +24,7 @@ class Event:
     length: int
     num_pp: int
     initial: bool = False
+    ahead: bool = False  # a request right behind its push: it did not wait for the confirmation
 
 
 @dataclass
@@ -46,16 +47,19 @@ class NodeNumbering:
     def _on_server(self) -> bool:
         return self.header.role == "server"
 
-    def setup(self, server: int, length: int) -> None:
-        self._row(
-            operation=rec.CODE["SendCom_TO_Servers"],
-            src=self.header.rank_id,
-            dst=rec.rank_id("server", server, self.header.workers, self.header.servers),
-            length=length,
-            num_pp=rec.SETUP_NUM_PP,
-        )
+    def setup(self, server: int, length: int, reply_length: int) -> None:
+        """A command to a server, and its reply."""
+        here, there = self.header.rank_id, self._peer_id(server)
+        for operation, src, dst, size in (
+            (rec.COMMAND, here, there, length),
+            (rec.REPLY, there, here, reply_length),
+        ):
+            self._row(operation=operation, src=src, dst=dst, length=size, num_pp=rec.SETUP_NUM_PP)
 
     def add(self, event: Event) -> None:
+        if event.operation == rec.FIRST_PACKET:
+            self._first_packet(event)
+            return
         slot = event.operation % rec.SLOTS
         number = self._number(event, slot)
         dep_type, dep, since = self._depends(event, slot, number)
@@ -90,6 +94,27 @@ class NodeNumbering:
         if slot == ANSWER:
             self._answered[event.key, event.peer] = number
             self._peers.add(event.peer)
+
+    def _first_packet(self, event: Event) -> None:
+        """Depends on its push, whose number it has: d_time is the time in the queue."""
+        number, _ = self._place[event.key, event.peer]
+        node = self._node(event.peer)
+        self._row(
+            operation=event.operation,
+            src=self.header.rank_id,
+            dst=self._peer_id(event.peer),
+            num_pp=event.num_pp,
+            key=event.key,
+            op_num=number,
+            node=node,
+            dep_type=rec.PUSH_ON_PUSH,
+            d_time=event.time - self._time[event.key, event.peer, PUSH],
+            time=event.time,
+            dep_kind=rec.DEP_ONE,
+            dep_key=event.key,
+            dep_num=number,
+            dep_node=node,
+        )
 
     def records(self) -> Records:
         return Records.of(self.columns, list(self.lists))
@@ -163,5 +188,5 @@ class NodeNumbering:
                 return rec.INDEPENDENT, None, None
             if mercury and together:
                 return (rec.PULL_ON_PUSH, *pushes())
-            return (rec.PULL_ON_PUSH, *one(2 if mercury else 1))
+            return (rec.PULL_ON_PUSH, *one(2 if mercury or event.ahead else 1))
         return (rec.PULL_ON_PULL, *one(1))

@@ -43,6 +43,7 @@ class Plan:
     update_us: int = 500
     search_us: int = 300
     turnaround_us: int = 20  # Push_Recv to Pull_Send on a worker
+    asks_ahead: bool = False  # a training pull goes right behind its push instead
     # The network: each pair of nodes has a link of its own each way.
     latency_us: int = 50
     bytes_per_us: int = 1250  # 10 Gbit/s; 0: bytes take no time

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tracer.format.record import CODE, MERCURY, SYNCHRONOUS
+from tracer.format.record import CODE, FIRST_PACKET, MERCURY, SYNCHRONOUS
 from tracer.synthetic.numbering import Event
 from tracer.synthetic.plan import Plan
 
@@ -56,10 +56,10 @@ class Simulation:
         self._worker0_pulls: dict[int, int] = {}  # numbers of the pulls after initialisation
         self._left: dict[int, int] = {}  # keys that a worker still awaits
         self._round = [INITIAL] * plan.workers
-        # By server and key: pushes that wait for others, pulls that wait for the initial value.
+        # By server and key: pushes that wait for others, pulls that wait for a value.
         self._arrived: dict[tuple[int, int, int], list[Piece]] = defaultdict(list)
-        self._early: dict[tuple[int, int], list[Piece]] = defaultdict(list)
-        self._ready: set[tuple[int, int]] = set()  # pieces that have their initial value
+        self._early: dict[tuple[int, ...], list[Piece]] = defaultdict(list)
+        self._ready: set[tuple[int, ...]] = set()  # values that are there
         self._last: dict[tuple[int, int], int] = {}  # the last packet of a piece, in packets' mode
 
     def run(self) -> dict[tuple[str, int], list[Event]]:
@@ -69,7 +69,7 @@ class Simulation:
             self._left[worker] = len(keys)
             begin = self._pull if worker else self._push
             for key in keys:
-                number = self._dispatch(worker)
+                number = self._dispatch(worker) if worker else 0  # first values have no number
                 self._at(plan.start_us, self._pieces(begin, worker, key, number, INITIAL))
         self._worker0_pulls = {key: self._dispatch(0) for key in keys}
         while self._due:
@@ -97,7 +97,8 @@ class Simulation:
             node, peer = peer, node
         code = CODE[f"{operation}_{role.capitalize()}"]
         initial = piece.iteration == INITIAL
-        event = Event(time, code, piece.key, peer, size, piece.number, initial)
+        ahead = self._asks_ahead(piece)
+        event = Event(time, code, piece.key, peer, size, piece.number, initial, ahead)
         self.seen[role, node].append(event)
 
     def _send(self, time: int, role: str, kind: str, piece: Piece, size: int, then: Action) -> None:
@@ -155,23 +156,35 @@ class Simulation:
             self._stream(time, piece, size)
         else:
             self._send(time, "worker", "Push", piece, size, lambda at: self._pushed(at, piece))
+            if self._asks_ahead(piece):
+                self._pull(time, piece._replace(number=piece.number + 1))
+
+    def _asks_ahead(self, piece: Piece) -> bool:
+        return self.plan.asks_ahead and self.plan.mode != MERCURY and piece.iteration != INITIAL
+
+    def _alone(self, piece: Piece) -> bool:
+        """Whether its push waits for nobody."""
+        return piece.iteration == INITIAL or self.plan.training != SYNCHRONOUS
+
+    def _value(self, piece: Piece) -> tuple[int, ...]:
+        """What a pull waits for: the initial value, the sum, or that its own push was added."""
+        own = self._alone(piece) and piece.iteration != INITIAL
+        return (*piece.place, piece.iteration, piece.worker if own else -1)
 
     def _pushed(self, time: int, piece: Piece) -> None:
         """On a server: confirms when everybody's gradient is there."""
         place = (*piece.place, piece.iteration)
         self._arrived[place].append(piece)
-        alone = piece.iteration == INITIAL or self.plan.training != SYNCHRONOUS
-        if not alone and len(self._arrived[place]) < self.plan.workers:
+        if not self._alone(piece) and len(self._arrived[place]) < self.plan.workers:
             return
         waiting = self._arrived.pop(place)
 
         def confirm(at: int) -> None:
             for push in sorted(waiting):
                 self._confirm(at, push)
-            if piece.iteration == INITIAL:
-                self._ready.add(piece.place)
-                for pull in self._early.pop(piece.place, []):
-                    self._answer(at + self.plan.search_us, pull)
+            self._ready.add(self._value(piece))
+            for pull in self._early.pop(self._value(piece), []):
+                self._answer(at + self.plan.search_us, pull)
 
         self._at(time + self.plan.update_us, confirm)
 
@@ -179,6 +192,8 @@ class Simulation:
         worker, key, iteration = piece.worker, piece.key, piece.iteration
 
         def confirmed(at: int) -> None:
+            if self._asks_ahead(piece):
+                return
             self._open[worker, key] -= 1
             if self._open[worker, key] == 0:
                 number = self._worker0_pulls[key] if iteration == INITIAL else piece.number + 1
@@ -189,8 +204,8 @@ class Simulation:
 
     def _pull(self, time: int, piece: Piece) -> None:
         def asked(at: int) -> None:
-            if piece.iteration == INITIAL and piece.place not in self._ready:
-                self._early[piece.place].append(piece)
+            if self._value(piece) not in self._ready:
+                self._early[self._value(piece)].append(piece)
             else:
                 self._answer(at + self.plan.search_us, piece)
 
@@ -224,7 +239,10 @@ class Simulation:
     def _stream(self, time: int, piece: Piece, size: int) -> None:
         begin, end = self._carry(time, "worker", piece, size)
         first, last = begin + self.plan.latency_us, end + self.plan.latency_us
-        self._later(begin, "worker", "Push_Send", piece, size)
+        self._see(time, "worker", "Push_Send", piece, size)
+        if piece.iteration != INITIAL:
+            packet = Event(begin, FIRST_PACKET, piece.key, piece.server, 0, piece.number)
+            self._at(begin, lambda _: self.seen["worker", piece.worker].append(packet))
         self._later(end, "worker", "Push_Recv", piece, 0)
         self._later(first, "server", "Push_Recv", piece, size)
         self._later(last, "server", "Push_Send", piece, 0)
@@ -235,10 +253,10 @@ class Simulation:
 
     def _initialised(self, time: int, piece: Piece) -> None:
         """On a server: worker 0's value is there."""
-        self._ready.add(piece.place)
+        self._ready.add(self._value(piece))
         begin = time + self.plan.update_us
         own = piece._replace(number=self._worker0_pulls[piece.key])
-        for pull in [own, *self._early.pop(piece.place, [])]:
+        for pull in [own, *self._early.pop(self._value(piece), [])]:
             self._at(begin, self._summer(begin, pull))
 
     def _begun(self, time: int, last: int, piece: Piece) -> None:

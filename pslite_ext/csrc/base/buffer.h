@@ -6,12 +6,16 @@
 #include <cstddef>
 #include <memory>
 
+#include "base/sum_once.h"
+
 namespace mercury {
 
 struct Buffer {
   std::shared_ptr<void> owner;
   char* data = nullptr;
   size_t bytes = 0;
+  // Of bytes that do not change any more while it is there.
+  std::shared_ptr<SumOnce> sum = nullptr;
   static Buffer Allocate(size_t bytes);  // data is nullptr when there is no memory
 };
 

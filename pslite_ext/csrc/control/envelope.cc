@@ -9,6 +9,7 @@ namespace {
 
 constexpr char kMagic[4] = {'M', 'P', 'S', '1'};
 constexpr size_t kSignedBytes = 48;
+constexpr uint8_t kChecked = 16;
 constexpr size_t kMacBytes = kEnvelopeBytes - kSignedBytes;
 
 Digest Mac(const HmacKey& key, const uint8_t* header, const void* meta, size_t meta_bytes) {
@@ -25,12 +26,15 @@ void Seal(const HmacKey& key, const Envelope& envelope, const void* meta, size_t
   std::memset(out, 0, kEnvelopeBytes);
   std::memcpy(out, kMagic, sizeof(kMagic));
   Store<uint16_t>(out + 4, kControlVersion);
-  Store<uint16_t>(out + 6, envelope.data_frames);
+  out[6] = static_cast<uint8_t>(envelope.data_frames);
+  out[7] =
+      static_cast<uint8_t>(static_cast<uint8_t>(envelope.kind) | (envelope.checked ? kChecked : 0));
   Store<int32_t>(out + 8, envelope.sender);
   Store<int32_t>(out + 12, envelope.receiver);
   Store<uint64_t>(out + 16, envelope.life);
   Store<uint64_t>(out + 24, envelope.sequence);
   Store<uint32_t>(out + 32, static_cast<uint32_t>(meta_bytes));
+  Store<uint32_t>(out + 36, envelope.data_sum);
   Store<uint64_t>(out + 40, envelope.data_bytes);
   const Digest mac = Mac(key, out, meta, meta_bytes);
   std::memcpy(out + kSignedBytes, mac.data(), kMacBytes);
@@ -48,18 +52,24 @@ Status Open(const HmacKey& key, const void* frame, size_t frame_bytes, Envelope*
   }
   const size_t meta_bytes = frame_bytes - kEnvelopeBytes;
   if (Load<uint32_t>(in + 32) != meta_bytes) return Status::Corrupt("its meta has another length");
-  if (Load<uint32_t>(in + 36) != 0) return Status::Corrupt("its reserved bytes are not zero");
   const Digest mac = Mac(key, in, in + kEnvelopeBytes, meta_bytes);
   if (!EqualConstantTime(mac.data(), in + kSignedBytes, kMacBytes)) {
     return Status::Corrupt("its sender does not know this job's token, or is of another job");
   }
-  envelope->data_frames = Load<uint16_t>(in + 6);
+  envelope->data_frames = in[6];
+  envelope->kind = static_cast<EnvelopeKind>(in[7] & ~kChecked);
+  envelope->checked = (in[7] & kChecked) != 0;
   envelope->sender = Load<int32_t>(in + 8);
   envelope->receiver = Load<int32_t>(in + 12);
   envelope->life = Load<uint64_t>(in + 16);
   envelope->sequence = Load<uint64_t>(in + 24);
+  envelope->data_sum = Load<uint32_t>(in + 36);
   envelope->data_bytes = Load<uint64_t>(in + 40);
   if (envelope->data_frames > kDataFramesMax) return Status::Corrupt("too many frames");
+  if (envelope->kind > EnvelopeKind::kAcknowledgement) return Status::Corrupt("of no known kind");
+  if (envelope->kind != EnvelopeKind::kMessage && frame_bytes != kEnvelopeBytes) {
+    return Status::Corrupt("a question or an acknowledgement that says more");
+  }
   return Status::Ok();
 }
 

@@ -4,13 +4,18 @@
 // Layout, little-endian, 64 bytes, then the meta:
 //    0  4  magic "MPS1"             24  8  sequence (1, 2, ... per sender's life and receiver)
 //    4  2  version                  32  4  meta bytes
-//    6  2  data frames              36  4  reserved, zero
-//    8  4  sender's node id, or -1  40  8  data bytes, all frames together
-//   12  4  receiver's node id       48 16  HMAC-SHA-256 over bytes 0..47 and the meta, truncated
+//    6  1  data frames              36  4  CRC-32C over the data frames, if they are checked
+//    7  1  kind, 16 more: checked   40  8  data bytes, all frames together
+//    8  4  sender's node id, or -1  48 16  HMAC-SHA-256 over bytes 0..47 and the meta, truncated
+//   12  4  receiver's node id
 //   16  8  sender's life: random, drawn once per process
 //
+// Kinds: 0 a message. 1 a question: what have you received? It has a sequence number as messages
+// have, but no meta. 2 the answer, an acknowledgement: its sequence is the last that was received.
+//
 // Thread-safety: pure functions. Invariant: Open accepts exactly what Seal made with the same key.
-// The data frames are not signed (tensors are as safe as the network is), only their size is.
+// The data frames are not signed (tensors are as safe as the network is), only their size and their
+// CRC are.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +32,8 @@ constexpr uint16_t kControlVersion = 3;
 constexpr int32_t kNoNode = -1;
 constexpr int kDataFramesMax = 16;
 
+enum class EnvelopeKind : uint8_t { kMessage, kQuestion, kAcknowledgement };
+
 struct Envelope {
   int32_t sender = kNoNode;
   int32_t receiver = kNoNode;
@@ -34,6 +41,9 @@ struct Envelope {
   uint64_t sequence = 0;
   uint16_t data_frames = 0;
   uint64_t data_bytes = 0;
+  EnvelopeKind kind = EnvelopeKind::kMessage;
+  bool checked = false;
+  uint32_t data_sum = 0;  // zero if they are not checked
 };
 
 // Writes kEnvelopeBytes to `out`.

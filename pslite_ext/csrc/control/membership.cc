@@ -142,13 +142,17 @@ Actions SchedulerMembership::Assign(int64_t now_ms) {
 
 void SchedulerMembership::Heard(int node, int64_t now_ms) {
   const auto it = heard_ms_.find(node);
-  if (it != heard_ms_.end()) it->second = now_ms;
+  if (it == heard_ms_.end()) return;
+  it->second = now_ms;
+  const auto suspect = suspect_ms_.find(node);
+  if (suspect == suspect_ms_.end()) return;
+  if (now_ms - suspect->second >= times_.afterlife_ms()) suspect_ms_.erase(suspect);
 }
 
-void SchedulerMembership::Suspect(int node, int64_t now_ms) {
-  const auto it = heard_ms_.find(node);
-  if (it == heard_ms_.end()) return;
-  it->second = std::min(it->second, now_ms - times_.heartbeat_timeout_ms + times_.suspicion_ms());
+Actions SchedulerMembership::Suspect(int node, int64_t now_ms) {
+  if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
+  suspect_ms_.emplace(node, now_ms);
+  return Judge(now_ms);
 }
 
 Actions SchedulerMembership::Leave(int node, const std::string& reason, int64_t now_ms) {
@@ -218,10 +222,38 @@ std::string SchedulerMembership::Losses() const {
   return names;
 }
 
-Actions SchedulerMembership::Lost(int node, const std::string& how) {
-  if (state_ != State::kRunning || heard_ms_.count(node) == 0 || left_.count(node) != 0) return {};
-  lost_.insert(node);
-  return Fail("lost " + Losses() + ": " + how);
+Actions SchedulerMembership::Accuse(int reporter, int node, const std::string& how,
+                                    int64_t now_ms) {
+  if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
+  accusations_.push_back({reporter, node, how, now_ms});
+  return Judge(now_ms);
+}
+
+// Two processes have lost each other. If one of them died, that is whom to name: its connection to
+// the scheduler breaks as well, or it falls silent. If both are heard again, it was the link.
+Actions SchedulerMembership::Judge(int64_t now_ms) {
+  std::set<std::string> links;
+  std::string why;
+  for (const Accusation& a : accusations_) {
+    if (left_.count(a.node) != 0) continue;
+    const bool heard = heard_ms_[a.node] - a.since_ms >= times_.afterlife_ms();
+    const bool late = now_ms - a.since_ms >= times_.suspicion_ms();
+    if (a.node == a.reporter || suspect_ms_.count(a.node) != 0 || (late && !heard)) {
+      lost_.insert(a.node);
+      why = a.how;
+    } else if (heard && suspect_ms_.count(a.reporter) == 0) {
+      // Workers first, whoever of the two has said so.
+      const bool in_order = RoleOf(a.reporter) == Role::kWorker;
+      links.insert(NodeName(in_order ? a.reporter : a.node) + " and " +
+                   NodeName(in_order ? a.node : a.reporter));
+      if (lost_.empty()) why = a.how;
+    }
+  }
+  if (!lost_.empty()) return Fail("lost " + Losses() + ": " + why);
+  if (links.empty()) return {};
+  std::string text;
+  for (const std::string& link : links) text += (text.empty() ? "" : ", ") + link;
+  return Fail(text + " cannot reach each other: " + why);
 }
 
 Actions SchedulerMembership::Tick(int64_t now_ms) {
@@ -237,10 +269,17 @@ Actions SchedulerMembership::Tick(int64_t now_ms) {
     next_warn_ms_ = now_ms + times_.start_warn_ms;
     return {{Action::kWarn, -1, "waiting for " + Missing(), {}}};
   }
-  for (auto& [id, heard] : heard_ms_) {
-    heard += pause;
-    if (left_.count(id) != 0 || now_ms - heard < times_.heartbeat_timeout_ms) continue;
-    lost_.insert(id);
+  for (auto& [id, since] : suspect_ms_) since += pause;
+  for (Accusation& a : accusations_) a.since_ms += pause;
+  for (auto& [id, heard] : heard_ms_) heard += pause;
+  Actions verdict = Judge(now_ms);
+  if (!verdict.empty()) return verdict;
+  for (const auto& [id, heard] : heard_ms_) {
+    if (left_.count(id) != 0) continue;
+    const auto suspect = suspect_ms_.find(id);
+    const bool missed =
+        suspect != suspect_ms_.end() && now_ms - suspect->second >= times_.suspicion_ms();
+    if (missed || now_ms - heard >= times_.heartbeat_timeout_ms) lost_.insert(id);
   }
   if (!lost_.empty()) return Fail("lost " + Losses() + ": it fell silent");
   if (now_ms < next_heartbeat_ms_) return {};

@@ -45,6 +45,8 @@ struct MembershipTimes {
   int64_t start_warn_ms = 10000;
   int64_t start_timeout_ms = 600000;
 
+  // What is heard of a node sooner than this may have been on its way before it died.
+  int64_t afterlife_ms() const { return heartbeat_interval_ms / 2; }
   // How long a node whose connection broke may stay silent.
   int64_t suspicion_ms() const { return std::min(3 * heartbeat_interval_ms, heartbeat_timeout_ms); }
 };
@@ -77,13 +79,14 @@ class SchedulerMembership {
   Actions Register(const Member& member, int64_t now_ms);
   void Heard(int node, int64_t now_ms);
   // Its connection broke: it is lost unless it is heard again soon.
-  void Suspect(int node, int64_t now_ms);
+  Actions Suspect(int node, int64_t now_ms);
   // `reason` empty: the node has done its work. Otherwise it fails the job.
   Actions Leave(int node, const std::string& reason, int64_t now_ms);
   // A member that ends before ranks are given.
   Actions Withdraw(uint64_t life, const std::string& reason);
-  // Somebody's connection to `node` broke: `how`. Fails the job, unless the node has left.
-  Actions Lost(int node, const std::string& how);
+  // `reporter` cannot reach `node` any more, for what `how` says. Fails the job, unless the node
+  // has left: once it is clear whether the node is lost, or only the link between the two.
+  Actions Accuse(int reporter, int node, const std::string& how, int64_t now_ms);
   Actions Barrier(int node);
   Actions Fail(const std::string& text);
   Actions Tick(int64_t now_ms);
@@ -97,10 +100,16 @@ class SchedulerMembership {
 
  private:
   enum class State { kGathering, kRunning, kEnded, kFailed };
+  struct Accusation {
+    int reporter, node;
+    std::string how;
+    int64_t since_ms;
+  };
   int Count(Role role) const;
   int Expected(Role role) const { return role == Role::kWorker ? workers_ : servers_; }
   std::string Missing() const;
   std::string Losses() const;
+  Actions Judge(int64_t now_ms);
   std::string Contradiction(const Member& member) const;
   std::string Settle(const std::vector<int>& ids);
   Actions Assign(int64_t now_ms);
@@ -112,6 +121,8 @@ class SchedulerMembership {
   State state_ = State::kGathering;
   std::vector<Member> members_;
   std::map<int, int64_t> heard_ms_;
+  std::map<int, int64_t> suspect_ms_;  // since when, of those that were not heard again
+  std::vector<Accusation> accusations_;
   std::set<int> left_, lost_, at_barrier_;
   int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_;
 };

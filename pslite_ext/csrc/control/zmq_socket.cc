@@ -1,5 +1,10 @@
 #include "control/zmq_socket.h"
 
+#include <arpa/inet.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -79,10 +84,10 @@ void ZmqSocket::Close(int linger_ms) {
   socket_ = nullptr;
 }
 
-ZmqSocket ZmqSocket::MonitorDisconnects(const ZmqContext& context) {
+ZmqSocket ZmqSocket::Monitor(const ZmqContext& context, int events) {
   char endpoint[64];
   std::snprintf(endpoint, sizeof(endpoint), "inproc://monitor-%p", socket_);
-  zmq_socket_monitor(socket_, endpoint, ZMQ_EVENT_DISCONNECTED);
+  zmq_socket_monitor(socket_, endpoint, events);
   ZmqSocket monitor(context, ZMQ_PAIR);
   zmq_connect(monitor.get(), endpoint);
   return monitor;
@@ -117,6 +122,37 @@ bool ZmqSocket::Receive(std::vector<ZmqFrame>* frames) {
     frames->push_back(std::move(frame));
     if (!more) return true;
   }
+}
+
+bool ReadEvent(std::vector<ZmqFrame>& frames, ZmqEvent* event) {
+  constexpr size_t kEventBytes = 6;
+  if (frames.empty() || frames[0].size() < kEventBytes) return false;
+  uint16_t number;
+  int32_t value;
+  std::memcpy(&number, frames[0].data(), sizeof(number));
+  std::memcpy(&value, frames[0].data() + sizeof(number), sizeof(value));
+  *event = {number, value};
+  return true;
+}
+
+int64_t BytesTaken(int fd, int port) {
+  sockaddr_storage peer{};
+  socklen_t bytes = sizeof(peer);
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) return -1;
+  in_port_t its_port;
+  if (peer.ss_family == AF_INET) {
+    its_port = reinterpret_cast<sockaddr_in*>(&peer)->sin_port;
+  } else if (peer.ss_family == AF_INET6) {
+    its_port = reinterpret_cast<sockaddr_in6*>(&peer)->sin6_port;
+  } else {
+    return -1;
+  }
+  tcp_info info{};
+  bytes = sizeof(info);
+  if (ntohs(its_port) != port || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) {
+    return -1;
+  }
+  return static_cast<int64_t>(info.tcpi_bytes_acked);
 }
 
 bool IsIpv6(const std::string& host) { return host.find(':') != std::string::npos; }

@@ -69,8 +69,8 @@ class ZmqSocket {
   // Gives what is queued `linger_ms` to leave.
   void Close(int linger_ms);
 
-  // A socket that tells when a connection of this one breaks.
-  ZmqSocket MonitorDisconnects(const ZmqContext& context);
+  // A socket that tells of these events (ZMQ_EVENT_...) of this one's connections.
+  ZmqSocket Monitor(const ZmqContext& context, int events);
 
   // A copy of `bytes`; false: it cannot be taken now.
   bool SendCopy(const void* data, size_t bytes, bool more);
@@ -82,6 +82,17 @@ class ZmqSocket {
  private:
   void* socket_ = nullptr;
 };
+
+// What a monitor says.
+struct ZmqEvent {
+  int event = 0;
+  int value = 0;  // of ZMQ_EVENT_CONNECTED: the connection's descriptor
+};
+bool ReadEvent(std::vector<ZmqFrame>& frames, ZmqEvent* event);
+
+// How many bytes of the connection to `port` the other end's system has taken; -1: unknown. The
+// descriptor is ZeroMQ's: it may have been closed, and be another file's by now.
+int64_t BytesTaken(int fd, int port);
 
 bool IsIpv6(const std::string& host);
 // "tcp://host:port", with brackets around an IPv6 address; port 0 becomes "*".

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control_trace.h"
+#include "control/data_sum.h"
 #include "control/member_node.h"
 #include "control/meta_bounds.h"
 #include "ps/internal/customer.h"
@@ -27,7 +28,7 @@ constexpr int kAfterThrowMs = 100;
 constexpr int kHostBytesMax = 63;
 // What a message may be, all its parts together: the largest meta, and the largest piece.
 constexpr int64_t kControlBytesMax = int64_t{2} << 20;
-constexpr int64_t kAnswerBytesMax = 512;  // what comes back on a connection: nothing of ours
+constexpr int64_t kAnswerBytesMax = 512;  // what comes back on a connection: acknowledgements
 constexpr size_t kPartsMax = 1 + kDataFramesMax;
 
 uint64_t RandomLife() {
@@ -40,12 +41,12 @@ size_t StrangersMax(const ZmqVanOptions& o) {
   return std::max(kStrangersMax, static_cast<size_t>(o.workers + o.servers));
 }
 
-// One for what it hears; one for each node that it talks to, and two more to
-// hear of that node's end; and those on which refusals leave.
+// One for what it hears; one for each node that it talks to, and two more to hear of its
+// connection; and those on which refusals leave.
 int SocketsMax(const ZmqVanOptions& o) {
   constexpr int kOwn = 1 + kRefusalsKept + 1, kWatched = 3;
   if (o.role == Role::kScheduler) return kOwn + kWatched * (o.workers + o.servers);
-  return kOwn + kWatched + (o.role == Role::kWorker ? o.servers : o.workers);
+  return kOwn + kWatched * (1 + (o.role == Role::kWorker ? o.servers : o.workers));
 }
 
 }  // namespace
@@ -55,7 +56,8 @@ ZmqVan::ZmqVan(ZmqVanOptions options, VanObserver* observer)
       observer_(observer),
       life_(RandomLife()),
       doorman_(options_.token, options_.role == Role::kScheduler ? Post::kScheduler : Post::kNode,
-               StrangersMax(options_), kPartsMax, [this](const JobIdentity& job) {
+               StrangersMax(options_), kPartsMax,
+               [this](const JobIdentity& job) {
                  Outbound item;
                  item.run = [this, job] {
                    // It may be another scheduler that takes the first one's place: until a job has
@@ -65,7 +67,8 @@ ZmqVan::ZmqVan(ZmqVanOptions options, VanObserver* observer)
                    SayHello();
                  };
                  Post(std::move(item));
-               }) {}
+               }),
+      link_watch_(options_.times.heartbeat_interval_ms, options_.times.heartbeat_timeout_ms) {}
 
 ZmqVan::~ZmqVan() {
   ZmqVan::Stop();
@@ -130,6 +133,7 @@ void ZmqVan::Stop() {
   for (ZmqSocket& socket : rejected_) socket.Close(kLingerMs);
   dealers_.clear();
   monitors_.clear();
+  link_ends_.clear();
   context_.reset();  // waits until what lingers has left
 }
 
@@ -160,12 +164,14 @@ ZmqSocket ZmqVan::NewDealer(const std::string& host, zmq::door_maker_t* door) {
 void ZmqVan::Connect(const ps::Node& node) {
   ZmqSocket dealer = NewDealer(
       node.hostname, node.id == kSchedulerId ? doorman_.to_scheduler() : doorman_.to_node());
+  // The scheduler watches everybody, and everybody the scheduler.
+  if (Watched(node.id)) {
+    WatchConnection(node.id, node.port, &dealer);
+  } else {
+    monitors_[node.id] = dealer.Monitor(*context_, ZMQ_EVENT_DISCONNECTED);
+  }
   const Status status = dealer.Connect(TcpEndpoint(node.hostname, node.port));
   if (!status.ok()) return FailJob(status, true);
-  // The scheduler watches everybody, and everybody the scheduler.
-  if (is_scheduler_ || node.id == kSchedulerId) {
-    monitors_[node.id] = dealer.MonitorDisconnects(*context_);
-  }
   dealers_[node.id] = std::move(dealer);
 }
 
@@ -258,6 +264,7 @@ void ZmqVan::Loop() {
       continue;
     }
     CarryOut(is_scheduler_ ? scheduler_membership_->Tick(now) : node_membership_->Tick(now));
+    WatchLinks(now);
   }
 }
 
@@ -276,7 +283,7 @@ void ZmqVan::HearDisconnects(int64_t now_ms) {
   std::vector<ZmqFrame> event;
   for (auto& [id, monitor] : monitors_) {
     while (monitor.Receive(&event)) {
-      if (scheduler_membership_) scheduler_membership_->Suspect(id, now_ms);
+      if (scheduler_membership_) CarryOut(scheduler_membership_->Suspect(id, now_ms));
       if (node_membership_) node_membership_->Suspect(now_ms);
     }
   }
@@ -309,22 +316,30 @@ Status ZmqVan::TrySend(const Outbound& item) {
     return Status::Internal("it is not connected to " + NodeName(item.receiver));
   }
   if (!key_) return Status::PeerLost("the scheduler has not been found yet");
-  Envelope envelope;
-  envelope.sender = my_id_;
-  envelope.receiver = item.receiver;
-  envelope.life = life_;
-  envelope.sequence = ++sequence_to_[item.receiver];
+  Envelope envelope = NextEnvelope(item.receiver);
   envelope.data_frames = static_cast<uint16_t>(item.data.size());
   for (const auto& array : item.data) envelope.data_bytes += array.size();
+  envelope.checked = checks_data_ && !item.data.empty();
+  if (envelope.checked) envelope.data_sum = SumOf(item.data);
   std::vector<char> head(kEnvelopeBytes + item.meta.size());
   Seal(*key_, envelope, item.meta.data(), item.meta.size(),
        reinterpret_cast<uint8_t*>(head.data()));
   std::memcpy(head.data() + kEnvelopeBytes, item.meta.data(), item.meta.size());
+  if (Watched(item.receiver)) link_watch_.Sent(item.receiver, envelope.sequence, NowMs());
   bool sent = dealer->second.SendCopy(head.data(), head.size(), !item.data.empty());
   for (size_t i = 0; sent && i < item.data.size(); ++i) {
     sent = dealer->second.SendShared(item.data[i], i + 1 < item.data.size());
   }
   return sent ? Status::Ok() : Status::Exhausted("no memory to send to " + NodeName(item.receiver));
+}
+
+Envelope ZmqVan::NextEnvelope(int receiver) {
+  Envelope envelope;
+  envelope.sender = my_id_;
+  envelope.receiver = receiver;
+  envelope.life = life_;
+  envelope.sequence = ++sequence_to_[receiver];
+  return envelope;
 }
 
 ZmqVan::Outbound ZmqVan::Control(int receiver, const ps::Meta& meta) {
@@ -376,6 +391,7 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   if (data_frames != envelope.data_frames || data_bytes != envelope.data_bytes) {
     return refuse("its data are not those that " + from + " announced");
   }
+  if (envelope.kind == EnvelopeKind::kAcknowledgement) return refuse("nobody asks by it");
   if (envelope.receiver != my_id_ && my_id_ != kNoNode) return refuse("it is for another node");
   if (!MaySpeak(envelope.sender)) return refuse("its sender is not in the job");
   if (envelope.sender != kNoNode) {
@@ -385,9 +401,15 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   status = sequence_from_.Accept(envelope.life, envelope.sequence);
   if (status.code == Code::kCorrupt) return refuse(status.message);
   if (!status.ok()) {
-    FailJob(Status::PeerLost("the connection from " + from + " broke, " + status.message), true);
+    LoseLink(envelope.sender, status);
     return 0;
   }
+  if (Watched(envelope.sender)) {
+    if (link_watch_.broken(envelope.sender)) return 0;
+    link_watch_.Received(envelope.sender, envelope.sequence);
+    link_ends_[envelope.sender].routing = frames[0].text();
+  }
+  if (envelope.kind != EnvelopeKind::kMessage) return 0;
   const size_t meta_bytes = head.size() - kEnvelopeBytes;
   meta_buffer_.resize((meta_bytes + 7) / 8);
   char* meta = reinterpret_cast<char*>(meta_buffer_.data());
@@ -398,6 +420,11 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   message->meta.sender = envelope.sender == kNoNode ? ps::Meta::kEmpty : envelope.sender;
   message->meta.recver = envelope.receiver;
   if (envelope.sender == kNoNode) message->meta.control.msg_sig = envelope.life;
+  status = CheckSum(envelope, frames, message->meta);
+  if (!status.ok()) {
+    LoseLink(envelope.sender, status);
+    return 0;
+  }
   for (size_t i = 2; i < frames.size(); ++i) {
     auto frame = std::make_shared<ZmqFrame>(std::move(frames[i]));
     ps::SArray<char> array;

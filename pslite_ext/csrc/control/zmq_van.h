@@ -27,6 +27,7 @@
 #include "base/status.h"
 #include "control/envelope.h"
 #include "control/job_identity.h"
+#include "control/link_watch.h"
 #include "control/membership.h"
 #include "control/zmq_door.h"
 #include "control/zmq_socket.h"
@@ -92,6 +93,8 @@ class ZmqVan : public ps::Van {
   // This node cannot go on. kPeerLost: because it has lost `node`. The scheduler decides what the
   // job died of and tells everybody; if it says nothing in time, this was it.
   void Report(int node, const Status& status);
+  // From now on, what is sent carries a check sum. On the I/O thread.
+  void CheckData(bool on) { checks_data_ = on; }
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
   // Once ready: what the job's alone is, and whether its training is asynchronous.
   const JobIdentity& job() const { return job_; }
@@ -130,6 +133,7 @@ class ZmqVan : public ps::Van {
   void SendQueued();
   void SendNow(const Outbound& item);
   Status TrySend(const Outbound& item);
+  Envelope NextEnvelope(int receiver);
   bool MaySpeak(int sender) const;
   std::vector<char> Packed(const ps::Meta& meta);
   Outbound Control(int receiver, const ps::Meta& meta);
@@ -144,6 +148,16 @@ class ZmqVan : public ps::Van {
   ZmqSocket NewDealer(const std::string& host, zmq::door_maker_t* door);
   void EnterJob(const JobIdentity& job);
   void Refuse(const std::string& why);
+
+  bool Watched(int node) const;
+  void WatchConnection(int node, int port, ZmqSocket* dealer);
+  void WatchLinks(int64_t now_ms);
+  void LookAt(int peer, int64_t now_ms);
+  void Ask(int peer);
+  void Acknowledge(int peer);
+  void LoseLink(int peer, const Status& status);
+  Status CheckSum(const Envelope& envelope, std::vector<ZmqFrame>& frames,
+                  const ps::Meta& meta) const;
 
   void Dispatch(const ps::Message& message, int64_t now_ms);
   void OnControl(const ps::Message& message, int64_t now_ms);
@@ -171,6 +185,16 @@ class ZmqVan : public ps::Van {
   std::unordered_map<int, uint64_t> sequence_to_;
   std::vector<ZmqSocket> rejected_;
   SequenceCheck sequence_from_;
+  // The ends of links to peers, by node.
+  struct LinkEnd {
+    ZmqSocket monitor;      // tells of its connections
+    int port = 0, fd = -1;  // of the present one
+    int connections = 0;    // that there have been
+    std::string routing;    // by which the router finds the peer's connection
+  };
+  std::map<int, LinkEnd> link_ends_;
+  LinkWatch link_watch_;
+  bool checks_data_ = false;
   std::unordered_map<int, uint64_t> life_of_;
   std::vector<uint64_t> meta_buffer_;  // aligned
 

@@ -83,7 +83,8 @@ void ZmqVan::Report(int node, const Status& status) {
     if (over_ || !reported_.ok()) return;
     const bool lost = status.code == Code::kPeerLost;
     reported_ = {status.code, (lost ? "lost " : "") + NodeName(node) + ": " + status.message};
-    verdict_by_ms_ = NowMs() + options_.times.suspicion_ms();
+    // The scheduler itself waits, to see who of the two is still there.
+    verdict_by_ms_ = NowMs() + 2 * options_.times.suspicion_ms();
     ps::Meta meta;
     meta.control.cmd = ps::Control::TERMINATE;
     meta.option = kReport;
@@ -280,7 +281,8 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
     if (status.code != Code::kPeerLost || message.meta.control.node.empty()) {
       return FailJob(status, true);
     }
-    return CarryOut(scheduler_membership_->Lost(message.meta.control.node[0].id, text));
+    return CarryOut(scheduler_membership_->Accuse(message.meta.sender,
+                                                  message.meta.control.node[0].id, text, now_ms));
   }
   if (is_scheduler_) {
     return CarryOut(scheduler_membership_->Leave(message.meta.sender, text, now_ms));
@@ -288,6 +290,7 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
   if (message.meta.sender != kSchedulerId) return Refuse("only the scheduler ends the job");
   for (const ps::Node& node : message.meta.control.node) {
     if (text.empty()) {
+      link_watch_.Forget(node.id);
       observer_->OnDeparted(node.id);
     } else {
       for (int group = 1; group < 8; ++group) {

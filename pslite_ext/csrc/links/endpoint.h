@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/never.h"
@@ -20,12 +21,14 @@ namespace mercury {
 // the first's, with the length that the last's will have.
 struct TraceMark {
   bool first = false, last = false;
+  uint8_t last_operation = 0;
   TraceEvent event;
 };
 
 struct OutPacket {
   Header header;
   const char* payload = nullptr;
+  std::optional<uint32_t> payload_crc;  // if it is known already
   std::shared_ptr<const void> keep;
   TraceMark trace;
 };

@@ -16,6 +16,7 @@ namespace mercury {
 namespace {
 
 constexpr int64_t kTickUs = 1000000;
+constexpr int64_t kShareUs = 10000;  // between looks at what each link may have under way
 const Status kNoMemory = Status::Exhausted("no memory to carry tensors");
 constexpr int64_t kGoodbyeUs = 500000;  // how long a goodbye may take
 
@@ -27,8 +28,8 @@ struct Lane::Watch : public EventHandler {
   void OnEvents(uint32_t events) override {
     const int64_t now = NowUs();
     Status status;
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) status = link->Read(now);
-    if (status.ok() && (events & EPOLLOUT) != 0) status = link->Write(now);
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) status = lane->Read(link, now);
+    if (status.ok() && (events & EPOLLOUT) != 0) status = lane->Write(link, now);
     if (!status.ok()) lane->Drop(link->peer(), status);
   }
   Lane* lane;
@@ -36,7 +37,10 @@ struct Lane::Watch : public EventHandler {
 };
 
 Lane::Lane(std::unique_ptr<Endpoint> endpoint, const LinkOptions& options, LaneEvents events)
-    : endpoint_(std::move(endpoint)), options_(options), events_(std::move(events)) {}
+    : endpoint_(std::move(endpoint)),
+      options_(options),
+      events_(std::move(events)),
+      out_({kUnsentBytesMax}) {}
 
 Lane::~Lane() { Stop(); }
 
@@ -92,6 +96,14 @@ void Lane::AddLink(TcpSocket socket, int peer) {
   auto watch = std::make_unique<Watch>(this, fresh.get());
   watches_[peer] = std::move(watch);
   links_[peer] = std::move(fresh);
+  Link* link = links_[peer].get();
+  link->shares = !IsLocal(link->fd());
+  if (link->shares) {
+    link->path = PathOf(link->fd());
+    in_.Add(peer);
+    out_.Add(peer);
+    next_share_us_ = 0;
+  }
   const Status status = loop_.Add(links_[peer]->fd(), EPOLLIN, watches_[peer].get());
   if (!status.ok()) Drop(peer, status);
 }
@@ -107,6 +119,8 @@ void Lane::Drop(int peer, const Status& status) {
   gone->second = std::move(watches_[peer]);
   links_.erase(it);
   watches_.erase(peer);
+  in_.Remove(peer);
+  out_.Remove(peer);
   Post([gone] {});
   if (stopping_) return;
   if (status.code == Code::kClosed) {
@@ -116,12 +130,59 @@ void Lane::Drop(int peer, const Status& status) {
   }
 }
 
-void Lane::WriteAll(int64_t now_us) {
+// Of links that are in use, about once a second.
+void Lane::CheckProgress(int64_t now_us) {
   if (broken_) return;
   std::vector<std::pair<int, Status>> failed;
   for (auto& [peer, link] : links_) {
+    if (link->progress_at_us() > now_us) continue;
+    Status status = link->CheckProgress(now_us);
+    if (!status.ok()) failed.emplace_back(peer, std::move(status));
+  }
+  for (const auto& [peer, status] : failed) Drop(peer, status);
+}
+
+Status Lane::Read(Link* link, int64_t now_us) {
+  const uint64_t before = link->counters().bytes_received;
+  Status status = link->Read(now_us);
+  in_.Carried(link->peer(), link->counters().bytes_received - before, now_us);
+  return status;
+}
+
+Status Lane::Write(Link* link, int64_t now_us) {
+  const uint64_t before = link->counters().bytes_sent;
+  Status status = link->Write(now_us);
+  out_.Carried(link->peer(), link->counters().bytes_sent - before, now_us);
+  return status;
+}
+
+void Lane::ShareOut() {
+  for (const auto& [peer, link] : links_) {
+    const TcpPath& path = link->path;
+    if (!link->shares) continue;
+    link->SetShare(in_.window_bytes(path.round_trip_us, path.segment_bytes),
+                   out_.window_bytes(path.round_trip_us, path.segment_bytes));
+  }
+}
+
+void Lane::Tick(int64_t now_us) {
+  for (const auto& [peer, link] : links_) {
+    link->path = PathOf(link->fd());
+    endpoint_->OnPath(peer, link->path.round_trip_us, link->path.bytes_per_second);
+  }
+  if (events_.tick) events_.tick(now_us);
+}
+
+void Lane::WriteAll(int64_t now_us) {
+  if (broken_) return;
+  std::vector<std::pair<int, Status>> failed;
+  // All begin at different peers: else everybody's first packets would meet at peer 0.
+  auto it = links_.lower_bound(options_.first_peer);
+  for (size_t i = 0; i < links_.size(); ++i, ++it) {
+    if (it == links_.end()) it = links_.begin();
+    const auto& [peer, link] = *it;
     if (link->blocked()) continue;
-    Status status = link->Write(now_us);
+    Status status = Write(link.get(), now_us);
     if (!status.ok()) {
       failed.emplace_back(peer, std::move(status));
       continue;
@@ -138,25 +199,24 @@ void Lane::Turn() {
   int64_t now = NowUs();
   int64_t wake_at_us = next_tick_us_;
   for (const auto& [peer, link] : links_) {
+    if (!broken_) wake_at_us = std::min(wake_at_us, link->progress_at_us());
     // Nothing is asked of a link whose socket is full.
     if (!link->blocked() && !stopping_) wake_at_us = std::min(wake_at_us, endpoint_->WakeAt(peer));
   }
   const int64_t wake_us = wake_at_us - now;
-  const bool more = !broken_ && std::any_of(links_.begin(), links_.end(),
-                                            [](const auto& l) { return l.second->more(); });
-  int64_t wait_ms = std::clamp<int64_t>((wake_us + 999) / 1000, 0, stopping_ ? 10 : 1000);
-  if (more) wait_ms = 0;
+  const int64_t wait_ms = std::clamp<int64_t>((wake_us + 999) / 1000, 0, stopping_ ? 10 : 1000);
   loop_.Wait(static_cast<int>(wait_ms));
   now = NowUs();
   if (on_turn) on_turn(now);
   if (now >= next_tick_us_) {
     next_tick_us_ = now + kTickUs;
-    for (const auto& [peer, link] : links_) {
-      const TcpPath path = PathOf(link->fd());
-      endpoint_->OnPath(peer, path.round_trip_us, path.bytes_per_second);
-    }
-    if (events_.tick) events_.tick(now);
+    Tick(now);
   }
+  if (now >= next_share_us_) {
+    next_share_us_ = now + kShareUs;
+    ShareOut();
+  }
+  CheckProgress(now);
   WriteAll(now);
 }
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "links/event_loop.h"
 #include "links/link.h"
+#include "policy/fair_share.h"
 
 namespace mercury {
 
@@ -54,7 +55,12 @@ class Lane {
   struct Watch;
   void Run();
   void Turn();
+  Status Read(Link* link, int64_t now_us);
+  Status Write(Link* link, int64_t now_us);
   void WriteAll(int64_t now_us);
+  void CheckProgress(int64_t now_us);
+  void Tick(int64_t now_us);
+  void ShareOut();
   void Drop(int peer, const Status& status);
   void Break(const char* how);
 
@@ -72,6 +78,8 @@ class Lane {
   std::unique_ptr<const Status> broken_by_;  // null: memory ran out
   int64_t stop_by_us_ = 0;
   int64_t next_tick_us_ = 0;
+  int64_t next_share_us_ = 0;
+  FairShare in_, out_;  // of what the links carry
 };
 
 }  // namespace mercury

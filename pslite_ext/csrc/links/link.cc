@@ -13,7 +13,10 @@ namespace {
 
 constexpr size_t kPacketsAtOnce = 64;      // in one call of the system
 constexpr size_t kBytesAtOnce = 16 << 10;  // after which no further packet is added
-constexpr size_t kTurnBytes = 512 << 10;   // then it is another link's turn
+constexpr size_t kTurnBytes = 512 << 10;   // read, then it is another link's turn
+
+// With less, links would run dry while a busy host's processors are elsewhere.
+constexpr uint64_t kUnsentBytesMin = 8 << 10;
 
 constexpr int kLastTurns = 16;  // of reading, once nothing can be sent any more
 
@@ -26,7 +29,8 @@ Link::Link(TcpSocket socket, int peer, Endpoint* endpoint, const LinkOptions& op
       peer_(peer),
       endpoint_(endpoint),
       options_(options),
-      reader_(options.packet_bytes_max, options.checksum, this) {
+      reader_(options.packet_bytes_max, options.checksum, this),
+      progress_(options.silence_us) {
   pieces_.reserve(3 * kPacketsAtOnce);
   headers_.reserve(kPacketsAtOnce);
   checksums_.reserve(kPacketsAtOnce);
@@ -58,8 +62,10 @@ Status Link::Read(int64_t now_us) {
     if (options_.trace != nullptr) now_us_ = NowUs();
     counters_.bytes_received += static_cast<uint64_t>(got);
     total += static_cast<size_t>(got);
+    news_ = reader_.in_packet();
     Status status = reader_.Advance(static_cast<size_t>(got));
     if (!status.ok()) return status;
+    progress_.Received(static_cast<uint64_t>(got), news_ || reader_.in_packet(), now_us_);
     // Less than there was room for: that was all.
     size_t room = 0;
     for (size_t i = 0; i < message.msg_iovlen; ++i) room += pieces[i].iov_len;
@@ -87,11 +93,14 @@ void Link::WakeWhenWhole() {
 }
 
 Status Link::OnHeader(const Header& header, char** target) {
+  if (header.kind == Kind::kReceived) return Status::Ok();
+  news_ = true;
   ++counters_.packets_received;
   return endpoint_->OnHeader(peer_, header, now_us_, target);
 }
 
 Status Link::OnPacket(const Header& header) {
+  if (header.kind == Kind::kReceived) return progress_.Heard(header.offset);
   if (header.kind == Kind::kGoodbye) goodbye_read_ = true;
   return endpoint_->OnPacket(peer_, header, now_us_);
 }
@@ -104,20 +113,28 @@ void Link::Append(const OutPacket& packet) {
   pieces_.push_back({header.data(), header.size()});
   if (length != 0) pieces_.push_back({const_cast<char*>(packet.payload), length});
   if (options_.checksum) {
-    checksums_.push_back(Crc32c(Crc32c(0, header.data(), header.size()), packet.payload, length));
+    const uint32_t of_payload =
+        packet.payload_crc.has_value() ? *packet.payload_crc : Crc32c(0, packet.payload, length);
+    checksums_.push_back(PacketCrc(of_payload, header));
     pieces_.push_back({&checksums_.back(), kChecksumBytes});
   }
   kept_.push_back(packet.keep);
   if (packet.trace.first || packet.trace.last) {
     marked_.push_back({first_piece, pieces_.size(), packet.trace});
   }
-  ++counters_.packets_sent;
+  if (packet.header.kind != Kind::kReceived) ++counters_.packets_sent;
 }
 
-void Link::Gather(int64_t now_us) {
+void Link::Gather(int64_t now_us, size_t most) {
   size_t bytes = 0;
   OutPacket packet;
-  while (headers_.size() < kPacketsAtOnce && bytes < kBytesAtOnce) {
+  if (progress_.report_due() && !leaving_) {
+    packet.header.kind = Kind::kReceived;
+    packet.header.offset =
+        progress_.TakeReport(kHeaderBytes + (options_.checksum ? kChecksumBytes : 0));
+    Append(packet);
+  }
+  while (headers_.size() < kPacketsAtOnce && bytes < std::min(kBytesAtOnce, most)) {
     packet = OutPacket();
     if (leaving_) {
       if (goodbye_written_) return;
@@ -130,6 +147,13 @@ void Link::Gather(int64_t now_us) {
     Append(packet);
     bytes += kHeaderBytes + packet.header.length;
   }
+}
+
+// First what has come is read, of a packet that is not whole, too: on a slow link that may take a
+// while.
+Status Link::CheckProgress(int64_t now_us) {
+  Status status = Read(now_us);
+  return status.ok() ? progress_.Tick(now_us, reader_.in_packet()) : status;
 }
 
 // A packet is sent when the call that took its last byte began: nobody can have it earlier.
@@ -146,7 +170,7 @@ void Link::TraceSent(int64_t at_us, size_t begun) {
     if (marked.mark.last && next_piece_ >= marked.end_piece) {
       marked.mark.last = false;
       event.length = marked.mark.event.length;
-      ++event.operation;
+      event.operation = marked.mark.last_operation;
       options_.trace->Add(event);
     }
   }
@@ -154,25 +178,53 @@ void Link::TraceSent(int64_t at_us, size_t begun) {
   marked_.erase(std::remove_if(marked_.begin(), marked_.end(), told), marked_.end());
 }
 
+// As much as there is, `most` bytes; what the system says.
+ssize_t Link::Send(size_t most, int64_t* at_us) {
+  size_t end = next_piece_;
+  size_t bytes = 0;
+  while (end < pieces_.size() && bytes < most) bytes += pieces_[end++].iov_len;
+  const size_t beyond = bytes - std::min(bytes, most);
+  msghdr message{};
+  message.msg_iov = &pieces_[next_piece_];
+  message.msg_iovlen = end - next_piece_;
+  pieces_[end - 1].iov_len -= beyond;
+  ++counters_.send_calls;
+  *at_us = marked_.empty() ? 0 : NowUs();
+  const ssize_t sent = Calls().send(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  pieces_[end - 1].iov_len += beyond;
+  return sent;
+}
+
+void Link::SetShare(uint64_t in_bytes, uint64_t out_bytes) {
+  const auto differs = [](uint64_t a, uint64_t b) {
+    return std::max(a, b) - std::min(a, b) > b / 8;
+  };
+  if (differs(in_bytes, in_bytes_)) {
+    in_bytes_ = in_bytes;
+    BoundUnderWay(fd(), in_bytes);
+  }
+  const uint64_t unsent = std::clamp<uint64_t>(out_bytes, kUnsentBytesMin, kUnsentBytesMax);
+  if (differs(unsent, unsent_bytes_)) {
+    unsent_bytes_ = unsent;
+    BoundUnsent(fd(), unsent);
+  }
+}
+
 Status Link::Write(int64_t now_us) {
+  int64_t at_us = 0;
   if (blocked_since_us_ >= 0) {
     counters_.blocked_us += now_us - blocked_since_us_;
     blocked_since_us_ = -1;
   }
-  more_ = false;
   for (size_t total = 0; true;) {
-    if (pieces_.empty()) {
-      more_ = total >= kTurnBytes;
-      if (more_) return Status::Ok();
-      Gather(now_us);
+    if (total >= unsent_bytes_) {
+      // The socket would take more; TCP_NOTSENT_LOWAT counts only when it makes a new buffer.
+      blocked_since_us_ = now_us;
+      return Status::Ok();
     }
+    if (pieces_.empty()) Gather(now_us, unsent_bytes_ - total);
     if (pieces_.empty()) return Status::Ok();
-    msghdr message{};
-    message.msg_iov = &pieces_[next_piece_];
-    message.msg_iovlen = pieces_.size() - next_piece_;
-    ++counters_.send_calls;
-    const int64_t at_us = marked_.empty() ? 0 : NowUs();
-    const ssize_t sent = Calls().send(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = Send(unsent_bytes_ - total, &at_us);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -190,6 +242,7 @@ Status Link::Write(int64_t now_us) {
       return Broken("its connection broke: " + why);
     }
     counters_.bytes_sent += static_cast<uint64_t>(sent);
+    progress_.Sent(static_cast<uint64_t>(sent), now_us);
     total += static_cast<size_t>(sent);
     auto left = static_cast<size_t>(sent);
     while (next_piece_ < pieces_.size() && left >= pieces_[next_piece_].iov_len) {

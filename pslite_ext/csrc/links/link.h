@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "links/endpoint.h"
+#include "links/link_progress.h"
 #include "links/packet_reader.h"
 #include "links/tcp.h"
 #include "trace/trace_ring.h"
@@ -19,10 +20,14 @@
 
 namespace mercury {
 
+constexpr size_t kUnsentBytesMax = 64 << 10;
+
 struct LinkOptions {
   size_t packet_bytes_max = 64 << 10;
   bool checksum = false;
-  TraceRing* trace = nullptr;  // null: nothing is traced
+  int64_t silence_us = 12000000;  // after which a link that is in use is broken
+  TraceRing* trace = nullptr;     // null: nothing is traced
+  int first_peer = 0;             // that a lane serves first: not the same for all nodes
 };
 
 class Link : private PacketSink {
@@ -31,9 +36,14 @@ class Link : private PacketSink {
 
   // Reads what is there, but not for ever; kClosed: the peer has said goodbye and hung up.
   Status Read(int64_t now_us);
-  // Writes until there is nothing to write, the socket is full, or it is another link's turn.
+  // Writes until there is nothing to write, the socket is full, or it has as much as it should have
+  // unsent; `blocked` until it can be written to again.
   Status Write(int64_t now_us);
-  bool more() const { return more_; }
+  // Whether what is sent arrives: to be called when `progress_at_us` is over.
+  Status CheckProgress(int64_t now_us);
+  int64_t progress_at_us() const { return progress_.tick_at_us(); }
+  // What the peer, and we, should have under way here.
+  void SetShare(uint64_t in_bytes, uint64_t out_bytes);
   // From now on nothing new is written but a goodbye.
   void SayGoodbye(bool failed) {
     leaving_ = true;
@@ -46,12 +56,16 @@ class Link : private PacketSink {
   int peer() const { return peer_; }
   const LinkCounters& counters() const { return counters_; }
 
-  bool watched_for_writing = false;  // the lane's note
+  // The lane's notes:
+  bool watched_for_writing = false;
+  TcpPath path;
+  bool shares = false;  // the host's way in and out with other links
 
  private:
   Status OnHeader(const Header& header, char** target) override;
   Status OnPacket(const Header& header) override;
-  void Gather(int64_t now_us);
+  void Gather(int64_t now_us, size_t most);
+  ssize_t Send(size_t most, int64_t* at_us);
   void WakeWhenWhole();
   Status Broken(const std::string& how) const;
   void Append(const OutPacket& packet);
@@ -62,9 +76,11 @@ class Link : private PacketSink {
   Endpoint* const endpoint_;
   const LinkOptions options_;
   PacketReader reader_;
+  LinkProgress progress_;
   int64_t now_us_ = 0;  // of the read under way
   int wake_bytes_ = 1;  // as the socket knows it
   bool goodbye_read_ = false;
+  bool news_ = false;  // the read under way has brought more than reports
 
   // What is being written: pieces of headers, payloads, check sums. Room for all headers of a batch
   // is reserved at once, so that they stay where they are.
@@ -79,7 +95,8 @@ class Link : private PacketSink {
   };
   std::vector<Marked> marked_;  // packets of this batch that the trace has still to hear of
   bool leaving_ = false, failed_ = false, goodbye_written_ = false;
-  bool more_ = false;
+  size_t unsent_bytes_ = kUnsentBytesMax;  // handed over at once, at most
+  uint64_t in_bytes_ = 0;                  // as the socket knows it; 0: no bound of ours
   int64_t blocked_since_us_ = -1;
   LinkCounters counters_;
 };

@@ -89,7 +89,7 @@ Status PacketReader::BeginPacket() {
   target_ = nullptr;
   payload_left_ = header_.length;
   checksum_have_ = 0;
-  crc_ = checksum_ ? Crc32c(0, raw_header_.data(), kHeaderBytes) : 0;
+  crc_ = 0;
   status = sink_->OnHeader(header_, &target_);
   if (!status.ok()) return status;
   return payload_left_ == 0 && !checksum_ ? EndPacket() : Status::Ok();
@@ -99,7 +99,9 @@ Status PacketReader::EndPacket() {
   if (checksum_) {
     uint32_t told = 0;
     for (size_t i = 0; i < kChecksumBytes; ++i) told |= uint32_t{raw_checksum_[i]} << (8 * i);
-    if (told != crc_) return Status::Corrupt("a packet whose check sum is wrong");
+    if (told != PacketCrc(crc_, raw_header_)) {
+      return Status::Corrupt("a packet whose check sum is wrong: bytes were changed on the way");
+    }
   }
   header_have_ = 0;
   return sink_->OnPacket(header_);

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -152,11 +153,38 @@ TcpPath PathOf(int fd) {
   socklen_t bytes = sizeof(info);
   TcpPath path;
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return path;
+  path.segment_bytes = std::max(info.tcpi_snd_mss, info.tcpi_advmss);
   path.round_trip_us = info.tcpi_min_rtt == ~0U ? 0 : info.tcpi_min_rtt;
   if (info.tcpi_delivery_rate_app_limited == 0) {
     path.bytes_per_second = static_cast<double>(info.tcpi_delivery_rate);
   }
   return path;
+}
+
+bool IsLocal(int fd) {
+  SocketAddress here, there;
+  here.bytes = there.bytes = sizeof(sockaddr_storage);
+  if (getsockname(fd, here.get(), &here.bytes) != 0) return false;
+  if (getpeername(fd, there.get(), &there.bytes) != 0) return false;
+  if (here.storage.ss_family != there.storage.ss_family) return false;
+  if (here.storage.ss_family == AF_INET) {
+    const auto ip = [](const SocketAddress& a) {
+      return reinterpret_cast<const sockaddr_in*>(&a.storage)->sin_addr.s_addr;
+    };
+    return ip(here) == ip(there);
+  }
+  const auto ip = [](const SocketAddress& a) {
+    return &reinterpret_cast<const sockaddr_in6*>(&a.storage)->sin6_addr;
+  };
+  return IN6_ARE_ADDR_EQUAL(ip(here), ip(there));
+}
+
+void BoundUnderWay(int fd, uint64_t bytes) {
+  Set(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, static_cast<int>(std::min<uint64_t>(bytes, 1 << 30)));
+}
+
+void BoundUnsent(int fd, uint64_t bytes) {
+  Set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(std::min<uint64_t>(bytes, 1 << 30)));
 }
 
 TcpCalls& Calls() {

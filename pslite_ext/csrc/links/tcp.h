@@ -60,8 +60,16 @@ Status Accept(const TcpSocket& listener, const TcpOptions& options, TcpSocket* s
 struct TcpPath {
   int64_t round_trip_us = 0;    // the shortest of the last minutes
   double bytes_per_second = 0;  // delivered lately; 0: not known, or there was too little to send
+  uint64_t segment_bytes = 0;   // the larger way's; 0: not known
 };
 TcpPath PathOf(int fd);
+// Whether both ends are on this host, so that no link of it carries anything.
+bool IsLocal(int fd);
+
+// From now on. What the peer may have under way to us: the window that it is told stays below,
+// whatever room there is, and whether or not we read. What of ours the kernel holds unsent.
+void BoundUnderWay(int fd, uint64_t bytes);
+void BoundUnsent(int fd, uint64_t bytes);
 
 // Calls of the system, to be replaced by tests that make the n-th one fail.
 struct TcpCalls {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/crc32c.h"
 #include "base/little_endian.h"
 
 namespace mercury {
@@ -26,6 +27,7 @@ size_t PayloadMax(Kind kind, size_t packet_bytes_max) {
     case Kind::kAsk:
     case Kind::kAck:
     case Kind::kNumber:
+    case Kind::kReceived:
       return 0;
   }
   return 0;
@@ -46,12 +48,16 @@ HeaderBytes Encode(const Header& header) {
   return bytes;
 }
 
+uint32_t PacketCrc(uint32_t payload_crc, const HeaderBytes& header) {
+  return Crc32c(payload_crc, header.data(), header.size());
+}
+
 Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
   if (bytes[22] != kMark[0] || bytes[23] != kMark[1]) {
     return Status::Corrupt("a packet does not begin where it should");
   }
   if (bytes[20] < static_cast<uint8_t>(Kind::kData) ||
-      bytes[20] > static_cast<uint8_t>(Kind::kNumber)) {
+      bytes[20] > static_cast<uint8_t>(Kind::kReceived)) {
     return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
   }
   header->tensor = Load<uint32_t>(&bytes[0]);

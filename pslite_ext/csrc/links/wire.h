@@ -6,7 +6,8 @@
 //
 // Little-endian. `tensor` is the number that the worker gave it on this link, by declaring it;
 // `offset` and `length` are bytes of the tensor; `priority` is MXNet's, larger is more urgent;
-// `round` is the number of the sum, modulo 256. The CRC covers header and payload.
+// `round` is the number of the sum, modulo 256. The CRC covers the payload, then the header: a
+// payload that goes over several links is summed once.
 //
 // Thread-safety: pure functions. Invariant: Decode(Encode(x)) == x; Decode accepts nothing that
 // Encode cannot have made.
@@ -23,7 +24,7 @@
 
 namespace mercury {
 
-constexpr uint16_t kWireVersion = 1;
+constexpr uint16_t kWireVersion = 2;
 constexpr size_t kHeaderBytes = 24;
 constexpr size_t kChecksumBytes = 4;
 constexpr size_t kTensorNameBytesMax = 512;
@@ -31,16 +32,17 @@ constexpr size_t kErrorTextBytesMax = 1024;
 constexpr uint64_t kTensorBytesMax = uint64_t{1} << 44;
 
 enum class Kind : uint8_t {
-  kData = 1,     // worker -> server: a piece of this worker's tensor
-  kSum = 2,      // server -> worker: a piece of the sum
-  kDeclare = 3,  // worker -> server: what tensor a number stands for
-  kFetch = 4,    // worker -> server: send the last sum once more
-  kError = 5,    // server -> worker: a tensor has failed; offset is the Code, payload the text
-  kGoodbye = 6,  // either: nothing more will come; offset 0: all is done, 1: the job has failed
-  kAsk = 7,      // worker -> server: whom does this tensor wait for?
-  kAnswer = 8,   // server -> worker: payload is one byte for each worker, 1: has not sent it all
-  kAck = 9,      // server -> worker: `offset` more bytes of a tensor are there (some policies)
-  kNumber = 10,  // worker -> server: its next push has the dispatch number `offset` (traces)
+  kData = 1,       // worker -> server: a piece of this worker's tensor
+  kSum = 2,        // server -> worker: a piece of the sum
+  kDeclare = 3,    // worker -> server: what tensor a number stands for
+  kFetch = 4,      // worker -> server: send the last sum once more
+  kError = 5,      // server -> worker: a tensor has failed; offset is the Code, payload the text
+  kGoodbye = 6,    // either: nothing more will come; offset 0: all is done, 1: the job has failed
+  kAsk = 7,        // worker -> server: whom does this tensor wait for?
+  kAnswer = 8,     // server -> worker: payload is one byte for each worker, 1: has not sent it all
+  kAck = 9,        // server -> worker: `offset` more bytes of a tensor are there (some policies)
+  kNumber = 10,    // worker -> server: its next push has the dispatch number `offset` (traces)
+  kReceived = 11,  // either: `offset` bytes of this link have reached the sender, in all
 };
 
 struct Header {
@@ -54,6 +56,8 @@ struct Header {
 using HeaderBytes = std::array<uint8_t, kHeaderBytes>;
 
 HeaderBytes Encode(const Header& header);
+// A packet's check sum; `payload_crc` is Crc32c(0, payload).
+uint32_t PacketCrc(uint32_t payload_crc, const HeaderBytes& header);
 // `packet_bytes_max` bounds the payload of data and sums.
 Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header);
 

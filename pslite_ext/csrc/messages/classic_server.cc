@@ -63,7 +63,7 @@ void ClassicServer::Send(const std::vector<StoreReply>& replies) {
     ps::KVPairs<char> data;
     data.keys = ps::SArray<ps::Key>(std::vector<ps::Key>{meta.key});
     if (reply.status.ok()) {
-      data.vals = Shared(reply.value.data, reply.value.bytes, reply.value.owner);
+      data.vals = Shared(reply.value.data, reply.value.bytes, reply.value.owner, reply.value.sum);
     } else {
       const std::string& text = reply.status.message;
       data.vals.CopyFrom(text.data(), text.size());

@@ -17,6 +17,8 @@ constexpr int kHeadBits = 8;
 constexpr int MessagesOf(int head) { return head >> kHeadBits; }
 // In the option of a push's or pull's request.
 constexpr int kAsynchronousBit = 1 << 16;
+// In the option of a pull's request that goes right behind its push.
+constexpr int kBehindPushBit = 1 << 17;
 // The command by which a worker's script switches the servers' recording.
 constexpr int kTraceSwitchHead = -0x74726163;
 

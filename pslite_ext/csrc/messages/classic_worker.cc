@@ -19,10 +19,10 @@ StoreOperation PhaseOf(Operation::Kind kind) {
   return pulls ? StoreOperation::kPull : StoreOperation::kPush;
 }
 
-// Whether an answer brings a value: only then is there memory for it.
-bool PullsValue(const Operation& op) {
-  return op.pulls_sum() || PhaseOf(op.kind) == StoreOperation::kPull;
-}
+// What is asked of each piece's server: to take what this worker has (or a command), to give what
+// it has, or both. Only who asks for a value has memory for it.
+bool Pushes(const Operation& op) { return PhaseOf(op.kind) != StoreOperation::kPull; }
+bool Pulls(const Operation& op) { return op.pulls_sum() || !Pushes(op); }
 
 }  // namespace
 
@@ -30,8 +30,9 @@ struct ClassicWorker::Pending {
   std::shared_ptr<Operation> op;
   std::vector<Piece> pieces;
   std::vector<Buffer> payloads;  // instead of the operation's src, one per piece
-  std::vector<bool> answered;
-  size_t waiting = 0;
+  // Which pieces' pushes are confirmed, and which pulls answered.
+  std::vector<bool> confirmed, answered;
+  size_t unconfirmed = 0, unanswered = 0;
   uint64_t scheduled = 0;  // its number in the queue; 0: it went at once
   Status status;           // the first bad answer
 };
@@ -149,8 +150,11 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> pending) {
     pending->pieces =
         PiecesOf(*op.tensor, ElementBytes(op.tensor->traits.dtype), options_.piece_bytes_max);
   }
-  pending->waiting = pending->pieces.size();
-  pending->answered.assign(pending->pieces.size(), false);
+  const size_t pieces = pending->pieces.size();
+  pending->unconfirmed = Pushes(op) ? pieces : 0;
+  pending->unanswered = Pulls(op) ? pieces : 0;
+  pending->confirmed.assign(pieces, !Pushes(op));
+  pending->answered.assign(pieces, !Pulls(op));
   if (op.tensor != nullptr && options_.numbers != nullptr) op.number = options_.numbers->Take(op);
   std::unique_lock<std::mutex> lock(mutex_);
   if (!failure_.ok()) {
@@ -169,54 +173,61 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> pending) {
   const Pending& kept = *pending;
   slots_[static_cast<size_t>(slot)] = std::move(pending);
   // Under the lock, so that no answer can complete it while its messages are still being made.
-  SendPieces(slot, kept, PhaseOf(op.kind) != StoreOperation::kPull);
+  SendAll(slot, kept);
 }
 
-void ClassicWorker::SendPieces(int slot, const Pending& pending, bool push) {
-  const Operation& op = *pending.op;
+void ClassicWorker::SendAll(int slot, const Pending& pending) {
   std::vector<int> messages(static_cast<size_t>(options_.num_servers), 0);
   for (const Piece& piece : pending.pieces) ++messages[static_cast<size_t>(piece.server)];
   for (size_t i = 0; i < pending.pieces.size(); ++i) {
-    const Piece& piece = pending.pieces[i];
-    ps::Message message;
-    ps::Meta& meta = message.meta;
-    meta.app_id = kClassicApp;
-    meta.customer_id = 0;
-    meta.request = true;
-    meta.timestamp = slot;
-    meta.recver = NodeId(Role::kServer, piece.server);
-    if (op.kind == Operation::Kind::kCommand) {
-      meta.simple_app = true;
-      meta.head = op.command.head;
-      meta.body = op.command.body;
-    } else {
-      const TensorTraits& tensor = op.tensor->traits;
-      const bool rows = op.kind == Operation::Kind::kRows;
-      const bool packed = push && !rows && !pending.payloads.empty();
-      meta.push = push;
-      meta.head = static_cast<int>(push ? PhaseOf(op.kind) : StoreOperation::kPull) |
-                  messages[static_cast<size_t>(piece.server)] << kHeadBits;
-      meta.key = tensor.key;
-      meta.addr = piece.offset;
-      meta.val_len = static_cast<int>(piece.bytes);
-      meta.option = static_cast<int>(tensor.dtype) |
-                    static_cast<int>(packed ? op.compression : Compression::kNone) << 8 |
-                    (tensor.asynchronous ? kAsynchronousBit : 0);
-      meta.recv_key = tensor.index;
-      meta.push_pull_operation = op.number + (op.pulls_sum() && !push ? 1 : 0);
-      const ps::Key row_bytes = rows ? op.rows.row_bytes : 0;
-      message.AddData(ps::SArray<ps::Key>(std::vector<ps::Key>{tensor.key, row_bytes}));
-      if (!push) {
-        message.AddData(ps::SArray<char>());
-      } else if (!pending.payloads.empty()) {
-        const Buffer& payload = pending.payloads[i];
-        message.AddData(Shared(payload.data, payload.bytes, payload.owner));
-      } else {
-        message.AddData(Shared(const_cast<char*>(op.src) + piece.offset, piece.bytes, op.keep));
-      }
-    }
-    ps::Postoffice::Get()->van()->SendMsg(message);
+    const int shared_by = messages[static_cast<size_t>(pending.pieces[i].server)];
+    if (Pushes(*pending.op)) SendPiece(slot, pending, i, shared_by, true);
+    if (Pulls(*pending.op)) SendPiece(slot, pending, i, shared_by, false);
   }
+}
+
+void ClassicWorker::SendPiece(int slot, const Pending& pending, size_t i, int messages, bool push) {
+  const Operation& op = *pending.op;
+  const Piece& piece = pending.pieces[i];
+  ps::Message message;
+  ps::Meta& meta = message.meta;
+  meta.app_id = kClassicApp;
+  meta.customer_id = 0;
+  meta.request = true;
+  meta.timestamp = slot;
+  meta.recver = NodeId(Role::kServer, piece.server);
+  if (op.kind == Operation::Kind::kCommand) {
+    meta.simple_app = true;
+    meta.head = op.command.head;
+    meta.body = op.command.body;
+  } else {
+    const TensorTraits& tensor = op.tensor->traits;
+    const bool rows = op.kind == Operation::Kind::kRows;
+    const bool packed = push && !rows && !pending.payloads.empty();
+    meta.push = push;
+    meta.head =
+        static_cast<int>(push ? PhaseOf(op.kind) : StoreOperation::kPull) | messages << kHeadBits;
+    meta.key = tensor.key;
+    meta.addr = piece.offset;
+    meta.val_len = static_cast<int>(piece.bytes);
+    meta.option = static_cast<int>(tensor.dtype) |
+                  static_cast<int>(packed ? op.compression : Compression::kNone) << 8 |
+                  (tensor.asynchronous ? kAsynchronousBit : 0) |
+                  (!push && Pushes(op) ? kBehindPushBit : 0);
+    meta.recv_key = tensor.index;
+    meta.push_pull_operation = op.number + (op.pulls_sum() && !push ? 1 : 0);
+    const ps::Key row_bytes = rows ? op.rows.row_bytes : 0;
+    message.AddData(ps::SArray<ps::Key>(std::vector<ps::Key>{tensor.key, row_bytes}));
+    if (!push) {
+      message.AddData(ps::SArray<char>());
+    } else if (!pending.payloads.empty()) {
+      const Buffer& payload = pending.payloads[i];
+      message.AddData(Shared(payload.data, payload.bytes, payload.owner));
+    } else {
+      message.AddData(Shared(const_cast<char*>(op.src) + piece.offset, piece.bytes, op.keep));
+    }
+  }
+  ps::Postoffice::Get()->van()->SendMsg(message);
 }
 
 // Runs on ps-lite's customer thread.
@@ -226,6 +237,7 @@ void ClassicWorker::Process(const ps::Message& message) {
   const auto slot = static_cast<size_t>(message.meta.timestamp);
   if (slot >= slots_.size() || !slots_[slot]) return;  // failed already
   Pending& pending = *slots_[slot];
+  const bool unconfirmed = pending.unconfirmed != 0;
   const bool last = Take(message, &pending);
   if (!pending.status.ok()) {
     // At once: the other answers may never come. The slot is not used again, for they still may.
@@ -234,13 +246,10 @@ void ClassicWorker::Process(const ps::Message& message) {
     const Status status = failed->status;
     return Complete(std::move(failed), status);
   }
-  if (!last) return;
-  if (pending.op->pulls_sum() && message.meta.push) {
-    if (pending.scheduled != 0) schedule_->Confirmed(pending.scheduled);
-    pending.waiting = pending.pieces.size();
-    pending.answered.assign(pending.pieces.size(), false);
-    return SendPieces(static_cast<int>(slot), pending, false);
+  if (pending.scheduled != 0 && unconfirmed && pending.unconfirmed == 0) {
+    schedule_->Confirmed(pending.scheduled);
   }
+  if (!last) return;
   std::unique_ptr<Pending> finished = std::move(slots_[slot]);
   free_slots_.push_back(static_cast<int>(slot));
   lock.unlock();
@@ -261,9 +270,10 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
     i = static_cast<size_t>(piece - pending->pieces.begin());
     if (meta.key != op.tensor->traits.key) return false;
   }
-  if (i >= pending->pieces.size() || pending->answered[i] || pending->pieces[i].server != server) {
-    return false;
-  }
+  if (i >= pending->pieces.size() || pending->pieces[i].server != server) return false;
+  const bool value = !meta.push && Pulls(op);
+  std::vector<bool>& in = value ? pending->answered : pending->confirmed;
+  if (in[i]) return false;
   const Piece& piece = pending->pieces[i];
   if (op.kind != Operation::Kind::kCommand) {
     if (piece.offset != meta.addr || message.data.size() < 2) return false;
@@ -273,7 +283,7 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
       pending->status = {known ? static_cast<Code>(meta.option) : Code::kInternal,
                          "tensor '" + op.tensor->traits.name + "' on " + NodeName(meta.sender) +
                              ": " + std::string(payload.data(), payload.size())};
-    } else if (!meta.push && PullsValue(op)) {
+    } else if (value) {
       pending->status = TakeValue(payload, piece, i, pending->op.get());
       if (!pending->status.ok()) {
         pending->status.message =
@@ -281,8 +291,9 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
       }
     }
   }
-  pending->answered[i] = true;
-  return --pending->waiting == 0;
+  in[i] = true;
+  --(value ? pending->unanswered : pending->unconfirmed);
+  return pending->unconfirmed == 0 && pending->unanswered == 0;
 }
 
 Status ClassicWorker::TakeValue(const ps::SArray<char>& payload, const Piece& piece, size_t i,

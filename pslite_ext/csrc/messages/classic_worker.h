@@ -1,10 +1,12 @@
-// A worker's half of the classic path: push, confirmation, pull, answer, as ps-lite messages over
+// A worker's half of the classic path: push, pull, confirmation, answer, as ps-lite messages over
 // the ZMQ van. An operation on a tensor becomes a message for each piece, and is over when the last
-// answer is in. A message:
+// answer is in. Each piece's pull goes right behind its push and waits on the server for the sum,
+// so that sums come back while gradients still leave. A message:
 //   head     StoreOperation, and 8 bits above it how many messages share this server's part
 //   key      the tensor's 64-bit key             addr      offset of the piece
 //   push     push or pull                        val_len   bytes of the piece
-//   option   dtype, 8 bits above it compression, 16 above asynchronous; in an answer a Code
+//   option   dtype, 8 bits above it compression, the bits above in classic_wire.h; in an
+//            answer a Code
 //   recv_key the tensor's index                  push_pull_operation   dispatch number
 //   data[0]  {key, row bytes}                    data[1]   payload; of an error its text
 //
@@ -57,7 +59,8 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   void Process(const ps::Message& message) override;
   void Begin(std::unique_ptr<Pending> pending);
   void Schedule(std::unique_ptr<Pending> pending);
-  void SendPieces(int slot, const Pending& pending, bool push);
+  void SendAll(int slot, const Pending& pending);
+  void SendPiece(int slot, const Pending& pending, size_t i, int messages, bool push);
   std::vector<Piece> PiecesOf(const Tensor& tensor, size_t element_bytes,
                               uint64_t piece_bytes_max) const;
   // What is sent instead of the operation's memory.

@@ -12,8 +12,8 @@ void TraceMessage(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends
   event.time_us = now_us;
   event.length = bytes;
   if (meta.simple_app) {
-    if (!sends || !meta.request || meta.head == kTraceSwitchHead) return;
-    event.operation = kTraceCommand;
+    if (sends != meta.request || meta.head == kTraceSwitchHead) return;  // a server's end of it
+    event.operation = sends ? kTraceCommand : kTraceReply;
     log->ring()->Add(event);
     return;
   }
@@ -23,6 +23,7 @@ void TraceMessage(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends
   event.parts = static_cast<uint16_t>(std::clamp(MessagesOf(meta.head), 1, 65535));
   event.initial = (meta.head & ((1 << kHeadBits) - 1)) == static_cast<int>(StoreOperation::kInit);
   event.asynchronous = meta.push && meta.request && (meta.option & kAsynchronousBit) != 0;
+  event.ahead = !meta.push && meta.request && (meta.option & kBehindPushBit) != 0;
   if (!log->mercury()) {
     event.operation = meta.push ? (meta.request ? kTracePush : kTraceConfirm)
                                 : (meta.request ? kTraceRequest : kTraceAnswer);

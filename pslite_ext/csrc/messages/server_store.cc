@@ -58,7 +58,9 @@ void ServerStore::Handle(StoreRequest request, std::vector<StoreReply>* replies)
                                     : Push(&request, &piece, replies);
         break;
       case StoreOperation::kPull:
-        if (piece.has_value) {
+        if (piece.pushed[static_cast<size_t>(request.worker)]) {
+          piece.round_pulls.push_back(ticket);
+        } else if (piece.has_value) {
           replies->push_back({ticket, Status::Ok(), piece.value});
         } else {
           piece.waiting_pulls.push_back(ticket);
@@ -75,14 +77,19 @@ void ServerStore::FailKey(uint64_t key, const Status& status, std::vector<StoreR
   for (auto it = pieces_.lower_bound({key, 0}); it != pieces_.end() && it->first.first == key;
        ++it) {
     FailRound(&it->second, status, replies);
-    for (uint64_t ticket : it->second.waiting_pulls) replies->push_back({ticket, status, {}});
-    it->second.waiting_pulls.clear();
+    FailAll(&it->second.waiting_pulls, status, replies);
   }
 }
 
+void ServerStore::FailAll(std::vector<uint64_t>* tickets, const Status& status,
+                          std::vector<StoreReply>* replies) {
+  for (const uint64_t ticket : *tickets) replies->push_back({ticket, status, {}});
+  tickets->clear();
+}
+
 void ServerStore::FailRound(Piece* piece, const Status& status, std::vector<StoreReply>* replies) {
-  for (uint64_t ticket : piece->waiting_pushes) replies->push_back({ticket, status, {}});
-  piece->waiting_pushes.clear();
+  FailAll(&piece->waiting_pushes, status, replies);
+  FailAll(&piece->round_pulls, status, replies);
   piece->pushed.assign(piece->pushed.size(), false);
 }
 
@@ -133,7 +140,9 @@ Status ServerStore::Init(const StoreRequest& request, Piece* piece,
 Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies) {
   const auto worker = static_cast<size_t>(request->worker);
   if (piece->pushed[worker]) {
-    return Status::Corrupt(NodeName(Role::kWorker, request->worker) + " pushed twice in one round");
+    return Status::Corrupt(NodeName(Role::kWorker, request->worker) + " sent the piece at " +
+                           std::to_string(request->offset) + " of key " +
+                           std::to_string(request->key) + " twice in one round");
   }
   const bool first = piece->waiting_pushes.empty();
   Status status;
@@ -160,10 +169,15 @@ Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreR
     status = Reserve(encoded.size(), &value);
     if (status.ok()) std::memcpy(value.data, encoded.data(), encoded.size());
   }
-  for (uint64_t ticket : piece->waiting_pushes) replies->push_back({ticket, status, {}});
-  piece->waiting_pushes.clear();
+  if (!status.ok()) {
+    FailRound(piece, status, replies);
+    return Status::Ok();  // answered with the others
+  }
+  AnswerAll(&piece->waiting_pushes, {}, replies);
   piece->pushed.assign(piece->pushed.size(), false);
-  if (status.ok()) Publish(piece, std::move(value), replies);
+  Publish(piece, std::move(value), replies);
+  // Not by Publish: a first value in the midst of a round is no sum.
+  AnswerAll(&piece->round_pulls, piece->value, replies);
   return Status::Ok();
 }
 
@@ -244,11 +258,15 @@ void ServerStore::Release(Buffer* buffer) {
 void ServerStore::Publish(Piece* piece, Buffer value, std::vector<StoreReply>* replies) {
   Release(&piece->value);
   piece->value = std::move(value);
+  piece->value.sum = std::make_shared<SumOnce>();  // for all workers' answers
   piece->has_value = true;
-  for (uint64_t ticket : piece->waiting_pulls) {
-    replies->push_back({ticket, Status::Ok(), piece->value});
-  }
-  piece->waiting_pulls.clear();
+  AnswerAll(&piece->waiting_pulls, piece->value, replies);
+}
+
+void ServerStore::AnswerAll(std::vector<uint64_t>* tickets, const Buffer& value,
+                            std::vector<StoreReply>* replies) {
+  for (const uint64_t ticket : *tickets) replies->push_back({ticket, Status::Ok(), value});
+  tickets->clear();
 }
 
 Status ServerStore::WaitsForDeparted(const Piece& piece) const {

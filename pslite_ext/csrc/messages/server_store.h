@@ -2,11 +2,12 @@
 // waits.
 //
 // Synchronous tensors: a push is answered when all workers have pushed the round, and the value
-// becomes the sum. Asynchronous ones: a push is added to the value and answered at once. A pull is
+// becomes the sum. Asynchronous ones: a push is added to the value and answered at once. A pull by
+// who has pushed the round waits for that round's sum, however early it comes; any other is
 // answered with the value as it is, or, before there is one, when there is.
 //
 //   round of a piece:  empty --push--> summing --last push--> empty (value replaced, pushes
-//   answered)
+//   answered, then pulls)
 //
 // Thread-safety: none; one thread owns it. No I/O: requests go in, replies come out. Ownership: a
 // value is shared with the replies that carry it and never written again while shared. Invariants:
@@ -73,7 +74,9 @@ class ServerStore {
     bool has_value = false;
     std::unique_ptr<SparseSum> rows;  // of a row-sparse tensor
     std::vector<bool> pushed;
-    std::vector<uint64_t> waiting_pushes, waiting_pulls;
+    std::vector<uint64_t> waiting_pushes;
+    std::vector<uint64_t> waiting_pulls;  // for the first value
+    std::vector<uint64_t> round_pulls;    // for the sum of the round, by who has pushed it
   };
   using PieceKey = std::pair<uint64_t, uint64_t>;  // key, offset
 
@@ -86,7 +89,11 @@ class ServerStore {
   void Release(Buffer* buffer);
   void Publish(Piece* piece, Buffer value, std::vector<StoreReply>* replies);
   void FailKey(uint64_t key, const Status& status, std::vector<StoreReply>* replies);
-  void FailRound(Piece* piece, const Status& status, std::vector<StoreReply>* replies);
+  static void AnswerAll(std::vector<uint64_t>* tickets, const Buffer& value,
+                        std::vector<StoreReply>* replies);
+  static void FailAll(std::vector<uint64_t>* tickets, const Status& status,
+                      std::vector<StoreReply>* replies);
+  static void FailRound(Piece* piece, const Status& status, std::vector<StoreReply>* replies);
   Status WaitsForDeparted(const Piece& piece) const;
 
   const int num_workers_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/node_name.h"
+#include "packets/slot_sum.h"
 #include "sums/sum_kernels.h"
 
 namespace mercury {
@@ -21,12 +22,9 @@ std::string Shape(const Declaration& d) {
 }  // namespace
 
 struct Aggregator::Slot {
-  Block sum;                  // of the round under way
-  Block last;                 // the sum of the round before
-  std::vector<Block> copies;  // deterministic: by rank
-  uint32_t filled = 0;        // bytes of `sum` that hold something
-  int complete = 0;           // workers whose copy is in
-  uint8_t round = 0;          // rounds that are done, modulo 256
+  SlotSum sum;
+  int complete = 0;   // workers whose copy is in
+  uint8_t round = 0;  // rounds that are done, modulo 256
 };
 
 struct Aggregator::Tensor {
@@ -129,18 +127,25 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
   const uint64_t slot_bytes = tensor->share.of.Length(tensor->share.Slot(mine));
   const uint64_t at = header.offset % tensor->share.of.slot_bytes;
   const uint32_t progress = Progress(tensor, mine, worker);
-  if (header.round != static_cast<uint8_t>(slot.round + 1)) {
+  const auto due = static_cast<uint8_t>(slot.round + 1);
+  const bool twice = header.round == due ? progress != kOwed && at < progress
+                                         : header.round == slot.round && slot.sum.last() != nullptr;
+  if (twice) {
+    return corrupt("it sent the piece at " + std::to_string(header.offset) + " twice in round " +
+                   std::to_string(header.round) + " (modulo 256)");
+  }
+  if (header.round != due) {
     return corrupt("a packet of round " + std::to_string(header.round) + " (modulo 256) while " +
-                   std::to_string(static_cast<uint8_t>(slot.round + 1)) + " is summed");
+                   std::to_string(due) + " is summed");
   }
   // It cannot have the sum yet; and who does not read must not make sums wait for it without end.
   if (progress == kOwed) {
     return corrupt("a packet of round " + std::to_string(header.round) +
                    " (modulo 256) before the sum of the round before was sent");
   }
-  if (progress == kComplete || at != progress) {
-    return corrupt("a packet that was sent twice or out of order, at " +
-                   std::to_string(header.offset));
+  if (at > progress) {
+    return corrupt("a packet that is out of order, at " + std::to_string(header.offset) +
+                   " before all that comes before it");
   }
   if (at + header.length > slot_bytes || (header.length == 0 && slot_bytes != 0)) {
     return corrupt("a packet of " + std::to_string(header.length) + " bytes at " +
@@ -151,7 +156,7 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
   }
   tensor->priority = header.priority;
   // A first piece gets room for the whole slot: it becomes the sum.
-  const bool whole = options_.deterministic ? at == 0 : slot.filled == 0 && at == 0;
+  const bool whole = slot.sum.Begins(at, options_.deterministic);
   peer->block = pool_.Get(std::max<uint64_t>(whole ? slot_bytes : header.length, 1));
   if (peer->block == nullptr) {
     FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
@@ -249,15 +254,9 @@ void Aggregator::EndData(Peer* peer, int worker, int64_t now_us) {
   const auto slot_bytes =
       static_cast<uint32_t>(tensor->share.of.Length(tensor->share.Slot(peer->mine)));
   if (options_.deterministic) {
-    slot.copies.resize(static_cast<size_t>(options_.num_workers));
-    Block& copy = slot.copies[static_cast<size_t>(worker)];
-    if (copy == nullptr) {
-      copy = std::move(peer->block);
-    } else {
-      std::memcpy(copy.get() + peer->at, peer->block.get(), peer->length);
-    }
+    slot.sum.Keep(static_cast<size_t>(worker), peers_.size(), peer->at, peer->length, &peer->block);
   } else {
-    Accumulate(tensor, &slot, peer->at, peer->length, &peer->block);
+    slot.sum.Add(tensor->declared.dtype, peer->at, peer->length, &peer->block);
   }
   uint32_t& progress = Progress(tensor, peer->mine, worker);
   progress += peer->length;
@@ -280,35 +279,9 @@ void Aggregator::EndData(Peer* peer, int worker, int64_t now_us) {
   SlotComplete(tensor, peer->mine);
 }
 
-void Aggregator::Accumulate(Tensor* tensor, Slot* slot, size_t at, size_t length, Block* block) {
-  if (slot->filled == 0 && slot->sum == nullptr && at == 0) {
-    slot->sum = std::move(*block);
-    slot->filled = static_cast<uint32_t>(length);
-    return;
-  }
-  // Another worker may be ahead or behind: what is there already is added to, the rest is new.
-  const size_t known = std::min(length, slot->filled - std::min<size_t>(at, slot->filled));
-  Add(tensor->declared.dtype, slot->sum.get() + at, block->get(), known);
-  std::memcpy(slot->sum.get() + at + known, block->get() + known, length - known);
-  slot->filled = std::max(slot->filled, static_cast<uint32_t>(at + length));
-}
-
-void Aggregator::SumInOrder(Tensor* tensor, Slot* slot, size_t length) {
-  slot->sum = std::move(slot->copies[0]);
-  for (size_t i = 1; i < slot->copies.size(); ++i) {
-    Add(tensor->declared.dtype, slot->sum.get(), slot->copies[i].get(), length);
-  }
-  slot->copies.clear();
-}
-
 void Aggregator::SlotComplete(Tensor* tensor, uint64_t mine) {
   Slot& slot = tensor->slots[mine];
-  if (options_.deterministic) {
-    SumInOrder(tensor, &slot, tensor->share.of.Length(tensor->share.Slot(mine)));
-  }
-  slot.last = std::move(slot.sum);
-  slot.sum.reset();
-  slot.filled = 0;
+  slot.sum.Finish(tensor->declared.dtype, tensor->share.of.Length(tensor->share.Slot(mine)));
   slot.complete = 0;
   ++slot.round;
   for (int w = 0; w < options_.num_workers; ++w) Progress(tensor, mine, w) = kOwed;
@@ -320,7 +293,7 @@ void Aggregator::SlotComplete(Tensor* tensor, uint64_t mine) {
   for (auto& peer : peers_) {
     for (uint64_t i = first; i < end; ++i) {
       peer->ready.Push(tensor->priority,
-                       {tensor, i, tensor->slots[i].last, 0, tensor->slots[i].round});
+                       {tensor, i, tensor->slots[i].sum.last(), 0, tensor->slots[i].round});
     }
   }
 }
@@ -346,6 +319,10 @@ bool Aggregator::Next(int worker, int64_t /*now_us*/, OutPacket* out) {
   out->header.round = ready.round;
   out->payload = ready.sum.get() + ready.sent;
   out->keep = ready.sum;
+  SlotSum& kept = tensor.slots[ready.mine].sum;
+  if (options_.checksum && kept.last() == ready.sum) {
+    out->payload_crc = kept.CrcOfLast(ready.sent, out->header.length);
+  }
   ready.sent += out->header.length;
   trace_.Sending(worker, tensor.declared.index, tensor.share, ready.sent == slot_bytes, out);
   if (ready.sent < slot_bytes) return true;
@@ -363,13 +340,13 @@ Status Aggregator::Fetch(Peer* peer, const Header& header) {
   }
   for (uint64_t i = 0; i < tensor->share.count; ++i) {
     const Slot& slot = tensor->slots[i];
-    if (slot.last == nullptr) {
+    if (slot.sum.last() == nullptr) {
       SendError(peer, header.tensor,
                 Status::InvalidArgument("tensor '" + tensor->declared.name +
                                         "' has no sum that could be fetched"));
       return Status::Ok();
     }
-    peer->ready.Push(header.priority, {tensor, i, slot.last, 0, slot.round});
+    peer->ready.Push(header.priority, {tensor, i, slot.sum.last(), 0, slot.round});
   }
   return Status::Ok();
 }

@@ -47,6 +47,7 @@ struct AggregatorOptions {
   // Sums are made in the order of ranks, whatever the order of arrival, and so are the same, bit
   // for bit, in every run. Costs a buffer for each worker and slot, and that a sum is made late.
   bool deterministic = false;
+  bool checksum = false;       // sums leave with their check, made once for all workers
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
   PacketPool::Allocate allocate = nullptr;  // for tests
@@ -81,9 +82,7 @@ class Aggregator : public Endpoint {
   Status Declare(int worker, const Header& header);
   Status BeginData(Peer* peer, int worker, const Header& header, char** target);
   void EndData(Peer* peer, int worker, int64_t now_us);
-  void Accumulate(Tensor* tensor, Slot* slot, size_t at, size_t length, Block* block);
   void SlotComplete(Tensor* tensor, uint64_t mine);
-  void SumInOrder(Tensor* tensor, Slot* slot, size_t length);
   Status Fetch(Peer* peer, const Header& header);
   Status Answer(Peer* peer, int worker, const Header& header);
   void FailTensor(Tensor* tensor, const Status& status);

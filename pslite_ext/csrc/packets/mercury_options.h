@@ -40,7 +40,11 @@ struct MercuryOptions {
     return {token, job,           terms(),
             tcp,   strangers_max, std::min(handshake_timeout_us, int64_t{kDoorTimeoutMs} * 1000)};
   }
-  LinkOptions link() const { return {policy.packet_bytes, checksum, trace}; }
+  // A process that hangs is noticed by its silence towards the scheduler first.
+  LinkOptions link() const {
+    const int64_t silence_us = int64_t{tcp.timeout_ms} * 1200;
+    return {policy.packet_bytes, checksum, silence_us, trace};
+  }
   uint64_t packet_overhead() const { return kHeaderBytes + (checksum ? kChecksumBytes : 0); }
   // With this process's rank as server; a worker fills in which server it means.
   Terms terms() const {

@@ -39,6 +39,7 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     aggregator_options.levels_max = options_.policy.levels_max;
     aggregator_options.adapt_packets = options_.policy.adapt_packets;
     aggregator_options.deterministic = options_.deterministic;
+    aggregator_options.checksum = options_.checksum;
     aggregator_options.trace = options_.trace;
     aggregator_options.trace_overhead = options_.packet_overhead();
     auto aggregator = std::make_unique<Aggregator>(aggregator_options);
@@ -47,7 +48,9 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     LaneEvents events;
     events.lost = events_.lost;
     events.left = [](int /*worker*/) {};  // the aggregator has heard the goodbye
-    slice->lane = std::make_unique<Lane>(std::move(aggregator), options_.link(), std::move(events));
+    LinkOptions link = options_.link();
+    link.first_peer = options_.rank % options_.workers;
+    slice->lane = std::make_unique<Lane>(std::move(aggregator), link, std::move(events));
     slices_.push_back(std::move(slice));
   }
   door_ = std::make_unique<Acceptor>(

@@ -59,7 +59,9 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     events.lost = events_.lost;
     events.left = [](int /*server*/) {};  // the job ends, and the control plane says how
     events.tick = [s = slice.get()](int64_t now_us) { s->streams->Tick(now_us); };
-    slice->lane = std::make_unique<Lane>(std::move(streams), options_.link(), std::move(events));
+    LinkOptions link = options_.link();
+    link.first_peer = options_.rank % options_.servers;
+    slice->lane = std::make_unique<Lane>(std::move(streams), link, std::move(events));
     slice->lane->on_turn = [s = slice.get()](int64_t now_us) {
       for (auto& dialer : s->dialers) dialer->Turn(now_us);
     };
@@ -113,6 +115,7 @@ void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
                             options_.lanes);
   op->parts_left = placement.slots;
   if (options_.numbers != nullptr) op->number = options_.numbers->Take(*op);
+  if (options_.trace != nullptr) op->handed_us = NowUs();
   Status failure;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

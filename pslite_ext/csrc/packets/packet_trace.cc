@@ -27,6 +27,12 @@ TraceEvent PacketTrace::Event(int peer, uint32_t key, const Share& share, bool s
   return event;
 }
 
+void PacketTrace::NoteHandedOver(int peer, uint32_t key, const Share& share, int64_t now_us) {
+  TraceEvent event = Event(peer, key, share, false, *FlowOf(peer, key));
+  event.time_us = now_us;
+  ring_->Add(event);
+}
+
 void PacketTrace::Note(int peer, uint32_t key, const Share& share, uint64_t bytes, bool slot_done,
                        int64_t now_us) {
   Flow* flow = FlowOf(peer, key);
@@ -51,6 +57,8 @@ void PacketTrace::Mark(int peer, uint32_t key, const Share& share, bool slot_don
   packet->trace.last = flow->out.slots >= share.count;
   if (!packet->trace.first && !packet->trace.last) return;
   packet->trace.event = Event(peer, key, share, on_server_, *flow);
+  packet->trace.last_operation = on_server_ ? kTraceAnswer : kTraceConfirm;
+  if (!on_server_) packet->trace.event.operation = kTraceFirstPacket;
   packet->trace.event.length = static_cast<int64_t>(flow->out.bytes);
   if (packet->trace.last) flow->out = Way();
 }

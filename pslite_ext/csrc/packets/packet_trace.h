@@ -1,8 +1,10 @@
-// From a lane's packets to the four events of a tensor, a peer and a round: first and last packet,
-// first and last sum, whichever way they go at this end.
+// From a lane's packets to the events of a tensor, a peer and a round: first and last packet, first
+// and last sum, whichever way they go at this end; on a worker also when the tensor was handed
+// over.
 //
 // Thread-safety: none; one lane's endpoint owns it. No I/O, no clock. Ownership: the ring is its
-// user's. Invariant: two events each way and round, whatever the number of packets.
+// user's. Invariant: two events each way and round, whatever the number of packets, and a worker's
+// one more.
 #pragma once
 
 #include <unordered_map>
@@ -22,6 +24,10 @@ class PacketTrace {
   // What follows of this key and peer belongs to the push of this number and to its pull.
   void Begin(int peer, uint32_t key, uint64_t number) {
     if (ring_ != nullptr) *FlowOf(peer, key) = Flow{static_cast<int32_t>(number), {}, {}};
+  }
+  // A worker's tensor waits for its turn from now on.
+  void HandedOver(int peer, uint32_t key, const Share& share, int64_t now_us) {
+    if (ring_ != nullptr) NoteHandedOver(peer, key, share, now_us);
   }
   // As Begin, from what a worker says in front of its packets: a number, or a fetch's own.
   void Announced(int peer, uint32_t key, const Header& header) {
@@ -48,6 +54,7 @@ class PacketTrace {
     Way in, out;
   };
 
+  void NoteHandedOver(int peer, uint32_t key, const Share& share, int64_t now_us);
   void Note(int peer, uint32_t key, const Share& share, uint64_t bytes, bool slot_done,
             int64_t now_us);
   void Mark(int peer, uint32_t key, const Share& share, bool slot_done, OutPacket* packet);

@@ -149,6 +149,8 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
     link.first.push_back(std::move(fetch));
     return;
   }
+  trace_.HandedOver(server, tensor->shared->traits.index, part.share,
+                    op.handed_us != 0 ? op.handed_us : now_us);
   if (options_.trace != nullptr) {
     link.first.push_back(TextPacket(Kind::kNumber, static_cast<uint32_t>(part.number), number, ""));
   }
@@ -244,10 +246,14 @@ Status WorkerStreams::BeginSum(int server, const Header& header, char** target) 
     return corrupt("a sum of round " + std::to_string(header.round) + " instead of " +
                    std::to_string(tensor->round) + " (modulo 256)");
   }
+  if (at < part.received[mine]) {
+    return corrupt("it sent the sum at " + std::to_string(header.offset) + " twice in round " +
+                   std::to_string(header.round) + " (modulo 256)");
+  }
   if (at != part.received[mine] || at + header.length > slot_bytes ||
       (header.length == 0 && slot_bytes != 0)) {
     return corrupt("a sum of " + std::to_string(header.length) + " bytes at " +
-                   std::to_string(header.offset) + ", which was sent twice or does not fit");
+                   std::to_string(header.offset) + ", which is out of order or does not fit");
   }
   link.tensor = tensor;
   link.op = tensor->op;

@@ -29,7 +29,12 @@ int mercury_wait_barrier(int slice_ms);
 int mercury_check(void);
 /* Whether a job that had been joined has failed, and that has been logged. */
 int mercury_failed(void);
+/* Whether it has, for what another node did. */
+int mercury_failed_elsewhere(void);
 void mercury_finish(const char* reason);
+/* Finishes once the process ends: any exit code but 0 fails the job. `code` above 0 becomes the
+   exit code, if that says nothing in particular (0 or 1). */
+void mercury_finish_at_exit(int code);
 int mercury_rank(void);
 int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);

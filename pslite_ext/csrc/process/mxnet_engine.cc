@@ -105,8 +105,10 @@ void Run(void* /*run_context*/, void* on_complete, void* param) {
     if (status.ok()) {
       complete.callback(complete.engine, complete.param, nullptr);
     } else {
-      // MXNet copies it and raises it as MXNetError at the next read of an output.
-      const std::runtime_error error(status.message);
+      // MXNet copies it and raises it at the next read of an output: as an MXNetError, or as what
+      // is registered by the name before the colon (mxnet_plugins/errors.py).
+      const std::runtime_error error(
+          "mercury.error_" + std::to_string(static_cast<int>(status.code)) + ": " + status.message);
       complete.callback(complete.engine, complete.param, &error);
     }
   };

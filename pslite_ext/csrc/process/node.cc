@@ -2,8 +2,11 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <iomanip>
 #include <sstream>
 #include <utility>
@@ -12,12 +15,22 @@
 #include "messages/message_trace.h"
 #include "ps/internal/env.h"
 #include "ps/internal/postoffice.h"
+#include "trace/trace_text.h"
 #include "transport/figures.h"
 
 namespace mercury {
 namespace {
 
 constexpr char kVanName[] = "mercury-van";
+
+constexpr int kExceptionExitCode = 1;  // Python's, after an exception that nobody caught
+
+// Whether a failure is what another node did. What befell this one begins with its name.
+bool BlamesAnother(const Status& status, int my_node_id) {
+  if (status.code != Code::kPeerLost) return false;
+  const std::string me = NodeName(my_node_id) + " ";
+  return status.message.rfind(me, 0) != 0 && status.message.rfind("lost " + me, 0) != 0;
+}
 
 // Every peer, and every stranger in the handshake, is a descriptor.
 void RaiseOpenFileLimit() {
@@ -87,12 +100,27 @@ void Node::Finish(const std::string& reason) {
     if (finished_ || van_ == nullptr) return;
     finished_ = true;
   }
+  if (!reason.empty()) NoteFailure(reason);
   if (van_->start_status().ok()) {
     if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
   }
   van_->Stop();
   if (messages_) messages_->Fail(Status::Closed("this node has left the job"));
   if (TraceLog* log = TraceLog::Started()) log->Close();
+}
+
+void Node::FinishAtExit(int code) {
+  exit_code_ = code;
+  // The C library calls it before anything of this process is taken apart.
+  on_exit(
+      [](int status, void* /*unused*/) {
+        Node& node = Get();
+        node.Finish(status == 0 ? "" : "it ended with exit code " + std::to_string(status));
+        if (node.forked_ || node.exit_code_ <= 0 || status > kExceptionExitCode) return;
+        std::fflush(nullptr);
+        _exit(node.exit_code_);
+      },
+      nullptr);
 }
 
 bool Node::Wait(int slice_ms, Status* status, const std::function<bool()>& done) {
@@ -187,6 +215,7 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   options_.mercury = made.mercury;
   options_.classic = made.classic;
   options_.classic.rank = RankOf(my_node_id);
+  van_->CheckData(made.mercury.checksum);
   options_.mercury.numbers = options_.classic.numbers = &numbers_;
   if (TraceLog* log = TraceLog::Active()) options_.mercury.trace = log->ring();
   if (mercury_van_ != nullptr) mercury_van_->Configure(options_.mercury);
@@ -222,13 +251,20 @@ void Node::OnDeparted(int node_id) {
 
 void Node::OnFailed(const Status& status) {
   Log(LogLevel::kError, status.message);
-  failed_ = true;
+  NoteFailure(status.message);
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    failed_elsewhere_ = !finished_ && BlamesAnother(status, id_);  // a leaver's reason is its own
+    failed_ = true;
     failure_ = status;
     changed_.notify_all();
   }
   if (messages_) messages_->Fail(status);
+}
+
+// So that nobody takes what the failure cut short for a fault of the trace.
+void Node::NoteFailure(const std::string& why) {
+  if (TraceLog* log = TraceLog::Active()) log->Note(TraceFailedNote(why));
 }
 
 void Node::OnEnded() {

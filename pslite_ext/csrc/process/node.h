@@ -33,6 +33,9 @@ class Node : public VanObserver {
   Status Start(const Settings& settings, const std::set<std::string>& told);
   // Leaves the job (a reason fails it for everybody) and stops the van.
   void Finish(const std::string& reason);
+  // The same once the process ends and its exit code is known: any but 0 fails the job.
+  // `code` above 0: an exit code that says nothing in particular (0 or 1) becomes it.
+  void FinishAtExit(int code);
 
   // Each waits at most `slice_ms`; false: not yet. A failed job is an answer too.
   bool WaitReady(int slice_ms, Status* status);
@@ -43,6 +46,8 @@ class Node : public VanObserver {
   Status failure();
   // The job has failed, and the log says so.
   bool failed() const { return failed_; }
+  // It has, and for what another node did: the log of that one says more.
+  bool failed_elsewhere() const { return failed_elsewhere_; }
   int rank() const { return RankOf(id_); }
   int NumLost(int group) const { return van_ == nullptr ? 0 : van_->NumLost(group); }
   // All that this process may ask of its job; kClosed if it is no worker of one that runs.
@@ -55,6 +60,7 @@ class Node : public VanObserver {
   Node() = default;
   bool Wait(int slice_ms, Status* status, const std::function<bool()>& done);
   void OpenTrace(int my_node_id);
+  static void NoteFailure(const std::string& why);
   Worker* Front();  // null unless this is a worker of a job that is, or was, ready
   Status OnAgreed(int my_node_id, const SharedSettings& agreed) override;
   void OnReady(int my_node_id) override;
@@ -71,6 +77,8 @@ class Node : public VanObserver {
   std::unique_ptr<ClassicWorker> messages_;  // this and the next are made when all have agreed
   std::unique_ptr<ClassicServer> server_;
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};
+  std::atomic<bool> failed_elsewhere_{false};
+  std::atomic<int> exit_code_{0};  // instead of the process's own
   std::atomic<int> id_{0};
 
   std::mutex mutex_;  // guards what follows

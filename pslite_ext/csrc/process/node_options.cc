@@ -33,8 +33,10 @@ Status ReadPolicy(const Settings& s, PolicyOptions* policy) {
   Status status = ParsePolicy(s.policy, &policy->kind);
   if (!status.ok()) return status;
   policy->adapt_packets = s.packet_bytes == 0;
-  // Of many workers, each has few packets under way, and a sum waits for all: smaller ones.
+  // Of many links, each has few packets under way, and a sum waits for all copies: smaller ones.
+  const int64_t links = std::max(s.num_worker, s.num_server);
   policy->packet_bytes = s.num_worker > 2 ? 32 << 10 : 64 << 10;
+  if (links > 4) policy->packet_bytes = 16 << 10;
   if (s.packet_bytes != 0) policy->packet_bytes = static_cast<uint64_t>(s.packet_bytes);
   // One packet under way could not keep a link busy.
   policy->credit.bytes_min = std::max(policy->credit.bytes_min, 2 * policy->packet_bytes);

@@ -89,22 +89,23 @@ std::string TraceBlocks::Encode(int64_t first_id, const std::vector<TraceRecord>
       }
       dep_num = it->second;
     }
-    const int64_t values[16] = {&r == records.data() ? first_id : 1,
-                                r.src,
-                                r.dst,
-                                r.length,
-                                r.num_pp,
-                                r.operation,
-                                r.key,
-                                r.op_num,
-                                r.operation == kTraceCommand ? 0 : int64_t{r.node},
-                                r.dep_type,
-                                r.d_time,
-                                r.time - time,
-                                static_cast<int64_t>(r.dep_kind),
-                                r.dep_key,
-                                dep_num,
-                                r.dep_node};
+    const int64_t values[16] = {
+        &r == records.data() ? first_id : 1,
+        r.src,
+        r.dst,
+        r.length,
+        r.num_pp,
+        r.operation,
+        r.key,
+        r.op_num,
+        r.operation == kTraceCommand || r.operation == kTraceReply ? 0 : int64_t{r.node},
+        r.dep_type,
+        r.d_time,
+        r.time - time,
+        static_cast<int64_t>(r.dep_kind),
+        r.dep_key,
+        dep_num,
+        r.dep_node};
     time = r.time;
     for (size_t i = 0; i < 16; ++i) columns[i].Add(values[i]);
   }

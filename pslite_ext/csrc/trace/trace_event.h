@@ -18,11 +18,18 @@ constexpr int kTraceSlots = 4;
 
 enum TraceOperation : uint8_t {
   kTraceCommand = 8,
+  kTraceReply = 9,      // to a command
   kTraceRegister = 10,  // to send; to receive it is the code above, as for the next three
   kTraceBarrier = 12,
   kTraceHeartbeat = 14,
   kTraceTerminate = 16,
+  kTraceFirstPacket = 18,  // of a push, sent
 };
+
+// What a node has with the scheduler, rather than with the other end of its training traffic.
+constexpr bool IsSchedulerTraffic(uint8_t operation) {
+  return operation >= kTraceRegister && operation < kTraceFirstPacket;
+}
 
 enum class TraceRole : uint8_t { kWorker, kServer, kScheduler };
 
@@ -52,6 +59,7 @@ struct TraceEvent {
   uint8_t operation = 0;      // a slot, or one of TraceOperation
   bool initial = false;       // worker 0 brings in the first value
   bool asynchronous = false;  // a push of a tensor whose server waits for nobody
+  bool ahead = false;         // a request right behind its push: it did not wait for a confirmation
 };
 
 }  // namespace mercury

@@ -18,7 +18,8 @@ namespace {
 constexpr auto kTurn = std::chrono::milliseconds(500);
 constexpr int64_t kFlushUs = 900000;
 // An event may be added this long after its time was taken, and still find its place.
-constexpr int64_t kSettleUs = 20000;
+// On a busy machine the thread that took it may be kept from adding it for quite a while.
+constexpr int64_t kSettleUs = 250000;
 constexpr char kOffFile[] = "/off";  // while it is there, nothing is recorded
 
 std::string HostName() {
@@ -116,11 +117,20 @@ void TraceLog::Stop(const Status& status) {
 }
 
 // By a file, because that works for all nodes that share the directory, whatever their script does.
-void TraceLog::CheckSwitch() {
+void TraceLog::CheckSwitch(int64_t now_us) {
   const bool on = wanted_ && access((options_.directory + kOffFile).c_str(), F_OK) != 0;
-  if (on == window_.on()) return;
-  window_.Switch(on, numbering_->latest_iteration());
-  NoteWindow(on);
+  const bool before = switches_.empty() ? window_.on() : switches_.back().second;
+  if (on != before) switches_.emplace_back(now_us, on);
+}
+
+// What has been asked for by this time, when all events before it have been numbered.
+void TraceLog::CarryOutSwitches(int64_t until_us) {
+  while (!switches_.empty() && switches_.front().first <= until_us) {
+    const bool on = switches_.front().second;
+    switches_.pop_front();
+    window_.Switch(on, numbering_->latest_iteration());
+    NoteWindow(on);
+  }
 }
 
 // The range of steps that is recorded from here on; or its end alone, that of the range before.
@@ -150,12 +160,16 @@ void TraceLog::Turn(bool last) {
       last ? events_.end() : std::find_if(events_.begin(), events_.end(), [&](const Seen& seen) {
         return seen.event.time_us > now - kSettleUs;
       });
-  for (auto it = events_.begin(); it != young; ++it) Write(it->event);
+  CheckSwitch(now);
+  for (auto it = events_.begin(); it != young; ++it) {
+    CarryOutSwitches(it->event.time_us);
+    Write(it->event);
+  }
+  CarryOutSwitches(last ? now : now - kSettleUs);
   events_.erase(events_.begin(), young);
   if (const uint64_t lost = ring_.lost(); lost != lost_) {
     notes_file()->Note(TraceLostNote(lost - std::exchange(lost_, lost)));
   }
-  CheckSwitch();
   if (last) {
     numbering_->Finish(&records_);
     for (const TraceRecord& record : records_) Place(record);
@@ -180,7 +194,7 @@ void TraceLog::Write(const TraceEvent& event) {
 }
 
 void TraceLog::Place(const TraceRecord& record) {
-  if (record.operation > kTraceCommand) return scheduler_.Add(record);
+  if (IsSchedulerTraffic(record.operation)) return scheduler_.Add(record);
   if (data_.is_open() && window_.Covers(numbering_->IterationOf(record))) data_.Add(record);
 }
 

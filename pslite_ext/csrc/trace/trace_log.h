@@ -2,7 +2,8 @@
 //
 // Who has something to tell asks Active() first: null costs one load. The thread wakes up twice a
 // second, or when the ring is half full, and leaves whole lines on disk once a second. Events are
-// put into the order of their times, which is why the last few milliseconds wait for the next turn.
+// put into the order of their times, which is why the last quarter of a second waits for the next
+// turn.
 //
 // Thread-safety: Active, ring, Note, Switch from any thread; Start, Open, Close from one. Lifetime:
 // the process's; once started it is never destroyed, so that a tap may hold the ring. Invariants:
@@ -12,6 +13,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -66,7 +68,8 @@ class TraceLog {
   void Turn(bool last);
   void Write(const TraceEvent& event);
   void Place(const TraceRecord& record);
-  void CheckSwitch();
+  void CheckSwitch(int64_t now_us);
+  void CarryOutSwitches(int64_t until_us);
   void NoteWindow(bool from);
   void Stop(const Status& status);
   TraceFile* notes_file() { return data_.is_open() ? &data_ : &scheduler_; }
@@ -87,6 +90,7 @@ class TraceLog {
   };
   std::vector<Seen> events_;  // too young to be sure of their order in time
   uint64_t taken_ = 0;
+  std::deque<std::pair<int64_t, bool>> switches_;  // when, and to what: to be carried out
   std::vector<TraceRecord> records_;
   uint64_t lost_ = 0;
   int64_t wall_offset_us_ = 0;

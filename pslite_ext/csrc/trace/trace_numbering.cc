@@ -49,7 +49,8 @@ TraceNumbering::TraceNumbering(TraceIdentity identity)
 
 int64_t TraceNumbering::IterationOf(const TraceRecord& record) const {
   const int first = identity_.first_number();
-  if (record.operation >= kTraceCommand || record.op_num < first) return -1;
+  const bool packet = record.operation == kTraceFirstPacket;
+  if ((record.operation >= kTraceCommand && !packet) || record.op_num < first) return -1;
   return (record.op_num - first) / kTraceSlots;
 }
 
@@ -68,17 +69,44 @@ void TraceNumbering::Control(const TraceEvent& event, std::vector<TraceRecord>* 
   const uint32_t there = identity_.RankId(event.node);
   record.src = Sends(event.operation) ? here : there;
   record.dst = Sends(event.operation) ? there : here;
-  if (event.operation != kTraceCommand) {
+  if (event.operation >= kTraceRegister) {
     record.time = event.time_us;
     record.op_num = control_count_[event.operation]++;
   }
   out->push_back(std::move(record));
 }
 
+TraceNumbering::Share& TraceNumbering::ShareOf(const TraceEvent& event) {
+  return shares_[uint64_t{event.key} << 32 | event.node];
+}
+
+// The first of all lanes', of a push that is in the trace.
+void TraceNumbering::FirstPacket(const TraceEvent& event, std::vector<TraceRecord>* out) {
+  Share& share = ShareOf(event);
+  const bool pushed =
+      (share.filled & Bit(kTracePush)) != 0 && share.part_of[kTracePush] == event.number;
+  if (!pushed || share.packet_of == event.number) return;
+  share.packet_of = event.number;
+  TraceRecord record;
+  record.operation = event.operation;
+  record.src = identity_.RankId(identity_.node());
+  record.dst = identity_.RankId(event.node);
+  record.num_pp = event.number;
+  record.key = record.dep_key = event.key;
+  record.op_num = record.dep_num = share.base;
+  record.node = record.dep_node = event.node;
+  record.time = event.time_us;
+  record.dep_type = kDepTypes[kTraceConfirm];
+  record.dep_kind = TraceDependency::kOne;
+  record.d_time = event.time_us - share.time[kTracePush];
+  out->push_back(std::move(record));
+}
+
 void TraceNumbering::Add(const TraceEvent& event, std::vector<TraceRecord>* out) {
+  if (event.operation == kTraceFirstPacket) return FirstPacket(event, out);
   if (event.operation >= kTraceSlots) return Control(event, out);
   const int slot = event.operation;
-  Share& share = shares_.emplace(uint64_t{event.key} << 32 | event.node, Share{}).first->second;
+  Share& share = ShareOf(event);
   if (share.parts[slot] == 0 || share.part_of[slot] != event.number) {
     share.parts[slot] = 0;
     share.bytes[slot] = 0;
@@ -248,7 +276,7 @@ TraceNumbering::Depends TraceNumbering::DependsOn(const TraceEvent& event, bool 
       initial ? (share.known & Bit(kTracePush)) != 0 : (share.filled & Bit(kTracePush)) != 0;
   if (!pushed) return depends;
   if (identity_.mercury && together) return all_workers(number - slot);
-  return one(identity_.mercury ? 2 : 1);
+  return one(identity_.mercury || event.ahead ? 2 : 1);
 }
 
 }  // namespace mercury

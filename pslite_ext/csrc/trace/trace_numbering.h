@@ -83,6 +83,7 @@ class TraceNumbering {
     int64_t time[kTraceSlots] = {};
     uint8_t known = 0;  // slots whose time was ever set
     // Of events that make up one record:
+    int32_t packet_of = INT32_MIN;  // number of the push whose first packet is known
     int32_t part_of[kTraceSlots] = {};
     uint16_t parts[kTraceSlots] = {};
     int64_t bytes[kTraceSlots] = {};
@@ -96,6 +97,8 @@ class TraceNumbering {
     std::optional<int64_t> since;
   };
 
+  Share& ShareOf(const TraceEvent& event);
+  void FirstPacket(const TraceEvent& event, std::vector<TraceRecord>* out);
   bool ByFirst(int slot) const;
   std::unique_ptr<TraceRecord> Made(const TraceEvent& event, Share* share);
   int32_t Number(const TraceEvent& event, bool initial, Share* share);

@@ -10,7 +10,7 @@ const char* const kOperations[] = {
     "Push_Recv_Server",   "Push_Send_Server",   "Pull_Recv_Server", "Pull_Send_Server",
     "SendCom_TO_Servers", "SendCom_To_Servers", "Register_Send",    "Register_Recv",
     "Barrier_Send",       "Barrier_Recv",       "Heartbeat_Send",   "Heartbeat_Recv",
-    "Terminate_Send",     "Terminate_Recv",
+    "Terminate_Send",     "Terminate_Recv",     "First_Packet",
 };
 
 constexpr char kCommonMeaning[] =
@@ -24,12 +24,13 @@ constexpr char kMessagesMeaning[] =
     "dependencies on a server: Push_Recv <- (all workers) Push_Send <- Pull_Recv <- Pull_Send <- "
     "(all workers) next Push_Recv\n";
 constexpr char kPacketsMeaning[] =
-    "on a worker: Push_Send first packet sent, Push_Recv last packet sent, Pull_Send first sum "
-    "received, Pull_Recv last sum received\n"
+    "on a worker: Push_Send handed over, First_Packet first packet sent, Push_Recv last packet "
+    "sent, "
+    "Pull_Send first sum received, Pull_Recv last sum received\n"
     "on a server: Push_Recv first packet received, Push_Send last packet received, Pull_Recv first "
     "sum sent, Pull_Send last sum sent\n"
-    "dependencies on a worker: Push_Send <- Push_Recv; Push_Send <- Pull_Send <- Pull_Recv <- (all "
-    "keys) next Push_Send\n"
+    "dependencies on a worker: Push_Send <- First_Packet; Push_Send <- Push_Recv; Push_Send <- "
+    "Pull_Send <- Pull_Recv <- (all keys) next Push_Send\n"
     "dependencies on a server: Push_Recv <- Push_Send; Push_Recv <- (all workers) Pull_Recv <- "
     "Pull_Send <- (all workers) next Push_Recv\n";
 
@@ -101,7 +102,7 @@ void AppendTraceRecord(int64_t id, const TraceRecord& r, std::string* text) {
   }
   *text += "OP:= ";
   *text += kOperations[r.operation];
-  if (r.operation == kTraceCommand) {
+  if (r.operation == kTraceCommand || r.operation == kTraceReply) {
     text->push_back('\n');
     return;
   }
@@ -153,6 +154,7 @@ std::string TraceClockNote(int64_t time_us, int64_t add_us, int64_t within_us) {
          " add_us " + std::to_string(add_us) + " within_us " + std::to_string(within_us);
 }
 
+std::string TraceFailedNote(const std::string& why) { return "failed " + why; }
 std::string TraceLostNote(uint64_t records) { return "lost " + std::to_string(records); }
 std::string TraceEndNote(int64_t records) { return "end " + std::to_string(records) + " records"; }
 std::string TraceFromNote(int64_t step) { return "from step " + std::to_string(step); }

@@ -24,6 +24,7 @@ void AppendTraceNote(const std::string& note, std::string* text);
 // What the notes of docs/trace-format.md say, without the "# " in front.
 std::string TraceKeyNote(uint64_t index, uint64_t bytes, int priority, const std::string& name);
 std::string TraceClockNote(int64_t time_us, int64_t add_us, int64_t within_us);
+std::string TraceFailedNote(const std::string& why);
 std::string TraceLostNote(uint64_t records);
 std::string TraceEndNote(int64_t records);
 std::string TraceFromNote(int64_t step);

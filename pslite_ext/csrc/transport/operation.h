@@ -70,6 +70,7 @@ struct Operation {
 
   // The transport's:
   int32_t number = 0;           // in the order of dispatch, for traces; its pull has the next one
+  int64_t handed_us = 0;        // when it was handed over, if it is traced
   std::vector<Buffer> answers;  // sets of rows, ascending (sums/sparse_sum.h)
   std::atomic<uint64_t> parts_left{0};  // slots of all lanes that are not in
 

@@ -31,8 +31,11 @@ class Transport {
 // transport carries them: traces tell them apart by it.
 class DispatchNumbers {
  public:
-  // For a push or pull, and one more if a pull follows the push.
-  int32_t Take(const Operation& op) { return next_.fetch_add(op.pulls_sum() ? 2 : 1); }
+  // For a push or pull, and one more if a pull follows the push. First values have none.
+  int32_t Take(const Operation& op) {
+    if (op.kind == Operation::Kind::kFirstValue) return 0;
+    return next_.fetch_add(op.pulls_sum() ? 2 : 1);
+  }
 
  private:
   std::atomic<int32_t> next_{1};

@@ -16,6 +16,7 @@ that is connected.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +44,14 @@ class Counters:
     received: int
 
 
+@dataclass(frozen=True)
+class Queue:
+    """Before a host's cable, one way."""
+
+    drops: int = 0  # packets, since the rate was first set
+    waiting: int = 0  # bytes, now
+
+
 def _tbf(rate: float) -> str:
     burst = max(BURST_BYTES_MIN, round(rate / 8 * BURST_S))
     limit = burst + max(QUEUE_BYTES_MIN, round(rate / 8 * QUEUE_S))
@@ -53,6 +62,7 @@ class LoopbackBed:
     """What is left without privilege: addresses of this machine's loopback, nothing shaped."""
 
     shaped = False
+    device = "lo"  # that a host's processes see
 
     def __init__(
         self, hosts: Sequence[str], rate: Rate = None, *, congestion: str | None = "cubic"
@@ -86,7 +96,15 @@ class LoopbackBed:
         """Of the interface; on loopback those of all hosts together."""
         self._index(host)
         with open("/proc/net/dev") as table:
-            return _read_counters(table.read(), "lo")
+            return read_counters(table.read(), "lo")
+
+    def queues_in(self) -> dict[str, Queue]:
+        """By host, of those whose link is limited."""
+        return {}
+
+    def queue_out(self, host: str) -> Queue:
+        self._index(host)
+        return Queue()
 
     def set_rate(self, host: str, up: Rate, down: Rate) -> None:
         self._index(host)  # there is nothing to shape
@@ -114,6 +132,7 @@ class Bed(LoopbackBed):
     """The real thing; needs root. `rate` is every host's, both ways, until `set_rate`."""
 
     shaped = True
+    device = "eth0"
 
     def __init__(
         self, hosts: Sequence[str], rate: Rate = None, *, congestion: str | None = "cubic"
@@ -216,7 +235,16 @@ class Bed(LoopbackBed):
         )
         if done.returncode != 0:
             raise LabError(f"counters of {host}: {done.stderr.strip()}")
-        return _read_counters(done.stdout, "eth0")
+        return read_counters(done.stdout, "eth0")
+
+    def queues_in(self) -> dict[str, Queue]:
+        found = read_queues(tc("-s -j qdisc show", self._bridge))
+        ports = {f"p{i}": host for i, host in enumerate(self.hosts)}
+        return {ports[device]: queue for device, queue in found.items() if device in ports}
+
+    def queue_out(self, host: str) -> Queue:
+        found = read_queues(tc("-s -j qdisc show", self.namespace(host)))
+        return found.get("eth0", Queue())
 
     def close(self) -> None:
         self.processes.end()
@@ -228,13 +256,22 @@ class Bed(LoopbackBed):
         return ["ip", "netns", "exec", self.namespace(host)]
 
 
-def _read_counters(table: str, device: str) -> Counters:
+def read_counters(table: str, device: str) -> Counters:
     for line in table.splitlines():
         name, _, rest = line.partition(":")
         if name.strip() == device:
             fields = rest.split()
             return Counters(sent=int(fields[8]), received=int(fields[0]))
     raise LabError(f"there is no interface {device}")
+
+
+def read_queues(text: str) -> dict[str, Queue]:
+    """Of limited devices, by name, from what `tc -s -j` says."""
+    return {
+        line["dev"]: Queue(line["drops"], line["backlog"])
+        for line in json.loads(text)
+        if line.get("kind") == "tbf"
+    }
 
 
 def best_bed(hosts: Sequence[str], rate: Rate = None) -> LoopbackBed:

@@ -40,8 +40,8 @@ def ip(lines: Sequence[str], namespace: str | None = None) -> None:
     _run(["ip", *where, "-batch", "-"], "\n".join(lines) + "\n")
 
 
-def tc(line: str, namespace: str) -> None:
-    _run(["tc", "-n", namespace, *line.split()])
+def tc(line: str, namespace: str) -> str:
+    return _run(["tc", "-n", namespace, *line.split()])
 
 
 def privilege_missing() -> str | None:

@@ -32,6 +32,7 @@ class Setting:
     servers: int = 2
     rate: float | None = 1e9  # bits per second, each host, each way; None: not limited
     loopback: bool = False  # one address range of one host, as jobs on one machine have it
+    beside: bool = False  # servers live on the workers' hosts
 
     def link_s(self, size: float) -> float:
         """How long so many bytes take one way, headers left out."""
@@ -44,6 +45,18 @@ class Setting:
         assert self.rate is not None
         return self.rate / 8 * TCP_SHARE
 
+    def load(self, servers: bool = True) -> float:
+        """What the busiest link carries each way, in times the gradient's bytes; at least, if the
+        system has no servers: what a ring sends."""
+        n, m = self.workers, self.servers
+        if not servers:
+            return 2 * (n - 1) / n
+        if not self.beside:
+            return max(1.0, n / m)
+        # The host with most servers, so many: its worker sends to the others, they to all others.
+        most = -(-m // n)
+        return (m + most * (n - 2)) / m
+
     def __str__(self) -> str:
         if self.loopback:
             link = "loopback"
@@ -51,7 +64,8 @@ class Setting:
             link = "unlimited"
         else:
             link = f"{self.rate / 1e6:g} Mbit/s"
-        return f"{self.workers} workers, {self.servers} servers, {link}"
+        servers = f"{self.servers} servers{' beside them' if self.beside else ''}"
+        return f"{self.workers} workers, {servers}, {link}"
 
 
 USUAL = Setting()
@@ -70,6 +84,7 @@ class Case:
     timeout_s: float = 300
     memory_bytes: float = 0  # that must be available
     disturbance: Disturbance | None = None  # changes the bed while the job runs
+    watched: bool = False  # the links are looked at meanwhile
     zero: Callable[[Outcome], float] | None = None  # where charts of throughput begin
 
     def __str__(self) -> str:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from scripts.lab.benches import adapt, flood, limits, peers, prophet, scenarios, speed, sweep
+from scripts.lab.benches import (
+    adapt,
+    flood,
+    limits,
+    peers,
+    prophet,
+    scaling,
+    scenarios,
+    speed,
+    sweep,
+)
 from scripts.lab.benches.case import Case, Setting
 from scripts.lab.benches.limits import LOOPBACK
 from scripts.lab.systems.peers import PEERS
@@ -128,6 +138,14 @@ def _prophet(systems: Systems, length: str) -> list[Case]:
     return cases + prophet.first_iterations(_named(systems, (MERCURY, "mercury-prophet")))
 
 
+def _scaling(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
+    rivals = _named(systems, (MERCURY, "stock", "stock-p3", "mpi", "torch-ddp"))
+    if length == "quick":
+        return scaling.scaling(rivals, asked, rounds=3, quick=True)
+    cases = scaling.scaling(rivals, asked, rounds=10 if length == "full" else 5)
+    return cases + scaling.streams(_named(systems, (MERCURY,)), asked)
+
+
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "iteration": _iteration,
     "communication": _communication,
@@ -143,23 +161,30 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "prophet": _prophet,
     "soak": _soak,
 }
-BENCHES = [*_CASES, "sum_kernel"]
+BENCHES = [*_CASES, "scaling", "sum_kernel"]
 # Only if asked for by name, or with --full.
-LONG = ("scenarios", "adapt", "sweep", "peers", "prophet", "soak")
+LONG = ("scaling", "scenarios", "adapt", "sweep", "peers", "prophet", "soak")
 # Not repeated: long, or looking for growth, not for speed.
 ONCE = ("peers", "prophet", "soak", "idle")
 
 
-def cases_of(benches: Sequence[str], systems: Systems, length: str) -> list[Case]:
-    """Systems beyond the basic ones are measured where all are compared, in `peers`."""
+def cases_of(
+    benches: Sequence[str],
+    systems: Systems,
+    length: str,
+    asked: scaling.Asked = scaling.Asked(),  # noqa: B008  # frozen
+) -> list[Case]:
+    """Systems beyond the basic ones are measured where all are compared: `peers`, `scaling`."""
     basic = _named(systems, BASIC)
     cases: list[Case] = []
     for name in benches:
         if name in _CASES:
             cases += _CASES[name](systems if name == "peers" else basic, length)
+        elif name == "scaling":
+            cases += _scaling(systems, length, asked)
     return cases
 
 
 def wanted(system: str, benches: Sequence[str]) -> bool:
     """Whether one of the benches would measure the system, were it here."""
-    return "peers" in benches or system in BASIC
+    return "peers" in benches or "scaling" in benches or system in BASIC

@@ -92,11 +92,14 @@ def packet_sizes(system: System, seconds: float, sizes: Sequence[int] = PACKETS)
     ]
 
 
-def urgent(systems: Sequence[System], pushes: int, setting: Setting = USUAL) -> list[Case]:
+def urgent(
+    systems: Sequence[System], pushes: int, setting: Setting = USUAL, bench: str = "urgent"
+) -> list[Case]:
     assert setting.rate is not None
+    count = _bulk(setting.rate)
     # The bulk lasts longer than the urgent pushes, however fast it is.
-    rounds = _rounds(pushes * URGENT_EVERY_S * 1.1, setting.rate, BULK, BULK_BYTES) + 1
-    tensors = {"count": BULK, "bytes": BULK_BYTES, "urgent_bytes": URGENT_BYTES}
+    rounds = _rounds(pushes * URGENT_EVERY_S * 1.1, setting.rate, count, BULK_BYTES) + 1
+    tensors = {"count": count, "bytes": BULK_BYTES, "urgent_bytes": URGENT_BYTES}
     config = Config("flood", tensors, rounds=rounds, urgent=pushes, urgent_every_s=URGENT_EVERY_S)
 
     def measure(outcome: Outcome) -> Figures:
@@ -107,6 +110,6 @@ def urgent(systems: Sequence[System], pushes: int, setting: Setting = USUAL) -> 
             **_flow(outcome, setting.rate),
         }
 
-    what = f"{URGENT_BYTES // 1000} KB, most urgent, under {BULK * BULK_BYTES / 1e6:.0f} MB"
-    seconds = (rounds + 3) * BULK * BULK_BYTES * 8 / setting.rate * 1.8
-    return [Case("urgent", what, s, setting, config, measure, seconds) for s in systems]
+    what = f"{URGENT_BYTES // 1000} KB, most urgent, under {count * BULK_BYTES / 1e6:.0f} MB"
+    seconds = (rounds + 3) * count * BULK_BYTES * 8 / setting.rate * 1.8
+    return [Case(bench, what, s, setting, config, measure, seconds) for s in systems]

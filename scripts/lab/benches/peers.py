@@ -28,9 +28,7 @@ SAMPLE_S = 0.05
 
 def peers_floor_s(config: Config, setting: Setting, slower: float, servers: bool) -> float:
     """The least that any schedule needs over links of `slower` times the setting's rate."""
-    bandwidth = setting.bandwidth * slower
-    if not servers:
-        bandwidth *= setting.workers / (2 * (setting.workers - 1))
+    bandwidth = setting.bandwidth * slower / setting.load(servers)
     return floor_s(workload_of(config.tensors).job(), bandwidth)
 
 

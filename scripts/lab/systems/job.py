@@ -18,6 +18,7 @@ from pslite_ext.launch.supervise import Child
 from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import LabError
 from scripts.lab.systems.system import System
+from scripts.lab.systems.watch import Links, Watch
 from scripts.lab.workloads.job_config import Config
 from scripts.lab.workloads.measurement import DEVICE, MARK
 
@@ -27,6 +28,7 @@ PORT = 9091
 _TICK_S = 0.2
 _LEAVE_S = 60.0  # for the others to end after the first has failed, or after all results are in
 _NAMED = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"')
+CORES = len(os.sched_getaffinity(0))
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -37,7 +39,8 @@ class JobFailed(RuntimeError):
 @dataclass
 class Process:
     role: str
-    host: str
+    host: str  # its name, and its host's unless it lives beside another
+    at: str = ""  # its host
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
     child: Child = field(init=False)
 
@@ -80,6 +83,7 @@ class Outcome:
     workers: list[dict[str, dict[str, Any]]]
     samples: dict[str, Sample]
     began: float = 0.0
+    links: Links | None = None  # between worker 0's `begin` and `end`, if somebody watched
 
     @property
     def startup_s(self) -> float:
@@ -148,15 +152,18 @@ class Outcome:
         return max((m.get("most", 0) for h, m in sample.items() if h.startswith(role)), default=0)
 
 
-def host_names(workers: int, servers: int) -> list[str]:
+def host_names(workers: int, servers: int, beside: bool = False) -> list[str]:
+    """`beside`: servers live on the workers' hosts."""
     return [
         "scheduler",
-        *(f"server{i}" for i in range(servers)),
+        *(f"server{i}" for i in range(0 if beside else servers)),
         *(f"worker{i}" for i in range(workers)),
     ]
 
 
 class MeasuredJob:
+    """`beside`: so many servers live on the workers' hosts, the first on worker 0's."""
+
     def __init__(
         self,
         bed: LoopbackBed,
@@ -165,8 +172,11 @@ class MeasuredJob:
         *,
         env: dict[str, str] | None = None,
         program: Sequence[str] | None = None,
+        beside: int = 0,
+        watch: Watch | None = None,
     ) -> None:
         self._bed = bed
+        self._watch = watch
         self._system = system
         self._heard: queue.SimpleQueue[tuple[Process, dict[str, Any]]] = queue.SimpleQueue()
         self._said: set[str] = set()
@@ -175,12 +185,15 @@ class MeasuredJob:
         roles = ("scheduler", "server", "worker") if system.servers else ("worker",)
         hosts = [h for h in bed.hosts if h.startswith(roles)]
         workers = [bed.address(h) for h in hosts if h.startswith("worker")]
+        at = {host: host for host in hosts}
+        if system.servers:
+            at.update({f"server{i}": f"worker{i % len(workers)}" for i in range(beside)})
         base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
         base.update(
             DMLC_PS_ROOT_URI=bed.address("scheduler"),
             DMLC_PS_ROOT_PORT=str(PORT),
             DMLC_NUM_WORKER=str(len(workers)),
-            DMLC_NUM_SERVER=str(sum(h.startswith("server") for h in hosts)),
+            DMLC_NUM_SERVER=str(sum(name.startswith("server") for name in at)),
             LAB_SIZE=str(len(workers)),
             LAB_FIRST=workers[0],
             LAB_WORKERS=",".join(workers),
@@ -191,7 +204,7 @@ class MeasuredJob:
             # patched wheel asks for mxnet_plugins.
             PYTHONPATH=os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
         )
-        base[DEVICE] = "eth0" if bed.shaped else "lo"
+        base[DEVICE] = bed.device
         base.update(system.env)
         base.update(env or {})
         warmup = max(config.warmup, system.warmup)
@@ -199,20 +212,20 @@ class MeasuredJob:
         argv = list(program or [system.python, *system.program, config_text])
         self._named = system.own_hosts
         self._began = time.monotonic()
-        self._processes = [self._start(host, argv, base) for host in hosts]
+        self._processes = [self._start(*item, argv, base) for item in at.items()]
 
-    def _start(self, host: str, argv: list[str], base: dict[str, str]) -> Process:
-        role = host.rstrip("0123456789")
+    def _start(self, name: str, host: str, argv: list[str], base: dict[str, str]) -> Process:
+        role = name.rstrip("0123456789")
         env = {
             **base,
             "DMLC_ROLE": role,
             "DMLC_NODE_HOST": self._bed.address(host),
-            "DMLC_TASK_ID": host[len(role) :] or "0",
-            "LAB_RANK": host[len(role) :] or "0",
+            "DMLC_TASK_ID": name[len(role) :] or "0",
+            "LAB_RANK": name[len(role) :] or "0",
         }
         if self._named:  # its address is a host's name, which everybody can resolve
             argv = [*_NAMED, self._bed.address(host), *argv]
-        process = Process(role, host)
+        process = Process(role, name, host)
         process.child = self._bed.start(host, argv, env, partial(self._listen, process))
         return process
 
@@ -250,6 +263,8 @@ class MeasuredJob:
                     late = [p for p in self._processes if p.child.poll() is None]
                     raise JobFailed(self._report(f"not done in {timeout_s:.0f} s", late))
         finally:
+            if self._watch is not None:
+                self._watch.end()
             self.end()
         if not all("result" in w for w in outcome.workers):
             raise JobFailed(self._report("a worker gave no result", self._processes))
@@ -279,6 +294,11 @@ class MeasuredJob:
             name = f"progress {event['rounds']}"
         outcome.workers[rank][name] = event
         if rank == 0:
+            if self._watch is not None and name == "begin":
+                pids = {p.at: p.child.pid for p in self._processes if p.role != "scheduler"}
+                self._watch.begin(pids)
+            elif self._watch is not None and name == "end":
+                outcome.links = self._watch.end()
             outcome.samples[name] = Sample(
                 time.monotonic(),
                 {p.host: p.cpu_s() for p in self._processes},
@@ -301,5 +321,8 @@ def run_job(
     timeout_s: float = 300,
     env: dict[str, str] | None = None,
     tell: Callable[[Process, dict[str, Any]], None] | None = None,
+    beside: int = 0,
+    watch: Watch | None = None,
 ) -> Outcome:
-    return MeasuredJob(bed, system, config, env=env).follow(timeout_s, tell)
+    job = MeasuredJob(bed, system, config, env=env, beside=beside, watch=watch)
+    return job.follow(timeout_s, tell)

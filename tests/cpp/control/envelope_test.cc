@@ -25,6 +25,8 @@ Envelope Sample() {
   e.sequence = 42;
   e.data_frames = 2;
   e.data_bytes = 1ULL << 40;
+  e.checked = true;
+  e.data_sum = 0xe3069283;
   return e;
 }
 
@@ -42,6 +44,9 @@ TEST(round_trip) {
     CHECK_EQ(got.sequence, uint64_t{42});
     CHECK_EQ(got.data_frames, 2);
     CHECK_EQ(got.data_bytes, uint64_t{1} << 40);
+    CHECK_EQ(got.kind, EnvelopeKind::kMessage);
+    CHECK_TRUE(got.checked);
+    CHECK_EQ(got.data_sum, 0xe3069283U);
   }
 }
 
@@ -55,13 +60,13 @@ TEST(golden_bytes) {
   }
   CHECK_EQ(hex, std::string("4d505331"
                             "0300"
-                            "0200"
+                            "0210"
                             "09000000"
                             "08000000"
                             "efcdab8967452301"
                             "2a00000000000000"
                             "04000000"
-                            "00000000"
+                            "839206e3"
                             "0000000000010000"));
 }
 
@@ -103,6 +108,27 @@ TEST(too_many_frames) {
   e.data_frames = kDataFramesMax + 1;
   const HmacKey key("token");
   const auto frame = Frame(key, e, "");
+  Envelope got;
+  CHECK_STATUS(Code::kCorrupt, Open(key, frame.data(), frame.size(), &got));
+}
+
+TEST(questions_and_acknowledgements_have_no_meta) {
+  const HmacKey key("token");
+  for (const auto kind : {EnvelopeKind::kQuestion, EnvelopeKind::kAcknowledgement}) {
+    Envelope e;
+    e.sequence = 7;
+    e.kind = kind;
+    Envelope got;
+    auto frame = Frame(key, e, "");
+    CHECK_OK(Open(key, frame.data(), frame.size(), &got));
+    CHECK_EQ(got.kind, kind);
+    CHECK_TRUE(!got.checked);
+    frame = Frame(key, e, "more");
+    CHECK_STATUS(Code::kCorrupt, Open(key, frame.data(), frame.size(), &got));
+  }
+  Envelope unknown;
+  unknown.kind = static_cast<EnvelopeKind>(3);
+  const auto frame = Frame(key, unknown, "");
   Envelope got;
   CHECK_STATUS(Code::kCorrupt, Open(key, frame.data(), frame.size(), &got));
 }

@@ -246,7 +246,7 @@ TEST(random_events_fail_at_most_once) {
       now += static_cast<int64_t>(random() % 800);
       Actions actions;
       const int node = 8 + static_cast<int>(random() % 6);
-      switch (random() % 6) {
+      switch (random() % 8) {
         case 0:
           actions = s.Register(
               M(random() % 2 ? Role::kWorker : Role::kServer, 1 + static_cast<int>(random() % 40)),
@@ -261,6 +261,14 @@ TEST(random_events_fail_at_most_once) {
         case 3:
           if (random() % 10 == 0) actions = s.Leave(node, random() % 2 ? "" : "why", now);
           break;
+        case 4:
+          actions = s.Suspect(node, now);
+          break;
+        case 5:
+          if (random() % 10 == 0) {
+            actions = s.Accuse(node, 8 + static_cast<int>(random() % 6), "how", now);
+          }
+          break;
         default:
           actions = s.Tick(now);
           break;
@@ -272,6 +280,108 @@ TEST(random_events_fail_at_most_once) {
     }
     CHECK_TRUE(fails + ends <= 1);
   }
+}
+
+namespace {
+
+const int kServer0 = NodeId(Role::kServer, 0);
+const int kWorker0 = NodeId(Role::kWorker, 0), kWorker1 = NodeId(Role::kWorker, 1);
+
+// Heartbeats of these every second, from the next on; what fails the job by then, or "".
+std::string Watch(SchedulerMembership* s, const std::vector<int>& alive, int64_t* now,
+                  int64_t until) {
+  for (; *now < until; *now += 500) {
+    for (int node : alive) {
+      if (*now % 1000 == 0) s->Heard(node, *now);
+    }
+    const Actions actions = s->Tick(*now);
+    if (const Action* fail = Find(actions, Action::kFail)) return fail->text;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(a_link_has_failed_if_both_ends_are_still_heard) {
+  for (const bool server_says : {false, true}) {
+    SchedulerMembership s = Running();
+    int64_t now = 0;
+    CHECK_EQ(Watch(&s, {kServer0, kWorker0, kWorker1}, &now, 20300), "");
+    const int reporter = server_says ? kServer0 : kWorker1;
+    const int accused = server_says ? kWorker1 : kServer0;
+    CHECK_TRUE(s.Accuse(reporter, accused, "nothing arrives", now).empty());
+    CHECK_TRUE(s.Accuse(accused, reporter, "nothing arrives", now).empty());
+    CHECK_EQ(Watch(&s, {kServer0, kWorker0, kWorker1}, &now, now + 3000),
+             "worker 1 and server 0 cannot reach each other: nothing arrives");
+    CHECK_TRUE(s.lost().empty());
+  }
+}
+
+TEST(all_links_that_have_failed_are_named) {
+  SchedulerMembership s = Running();
+  int64_t now = 0;
+  Watch(&s, {kServer0, kWorker0, kWorker1}, &now, 20300);
+  s.Accuse(kWorker1, kServer0, "nothing arrives", now);
+  s.Accuse(kServer0, kWorker0, "nothing arrives", now);
+  CHECK_EQ(Watch(&s, {kServer0, kWorker0, kWorker1}, &now, now + 3000),
+           "worker 0 and server 0, worker 1 and server 0 cannot reach each other: nothing arrives");
+}
+
+TEST(a_node_whose_connections_all_break_is_lost_at_once) {
+  for (const bool accused_first : {false, true}) {
+    SchedulerMembership s = Running();
+    int64_t now = 0;
+    Watch(&s, {kServer0, kWorker0, kWorker1}, &now, 20300);
+    const auto accuse = [&] {
+      return s.Accuse(kWorker0, kServer0, "its connection was closed", now);
+    };
+    Actions actions;
+    if (accused_first) CHECK_TRUE(accuse().empty());
+    actions = s.Suspect(kServer0, now);
+    s.Heard(kServer0, now + 1);  // on its way when it died
+    if (!accused_first) actions = accuse();
+    const Action* fail = Find(actions, Action::kFail);
+    REQUIRE_TRUE(fail != nullptr);
+    CHECK_TRUE(Says(fail, "lost server 0 ("));
+    CHECK_TRUE(Says(fail, "its connection was closed"));
+  }
+}
+
+TEST(a_node_that_falls_silent_is_not_mistaken_for_a_link) {
+  SchedulerMembership s = Running();
+  int64_t now = 0;
+  Watch(&s, {kServer0, kWorker0, kWorker1}, &now, 20300);
+  s.Accuse(kWorker0, kServer0, "nothing arrives", now);
+  s.Heard(kServer0, now + 100);  // on its way when it stopped
+  const int64_t accused_at = now;
+  const std::string text = Watch(&s, {kWorker0, kWorker1}, &now, now + 10000);
+  CHECK_TRUE(text.find("lost server 0 (") == 0);
+  CHECK_TRUE(now - accused_at <= Times().suspicion_ms() + 500);
+}
+
+TEST(who_dies_after_it_has_accused_another_is_the_one_that_is_lost) {
+  SchedulerMembership s = Running();
+  int64_t now = 0;
+  Watch(&s, {kServer0, kWorker0, kWorker1}, &now, 20300);
+  s.Accuse(kWorker1, kServer0, "nothing arrives", now);
+  CHECK_TRUE(s.Suspect(kWorker1, now).empty());
+  const std::string text = Watch(&s, {kServer0, kWorker0}, &now, now + 10000);
+  CHECK_TRUE(text.find("lost worker 1 (") == 0);
+}
+
+TEST(who_has_left_is_not_accused) {
+  SchedulerMembership s = Running();
+  int64_t now = 0;
+  Watch(&s, {kServer0, kWorker0, kWorker1}, &now, 20300);
+  s.Leave(kWorker1, "", now);
+  CHECK_TRUE(s.Accuse(kServer0, kWorker1, "its connection was closed", now).empty());
+  CHECK_EQ(Watch(&s, {kServer0, kWorker0}, &now, now + 30000), "");
+}
+
+TEST(a_node_that_gives_itself_up_is_lost) {
+  SchedulerMembership s = Running();
+  CHECK_TRUE(
+      Says(Find(s.Accuse(kWorker0, kWorker0, "no memory", 100), Action::kFail), "lost worker 0 ("));
 }
 
 TEST(a_broken_connection_is_soon_a_loss_unless_heard) {

@@ -83,6 +83,49 @@ TEST(an_endpoint_that_throws_ends_its_lane_and_not_the_process) {
   CHECK_EQ(running.lost.size(), 1U);
 }
 
+// Who would have something to say, notes who was asked.
+struct Asked : Talker {
+  bool Next(int peer, int64_t /*now*/, OutPacket* /*out*/) override {
+    const std::lock_guard<std::mutex> lock(*mutex);
+    peers->push_back(peer);
+    return false;
+  }
+  std::mutex* mutex = nullptr;
+  std::vector<int>* peers = nullptr;
+};
+
+TEST(a_lane_begins_with_the_peer_that_it_was_told) {
+  for (const auto& [first, wanted] : std::vector<std::pair<int, std::vector<int>>>{
+           {0, {0, 1, 2}}, {1, {1, 2, 0}}, {2, {2, 0, 1}}, {5, {0, 1, 2}}}) {
+    std::mutex mutex;
+    std::vector<int> peers;
+    auto endpoint = std::make_unique<Asked>();
+    endpoint->mutex = &mutex;
+    endpoint->peers = &peers;
+    LinkOptions options;
+    options.first_peer = first;
+    LaneEvents events;
+    events.lost = [](int /*peer*/, const Status& /*status*/) {};
+    events.left = [](int /*peer*/) {};
+    std::vector<std::pair<TcpSocket, TcpSocket>> pairs;
+    for (int i = 0; i < 3; ++i) pairs.push_back(mercury::testing::ConnectedPair());
+    Lane lane(std::move(endpoint), options, std::move(events));
+    REQUIRE_OK(lane.Start("mercury-test"));
+    REQUIRE_TRUE(lane.Ask([&] {
+      for (int i = 0; i < 3; ++i) lane.AddLink(std::move(pairs[static_cast<size_t>(i)].first), i);
+    }));
+    const auto asked = [&] {
+      const std::lock_guard<std::mutex> lock(mutex);
+      return peers;
+    };
+    while (asked().size() < 3) std::this_thread::yield();
+    std::vector<int> found = asked();
+    found.resize(3);
+    CHECK_TRUE(found == wanted);
+    lane.Stop();
+  }
+}
+
 TEST(a_link_whose_socket_is_full_does_not_keep_its_lane_awake) {
   Running running(false, true);  // and nobody reads
   const auto full = [&] {

@@ -1,6 +1,8 @@
 // One link at the end of a real connection: when it is woken, and how it ends.
 #include "links/link.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -118,6 +120,57 @@ TEST(a_turn_that_ends_early_is_continued_however_little_is_left) {
     REQUIRE_EQ(epoll_wait(poll, &event, 1, 5000), 1);
     REQUIRE_OK(wire.link->Read(3));
   }
+}
+
+// However much the socket would take: a packet goes out in parts, and is whole in the end.
+TEST(no_more_is_handed_over_at_once_than_the_link_s_share) {
+  Wire wire;
+  wire.sink.to_send = 50000;
+  std::fill(wire.sink.buffer.begin(), wire.sink.buffer.end(), 'x');
+  constexpr uint64_t kShare = 20001;
+  wire.link->SetShare(1 << 20, kShare);
+  std::string wanted, got;
+  while (wanted.size() < 9 * kShare) wanted += Packet(Header().kind, 50000);
+  for (uint64_t turn = 1; turn <= 9; ++turn) {
+    REQUIRE_OK(wire.link->Write(static_cast<int64_t>(turn)));
+    CHECK_TRUE(wire.link->blocked());
+    REQUIRE_EQ(wire.link->counters().bytes_sent, turn * kShare);
+    char part[kShare];
+    REQUIRE_EQ(recv(wire.far.fd(), part, kShare, MSG_WAITALL), static_cast<ssize_t>(kShare));
+    got.append(part, kShare);
+  }
+  CHECK_TRUE(got == wanted.substr(0, got.size()));
+  wire.sink.to_send = 0;  // the rest of a packet that has begun, then nothing
+  for (int turn = 10; turn < 20; ++turn) REQUIRE_OK(wire.link->Write(turn));
+  CHECK_FALSE(wire.link->blocked());
+  CHECK_EQ(wire.link->counters().bytes_sent % (50000 + kHeaderBytes), 0U);
+}
+
+TEST(the_socket_is_told_its_share_when_that_changes) {
+  Wire wire;
+  const auto told = [&](int name) {
+    int value = 0;
+    socklen_t bytes = sizeof(value);
+    REQUIRE_EQ(getsockopt(wire.link->fd(), IPPROTO_TCP, name, &value, &bytes), 0);
+    return value;
+  };
+  wire.link->SetShare(40000, 30000);
+  CHECK_EQ(told(TCP_WINDOW_CLAMP), 40000);
+  CHECK_EQ(told(TCP_NOTSENT_LOWAT), 30000);
+  wire.link->SetShare(41000, 31000);  // not for so little
+  CHECK_EQ(told(TCP_WINDOW_CLAMP), 40000);
+  CHECK_EQ(told(TCP_NOTSENT_LOWAT), 30000);
+  wire.link->SetShare(4000, 1 << 30);
+  CHECK_EQ(told(TCP_WINDOW_CLAMP), 4000);
+  CHECK_EQ(told(TCP_NOTSENT_LOWAT), 64 << 10);
+}
+
+TEST(connections_within_a_host_are_told_from_others) {
+  Wire wire;
+  CHECK_TRUE(IsLocal(wire.link->fd()));
+  CHECK_TRUE(PathOf(wire.link->fd()).segment_bytes > 500);
+  const TcpSocket lonely(socket(AF_INET, SOCK_STREAM, 0));
+  CHECK_FALSE(IsLocal(lonely.fd()));
 }
 
 TEST(who_has_said_goodbye_is_not_lost_however_it_hangs_up) {

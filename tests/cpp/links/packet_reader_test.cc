@@ -23,7 +23,7 @@ std::string Bytes(const Packet& packet, bool checksum) {
   const HeaderBytes head = Encode(packet.header);
   std::string bytes(reinterpret_cast<const char*>(head.data()), head.size());
   bytes += packet.payload;
-  const uint32_t crc = Crc32c(0, bytes.data(), bytes.size());
+  const uint32_t crc = PacketCrc(Crc32c(0, packet.payload.data(), packet.payload.size()), head);
   for (size_t i = 0; checksum && i < kChecksumBytes; ++i) {
     bytes.push_back(static_cast<char>(crc >> (8 * i)));
   }

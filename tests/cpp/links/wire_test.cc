@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "harness.h"
 
 using namespace mercury;  // NOLINT: a test
@@ -43,7 +44,7 @@ constexpr size_t kAny = ~uint32_t{0};
 
 // These bytes are the format: whoever changes them makes a new version of it (kWireVersion).
 TEST(golden_bytes_of_a_header) {
-  CHECK_EQ(kWireVersion, 1);
+  CHECK_EQ(kWireVersion, 2);
   CHECK_EQ(kHeaderBytes, 24U);
   const HeaderBytes bytes = Encode(Sample());
   CHECK_EQ(Hex(bytes.data(), bytes.size()),
@@ -72,9 +73,20 @@ TEST(golden_bytes_of_a_declaration) {
   CHECK_EQ(d.bytes(), 2000U);
 }
 
+// Of the payload first, then of the header.
+TEST(golden_check_sum_of_a_packet) {
+  const std::string payload = "the payload";
+  const HeaderBytes header = Encode(Sample());
+  const uint32_t crc = PacketCrc(Crc32c(0, payload.data(), payload.size()), header);
+  const std::string all = payload + std::string(header.begin(), header.end());
+  CHECK_EQ(crc, Crc32c(0, all.data(), all.size()));
+  CHECK_EQ(crc, 0x0b0eb63dU);
+}
+
 TEST(golden_numbers_of_the_kinds) {
-  const Kind kinds[] = {Kind::kData,    Kind::kSum, Kind::kDeclare, Kind::kFetch, Kind::kError,
-                        Kind::kGoodbye, Kind::kAsk, Kind::kAnswer,  Kind::kAck,   Kind::kNumber};
+  const Kind kinds[] = {Kind::kData,  Kind::kSum,     Kind::kDeclare, Kind::kFetch,
+                        Kind::kError, Kind::kGoodbye, Kind::kAsk,     Kind::kAnswer,
+                        Kind::kAck,   Kind::kNumber,  Kind::kReceived};
   for (size_t i = 0; i < std::size(kinds); ++i) CHECK_EQ(static_cast<size_t>(kinds[i]), i + 1);
 }
 
@@ -124,7 +136,7 @@ TEST(lengths_are_bounded_by_kind) {
   } const bounds[] = {{Kind::kData, 5000}, {Kind::kSum, 5000},    {Kind::kDeclare, 24 + 512},
                       {Kind::kFetch, 0},   {Kind::kError, 1024},  {Kind::kGoodbye, 0},
                       {Kind::kAsk, 0},     {Kind::kAnswer, 4096}, {Kind::kAck, 0},
-                      {Kind::kNumber, 0}};
+                      {Kind::kNumber, 0},  {Kind::kReceived, 0}};
   for (const auto& [kind, most] : bounds) {
     Header h;
     h.kind = kind;
@@ -142,7 +154,7 @@ TEST(unknown_kinds_and_marks_are_refused) {
     HeaderBytes bytes = Encode(Header());
     bytes[20] = static_cast<uint8_t>(kind);
     Header h;
-    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 10);
+    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 11);
   }
   for (const size_t at : {22, 23}) {
     HeaderBytes bytes = Encode(Header());

@@ -80,6 +80,43 @@ TEST(pulls_wait_for_the_first_value) {
   CHECK_TRUE(Values(h.answers[pull].value) == std::vector<float>{5});
 }
 
+TEST(a_pull_behind_its_push_waits_for_that_rounds_sum) {
+  Harness h(2);
+  h.Send(0, StoreOperation::kInit, 7, {5});
+  for (int round = 1; round <= 3; ++round) {
+    const auto value = static_cast<float>(round);
+    const uint64_t push = h.Send(0, StoreOperation::kPush, 7, {value});
+    const uint64_t pull = h.Send(0, StoreOperation::kPull, 7, {0});
+    CHECK_TRUE(!h.Answered(push) && !h.Answered(pull));
+    // Who has not pushed the round asks for the value as it is.
+    const uint64_t other = h.Send(1, StoreOperation::kPull, 7, {0});
+    CHECK_TRUE(h.Answered(other) && !h.Answered(pull));
+    const uint64_t last = h.Send(1, StoreOperation::kPush, 7, {10});
+    CHECK_TRUE(h.Answered(push) && h.Answered(last));
+    // This worker is a round ahead before the other's pull of the round has come.
+    const uint64_t ahead = h.Send(0, StoreOperation::kPush, 7, {100});
+    const uint64_t late = h.Send(1, StoreOperation::kPull, 7, {0});
+    const uint64_t next = h.Send(0, StoreOperation::kPull, 7, {0});
+    CHECK_TRUE(Values(h.answers[pull].value) == std::vector<float>{value + 10});
+    CHECK_TRUE(Values(h.answers[late].value) == std::vector<float>{value + 10});
+    CHECK_TRUE(!h.Answered(ahead) && !h.Answered(next));
+    h.Send(1, StoreOperation::kPush, 7, {200});
+    CHECK_TRUE(Values(h.answers[next].value) == std::vector<float>{300});
+  }
+}
+
+TEST(a_first_value_in_the_midst_of_a_round_is_no_sum) {
+  Harness h(2);
+  h.Send(0, StoreOperation::kPush, 7, {1});
+  const uint64_t pull = h.Send(0, StoreOperation::kPull, 7, {0});
+  const uint64_t first = h.Send(1, StoreOperation::kPull, 7, {0});
+  h.Send(1, StoreOperation::kInit, 7, {5});
+  CHECK_TRUE(Values(h.answers[first].value) == std::vector<float>{5});
+  CHECK_TRUE(!h.Answered(pull));
+  h.Send(1, StoreOperation::kPush, 7, {2});
+  CHECK_TRUE(Values(h.answers[pull].value) == std::vector<float>{3});
+}
+
 TEST(a_value_on_its_way_is_not_written_again) {
   Harness h(2);
   for (bool asynchronous : {false, true}) {
@@ -111,8 +148,10 @@ TEST(asynchronous_pushes_do_not_wait) {
 TEST(workers_that_disagree_fail_the_tensor_for_all) {
   Harness h(2);
   const uint64_t first = h.Send(0, StoreOperation::kPush, 7, {1, 2});
+  const uint64_t pull = h.Send(0, StoreOperation::kPull, 7, {0, 0});
   const uint64_t second = h.Send(1, StoreOperation::kPush, 7, {1, 2, 3});
   CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(first));
+  CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(pull));
   CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(second));
   CHECK_TRUE(h.StatusOf(first).message.find("worker 1 has 12 bytes of float32, worker 0 has 8") !=
              std::string::npos);
@@ -122,17 +161,21 @@ TEST(workers_that_disagree_fail_the_tensor_for_all) {
 TEST(pushing_twice_in_a_round_is_refused) {
   Harness h(2);
   const uint64_t first = h.Send(0, StoreOperation::kPush, 7, {1});
-  CHECK_STATUS(Code::kCorrupt, h.StatusOf(h.Send(0, StoreOperation::kPush, 7, {1})));
+  const Status second = h.StatusOf(h.Send(0, StoreOperation::kPush, 7, {1}));
+  CHECK_STATUS(Code::kCorrupt, second);
+  CHECK_EQ(second.message, "worker 0 sent the piece at 0 of key 7 twice in one round");
   CHECK_TRUE(!h.Answered(first));
 }
 
 TEST(a_departed_worker_is_named) {
   Harness h(2);
   const uint64_t waiting = h.Send(0, StoreOperation::kPush, 7, {1});
+  const uint64_t pull = h.Send(0, StoreOperation::kPull, 7, {0});
   std::vector<StoreReply> replies;
   h.store.Departed(1, &replies);
   h.Take(std::move(replies));
   CHECK_STATUS(Code::kPeerLost, h.StatusOf(waiting));
+  CHECK_STATUS(Code::kPeerLost, h.StatusOf(pull));
   CHECK_TRUE(h.StatusOf(waiting).message.find("worker 1 has finished") != std::string::npos);
   CHECK_STATUS(Code::kPeerLost, h.StatusOf(h.Send(0, StoreOperation::kPush, 8, {1})));
   CHECK_TRUE(h.Answered(h.Send(0, StoreOperation::kInit, 9, {1})));
@@ -232,26 +275,35 @@ TEST(random_rounds_match_a_reference) {
     const int workers = 1 + static_cast<int>(random() % 5);
     Harness h(workers);
     const int keys = 1 + static_cast<int>(random() % 4);
-    std::vector<int> next(static_cast<size_t>(workers * keys), 0);  // rounds pushed by worker, key
-    std::vector<int> done(static_cast<size_t>(keys), 0);
+    struct Place {
+      int rounds = 0;  // that this worker has pushed of this key
+      uint64_t push = 0, pull = 0;
+      bool asks = false;  // its pull is still to be sent
+    };
+    std::vector<Place> places(static_cast<size_t>(workers * keys));
     const auto value = [](int worker, int key, int round) {
       return static_cast<float>((worker + 1) * 3 + key * 7 + round);
     };
-    for (int step = 0; step < 300; ++step) {
+    for (int step = 0; step < 600; ++step) {
       const int worker = static_cast<int>(random() % static_cast<uint64_t>(workers));
       const int key = static_cast<int>(random() % static_cast<uint64_t>(keys));
-      int& round = next[static_cast<size_t>(worker * keys + key)];
-      if (round > done[static_cast<size_t>(key)]) continue;  // waits for its confirmation
-      const uint64_t push = h.Send(worker, StoreOperation::kPush, static_cast<uint64_t>(key),
-                                   std::vector<float>(5, value(worker, key, round)));
-      ++round;
-      if (!h.Answered(push)) continue;
-      float expected = 0;
-      for (int w = 0; w < workers; ++w) expected += value(w, key, done[static_cast<size_t>(key)]);
-      ++done[static_cast<size_t>(key)];
-      const uint64_t pull =
-          h.Send(worker, StoreOperation::kPull, static_cast<uint64_t>(key), std::vector<float>(5));
-      CHECK_TRUE(Values(h.answers[pull].value) == std::vector<float>(5, expected));
+      Place& place = places[static_cast<size_t>(worker * keys + key)];
+      if (place.asks) {
+        place.asks = false;
+        place.pull = h.Send(worker, StoreOperation::kPull, static_cast<uint64_t>(key),
+                            std::vector<float>(5));
+      } else if (place.rounds == 0 || h.Answered(place.pull)) {
+        if (place.rounds != 0) {
+          float expected = 0;
+          for (int w = 0; w < workers; ++w) expected += value(w, key, place.rounds - 1);
+          CHECK_TRUE(h.Answered(place.push));
+          CHECK_TRUE(Values(h.answers[place.pull].value) == std::vector<float>(5, expected));
+        }
+        place.push = h.Send(worker, StoreOperation::kPush, static_cast<uint64_t>(key),
+                            std::vector<float>(5, value(worker, key, place.rounds)));
+        ++place.rounds;
+        place.asks = true;
+      }
     }
   }
 }

@@ -6,92 +6,12 @@
 #include <vector>
 
 #include "harness.h"
+#include "packets/lone_server.h"
 
-using namespace mercury;  // NOLINT: a test
+using namespace mercury;           // NOLINT: a test
+using namespace mercury::testing;  // NOLINT: a test
 
 namespace {
-
-struct Got {
-  Header header;
-  std::string payload;
-};
-
-int allocations_left = -1;  // -1: any number
-void* Allocate(size_t alignment, size_t bytes) {
-  if (allocations_left == 0) return nullptr;
-  if (allocations_left > 0) --allocations_left;
-  return std::aligned_alloc(alignment, bytes);
-}
-
-AggregatorOptions Options(int workers) {
-  AggregatorOptions o;
-  o.num_workers = workers;
-  o.packet_bytes = 1024;
-  allocations_left = -1;
-  o.allocate = Allocate;
-  return o;
-}
-
-// One server, to which packets are given as if they had come over a link.
-class Server {
- public:
-  explicit Server(const AggregatorOptions& options) : aggregator(options) {}
-
-  Status Send(int worker, Header header, const std::string& payload = "") {
-    header.length = static_cast<uint32_t>(payload.size());
-    char* target = nullptr;
-    Status status = aggregator.OnHeader(worker, header, 0, &target);
-    if (!status.ok()) return status;
-    if (target != nullptr && !payload.empty()) std::memcpy(target, payload.data(), payload.size());
-    return aggregator.OnPacket(worker, header, 0);
-  }
-  Status Send(int worker, Kind kind, uint32_t number) {
-    Header h;
-    h.kind = kind;
-    h.tensor = number;
-    return Send(worker, h);
-  }
-  Status Declare(int worker, uint32_t number, uint64_t key, uint64_t elements,
-                 DType dtype = DType::kUint8) {
-    Declaration d;
-    d.key = key;
-    d.elements = elements;
-    d.dtype = dtype;
-    d.name = "t" + std::to_string(key);
-    Header h;
-    h.kind = Kind::kDeclare;
-    h.tensor = number;
-    return Send(worker, h, Encode(d));
-  }
-  Status Data(int worker, uint32_t number, uint64_t offset, uint8_t round,
-              const std::string& payload, int32_t priority = 0) {
-    Header h;
-    h.tensor = number;
-    h.offset = offset;
-    h.round = round;
-    h.priority = priority;
-    return Send(worker, h, payload);
-  }
-  std::vector<Got> Drain(int worker) {
-    std::vector<Got> all;
-    OutPacket out;
-    while (aggregator.Next(worker, 0, &out)) {
-      all.push_back({out.header, std::string(out.payload, out.header.length)});
-      REQUIRE_TRUE(all.size() < 10000);
-    }
-    return all;
-  }
-  // What a worker is told of a tensor's failure; code kOk: nothing, or too much.
-  Status ErrorTo(int worker) {
-    const auto got = Drain(worker);
-    if (got.size() != 1 || got[0].header.kind != Kind::kError) return Status::Ok();
-    return {static_cast<Code>(got[0].header.offset), got[0].payload};
-  }
-
-  Aggregator aggregator;
-};
-
-std::string Of(size_t bytes, char value) { return std::string(bytes, value); }
 
 bool Says(const Status& status, const std::string& words) {
   return status.message.find(words) != std::string::npos;
@@ -100,7 +20,7 @@ bool Says(const Status& status, const std::string& words) {
 }  // namespace
 
 TEST(the_last_copy_sends_the_sum_to_everybody) {
-  Server server(Options(3));
+  LoneServer server(Options(3));
   for (int w = 0; w < 3; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 100));
   CHECK_EQ(server.aggregator.tensors(), 1U);
   for (int w = 0; w < 3; ++w) {
@@ -122,7 +42,7 @@ TEST(pieces_of_any_size_in_any_interleaving) {
   for (int trial = 0; trial < 300; ++trial) {
     AggregatorOptions options = Options(3);
     options.deterministic = random.OneIn(2);
-    Server server(options);
+    LoneServer server(options);
     const auto bytes = static_cast<size_t>(random.Between(1, 1024));
     const auto sums_of = static_cast<uint64_t>(random.Between(64, 1024));
     server.aggregator.SetPacketBytes(1, sums_of);
@@ -156,7 +76,7 @@ TEST(pieces_of_any_size_in_any_interleaving) {
 
 TEST(packets_that_break_the_rules_close_the_link) {
   const auto fresh = [] {
-    auto server = std::make_unique<Server>(Options(2));
+    auto server = std::make_unique<LoneServer>(Options(2));
     REQUIRE_OK(server->Declare(0, 0, 7, 1500));  // slots of 768 and 732
     REQUIRE_OK(server->Declare(1, 0, 7, 1500));
     return server;
@@ -195,7 +115,7 @@ TEST(packets_that_break_the_rules_close_the_link) {
 TEST(declarations_that_break_the_rules) {
   AggregatorOptions options = Options(2);
   options.tensors_max = 2;
-  Server server(options);
+  LoneServer server(options);
   CHECK_STATUS(Code::kCorrupt, server.Declare(0, 1, 7, 10));  // not the next number
   CHECK_OK(server.Declare(0, 0, 7, 10));
   CHECK_STATUS(Code::kCorrupt, server.Declare(0, 0, 8, 10));
@@ -210,7 +130,7 @@ TEST(declarations_that_break_the_rules) {
 
 TEST(workers_that_disagree_fail_the_tensor_for_all) {
   for (const bool shape : {true, false}) {
-    Server server(Options(3));
+    LoneServer server(Options(3));
     REQUIRE_OK(server.Declare(0, 0, 7, 100));
     REQUIRE_OK(server.Data(0, 0, 0, 1, Of(100, 1)));
     REQUIRE_OK(shape ? server.Declare(1, 0, 7, 200) : server.Declare(1, 0, 7, 100, DType::kInt8));
@@ -233,7 +153,7 @@ TEST(workers_that_disagree_fail_the_tensor_for_all) {
 TEST(the_cap_fails_the_tensor_and_spares_the_others) {
   AggregatorOptions options = Options(2);
   options.bytes_max = 2048;
-  Server server(options);
+  LoneServer server(options);
   for (int w = 0; w < 2; ++w) {
     REQUIRE_OK(server.Declare(w, 0, 1, 1024));
     REQUIRE_OK(server.Declare(w, 1, 2, 1024));
@@ -256,7 +176,7 @@ TEST(the_cap_fails_the_tensor_and_spares_the_others) {
 TEST(a_tensor_beyond_the_cap_fails_when_it_is_declared) {
   AggregatorOptions options = Options(1);
   options.bytes_max = 1 << 20;
-  Server server(options);
+  LoneServer server(options);
   REQUIRE_OK(server.Declare(0, 0, 1, kTensorBytesMax));
   CHECK_STATUS(Code::kExhausted, server.ErrorTo(0));
   CHECK_OK(server.Data(0, 0, 0, 1, Of(64, 1)));
@@ -268,7 +188,7 @@ TEST(a_tensor_beyond_the_cap_fails_when_it_is_declared) {
 TEST(no_allocation_that_fails_does_more_than_fail_its_tensor) {
   for (int n = 0, failed = 1; failed != 0; ++n) {
     REQUIRE_TRUE(n < 100);
-    Server server(Options(2));
+    LoneServer server(Options(2));
     allocations_left = n;
     failed = 0;
     for (int w = 0; w < 2; ++w) {
@@ -304,7 +224,7 @@ TEST(no_allocation_that_fails_does_more_than_fail_its_tensor) {
 }
 
 TEST(a_worker_that_has_finished_is_named) {
-  Server server(Options(3));
+  LoneServer server(Options(3));
   for (int w = 0; w < 3; ++w) {
     for (uint32_t t = 0; t < 3; ++t) REQUIRE_OK(server.Declare(w, t, t, 10));
   }
@@ -324,7 +244,7 @@ TEST(a_worker_that_has_finished_is_named) {
 }
 
 TEST(the_last_sum_can_be_fetched_once_there_is_one) {
-  Server server(Options(2));
+  LoneServer server(Options(2));
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1500));
   CHECK_OK(server.Send(0, Kind::kFetch, 0));
   const Status status = server.ErrorTo(0);
@@ -346,7 +266,7 @@ TEST(the_last_sum_can_be_fetched_once_there_is_one) {
 }
 
 TEST(an_answer_names_who_is_missing) {
-  Server server(Options(4));
+  LoneServer server(Options(4));
   for (int w = 0; w < 4; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1500));
   const auto ask = [&](int worker) {
     REQUIRE_OK(server.Send(worker, Kind::kAsk, 0));
@@ -368,7 +288,7 @@ TEST(units_are_acknowledged_and_answered_as_a_whole) {
   AggregatorOptions options = Options(2);
   options.policy = PolicyKind::kP3;
   options.unit_bytes = 2048;
-  Server server(options);
+  LoneServer server(options);
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 3 * 1024));  // units of 2 and 1
   const auto send = [&](int w, uint64_t slot, uint8_t round) {
     return server.Data(w, 0, slot * 1024, round, Of(1024, 1));
@@ -390,7 +310,7 @@ TEST(units_are_acknowledged_and_answered_as_a_whole) {
 }
 
 TEST(a_worker_that_asks_and_does_not_listen_is_cut_off) {
-  Server server(Options(1));
+  LoneServer server(Options(1));
   REQUIRE_OK(server.Declare(0, 0, 7, 3000));
   for (uint64_t at = 0; at < 3000; at += 1024) {
     REQUIRE_OK(server.Data(0, 0, at, 1, Of(std::min<size_t>(1024, 3000 - at), 1)));
@@ -406,7 +326,7 @@ TEST(a_worker_that_asks_and_does_not_listen_is_cut_off) {
 }
 
 TEST(who_has_departed_is_told_nothing) {
-  Server server(Options(2));
+  LoneServer server(Options(2));
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 100));
   server.aggregator.Departed(1);
   CHECK_OK(server.Data(0, 0, 0, 1, Of(100, 1)));
@@ -415,7 +335,7 @@ TEST(who_has_departed_is_told_nothing) {
 }
 
 TEST(a_worker_that_does_not_take_its_sums_gets_no_more_of_them) {
-  Server server(Options(1));
+  LoneServer server(Options(1));
   REQUIRE_OK(server.Declare(0, 0, 7, 2000));  // two slots
   CHECK_OK(server.Data(0, 0, 0, 1, Of(1024, 1)));
   const Status status = server.Data(0, 0, 0, 2, Of(1024, 1));

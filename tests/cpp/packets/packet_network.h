@@ -105,8 +105,7 @@ class Pipe : private PacketSink {
   bool Begin() {
     if (!from_.endpoint->Next(from_.peer, now_us_, &out_)) return false;
     head_ = Encode(out_.header);
-    uint32_t crc = Crc32c(0, head_.data(), head_.size());
-    crc = Crc32c(crc, out_.payload, out_.header.length);
+    const uint32_t crc = PacketCrc(Crc32c(0, out_.payload, out_.header.length), head_);
     for (size_t i = 0; i < kChecksumBytes; ++i) tail_[i] = static_cast<char>(crc >> (8 * i));
     total_ = head_.size() + out_.header.length + (checksum_ ? kChecksumBytes : 0);
     sent_ = 0;

@@ -39,14 +39,31 @@ TEST(a_worker_s_first_and_last_packet) {
   REQUIRE_EQ(share.count, 2U);
   OutPacket packet;
   CHECK_EQ(bench.Send(share, 2048, false, &packet), 1);
-  CHECK_EQ(packet.trace.event.operation, kTracePush);
+  CHECK_EQ(packet.trace.event.operation, kTraceFirstPacket);
   CHECK_EQ(packet.trace.event.number, 41);
   CHECK_EQ(packet.trace.event.key, 7U);
   CHECK_EQ(packet.trace.event.node, TraceNode(TraceRole::kServer, 1));
   CHECK_EQ(bench.Send(share, 2048, true, &packet), 0);
   CHECK_EQ(bench.Send(share, 4096, true, &packet), 2);
   CHECK_EQ(packet.trace.event.length, 2 * 4096 + 3 * kOverhead);
+  CHECK_EQ(packet.trace.last_operation, kTraceConfirm);
   CHECK_TRUE(bench.Events().empty());  // the link tells when it has sent them
+}
+
+TEST(a_worker_s_tensor_is_handed_over_before_its_first_packet) {
+  Bench bench(false);
+  bench.trace.Begin(1, 7, 41);
+  const Share share = Of(6 * 4096, 1, 0, 2, 1);
+  bench.trace.HandedOver(1, 7, share, 50);
+  OutPacket packet;
+  CHECK_EQ(bench.Send(share, 4096, true, &packet), 1);
+  const auto events = bench.Events();
+  REQUIRE_EQ(events.size(), 1U);
+  CHECK_EQ(events[0].operation, kTracePush);
+  CHECK_EQ(events[0].time_us, 50);
+  CHECK_EQ(events[0].length, 0);
+  CHECK_EQ(events[0].number, 41);
+  CHECK_EQ(events[0].parts, 2);  // each lane tells of its own
 }
 
 TEST(a_worker_s_first_and_last_sum) {
@@ -82,6 +99,7 @@ TEST(a_server_sees_the_other_side_of_it) {
   bench.trace.Begin(1, 7, 3);
   CHECK_EQ(bench.Send(share, 0, true, &packet), 3);
   CHECK_EQ(packet.trace.event.operation, kTraceRequest);
+  CHECK_EQ(packet.trace.last_operation, kTraceAnswer);
   CHECK_EQ(packet.trace.event.number, 4);
 }
 
@@ -100,6 +118,7 @@ TEST(without_a_ring_nothing_happens) {
   PacketTrace trace(nullptr, false, kOverhead);
   OutPacket packet;
   trace.Begin(1, 7, 1);
+  trace.HandedOver(1, 7, Of(100), 1);
   trace.Sending(1, 7, Of(100), true, &packet);
   trace.Received(1, 7, Of(100), 100, true, 1);
   CHECK_FALSE(packet.trace.first || packet.trace.last);

@@ -175,6 +175,8 @@ class Plane {
     exchanges_.clear();
   }
 
+  // Workers that start from now on find the server there.
+  void Move(int server, const Address& to) { addresses_[static_cast<size_t>(server)] = to; }
   const Address& address(int server) const { return addresses_[static_cast<size_t>(server)]; }
   MercuryServer& server(int rank) { return *servers_[static_cast<size_t>(rank)]; }
   MercuryWorker& worker(int rank) { return *workers_[static_cast<size_t>(rank)]; }

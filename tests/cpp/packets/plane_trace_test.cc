@@ -60,6 +60,8 @@ TEST(both_ends_tell_the_same) {
         }
       }
     }
+    CHECK_EQ((told[{key, kTraceFirstPacket, 0}].events), each);
+    CHECK_EQ((told[{key, kTraceFirstPacket, 1}].events), 0);
     CHECK_EQ((told[{key, kTraceConfirm, 0}].bytes), (told[{key, kTraceConfirm, 1}].bytes));
     CHECK_EQ((told[{key, kTraceAnswer, 0}].bytes), (told[{key, kTraceAnswer, 1}].bytes));
   }

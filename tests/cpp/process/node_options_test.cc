@@ -57,6 +57,9 @@ TEST(packets_are_smaller_among_many_workers) {
   REQUIRE_OK(MakeNodeOptions(settings, &made));
   CHECK_EQ(made.mercury.policy.packet_bytes, 32768U);
   CHECK_TRUE(made.mercury.policy.adapt_packets);
+  settings.num_server = 8;
+  REQUIRE_OK(MakeNodeOptions(settings, &made));
+  CHECK_EQ(made.mercury.policy.packet_bytes, 16384U);
   settings.packet_bytes = 1 << 20;
   NodeOptions fixed;
   REQUIRE_OK(MakeNodeOptions(settings, &fixed));

@@ -31,9 +31,11 @@ inline TraceEvent GoldenEvent(const std::string& line, const TraceIdentity& iden
   int64_t id, src, dst, number, seconds = 0, microseconds = 0;
   TraceEvent event;
   words >> id >> src >> dst >> event.length >> number >> skipped >> operation;
-  if (operation == "SendCom_TO_Servers") {
-    event.operation = kTraceCommand;
-    event.node = TraceNode(TraceRole::kServer, static_cast<uint32_t>(dst) - identity.workers);
+  if (operation.rfind("SendCom_", 0) == 0) {
+    const bool command = operation == "SendCom_TO_Servers";
+    event.operation = command ? kTraceCommand : kTraceReply;
+    const auto server = static_cast<uint32_t>(command ? dst : src) - identity.workers;
+    event.node = TraceNode(TraceRole::kServer, server);
     return event;
   }
   words >> op_id >> skipped >> skipped >> seconds >> microseconds;
@@ -50,11 +52,10 @@ inline TraceEvent GoldenEvent(const std::string& line, const TraceIdentity& iden
     const auto& names = identity.role == TraceRole::kServer ? server_slots : slots;
     if (operation.rfind(names[slot], 0) == 0) event.operation = slot;
   }
+  if (operation == "First_Packet") event.operation = kTraceFirstPacket;
   const int number_of_set = std::stoi(op_id.substr(op_id.find('-') + 1));
   event.initial = event.operation < kTraceRequest && number_of_set < identity.first_number();
-  // What its worker counted is not in the file of an initial push.
-  event.number =
-      event.initial ? 1000 + static_cast<int32_t>(event.key) : static_cast<int32_t>(number);
+  event.number = event.initial ? 0 : static_cast<int32_t>(number);
   if (identity.mercury && event.operation <= kTraceConfirm) {
     int64_t& bytes = (*push_bytes)[op_id.substr(0, op_id.find('-')) + op_id.substr(place)];
     if (event.operation == kTracePush) bytes = std::exchange(event.length, 0);

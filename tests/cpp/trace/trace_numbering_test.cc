@@ -52,7 +52,8 @@ struct Node {
   explicit Node(TraceIdentity identity) : numbering(identity), me(identity) {}
   // The op_ids, dep_types and id_deps of the records that this event completes.
   std::string See(uint8_t slot, int32_t number, uint32_t key = 0, uint32_t peer = 0,
-                  uint16_t parts = 1, int64_t length = 10, bool initial = false) {
+                  uint16_t parts = 1, int64_t length = 10, bool initial = false,
+                  bool ahead = false) {
     TraceEvent event;
     event.time_us = ++now;
     event.operation = slot;
@@ -61,6 +62,7 @@ struct Node {
     event.parts = parts;
     event.length = length;
     event.initial = initial;
+    event.ahead = ahead;
     event.node =
         TraceNode(me.role == TraceRole::kWorker ? TraceRole::kServer : TraceRole::kWorker, peer);
     std::vector<TraceRecord> records;
@@ -110,6 +112,23 @@ TEST(a_share_in_several_messages_is_one_record) {
   CHECK_EQ(worker.times.at(1), 6);
 }
 
+TEST(a_request_that_goes_right_behind_its_push_depends_on_it) {
+  const auto ask = [](Node* node, int32_t number) {
+    return node->See(kTraceRequest, number, 0, 0, 1, 10, false, true);
+  };
+  Node worker(Worker(1));
+  CHECK_EQ(worker.See(kTracePush, 1), "Push_Send_Worker 0-2-s0 0 0 0 1 -1");
+  CHECK_EQ(ask(&worker, 2), "Pull_Send_Worker 0-4-s0 2 1 0 2 0-2-s0");
+  CHECK_EQ(worker.See(kTraceConfirm, 1), "Push_Recv_Worker 0-3-s0 1 2 0 3 0-2-s0");
+  CHECK_EQ(worker.See(kTraceAnswer, 2), "Pull_Recv_Worker 0-5-s0 3 2 0 4 0-4-s0");
+  CHECK_EQ(worker.See(kTracePush, 3), "Push_Send_Worker 0-6-s0 4 1 0 5 (5-s0.)");
+  // On a server it does not matter whether the confirmation has left by then.
+  Node server(Server());
+  server.See(kTracePush, 1);
+  CHECK_EQ(server.See(kTraceConfirm, 1), "Push_Send_Server 0-3-w0 1 1 0 2 (2-w0.2-w1.)");
+  CHECK_EQ(ask(&server, 2), "Pull_Recv_Server 0-4-w0 2 2 0 3 0-2-w0");
+}
+
 TEST(a_share_in_several_lanes_is_one_record) {
   TraceIdentity me = Worker(1);
   me.mercury = true;
@@ -127,6 +146,26 @@ TEST(a_share_in_several_lanes_is_one_record) {
   CHECK_EQ(worker.lengths.at(1), 0);
   CHECK_EQ(worker.lengths.at(2), 0);
   CHECK_EQ(worker.lengths.at(3), 160);
+}
+
+TEST(the_first_packet_of_all_lanes_is_a_record_of_its_push) {
+  TraceIdentity me = Worker(1);
+  me.mercury = true;
+  Node worker(me);
+  const auto packet = static_cast<uint8_t>(kTraceFirstPacket);
+  CHECK_EQ(worker.See(kTracePush, 5, 0, 0, 2, 0), "");
+  CHECK_EQ(worker.See(kTracePush, 5, 0, 0, 2, 0), "");
+  CHECK_EQ(worker.See(packet, 5, 0, 0, 2), "First_Packet 0-2-s0 1 2 0 3 0-2-s0");
+  CHECK_EQ(worker.See(packet, 5, 0, 0, 2), "");
+  CHECK_EQ(worker.lengths.at(0), 0);
+  worker.See(kTraceConfirm, 5, 0, 0, 2);
+  worker.See(kTraceConfirm, 5, 0, 0, 2);
+  // Of a push that the ring had no room for, there is nothing to depend on.
+  CHECK_EQ(worker.See(packet, 7, 0, 0, 2), "");
+  TraceRecord record;
+  record.operation = packet;
+  record.op_num = 10;
+  CHECK_EQ(worker.numbering.IterationOf(record), 2);
 }
 
 TEST(pushes_without_pulls_and_pulls_without_pushes) {
@@ -196,12 +235,12 @@ TEST(traffic_with_the_scheduler_is_counted_by_operation) {
   std::vector<TraceRecord> records;
   TraceEvent event;
   event.node = TraceNode(TraceRole::kScheduler, 0);
-  for (const int operation : {10, 11, 14, 15, 14, 8}) {
+  for (const int operation : {10, 11, 14, 15, 14, 8, 9}) {
     event.operation = static_cast<uint8_t>(operation);
     event.time_us = 5000000 + operation;
     event.length = 60;
     event.node =
-        operation == 8 ? TraceNode(TraceRole::kServer, 0) : TraceNode(TraceRole::kScheduler, 0);
+        operation < 10 ? TraceNode(TraceRole::kServer, 0) : TraceNode(TraceRole::kScheduler, 0);
     numbering.Add(event, &records);
   }
   const auto lines = Lines(records);
@@ -209,6 +248,7 @@ TEST(traffic_with_the_scheduler_is_counted_by_operation) {
   CHECK_EQ(lines.at(1), "1 3 1 60 0 OP:= Register_Recv 0-0-h0 0 0 5 11 -1");
   CHECK_EQ(lines.at(4), "4 1 3 60 0 OP:= Heartbeat_Send 0-1-h0 0 0 5 14 -1");
   CHECK_EQ(lines.at(5), "5 1 2 60 0 OP:= SendCom_TO_Servers");
+  CHECK_EQ(lines.at(6), "6 2 1 60 0 OP:= SendCom_To_Servers");  // its reply
   CHECK_EQ(numbering.IterationOf(records[0]), -1);
 }
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from scripts.lab.bed import namespaces
-from scripts.lab.bed.bed import Bed, LoopbackBed, best_bed
+from scripts.lab.bed.bed import Bed, LoopbackBed, Queue, best_bed, read_queues
 from scripts.lab.bed.disturbance import STREAM
 from scripts.lab.bed.namespaces import LabError
 
@@ -182,3 +182,11 @@ def test_without_privilege_it_falls_back_to_loopback_and_says_so(
         child = bed.start("b", ["sleep", "60"])
     assert child.poll() is not None
     assert "without shaping, because only root may" in capsys.readouterr().err
+
+
+def test_queues_are_told_by_host(make_bed: MakeBed) -> None:
+    bed = make_bed(["a", "b"], 40e6)
+    assert bed.queues_in() == {"a": Queue(), "b": Queue()}
+    assert bed.queue_out("b") == Queue()
+    line = '{"kind":"tbf","dev":"p3","drops":5,"backlog":1514,"bytes":1}'
+    assert read_queues(f'[{{"kind":"noqueue","dev":"lo"}},{line}]') == {"p3": Queue(5, 1514)}

@@ -17,6 +17,7 @@ from scripts.lab.benches.limits import LOOPBACK
 from scripts.lab.runner import Session, measure
 from scripts.lab.systems.job import JobFailed, MeasuredJob, Outcome, Process, host_names, run_job
 from scripts.lab.systems.system import BASIC, System, system
+from scripts.lab.systems.watch import Watch
 from scripts.lab.workloads.job_config import Config
 
 pytest.importorskip("mxnet")
@@ -129,3 +130,18 @@ def test_ctrl_c_ends_the_run_and_leaves_earlier_results(tmp_path: Path) -> None:
 
 def children_of(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_servers_can_live_beside_the_workers() -> None:
+    config = Config("rounds", {"count": 2, "bytes": 400}, rounds=2)
+    with LoopbackBed(host_names(2, 2, beside=True)) as bed:
+        assert bed.hosts == ("scheduler", "worker0", "worker1")
+        watch = Watch(bed)
+        job = MeasuredJob(bed, ZMQ, config, beside=2, watch=watch)
+        homes = {p.host: p.at for p in job._processes}
+        outcome = job.follow(100)
+    assert homes["server1"] == "worker1"
+    assert homes["scheduler"] == "scheduler"
+    assert len(outcome.cpu_s("server")) == 2
+    assert outcome.links is not None
+    assert set(outcome.links.change) == {"worker0", "worker1"}

@@ -1,0 +1,82 @@
+#include "policy/fair_share.h"
+
+#include <algorithm>
+
+namespace mercury {
+namespace {
+
+constexpr int64_t kStretchUs = 25000;
+constexpr int64_t kPauseUs = 8000;      // a stretch has none as long as this
+constexpr int64_t kMemoryUs = 2000000;  // the best stretch of so long counts
+constexpr int64_t kIdleUs = 1000000;    // then a link is not used
+constexpr double kDelayUs = 1000, kSpareUs = 10000;
+
+}  // namespace
+
+void FairShare::Add(int link) { used_at_us_.emplace(link, -kIdleUs); }
+
+void FairShare::Remove(int link) {
+  used_at_us_.erase(link);
+  count_at_us_ = 0;
+}
+
+// While none is used, all of them may be at any moment.
+int FairShare::links() const {
+  return std::max(used_ != 0 ? used_ : static_cast<int>(used_at_us_.size()), 1);
+}
+
+void FairShare::CountUsed(int64_t now_us) {
+  used_ = 0;
+  count_at_us_ = now_us + kIdleUs;
+  for (const auto& [link, at_us] : used_at_us_) {
+    if (at_us <= now_us - kIdleUs) continue;
+    ++used_;
+    count_at_us_ = std::min(count_at_us_, at_us + kIdleUs);
+  }
+}
+
+void FairShare::Carried(int link, uint64_t bytes, int64_t now_us) {
+  if (bytes == 0) return;
+  const auto it = used_at_us_.find(link);
+  if (it == used_at_us_.end()) return;
+  const bool fresh = it->second <= now_us - kIdleUs;
+  it->second = now_us;
+  if (fresh || now_us >= count_at_us_) CountUsed(now_us);
+  Measure(bytes, now_us);
+}
+
+void FairShare::Measure(uint64_t bytes, int64_t now_us) {
+  if (start_us_ < 0 || now_us - last_us_ > kPauseUs) {
+    start_us_ = now_us;
+    bytes_ = 0;
+    first_ = true;
+  } else {
+    bytes_ += bytes;
+  }
+  last_us_ = now_us;
+  const int64_t us = now_us - start_us_;
+  if (us < kStretchUs) return;
+  if (!first_) {
+    stretches_.push_back({now_us, static_cast<double>(bytes_) * 1e6 / static_cast<double>(us)});
+    while (stretches_.front().end_us < now_us - kMemoryUs) stretches_.pop_front();
+    rate_ = 0;
+    for (const Stretch& stretch : stretches_) rate_ = std::max(rate_, stretch.rate);
+  }
+  first_ = false;
+  start_us_ = now_us;
+  bytes_ = 0;
+}
+
+uint64_t FairShare::window_bytes(int64_t round_trip_us, uint64_t segment_bytes) const {
+  const double n = links();
+  double bytes = static_cast<double>(limits_.first_bytes) / n;
+  if (rate_ != 0) {
+    const double us = 1.25 * static_cast<double>(round_trip_us) + kDelayUs + kSpareUs / n;
+    bytes = rate_ * us * 1e-6 / n;
+  }
+  const auto whole = static_cast<uint64_t>(std::min(bytes, static_cast<double>(limits_.bytes_max)));
+  return std::clamp(whole, std::min(limits_.segments_min * segment_bytes, limits_.bytes_max),
+                    limits_.bytes_max);
+}
+
+}  // namespace mercury

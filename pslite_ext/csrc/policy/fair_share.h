@@ -1,0 +1,66 @@
+// What each link of a lane may have under way, so that all of them together fill the host's way in
+// (or out), and hardly more.
+//
+// TCP looks for its share by filling the queue until something is dropped. With many links into one
+// host each has a few segments there, is hit at random, and all of them progress unequally, while a
+// sum waits for the slowest copy. So the rate is measured over all links, the best of what lately
+// came without a pause, and each link that is used gets an equal part of what that rate carries in
+//
+//     1.25 round trips + 1 ms + 10 ms / links
+//
+// The constant covers both ends' delays. Of few links, each has time to spare: a queue of theirs is
+// short in segments. A link that carries nothing for a while gives its part back.
+//
+// Thread-safety: none; no clock, `now_us` never goes back. Invariants: a window is within the
+// limits; while no rate is known, it is an equal part of `first_bytes`.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+
+namespace mercury {
+
+struct ShareLimits {
+  uint64_t first_bytes = 256 << 10;  // of all links, while no rate is known
+  uint64_t segments_min = 2;         // one alone would wait for a delayed acknowledgement
+  uint64_t bytes_max = 64 << 20;
+};
+
+class FairShare {
+ public:
+  explicit FairShare(const ShareLimits& limits = {}) : limits_(limits) {}
+
+  void Add(int link);
+  void Remove(int link);
+  // The link has carried so much since it was last said.
+  void Carried(int link, uint64_t bytes, int64_t now_us);
+
+  // For a link whose path takes so long, there and back, without queues, and whose segments are so
+  // large.
+  uint64_t window_bytes(int64_t round_trip_us, uint64_t segment_bytes) const;
+  double bytes_per_second() const { return rate_; }  // of all links; 0: not known
+  int links() const;                                 // that are used
+
+ private:
+  struct Stretch {
+    int64_t end_us;
+    double rate;
+  };
+  void Measure(uint64_t bytes, int64_t now_us);
+  void CountUsed(int64_t now_us);
+
+  const ShareLimits limits_;
+  std::unordered_map<int, int64_t> used_at_us_;
+  int used_ = 0;
+  int64_t count_at_us_ = 0;  // when links may have fallen idle
+  double rate_ = 0;
+  std::deque<Stretch> stretches_;
+  // The stretch under way; the first after a pause is not measured: a link that has been idle lets
+  // a burst pass.
+  int64_t start_us_ = -1, last_us_ = 0;
+  uint64_t bytes_ = 0;
+  bool first_ = true;
+};
+
+}  // namespace mercury

@@ -1,0 +1,139 @@
+// Whole vans in one process, over real sockets on loopback, and what their observers hear.
+//
+// Thread-safety: a Job belongs to one thread; observers may be asked from any.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/zmq_van.h"
+
+#undef CHECK_EQ  // ps-lite's logging has one, too
+#include "harness.h"
+
+namespace mercury::testing {
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+class Observer : public VanObserver {
+ public:
+  Status OnAgreed(int /*my_node_id*/, const SharedSettings& settings) override {
+    Change([&] { agreed = ToText(settings); });
+    if (on_agreed) on_agreed();
+    return refuses ? Status::InvalidArgument("no such policy") : Status::Ok();
+  }
+  void OnReady(int node) override {
+    if (throw_when_ready) throw std::length_error("no room");
+    Change([&] { id = node; });
+  }
+  void OnBarrier() override {
+    Change([&] { ++barriers; });
+  }
+  void OnDeparted(int node) override {
+    Change([&] { departed.push_back(node); });
+  }
+  void OnFailed(const Status& status) override {
+    Change([&] {
+      failure = status;
+      ++ends;
+    });
+  }
+  void OnEnded() override {
+    Change([&] { ++ends; });
+  }
+  bool Wait(const std::function<bool()>& reached) {
+    std::unique_lock<std::mutex> lock(mutex);
+    return changed.wait_for(lock, kPatience, reached);
+  }
+
+  std::atomic<bool> throw_when_ready{false}, refuses{false};
+  std::function<void()> on_agreed;  // set before there can be a job
+  std::string agreed;               // before `id` is there
+  int id = 0, barriers = 0, ends = 0;
+  std::vector<int> departed;
+  Status failure;
+
+ private:
+  void Change(const std::function<void()>& change) {
+    std::lock_guard<std::mutex> lock(mutex);
+    change();
+    changed.notify_all();
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+
+struct Node {
+  Observer observer;
+  std::unique_ptr<ZmqVan> van;
+};
+
+class Job {
+ public:
+  Job(int num_workers, int num_servers, int64_t start_timeout_ms = 60000, int port = 0)
+      : Job(num_workers, num_servers, MembershipTimes{100, 20000, 10000, start_timeout_ms}, port) {}
+  Job(int num_workers, int num_servers, const MembershipTimes& times, int port = 0) {
+    options_.host = options_.scheduler_host = "127.0.0.1";
+    options_.workers = num_workers;
+    options_.servers = num_servers;
+    options_.token = "secret";
+    options_.times = times;
+    options_.role = Role::kScheduler;
+    options_.port = port;  // or any that is free
+    Make();
+    options_.port = 0;
+    options_.scheduler_port = scheduler().van->my_port();
+  }
+  ~Job() {
+    for (auto& node : nodes) node->van->Stop();
+  }
+  Node& Add(Role role, int hint = -1, const std::string& token = "secret") {
+    options_.role = role;
+    options_.rank_hint = hint;
+    options_.token = token;
+    return Make();
+  }
+  // A van of another kind, made with `more`.
+  template <typename AnyVan, typename... More>
+  Node& AddSpecial(Role role, More... more) {
+    options_.role = role;
+    return Make<AnyVan>(more...);
+  }
+  Node& scheduler() { return *nodes[0]; }
+  // What nodes that are added from now on believe.
+  void Expect(int num_workers, int num_servers) {
+    options_.workers = num_workers;
+    options_.servers = num_servers;
+  }
+
+  // From now on nodes are told this policy; "" again tells them none.
+  void Tell(const std::string& policy) {
+    policy_ = {"MERCURY_POLICY", policy.empty() ? "priority" : policy, !policy.empty()};
+  }
+
+  std::vector<std::unique_ptr<Node>> nodes;
+
+ private:
+  template <typename AnyVan = ZmqVan, typename... More>
+  Node& Make(More... more) {
+    nodes.push_back(std::make_unique<Node>());
+    Node& node = *nodes.back();
+    options_.settings = {{"DMLC_NUM_WORKER", std::to_string(options_.workers), true},
+                         {"DMLC_NUM_SERVER", std::to_string(options_.servers), true},
+                         policy_};
+    node.van = std::make_unique<AnyVan>(options_, &node.observer, more...);
+    node.van->Start(0, false);
+    CHECK_OK(node.van->start_status());
+    return node;
+  }
+  ZmqVanOptions options_;
+  SharedSetting policy_{"MERCURY_POLICY", "priority", false};
+};
+
+}  // namespace mercury::testing

@@ -1,0 +1,131 @@
+"""How a launched job ends: in time, with the process named that failed first."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pslite_ext.errors import FAILED_ELSEWHERE
+from tests.cluster import ROOT, TRAINING, clean_environment, wait_gone
+
+LIMIT_S = 120
+NODE = [str(ROOT / "tests" / "faults" / "node.py")]
+both_vans = pytest.mark.parametrize("van", ["zmq", "mercury"])
+
+
+@contextmanager
+def launched(folder: Path, *words: str, **env: str) -> Iterator[subprocess.Popen[str]]:
+    """`mercury launch` of two workers and a server."""
+    counts = ("-n", "2", "-s", "1", "--log-dir", str(folder / "logs"))
+    job = subprocess.Popen(
+        [sys.executable, "-m", "tracer", "launch", *counts, *words],
+        cwd=ROOT,
+        env=clean_environment(OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT), **env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield job
+    finally:
+        job.terminate()
+        job.communicate(timeout=LIMIT_S)
+
+
+def output(job: subprocess.Popen[str]) -> str:
+    return job.communicate(timeout=LIMIT_S)[0]
+
+
+def await_line(job: subprocess.Popen[str], *texts: str) -> str:
+    """The first that has them all."""
+    assert job.stdout is not None
+    for line in job.stdout:
+        if all(text in line for text in texts):
+            return line
+    raise AssertionError(f"nobody said {texts}")
+
+
+def process_that_says(job: subprocess.Popen[str], text: str) -> int:
+    return int(await_line(job, text).split()[-1])
+
+
+@both_vans
+def test_an_exit_code_is_the_job_s(tmp_path: Path, van: str) -> None:
+    """The others cannot go on, and end with errors: they are not named."""
+    env = {"STOP_RANK": "1", "STOP_CODE": "3"}
+    with launched(tmp_path, "--van", van, "--", sys.executable, *TRAINING, **env) as job:
+        out = output(job)
+    assert job.returncode == 3, out
+    assert "mercury launch: worker 1 ended with exit code 3 first" in out
+    assert (
+        "worker 1 ended: it ended with exit code 3" in (tmp_path / "logs/server_0.log").read_text()
+    )
+
+
+@pytest.mark.parametrize("turn", range(2))
+@both_vans
+def test_an_exception_is_the_user_s_alone(tmp_path: Path, van: str, turn: int) -> None:
+    with launched(tmp_path, "--van", van, "--", sys.executable, *TRAINING, FAIL_RANK="1") as job:
+        out = output(job)
+    assert job.returncode == 1, out
+    assert "mercury launch: worker 1 ended with exit code 1 first" in out
+    log = (tmp_path / "logs/worker_1.log").read_text()
+    assert log.count("Traceback") == 1, log
+    after = log.partition("ValueError: a mistake in the script\n")[2]
+    assert "Error in atexit" not in after
+
+
+def test_who_fails_for_another_says_so_by_its_exit_code(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time\n"
+        "worker = os.environ['DMLC_ROLE'] == 'worker'\n"
+        "culprit = worker and os.environ['DMLC_TASK_ID'] == '1'\n"
+        f"if not culprit: sys.exit({FAILED_ELSEWHERE})\n"
+        "time.sleep(1)\n"
+        "sys.exit(7)\n"
+    )
+    with launched(tmp_path, "--", sys.executable, "-c", code) as job:
+        out = output(job)
+    assert job.returncode == 7, out
+    assert "mercury launch: worker 1 ended with exit code 7 first" in out
+
+
+@pytest.mark.parametrize(("victim", "says"), [(1, "stays out"), (0, "joins")])
+def test_killed_while_others_gather(tmp_path: Path, victim: int, says: str) -> None:
+    """Before it has joined, and after: who waits for it hears of it, long before the time-out."""
+    env = {"STAYS_OUT": "1", "MERCURY_START_TIMEOUT_S": "600"}
+    words = ("--grace", "5", "--", sys.executable, *NODE)
+    with launched(tmp_path, *words, **env) as job:
+        culprit = process_that_says(job, says)
+        await_line(job, "waiting for 1 of 2 workers", "server at", "worker at")
+        os.kill(culprit, signal.SIGKILL)
+        out = output(job)
+    assert job.returncode == 128 + signal.SIGKILL, out
+    assert f"mercury launch: worker {victim} was killed by signal 9 first" in out
+    log = (tmp_path / "logs" / "server_0.log").read_text()
+    assert f"worker {victim} was killed by signal 9" in log, out
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_a_process_left_behind_is_not_waited_for(tmp_path: Path, session: bool) -> None:
+    marker = f"left{os.getpid()}"
+    child = f"'-c', 'import time; time.sleep({5 if session else 600})', '{marker}'"
+    code = (
+        "import os, subprocess, sys\n"
+        "if os.environ['DMLC_ROLE'] == 'worker':\n"
+        f"    subprocess.Popen([sys.executable, {child}], start_new_session={session})\n"
+        "print('done')\n"
+    )
+    with launched(tmp_path, "--", sys.executable, "-c", code) as job:
+        out = output(job)
+    assert job.returncode == 0, out
+    assert out.count("done") == 4
+    assert "worker 1 has ended, but a process that it left behind holds its output open" in out
+    wait_gone(marker)  # what is left of a process's group is ended; who leads another goes on

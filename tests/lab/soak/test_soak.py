@@ -1,0 +1,29 @@
+"""Links that fail between real processes, as the soak makes them fail: one job for each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts.lab.bed.namespaces import privilege_missing
+from scripts.soak.runner import one_round
+
+both_vans = pytest.mark.parametrize("van", ["zmq", "mercury"])
+
+
+@pytest.fixture(autouse=True)
+def _privileged() -> None:
+    if (reason := privilege_missing()) is not None:
+        pytest.skip(f"no hosts of their own: {reason}")
+
+
+@both_vans
+@pytest.mark.parametrize(
+    "fault", ["cut", "silence", "swallow one way", "lose", "flip", "repeat", "delay", "replay"]
+)
+def test_it_ends_as_promised(tmp_path: Path, fault: str, van: str) -> None:
+    seed = 7
+    done = one_round(seed, tmp_path, [fault], [van], {"MERCURY_HEARTBEAT_TIMEOUT_MS": "5000"})
+    logs = "\n".join(f"--- {log.name}\n{log.read_text()}" for log in tmp_path.glob("*.log"))
+    assert done.verdict.right, f"{done}\n{logs}"
