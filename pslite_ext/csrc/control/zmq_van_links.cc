@@ -50,7 +50,7 @@ void ZmqVan::LookAt(int peer, int64_t now_ms) {
   std::vector<ZmqFrame> frames;
   while (dealer->second.Receive(&frames)) {
     Envelope envelope;
-    const Status status = Open(*key_, frames[0].data(), frames[0].size(), &envelope);
+    const Status status = Open(key_, frames[0].data(), frames[0].size(), &envelope);
     const auto life = life_of_.find(peer);
     if (!status.ok() || envelope.kind != EnvelopeKind::kAcknowledgement ||
         envelope.sender != peer || envelope.receiver != my_id_ ||
@@ -77,7 +77,7 @@ void ZmqVan::Ask(int peer) {
   Envelope envelope = NextEnvelope(peer);
   envelope.kind = EnvelopeKind::kQuestion;
   uint8_t frame[kEnvelopeBytes];
-  Seal(*key_, envelope, nullptr, 0, frame);
+  Seal(key_, envelope, nullptr, 0, frame);
   dealer->second.SendCopy(frame, sizeof(frame), false);
 }
 
@@ -90,7 +90,7 @@ void ZmqVan::Acknowledge(int peer) {
   envelope.kind = EnvelopeKind::kAcknowledgement;
   envelope.sequence = link_watch_.received(peer);
   uint8_t frame[kEnvelopeBytes];
-  Seal(*key_, envelope, nullptr, 0, frame);
+  Seal(key_, envelope, nullptr, 0, frame);
   const std::string& routing = link_ends_[peer].routing;
   if (router_.SendCopy(routing.data(), routing.size(), true)) {
     router_.SendCopy(frame, sizeof(frame), false);
