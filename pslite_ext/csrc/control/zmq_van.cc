@@ -55,6 +55,7 @@ int SocketsMax(const ZmqVanOptions& o) {
 ZmqVan::ZmqVan(ZmqVanOptions options, VanObserver* observer)
     : options_(std::move(options)),
       observer_(observer),
+      key_(EnvelopeKey(options_.token, RandomIdentity())),
       life_(RandomLife()),
       doorman_(options_.token, options_.role == Role::kScheduler ? Post::kScheduler : Post::kNode,
                StrangersMax(options_), kPartsMax,
@@ -307,15 +308,14 @@ Status ZmqVan::TrySend(const Outbound& item) {
   if (dealer == dealers_.end()) {
     return Status::Internal("it is not connected to " + NodeName(item.receiver));
   }
-  if (!key_) return Status::PeerLost("the scheduler has not been found yet");
-  const HmacKey& key = *key_;
+  if (!in_job_) return Status::PeerLost("the scheduler has not been found yet");
   Envelope envelope = NextEnvelope(item.receiver);
   envelope.data_frames = static_cast<uint16_t>(item.data.size());
   for (const auto& array : item.data) envelope.data_bytes += array.size();
   envelope.checked = checks_data_ && !item.data.empty();
   if (envelope.checked) envelope.data_sum = SumOf(item.data);
   std::vector<char> head(kEnvelopeBytes + item.meta.size());
-  Seal(key, envelope, item.meta.data(), item.meta.size(), reinterpret_cast<uint8_t*>(head.data()));
+  Seal(key_, envelope, item.meta.data(), item.meta.size(), reinterpret_cast<uint8_t*>(head.data()));
   std::memcpy(head.data() + kEnvelopeBytes, item.meta.data(), item.meta.size());
   if (Watched(item.receiver)) link_watch_.Sent(item.receiver, envelope.sequence, NowMs());
   bool sent = dealer->second.SendCopy(head.data(), head.size(), !item.data.empty());
@@ -351,7 +351,8 @@ void ZmqVan::Refuse(const std::string& why) { doorman_.Refuse("a message: " + wh
 
 void ZmqVan::EnterJob(const JobIdentity& job) {
   job_ = job;
-  key_.emplace(EnvelopeKey(options_.token, job));
+  key_ = EnvelopeKey(options_.token, job);
+  in_job_ = true;
   doorman_.Enter(job);
 }
 
@@ -373,8 +374,7 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   if (frames.size() < 2) return refuse("it is empty");
   ZmqFrame& head = frames[1];
   Envelope envelope;
-  if (!key_) return refuse("this node is in no job yet");
-  Status status = Open(*key_, head.data(), head.size(), &envelope);
+  Status status = Open(key_, head.data(), head.size(), &envelope);
   if (!status.ok()) return refuse(status.message);
   const std::string from = envelope.sender == kNoNode ? "a new node" : NodeName(envelope.sender);
   const size_t data_frames = frames.size() - 2;

@@ -18,7 +18,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -174,7 +173,8 @@ class ZmqVan : public ps::Van {
 
   const ZmqVanOptions options_;
   VanObserver* const observer_;
-  std::optional<HmacKey> key_;  // once the job is known
+  HmacKey key_;  // of no job, until one is known
+  bool in_job_ = false;
   const uint64_t life_;
   Doorman doorman_;
   Status start_status_;

@@ -45,14 +45,12 @@ void ZmqVan::WatchLinks(int64_t now_ms) {
 
 // What the peer has acknowledged, and how much of what it has not is on its way.
 void ZmqVan::LookAt(int peer, int64_t now_ms) {
-  if (!key_) return;
-  const HmacKey& key = *key_;
   const auto dealer = dealers_.find(peer);
   if (dealer == dealers_.end()) return;
   std::vector<ZmqFrame> frames;
   while (dealer->second.Receive(&frames)) {
     Envelope envelope;
-    const Status status = Open(key, frames[0].data(), frames[0].size(), &envelope);
+    const Status status = Open(key_, frames[0].data(), frames[0].size(), &envelope);
     const auto life = life_of_.find(peer);
     if (!status.ok() || envelope.kind != EnvelopeKind::kAcknowledgement ||
         envelope.sender != peer || envelope.receiver != my_id_ ||
@@ -74,20 +72,17 @@ void ZmqVan::LookAt(int peer, int64_t now_ms) {
 }
 
 void ZmqVan::Ask(int peer) {
-  if (!key_) return;
-  const HmacKey& key = *key_;
   const auto dealer = dealers_.find(peer);
   if (dealer == dealers_.end()) return;
   Envelope envelope = NextEnvelope(peer);
   envelope.kind = EnvelopeKind::kQuestion;
   uint8_t frame[kEnvelopeBytes];
-  Seal(key, envelope, nullptr, 0, frame);
+  Seal(key_, envelope, nullptr, 0, frame);
   dealer->second.SendCopy(frame, sizeof(frame), false);
 }
 
 // On the connection on which its messages come, against their stream.
 void ZmqVan::Acknowledge(int peer) {
-  if (!key_) return;
   Envelope envelope;
   envelope.sender = my_id_;
   envelope.receiver = peer;
@@ -95,7 +90,7 @@ void ZmqVan::Acknowledge(int peer) {
   envelope.kind = EnvelopeKind::kAcknowledgement;
   envelope.sequence = link_watch_.received(peer);
   uint8_t frame[kEnvelopeBytes];
-  Seal(*key_, envelope, nullptr, 0, frame);
+  Seal(key_, envelope, nullptr, 0, frame);
   const std::string& routing = link_ends_[peer].routing;
   if (router_.SendCopy(routing.data(), routing.size(), true)) {
     router_.SendCopy(frame, sizeof(frame), false);
