@@ -53,7 +53,10 @@ class Entry:
         self.asynchronous = asynchronous
         self._type = dtype_name(value)
         own, rows = wire_key(store, key), wire_key(store, key, "rows")
-        self.tensor = _core.Tensor(own, name, self._type, self.shape, asynchronous)
+        self.label = f"tensor {name!r}" + ("" if name == key else f" (key {key!r})")
+        self.tensor = _core.Tensor(
+            own, name, self._type, self.shape, asynchronous, label=self.label
+        )
         self._rows = _core.Tensor(rows, name, self._type, self.shape, parameter=own)
         self._ticket: int | None = None  # of a row-sparse round that is under way
         # Every operation of this key mutates it, so they run in order.

@@ -17,6 +17,7 @@ from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.keys import Key, checked, pairs, wire_key
 from pslite_ext import _core
+from pslite_ext.errors import PeerLostError, PsliteError
 
 _store_ids = itertools.count()
 _BITS = ("none", "1bit", "2bit")
@@ -47,6 +48,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         self._id = next(_store_ids)
         self._entries: dict[Key, Entry] = {}
         self._names: dict[Key, str] = {}
+        self._models = itertools.count()
         self._compression: tuple[str, float] = ("none", 0.5)
         self._updater: Updater | None = None
 
@@ -89,8 +91,39 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         _core.announce([(wire_key(self._id, key), name, p) for key, name, p in known])
 
     def announce_parameters(self, parameters: Iterable[tuple[Key, str, Any, Any]]) -> None:
-        """(key, name, shape, dtype), most urgent first: what Trainer and Module know."""
-        self.announce((key, name, -index) for index, (key, name, _, _) in enumerate(parameters))
+        """(key, name, shape, dtype), most urgent first: what Trainer and Module know.
+
+        All of a model, so workers whose models have other keys hear of it here.
+        """
+        keys = [(key, name) for key, name, _, _ in parameters]
+        self.announce((key, name, -index) for index, (key, name) in enumerate(keys))
+        subject = wire_key(self._id, next(self._models), "model")
+        try:
+            _core.claim_model(subject, ((repr(key), " ".join(name.split())) for key, name in keys))
+        except PeerLostError as error:
+            if "the workers' models differ" not in str(error):
+                raise
+            # Another worker has ended of it before this one has heard.
+            raise InvalidArgumentError(str(error)) from None
+
+    def _check(self) -> None:
+        """Raises what has become of the job; what workers disagree on before what came of that."""
+        try:
+            _core.check()
+        except PeerLostError:
+            self._raise_refusals(self._entries.values())
+            raise
+
+    @staticmethod
+    def _raise_refusals(entries: Iterable[Entry]) -> None:
+        """Raises what workers disagree on: once the job has failed, all else is its failure."""
+        for entry in entries:
+            try:
+                entry.tensor.check()
+            except PeerLostError:
+                continue
+            except PsliteError as error:
+                raise error from None
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -115,15 +148,26 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
 
     @_unrecorded
     def init(self, key: Any, value: Any) -> None:
-        _core.check()
+        self._check()
         added = [self._add(k, arrays[0]) for k, arrays in pairs(key, value)]
         for entry in added:
             entry.token.wait_to_read()
-        self._barrier()
+        # Whatever workers disagree on: all of them come to the barrier.
+        try:
+            self._barrier()
+        except PeerLostError as error:
+            self._raise_refusals(added)
+            alone = ", ".join(entry.label for entry in added if not entry.tensor.agreed)
+            if not alone:
+                raise
+            text = f"{error}; this one has {alone}, which not all workers have"
+            raise type(error)(text) from None
+        for entry in added:
+            entry.tensor.check()
 
     @_unrecorded
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        _core.check()
+        self._check()
         for k, arrays in pairs(key, value):
             self._add(k, arrays[0])
         # The others' pulls wait on the servers until worker 0's value is there: no barrier.
@@ -132,7 +176,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
 
     @_unrecorded
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
-        _core.check()
+        self._check()
         for k, arrays in pairs(key, value):
             self._entry(k).push(arrays, checked(k, priority), self._updater)
 
@@ -140,7 +184,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
     ) -> None:
-        _core.check()
+        self._check()
         if out is None:
             raise InvalidArgumentError("pull needs out=")
         for k, outs in pairs(key, out):
@@ -153,7 +197,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
 
     @_unrecorded
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        _core.check()
+        self._check()
         values = pairs(key, value)
         outputs = dict(values if out is None or out is value else pairs(key, out))
         for k, arrays in values:
@@ -166,7 +210,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
     def row_sparse_pull(
         self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
     ) -> None:
-        _core.check()
+        self._check()
         if out is None or row_ids is None:
             raise InvalidArgumentError("row_sparse_pull needs out= and row_ids=")
         ids = pairs(key, row_ids)

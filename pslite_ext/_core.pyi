@@ -5,7 +5,7 @@ Arrays are given as MXNet `NDArrayHandle` values (`ndarray.handle.value`). Error
 Every call that waits releases the GIL and answers Ctrl-C.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 def start(options: Mapping[str, int | str]) -> None:
     """Joins the job; returns when all nodes have registered. `options`: Settings.options()."""
@@ -57,6 +57,11 @@ def policies() -> list[str]:
 def figures() -> str:
     """The data plane's live figures, a JSON object; `{}` without one. `mxnet_plugins.stats()`."""
 
+def claim_model(subject: int, keys: Iterable[tuple[str, str]]) -> None:
+    """Says which keys, with names, this worker's model has, and waits for the others to say so.
+
+    `subject`: 64 bits that no key has. Raises InvalidArgumentError if workers' models differ."""
+
 def trace_switch(on: bool) -> None:
     """This node's trace and the servers' record from the next iteration on, or no more."""
 
@@ -84,9 +89,17 @@ class Tensor:
         shape: Sequence[int],
         asynchronous: bool = False,
         parameter: int | None = None,
+        label: str = "",
     ) -> None: ...
     def set_compression(self, kind: str, threshold: float) -> None:
         """'none', '1bit' or '2bit' for all later pushes of this (float32) tensor."""
+
+    def check(self) -> None:
+        """Raises what workers disagree on about this tensor, once that is known."""
+
+    @property
+    def agreed(self) -> bool:
+        """All workers are known to have this tensor, with the same shape and type."""
 
     @property
     def in_packets(self) -> bool:

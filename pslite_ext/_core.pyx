@@ -41,10 +41,13 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_tensor_in_packets(const mercury_tensor*, int*)
     int mercury_announce(uint64_t, const char*, int)
     int mercury_attach_engine(void*)
+    int mercury_claim_model(uint64_t, const char*, mercury_ticket**)
+    int mercury_tensor_check(const mercury_tensor*)
+    int mercury_tensor_agreed(const mercury_tensor*)
     int mercury_same_variable(void*, void*)
     int mercury_trace_switch(int, mercury_ticket**)
     int mercury_tensor_new(
-        uint64_t, uint64_t, const char*, const char*, const uint64_t*, size_t, int, mercury_tensor**)
+        uint64_t, uint64_t, const char*, const char*, const char*, const uint64_t*, size_t, int, mercury_tensor**)
     size_t mercury_element_bytes(const char*)
     void mercury_tensor_free(mercury_tensor*)
     int mercury_tensor_set_compression(mercury_tensor*, const char*, float)
@@ -211,6 +214,13 @@ def command(int head, bytes body):
     wait_and_free(ticket)
 
 
+def claim_model(subject, keys):
+    cdef mercury_ticket* ticket = NULL
+    cdef bytes lines = "".join(f"{key}\t{name}\n" for key, name in keys).encode()
+    ok(mercury_claim_model(subject, lines, &ticket))
+    wait_and_free(ticket)
+
+
 def trace_switch(on):
     cdef mercury_ticket* ticket = NULL
     ok(mercury_trace_switch(1 if on else 0, &ticket))
@@ -224,13 +234,13 @@ cdef class Tensor:
     cdef size_t _element_bytes
 
     def __cinit__(self, uint64_t key, str name, str dtype, shape, bint asynchronous=False,
-                  parameter=None):
+                  parameter=None, str label=""):
         self._tickets = {}
         self._next_ticket = 1
         lengths = array("Q", shape)
         cdef const uint64_t[:] view = lengths
         ok(mercury_tensor_new(key, key if parameter is None else parameter, name.encode(),
-                              dtype.encode(), &view[0] if len(lengths) else NULL, len(lengths),
+                              label.encode(), dtype.encode(), &view[0] if len(lengths) else NULL, len(lengths),
                               asynchronous, &self._tensor))
         self._element_bytes = mercury_element_bytes(dtype.encode())
 
@@ -242,6 +252,13 @@ cdef class Tensor:
 
     def set_compression(self, str kind, float threshold):
         ok(mercury_tensor_set_compression(self._tensor, kind.encode(), threshold))
+
+    def check(self):
+        ok(mercury_tensor_check(self._tensor))
+
+    @property
+    def agreed(self):
+        return mercury_tensor_agreed(self._tensor) != 0
 
     @property
     def in_packets(self):

@@ -36,6 +36,7 @@ SHELL = {
     "trace/trace_file": "integration/test_capture.py",
     "trace/trace_log": "integration/test_capture.py",
     "control/zmq_van_control": "cpp/control/zmq_van_test.cc",
+    "control/zmq_van_gathering": "cpp/control/zmq_van_test.cc",
     "control/member_node": "cpp/control/zmq_van_test.cc",
     "control/zmq_socket": "cpp/control/zmq_van_test.cc",
     "control/control_trace": "integration/test_capture.py",
@@ -61,6 +62,7 @@ THREADED = {
     "base/clock",
     "control/zmq_door",
     "control/zmq_van",
+    "transport/gate",
     "transport/tensor",
     "links/lane",
     "links/link",
@@ -75,6 +77,7 @@ MAY_READ_ENVIRONMENT = {
     "mxnet_plugins/server.py",
     "mxnet_plugins/membership.py",
     "scripts/build_wheel.py",
+    "scripts/soak/job.py",
 }
 # Rooms of Python, one above the other: each imports only what comes before it. All else that is
 # installed comes before the first of them.

@@ -30,7 +30,12 @@ def parser() -> argparse.ArgumentParser:
     )
     add = result.add_argument
     add("-n", "--num-workers", type=int, required=True, metavar="N")
-    add("-s", "--num-servers", type=int, metavar="N", help="default: as many as workers")
+    add(
+        *("-s", "--num-servers"),
+        type=server_count,
+        metavar="N",
+        help="or `beside`, the default: one on each worker's host, beside it",
+    )
     add("-H", "--hostfile", type=Path, help="hosts for servers and workers, one a line")
     add("--launcher", choices=["local", "ssh"], help="default: ssh with a hostfile, else local")
     add("--van", default="mercury", help="DMLC_PS_VAN_TYPE of the job (default: mercury)")
@@ -44,6 +49,11 @@ def parser() -> argparse.ArgumentParser:
     add("--grace", type=float, default=GRACE_S, metavar="S", help=argparse.SUPPRESS)
     add("command", nargs=argparse.REMAINDER, metavar="[--] COMMAND")
     return result
+
+
+def server_count(text: str) -> int | None:
+    """None: beside the workers."""
+    return None if text == "beside" else int(text)
 
 
 def free_port(host: str) -> int:
@@ -71,7 +81,9 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
     job = {
         "DMLC_PS_VAN_TYPE": arguments.van,
         "DMLC_NUM_WORKER": str(arguments.num_workers),
-        "DMLC_NUM_SERVER": str(arguments.num_servers),
+        "DMLC_NUM_SERVER": str(
+            arguments.num_workers if arguments.num_servers is None else arguments.num_servers
+        ),
         "DMLC_PS_ROOT_URI": host,
         "DMLC_PS_ROOT_PORT": str(arguments.port or free_port(host)),
     }
@@ -96,9 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
     command = normal_command(arguments.command)
     if not command:
         raise LaunchError("no COMMAND is given")
-    if arguments.num_servers is None:
-        arguments.num_servers = arguments.num_workers
-    if arguments.num_workers < 1 or arguments.num_servers < 1:
+    servers = arguments.num_servers
+    if arguments.num_workers < 1 or (servers is not None and servers < 1):
         raise LaunchError("there must be at least one worker and one server")
     wanted_van({"DMLC_PS_VAN_TYPE": arguments.van})
     launcher = arguments.launcher or ("ssh" if arguments.hostfile else "local")
@@ -116,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
         # One line here instead of one from every node.
         check_trace_directory(job.get("MERCURY_TRACE_DIR", ""))
         trace_steps(job.get("MERCURY_TRACE_STEPS", ""))
-    workers, servers = arguments.num_workers, arguments.num_servers
+    workers = arguments.num_workers
     tasks = plan(command, workers, servers, job, os.environ, hosts, os.getcwd())
     watch = Watch(arguments.log_dir, arguments.grace)
 

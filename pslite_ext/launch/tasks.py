@@ -85,27 +85,38 @@ def ssh_task(role: str, rank: int, host: Host, script: bytes) -> Task:
     return Task(role, rank, (*ssh, "-p", str(host.port), host.name, remote), {}, script)
 
 
+def places(workers: int, servers: int | None, hosts: int) -> list[tuple[str, int, int]]:
+    """Role, rank, and which of the hosts: servers first.
+
+    Without a number of servers, each worker has one beside it, on its own host.
+    """
+    roles = [("server", i) for i in range(workers if servers is None else servers)]
+    roles += [("worker", i) for i in range(workers)]
+    if servers is None:
+        return [(role, rank, rank % hosts) for role, rank in roles]
+    return [(role, rank, position % hosts) for position, (role, rank) in enumerate(roles)]
+
+
 def plan(
     command: Sequence[str],
     workers: int,
-    servers: int,
+    servers: int | None,
     job: Mapping[str, str],
     environ: Mapping[str, str],
     hosts: Sequence[Host] = (),
     folder: str = ".",
 ) -> list[Task]:
-    """The scheduler here; servers and workers here too, or in turn on the hosts."""
+    """The scheduler here; servers and workers here too, or on the hosts."""
     base = {**environ, **job}
     base["PYTHONUNBUFFERED"] = base.get("PYTHONUNBUFFERED", "1")
     passed = {k: v for k, v in base.items() if PASSED.match(k) or k in job}
     own = {"DMLC_ROLE": "scheduler", "MERCURY_LAUNCHED": "1"}
     tasks = [Task("scheduler", 0, tuple(command), {**base, **own}, b"")]
-    roles = [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
-    for position, (role, rank) in enumerate(roles):
+    for role, rank, place in places(workers, servers, max(1, len(hosts))):
         own = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
         if hosts:
             script = remote_script(command, {**passed, **own}, folder)
-            tasks.append(ssh_task(role, rank, hosts[position % len(hosts)], script))
+            tasks.append(ssh_task(role, rank, hosts[place], script))
         else:
             tasks.append(Task(role, rank, tuple(command), {**base, **own}))
     return tasks

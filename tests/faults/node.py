@@ -1,6 +1,7 @@
 """A node of a job without MXNet, which starts sooner: it joins, says `joined`, and leaves.
 
-A worker of the rank STAYS_OUT never joins: it says `stays out` and ends when it is killed.
+The worker of the rank STAYS_OUT joins only when the file GO exists, and workers leave only when the
+file STOP does, if they are told one.
 """
 
 from __future__ import annotations
@@ -8,10 +9,16 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 
 from mxnet_plugins import server
 from pslite_ext import _core
 from pslite_ext.config import Settings
+
+
+def await_file(name: str) -> None:
+    while not Path(name).exists():
+        time.sleep(0.05)
 
 
 def main() -> int:
@@ -19,10 +26,12 @@ def main() -> int:
         return server.main()
     if os.environ["DMLC_TASK_ID"] == os.environ.get("STAYS_OUT"):
         print("stays out", os.getpid(), flush=True)
-        time.sleep(600)
+        await_file(os.environ.get("GO", "/no/such/file"))
     print("joins", os.getpid(), flush=True)
     _core.start(Settings.from_environment(os.environ).options())
     print("joined", flush=True)
+    if "STOP" in os.environ:
+        await_file(os.environ["STOP"])
     _core.finish()
     return 0
 

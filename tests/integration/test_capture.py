@@ -80,10 +80,24 @@ def test_lenet(mode: str, servers: int, tmp_path: Path) -> None:
         assert [len(extra) for extra in beside_the_payload(run).values()] == [1, 1, 1, 1]
     commands = [t.header.node for t in run.all if CODE["SendCom_TO_Servers"] in t.records.operation]
     assert commands == ["worker 0"]
+    numbers_of_dispatch(run)
     traffic_with_the_scheduler(run)
     table, _ = aligned(run)
     assert [part.name for part in sections(run, table)]
     assert [key.name for key in run.keys().values()] == [tensor.name for tensor in LENET5]
+
+
+def numbers_of_dispatch(run: Run) -> None:
+    """Initial pushes take none: initial pulls are 1 to 8, training goes on from there."""
+    r, training = run.workers[0].records, run.workers[0].iteration() >= 0
+    pulls = r.is_data & ~training & (r.operation == CODE["Pull_Recv_Worker"])
+    assert sorted(r.num_pp[pulls].tolist()) == [*range(1, 9)]
+    pushes = training & (r.operation == CODE["Push_Send_Worker"])
+    assert r.num_pp[pushes].min() == 9
+    # Each command has its reply.
+    sent, heard = (r.operation == CODE[f"SendCom_{to}_Servers"] for to in ("TO", "To"))
+    assert sorted(r.dst[sent].tolist()) == sorted(r.src[heard].tolist())
+    assert (r.dst[heard] == 0).all()
 
 
 def traffic_with_the_scheduler(run: Run) -> None:
@@ -151,6 +165,9 @@ def test_killed_while_it_is_switched_off_and_on(endless: Cluster, tmp_path: Path
     complete = {trace.header.node: trace.complete for trace in run.traces}
     assert complete == {"worker 0": True, "worker 1": False, "server 0": True}
     assert all(len(trace.records) > 8 for trace in run.traces)
+    why = {t.header.node: n.text for t in run.traces for n in t.notes if n.words[0] == "failed"}
+    assert sorted(why) == ["server 0", "worker 0"]
+    assert all("worker 1" in text for text in why.values())
 
 
 def test_a_full_disk_stops_the_trace_and_not_the_training(tmp_path: Path) -> None:

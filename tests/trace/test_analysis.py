@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.trace import overheads_reference as reference
+from tests.trace.figure_8 import PHASES, WAIT_US, figure_8
 from tests.trace.synthetic_runs import plain, plans, run_of
 from tracer.analysis import (
     balance,
@@ -27,10 +29,10 @@ from tracer.analysis import (
     stragglers,
 )
 from tracer.clocks import aligned
-from tracer.format.record import Note
+from tracer.format.record import COLUMNS, Note, Records
 from tracer.report.figures import spread
 from tracer.round_trip import W_PUSH_SEND, RoundTrips, round_trips
-from tracer.run import assemble
+from tracer.run import assemble, read_run
 from tracer.synthetic import Plan, Tensor
 from tracer.table import Table
 
@@ -115,6 +117,38 @@ def test_phases_of_a_run_without_chance() -> None:
     assert np.allclose(found["overlap_ratio"][later], ratio)
     steps = exposed.per_step(exposed.per_layer(table_of(plan)))
     assert all_equal(steps["us"][steps["iteration"] > 0], way)
+
+
+@pytest.mark.parametrize("training_from", [4, 8, 12])
+def test_the_iteration_of_the_paper_s_own_file(training_from: int, tmp_path: Path) -> None:
+    """It follows initialisation at once, so it is the first, however another tool numbers it."""
+    path = tmp_path / "trace_worker_0.txt"
+    path.write_text(figure_8(training_from))
+    run = read_run(path)
+    table = round_trips(run)
+    found = phases.phases(table)
+    (row,) = found.rows()
+    assert (row["worker"], row["iteration"]) == (0, 0)
+    assert tuple(row[f"phase{n}_us"] for n in (1, 2, 3)) == PHASES
+    assert row["computation_us"] == PHASES[0] + PHASES[1]
+    assert overheads.wait(table).overall["us"].tolist() == [WAIT_US]
+    assert overheads.computation(table).overall["us"].tolist() == [PHASES[0] + PHASES[1]]
+    assert (run.workers[0].iteration() == 0).sum() == 32
+
+
+def test_an_extra_pull_before_training_moves_no_iteration() -> None:
+    """Only a push that follows initialisation at once opens the first iteration by itself."""
+    run = run_of(Plan(workers=1, iterations=2, tensors=TWO))
+    worker = run.workers[0]
+    worker.records.op_num[worker.iteration() >= 0] += 4
+    extra = worker.records.take(np.flatnonzero(worker.records.operation == 2)[:2])
+    extra.op_num[:] = 6
+    parts = {
+        name: np.concatenate([worker.records.column(name), extra.column(name)])
+        for name, _ in COLUMNS
+    }
+    worker.records = Records(**parts, lists=worker.records.lists)
+    assert sorted({*worker.iteration().tolist()}) == [-1, 0, 1, 2]
 
 
 @given(plan=st.one_of(plans(), plans(mode="mercury")))
@@ -246,6 +280,36 @@ def test_priorities_come_from_the_notes() -> None:
             for key, name in enumerate(("late", "early"))
         ]
     assert not inversion.inverted(round_trips(run))["inverted_bytes"].any()
+
+
+def test_distributions_of_each_key_and_of_the_overlap() -> None:
+    """In tenths, from the least to the most; the same in the tables and in the pictures."""
+    table = table_of(PLAN)
+    found = overheads.section(table)
+    titles = {one.title: one for one in found.tables}
+    assert list(found.figures) == ["distributions", *overheads.KINDS]
+    samples = {s.kind: s for s in overheads.overheads(table)}
+    assert list(samples) == list(overheads.KINDS)
+    for kind, its in samples.items():
+        row = titles["Distribution of the overheads, overall"].row(what=kind)
+        values = its.overall["us"]
+        assert (row["count"], row["p0_us"], row["p100_us"]) == (
+            len(values), values.min(), values.max()
+        )  # fmt: skip
+        assert row["p50_us"] == np.median(values)
+        of_key = titles[f"{kind.capitalize()} per key: distribution"].row(key=4)
+        mine = its.by_key["us"][its.by_key["key"] == 4]
+        assert of_key["name"] == "dense0_weight"
+        assert of_key["p30_us"] == np.percentile(mine, 30)
+        drawn = found.figures[kind]
+        curve = drawn["value"][drawn["what"] == "4 dense0_weight"]
+        assert (curve[0], curve[-1]) == (mine.min(), mine.max())
+    ratios = phases.phases(table)["overlap_ratio"]
+    section = phases.section(table)
+    row = section.tables[2].row(what="all workers")
+    assert (row["count"], row["p0"], row["p50"]) == (len(ratios), ratios.min(), np.median(ratios))
+    assert section.tables[2].row(what="worker 2")["count"] == PLAN.iterations
+    assert section.figures["overlap"]["value"].max() == ratios.max()
 
 
 def test_sizes_are_the_messages_and_each_is_counted_once() -> None:

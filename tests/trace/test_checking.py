@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.trace.figure_8 import figure_8
 from tests.trace.synthetic_runs import plans, run_of
 from tracer.check import ERROR, Finding, check_run
-from tracer.format.record import DEP_LIST, Note, Trace
-from tracer.run import Run, assemble
+from tracer.format.record import DEP_LIST, FIRST_PACKET, Note, Trace
+from tracer.run import Run, assemble, read_run
 from tracer.synthetic import Plan
 
 PLAN = Plan(workers=2, servers=2, iterations=4, split_bytes=1_000_000, ahead_us=(0, 700, -3))
@@ -81,6 +83,24 @@ def impossible_times(run: Run) -> None:
         server.records.time[row] += 1_000_000 * (row % 2)
 
 
+def first_packet_twice(run: Run) -> None:
+    r = run.workers[0].records
+    one, two = np.flatnonzero((r.operation == FIRST_PACKET) & (r.key == 4))[:2]
+    for name in ("op_num", "node", "dep_num", "dep_node"):
+        r.column(name)[two] = r.column(name)[one]
+
+
+def first_packet_too_soon(run: Run) -> None:
+    r = run.workers[0].records
+    r.time[np.flatnonzero(r.operation == FIRST_PACKET)[5]] -= 10**6
+
+
+# In packets alone.
+PACKETS: dict[str, tuple[Callable[[Run], None], set[str]]] = {
+    "a first packet twice": (first_packet_twice, {"twice"}),
+    "a packet before its push": (first_packet_too_soon, {"dependency"}),
+}
+
 DAMAGE: dict[str, tuple[Callable[[Run], None], set[str]]] = {
     "a missing record": (drop_worker_record, {"counts", "dependency"}),
     "a record twice": (repeat_a_record, {"twice"}),
@@ -99,10 +119,10 @@ DAMAGE: dict[str, tuple[Callable[[Run], None], set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.parametrize("name", [*DAMAGE, *PACKETS])
 def test_damage_is_found(name: str) -> None:
-    damage, rules = DAMAGE[name]
-    run = run_of(PLAN)
+    damage, rules = {**DAMAGE, **PACKETS}[name]
+    run = run_of(replace(PLAN, mode="mercury" if name in PACKETS else "zmq"))
     damage(run)
     findings = check_run(run)
     assert findings
@@ -120,6 +140,60 @@ def test_a_file_that_says_it_is_incomplete_is_only_warned_about() -> None:
     findings = check_run(run)
     assert [f for f in findings if f.severity == ERROR] == []
     assert {"lost", "no-end", "counts"} <= {f.rule for f in findings}
+
+
+def cut_off(trace: Trace, records: int, *notes: Note) -> Trace:
+    """The trace as if its process had ended in order after so many records."""
+    kept = [note for note in trace.notes if not note.text.startswith("end ")]
+    end = Note(records, f"end {records} records")
+    return replace(
+        trace, records=trace.records.take(np.arange(records)), notes=[*kept, *notes, end]
+    )
+
+
+@pytest.mark.parametrize("mode", ["zmq", "mercury"])
+def test_what_a_failed_job_cut_short_is_only_warned_about(mode: str) -> None:
+    run = run_of(replace(PLAN, mode=mode))
+    whole = run.workers[0]
+    # In the middle of an iteration, with pushes under way.
+    last = training_row(whole, 0, 3) + 1
+    run.workers[0] = cut_off(whole, last)
+    errors = {f.rule for f in check_run(run) if f.severity == ERROR}
+    assert errors == {"counts"}
+    run.workers[0] = cut_off(whole, last, Note(last, "failed worker 1 was lost"))
+    findings = check_run(run)
+    assert [f for f in findings if f.severity == ERROR] == []
+    assert {"counts", "failed"} <= {f.rule for f in findings}
+    # What had come to its end before must still be right.
+    run.servers[0] = without(run.servers[0], training_row(run.servers[0], 7, 1))
+    rules = {f.rule for f in check_run(run) if f.severity == ERROR}
+    assert rules == {"counts", "dependency"}
+
+
+def test_the_paper_s_own_file_is_worth_no_warning(tmp_path: Path) -> None:
+    """But that it is alone, and that its writer did not say that it came to its end."""
+    path = tmp_path / "trace_worker_0.txt"
+    path.write_text(figure_8())
+    run = read_run(path, strict=True)
+    assert len(run.workers[0].records) == 68
+    assert {f.rule for f in check_run(run)} == {"no-end", "node-missing"}
+
+
+def test_of_the_same_microsecond_either_may_have_been_first() -> None:
+    """An answer and the next push, stamped alike by two threads, written in either order."""
+    run = run_of(PLAN)
+    r = run.servers[0].records
+    push = training_row(run.servers[0], 4)
+    others = (r.key == r.key[push]) & (r.op_num == r.op_num[push] - 1)
+    answers = np.flatnonzero(others & (r.operation == 7))
+    late, early = answers[np.argsort(r.time[answers])][::-1]
+    assert r.d_time[push] == r.time[push] - r.time[late]
+    r.d_time[push] += 7
+    assert "d_time" in {f.rule for f in check_run(run)}
+    r.d_time[push] = r.time[push] - r.time[early]
+    r.d_time[late] += r.time[push] - r.time[late]
+    r.time[late] = r.time[push]
+    assert [f for f in check_run(run) if f.rule == "d_time"] == []
 
 
 def test_a_window_of_steps_is_whole() -> None:

@@ -93,5 +93,5 @@ def test_a_browser_shows_it(report: Path, name: str, width: int, tmp_path: Path)
     assert picture.stat().st_size > 50_000
     assert inner == width
     assert wide <= inner
-    assert pictures == 13
+    assert pictures == 19
     assert {*SECTIONS} <= {*ids}

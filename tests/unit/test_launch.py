@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pslite_ext.launch import command
-from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
+from pslite_ext.launch.tasks import Host, LaunchError, normal_command, places, plan, read_hosts
 from tests.cluster import ROOT, clean_environment, wait_gone
 
 LIMIT_S = 60
@@ -140,6 +140,8 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
     [
         (["-n", "1"], 2, "no COMMAND"),
         (["-n", "0", "x"], 2, "at least one worker"),
+        (["-n", "1", "-s", "0", "x"], 2, "one server"),
+        (["-n", "1", "-s", "beneath", "x"], 2, "invalid server_count value: 'beneath'"),
         (["-n", "1", "no-such-program"], 127, "cannot run no-such-program"),
         (["-n", "1", "--van", "pigeon", "x"], 2, "DMLC_PS_VAN_TYPE is 'pigeon'"),
         (["-n", "1", "--env", "NOT_SET_ANYWHERE", "x"], 2, "NOT_SET_ANYWHERE"),
@@ -188,6 +190,23 @@ def test_remote_secrets_go_to_standard_input() -> None:
         assert "cd '/data dir'" in script
         assert "cmd 'a b'" in script
         assert "HOME" not in script
+
+
+def test_servers_stand_beside_workers_unless_they_are_counted() -> None:
+    beside = places(4, None, 3)
+    assert [p for p in beside if p[0] == "server"] == [("server", i, i % 3) for i in range(4)]
+    assert [p for p in beside if p[0] == "worker"] == [("worker", i, i % 3) for i in range(4)]
+    counted = [("server", 0, 0), ("server", 1, 1), ("worker", 0, 2), ("worker", 1, 0)]
+    assert places(2, 2, 3) == counted
+    default = command.parser().parse_args(["-n", "2", "x"])
+    asked = command.parser().parse_args(["-n", "2", "-s", "beside", "x"])
+    assert default.num_servers is asked.num_servers is None
+
+
+def test_a_server_beside_each_worker_is_on_its_host() -> None:
+    tasks = plan(["cmd"], 3, None, {}, {}, [Host("a"), Host("b"), Host("c")])
+    hosts = {t.name: t.command[-2] for t in tasks if t.role != "scheduler"}
+    assert hosts == {f"{role} {i}": "abc"[i] for role in ("server", "worker") for i in range(3)}
 
 
 def test_a_script_is_run_with_this_python() -> None:

@@ -8,7 +8,7 @@ peers          the server has it, but not the other workers' gradients
 server queue   the server has all it needs and has not answered: update and search
 answer         everything on the way back: confirmation, request, parameters
 
-Where tensors travel as packets: first to last packet sent; last packet's way; waiting for the
+Where tensors travel as packets: handed over to last packet sent; last packet's way; waiting for the
 others' last packets; from then to the last sum sent; its way back.
 """
 

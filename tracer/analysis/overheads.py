@@ -21,7 +21,14 @@ import numpy as np
 
 from tracer import round_trip as rt
 from tracer.analysis.phases import edges, follows
-from tracer.analysis.summary import curve, per_key, summaries
+from tracer.analysis.summary import (
+    curves,
+    distributions,
+    distributions_per_key,
+    of_each_key,
+    per_key,
+    summaries,
+)
 from tracer.format.record import ASYNCHRONOUS, Bools
 from tracer.grouping import group
 from tracer.round_trip import RoundTrips
@@ -29,6 +36,8 @@ from tracer.table import Section, Table
 
 NAME, TITLE = "overheads", "Overheads"
 QUESTION = "Where does the time of an iteration go?"
+KINDS = ("computation", "search", "update", "synchronisation", "wait")
+CURVES_MOST, CURVE_POINTS_OF_A_KEY = 8, 21  # in a picture; the tables have all keys
 
 
 @dataclass
@@ -142,7 +151,23 @@ def update(table: RoundTrips) -> Samples:
 
 def section(table: RoundTrips) -> Section:
     found = overheads(table)
-    overview = summaries("Overheads, overall", [(s.kind, s.overall["us"]) for s in found])
-    keys = [per_key(f"{s.kind.capitalize()} per key", s.by_key, table) for s in found]
-    figures = {s.kind: curve(s.kind, s.overall["us"]) for s in found}
-    return Section(NAME, TITLE, QUESTION, [overview, *keys], figures)
+    overall = [(s.kind, s.overall["us"]) for s in found]
+    tables = [
+        summaries("Overheads, overall", overall),
+        distributions("Distribution of the overheads, overall", overall),
+    ]
+    for samples in found:
+        title = f"{samples.kind.capitalize()} per key"
+        tables.append(per_key(title, samples.by_key, table))
+        tables.append(distributions_per_key(f"{title}: distribution", samples.by_key, table))
+    figures = {"distributions": curves("Overheads", overall)}
+    figures.update((samples.kind, _key_curves(samples, table)) for samples in found)
+    return Section(NAME, TITLE, QUESTION, tables, figures)
+
+
+def _key_curves(samples: Samples, table: RoundTrips) -> Table:
+    """Of the keys that take the longest on average."""
+    keys, named = of_each_key(samples.by_key, table)
+    labelled = [(f"{key} {name}", values) for key, (name, values) in zip(keys.tolist(), named)]
+    longest = sorted(labelled, key=lambda one: -float(one[1].mean()))[:CURVES_MOST]
+    return curves(samples.kind, longest, CURVE_POINTS_OF_A_KEY)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.analysis.summary import summaries
-from tracer.format.record import Ints
+from tracer.analysis.summary import curves, distributions, summaries
+from tracer.format.record import Array, Ints
 from tracer.grouping import group
 from tracer.round_trip import MISSING, W_PULL_RECV, W_PUSH_SEND, RoundTrips
 from tracer.table import Section, Table
@@ -96,7 +96,17 @@ def per_worker(found: Table) -> Table:
     return Table("Means per worker", {**groups.named("worker"), **columns})
 
 
+def overlap(found: Table) -> list[tuple[str, Array]]:
+    """The overlap ratios of all iterations, and of each worker's."""
+    ratio, worker = found["overlap_ratio"], found["worker"]
+    of_each = [(f"worker {w}", ratio[worker == w]) for w in np.unique(worker).tolist()]
+    return [("all workers", ratio), *of_each]
+
+
 def section(table: RoundTrips) -> Section:
     found = phases(table)
-    tables = [overview(found), per_worker(found), found]
-    return Section(NAME, TITLE, QUESTION, tables, {"iterations": found})
+    ratios = overlap(found)
+    shares = distributions("Distribution of the overlap ratio", ratios, unit="")
+    tables = [overview(found), per_worker(found), shares, found]
+    figures = {"iterations": found, "overlap": curves("Overlap ratio", ratios[:1])}
+    return Section(NAME, TITLE, QUESTION, tables, figures)

@@ -91,19 +91,34 @@ def prophet(canvas: Canvas, found: Table) -> None:
     _legend(canvas, waits)
 
 
-def distributions(canvas: Canvas, curves: dict[str, Table]) -> None:
+def _curves(canvas: Canvas, found: Table, scale: float = 1.0, least: float | None = None) -> Axes:
+    """Distribution curves, one for each `what`."""
     axes = canvas.axes(3.2)[0]
-    least = 1.0
-    for colour, (kind, found) in zip(CYCLE, curves.items()):
-        if len(found):
-            axes.plot(
-                np.maximum(found["us"], least), found["share"], color=colour, label=kind,
-                drawstyle="steps-post",
-            )  # fmt: skip
-    axes.set(xscale="log", xlabel="microseconds (logarithmic)")
-    axes.set(ylabel="share of all that take at most this", ylim=(0, 1.02))
+    what = np.asarray(found["what"])
+    for colour, name in zip(CYCLE, dict.fromkeys(what.tolist())):
+        mine = what == name
+        values = np.asarray(found["value"])[mine] * scale
+        axes.plot(
+            values if least is None else np.maximum(values, least),
+            np.asarray(found["share"])[mine],
+            color=colour, label=name.replace("$", r"\$"), drawstyle="steps-post",
+        )  # fmt: skip
+    axes.set(ylim=(0, 1.02))
     axes.grid()
+    return axes
+
+
+def distributions(canvas: Canvas, found: Table) -> None:
+    axes = _curves(canvas, found, least=1.0)
+    axes.set(xscale="log", xlabel="microseconds (logarithmic)")
+    axes.set(ylabel="share of all that take at most this")
     _legend(canvas, axes, 5)
+
+
+def overlap(canvas: Canvas, found: Table) -> None:
+    axes = _curves(canvas, found, scale=100.0)
+    axes.set(xlabel="overlap ratio, %", xlim=(0, None))
+    axes.set(ylabel="share of all iterations with at most this")
 
 
 def exposed(canvas: Canvas, layers: Table) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tracer.analysis import sections
+from tracer.analysis.overheads import KINDS
 from tracer.check import ERROR, Finding
 from tracer.clocks import Alignment
 from tracer.format.record import Ints
@@ -81,6 +82,12 @@ PAGE = """<!DOCTYPE html>
 OF_TABLES = (
     ("sizes.keys", "Bytes of a push, per key", figures.sizes),
     ("phases.iterations", "The three phases, iteration by iteration", figures.phases),
+    ("phases.overlap", "Distribution curve of the overlap ratio", figures.overlap),
+    ("overheads.distributions", "Distribution curves of the overheads", figures.distributions),
+    *(
+        (f"overheads.{kind}", f"Distribution curves of {kind}, per key", figures.distributions)
+        for kind in KINDS
+    ),
     ("steps.starts", "Start of each gradient's transfer against its index", figures.steps),
     ("exposed.layers", "Exposed communication per key", figures.exposed),
     ("life.parts", "Parts of a message's life, per key", figures.life),
@@ -120,11 +127,6 @@ def _pictures(table: RoundTrips, answered: list[Section]) -> list[tuple[str, str
             "sizes.throughput",
             "Throughput over time",
             lambda canvas: figures.throughput(canvas, table),
-        ),
-        (
-            "overheads.distributions",
-            "Distribution curves of the overheads",
-            lambda canvas: figures.distributions(canvas, found["overheads"]),
         ),
     ]
 

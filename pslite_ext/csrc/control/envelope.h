@@ -59,6 +59,10 @@ class SequenceCheck {
  public:
   Status Accept(uint64_t life, uint64_t sequence);
   void Forget(uint64_t life) { last_.erase(life); }
+  // Nothing was accepted of this life, and this is not its first message.
+  bool IsLate(uint64_t life, uint64_t sequence) const {
+    return sequence > 1 && last_.count(life) == 0;
+  }
 
  private:
   std::unordered_map<uint64_t, uint64_t> last_;

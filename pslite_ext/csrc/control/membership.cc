@@ -15,6 +15,23 @@ std::string Seconds(int64_t ms) {
 
 std::string At(const Member& m) { return m.host + ":" + std::to_string(m.port); }
 
+// Before ranks are given.
+std::string Guest(const Member& m) {
+  const std::string task =
+      m.rank_hint >= 0 ? " (DMLC_TASK_ID=" + std::to_string(m.rank_hint) + ")" : "";
+  return Name(m.role) + task + " at " + At(m);
+}
+
+bool SameTask(const Member& a, const Member& b) {
+  return a.role == b.role && a.rank_hint >= 0 && a.rank_hint == b.rank_hint;
+}
+
+bool SamePlace(const Member& a, const Member& b) {
+  return SameTask(a, b) || (a.host == b.host && a.port == b.port);
+}
+
+constexpr int kFirstGuest = -2;  // below kNoNode
+
 // How long this process itself did not run (a suspended machine): nobody else is to blame for that.
 int64_t OwnPause(int64_t now_ms, int64_t last_tick_ms, const MembershipTimes& times) {
   const int64_t gap = now_ms - last_tick_ms;
@@ -42,7 +59,10 @@ int SchedulerMembership::Count(Role role) const {
 std::string SchedulerMembership::Missing() const {
   std::string text;
   for (Role role : {Role::kWorker, Role::kServer}) {
-    const int missing = Expected(role) - Count(role);
+    const auto here = std::count_if(members_.begin(), members_.end(), [role](const Member& m) {
+      return m.role == role && m.broken_ms < 0;
+    });
+    const int64_t missing = Expected(role) - here;
     if (missing == 0) continue;
     text += (text.empty() ? "" : " and ") + std::to_string(missing) + " of " +
             std::to_string(Expected(role)) + " " + Name(role) + "s";
@@ -53,8 +73,32 @@ std::string SchedulerMembership::Missing() const {
     const Member& m = members_[i];
     text += (i != 0 ? ", " : " ") + std::string(Name(m.role)) + " at " + At(m);
     if (m.rank_hint >= 0) text += " (task " + std::to_string(m.rank_hint) + ")";
+    if (m.broken_ms >= 0) text += ", whose connection is broken";
   }
   return text;
+}
+
+// Whose place a new node takes, or would take; members_.end(): nobody's.
+std::vector<Member>::iterator SchedulerMembership::Place(const Member& member) {
+  const auto same = std::find_if(members_.begin(), members_.end(),
+                                 [&](const Member& m) { return SamePlace(m, member); });
+  if (same != members_.end() || Count(member.role) < Expected(member.role)) return same;
+  // Without numbers, any of them may have been started again somewhere else.
+  return std::find_if(members_.begin(), members_.end(), [&](const Member& m) {
+    return m.role == member.role && m.broken_ms >= 0 && m.rank_hint < 0 && member.rank_hint < 0;
+  });
+}
+
+// Why nobody can join any more.
+std::string SchedulerMembership::Refusal(const Member& member, int64_t now_ms) const {
+  std::string text = "the job has its " + std::to_string(Expected(member.role)) + " " +
+                     Name(member.role) + "s already; ";
+  for (const Member& m : members_) {
+    if (m.id < 0 || !SamePlace(m, member)) continue;
+    text += NodeName(m.id) + " was registered from " + At(m) + " " + Seconds(now_ms - m.since_ms) +
+            " ago; ";
+  }
+  return text + "a node that was restarted cannot join a job that has begun";
 }
 
 Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
@@ -64,21 +108,86 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
   if (member.role == Role::kScheduler) return reject("this job has its scheduler");
   for (const Member& m : members_) {
     if (m.life == member.life) return {};  // said twice
-    if (m.host == member.host && m.port == member.port) {
-      return reject(At(m) + " is registered already");
-    }
   }
-  if (state_ != State::kGathering) return reject("the job has started without you");
+  if (state_ != State::kGathering) return reject(Refusal(member, now_ms));
   const std::string why = Contradiction(member);
   if (!why.empty()) return reject(why);
+  const auto place = Place(member);
+  Actions actions;
+  if (place != members_.end() && place->broken_ms < 0) {
+    return reject(SameTask(*place, member)
+                      ? Guest(*place) + " is registered already, and " + At(member) +
+                            " has the same number: give each node one of its own"
+                      : At(member) + " is registered already, as " + Guest(*place));
+  }
+  if (place != members_.end()) {
+    actions.push_back(
+        {Action::kWarn, -1, Guest(member) + " takes the place of " + Guest(*place), {}});
+    members_.erase(place);
+  }
   if (Count(member.role) == Expected(member.role)) {
     return reject("this job has all of its " + std::to_string(Expected(member.role)) + " " +
                   Name(member.role) + "s (DMLC_NUM_" +
                   (member.role == Role::kWorker ? "WORKER" : "SERVER") + ")");
   }
   members_.push_back(member);
-  if (Count(Role::kWorker) != workers_ || Count(Role::kServer) != servers_) return {};
-  return Assign(now_ms);
+  members_.back().guest = kFirstGuest - guests_++;
+  members_.back().since_ms = now_ms;
+  if (!Complete()) return actions;
+  for (Action& action : Assign(now_ms)) actions.push_back(std::move(action));
+  return actions;
+}
+
+bool SchedulerMembership::Complete() const {
+  return Count(Role::kWorker) == workers_ && Count(Role::kServer) == servers_ &&
+         std::none_of(members_.begin(), members_.end(),
+                      [](const Member& m) { return m.broken_ms >= 0; });
+}
+
+void SchedulerMembership::GuestBroke(int guest, int64_t now_ms) {
+  for (Member& m : members_) {
+    if (m.guest == guest && m.broken_ms < 0) m.broken_ms = now_ms;
+  }
+}
+
+Actions SchedulerMembership::GuestIsBack(int guest, int64_t now_ms) {
+  if (state_ != State::kGathering) return {};
+  bool was_away = false;
+  for (Member& m : members_) {
+    if (m.guest != guest || m.broken_ms < 0) continue;
+    was_away = true;
+    m.broken_ms = -1;
+    m.named_lost = false;
+  }
+  return was_away && Complete() ? Assign(now_ms) : Actions{};
+}
+
+// While not all are here.
+Actions SchedulerMembership::Await(int64_t now_ms, int64_t pause_ms) {
+  if (now_ms - started_ms_ >= times_.start_timeout_ms) {
+    Actions late = Fail("not everybody registered within " + Seconds(times_.start_timeout_ms) +
+                        "; missing: " + Missing());
+    late[0].late = true;
+    return late;
+  }
+  Actions actions;
+  for (Member& m : members_) {
+    if (m.broken_ms < 0) continue;
+    m.broken_ms += pause_ms;
+    const int64_t away_ms = now_ms - m.broken_ms;
+    const std::string lost = "lost " + Guest(m) + " before the job had begun: its connection broke";
+    if (away_ms >= times_.suspicion_ms() + times_.replacement_ms()) {
+      return Fail(lost + ", and no other took its place within " +
+                  Seconds(times_.replacement_ms()));
+    }
+    if (away_ms < times_.suspicion_ms() || m.named_lost) continue;
+    m.named_lost = true;
+    actions.push_back({Action::kWarn, -1, lost + "; waiting for another in its place", {}});
+  }
+  if (now_ms < next_warn_ms_) return actions;
+  next_warn_ms_ = now_ms + times_.start_warn_ms;
+  actions.push_back({Action::kWarn, -1, "waiting for " + Missing(), {}});
+  return actions;
 }
 
 // Where the scheduler was told otherwise than a node; empty: nowhere.
@@ -260,15 +369,7 @@ Actions SchedulerMembership::Tick(int64_t now_ms) {
   if (state_ == State::kEnded || state_ == State::kFailed) return {};
   const int64_t pause = OwnPause(now_ms, last_tick_ms_, times_);
   last_tick_ms_ = now_ms;
-  if (state_ == State::kGathering) {
-    if (now_ms - started_ms_ >= times_.start_timeout_ms) {
-      return Fail("not everybody registered within " + Seconds(times_.start_timeout_ms) +
-                  "; missing: " + Missing());
-    }
-    if (now_ms < next_warn_ms_) return {};
-    next_warn_ms_ = now_ms + times_.start_warn_ms;
-    return {{Action::kWarn, -1, "waiting for " + Missing(), {}}};
-  }
+  if (state_ == State::kGathering) return Await(now_ms, pause);
   for (auto& [id, since] : suspect_ms_) since += pause;
   for (Accusation& a : accusations_) a.since_ms += pause;
   for (auto& [id, heard] : heard_ms_) heard += pause;
@@ -313,15 +414,15 @@ Actions NodeMembership::Tick(int64_t now_ms) {
   last_tick_ms_ = now_ms;
   heard_ms_ += pause;
   if (state_ == State::kJoining) {
-    // A little later than the scheduler gives up: it can say who is missing.
-    if (now_ms - started_ms_ >= times_.start_timeout_ms + times_.suspicion_ms()) {
+    if (now_ms - started_ms_ >= times_.node_start_timeout_ms()) {
       state_ = State::kEnded;
       return {{Action::kFail,
                kSchedulerId,
                "the scheduler at " + scheduler_address_ + " did not start the job within " +
                    Seconds(times_.start_timeout_ms) +
                    ": is it running, is the address right, have all nodes the same job token?",
-               {}}};
+               {},
+               true}};
     }
     if (now_ms < next_warn_ms_) return {};
     next_warn_ms_ = now_ms + times_.start_warn_ms;

@@ -37,6 +37,10 @@ struct Member {
   int data_port = 0;          // of a server that takes tensors as packets
   bool asynchronous = false;  // a worker whose first store is
   SharedSettings told;
+  int guest = 0;            // while gathering: the scheduler's own number for it, below kNoNode
+  int64_t since_ms = 0;     // when it registered
+  int64_t broken_ms = -1;   // while gathering: since when its connection is broken; -1: it is not
+  bool named_lost = false;  // the log says so
 };
 
 struct MembershipTimes {
@@ -47,6 +51,10 @@ struct MembershipTimes {
 
   // What is heard of a node sooner than this may have been on its way before it died.
   int64_t afterlife_ms() const { return heartbeat_interval_ms / 2; }
+  // A node gives up the start a little later than the scheduler, which can say who is missing.
+  int64_t node_start_timeout_ms() const { return start_timeout_ms + 500; }
+  // How long another may take the place of a node that was lost before the job has begun.
+  int64_t replacement_ms() const { return heartbeat_timeout_ms; }
   // How long a node whose connection broke may stay silent.
   int64_t suspicion_ms() const { return std::min(3 * heartbeat_interval_ms, heartbeat_timeout_ms); }
 };
@@ -67,6 +75,7 @@ struct Action {
   int node = -1;
   std::string text;
   Member member;
+  bool late = false;  // of kFail: nothing was lost, but not all have come in time
 };
 using Actions = std::vector<Action>;
 
@@ -84,6 +93,10 @@ class SchedulerMembership {
   Actions Leave(int node, const std::string& reason, int64_t now_ms);
   // A member that ends before ranks are given.
   Actions Withdraw(uint64_t life, const std::string& reason);
+  // While gathering: the connection to `guest` broke, or is there again. Who stays away is lost,
+  // and fails the job unless another takes its place: a process that was started again, say.
+  void GuestBroke(int guest, int64_t now_ms);
+  Actions GuestIsBack(int guest, int64_t now_ms);
   // `reporter` cannot reach `node` any more, for what `how` says. Fails the job, unless the node
   // has left: once it is clear whether the node is lost, or only the link between the two.
   Actions Accuse(int reporter, int node, const std::string& how, int64_t now_ms);
@@ -108,6 +121,10 @@ class SchedulerMembership {
   int Count(Role role) const;
   int Expected(Role role) const { return role == Role::kWorker ? workers_ : servers_; }
   std::string Missing() const;
+  std::string Refusal(const Member& member, int64_t now_ms) const;
+  std::vector<Member>::iterator Place(const Member& member);
+  bool Complete() const;
+  Actions Await(int64_t now_ms, int64_t pause_ms);
   std::string Losses() const;
   Actions Judge(int64_t now_ms);
   std::string Contradiction(const Member& member) const;
@@ -120,6 +137,7 @@ class SchedulerMembership {
   SharedSettings settings_;
   State state_ = State::kGathering;
   std::vector<Member> members_;
+  int guests_ = 0;  // that have ever registered
   std::map<int, int64_t> heard_ms_;
   std::map<int, int64_t> suspect_ms_;  // since when, of those that were not heard again
   std::vector<Accusation> accusations_;

@@ -22,13 +22,14 @@ namespace mercury {
 namespace {
 
 constexpr int kLingerMs = 2000;
+constexpr int kGuestLingerMs = 300;  // of who is in no job: nobody may listen
 constexpr int kReconnectMs = 50, kReconnectMaxMs = 2000;
 constexpr int kMessagesPerTurn = 256;
 constexpr int kAfterThrowMs = 100;
 constexpr int kHostBytesMax = 63;
 // What a message may be, all its parts together: the largest meta, and the largest piece.
 constexpr int64_t kControlBytesMax = int64_t{2} << 20;
-constexpr int64_t kAnswerBytesMax = 512;  // what comes back on a connection: acknowledgements
+constexpr int64_t kAnswerBytesMax = 512;  // what comes back on a connection: an acknowledgement
 constexpr size_t kPartsMax = 1 + kDataFramesMax;
 
 uint64_t RandomLife() {
@@ -130,7 +131,8 @@ void ZmqVan::Stop() {
   ready_ = false;
   doorman_.Close();
   router_.Close(0);
-  for (auto& [id, dealer] : dealers_) dealer.Close(kLingerMs);
+  const int linger_ms = my_id_ == kNoNode ? kGuestLingerMs : kLingerMs;
+  for (auto& [id, dealer] : dealers_) dealer.Close(linger_ms);
   for (ZmqSocket& socket : rejected_) socket.Close(kLingerMs);
   dealers_.clear();
   monitors_.clear();
@@ -169,7 +171,8 @@ void ZmqVan::Connect(const ps::Node& node) {
   if (Watched(node.id)) {
     WatchConnection(node.id, node.port, &dealer);
   } else {
-    monitors_[node.id] = dealer.Monitor(*context_, ZMQ_EVENT_DISCONNECTED);
+    monitors_[node.id] =
+        dealer.Monitor(*context_, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
   }
   const Status status = dealer.Connect(TcpEndpoint(node.hostname, node.port));
   if (!status.ok()) return FailJob(status, true);
@@ -279,17 +282,6 @@ void ZmqVan::Wait(int64_t wait_ms) {
   [[maybe_unused]] const ssize_t n = read(wake_fd_, &count, sizeof(count));
 }
 
-// A process that dies closes its connections: it is missed sooner than by its heartbeats alone.
-void ZmqVan::HearDisconnects(int64_t now_ms) {
-  std::vector<ZmqFrame> event;
-  for (auto& [id, monitor] : monitors_) {
-    while (monitor.Receive(&event)) {
-      if (scheduler_membership_) CarryOut(scheduler_membership_->Suspect(id, now_ms));
-      if (node_membership_) node_membership_->Suspect(now_ms);
-    }
-  }
-}
-
 void ZmqVan::SendQueued() {
   std::deque<Outbound> batch;
   {
@@ -397,6 +389,11 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   if (envelope.sender != kNoNode) {
     const auto life = life_of_.emplace(envelope.sender, envelope.life).first;
     if (life->second != envelope.life) return refuse("it comes from a second " + from);
+  }
+  // Peers take a node that was started again in the same place for the one that was there before.
+  if (!is_scheduler_ && my_id_ == kNoNode &&
+      sequence_from_.IsLate(envelope.life, envelope.sequence)) {
+    return refuse("it is for the node that was here before");
   }
   status = sequence_from_.Accept(envelope.life, envelope.sequence);
   if (status.code == Code::kCorrupt) return refuse(status.message);

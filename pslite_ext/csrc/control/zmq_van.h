@@ -160,6 +160,9 @@ class ZmqVan : public ps::Van {
 
   void Dispatch(const ps::Message& message, int64_t now_ms);
   void OnControl(const ps::Message& message, int64_t now_ms);
+  void ConnectGuests();
+  void TakeIn(const Member& member);
+  void OnGuestEvent(int guest, int event, int64_t now_ms);
   void OnRegistration(const ps::Message& message, int64_t now_ms);
   void OnAssigned(const ps::Message& message, int64_t now_ms);
   void OnTerminate(const ps::Message& message, int64_t now_ms);

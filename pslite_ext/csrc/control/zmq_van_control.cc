@@ -239,6 +239,7 @@ void ZmqVan::OnRegistration(const ps::Message& message, int64_t now_ms) {
                         std::make_pair(NowUs(), int64_t{GetPackMetaLen(message.meta)}));
   }
   CarryOut(scheduler_membership_->Register(member, now_ms));
+  if (!over_) ConnectGuests();
 }
 
 void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
@@ -330,7 +331,7 @@ void ZmqVan::TellOfFailure(const Status& status, bool tell_others) {
   }
   // Who has no id yet hears it as a refusal.
   for (const Member& m : scheduler_membership_->members()) {
-    if (m.id == -1) Reject(m, status);
+    if (m.id == -1 && m.broken_ms < 0) Reject(m, status);
   }
   Broadcast([&](int node) { SendTerminate(node, status); });
   scheduler_membership_->Fail(status.message);
@@ -346,7 +347,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         for (const Member& m : scheduler_membership_->members()) {
           const ps::Node node = ToNode(m);
           life_of_[m.id] = m.life;
-          Connect(node);
+          TakeIn(m);
           meta.control.node.push_back(node);
           TraceRegistered(m);
         }
@@ -394,7 +395,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         Log(LogLevel::kWarning, action.text);
         break;
       case Action::kFail:
-        FailJob(ready_ ? Status::PeerLost(action.text) : Status::Timeout(action.text), true);
+        FailJob(action.late ? Status::Timeout(action.text) : Status::PeerLost(action.text), true);
         break;
       case Action::kEnd:
         Broadcast([&](int node) { SendTerminate(node, Status::Ok()); });

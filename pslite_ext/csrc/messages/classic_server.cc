@@ -10,10 +10,13 @@
 
 namespace mercury {
 ClassicServer::ClassicServer(int num_workers, uint64_t bytes_max)
-    : store_(num_workers, bytes_max), app_(std::make_unique<ps::KVServer<char>>(kClassicApp)) {
+    : store_(num_workers, bytes_max),
+      agreement_(num_workers),
+      app_(std::make_unique<ps::KVServer<char>>(kClassicApp)) {
   // ps-lite's server hides the handler of commands behind that of pushes and pulls.
   static_cast<ps::SimpleApp&>(*app_).set_request_handle(
-      [](const ps::SimpleData& command, ps::SimpleApp* app) {
+      [this](const ps::SimpleData& command, ps::SimpleApp* app) {
+        if (command.head == kClaimHead) return HandleClaim(command);
         TraceLog* log = TraceLog::Started();
         if (command.head == kTraceSwitchHead && log != nullptr) log->Switch(command.body != "off");
         app->Response(command);
@@ -51,6 +54,33 @@ void ClassicServer::Departed(int worker) {
   std::lock_guard<std::mutex> lock(mutex_);
   store_.Departed(worker, &replies);
   Send(replies);
+  std::vector<Agreement::Verdict> verdicts;
+  agreement_.Departed(worker, &verdicts);
+  Send(verdicts);
+}
+
+void ClassicServer::HandleClaim(const ps::SimpleData& command) {
+  const int worker = RoleOf(command.sender) == Role::kWorker ? RankOf(command.sender) : -1;
+  std::vector<Agreement::Verdict> verdicts;
+  Claim claim;
+  const Status status = Decode(command.body, &claim);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t ticket = next_ticket_++;
+  open_claims_.emplace(ticket, command);
+  if (status.ok()) {
+    agreement_.Hear(worker, claim, ticket, &verdicts);
+  } else {
+    verdicts.push_back({ticket, status});
+  }
+  Send(verdicts);
+}
+
+void ClassicServer::Send(const std::vector<Agreement::Verdict>& verdicts) {
+  for (const Agreement::Verdict& verdict : verdicts) {
+    const auto it = open_claims_.find(verdict.ticket);
+    app_->ps::SimpleApp::Response(it->second, EncodeVerdict(verdict.status));
+    open_claims_.erase(it);
+  }
 }
 
 // Under the lock: the replies of two requests keep their order.

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "messages/agreement.h"
 #include "messages/server_store.h"
 #include "ps/ps.h"
 
@@ -25,11 +26,15 @@ class ClassicServer {
  private:
   void Handle(const ps::KVMeta& meta, const ps::KVPairs<char>& data);
   void Send(const std::vector<StoreReply>& replies);
+  void HandleClaim(const ps::SimpleData& command);
+  void Send(const std::vector<Agreement::Verdict>& verdicts);
 
-  std::mutex mutex_;  // guards store_ and open_
+  std::mutex mutex_;  // guards what follows
   ServerStore store_;
+  Agreement agreement_;
   uint64_t next_ticket_ = 1;
   std::unordered_map<uint64_t, ps::KVMeta> open_;
+  std::unordered_map<uint64_t, ps::SimpleData> open_claims_;
   std::unique_ptr<ps::KVServer<char>> app_;  // last: its thread ends first
 };
 

@@ -21,5 +21,7 @@ constexpr int kAsynchronousBit = 1 << 16;
 constexpr int kBehindPushBit = 1 << 17;
 // The command by which a worker's script switches the servers' recording.
 constexpr int kTraceSwitchHead = -0x74726163;
+// The command by which a worker says what it has (agreement.h); answered when all have.
+constexpr int kClaimHead = -0x636c6169;
 
 }  // namespace mercury

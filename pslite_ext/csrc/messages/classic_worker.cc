@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "base/node_name.h"
+#include "messages/agreement.h"
 #include "messages/classic_wire.h"
 #include "messages/shared_array.h"
 #include "sums/sparse_sum.h"
 #include "transport/figures.h"
+#include "transport/home_server.h"
 
 namespace mercury {
 namespace {
@@ -53,6 +55,11 @@ void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
   Status status;
   switch (kind) {
     case Operation::Kind::kCommand:
+      if (pending->op->command.to_one) {
+        const int home = HomeServer(pending->op->command.key, options_.num_servers);
+        pending->pieces.push_back({home, 0, 0});
+        break;
+      }
       for (int s = 0; s < options_.num_servers; ++s) {
         pending->pieces.push_back({s, static_cast<uint64_t>(s), 0});
       }
@@ -262,7 +269,7 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
   const int server = RankOf(meta.sender);
   size_t i = 0;
   if (op.kind == Operation::Kind::kCommand) {
-    i = static_cast<size_t>(server);
+    i = op.command.to_one ? 0 : static_cast<size_t>(server);
   } else {
     const auto piece =
         std::lower_bound(pending->pieces.begin(), pending->pieces.end(), meta.addr,
@@ -275,7 +282,12 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
   std::vector<bool>& in = value ? pending->answered : pending->confirmed;
   if (in[i]) return false;
   const Piece& piece = pending->pieces[i];
-  if (op.kind != Operation::Kind::kCommand) {
+  if (op.kind == Operation::Kind::kCommand) {
+    pending->status = DecodeVerdict(meta.body);
+    if (!pending->status.ok()) {
+      pending->status.message = op.command.about + ": " + pending->status.message;
+    }
+  } else {
     if (piece.offset != meta.addr || message.data.size() < 2) return false;
     const ps::SArray<char>& payload = message.data[1];
     if (meta.option != 0) {

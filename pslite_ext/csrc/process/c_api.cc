@@ -161,13 +161,14 @@ int mercury_announce(uint64_t key, const char* name, int priority) {
   });
 }
 
-int mercury_tensor_new(uint64_t key, uint64_t parameter, const char* name, const char* dtype,
-                       const uint64_t* shape, size_t dimensions, int asynchronous,
-                       mercury_tensor** tensor) {
+int mercury_tensor_new(uint64_t key, uint64_t parameter, const char* name, const char* label,
+                       const char* dtype, const uint64_t* shape, size_t dimensions,
+                       int asynchronous, mercury_tensor** tensor) {
   return WithWorker([&](Worker* worker) {
     mercury::TensorTraits traits;
     traits.key = key;
     traits.name = name;
+    traits.label = label;
     traits.shape.assign(shape, shape + dimensions);
     traits.asynchronous = asynchronous != 0;
     if (!mercury::ParseDType(dtype, &traits.dtype)) {
@@ -188,6 +189,14 @@ int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, flo
       [&](Worker* worker) { return worker->SetCompression(tensor->its.get(), kind, threshold); });
 }
 
+int mercury_tensor_check(const mercury_tensor* tensor) {
+  return Guarded([&] { return tensor->its->gate->refusal(); });
+}
+
+int mercury_tensor_agreed(const mercury_tensor* tensor) {
+  return tensor->its->gate->open() ? 1 : 0;
+}
+
 int mercury_tensor_in_packets(const mercury_tensor* tensor, int* in_packets) {
   return WithWorker([&](Worker* worker) {
     *in_packets = worker->SumsInPackets(*tensor->its) ? 1 : 0;
@@ -203,6 +212,10 @@ size_t mercury_element_bytes(const char* dtype) {
 int mercury_submit(mercury_tensor* tensor, int kind, void* src, void* out, void* token,
                    int priority) {
   return WithWorker([&](Worker* worker) {
+    // Known already: it need not be queued to be told at the next read. A first value comes before
+    // a barrier that all workers must reach.
+    Status refusal = kind == MERCURY_FIRST_VALUE ? Status::Ok() : tensor->its->gate->refusal();
+    if (!refusal.ok()) return refusal;
     auto op = worker->NewOperation(static_cast<Operation::Kind>(kind), tensor->its, priority);
     return mercury::SubmitWhenReady(worker, std::move(op), src, out, token);
   });
@@ -211,7 +224,8 @@ int mercury_submit(mercury_tensor* tensor, int kind, void* src, void* out, void*
 int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** ticket) {
   return WithWorker([&](Worker* worker) {
     auto op = worker->NewOperation(Operation::Kind::kCommand, nullptr, 0);
-    op->command = {head, std::string(body, bytes)};
+    op->command.head = head;
+    op->command.body.assign(body, bytes);
     *ticket = Submitted(worker, std::move(op));
     return Status::Ok();
   });
@@ -227,6 +241,13 @@ int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_ro
   });
 }
 
+int mercury_claim_model(uint64_t subject, const char* keys, mercury_ticket** ticket) {
+  return WithWorker([&](Worker* worker) {
+    *ticket = Submitted(worker, worker->NewModelClaim(subject, keys));
+    return Status::Ok();
+  });
+}
+
 int mercury_trace_switch(int on, mercury_ticket** ticket) {
   return WithWorker([&](Worker* worker) -> Status {
     mercury::TraceLog* log = mercury::TraceLog::Started();
@@ -236,7 +257,8 @@ int mercury_trace_switch(int on, mercury_ticket** ticket) {
     }
     log->Switch(on != 0);
     auto op = worker->NewOperation(Operation::Kind::kCommand, nullptr, 0);
-    op->command = {mercury::kTraceSwitchHead, on != 0 ? "on" : "off"};
+    op->command.head = mercury::kTraceSwitchHead;
+    op->command.body = on != 0 ? "on" : "off";
     *ticket = Submitted(worker, std::move(op));
     return Status::Ok();
   });

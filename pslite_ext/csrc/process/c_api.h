@@ -51,16 +51,21 @@ int mercury_attach_engine(void* libmxnet);
 /* Whether two NDArrays are views of one, so that no operation may read one and write the other. */
 int mercury_same_variable(void* a, void* b);
 
-/* `parameter`: the key by which it was announced; one parameter may have several tensors. */
-int mercury_tensor_new(uint64_t key, uint64_t parameter, const char* name, const char* dtype,
-                       const uint64_t* shape, size_t dimensions, int asynchronous,
-                       mercury_tensor** tensor);
+/* `label`: what errors about what workers disagree on begin with. `parameter`: the key by which it
+ * was announced; one parameter may have several tensors. */
+int mercury_tensor_new(uint64_t key, uint64_t parameter, const char* name, const char* label,
+                       const char* dtype, const uint64_t* shape, size_t dimensions,
+                       int asynchronous, mercury_tensor** tensor);
 /* Bytes of an element of a type by name; 0 for a type that is not ours. */
 size_t mercury_element_bytes(const char* dtype);
 void mercury_tensor_free(mercury_tensor* tensor);
 int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, float threshold);
 
 /* Whether its sums travel as packets: then they are the workers' to keep (MERCURY_SUM). */
+/* What workers disagree on about it, once that is known. */
+int mercury_tensor_check(const mercury_tensor* tensor);
+/* Whether all workers are known to have this tensor, and have it alike. */
+int mercury_tensor_agreed(const mercury_tensor* tensor);
 int mercury_tensor_in_packets(const mercury_tensor* tensor, int* in_packets);
 
 /* What may be submitted with arrays: Operation::Kind (transport/operation.h). */
@@ -74,6 +79,8 @@ int mercury_submit(mercury_tensor* tensor, int kind, void* src, void* out, void*
 int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** ticket);
 int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_rows,
                       const char* values, uint32_t row_bytes, mercury_ticket** ticket);
+/* `keys`: a line for each: key, tab, name. Waited for until all workers have said the same. */
+int mercury_claim_model(uint64_t subject, const char* keys, mercury_ticket** ticket);
 /* Records from the next iteration on, or no more, here and on the servers. */
 int mercury_trace_switch(int on, mercury_ticket** ticket);
 int mercury_ticket_wait(mercury_ticket* ticket, int slice_ms);

@@ -100,7 +100,7 @@ void Node::Finish(const std::string& reason) {
     if (finished_ || van_ == nullptr) return;
     finished_ = true;
   }
-  if (!reason.empty()) NoteFailure(reason);
+  if (!reason.empty() && !failed_) NoteFailure(reason);
   if (van_->start_status().ok()) {
     if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
   }

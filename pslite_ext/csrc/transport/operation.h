@@ -31,7 +31,7 @@ struct Operation {
     kAgain = 3,       // the last sum once more; this worker must have taken part in it
     kFirstValue = 4,  // src becomes the value, before anything is summed
     kRows = 5,        // `rows` are summed over all workers into `answers`
-    kCommand = 6,     // `command` to all servers; done when each has taken it
+    kCommand = 6,     // `command` to all servers, or to one; done when each has answered
   };
   // Ascending, unique; read before Submit returns.
   struct Rows {
@@ -43,6 +43,9 @@ struct Operation {
   struct Command {
     int head = 0;
     std::string body;
+    bool to_one = false;  // the server that `key` begins at; otherwise to all
+    uint64_t key = 0;
+    std::string about;  // what an error begins with
   };
   using Done = std::function<void(const Status&)>;
 

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -24,6 +25,8 @@ struct TensorTraits {
   uint64_t key = 0;    // 64 bits that no other tensor of the job has
   uint32_t index = 0;  // of its parameter, in the order of announcement: for traces
   std::string name;
+  std::string
+      label;  // "tensor 'fc1_weight' (key 3)", for errors that must name the key; may be empty
   DType dtype = DType::kFloat32;
   std::vector<uint64_t> shape;
   int priority = 0;           // as announced
@@ -37,6 +40,8 @@ struct TensorTraits {
   uint64_t bytes() const { return elements() * ElementBytes(dtype); }
 };
 
+class Gate;
+
 class Tensor {
  public:
   explicit Tensor(TensorTraits its) : traits(std::move(its)) {}
@@ -47,6 +52,7 @@ class Tensor {
   std::vector<float> residual;    // what compression has left out so far
   Way last_sum = Way::kMessages;  // how it went
   bool noted = false;             // in the trace
+  std::shared_ptr<Gate> gate;     // what its operations wait at; null: at nothing
 
   Status failure() const {
     if (!failed_.load(std::memory_order_acquire)) return Status::Ok();

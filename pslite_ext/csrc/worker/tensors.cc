@@ -13,19 +13,25 @@ constexpr uint32_t kFurtherIndex = 1000000;
 std::string Text(const std::vector<uint64_t>& shape) {
   std::string text;
   for (const uint64_t length : shape) text += (text.empty() ? "" : ", ") + std::to_string(length);
-  return "(" + text + ")";
+  return "(" + text + (shape.size() == 1 ? ",)" : ")");
 }
+
+}  // namespace
 
 std::string Text(const TensorTraits& traits) {
   return std::string(Name(traits.dtype)) + " of shape " + Text(traits.shape) +
          (traits.asynchronous ? ", asynchronous" : "");
 }
 
-}  // namespace
-
 void Tensors::Announce(uint64_t key, const std::string& name, int priority) {
   const std::lock_guard<std::mutex> lock(mutex_);
   announced_.emplace(key, Parameter{static_cast<uint32_t>(announced_.size()), name, priority});
+}
+
+std::shared_ptr<Tensor> Tensors::Find(uint64_t key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = open_.find(key);
+  return it == open_.end() ? nullptr : it->second.lock();
 }
 
 Status Tensors::Open(TensorTraits traits, uint64_t parameter, std::shared_ptr<Tensor>* tensor) {

@@ -15,6 +15,9 @@
 
 namespace mercury {
 
+// "float32 of shape (2, 3)", and whether it is asynchronous.
+std::string Text(const TensorTraits& traits);
+
 class Tensors {
  public:
   // Names a parameter in errors, traces and reports; who was announced first stays.
@@ -23,6 +26,8 @@ class Tensors {
   // is the announced key, of which there may be several tensors; it gives index, name and priority,
   // and is announced by `traits`' name if it was not.
   Status Open(TensorTraits traits, uint64_t parameter, std::shared_ptr<Tensor>* tensor);
+  // Null if nobody holds it.
+  std::shared_ptr<Tensor> Find(uint64_t key);
 
  private:
   struct Parameter {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "messages/classic_wire.h"
 #include "trace/trace_log.h"
 #include "trace/trace_text.h"
 
@@ -10,9 +11,40 @@ namespace mercury {
 Status Worker::OpenTensor(TensorTraits traits, uint64_t parameter,
                           std::shared_ptr<Tensor>* tensor) {
   const bool further = traits.key != parameter;
-  const Status status = tensors_.Open(std::move(traits), parameter, tensor);
-  if (status.ok() && !further) Note(tensor->get());
-  return status;
+  Status status = tensors_.Open(std::move(traits), parameter, tensor);
+  if (!status.ok()) return status;
+  if (!further) Note(tensor->get());
+  if ((*tensor)->gate == nullptr) Agree(tensor->get(), parameter);
+  return Status::Ok();
+}
+
+std::shared_ptr<Operation> Worker::NewClaim(const Claim& claim, std::string about) {
+  auto op = NewOperation(Operation::Kind::kCommand, nullptr, 0);
+  op->command = {kClaimHead, Encode(claim), true, claim.subject, std::move(about)};
+  return op;
+}
+
+std::shared_ptr<Operation> Worker::NewModelClaim(uint64_t subject, std::string keys) {
+  return NewClaim({subject, Claim::Of::kModel, std::move(keys)}, "the workers' models differ");
+}
+
+void Worker::Agree(Tensor* tensor, uint64_t parameter) {
+  const TensorTraits& traits = tensor->traits;
+  if (const auto first = tensors_.Find(parameter); first != nullptr && first->gate != nullptr) {
+    tensor->gate = first->gate;  // what is true of a parameter is true of its rows
+    return;
+  }
+  auto gate = tensor->gate = std::make_shared<Gate>(
+      [this](std::shared_ptr<Operation> op) { at(op->way)->Submit(std::move(op)); });
+  const std::string about = traits.label.empty() ? "tensor '" + traits.name + "'" : traits.label;
+  auto op = NewClaim({traits.key, Claim::Of::kTensor, Text(traits)}, about);
+  op->done = [gate, about](const Status& status) {
+    // Another worker may have ended of it before this one has heard.
+    const bool of_it =
+        status.message.find("InvalidArgumentError: " + about + ": worker ") != std::string::npos;
+    gate->Decide(of_it ? Status::InvalidArgument(status.message) : status);
+  };
+  Submit(std::move(op));
 }
 
 Status Worker::SetCompression(Tensor* tensor, const std::string& kind, float threshold) const {
@@ -60,6 +92,11 @@ std::shared_ptr<Operation> Worker::NewOperation(Operation::Kind kind,
 
 void Worker::Submit(std::shared_ptr<Operation> op) {
   op->fail_if_dropped = true;
+  const bool waits = op->tensor != nullptr && op->kind != Operation::Kind::kFirstValue;
+  if (waits && op->tensor->gate != nullptr) {
+    const std::shared_ptr<Gate> gate = op->tensor->gate;
+    return gate->Take(std::move(op));
+  }
   Transport* transport = at(op->way);
   transport->Submit(std::move(op));
 }

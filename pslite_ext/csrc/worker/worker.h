@@ -12,6 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "messages/agreement.h"
+#include "transport/gate.h"
 #include "transport/transport.h"
 #include "worker/choose_way.h"
 #include "worker/tensors.h"
@@ -33,7 +35,11 @@ class Worker {
   // Decides how it goes, as the tensor is now; memory, `keep` and `done` are still to be filled in.
   std::shared_ptr<Operation> NewOperation(Operation::Kind kind, std::shared_ptr<Tensor> tensor,
                                           int32_t priority);
+  // A first value goes at once; all else of a tensor once every worker has said that it has the
+  // same tensor (messages/agreement.h).
   void Submit(std::shared_ptr<Operation> op);
+  // Says which keys this worker's model has; over when all workers have said the same.
+  std::shared_ptr<Operation> NewModelClaim(uint64_t subject, std::string keys);
   // Of the transport that carries most.
   std::string Figures() { return main()->Figures(); }
   std::string Profile() { return main()->Profile(); }
@@ -41,6 +47,8 @@ class Worker {
  private:
   Transport* at(Way way) const { return transports_[static_cast<size_t>(way)]; }
   Transport* main() const;
+  std::shared_ptr<Operation> NewClaim(const Claim& claim, std::string about);
+  void Agree(Tensor* tensor, uint64_t parameter);
   static void Note(Tensor* tensor);
 
   const std::array<Transport*, kWays> transports_;

@@ -22,6 +22,7 @@ from scripts.lab.report.results import RowFields, number
 ROOT = Path(__file__).resolve().parents[3]
 
 HEADINGS = {
+    "scaling": "More and more hosts",
     "iteration": "Iterations with an emulated GPU",
     "communication": "Communication alone",
     "goodput": "How full the link gets",
@@ -147,6 +148,8 @@ def markdown(results: Results, folder: Path) -> str:
         if not of_bench and not failed:
             continue
         lines += ["", f"## {heading}"]
+        if bench == "scaling":
+            lines += pictures.scaling(of_bench)
         of_bench.sort(key=_place)
         for place, group in itertools.groupby(of_bench, key=_place):
             if prophet_tables.rated(place[1]) is None:

@@ -142,4 +142,6 @@ TEST(sequence) {
   CHECK_STATUS(Code::kCorrupt, check.Accept(1, 0));
   CHECK_STATUS(Code::kPeerLost, check.Accept(1, 4));  // 3 was lost
   CHECK_STATUS(Code::kOk, check.Accept(1, 5));
+  CHECK_TRUE(!check.IsLate(1, 9) && !check.IsLate(3, 1));
+  CHECK_TRUE(check.IsLate(3, 2));  // what came before was for somebody else
 }

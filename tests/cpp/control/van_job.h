@@ -52,6 +52,11 @@ class Observer : public VanObserver {
     return changed.wait_for(lock, kPatience, reached);
   }
 
+  bool Ended() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return ends != 0;
+  }
+
   std::atomic<bool> throw_when_ready{false}, refuses{false};
   std::function<void()> on_agreed;  // set before there can be a job
   std::string agreed;               // before `id` is there

@@ -3,6 +3,7 @@
 #include "control/zmq_van.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -149,6 +150,24 @@ TEST(a_node_that_vanishes_is_missed) {
   }
   CHECK_EQ(other.van->NumLost(4), 1);
   CHECK_EQ(other.van->NumLost(2), 0);
+}
+
+TEST(a_node_that_vanishes_while_others_are_awaited_is_missed) {
+  Job job(2, 1, MembershipTimes{100, 500, 100000, 60000});
+  Node& server = job.Add(Role::kServer, 0);
+  Node& victim = job.Add(Role::kWorker, 1);
+  Node& twin = job.Add(Role::kWorker, 1);  // one of the two is refused: then both have registered
+  while (!victim.observer.Ended() && !twin.observer.Ended()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  Node& gone = victim.observer.Ended() ? twin : victim;
+  gone.van->Stop();  // without a word
+  for (Node* node : {&server, &job.scheduler()}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+    CHECK_STATUS(Code::kPeerLost, node->observer.failure);
+    CHECK_TRUE(node->observer.failure.message.find("lost worker (DMLC_TASK_ID=1)") !=
+               std::string::npos);
+  }
 }
 
 TEST(nodes_left_over_from_an_earlier_job_do_not_disturb_a_new_one) {

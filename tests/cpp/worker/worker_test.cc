@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness.h"
+#include "messages/classic_wire.h"
 #include "worker/ticket.h"
 
 using namespace mercury;
@@ -14,17 +15,21 @@ namespace {
 
 class Recorder : public Transport {
  public:
-  void Submit(std::shared_ptr<Operation> op) override { taken.push_back(std::move(op)); }
+  void Submit(std::shared_ptr<Operation> op) override {
+    const bool claim = op->kind == Operation::Kind::kCommand && op->command.head == kClaimHead;
+    (claim ? claims : taken).push_back(std::move(op));
+  }
   void Fail(const Status& /*status*/) override {}
   std::string Figures() override { return name; }
   std::string Profile() override { return name; }
 
   std::string name;
-  std::vector<std::shared_ptr<Operation>> taken;
+  std::vector<std::shared_ptr<Operation>> taken, claims;
 };
 
 struct Front {
-  Front() : worker({&messages, &packets}) {
+  // What all agree on, unless a test decides.
+  explicit Front(bool agreed = true) : worker({&messages, &packets}) {
     messages.name = "messages";
     packets.name = "packets";
     TensorTraits traits;
@@ -32,6 +37,7 @@ struct Front {
     traits.name = "w";
     traits.shape = {4};
     REQUIRE_OK(worker.OpenTensor(traits, 1, &tensor));
+    if (agreed) messages.claims.at(0)->Finish(Status::Ok());
   }
   void Ask(Operation::Kind kind) { worker.Submit(worker.NewOperation(kind, tensor, 3)); }
   Recorder messages, packets;
@@ -115,4 +121,55 @@ TEST(a_ticket_hears_once_and_may_be_dropped) {
   }
   other->Finish(Status::Ok());
   CHECK_TRUE(other->over());
+}
+
+TEST(a_tensor_waits_until_all_workers_have_it_but_for_its_first_value) {
+  Front front(false);
+  REQUIRE_EQ(front.messages.claims.size(), 1U);
+  const Operation::Command& command = front.messages.claims[0]->command;
+  CHECK_TRUE(command.to_one && command.key == 1);
+  CHECK_EQ(command.about, std::string("tensor 'w'"));
+  Claim claim;
+  REQUIRE_OK(Decode(command.body, &claim));
+  CHECK_EQ(claim.text, std::string("float32 of shape (4,)"));
+  front.Ask(Operation::Kind::kFirstValue);
+  front.Ask(Operation::Kind::kSum);
+  CHECK_EQ(front.messages.taken.size(), 1U);
+  CHECK_EQ(front.packets.taken.size(), 0U);
+  front.messages.claims[0]->Finish(Status::Ok());
+  CHECK_EQ(front.packets.taken.size(), 1U);
+}
+
+TEST(rows_wait_with_their_parameter_and_a_tensor_is_claimed_once) {
+  Front front(false);
+  TensorTraits rows = front.tensor->traits;
+  rows.key = 2;
+  std::shared_ptr<Tensor> further, again;
+  REQUIRE_OK(front.worker.OpenTensor(rows, 1, &further));
+  REQUIRE_OK(front.worker.OpenTensor(front.tensor->traits, 1, &again));
+  CHECK_TRUE(further->gate == front.tensor->gate);
+  CHECK_EQ(front.messages.claims.size(), 1U);
+  front.messages.claims[0]->Finish(Status::InvalidArgument("workers disagree"));
+  CHECK_TRUE(further->gate->refusal().code == Code::kInvalidArgument);
+}
+
+TEST(a_model_is_claimed_with_its_keys) {
+  Front front;
+  front.worker.Submit(front.worker.NewModelClaim(7, "0\tweight\n"));
+  Claim claim;
+  REQUIRE_OK(Decode(front.messages.claims.at(1)->command.body, &claim));
+  CHECK_TRUE(claim.subject == 7 && claim.of == Claim::Of::kModel);
+  CHECK_EQ(claim.text, std::string("0\tweight\n"));
+}
+
+TEST(who_hears_of_a_disagreement_by_another_worker_s_end_is_told_what_it_is) {
+  const std::string differ = "InvalidArgumentError: tensor 'w': worker 0 has one, worker 1 another";
+  for (const auto& [text, code] :
+       {std::pair{"worker 1 ended: " + differ, Code::kInvalidArgument},
+        std::pair{std::string("worker 1 ended: ValueError: tensor 'w'"), Code::kPeerLost}}) {
+    Front front(false);
+    front.messages.claims[0]->Finish(Status::PeerLost(text));
+    CHECK_TRUE(front.tensor->gate->refusal().code == code);
+    CHECK_EQ(front.tensor->gate->refusal().message, text);
+  }
 }

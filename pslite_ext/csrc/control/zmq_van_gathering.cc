@@ -1,0 +1,69 @@
+// Before ranks are given: the scheduler connects to everybody who has registered, so that it
+// notices who dies while others are still awaited. Runs on the I/O thread; see zmq_van.h.
+#include <algorithm>
+#include <utility>
+
+#include "control/member_node.h"
+#include "control/zmq_van.h"
+
+namespace mercury {
+
+// To those who are members now, and to nobody else.
+void ZmqVan::ConnectGuests() {
+  const std::vector<Member>& members = scheduler_membership_->members();
+  std::vector<int> gone;
+  for (const auto& [id, dealer] : dealers_) {
+    const bool stays = std::any_of(members.begin(), members.end(),
+                                   [id = id](const Member& m) { return m.guest == id; });
+    if (id < kNoNode && !stays) gone.push_back(id);
+  }
+  for (int id : gone) {
+    monitors_.erase(id);
+    dealers_.erase(id);
+  }
+  for (const Member& m : members) {
+    if (m.id != kNoNode || dealers_.count(m.guest) != 0) continue;
+    ps::Node node = ToNode(m);
+    node.id = m.guest;
+    Connect(node);
+  }
+}
+
+// A guest has been given a rank: its connection is that of the rank from now on.
+void ZmqVan::TakeIn(const Member& member) {
+  auto dealer = dealers_.extract(member.guest);
+  if (dealer.empty()) return Connect(ToNode(member));
+  dealer.key() = member.id;
+  dealers_.insert(std::move(dealer));
+  auto monitor = monitors_.extract(member.guest);
+  monitor.key() = member.id;
+  monitors_.insert(std::move(monitor));
+}
+
+// A process that dies closes its connections: it is missed sooner than by its heartbeats alone.
+void ZmqVan::HearDisconnects(int64_t now_ms) {
+  std::vector<ZmqFrame> frames;
+  std::vector<std::pair<int, int>> heard;
+  for (auto& [id, monitor] : monitors_) {
+    ZmqEvent event;
+    while (monitor.Receive(&frames)) {
+      if (ReadEvent(frames, &event)) heard.emplace_back(id, event.event);
+    }
+  }
+  for (const auto& [id, event] : heard) {
+    if (id < kNoNode) OnGuestEvent(id, event, now_ms);
+    if (id < kNoNode || event != ZMQ_EVENT_DISCONNECTED) continue;
+    if (scheduler_membership_) CarryOut(scheduler_membership_->Suspect(id, now_ms));
+    if (!node_membership_) continue;
+    node_membership_->Suspect(now_ms);
+    // It may be another scheduler that takes its place: until a job has begun, any will do.
+    if (my_id_ == kNoNode && !over_) SayHello();
+  }
+}
+
+void ZmqVan::OnGuestEvent(int guest, int event, int64_t now_ms) {
+  if (event == ZMQ_EVENT_DISCONNECTED) return scheduler_membership_->GuestBroke(guest, now_ms);
+  CarryOut(scheduler_membership_->GuestIsBack(guest, now_ms));
+}
+
+}  // namespace mercury

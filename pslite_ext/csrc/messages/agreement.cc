@@ -1,0 +1,151 @@
+#include "messages/agreement.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "base/node_name.h"
+
+namespace mercury {
+namespace {
+
+constexpr size_t kKeyDigits = 16;
+constexpr size_t kClaimTextBytesMax = 16 << 20;  // a line for each of 65,536 keys
+
+using Keys = std::map<std::string, std::string>;  // of a model, with their names
+
+Keys KeysOf(const std::string& text) {
+  Keys keys;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const size_t tab = std::min(text.find('\t', at), end);
+    keys.emplace(text.substr(at, tab - at), text.substr(std::min(tab + 1, end), end - tab - 1));
+    at = end + 1;
+  }
+  return keys;
+}
+
+// What `worker` has and `other` has not; empty if there is nothing.
+std::string More(int worker, const Keys& keys, int other, const Keys& others) {
+  std::string first;
+  size_t count = 0;
+  for (const auto& [key, name] : keys) {
+    if (others.count(key) != 0) continue;
+    if (count++ == 0) first.append("key ").append(key).append(" ('").append(name).append("')");
+  }
+  if (count == 0) return {};
+  const std::string rest = count == 1 ? "" : " and " + std::to_string(count - 1) + " more";
+  return NodeName(Role::kWorker, worker) + " has " + first + rest + ", which " +
+         NodeName(Role::kWorker, other) + " does not have";
+}
+
+Status Compare(const Claim& ours, int us, const Claim& theirs, int them) {
+  if (ours.of == theirs.of && ours.text == theirs.text) return Status::Ok();
+  if (ours.of == Claim::Of::kTensor) {
+    return Status::InvalidArgument(NodeName(Role::kWorker, us) + " has " + ours.text + ", " +
+                                   NodeName(Role::kWorker, them) + " has " + theirs.text +
+                                   ": all workers must use the same shape and type");
+  }
+  const Keys our_keys = KeysOf(ours.text), their_keys = KeysOf(theirs.text);
+  std::string what = More(us, our_keys, them, their_keys);
+  if (what.empty()) what = More(them, their_keys, us, our_keys);
+  // Names may differ, for gluon numbers them by what each process has made before.
+  if (what.empty()) return Status::Ok();
+  return Status::InvalidArgument(what + ": all workers must train the same model");
+}
+
+}  // namespace
+
+std::string Encode(const Claim& claim) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string body(kKeyDigits, '0');
+  for (size_t i = 0; i < kKeyDigits; ++i) {
+    body[i] = kDigits[claim.subject >> (4 * (kKeyDigits - 1 - i)) & 15];
+  }
+  return body + static_cast<char>(claim.of) + claim.text;
+}
+
+Status Decode(const std::string& body, Claim* claim) {
+  Status bad = Status::Corrupt("a claim that cannot be read");
+  if (body.size() <= kKeyDigits || body.size() > kKeyDigits + 1 + kClaimTextBytesMax) return bad;
+  const char* end = body.data() + kKeyDigits;
+  const auto [read, error] = std::from_chars(body.data(), end, claim->subject, 16);
+  if (error != std::errc() || read != end) return bad;
+  claim->of = static_cast<Claim::Of>(*end);
+  if (claim->of != Claim::Of::kTensor && claim->of != Claim::Of::kModel) return bad;
+  claim->text = body.substr(kKeyDigits + 1);
+  return Status::Ok();
+}
+
+std::string EncodeVerdict(const Status& status) {
+  if (status.ok()) return {};
+  return std::to_string(static_cast<int>(status.code)) + " " + status.message;
+}
+
+Status DecodeVerdict(const std::string& body) {
+  if (body.empty()) return Status::Ok();
+  int code = 0;
+  const auto [read, error] = std::from_chars(body.data(), body.data() + body.size(), code);
+  const bool known = error == std::errc() && code > 0 && code <= static_cast<int>(Code::kInternal);
+  if (!known) return Status::Corrupt("an answer that cannot be read");
+  const auto digits = static_cast<size_t>(read - body.data());
+  return {static_cast<Code>(code), body.substr(std::min(digits + 1, body.size()))};
+}
+
+void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
+                     std::vector<Verdict>* verdicts) {
+  if (worker < 0 || static_cast<size_t>(worker) >= departed_.size()) {
+    return verdicts->push_back({ticket, Status::Corrupt("a claim of nobody's")});
+  }
+  if (subjects_.size() >= kSubjectsMax && subjects_.count(claim.subject) == 0) {
+    return verdicts->push_back(
+        {ticket, Status::Exhausted("more than " + std::to_string(kSubjectsMax) + " tensors")});
+  }
+  const auto [it, fresh] = subjects_.try_emplace(claim.subject);
+  Subject& subject = it->second;
+  if (fresh) {
+    subject.claim = claim;
+    subject.first_worker = worker;
+    subject.heard.resize(departed_.size());
+  }
+  if (!subject.refused.ok()) return verdicts->push_back({ticket, subject.refused});
+  subject.heard[static_cast<size_t>(worker)] = true;
+  subject.waiting.push_back(ticket);
+  Status why = Compare(subject.claim, subject.first_worker, claim, worker);
+  if (why.ok()) why = WaitsForDeparted(subject);
+  if (!why.ok()) return Refuse(&subject, std::move(why), verdicts);
+  subject.agreed =
+      std::find(subject.heard.begin(), subject.heard.end(), false) == subject.heard.end();
+  if (!subject.agreed) return;
+  for (const uint64_t waiting : subject.waiting) verdicts->push_back({waiting, Status::Ok()});
+  subject.waiting.clear();
+}
+
+void Agreement::Refuse(Subject* subject, Status why, std::vector<Verdict>* verdicts) {
+  subject->refused = std::move(why);
+  for (const uint64_t ticket : subject->waiting) verdicts->push_back({ticket, subject->refused});
+  subject->waiting.clear();
+}
+
+Status Agreement::WaitsForDeparted(const Subject& subject) const {
+  for (size_t w = 0; w < departed_.size(); ++w) {
+    if (!departed_[w] || subject.heard[w]) continue;
+    const std::string who = NodeName(Role::kWorker, static_cast<int>(w));
+    return Status::InvalidArgument(NodeName(Role::kWorker, subject.first_worker) + " has it, " +
+                                   who + " does not have it and has finished");
+  }
+  return Status::Ok();
+}
+
+void Agreement::Departed(int worker, std::vector<Verdict>* verdicts) {
+  if (worker < 0 || static_cast<size_t>(worker) >= departed_.size()) return;
+  departed_[static_cast<size_t>(worker)] = true;
+  for (auto& [key, subject] : subjects_) {
+    if (subject.agreed || !subject.refused.ok()) continue;
+    Status why = WaitsForDeparted(subject);
+    if (!why.ok()) Refuse(&subject, std::move(why), verdicts);
+  }
+}
+
+}  // namespace mercury

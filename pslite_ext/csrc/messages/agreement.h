@@ -1,0 +1,66 @@
+// What workers have said that they have: a tensor's type and shape, or a model's keys. All must
+// have the same; nothing is summed before that is known.
+//
+//   subject:  open --the last worker says the same--> agreed
+//             open or agreed --a worker says something else--> refused
+//             open --a worker that has not spoken leaves--> refused
+//
+// Thread-safety: none; one thread owns it. No I/O: claims go in, verdicts come out. Ownership:
+// texts are kept once for each subject. Invariants: every claim gets exactly one verdict, now or
+// later; what is refused stays refused.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+
+namespace mercury {
+
+// A claim's and a verdict's text as they travel: in a command's body and its answer's.
+struct Claim {
+  enum class Of : char { kTensor = 't', kModel = 'm' };
+  uint64_t subject = 0;  // the tensor's key, or a model's number of the same kind
+  Of of = Of::kTensor;
+  // Of a tensor "float32 of shape (2, 3)"; of a model a line for each key: key, tab, name.
+  std::string text;
+};
+std::string Encode(const Claim& claim);
+Status Decode(const std::string& body, Claim* claim);
+std::string EncodeVerdict(const Status& status);  // "" if all is well
+Status DecodeVerdict(const std::string& body);
+
+class Agreement {
+ public:
+  struct Verdict {
+    uint64_t ticket = 0;  // the caller's name for the claim
+    Status status;
+  };
+  static constexpr size_t kSubjectsMax = 1 << 18;
+
+  explicit Agreement(int num_workers) : departed_(static_cast<size_t>(num_workers), false) {}
+
+  void Hear(int worker, const Claim& claim, uint64_t ticket, std::vector<Verdict>* verdicts);
+  // `worker` has finished and will say nothing more.
+  void Departed(int worker, std::vector<Verdict>* verdicts);
+
+ private:
+  struct Subject {
+    Claim claim;           // what the first worker said
+    int first_worker = 0;  // who that was
+    std::vector<bool> heard;
+    std::vector<uint64_t> waiting;
+    bool agreed = false;
+    Status refused;
+  };
+
+  static void Refuse(Subject* subject, Status why, std::vector<Verdict>* verdicts);
+  Status WaitsForDeparted(const Subject& subject) const;
+
+  std::vector<bool> departed_;
+  std::unordered_map<uint64_t, Subject> subjects_;
+};
+
+}  // namespace mercury

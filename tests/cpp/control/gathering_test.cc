@@ -1,0 +1,130 @@
+// Membership while not all are here: who is refused, who is lost, who takes whose place.
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/envelope.h"
+#include "control/membership.h"
+#include "harness.h"
+#include "members.h"
+
+using namespace mercury;           // NOLINT: a test
+using namespace mercury::testing;  // NOLINT: a test
+
+TEST(one_number_is_one_node_s) {
+  SchedulerMembership s(2, 1, Times(), 0);
+  s.Register(M(Role::kWorker, 2, 1), 0);
+  s.Register(M(Role::kServer, 9, 1), 0);  // roles have numbers of their own
+  REQUIRE_EQ(s.members().size(), 2U);
+  CHECK_EQ(
+      Find(s.Register(M(Role::kWorker, 3, 1), 0), Action::kReject)->text,
+      "worker (DMLC_TASK_ID=1) at 10.0.0.2:2 is registered already, and 10.0.0.3:3 has the same "
+      "number: give each node one of its own");
+  CHECK_EQ(s.members().size(), 2U);
+}
+
+TEST(who_comes_late_hears_whose_place_it_is) {
+  SchedulerMembership s(2, 1, Times(), 0);
+  s.Register(M(Role::kServer, 1), 0);
+  s.Register(M(Role::kWorker, 2, 0), 1000);
+  s.Register(M(Role::kWorker, 3, 1), 1000);
+  CHECK_EQ(Find(s.Register(M(Role::kWorker, 4, 1), 6000), Action::kReject)->text,
+           "the job has its 2 workers already; worker 1 was registered from 10.0.0.3:3 5 s ago; a "
+           "node that was restarted cannot join a job that has begun");
+}
+
+TEST(a_node_that_is_lost_while_others_gather_is_named) {
+  SchedulerMembership s(2, 1, Times(), 0);
+  s.Register(M(Role::kWorker, 2, 1), 0);
+  s.GuestBroke(s.members()[0].guest, 0);
+  CHECK_TRUE(s.Tick(2500).empty());
+  const std::string lost =
+      "lost worker (DMLC_TASK_ID=1) at 10.0.0.2:2 before the job had begun: its connection broke";
+  CHECK_EQ(Find(s.Tick(3000), Action::kWarn)->text, lost + "; waiting for another in its place");
+  CHECK_TRUE(s.Tick(6000).empty());  // said once
+  CHECK_TRUE(Says(Find(s.Tick(10000), Action::kWarn), "2 of 2 workers and 1 of 1 servers"));
+  const Actions failed = s.Tick(13000);
+  CHECK_EQ(Find(failed, Action::kFail)->text, lost + ", and no other took its place within 10 s");
+  CHECK_TRUE(!failed[0].late);
+}
+
+TEST(a_connection_that_is_there_again_is_no_loss) {
+  SchedulerMembership s(1, 1, Times(), 0);
+  s.Register(M(Role::kWorker, 2, 0), 0);
+  const int guest = s.members()[0].guest;
+  s.GuestBroke(guest, 0);
+  CHECK_TRUE(s.GuestIsBack(guest, 1000).empty());
+  CHECK_TRUE(s.Tick(9000).empty());
+  s.GuestBroke(guest, 9000);
+  // Nobody is given a rank beside one that may be lost.
+  CHECK_TRUE(s.Register(M(Role::kServer, 1), 9500).empty());
+  CHECK_TRUE(Find(s.GuestIsBack(guest, 9600), Action::kAssign) != nullptr);
+  CHECK_TRUE(s.GuestIsBack(guest, 9700).empty());
+}
+
+TEST(a_node_that_was_started_again_takes_its_own_place_only_if_that_is_free) {
+  for (const int hint : {-1, 0}) {
+    SchedulerMembership s(1, 1, Times(), 0);
+    s.Register(M(Role::kWorker, 2, hint), 0);
+    const int guest = s.members()[0].guest;
+    CHECK_TRUE(Find(s.Register(M(Role::kWorker, 3, hint), 0), Action::kReject) != nullptr);
+    s.GuestBroke(guest, 100);
+    CHECK_TRUE(Says(Find(s.Register(M(Role::kWorker, 3, hint), 200), Action::kWarn),
+                    "10.0.0.3:3 takes the place of worker"));
+    REQUIRE_EQ(s.members().size(), 1U);
+    CHECK_TRUE(s.members()[0].guest != guest);
+    CHECK_TRUE(s.GuestIsBack(guest, 300).empty());  // it is nobody's any more
+    CHECK_TRUE(Find(s.Register(M(Role::kServer, 1), 400), Action::kAssign) != nullptr);
+  }
+}
+
+// Nodes that start, die and start again while others gather: with a patient scheduler and enough
+// lives the job begins, with one member in each place; else it fails, once, and says of whom.
+TEST(random_starts_begin_whole_jobs_or_fail_once) {
+  mercury::testing::Random random;
+  for (int round = 0; round < 2000; ++round) {
+    constexpr int kWorkers = 3, kServers = 2;
+    SchedulerMembership s(kWorkers, kServers, Times(), 0);
+    std::vector<bool> alive(kWorkers + kServers, false);
+    int begins = 0, fails = 0, port = 1000;
+    int64_t now = 0;
+    const bool dies = round % 2 == 0;
+    while (begins + fails == 0 && now < 200000) {
+      now += 1 + static_cast<int64_t>(random() % 900);
+      const auto place = static_cast<size_t>(random() % alive.size());
+      const bool worker = place < kWorkers;
+      const int hint = static_cast<int>(worker ? place : place - kWorkers);
+      Actions actions;
+      const auto held = std::find_if(s.members().begin(), s.members().end(), [&](const Member& m) {
+        return m.rank_hint == hint && (m.role == Role::kWorker) == worker;
+      });
+      if (!alive[place]) {
+        Member m = M(worker ? Role::kWorker : Role::kServer, ++port, hint);
+        const bool taken = held != s.members().end() && held->broken_ms < 0;
+        actions = s.Register(m, now);
+        CHECK_EQ(Find(actions, Action::kReject) != nullptr, taken);
+        alive[place] = !taken;
+      } else if (dies && random() % 3 == 0 && held != s.members().end()) {
+        s.GuestBroke(held->guest, now);
+        alive[place] = false;
+      }
+      for (const Actions& some : {actions, s.Tick(now)}) {
+        begins += Find(some, Action::kAssign) != nullptr ? 1 : 0;
+        fails += Find(some, Action::kFail) != nullptr ? 1 : 0;
+        if (Find(some, Action::kFail) != nullptr) {
+          CHECK_TRUE(Says(Find(some, Action::kFail), "lost ") ||
+                     Says(Find(some, Action::kFail), "not everybody registered"));
+        }
+      }
+    }
+    REQUIRE_EQ(begins + fails, 1);
+    if (begins == 0) continue;
+    CHECK_TRUE(std::all_of(alive.begin(), alive.end(), [](bool a) { return a; }));
+    std::set<int> ids;
+    for (const Member& m : s.members()) ids.insert(m.id);
+    CHECK_EQ(ids.size(), alive.size());
+    CHECK_EQ(ids.count(kNoNode), 0U);
+  }
+}

@@ -1,0 +1,33 @@
+// Members of a job that is none, and what is done about them.
+#pragma once
+
+#include <string>
+
+#include "control/membership.h"
+
+namespace mercury::testing {
+
+inline Member M(Role role, int port, int hint = -1) {
+  Member m;
+  m.role = role;
+  m.host = "10.0.0." + std::to_string(port % 7);
+  m.port = port;
+  m.rank_hint = hint;
+  m.life = static_cast<uint64_t>(port) * 1000;
+  return m;
+}
+
+inline const Action* Find(const Actions& actions, Action::Kind kind) {
+  for (const Action& a : actions) {
+    if (a.kind == kind) return &a;
+  }
+  return nullptr;
+}
+
+inline bool Says(const Action* action, const std::string& text) {
+  return action != nullptr && action->text.find(text) != std::string::npos;
+}
+
+inline MembershipTimes Times() { return {1000, 10000, 10000, 60000}; }
+
+}  // namespace mercury::testing

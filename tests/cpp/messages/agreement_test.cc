@@ -1,0 +1,157 @@
+#include "messages/agreement.h"
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury;
+
+namespace {
+
+struct Server {
+  explicit Server(int workers) : agreement(workers) {}
+  uint64_t Hear(int worker, uint64_t subject, const std::string& text,
+                Claim::Of of = Claim::Of::kTensor) {
+    std::vector<Agreement::Verdict> verdicts;
+    agreement.Hear(worker, {subject, of, text}, ++tickets, &verdicts);
+    Take(verdicts);
+    return tickets;
+  }
+  void Departed(int worker) {
+    std::vector<Agreement::Verdict> verdicts;
+    agreement.Departed(worker, &verdicts);
+    Take(verdicts);
+  }
+  void Take(const std::vector<Agreement::Verdict>& verdicts) {
+    for (const auto& verdict : verdicts) {
+      CHECK_TRUE(answers.emplace(verdict.ticket, verdict.status).second);  // one each
+    }
+  }
+  bool Answered(uint64_t ticket) const { return answers.count(ticket) != 0; }
+  std::string Says(uint64_t ticket) const {
+    CHECK_TRUE(answers.at(ticket).code == Code::kInvalidArgument);
+    return answers.at(ticket).message;
+  }
+  Agreement agreement;
+  uint64_t tickets = 0;
+  std::map<uint64_t, Status> answers;
+};
+
+const char kShape[] = "float32 of shape (10, 20)", kOther[] = "float32 of shape (20, 10)";
+
+}  // namespace
+
+TEST(all_hear_once_the_last_has_spoken) {
+  Server server(3);
+  const auto a = server.Hear(2, 7, kShape), b = server.Hear(0, 7, kShape);
+  CHECK_FALSE(server.Answered(a) || server.Answered(b));
+  const auto again = server.Hear(0, 7, kShape);
+  CHECK_FALSE(server.Answered(again));
+  const auto c = server.Hear(1, 7, kShape);
+  for (const uint64_t ticket : {a, b, c, again}) CHECK_OK(server.answers.at(ticket));
+  const auto later = server.Hear(1, 7, kShape);
+  CHECK_OK(server.answers.at(later));
+}
+
+TEST(a_difference_is_told_to_all_at_once_and_for_good) {
+  Server server(3);
+  const auto a = server.Hear(0, 7, kShape), other = server.Hear(0, 8, kShape);
+  const auto b = server.Hear(2, 7, kOther);
+  const std::string says = server.Says(a);
+  CHECK_EQ(says,
+           std::string("worker 0 has float32 of shape (10, 20), worker 2 has float32 of shape "
+                       "(20, 10): all workers must use the same shape and type"));
+  CHECK_EQ(server.Says(b), says);
+  const auto c = server.Hear(1, 7, kShape);
+  CHECK_EQ(server.Says(c), says);
+  CHECK_FALSE(server.Answered(other));
+}
+
+TEST(models_must_have_the_same_keys_by_whatever_names) {
+  Server server(2);
+  const auto of = Claim::Of::kModel;
+  const auto a = server.Hear(0, 1, "0\tdense0_weight\n1\tdense0_bias\n", of);
+  const auto b = server.Hear(1, 1, "0\tdense2_weight\n1\tdense2_bias\n", of);
+  CHECK_OK(server.answers.at(a));
+  CHECK_OK(server.answers.at(b));
+  server.Hear(0, 2, "0\tw\n1\tb\n", of);
+  const auto more = server.Hear(1, 2, "0\tw\n1\tb\n2\tw2\n3\tb2\n", of);
+  CHECK_EQ(server.Says(more),
+           std::string("worker 1 has key 2 ('w2') and 1 more, which worker 0 does not have: all "
+                       "workers must train the same model"));
+  server.Hear(0, 3, "0\tw\n'b'\tb\n", of);
+  const auto fewer = server.Hear(1, 3, "0\tw\n", of);
+  CHECK_EQ(server.Says(fewer),
+           std::string("worker 0 has key 'b' ('b'), which worker 1 does not have: all workers must "
+                       "train the same model"));
+  const auto odd = server.Hear(0, 4, "no tab", of);
+  CHECK_FALSE(server.Answered(odd));
+  const auto none = server.Hear(1, 4, "", of);
+  CHECK_TRUE(server.Says(none).find("key no tab ('')") != std::string::npos);
+}
+
+TEST(who_has_left_and_never_had_it_is_named) {
+  Server server(2);
+  const auto shared = server.Hear(0, 1, kShape);
+  const auto alone = server.Hear(1, 2, kShape);
+  server.Departed(0);
+  CHECK_EQ(server.Says(alone),
+           std::string("worker 1 has it, worker 0 does not have it and has finished"));
+  const auto late = server.Hear(1, 3, kShape);
+  CHECK_TRUE(server.Says(late).find("worker 0 does not have it") != std::string::npos);
+  const auto both = server.Hear(1, 1, kShape);
+  CHECK_OK(server.answers.at(both));
+  CHECK_OK(server.answers.at(shared));
+  server.Departed(1);
+  server.Departed(5);
+}
+
+TEST(a_claim_from_outside_the_job_is_answered_too) {
+  Server server(2);
+  for (const int worker : {-1, 2}) {
+    const auto ticket = server.Hear(worker, 1, kShape);
+    CHECK_TRUE(server.answers.at(ticket).code == Code::kCorrupt);
+  }
+}
+
+TEST(every_claim_gets_one_verdict_in_any_order) {
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    std::mt19937 random(seed);
+    const int workers = 1 + static_cast<int>(random() % 4);
+    Server server(workers);
+    for (int i = 0; i < 40; ++i) {
+      const int worker = static_cast<int>(random() % static_cast<uint32_t>(workers));
+      server.Hear(worker, random() % 3, random() % 10 == 0 ? kOther : kShape);
+      if (random() % 20 == 0) server.Departed(worker);
+    }
+    for (int worker = 0; worker < workers; ++worker) server.Departed(worker);
+    CHECK_EQ(server.answers.size(), server.tickets);
+  }
+}
+
+TEST(what_travels_is_read_as_it_was_written) {
+  for (const uint64_t subject : {uint64_t{0}, uint64_t{0x123456789abcdef0}, ~uint64_t{0}}) {
+    Claim read;
+    REQUIRE_OK(Decode(Encode({subject, Claim::Of::kModel, "0\tw\n"}), &read));
+    CHECK_EQ(read.subject, subject);
+    CHECK_TRUE(read.of == Claim::Of::kModel);
+    CHECK_EQ(read.text, std::string("0\tw\n"));
+  }
+  Claim claim;
+  const std::string good = Encode({5, Claim::Of::kTensor, "text"});
+  for (const std::string& body :
+       {std::string(), good.substr(0, 16), "x" + good.substr(1), "-" + good.substr(1),
+        good.substr(0, 16) + "z", std::string(17 + (16 << 20) + 1, '0')}) {
+    CHECK_TRUE(Decode(body, &claim).code == Code::kCorrupt);
+  }
+  CHECK_OK(DecodeVerdict(EncodeVerdict(Status::Ok())));
+  const Status back = DecodeVerdict(EncodeVerdict(Status::InvalidArgument("3 apples")));
+  CHECK_TRUE(back.code == Code::kInvalidArgument);
+  CHECK_EQ(back.message, std::string("3 apples"));
+  for (const char* body : {"x", "0 fine", "99 unknown", "-1 below", " 1 blank"}) {
+    CHECK_TRUE(DecodeVerdict(body).code == Code::kCorrupt);
+  }
+}

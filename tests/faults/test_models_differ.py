@@ -1,0 +1,167 @@
+"""Workers that do not have the same: every worker hears what differs, on whom, and nobody hangs."""
+
+from __future__ import annotations
+
+import pytest
+
+from pslite_ext.errors import FAILED_ELSEWHERE
+from tests.cluster import Cluster, cluster
+
+# By its own error, or by another worker's of the same kind that came first.
+ENDED = (1, FAILED_ELSEWHERE)
+both_vans = pytest.mark.parametrize("van", ["zmq", "mercury"])
+
+# The last worker has other shapes and types. What fails is caught, and the job goes on.
+SHAPES = """
+import mxnet as mx
+import mxnet_plugins
+from pslite_ext.errors import InvalidArgumentError
+
+kv = mx.kv.create("dist_sync")
+odd = kv.rank == kv.num_workers - 1
+
+
+def told(what, use):
+    try:
+        use()
+    except InvalidArgumentError as error:
+        assert isinstance(error, mx.MXNetError)
+        print(f"{what}: {error}", flush=True)
+    else:
+        print(f"{what}: nothing", flush=True)
+
+
+def summed(key, value):
+    def use():
+        kv.init(key, value)
+        kv.pushpull(key, value)
+        value.wait_to_read()
+    told(key, use)
+
+
+def pulled(key, value):
+    def use():
+        out = value.copy()
+        kv.broadcast(key, value, out=out)
+        out.wait_to_read()
+    told(key, use)
+
+
+def rows(key, value):
+    def use():
+        kv.init(key, value.tostype("row_sparse"))
+        kv.push(key, value.tostype("row_sparse"))
+        out = mx.nd.sparse.zeros("row_sparse", value.shape)
+        kv.row_sparse_pull(key, out=out, row_ids=mx.nd.array([0]))
+    told(key, use)
+
+
+mxnet_plugins.announce(kv, [("turned", "fc1_weight", 0), (3, "fc2_weight", -1)])
+summed("turned", mx.nd.ones((20, 10) if odd else (10, 20)))
+summed(3, mx.nd.ones((6,) if odd else (5,)))
+summed("type", mx.nd.ones((4,), dtype="int32" if odd else "float32"))
+summed("as many bytes", mx.nd.ones((2, 2) if odd else (4,), dtype="float16"))
+summed("in parts", mx.nd.ones((1500, 1000) if odd else (1000, 1500)))
+pulled("pulled", mx.nd.ones((2, 3) if odd else (3, 2)))
+pulled("pulled in parts", mx.nd.ones((1500, 1000) if odd else (1000, 1500)))
+rows("rows", mx.nd.ones((8, 2) if odd else (4, 4)))
+value = mx.nd.ones((3,))
+kv.init("same", value)
+kv.pushpull("same", value)
+assert value.asnumpy().tolist() == [kv.num_workers] * 3
+print("went on", flush=True)
+"""
+
+DIFFERS = {
+    "turned": ("tensor 'fc1_weight' (key 'turned')", "float32 of shape (10, 20)", "(20, 10)"),
+    "3": ("tensor 'fc2_weight' (key 3)", "float32 of shape (5,)", "(6,)"),
+    "type": ("tensor 'type'", "float32 of shape (4,)", "int32 of shape (4,)"),
+    "as many bytes": ("tensor 'as many bytes'", "float16 of shape (4,)", "float16 of shape (2, 2)"),
+    "in parts": ("tensor 'in parts'", "(1000, 1500)", "(1500, 1000)"),
+    "pulled": ("tensor 'pulled'", "(3, 2)", "(2, 3)"),
+    "pulled in parts": ("tensor 'pulled in parts'", "(1000, 1500)", "(1500, 1000)"),
+    "rows": ("tensor 'rows'", "(4, 4)", "(8, 2)"),
+}
+
+
+@both_vans
+def test_shapes_and_types(van: str) -> None:
+    with cluster(["-c", SHAPES], 3, 2, van=van) as job:
+        job.check()
+        for worker in job.workers:
+            assert "went on" in worker.output, job.report()
+            lines = worker.output.splitlines()
+            for key, (tensor, first, other) in DIFFERS.items():
+                said = [line for line in lines if line.startswith(f"{key}: ")]
+                assert len(said) == 1, job.report()
+                words = (tensor, first, other, "worker 2 has ", "all workers must use the same")
+                for text in words:
+                    assert text in said[0], said[0]
+                assert "worker 0 has " in said[0] or "worker 1 has " in said[0]
+
+
+# Trainer says at once which parameters there are.
+ONE_LAYER_MORE = """
+import mxnet as mx
+
+kv = mx.kv.create("dist_sync")
+net = mx.gluon.nn.Sequential()
+for width in (3, 2) + (4,) * kv.rank:
+    net.add(mx.gluon.nn.Dense(width))
+net.initialize()
+trainer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore=kv)
+for _ in range(3):
+    with mx.autograd.record():
+        loss = net(mx.nd.ones((2, 4))).sum()
+    loss.backward()
+    trainer.step(2)
+    loss.asscalar()
+"""
+
+
+def all_fail(job: Cluster, *texts: str) -> None:
+    job.wait()
+    for worker in job.workers:
+        assert worker.code in ENDED, job.report()
+        for text in ("errors.InvalidArgumentError: ", *texts):
+            assert text in worker.output, job.report()
+
+
+@both_vans
+def test_one_layer_more(van: str) -> None:
+    with cluster(["-c", ONE_LAYER_MORE], van=van) as job:
+        all_fail(job, "worker 1 has key 4 ('dense2_bias') and 1 more, which worker 0 does not")
+
+
+# By hand: nobody can know of worker 1's key before worker 0 has finished.
+ONE_KEY_MORE = """
+import sys
+import mxnet as mx
+
+kv = mx.kv.create("dist_sync")
+value = mx.nd.ones((3,))
+kv.init("same", value)
+kv.pushpull("same", value)
+value.wait_to_read()
+if kv.rank == 1:
+    out = mx.nd.zeros((3,))
+    {use}
+    out.wait_to_read()
+print("done", flush=True)
+"""
+
+
+@both_vans
+@pytest.mark.parametrize("use", ["kv.broadcast('more', value, out=out)", "kv.init('more', value)"])
+def test_one_key_more(van: str, use: str) -> None:
+    with cluster(["-c", ONE_KEY_MORE.format(use=use)], van=van) as job:
+        job.wait()
+        alone = job.workers[1]
+        assert job.workers[0].code == 0, job.report()
+        assert alone.code in ENDED, job.report()
+        for text in ("Error: ", "tensor 'more'", "worker 0", "has finished"):
+            assert text in alone.output, job.report()
+        assert "done" not in alone.output, job.report()
+        if "broadcast" in use:
+            says = "InvalidArgumentError: tensor 'more': worker 1 has it, worker 0 does not have it"
+            assert says in alone.output, job.report()
