@@ -54,10 +54,7 @@ void ZmqVan::HearDisconnects(int64_t now_ms) {
     if (id < kNoNode) OnGuestEvent(id, event, now_ms);
     if (id < kNoNode || event != ZMQ_EVENT_DISCONNECTED) continue;
     if (scheduler_membership_) CarryOut(scheduler_membership_->Suspect(id, now_ms));
-    if (!node_membership_) continue;
-    node_membership_->Suspect(now_ms);
-    // It may be another scheduler that takes its place: until a job has begun, any will do.
-    if (my_id_ == kNoNode && !over_) SayHello();
+    if (node_membership_) node_membership_->Suspect(now_ms);
   }
 }
 
