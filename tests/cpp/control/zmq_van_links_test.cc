@@ -67,7 +67,7 @@ class LinkJob {
     request.meta.app_id = kServerApp;
     request.meta.recver = NodeId(Role::kServer, 0);
     request.meta.head = number;
-    request.AddData(ps::SArray<char>(std::vector<char>(bytes, 'x')));
+    request.AddData(ps::SArray<char>(std::make_shared<std::vector<char>>(bytes, 'x')));
     worker_->van->SendMsg(request);
   }
   // Until the worker has `count` answers.
