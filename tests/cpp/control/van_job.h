@@ -117,6 +117,8 @@ class Job {
     options_.servers = num_servers;
   }
 
+  // Nodes that are added from now on check what messages carry.
+  void CheckData() { checks_data_ = true; }
   // From now on nodes are told this policy; "" again tells them none.
   void Tell(const std::string& policy) {
     policy_ = {"MERCURY_POLICY", policy.empty() ? "priority" : policy, !policy.empty()};
@@ -133,12 +135,14 @@ class Job {
                          {"DMLC_NUM_SERVER", std::to_string(options_.servers), true},
                          policy_};
     node.van = std::make_unique<AnyVan>(options_, &node.observer, more...);
+    if (checks_data_) node.observer.on_agreed = [&node] { node.van->CheckData(true); };
     node.van->Start(0, false);
     CHECK_OK(node.van->start_status());
     return node;
   }
   ZmqVanOptions options_;
   SharedSetting policy_{"MERCURY_POLICY", "priority", false};
+  bool checks_data_ = false;
 };
 
 }  // namespace mercury::testing

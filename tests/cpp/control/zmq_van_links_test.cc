@@ -49,6 +49,7 @@ class LinkJob {
         serves_(kServerApp, kServerApp, [this](const ps::Message& m) { Answer(m); }),
         asks_(kWorkerApp, 0, [this](const ps::Message& m) { Heard(m); }) {
     box.Set(mode);
+    job_.CheckData();
     worker_ = &Add(Role::kWorker, boxed, behind);
     server_ = &Add(Role::kServer, boxed, behind);
     for (const auto& node : job_.nodes) {
@@ -99,9 +100,7 @@ class LinkJob {
 
  private:
   Node& Add(Role role, Role boxed, Role behind) {
-    Node& node = role == boxed ? job_.AddSpecial<BoxedVan>(role, &box, behind) : job_.Add(role);
-    node.observer.on_agreed = [&node] { node.van->CheckData(true); };
-    return node;
+    return role == boxed ? job_.AddSpecial<BoxedVan>(role, &box, behind) : job_.Add(role);
   }
   void Answer(const ps::Message& asked) {
     ps::Message answer;
