@@ -76,5 +76,5 @@ def test_perfetto_opens_it(tmp_path: Path) -> None:
             page.picture(picture)
         server.shutdown()
     exchanged = 2 * 5 * 8
-    steps = 2 * 2 * 4  # two for each iteration but the first
+    steps = 2 * 2 * 5  # two for each iteration of each worker, the first included
     assert said.split(" ", 3) == [str(4 * exchanged + steps), str(4 * exchanged), "4", ""], said
