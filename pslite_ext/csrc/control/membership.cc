@@ -133,6 +133,9 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
   members_.push_back(member);
   members_.back().guest = kFirstGuest - guests_++;
   members_.back().since_ms = now_ms;
+  // Whose patience ends first hears from the scheduler who is missing, and not from its own clock.
+  const int64_t waited_ms = std::clamp<int64_t>(member.waited_ms, 0, times_.start_timeout_ms);
+  started_ms_ = std::min(started_ms_, now_ms - waited_ms);
   if (!Complete()) return actions;
   for (Action& action : Assign(now_ms)) actions.push_back(std::move(action));
   return actions;

@@ -39,6 +39,7 @@ struct Member {
   SharedSettings told;
   int guest = 0;            // while gathering: the scheduler's own number for it, below kNoNode
   int64_t since_ms = 0;     // when it registered
+  int64_t waited_ms = 0;    // for the job to begin, when it registered
   int64_t broken_ms = -1;   // while gathering: since when its connection is broken; -1: it is not
   bool named_lost = false;  // the log says so
 };
@@ -52,7 +53,7 @@ struct MembershipTimes {
   // What is heard of a node sooner than this may have been on its way before it died.
   int64_t afterlife_ms() const { return heartbeat_interval_ms / 2; }
   // A node gives up the start a little later than the scheduler, which can say who is missing.
-  int64_t node_start_timeout_ms() const { return start_timeout_ms + 500; }
+  int64_t node_start_timeout_ms() const { return start_timeout_ms + 800; }
   // How long another may take the place of a node that was lost before the job has begun.
   int64_t replacement_ms() const { return heartbeat_timeout_ms; }
   // How long a node whose connection broke may stay silent.
@@ -152,6 +153,7 @@ class NodeMembership {
   void Assigned(int64_t now_ms);
   void Heard(int64_t now_ms) { heard_ms_ = now_ms; }
   void Suspect(int64_t now_ms);
+  int64_t waited_ms(int64_t now_ms) const { return now_ms - started_ms_; }
   void End() { state_ = State::kEnded; }
   Actions Tick(int64_t now_ms);
 

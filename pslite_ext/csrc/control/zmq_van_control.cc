@@ -112,12 +112,13 @@ void ZmqVan::TraceRegistered(const Member& member) {
 }
 
 // Asks to be taken into the job. Its messages are counted anew: whoever hears them has either heard
-// none, or knows this node already.
+// none, or knows this node already. `key` is how long it has waited.
 void ZmqVan::SayHello() {
   sequence_to_[kSchedulerId] = 0;
   ps::Meta meta;
   meta.control.cmd = ps::Control::ADD_NODE;
   meta.control.node.push_back(my_node_);
+  meta.key = static_cast<uint64_t>(node_membership_->waited_ms(NowMs()));
   SetBody(&meta, ToText(Told(options_.settings)));
   TrySend(Control(kSchedulerId, meta));
 }
@@ -232,6 +233,7 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
 void ZmqVan::OnRegistration(const ps::Message& message, int64_t now_ms) {
   const auto& control = message.meta.control;
   Member member = ToMember(control.node[0], control.msg_sig, -1);
+  member.waited_ms = static_cast<int64_t>(message.meta.key);
   const Status status = FromText(message.meta.body, &member.told);
   if (!status.ok()) return Refuse(status.message);
   if (TraceLog::Active() != nullptr && registered_.size() < kRegistrationsKept) {

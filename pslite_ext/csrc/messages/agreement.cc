@@ -20,7 +20,8 @@ Keys KeysOf(const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     const size_t tab = std::min(text.find('\t', at), end);
-    keys.emplace(text.substr(at, tab - at), text.substr(std::min(tab + 1, end), end - tab - 1));
+    keys.emplace(text.substr(at, tab - at),
+                 tab == end ? std::string() : text.substr(tab + 1, end - tab - 1));
     at = end + 1;
   }
   return keys;

@@ -62,6 +62,28 @@ TEST(names_who_is_missing) {
   CHECK_TRUE(s.Tick(61000).empty());
 }
 
+TEST(the_first_to_lose_patience_hears_who_is_missing) {
+  SchedulerMembership s(2, 1, Times(), 5000);
+  Member early = M(Role::kWorker, 2);
+  early.waited_ms = 4000;  // since 2000
+  s.Register(early, 6000);
+  Member later = M(Role::kServer, 3);
+  later.waited_ms = 1000;
+  s.Register(later, 7000);
+  CHECK_TRUE(Find(s.Tick(61900), Action::kFail) == nullptr);
+  CHECK_TRUE(Says(Find(s.Tick(62000), Action::kFail), "1 of 2 workers"));
+}
+
+TEST(no_node_has_waited_longer_than_it_may) {
+  for (const int64_t waited_ms : {int64_t{-1}, int64_t{1} << 62}) {
+    SchedulerMembership s(2, 1, Times(), 100000);
+    Member member = M(Role::kWorker, 2);
+    member.waited_ms = waited_ms;
+    s.Register(member, 100000);
+    CHECK_TRUE((Find(s.Tick(100001), Action::kFail) == nullptr) == (waited_ms < 0));
+  }
+}
+
 TEST(refuses_whom_it_does_not_need) {
   SchedulerMembership s(1, 1, Times(), 0);
   s.Register(M(Role::kWorker, 2), 0);
@@ -212,8 +234,8 @@ TEST(node_gives_up_on_a_silent_scheduler) {
 
 TEST(node_start_timeout) {
   NodeMembership n("h:1", Times(), 0);
-  for (int64_t t = 0; t < 60500; t += 500) CHECK_TRUE(Find(n.Tick(t), Action::kFail) == nullptr);
-  const Actions gives_up = n.Tick(60500);  // right after the scheduler, which knows who is missing
+  for (int64_t t = 0; t < 60800; t += 100) CHECK_TRUE(Find(n.Tick(t), Action::kFail) == nullptr);
+  const Actions gives_up = n.Tick(60800);  // right after the scheduler, which knows who is missing
   CHECK_TRUE(Says(Find(gives_up, Action::kFail), "did not start the job within 60 s"));
   CHECK_TRUE(gives_up[0].late);
 }

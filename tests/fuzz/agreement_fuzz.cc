@@ -1,0 +1,62 @@
+// What workers say that they have: the input, cut at each 0xff, is what one after another sends.
+// Its first byte says how many there are. A worker whose claim is empty has finished.
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fuzz.h"
+#include "messages/agreement.h"
+
+using namespace mercury;
+
+namespace {
+
+void Take(std::vector<Agreement::Verdict>* verdicts, std::set<uint64_t>* open) {
+  for (const Agreement::Verdict& verdict : *verdicts) {
+    FUZZ_REQUIRE(open->erase(verdict.ticket) == 1);
+    const Status again = DecodeVerdict(EncodeVerdict(verdict.status));
+    FUZZ_REQUIRE(again.code == verdict.status.code && again.message == verdict.status.message);
+  }
+  verdicts->clear();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const int workers = 1 + data[0] % 4;
+  Agreement agreement(workers);
+  std::set<uint64_t> open;
+  std::vector<Agreement::Verdict> verdicts;
+  uint64_t ticket = 0;
+  int worker = 0;
+  for (const uint8_t *at = data + 1, *end = data + size; at <= end; ++worker) {
+    const auto* cut =
+        at == end
+            ? end
+            : static_cast<const uint8_t*>(std::memchr(at, 0xff, static_cast<size_t>(end - at)));
+    if (cut == nullptr) cut = end;
+    const std::string body(reinterpret_cast<const char*>(at), static_cast<size_t>(cut - at));
+    at = cut + 1;
+    const Status verdict = DecodeVerdict(body);
+    FUZZ_REQUIRE(verdict.ok() == body.empty());
+    Claim claim;
+    if (body.empty()) {
+      agreement.Departed(worker % workers, &verdicts);
+    } else if (Decode(body, &claim).ok()) {
+      Claim again;
+      FUZZ_REQUIRE(Decode(Encode(claim), &again).ok());
+      FUZZ_REQUIRE(again.subject == claim.subject && again.of == claim.of);
+      FUZZ_REQUIRE(again.text == claim.text);
+      open.insert(++ticket);
+      // One that there is not, too.
+      agreement.Hear(worker % (workers + 1), claim, ticket, &verdicts);
+    }
+    Take(&verdicts, &open);
+  }
+  for (int w = 0; w < workers; ++w) agreement.Departed(w, &verdicts);
+  Take(&verdicts, &open);
+  FUZZ_REQUIRE(open.empty() || workers == 1);
+  return 0;
+}
