@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "base/never.h"
 #include "base/node_name.h"
 #include "control/shared_settings.h"
 
@@ -106,6 +107,10 @@ class SchedulerMembership {
   Actions Tick(int64_t now_ms);
 
   bool running() const { return state_ == State::kRunning; }
+  // When the start times out; kNever once it is over.
+  int64_t start_by_ms() const {
+    return state_ == State::kGathering ? started_ms_ + times_.start_timeout_ms : kNever;
+  }
   const std::vector<Member>& members() const { return members_; }
   // Once running: what everybody uses.
   const SharedSettings& settings() const { return settings_; }

@@ -268,6 +268,8 @@ void ZmqVan::Loop() {
       continue;
     }
     CarryOut(is_scheduler_ ? scheduler_membership_->Tick(now) : node_membership_->Tick(now));
+    // Right then: the nodes' own patience ends soon after.
+    if (is_scheduler_) next_tick = std::min(next_tick, scheduler_membership_->start_by_ms());
     WatchLinks(now);
   }
 }

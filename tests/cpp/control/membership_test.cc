@@ -70,8 +70,10 @@ TEST(the_first_to_lose_patience_hears_who_is_missing) {
   Member later = M(Role::kServer, 3);
   later.waited_ms = 1000;
   s.Register(later, 7000);
+  CHECK_EQ(s.start_by_ms(), 62000);
   CHECK_TRUE(Find(s.Tick(61900), Action::kFail) == nullptr);
   CHECK_TRUE(Says(Find(s.Tick(62000), Action::kFail), "1 of 2 workers"));
+  CHECK_EQ(s.start_by_ms(), kNever);
 }
 
 TEST(no_node_has_waited_longer_than_it_may) {
