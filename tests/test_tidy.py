@@ -38,7 +38,6 @@ SHELL = {
     "control/zmq_van_control": "cpp/control/zmq_van_test.cc",
     "control/zmq_van_gathering": "cpp/control/zmq_van_test.cc",
     "control/member_node": "cpp/control/zmq_van_test.cc",
-    "control/zmq_socket": "cpp/control/zmq_van_test.cc",
     "control/control_trace": "integration/test_capture.py",
     "transport/figures": "cpp/packets/mercury_plane_test.cc",
     "links/acceptor": "faults/test_strangers.py",
@@ -61,6 +60,7 @@ SHELL = {
 THREADED = {
     "base/clock",
     "control/zmq_door",
+    "control/zmq_socket",
     "control/zmq_van",
     "transport/gate",
     "transport/tensor",

@@ -1,0 +1,154 @@
+// Sockets by themselves, over loopback, and those who speak to them without ZeroMQ.
+#include "control/zmq_socket.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#undef CHECK_EQ  // ps-lite's logging has one, too
+#include "harness.h"
+
+using namespace mercury;  // NOLINT: a test
+
+namespace {
+
+constexpr int kPatienceMs = 20000;
+constexpr int kSocketsMax = 16;
+
+// Lets everybody in, and counts those who misbehave then.
+class OpenDoor : public zmq::door_maker_t {
+ public:
+  zmq::door_t* make(const std::string& /*peer*/, const std::function<void()>& /*close*/) override {
+    return new Door;
+  }
+  void broke_rules(const std::string& /*peer*/) override { ++broken; }
+  size_t parts_max() const override { return 4; }
+  std::atomic<int> broken{0};
+
+ private:
+  class Door : public zmq::door_t {
+    std::string opening() override { return ""; }
+    size_t wants() const override { return 0; }
+    bool take(const unsigned char* /*data*/, size_t /*size*/, std::string* /*reply*/) override {
+      return true;
+    }
+  };
+};
+
+sockaddr_in At(const char* host, int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  inet_pton(AF_INET, host, &address.sin_addr);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+// A descriptor that closes itself.
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() { Close(); }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+};
+
+int Dial(const char* host, int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = At(host, port);
+  CHECK_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+// Until the other end closes the connection; false: it does not.
+bool ShownOut(int fd) {
+  char bytes[256];
+  pollfd readable{fd, POLLIN, 0};
+  while (poll(&readable, 1, kPatienceMs) > 0) {
+    if (recv(fd, bytes, sizeof(bytes), 0) <= 0) return true;
+  }
+  return false;
+}
+
+bool ReceiveSoon(ZmqSocket* socket, std::vector<ZmqFrame>* frames) {
+  zmq_pollitem_t item{socket->get(), 0, ZMQ_POLLIN, 0};
+  return zmq_poll(&item, 1, kPatienceMs) > 0 && socket->Receive(frames);
+}
+
+enum : char { kMore = 1, kCommand = 4 };
+
+std::string Frame(int flags, const std::string& body) {
+  return std::string{static_cast<char>(flags), static_cast<char>(body.size())} + body;
+}
+
+std::string Signature() { return "\xff" + std::string(8, '\0') + "\x7f"; }
+
+void Say(const Fd& fd, const std::string& what) {
+  CHECK_EQ(send(fd.get(), what.data(), what.size(), MSG_NOSIGNAL),
+           static_cast<ssize_t>(what.size()));
+}
+
+// A DEALER that speaks ZMTP 3, until both sides are ready for messages.
+void ShakeHands(const Fd& fd) {
+  Say(fd, Signature() + std::string("\3\0", 2) + "NULL" + std::string(48, '\0'));
+  Say(fd, Frame(kCommand, "\5READY\13Socket-Type" + std::string("\0\0\0\6", 4) + "DEALER"));
+  char greeting[64 + 2], ready[256];
+  REQUIRE_EQ(recv(fd.get(), greeting, sizeof(greeting), MSG_WAITALL), ssize_t{sizeof(greeting)});
+  const auto size = static_cast<size_t>(greeting[65]);
+  REQUIRE_EQ(recv(fd.get(), ready, size, MSG_WAITALL), static_cast<ssize_t>(size));
+}
+
+}  // namespace
+
+TEST(behind_a_door_nobody_gets_round_the_limits_of_a_message) {
+  OpenDoor door;
+  const ZmqContext context(kSocketsMax);
+  ZmqSocket router(context, ZMQ_ROUTER);
+  router.SetDoor(&door);
+  REQUIRE_TRUE(router.Bind("tcp://127.0.0.1:*").ok());
+  const Fd member(Dial("127.0.0.1", router.BoundPort()));
+  ShakeHands(member);
+  Say(member, Frame(kMore, "one") + Frame(0, "two"));
+  std::vector<ZmqFrame> frames;
+  REQUIRE_TRUE(ReceiveSoon(&router, &frames));
+  REQUIRE_EQ(frames.size(), size_t{3});
+  CHECK_EQ(frames[2].text(), "two");
+
+  int broken = 0;
+  const auto check_shown_out = [&](const Fd& fd, const std::string& after) {
+    Say(fd, after);
+    CHECK_TRUE(ShownOut(fd.get()));
+    CHECK_EQ(door.broken, ++broken);
+  };
+  for (const std::string& old : {
+           std::string("\1\0", 2),                // protocol 1, which has no greeting
+           Signature() + std::string("\0\5", 2),  // protocol 1 with a greeting
+           Signature() + std::string("\1\5", 2),  // protocol 2
+       }) {
+    check_shown_out(Fd(Dial("127.0.0.1", router.BoundPort())), old);
+  }
+  for (const std::string& said : {
+           Frame(kCommand | kMore, "\11SUBSCRIBE"),
+           Frame(kCommand | kMore, "\6CANCEL"),
+           Frame(kMore, "1") + Frame(kMore, "2") + Frame(kMore, "3") + Frame(kMore, "4") +
+               Frame(0, "5"),
+       }) {
+    const Fd fd(Dial("127.0.0.1", router.BoundPort()));
+    ShakeHands(fd);
+    check_shown_out(fd, said);
+  }
+  CHECK_FALSE(router.Receive(&frames));
+}
