@@ -9,6 +9,8 @@
 namespace mercury {
 namespace {
 
+constexpr char kLate[] = "it did not say in time who it is";
+
 bool WorthALine(uint64_t count) { return (count & (count - 1)) == 0; }
 
 const char* Chars(const unsigned char* data) { return reinterpret_cast<const char*>(data); }
@@ -26,7 +28,7 @@ class Doorman::HostDoor : public zmq::door_t {
     const std::string from = place_->peer;
     doorman_->strangers_.erase(place_);
     if (handshake_.wants() == 0 && why_.empty()) return;
-    if (why_.empty()) why_ = "it did not say in time who it is";
+    if (why_.empty()) why_ = "it hung up";
     if (!doorman_->closed_) doorman_->Refuse("a connection from " + from + ": " + why_);
   }
   HostDoor(const HostDoor&) = delete;
@@ -38,6 +40,7 @@ class Doorman::HostDoor : public zmq::door_t {
     why_ = status.message;
     return status.ok();
   }
+  void late() override { why_ = kLate; }
   void TurnAway(const std::string& why) { why_ = why; }
 
  private:
@@ -71,6 +74,7 @@ class Doorman::GuestDoor : public zmq::door_t {
     if (handshake_.done() && joins_) doorman_->found_(handshake_.job());
     return status.ok();
   }
+  void late() override { why_ = kLate; }
 
  private:
   Doorman* const doorman_;

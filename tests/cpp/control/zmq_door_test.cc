@@ -1,6 +1,10 @@
 // Doors without sockets: what ZeroMQ would ask of them, asked by hand.
 #include "control/zmq_door.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -48,6 +52,21 @@ bool Meet(zmq::door_t* host, zmq::door_t* guest) {
 bool Joins(Van* host, Van* guest) {
   const auto in = Open(host->doorman.host()), out = Open(guest->doorman.to_scheduler());
   return in != nullptr && Meet(in.get(), out.get());
+}
+
+// What is logged while `run` runs.
+std::string Logged(const std::function<void()>& run) {
+  std::FILE* file = std::tmpfile();
+  const int own = dup(STDERR_FILENO);
+  dup2(fileno(file), STDERR_FILENO);
+  run();
+  dup2(own, STDERR_FILENO);
+  close(own);
+  std::rewind(file);
+  std::string text;
+  for (int c; (c = std::fgetc(file)) != EOF;) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
 }
 
 }  // namespace
@@ -119,6 +138,21 @@ TEST(who_says_nothing_is_counted_but_not_when_the_process_ends) {
   scheduler.doorman.Close();
   Open(scheduler.doorman.host());
   CHECK_EQ(scheduler.doorman.refused(), uint64_t{2});
+}
+
+TEST(who_hangs_up_and_who_takes_too_long_are_told_apart) {
+  Van scheduler(Post::kScheduler), node(Post::kNode);
+  scheduler.doorman.Enter(kJob);
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  std::string log = Logged([&] { Open(scheduler.doorman.host()); });
+  CHECK_TRUE(has(log, "refused a connection from 10.0.0.1: it hung up (1 refused so far)"));
+  log = Logged([&] { Open(scheduler.doorman.host())->late(); });
+  CHECK_TRUE(has(log, "refused a connection from 10.0.0.1: it did not say in time who it is (2 "));
+  // And at the address where the scheduler should be.
+  log = Logged([&] { Open(node.doorman.to_scheduler())->late(); });
+  CHECK_TRUE(has(log, "no scheduler of this job at 10.0.0.1: it did not say in time who it is"));
 }
 
 TEST(who_fills_the_door_makes_room_at_it) {

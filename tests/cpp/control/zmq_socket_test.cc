@@ -21,24 +21,37 @@ namespace {
 constexpr int kPatienceMs = 20000;
 constexpr int kSocketsMax = 16;
 
-// Lets everybody in, and counts those who misbehave then.
+// Lets everybody in whose first `wants` bytes came in time, and counts those who misbehave then.
 class OpenDoor : public zmq::door_maker_t {
  public:
+  explicit OpenDoor(size_t wants = 0) : wants_(wants) {}
   zmq::door_t* make(const std::string& /*peer*/, const std::function<void()>& /*close*/) override {
-    return new Door;
+    return new Door(this);
   }
   void broke_rules(const std::string& /*peer*/) override { ++broken; }
   size_t parts_max() const override { return 4; }
-  std::atomic<int> broken{0};
+  std::atomic<int> broken{0}, late{0}, gone{0};
 
  private:
   class Door : public zmq::door_t {
+   public:
+    explicit Door(OpenDoor* maker) : maker_(maker), wants_(maker->wants_) {}
+    ~Door() override { ++maker_->gone; }
+    Door(const Door&) = delete;
+    Door& operator=(const Door&) = delete;
     std::string opening() override { return ""; }
-    size_t wants() const override { return 0; }
-    bool take(const unsigned char* /*data*/, size_t /*size*/, std::string* /*reply*/) override {
+    size_t wants() const override { return wants_; }
+    bool take(const unsigned char* /*data*/, size_t size, std::string* /*reply*/) override {
+      wants_ -= size;
       return true;
     }
+    void late() override { ++maker_->late; }
+
+   private:
+    OpenDoor* const maker_;
+    size_t wants_;
   };
+  const size_t wants_;
 };
 
 sockaddr_in At(const char* host, int port) {
@@ -151,4 +164,24 @@ TEST(behind_a_door_nobody_gets_round_the_limits_of_a_message) {
     check_shown_out(fd, said);
   }
   CHECK_FALSE(router.Receive(&frames));
+}
+
+TEST(a_door_hears_that_its_time_is_up_but_not_that_the_peer_has_hung_up) {
+  OpenDoor door(100);
+  const ZmqContext context(kSocketsMax);
+  ZmqSocket router(context, ZMQ_ROUTER);
+  router.SetDoor(&door);
+  router.Set(ZMQ_HANDSHAKE_IVL, 100);
+  REQUIRE_TRUE(router.Bind("tcp://127.0.0.1:*").ok());
+  const Fd silent(Dial("127.0.0.1", router.BoundPort()));
+  CHECK_TRUE(ShownOut(silent.get()));
+  CHECK_EQ(door.late, 1);
+  router.Set(ZMQ_HANDSHAKE_IVL, 10 * kPatienceMs);
+  REQUIRE_TRUE(router.Bind("tcp://127.0.0.1:*").ok());
+  Fd hasty(Dial("127.0.0.1", router.BoundPort()));
+  Say(hasty, "hello");
+  CHECK_EQ(shutdown(hasty.get(), SHUT_WR), 0);
+  CHECK_TRUE(ShownOut(hasty.get()));
+  CHECK_EQ(door.gone, 2);
+  CHECK_EQ(door.late, 1);
 }
