@@ -30,6 +30,11 @@ void LinkWatch::Moved(int peer, int connection, int64_t bytes, int64_t now_ms) {
   }
 }
 
+bool LinkWatch::gone(int peer) const {
+  const auto it = links_.find(peer);
+  return it != links_.end() && it->second.gone;
+}
+
 bool LinkWatch::broken(int peer) const {
   const auto it = links_.find(peer);
   return it != links_.end() && it->second.broken;

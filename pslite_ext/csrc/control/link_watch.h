@@ -48,6 +48,7 @@ class LinkWatch {
   void Forget(int peer) { links_[peer].gone = true; }
   // The link has failed: it is not reported again.
   void Break(int peer) { links_[peer].broken = true; }
+  bool gone(int peer) const;
   bool broken(int peer) const;
   uint64_t received(int peer) const;
   // Those that have not acknowledged everything.

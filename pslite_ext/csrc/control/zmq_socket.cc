@@ -17,6 +17,20 @@ constexpr size_t kCopyBytesMax = 256;  // below, a copy is cheaper than sharing
 
 void Release(void* /*data*/, void* hint) { delete static_cast<ps::SArray<char>*>(hint); }
 
+bool ReceiveFrom(void* socket, std::vector<ZmqFrame>* frames) {
+  frames->clear();
+  while (true) {
+    ZmqFrame frame;
+    if (zmq_msg_recv(frame.get(), socket, ZMQ_DONTWAIT) < 0) {
+      if (zmq_errno() == EINTR) continue;
+      return false;  // the parts of a message arrive together, so this is between two messages
+    }
+    const bool more = zmq_msg_more(frame.get()) != 0;
+    frames->push_back(std::move(frame));
+    if (!more) return true;
+  }
+}
+
 }  // namespace
 
 ZmqContext::ZmqContext(int sockets_max) : context_(zmq_ctx_new()) {
@@ -33,6 +47,7 @@ ZmqSocket& ZmqSocket::operator=(ZmqSocket&& other) noexcept {
   if (this != &other) {
     Close(0);
     socket_ = std::exchange(other.socket_, nullptr);
+    events_ = std::exchange(other.events_, nullptr);
   }
   return *this;
 }
@@ -80,17 +95,37 @@ int ZmqSocket::BoundPort() const {
 void ZmqSocket::Close(int linger_ms) {
   if (socket_ == nullptr) return;
   Set(ZMQ_LINGER, linger_ms);
-  zmq_close(socket_);
-  socket_ = nullptr;
+  // First the events: with nobody to take the next one, the I/O thread would wait for ever.
+  if (events_ != nullptr) zmq_socket_monitor(socket_, nullptr, 0);
+  zmq_close(std::exchange(socket_, nullptr));
+  if (events_ != nullptr) zmq_close(std::exchange(events_, nullptr));
 }
 
-ZmqSocket ZmqSocket::Monitor(const ZmqContext& context, int events) {
+void ZmqSocket::Watch(const ZmqContext& context, int events) {
   char endpoint[64];
   std::snprintf(endpoint, sizeof(endpoint), "inproc://monitor-%p", socket_);
-  zmq_socket_monitor(socket_, endpoint, events);
-  ZmqSocket monitor(context, ZMQ_PAIR);
-  zmq_connect(monitor.get(), endpoint);
-  return monitor;
+  events_ = zmq_socket(context.get(), ZMQ_PAIR);
+  if (events_ == nullptr) return;
+  const int no_limit = 0;  // at a limit, the I/O thread would wait
+  zmq_setsockopt(events_, ZMQ_RCVHWM, &no_limit, sizeof(no_limit));
+  if (zmq_socket_monitor(socket_, endpoint, events) == 0 && zmq_connect(events_, endpoint) == 0) {
+    return;
+  }
+  zmq_socket_monitor(socket_, nullptr, 0);
+  zmq_close(std::exchange(events_, nullptr));
+}
+
+bool ZmqSocket::NextEvent(ZmqEvent* event) {
+  constexpr size_t kEventBytes = 6;
+  std::vector<ZmqFrame> frames;
+  if (events_ == nullptr || !ReceiveFrom(events_, &frames)) return false;
+  if (frames[0].size() < kEventBytes) return false;
+  uint16_t number;
+  int32_t value;
+  std::memcpy(&number, frames[0].data(), sizeof(number));
+  std::memcpy(&value, frames[0].data() + sizeof(number), sizeof(value));
+  *event = {number, value};
+  return true;
 }
 
 bool ZmqSocket::SendCopy(const void* data, size_t bytes, bool more) {
@@ -110,48 +145,29 @@ bool ZmqSocket::SendShared(const ps::SArray<char>& array, bool more) {
   return false;
 }
 
-bool ZmqSocket::Receive(std::vector<ZmqFrame>* frames) {
-  frames->clear();
-  while (true) {
-    ZmqFrame frame;
-    if (zmq_msg_recv(frame.get(), socket_, ZMQ_DONTWAIT) < 0) {
-      if (zmq_errno() == EINTR) continue;
-      return false;  // the parts of a message arrive together, so this is between two messages
+bool ZmqSocket::Receive(std::vector<ZmqFrame>* frames) { return ReceiveFrom(socket_, frames); }
+
+void ConnectionProgress::Hear(ZmqSocket* socket) {
+  ZmqEvent event;
+  while (socket->NextEvent(&event)) {
+    if (event.event == ZMQ_EVENT_CONNECTED) {
+      fd_ = event.value;
+      ++connections_;
+    } else if (event.event == ZMQ_EVENT_DISCONNECTED && event.value == fd_) {
+      fd_ = -1;
     }
-    const bool more = zmq_msg_more(frame.get()) != 0;
-    frames->push_back(std::move(frame));
-    if (!more) return true;
   }
 }
 
-bool ReadEvent(std::vector<ZmqFrame>& frames, ZmqEvent* event) {
-  constexpr size_t kEventBytes = 6;
-  if (frames.empty() || frames[0].size() < kEventBytes) return false;
-  uint16_t number;
-  int32_t value;
-  std::memcpy(&number, frames[0].data(), sizeof(number));
-  std::memcpy(&value, frames[0].data() + sizeof(number), sizeof(value));
-  *event = {number, value};
-  return true;
-}
-
-int64_t BytesTaken(int fd, int port) {
-  sockaddr_storage peer{};
-  socklen_t bytes = sizeof(peer);
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) return -1;
-  in_port_t its_port;
-  if (peer.ss_family == AF_INET) {
-    its_port = reinterpret_cast<sockaddr_in*>(&peer)->sin_port;
-  } else if (peer.ss_family == AF_INET6) {
-    its_port = reinterpret_cast<sockaddr_in6*>(&peer)->sin6_port;
-  } else {
-    return -1;
-  }
+int64_t ConnectionProgress::BytesTaken(ZmqSocket* socket) {
+  Hear(socket);
+  if (fd_ < 0) return -1;
+  const int connections = connections_;
   tcp_info info{};
-  bytes = sizeof(info);
-  if (ntohs(its_port) != port || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) {
-    return -1;
-  }
+  socklen_t bytes = sizeof(info);
+  const bool known = getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0;
+  Hear(socket);  // ZeroMQ tells before it closes
+  if (!known || fd_ < 0 || connections_ != connections) return -1;
   return static_cast<int64_t>(info.tcpi_bytes_acked);
 }
 

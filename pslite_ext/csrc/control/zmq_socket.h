@@ -1,7 +1,8 @@
 // ZeroMQ sockets as values that close themselves.
 //
 // Thread-safety: a socket belongs to one thread. Ownership: a ZmqContext outlives its sockets; a
-// sent SArray is kept alive until ZeroMQ has written it out.
+// sent SArray is kept alive until ZeroMQ has written it out. Invariant: while a socket is watched,
+// there is somewhere for its events to go.
 #pragma once
 
 #include <zmq.h>
@@ -49,12 +50,20 @@ class ZmqFrame {
   zmq_msg_t message_;
 };
 
+// What has become of a connection.
+struct ZmqEvent {
+  int event = 0;
+  int value = 0;  // of ZMQ_EVENT_CONNECTED and _DISCONNECTED: the connection's descriptor
+};
+
 class ZmqSocket {
  public:
   ZmqSocket() = default;
   ZmqSocket(const ZmqContext& context, int type);
   ~ZmqSocket() { Close(0); }
-  ZmqSocket(ZmqSocket&& other) noexcept : socket_(std::exchange(other.socket_, nullptr)) {}
+  ZmqSocket(ZmqSocket&& other) noexcept
+      : socket_(std::exchange(other.socket_, nullptr)),
+        events_(std::exchange(other.events_, nullptr)) {}
   ZmqSocket& operator=(ZmqSocket&& other) noexcept;
   void* get() const { return socket_; }
   explicit operator bool() const { return socket_ != nullptr; }
@@ -69,8 +78,13 @@ class ZmqSocket {
   // Gives what is queued `linger_ms` to leave.
   void Close(int linger_ms);
 
-  // A socket that tells of these events (ZMQ_EVENT_...) of this one's connections.
-  ZmqSocket Monitor(const ZmqContext& context, int events);
+  // From now on, NextEvent tells of these events (ZMQ_EVENT_...) of its connections. They are kept
+  // until somebody asks: ZeroMQ's I/O thread never waits for that.
+  void Watch(const ZmqContext& context, int events);
+  // What to poll for events; null: it is not watched.
+  void* events() const { return events_; }
+  // False when there is none.
+  bool NextEvent(ZmqEvent* event);
 
   // A copy of `bytes`; false: it cannot be taken now.
   bool SendCopy(const void* data, size_t bytes, bool more);
@@ -81,18 +95,25 @@ class ZmqSocket {
 
  private:
   void* socket_ = nullptr;
+  void* events_ = nullptr;  // the other end of its monitor
 };
 
-// What a monitor says.
-struct ZmqEvent {
-  int event = 0;
-  int value = 0;  // of ZMQ_EVENT_CONNECTED: the connection's descriptor
-};
-bool ReadEvent(std::vector<ZmqFrame>& frames, ZmqEvent* event);
+// How far a socket that connects to one peer has come, by the events of its connections.
+class ConnectionProgress {
+ public:
+  static constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED;
+  // Takes in what has happened to `socket`, which is watched for kEvents.
+  void Hear(ZmqSocket* socket);
+  // How many connections there have been.
+  int connections() const { return connections_; }
+  // How many bytes of the present one the other end's system has taken; -1: unknown, or there is
+  // none. The descriptor is ZeroMQ's, which closes it when it likes, and it may be another file's
+  // then: what was read counts only if the connection had not ended before.
+  int64_t BytesTaken(ZmqSocket* socket);
 
-// How many bytes of the connection to `port` the other end's system has taken; -1: unknown. The
-// descriptor is ZeroMQ's: it may have been closed, and be another file's by now.
-int64_t BytesTaken(int fd, int port);
+ private:
+  int fd_ = -1, connections_ = 0;
+};
 
 bool IsIpv6(const std::string& host);
 // "tcp://host:port", with brackets around an IPv6 address; port 0 becomes "*".

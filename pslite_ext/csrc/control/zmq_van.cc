@@ -135,7 +135,6 @@ void ZmqVan::Stop() {
   for (auto& [id, dealer] : dealers_) dealer.Close(linger_ms);
   for (ZmqSocket& socket : rejected_) socket.Close(kLingerMs);
   dealers_.clear();
-  monitors_.clear();
   link_ends_.clear();
   context_.reset();  // waits until what lingers has left
 }
@@ -168,12 +167,9 @@ void ZmqVan::Connect(const ps::Node& node) {
   ZmqSocket dealer = NewDealer(
       node.hostname, node.id == kSchedulerId ? doorman_.to_scheduler() : doorman_.to_node());
   // The scheduler watches everybody, and everybody the scheduler.
-  if (Watched(node.id)) {
-    WatchConnection(node.id, node.port, &dealer);
-  } else {
-    monitors_[node.id] =
-        dealer.Monitor(*context_, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
-  }
+  dealer.Watch(*context_, Watched(node.id)
+                              ? ConnectionProgress::kEvents
+                              : ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
   const Status status = dealer.Connect(TcpEndpoint(node.hostname, node.port));
   if (!status.ok()) return FailJob(status, true);
   dealers_[node.id] = std::move(dealer);
@@ -262,6 +258,7 @@ void ZmqVan::Loop() {
     }
     if (now < next_tick) continue;
     next_tick = now + tick_ms;
+    HearConnections();
     if (over_) continue;
     if (!reported_.ok() && now >= verdict_by_ms_) {
       FailJob(reported_, false);
@@ -277,7 +274,11 @@ void ZmqVan::Loop() {
 void ZmqVan::Wait(int64_t wait_ms) {
   std::vector<zmq_pollitem_t> items = {{router_.get(), 0, ZMQ_POLLIN, 0},
                                        {nullptr, wake_fd_, ZMQ_POLLIN, 0}};
-  for (const auto& [id, monitor] : monitors_) items.push_back({monitor.get(), 0, ZMQ_POLLIN, 0});
+  for (const auto& [id, dealer] : dealers_) {
+    if (!Watched(id) && dealer.events() != nullptr) {
+      items.push_back({dealer.events(), 0, ZMQ_POLLIN, 0});
+    }
+  }
   zmq_poll(items.data(), static_cast<int>(items.size()),
            static_cast<long>(wait_ms));  // NOLINT: the type is ZeroMQ's
   uint64_t count;
@@ -306,6 +307,7 @@ void ZmqVan::SendNow(const Outbound& item) {
 }
 
 Status ZmqVan::TrySend(const Outbound& item) {
+  if (link_watch_.gone(item.receiver)) return Status::Ok();  // nobody is there to care
   const auto dealer = dealers_.find(item.receiver);
   if (dealer == dealers_.end()) {
     return Status::Internal("it is not connected to " + NodeName(item.receiver));

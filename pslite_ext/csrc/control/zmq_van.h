@@ -149,8 +149,9 @@ class ZmqVan : public ps::Van {
   void Refuse(const std::string& why);
 
   bool Watched(int node) const;
-  void WatchConnection(int node, int port, ZmqSocket* dealer);
+  void HearConnections();
   void WatchLinks(int64_t now_ms);
+  void Forget(int peer);
   void LookAt(int peer, int64_t now_ms);
   void Ask(int peer);
   void Acknowledge(int peer);
@@ -184,16 +185,13 @@ class ZmqVan : public ps::Van {
   ZmqSocket router_;
   int wake_fd_ = -1;
   std::unordered_map<int, ZmqSocket> dealers_;
-  std::map<int, ZmqSocket> monitors_;  // of those dealers whose peers this node watches
   std::unordered_map<int, uint64_t> sequence_to_;
   std::vector<ZmqSocket> rejected_;
   SequenceCheck sequence_from_;
   // The ends of links to peers, by node.
   struct LinkEnd {
-    ZmqSocket monitor;      // tells of its connections
-    int port = 0, fd = -1;  // of the present one
-    int connections = 0;    // that there have been
-    std::string routing;    // by which the router finds the peer's connection
+    ConnectionProgress progress;  // of this node's connection to the peer
+    std::string routing;          // by which the router finds the peer's connection
   };
   std::map<int, LinkEnd> link_ends_;
   LinkWatch link_watch_;

@@ -293,7 +293,7 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
   if (message.meta.sender != kSchedulerId) return Refuse("only the scheduler ends the job");
   for (const ps::Node& node : message.meta.control.node) {
     if (text.empty()) {
-      link_watch_.Forget(node.id);
+      Forget(node.id);
       observer_->OnDeparted(node.id);
     } else {
       for (int group = 1; group < 8; ++group) {

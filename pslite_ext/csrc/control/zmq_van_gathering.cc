@@ -17,10 +17,7 @@ void ZmqVan::ConnectGuests() {
                                    [id = id](const Member& m) { return m.guest == id; });
     if (id < kNoNode && !stays) gone.push_back(id);
   }
-  for (int id : gone) {
-    monitors_.erase(id);
-    dealers_.erase(id);
-  }
+  for (int id : gone) dealers_.erase(id);
   for (const Member& m : members) {
     if (m.id != kNoNode || dealers_.count(m.guest) != 0) continue;
     ps::Node node = ToNode(m);
@@ -35,20 +32,15 @@ void ZmqVan::TakeIn(const Member& member) {
   if (dealer.empty()) return Connect(ToNode(member));
   dealer.key() = member.id;
   dealers_.insert(std::move(dealer));
-  auto monitor = monitors_.extract(member.guest);
-  monitor.key() = member.id;
-  monitors_.insert(std::move(monitor));
 }
 
 // A process that dies closes its connections: it is missed sooner than by its heartbeats alone.
 void ZmqVan::HearDisconnects(int64_t now_ms) {
-  std::vector<ZmqFrame> frames;
   std::vector<std::pair<int, int>> heard;
-  for (auto& [id, monitor] : monitors_) {
+  for (auto& [id, dealer] : dealers_) {
+    if (Watched(id)) continue;  // acknowledgements tell more
     ZmqEvent event;
-    while (monitor.Receive(&frames)) {
-      if (ReadEvent(frames, &event)) heard.emplace_back(id, event.event);
-    }
+    while (dealer.NextEvent(&event)) heard.emplace_back(id, event.event);
   }
   for (const auto& [id, event] : heard) {
     if (id < kNoNode) OnGuestEvent(id, event, now_ms);

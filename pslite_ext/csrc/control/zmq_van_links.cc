@@ -24,10 +24,19 @@ bool ZmqVan::Watched(int node) const {
   return !is_scheduler_ && node != kSchedulerId && node != kNoNode;
 }
 
-void ZmqVan::WatchConnection(int node, int port, ZmqSocket* dealer) {
-  LinkEnd& end = link_ends_[node];
-  end.port = port;
-  end.monitor = dealer->Monitor(*context_, ZMQ_EVENT_CONNECTED);
+// Whether anybody waits for them or not: what is not taken adds up.
+void ZmqVan::HearConnections() {
+  for (auto& [node, dealer] : dealers_) {
+    if (Watched(node)) link_ends_[node].progress.Hear(&dealer);
+  }
+}
+
+// It has left in good order: nothing is expected of it, and nothing more is said to it. Whoever
+// listens in its place one day is not called on.
+void ZmqVan::Forget(int peer) {
+  if (!Watched(peer)) return;
+  link_watch_.Forget(peer);
+  dealers_.erase(peer);
 }
 
 void ZmqVan::WatchLinks(int64_t now_ms) {
@@ -60,15 +69,9 @@ void ZmqVan::LookAt(int peer, int64_t now_ms) {
     }
     link_watch_.Acknowledged(peer, envelope.sequence, now_ms);
   }
-  LinkEnd& end = link_ends_[peer];
-  ZmqEvent event;
-  while (end.monitor.Receive(&frames)) {
-    if (!ReadEvent(frames, &event) || event.event != ZMQ_EVENT_CONNECTED) continue;
-    end.fd = event.value;
-    ++end.connections;
-  }
-  const int64_t bytes = BytesTaken(end.fd, end.port);
-  if (bytes >= 0) link_watch_.Moved(peer, end.connections, bytes, now_ms);
+  ConnectionProgress& progress = link_ends_[peer].progress;
+  const int64_t bytes = progress.BytesTaken(&dealer->second);
+  if (bytes >= 0) link_watch_.Moved(peer, progress.connections(), bytes, now_ms);
 }
 
 void ZmqVan::Ask(int peer) {

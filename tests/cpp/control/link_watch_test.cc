@@ -234,7 +234,9 @@ TEST(who_has_left_is_not_missed) {
   pair.Cut(0);
   pair.Send(0, 100);
   pair.Run(2000);
+  CHECK_FALSE(pair.ends[0].watch.gone(kPeer));
   pair.ends[0].watch.Forget(kPeer);
+  CHECK_TRUE(pair.ends[0].watch.gone(kPeer));
   pair.Send(0, 100);
   pair.Run(60000);
   CHECK_EQ(pair.ends[0].silent_at, -1);

@@ -58,6 +58,8 @@ class TcpProxy {
     resets_ = true;
     while (resets_) std::this_thread::sleep_for(kTurn);
   }
+  // Connections that it carries.
+  size_t open() const { return open_; }
   // Bytes that it was sent since it began to swallow.
   uint64_t swallowed() const { return swallowed_; }
 
@@ -85,6 +87,7 @@ class TcpProxy {
 
   void Run() {
     while (!stop_) {
+      open_ = pairs_.size();
       if (resets_) {
         for (Pair& pair : pairs_) Close(&pair);
         pairs_.clear();
@@ -153,6 +156,7 @@ class TcpProxy {
   std::atomic<Mode> mode_{kPass};
   std::atomic<bool> resets_{false}, stop_{false};
   std::atomic<uint64_t> swallowed_{0};
+  std::atomic<size_t> open_{0};
   std::vector<Pair> pairs_;  // the thread's
   std::thread thread_;
 };

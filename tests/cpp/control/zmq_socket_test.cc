@@ -2,13 +2,19 @@
 #include "control/zmq_socket.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #undef CHECK_EQ  // ps-lite's logging has one, too
@@ -124,6 +130,42 @@ void ShakeHands(const Fd& fd) {
   REQUIRE_EQ(recv(fd.get(), ready, size, MSG_WAITALL), static_cast<ssize_t>(size));
 }
 
+// Until `reached`; false: it is not.
+bool Until(const std::function<bool()>& reached) {
+  constexpr int kTurnMs = 5;
+  for (int waited = 0; waited < kPatienceMs && !reached(); waited += kTurnMs) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(kTurnMs));
+  }
+  return reached();
+}
+
+// Listens, at a free port if it is 0.
+int Listen(const char* host, int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = At(host, port);
+  CHECK_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  CHECK_EQ(listen(fd, 4), 0);
+  return fd;
+}
+
+sockaddr_in NameOf(int fd, int (*name)(int, sockaddr*, socklen_t*)) {
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  name(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  return address;
+}
+
+// The descriptor, in this process, of the other end of `fd`; -1: there is none.
+int OtherEnd(int fd) {
+  constexpr int kDescriptorsMax = 256;
+  const sockaddr_in wanted = NameOf(fd, getpeername);
+  for (int other = 0; other < kDescriptorsMax; ++other) {
+    const sockaddr_in found = NameOf(other, getsockname);
+    if (std::memcmp(&found, &wanted, sizeof(wanted)) == 0) return other;
+  }
+  return -1;
+}
+
 }  // namespace
 
 TEST(behind_a_door_nobody_gets_round_the_limits_of_a_message) {
@@ -184,4 +226,53 @@ TEST(a_door_hears_that_its_time_is_up_but_not_that_the_peer_has_hung_up) {
   CHECK_TRUE(ShownOut(hasty.get()));
   CHECK_EQ(door.gone, 2);
   CHECK_EQ(door.late, 1);
+}
+
+TEST(events_that_nobody_reads_keep_nobody_waiting) {
+  constexpr int kVisitors = 2100;  // ZeroMQ's own limits add up to 2000
+  const ZmqContext context(kSocketsMax);
+  ZmqSocket router(context, ZMQ_ROUTER);
+  router.Watch(context, ZMQ_EVENT_ACCEPTED);
+  REQUIRE_TRUE(router.Bind("tcp://127.0.0.1:*").ok());
+  int greeted = 0;
+  for (bool in_time = true; in_time && greeted < kVisitors;) {
+    const Fd visitor(Dial("127.0.0.1", router.BoundPort()));
+    pollfd readable{visitor.get(), POLLIN, 0};
+    in_time = poll(&readable, 1, kPatienceMs) > 0;
+    if (in_time) ++greeted;
+  }
+  CHECK_EQ(greeted, kVisitors);
+  int told = 0;
+  ZmqEvent event;
+  while (router.NextEvent(&event)) ++told;
+  CHECK_EQ(told, kVisitors);
+}
+
+TEST(what_another_connection_has_moved_is_not_taken_for_progress) {
+  Fd listener(Listen("127.0.0.1", 0));
+  const int port = ntohs(NameOf(listener.get(), getsockname).sin_port);
+  const Fd same_port_elsewhere(Listen("127.0.0.2", port));
+  const ZmqContext context(kSocketsMax);
+  ZmqSocket dealer(context, ZMQ_DEALER);
+  dealer.Set(ZMQ_RECONNECT_IVL, -1);
+  dealer.Watch(context, ConnectionProgress::kEvents);
+  ConnectionProgress progress;
+  REQUIRE_TRUE(dealer.Connect(TcpEndpoint("127.0.0.1", port)).ok());
+  Fd peer(accept(listener.get(), nullptr, nullptr));
+  REQUIRE_TRUE(Until([&] { return progress.BytesTaken(&dealer) > 1; }));
+  CHECK_EQ(progress.connections(), 1);
+
+  const int fd = OtherEnd(peer.get());
+  REQUIRE_TRUE(fd >= 0);
+  peer.Close();
+  REQUIRE_TRUE(Until([&] { return fcntl(fd, F_GETFD) < 0; }));
+  const Fd other(Dial("127.0.0.2", port));
+  if (other.get() != fd) dup2(other.get(), fd);
+  const Fd reused(other.get() == fd ? -1 : fd);
+  Say(other, "that counts for another peer");
+  const Fd its_peer(accept(same_port_elsewhere.get(), nullptr, nullptr));
+  char bytes[8];
+  REQUIRE_EQ(recv(its_peer.get(), bytes, sizeof(bytes), MSG_WAITALL), ssize_t{sizeof(bytes)});
+  CHECK_EQ(progress.BytesTaken(&dealer), -1);
+  CHECK_EQ(progress.connections(), 1);
 }

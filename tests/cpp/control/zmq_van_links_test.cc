@@ -22,14 +22,14 @@ constexpr int kServerApp = 7, kWorkerApp = 8;
 // be noticed first.
 constexpr MembershipTimes kShort{400, 3000, 10000, 60000}, kLong{400, 60000, 10000, 60000};
 
-// Reaches nodes of one kind through a box.
+// Reaches the first node of one kind through a box.
 class BoxedVan : public ZmqVan {
  public:
   BoxedVan(ZmqVanOptions options, VanObserver* observer, TcpProxy* box, Role behind)
       : ZmqVan(std::move(options), observer), box_(box), behind_(behind) {}
   void Connect(const ps::Node& node) override {
     ps::Node boxed = node;
-    if (static_cast<Role>(node.role) == behind_) {
+    if (node.id == NodeId(behind_, 0)) {
       box_->LeadTo(node.port);
       boxed.port = box_->port();
     }
@@ -131,6 +131,13 @@ class LinkJob {
   ps::Customer serves_, asks_;
 };
 
+bool Until(const std::function<bool()>& reached) {
+  for (int turn = 0; turn < 6000 && !reached(); ++turn) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return reached();
+}
+
 constexpr char kLink[] = "worker 0 and server 0 cannot reach each other: ";
 
 std::string Names(const std::string& why) { return kLink + why; }
@@ -140,9 +147,7 @@ void LoseOneWay(LinkJob* job, const std::function<void()>& send) {
   job->box.Set(TcpProxy::kSwallow);
   const uint64_t before = job->box.swallowed();
   send();
-  for (int turn = 0; turn < 6000 && job->box.swallowed() == before; ++turn) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  Until([&] { return job->box.swallowed() != before; });
   job->box.Set(TcpProxy::kPass);
   job->box.Reset();
 }
@@ -224,4 +229,31 @@ TEST(a_last_word_to_the_scheduler_that_is_lost) {
   LinkJob job(kLong, Role::kWorker, Role::kScheduler, TcpProxy::kPass);
   LoseOneWay(&job, [&] { job.worker().van->EnterBarrier(); });
   job.CheckEnd(Code::kPeerLost, "worker 0 and the scheduler cannot reach each other: messages");
+}
+
+TEST(who_has_left_is_not_called_on_again) {
+  TcpProxy box;
+  Job job(2, 1, kLong);
+  Node& server = job.AddSpecial<BoxedVan>(Role::kServer, &box, Role::kWorker);
+  Node& leaves = job.Add(Role::kWorker, 0);
+  Node& stays = job.Add(Role::kWorker, 1);
+  for (const auto& node : job.nodes) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
+  }
+  REQUIRE_TRUE(Until([&] { return box.open() == 1; }));
+  leaves.van->Leave("");
+  REQUIRE_TRUE(server.observer.Wait([&] { return server.observer.departed.size() == 1; }));
+  // It still listens: it is the server that has hung up.
+  CHECK_TRUE(Until([&] { return box.open() == 0; }));
+  // A late word to it is nobody's failure.
+  ps::Message late;
+  late.meta.request = true;
+  late.meta.app_id = kWorkerApp;
+  late.meta.recver = NodeId(Role::kWorker, 0);
+  server.van->SendMsg(late);
+  stays.van->Leave("");
+  for (Node* node : {&server, &job.scheduler()}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends == 1; }));
+    CHECK_OK(node->observer.failure);
+  }
 }
