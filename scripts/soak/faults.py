@@ -152,8 +152,8 @@ def _once(what: str) -> Callable[[DisturbedJob, random.Random], Strike]:
         happened = _until(lambda: what in job.box.done)
         if not happened:  # nor shall it later, when nobody counts on it
             happened = not job.box.ask(lambda: job.box.never_mind(a, b))
-        # Who is to blame for bytes that were changed: the one whose they were.
-        return Strike([spoken(a)], happened) if what == "flip" else _both(a, b, happened)
+        # Bytes that are not what they should be are their sender's, as far as anybody can see.
+        return _both(a, b, happened) if what == "lose" else Strike([spoken(a)], happened)
 
     return strike
 
