@@ -59,14 +59,14 @@ def spoken(name: str) -> str:
     return "the scheduler" if name.startswith("scheduler") else name.replace("_", " ")
 
 
-def to_name(process: str, culprits: Sequence[str]) -> Sequence[str]:
-    """Whom a process must name. Of a link with the scheduler, everybody names the node that the
-    scheduler has lost; the node itself names the scheduler.
+def to_name(process: str, culprits: Sequence[str]) -> list[Sequence[str]]:
+    """Whom a process must name: all of one of these. Of a link with the scheduler, everybody names
+    the node that the scheduler has lost; the node itself may name the scheduler, which it has lost.
     """
     if len(culprits) != 2 or "the scheduler" not in culprits:
-        return culprits
+        return [culprits]
     node = next(culprit for culprit in culprits if culprit != "the scheduler")
-    return ["the scheduler"] if spoken(process) == node else [node]
+    return [[node], ["the scheduler"]] if spoken(process) == node else [[node]]
 
 
 def errors(output: str) -> list[str]:
@@ -107,11 +107,9 @@ def judge(promise: Promise, processes: Sequence[Process], culprits: Sequence[str
         if not said:
             return Verdict("untyped", f"{process.name}: {_last_line(process.output)}")
         wanted = to_name(process.name, culprits)
-        if not any(_names(line, wanted) for line in said):
-            return Verdict(
-                "wrong culprit",
-                f"{process.name} does not name {' and '.join(wanted)}: {said[-1]}",
-            )
+        if not any(_names(line, names) for line in said for names in wanted):
+            whom = " or ".join(" and ".join(names) for names in wanted)
+            return Verdict("wrong culprit", f"{process.name} does not name {whom}: {said[-1]}")
         if promise.kind and not all(_is_kind(line, promise.kind) for line in said):
             other = next(line for line in said if not _is_kind(line, promise.kind))
             return Verdict("wrong error", f"{process.name} says not {promise.kind}Error: {other}")
