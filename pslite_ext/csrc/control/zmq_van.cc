@@ -27,8 +27,10 @@ constexpr int kReconnectMs = 50, kReconnectMaxMs = 2000;
 constexpr int kMessagesPerTurn = 256;
 constexpr int kAfterThrowMs = 100;
 constexpr int kHostBytesMax = 63;
-// What a message may be, all its parts together: the largest meta, and the largest piece.
+// What a message may be, all its parts together: a meta, and the largest piece. (The longest meta,
+// of a command, has no piece beside it.)
 constexpr int64_t kControlBytesMax = int64_t{2} << 20;
+static_assert(static_cast<int64_t>(kMetaBodyBytesMax) <= kMessageBytesMax);
 constexpr int64_t kAnswerBytesMax = 512;  // what comes back on a connection: an acknowledgement
 constexpr size_t kPartsMax = 1 + kDataFramesMax;
 
@@ -414,7 +416,13 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   char* meta = reinterpret_cast<char*>(meta_buffer_.data());
   std::memcpy(meta, head.data() + kEnvelopeBytes, meta_bytes);
   status = CheckMeta(meta, meta_bytes);
-  if (!status.ok()) return refuse(status.message);
+  if (!status.ok()) {
+    if (envelope.sender == kNoNode) return refuse(status.message);
+    // It counts as received, and somebody may wait for what it asks.
+    LoseLink(envelope.sender, Status::Corrupt("a message for " + NodeName(my_id_) +
+                                              " cannot be read: " + status.message));
+    return 0;
+  }
   UnpackMeta(meta, static_cast<int>(meta_bytes), &message->meta);
   message->meta.sender = envelope.sender == kNoNode ? ps::Meta::kEmpty : envelope.sender;
   message->meta.recver = envelope.receiver;

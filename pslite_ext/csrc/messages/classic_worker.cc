@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/node_name.h"
+#include "control/meta_bounds.h"
 #include "messages/agreement.h"
 #include "messages/classic_wire.h"
 #include "messages/shared_array.h"
@@ -55,6 +56,12 @@ void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
   Status status;
   switch (kind) {
     case Operation::Kind::kCommand:
+      if (const size_t bytes = pending->op->command.body.size(); bytes > kMetaBodyBytesMax) {
+        status = Status::InvalidArgument("a command of " + std::to_string(bytes) +
+                                         " bytes for the servers, more than " +
+                                         std::to_string(kMetaBodyBytesMax));
+        break;
+      }
       if (pending->op->command.to_one) {
         const int home = HomeServer(pending->op->command.key, options_.num_servers);
         pending->pieces.push_back({home, 0, 0});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/node_name.h"
+#include "control/meta_bounds.h"
 #include "messages/agreement.h"
 #include "ps/internal/customer.h"
 #include "ps/internal/env.h"
@@ -173,6 +174,20 @@ TEST(when_the_job_fails_all_is_over_at_once) {
   }
   Van().sent.clear();
   CHECK_EQ(failed.outcomes, 1);
+}
+
+TEST(a_command_that_no_server_would_read_is_refused) {
+  Asked longest(Operation::Kind::kCommand), longer(Operation::Kind::kCommand);
+  longest.op->command.body.assign(kMetaBodyBytesMax, 'x');
+  longer.op->command.body.assign(kMetaBodyBytesMax + 1, 'x');
+  Job job;
+  job.worker->Submit(std::move(longest.op));
+  CHECK_EQ(Van().sent.size(), 1U);
+  job.worker->Submit(std::move(longer.op));
+  CHECK_EQ(Van().sent.size(), 1U);
+  REQUIRE_EQ(longer.outcomes, 1);
+  CHECK_STATUS(Code::kInvalidArgument, longer.outcome);
+  job.worker->Fail(Status::Closed("over"));
 }
 
 TEST(what_lends_nothing_fails_at_once) {
