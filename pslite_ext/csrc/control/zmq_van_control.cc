@@ -203,8 +203,7 @@ void ZmqVan::Dispatch(const ps::Message& message, int64_t now_ms) {
   if (customer == nullptr) {
     const std::string why = "it is for application " + std::to_string(app) + ", which is not here";
     if (message.meta.sender == ps::Meta::kEmpty) return Refuse(why);
-    return LoseLink(message.meta.sender, Status::Corrupt("a message for " + NodeName(my_id_) +
-                                                         " cannot be answered: " + why));
+    return LoseLink(message.meta.sender, OfNoUse(why));
   }
   customer->Accept(message);
 }

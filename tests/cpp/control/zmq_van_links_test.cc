@@ -228,7 +228,7 @@ TEST(a_message_that_cannot_be_read_ends_the_job_for_somebody_waits) {
   REQUIRE_TRUE(job.Answered(1));
   job.Ask(2, 100, kMetaBodyBytesMax + 8);
   job.CheckEnd(Code::kCorrupt,
-               "worker 0: a message for server 0 cannot be read: meta with a body of ");
+               "worker 0: a message for server 0 is of no use: meta with a body of ");
   CHECK_EQ(job.asked(), 1U);
 }
 
@@ -236,7 +236,7 @@ TEST(a_message_for_nobody_ends_the_job_for_somebody_waits) {
   LinkJob job(kLong, Role::kWorker, Role::kServer, TcpProxy::kPass);
   job.Ask(1, 100, 0, kWorkerApp + 1);
   job.CheckEnd(Code::kCorrupt,
-               "worker 0: a message for server 0 cannot be answered: it is for application 9");
+               "worker 0: a message for server 0 is of no use: it is for application 9");
 }
 
 TEST(a_last_word_to_the_scheduler_that_is_lost) {
