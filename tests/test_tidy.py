@@ -47,7 +47,6 @@ SHELL = {
     "packets/mercury_van": "faults/test_faults.py",
     "packets/mercury_worker": "cpp/packets/mercury_plane_test.cc",
     "packets/mercury_server": "cpp/packets/mercury_plane_test.cc",
-    "messages/classic_worker": "integration/test_kvstore.py",
     "messages/classic_server": "integration/test_kvstore.py",
     "messages/classic_schedule": "integration/test_prophet.py",
     "messages/message_trace": "integration/test_capture.py",
@@ -66,6 +65,7 @@ THREADED = {
     "transport/tensor",
     "links/lane",
     "links/link",
+    "messages/classic_worker",
     "worker/tensors",
 }
 # Who may read the environment: settings, what starts children, scripts that users run, tests.

@@ -10,7 +10,8 @@
 
 namespace mercury {
 
-constexpr size_t kMetaBodyBytesMax = size_t{1} << 20;
+// Of one that is longer nothing would be read: who makes a body of unknown length looks first.
+constexpr size_t kMetaBodyBytesMax = size_t{16} << 20;
 constexpr int kMetaNodesMax = 4096;
 
 // `meta` must be aligned to 8 bytes (UnpackMeta reads 64-bit fields in place).

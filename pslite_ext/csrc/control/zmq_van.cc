@@ -28,8 +28,9 @@ constexpr int kReconnectMs = 50, kReconnectMaxMs = 2000;
 constexpr int kMessagesPerTurn = 256;
 constexpr int kAfterThrowMs = 100;
 constexpr int kHostBytesMax = 63;
-// What a message may be, all its parts together: the largest meta, and the largest piece.
+// What a message may be, all its parts together: a piece and a meta, or a meta as long as a piece.
 constexpr int64_t kControlBytesMax = int64_t{2} << 20;
+static_assert(static_cast<int64_t>(kMetaBodyBytesMax) <= kMessageBytesMax);
 constexpr int64_t kAnswerBytesMax = 512;  // what comes back on a connection: an acknowledgement
 constexpr size_t kPartsMax = 1 + kDataFramesMax;
 
@@ -408,12 +409,13 @@ int ZmqVan::RecvMsg(ps::Message* message) {
     if (envelope.sender == kSchedulerId) node_membership_->HeardLate(NowMs());
     return refuse("it is for the node that was here before");
   }
+  const auto lose = [&](const Status& why) {
+    LoseLink(envelope.sender, why);
+    return 0;
+  };
   status = sequence_from_.Accept(envelope.life, envelope.sequence);
   if (status.code == Code::kCorrupt) return refuse(status.message);
-  if (!status.ok()) {
-    LoseLink(envelope.sender, status);
-    return 0;
-  }
+  if (!status.ok()) return lose(status);
   if (Watched(envelope.sender)) {
     if (link_watch_.broken(envelope.sender)) return 0;
     link_watch_.Received(envelope.sender, envelope.sequence);
@@ -425,16 +427,14 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   char* meta = reinterpret_cast<char*>(meta_buffer_.data());
   std::memcpy(meta, head.data() + kEnvelopeBytes, meta_bytes);
   status = CheckMeta(meta, meta_bytes);
-  if (!status.ok()) return refuse(status.message);
+  if (!status.ok() && envelope.sender == kNoNode) return refuse(status.message);
+  if (!status.ok()) return lose(OfNoUse(status.message));
   UnpackMeta(meta, static_cast<int>(meta_bytes), &message->meta);
   message->meta.sender = envelope.sender == kNoNode ? ps::Meta::kEmpty : envelope.sender;
   message->meta.recver = envelope.receiver;
   if (envelope.sender == kNoNode) message->meta.control.msg_sig = envelope.life;
   status = CheckSum(envelope, frames, message->meta);
-  if (!status.ok()) {
-    LoseLink(envelope.sender, status);
-    return 0;
-  }
+  if (!status.ok()) return lose(status);
   for (size_t i = 2; i < frames.size(); ++i) {
     auto frame = std::make_shared<ZmqFrame>(std::move(frames[i]));
     ps::SArray<char> array;

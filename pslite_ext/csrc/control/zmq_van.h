@@ -157,6 +157,7 @@ class ZmqVan : public ps::Van {
   void Ask(int peer);
   void Acknowledge(int peer);
   void LoseLink(int peer, const Status& status);
+  Status OfNoUse(const std::string& why) const;
   Status CheckSum(const Envelope& envelope, std::vector<ZmqFrame>& frames,
                   const ps::Meta& meta) const;
 

@@ -201,7 +201,9 @@ void ZmqVan::Dispatch(const ps::Message& message, int64_t now_ms) {
   const int customer_id = options_.role == Role::kWorker ? message.meta.customer_id : app;
   ps::Customer* customer = ps::Postoffice::Get()->GetCustomer(app, customer_id, 0);
   if (customer == nullptr) {
-    return Refuse("it is for application " + std::to_string(app) + ", which is not here");
+    const std::string why = "it is for application " + std::to_string(app) + ", which is not here";
+    if (message.meta.sender == ps::Meta::kEmpty) return Refuse(why);
+    return LoseLink(message.meta.sender, OfNoUse(why));
   }
   customer->Accept(message);
 }

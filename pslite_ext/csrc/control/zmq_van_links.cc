@@ -113,6 +113,11 @@ void ZmqVan::LoseLink(int peer, const Status& status) {
   Report(peer, status);
 }
 
+// It counts as received, and somebody may wait for what it asks.
+Status ZmqVan::OfNoUse(const std::string& why) const {
+  return Status::Corrupt("a message for " + NodeName(my_id_) + " is of no use: " + why);
+}
+
 Status ZmqVan::CheckSum(const Envelope& envelope, std::vector<ZmqFrame>& frames,
                         const ps::Meta& meta) const {
   if (!envelope.checked) return Status::Ok();

@@ -10,8 +10,7 @@
 namespace mercury {
 namespace {
 
-constexpr size_t kKeyDigits = 16;
-constexpr size_t kClaimTextBytesMax = 16 << 20;  // a line for each of 65,536 keys
+constexpr size_t kKeyDigits = kClaimHeadBytes - 1;
 
 using Keys = std::map<std::string, std::string>;  // of a model, with their names
 
@@ -69,7 +68,8 @@ std::string Encode(const Claim& claim) {
 
 Status Decode(const std::string& body, Claim* claim) {
   Status bad = Status::Corrupt("a claim that cannot be read");
-  if (body.size() <= kKeyDigits || body.size() > kKeyDigits + 1 + kClaimTextBytesMax) return bad;
+  if (body.size() < kClaimHeadBytes || body.size() > kClaimHeadBytes + kClaimTextBytesMax)
+    return bad;
   const char* end = body.data() + kKeyDigits;
   const auto [read, error] = std::from_chars(body.data(), end, claim->subject, 16);
   if (error != std::errc() || read != end) return bad;

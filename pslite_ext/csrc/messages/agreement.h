@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "control/meta_bounds.h"
 
 namespace mercury {
 
@@ -27,6 +28,10 @@ struct Claim {
   // Of a tensor "float32 of shape (2, 3)"; of a model a line for each key: key, tab, name.
   std::string text;
 };
+// As much as travels, behind the subject and `of`: lines for more parameters than there may be
+// tensors, if their names are not very long.
+constexpr size_t kClaimHeadBytes = 17;
+constexpr size_t kClaimTextBytesMax = kMetaBodyBytesMax - kClaimHeadBytes;
 std::string Encode(const Claim& claim);
 Status Decode(const std::string& body, Claim* claim);
 std::string EncodeVerdict(const Status& status);  // "" if all is well

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/node_name.h"
+#include "control/meta_bounds.h"
 #include "messages/agreement.h"
 #include "messages/classic_wire.h"
 #include "messages/shared_array.h"
@@ -55,6 +56,12 @@ void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
   Status status;
   switch (kind) {
     case Operation::Kind::kCommand:
+      if (const size_t bytes = pending->op->command.body.size(); bytes > kMetaBodyBytesMax) {
+        status = Status::InvalidArgument("a command of " + std::to_string(bytes) +
+                                         " bytes for the servers, more than " +
+                                         std::to_string(kMetaBodyBytesMax));
+        break;
+      }
       if (pending->op->command.to_one) {
         const int home = HomeServer(pending->op->command.key, options_.num_servers);
         pending->pieces.push_back({home, 0, 0});
@@ -231,7 +238,7 @@ void ClassicWorker::SendPiece(int slot, const Pending& pending, size_t i, int me
       const Buffer& payload = pending.payloads[i];
       message.AddData(Shared(payload.data, payload.bytes, payload.owner));
     } else {
-      message.AddData(Shared(const_cast<char*>(op.src) + piece.offset, piece.bytes, op.keep));
+      message.AddData(Shared(const_cast<char*>(op.src) + piece.offset, piece.bytes, pending.op));
     }
   }
   ps::Postoffice::Get()->van()->SendMsg(message);
@@ -247,11 +254,15 @@ void ClassicWorker::Process(const ps::Message& message) {
   const bool unconfirmed = pending.unconfirmed != 0;
   const bool last = Take(message, &pending);
   if (!pending.status.ok()) {
-    // At once: the other answers may never come. The slot is not used again, for they still may.
-    std::unique_ptr<Pending> failed = std::move(slots_[slot]);
+    // Without the other answers, which may never come. The slot is not used again, for they still
+    // may. What is still queued for other servers is sent as it is.
+    const std::unique_ptr<Pending> failed = std::move(slots_[slot]);
+    const auto gone = [](const std::weak_ptr<Operation>& op) { return op.expired(); };
+    given_up_.erase(std::remove_if(given_up_.begin(), given_up_.end(), gone), given_up_.end());
+    given_up_.push_back(failed->op);
     lock.unlock();
-    const Status status = failed->status;
-    return Complete(std::move(failed), status);
+    if (failed->scheduled != 0) schedule_->Done(failed->scheduled);
+    return failed->op->FailWhenDropped(failed->status);
   }
   if (pending.scheduled != 0 && unconfirmed && pending.unconfirmed == 0) {
     schedule_->Confirmed(pending.scheduled);
@@ -336,15 +347,20 @@ void ClassicWorker::Complete(std::unique_ptr<Pending> pending, const Status& sta
 
 void ClassicWorker::Fail(const Status& status) {
   std::vector<std::unique_ptr<Pending>> failed;
+  std::vector<std::weak_ptr<Operation>> given_up;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!failure_.ok()) return;
     failure_ = status;
+    given_up.swap(given_up_);
     for (auto& pending : slots_) {
       if (pending) failed.push_back(std::move(pending));
     }
   }
   for (auto& pending : failed) Complete(std::move(pending), status);
+  for (const std::weak_ptr<Operation>& one : given_up) {
+    if (const std::shared_ptr<Operation> op = one.lock()) op->Finish(status);
+  }
   if (schedule_ != nullptr) schedule_->Flush();
 }
 

@@ -10,10 +10,10 @@
 //   recv_key the tensor's index                  push_pull_operation   dispatch number
 //   data[0]  {key, row bytes}                    data[1]   payload; of an error its text
 //
-// Thread-safety: all public functions from any thread. Ownership: `keep` holds the arrays' memory
-// until ZeroMQ has let go of it, even if the operation has failed long before. Invariants: every
-// operation's `done` is called exactly once; after Fail every operation fails at once with the
-// first error.
+// Thread-safety: all public functions from any thread. Ownership: what was handed to ZeroMQ holds
+// the operation whose memory it is. Invariants: every operation's `done` is called exactly once, of
+// one that fails while the job goes on when ZeroMQ has let go of its memory; after Fail every
+// operation fails at once with the first error.
 #pragma once
 
 #include <memory>
@@ -78,6 +78,7 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   Status failure_;
   std::vector<std::unique_ptr<Pending>> slots_;  // by ps-lite's timestamp
   std::vector<int> free_slots_;
+  std::vector<std::weak_ptr<Operation>> given_up_;   // have failed, and may still be being sent
   std::unordered_map<uint64_t, std::string> names_;  // of what was scheduled, by key
   std::unique_ptr<ClassicSchedule> schedule_;        // last: its thread uses the rest
 };

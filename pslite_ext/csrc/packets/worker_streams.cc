@@ -90,14 +90,14 @@ WorkerStreams::Stream* WorkerStreams::StreamOf(const std::shared_ptr<Tensor>& sh
 }
 
 void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
-  Status status = failure_;
-  if (status.ok()) status = op->tensor->failure();
-  Stream* tensor = status.ok() ? StreamOf(op->tensor) : nullptr;
-  if (status.ok() && tensor->op != nullptr && !tensor->op->over()) {
-    status = Status::Internal("tensor '" + op->tensor->traits.name +
-                              "' was given a second time before its sum was in");
+  if (!failure_.ok()) return op->Finish(failure_);
+  const Status failed = op->tensor->failure();
+  if (!failed.ok()) return GiveUp(op, failed);  // other lanes may have begun
+  Stream* tensor = StreamOf(op->tensor);
+  if (tensor->op != nullptr && !tensor->op->over()) {
+    return op->Finish(Status::Internal("tensor '" + op->tensor->traits.name +
+                                       "' was given a second time before its sum was in"));
   }
-  if (!status.ok()) return op->Finish(status);
   if (tensor->op != nullptr) End(tensor);
   tensor->op = std::move(op);
   tensor->since_us = now_us;
@@ -172,6 +172,14 @@ void WorkerStreams::End(Stream* tensor) {
   }
   active_.erase(tensor->start);
   tensor->op.reset();
+}
+
+// It has failed, and the job goes on.
+void WorkerStreams::GiveUp(const std::shared_ptr<Operation>& op, const Status& status) {
+  op->FailWhenDropped(status);
+  const auto gone = [](const std::weak_ptr<Operation>& one) { return one.expired(); };
+  given_up_.erase(std::remove_if(given_up_.begin(), given_up_.end(), gone), given_up_.end());
+  given_up_.push_back(op);
 }
 
 bool WorkerStreams::Next(int server, int64_t now_us, OutPacket* out) {
@@ -303,7 +311,7 @@ void WorkerStreams::TakeError(int server, const Header& header) {
   if (tensor->op == nullptr) return;
   const std::shared_ptr<Operation> op = tensor->op;
   End(tensor);
-  op->Finish(status);
+  GiveUp(op, status);
 }
 
 void WorkerStreams::LoadProfile() {
@@ -337,7 +345,7 @@ void WorkerStreams::Tick(int64_t now_us) {
     const std::shared_ptr<Operation> op = tensor->op;
     if (op == nullptr) continue;
     End(tensor);
-    op->Finish(tensor->shared->failure());
+    GiveUp(op, tensor->shared->failure());
   }
   for (auto& [start, tensor] : active_) {
     if (now_us < tensor->ask_at_us) continue;
@@ -388,6 +396,9 @@ void WorkerStreams::Fail(Status status) {
     const std::shared_ptr<Operation> op = tensor->op;
     End(tensor.get());
     op->Finish(failure_);
+  }
+  for (const std::weak_ptr<Operation>& given_up : given_up_) {
+    if (const std::shared_ptr<Operation> op = given_up.lock()) op->Finish(failure_);
   }
 }
 

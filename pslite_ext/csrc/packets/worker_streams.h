@@ -5,9 +5,10 @@
 // may be the same memory, because a piece's sum comes only after the server has the whole piece.
 //
 // Thread-safety, I/O, clock: see endpoint.h. Ownership: operations are held until their last packet
-// and sum in this lane. Invariants: a tensor has one operation under way; a server declared a
-// tensor before its first packet; sums are taken once, in order within a slot, and only for what
-// was sent.
+// and sum in this lane; one that fails is given up, and is over when its last packet has been let
+// go of, in every lane, or the job fails. Invariants: a tensor has one operation under way; a
+// server declared a tensor before its first packet; sums are taken once, in order within a slot,
+// and only for what was sent.
 #pragma once
 
 #include <deque>
@@ -76,6 +77,7 @@ class WorkerStreams : public Endpoint {
   Stream* StreamOf(const std::shared_ptr<Tensor>& shared);
   void Begin(Stream* tensor, int server, int64_t now_us);
   void End(Stream* tensor);
+  void GiveUp(const std::shared_ptr<Operation>& op, const Status& status);
   Status BeginSum(int server, const Header& header, char** target);
   void TakeError(int server, const Header& header);
   void TakeAnswer(int server, const Header& header, int64_t now_us);
@@ -90,6 +92,7 @@ class WorkerStreams : public Endpoint {
   std::unordered_map<uint64_t, std::unique_ptr<Stream>> tensors_;  // by key
   std::vector<std::unique_ptr<Link>> links_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
+  std::vector<std::weak_ptr<Operation>> given_up_;
 };
 
 }  // namespace mercury

@@ -243,8 +243,10 @@ int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_ro
 
 int mercury_claim_model(uint64_t subject, const char* keys, mercury_ticket** ticket) {
   return WithWorker([&](Worker* worker) {
-    *ticket = Submitted(worker, worker->NewModelClaim(subject, keys));
-    return Status::Ok();
+    std::shared_ptr<Operation> claim;
+    const Status status = worker->NewModelClaim(subject, keys, &claim);
+    if (status.ok()) *ticket = Submitted(worker, std::move(claim));
+    return status;
   });
 }
 

@@ -1,9 +1,10 @@
 // Whatever a worker asks of a transport, once: what, with whose memory, how urgent, and whom to
 // tell when it is over.
 //
-// Thread-safety: Finish and PartIn from any thread; the rest does not change once submitted.
-// Ownership: `keep` holds the arrays' memory until the last part of a transport has let go of the
-// operation, even if it has failed long before. Invariant: `done` is called exactly once.
+// Thread-safety: Finish, FailWhenDropped and PartIn from any thread; the rest does not change once
+// submitted. Ownership: what sends from an operation's memory, or receives into it, holds the
+// operation, which holds the memory by `keep`. Invariants: `done` is called exactly once; unless
+// the job has failed, nobody uses the memory any more when it is.
 #pragma once
 
 #include <atomic>
@@ -52,9 +53,14 @@ struct Operation {
   Operation() = default;
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
-  // Nobody holds it any more: whoever dropped it could not even fail it.
+  // Nobody holds it any more: it has failed, or whoever dropped it could not even fail it.
   ~Operation() {
-    if (fail_if_dropped && !over_ && done) Finish(kDropped);
+    if (over_ || !done) return;
+    if (failing_) {
+      Finish(dropped_as_);
+    } else if (fail_if_dropped) {
+      Finish(kDropped);
+    }
   }
 
   Kind kind = Kind::kSum;
@@ -89,13 +95,21 @@ struct Operation {
     const Done call = std::move(done);
     call(status);
   }
+  // Finishes it with this once nobody holds it any more. What was handed over before it failed may
+  // still leave from its memory, with a check sum that is known already, and whoever hears of the
+  // end may write there at once. Finish may still come first.
+  void FailWhenDropped(const Status& status) {
+    Status kept = status;
+    if (!failing_.exchange(true)) dropped_as_ = std::move(kept);
+  }
   bool over() const { return over_; }
   void PartIn() {
     if (parts_left.fetch_sub(1) == 1) Finish(Status::Ok());
   }
 
  private:
-  std::atomic<bool> over_{false};
+  std::atomic<bool> over_{false}, failing_{false};
+  Status dropped_as_;
 };
 
 }  // namespace mercury

@@ -24,8 +24,16 @@ std::shared_ptr<Operation> Worker::NewClaim(const Claim& claim, std::string abou
   return op;
 }
 
-std::shared_ptr<Operation> Worker::NewModelClaim(uint64_t subject, std::string keys) {
-  return NewClaim({subject, Claim::Of::kModel, std::move(keys)}, "the workers' models differ");
+Status Worker::NewModelClaim(uint64_t subject, std::string keys,
+                             std::shared_ptr<Operation>* claim) {
+  if (keys.size() > kClaimTextBytesMax) {
+    return Status::InvalidArgument("the names and keys of this model's parameters have " +
+                                   std::to_string(keys.size()) + " bytes together, more than " +
+                                   std::to_string(kClaimTextBytesMax) +
+                                   ": workers cannot compare them; use shorter names");
+  }
+  *claim = NewClaim({subject, Claim::Of::kModel, std::move(keys)}, "the workers' models differ");
+  return Status::Ok();
 }
 
 void Worker::Agree(Tensor* tensor, uint64_t parameter) {

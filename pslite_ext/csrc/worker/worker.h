@@ -39,7 +39,8 @@ class Worker {
   // same tensor (messages/agreement.h).
   void Submit(std::shared_ptr<Operation> op);
   // Says which keys this worker's model has; over when all workers have said the same.
-  std::shared_ptr<Operation> NewModelClaim(uint64_t subject, std::string keys);
+  // kInvalidArgument if that is too long to say.
+  Status NewModelClaim(uint64_t subject, std::string keys, std::shared_ptr<Operation>* claim);
   // Of the transport that carries most.
   std::string Figures() { return main()->Figures(); }
   std::string Profile() { return main()->Profile(); }

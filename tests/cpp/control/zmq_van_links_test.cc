@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "control/meta_bounds.h"
 #include "ps/internal/customer.h"
 #include "tcp_proxy.h"
 #include "van_job.h"
@@ -61,11 +62,12 @@ class LinkJob {
   }
 
   // The server's answer is of the same bytes.
-  void Ask(int number, size_t bytes) {
+  void Ask(int number, size_t bytes, size_t body_bytes = 0, int app = kServerApp) {
     ps::Message request;
     request.meta.request = true;
     request.meta.push = true;
-    request.meta.app_id = kServerApp;
+    request.meta.app_id = app;
+    request.meta.body.assign(body_bytes, 'b');
     request.meta.recver = NodeId(Role::kServer, 0);
     request.meta.head = number;
     request.AddData(ps::SArray<char>(std::make_shared<std::vector<char>>(bytes, 'x')));
@@ -223,6 +225,23 @@ TEST(a_flipped_bit_is_never_handed_over) {
   job.CheckEnd(Code::kCorrupt,
                "worker 0: a push (100000 bytes, key 0) for server 0 was damaged on the way");
   CHECK_EQ(job.asked(), 1U);
+}
+
+TEST(a_message_that_cannot_be_read_ends_the_job_for_somebody_waits) {
+  LinkJob job(kLong, Role::kWorker, Role::kServer, TcpProxy::kPass);
+  job.Ask(1, 100, kMetaBodyBytesMax);
+  REQUIRE_TRUE(job.Answered(1));
+  job.Ask(2, 100, kMetaBodyBytesMax + 8);
+  job.CheckEnd(Code::kCorrupt,
+               "worker 0: a message for server 0 is of no use: meta with a body of ");
+  CHECK_EQ(job.asked(), 1U);
+}
+
+TEST(a_message_for_nobody_ends_the_job_for_somebody_waits) {
+  LinkJob job(kLong, Role::kWorker, Role::kServer, TcpProxy::kPass);
+  job.Ask(1, 100, 0, kWorkerApp + 1);
+  job.CheckEnd(Code::kCorrupt,
+               "worker 0: a message for server 0 is of no use: it is for application 9");
 }
 
 TEST(a_last_word_to_the_scheduler_that_is_lost) {

@@ -196,6 +196,8 @@ TEST(an_error_fails_its_tensor_once_and_for_all) {
   for (int i = 0; i < 4; ++i) REQUIRE_TRUE(worker.streams.Next(0, 0, &on_its_way));
   CHECK_OK(worker.Sum(0, 0, 1, std::string(64, 'a')));  // part of the sum is in
   CHECK_OK(worker.Text(Kind::kError, 0, static_cast<uint64_t>(Code::kExhausted), "no memory"));
+  CHECK_TRUE(t->outcomes.empty());  // a packet of it is still to be written
+  on_its_way = OutPacket();
   REQUIRE_EQ(t->outcomes.size(), 1U);
   CHECK_STATUS(Code::kExhausted, t->outcomes[0]);
   CHECK_TRUE(Says(t->outcomes[0], "no memory (said server 0)"));
@@ -315,6 +317,70 @@ TEST(an_operation_lives_as_long_as_a_packet_of_it) {
   CHECK_FALSE(watched.expired());
   out = OutPacket();
   CHECK_TRUE(watched.expired());
+}
+
+TEST(what_failed_while_packets_were_held_is_over_at_once_when_the_job_is) {
+  Worker worker(Options());
+  const auto t = worker.Tensor(1, 3000);
+  worker.Submit(t.get());
+  auto held = worker.Drain();
+  CHECK_OK(worker.Text(Kind::kError, 0, static_cast<uint64_t>(Code::kExhausted), "no memory"));
+  CHECK_TRUE(t->outcomes.empty());
+  worker.streams.Fail(Status::PeerLost("lost server 1"));
+  REQUIRE_EQ(t->outcomes.size(), 1U);
+  CHECK_STATUS(Code::kPeerLost, t->outcomes[0]);
+  held.clear();
+  CHECK_EQ(t->outcomes.size(), 1U);
+}
+
+TEST(what_has_failed_is_over_when_every_lane_has_let_go_of_it) {
+  WorkerStreamsOptions options = Options();
+  options.lanes = 2;
+  Worker first(options);
+  options.lane = 1;
+  Worker second(options);
+  const auto t = first.Tensor(1, 8000);
+  auto op = first.Operation_(t.get());
+  first.streams.Submit(op, 0);
+  second.streams.Submit(std::move(op), 0);
+  auto held = second.Drain();
+  CHECK_TRUE(held.size() > 1);
+  CHECK_OK(first.Text(Kind::kError, 0, static_cast<uint64_t>(Code::kExhausted), "no memory"));
+  CHECK_TRUE(t->outcomes.empty());
+  second.streams.Tick(1000000);
+  CHECK_EQ(second.streams.under_way(), 0U);
+  CHECK_TRUE(t->outcomes.empty());
+  held.clear();
+  REQUIRE_EQ(t->outcomes.size(), 1U);
+  CHECK_STATUS(Code::kExhausted, t->outcomes[0]);
+}
+
+TEST(a_sum_that_is_being_received_is_received_before_its_operation_fails) {
+  WorkerStreamsOptions options = Options();
+  options.num_servers = 2;
+  Worker worker(options);
+  const auto t = worker.Tensor(1, 8000);
+  worker.Submit(t.get());
+  for (const int server : {0, 1}) worker.Drain(server);
+  Header sum;
+  sum.kind = Kind::kSum;
+  sum.round = 1;
+  sum.length = 64;
+  // Of the first slot, which either may have.
+  char* target = nullptr;
+  int sums = 0;
+  while (!worker.streams.OnHeader(sums, sum, worker.now_us, &target).ok()) ++sums;
+  REQUIRE_TRUE(target == t->dst.data());
+  Header error;
+  error.kind = Kind::kError;
+  error.offset = static_cast<uint64_t>(Code::kExhausted);
+  char* text = nullptr;
+  CHECK_OK(worker.streams.OnHeader(1 - sums, error, worker.now_us, &text));
+  CHECK_OK(worker.streams.OnPacket(1 - sums, error, worker.now_us));
+  CHECK_TRUE(t->outcomes.empty());  // bytes may still come for its memory
+  CHECK_OK(worker.streams.OnPacket(sums, sum, worker.now_us));
+  REQUIRE_EQ(t->outcomes.size(), 1U);
+  CHECK_STATUS(Code::kExhausted, t->outcomes[0]);
 }
 
 TEST(a_stall_is_asked_about_and_reported) {

@@ -155,11 +155,25 @@ TEST(rows_wait_with_their_parameter_and_a_tensor_is_claimed_once) {
 
 TEST(a_model_is_claimed_with_its_keys) {
   Front front;
-  front.worker.Submit(front.worker.NewModelClaim(7, "0\tweight\n"));
+  std::shared_ptr<Operation> op;
+  REQUIRE_OK(front.worker.NewModelClaim(7, "0\tweight\n", &op));
+  front.worker.Submit(std::move(op));
   Claim claim;
   REQUIRE_OK(Decode(front.messages.claims.at(1)->command.body, &claim));
   CHECK_TRUE(claim.subject == 7 && claim.of == Claim::Of::kModel);
   CHECK_EQ(claim.text, std::string("0\tweight\n"));
+}
+
+TEST(a_model_that_cannot_be_claimed_is_refused) {
+  Front front;
+  const std::string longest(kClaimTextBytesMax, 'x');
+  std::shared_ptr<Operation> op;
+  REQUIRE_OK(front.worker.NewModelClaim(7, longest, &op));
+  CHECK_EQ(op->command.body.size(), kMetaBodyBytesMax);
+  Claim claim;
+  REQUIRE_OK(Decode(op->command.body, &claim));
+  CHECK_TRUE(claim.text == longest);
+  CHECK_STATUS(Code::kInvalidArgument, front.worker.NewModelClaim(7, longest + 'x', &op));
 }
 
 TEST(who_hears_of_a_disagreement_by_another_worker_s_end_is_told_what_it_is) {
