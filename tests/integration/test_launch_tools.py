@@ -190,6 +190,22 @@ def test_interrupted_over_ssh_nothing_is_left(hosts: str) -> None:
     wait_gone(marker)
 
 
+def test_what_is_left_behind_over_ssh_is_ended(hosts: str) -> None:
+    """It holds the output open, for which ssh would wait."""
+    marker = f"remote_left{os.getpid()}"
+    left = f"'-c', 'import time; time.sleep(600)', '{marker}'"
+    code = (
+        "import os, subprocess, sys\n"
+        "if os.environ['DMLC_ROLE'] == 'worker':\n"
+        f"    subprocess.Popen([sys.executable, {left}])\n"
+        "    sys.exit(3)\n"
+    )
+    job = launch(hosts, 1, "--", sys.executable, "-c", code)
+    out, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 3, out + err
+    wait_gone(marker)
+
+
 def test_the_wheel_s_launcher_over_ssh(hosts: str, tmp_path: Path) -> None:
     words = ("-n", "1", "-s", "1", "--launcher", "ssh", "-H", hosts, "STEPS=5")
     job = tool(*words, sys.executable, str(TRAINING), **ssh_environment(tmp_path))
