@@ -104,6 +104,8 @@ def _keep_profile() -> None:
 def _leave() -> None:
     """Python is about to end; what the exit code will be is known only when it has."""
     reason = _reason
+    # Then the script has ended because of that, whatever exit code it chose.
+    knew = _core.failed_elsewhere()
     if not reason:
         try:
             mx.nd.waitall()
@@ -122,4 +124,6 @@ def _leave() -> None:
         # The script has ended without looking at what failed: its exit code must tell.
         print(f"mercury: the job has failed: {failure or reason}", file=sys.stderr)
     elsewhere = _core.failed_elsewhere() and (_follows or not _reason)
-    return _core.finish_at_exit(FAILED_ELSEWHERE if elsewhere else 1)
+    if elsewhere:
+        return _core.finish_at_exit(FAILED_ELSEWHERE, over_chosen=knew)
+    return _core.finish_at_exit(1)

@@ -31,7 +31,7 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_failed()
     int mercury_failed_elsewhere()
     void mercury_finish(const char*)
-    void mercury_finish_at_exit(int)
+    void mercury_finish_at_exit(int, int)
     int mercury_rank()
     int mercury_num_lost(int)
     const char* mercury_sum_instruction_set()
@@ -121,8 +121,8 @@ def finish(reason=""):
         mercury_finish(pointer)
 
 
-def finish_at_exit(code=0):
-    mercury_finish_at_exit(code)
+def finish_at_exit(code=0, over_chosen=False):
+    mercury_finish_at_exit(code, 1 if over_chosen else 0)
 
 
 def rank():
