@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -45,15 +46,21 @@ def _join(asynchronous: bool) -> Settings:
     if settings.values["DMLC_ROLE"] != "worker":
         raise ClosedError(f"a {settings.values['DMLC_ROLE']} has no stores")
     _core.attach_engine(mx.base._LIB._handle)
+    # First: whatever happens from here on, this process leaves as it should.
+    _watch_end()
     _core.start({**settings.options(), "asynchronous": int(asynchronous)})
     _settings = settings
-    # First: whatever happens from here on, this process leaves as it should.
-    atexit.register(_leave)
-    os.register_at_fork(after_in_child=_forked)
-    _watch_exceptions()
     interrupt.watch()
     figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
     return settings
+
+
+@functools.cache
+def _watch_end() -> None:
+    """Once, even if a script tries to join again."""
+    atexit.register(_leave)
+    os.register_at_fork(after_in_child=_forked)
+    _watch_exceptions()
 
 
 def _forked() -> None:
