@@ -7,7 +7,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from pslite_ext.errors import raise_status
+from pslite_ext.errors import InvalidArgumentError, raise_status
 
 cdef extern from "process/c_api.h" nogil:
     enum:
@@ -160,7 +160,10 @@ def prophet_profile():
 
 def prophet_plan(produced, wire, double startup):
     if len(produced) != len(wire):
-        raise ValueError(f"{len(produced)} production times, but {len(wire)} transfers")
+        raise_status(
+            InvalidArgumentError.code,
+            f"{len(produced)} production times, but {len(wire)} transfers: give one of each "
+            "for each gradient")
     if not len(produced):
         return []
     cdef double[:] made = array("d", produced)
@@ -284,9 +287,10 @@ cdef class Tensor:
         cdef size_t count = len(rows) // sizeof(int64_t)
         cdef uint32_t row_bytes = row_size * <uint32_t>self._element_bytes
         if row_bytes == 0 or len(rows) % sizeof(int64_t) or len(values) != count * row_bytes:
-            raise ValueError(
+            raise_status(
+                InvalidArgumentError.code,
                 f"{len(rows)} bytes of row numbers and {len(values)} bytes of values are not "
-                f"rows of {row_size} elements")
+                f"rows of {row_size} elements: give 8 bytes and {row_bytes} bytes for each row")
         cdef mercury_ticket* ticket = NULL
         cdef const char* row_data = rows
         cdef const char* value_data = values
