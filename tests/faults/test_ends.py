@@ -108,9 +108,9 @@ def test_a_code_chosen_after_another_s_failure_is_not_the_job_s(tmp_path: Path) 
         "if fails: atexit.register(wait_for_the_other)\n"  # when it has told everybody
         "import mxnet as mx\n"
         "if not fails: open(os.environ['PID_FILE'], 'w').write(str(os.getpid()))\n"
-        "kv, x = mx.kv.create('dist_sync'), mx.nd.ones((5,))\n"
-        "if fails: raise ValueError('a mistake in the script')\n"
         "try:\n"
+        "    kv, x = mx.kv.create('dist_sync'), mx.nd.ones((5,))\n"
+        "    if fails: raise ValueError('a mistake in the script')\n"
         "    kv.init('w', x)\n"
         "    kv.pushpull('w', x)\n"
         "    x.wait_to_read()\n"
