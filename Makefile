@@ -109,7 +109,7 @@ fmt: $(VENV)/.tools  ## format Python and C++
 	$(BIN)/ruff format .
 	@$(BIN)/clang-format -i $(CORE) $(CORE_TESTS)
 
-soak: setup  ## jobs disturbed at random, and judged (SOAK="--seconds 7200 --page docs/faults.md", "--help"); needs root
+soak: setup  ## jobs disturbed at random, and judged (SOAK="--seconds 1800 --log build/soak/rounds.jsonl --page docs/faults.md", "--help"); needs root
 	$(BIN)/python -m scripts.soak.runner $(SOAK)
 
 FUZZ_SECONDS ?= 60

@@ -28,6 +28,11 @@ class Crossing(Bed):
     def middle(self) -> str:
         return self._bridge
 
+    def run(self) -> str:
+        """Its id, which is part of all its names."""
+        assert self._run is not None, "enter the bed first"
+        return self._run
+
     def _build(self) -> None:
         ip([f"netns add {name}" for name in (self.middle, *map(self.namespace, self.hosts))])
         plan = ["link set lo up", f"route add local 10.77.0.0/24 dev lo table {_TABLE}"]

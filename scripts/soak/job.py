@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pslite_ext.launch.supervise import Child
+from scripts.lab.bed import namespaces
+from scripts.soak import leaks
 from scripts.soak.crossing import Crossing
 from scripts.soak.middlebox import Middlebox
 from scripts.soak.verdict import Process
@@ -20,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TRAINING = str(ROOT / "scripts" / "soak" / "training.py")
 SCHEDULER_PORT = 9091
 _LOOK_S = 0.05
+# Shared memory lies in a folder of the job's: `ip netns exec` gives each its own mounts.
+_SHARES = 'mount --bind "$0" /dev/shm && exec "$@"'
 
 
 class NotStarted(RuntimeError):
@@ -65,11 +69,16 @@ class DisturbedJob:
         self._gone: set[str] = set()  # killed or stopped by us
         self._stack = ExitStack()
         self._stop = folder / "stop"
+        self._private = [folder / "tmp", folder / "shm"]  # where only the job puts files
+        self._run = ""
         self._token = secrets.token_hex(16)
 
     def __enter__(self) -> DisturbedJob:
+        for private in self._private:
+            private.mkdir()
         with ExitStack() as stack:
             self._bed = stack.enter_context(Crossing(self.names))
+            self._run = self._bed.run()
             self.box = stack.enter_context(
                 Middlebox(self._bed.namespace_file(), self._bed.names(), self._listen_for)
             )
@@ -99,6 +108,7 @@ class DisturbedJob:
             MERCURY_JOB_TOKEN=self._token,
             OMP_NUM_THREADS="1",
             PYTHONUNBUFFERED="1",
+            TMPDIR=str(self._private[0]),
             **self._settings,
         )
         if role == "worker":
@@ -106,7 +116,8 @@ class DisturbedJob:
         else:  # what `import mxnet` does there, without importing it
             script = ["-c", "import sys; from mxnet_plugins.server import main; sys.exit(main())"]
         argv = [sys.executable, *script]
-        program = ["ip", "netns", "exec", self._bed.namespace(name), *self._command, *argv]
+        program = ["ip", "netns", "exec", self._bed.namespace(name)]
+        program += ["sh", "-c", _SHARES, str(self._private[1]), *self._command, *argv]
         log = self._folder / f"{name}.log"
         self._children[name] = self._bed.processes.start(program, env, log=log)
 
@@ -171,6 +182,7 @@ class DisturbedJob:
     def _wait(self, reached: Callable[[], bool], within_s: float) -> bool:
         deadline = time.monotonic() + within_s
         while not reached():
+            self.box.check()
             if time.monotonic() > deadline:
                 return False
             time.sleep(_LOOK_S)
@@ -182,6 +194,21 @@ class DisturbedJob:
             if name not in self._ended_at and child.poll() is not None:
                 self._ended_at[name] = time.monotonic()
         return all(name in self._ended_at for name in self.names if name not in self._gone)
+
+    def left(self) -> list[str]:
+        """What the job has left behind, once all have ended by themselves."""
+        own = {c.pid: name for name, c in self._children.items() if name not in self._gone}
+        return leaks.lasting(lambda: leaks.processes(own) + leaks.files(self._private))
+
+    def left_after(self) -> list[str]:
+        """What is left when it has been taken down as well."""
+        own = {child.pid: name for name, child in self._children.items()}
+        return leaks.lasting(
+            lambda: (
+                leaks.processes(own)
+                + [f"namespace {name}" for name in namespaces.namespaces_of(self._run)]
+            )
+        )
 
     def _output(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text(errors="replace")

@@ -77,6 +77,7 @@ class Middlebox:
         self._once: dict[tuple[str, str], str] = {}
         self.done: list[str] = []  # what was done once, when it has been
         self._stop = False
+        self._died: BaseException | None = None
         self._entered: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="middlebox", daemon=True)
 
@@ -88,7 +89,8 @@ class Middlebox:
 
     def __exit__(self, *_: object) -> None:
         self._stop = True
-        self._wake.send(b"!")
+        with suppress(OSError):  # it has died
+            self._wake.send(b"!")
         self._thread.join()
 
     def ask(self, function: Callable[[], Any]) -> Any:
@@ -104,11 +106,22 @@ class Middlebox:
                 answer.put((None, error))
 
         self._work.put(run)
-        self._wake.send(b"!")
-        result, error = answer.get(timeout=30)
+        with suppress(OSError):  # it has died: seen below
+            self._wake.send(b"!")
+        while True:
+            try:
+                result, error = answer.get(timeout=0.5)
+                break
+            except queue.Empty:
+                self.check()
         if error is not None:
             raise error
         return result
+
+    def check(self) -> None:
+        """Raises if nothing is carried any more, for a reason that is not the fault's."""
+        if not self._thread.is_alive():
+            raise RuntimeError(f"the middlebox has died: {self._died!r}") from self._died
 
     # --- what is done to connections -------------------------------------------------------------
 
@@ -152,6 +165,10 @@ class Middlebox:
         """To the next large piece that `a` sends to `b`: lose (and hang up), flip a bit, repeat."""
         self._once[(a, b)] = what
 
+    def never_mind(self, a: str, b: str) -> bool:
+        """What should be done once is not done any more; whether it still was to be done."""
+        return self._once.pop((a, b), None) is not None
+
     # --- the loop --------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -167,25 +184,32 @@ class Middlebox:
             self._entered.put(error)
             return
         self._entered.put(None)
-        while not self._stop:
-            for key, mask in self._selector.select(self._patience()):
-                if isinstance(key.data, Connection):
-                    if key.data in self.connections:
-                        self._serve(key.data, key.fileobj, mask)
-                elif key.fileobj is not self._woken:
-                    self._accept(key.fileobj)  # type: ignore[arg-type]
-            with suppress(BlockingIOError):
-                self._woken.recv(4096)
-            while not self._work.empty():
-                self._work.get()()
-            self._go_on()
-        for connection in list(self.connections):
-            self._break(connection)
-        for listener in self._listening.values():
-            listener.close()
-        self._selector.close()
-        self._wake.close()
-        self._woken.close()
+        try:
+            while not self._stop:
+                self._turn()
+        except BaseException as error:
+            self._died = error
+        finally:
+            for connection in list(self.connections):
+                self._break(connection)
+            for listener in self._listening.values():
+                listener.close()
+            self._selector.close()
+            self._wake.close()
+            self._woken.close()
+
+    def _turn(self) -> None:
+        for key, mask in self._selector.select(self._patience()):
+            if isinstance(key.data, Connection):
+                if key.data in self.connections:
+                    self._serve(key.data, key.fileobj, mask)
+            elif key.fileobj is not self._woken:
+                self._accept(key.fileobj)  # type: ignore[arg-type]
+        with suppress(BlockingIOError):
+            self._woken.recv(4096)
+        while not self._work.empty():
+            self._work.get()()
+        self._go_on()
 
     def _patience(self) -> float | None:
         if not self._held:
@@ -261,6 +285,8 @@ class Middlebox:
         try:
             if mask & selectors.EVENT_READ:
                 self._take(connection, reads)
+            if connection not in self.connections:  # lost, on purpose
+                return
             if mask & selectors.EVENT_WRITE or reads.held or reads.ended:
                 self._give(connection.out)
                 self._give(connection.back)
@@ -319,12 +345,13 @@ class Middlebox:
         self._close(connection)
 
     def _close(self, connection: Connection) -> None:
+        if connection not in self.connections:
+            return
         for side in (connection.near, connection.far):
             if side in self._selector.get_map():
                 self._selector.unregister(side)
             side.close()
-        if connection in self.connections:
-            self.connections.remove(connection)
+        self.connections.remove(connection)
 
     # --- strangers -------------------------------------------------------------------------------
 
@@ -332,15 +359,20 @@ class Middlebox:
         """How the open connections began: to whom, on which port, with what words."""
         return [(c.out.way[1], c.port, bytes(c.said)) for c in self.connections if c.said]
 
-    def say(self, to: str, port: int, data: bytes, stays_s: float = 0.5) -> None:
-        """A stranger connects to `to`, says `data`, waits a little, and goes."""
+    def say(self, to: str, port: int, data: bytes, stays_s: float = 0.5) -> bool:
+        """A stranger connects to `to`, says `data`, waits a little, and goes; whether he came."""
 
         def connect() -> socket.socket:
             return socket.create_connection((self._addresses[to], port), timeout=5)
 
-        with suppress(OSError), self.ask(connect) as stranger:
+        try:
+            stranger = self.ask(connect)
+        except OSError:
+            return False
+        with suppress(OSError), stranger:
             stranger.settimeout(stays_s)
             deadline = time.monotonic() + stays_s
             stranger.sendall(data)
             while time.monotonic() < deadline and stranger.recv(4096):
                 pass
+        return True

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from scripts.soak.faults import FAULTS, Fault
-from scripts.soak.verdict import Verdict
-
-
-@dataclass(frozen=True)
-class Round:
-    seed: int
-    van: str
-    fault: str
-    verdict: Verdict
-    seconds: float  # from the fault to the end of the last process, if the job ended
+from scripts.soak.faults import FAULTS, GRACE_S, Fault
+from scripts.soak.record import Round, Run, rounds_of
+from scripts.soak.verdict import NOT_STRUCK
 
 
 def _promise(fault: Fault) -> str:
     if not fault.promise.may_end:
         return "goes on, all sums right"
-    within = f"ends within {fault.promise.within_s:g} s"
+    how = f" as {fault.promise.kind}Error" if fault.promise.kind else ""
+    within = f"ends{how} within {fault.promise.within_s:g} s"
     return f"{within}, or goes on" if fault.promise.may_go_on else within
 
 
 def table(rounds: Sequence[Round]) -> str:
     """Markdown."""
     lines = [
-        "| fault | what it is | promised | mode | jobs | went on | ended | slowest (s) | wrong |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| fault | what it is | promised | mode | jobs | went on | ended | slowest (s) "
+        "| did not strike | wrong |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for fault in FAULTS:
         for van in ("zmq", "mercury"):
@@ -38,32 +31,56 @@ def table(rounds: Sequence[Round]) -> str:
                 continue
             ended = [r for r in own if r.verdict.outcome == "ended"]
             slowest = f"{max(r.seconds for r in ended):.1f}" if ended else ""
-            went_on = sum(r.verdict.outcome == "went on" for r in own)
+            went_on, missed = (
+                sum(r.verdict.outcome == outcome for r in own)
+                for outcome in ("went on", NOT_STRUCK)
+            )
             wrong = sum(not r.verdict.right for r in own)
             lines.append(
                 f"| {fault.name} | {fault.says} | {_promise(fault)} | {van} | {len(own)} "
-                f"| {went_on} | {len(ended)} | {slowest} | {wrong} |"
+                f"| {went_on} | {len(ended)} | {slowest} | {missed} | {wrong} |"
             )
     return "\n".join(lines) + "\n"
 
 
-def page(rounds: Sequence[Round], command: str, origin: str, hours: float) -> str:
+def again(done: Round) -> str:
+    """The command that draws the same round."""
+    words = f"--seed {done.seed} --rounds 1 {done.narrowed}".strip()
+    return f'make soak SOAK="{words}"'
+
+
+def _hours(rounds: Sequence[Round]) -> float:
+    return sum(r.took_s for r in rounds) / 3600
+
+
+def page(runs: Sequence[Run]) -> str:
+    rounds = rounds_of(runs)
     wrong = [r for r in rounds if not r.verdict.right]
     text = (
         "# Faults\n\n"
         "What jobs come to when something goes wrong: `make soak` starts jobs of real processes,\n"
         "each on a host of its own behind a middlebox, disturbs each once at a random moment and\n"
         "place, and judges what comes of it. A job goes on with all sums right, or every process\n"
-        "that is left ends by itself, in time, with an error that names the culprit.\n\n"
-        f"Made by `{command}`, {origin}: {len(rounds)} jobs in {hours:.1f} h, "
-        f"{len(wrong)} of them wrong.\n\n" + table(rounds)
+        "that is left ends by itself, in time, with an error that names the culprit (of a link\n"
+        "between a worker and a server: both). Nothing is left behind: no process, no shared\n"
+        "memory, no temporary file. Times are those of [operations](operations.md), and\n"
+        f"{GRACE_S:g} s more for all processes to end.\n\n"
+        f"{len(rounds)} jobs in {_hours(rounds):.1f} h, {len(wrong)} of them wrong.\n\n"
     )
-    if wrong:
+    text += table(rounds) + "\nMade by:\n\n"
+    for run in runs:
+        seeds = [r.seed for r in run.rounds]
         text += (
-            '\nWhat was wrong; `make soak SOAK="--seed SEED --rounds 1"` does the same again:\n\n'
+            f"- `{run.command}`, {run.began}, commit {run.commit}: {len(seeds)} jobs in "
+            f"{_hours(run.rounds):.2f} h, seeds {min(seeds)} to {max(seeds)}\n"
         )
-        text += "| seed | mode | fault | outcome | detail |\n|---|---|---|---|---|\n"
+    if wrong:
+        text += "\nWhat was wrong, and what does the same again:\n\n"
+        text += "| seed | mode | fault | outcome | detail | again |\n|---|---|---|---|---|---|\n"
         for r in wrong:
-            detail = r.verdict.detail.replace("|", "\\|")
-            text += f"| {r.seed} | {r.van} | {r.fault} | {r.verdict.outcome} | {detail} |\n"
+            detail = r.verdict.detail.replace("|", "\\|").replace("\n", " ")
+            text += (
+                f"| {r.seed} | {r.van} | {r.fault} | {r.verdict.outcome} | {detail} "
+                f"| `{again(r)}` |\n"
+            )
     return text

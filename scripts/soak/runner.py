@@ -14,24 +14,53 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from scripts.lab.bed.namespaces import privilege_missing
-from scripts.soak.faults import FAULTS
+from scripts.soak.faults import FAULTS, SURVIVES, Fault
 from scripts.soak.job import ROOT, DisturbedJob, NotStarted
-from scripts.soak.page import Round, page, table
-from scripts.soak.verdict import Verdict, judge
+from scripts.soak.page import again, page, table
+from scripts.soak.record import Round, Run, read, rounds_of
+from scripts.soak.verdict import NOT_STRUCK, Verdict, judge
 
 START_S = 60.0
 STEPS_FIRST = 3
 # Steps after the fault that show that a job goes on.
 STEPS_AFTER = 20
-# A fault that strikes once may need a moment to be noticed.
-GRACE_S = 5.0
+# Who has not ended so long after it was promised hangs.
+HANG_S = 5.0
+LEAK = "leak"
+FAILED_ITSELF = "the soak itself failed"
+GIVES_UP_AFTER = 10  # rounds
 SHAPES = ((2, 2), (3, 2), (2, 1))
 VANS = ("zmq", "mercury")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What follows from a seed, and from what it may choose from."""
+
+    van: str
+    fault: Fault
+    workers: int
+    servers: int
+    moment: float
+
+    @staticmethod
+    def drawn(draw: random.Random, only: Sequence[str], vans: Sequence[str]) -> Plan:
+        van = draw.choice(list(vans))
+        fault = draw.choice([f for f in FAULTS if not only or f.name in only])
+        return Plan(van, fault, *draw.choice(SHAPES), draw.uniform(0.0, 1.0))
+
+
+def narrowed(only: Sequence[str], vans: Sequence[str]) -> str:
+    """What else decides what a seed draws, as words of the command."""
+    words = ["--only", *only] if only else []
+    return shlex.join(words + (["--vans", *vans] if tuple(vans) != VANS else []))
 
 
 def one_round(
@@ -43,25 +72,44 @@ def one_round(
 ) -> Round:
     """`folder`: where its processes' output is, afterwards."""
     draw = random.Random(seed)
-    van = draw.choice(list(vans))
-    fault = draw.choice([f for f in FAULTS if not only or f.name in only])
-    workers, servers = draw.choice(SHAPES)
-    moment = draw.uniform(0.0, 1.0)
-    with DisturbedJob(folder, van, workers, servers, settings or {}) as job:
-        try:
-            job.begin(STEPS_FIRST, START_S)
-        except NotStarted as error:
-            (folder / "start.log").write_text(str(error))
-            return Round(seed, van, fault.name, Verdict("not started", f"in {START_S:g} s"), 0)
-        time.sleep(moment)
-        struck_at = time.monotonic()
-        culprits = fault.strike(job, draw)
-        # A fault that the job survives shows by its going on.
-        within_s = (fault.promise.within_s or 30.0) + GRACE_S
-        must_end = not fault.promise.may_go_on
-        ended = job.outcome(struck_at, within_s, 10**9 if must_end else STEPS_AFTER)
-        verdict = judge(fault.promise, ended, culprits)
-    return Round(seed, van, fault.name, verdict, max(p.after_s for p in ended))
+    plan = Plan.drawn(draw, only, vans)
+    began = time.monotonic()
+    seconds = 0.0
+    try:
+        job = DisturbedJob(folder, plan.van, plan.workers, plan.servers, settings or {})
+        with job:
+            verdict, seconds = _disturb(job, plan, draw)
+        if verdict.right and (left := job.left_after()):
+            verdict = Verdict(LEAK, "; ".join(left))
+    except NotStarted as error:
+        (folder / "start.log").write_text(str(error))
+        verdict = Verdict("not started", f"in {START_S:g} s")
+    except Exception as error:
+        (folder / "soak.log").write_text(traceback.format_exc())
+        verdict = Verdict(FAILED_ITSELF, f"{type(error).__name__}: {error}")
+    took_s = time.monotonic() - began
+    words = narrowed(only, vans)
+    return Round(seed, plan.van, plan.fault.name, verdict, seconds, words, took_s)
+
+
+def _disturb(job: DisturbedJob, plan: Plan, draw: random.Random) -> tuple[Verdict, float]:
+    """What came of it, and after how many seconds."""
+    job.begin(STEPS_FIRST, START_S)
+    time.sleep(plan.moment)
+    began = time.monotonic()
+    strike = plan.fault.strike(job, draw)
+    # One that waits for something to strike did so at the end.
+    struck_at = time.monotonic() if plan.fault.waits else began
+    promise = plan.fault.promise if strike.happened else SURVIVES
+    # A fault that the job survives shows by its going on.
+    within_s = (promise.within_s or 30.0) + HANG_S
+    ended = job.outcome(struck_at, within_s, STEPS_AFTER if promise.may_go_on else 10**9)
+    verdict = judge(promise, ended, strike.culprits)
+    if verdict.right and not strike.happened:
+        verdict = Verdict(NOT_STRUCK, "nothing came that way")
+    if verdict.right and (left := job.left()):
+        verdict = Verdict(LEAK, "; ".join(left))
+    return verdict, max((p.after_s for p in ended), default=0.0)
 
 
 def soak(
@@ -71,20 +119,29 @@ def soak(
     vans: Sequence[str] = VANS,
     keep: Path | None = None,
     told: Callable[[str], None] = print,
+    add: Callable[[Round], None] = lambda _: None,
+    make_round: Callable[..., Round] = one_round,
 ) -> list[Round]:
-    """Rounds until there are `enough`, or Ctrl-C."""
+    """Rounds until there are `enough`, or Ctrl-C, or the soak itself fails again and again."""
     rounds: list[Round] = []
     try:
         while not enough(len(rounds)):
             with tempfile.TemporaryDirectory() as folder:
-                done = one_round(seed + len(rounds), Path(folder), only, vans)
+                done = make_round(seed + len(rounds), Path(folder), only, vans)
                 rounds.append(done)
+                add(done)
                 told(
                     f"{datetime.now():%H:%M:%S} seed {done.seed} {done.van} {done.fault}: "
                     f"{done.verdict.outcome} ({done.seconds:.1f} s) {done.verdict.detail}"
                 )
                 if not done.verdict.right and keep is not None:
                     _keep(Path(folder), keep / f"seed-{done.seed}")
+            last = rounds[-GIVES_UP_AFTER:]
+            if len(last) == GIVES_UP_AFTER and all(
+                r.verdict.outcome == FAILED_ITSELF for r in last
+            ):
+                told(f"the soak itself has failed {GIVES_UP_AFTER} times: it gives up")
+                break
     except KeyboardInterrupt:
         told(f"interrupted after {len(rounds)} rounds")
     return rounds
@@ -96,11 +153,14 @@ def _keep(folder: Path, where: Path) -> None:
         (where / log.name).write_bytes(log.read_bytes())
 
 
-def _origin() -> str:
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    ).stdout.strip()
-    return f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, commit {commit or 'unknown'}"
+def _commit() -> str:
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    return described.stdout.strip() or "unknown"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -120,6 +180,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--vans", nargs="+", default=list(VANS), choices=VANS, metavar="MODE")
     parser.add_argument("--page", type=Path, help="write the table of faults and outcomes there")
+    parser.add_argument(
+        "--log",
+        type=Path,
+        help="add the rounds to this file, a line each; the page is then that of all runs in it",
+    )
     parser.add_argument(
         "--keep",
         type=Path,
@@ -147,24 +212,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def told(line: str) -> None:
         print(line, flush=True)
 
-    rounds = soak(seed, enough, options.only, options.vans, options.keep, told)
-    hours = (time.monotonic() - began) / 3600
-    if options.page is not None and rounds:
-        command = f'make soak SOAK="--seed {seed} --seconds {options.seconds:g}"'
-        options.page.write_text(page(rounds, command, _origin(), hours))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if options.seed is None:
+        words += ["--seed", str(seed)]
+    when = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    run = Run(when, _commit(), f'make soak SOAK="{shlex.join(words)}"')
+    rounds = soak(
+        seed,
+        enough,
+        options.only,
+        options.vans,
+        options.keep,
+        told,
+        lambda done: run.add(done, options.log),
+    )
+    if options.page is not None:
+        runs = read(options.log) if options.log is not None else [run]
+        if rounds_of(runs):
+            options.page.write_text(page(runs))
     print(table(rounds))
     wrong = [r for r in rounds if not r.verdict.right]
     for r in wrong:
-        again = shlex.join(["--seed", str(r.seed), "--rounds", "1", *_narrowed(options)])
-        print(f"{r.verdict.outcome}: {r.verdict.detail}\n  again: make soak SOAK='{again}'")
+        print(f"{r.verdict.outcome}: {r.verdict.detail}\n  again: {again(r)}")
     print(f"{len(rounds)} jobs, {len(wrong)} wrong")
     return 1 if wrong or not rounds else 0
-
-
-def _narrowed(options: argparse.Namespace) -> list[str]:
-    """What else decides what a seed draws."""
-    words = ["--only", *options.only] if options.only else []
-    return words + (["--vans", *options.vans] if options.vans != list(VANS) else [])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """What came of a disturbed job, and whether that is what we promise. Pure.
 
 A fault either must not matter (the job goes on, all sums right), or it may end the job: then every
-process that is left ends by itself within the fault's time, with an error of ours that names one
-of the culprits. Nothing ever hangs, sums wrongly, or dies of a signal.
+process that is left ends by itself within the fault's time, with an error of ours that names the
+culprit, or both ends of a link. Nothing ever hangs, sums wrongly, or dies of a signal. Only lines
+that are errors count, without the name of who says them: else everybody would name himself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ _TYPED = re.compile(
     r"(PeerLost|Corrupt|WaitTimeout|Exhausted|Closed|InvalidArgument)\w*Error"
     r"|mercury: the job has failed|\[mercury \w+( \d+)?\] error: "
 )
+_SPEAKER = re.compile(r"^\[mercury [^\]]*\] \w+: |^mercury: \w+ \d+: ")
+_EXCEPTION = re.compile(r"\b(\w+)Error\b: ")
+_LOSS = re.compile(r"\blost (worker|server|the scheduler)\b|cannot reach each other")
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Promise:
     may_end: bool  # the job need not survive it
     may_go_on: bool  # the job need not end of it
     within_s: float  # after the fault, if it ends
+    kind: str = ""  # of the error, if only one is right: "Corrupt"
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,39 @@ class Verdict:
 
     @property
     def right(self) -> bool:
-        return self.outcome in ("went on", "ended")
+        return self.outcome in ("went on", "ended", NOT_STRUCK)
+
+
+NOT_STRUCK = "did not strike"
+
+
+def spoken(name: str) -> str:
+    """As our messages call a node."""
+    return "the scheduler" if name.startswith("scheduler") else name.replace("_", " ")
+
+
+def to_name(process: str, culprits: Sequence[str]) -> list[Sequence[str]]:
+    """Whom a process must name: all of one of these. Of a link with the scheduler, everybody names
+    the node that the scheduler has lost; the node itself may name the scheduler, which it has lost.
+    """
+    if len(culprits) != 2 or "the scheduler" not in culprits:
+        return [culprits]
+    node = next(culprit for culprit in culprits if culprit != "the scheduler")
+    return [[node], ["the scheduler"]] if spoken(process) == node else [[node]]
+
+
+def errors(output: str) -> list[str]:
+    """The lines that are errors of ours, without who says them."""
+    return [_SPEAKER.sub("", line) for line in output.splitlines() if _TYPED.search(line)]
+
+
+def _names(line: str, culprits: Sequence[str]) -> bool:
+    return all(re.search(rf"\b{re.escape(culprit)}\b", line) for culprit in culprits)
+
+
+def _is_kind(line: str, kind: str) -> bool:
+    found = _EXCEPTION.search(line)
+    return found.group(1) == kind if found else not _LOSS.search(line)
 
 
 def judge(promise: Promise, processes: Sequence[Process], culprits: Sequence[str]) -> Verdict:
@@ -66,14 +103,16 @@ def judge(promise: Promise, processes: Sequence[Process], culprits: Sequence[str
     for process in processes:
         if process.code == 0:
             return Verdict("ended well alone", process.name)
-        if not _TYPED.search(process.output):
+        said = errors(process.output)
+        if not said:
             return Verdict("untyped", f"{process.name}: {_last_line(process.output)}")
-        if not any(culprit in process.output for culprit in culprits):
-            return Verdict(
-                "wrong culprit",
-                f"{process.name} does not name {' or '.join(culprits)}: "
-                f"{_last_line(process.output)}",
-            )
+        wanted = to_name(process.name, culprits)
+        if not any(_names(line, names) for line in said for names in wanted):
+            whom = " or ".join(" and ".join(names) for names in wanted)
+            return Verdict("wrong culprit", f"{process.name} does not name {whom}: {said[-1]}")
+        if promise.kind and not all(_is_kind(line, promise.kind) for line in said):
+            other = next(line for line in said if not _is_kind(line, promise.kind))
+            return Verdict("wrong error", f"{process.name} says not {promise.kind}Error: {other}")
         if process.after_s > promise.within_s:
             return Verdict("late", f"{process.name} after {process.after_s:.1f} s")
     return Verdict("ended")

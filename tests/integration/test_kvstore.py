@@ -49,7 +49,7 @@ def interface(
 
 @pytest.mark.parametrize(
     ("van", "workers", "servers"),
-    [("zmq", 2, 2), ("zmq", 3, 2), ("mercury", 2, 2), ("mercury", 3, 1), ("mercury", 1, 2)],
+    [("zmq", 2, 2), ("zmq", 3, 2), ("mercury", 2, 2), ("mercury", 3, 2), ("mercury", 1, 2)],
 )
 def test_interface(van: str, workers: int, servers: int, tmp_path: Path) -> None:
     # Some with and some without traces.

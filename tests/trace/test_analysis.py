@@ -136,6 +136,28 @@ def test_the_iteration_of_the_paper_s_own_file(training_from: int, tmp_path: Pat
     assert (run.workers[0].iteration() == 0).sum() == 32
 
 
+@pytest.mark.parametrize("note", ["from step 2", "lost 4"])
+def test_where_records_are_known_to_be_missing_no_iteration_moves(note: str) -> None:
+    """Initial values and then the third iteration: it stays the third."""
+    worker = run_of(Plan(workers=1, iterations=4, tensors=TWO)).workers[0]
+    number = worker.iteration()
+    worker.records = worker.records.take(np.flatnonzero((number < 0) | (number >= 2)))
+    assert 0 in worker.iteration()
+    worker.notes.append(Note(0, note))
+    assert sorted({*worker.iteration().tolist()}) == [-1, 2, 3]
+
+
+def test_values_that_are_initialised_while_training_goes_on_begin_no_iteration() -> None:
+    run = run_of(Plan(workers=1, iterations=3, tensors=TWO))
+    worker = run.workers[0]
+    assert {*phases.phases(round_trips(run)).columns["iteration"].tolist()} == {0, 1, 2}
+    initial = np.flatnonzero((worker.records.operation == 3) & (worker.iteration() < 0))
+    worker.records.time[initial[-1]] = worker.records.time.max() + 1
+    found = phases.phases(round_trips(run))
+    assert {*found.columns["iteration"].tolist()} == {1, 2}
+    assert found.columns["phase1_us"].min() >= 0
+
+
 def test_an_extra_pull_before_training_moves_no_iteration() -> None:
     """Only a push that follows initialisation at once opens the first iteration by itself."""
     run = run_of(Plan(workers=1, iterations=2, tensors=TWO))

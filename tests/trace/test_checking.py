@@ -170,10 +170,11 @@ def test_what_a_failed_job_cut_short_is_only_warned_about(mode: str) -> None:
     assert rules == {"counts", "dependency"}
 
 
-def test_the_paper_s_own_file_is_worth_no_warning(tmp_path: Path) -> None:
+@pytest.mark.parametrize("training_from", [4, 8, 12])
+def test_the_paper_s_own_file_is_worth_no_warning(tmp_path: Path, training_from: int) -> None:
     """But that it is alone, and that its writer did not say that it came to its end."""
     path = tmp_path / "trace_worker_0.txt"
-    path.write_text(figure_8())
+    path.write_text(figure_8(training_from))
     run = read_run(path, strict=True)
     assert len(run.workers[0].records) == 68
     assert {f.rule for f in check_run(run)} == {"no-end", "node-missing"}

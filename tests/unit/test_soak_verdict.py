@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.soak.faults import EITHER, ENDS, FAULTS, SURVIVES
-from scripts.soak.page import Round, page
-from scripts.soak.verdict import Process, Promise, Verdict, judge
+from scripts.soak.faults import CORRUPT, EITHER, ENDS, FAULTS, SURVIVES
+from scripts.soak.verdict import Process, Promise, judge
 
 LOST = "pslite_ext.errors.PeerLostError: lost worker 1 (10.77.0.3:1): its connection broke"
 SERVER_LOST = "[mercury server 0] error: lost worker 1 (10.77.0.3:1): its connection broke"
 
 
 def process(code: int | None = 1, output: str = LOST, after_s: float = 2.0) -> Process:
-    return Process("worker 0", code, output, after_s)
+    return Process("worker_0", code, output, after_s)
 
 
 @pytest.mark.parametrize(
@@ -48,13 +47,60 @@ def test_one_that_ends_well_while_others_fail_is_not_right() -> None:
     assert verdict.outcome == "ended well alone"
 
 
-def test_the_page_counts_and_tells_how_to_repeat_what_was_wrong() -> None:
-    fine, bad = Verdict("ended"), Verdict("hang", "worker 0 still runs")
-    rounds = [Round(5, "zmq", "kill", fine, 3.25), Round(6, "zmq", "kill", bad, 20.0)]
-    text = page(rounds, "make soak", "today", 0.5)
-    assert "| kill | a process is killed | ends within 15 s | zmq | 2 | 0 | 1 | 3.2 | 1 |" in text
-    assert "| 6 | zmq | kill | hang | worker 0 still runs |" in text
-    assert "2 jobs in 0.5 h, 1 of them wrong" in text
+LINK = "[mercury worker 1] error: worker 1 and server 0 cannot reach each other: it was silent"
+BAD_SUM = "worker 1: a packet whose check sum is wrong: bytes were changed on the way"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        # Each names the accused only where it says who speaks, or in what is no error.
+        "[mercury worker 1] error: something broke",
+        "mercury: worker 1: 3.0 MB sent in 7 packets\nmercury: the job has failed: it broke",
+        "[mercury worker 0] warning: worker 1 is slow\nPeerLostError: somebody is lost",
+        "PeerLostError: lost worker 10 (10.77.0.3:1)",
+    ],
+)
+def test_who_speaks_is_not_thereby_named(output: str) -> None:
+    accused = Process("worker_1", 1, output, 2.0)
+    assert judge(ENDS, [accused], ["worker 1"]).outcome == "wrong culprit"
+
+
+def test_of_a_link_both_ends_are_named() -> None:
+    both = ["worker 1", "server 0"]
+    assert judge(ENDS, [process(output=LINK)], both).outcome == "ended"
+    half = Process("worker_1", 1, LINK.replace("worker 1 and server 0", "server 0 and it"), 2.0)
+    assert judge(ENDS, [half], both).outcome == "wrong culprit"
+    # Not each in an error of its own, either.
+    apart = f"{LOST}\n{LOST.replace('worker 1', 'server 0')}"
+    assert judge(ENDS, [process(output=apart)], both).outcome == "wrong culprit"
+
+
+def test_of_a_link_with_the_scheduler_the_node_is_named_or_names_the_scheduler() -> None:
+    ends = ["worker 1", "the scheduler"]
+    own = Process("worker_1", 1, "PeerLostError: lost the scheduler: it fell silent", 2.0)
+    assert judge(ENDS, [process(), own], ends).outcome == "ended"
+    assert judge(ENDS, [process(output=own.output)], ends).outcome == "wrong culprit"
+    told = Process("worker_1", 1, LOST, 2.0)  # by the scheduler, which it still hears
+    assert judge(ENDS, [told], ends).outcome == "ended"
+    else_where = Process("worker_1", 1, LOST.replace("worker 1", "server 0"), 2.0)
+    assert judge(ENDS, [else_where], ends).outcome == "wrong culprit"
+
+
+def test_a_flipped_bit_is_corrupt_and_nothing_else() -> None:
+    worker = f"pslite_ext.errors.CorruptError: {BAD_SUM}"
+    server = f"[mercury server 0] error: {BAD_SUM}"
+    for output in (worker, server):
+        assert judge(CORRUPT, [process(output=output)], ["worker 1"]).outcome == "ended"
+    for output in (LOST, SERVER_LOST, worker.replace("Corrupt", "WaitTimeout"), LINK):
+        assert judge(CORRUPT, [process(output=output)], ["worker 1"]).outcome == "wrong error"
+    assert judge(CORRUPT, [process(0, "trained")], ["worker 1"]).outcome == "went on"
+
+
+def test_silence_may_take_as_long_as_the_documents_say_and_no_longer() -> None:
+    promised = {fault.name: fault.promise.within_s for fault in FAULTS}
+    assert (promised["stop"], promised["silence"], promised["kill"]) == (15, 18, 8)
+    assert all(within <= 18 for within in promised.values())
 
 
 def test_faults_have_names_of_their_own() -> None:

@@ -28,19 +28,21 @@ def edges(table: RoundTrips) -> dict[str, Ints]:
     """Per worker and iteration: first and last push, first and last answer.
 
     And the last answer `before`: of the iteration before, or of initialisation; MISSING if none was
-    captured.
+    captured, or if values were still initialised while training went on.
     """
     rows = table.take(table.has(W_PUSH_SEND, W_PULL_RECV))
     groups = group(rows.worker, rows.iteration)
     push, answer = rows.times[W_PUSH_SEND], rows.times[W_PULL_RECV]
     worker, iteration = groups.keys
     last = groups.most(answer)
-    before = np.where(iteration == 0, table.initialised[worker], MISSING)
+    first_push = groups.least(push)
+    initialised = table.initialised[worker]
+    before = np.where((iteration == 0) & (initialised <= first_push), initialised, MISSING)
     next_one = (worker[1:] == worker[:-1]) & (iteration[1:] == iteration[:-1] + 1)
     before[1:][next_one] = last[:-1][next_one]
     return {
         **groups.named("worker", "iteration"),
-        "first_push": groups.least(push),
+        "first_push": first_push,
         "last_push": groups.most(push),
         "first_answer": groups.least(answer),
         "last_answer": last,

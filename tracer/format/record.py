@@ -275,9 +275,12 @@ class Trace:
         """With which number training begins, for each record.
 
         The push that comes right after initialisation opens the first iteration, even if another
-        tool gave it another number than the header's rule does.
+        tool gave it another number than the header's rule does. Not where records are known to be
+        missing: the first that is there may be any.
         """
         r, first = self.records, self.header.first_op
+        if self.lost or any(note.words[1:2] == ["step"] for note in self.notes):
+            return first
         slot = r.operation % SLOTS
         initial = r.is_data & ((r.num_pp == INITIAL_NUM_PP) | ((slot > 1) & (r.op_num < first)))
         trained = r.is_data & ~initial

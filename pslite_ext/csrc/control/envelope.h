@@ -58,7 +58,6 @@ Status Open(const HmacKey& key, const void* frame, size_t frame_bytes, Envelope*
 class SequenceCheck {
  public:
   Status Accept(uint64_t life, uint64_t sequence);
-  void Forget(uint64_t life) { last_.erase(life); }
   // Nothing was accepted of this life, and this is not its first message.
   bool IsLate(uint64_t life, uint64_t sequence) const {
     return sequence > 1 && last_.count(life) == 0;

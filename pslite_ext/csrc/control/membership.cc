@@ -5,13 +5,13 @@
 #include <utility>
 
 namespace mercury {
-namespace {
-
 std::string Seconds(int64_t ms) {
   const int64_t tenths = ms / 100;
   return std::to_string(tenths / 10) + (tenths % 10 != 0 ? "." + std::to_string(tenths % 10) : "") +
          " s";
 }
+
+namespace {
 
 std::string At(const Member& m) { return m.host + ":" + std::to_string(m.port); }
 
@@ -31,12 +31,6 @@ bool SamePlace(const Member& a, const Member& b) {
 }
 
 constexpr int kFirstGuest = -2;  // below kNoNode
-
-// How long this process itself did not run (a suspended machine): nobody else is to blame for that.
-int64_t OwnPause(int64_t now_ms, int64_t last_tick_ms, const MembershipTimes& times) {
-  const int64_t gap = now_ms - last_tick_ms;
-  return gap > times.heartbeat_timeout_ms / 2 ? gap : 0;
-}
 
 }  // namespace
 
@@ -59,9 +53,8 @@ int SchedulerMembership::Count(Role role) const {
 std::string SchedulerMembership::Missing() const {
   std::string text;
   for (Role role : {Role::kWorker, Role::kServer}) {
-    const auto here = std::count_if(members_.begin(), members_.end(), [role](const Member& m) {
-      return m.role == role && m.broken_ms < 0;
-    });
+    const auto here = std::count_if(members_.begin(), members_.end(),
+                                    [role](const Member& m) { return m.role == role && m.here(); });
     const int64_t missing = Expected(role) - here;
     if (missing == 0) continue;
     text += (text.empty() ? "" : " and ") + std::to_string(missing) + " of " +
@@ -73,18 +66,28 @@ std::string SchedulerMembership::Missing() const {
     const Member& m = members_[i];
     text += (i != 0 ? ", " : " ") + std::string(Name(m.role)) + " at " + At(m);
     if (m.rank_hint >= 0) text += " (task " + std::to_string(m.rank_hint) + ")";
-    if (m.broken_ms >= 0) text += ", whose connection is broken";
+    if (!m.reached) {
+      text += ", which has not been reached yet";
+    } else if (m.broken_ms >= 0) {
+      text += ", whose connection is broken";
+    }
   }
   return text;
 }
 
 // Whose place a new node takes, or would take; members_.end(): nobody's.
 std::vector<Member>::iterator SchedulerMembership::Place(const Member& member) {
-  const auto same = std::find_if(members_.begin(), members_.end(),
-                                 [&](const Member& m) { return SamePlace(m, member); });
-  if (same != members_.end() || Count(member.role) < Expected(member.role)) return same;
+  const auto find = [this](auto&& fits) {
+    return std::find_if(members_.begin(), members_.end(), fits);
+  };
+  const auto same =
+      find([&](const Member& m) { return m.role == member.role && SamePlace(m, member); });
+  if (same != members_.end()) return same;
+  // One of the other role that is lost is still missed, whoever has its address now.
+  const auto other = find([&](const Member& m) { return SamePlace(m, member) && m.broken_ms < 0; });
+  if (other != members_.end() || Count(member.role) < Expected(member.role)) return other;
   // Without numbers, any of them may have been started again somewhere else.
-  return std::find_if(members_.begin(), members_.end(), [&](const Member& m) {
+  return find([&](const Member& m) {
     return m.role == member.role && m.broken_ms >= 0 && m.rank_hint < 0 && member.rank_hint < 0;
   });
 }
@@ -113,22 +116,23 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
   const std::string why = Contradiction(member);
   if (!why.empty()) return reject(why);
   const auto place = Place(member);
-  Actions actions;
-  if (place != members_.end() && place->broken_ms < 0) {
+  const bool held = place != members_.end();
+  if (held && place->broken_ms < 0) {
     return reject(SameTask(*place, member)
                       ? Guest(*place) + " is registered already, and " + At(member) +
                             " has the same number: give each node one of its own"
                       : At(member) + " is registered already, as " + Guest(*place));
   }
-  if (place != members_.end()) {
-    actions.push_back(
-        {Action::kWarn, -1, Guest(member) + " takes the place of " + Guest(*place), {}});
-    members_.erase(place);
-  }
-  if (Count(member.role) == Expected(member.role)) {
+  if (Count(member.role) - (held ? 1 : 0) == Expected(member.role)) {
     return reject("this job has all of its " + std::to_string(Expected(member.role)) + " " +
                   Name(member.role) + "s (DMLC_NUM_" +
                   (member.role == Role::kWorker ? "WORKER" : "SERVER") + ")");
+  }
+  Actions actions;
+  if (held) {
+    actions.push_back(
+        {Action::kWarn, -1, Guest(member) + " takes the place of " + Guest(*place), {}});
+    members_.erase(place);
   }
   members_.push_back(member);
   members_.back().guest = kFirstGuest - guests_++;
@@ -136,15 +140,12 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
   // Whose patience ends first hears from the scheduler who is missing, and not from its own clock.
   const int64_t waited_ms = std::clamp<int64_t>(member.waited_ms, 0, times_.start_timeout_ms);
   started_ms_ = std::min(started_ms_, now_ms - waited_ms);
-  if (!Complete()) return actions;
-  for (Action& action : Assign(now_ms)) actions.push_back(std::move(action));
   return actions;
 }
 
 bool SchedulerMembership::Complete() const {
   return Count(Role::kWorker) == workers_ && Count(Role::kServer) == servers_ &&
-         std::none_of(members_.begin(), members_.end(),
-                      [](const Member& m) { return m.broken_ms >= 0; });
+         std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.here(); });
 }
 
 void SchedulerMembership::GuestBroke(int guest, int64_t now_ms) {
@@ -153,12 +154,13 @@ void SchedulerMembership::GuestBroke(int guest, int64_t now_ms) {
   }
 }
 
-Actions SchedulerMembership::GuestIsBack(int guest, int64_t now_ms) {
+Actions SchedulerMembership::GuestIsThere(int guest, int64_t now_ms) {
   if (state_ != State::kGathering) return {};
   bool was_away = false;
   for (Member& m : members_) {
-    if (m.guest != guest || m.broken_ms < 0) continue;
+    if (m.guest != guest || m.here()) continue;
     was_away = true;
+    m.reached = true;
     m.broken_ms = -1;
     m.named_lost = false;
   }
@@ -175,10 +177,14 @@ Actions SchedulerMembership::Await(int64_t now_ms, int64_t pause_ms) {
   }
   Actions actions;
   for (Member& m : members_) {
-    if (m.broken_ms < 0) continue;
-    m.broken_ms += pause_ms;
-    const int64_t away_ms = now_ms - m.broken_ms;
-    const std::string lost = "lost " + Guest(m) + " before the job had begun: its connection broke";
+    if (m.here()) continue;
+    int64_t& since_ms = m.broken_ms < 0 ? m.since_ms : m.broken_ms;
+    since_ms += pause_ms;
+    const int64_t away_ms = now_ms - since_ms;
+    if (m.broken_ms < 0 && away_ms >= times_.suspicion_ms()) m.broken_ms = m.since_ms;
+    const std::string lost =
+        "lost " + Guest(m) + " before the job had begun: " +
+        (m.reached ? "its connection broke" : "the scheduler cannot connect to it there");
     if (away_ms >= times_.suspicion_ms() + times_.replacement_ms()) {
       return Fail(lost + ", and no other took its place within " +
                   Seconds(times_.replacement_ms()));
@@ -288,10 +294,12 @@ Actions SchedulerMembership::Leave(int node, const std::string& reason, int64_t 
   return actions;
 }
 
-Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& reason) {
+Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& reason, int64_t now_ms) {
   for (size_t i = 0; i < members_.size(); ++i) {
-    if (members_[i].life != life || members_[i].id != -1) continue;
+    if (members_[i].life != life) continue;
     const Member gone = members_[i];
+    // It does not know yet that it has a rank.
+    if (gone.id != -1) return Leave(gone.id, reason, now_ms);
     members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
     return Fail(std::string(Name(gone.role)) + " at " + At(gone) +
                 " ended before the job had started: " + reason);
@@ -370,7 +378,7 @@ Actions SchedulerMembership::Judge(int64_t now_ms) {
 
 Actions SchedulerMembership::Tick(int64_t now_ms) {
   if (state_ == State::kEnded || state_ == State::kFailed) return {};
-  const int64_t pause = OwnPause(now_ms, last_tick_ms_, times_);
+  const int64_t pause = times_.own_pause_ms(now_ms, last_tick_ms_);
   last_tick_ms_ = now_ms;
   if (state_ == State::kGathering) return Await(now_ms, pause);
   for (auto& [id, since] : suspect_ms_) since += pause;
@@ -386,61 +394,6 @@ Actions SchedulerMembership::Tick(int64_t now_ms) {
     if (missed || now_ms - heard >= times_.heartbeat_timeout_ms) lost_.insert(id);
   }
   if (!lost_.empty()) return Fail("lost " + Losses() + ": it fell silent");
-  if (now_ms < next_heartbeat_ms_) return {};
-  next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
-  return {{Action::kHeartbeat, -1, "", {}}};
-}
-
-NodeMembership::NodeMembership(std::string scheduler_address, const MembershipTimes& times,
-                               int64_t now_ms)
-    : scheduler_address_(std::move(scheduler_address)),
-      times_(times),
-      started_ms_(now_ms),
-      next_warn_ms_(now_ms + times.start_warn_ms),
-      last_tick_ms_(now_ms),
-      next_heartbeat_ms_(now_ms),
-      heard_ms_(now_ms) {}
-
-void NodeMembership::Suspect(int64_t now_ms) {
-  heard_ms_ = std::min(heard_ms_, now_ms - times_.heartbeat_timeout_ms + times_.suspicion_ms());
-}
-
-void NodeMembership::Assigned(int64_t now_ms) {
-  state_ = State::kRunning;
-  heard_ms_ = now_ms;
-  next_heartbeat_ms_ = now_ms;
-}
-
-Actions NodeMembership::Tick(int64_t now_ms) {
-  if (state_ == State::kEnded) return {};
-  const int64_t pause = OwnPause(now_ms, last_tick_ms_, times_);
-  last_tick_ms_ = now_ms;
-  heard_ms_ += pause;
-  if (state_ == State::kJoining) {
-    if (now_ms - started_ms_ >= times_.node_start_timeout_ms()) {
-      state_ = State::kEnded;
-      return {{Action::kFail,
-               kSchedulerId,
-               "the scheduler at " + scheduler_address_ + " did not start the job within " +
-                   Seconds(times_.start_timeout_ms) +
-                   ": is it running, is the address right, have all nodes the same job token?",
-               {},
-               true}};
-    }
-    if (now_ms < next_warn_ms_) return {};
-    next_warn_ms_ = now_ms + times_.start_warn_ms;
-    return {{Action::kWarn,
-             -1,
-             "waiting for the scheduler at " + scheduler_address_ + " to start the job",
-             {}}};
-  }
-  if (now_ms - heard_ms_ >= times_.heartbeat_timeout_ms) {
-    state_ = State::kEnded;
-    return {{Action::kFail,
-             kSchedulerId,
-             "lost the scheduler (" + scheduler_address_ + "): it fell silent",
-             {}}};
-  }
   if (now_ms < next_heartbeat_ms_) return {};
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
   return {{Action::kHeartbeat, -1, "", {}}};

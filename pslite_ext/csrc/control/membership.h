@@ -1,11 +1,10 @@
-// Who belongs to the job, who is late, who is lost, when it is over: the scheduler's view and a
-// node's view, as two state machines without sockets, threads or clocks (`now_ms` is passed in).
+// Who belongs to the job, who is late, who is lost, when it is over: the scheduler's view, as a
+// state machine without sockets, threads or clocks (`now_ms` is passed in). A node's own view is in
+// node_membership.h.
 //
-//   scheduler:  gathering --all registered--> running --all workers left--> ended
-//                   \___start timeout, lost node, a node that fails,______/--> failed
-//                       nodes that were told different settings
-//   node:       joining --assigned--> running --told so--> ended | failed
-//                   \___start timeout, lost scheduler, failed job__/--> failed
+//   gathering --all are here--> running --all workers left--> ended
+//       \___start timeout, lost node, a node that fails,______/--> failed
+//           nodes that were told different settings
 //
 // Thread-safety: none; owned by the van's I/O loop. Invariants: the first failure sticks; ranks are
 // assigned once, in one total order; no node is assigned a rank in a job whose settings it
@@ -41,8 +40,11 @@ struct Member {
   int guest = 0;            // while gathering: the scheduler's own number for it, below kNoNode
   int64_t since_ms = 0;     // when it registered
   int64_t waited_ms = 0;    // for the job to begin, when it registered
+  bool reached = false;     // while gathering: the scheduler has connected to it
   int64_t broken_ms = -1;   // while gathering: since when its connection is broken; -1: it is not
   bool named_lost = false;  // the log says so
+
+  bool here() const { return reached && broken_ms < 0; }
 };
 
 struct MembershipTimes {
@@ -51,6 +53,11 @@ struct MembershipTimes {
   int64_t start_warn_ms = 10000;
   int64_t start_timeout_ms = 600000;
 
+  // How long this process itself did not run (a suspended machine): nobody else is to blame.
+  int64_t own_pause_ms(int64_t now_ms, int64_t last_tick_ms) const {
+    const int64_t gap = now_ms - last_tick_ms;
+    return gap > heartbeat_timeout_ms / 2 ? gap : 0;
+  }
   // What is heard of a node sooner than this may have been on its way before it died.
   int64_t afterlife_ms() const { return heartbeat_interval_ms / 2; }
   // A node gives up the start a little later than the scheduler, which can say who is missing.
@@ -81,6 +88,8 @@ struct Action {
 };
 using Actions = std::vector<Action>;
 
+std::string Seconds(int64_t ms);
+
 class SchedulerMembership {
  public:
   // `settings`: all on which nodes must agree, with the scheduler's values.
@@ -93,12 +102,13 @@ class SchedulerMembership {
   Actions Suspect(int node, int64_t now_ms);
   // `reason` empty: the node has done its work. Otherwise it fails the job.
   Actions Leave(int node, const std::string& reason, int64_t now_ms);
-  // A member that ends before ranks are given.
-  Actions Withdraw(uint64_t life, const std::string& reason);
-  // While gathering: the connection to `guest` broke, or is there again. Who stays away is lost,
-  // and fails the job unless another takes its place: a process that was started again, say.
+  // A member that ends before it knows its rank.
+  Actions Withdraw(uint64_t life, const std::string& reason, int64_t now_ms);
+  // While gathering: the connection to `guest` broke or could not be made, or is there. Who stays
+  // away is lost, and fails the job unless another takes its place: a process that was started
+  // again, say.
   void GuestBroke(int guest, int64_t now_ms);
-  Actions GuestIsBack(int guest, int64_t now_ms);
+  Actions GuestIsThere(int guest, int64_t now_ms);
   // `reporter` cannot reach `node` any more, for what `how` says. Fails the job, unless the node
   // has left: once it is clear whether the node is lost, or only the link between the two.
   Actions Accuse(int reporter, int node, const std::string& how, int64_t now_ms);
@@ -149,25 +159,6 @@ class SchedulerMembership {
   std::vector<Accusation> accusations_;
   std::set<int> left_, lost_, at_barrier_;
   int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_;
-};
-
-class NodeMembership {
- public:
-  NodeMembership(std::string scheduler_address, const MembershipTimes& times, int64_t now_ms);
-
-  void Assigned(int64_t now_ms);
-  void Heard(int64_t now_ms) { heard_ms_ = now_ms; }
-  void Suspect(int64_t now_ms);
-  int64_t waited_ms(int64_t now_ms) const { return now_ms - started_ms_; }
-  void End() { state_ = State::kEnded; }
-  Actions Tick(int64_t now_ms);
-
- private:
-  enum class State { kJoining, kRunning, kEnded };
-  const std::string scheduler_address_;
-  const MembershipTimes times_;
-  State state_ = State::kJoining;
-  int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_, heard_ms_;
 };
 
 }  // namespace mercury

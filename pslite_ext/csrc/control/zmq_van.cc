@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kLingerMs = 2000;
 constexpr int kGuestLingerMs = 300;  // of who is in no job: nobody may listen
+constexpr int kKeepaliveS = 2, kKeepaliveTries = 3;
 constexpr int kReconnectMs = 50, kReconnectMaxMs = 2000;
 constexpr int kMessagesPerTurn = 256;
 constexpr int kAfterThrowMs = 100;
@@ -172,7 +173,14 @@ void ZmqVan::Connect(const ps::Node& node) {
     WatchConnection(node.id, node.port, &dealer);
   } else {
     monitors_[node.id] =
-        dealer.Monitor(*context_, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
+        dealer.Monitor(*context_, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                                      ZMQ_EVENT_CONNECT_RETRIED);
+  }
+  if (node.id < kNoNode) {  // nothing is said to a guest, and yet its host may vanish
+    dealer.Set(ZMQ_TCP_KEEPALIVE, 1);
+    dealer.Set(ZMQ_TCP_KEEPALIVE_IDLE, kKeepaliveS);
+    dealer.Set(ZMQ_TCP_KEEPALIVE_INTVL, kKeepaliveS);
+    dealer.Set(ZMQ_TCP_KEEPALIVE_CNT, kKeepaliveTries);
   }
   const Status status = dealer.Connect(TcpEndpoint(node.hostname, node.port));
   if (!status.ok()) return FailJob(status, true);
@@ -395,6 +403,7 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   // Peers take a node that was started again in the same place for the one that was there before.
   if (!is_scheduler_ && my_id_ == kNoNode &&
       sequence_from_.IsLate(envelope.life, envelope.sequence)) {
+    if (envelope.sender == kSchedulerId) node_membership_->HeardLate(NowMs());
     return refuse("it is for the node that was here before");
   }
   status = sequence_from_.Accept(envelope.life, envelope.sequence);

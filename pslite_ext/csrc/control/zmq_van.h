@@ -28,6 +28,7 @@
 #include "control/job_identity.h"
 #include "control/link_watch.h"
 #include "control/membership.h"
+#include "control/node_membership.h"
 #include "control/zmq_door.h"
 #include "control/zmq_socket.h"
 #include "ps/internal/van.h"

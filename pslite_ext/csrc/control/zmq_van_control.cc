@@ -278,7 +278,7 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
   Status status{static_cast<Code>(message.meta.head), text};
   if (status.code <= Code::kOk || status.code > Code::kInternal) status.code = Code::kPeerLost;
   if (is_scheduler_ && message.meta.sender == ps::Meta::kEmpty) {
-    return CarryOut(scheduler_membership_->Withdraw(message.meta.control.msg_sig, text));
+    return CarryOut(scheduler_membership_->Withdraw(message.meta.control.msg_sig, text, now_ms));
   }
   if (is_scheduler_ && message.meta.option == kReport) {
     if (status.code != Code::kPeerLost || message.meta.control.node.empty()) {
@@ -331,9 +331,9 @@ void ZmqVan::TellOfFailure(const Status& status, bool tell_others) {
     if (tell_others) SendTerminate(kSchedulerId, status);
     return;
   }
-  // Who has no id yet hears it as a refusal.
+  ConnectGuests();
   for (const Member& m : scheduler_membership_->members()) {
-    if (m.id == -1 && m.broken_ms < 0) Reject(m, status);
+    if (m.id == kNoNode) SendTerminate(m.guest, status);
   }
   Broadcast([&](int node) { SendTerminate(node, status); });
   scheduler_membership_->Fail(status.message);

@@ -59,8 +59,10 @@ void ZmqVan::HearDisconnects(int64_t now_ms) {
 }
 
 void ZmqVan::OnGuestEvent(int guest, int event, int64_t now_ms) {
-  if (event == ZMQ_EVENT_DISCONNECTED) return scheduler_membership_->GuestBroke(guest, now_ms);
-  CarryOut(scheduler_membership_->GuestIsBack(guest, now_ms));
+  if (event != ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+    return scheduler_membership_->GuestBroke(guest, now_ms);
+  }
+  CarryOut(scheduler_membership_->GuestIsThere(guest, now_ms));
 }
 
 }  // namespace mercury

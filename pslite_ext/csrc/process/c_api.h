@@ -61,11 +61,11 @@ size_t mercury_element_bytes(const char* dtype);
 void mercury_tensor_free(mercury_tensor* tensor);
 int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, float threshold);
 
-/* Whether its sums travel as packets: then they are the workers' to keep (MERCURY_SUM). */
 /* What workers disagree on about it, once that is known. */
 int mercury_tensor_check(const mercury_tensor* tensor);
 /* Whether all workers are known to have this tensor, and have it alike. */
 int mercury_tensor_agreed(const mercury_tensor* tensor);
+/* Whether its sums travel as packets: then they are the workers' to keep (MERCURY_SUM). */
 int mercury_tensor_in_packets(const mercury_tensor* tensor, int* in_packets);
 
 /* What may be submitted with arrays: Operation::Kind (transport/operation.h). */

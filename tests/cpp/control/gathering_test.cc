@@ -15,11 +15,11 @@ using namespace mercury::testing;  // NOLINT: a test
 
 TEST(one_number_is_one_node_s) {
   SchedulerMembership s(2, 1, Times(), 0);
-  s.Register(M(Role::kWorker, 2, 1), 0);
-  s.Register(M(Role::kServer, 9, 1), 0);  // roles have numbers of their own
+  Join(&s, M(Role::kWorker, 2, 1), 0);
+  Join(&s, M(Role::kServer, 9, 1), 0);  // roles have numbers of their own
   REQUIRE_EQ(s.members().size(), 2U);
   CHECK_EQ(
-      Find(s.Register(M(Role::kWorker, 3, 1), 0), Action::kReject)->text,
+      Find(Join(&s, M(Role::kWorker, 3, 1), 0), Action::kReject)->text,
       "worker (DMLC_TASK_ID=1) at 10.0.0.2:2 is registered already, and 10.0.0.3:3 has the same "
       "number: give each node one of its own");
   CHECK_EQ(s.members().size(), 2U);
@@ -27,17 +27,17 @@ TEST(one_number_is_one_node_s) {
 
 TEST(who_comes_late_hears_whose_place_it_is) {
   SchedulerMembership s(2, 1, Times(), 0);
-  s.Register(M(Role::kServer, 1), 0);
-  s.Register(M(Role::kWorker, 2, 0), 1000);
-  s.Register(M(Role::kWorker, 3, 1), 1000);
-  CHECK_EQ(Find(s.Register(M(Role::kWorker, 4, 1), 6000), Action::kReject)->text,
+  Join(&s, M(Role::kServer, 1), 0);
+  Join(&s, M(Role::kWorker, 2, 0), 1000);
+  Join(&s, M(Role::kWorker, 3, 1), 1000);
+  CHECK_EQ(Find(Join(&s, M(Role::kWorker, 4, 1), 6000), Action::kReject)->text,
            "the job has its 2 workers already; worker 1 was registered from 10.0.0.3:3 5 s ago; a "
            "node that was restarted cannot join a job that has begun");
 }
 
 TEST(a_node_that_is_lost_while_others_gather_is_named) {
   SchedulerMembership s(2, 1, Times(), 0);
-  s.Register(M(Role::kWorker, 2, 1), 0);
+  Join(&s, M(Role::kWorker, 2, 1), 0);
   s.GuestBroke(s.members()[0].guest, 0);
   CHECK_TRUE(s.Tick(2500).empty());
   const std::string lost =
@@ -52,32 +52,74 @@ TEST(a_node_that_is_lost_while_others_gather_is_named) {
 
 TEST(a_connection_that_is_there_again_is_no_loss) {
   SchedulerMembership s(1, 1, Times(), 0);
-  s.Register(M(Role::kWorker, 2, 0), 0);
+  Join(&s, M(Role::kWorker, 2, 0), 0);
   const int guest = s.members()[0].guest;
   s.GuestBroke(guest, 0);
-  CHECK_TRUE(s.GuestIsBack(guest, 1000).empty());
+  CHECK_TRUE(s.GuestIsThere(guest, 1000).empty());
   CHECK_TRUE(s.Tick(9000).empty());
   s.GuestBroke(guest, 9000);
   // Nobody is given a rank beside one that may be lost.
-  CHECK_TRUE(s.Register(M(Role::kServer, 1), 9500).empty());
-  CHECK_TRUE(Find(s.GuestIsBack(guest, 9600), Action::kAssign) != nullptr);
-  CHECK_TRUE(s.GuestIsBack(guest, 9700).empty());
+  CHECK_TRUE(Join(&s, M(Role::kServer, 1), 9500).empty());
+  CHECK_TRUE(Find(s.GuestIsThere(guest, 9600), Action::kAssign) != nullptr);
+  CHECK_TRUE(s.GuestIsThere(guest, 9700).empty());
 }
 
 TEST(a_node_that_was_started_again_takes_its_own_place_only_if_that_is_free) {
   for (const int hint : {-1, 0}) {
     SchedulerMembership s(1, 1, Times(), 0);
-    s.Register(M(Role::kWorker, 2, hint), 0);
+    Join(&s, M(Role::kWorker, 2, hint), 0);
     const int guest = s.members()[0].guest;
-    CHECK_TRUE(Find(s.Register(M(Role::kWorker, 3, hint), 0), Action::kReject) != nullptr);
+    CHECK_TRUE(Find(Join(&s, M(Role::kWorker, 3, hint), 0), Action::kReject) != nullptr);
     s.GuestBroke(guest, 100);
-    CHECK_TRUE(Says(Find(s.Register(M(Role::kWorker, 3, hint), 200), Action::kWarn),
+    CHECK_TRUE(Says(Find(Join(&s, M(Role::kWorker, 3, hint), 200), Action::kWarn),
                     "10.0.0.3:3 takes the place of worker"));
     REQUIRE_EQ(s.members().size(), 1U);
     CHECK_TRUE(s.members()[0].guest != guest);
-    CHECK_TRUE(s.GuestIsBack(guest, 300).empty());  // it is nobody's any more
-    CHECK_TRUE(Find(s.Register(M(Role::kServer, 1), 400), Action::kAssign) != nullptr);
+    CHECK_TRUE(s.GuestIsThere(guest, 300).empty());  // it is nobody's any more
+    CHECK_TRUE(Find(Join(&s, M(Role::kServer, 1), 400), Action::kAssign) != nullptr);
   }
+}
+
+TEST(a_node_that_is_never_reached_is_lost) {
+  SchedulerMembership s(1, 1, Times(), 0);
+  s.Register(M(Role::kWorker, 2, 0), 0);
+  CHECK_TRUE(Join(&s, M(Role::kServer, 1), 0).empty());  // nobody is given a rank before
+  CHECK_TRUE(Find(Join(&s, M(Role::kWorker, 3, 0), 2500), Action::kReject) != nullptr);
+  CHECK_TRUE(s.Tick(2900).empty());
+  CHECK_EQ(Find(s.Tick(3000), Action::kWarn)->text,
+           "lost worker (DMLC_TASK_ID=0) at 10.0.0.2:2 before the job had begun: the scheduler "
+           "cannot connect to it there; waiting for another in its place");
+  CHECK_TRUE(Says(Find(s.Tick(10000), Action::kWarn), "which has not been reached yet"));
+  CHECK_TRUE(Find(Join(&s, M(Role::kWorker, 3, 0), 11000), Action::kAssign) != nullptr);
+}
+
+TEST(a_node_that_refuses_connections_is_lost_at_once) {
+  SchedulerMembership s(1, 1, Times(), 0);
+  s.Register(M(Role::kWorker, 2, 0), 0);
+  s.GuestBroke(s.members()[0].guest, 10);
+  CHECK_TRUE(Says(Find(Join(&s, M(Role::kWorker, 3, 0), 20), Action::kWarn), "takes the place"));
+}
+
+TEST(who_has_the_address_of_a_lost_one_of_another_role_takes_no_place) {
+  SchedulerMembership s(2, 1, Times(), 0);
+  Join(&s, M(Role::kWorker, 2, 0), 0);
+  s.GuestBroke(s.members()[0].guest, 100);
+  Member server = M(Role::kServer, 2, 0);
+  server.life = 77;
+  CHECK_TRUE(Join(&s, server, 200).empty());
+  REQUIRE_EQ(s.members().size(), 2U);
+  server.life = 78;  // the job has its server
+  CHECK_TRUE(Find(Join(&s, server, 300), Action::kReject) != nullptr);
+  CHECK_TRUE(Says(Find(s.Tick(3100), Action::kWarn), "lost worker (DMLC_TASK_ID=0)"));
+}
+
+TEST(a_node_may_end_before_it_hears_that_it_has_a_rank) {
+  SchedulerMembership s(1, 1, Times(), 0);
+  Join(&s, M(Role::kServer, 1), 0);
+  CHECK_TRUE(Find(Join(&s, M(Role::kWorker, 2, 0), 0), Action::kAssign) != nullptr);
+  CHECK_EQ(Find(s.Withdraw(2000, "interrupted", 100), Action::kFail)->text,
+           "worker 0 ended: interrupted");
+  CHECK_TRUE(s.Withdraw(2000, "interrupted", 200).empty());
 }
 
 // Nodes that start, die and start again while others gather: with a patient scheduler and enough
@@ -103,7 +145,8 @@ TEST(random_starts_begin_whole_jobs_or_fail_once) {
       if (!alive[place]) {
         Member m = M(worker ? Role::kWorker : Role::kServer, ++port, hint);
         const bool taken = held != s.members().end() && held->broken_ms < 0;
-        actions = s.Register(m, now);
+        // Some die before they are reached.
+        actions = dies && random() % 4 == 0 ? s.Register(m, now) : Join(&s, m, now);
         CHECK_EQ(Find(actions, Action::kReject) != nullptr, taken);
         alive[place] = !taken;
       } else if (dies && random() % 3 == 0 && held != s.members().end()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "control/membership.h"
 
@@ -26,6 +27,14 @@ inline const Action* Find(const Actions& actions, Action::Kind kind) {
 
 inline bool Says(const Action* action, const std::string& text) {
   return action != nullptr && action->text.find(text) != std::string::npos;
+}
+
+// Registers, and is reached at once.
+inline Actions Join(SchedulerMembership* s, const Member& member, int64_t now_ms) {
+  Actions actions = s->Register(member, now_ms);
+  const int guest = s->members().empty() ? 0 : s->members().back().guest;
+  for (Action& action : s->GuestIsThere(guest, now_ms)) actions.push_back(std::move(action));
+  return actions;
 }
 
 inline MembershipTimes Times() { return {1000, 10000, 10000, 60000}; }

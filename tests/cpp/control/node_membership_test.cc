@@ -1,0 +1,46 @@
+#include "control/node_membership.h"
+
+#include "harness.h"
+#include "members.h"
+
+using namespace mercury;           // NOLINT: a test
+using namespace mercury::testing;  // NOLINT: a test
+
+TEST(node_gives_up_on_a_silent_scheduler) {
+  NodeMembership n("h:1", Times(), 0);
+  CHECK_TRUE(n.Tick(1000).empty());
+  CHECK_TRUE(Says(Find(n.Tick(10000), Action::kWarn), "h:1"));
+  n.Assigned(10500);
+  CHECK_TRUE(Find(n.Tick(10600), Action::kHeartbeat) != nullptr);
+  CHECK_TRUE(n.Tick(10700).empty());
+  for (int64_t t = 11000; t < 20500; t += 500)
+    CHECK_TRUE(Find(n.Tick(t), Action::kFail) == nullptr);
+  CHECK_TRUE(Says(Find(n.Tick(20500), Action::kFail), "lost the scheduler (h:1)"));
+  CHECK_TRUE(n.Tick(21000).empty());
+}
+
+TEST(node_start_timeout) {
+  NodeMembership n("h:1", Times(), 0);
+  for (int64_t t = 0; t < 60800; t += 100) CHECK_TRUE(Find(n.Tick(t), Action::kFail) == nullptr);
+  const Actions gives_up = n.Tick(60800);  // right after the scheduler, which knows who is missing
+  CHECK_TRUE(Says(Find(gives_up, Action::kFail), "did not start the job within 60 s"));
+  CHECK_TRUE(gives_up[0].late);
+}
+
+TEST(what_the_scheduler_said_first_is_lost) {
+  NodeMembership n("h:1", Times(), 0);
+  n.HeardLate(1000);
+  n.HeardLate(2000);
+  CHECK_TRUE(n.Tick(3900).empty());
+  const Actions fails = n.Tick(4000);
+  CHECK_TRUE(Says(Find(fails, Action::kFail), "messages were lost on the way"));
+  CHECK_TRUE(!fails[0].late);
+  CHECK_TRUE(n.Tick(5000).empty());
+}
+
+TEST(what_comes_before_a_table_is_no_loss) {
+  NodeMembership n("h:1", Times(), 0);
+  n.HeardLate(1000);
+  n.Assigned(2000);
+  CHECK_TRUE(Find(n.Tick(4500), Action::kFail) == nullptr);
+}
