@@ -56,12 +56,15 @@ def pairs(keys: Any, values: Any) -> list[tuple[Key, list[NDArray]]]:
     if not isinstance(keys, (list, tuple)):
         key = _one_key(keys)
         return [(key, _arrays(key, values))]
-    if not isinstance(values, (list, tuple)):
-        raise WrongTypeError(f"{len(keys)} keys need a list of values, not {type(values).__name__}")
-    if len(keys) != len(values):
-        raise InvalidArgumentError(f"{len(keys)} keys, but {len(values)} values")
+    try:  # a list, a dictionary's values, an array whose rows they are
+        count, each = len(values), iter(values)
+    except TypeError:
+        text = f"{len(keys)} keys need a list of values, not {type(values).__name__}"
+        raise WrongTypeError(text) from None
+    if len(keys) != count:
+        raise InvalidArgumentError(f"{len(keys)} keys, but {count} values")
     grouped: dict[Key, list[NDArray]] = {}
-    for one, value in zip(keys, values):
+    for one, value in zip(keys, each):
         key = _one_key(one)
         grouped.setdefault(key, []).extend(_arrays(key, value))
     if len({isinstance(key, str) for key in grouped}) > 1:

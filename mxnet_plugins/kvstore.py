@@ -14,7 +14,7 @@ from mxnet.ndarray import NDArray
 
 from mxnet_plugins import membership
 from mxnet_plugins.entry import Entry, Updater
-from mxnet_plugins.errors import InvalidArgumentError
+from mxnet_plugins.errors import InvalidArgumentError, WrongTypeError
 from mxnet_plugins.keys import Key, checked, pairs, wire_key
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError
@@ -250,14 +250,24 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         return self._updater
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
-        unknown = sorted(set(compression_params) - {"type", "threshold"})
+        if not isinstance(compression_params, dict):
+            raise WrongTypeError(
+                "gradient compression: a dict such as {'type': '2bit', 'threshold': 0.5} is "
+                f"needed, not {type(compression_params).__name__}"
+            )
+        unknown = set(compression_params) - {"type", "threshold"}
         kind = str(compression_params.get("type", ""))
         if unknown or kind not in _BITS:
             raise InvalidArgumentError(
                 f"gradient compression {compression_params!r}: 'type' is one of "
                 f"{', '.join(_BITS)}, and beside it there is only 'threshold'"
             )
-        threshold = float(compression_params.get("threshold", 0.5))
+        given = compression_params.get("threshold", 0.5)
+        try:
+            threshold = float(given)
+        except (TypeError, ValueError, OverflowError):
+            text = f"gradient compression: threshold {given!r} is not a number: give one above 0"
+            raise InvalidArgumentError(text) from None
         if kind == "2bit" and not threshold > 0:
             raise InvalidArgumentError(f"gradient compression: threshold {threshold} is not > 0")
         self._compression = (kind, threshold)

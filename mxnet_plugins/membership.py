@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -45,15 +46,21 @@ def _join(asynchronous: bool) -> Settings:
     if settings.values["DMLC_ROLE"] != "worker":
         raise ClosedError(f"a {settings.values['DMLC_ROLE']} has no stores")
     _core.attach_engine(mx.base._LIB._handle)
+    # First: whatever happens from here on, this process leaves as it should.
+    _watch_end()
     _core.start({**settings.options(), "asynchronous": int(asynchronous)})
     _settings = settings
-    # First: whatever happens from here on, this process leaves as it should.
-    atexit.register(_leave)
-    os.register_at_fork(after_in_child=_forked)
-    _watch_exceptions()
     interrupt.watch()
     figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
     return settings
+
+
+@functools.cache
+def _watch_end() -> None:
+    """Once, even if a script tries to join again."""
+    atexit.register(_leave)
+    os.register_at_fork(after_in_child=_forked)
+    _watch_exceptions()
 
 
 def _forked() -> None:
@@ -104,6 +111,8 @@ def _keep_profile() -> None:
 def _leave() -> None:
     """Python is about to end; what the exit code will be is known only when it has."""
     reason = _reason
+    # Then the script has ended because of that, whatever exit code it chose.
+    knew = _core.failed_elsewhere()
     if not reason:
         try:
             mx.nd.waitall()
@@ -122,4 +131,6 @@ def _leave() -> None:
         # The script has ended without looking at what failed: its exit code must tell.
         print(f"mercury: the job has failed: {failure or reason}", file=sys.stderr)
     elsewhere = _core.failed_elsewhere() and (_follows or not _reason)
-    return _core.finish_at_exit(FAILED_ELSEWHERE if elsewhere else 1)
+    if elsewhere:
+        return _core.finish_at_exit(FAILED_ELSEWHERE, over_chosen=knew)
+    return _core.finish_at_exit(1)

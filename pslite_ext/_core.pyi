@@ -16,10 +16,11 @@ def serve() -> None:
 def finish(reason: str = "") -> None:
     """Leave the job. A non-empty `reason` fails it for everybody. Safe to call twice."""
 
-def finish_at_exit(code: int = 0) -> None:
+def finish_at_exit(code: int = 0, over_chosen: bool = False) -> None:
     """Leave the job once the process ends: any exit code but 0 fails it for everybody.
 
-    `code` above 0 becomes the exit code, if that says nothing in particular (0 or 1).
+    `code` above 0 becomes the exit code, if that says nothing in particular (0 or 1) or
+    `over_chosen`.
     """
 
 def rank() -> int: ...

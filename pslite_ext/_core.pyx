@@ -7,7 +7,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from pslite_ext.errors import raise_status
+from pslite_ext.errors import InvalidArgumentError, raise_status
 
 cdef extern from "process/c_api.h" nogil:
     enum:
@@ -31,7 +31,7 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_failed()
     int mercury_failed_elsewhere()
     void mercury_finish(const char*)
-    void mercury_finish_at_exit(int)
+    void mercury_finish_at_exit(int, int)
     int mercury_rank()
     int mercury_num_lost(int)
     const char* mercury_sum_instruction_set()
@@ -121,8 +121,8 @@ def finish(reason=""):
         mercury_finish(pointer)
 
 
-def finish_at_exit(code=0):
-    mercury_finish_at_exit(code)
+def finish_at_exit(code=0, over_chosen=False):
+    mercury_finish_at_exit(code, 1 if over_chosen else 0)
 
 
 def rank():
@@ -160,7 +160,10 @@ def prophet_profile():
 
 def prophet_plan(produced, wire, double startup):
     if len(produced) != len(wire):
-        raise ValueError(f"{len(produced)} production times, but {len(wire)} transfers")
+        raise_status(
+            InvalidArgumentError.code,
+            f"{len(produced)} production times, but {len(wire)} transfers: give one of each "
+            "for each gradient")
     if not len(produced):
         return []
     cdef double[:] made = array("d", produced)
@@ -284,9 +287,10 @@ cdef class Tensor:
         cdef size_t count = len(rows) // sizeof(int64_t)
         cdef uint32_t row_bytes = row_size * <uint32_t>self._element_bytes
         if row_bytes == 0 or len(rows) % sizeof(int64_t) or len(values) != count * row_bytes:
-            raise ValueError(
+            raise_status(
+                InvalidArgumentError.code,
                 f"{len(rows)} bytes of row numbers and {len(values)} bytes of values are not "
-                f"rows of {row_size} elements")
+                f"rows of {row_size} elements: give 8 bytes and {row_bytes} bytes for each row")
         cdef mercury_ticket* ticket = NULL
         cdef const char* row_data = rows
         cdef const char* value_data = values

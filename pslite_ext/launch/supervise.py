@@ -19,6 +19,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from pslite_ext.launch.output import Lines, Log
+
 KILLED_WITHIN_S = 5.0
 # After a process's end, for what it left behind to close its output, too.
 CLOSED_WITHIN_S = 1.0
@@ -98,18 +100,28 @@ class Supervisor:
             child.wait()
             self.ended.put(child)
             return
-        with (log or Path(os.devnull)).open("wb", buffering=0) as copy:
-            rest = b""
-            for some in self._output(child, child.stdout.fileno()):
-                copy.write(some)
-                *lines, rest = (rest + some).split(b"\n")
-                for line in lines:
-                    told(line.decode(errors="replace"))
-            if rest:
-                told(rest.decode(errors="replace"))
-        child.wait()
-        if not child.holds_output:
-            self.ended.put(child)
+        output = self._output(child, child.stdout.fileno())
+        try:
+            self._pass_on(output, log, told)
+        finally:
+            # Even if nobody can be told any more: it must not stand still, nor end unheard.
+            for _ in output:
+                pass
+            child.wait()
+            if not child.holds_output:
+                self.ended.put(child)
+
+    @staticmethod
+    def _pass_on(output: Iterator[bytes], log: Path | None, told: Callable[[str], None]) -> None:
+        lines = Lines()
+        with Log(log) as kept:
+            for line in kept.write(b""):  # the file is there from the start
+                told(line)
+            for some in output:
+                for line in (*kept.write(some), *lines.take(some)):
+                    told(line)
+            for line in lines.rest():
+                told(line)
 
     def _output(self, child: Child, output: int) -> Iterator[bytes]:
         """Until nobody can print any more. A process that it leaves behind may keep its output

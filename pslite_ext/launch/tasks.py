@@ -12,7 +12,8 @@ from pathlib import Path
 # What a remote shell is given of our environment, beside --env.
 PASSED = re.compile(r"^(MERCURY_|MXNET_|OMP_NUM_THREADS$|PYTHONPATH$|LD_LIBRARY_PATH$)")
 
-# Runs $command in a session of its own and ends that when our side closes the connection.
+# Runs $command in a session of its own and ends that when our side closes the connection. What the
+# command leaves behind is ended with it: ssh waits until nobody can print any more.
 REMOTE = """\
 cd {folder} || exit 1
 exec 3<&0
@@ -23,6 +24,11 @@ watcher=$!
 wait $child
 code=$?
 kill $watcher 2> /dev/null
+for patience in 1 1 1 1 1; do
+    kill -TERM -- -$child 2> /dev/null || exit $code
+    sleep $patience
+done
+kill -KILL -- -$child 2> /dev/null
 exit $code
 """
 

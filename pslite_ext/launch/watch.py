@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
 import threading
@@ -10,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from pslite_ext.errors import FAILED_ELSEWHERE
 from pslite_ext.launch.supervise import Child, Supervisor
@@ -26,7 +28,7 @@ class Watch:
         self._grace_s = grace_s  # for the others to notice a failure themselves
         self._supervisor = Supervisor()
         self._tasks: dict[Child, tuple[Task, deque[str]]] = {}  # with its last lines
-        self._print_lock = threading.Lock()
+        self._print_lock = threading.Lock()  # guards standard output
         self._colour = sys.stdout.isatty()
 
     def start(self, tasks: Sequence[Task]) -> None:
@@ -49,7 +51,9 @@ class Watch:
     def _print(self, prefix: str, tail: deque[str], line: str) -> None:
         tail.append(line)
         with self._print_lock:
-            print(prefix + line, flush=True)
+            why_not = _show(sys.stdout, prefix + line)
+        if why_not:
+            self._say(f"output is no longer shown ({why_not}); it goes on in {self._log_dir}")
 
     def wait(self) -> int:
         """Until all have ended; the exit code of the process that failed first, 0 if none did.
@@ -90,27 +94,41 @@ class Watch:
         lines = [f"mercury launch: {self._name(first)} {_end_of(first)} first; its last lines:"]
         lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]
         lines += [f"mercury launch: all logs are in {self._log_dir}"]
-        print("\n".join(lines), file=sys.stderr, flush=True)
+        _show(sys.stderr, "\n".join(lines))
         return code if code > 0 else 128 - code
 
     def _spread(self, child: Child, running: int) -> None:
         """Those who still wait for it at the start would do so for long: the scheduler tells."""
         what = f"{self._name(child)} {_end_of(child)}"
-        if running:
-            self._say(f"{what}; the others have {self._grace_s:g} s to end")
         for other, (task, _) in self._tasks.items():
             if task.role == "scheduler" and other is not child:
                 other.tell(what)
+        if running:  # said last: whoever reads what we say may keep us waiting
+            self._say(f"{what}; the others have {self._grace_s:g} s to end")
 
     def _name(self, child: Child) -> str:
         return self._tasks[child][0].name
 
-    def _say(self, text: str) -> None:
-        with self._print_lock:
-            print(f"mercury launch: {text}", file=sys.stderr, flush=True)
+    @staticmethod
+    def _say(text: str) -> None:
+        """Without the lock: who prints a process's output may be kept waiting."""
+        _show(sys.stderr, f"mercury launch: {text}")
 
     def end_all(self) -> None:
         self._supervisor.end(ask_s=TERM_S)
+
+
+def _show(stream: TextIO, text: str) -> str:
+    """Why nothing is shown there from now on, such as "Broken pipe"; "" if it has been."""
+    known = stream.encoding or "utf-8"
+    try:
+        print(text.encode(known, "replace").decode(known), file=stream, flush=True)
+    except OSError as error:
+        # When Python ends it would try again, and its failure would be our exit code.
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
+        return error.strerror or str(error)
+    return ""
 
 
 def _end_of(child: Child) -> str:

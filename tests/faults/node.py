@@ -1,7 +1,8 @@
 """A node of a job without MXNet, which starts sooner: it joins, says `joined`, and leaves.
 
 The worker of the rank STAYS_OUT joins only when the file GO exists, and workers leave only when the
-file STOP does, if they are told one.
+file STOP does, if they are told one. The worker of the rank HAS_STORE joins as a script does, with
+MXNet.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ def main() -> int:
         print("stays out", os.getpid(), flush=True)
         await_file(os.environ.get("GO", "/no/such/file"))
     print("joins", os.getpid(), flush=True)
-    _core.start(Settings.from_environment(os.environ).options())
+    if os.environ["DMLC_TASK_ID"] == os.environ.get("HAS_STORE"):
+        from mxnet_plugins import membership
+
+        membership.join()
+    else:
+        _core.start(Settings.from_environment(os.environ).options())
     print("joined", flush=True)
     if "STOP" in os.environ:
         await_file(os.environ["STOP"])

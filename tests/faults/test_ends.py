@@ -97,6 +97,35 @@ def test_who_fails_for_another_says_so_by_its_exit_code(tmp_path: Path) -> None:
     assert "mercury launch: worker 1 ended with exit code 7 first" in out
 
 
+def test_a_code_chosen_after_another_s_failure_is_not_the_job_s(tmp_path: Path) -> None:
+    """Worker 0 ends sooner than worker 1, of whose failure it heard."""
+    code = (
+        "import atexit, os, sys, time\n"
+        "def wait_for_the_other():\n"
+        "    other = '/proc/' + open(os.environ['PID_FILE']).read()\n"
+        "    while os.path.exists(other): time.sleep(0.05)\n"
+        "fails = os.environ.get('DMLC_TASK_ID') == '1'\n"
+        "if fails: atexit.register(wait_for_the_other)\n"  # when it has told everybody
+        "import mxnet as mx\n"
+        "if not fails: open(os.environ['PID_FILE'], 'w').write(str(os.getpid()))\n"
+        "try:\n"
+        "    kv, x = mx.kv.create('dist_sync'), mx.nd.ones((5,))\n"
+        "    if fails: raise ValueError('a mistake in the script')\n"
+        "    kv.init('w', x)\n"
+        "    kv.pushpull('w', x)\n"
+        "    x.wait_to_read()\n"
+        "except mx.MXNetError:\n"
+        "    print('chooses 4')\n"
+        "    sys.exit(4)\n"
+    )
+    env = {"PID_FILE": str(tmp_path / "pid")}
+    with launched(tmp_path, "--", sys.executable, "-c", code, **env) as job:
+        out = output(job)
+    assert "[worker 0] chooses 4" in out, out
+    assert "mercury launch: worker 1 ended with exit code 1 first" in out
+    assert job.returncode == 1, out
+
+
 @pytest.mark.parametrize(("victim", "says"), [(1, "stays out"), (0, "joins")])
 def test_killed_while_others_gather(tmp_path: Path, victim: int, says: str) -> None:
     """Before it has joined, and after: who waits for it hears of it, long before the time-out."""

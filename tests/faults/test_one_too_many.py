@@ -98,11 +98,11 @@ def test_a_node_that_was_killed_gives_its_place_to_its_next_life(tmp_path: Path)
 
 @pytest.mark.parametrize("van", ["zmq", "mercury"])
 def test_who_waits_for_others_hears_of_one_that_was_killed(van: str) -> None:
-    env = {"STAYS_OUT": "0", "MERCURY_HEARTBEAT_TIMEOUT_MS": "1000"}
-    with cluster(NODE, servers=1, van=van, env=env) as job:
-        await_registered(job, "(task 1)", "server at")
+    env = {"STAYS_OUT": "0", "HAS_STORE": "2", "MERCURY_HEARTBEAT_TIMEOUT_MS": "1000"}
+    with cluster(NODE, workers=3, servers=1, van=van, env=env) as job:
+        await_registered(job, "(task 1)", "(task 2)", "server at")
         job.workers[1].kill(signal.SIGKILL)
-        waiting = [job.scheduler, job.servers[0]]
+        waiting = [job.scheduler, job.servers[0], job.workers[2]]
         job.wait_until("they end", lambda: all(p.code is not None for p in waiting))
         for process in waiting:
             assert process.code == FAILED_ELSEWHERE, job.report()

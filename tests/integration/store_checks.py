@@ -336,7 +336,14 @@ def mistakes_are_named(kv: Any) -> None:
     fails(ValueError, "2 keys, but 1 values", lambda: kv.push(["i", "b"], [mx.nd.ones(SHAPE)]))
     fails(TypeError, "int or a str", lambda: kv.push(1.5, mx.nd.ones(1)))
     fails(TypeError, "NDArray", lambda: kv.push("i", [1.5]))
-    fails(ValueError, "'type' is one of", lambda: kv.set_gradient_compression({"type": "3bit"}))
+    two: dict[Any, Any] = {"type": "2bit"}
+    compress = kv.set_gradient_compression
+    fails(ValueError, "'type' is one of", lambda: compress({"type": "3bit"}))
+    fails(ValueError, "threshold 'x' is not a number", lambda: compress({**two, "threshold": "x"}))
+    fails(ValueError, "'type' is one of", lambda: compress({**two, 1: 2}))
+    fails(TypeError, "such as {'type': '2bit'", lambda: compress("2bit"))
+    rows = kv._entries["i"].tensor.push_rows
+    fails(ValueError, "give 8 bytes and 8 bytes for each row", lambda: rows(b"1" * 8, b"1", 2))
     array, far = mx.nd.ones(SHAPE), {"priority": 2**31}
     fails(ValueError, "'i': priority 2147483648 is", lambda: kv.push("i", array, **far))
     fails(ValueError, "'i': priority 2147483648 is", lambda: kv.pull("i", array, **far))

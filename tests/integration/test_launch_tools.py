@@ -14,6 +14,7 @@ from pathlib import Path
 import mxnet
 import pytest
 
+from pslite_ext.errors import FAILED_ELSEWHERE
 from scripts.lab.systems.rendezvous import await_port
 from tests.cluster import ROOT, clean_environment, free_port, wait_gone
 
@@ -84,6 +85,26 @@ def test_the_wheel_s_launcher_fails_with_the_job() -> None:
     assert "ValueError: a mistake in the script" in out, out
     assert "launch: worker (DMLC_TASK_ID=1) ended with exit code 1 first" in out, out
     assert "MERCURY_JOB_TOKEN" not in out
+
+
+@pytest.mark.parametrize("culprit", ["1", "nobody"])
+def test_the_wheel_s_launcher_names_nobody_who_failed_for_another(culprit: str) -> None:
+    code = (
+        "import os, sys; "
+        f"sys.exit(7 if os.environ.get('DMLC_TASK_ID') == '{culprit}' else {FAILED_ELSEWHERE})"
+    )
+    command = ("--launcher", "local", sys.executable, "-c", f'"{code}"')
+    job = tool("-n", "2", "-s", "1", *command)
+    out, _ = job.communicate(timeout=LIMIT_S)
+    first, last = (line for line in out.splitlines() if line.startswith("launch: "))
+    another = "launch: a process ended because another one had failed"
+    worker = "launch: worker (DMLC_TASK_ID=1) ended with exit code 7"
+    if culprit == "1":  # which may end before or after the others
+        assert first.partition(";")[0] in (another, worker), out
+        assert (last, job.returncode) == (f"{worker} first", 7), out
+    else:
+        assert first == f"{another}; the others get 20 s to end", out
+        assert (last, job.returncode) == (another, FAILED_ELSEWHERE), out
 
 
 def test_the_wheel_s_launcher_ends_what_it_started() -> None:
@@ -187,6 +208,22 @@ def test_interrupted_over_ssh_nothing_is_left(hosts: str) -> None:
         assert "up" in job.stdout.readline()
     job.send_signal(signal.SIGINT)
     assert job.wait(timeout=LIMIT_S) == 130
+    wait_gone(marker)
+
+
+def test_what_is_left_behind_over_ssh_is_ended(hosts: str) -> None:
+    """It holds the output open, for which ssh would wait."""
+    marker = f"remote_left{os.getpid()}"
+    left = f"'-c', 'import time; time.sleep(600)', '{marker}'"
+    code = (
+        "import os, subprocess, sys\n"
+        "if os.environ['DMLC_ROLE'] == 'worker':\n"
+        f"    subprocess.Popen([sys.executable, {left}])\n"
+        "    sys.exit(3)\n"
+    )
+    job = launch(hosts, 1, "--", sys.executable, "-c", code)
+    out, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 3, out + err
     wait_gone(marker)
 
 

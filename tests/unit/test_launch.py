@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from pslite_ext.launch import command
-from pslite_ext.launch.tasks import Host, LaunchError, normal_command, places, plan, read_hosts
+from pslite_ext.launch.tasks import (
+    Host,
+    LaunchError,
+    Task,
+    normal_command,
+    places,
+    plan,
+    read_hosts,
+)
+from pslite_ext.launch.watch import Watch
 from tests.cluster import ROOT, clean_environment, wait_gone
 
 LIMIT_S = 60
@@ -80,6 +92,77 @@ def test_a_signal_is_128_and_its_number(tmp_path: Path) -> None:
     ended, _, err = came_to(tmp_path, "-n", "1", *python(code))
     assert ended == 128 + signal.SIGSEGV
     assert "worker 0 was killed by signal 11 first" in err
+
+
+def test_nobody_has_to_read_what_is_shown(tmp_path: Path) -> None:
+    """As with `mercury launch ... | head -1`: the job goes on, and its exit code is its own."""
+    code = (
+        "worker = os.environ['DMLC_ROLE'] == 'worker'\n"
+        "if not worker: sys.exit(0)\n"
+        "for _ in range(2000): print('x' * 100)\n"
+        "print('the last')\n"
+        "sys.exit(3)\n"
+    )
+    job = launch(tmp_path, "-n", "1", *python(code))
+    assert job.stdout is not None
+    assert job.stderr is not None
+    job.stdout.readline()
+    job.stdout.close()
+    assert job.wait(timeout=LIMIT_S) == 3
+    err = job.stderr.read()
+    job.stderr.close()
+    assert err.count("output is no longer shown (Broken pipe); it goes on in ") == 1
+    assert "worker 0 ended with exit code 3 first" in err
+    assert "    the last" in err
+    assert (tmp_path / "logs" / "worker_0.log").read_text().endswith("the last\n")
+
+
+class _Held(io.StringIO):
+    """A reader who reads no further until he is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_held, self.goes_on = threading.Event(), threading.Event()
+
+    def write(self, text: str) -> int:
+        self.is_held.set()
+        self.goes_on.wait(LIMIT_S)
+        return super().write(text)
+
+
+def test_a_slow_reader_keeps_the_scheduler_from_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = _Held()
+    monkeypatch.setattr(sys, "stdout", shown)
+    heard = tmp_path / "heard"
+    fails = tmp_path / "fails"
+    repeats = ("bash", "-c", 'read line; echo "$line" > $0', str(heard))
+    ends = ("bash", "-c", "until [ -e $0 ]; do sleep 0.05; done; exit 3", str(fails))
+    watch = Watch(tmp_path / "logs", LIMIT_S)
+    watch.start(
+        [
+            Task("scheduler", 0, repeats, {}, b""),
+            Task("server", 0, ("echo", "shown"), {}),
+            Task("worker", 0, ends, {}),
+        ]
+    )
+    codes: list[int] = []
+    waiting = threading.Thread(target=lambda: codes.append(watch.wait()))
+    waiting.start()
+    assert shown.is_held.wait(LIMIT_S)
+    fails.touch()
+    try:
+        deadline = time.monotonic() + LIMIT_S
+        while not (heard.exists() and heard.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert heard.read_text() == "worker 0 ended with exit code 3\n"
+    finally:
+        shown.goes_on.set()
+        waiting.join(LIMIT_S)
+        watch.end_all()
+    assert codes == [3]
+    assert shown.getvalue() == "[server 0] shown\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

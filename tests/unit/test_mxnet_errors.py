@@ -56,6 +56,8 @@ def test_the_core_s_own(installed: None) -> None:
         (lambda: keys.pairs(1.5, mx.nd.ones(1)), (TypeError, errors.InvalidArgumentError)),
         (lambda: keys.pairs("k", 7), (TypeError, errors.InvalidArgumentError)),
         (lambda: keys.pairs(["k"], 7), (TypeError, errors.InvalidArgumentError)),
+        (lambda: keys.pairs(["k"], iter([7])), (TypeError, errors.InvalidArgumentError)),
+        (lambda: keys.pairs(["k"], "7"), (TypeError, errors.InvalidArgumentError)),
         (lambda: keys.pairs("k", [7]), (TypeError, errors.InvalidArgumentError)),
         (lambda: keys.pairs("k", []), (ValueError, errors.InvalidArgumentError)),
         (lambda: keys.pairs(["k", 1], [mx.nd.ones(1)] * 2), (ValueError,)),
@@ -67,6 +69,16 @@ def test_what_a_store_refuses(given: Any, kinds: tuple[type[Exception], ...]) ->
         given()
     for kind in kinds:
         assert isinstance(raised.value, kind)
+
+
+def test_values_of_keys_have_a_length_and_can_be_iterated() -> None:
+    """As in MXNet's own stores: a dictionary's values, an array whose rows they are."""
+    by_key = {"a": mx.nd.ones((2,)), "b": mx.nd.zeros((2,))}
+    rows = mx.nd.array([[1, 1], [0, 0]])
+    for values in (list(by_key.values()), by_key.values(), rows):
+        grouped = keys.pairs(list(by_key), values)
+        got = [(key, array.asnumpy().tolist()) for key, (array,) in grouped]
+        assert got == [("a", [1, 1]), ("b", [0, 0])]
 
 
 def test_settings_that_are_wrong() -> None:

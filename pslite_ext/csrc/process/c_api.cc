@@ -139,7 +139,9 @@ int mercury_check(void) { return Return(Node::Get().failure()); }
 int mercury_failed(void) { return Node::Get().failed() ? 1 : 0; }
 int mercury_failed_elsewhere(void) { return Node::Get().failed_elsewhere() ? 1 : 0; }
 void mercury_finish(const char* reason) { Node::Get().Finish(reason); }
-void mercury_finish_at_exit(int code) { Node::Get().FinishAtExit(code); }
+void mercury_finish_at_exit(int code, int over_chosen) {
+  Node::Get().FinishAtExit(code, over_chosen != 0);
+}
 int mercury_rank(void) { return Node::Get().rank(); }
 int mercury_num_lost(int group) { return Node::Get().NumLost(group); }
 const char* mercury_sum_instruction_set(void) { return mercury::SumInstructionSet(); }

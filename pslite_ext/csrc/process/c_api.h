@@ -33,8 +33,8 @@ int mercury_failed(void);
 int mercury_failed_elsewhere(void);
 void mercury_finish(const char* reason);
 /* Finishes once the process ends: any exit code but 0 fails the job. `code` above 0 becomes the
-   exit code, if that says nothing in particular (0 or 1). */
-void mercury_finish_at_exit(int code);
+   exit code, if that says nothing in particular (0 or 1) or `over_chosen`. */
+void mercury_finish_at_exit(int code, int over_chosen);
 int mercury_rank(void);
 int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);

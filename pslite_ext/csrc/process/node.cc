@@ -109,14 +109,16 @@ void Node::Finish(const std::string& reason) {
   if (TraceLog* log = TraceLog::Started()) log->Close();
 }
 
-void Node::FinishAtExit(int code) {
+void Node::FinishAtExit(int code, bool over_chosen) {
   exit_code_ = code;
+  over_chosen_ = over_chosen;
   // The C library calls it before anything of this process is taken apart.
   on_exit(
       [](int status, void* /*unused*/) {
         Node& node = Get();
         node.Finish(status == 0 ? "" : "it ended with exit code " + std::to_string(status));
-        if (node.forked_ || node.exit_code_ <= 0 || status > kExceptionExitCode) return;
+        if (node.forked_ || node.exit_code_ <= 0) return;
+        if (status > kExceptionExitCode && !node.over_chosen_) return;
         std::fflush(nullptr);
         _exit(node.exit_code_);
       },

@@ -34,8 +34,9 @@ class Node : public VanObserver {
   // Leaves the job (a reason fails it for everybody) and stops the van.
   void Finish(const std::string& reason);
   // The same once the process ends and its exit code is known: any but 0 fails the job.
-  // `code` above 0: an exit code that says nothing in particular (0 or 1) becomes it.
-  void FinishAtExit(int code);
+  // `code` above 0: an exit code that says nothing in particular (0 or 1) becomes it, and if
+  // `over_chosen`, any that the script has chosen.
+  void FinishAtExit(int code, bool over_chosen);
 
   // Each waits at most `slice_ms`; false: not yet. A failed job is an answer too.
   bool WaitReady(int slice_ms, Status* status);
@@ -79,6 +80,7 @@ class Node : public VanObserver {
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};
   std::atomic<bool> failed_elsewhere_{false};
   std::atomic<int> exit_code_{0};  // instead of the process's own
+  std::atomic<bool> over_chosen_{false};
   std::atomic<int> id_{0};
 
   std::mutex mutex_;  // guards what follows

@@ -181,3 +181,24 @@ TEST(who_fills_the_door_makes_room_at_it) {
   CHECK_FALSE(knock("10.0.0.3")->closed);
   CHECK_TRUE(crowd[3]->closed);
 }
+
+TEST(who_knocks_again_and_again_does_not_fill_the_log) {
+  Van node(Post::kNode);
+  std::FILE* const said = std::tmpfile();
+  REQUIRE_TRUE(said != nullptr);
+  const int before = dup(STDERR_FILENO);
+  dup2(fileno(said), STDERR_FILENO);
+  for (int i = 0; i < 1000; ++i) node.doorman.Refuse("a connection from 10.0.0.9: why");
+  dup2(before, STDERR_FILENO);
+  close(before);
+  REQUIRE_EQ(std::fseek(said, 0, SEEK_SET), 0);
+  std::vector<std::string> lines;
+  for (char line[256]; std::fgets(line, sizeof(line), said) != nullptr;) lines.emplace_back(line);
+  std::fclose(said);
+  CHECK_EQ(node.doorman.refused(), uint64_t{1000});  // all are counted
+  REQUIRE_EQ(lines.size(), size_t{10});
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string count = std::to_string(1 << i);
+    CHECK_TRUE(lines[i].find("10.0.0.9: why (" + count + " refused so far)") != std::string::npos);
+  }
+}

@@ -1,0 +1,53 @@
+"""Children are heard to their ends, whatever becomes of those who are told."""
+
+from __future__ import annotations
+
+import errno
+import os
+import queue
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pslite_ext.launch.supervise import Child, Supervisor
+
+LIMIT_S = 60
+# More than a pipe holds: nobody reads it, and the child stands still.
+PRINTS = [sys.executable, "-c", "for i in range(30000): print('line', i)"]
+
+
+@contextmanager
+def supervisor() -> Iterator[Supervisor]:
+    result = Supervisor()
+    try:
+        yield result
+    finally:
+        result.end()
+
+
+def test_one_who_cannot_be_told_keeps_nobody_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: queue.Queue[type[BaseException]] = queue.Queue()
+    monkeypatch.setattr(threading, "excepthook", lambda args: raised.put(args.exc_type))
+
+    def told(line: str) -> None:
+        raise BrokenPipeError(errno.EPIPE, line)
+
+    with supervisor() as all_of_them:
+        child = all_of_them.start(PRINTS, told=told)
+        ended: Child = all_of_them.ended.get(timeout=LIMIT_S)
+        assert (ended, ended.returncode) == (child, 0)
+    assert raised.get(timeout=LIMIT_S) is BrokenPipeError
+
+
+def test_a_log_that_is_full_keeps_nobody_from_being_told() -> None:
+    lines: list[str] = []
+    with supervisor() as all_of_them:
+        child = all_of_them.start(PRINTS, log=Path("/dev/full"), told=lines.append)
+        assert all_of_them.ended.get(timeout=LIMIT_S) is child
+    said = f"(this output is not kept from here on: /dev/full: {os.strerror(errno.ENOSPC)})"
+    assert lines.count(said) == 1
+    assert [line for line in lines if line != said] == [f"line {i}" for i in range(30000)]
