@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -109,6 +110,9 @@ void Run(void* /*run_context*/, void* on_complete, void* param) {
       // is registered by the name before the colon (mxnet_plugins/errors.py).
       const std::runtime_error error(
           "mercury.error_" + std::to_string(static_cast<int>(status.code)) + ": " + status.message);
+      // The engine notes failures in a list that it does not lock: two at once corrupt the heap.
+      static std::mutex one_at_a_time;
+      const std::lock_guard<std::mutex> lock(one_at_a_time);
       complete.callback(complete.engine, complete.param, &error);
     }
   };
