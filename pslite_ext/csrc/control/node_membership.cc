@@ -25,6 +25,11 @@ void NodeMembership::Assigned(int64_t now_ms) {
   next_heartbeat_ms_ = now_ms;
 }
 
+Actions NodeMembership::GiveUp(const std::string& why, bool late) {
+  state_ = State::kEnded;
+  return {{Action::kFail, kSchedulerId, why, {}, late}};
+}
+
 Actions NodeMembership::Tick(int64_t now_ms) {
   if (state_ == State::kEnded) return {};
   const int64_t pause = times_.own_pause_ms(now_ms, last_tick_ms_);
@@ -33,22 +38,14 @@ Actions NodeMembership::Tick(int64_t now_ms) {
   if (state_ == State::kJoining) {
     if (late_since_ms_ >= 0) late_since_ms_ += pause;
     if (late_since_ms_ >= 0 && now_ms - late_since_ms_ >= times_.suspicion_ms()) {
-      state_ = State::kEnded;
-      return {{Action::kFail,
-               kSchedulerId,
-               "this node and the scheduler (" + scheduler_address_ +
-                   ") cannot reach each other: messages were lost on the way",
-               {}}};
+      return GiveUp("this node and the scheduler (" + scheduler_address_ +
+                    ") cannot reach each other: messages were lost on the way");
     }
     if (now_ms - started_ms_ >= times_.node_start_timeout_ms()) {
-      state_ = State::kEnded;
-      return {{Action::kFail,
-               kSchedulerId,
-               "the scheduler at " + scheduler_address_ + " did not start the job within " +
-                   Seconds(times_.start_timeout_ms) +
-                   ": is it running, is the address right, have all nodes the same job token?",
-               {},
-               true}};
+      return GiveUp("the scheduler at " + scheduler_address_ + " did not start the job within " +
+                        Seconds(times_.start_timeout_ms) +
+                        ": is it running, is the address right, have all nodes the same job token?",
+                    true);
     }
     if (now_ms < next_warn_ms_) return {};
     next_warn_ms_ = now_ms + times_.start_warn_ms;
@@ -58,11 +55,7 @@ Actions NodeMembership::Tick(int64_t now_ms) {
              {}}};
   }
   if (now_ms - heard_ms_ >= times_.heartbeat_timeout_ms) {
-    state_ = State::kEnded;
-    return {{Action::kFail,
-             kSchedulerId,
-             "lost the scheduler (" + scheduler_address_ + "): it fell silent",
-             {}}};
+    return GiveUp("lost the scheduler (" + scheduler_address_ + "): it fell silent");
   }
   if (now_ms < next_heartbeat_ms_) return {};
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;

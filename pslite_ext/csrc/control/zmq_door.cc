@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/refusal.h"
 
 namespace mercury {
 namespace {
 
 constexpr char kLate[] = "it did not say in time who it is";
-
-bool WorthALine(uint64_t count) { return (count & (count - 1)) == 0; }
 
 const char* Chars(const unsigned char* data) { return reinterpret_cast<const char*>(data); }
 
@@ -130,11 +129,7 @@ std::optional<JobIdentity> Doorman::expected() const {
   return stays_ ? job_ : std::nullopt;
 }
 
-void Doorman::Refuse(const std::string& what) {
-  const uint64_t refused = ++refused_;
-  if (!WorthALine(refused)) return;
-  Log(LogLevel::kWarning, "refused " + what + " (" + std::to_string(refused) + " refused so far)");
-}
+void Doorman::Refuse(const std::string& what) { LogRefusal(what, ++refused_); }
 
 void Doorman::NotLetIn(const std::string& by, const std::string& why) {
   if (!WorthALine(++not_let_in_)) return;

@@ -257,12 +257,10 @@ void ClassicWorker::Process(const ps::Message& message) {
     // Without the other answers, which may never come. The slot is not used again, for they still
     // may. What is still queued for other servers is sent as it is.
     const std::unique_ptr<Pending> failed = std::move(slots_[slot]);
-    const auto gone = [](const std::weak_ptr<Operation>& op) { return op.expired(); };
-    given_up_.erase(std::remove_if(given_up_.begin(), given_up_.end(), gone), given_up_.end());
-    given_up_.push_back(failed->op);
+    given_up_.Add(failed->op, failed->status);
     lock.unlock();
     if (failed->scheduled != 0) schedule_->Done(failed->scheduled);
-    return failed->op->FailWhenDropped(failed->status);
+    return;
   }
   if (pending.scheduled != 0 && unconfirmed && pending.unconfirmed == 0) {
     schedule_->Confirmed(pending.scheduled);
@@ -347,20 +345,18 @@ void ClassicWorker::Complete(std::unique_ptr<Pending> pending, const Status& sta
 
 void ClassicWorker::Fail(const Status& status) {
   std::vector<std::unique_ptr<Pending>> failed;
-  std::vector<std::weak_ptr<Operation>> given_up;
+  GivenUp given_up;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!failure_.ok()) return;
     failure_ = status;
-    given_up.swap(given_up_);
+    given_up = std::move(given_up_);
     for (auto& pending : slots_) {
       if (pending) failed.push_back(std::move(pending));
     }
   }
   for (auto& pending : failed) Complete(std::move(pending), status);
-  for (const std::weak_ptr<Operation>& one : given_up) {
-    if (const std::shared_ptr<Operation> op = one.lock()) op->Finish(status);
-  }
+  given_up.Finish(status);
   if (schedule_ != nullptr) schedule_->Flush();
 }
 

@@ -25,6 +25,7 @@
 #include "messages/classic_schedule.h"
 #include "messages/partition.h"
 #include "ps/ps.h"
+#include "transport/given_up.h"
 #include "transport/transport.h"
 
 namespace mercury {
@@ -78,7 +79,7 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   Status failure_;
   std::vector<std::unique_ptr<Pending>> slots_;  // by ps-lite's timestamp
   std::vector<int> free_slots_;
-  std::vector<std::weak_ptr<Operation>> given_up_;   // have failed, and may still be being sent
+  GivenUp given_up_;                                 // may still be being sent
   std::unordered_map<uint64_t, std::string> names_;  // of what was scheduled, by key
   std::unique_ptr<ClassicSchedule> schedule_;        // last: its thread uses the rest
 };

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/log.h"
 #include "base/node_name.h"
+#include "base/refusal.h"
 #include "transport/figures.h"
 
 namespace mercury {
@@ -77,13 +77,7 @@ void MercuryServer::Take(int worker, int lane, TcpSocket socket) {
   slice->lane->Post([slice, moved, worker] { slice->lane->AddLink(std::move(*moved), worker); });
 }
 
-void MercuryServer::Refused(const std::string& why) {
-  ++refusals_;
-  if ((refusals_ & (refusals_ - 1)) == 0) {
-    Log(LogLevel::kWarning,
-        "refused " + why + " (" + std::to_string(refusals_) + " refused so far)");
-  }
-}
+void MercuryServer::Refused(const std::string& why) { LogRefusal(why, ++refusals_); }
 
 void MercuryServer::Stop() {
   {

@@ -92,7 +92,7 @@ WorkerStreams::Stream* WorkerStreams::StreamOf(const std::shared_ptr<Tensor>& sh
 void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   if (!failure_.ok()) return op->Finish(failure_);
   const Status failed = op->tensor->failure();
-  if (!failed.ok()) return GiveUp(op, failed);  // other lanes may have begun
+  if (!failed.ok()) return given_up_.Add(op, failed);  // other lanes may have begun
   Stream* tensor = StreamOf(op->tensor);
   if (tensor->op != nullptr && !tensor->op->over()) {
     return op->Finish(Status::Internal("tensor '" + op->tensor->traits.name +
@@ -172,14 +172,6 @@ void WorkerStreams::End(Stream* tensor) {
   }
   active_.erase(tensor->start);
   tensor->op.reset();
-}
-
-// It has failed, and the job goes on.
-void WorkerStreams::GiveUp(const std::shared_ptr<Operation>& op, const Status& status) {
-  op->FailWhenDropped(status);
-  const auto gone = [](const std::weak_ptr<Operation>& one) { return one.expired(); };
-  given_up_.erase(std::remove_if(given_up_.begin(), given_up_.end(), gone), given_up_.end());
-  given_up_.push_back(op);
 }
 
 bool WorkerStreams::Next(int server, int64_t now_us, OutPacket* out) {
@@ -311,7 +303,7 @@ void WorkerStreams::TakeError(int server, const Header& header) {
   if (tensor->op == nullptr) return;
   const std::shared_ptr<Operation> op = tensor->op;
   End(tensor);
-  GiveUp(op, status);
+  given_up_.Add(op, status);
 }
 
 void WorkerStreams::LoadProfile() {
@@ -345,7 +337,7 @@ void WorkerStreams::Tick(int64_t now_us) {
     const std::shared_ptr<Operation> op = tensor->op;
     if (op == nullptr) continue;
     End(tensor);
-    GiveUp(op, tensor->shared->failure());
+    given_up_.Add(op, tensor->shared->failure());
   }
   for (auto& [start, tensor] : active_) {
     if (now_us < tensor->ask_at_us) continue;
@@ -397,9 +389,7 @@ void WorkerStreams::Fail(Status status) {
     End(tensor.get());
     op->Finish(failure_);
   }
-  for (const std::weak_ptr<Operation>& given_up : given_up_) {
-    if (const std::shared_ptr<Operation> op = given_up.lock()) op->Finish(failure_);
-  }
+  given_up_.Finish(failure_);
 }
 
 }  // namespace mercury

@@ -25,6 +25,7 @@
 #include "packets/placement.h"
 #include "policy/policy.h"
 #include "policy/prophet/prophet_notes.h"
+#include "transport/given_up.h"
 #include "transport/operation.h"
 
 namespace mercury {
@@ -77,7 +78,6 @@ class WorkerStreams : public Endpoint {
   Stream* StreamOf(const std::shared_ptr<Tensor>& shared);
   void Begin(Stream* tensor, int server, int64_t now_us);
   void End(Stream* tensor);
-  void GiveUp(const std::shared_ptr<Operation>& op, const Status& status);
   Status BeginSum(int server, const Header& header, char** target);
   void TakeError(int server, const Header& header);
   void TakeAnswer(int server, const Header& header, int64_t now_us);
@@ -92,7 +92,7 @@ class WorkerStreams : public Endpoint {
   std::unordered_map<uint64_t, std::unique_ptr<Stream>> tensors_;  // by key
   std::vector<std::unique_ptr<Link>> links_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
-  std::vector<std::weak_ptr<Operation>> given_up_;
+  GivenUp given_up_;
 };
 
 }  // namespace mercury
