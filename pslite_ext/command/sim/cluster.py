@@ -9,7 +9,7 @@ import numpy as np
 
 from pslite_ext.command.sim.answer import Answer, index_in, job_of, network_of, pair, slowness_of
 from pslite_ext.forecast.model import ModelError, Options
-from pslite_ext.forecast.model.quantity import bytes_per_second, seconds
+from pslite_ext.forecast.model.quantity import bytes_per_second, seconds, size
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 from pslite_ext.forecast.simulate.cluster import RateSpec
 from tracer.progress import Progress
@@ -80,6 +80,7 @@ def answer(options: argparse.Namespace) -> Answer:
         after=[
             f"{link.name}: busy {link.busy_s / max(done.end_s, 1e-12):.0%} of the time, "
             f"{link.bytes / 1e6:.1f} MB"
+            + (f", queue up to {link.queue_bytes / 1e3:.0f} kB" if options.window else "")
             for link in busiest
         ],
         values={
@@ -114,6 +115,8 @@ def _cluster(
         raise ModelError("--aggregate rack needs --racks")
     if options.rack_bandwidth and not options.racks:
         raise ModelError("--rack-bandwidth needs --racks")
+    if options.beside and options.window is None:
+        raise ModelError("--beside needs --window")
     racks = options.racks or 0
     if racks > workers:
         raise ModelError(f"--racks {racks}: there are only {workers} workers")
@@ -126,10 +129,13 @@ def _cluster(
         () if options.aggregate == "switch" else nodes["server"],
         latency_s=latency_s,
         packet_bytes=packet,
-        sharing=options.sharing,
+        sharing=options.sharing or ("priority" if options.window is None else "fifo"),
         aggregate=options.aggregate,
         racks=[worker * racks // workers for worker in range(workers)] if racks else (),
         rack_rate=rack_rate,
+        window_bytes=None if options.window is None else size(options.window),
+        reaction_s=seconds(options.reaction) if options.reaction else 0.0,
+        beside=options.beside,
     )
 
 

@@ -83,7 +83,18 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--racks", type=count, metavar="N", help="deal the workers into N racks")
     sub.add_argument("--rack-bandwidth", metavar="RATE", help="default: what its workers' sum to")
     sub.add_argument("--aggregate", choices=("server", "rack", "switch"), default="server")
-    sub.add_argument("--sharing", choices=("priority", "fair", "fifo"), default="priority")
+    sub.add_argument(
+        "--sharing",
+        choices=("priority", "fair", "fifo"),
+        help="how links into nodes choose (default priority; with --window: fifo)",
+    )
+    sub.add_argument(
+        "--window", metavar="SIZE", help="that a worker and a server have under way, at most"
+    )
+    sub.add_argument("--beside", action="store_true", help="servers are on the workers' hosts")
+    sub.add_argument(
+        "--reaction", metavar="TIME", help="until a process takes what has arrived, on average"
+    )
 
     sub = _command(commands, "scale", "iteration time for 1 to 4096 workers, simulated")
     _job(sub)

@@ -9,16 +9,19 @@ from typing import Callable, Union
 from pslite_ext.forecast.model import ModelError
 from pslite_ext.forecast.model.job import number
 from pslite_ext.forecast.simulate.clock import Clock
+from pslite_ext.forecast.simulate.connection import Connection
 from pslite_ext.forecast.simulate.link import (
     QUEUES,
     ByPriority,
     Fair,
+    Hop,
     InOrder,
     Link,
     Queue,
     Rate,
     Trains,
 )
+from pslite_ext.forecast.simulate.reader import Reader
 
 # Bytes per second; or that from each of some moments on: ((0, rate), (time, rate), ...).
 RateSpec = Union[float, Sequence[tuple[float, float]]]
@@ -33,6 +36,10 @@ class Cluster:
     `sharing` is how links into nodes and racks choose among packets; what a node sends over its
     own link is ordered by the job's policy. Queues have no limit: "priority" stands for a network
     whose flow control holds back the less urgent at its sender.
+
+    With `window_bytes`, flow control is simulated instead: each connection between a worker and a
+    server orders what it has to send, and has no more than that under way, so that a node's own
+    link takes packets as they come; so do networks ("fifo").
     """
 
     worker_rates: Sequence[RateSpec]
@@ -45,6 +52,9 @@ class Cluster:
     racks: Sequence[int] = ()  # of each worker; none: all hosts hang on one switch
     rack_rate: RateSpec = 0.0  # between a rack and the servers, each way
     connection_rate: float | None = None  # most that one worker and one server exchange, each way
+    window_bytes: float | None = None  # that one of them has under way to the other, at most
+    reaction_s: float = 0.0  # mean time after which a node's process takes what has arrived
+    beside: bool = False  # each server is on the host of the worker with its number
 
     def __post_init__(self) -> None:
         if not self.worker_rates:
@@ -52,6 +62,7 @@ class Cluster:
         if not self.server_rates and self.aggregate != "switch":
             raise ModelError("a cluster needs at least one server, unless a switch aggregates")
         number("latency_s", self.latency_s)
+        number("reaction_s", self.reaction_s)
         number("packet_bytes", self.packet_bytes, above_zero=True)
         for name, known in (
             ("sharing", tuple(QUEUES)),
@@ -64,6 +75,15 @@ class Cluster:
                 )
         if self.connection_rate is not None:
             number("connection_rate", self.connection_rate, above_zero=True)
+        if self.window_bytes is not None:
+            number("window_bytes", self.window_bytes, above_zero=True)
+        if self.aggregate != "server" and (self.window_bytes is not None or self.reaction_s):
+            raise ModelError("windows and reactions are those of sums on servers")
+        if self.beside:
+            if self.window_bytes is None:
+                raise ModelError("hosts with a worker and a server need window_bytes")
+            if tuple(self.server_rates) != tuple(self.worker_rates[: len(self.server_rates)]):
+                raise ModelError("servers beside workers have their hosts' rates, one on each")
         if self.racks and len(self.racks) != len(self.worker_rates):
             raise ModelError(
                 f"{len(self.racks)} racks are given for {len(self.worker_rates)} workers"
@@ -106,12 +126,37 @@ class Fabric:
 
         latency_s = cluster.latency_s  # on the way in
         shared = QUEUES[cluster.sharing]
-        self.worker_out = links("out of worker", cluster.worker_rates, Trains, 0.0)
+        windows = cluster.window_bytes is not None
+        pushes: Callable[[], Queue] = InOrder if windows else Trains
+        self.worker_out = links("out of worker", cluster.worker_rates, pushes, 0.0)
         self.worker_in = links("into worker", cluster.worker_rates, shared, latency_s)
         # Where nothing is urgent, a server's connections to its workers share its link.
-        answers = ByPriority if by_priority else Fair
-        self.server_out = links("out of server", cluster.server_rates, answers, 0.0)
-        self.server_in = links("into server", cluster.server_rates, shared, latency_s)
+        ordered: Callable[[], Queue] = ByPriority if by_priority else Fair
+        answers = InOrder if windows else ordered
+        servers = len(cluster.server_rates)
+        self.beside = cluster.beside
+        if self.beside:
+            self.server_out, self.server_in = self.worker_out[:servers], self.worker_in[:servers]
+        else:
+            self.server_out = links("out of server", cluster.server_rates, answers, 0.0)
+            self.server_in = links("into server", cluster.server_rates, shared, latency_s)
+        # Of the processes: workers, then servers.
+        self.readers: list[Reader] = []
+        if cluster.reaction_s:
+            count = len(cluster.worker_rates) + servers
+            self.readers = [Reader(clock, cluster.reaction_s, seed) for seed in range(count)]
+        # By worker, then by server.
+        self.pushing: list[list[Connection]] = []
+        self.answering: list[list[Connection]] = []
+        if cluster.window_bytes is not None:
+            for connections, queue in ((self.pushing, Trains), (self.answering, ordered)):
+                connections += [
+                    [
+                        Connection(clock, cluster.window_bytes, latency_s, queue())
+                        for _ in range(servers)
+                    ]
+                    for _ in cluster.worker_rates
+                ]
         names = sorted(set(cluster.racks))
         self.rack = [names.index(rack) for rack in cluster.racks]  # of each worker
         rates = [cluster.rack_rate] * len(names)
@@ -123,8 +168,9 @@ class Fabric:
         self.connection_in = links("to worker", [limit or 0.0] * pairs, InOrder, 0.0)
 
     def links(self) -> list[Link]:
-        nodes = (self.worker_out, self.server_in, self.server_out, self.worker_in)
-        return [link for links in (*nodes, self.rack_out, self.rack_in) for link in links]
+        servers = () if self.beside else (self.server_in, self.server_out)
+        every = (self.worker_out, *servers, self.worker_in, self.rack_out, self.rack_in)
+        return [link for links in every for link in links]
 
     def _between(
         self, worker: int, server: int, connections: list[Link], racks: list[Link]
@@ -133,10 +179,19 @@ class Fabric:
         path = [connections[worker * len(self.server_in) + server]] if connections else []
         return [*path, racks[self.rack[worker]]] if self.rack else path
 
-    def to_server(self, worker: int, server: int) -> tuple[Link, ...]:
+    def to_server(self, worker: int, server: int) -> tuple[Hop, ...]:
+        reader = self._reader(len(self.worker_out) + server)
+        if self.beside and worker == server:
+            return reader
         between = self._between(worker, server, self.connection_out, self.rack_out)
-        return (self.worker_out[worker], *between, self.server_in[server])
+        return (self.worker_out[worker], *between, self.server_in[server], *reader)
 
-    def to_worker(self, server: int, worker: int) -> tuple[Link, ...]:
+    def to_worker(self, server: int, worker: int) -> tuple[Hop, ...]:
+        reader = self._reader(worker)
+        if self.beside and worker == server:
+            return reader
         between = self._between(worker, server, self.connection_in, self.rack_in)
-        return (self.server_out[server], *between, self.worker_in[worker])
+        return (self.server_out[server], *between, self.worker_in[worker], *reader)
+
+    def _reader(self, process: int) -> tuple[Hop, ...]:
+        return (self.readers[process],) if self.readers else ()

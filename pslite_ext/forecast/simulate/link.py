@@ -6,24 +6,44 @@ import heapq
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence, Sized
-from typing import Any, Callable, Protocol
+from typing import TYPE_CHECKING, Any, Callable, Protocol
 
 from pslite_ext.forecast.model import ModelError
 from pslite_ext.forecast.model.job import number
 from pslite_ext.forecast.simulate.clock import Clock
 
+if TYPE_CHECKING:
+    from pslite_ext.forecast.simulate.connection import Connection
+
+
+class Hop(Protocol):
+    """What packets pass, or end at."""
+
+    def send(self, packet: Packet) -> None: ...
+
 
 class Packet:
     """Consecutive bytes of one tensor on their way along `path`; then `arrive` is called."""
 
-    __slots__ = ("arrive", "began", "flow", "hold_s", "hop", "info", "path", "priority", "size")
+    __slots__ = (
+        "arrive",
+        "began",
+        "connection",
+        "flow",
+        "hold_s",
+        "hop",
+        "info",
+        "path",
+        "priority",
+        "size",
+    )
 
     def __init__(
         self,
         size: float,
         priority: int,
         flow: int,
-        path: tuple[Link, ...],
+        path: tuple[Hop, ...],
         arrive: Callable[[Any], None],
         info: Any,
     ) -> None:
@@ -36,23 +56,29 @@ class Packet:
         self.info = info
         self.hold_s = 0.0  # how long the first link idles before it
         self.began: Callable[[Packet], None] | None = None  # told when the first link begins
+        self.connection: Connection | None = None  # whose window it is in
 
 
 class Train:
-    """Packets of one piece, which are made one at a time as its node's link takes them."""
+    """Packets of one piece, made one at a time, when their link or connection takes them."""
 
-    __slots__ = ("_make", "left", "next", "priority")
+    __slots__ = ("_make", "_next", "_packets", "priority")
 
-    def __init__(self, priority: int, packets: range, make: Callable[[int], Packet]) -> None:
+    def __init__(
+        self, priority: int, packets: Sequence[int], make: Callable[[int], Packet]
+    ) -> None:
         self.priority = priority
-        self.next = packets.start
-        self.left = len(packets)
+        self._packets = packets
+        self._next = 0
         self._make = make
 
+    @property
+    def left(self) -> int:
+        return len(self._packets) - self._next
+
     def take(self) -> Packet:
-        packet = self._make(self.next)
-        self.next += 1
-        self.left -= 1
+        packet = self._make(self._packets[self._next])
+        self._next += 1
         return packet
 
 
@@ -166,12 +192,25 @@ class Rate:
 class Link:
     """Sends a packet at a time and passes it on whole, `latency_s` later."""
 
-    __slots__ = ("_busy", "_clock", "_latency_s", "_queue", "_rate", "busy_s", "bytes", "name")
+    __slots__ = (
+        "_busy",
+        "_clock",
+        "_latency_s",
+        "_queue",
+        "_rate",
+        "_waiting_bytes",
+        "busy_s",
+        "bytes",
+        "name",
+        "queue_bytes",
+    )
 
     def __init__(self, clock: Clock, name: str, rate: Rate, latency_s: float, queue: Queue) -> None:
         self.name = name
         self.bytes = 0.0  # carried so far
         self.busy_s = 0.0
+        self.queue_bytes = 0.0  # that waited here at once, at most; not of trains
+        self._waiting_bytes = 0.0
         self._clock = clock
         self._rate = rate
         self._latency_s = latency_s
@@ -179,11 +218,14 @@ class Link:
         self._busy = False
 
     def send(self, packet: Packet) -> None:
-        if self._busy:
-            self._queue.push(packet)
-        else:
+        if not self._busy:
             self._busy = True
             self._start(packet)
+            return
+        self._queue.push(packet)
+        self._waiting_bytes += packet.size
+        if self._waiting_bytes > self.queue_bytes:
+            self.queue_bytes = self._waiting_bytes
 
     def feed(self, train: Train) -> None:
         """For a link with `Trains`: all that its node sends at this very moment takes part."""
@@ -208,7 +250,9 @@ class Link:
 
     def _end(self, packet: Packet) -> None:
         if self._queue.waiting:
-            self._start(self._queue.pop())
+            following = self._queue.pop()
+            self._waiting_bytes -= following.size
+            self._start(following)
         else:
             self._busy = False
         if self._latency_s:
@@ -218,10 +262,12 @@ class Link:
 
 
 def pass_on(packet: Packet) -> None:
-    """To the packet's next link, or to where it was sent."""
+    """To the packet's next hop, or to where it was sent."""
     if packet.hop < len(packet.path):
-        link = packet.path[packet.hop]
+        hop = packet.path[packet.hop]
         packet.hop += 1
-        link.send(packet)
-    else:
-        packet.arrive(packet)
+        hop.send(packet)
+        return
+    if packet.connection is not None:
+        packet.connection.arrived(packet)
+    packet.arrive(packet)

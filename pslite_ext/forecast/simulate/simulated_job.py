@@ -20,7 +20,7 @@ from pslite_ext.forecast.model.job import Array, number
 from pslite_ext.forecast.simulate.clock import Clock
 from pslite_ext.forecast.simulate.cluster import Cluster, Fabric
 from pslite_ext.forecast.simulate.layout import Layout, Shares
-from pslite_ext.forecast.simulate.link import Link, Packet, Train, pass_on
+from pslite_ext.forecast.simulate.link import Hop, Packet, Train, pass_on
 from pslite_ext.forecast.simulate.scheme import scheme
 
 MOMENTS = ("bp_end", "push_start", "push_end", "pull_end", "fp_end")  # of a Timeline
@@ -196,12 +196,13 @@ class JobRun:
         iteration, flow = worker.iteration, self.flow + worker.number
 
         def make(index: int) -> Packet:
-            path: tuple[Link, ...] = (link,)
+            path: tuple[Hop, ...] = (link,)
             if where == "server":
                 path = self.fabric.to_server(worker.host, layout.packet_server[index])
             info = (worker, iteration, index)
             packet = Packet(layout.packet_size[index], priority, flow, path, at_sum, info)
-            packet.hop = 1
+            if not self.fabric.pushing:  # the link itself takes it from its train
+                packet.hop = 1
             if index == packets.start:
                 if self.scheme.holds_link:
                     packet.hold_s = self.scheme.startup_s
@@ -209,7 +210,17 @@ class JobRun:
                     packet.began = self._push_began
             return packet
 
-        link.feed(Train(priority, packets, make))
+        if not self.fabric.pushing:
+            link.feed(Train(priority, packets, make))
+            return
+        # All begin at different servers: else everybody's first packets would meet at server 0.
+        servers = len(self.cluster.server_rates)
+        for turn in range(servers):
+            server = (worker.host + turn) % servers
+            to_it = [index for index in packets if layout.packet_server[index] == server]
+            if to_it:
+                train = Train(priority, to_it, make)
+                self.fabric.pushing[worker.host][server].send(train)
 
     def _push_began(self, packet: Packet) -> None:
         worker, _, index = packet.info
@@ -301,14 +312,29 @@ class JobRun:
     def _stream(self, packet: Packet) -> None:
         index = packet.info[2]
         server = self.layout.packet_server[index]
-        for worker in self.workers:
-            path = self.fabric.to_worker(server, worker.host)
-            self._sum_to(worker, path, packet.priority, index)
+        first = server % len(self.workers)
+        for worker in self.workers[first:] + self.workers[:first]:
+            self._server_to(worker, server, packet.priority, index)
 
-    def _sum_to(self, worker: Worker, path: tuple[Link, ...], priority: int, index: int) -> None:
+    def _server_to(self, worker: Worker, server: int, priority: int, index: int) -> None:
+        path = self.fabric.to_worker(server, worker.host)
+        self._sum_to(worker, path, priority, index, server)
+
+    def _sum_to(
+        self,
+        worker: Worker,
+        path: tuple[Hop, ...],
+        priority: int,
+        index: int,
+        server: int | None = None,
+    ) -> None:
         size = self.layout.packet_size[index]
         flow = self.flow + worker.number
-        pass_on(Packet(size, priority, flow, path, self._received, (worker, index)))
+        packet = Packet(size, priority, flow, path, self._received, (worker, index))
+        if self.fabric.answering and server is not None:
+            self.fabric.answering[worker.host][server].send(packet)
+        else:
+            pass_on(packet)
 
     def _received(self, packet: Packet) -> None:
         worker, index = packet.info
@@ -331,8 +357,7 @@ class JobRun:
     def _answer(self, of: tuple[Worker, int]) -> None:
         worker, piece = of
         for index in self.layout.packets[piece]:
-            path = self.fabric.to_worker(self.layout.packet_server[index], worker.host)
-            self._sum_to(worker, path, 0, index)
+            self._server_to(worker, self.layout.packet_server[index], 0, index)
 
 
 def _check(run: SimulatedJob, cluster: Cluster, streams: bool) -> None:

@@ -25,6 +25,7 @@ class LinkUse:
     name: str
     bytes: float
     busy_s: float
+    queue_bytes: float  # that waited before it at once, at most
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,9 @@ def simulate(
     outcomes = tuple(
         Outcome(job.run, job.iteration_s, job.times, job.pushed, job.pulled) for job in started
     )
-    links = tuple(LinkUse(link.name, link.bytes, link.busy_s) for link in fabric.links())
+    links = tuple(
+        LinkUse(link.name, link.bytes, link.busy_s, link.queue_bytes) for link in fabric.links()
+    )
     return Simulation(outcomes, links, clock.now, clock.events)
 
 

@@ -136,6 +136,10 @@ def test_a_cluster_of_your_making(
     racks = ["--workers", "4", "--servers", "1", "--racks", "2", "--rack-bandwidth", "1kB/s"]
     assert max(slowest(*racks, "--aggregate", "rack")["job"]) < max(slowest(*racks)["job"])
     assert max(slowest("--aggregate", "switch")["job"]) <= plain
+    window = ["--latency", "100ms", "--window"]
+    assert max(slowest(*window, "50")["job"]) > max(slowest(*window, "500")["job"])
+    beside = max(slowest("--window", "100", "--beside")["job"])
+    assert max(slowest("--window", "100", "--beside", "--reaction", "50ms")["job"]) > beside
 
     both = told(capsys, "cluster", job, job, *network, "--policy", "p3", "--jitter", "0.1")
     table = both["table"]
@@ -146,6 +150,8 @@ def test_a_cluster_of_your_making(
     pytest.importorskip("matplotlib")
     assert main([*alone, "--quiet", "--plot", str(tmp_path / "cluster.svg")]) == 0
     assert "into server" in capsys.readouterr().out
+    assert main([*alone, "--quiet", "--window", "100"]) == 0
+    assert ", queue up to 0 kB" in capsys.readouterr().out
 
 
 def test_replay_reports_its_own_error(capsys: pytest.CaptureFixture[str], traces: str) -> None:
@@ -187,6 +193,10 @@ BAD = [
     ([*CLUSTER, "--change", "5s"], "not of the form TIME:RATE"),
     ([*CLUSTER, "--jitter=-1"], "jitter must be"),
     ([*CLUSTER, "--policy", "ring"], "cannot be simulated"),
+    ([*CLUSTER, "--window", "x"], "'x' is not a size"),
+    ([*CLUSTER, "--reaction", "5"], "'5' is not a time"),
+    ([*CLUSTER, "--beside"], "needs --window"),
+    ([*CLUSTER, "--beside", "--window", "9", "--servers", "1", "--node", "server0:1Mbps"], "rates"),
 ]  # fmt: skip
 
 
