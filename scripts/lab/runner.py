@@ -25,12 +25,12 @@ from typing import Any
 from scripts.lab.bed.bed import LoopbackBed, best_bed
 from scripts.lab.bed.disturbance import Milestones
 from scripts.lab.bed.namespaces import LabError, privilege_missing
-from scripts.lab.benches import scaling, speed, sum_kernel
+from scripts.lab.benches import scaling, speed
 from scripts.lab.benches.case import Case, Failure, Row
-from scripts.lab.benches.catalogue import BENCHES, LONG, ONCE, cases_of, wanted
+from scripts.lab.benches.catalogue import BENCHES, LONG, ONCE, PROGRAMS, cases_of, wanted
 from scripts.lab.report import results
 from scripts.lab.systems.job import JobFailed, Process, host_names, run_job
-from scripts.lab.systems.system import NAMES, available
+from scripts.lab.systems.system import NAMES, System, available
 from scripts.lab.systems.watch import Watch
 from scripts.lab.workloads.workload import WorkloadError, load
 
@@ -191,12 +191,18 @@ def measure_all(cases: list[Case], session: Session) -> None:
         session.save()
 
 
-def sum_kernels(session: Session) -> None:
-    try:
-        session.rows += sum_kernel.run()
-    except subprocess.CalledProcessError as error:
-        session.failed = True
-        print(f"failed: sum_kernel: {error.stderr}", file=sys.stderr)
+def run_programs(benches: Sequence[str], systems: Sequence[System], session: Session) -> None:
+    for bench, run in PROGRAMS.items():
+        if bench not in benches:
+            continue
+        try:
+            session.rows += run(systems)
+        except LabError as error:
+            print(f"skipped: {bench}: {error}", flush=True)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            session.failed = True
+            said = error.stderr.decode() if isinstance(error.stderr, bytes) else error.stderr
+            print(f"failed: {bench}: {error}\n{said}", file=sys.stderr)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -280,7 +286,7 @@ def main() -> int:
         for case in cases:
             print(f"{case.estimate_s:4.0f} s  {case}")
         return 0
-    if not cases and "sum_kernel" not in benches:
+    if not cases and not PROGRAMS.keys() & set(benches):
         print("lab: no case is like that; --list shows those that there are", file=sys.stderr)
         return 2
     about = {**results.circumstances(asked.stock_python), "length": length, "skipped": skipped}
@@ -288,8 +294,7 @@ def main() -> int:
     began = time.monotonic()
     ended = "done"
     try:
-        if "sum_kernel" in benches:
-            sum_kernels(session)
+        run_programs(benches, systems, session)
         measure_all(cases, session)
     except KeyboardInterrupt:
         ended = "interrupted"

@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from scripts.lab.benches import (
     adapt,
     flood,
+    joining,
     limits,
     peers,
     prophet,
     scaling,
     scenarios,
     speed,
+    sum_kernel,
     sweep,
 )
-from scripts.lab.benches.case import Case, Setting
+from scripts.lab.benches.case import Case, Row, Setting
 from scripts.lab.benches.limits import LOOPBACK
 from scripts.lab.systems.peers import PEERS
 from scripts.lab.systems.system import BASIC, MERCURY, System
@@ -168,9 +170,14 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "prophet": _prophet,
     "soak": _soak,
 }
-BENCHES = [*_CASES, "scaling", "sum_kernel"]
+# Benches that are programs of their own.
+PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
+    "sum_kernel": lambda _systems: sum_kernel.run(),
+    "joining": lambda systems: joining.run([system.name for system in systems]),
+}
+BENCHES = [*_CASES, "scaling", *PROGRAMS]
 # Only if asked for by name, or with --full.
-LONG = ("scaling", "scenarios", "adapt", "sweep", "peers", "prophet", "soak")
+LONG = ("scaling", "joining", "scenarios", "adapt", "sweep", "peers", "prophet", "soak")
 # Not repeated: long, or looking for growth, not for speed.
 ONCE = ("peers", "prophet", "soak", "idle")
 

@@ -36,6 +36,7 @@ HEADINGS = {
     "prophet": "Prophet, and what it was measured against",
     "peers": "Beside systems without servers",
     "soak": "Long runs, many tensors, many processes, a huge tensor",
+    "joining": "Many nodes find each other",
     "sum_kernel": "Sums",
 }
 METHOD = Path(__file__).resolve().parent / "method.md"  # the page's opening

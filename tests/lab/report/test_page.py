@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from scripts.lab.benches.case import Case, Failure, Figure, Row, Setting
-from scripts.lab.benches.catalogue import BENCHES, LONG, cases_of
+from scripts.lab.benches.catalogue import BENCHES, LONG, PROGRAMS, cases_of
 from scripts.lab.benches.prophet import foretold_s, rates, with_variants
 from scripts.lab.report.page import Results, markdown
 from scripts.lab.report.results import table, with_gains, write
@@ -117,7 +117,7 @@ def test_quick_is_for_every_commit() -> None:
     quick = cases_of([b for b in BENCHES if b not in LONG], systems, "quick")
     assert sum(case.estimate_s for case in quick) < 300
     usual = cases_of(BENCHES, systems, "usual")
-    assert {case.bench for case in usual} == set(BENCHES) - {"sum_kernel"}
+    assert {case.bench for case in usual} == set(BENCHES) - set(PROGRAMS)
 
 
 def test_prophet_is_compared_with_bytescheduler_and_its_blocks_are_drawn(tmp_path: Path) -> None:
