@@ -294,16 +294,17 @@ class MeasuredJob:
             name = f"progress {event['rounds']}"
         outcome.workers[rank][name] = event
         if rank == 0:
-            if self._watch is not None and name == "begin":
-                pids = {p.at: p.child.pid for p in self._processes if p.role != "scheduler"}
-                self._watch.begin(pids)
-            elif self._watch is not None and name == "end":
-                outcome.links = self._watch.end()
+            # First: a look at the links takes a while, and is not what is measured.
             outcome.samples[name] = Sample(
                 time.monotonic(),
                 {p.host: p.cpu_s() for p in self._processes},
                 {p.host: p.memory_kb() for p in self._processes},
             )
+            if self._watch is not None and name == "begin":
+                pids = {p.at: p.child.pid for p in self._processes if p.role != "scheduler"}
+                self._watch.begin(pids)
+            elif self._watch is not None and name == "end":
+                outcome.links = self._watch.end()
 
     def _report(self, what: str, processes: Sequence[Process]) -> str:
         lines = [f"{self._system.name}: {what}"]
