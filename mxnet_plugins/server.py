@@ -7,6 +7,7 @@ anything and no user code runs: a server only sums.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -22,31 +23,35 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
 
 
 _LOOK_S = 0.1
-_leaving = threading.Lock()
-
-
-def _finish(reason: str) -> None:
-    """Returns when this process has left, whichever thread said so first."""
-    from pslite_ext import _core
-
-    with _leaving:
-        _core.finish(reason)
+_ENDED = re.compile(
+    r"(?P<role>worker|server) (?P<rank>\d{1,6}) "
+    r"(ended with exit code (?P<code>\d+)|was killed by signal \d+)$"
+)
 
 
 def _hear_launcher() -> None:
-    """The launcher writes a line when a process has failed, which may not have joined yet."""
+    """The launcher writes a line when a process has ended, which may not have joined yet."""
     from pslite_ext import _core
 
     heard = b""
-    while b"\n" not in heard:
-        some = os.read(0, 4096)
-        if not some:
-            return
-        heard += some
-    reason = heard.split(b"\n")[0].decode(errors="replace")
-    while not _core.failed():
-        _finish(reason)
-        time.sleep(_LOOK_S)  # it has not begun to listen yet
+    while some := os.read(0, 4096):
+        *lines, heard = (heard + some).split(b"\n")
+        for line in lines:
+            how = line.decode(errors="replace")
+            ended = _ENDED.match(how)
+            if ended is None:
+                continue
+            failed = ended["code"] not in ("0", str(FAILED_ELSEWHERE))
+            while not _core.other_ended(ended["role"] == "worker", int(ended["rank"]), how, failed):
+                time.sleep(_LOOK_S)  # it has not begun to listen yet
+
+
+def _see_late_ones() -> None:
+    """Under a launcher, until all that it started have been told that the start has failed."""
+    from pslite_ext import _core
+
+    while _core.awaits_late():
+        time.sleep(_LOOK_S)
 
 
 def main() -> int:
@@ -61,14 +66,17 @@ def main() -> int:
 
     signal.signal(signal.SIGTERM, _terminate)
     reason = "it was stopped"
+    launched = settings.values["MERCURY_LAUNCHED"] and settings.values["DMLC_ROLE"] == "scheduler"
     try:
-        if settings.values["MERCURY_LAUNCHED"] and settings.values["DMLC_ROLE"] == "scheduler":
+        if launched:
             threading.Thread(target=_hear_launcher, daemon=True, name="mercury-launcher").start()
         _core.start(settings.options())
         figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
         _core.serve()
         reason = ""
     except PsliteError as error:
+        if launched:
+            _see_late_ones()
         # The core has logged what happened to the job; a start that failed has told nobody yet.
         if not _core.failed():
             print(f"mercury: {error}", file=sys.stderr)
@@ -78,5 +86,5 @@ def main() -> int:
         return 130
     finally:
         figures.say()
-        _finish(reason)
+        _core.finish(reason)
     return 0

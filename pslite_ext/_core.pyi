@@ -16,6 +16,15 @@ def serve() -> None:
 def finish(reason: str = "") -> None:
     """Leave the job. A non-empty `reason` fails it for everybody. Safe to call twice."""
 
+def other_ended(is_worker: bool, rank_hint: int, how: str, failed: bool) -> bool:
+    """The scheduler is told that another process has ended; False: it does not listen yet.
+
+    `failed`: that fails the job. Otherwise it does if somebody waits for it to join.
+    """
+
+def awaits_late() -> bool:
+    """Whether this scheduler's start has failed and some may still come who do not know."""
+
 def finish_at_exit(code: int = 0, over_chosen: bool = False) -> None:
     """Leave the job once the process ends: any exit code but 0 fails it for everybody.
 

@@ -31,6 +31,8 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_failed()
     int mercury_failed_elsewhere()
     void mercury_finish(const char*)
+    int mercury_other_ended(int, int, const char*, int)
+    int mercury_awaits_late()
     void mercury_finish_at_exit(int, int)
     int mercury_rank()
     int mercury_num_lost(int)
@@ -106,7 +108,8 @@ def start(options):
     try:
         wait(mercury_wait_ready)
     except BaseException:
-        finish("it gave up while the job was starting")
+        if not awaits_late():  # else whoever called leaves when those who come are told
+            finish("it gave up while the job was starting")
         raise
 
 
@@ -119,6 +122,14 @@ def finish(reason=""):
     cdef const char* pointer = text
     with nogil:
         mercury_finish(pointer)
+
+
+def other_ended(is_worker, rank_hint, how, failed):
+    return mercury_other_ended(1 if is_worker else 0, rank_hint, how.encode(), 1 if failed else 0) != 0
+
+
+def awaits_late():
+    return mercury_awaits_late() != 0
 
 
 def finish_at_exit(code=0, over_chosen=False):

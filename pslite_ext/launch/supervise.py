@@ -43,6 +43,7 @@ class Child(subprocess.Popen[bytes]):
         """On its standard input; nobody may listen any more."""
         if self.stdin is not None:
             with suppress(OSError, ValueError):
+                os.set_blocking(self.stdin.fileno(), False)
                 os.write(self.stdin.fileno(), line.encode() + b"\n")
 
     def is_left(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import sys
 import threading
 import time
@@ -19,6 +20,8 @@ from pslite_ext.launch.tasks import LaunchError, Task
 
 TAIL_LINES = 20
 TERM_S = 5.0  # between asking a process to end and killing it
+ENDED_EARLY = 1  # our exit code if all others failed for one that ended with 0 itself
+ERROR = "[mercury scheduler] error: "
 COLOURS = {"worker": 32, "server": 34, "scheduler": 35}
 
 
@@ -63,6 +66,7 @@ class Watch:
         first: Child | None = None
         deadline: float | None = None
         ended_by_us = False
+        ended_well: list[Child] = []
         running = len(self._tasks)
         while running:
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -79,32 +83,52 @@ class Watch:
                     f"{self._name(child)} has ended, but a process that it left behind holds "
                     "its output open: not waited for"
                 )
-            if child.returncode == 0 or ended_by_us:
+            if ended_by_us:
+                continue
+            if not (child.holds_output and child.returncode == 0):  # else what is left may join
+                self._tell_scheduler(child)
+            if child.returncode == 0:
+                ended_well.append(child)
                 continue
             if deadline is None:
                 deadline = time.monotonic() + self._grace_s
             if first is None or first.returncode == FAILED_ELSEWHERE != child.returncode:
                 first = child
-                if child.returncode != FAILED_ELSEWHERE:
-                    self._spread(child, running)
+                if child.returncode != FAILED_ELSEWHERE and running:
+                    what = f"{self._name(child)} {_end_of(child)}"
+                    self._say(f"{what}; the others have {self._grace_s:g} s to end")
         if first is None:
             return 0
-        code = first.returncode
+        code, when = first.returncode, "first"
+        if code == FAILED_ELSEWHERE and (culprit := self._blamed(ended_well)):
+            first, code, when = culprit, ENDED_EARLY, "before the job was over"
         _, tail = self._tasks[first]
-        lines = [f"mercury launch: {self._name(first)} {_end_of(first)} first; its last lines:"]
+        lines = [f"mercury launch: {self._name(first)} {_end_of(first)} {when}; its last lines:"]
         lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]
         lines += [f"mercury launch: all logs are in {self._log_dir}"]
         _show(sys.stderr, "\n".join(lines))
         return code if code > 0 else 128 - code
 
-    def _spread(self, child: Child, running: int) -> None:
+    def _tell_scheduler(self, child: Child) -> None:
         """Those who still wait for it at the start would do so for long: the scheduler tells."""
-        what = f"{self._name(child)} {_end_of(child)}"
         for other, (task, _) in self._tasks.items():
             if task.role == "scheduler" and other is not child:
-                other.tell(what)
-        if running:  # said last: whoever reads what we say may keep us waiting
-            self._say(f"{what}; the others have {self._grace_s:g} s to end")
+                other.tell(f"{self._name(child)} {_end_of(child)}")
+
+    def _blamed(self, ended_well: Sequence[Child]) -> Child | None:
+        """Of those that ended with 0, the one of which the scheduler says that the job failed."""
+        said = [
+            line.partition(ERROR)[2]
+            for task, tail in self._tasks.values()
+            for line in tail
+            if task.role == "scheduler" and ERROR in line
+        ]
+        named = [
+            (found.start(), order, child)
+            for order, child in enumerate(ended_well)
+            if (found := re.search(rf"\b{self._name(child)}\b", "".join(said[:1])))
+        ]
+        return min(named)[2] if named else None
 
     def _name(self, child: Child) -> str:
         return self._tasks[child][0].name

@@ -1,8 +1,8 @@
 """A node of a job without MXNet, which starts sooner: it joins, says `joined`, and leaves.
 
 The worker of the rank STAYS_OUT joins only when the file GO exists, and workers leave only when the
-file STOP does, if they are told one. The worker of the rank HAS_STORE joins as a script does, with
-MXNet.
+file STOP does, if they are told one. Workers of the ranks HAS_STORE join as a script does, with
+MXNet. Who has a name that begins with ENDS_FIRST ends before it has joined.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ def await_file(name: str) -> None:
 
 
 def main() -> int:
+    name = f"{os.environ['DMLC_ROLE']} {os.environ.get('DMLC_TASK_ID')}"
+    if name.startswith(os.environ.get("ENDS_FIRST", "nobody")):
+        return 0
     if os.environ["DMLC_ROLE"] != "worker":
         return server.main()
     if os.environ["DMLC_TASK_ID"] == os.environ.get("STAYS_OUT"):
         print("stays out", os.getpid(), flush=True)
         await_file(os.environ.get("GO", "/no/such/file"))
     print("joins", os.getpid(), flush=True)
-    if os.environ["DMLC_TASK_ID"] == os.environ.get("HAS_STORE"):
+    if os.environ["DMLC_TASK_ID"] in os.environ.get("HAS_STORE", "").split():
         from mxnet_plugins import membership
 
         membership.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -140,6 +141,45 @@ def test_killed_while_others_gather(tmp_path: Path, victim: int, says: str) -> N
     assert f"mercury launch: worker {victim} was killed by signal 9 first" in out
     log = (tmp_path / "logs" / "server_0.log").read_text()
     assert f"worker {victim} was killed by signal 9" in log, out
+
+
+@pytest.mark.parametrize("ends", ["worker 1", "server 0", "worker"])
+def test_who_ends_before_it_has_joined_is_not_waited_for(tmp_path: Path, ends: str) -> None:
+    env = {"ENDS_FIRST": ends, "HAS_STORE": "0 1", "MERCURY_START_TIMEOUT_S": "600"}
+    with launched(tmp_path, "--", sys.executable, *NODE, **env) as job:
+        out = output(job)
+    assert job.returncode == 1, out
+    early = re.search(r"error: (\S+ \d) ended with exit code 0 before the job had begun", out)
+    assert early is not None, out
+    assert early[1].startswith(ends)
+    assert f"mercury launch: {early[1]} ended with exit code 0 before the job was over" in out
+
+
+def test_who_comes_when_the_start_has_failed_is_told(tmp_path: Path) -> None:
+    """Long after another was killed, and long before anybody's patience ends."""
+    env = {"STAYS_OUT": "0", "GO": str(tmp_path / "go"), "MERCURY_START_TIMEOUT_S": "600"}
+    with launched(tmp_path, "--grace", "600", "--", sys.executable, *NODE, **env) as job:
+        os.kill(process_that_says(job, "joins"), signal.SIGKILL)
+        await_line(job, "[scheduler]", "error: worker 1 was killed by signal 9")
+        (tmp_path / "go").touch()
+        out = output(job)
+    assert job.returncode == 128 + signal.SIGKILL, out
+    for name in ("worker_0", "server_0"):
+        log = (tmp_path / "logs" / f"{name}.log").read_text()
+        assert "error: worker 1 was killed by signal 9" in log, out
+
+
+def test_who_drops_out_with_exit_code_0_is_named(tmp_path: Path) -> None:
+    code = (
+        "import os, mxnet as mx\n"
+        "kv, x = mx.kv.create('dist_sync'), mx.nd.ones((5,))\n"
+        "if kv.rank == 1: os._exit(0)\n"
+        "kv.init('w', x)\n"
+    )
+    with launched(tmp_path, "--", sys.executable, "-c", code) as job:
+        out = output(job)
+    assert job.returncode == 1, out
+    assert "mercury launch: worker 1 ended with exit code 0 before the job was over" in out
 
 
 @pytest.mark.parametrize("session", [False, True])

@@ -94,6 +94,28 @@ def test_a_signal_is_128_and_its_number(tmp_path: Path) -> None:
     assert "worker 0 was killed by signal 11 first" in err
 
 
+@pytest.mark.parametrize(
+    ("died_of", "named"),
+    [
+        ("lost worker 1 (127.0.0.1:4): it fell silent", "worker 1 ended with exit code 0 before"),
+        ("worker 0 and server 0 cannot reach each other: no", "ended with exit code 69 first"),
+        ("lost worker 10 (127.0.0.1:4): it fell silent", "ended with exit code 69 first"),
+    ],
+)
+def test_who_ended_with_0_is_named_if_the_job_failed_of_it(
+    tmp_path: Path, died_of: str, named: str
+) -> None:
+    code = (
+        "if os.environ.get('DMLC_TASK_ID') == '1': sys.exit(0)\n"
+        "if os.environ['DMLC_ROLE'] == 'scheduler':\n"
+        f"    print('[mercury scheduler] error: {died_of}')\n"
+        "sys.exit(69)\n"
+    )
+    ended, _, err = came_to(tmp_path, "-n", "2", "-s", "1", *python(code))
+    assert named in err
+    assert ended == (1 if "code 0" in named else 69)
+
+
 def test_nobody_has_to_read_what_is_shown(tmp_path: Path) -> None:
     """As with `mercury launch ... | head -1`: the job goes on, and its exit code is its own."""
     code = (

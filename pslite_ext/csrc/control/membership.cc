@@ -140,7 +140,42 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
   // Whose patience ends first hears from the scheduler who is missing, and not from its own clock.
   const int64_t waited_ms = std::clamp<int64_t>(member.waited_ms, 0, times_.start_timeout_ms);
   started_ms_ = std::min(started_ms_, now_ms - waited_ms);
+  for (Action& action : CheckGone()) actions.push_back(std::move(action));
   return actions;
+}
+
+Actions SchedulerMembership::Ended(Role role, int rank_hint, const std::string& how, bool failed) {
+  if (!begun_ && gone_.emplace(role, rank_hint).second && first_gone_.empty()) first_gone_ = how;
+  return failed ? Fail(how) : CheckGone();
+}
+
+Actions SchedulerMembership::CheckGone() {
+  if (state_ != State::kGathering || gone_.empty()) return {};
+  const bool waits = std::any_of(members_.begin(), members_.end(), [this](const Member& m) {
+    return m.role == Role::kWorker && !IsGone(m);
+  });
+  const auto workers_gone =
+      std::count_if(gone_.begin(), gone_.end(),
+                    [](const std::pair<Role, int>& g) { return g.first == Role::kWorker; });
+  if (!waits && workers_gone < workers_) return {};
+  return Fail(first_gone_ + " before the job had begun" +
+              (waits ? "" : ", and no worker has joined it: does the script create a store?"));
+}
+
+bool SchedulerMembership::AwaitsLate() const {
+  if (state_ != State::kFailed || begun_) return false;
+  const auto here = std::count_if(members_.begin(), members_.end(),
+                                  [this](const Member& m) { return !IsGone(m); });
+  return here + static_cast<std::ptrdiff_t>(gone_.size()) < workers_ + servers_;
+}
+
+bool SchedulerMembership::ComesLate(const Member& member) {
+  if (!AwaitsLate()) return false;
+  for (const Member& m : members_) {
+    if (m.life == member.life) return false;
+  }
+  members_.push_back(member);
+  return true;
 }
 
 bool SchedulerMembership::Complete() const {
@@ -254,6 +289,7 @@ Actions SchedulerMembership::Assign(int64_t now_ms) {
     heard_ms_[ids[i]] = now_ms;
   }
   state_ = State::kRunning;
+  begun_ = true;
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
   return {{Action::kAssign, -1, "", {}}};
 }

@@ -19,6 +19,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/never.h"
@@ -112,6 +113,15 @@ class SchedulerMembership {
   // `reporter` cannot reach `node` any more, for what `how` says. Fails the job, unless the node
   // has left: once it is clear whether the node is lost, or only the link between the two.
   Actions Accuse(int reporter, int node, const std::string& how, int64_t now_ms);
+  // Whoever started the nodes has seen one end, as `how` says; `failed`: that fails the job. Who
+  // has ended before the job has begun cannot come any more, and fails it as soon as a worker
+  // waits, or none is left that could: until then, it may be a script that has no store in any of
+  // them.
+  Actions Ended(Role role, int rank_hint, const std::string& how, bool failed);
+  // The start has failed, and some may still come who do not know.
+  bool AwaitsLate() const;
+  // One of them has; false: it has been told already.
+  bool ComesLate(const Member& member);
   Actions Barrier(int node);
   Actions Fail(const std::string& text);
   Actions Tick(int64_t now_ms);
@@ -147,6 +157,8 @@ class SchedulerMembership {
   std::string Settle(const std::vector<int>& ids);
   Actions Assign(int64_t now_ms);
   Actions CheckBarrier();
+  Actions CheckGone();
+  bool IsGone(const Member& m) const { return gone_.count({m.role, m.rank_hint}) != 0; }
 
   const int workers_, servers_;
   const MembershipTimes times_;
@@ -158,6 +170,9 @@ class SchedulerMembership {
   std::map<int, int64_t> suspect_ms_;  // since when, of those that were not heard again
   std::vector<Accusation> accusations_;
   std::set<int> left_, lost_, at_barrier_;
+  bool begun_ = false;
+  std::set<std::pair<Role, int>> gone_;  // that ended before the job had begun, by their hints
+  std::string first_gone_;               // how the first of them did
   int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_;
 };
 

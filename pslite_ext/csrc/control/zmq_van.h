@@ -6,9 +6,10 @@
 // membership.h; this file carries its decisions out. ps-lite's own start-up, heartbeat and receiver
 // threads are not used: this van replaces them.
 //
-// Thread-safety: SendMsg, Leave, EnterBarrier, Fail from any thread; Start and Stop from one; all
-// else is the I/O thread's. VanObserver is called on the I/O thread. Invariants: nothing received
-// reaches a CHECK; the first failure sticks; the observer hears either OnEnded or OnFailed, once.
+// Thread-safety: SendMsg, Leave, EnterBarrier, OtherEnded, Fail from any thread; Start and Stop
+// from one; all else is the I/O thread's. VanObserver is called on the I/O thread. Invariants:
+// nothing received reaches a CHECK; the first failure sticks; the observer hears either OnEnded or
+// OnFailed, once.
 #pragma once
 
 #include <array>
@@ -89,6 +90,10 @@ class ZmqVan : public ps::Van {
   // Tells the scheduler that this node's work is done, or (with a reason) that the job has failed.
   void Leave(const std::string& reason);
   void EnterBarrier();
+  // The scheduler is told that another process has ended: see SchedulerMembership::Ended.
+  void OtherEnded(Role role, int rank_hint, const std::string& how, bool failed);
+  // Of a scheduler whose start has failed: some have not come yet, and wait for it if it goes.
+  bool awaits_late() const { return awaits_late_; }
   void Fail(const std::string& what) override;
   // This node cannot go on. kPeerLost: because it has lost `node`. The scheduler decides what the
   // job died of and tells everybody; if it says nothing in time, this was it.
@@ -165,6 +170,8 @@ class ZmqVan : public ps::Van {
   void OnControl(const ps::Message& message, int64_t now_ms);
   void ConnectGuests();
   void TakeIn(const Member& member);
+  void OnLate(const ps::Message& message);
+  void LookForLate(const Status& status);
   void OnGuestEvent(int guest, int event, int64_t now_ms);
   void OnRegistration(const ps::Message& message, int64_t now_ms);
   void OnAssigned(const ps::Message& message, int64_t now_ms);
@@ -215,9 +222,10 @@ class ZmqVan : public ps::Van {
   int64_t verdict_by_ms_ = 0;
   int my_id_ = kNoNode;
   bool over_ = false;  // the observer has heard the end
+  Status late_hear_;   // of a scheduler: what it tells those who come too late
 
   std::thread thread_;
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, awaits_late_{false};
   std::array<std::atomic<int>, 8> lost_count_{};
   std::mutex mutex_;            // guards queue_
   std::deque<Outbound> queue_;  // from other threads

@@ -191,7 +191,7 @@ void ZmqVan::Reject(const Member& member, const Status& status) {
 }
 
 void ZmqVan::Dispatch(const ps::Message& message, int64_t now_ms) {
-  if (over_) return;
+  if (over_) return OnLate(message);
   if (scheduler_membership_ && message.meta.sender != ps::Meta::kEmpty) {
     scheduler_membership_->Heard(message.meta.sender, now_ms);
   }
@@ -324,6 +324,7 @@ void ZmqVan::FailJob(const Status& status, bool tell_others) {
   } catch (const std::exception& error) {  // whatever it is, this process must hear of it
     Log(LogLevel::kWarning, std::string("cannot tell others of a failure: ") + error.what());
   }
+  LookForLate(status);
   observer_->OnFailed(status);
 }
 

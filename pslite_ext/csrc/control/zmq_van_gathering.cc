@@ -1,5 +1,6 @@
 // Before ranks are given: the scheduler connects to everybody who has registered, so that it
-// notices who dies while others are still awaited. Runs on the I/O thread; see zmq_van.h.
+// notices who dies while others are still awaited; and it tells those who come when the start has
+// failed. Runs on the I/O thread; see zmq_van.h.
 #include <algorithm>
 #include <utility>
 
@@ -55,6 +56,36 @@ void ZmqVan::OnGuestEvent(int guest, int event, int64_t now_ms) {
     return scheduler_membership_->GuestBroke(guest, now_ms);
   }
   CarryOut(scheduler_membership_->GuestIsThere(guest, now_ms));
+}
+
+void ZmqVan::OtherEnded(Role role, int rank_hint, const std::string& how, bool failed) {
+  Outbound item;
+  item.run = [this, role, rank_hint, how, failed] {
+    if (!scheduler_membership_) return;
+    CarryOut(scheduler_membership_->Ended(role, rank_hint, how, failed));
+    if (over_) LookForLate(late_hear_);
+  };
+  Post(std::move(item));
+}
+
+void ZmqVan::LookForLate(const Status& failure) {
+  if (!scheduler_membership_) return;
+  late_hear_ = failure;
+  // When the start has timed out, so have they, or soon will.
+  awaits_late_ = failure.code != Code::kTimeout && scheduler_membership_->AwaitsLate();
+}
+
+// Who comes when the start has failed is told of it; else he would wait until his patience ends.
+void ZmqVan::OnLate(const ps::Message& message) {
+  const auto& control = message.meta.control;
+  if (!scheduler_membership_ || message.meta.sender != ps::Meta::kEmpty ||
+      control.cmd != ps::Control::ADD_NODE || control.node.size() != 1) {
+    return;
+  }
+  const Member member = ToMember(control.node[0], control.msg_sig, -1);
+  if (!scheduler_membership_->ComesLate(member)) return;
+  Reject(member, late_hear_);
+  LookForLate(late_hear_);
 }
 
 }  // namespace mercury

@@ -139,6 +139,11 @@ int mercury_check(void) { return Return(Node::Get().failure()); }
 int mercury_failed(void) { return Node::Get().failed() ? 1 : 0; }
 int mercury_failed_elsewhere(void) { return Node::Get().failed_elsewhere() ? 1 : 0; }
 void mercury_finish(const char* reason) { Node::Get().Finish(reason); }
+int mercury_other_ended(int is_worker, int rank_hint, const char* how, int failed) {
+  const mercury::Role role = is_worker != 0 ? mercury::Role::kWorker : mercury::Role::kServer;
+  return Node::Get().OtherEnded(role, rank_hint, how, failed != 0) ? 1 : 0;
+}
+int mercury_awaits_late(void) { return Node::Get().awaits_late() ? 1 : 0; }
 void mercury_finish_at_exit(int code, int over_chosen) {
   Node::Get().FinishAtExit(code, over_chosen != 0);
 }

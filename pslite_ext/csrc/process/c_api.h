@@ -32,6 +32,11 @@ int mercury_failed(void);
 /* Whether it has, for what another node did. */
 int mercury_failed_elsewhere(void);
 void mercury_finish(const char* reason);
+/* The scheduler is told that the worker (else the server) of that number has ended, `how` says as
+   what; `failed`: it fails the job. 0: it does not listen yet. */
+int mercury_other_ended(int is_worker, int rank_hint, const char* how, int failed);
+/* Of a scheduler: the start has failed, and some may still come who do not know. */
+int mercury_awaits_late(void);
 /* Finishes once the process ends: any exit code but 0 fails the job. `code` above 0 becomes the
    exit code, if that says nothing in particular (0 or 1) or `over_chosen`. */
 void mercury_finish_at_exit(int code, int over_chosen);

@@ -89,7 +89,10 @@ Status Node::Start(const Settings& settings, const std::set<std::string>& told) 
   if (!status.ok()) {
     std::lock_guard<std::mutex> lock(mutex_);
     failure_ = status;
+    return status;
   }
+  std::lock_guard<std::mutex> lock(mutex_);
+  listens_ = true;
   return status;
 }
 
@@ -123,6 +126,20 @@ void Node::FinishAtExit(int code, bool over_chosen) {
         _exit(node.exit_code_);
       },
       nullptr);
+}
+
+bool Node::OtherEnded(Role role, int rank_hint, const std::string& how, bool failed) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!listens_) return false;
+  }
+  van_->OtherEnded(role, rank_hint, how, failed);
+  return true;
+}
+
+bool Node::awaits_late() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return listens_ && !finished_ && van_->awaits_late();
 }
 
 bool Node::Wait(int slice_ms, Status* status, const std::function<bool()>& done) {

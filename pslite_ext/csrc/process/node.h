@@ -37,6 +37,10 @@ class Node : public VanObserver {
   // `code` above 0: an exit code that says nothing in particular (0 or 1) becomes it, and if
   // `over_chosen`, any that the script has chosen.
   void FinishAtExit(int code, bool over_chosen);
+  // The scheduler is told that another process has ended; false: it does not listen yet.
+  bool OtherEnded(Role role, int rank_hint, const std::string& how, bool failed);
+  // Of a scheduler: the start has failed, and some may still come who do not know.
+  bool awaits_late();
 
   // Each waits at most `slice_ms`; false: not yet. A failed job is an answer too.
   bool WaitReady(int slice_ms, Status* status);
@@ -85,7 +89,7 @@ class Node : public VanObserver {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  bool ready_ = false, ended_ = false, finished_ = false, at_barrier_ = false;
+  bool listens_ = false, ready_ = false, ended_ = false, finished_ = false, at_barrier_ = false;
   Status failure_;
   std::unique_ptr<Worker> worker_;  // of the two transports, once ready
 };

@@ -50,6 +50,68 @@ TEST(a_node_that_is_lost_while_others_gather_is_named) {
   CHECK_TRUE(!failed[0].late);
 }
 
+TEST(who_has_ended_is_not_waited_for) {
+  for (const bool comes_first : {true, false}) {
+    SchedulerMembership s(2, 1, Times(), 0);
+    const std::string how = "worker 1 ended with exit code 0";
+    Join(&s, M(Role::kServer, 9, 0), 0);  // servers always come
+    if (comes_first) Join(&s, M(Role::kWorker, 2, 0), 0);
+    const Actions told = s.Ended(Role::kWorker, 1, how, false);
+    CHECK_EQ(told.size(), comes_first ? 1U : 0U);
+    const Actions failed = comes_first ? told : Join(&s, M(Role::kWorker, 2, 0), 0);
+    REQUIRE_TRUE(Find(failed, Action::kFail) != nullptr);
+    CHECK_EQ(Find(failed, Action::kFail)->text, how + " before the job had begun");
+    CHECK_TRUE(!s.AwaitsLate());
+  }
+}
+
+TEST(a_worker_that_ends_when_it_has_registered_is_not_one_that_waits) {
+  SchedulerMembership s(2, 1, Times(), 0);
+  Join(&s, M(Role::kWorker, 2, 0), 0);
+  CHECK_TRUE(s.Ended(Role::kWorker, 0, "worker 0 ended with exit code 0", false).empty());
+  CHECK_TRUE(
+      Says(Find(Join(&s, M(Role::kWorker, 3, 1), 0), Action::kFail), "worker 0 ended with exit"));
+}
+
+TEST(workers_that_all_end_without_a_store_are_not_waited_for) {
+  SchedulerMembership s(2, 1, Times(), 0);
+  Join(&s, M(Role::kServer, 9, 0), 0);
+  CHECK_TRUE(s.Ended(Role::kWorker, 1, "worker 1 ended with exit code 0", false).empty());
+  CHECK_TRUE(
+      Says(Find(s.Ended(Role::kWorker, 0, "worker 0 ended with exit code 0", false), Action::kFail),
+           "worker 1 ended with exit code 0 before the job had begun, and no worker has "
+           "joined it"));
+}
+
+TEST(an_end_in_a_job_that_has_begun_fails_it_only_if_it_failed) {
+  SchedulerMembership s(1, 1, Times(), 0);
+  Join(&s, M(Role::kWorker, 2, 0), 0);
+  Join(&s, M(Role::kServer, 9, 0), 0);
+  REQUIRE_TRUE(s.running());
+  CHECK_TRUE(s.Ended(Role::kWorker, 0, "worker 0 ended with exit code 0", false).empty());
+  CHECK_EQ(
+      Find(s.Ended(Role::kServer, 0, "server 0 was killed by signal 9", true), Action::kFail)->text,
+      "server 0 was killed by signal 9");
+  CHECK_TRUE(!s.AwaitsLate());
+  CHECK_TRUE(!s.ComesLate(M(Role::kWorker, 4, 0)));
+}
+
+TEST(whoever_comes_when_the_start_has_failed_is_awaited_and_told_once) {
+  SchedulerMembership s(3, 1, Times(), 0);
+  Join(&s, M(Role::kServer, 9, 0), 0);
+  CHECK_TRUE(!s.AwaitsLate());
+  CHECK_TRUE(Find(s.Ended(Role::kWorker, 1, "worker 1 was killed by signal 9", true),
+                  Action::kFail) != nullptr);
+  CHECK_TRUE(s.AwaitsLate());
+  CHECK_TRUE(s.ComesLate(M(Role::kWorker, 2, 0)));
+  CHECK_TRUE(!s.ComesLate(M(Role::kWorker, 2, 0)));
+  CHECK_TRUE(s.AwaitsLate());
+  s.Ended(Role::kWorker, 0, "worker 0 ended with exit code 69", false);  // as it was told to
+  CHECK_TRUE(s.AwaitsLate());
+  s.Ended(Role::kWorker, 2, "worker 2 ended with exit code 0", false);
+  CHECK_TRUE(!s.AwaitsLate());
+}
+
 TEST(a_connection_that_is_there_again_is_no_loss) {
   SchedulerMembership s(1, 1, Times(), 0);
   Join(&s, M(Role::kWorker, 2, 0), 0);

@@ -300,6 +300,29 @@ TEST(a_scheduler_that_is_stopped_says_who_it_is) {
   CHECK_EQ(worker.observer.failure.message, "the scheduler ended: it was stopped");
 }
 
+TEST(who_comes_when_the_start_has_failed_hears_why) {
+  Job job(2, 1);
+  Node& early = job.Add(Role::kServer, 0);
+  const std::string why = "worker 1 was killed by signal 9";
+  job.scheduler().van->OtherEnded(Role::kWorker, 1, why, true);
+  for (Node* node : {&job.scheduler(), &early}) {
+    REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
+  }
+  Node& late = job.Add(Role::kWorker, 0);
+  REQUIRE_TRUE(late.observer.Wait([&] { return late.observer.ends != 0; }));
+  CHECK_STATUS(Code::kPeerLost, late.observer.failure);
+  CHECK_EQ(late.observer.failure.message, why);
+  CHECK_TRUE(!job.scheduler().van->awaits_late());
+}
+
+TEST(a_start_that_has_timed_out_is_over_for_all) {
+  Job job(2, 1, 500);
+  job.scheduler().van->OtherEnded(Role::kWorker, 1, "worker 1 ended with exit code 0", false);
+  REQUIRE_TRUE(job.scheduler().observer.Wait([&] { return job.scheduler().observer.ends != 0; }));
+  CHECK_STATUS(Code::kTimeout, job.scheduler().observer.failure);
+  CHECK_TRUE(!job.scheduler().van->awaits_late());
+}
+
 TEST(another_token_is_not_heard) {
   Job job(1, 1, 1500);
   Node& server = job.Add(Role::kServer);
