@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "messages/message_trace.h"
+#include "process/blame.h"
 #include "ps/internal/env.h"
 #include "ps/internal/postoffice.h"
 #include "trace/trace_text.h"
@@ -24,13 +25,6 @@ namespace {
 constexpr char kVanName[] = "mercury-van";
 
 constexpr int kExceptionExitCode = 1;  // Python's, after an exception that nobody caught
-
-// Whether a failure is what another node did. What befell this one begins with its name.
-bool BlamesAnother(const Status& status, int my_node_id) {
-  if (status.code != Code::kPeerLost) return false;
-  const std::string me = NodeName(my_node_id) + " ";
-  return status.message.rfind(me, 0) != 0 && status.message.rfind("lost " + me, 0) != 0;
-}
 
 // Every peer, and every stranger in the handshake, is a descriptor.
 void RaiseOpenFileLimit() {
@@ -273,7 +267,8 @@ void Node::OnFailed(const Status& status) {
   NoteFailure(status.message);
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    failed_elsewhere_ = !finished_ && BlamesAnother(status, id_);  // a leaver's reason is its own
+    const int me = options_.van.role == Role::kScheduler ? kSchedulerId : id_.load();
+    failed_elsewhere_ = !finished_ && BlamesAnother(status, me);  // a leaver's reason is its own
     failed_ = true;
     failure_ = status;
     changed_.notify_all();
