@@ -44,7 +44,6 @@ SHELL = {
     "links/dialer": "cpp/packets/door_test.cc",
     "links/tcp": "cpp/packets/mercury_plane_test.cc",
     "links/event_loop": "cpp/packets/mercury_plane_test.cc",
-    "packets/mercury_van": "faults/test_faults.py",
     "packets/mercury_worker": "cpp/packets/mercury_plane_test.cc",
     "packets/mercury_server": "cpp/packets/mercury_plane_test.cc",
     "messages/classic_server": "integration/test_kvstore.py",
@@ -65,6 +64,7 @@ THREADED = {
     "transport/tensor",
     "links/lane",
     "links/link",
+    "packets/mercury_van",
     "messages/classic_worker",
     "worker/tensors",
 }

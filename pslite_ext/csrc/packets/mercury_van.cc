@@ -68,8 +68,9 @@ void MercuryVan::Lost(Role role, int rank, const Status& status) {
 }
 
 void MercuryVan::OnFailed(const Status& status) {
-  if (worker_) worker_->Fail(status);
+  // First: whoever hears of an operation's failure can ask whose it is.
   observer_->OnFailed(status);
+  if (worker_) worker_->Fail(status);
 }
 
 }  // namespace mercury

@@ -39,6 +39,7 @@ class Observer : public VanObserver {
     Change([&] { departed.push_back(node); });
   }
   void OnFailed(const Status& status) override {
+    if (on_failed) on_failed();
     Change([&] {
       failure = status;
       ++ends;
@@ -58,8 +59,8 @@ class Observer : public VanObserver {
   }
 
   std::atomic<bool> throw_when_ready{false}, refuses{false};
-  std::function<void()> on_agreed;  // set before there can be a job
-  std::string agreed;               // before `id` is there
+  std::function<void()> on_agreed, on_failed;  // set before there can be a job
+  std::string agreed;                          // before `id` is there
   int id = 0, barriers = 0, ends = 0;
   std::vector<int> departed;
   Status failure;
