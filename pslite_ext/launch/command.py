@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from pslite_ext.config import SettingError, address_towards, resolve, wanted_van
+from pslite_ext.config import TABLE, SettingError, address_towards, resolve, wanted_van
 from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
 from pslite_ext.launch.watch import Watch
 from pslite_ext.trace_settings import check_trace_directory, trace_steps
@@ -53,7 +53,10 @@ def parser() -> argparse.ArgumentParser:
 
 def server_count(text: str) -> int | None:
     """None: beside the workers."""
-    return None if text == "beside" else int(text)
+    try:
+        return None if text == "beside" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number, and not 'beside'") from None
 
 
 def free_port(host: str) -> int:
@@ -101,6 +104,9 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
         if not given and name not in os.environ:
             raise LaunchError(f"--env {name}: the variable is not set here; use {name}=VALUE")
         job[name] = value if given else os.environ[name]
+    for setting in TABLE:
+        if setting.name in job:
+            setting.read(job)  # one line here instead of one from every node
     return job
 
 

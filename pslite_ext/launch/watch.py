@@ -35,7 +35,10 @@ class Watch:
         self._colour = sys.stdout.isatty()
 
     def start(self, tasks: Sequence[Task]) -> None:
-        self._log_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            self._log_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LaunchError(f"--log-dir {self._log_dir}: {error.strerror}") from None
         for task in tasks:
             tail: deque[str] = deque(maxlen=TAIL_LINES)
             log = self._log_dir / f"{task.name.replace(' ', '_')}.log"
