@@ -125,17 +125,23 @@ void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
   Status why = Compare(subject.claim, subject.first_worker, claim, worker);
   if (why.ok()) why = WaitsForDeparted(subject);
   if (!why.ok()) return Refuse(&subject, std::move(why), verdicts);
-  if (!AllHaveSpoken(subject)) return;
+  if (!Silent(subject).empty()) return;
   Agree(&subject, verdicts);
   if (subject.claim.of == Claim::Of::kSums) subjects_.erase(it);
 }
 
-bool Agreement::AllHaveSpoken(const Subject& subject) const {
+std::vector<int> Agreement::Silent(const Subject& subject) const {
+  std::vector<int> silent;
   for (size_t w = 0; w < departed_.size(); ++w) {
-    const bool silent = subject.claim.of == Claim::Of::kSums && departed_[w];
-    if (!subject.heard[w] && !silent) return false;
+    const bool owes = subject.claim.of != Claim::Of::kSums || !departed_[w];
+    if (owes && !subject.heard[w]) silent.push_back(static_cast<int>(w));
   }
-  return true;
+  return silent;
+}
+
+std::vector<int> Agreement::Missing(uint64_t subject) const {
+  const auto it = subjects_.find(subject);
+  return it == subjects_.end() ? std::vector<int>() : Silent(it->second);
 }
 
 void Agreement::Agree(Subject* subject, std::vector<Verdict>* verdicts) {
@@ -172,7 +178,7 @@ void Agreement::Departed(int worker, std::vector<Verdict>* verdicts) {
     }
     Status why = WaitsForDeparted(subject);
     if (!why.ok()) Refuse(&subject, std::move(why), verdicts);
-    const bool of_sums = subject.claim.of == Claim::Of::kSums && AllHaveSpoken(subject);
+    const bool of_sums = subject.claim.of == Claim::Of::kSums && Silent(subject).empty();
     if (of_sums) Agree(&subject, verdicts);
     it = of_sums ? subjects_.erase(it) : std::next(it);
   }

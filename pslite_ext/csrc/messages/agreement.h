@@ -54,6 +54,8 @@ class Agreement {
   void Hear(int worker, const Claim& claim, uint64_t ticket, std::vector<Verdict>* verdicts);
   // `worker` has finished and will say nothing more.
   void Departed(int worker, std::vector<Verdict>* verdicts);
+  // Who has not spoken, of what is open.
+  std::vector<int> Missing(uint64_t subject) const;
 
  private:
   struct Subject {
@@ -65,7 +67,7 @@ class Agreement {
     Status refused;
   };
 
-  bool AllHaveSpoken(const Subject& subject) const;
+  std::vector<int> Silent(const Subject& subject) const;
   static void Agree(Subject* subject, std::vector<Verdict>* verdicts);
   static void Refuse(Subject* subject, Status why, std::vector<Verdict>* verdicts);
   Status WaitsForDeparted(const Subject& subject) const;

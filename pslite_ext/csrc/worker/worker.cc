@@ -26,7 +26,7 @@ Status Worker::OpenTensor(TensorTraits traits, uint64_t parameter,
 
 std::shared_ptr<Operation> Worker::NewClaim(const Claim& claim, std::string about) {
   auto op = NewOperation(Operation::Kind::kCommand, nullptr, 0);
-  op->command = {kClaimHead, Encode(claim), true, claim.subject, std::move(about)};
+  op->command = {kClaimHead, Encode(claim), true, claim.subject, std::move(about), nullptr};
   return op;
 }
 

@@ -132,8 +132,11 @@ TEST(of_how_to_sum_who_has_left_says_nothing) {
   Server server(3);
   const auto before = server.Hear(0, 7, "whole arrays", Claim::Of::kSums);
   const auto other = server.Hear(0, 9, kShape);
+  CHECK_TRUE(server.agreement.Missing(7) == (std::vector<int>{1, 2}));
+  CHECK_TRUE(server.agreement.Missing(6).empty());
   server.Departed(2);
   CHECK_FALSE(server.Answered(before));
+  CHECK_TRUE(server.agreement.Missing(7) == std::vector<int>{1});
   CHECK_TRUE(server.Answered(other));
   const auto more = server.Hear(0, 8, "whole arrays", Claim::Of::kSums);
   server.Departed(1);
