@@ -13,6 +13,7 @@ from mxnet.kvstore import KVStore
 from mxnet.ndarray import NDArray
 
 from mxnet_plugins import membership
+from mxnet_plugins.compat import is_asynchronous
 from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError, WrongTypeError
 from mxnet_plugins.keys import Key, checked, pairs, wire_key
@@ -42,7 +43,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
     """A distributed store. It has no native handle: Trainer and Module only need the class."""
 
     def __init__(self, name: str) -> None:
-        self._asynchronous = "async" in name
+        self._asynchronous = is_asynchronous(name)
         self._settings = membership.join(self._asynchronous)
         self._name = name
         self._id = next(_store_ids)

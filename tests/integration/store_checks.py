@@ -37,6 +37,21 @@ def what_it_is(kv: Any) -> None:
 
 
 @check
+def every_distributed_name_is_ours(kv: Any) -> None:
+    """As stock reads it: what a name contains counts, and how it is written does not."""
+    for name in ("dist_foo", "dist_synch", "p3store_dist", "DIST_Device_Sync", "Dist_Async_x"):
+        found = store(name)
+        assert type(found) is type(kv)
+        assert found.type == name.lower()
+        found.init("w", mx.nd.ones(SHAPE))
+        value = mx.nd.ones(SHAPE)
+        found.pushpull("w", value)
+        found.barrier()
+        found.pull("w", out=value)
+        equal(value, 1 + kv.num_workers if "_async" in found.type else kv.num_workers)
+
+
+@check
 def init_gives_all_the_value_of_worker_0(kv: Any) -> None:
     kv.init("i", mx.nd.ones(SHAPE) * (kv.rank + 7))
     out = mx.nd.zeros(SHAPE)
