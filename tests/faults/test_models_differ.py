@@ -100,6 +100,74 @@ def test_shapes_and_types(van: str) -> None:
                 assert "worker 0 has " in said[0] or "worker 1 has " in said[0]
 
 
+# The last worker pushes another kind of array, or compresses it otherwise. The job goes on.
+MANNERS = """
+import mxnet as mx
+from pslite_ext.errors import InvalidArgumentError
+
+kv = mx.kv.create("dist_sync")
+odd = kv.rank == kv.num_workers - 1
+ones = mx.nd.ones((4, 3))
+
+
+def told(what, push):
+    kv.init(what, ones)
+    try:
+        push(what)
+        out = mx.nd.zeros((4, 3))
+        kv.pull(what, out=out)
+        out.wait_to_read()
+    except InvalidArgumentError as error:
+        print(f"{what}: {error}", flush=True)
+    else:
+        print(f"{what}: nothing", flush=True)
+
+
+def sparse_if(this):
+    return lambda key: kv.push(key, ones.tostype("row_sparse") if this else ones)
+
+
+told("sparse", sparse_if(odd))
+# All of them do, and back again.
+kv.init("turns", ones)
+for turn in range(4):
+    sparse_if(turn % 2)("turns")
+    out = mx.nd.zeros((4, 3))
+    kv.pull("turns", out=out)
+    assert (out == kv.num_workers).asnumpy().all(), out
+kv.set_gradient_compression({"type": "2bit", "threshold": 0.25 if odd else 0.5})
+told("threshold", lambda key: kv.push(key, ones))
+kv.set_gradient_compression({"type": "none"} if odd else {"type": "2bit", "threshold": 0.5})
+told("compression", lambda key: kv.push(key, ones))
+kv.set_gradient_compression({"type": "none"})
+value = mx.nd.ones((3,))
+kv.init("same", value)
+kv.pushpull("same", value)
+assert value.asnumpy().tolist() == [kv.num_workers] * 3
+print("went on", flush=True)
+"""
+
+PUSHES = {
+    "sparse": ("row_sparse arrays", "whole arrays"),
+    "threshold": ("with a threshold of 0.25", "with a threshold of 0.5"),
+    "compression": ("whole arrays, 2bit compressed with a threshold of 0.5", "whole arrays"),
+}
+
+
+@both_vans
+def test_kinds_of_arrays_and_compression(van: str) -> None:
+    with cluster(["-c", MANNERS], 3, 2, van=van) as job:
+        job.check()
+        for worker in job.workers:
+            lines = worker.output.splitlines()
+            assert "went on" in lines, job.report()
+            for key, kinds in PUSHES.items():
+                said = [line for line in lines if line.startswith(f"{key}: ")]
+                assert len(said) == 1, job.report()
+                for text in (f"tensor '{key}'", "worker 2 pushes ", *kinds, "compressed alike"):
+                    assert text in said[0], said[0]
+
+
 # Trainer says at once which parameters there are.
 ONE_LAYER_MORE = """
 import mxnet as mx

@@ -107,13 +107,16 @@ def test_no_memory_for_a_tensor(tmp_path: Path) -> None:
                 assert text in worker.output, job.report()
 
 
-def test_a_stall_is_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("van", ["zmq", "mercury"])
+@pytest.mark.parametrize("sums_before", [0, 1])
+def test_a_stall_is_reported(tmp_path: Path, van: str, sums_before: int) -> None:
     """The worker that waits says for which tensor, and for whom; then all is well."""
     code = (
         "import os, time\n"
         "import mxnet as mx\n"
         "kv = mx.kv.create('dist_sync')\n"
         "kv.init('the_weight', mx.nd.zeros((9,)))\n"
+        f"for _ in range({sums_before}): kv.pushpull('the_weight', mx.nd.ones((9,)))\n"
         "while kv.rank == 1 and not os.path.exists(os.environ['GO_FILE']): time.sleep(0.05)\n"
         "value = mx.nd.ones((9,))\n"
         "kv.pushpull('the_weight', value)\n"
@@ -121,7 +124,7 @@ def test_a_stall_is_reported(tmp_path: Path) -> None:
     )
     go = tmp_path / "go"
     env = {"MERCURY_STALL_WARN_S": "1", "GO_FILE": str(go)}
-    with cluster(["-c", code], van="mercury", env=env) as job:
+    with cluster(["-c", code], van=van, env=env) as job:
         says = "s: worker 1 has not sent it all"
         job.wait_until("a stall report", lambda: says in job.workers[0].output)
         assert "tensor 'the_weight' has waited for" in job.workers[0].output, job.report()

@@ -7,6 +7,7 @@
 
 #include "fuzz.h"
 #include "messages/agreement.h"
+#include "messages/stall_question.h"
 
 using namespace mercury;
 
@@ -41,6 +42,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     at = cut + 1;
     const Status verdict = DecodeVerdict(body);
     FUZZ_REQUIRE(verdict.ok() == body.empty());
+    StallQuestion question, asked;
+    if (Decode(body, &question).ok()) {
+      FUZZ_REQUIRE(Decode(Encode(question), &asked).ok());
+      FUZZ_REQUIRE(asked.of == question.of && asked.key == question.key);
+      FUZZ_REQUIRE(asked.offset == question.offset);
+      for (const int w : agreement.Missing(question.key)) FUZZ_REQUIRE(w >= 0 && w < workers);
+    }
     Claim claim;
     if (body.empty()) {
       agreement.Departed(worker % workers, &verdicts);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -47,6 +48,11 @@ Status Compare(const Claim& ours, int us, const Claim& theirs, int them) {
                                    NodeName(Role::kWorker, them) + " has " + theirs.text +
                                    ": all workers must use the same shape and type");
   }
+  if (ours.of == Claim::Of::kSums) {
+    return Status::InvalidArgument(NodeName(Role::kWorker, us) + " pushes " + ours.text + ", " +
+                                   NodeName(Role::kWorker, them) + " pushes " + theirs.text +
+                                   ": all workers must push the same kind, compressed alike");
+  }
   const Keys our_keys = KeysOf(ours.text), their_keys = KeysOf(theirs.text);
   std::string what = More(us, our_keys, them, their_keys);
   if (what.empty()) what = More(them, their_keys, us, our_keys);
@@ -74,7 +80,10 @@ Status Decode(const std::string& body, Claim* claim) {
   const auto [read, error] = std::from_chars(body.data(), end, claim->subject, 16);
   if (error != std::errc() || read != end) return bad;
   claim->of = static_cast<Claim::Of>(*end);
-  if (claim->of != Claim::Of::kTensor && claim->of != Claim::Of::kModel) return bad;
+  if (claim->of != Claim::Of::kTensor && claim->of != Claim::Of::kModel &&
+      claim->of != Claim::Of::kSums) {
+    return bad;
+  }
   claim->text = body.substr(kKeyDigits + 1);
   return Status::Ok();
 }
@@ -116,11 +125,29 @@ void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
   Status why = Compare(subject.claim, subject.first_worker, claim, worker);
   if (why.ok()) why = WaitsForDeparted(subject);
   if (!why.ok()) return Refuse(&subject, std::move(why), verdicts);
-  subject.agreed =
-      std::find(subject.heard.begin(), subject.heard.end(), false) == subject.heard.end();
-  if (!subject.agreed) return;
-  for (const uint64_t waiting : subject.waiting) verdicts->push_back({waiting, Status::Ok()});
-  subject.waiting.clear();
+  if (!Silent(subject).empty()) return;
+  Agree(&subject, verdicts);
+  if (subject.claim.of == Claim::Of::kSums) subjects_.erase(it);
+}
+
+std::vector<int> Agreement::Silent(const Subject& subject) const {
+  std::vector<int> silent;
+  for (size_t w = 0; w < departed_.size(); ++w) {
+    const bool owes = subject.claim.of != Claim::Of::kSums || !departed_[w];
+    if (owes && !subject.heard[w]) silent.push_back(static_cast<int>(w));
+  }
+  return silent;
+}
+
+std::vector<int> Agreement::Missing(uint64_t subject) const {
+  const auto it = subjects_.find(subject);
+  return it == subjects_.end() ? std::vector<int>() : Silent(it->second);
+}
+
+void Agreement::Agree(Subject* subject, std::vector<Verdict>* verdicts) {
+  subject->agreed = true;
+  for (const uint64_t waiting : subject->waiting) verdicts->push_back({waiting, Status::Ok()});
+  subject->waiting.clear();
 }
 
 void Agreement::Refuse(Subject* subject, Status why, std::vector<Verdict>* verdicts) {
@@ -130,6 +157,7 @@ void Agreement::Refuse(Subject* subject, Status why, std::vector<Verdict>* verdi
 }
 
 Status Agreement::WaitsForDeparted(const Subject& subject) const {
+  if (subject.claim.of == Claim::Of::kSums) return Status::Ok();
   for (size_t w = 0; w < departed_.size(); ++w) {
     if (!departed_[w] || subject.heard[w]) continue;
     const std::string who = NodeName(Role::kWorker, static_cast<int>(w));
@@ -142,10 +170,17 @@ Status Agreement::WaitsForDeparted(const Subject& subject) const {
 void Agreement::Departed(int worker, std::vector<Verdict>* verdicts) {
   if (worker < 0 || static_cast<size_t>(worker) >= departed_.size()) return;
   departed_[static_cast<size_t>(worker)] = true;
-  for (auto& [key, subject] : subjects_) {
-    if (subject.agreed || !subject.refused.ok()) continue;
+  for (auto it = subjects_.begin(); it != subjects_.end();) {
+    Subject& subject = it->second;
+    if (subject.agreed || !subject.refused.ok()) {
+      ++it;
+      continue;
+    }
     Status why = WaitsForDeparted(subject);
     if (!why.ok()) Refuse(&subject, std::move(why), verdicts);
+    const bool of_sums = subject.claim.of == Claim::Of::kSums && Silent(subject).empty();
+    if (of_sums) Agree(&subject, verdicts);
+    it = of_sums ? subjects_.erase(it) : std::next(it);
   }
 }
 

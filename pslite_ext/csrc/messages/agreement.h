@@ -1,9 +1,12 @@
-// What workers have said that they have: a tensor's type and shape, or a model's keys. All must
-// have the same; nothing is summed before that is known.
+// What workers have said that they have: a tensor's type and shape, a model's keys, or how they sum
+// a tensor from now on. All must have the same; nothing is summed before that is known.
 //
 //   subject:  open --the last worker says the same--> agreed
 //             open or agreed --a worker says something else--> refused
 //             open --a worker that has not spoken leaves--> refused
+//
+// How to sum is each time a subject of its own, and forgotten once it is agreed on; of it, who has
+// left has nothing to say, for the sum itself will miss that worker.
 //
 // Thread-safety: none; one thread owns it. No I/O: claims go in, verdicts come out. Ownership:
 // texts are kept once for each subject. Invariants: every claim gets exactly one verdict, now or
@@ -22,10 +25,11 @@ namespace mercury {
 
 // A claim's and a verdict's text as they travel: in a command's body and its answer's.
 struct Claim {
-  enum class Of : char { kTensor = 't', kModel = 'm' };
-  uint64_t subject = 0;  // the tensor's key, or a model's number of the same kind
+  enum class Of : char { kTensor = 't', kModel = 'm', kSums = 's' };
+  uint64_t subject = 0;  // the tensor's key, or a number of the same kind
   Of of = Of::kTensor;
-  // Of a tensor "float32 of shape (2, 3)"; of a model a line for each key: key, tab, name.
+  // Of a tensor "float32 of shape (2, 3)"; of a model a line for each key: key, tab, name; of sums
+  // "row_sparse arrays".
   std::string text;
 };
 // As much as travels, behind the subject and `of`: lines for more parameters than there may be
@@ -50,6 +54,8 @@ class Agreement {
   void Hear(int worker, const Claim& claim, uint64_t ticket, std::vector<Verdict>* verdicts);
   // `worker` has finished and will say nothing more.
   void Departed(int worker, std::vector<Verdict>* verdicts);
+  // Who has not spoken, of what is open.
+  std::vector<int> Missing(uint64_t subject) const;
 
  private:
   struct Subject {
@@ -61,6 +67,8 @@ class Agreement {
     Status refused;
   };
 
+  std::vector<int> Silent(const Subject& subject) const;
+  static void Agree(Subject* subject, std::vector<Verdict>* verdicts);
   static void Refuse(Subject* subject, Status why, std::vector<Verdict>* verdicts);
   Status WaitsForDeparted(const Subject& subject) const;
 

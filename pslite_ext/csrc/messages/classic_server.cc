@@ -6,6 +6,7 @@
 #include "base/node_name.h"
 #include "messages/classic_wire.h"
 #include "messages/shared_array.h"
+#include "messages/stall_question.h"
 #include "trace/trace_log.h"
 
 namespace mercury {
@@ -17,6 +18,7 @@ ClassicServer::ClassicServer(int num_workers, uint64_t bytes_max)
   static_cast<ps::SimpleApp&>(*app_).set_request_handle(
       [this](const ps::SimpleData& command, ps::SimpleApp* app) {
         if (command.head == kClaimHead) return HandleClaim(command);
+        if (command.head == kStallHead) return HandleQuestion(command);
         TraceLog* log = TraceLog::Started();
         if (command.head == kTraceSwitchHead && log != nullptr) log->Switch(command.body != "off");
         app->Response(command);
@@ -73,6 +75,18 @@ void ClassicServer::HandleClaim(const ps::SimpleData& command) {
     verdicts.push_back({ticket, status});
   }
   Send(verdicts);
+}
+
+void ClassicServer::HandleQuestion(const ps::SimpleData& command) {
+  StallQuestion question;
+  std::vector<int> missing;
+  if (Decode(command.body, &question).ok()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    missing = question.of == StallQuestion::Of::kPiece
+                  ? store_.Missing(question.key, question.offset)
+                  : agreement_.Missing(question.key);
+  }
+  app_->ps::SimpleApp::Response(command, EncodeRanks(missing));
 }
 
 void ClassicServer::Send(const std::vector<Agreement::Verdict>& verdicts) {

@@ -28,6 +28,7 @@ class ClassicServer {
   void Send(const std::vector<StoreReply>& replies);
   void HandleClaim(const ps::SimpleData& command);
   void Send(const std::vector<Agreement::Verdict>& verdicts);
+  void HandleQuestion(const ps::SimpleData& command);
 
   std::mutex mutex_;  // guards what follows
   ServerStore store_;

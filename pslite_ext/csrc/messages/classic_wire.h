@@ -23,5 +23,7 @@ constexpr int kBehindPushBit = 1 << 17;
 constexpr int kTraceSwitchHead = -0x74726163;
 // The command by which a worker says what it has (agreement.h); answered when all have.
 constexpr int kClaimHead = -0x636c6169;
+// The command by which a worker asks whom it waits for (stall_question.h).
+constexpr int kStallHead = -0x7374616c;
 
 }  // namespace mercury

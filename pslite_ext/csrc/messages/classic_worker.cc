@@ -1,20 +1,26 @@
 #include "messages/classic_worker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/node_name.h"
 #include "control/meta_bounds.h"
 #include "messages/agreement.h"
 #include "messages/classic_wire.h"
 #include "messages/shared_array.h"
+#include "messages/stall_question.h"
 #include "sums/sparse_sum.h"
 #include "transport/figures.h"
 #include "transport/home_server.h"
 
 namespace mercury {
 namespace {
+
+constexpr int64_t kTurnUs = 1000000;  // of looking for what has waited for long
 
 StoreOperation PhaseOf(Operation::Kind kind) {
   if (kind == Operation::Kind::kFirstValue) return StoreOperation::kInit;
@@ -37,7 +43,8 @@ struct ClassicWorker::Pending {
   std::vector<bool> confirmed, answered;
   size_t unconfirmed = 0, unanswered = 0;
   uint64_t scheduled = 0;  // its number in the queue; 0: it went at once
-  Status status;           // the first bad answer
+  int64_t since_us = 0, ask_at_us = 0;
+  Status status;  // the first bad answer
 };
 
 ClassicWorker::ClassicWorker(const ClassicOptions& options)
@@ -45,9 +52,17 @@ ClassicWorker::ClassicWorker(const ClassicOptions& options)
   if (options_.prophet) {
     schedule_ = std::make_unique<ClassicSchedule>(options_.profile_steps, options_.profile_text);
   }
+  if (options_.stall_warn_us != 0) watch_ = std::thread(&ClassicWorker::WatchForStalls, this);
 }
 
-ClassicWorker::~ClassicWorker() = default;
+ClassicWorker::~ClassicWorker() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    leaving_ = true;
+  }
+  leaves_.notify_all();
+  if (watch_.joinable()) watch_.join();
+}
 
 void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
   auto pending = std::make_unique<Pending>();
@@ -169,6 +184,8 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> pending) {
   pending->unanswered = Pulls(op) ? pieces : 0;
   pending->confirmed.assign(pieces, !Pushes(op));
   pending->answered.assign(pieces, !Pulls(op));
+  pending->since_us = NowUs();
+  pending->ask_at_us = pending->since_us + options_.stall_warn_us;
   if (op.tensor != nullptr && options_.numbers != nullptr) op.number = options_.numbers->Take(op);
   std::unique_lock<std::mutex> lock(mutex_);
   if (!failure_.ok()) {
@@ -291,7 +308,9 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
   std::vector<bool>& in = value ? pending->answered : pending->confirmed;
   if (in[i]) return false;
   const Piece& piece = pending->pieces[i];
-  if (op.kind == Operation::Kind::kCommand) {
+  if (op.command.answer != nullptr) {
+    *op.command.answer = meta.body;
+  } else if (op.kind == Operation::Kind::kCommand) {
     pending->status = DecodeVerdict(meta.body);
     if (!pending->status.ok()) {
       pending->status.message = op.command.about + ": " + pending->status.message;
@@ -358,6 +377,51 @@ void ClassicWorker::Fail(const Status& status) {
   for (auto& pending : failed) Complete(std::move(pending), status);
   given_up.Finish(status);
   if (schedule_ != nullptr) schedule_->Flush();
+}
+
+void ClassicWorker::WatchForStalls() {
+  const auto turn = std::chrono::microseconds(std::min(options_.stall_warn_us / 4, kTurnUs));
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!leaves_.wait_for(lock, turn, [this] { return leaving_ || !failure_.ok(); })) {
+    std::unique_ptr<Pending> question = LongestStall(NowUs());
+    if (question == nullptr) continue;
+    lock.unlock();
+    Begin(std::move(question));
+    lock.lock();
+  }
+}
+
+std::unique_ptr<ClassicWorker::Pending> ClassicWorker::LongestStall(int64_t now_us) {
+  Pending* longest = nullptr;
+  for (const auto& pending : slots_) {
+    if (pending == nullptr || now_us < pending->ask_at_us) continue;
+    const Operation& op = *pending->op;
+    if (op.tensor == nullptr && op.command.head != kClaimHead) continue;
+    pending->ask_at_us = now_us + std::max<int64_t>(now_us - pending->since_us, 1000000);
+    if (longest == nullptr || pending->since_us < longest->since_us) longest = pending.get();
+  }
+  if (longest == nullptr) return nullptr;
+  const Operation& op = *longest->op;
+  size_t i = 0;
+  while (i + 1 < longest->pieces.size() && longest->confirmed[i] && longest->answered[i]) ++i;
+  const int server = longest->pieces[i].server;
+  const Stall stall = StallOf(op, longest->pieces[i].offset);
+  auto asks = std::make_unique<Pending>();
+  asks->op = std::make_shared<Operation>();
+  asks->op->kind = Operation::Kind::kCommand;
+  const auto answer = std::make_shared<std::string>();
+  asks->op->command = {kStallHead, Encode(stall.question), true, 0, "", answer};
+  asks->pieces.push_back({server, 0, 0});
+  const int64_t seconds = (now_us - longest->since_us) / 1000000;
+  asks->op->done = [=](const Status& status) {
+    if (!status.ok() || !AreRanks(*answer)) return;
+    const std::string why = answer->empty()
+                                ? "its answer is on its way from " + NodeName(Role::kServer, server)
+                                : "worker " + *answer + " " + stall.owes;
+    Log(LogLevel::kWarning,
+        stall.what + " has waited for " + std::to_string(seconds) + " s: " + why);
+  };
+  return asks;
 }
 
 std::string ClassicWorker::Figures() {

@@ -16,9 +16,11 @@
 // operation fails at once with the first error.
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -39,6 +41,7 @@ struct ClassicOptions {
   bool prophet = false;
   int profile_steps = 50;
   std::string profile_text;
+  int64_t stall_warn_us = 0;           // 0: nobody is told of what waits for long
   DispatchNumbers* numbers = nullptr;  // null: operations are not numbered
 };
 
@@ -73,6 +76,10 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   static Status TakeValue(const ps::SArray<char>& payload, const Piece& piece, size_t i,
                           Operation* op);
   void Complete(std::unique_ptr<Pending> pending, const Status& status);
+  // In a thread of its own: asks whom what waits for long waits for, and says so in the log.
+  void WatchForStalls();
+  // The question, and what it is about; null if nothing has waited for so long again.
+  std::unique_ptr<Pending> LongestStall(int64_t now_us);
 
   const ClassicOptions options_;
   std::mutex mutex_;  // guards what follows
@@ -81,7 +88,10 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   std::vector<int> free_slots_;
   GivenUp given_up_;                                 // may still be being sent
   std::unordered_map<uint64_t, std::string> names_;  // of what was scheduled, by key
-  std::unique_ptr<ClassicSchedule> schedule_;        // last: its thread uses the rest
+  bool leaving_ = false;
+  std::condition_variable leaves_;
+  std::thread watch_;
+  std::unique_ptr<ClassicSchedule> schedule_;  // last: its thread uses the rest
 };
 
 }  // namespace mercury

@@ -12,7 +12,8 @@ void TraceMessage(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends
   event.time_us = now_us;
   event.length = bytes;
   if (meta.simple_app) {
-    const bool ours = meta.head == kTraceSwitchHead || meta.head == kClaimHead;
+    const bool ours =
+        meta.head == kTraceSwitchHead || meta.head == kClaimHead || meta.head == kStallHead;
     if (sends != meta.request || ours) return;  // a server's end of it, or none of the script's
     event.operation = sends ? kTraceCommand : kTraceReply;
     log->ring()->Add(event);

@@ -280,6 +280,20 @@ Status ServerStore::WaitsForDeparted(const Piece& piece) const {
   return Status::Ok();
 }
 
+std::vector<int> ServerStore::Missing(uint64_t key, uint64_t offset) const {
+  const auto it = pieces_.find({key, offset});
+  if (it == pieces_.end()) return {};
+  const Piece& piece = it->second;
+  if (piece.waiting_pushes.empty()) {
+    return piece.waiting_pulls.empty() ? std::vector<int>() : std::vector<int>{0};
+  }
+  std::vector<int> missing;
+  for (int w = 0; w < num_workers_; ++w) {
+    if (!piece.pushed[static_cast<size_t>(w)]) missing.push_back(w);
+  }
+  return missing;
+}
+
 void ServerStore::Departed(int worker, std::vector<StoreReply>* replies) {
   if (worker < 0 || worker >= num_workers_) return;
   departed_.insert(worker);

@@ -61,6 +61,8 @@ class ServerStore {
   void Handle(StoreRequest request, std::vector<StoreReply>* replies);
   // `worker` has finished and will push no more: rounds that wait for it fail.
   void Departed(int worker, std::vector<StoreReply>* replies);
+  // Whom those wait for that have pushed, or pulled, this piece; nobody: it is not waited for.
+  std::vector<int> Missing(uint64_t key, uint64_t offset) const;
   uint64_t bytes() const { return bytes_; }
 
  private:

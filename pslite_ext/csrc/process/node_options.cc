@@ -95,6 +95,7 @@ Status MakeNodeOptions(const Settings& s, NodeOptions* options) {
   options->classic.num_servers = static_cast<int>(s.num_server);
   options->classic.split_bytes = static_cast<uint64_t>(s.split_bytes);
   options->classic.piece_bytes_max = static_cast<uint64_t>(kMessageBytesMax);
+  options->classic.stall_warn_us = s.stall_warn_s * 1000000;
   options->classic.prophet = !options->packets && policy.kind == PolicyKind::kProphet;
   options->classic.profile_steps = policy.profile_steps;
   options->classic.profile_text = policy.profile_text;

@@ -1,5 +1,6 @@
 #include "transport/gate.h"
 
+#include <sstream>
 #include <utility>
 
 namespace mercury {
@@ -22,16 +23,50 @@ void KeepRows(Operation* op) {
 
 }  // namespace
 
+Manner Manner::Of(const Operation& op) {
+  Manner manner;
+  manner.rows = op.kind == Operation::Kind::kRows;
+  if (manner.rows || op.compression == Compression::kNone) return manner;
+  manner.compression = op.compression;
+  if (op.compression == Compression::kTwoBit) manner.threshold = op.threshold;
+  return manner;
+}
+
+std::string Text(const Manner& manner) {
+  if (manner.rows) return "row_sparse arrays";
+  switch (manner.compression) {
+    case Compression::kNone:
+      return "whole arrays";
+    case Compression::kOneBit:
+      return "whole arrays, 1bit compressed";
+    case Compression::kTwoBit:
+      break;
+  }
+  std::ostringstream text;
+  text << "whole arrays, 2bit compressed with a threshold of " << manner.threshold;
+  return text.str();
+}
+
+bool Gate::ClosesFor(const Manner& manner, uint64_t* number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!refusal_.ok() || (manners_ != 0 && manner == manner_)) return false;
+  manner_ = manner;
+  *number = ++manners_;
+  ++undecided_;
+  open_.store(false, std::memory_order_release);
+  return true;
+}
+
 void Gate::Take(std::shared_ptr<Operation> op) {
   if (open()) return pass_(std::move(op));
   Status refusal;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!decided_) {
+    refusal = refusal_;
+    if (refusal.ok() && undecided_ != 0) {
       if (op->kind == Operation::Kind::kRows) KeepRows(op.get());
       return waiting_.push_back(std::move(op));
     }
-    refusal = refusal_;
   }
   if (!refusal.ok()) return op->Finish(refusal);
   pass_(std::move(op));
@@ -41,9 +76,9 @@ void Gate::Decide(const Status& status) {
   std::vector<std::shared_ptr<Operation>> waiting;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (decided_) return;
-    decided_ = true;
+    if (!refusal_.ok()) return;
     refusal_ = status;
+    if (status.ok() && --undecided_ != 0) return;
     open_.store(status.ok(), std::memory_order_release);
     waiting.swap(waiting_);
   }

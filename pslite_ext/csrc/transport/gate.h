@@ -1,40 +1,73 @@
-// Where a tensor's operations wait until it is known that all workers have the same tensor.
+// Where a parameter's operations wait until it is known that all workers have the same: first the
+// same type and shape, then, before their first sum and whenever one sums in another manner, the
+// same manner.
 //
-//   closed --all agree--> open: what waits passes, and all that comes later
-//          --they do not-> refused: what waits fails, and all that comes later
+//   closed --all that was asked is agreed on--> open: what waits passes, and all that comes later
+//          --something is not-> refused: what waits fails, and all that comes later
+//   open --a sum in another manner--> closed
 //
-// Thread-safety: all functions from any thread. Ownership: operations that wait. Invariant: the
-// first decision sticks; nothing is called under the lock.
+// Thread-safety: all functions from any thread. Ownership: operations that wait. Invariants: the
+// first refusal sticks; nothing is called under the lock.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "transport/operation.h"
 
 namespace mercury {
 
+// How a sum is made: what all workers must do alike in each of its rounds.
+struct Manner {
+  bool rows = false;  // as sets of rows; or whole
+  Compression compression = Compression::kNone;
+  float threshold = 0;
+
+  static Manner Of(const Operation& op);
+  bool operator==(const Manner& other) const {
+    return rows == other.rows && compression == other.compression && threshold == other.threshold;
+  }
+};
+std::string Text(const Manner& manner);  // "row_sparse arrays"
+
 class Gate {
  public:
   using Pass = std::function<void(std::shared_ptr<Operation>)>;
 
-  explicit Gate(Pass pass) : pass_(std::move(pass)) {}
+  // Closed, until the one question that is asked already is decided. `about`: what an error of it
+  // begins with.
+  Gate(uint64_t key, std::string about, Pass pass)
+      : key_(key), about_(std::move(about)), pass_(std::move(pass)) {}
 
+  uint64_t key() const { return key_; }  // the parameter's
+  const std::string& about() const { return about_; }
+
+  // Closes before a sum in another manner than the last: whether that must be agreed on, as the
+  // parameter's question of this number, from 1.
+  bool ClosesFor(const Manner& manner, uint64_t* number);
   void Take(std::shared_ptr<Operation> op);
+  // Of one question.
   void Decide(const Status& status);
   bool open() const { return open_.load(std::memory_order_acquire); }
   // Why nothing passes; ok if it is open or may still be opened.
   Status refusal() const;
 
  private:
+  const uint64_t key_;
+  const std::string about_;
   const Pass pass_;
   std::atomic<bool> open_{false};
   mutable std::mutex mutex_;  // guards what follows
-  bool decided_ = false;
+  int undecided_ = 1;
   Status refusal_;
+  Manner manner_;
+  uint64_t manners_ = 0;  // so far
   std::vector<std::shared_ptr<Operation>> waiting_;
 };
 

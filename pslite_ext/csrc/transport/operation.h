@@ -47,6 +47,8 @@ struct Operation {
     bool to_one = false;  // the server that `key` begins at; otherwise to all
     uint64_t key = 0;
     std::string about;  // what an error begins with
+    std::shared_ptr<std::string>
+        answer;  // where that goes; null: it says what is wrong, or nothing
   };
   using Done = std::function<void(const Status&)>;
 

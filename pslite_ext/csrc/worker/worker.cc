@@ -7,6 +7,12 @@
 #include "trace/trace_text.h"
 
 namespace mercury {
+namespace {
+
+// Keys are spread over all numbers, so that what is far from one is nobody's.
+uint64_t SubjectOf(uint64_t key, uint64_t number) { return key + number * 0xd1342543de82ef95; }
+
+}  // namespace
 
 Status Worker::OpenTensor(TensorTraits traits, uint64_t parameter,
                           std::shared_ptr<Tensor>* tensor) {
@@ -20,7 +26,7 @@ Status Worker::OpenTensor(TensorTraits traits, uint64_t parameter,
 
 std::shared_ptr<Operation> Worker::NewClaim(const Claim& claim, std::string about) {
   auto op = NewOperation(Operation::Kind::kCommand, nullptr, 0);
-  op->command = {kClaimHead, Encode(claim), true, claim.subject, std::move(about)};
+  op->command = {kClaimHead, Encode(claim), true, claim.subject, std::move(about), nullptr};
   return op;
 }
 
@@ -42,14 +48,30 @@ void Worker::Agree(Tensor* tensor, uint64_t parameter) {
     tensor->gate = first->gate;  // what is true of a parameter is true of its rows
     return;
   }
-  auto gate = tensor->gate = std::make_shared<Gate>(
+  tensor->gate = std::make_shared<Gate>(
+      traits.key, traits.label.empty() ? "tensor '" + traits.name + "'" : traits.label,
       [this](std::shared_ptr<Operation> op) { at(op->way)->Submit(std::move(op)); });
-  const std::string about = traits.label.empty() ? "tensor '" + traits.name + "'" : traits.label;
-  auto op = NewClaim({traits.key, Claim::Of::kTensor, Text(traits)}, about);
-  op->done = [gate, about](const Status& status) {
+  Claims({traits.key, Claim::Of::kTensor, Text(traits)}, tensor->gate);
+}
+
+// Of a sum that waits for all workers. Each time is a subject of its own: workers come to it one
+// after the other.
+void Worker::AgreeOnManner(const Operation& op, const std::shared_ptr<Gate>& gate) {
+  const bool sums = op.kind == Operation::Kind::kSum || op.kind == Operation::Kind::kPush ||
+                    op.kind == Operation::Kind::kRows;
+  if (!sums || op.tensor->traits.asynchronous) return;
+  const Manner manner = Manner::Of(op);
+  uint64_t number;
+  if (!gate->ClosesFor(manner, &number)) return;
+  Claims({SubjectOf(gate->key(), number), Claim::Of::kSums, Text(manner)}, gate);
+}
+
+void Worker::Claims(const Claim& claim, const std::shared_ptr<Gate>& gate) {
+  auto op = NewClaim(claim, gate->about());
+  op->done = [gate](const Status& status) {
     // Another worker may have ended of it before this one has heard.
-    const bool of_it =
-        status.message.find("InvalidArgumentError: " + about + ": worker ") != std::string::npos;
+    const bool of_it = status.message.find("InvalidArgumentError: " + gate->about() +
+                                           ": worker ") != std::string::npos;
     gate->Decide(of_it ? Status::InvalidArgument(status.message) : status);
   };
   Submit(std::move(op));
@@ -103,6 +125,7 @@ void Worker::Submit(std::shared_ptr<Operation> op) {
   const bool waits = op->tensor != nullptr && op->kind != Operation::Kind::kFirstValue;
   if (waits && op->tensor->gate != nullptr) {
     const std::shared_ptr<Gate> gate = op->tensor->gate;
+    AgreeOnManner(*op, gate);
     return gate->Take(std::move(op));
   }
   Transport* transport = at(op->way);

@@ -36,7 +36,7 @@ class Worker {
   std::shared_ptr<Operation> NewOperation(Operation::Kind kind, std::shared_ptr<Tensor> tensor,
                                           int32_t priority);
   // A first value goes at once; all else of a tensor once every worker has said that it has the
-  // same tensor (messages/agreement.h).
+  // same tensor, and sums it in the same manner (messages/agreement.h).
   void Submit(std::shared_ptr<Operation> op);
   // Says which keys this worker's model has; over when all workers have said the same.
   // kInvalidArgument if that is too long to say.
@@ -50,6 +50,8 @@ class Worker {
   Transport* main() const;
   std::shared_ptr<Operation> NewClaim(const Claim& claim, std::string about);
   void Agree(Tensor* tensor, uint64_t parameter);
+  void AgreeOnManner(const Operation& op, const std::shared_ptr<Gate>& gate);
+  void Claims(const Claim& claim, const std::shared_ptr<Gate>& gate);
   static void Note(Tensor* tensor);
 
   const std::array<Transport*, kWays> transports_;

@@ -109,6 +109,43 @@ TEST(who_has_left_and_never_had_it_is_named) {
   server.Departed(5);
 }
 
+TEST(how_to_sum_is_asked_anew_each_time) {
+  const auto sums = Claim::Of::kSums;
+  Server server(2);
+  for (int round = 0; round < 2; ++round) {  // forgotten once agreed on
+    const auto first = server.Hear(0, 7, "whole arrays", sums);
+    CHECK_FALSE(server.Answered(first));
+    const auto second = server.Hear(1, 7, "whole arrays", sums);
+    CHECK_OK(server.answers.at(first));
+    CHECK_OK(server.answers.at(second));
+  }
+  const auto first = server.Hear(1, 8, "row_sparse arrays", sums);
+  const auto second = server.Hear(0, 8, "whole arrays", sums);
+  for (const uint64_t ticket : {first, second}) {
+    CHECK_EQ(server.Says(ticket),
+             std::string("worker 1 pushes row_sparse arrays, worker 0 pushes whole arrays: all "
+                         "workers must push the same kind, compressed alike"));
+  }
+}
+
+TEST(of_how_to_sum_who_has_left_says_nothing) {
+  Server server(3);
+  const auto before = server.Hear(0, 7, "whole arrays", Claim::Of::kSums);
+  const auto other = server.Hear(0, 9, kShape);
+  CHECK_TRUE(server.agreement.Missing(7) == (std::vector<int>{1, 2}));
+  CHECK_TRUE(server.agreement.Missing(6).empty());
+  server.Departed(2);
+  CHECK_FALSE(server.Answered(before));
+  CHECK_TRUE(server.agreement.Missing(7) == std::vector<int>{1});
+  CHECK_TRUE(server.Answered(other));
+  const auto more = server.Hear(0, 8, "whole arrays", Claim::Of::kSums);
+  server.Departed(1);
+  CHECK_OK(server.answers.at(before));
+  CHECK_OK(server.answers.at(more));
+  const auto alone = server.Hear(0, 10, "whole arrays", Claim::Of::kSums);
+  CHECK_OK(server.answers.at(alone));
+}
+
 TEST(a_claim_from_outside_the_job_is_answered_too) {
   Server server(2);
   for (const int worker : {-1, 2}) {

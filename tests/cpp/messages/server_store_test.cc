@@ -60,6 +60,19 @@ class Harness {
 
 }  // namespace
 
+TEST(whom_a_piece_waits_for_is_known) {
+  Harness h(3);
+  CHECK_TRUE(h.store.Missing(7, 0).empty());
+  h.Send(1, StoreOperation::kPull, 7, {0, 0});
+  CHECK_TRUE(h.store.Missing(7, 0) == std::vector<int>{0});  // who gives first values
+  h.Send(2, StoreOperation::kPush, 7, {10, 20});
+  CHECK_TRUE(h.store.Missing(7, 0) == (std::vector<int>{0, 1}));
+  CHECK_TRUE(h.store.Missing(7, 8).empty());
+  h.Send(0, StoreOperation::kPush, 7, {1, 2});
+  h.Send(1, StoreOperation::kPush, 7, {100, 200});
+  CHECK_TRUE(h.store.Missing(7, 0).empty());
+}
+
 TEST(a_round_completes_with_the_last_push) {
   Harness h(3);
   const uint64_t a = h.Send(0, StoreOperation::kPush, 7, {1, 2});

@@ -11,7 +11,7 @@ using namespace mercury;
 namespace {
 
 struct Door {
-  Door() : gate([this](std::shared_ptr<Operation> op) { passed.push_back(std::move(op)); }) {}
+  Door() : gate(7, "w", [this](std::shared_ptr<Operation> op) { passed.push_back(op); }) {}
   // An operation, and what became of it: -1 while it waits or has passed.
   std::shared_ptr<Operation> Send(int* code, Operation::Kind kind = Operation::Kind::kSum) {
     auto op = std::make_shared<Operation>();
@@ -53,6 +53,55 @@ TEST(a_refusal_fails_all_and_sticks) {
   CHECK_EQ(door.gate.refusal().message, std::string("no"));
 }
 
+TEST(a_sum_in_another_manner_closes_it_until_that_is_decided_too) {
+  Door door;
+  uint64_t number = 0;
+  const Manner whole;
+  Manner rows;
+  rows.rows = true;
+  CHECK_TRUE(door.gate.ClosesFor(whole, &number));
+  CHECK_EQ(number, 1U);
+  int first = -1, second = -1, third = -1;
+  door.Send(&first);
+  door.gate.Decide(Status::Ok());  // the type
+  CHECK_EQ(door.passed.size(), 0U);
+  door.gate.Decide(Status::Ok());  // the manner
+  CHECK_EQ(door.passed.size(), 1U);
+  CHECK_FALSE(door.gate.ClosesFor(whole, &number));
+  CHECK_TRUE(door.gate.open());
+  CHECK_TRUE(door.gate.ClosesFor(rows, &number));
+  CHECK_EQ(number, 2U);
+  CHECK_FALSE(door.gate.open());
+  door.Send(&second);
+  CHECK_EQ(door.passed.size(), 1U);
+  door.gate.Decide(Status::Ok());
+  CHECK_EQ(door.passed.size(), 2U);
+  CHECK_TRUE(door.gate.ClosesFor(whole, &number));  // back again is another, too
+  door.Send(&third);
+  door.gate.Decide(Status::InvalidArgument("no"));
+  CHECK_EQ(third, static_cast<int>(Code::kInvalidArgument));
+  CHECK_FALSE(door.gate.ClosesFor(rows, &number));  // refused: nothing is asked any more
+}
+
+TEST(a_manner_is_the_kind_of_the_arrays_and_their_compression) {
+  Operation op;
+  op.threshold = 0.25F;
+  CHECK_EQ(Text(Manner::Of(op)), std::string("whole arrays"));
+  const Manner plain = Manner::Of(op);
+  op.threshold = 0.5F;  // of nothing
+  CHECK_TRUE(Manner::Of(op) == plain);
+  op.compression = Compression::kOneBit;
+  CHECK_EQ(Text(Manner::Of(op)), std::string("whole arrays, 1bit compressed"));
+  op.compression = Compression::kTwoBit;
+  CHECK_EQ(Text(Manner::Of(op)),
+           std::string("whole arrays, 2bit compressed with a threshold of 0.5"));
+  const Manner half = Manner::Of(op);
+  op.threshold = 0.25F;
+  CHECK_FALSE(Manner::Of(op) == half);
+  op.kind = Operation::Kind::kRows;
+  CHECK_EQ(Text(Manner::Of(op)), std::string("row_sparse arrays"));
+}
+
 TEST(rows_that_wait_are_kept) {
   Door door;
   int code = -1;
@@ -78,7 +127,7 @@ TEST(rows_that_wait_are_kept) {
 TEST(each_passes_once_whoever_decides_when) {
   for (int repeat = 0; repeat < 200; ++repeat) {
     std::atomic<int> passed{0};
-    Gate gate([&](std::shared_ptr<Operation> /*op*/) { ++passed; });
+    Gate gate(7, "w", [&](const std::shared_ptr<Operation>& /*op*/) { ++passed; });
     std::thread decides([&] { gate.Decide(Status::Ok()); });
     for (int i = 0; i < 3; ++i) gate.Take(std::make_shared<Operation>());
     decides.join();

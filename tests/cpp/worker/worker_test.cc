@@ -17,13 +17,15 @@ class Recorder : public Transport {
  public:
   void Submit(std::shared_ptr<Operation> op) override {
     const bool claim = op->kind == Operation::Kind::kCommand && op->command.head == kClaimHead;
-    (claim ? claims : taken).push_back(std::move(op));
+    (claim ? claims : taken).push_back(op);
+    if (claim && agreed && op->done) op->Finish(Status::Ok());
   }
   void Fail(const Status& /*status*/) override {}
   std::string Figures() override { return name; }
   std::string Profile() override { return name; }
 
   std::string name;
+  bool agreed = false;  // on all that is claimed, at once
   std::vector<std::shared_ptr<Operation>> taken, claims;
 };
 
@@ -31,13 +33,13 @@ struct Front {
   // What all agree on, unless a test decides.
   explicit Front(bool agreed = true) : worker({&messages, &packets}) {
     messages.name = "messages";
+    messages.agreed = agreed;
     packets.name = "packets";
     TensorTraits traits;
     traits.key = 1;
     traits.name = "w";
     traits.shape = {4};
     REQUIRE_OK(worker.OpenTensor(traits, 1, &tensor));
-    if (agreed) messages.claims.at(0)->Finish(Status::Ok());
   }
   void Ask(Operation::Kind kind) { worker.Submit(worker.NewOperation(kind, tensor, 3)); }
   Recorder messages, packets;
@@ -137,7 +139,65 @@ TEST(a_tensor_waits_until_all_workers_have_it_but_for_its_first_value) {
   CHECK_EQ(front.messages.taken.size(), 1U);
   CHECK_EQ(front.packets.taken.size(), 0U);
   front.messages.claims[0]->Finish(Status::Ok());
+  CHECK_EQ(front.packets.taken.size(), 0U);
+  REQUIRE_EQ(front.messages.claims.size(), 2U);
+  front.messages.claims[1]->Finish(Status::Ok());
   CHECK_EQ(front.packets.taken.size(), 1U);
+}
+
+TEST(sums_wait_until_all_workers_make_them_in_the_same_manner) {
+  Front front;
+  std::vector<Claim> said;
+  const auto sum = [&](Operation::Kind kind) {
+    front.Ask(kind);
+    said.clear();
+    for (const auto& op : front.messages.claims) {
+      said.emplace_back();
+      REQUIRE_OK(Decode(op->command.body, &said.back()));
+    }
+    return said.size();
+  };
+  CHECK_EQ(sum(Operation::Kind::kPull), 1U);  // the tensor itself
+  CHECK_EQ(sum(Operation::Kind::kSum), 2U);
+  CHECK_TRUE(said.back().of == Claim::Of::kSums);
+  CHECK_EQ(said.back().text, std::string("whole arrays"));
+  CHECK_EQ(front.messages.claims.back()->command.about, std::string("tensor 'w'"));
+  CHECK_EQ(sum(Operation::Kind::kSum), 2U);  // as before
+  REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "2bit", 0.25F));
+  CHECK_EQ(sum(Operation::Kind::kPush), 3U);
+  CHECK_EQ(sum(Operation::Kind::kRows), 4U);
+  CHECK_EQ(said.back().text, std::string("row_sparse arrays"));
+  REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "none", 0.5F));
+  CHECK_EQ(sum(Operation::Kind::kSum), 5U);
+  for (size_t i = 0; i < said.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) CHECK_TRUE(said[i].subject != said[j].subject);
+  }
+  front.messages.agreed = false;
+  REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "2bit", 0.5F));
+  auto op = front.worker.NewOperation(Operation::Kind::kSum, front.tensor, 0);
+  Status over;
+  op->done = [&over](const Status& status) { over = status; };
+  front.worker.Submit(std::move(op));
+  const size_t taken = front.messages.taken.size();
+  front.messages.claims.back()->Finish(Status::InvalidArgument("workers disagree"));
+  CHECK_STATUS(Code::kInvalidArgument, over);
+  CHECK_EQ(front.messages.taken.size(), taken);
+  CHECK_TRUE(front.tensor->gate->refusal().code == Code::kInvalidArgument);
+}
+
+TEST(what_waits_for_nobody_is_summed_in_any_manner) {
+  Recorder messages;
+  messages.agreed = true;
+  Worker worker({&messages, nullptr});
+  TensorTraits traits;
+  traits.key = 1;
+  traits.shape = {4};
+  traits.asynchronous = true;
+  std::shared_ptr<Tensor> tensor;
+  REQUIRE_OK(worker.OpenTensor(traits, 1, &tensor));
+  worker.Submit(worker.NewOperation(Operation::Kind::kPush, tensor, 0));
+  CHECK_EQ(messages.claims.size(), 1U);
+  CHECK_EQ(messages.taken.size(), 1U);
 }
 
 TEST(rows_wait_with_their_parameter_and_a_tensor_is_claimed_once) {
