@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 from pslite_ext.config import SettingError, wanted_van
 
-STORES = (
-    "dist",
-    "dist_sync",
-    "dist_async",
-    "dist_device_sync",
-    "dist_sync_device",
-    "dist_device_async",
-    "dist_async_device",
-)
+# MXNet goes by what a name contains, so we do: 'dist_device_sync', 'dist', and 'dist_foo' as well.
+_DISTRIBUTED = "dist"
+_ASYNCHRONOUS = "_async"
+
+
+def is_asynchronous(name: str) -> bool:
+    """Whether a distributed store of this name applies gradients one by one as they come."""
+    return _ASYNCHRONOUS in name.lower()
 
 
 def create(name: str) -> Any:
@@ -30,8 +29,28 @@ def create(name: str) -> Any:
     return MercuryKVStore(name)
 
 
+class Registry(dict[str, Callable[[], Any]]):
+    """MXNet's registry, in which every distributed name is ours that no class was registered by.
+
+    What the registry does not have, MXNet creates itself. Its own distributed store would look for
+    a scheduler that is none of its kind, for ever.
+    """
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and _DISTRIBUTED in name)
+
+    def __missing__(self, name: str) -> Callable[[], Any]:
+        if name not in self:
+            raise KeyError(name)
+
+        def store() -> Any:
+            return create(name)
+
+        return store
+
+
 def activate(base: Any) -> None:
-    """Puts our stores into `base`'s registry; in a server or scheduler, runs that and exits."""
+    """Gives `base` a registry with our stores; in a server or scheduler, runs that and exits."""
     try:
         if not wanted_van(os.environ):
             return
@@ -41,5 +60,4 @@ def activate(base: Any) -> None:
         from mxnet_plugins import server
 
         sys.exit(server.main())
-    for name in STORES:
-        base.kv_registry[name] = partial(create, name)
+    base.kv_registry = Registry(base.kv_registry)

@@ -9,6 +9,7 @@ from typing import Any, Union
 
 from mxnet.ndarray import NDArray
 
+from mxnet_plugins.arguments import encodable, whole
 from mxnet_plugins.errors import InvalidArgumentError, WrongTypeError
 
 Key = Union[int, str]
@@ -23,19 +24,32 @@ def wire_key(store: int, key: Key, part: str = "dense") -> int:
 
 def _one_key(key: Any) -> Key:
     if isinstance(key, str):
-        return key
+        return encodable("a key", key)
     if isinstance(key, numbers.Integral) and not isinstance(key, bool):
         return int(key)
     raise WrongTypeError(f"a key is an int or a str, not {type(key).__name__}: {key!r}")
 
 
-def checked(key: Key, priority: int) -> int:
+def checked(key: Key, priority: Any) -> int:
     """The priority, which has 32 bits on the wire."""
-    if not -(2**31) <= priority < 2**31:
-        raise InvalidArgumentError(
-            f"key {key!r}: priority {priority} is not within {-(2**31)} and {2**31 - 1}"
+    return whole(f"key {key!r}: priority", priority)
+
+
+def announced(tensors: Any) -> list[tuple[Key, str, int]]:
+    """(key, name, priority) of each; (key, name, bytes, priority) will do."""
+    known = []
+    if not isinstance(tensors, Iterable):
+        raise WrongTypeError(
+            f"announce needs a list of (key, name, priority), not {type(tensors).__name__}"
         )
-    return priority
+    for tensor in tensors:
+        if not isinstance(tensor, (tuple, list)) or len(tensor) not in (3, 4):
+            raise WrongTypeError(f"announce: (key, name, priority) is needed, not {tensor!r}")
+        key, name, *_, priority = tensor
+        key = _one_key(key)
+        name = encodable(f"key {key!r}: its name", name)
+        known.append((key, name, checked(key, priority)))
+    return known
 
 
 def _arrays(key: Key, value: Any) -> list[NDArray]:
@@ -70,3 +84,19 @@ def pairs(keys: Any, values: Any) -> list[tuple[Key, list[NDArray]]]:
     if len({isinstance(key, str) for key in grouped}) > 1:
         raise InvalidArgumentError("inconsistent types of keys: some are int and some are str")
     return list(grouped.items())
+
+
+def single(keys: Any, values: Any) -> list[tuple[Key, NDArray]]:
+    """Keys and the one array of each, as they come into a store."""
+    found = []
+    for key, arrays in pairs(keys, values):
+        if len(arrays) > 1:
+            text = f"key {key!r} has {len(arrays)} first values: init each key once, with one array"
+            raise InvalidArgumentError(text)
+        if arrays[0].stype not in ("default", "row_sparse"):
+            raise InvalidArgumentError(
+                f"key {key!r} has a {arrays[0].stype} array: a store has dense and row_sparse "
+                "ones; convert it with tostype('default')"
+            )
+        found.append((key, arrays[0]))
+    return found

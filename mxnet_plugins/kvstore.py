@@ -12,15 +12,15 @@ import numpy as np
 from mxnet.kvstore import KVStore
 from mxnet.ndarray import NDArray
 
-from mxnet_plugins import membership
+from mxnet_plugins import arguments, membership
+from mxnet_plugins.compat import is_asynchronous
 from mxnet_plugins.entry import Entry, Updater
-from mxnet_plugins.errors import InvalidArgumentError, WrongTypeError
-from mxnet_plugins.keys import Key, checked, pairs, wire_key
+from mxnet_plugins.errors import InvalidArgumentError
+from mxnet_plugins.keys import Key, announced, checked, pairs, single, wire_key
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError
 
 _store_ids = itertools.count()
-_BITS = ("none", "1bit", "2bit")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -42,7 +42,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
     """A distributed store. It has no native handle: Trainer and Module only need the class."""
 
     def __init__(self, name: str) -> None:
-        self._asynchronous = "async" in name
+        self._asynchronous = is_asynchronous(name)
         self._settings = membership.join(self._asynchronous)
         self._name = name
         self._id = next(_store_ids)
@@ -75,18 +75,18 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         return int(self._settings.values["DMLC_NUM_WORKER"])
 
     def is_capable(self, capability: str) -> bool:
-        if capability.lower() == self.OPTIMIZER:
+        if arguments.encodable("a capability", capability).lower() == self.OPTIMIZER:
             return True
         raise InvalidArgumentError(f"Unknown capability: {capability}")
 
     def num_dead_node(self, node_id: int = 7, timeout: int = 60) -> int:
         """Nodes of a group (1 scheduler, 2 servers, 4 workers, or a sum) that are lost."""
         del timeout  # MERCURY_HEARTBEAT_TIMEOUT_MS says when a node is lost
-        return _core.num_dead_nodes(node_id)
+        return _core.num_dead_nodes(arguments.whole("a group of nodes", node_id))
 
     def announce(self, tensors: Iterable[tuple[Any, ...]]) -> None:
         """(key, name, priority) of tensors to come; (key, name, bytes, priority) will do."""
-        known = [(key, name, checked(key, priority)) for key, name, *_, priority in tensors]
+        known = announced(tensors)
         self._names.update((key, name) for key, name, _ in known)
         _core.announce([(wire_key(self._id, key), name, p) for key, name, p in known])
 
@@ -133,9 +133,14 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
             raise InvalidArgumentError(f"key {key!r} is not in the store: init it first")
         return entry
 
-    def _add(self, key: Key, value: NDArray) -> Entry:
-        if key in self._entries:
-            raise InvalidArgumentError(f"key {key!r} is in the store already: init it once")
+    def _add(self, values: list[tuple[Key, NDArray]]) -> list[Entry]:
+        """All of them or none."""
+        for key, _ in values:
+            if key in self._entries:
+                raise InvalidArgumentError(f"key {key!r} is in the store already: init it once")
+        return [self._add_one(key, value) for key, value in values]
+
+    def _add_one(self, key: Key, value: NDArray) -> Entry:
         name = self._names.get(key, str(key))
         if key not in self._names:
             self.announce([(key, name, 0)])
@@ -149,7 +154,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
     @_unrecorded
     def init(self, key: Any, value: Any) -> None:
         self._check()
-        added = [self._add(k, arrays[0]) for k, arrays in pairs(key, value)]
+        added = self._add(single(key, value))
         for entry in added:
             entry.token.wait_to_read()
         # Whatever workers disagree on: all of them come to the barrier.
@@ -168,8 +173,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
     @_unrecorded
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         self._check()
-        for k, arrays in pairs(key, value):
-            self._add(k, arrays[0])
+        self._add(single(key, value))
         # The others' pulls wait on the servers until worker 0's value is there: no barrier.
         for k, outs in pairs(key, out):
             self._entry(k).pull(outs, checked(k, priority), self._updater)
@@ -225,10 +229,11 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
 
     def set_optimizer(self, optimizer: Any) -> None:
         """On every worker; nothing is sent to the servers."""
-        self._set_updater(mx.optimizer.get_updater(optimizer))
+        self._set_updater(mx.optimizer.get_updater(arguments.optimizer(optimizer)))
 
     @_unrecorded
-    def _set_updater(self, updater: Updater) -> None:
+    def _set_updater(self, updater: Updater | None) -> None:
+        arguments.updater(updater)
         for entry in self._entries.values():
             entry.settle(self._updater)
             entry.weight()  # the servers' value is the weight until gradients are pushed
@@ -236,13 +241,13 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         states = self._states("save").get_states(dump_optimizer)
-        with open(fname, "wb") as file:
+        with open(arguments.file_name(fname), "wb") as file:
             file.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
         updater = self._states("load")
-        with open(fname, "rb") as file:
-            updater.set_states(file.read())
+        with open(arguments.file_name(fname), "rb") as file:
+            arguments.load_states(updater, file.read(), fname)
 
     def _states(self, verb: str) -> Any:
         if not hasattr(self._updater, "get_states"):
@@ -250,27 +255,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         return self._updater
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
-        if not isinstance(compression_params, dict):
-            raise WrongTypeError(
-                "gradient compression: a dict such as {'type': '2bit', 'threshold': 0.5} is "
-                f"needed, not {type(compression_params).__name__}"
-            )
-        unknown = set(compression_params) - {"type", "threshold"}
-        kind = str(compression_params.get("type", ""))
-        if unknown or kind not in _BITS:
-            raise InvalidArgumentError(
-                f"gradient compression {compression_params!r}: 'type' is one of "
-                f"{', '.join(_BITS)}, and beside it there is only 'threshold'"
-            )
-        given = compression_params.get("threshold", 0.5)
-        try:
-            threshold = float(given)
-        except (TypeError, ValueError, OverflowError):
-            text = f"gradient compression: threshold {given!r} is not a number: give one above 0"
-            raise InvalidArgumentError(text) from None
-        if kind == "2bit" and not threshold > 0:
-            raise InvalidArgumentError(f"gradient compression: threshold {threshold} is not > 0")
-        self._compression = (kind, threshold)
+        self._compression = arguments.compression(compression_params)
         for entry in self._entries.values():
             self._compress(entry)
 
@@ -286,7 +271,8 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
     barrier = _barrier
 
     def _send_command_to_servers(self, head: int, body: str) -> None:
-        _core.command(head, body.encode())
+        text = arguments.encodable("a command's body", body)
+        _core.command(arguments.whole("a command's head", head), text.encode())
 
     send_command_to_servers = _send_command_to_servers
 

@@ -16,7 +16,7 @@ from mxnet.base import MXNetError
 from mxnet_plugins import errors, figures, interrupt, server_profile
 from pslite_ext import _core, prophet_profile
 from pslite_ext.config import Settings
-from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError
+from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError, told
 
 _lock = threading.Lock()
 _settings: Settings | None = None
@@ -75,8 +75,7 @@ def _watch_exceptions() -> None:
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         global _reason, _follows
-        text = str(error).strip().splitlines()
-        _reason = kind.__name__ + (f": {text[0]}" if text else "")
+        _reason = errors.reason(kind.__name__, str(error))
         _follows = _tells_of_failure(error)
         earlier(kind, error, trace)
 
@@ -108,16 +107,30 @@ def _keep_profile() -> None:
         prophet_profile.write(_settings.prophet_profile, _core.prophet_profile())
 
 
+def _unseen() -> str:
+    """What pending operations fail of that the script was not raised; "" if there is no such error.
+
+    MXNet knows what was read, but an array that is used again after its error was caught has that
+    error once more. And MXNet raises one error and forgets the others: one of its own behind one of
+    ours is lost.
+    """
+    seen = told()
+    try:
+        mx.nd.waitall()
+    except PsliteError:
+        pass  # one of ours, of which the core knows all
+    except MXNetError as error:
+        return errors.reason(type(error).__name__, str(error))
+    return next((text for text in _core.engine_failures() if text.strip() not in seen), "")
+
+
 def _leave() -> None:
     """Python is about to end; what the exit code will be is known only when it has."""
     reason = _reason
     # Then the script has ended because of that, whatever exit code it chose.
     knew = _core.failed_elsewhere()
     if not reason:
-        try:
-            mx.nd.waitall()
-        except MXNetError as error:
-            reason = str(error).strip().splitlines()[0]
+        reason = _unseen()
     figures.say()
     _keep_profile()
     failure = _failure()

@@ -57,6 +57,9 @@ def attach_engine(libmxnet: int) -> None:
 def same_variable(a: int, b: int) -> bool:
     """Whether two NDArrays are views of one: no operation may read one and write the other."""
 
+def engine_failures() -> list[str]:
+    """What the engine's operations have failed of, each text once."""
+
 def announce(tensors: Sequence[tuple[int, str, int]]) -> None:
     """(key, name, priority) of tensors to come; names them in errors, traces, reports."""
 

@@ -47,6 +47,7 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_tensor_check(const mercury_tensor*)
     int mercury_tensor_agreed(const mercury_tensor*)
     int mercury_same_variable(void*, void*)
+    const char* mercury_engine_failure(size_t)
     int mercury_trace_switch(int, mercury_ticket**)
     int mercury_tensor_new(
         uint64_t, uint64_t, const char*, const char*, const char*, const uint64_t*, size_t, int, mercury_tensor**)
@@ -198,6 +199,15 @@ def attach_engine(libmxnet):
 
 def same_variable(size_t a, size_t b):
     return mercury_same_variable(<void*>a, <void*>b) != 0
+
+
+def engine_failures():
+    texts = []
+    cdef bytes text = mercury_engine_failure(0)
+    while text:
+        texts.append(text.decode("utf-8", "replace"))
+        text = mercury_engine_failure(len(texts))
+    return texts
 
 
 def announce(tensors):

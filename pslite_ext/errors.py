@@ -77,8 +77,20 @@ def with_base(error: type[PsliteError], base: type[Exception]) -> type[PsliteErr
     return type(error.__name__, (error, base), traits)
 
 
+_told: set[str] = set()
+
+
+def told() -> frozenset[str]:
+    """The texts of what the core has raised in this process so far.
+
+    Several operations may fail of one thing, each in its own time: who heard of it once knows.
+    """
+    return frozenset(_told)
+
+
 def from_status(code: int, message: str) -> PsliteError:
     """The exception for a status of the core."""
+    _told.add(message.strip())
     return _raised.get(code, _raised[InternalError.code])(message)
 
 

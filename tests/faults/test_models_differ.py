@@ -233,3 +233,63 @@ def test_one_key_more(van: str, use: str) -> None:
         if "broadcast" in use:
             says = "InvalidArgumentError: tensor 'more': worker 1 has it, worker 0 does not have it"
             assert says in alone.output, job.report()
+
+
+# What fails in MXNet's engine is never read there: a later call of the store raises the same.
+# Worker 1 comes second, so that worker 0's calls cannot be refused at once.
+CAUGHT = """
+import mxnet as mx
+from pslite_ext.errors import InvalidArgumentError
+
+kv = mx.kv.create("dist_sync")
+value = mx.nd.ones((2, 3) if kv.rank else (3, 2))
+
+
+def begin(key):
+    if kv.rank == 1:
+        kv.barrier()
+    try:
+        kv.broadcast(key, value, out=value.copy())
+    except InvalidArgumentError:
+        assert kv.rank == 1
+    if kv.rank == 0:
+        kv.barrier()
+
+
+def insist(key):
+    try:
+        while True:
+            kv.push(key, value)
+    except InvalidArgumentError:
+        print("caught", flush=True)
+
+
+begin("seen")
+insist("seen")
+if {unseen}:
+    begin("unseen")
+    if kv.rank == 1:
+        insist("unseen")
+print("came to the end", flush=True)
+"""
+
+
+@both_vans
+def test_what_was_caught_does_not_fail_the_job_at_the_end(van: str) -> None:
+    with cluster(["-c", CAUGHT.format(unseen=False)], van=van) as job:
+        job.check()
+        for worker in job.workers:
+            assert "caught" in worker.output, job.report()
+
+
+@both_vans
+def test_what_nobody_has_seen_does(van: str) -> None:
+    """Even behind something that was: MXNet itself would only tell of that."""
+    with cluster(["-c", CAUGHT.format(unseen=True)], van=van) as job:
+        job.wait()
+        worker = job.workers[0]
+        assert worker.code == 1, job.report()
+        assert "came to the end" in worker.output, job.report()
+        said = worker.output.split("mercury: the job has failed: ")
+        assert len(said) == 2, job.report()
+        assert "tensor 'unseen'" in said[1], job.report()

@@ -37,6 +37,21 @@ def what_it_is(kv: Any) -> None:
 
 
 @check
+def every_distributed_name_is_ours(kv: Any) -> None:
+    """As stock reads it: what a name contains counts, and how it is written does not."""
+    for name in ("dist_foo", "dist_synch", "p3store_dist", "DIST_Device_Sync", "Dist_Async_x"):
+        found = store(name)
+        assert type(found) is type(kv)
+        assert found.type == name.lower()
+        found.init("w", mx.nd.ones(SHAPE))
+        value = mx.nd.ones(SHAPE)
+        found.pushpull("w", value)
+        found.barrier()
+        found.pull("w", out=value)
+        equal(value, 1 + kv.num_workers if "_async" in found.type else kv.num_workers)
+
+
+@check
 def init_gives_all_the_value_of_worker_0(kv: Any) -> None:
     kv.init("i", mx.nd.ones(SHAPE) * (kv.rank + 7))
     out = mx.nd.zeros(SHAPE)
@@ -350,6 +365,40 @@ def mistakes_are_named(kv: Any) -> None:
     fails(ValueError, "'i': priority -", lambda: kv.pushpull("i", array, priority=-(2**40)))
     fails(ValueError, "'i': priority", lambda: kv.announce([("i", "i", 48, 2**40)]))
     fails(ValueError, "no optimizer", lambda: kv.save_optimizer_states("x"))
+    fails(TypeError, "priority is an int", lambda: kv.push("i", array, priority="x"))
+    fails(ValueError, "cannot be sent", lambda: kv.init("\udc80", array))
+    fails(TypeError, "a command's head", lambda: kv._send_command_to_servers("x", "y"))
+    fails(ValueError, "a command's head", lambda: kv._send_command_to_servers(2**40, "y"))
+    fails(TypeError, "a command's body", lambda: kv._send_command_to_servers(0, None))
+    fails(TypeError, "a capability", lambda: kv.is_capable(None))
+    fails(TypeError, "a group of nodes", lambda: kv.num_dead_node("x"))
+    fails(TypeError, "(key, name, priority)", lambda: kv.announce([("i", "i")]))
+    fails(TypeError, "an optimizer, not str", lambda: kv.set_optimizer("sgd"))
+    fails(TypeError, "an updater is", lambda: kv._set_updater(5))
+    for values in (["fresh", "fresh"], [array, array]), ("fresh", array.tostype("csr")):
+        fails(ValueError, "key 'fresh' has", lambda v=values: kv.init(*v))  # type: ignore[misc]
+        fails(ValueError, "key 'fresh'", lambda v=values: kv.broadcast(*v, out=array))  # type: ignore[misc]
+    fails(ValueError, "'i' is in the store", lambda: kv.init(["fresh", "i"], [array, array]))
+    kv.init("fresh", array)  # nothing of what was refused is in the store
+
+
+@check
+def states_that_cannot_be_loaded_change_nothing(kv: Any) -> None:
+    kv = store()
+    kv.init("w", mx.nd.ones(SHAPE))
+    kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.1, momentum=0.9))
+    value = mx.nd.ones(SHAPE)
+    kv.pushpull("w", value)
+    text = "holds no optimizer states"
+    with tempfile.NamedTemporaryFile() as file, pytest.raises(mx.MXNetError, match=text):
+        kv.load_optimizer_states(file.name)
+    with pytest.raises(FileNotFoundError):  # as in stock
+        kv.load_optimizer_states("/no/such/file")
+    for wrong in (kv.save_optimizer_states, kv.load_optimizer_states):
+        with pytest.raises(mx.MXNetError, match="name of a file"):
+            wrong(3)
+    kv.pushpull("w", value)
+    value.wait_to_read()
 
 
 def main() -> None:

@@ -94,6 +94,27 @@ def test_out_of_order_and_twice(tmp_path: Path) -> None:
     assert any("is not above the one before it" in str(p) for p in trace.problems)
 
 
+@pytest.mark.parametrize(
+    ("ids", "says"),
+    [
+        ([18, 19, 19, 20], None),  # the second writer's count was lost
+        ([18, 19, 19, 21], None),  # it was not
+        ([19, 19, 19, 22, 23], None),
+        ([19, 19, 21, 21, 23], None),
+        ([18, 19, 19, 22], "id 22 leaves a gap"),
+        ([19, 19, 20, 22], "id 22 leaves a gap"),
+        ([18, 20], "id 20 leaves a gap"),
+        ([19, 19, 18, 20], "id 18 is not above the one before it"),
+    ],
+)
+def test_ids_that_two_writers_took(tmp_path: Path, ids: list[int], says: str | None) -> None:
+    rest = EXCERPT.splitlines()[1].split(" ", 1)[1]
+    trace = read_trace(written(tmp_path, "".join(f"{number} {rest}\n" for number in ids)))
+    assert trace.records.id.tolist() == ids
+    told = [str(problem) for problem in trace.problems if ": id " in str(problem)]
+    assert any(says in text for text in told) if says else told == []
+
+
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     whole = OTHERS_HEADER + EXCERPT
     start = whole.index("\n54 ") + 1

@@ -161,6 +161,10 @@ int mercury_attach_engine(void* libmxnet) {
 
 int mercury_same_variable(void* a, void* b) { return mercury::SameVariable(a, b) ? 1 : 0; }
 
+const char* mercury_engine_failure(size_t index) {
+  return Text([index] { return mercury::EngineFailure(index); }, "");
+}
+
 int mercury_announce(uint64_t key, const char* name, int priority) {
   return WithWorker([&](Worker* worker) {
     worker->tensors().Announce(key, name, priority);

@@ -55,6 +55,8 @@ int mercury_announce(uint64_t key, const char* name, int priority);
 int mercury_attach_engine(void* libmxnet);
 /* Whether two NDArrays are views of one, so that no operation may read one and write the other. */
 int mercury_same_variable(void* a, void* b);
+/* What operations have failed of, each text once; "" past the last. Valid as the figures are. */
+const char* mercury_engine_failure(size_t index);
 
 /* `label`: what errors about what workers disagree on begin with. `parameter`: the key by which it
  * was announced; one parameter may have several tensors. */

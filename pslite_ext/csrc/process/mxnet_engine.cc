@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -89,6 +90,30 @@ class EngineArrays {
 };
 Status Write(NDArrayHandle array, char** data);
 
+// What operations have failed of: a few texts, however many operations.
+class Failures {
+ public:
+  void Note(const std::string& text) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (texts_.size() == kTextsMax) return;
+    if (std::find(texts_.begin(), texts_.end(), text) == texts_.end()) texts_.push_back(text);
+  }
+  std::string At(size_t index) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return index < texts_.size() ? texts_[index] : std::string();
+  }
+
+ private:
+  static constexpr size_t kTextsMax = 1000;
+  mutable std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
+Failures& AllFailures() {
+  static auto* failures = new Failures;  // threads that outlive main find it whole
+  return *failures;
+}
+
 struct EngineCall {
   Worker* worker;
   std::shared_ptr<Operation> op;
@@ -106,6 +131,7 @@ void Run(void* /*run_context*/, void* on_complete, void* param) {
     if (status.ok()) {
       complete.callback(complete.engine, complete.param, nullptr);
     } else {
+      AllFailures().Note(status.message);
       // MXNet copies it and raises it at the next read of an output: as an MXNetError, or as what
       // is registered by the name before the colon (mxnet_plugins/errors.py).
       const std::runtime_error error(
@@ -222,6 +248,8 @@ Status AttachEngine(void* libmxnet) {
 }
 
 bool SameVariable(NDArrayHandle a, NDArrayHandle b) { return Chunk(a) == Chunk(b); }
+
+std::string EngineFailure(size_t index) { return AllFailures().At(index); }
 
 Status SubmitWhenReady(Worker* worker, std::shared_ptr<Operation> op, NDArrayHandle src,
                        NDArrayHandle out, NDArrayHandle token) {
