@@ -62,6 +62,8 @@ class Entry:
         # Every operation of this key mutates it, so they run in order.
         self.token = mx.nd.zeros((1,), ctx=CPU)
         self._weight: NDArray | None = None
+        self._fetched = False  # the weight is what the servers had, and may be old
+        self._queued = False  # a dense push that the engine may not have begun
         self._merged: NDArray | None = None
         self._staged: NDArray | None = None
         # The last sum was pushed without an output; with packets it is here, not on the servers.
@@ -88,7 +90,13 @@ class Entry:
         if self._weight is None:
             self._weight = self._empty()
             self.tensor.pull(handle(self._weight), handle(self.token))
+            self._fetched = True
         return self._weight
+
+    def _forget_weight(self, updater: Updater | None) -> None:
+        """Without an optimizer the servers' value changes with every sum, and nobody tells us."""
+        if updater is None and self._fetched:
+            self._weight, self._fetched = None, False
 
     def _sum_of(self, arrays: list[NDArray]) -> NDArray:
         """The sum over this worker's devices, dense, on the CPU, in our type."""
@@ -116,6 +124,9 @@ class Entry:
                 f"key {self.key!r} is row_sparse: push row_sparse arrays to it"
             )
         gradient = self._sum_of(arrays)
+        self._queued = True
+        if updater is None:
+            self._weight = None
         if updater is None and self.tensor.in_packets:
             self._sum = self._merged = self._merged if self._merged is not None else self._empty()
             self.tensor.pushpull(handle(gradient), handle(self._sum), handle(self.token), priority)
@@ -145,6 +156,7 @@ class Entry:
         self.settle(updater)
         for out in outs:
             self.check_shape(out)
+        self._forget_weight(updater)
         if self._weight is not None or updater is not None:
             weight = self.weight()
             for out in outs:
@@ -165,6 +177,8 @@ class Entry:
         priority: int,
         updater: Updater | None,
     ) -> None:
+        self.settle(updater)
+        self._forget_weight(updater)
         sparse = isinstance(arrays[0], RowSparseNDArray) or self._weight is not None
         if updater is not None or self.asynchronous or sparse:
             self.push(arrays, priority, updater)
@@ -175,6 +189,7 @@ class Entry:
         gradient = self._sum_of(arrays)
         target = self._target(outs, gradient)
         self._sum = None
+        self._queued = True
         self.tensor.pushpull(handle(gradient), handle(target), handle(self.token), priority)
         self._spread(target, outs)
 
@@ -216,6 +231,9 @@ class Entry:
             else:
                 self._update_async(merged, 0, updater)
             return
+        if self._queued:
+            self.token.wait_to_read()  # workers push whole arrays and rows in the same order
+            self._queued = False
         row_size = int(np.prod(self.shape[1:], dtype=np.int64))
         rows = merged.indices.asnumpy().astype(np.int64)
         values = merged.data.asnumpy()
@@ -243,12 +261,13 @@ class Entry:
         if updater is not None:
             updater(self.key, total, self.weight())
         else:
-            self._weight = dense(total)
+            self._weight, self._fetched = dense(total), False
 
     def pull_rows(
         self, outs: list[NDArray], row_ids: list[NDArray], updater: Updater | None
     ) -> None:
         self.settle(updater)
+        self._forget_weight(updater)
         weight = self.weight()
         for out, ids in zip(outs, row_ids):
             self.check_shape(out)

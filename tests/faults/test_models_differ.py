@@ -123,27 +123,35 @@ def told(what, push):
         print(f"{what}: nothing", flush=True)
 
 
-def sparse_if(this):
-    return lambda key: kv.push(key, ones.tostype("row_sparse") if this else ones)
+def sparse_if(this, value=ones):
+    return lambda key: kv.push(key, value.tostype("row_sparse") if this else value)
 
 
 told("sparse", sparse_if(odd))
 # All of them do, and back again.
 kv.init("turns", ones)
-for turn in range(4):
-    sparse_if(turn % 2)("turns")
-    out = mx.nd.zeros((4, 3))
-    kv.pull("turns", out=out)
-    assert (out == kv.num_workers).asnumpy().all(), out
+some_rows = mx.nd.sparse.zeros("row_sparse", (4, 3))
+for turn in range(1, 9):
+    sparse_if(turn % 2, turn * ones)("turns")
+    if turn % 4 > 1:  # or at once, while the engine has not begun this one
+        out = mx.nd.zeros((4, 3))
+        kv.pull("turns", out=out)
+        assert (out == turn * kv.num_workers).asnumpy().all(), (turn, out)
+        kv.row_sparse_pull("turns", out=some_rows, row_ids=mx.nd.array([2]))
+        assert (some_rows.data == turn * kv.num_workers).asnumpy().all(), (turn, some_rows)
 kv.set_gradient_compression({"type": "2bit", "threshold": 0.25 if odd else 0.5})
 told("threshold", lambda key: kv.push(key, ones))
 kv.set_gradient_compression({"type": "none"} if odd else {"type": "2bit", "threshold": 0.5})
 told("compression", lambda key: kv.push(key, ones))
 kv.set_gradient_compression({"type": "none"})
-value = mx.nd.ones((3,))
-kv.init("same", value)
-kv.pushpull("same", value)
-assert value.asnumpy().tolist() == [kv.num_workers] * 3
+# A whole array right behind rows, and its sum is read.
+kv.init("both", ones)
+kv.push("both", ones.tostype("row_sparse"))
+out = 3 * ones
+kv.pushpull("both", out)
+assert (out == 3 * kv.num_workers).asnumpy().all(), out
+kv.pull("both", out=out)
+assert (out == 3 * kv.num_workers).asnumpy().all(), out
 print("went on", flush=True)
 """
 
