@@ -6,7 +6,10 @@ namespace mercury {
 
 void LinkWatch::Sent(int peer, uint64_t number, int64_t now_ms) {
   Link& link = links_[peer];
-  if (!link.waits()) link.forward_ms = now_ms;
+  if (!link.waits()) {
+    link.forward_ms = now_ms;
+    link.down_ms = -1;  // it did not matter
+  }
   link.sent = number;
   link.sent_ms = now_ms;
 }
@@ -27,6 +30,15 @@ void LinkWatch::Moved(int peer, int connection, int64_t bytes, int64_t now_ms) {
   } else if (moved > link.moved_bytes) {
     link.moved_bytes = moved;
     link.forward_ms = now_ms;
+  }
+}
+
+void LinkWatch::Connected(int peer, bool connected, int64_t now_ms) {
+  Link& link = links_[peer];
+  if (connected) {
+    link.down_ms = -1;
+  } else if (link.down_ms < 0) {
+    link.down_ms = now_ms;
   }
 }
 
@@ -67,7 +79,11 @@ LinkWatch::Due LinkWatch::Tick(int64_t now_ms) {
     }
     if (!link.waits()) continue;
     link.forward_ms = std::min(now_ms, link.forward_ms + pause);
-    if (now_ms - link.forward_ms >= timeout_ms_) {
+    if (link.down_ms >= 0) link.down_ms = std::min(now_ms, link.down_ms + pause);
+    if (link.down_ms >= 0 && now_ms - link.down_ms >= timeout_ms_ / 2) {
+      link.broken = true;
+      due.cut.push_back(peer);
+    } else if (now_ms - link.forward_ms >= timeout_ms_) {
       link.broken = true;
       due.silent.push_back(peer);
     } else if (now_ms - link.sent_ms >= interval_ms_) {

@@ -3,6 +3,7 @@
 //
 //   quiet --a message is sent--> waiting --all acknowledged--> quiet
 //                                   \___nothing goes forward for the timeout___/--> silent
+//                                   \___it has no connection for half of that___/--> cut
 //
 // Every message has a number. A peer acknowledges, once a tick, the last that it has received; the
 // acknowledgement comes back on the connection on which messages came, which carries nothing else
@@ -33,6 +34,7 @@ class LinkWatch {
     std::vector<int> acknowledge;  // tell these what has been received of them: received()
     std::vector<int> ask;          // send these a question
     std::vector<int> silent;       // nothing has gone forward to these for too long
+    std::vector<int> cut;          // a connection to these broke, and no other could be made
   };
 
   LinkWatch(int64_t interval_ms, int64_t timeout_ms)
@@ -44,6 +46,8 @@ class LinkWatch {
   // So many bytes of the connection to it have been taken by the other end's system. With another
   // `connection` they are counted anew.
   void Moved(int peer, int connection, int64_t bytes, int64_t now_ms);
+  // Whether there is no connection to it any more.
+  void Connected(int peer, bool connected, int64_t now_ms);
   // It has left in good order: nothing is expected of it.
   void Forget(int peer) { links_[peer].gone = true; }
   // The link has failed: it is not reported again.
@@ -61,6 +65,7 @@ class LinkWatch {
     uint64_t received = 0, told = 0;
     int64_t sent_ms = 0;     // when something was last sent
     int64_t forward_ms = 0;  // when something last went forward, or began to wait
+    int64_t down_ms = -1;    // since when there is no connection; -1: there is one
     int connection = -1;
     int64_t question_bytes = 0;
     int64_t moved_bytes = 0;  // of messages

@@ -153,8 +153,12 @@ void ConnectionProgress::Hear(ZmqSocket* socket) {
     if (event.event == ZMQ_EVENT_CONNECTED) {
       fd_ = event.value;
       ++connections_;
-    } else if (event.event == ZMQ_EVENT_DISCONNECTED && event.value == fd_) {
-      fd_ = -1;
+    } else if (event.event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+      stood_ = true;
+      down_ = false;
+    } else if (event.event == ZMQ_EVENT_DISCONNECTED) {
+      down_ = stood_;
+      if (event.value == fd_) fd_ = -1;
     }
   }
 }

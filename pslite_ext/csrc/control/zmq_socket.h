@@ -101,11 +101,14 @@ class ZmqSocket {
 // How far a socket that connects to one peer has come, by the events of its connections.
 class ConnectionProgress {
  public:
-  static constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED;
+  static constexpr int kEvents =
+      ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
   // Takes in what has happened to `socket`, which is watched for kEvents.
   void Hear(ZmqSocket* socket);
   // How many connections there have been.
   int connections() const { return connections_; }
+  // Whether one stood, and none does now.
+  bool down() const { return down_; }
   // How many bytes of the present one the other end's system has taken; -1: unknown, or there is
   // none. The descriptor is ZeroMQ's, which closes it when it likes, and it may be another file's
   // then: what was read counts only if the connection had not ended before.
@@ -113,6 +116,7 @@ class ConnectionProgress {
 
  private:
   int fd_ = -1, connections_ = 0;
+  bool stood_ = false, down_ = false;
 };
 
 bool IsIpv6(const std::string& host);

@@ -45,10 +45,16 @@ void ZmqVan::WatchLinks(int64_t now_ms) {
   const LinkWatch::Due due = link_watch_.Tick(now_ms);
   for (int peer : due.acknowledge) Acknowledge(peer);
   for (int peer : due.ask) Ask(peer);
-  const int64_t seconds = (options_.times.heartbeat_timeout_ms + 999) / 1000;
+  const auto seconds = [](int64_t ms) { return std::to_string((ms + 999) / 1000) + " s"; };
+  const int64_t timeout_ms = options_.times.heartbeat_timeout_ms;
   for (int peer : due.silent) {
     LoseLink(peer, Status::PeerLost("nothing that " + NodeName(my_id_) + " sent has arrived for " +
-                                    std::to_string(seconds) + " s"));
+                                    seconds(timeout_ms)));
+  }
+  for (int peer : due.cut) {
+    LoseLink(peer,
+             Status::PeerLost("the connection of " + NodeName(my_id_) +
+                              " broke, and there was no other for " + seconds(timeout_ms / 2)));
   }
 }
 
@@ -72,6 +78,7 @@ void ZmqVan::LookAt(int peer, int64_t now_ms) {
   ConnectionProgress& progress = link_ends_[peer].progress;
   const int64_t bytes = progress.BytesTaken(&dealer->second);
   if (bytes >= 0) link_watch_.Moved(peer, progress.connections(), bytes, now_ms);
+  link_watch_.Connected(peer, !progress.down(), now_ms);
 }
 
 void ZmqVan::Ask(int peer) {

@@ -183,6 +183,28 @@ TEST(a_cut_link_is_silent_after_the_timeout) {
 }
 
 // It is the connection that takes messages that matters, not the other one.
+TEST(a_connection_that_cannot_be_made_again_is_given_up_sooner) {
+  LinkWatch watch(kInterval, kTimeout);
+  watch.Connected(kPeer, false, 0);
+  CHECK_TRUE(watch.Tick(kTimeout).cut.empty());  // nothing waits for it
+  int64_t now = kTimeout;
+  watch.Connected(kPeer, true, now);
+  watch.Sent(kPeer, 1, now);
+  for (const int64_t down_for : {kTimeout / 2 - kTickMs, kTimeout / 2}) {
+    watch.Connected(kPeer, true, now);
+    LinkWatch::Due due;
+    for (const int64_t end = now + down_for; now <= end; now += kTickMs) {
+      CHECK_TRUE(due.cut.empty());
+      watch.Connected(kPeer, false, now);
+      due = watch.Tick(now);
+      CHECK_TRUE(due.silent.empty());
+    }
+    CHECK_EQ(due.cut.size(), down_for == kTimeout / 2 ? 1U : 0U);
+  }
+  CHECK_TRUE(watch.broken(kPeer));
+  CHECK_TRUE(watch.Tick(now + kTimeout).cut.empty());  // once
+}
+
 TEST(what_arrives_from_a_peer_does_not_hide_that_nothing_reaches_it) {
   Pair pair(1000, 1);
   pair.Run(5000);
