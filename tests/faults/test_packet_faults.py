@@ -77,20 +77,22 @@ def test_a_worker_that_was_told_otherwise_than_the_scheduler(
 
 
 def test_no_memory_for_a_tensor(tmp_path: Path) -> None:
-    """Summed in the order of ranks: two copies wait for a third, and are too much."""
+    """Summed in the order of ranks: two copies wait for a third, beside the sum before them."""
     code = (
         "import os, time\n"
         "import mxnet as mx\n"
         "kv = mx.kv.create('dist_sync')\n"
         "value = mx.nd.ones((1_000_000,))\n"
         "kv.init('the_weight', value)\n"
+        "kv.pushpull('the_weight', value)\n"
+        "value.wait_to_read()\n"
         "while kv.rank == 2 and not os.path.exists(os.environ['GO_FILE']): time.sleep(0.05)\n"
         "kv.pushpull('the_weight', value)\n"
         "value.asnumpy()\n"
     )
     go = tmp_path / "go"
     env = {
-        "MERCURY_SERVER_BYTES_MAX": "6000000",
+        "MERCURY_SERVER_BYTES_MAX": "10000000",
         "MERCURY_DETERMINISTIC": "1",
         "GO_FILE": str(go),
     }

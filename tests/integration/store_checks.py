@@ -46,6 +46,7 @@ def every_distributed_name_is_ours(kv: Any) -> None:
         found.init("w", mx.nd.ones(SHAPE))
         value = mx.nd.ones(SHAPE)
         found.pushpull("w", value)
+        value.wait_to_read()
         found.barrier()
         found.pull("w", out=value)
         equal(value, 1 + kv.num_workers if "_async" in found.type else kv.num_workers)
