@@ -111,6 +111,9 @@ class Process:
                 ports.append(int(fields[1].rpartition(":")[2], 16))
         return ports
 
+    def open_files(self) -> int:
+        return len(os.listdir(f"/proc/{self.child.pid}/fd"))
+
     def kill(self, number: int = signal.SIGKILL) -> None:
         self.child.send_signal(number)
 
