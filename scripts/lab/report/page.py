@@ -2,7 +2,8 @@
 
     python -m scripts.lab.report.page [RESULTS ...] [--out FILE]
 
-Of several files, the later ones' cases replace the earlier ones'.
+Of several files, the later ones' cases replace the earlier ones'. Benches that none of them holds
+stay on the page as they are; of the others, only what the files hold is there afterwards.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ class Results:
     """One or more results files; later ones replace the cases of earlier ones."""
 
     def __init__(self, paths: list[Path]) -> None:
-        self.abouts: list[dict[str, Any]] = []
+        self._abouts: list[tuple[set[str], dict[str, Any]]] = []  # with the benches that it ran
         rows: dict[tuple[str, ...], RowFields] = {}
         failures: dict[tuple[str, ...], RowFields] = {}
         # Of a case's systems: throughput over time, the layers of one iteration, Prophet's blocks.
@@ -55,6 +57,7 @@ class Results:
         }
         for path in paths:
             content = json.loads(path.read_text())
+            benches = {row["bench"] for row in (*content["rows"], *content["failures"])}
             for row in content.pop("rows"):
                 rows[(*_place(row), row["system"], row["metric"])] = row
                 failures.pop((*_place(row), row["system"]), None)  # measured again, and well
@@ -64,9 +67,12 @@ class Results:
                 for kind, known in self.series.items():
                     if series.get(kind):
                         known.setdefault(_place(series), {})[series["system"]] = series[kind]
-            self.abouts.append(content)
+            self._abouts.append((benches, content))
         self.rows = list(rows.values())
         self.failures = list(failures.values())
+
+    def abouts(self, bench: str) -> list[dict[str, Any]]:
+        return [about for benches, about in self._abouts if bench in benches]
 
 
 def _place(row: RowFields) -> Place:
@@ -117,8 +123,31 @@ def _foretold(rows: list[RowFields]) -> list[str]:
     return ["", intro, "", head, "|---" * 5 + "|", *lines]
 
 
-def markdown(results: Results, folder: Path) -> str:
-    """The page; its charts go into `folder`, which lies beside it."""
+def _measured_by(abouts: list[dict[str, Any]]) -> list[str]:
+    lines = [""]
+    for about in abouts:
+        state = " with changes" if about["changed since"] else ""
+        lines.append(
+            f"- `{about['command']}`, {about['started']}, commit {about['commit']}{state}; "
+            f"{about['machine']}, Linux {about['kernel']}, Python {about['python']}, "
+            f"MXNet {about['mxnet']} and stock {about['stock mxnet'] or 'none'}"
+        )
+        for name, reason in about.get("skipped", {}).items():
+            lines.append(f"  - skipped: {name}: {reason}")
+    return lines
+
+
+def sections(page: str) -> dict[str, str]:
+    """By heading, what is below it."""
+    parts = re.split(r"^## (.+)\n", page, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def markdown(results: Results, folder: Path, known: Mapping[str, str] | None = None) -> str:
+    """The page; its charts go into `folder`, which lies beside it.
+
+    `known`: the sections that there are, for benches that have not been run.
+    """
     pictures = Pictures(folder)
     # Of all cases of a bench together.
     summaries: dict[str, list[Callable[[list[RowFields]], list[str]]]] = {
@@ -133,22 +162,15 @@ def markdown(results: Results, folder: Path) -> str:
         "timeline": pictures.timeline,
         "blocks": pictures.blocks,
     }
-    lines = [METHOD.read_text()]
-    for about in results.abouts:
-        state = " with changes" if about["changed since"] else ""
-        lines.append(
-            f"- `{about['command']}`, {about['started']}, commit {about['commit']}{state}; "
-            f"{about['machine']}, Linux {about['kernel']}, Python {about['python']}, "
-            f"MXNet {about['mxnet']} and stock {about['stock mxnet'] or 'none'}"
-        )
-        for name, reason in about.get("skipped", {}).items():
-            lines.append(f"  - skipped: {name}: {reason}")
+    lines = [METHOD.read_text().rstrip("\n")]
     for bench, heading in HEADINGS.items():
         of_bench = [row for row in results.rows if row["bench"] == bench]
         failed = [f for f in results.failures if f["bench"] == bench]
         if not of_bench and not failed:
+            if known is not None and heading in known:
+                lines += ["", f"## {heading}", known[heading].rstrip("\n")]
             continue
-        lines += ["", f"## {heading}"]
+        lines += ["", f"## {heading}", *_measured_by(results.abouts(bench))]
         if bench == "scaling":
             lines += pictures.scaling(of_bench)
         of_bench.sort(key=_place)
@@ -174,7 +196,8 @@ def main() -> int:
     parser.add_argument("results", nargs="*", type=Path, default=[usual])
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks.md")
     asked = parser.parse_args()
-    page = markdown(Results(asked.results), asked.out.with_suffix(""))
+    known = sections(asked.out.read_text()) if asked.out.exists() else {}
+    page = markdown(Results(asked.results), asked.out.with_suffix(""), known)
     asked.out.write_text(page)
     print(asked.out)
     return 0

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from scripts.lab.benches.case import Case, Failure, Figure, Row, Setting
 from scripts.lab.benches.catalogue import BENCHES, LONG, PROGRAMS, cases_of
 from scripts.lab.benches.prophet import foretold_s, rates, with_variants
-from scripts.lab.report.page import Results, markdown
+from scripts.lab.report.page import Results, markdown, sections
 from scripts.lab.report.results import table, with_gains, write
 from scripts.lab.runner import in_turn
 from scripts.lab.systems.system import BASIC, system
@@ -79,6 +79,22 @@ def test_a_later_file_replaces_cases_and_forgives_failures(tmp_path: Path) -> No
     page = markdown(Results([first, second]), tmp_path / "benchmarks")
     assert "| stock | 3 |" in page
     assert "failed" not in page.partition("## Communication")[2]
+
+
+def test_what_was_not_run_stays_on_the_page(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    sums = Row("sum_kernel", "float32", "ours", "rate", "GB/s", "one core", [9.0])
+    write(first, {**ABOUT, "commit": "first"}, [row("stock", "time", 2.0), sums], [])
+    before = markdown(Results([first]), tmp_path / "charts")
+    write(second, {**ABOUT, "commit": "second"}, [row("stock", "time", 3.0)], [])
+    after = markdown(Results([second]), tmp_path / "charts", sections(before))
+    assert sections(after)["Sums"] == sections(before)["Sums"]
+    assert "commit first;" in sections(after)["Sums"]
+    again = sections(after)["Communication alone"]
+    assert "| stock | 3 |" in again
+    assert "commit second;" in again
+    assert "first" not in again
+    assert markdown(Results([second]), tmp_path / "charts", sections(after)) == after
 
 
 def test_throughput_becomes_charts(tmp_path: Path) -> None:
