@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import sys
 import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
