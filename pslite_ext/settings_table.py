@@ -278,6 +278,15 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
     ),
     "Links": (
         Setting(
+            "MERCURY_SERVER_SHARES",
+            "",
+            "Which part of all bytes each server sums, in order of ranks: `2,2,1` is less for a "
+            "host with a slower link (docs/operations.md). `mercury launch` computes it from "
+            "the speeds in its file of hosts.",
+            unit="numbers with commas, one for each server; default: equal parts",
+            shared=True,
+        ),
+        Setting(
             "MERCURY_LANES",
             1,
             "I/O threads of a process, each with links of its own. More than one pays where one "

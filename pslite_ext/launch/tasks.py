@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pslite_ext.launch.shares import server_shares
+from pslite_ext.quantity import bytes_per_second
+
 # What a remote shell is given of our environment, beside --env.
 PASSED = re.compile(r"^(MERCURY_|MXNET_|OMP_NUM_THREADS$|PYTHONPATH$|LD_LIBRARY_PATH$)")
 
@@ -41,6 +44,7 @@ class LaunchError(Exception):
 class Host:
     name: str
     port: int = 22
+    speed: float | None = None  # of its link, in bytes a second
 
 
 @dataclass(frozen=True)
@@ -59,23 +63,39 @@ class Task:
 
 
 def read_hosts(path: Path) -> list[Host]:
-    """One host a line: `name`, `name:port`; what follows a blank, such as slots=4, is ignored."""
+    """One host a line: `name` or `name:port`, and the speed of its link as `link=10Gbps`.
+
+    What else follows a blank, such as slots=4, is ignored.
+    """
     try:
         lines = path.read_text().splitlines()
     except OSError as error:
         raise LaunchError(f"hostfile {path}: {error.strerror}") from None
     hosts: list[Host] = []
     for number, line in enumerate(lines, 1):
-        text = line.split("#")[0].split()
-        if not text:
+        words = line.split("#")[0].split()
+        if not words:
             continue
-        name, _, port = text[0].partition(":")
-        if not name or not (port or "22").isdigit():
-            raise LaunchError(f"hostfile {path}:{number}: '{text[0]}' is not HOST or HOST:PORT")
-        hosts.append(Host(name, int(port or 22)))
+        try:
+            hosts.append(_host(words))
+        except ValueError as error:
+            raise LaunchError(f"hostfile {path}:{number}: {error}") from None
     if not hosts:
         raise LaunchError(f"hostfile {path} names no host")
+    unknown = [host.name for host in hosts if host.speed is None]
+    if 0 < len(unknown) < len(hosts):
+        raise LaunchError(f"hostfile {path}: {unknown[0]} has no link=SPEED, others have")
     return hosts
+
+
+def _host(words: Sequence[str]) -> Host:
+    name, _, port = words[0].partition(":")
+    if not name or not (port or "22").isdigit():
+        raise ValueError(f"'{words[0]}' is not HOST or HOST:PORT")
+    speeds = [word.partition("=")[2] for word in words[1:] if word.startswith("link=")]
+    if not speeds:
+        return Host(name, int(port or 22))
+    return Host(name, int(port or 22), bytes_per_second(speeds[-1]))
 
 
 def remote_script(command: Sequence[str], env: Mapping[str, str], folder: str) -> bytes:
@@ -103,6 +123,13 @@ def places(workers: int, servers: int | None, hosts: int) -> list[tuple[str, int
     return [(role, rank, position % hosts) for position, (role, rank) in enumerate(roles)]
 
 
+def _shares(where: Sequence[tuple[str, int, int]], hosts: Sequence[Host]) -> dict[str, str]:
+    """Of the servers, where the speeds of the hosts' links are known and make a difference."""
+    speeds = [host.speed for host in hosts if host.speed is not None]
+    shares = server_shares(where, speeds) if speeds else None
+    return {"MERCURY_SERVER_SHARES": ",".join(map(str, shares))} if shares else {}
+
+
 def plan(
     command: Sequence[str],
     workers: int,
@@ -113,12 +140,13 @@ def plan(
     folder: str = ".",
 ) -> list[Task]:
     """The scheduler here; servers and workers here too, or on the hosts."""
-    base = {**environ, **job}
+    where = places(workers, servers, max(1, len(hosts)))
+    base = {**_shares(where, hosts), **environ, **job}
     base["PYTHONUNBUFFERED"] = base.get("PYTHONUNBUFFERED", "1")
     passed = {k: v for k, v in base.items() if PASSED.match(k) or k in job}
     own = {"DMLC_ROLE": "scheduler", "MERCURY_LAUNCHED": "1"}
     tasks = [Task("scheduler", 0, tuple(command), {**base, **own}, b"")]
-    for role, rank, place in places(workers, servers, max(1, len(hosts))):
+    for role, rank, place in where:
         own = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
         if hosts:
             script = remote_script(command, {**passed, **own}, folder)

@@ -11,6 +11,7 @@ import argparse
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from scripts.lab.bed.namespaces import LabError, privilege_missing
 from scripts.lab.benches import scaling, speed
 from scripts.lab.benches.case import Case, Failure, Row
 from scripts.lab.benches.catalogue import BENCHES, LONG, ONCE, PROGRAMS, cases_of, wanted
+from scripts.lab.benches.slow_host import SlowHost
 from scripts.lab.report import results
 from scripts.lab.systems.job import JobFailed, Process, host_names, run_job
 from scripts.lab.systems.system import NAMES, System, available
@@ -228,6 +230,17 @@ def _nodes(text: str) -> tuple[int, int]:
     return counts
 
 
+def _slow(text: str) -> SlowHost:
+    host, _, speed = text.partition("=")
+    try:
+        found = SlowHost(host, float(speed))
+    except ValueError:
+        found = SlowHost(host, 0.0)
+    if not re.fullmatch(r"(worker|server)\d+", host) or not 0 < found.speed <= 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not HOST=SPEED, such as worker0=0.5")
+    return found
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -252,6 +265,8 @@ def options() -> argparse.Namespace:
     of_scaling.add_argument("--models", nargs="+", choices=scaling.MODELS)
     beside = "only with servers on the workers' hosts"
     of_scaling.add_argument("--colocate", action="store_true", help=beside)
+    slow = "one host with a slower link, such as worker0=0.5; servers on it sum less"
+    of_scaling.add_argument("--slow", type=_slow, metavar="HOST=SPEED", help=slow)
     add("--list", action="store_true", help="say what would be run")
     add(
         "--stock-python",
@@ -274,7 +289,9 @@ def main() -> int:
         cases = speed.measured(systems, asked.profile, rounds=6)
     else:
         rate = None if asked.rate is None else asked.rate * 1e6
-        chosen = scaling.Asked(asked.nodes, rate, asked.scale, asked.models, asked.colocate)
+        chosen = scaling.Asked(
+            asked.nodes, rate, asked.scale, asked.models, asked.colocate, asked.slow
+        )
         cases = cases_of(benches, systems, length, chosen)
     if asked.match is not None:
         cases = [case for case in cases if any(text in str(case) for text in asked.match)]

@@ -35,7 +35,7 @@ void Submit(WorkerStreams* streams, Asked* asked, bool fetch) {
   op->dst = dst->get();
   op->priority = static_cast<int32_t>(d.key);
   if (fetch) op->kind = Operation::Kind::kAgain;
-  op->parts_left = Placement(d.key, d.bytes(), kPacketBytes, 1, 1).slots;
+  op->parts_left = Placement(d.key, d.bytes(), kPacketBytes, ServerShares(1), 1).slots;
   op->keep = std::make_shared<std::pair<decltype(arrays), decltype(dst)>>(arrays, dst);
   op->done = [asked, arrays](const Status& status) {
     FUZZ_REQUIRE(asked->under_way);  // once

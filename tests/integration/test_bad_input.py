@@ -46,6 +46,7 @@ def run(changes: Mapping[str, str | None]) -> subprocess.CompletedProcess[str]:
         ("MERCURY_POLICY", "p4", "'p4'; allowed: priority, fifo, wfbp, p3, bytescheduler"),
         ("MERCURY_PACKET_BYTES", "100", "'100'; allowed: 0, or at least 1024"),
         ("MERCURY_LANES", "0", "'0'; allowed: 1 to 64"),
+        ("MERCURY_SERVER_SHARES", "1,2,3", "'1,2,3'; allowed: one number for each"),
         ("MERCURY_CONGESTION", "cubik", "'cubik', which this host does not let us use (No such"),
     ],
 )

@@ -22,6 +22,7 @@ PACKETS = [
             "MERCURY_DETERMINISTIC": "1",
             "MERCURY_PACKET_BYTES": "1024",
             "MERCURY_CREDIT_BYTES": "2000",
+            "MERCURY_SERVER_SHARES": "5,2",
         },
         3,
         2,
@@ -52,8 +53,9 @@ def interface(
     [("zmq", 2, 2), ("zmq", 3, 2), ("mercury", 2, 2), ("mercury", 3, 2), ("mercury", 1, 2)],
 )
 def test_interface(van: str, workers: int, servers: int, tmp_path: Path) -> None:
-    # Some with and some without traces.
-    interface(van, workers, servers, {}, tmp_path if workers == 2 else None)
+    # Some with traces, and some with parts that are not equal.
+    env = {"MERCURY_SERVER_SHARES": "1,3"} if workers == 3 else {}
+    interface(van, workers, servers, env, tmp_path if workers == 2 else None)
 
 
 @pytest.mark.parametrize(("env", "workers", "servers"), PACKETS)

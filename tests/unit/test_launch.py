@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -275,9 +276,42 @@ def test_hostfile(tmp_path: Path) -> None:
     file = tmp_path / "hosts"
     file.write_text("# two\nalpha slots=4\n\nbeta:2222\n")
     assert read_hosts(file) == [Host("alpha"), Host("beta", 2222)]
-    file.write_text("alpha:port\n")
-    with pytest.raises(LaunchError, match="hosts:1"):
+    file.write_text("alpha slots=4 link=10Gbps\nbeta:2222 link=2.5Gbit/s # old\n")
+    assert read_hosts(file) == [Host("alpha", speed=1.25e9), Host("beta", 2222, 312.5e6)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("alpha:port", "hosts:1: 'alpha:port' is not HOST or HOST:PORT"),
+        ("alpha\n\nbeta link=fast", "hosts:3: 'fast' is not a bandwidth such as 10Gbps"),
+        ("alpha link=0Gbps", "hosts:1: a bandwidth must be > 0"),
+        ("alpha link=1Gbps\nbeta", "hosts: beta has no link=SPEED, others have"),
+        ("# none", "names no host"),
+    ],
+)
+def test_mistakes_in_a_hostfile(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "hosts"
+    file.write_text(text + "\n")
+    with pytest.raises(LaunchError) as raised:
         read_hosts(file)
+    assert says in str(raised.value)
+
+
+def test_servers_on_slow_links_sum_less() -> None:
+    hosts = [Host(name, speed=speed) for name, speed in (("a", 1e9), ("b", 1e9), ("c", 0.5e9))]
+
+    def shares(environ: dict[str, str], hosts: list[Host]) -> set[str | None]:
+        tasks = plan(["cmd"], 3, None, {}, environ, hosts)
+        scripts = [(t.stdin or b"").decode() for t in tasks if t.role != "scheduler"]
+        found = [re.search(r"MERCURY_SERVER_SHARES=(\S+)", script) for script in scripts]
+        told = {f[1] if f else None for f in found}
+        return told | {tasks[0].env.get("MERCURY_SERVER_SHARES")}
+
+    assert shares({}, hosts) == {"1,1,0"}
+    assert shares({"MERCURY_SERVER_SHARES": "3,2,1"}, hosts) == {"3,2,1"}
+    assert shares({}, [Host(h.name, speed=1e9) for h in hosts]) == {None}
+    assert shares({}, [Host(h.name) for h in hosts]) == {None}
 
 
 def test_the_scheduler_s_address_is_one_that_all_hosts_reach(

@@ -12,7 +12,7 @@ from typing import Any
 from pslite_ext.forecast.model import POLICIES, Job, ModelError, model_name
 from pslite_ext.forecast.model.job import number
 from pslite_ext.forecast.model.job_file import find_job
-from pslite_ext.forecast.model.quantity import seconds, size
+from pslite_ext.quantity import seconds, size
 from tracer.output import print_json, whole_file
 from tracer.report.drawing import Draw, save
 from tracer.table import Table

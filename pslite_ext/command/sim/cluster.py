@@ -9,9 +9,9 @@ import numpy as np
 
 from pslite_ext.command.sim.answer import Answer, index_in, job_of, network_of, pair, slowness_of
 from pslite_ext.forecast.model import ModelError, Options
-from pslite_ext.forecast.model.quantity import bytes_per_second, seconds, size
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 from pslite_ext.forecast.simulate.cluster import RateSpec
+from pslite_ext.quantity import bytes_per_second, seconds, size
 from tracer.progress import Progress
 from tracer.report.drawing import CYCLE, Canvas
 from tracer.table import Table

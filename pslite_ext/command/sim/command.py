@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 from pslite_ext.command.arguments import count
+from pslite_ext.quantity import QuantityError
 
 FAILED, INTERRUPTED = 2, 130
 EXIT_CODES = "exit codes: 0 all well; 2 wrong usage or input; 130 interrupted"
@@ -186,7 +187,7 @@ def main(argv: Sequence[str]) -> int:
     answer: Callable[[argparse.Namespace], Any] = module.answer
     try:
         show(answer(options), options)
-    except (ModelError, TraceError) as error:
+    except (ModelError, QuantityError, TraceError) as error:
         return _fail(options, str(error))
     except KeyboardInterrupt:
         return INTERRUPTED

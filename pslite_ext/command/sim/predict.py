@@ -9,7 +9,7 @@ import numpy as np
 from pslite_ext.command.sim.answer import Answer, job_of, network_of
 from pslite_ext.forecast.model import POLICIES, Job, Timeline, predict
 from pslite_ext.forecast.model.job import Array
-from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second
+from pslite_ext.quantity import as_rate, bytes_per_second
 from tracer.report.drawing import BLUE, GREEN, ORANGE, SKY, Canvas, Draw
 from tracer.table import Table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pslite_ext.command.sim.answer import Answer, slowness_of
-from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second, seconds
+from pslite_ext.quantity import as_rate, bytes_per_second, seconds
 from tracer.progress import Progress
 from tracer.replay import Conditions, own_policy, recorded, replay, self_check
 from tracer.report.drawing import BLUE, Canvas

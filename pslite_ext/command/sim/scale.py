@@ -9,8 +9,8 @@ import numpy as np
 from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of
 from pslite_ext.command.sim.identical_workers import iterate
 from pslite_ext.forecast.model import ModelError, Options
-from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second
 from pslite_ext.forecast.simulate.scheme import SCHEMES
+from pslite_ext.quantity import as_rate, bytes_per_second
 from tracer.progress import Progress
 from tracer.report.drawing import CYCLE, Canvas
 from tracer.table import Table

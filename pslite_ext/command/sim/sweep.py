@@ -8,7 +8,7 @@ import numpy as np
 
 from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of
 from pslite_ext.forecast.model import ModelError, sweep
-from pslite_ext.forecast.model.quantity import bytes_per_second
+from pslite_ext.quantity import bytes_per_second
 from tracer.report.drawing import CYCLE, Canvas
 from tracer.table import Table
 

@@ -15,7 +15,6 @@
 #include "messages/stall_question.h"
 #include "sums/sparse_sum.h"
 #include "transport/figures.h"
-#include "transport/home_server.h"
 
 namespace mercury {
 namespace {
@@ -78,11 +77,11 @@ void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
         break;
       }
       if (pending->op->command.to_one) {
-        const int home = HomeServer(pending->op->command.key, options_.num_servers);
+        const int home = options_.shares.Home(pending->op->command.key);
         pending->pieces.push_back({home, 0, 0});
         break;
       }
-      for (int s = 0; s < options_.num_servers; ++s) {
+      for (int s = 0; s < options_.shares.servers(); ++s) {
         pending->pieces.push_back({s, static_cast<uint64_t>(s), 0});
       }
       break;
@@ -120,7 +119,7 @@ void ClassicWorker::Schedule(std::unique_ptr<Pending> pending) {
 
 std::vector<Piece> ClassicWorker::PiecesOf(const Tensor& tensor, size_t element_bytes,
                                            uint64_t piece_bytes_max) const {
-  return Partition(tensor.traits.key, tensor.traits.bytes(), element_bytes, options_.num_servers,
+  return Partition(tensor.traits.key, tensor.traits.bytes(), element_bytes, options_.shares,
                    options_.split_bytes, std::max<uint64_t>(piece_bytes_max, element_bytes));
 }
 
@@ -208,7 +207,7 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> pending) {
 }
 
 void ClassicWorker::SendAll(int slot, const Pending& pending) {
-  std::vector<int> messages(static_cast<size_t>(options_.num_servers), 0);
+  std::vector<int> messages(static_cast<size_t>(options_.shares.servers()), 0);
   for (const Piece& piece : pending.pieces) ++messages[static_cast<size_t>(piece.server)];
   for (size_t i = 0; i < pending.pieces.size(); ++i) {
     const int shared_by = messages[static_cast<size_t>(pending.pieces[i].server)];

@@ -28,13 +28,14 @@
 #include "messages/partition.h"
 #include "ps/ps.h"
 #include "transport/given_up.h"
+#include "transport/server_shares.h"
 #include "transport/transport.h"
 
 namespace mercury {
 
 struct ClassicOptions {
   int rank = 0;  // this worker's
-  int num_servers = 1;
+  ServerShares shares;
   uint64_t split_bytes = 4000000;
   uint64_t piece_bytes_max = uint64_t{64} << 20;
   // Gradients go through prophet's queue; otherwise at once.

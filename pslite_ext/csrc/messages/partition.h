@@ -1,7 +1,8 @@
 // Which bytes of a tensor live on which server: one rule, shared by all workers.
 //
 // A tensor below `split_bytes` lives whole on one server, chosen by its key. A larger one is cut
-// into one nearly equal, element-aligned range per server, starting at a server chosen by its key.
+// into one element-aligned range per server, as long as its share, starting at a server chosen by
+// its key.
 // What is longer than `piece_bytes_max` is cut once more, on its server, so that message lengths
 // fit 31 bits.
 //
@@ -14,6 +15,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "transport/server_shares.h"
+
 namespace mercury {
 
 struct Piece {
@@ -22,9 +25,10 @@ struct Piece {
   uint64_t bytes = 0;
 };
 
-// Requires element_bytes >= 1, num_servers >= 1, piece_bytes_max >= element_bytes.
-std::vector<Piece> Partition(uint64_t key, uint64_t bytes, size_t element_bytes, int num_servers,
-                             uint64_t split_bytes, uint64_t piece_bytes_max);
+// Requires element_bytes >= 1, piece_bytes_max >= element_bytes.
+std::vector<Piece> Partition(uint64_t key, uint64_t bytes, size_t element_bytes,
+                             const ServerShares& shares, uint64_t split_bytes,
+                             uint64_t piece_bytes_max);
 
 // Rows go with their numbers: how many bytes of rows a piece may have, so that both together are no
 // more than `piece_bytes_max`. 0: not one.

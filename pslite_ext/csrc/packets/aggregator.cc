@@ -212,7 +212,7 @@ Status Aggregator::Declare(int worker, const Header& header) {
     made->first_worker = worker;
     made->number_of.assign(static_cast<size_t>(options_.num_workers), -1);
     const Placement placement(declared.key, declared.bytes(), options_.packet_bytes,
-                              options_.num_servers, options_.lanes);
+                              options_.shares, options_.lanes);
     made->share = Share(placement, options_.server, options_.lane);
     const uint64_t count = made->share.count;
     made->unit_slots = UnitSlots(options_.policy, options_.unit_bytes, placement.slot_bytes, count);

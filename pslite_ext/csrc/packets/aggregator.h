@@ -33,7 +33,7 @@ constexpr size_t kTensorsMax = 65536;  // of a worker
 
 struct AggregatorOptions {
   int num_workers = 1;
-  int num_servers = 1;
+  ServerShares shares;
   int server = 0;
   int lanes = 1;
   int lane = 0;

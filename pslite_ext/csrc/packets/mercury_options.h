@@ -12,6 +12,7 @@
 #include "links/link.h"
 #include "links/tcp.h"
 #include "policy/policy.h"
+#include "transport/server_shares.h"
 #include "transport/transport.h"
 
 namespace mercury {
@@ -29,7 +30,7 @@ struct MercuryOptions {
   size_t strangers_max = kStrangersMax;  // connections that have not proved themselves yet
   std::string token;
   int workers = 1;
-  int servers = 1;
+  ServerShares shares;
   TraceRing* trace = nullptr;          // null: nothing is traced
   DispatchNumbers* numbers = nullptr;  // null: operations are not numbered
   // From the job:
@@ -52,7 +53,7 @@ struct MercuryOptions {
     t.job = JobNumber(job);
     t.worker = t.server = static_cast<uint32_t>(rank);
     t.workers = static_cast<uint32_t>(workers);
-    t.servers = static_cast<uint32_t>(servers);
+    t.servers = static_cast<uint32_t>(shares.servers());
     t.lanes = static_cast<uint16_t>(lanes);
     t.packet_bytes = policy.packet_bytes;
     t.unit_bytes = policy.unit_bytes;

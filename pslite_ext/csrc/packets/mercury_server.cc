@@ -26,7 +26,7 @@ Status MercuryServer::Start(const MercuryOptions& options) {
   for (int i = 0; i < options_.lanes; ++i) {
     AggregatorOptions aggregator_options;
     aggregator_options.num_workers = options_.workers;
-    aggregator_options.num_servers = options_.servers;
+    aggregator_options.shares = options_.shares;
     aggregator_options.server = options_.rank;
     aggregator_options.lanes = options_.lanes;
     aggregator_options.lane = i;

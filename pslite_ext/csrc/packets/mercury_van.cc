@@ -41,7 +41,7 @@ void MercuryVan::OnReady(int my_node_id) {
 }
 
 void MercuryVan::StartWorker(int my_node_id) {
-  std::vector<Address> servers(static_cast<size_t>(options_.servers));
+  std::vector<Address> servers(static_cast<size_t>(options_.shares.servers()));
   for (const Member& m : members()) {
     if (m.role == Role::kServer) {
       servers.at(static_cast<size_t>(RankOf(m.id))) = {m.host, m.data_port};

@@ -42,12 +42,12 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     auto slice = std::make_unique<Slice>();
     slice->number = static_cast<uint16_t>(i);
     WorkerStreamsOptions options;
-    options.num_servers = options_.servers;
+    options.shares = options_.shares;
     options.num_workers = options_.workers;
     options.lanes = options_.lanes;
     options.lane = i;
     options.policy = options_.policy;
-    options.policy.links = options_.servers;
+    options.policy.links = options_.shares.servers();
     options.stall_warn_us = options_.stall_warn_us;
     options.trace = options_.trace;
     options.trace_overhead = options_.packet_overhead();
@@ -60,7 +60,7 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     events.left = [](int /*server*/) {};  // the job ends, and the control plane says how
     events.tick = [s = slice.get()](int64_t now_us) { s->streams->Tick(now_us); };
     LinkOptions link = options_.link();
-    link.first_peer = options_.rank % options_.servers;
+    link.first_peer = options_.rank % options_.shares.servers();
     slice->lane = std::make_unique<Lane>(std::move(streams), link, std::move(events));
     slice->lane->on_turn = [s = slice.get()](int64_t now_us) {
       for (auto& dialer : s->dialers) dialer->Turn(now_us);
@@ -111,7 +111,7 @@ void MercuryWorker::Stop() {
 
 void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
   const TensorTraits& d = op->tensor->traits;
-  const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.servers,
+  const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.shares,
                             options_.lanes);
   op->parts_left = placement.slots;
   if (options_.numbers != nullptr) op->number = options_.numbers->Take(*op);

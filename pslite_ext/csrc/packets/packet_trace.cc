@@ -3,17 +3,6 @@
 #include <algorithm>
 
 namespace mercury {
-namespace {
-
-// Lanes that hold some of what a server holds of a tensor.
-uint16_t LanesOf(const Share& share) {
-  const Placement& of = share.of;
-  const uint64_t row = share.first % of.servers;
-  const uint64_t slots = row < of.slots ? (of.slots - row + of.servers - 1) / of.servers : 0;
-  return static_cast<uint16_t>(std::max<uint64_t>(std::min(of.lanes, slots), 1));
-}
-
-}  // namespace
 
 TraceEvent PacketTrace::Event(int peer, uint32_t key, const Share& share, bool sum,
                               const Flow& flow) const {
@@ -21,7 +10,7 @@ TraceEvent PacketTrace::Event(int peer, uint32_t key, const Share& share, bool s
   event.key = key;
   event.node =
       TraceNode(on_server_ ? TraceRole::kWorker : TraceRole::kServer, static_cast<uint32_t>(peer));
-  event.parts = LanesOf(share);
+  event.parts = static_cast<uint16_t>(std::max<uint64_t>(share.lanes(), 1));
   event.number = flow.number < 0 ? 0 : flow.number + (sum ? 1 : 0);
   event.operation = sum ? kTraceRequest : kTracePush;
   return event;

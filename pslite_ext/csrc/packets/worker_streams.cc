@@ -63,7 +63,8 @@ WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
     LoadProfile();
     policy.profile = profile_;
   }
-  for (int s = 0; s < options_.num_servers; ++s) links_.push_back(std::make_unique<Link>(policy));
+  for (int s = 0; s < options_.shares.servers(); ++s)
+    links_.push_back(std::make_unique<Link>(policy));
 }
 
 WorkerStreams::~WorkerStreams() = default;
@@ -78,10 +79,10 @@ WorkerStreams::Stream* WorkerStreams::StreamOf(const std::shared_ptr<Tensor>& sh
   if (tensor == nullptr) tensor = std::make_unique<Stream>();
   tensor->shared = shared;
   const TensorTraits& d = shared->traits;
-  const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.num_servers,
+  const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.shares,
                             options_.lanes);
-  tensor->parts.resize(static_cast<size_t>(options_.num_servers));
-  for (int s = 0; s < options_.num_servers; ++s) {
+  tensor->parts.resize(static_cast<size_t>(options_.shares.servers()));
+  for (int s = 0; s < options_.shares.servers(); ++s) {
     Part& part = tensor->parts[static_cast<size_t>(s)];
     part.share = Share(placement, s, options_.lane);
     part.received.assign(part.share.count, 0);
@@ -109,7 +110,7 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   if (tensor->waiting == 0) return tensor->op.reset();  // all of it is in other lanes
   tensor->start = next_portion_++;
   active_[tensor->start] = tensor;
-  for (int s = 0; s < options_.num_servers; ++s) Begin(tensor, s, now_us);
+  for (int s = 0; s < options_.shares.servers(); ++s) Begin(tensor, s, now_us);
 }
 
 void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
@@ -165,7 +166,7 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
 
 // The operation is over in this lane, well or not.
 void WorkerStreams::End(Stream* tensor) {
-  for (int s = 0; s < options_.num_servers; ++s) {
+  for (int s = 0; s < options_.shares.servers(); ++s) {
     Link& link = *links_[static_cast<size_t>(s)];
     const uint64_t portion = tensor->parts[static_cast<size_t>(s)].portion;
     if (link.portions.erase(portion) != 0) link.policy->Forget(portion);
@@ -342,7 +343,7 @@ void WorkerStreams::Tick(int64_t now_us) {
   for (auto& [start, tensor] : active_) {
     if (now_us < tensor->ask_at_us) continue;
     tensor->ask_at_us = now_us + std::max<int64_t>(now_us - tensor->since_us, 1000000);
-    for (int s = 0; s < options_.num_servers; ++s) {
+    for (int s = 0; s < options_.shares.servers(); ++s) {
       const Part& part = tensor->parts[static_cast<size_t>(s)];
       if (part.waiting == 0 || part.number < 0) continue;
       links_[static_cast<size_t>(s)]->first.push_back(

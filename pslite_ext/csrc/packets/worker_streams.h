@@ -27,11 +27,12 @@
 #include "policy/prophet/prophet_notes.h"
 #include "transport/given_up.h"
 #include "transport/operation.h"
+#include "transport/server_shares.h"
 
 namespace mercury {
 
 struct WorkerStreamsOptions {
-  int num_servers = 1;
+  ServerShares shares;
   int num_workers = 1;
   int lanes = 1;
   int lane = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "transport/server_shares.h"
+
 namespace mercury {
 namespace {
 
@@ -64,7 +66,6 @@ void ReadPackets(const Settings& s, MercuryOptions* m) {
   // All workers may come at once.
   m->strangers_max = std::max(m->strangers_max, static_cast<size_t>(s.num_worker * s.lanes));
   m->workers = static_cast<int>(s.num_worker);
-  m->servers = static_cast<int>(s.num_server);
 }
 
 void ReadVan(const Settings& s, ZmqVanOptions* van) {
@@ -88,11 +89,14 @@ Status MakeNodeOptions(const Settings& s, NodeOptions* options) {
   PolicyOptions& policy = options->mercury.policy;
   status = ReadPolicy(s, &policy);
   if (!status.ok()) return status;
+  ServerShares shares;
+  status = ServerShares::FromText(s.server_shares, static_cast<int>(s.num_server), &shares);
+  if (!status.ok()) return status;
   ReadVan(s, &options->van);
   ReadPackets(s, &options->mercury);
   options->packets = s.ps_van_type == "mercury";
   options->server_bytes_max = static_cast<uint64_t>(s.server_bytes_max);
-  options->classic.num_servers = static_cast<int>(s.num_server);
+  options->mercury.shares = options->classic.shares = shares;
   options->classic.split_bytes = static_cast<uint64_t>(s.split_bytes);
   options->classic.piece_bytes_max = static_cast<uint64_t>(kMessageBytesMax);
   options->classic.stall_warn_us = s.stall_warn_s * 1000000;

@@ -152,6 +152,8 @@ def _scaling(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     if length == "quick":
         return scaling.scaling(rivals, asked, rounds=3, quick=True)
     cases = scaling.scaling(rivals, asked, rounds=10 if length == "full" else 5)
+    if asked == scaling.Asked():
+        cases += scaling.slow_hosts(rivals, rounds=5)
     return cases + scaling.streams(_named(systems, (MERCURY,)), asked)
 
 

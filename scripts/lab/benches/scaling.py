@@ -1,7 +1,8 @@
 """More and more hosts, each link with the same bytes to carry: how near to the floor of each.
 
 Two placements: servers on hosts of their own, and one beside each worker, where links carry what a
-ring's do. Systems without servers are measured once, beside ours on the same hosts.
+ring's do. Systems without servers are measured once, beside ours on the same hosts. And four by
+four with one host whose link is slower.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scripts.lab.bed.disturbance import slow_link
 from scripts.lab.benches import flood
 from scripts.lab.benches.case import Case, Figure, Figures, Setting
 from scripts.lab.benches.peers import peers_floor_s
+from scripts.lab.benches.prediction import floor_s
+from scripts.lab.benches.slow_host import SlowHost
 from scripts.lab.benches.speed import RATIOS, SCALES
 from scripts.lab.systems.job import CORES, Outcome
 from scripts.lab.systems.system import System
@@ -27,6 +31,8 @@ SHARE = 0.305
 NODES = ((2, 2), (4, 4), (8, 8))
 MODELS = ("vgg16", "resnet50", "bert_base")
 RATES = (1.0, 0.5)  # of a host's part of TOGETHER
+SLOW_NODES = (4, 4)
+SLOW_HOSTS = (SlowHost("worker0", 0.5), SlowHost("server0", 0.5))
 STREAM_S = 8.0
 PUSHES = 40
 
@@ -40,6 +46,7 @@ class Asked:
     scale: float | None = None
     models: Sequence[str] | None = None
     colocate: bool = False
+    slow: SlowHost | None = None
 
 
 def link_figures(links: Links, rate: float) -> Figures:
@@ -53,8 +60,17 @@ def link_figures(links: Links, rate: float) -> Figures:
     }
 
 
-def _case(what: str, system: System, setting: Setting, config: Config) -> Case:
+def _case(
+    what: str, system: System, setting: Setting, config: Config, slow: SlowHost | None = None
+) -> Case:
     floor = peers_floor_s(config, setting, 1.0, system.servers)
+    env, disturbance = {}, None
+    if slow is not None:
+        bandwidth = slow.bandwidth(setting, system.servers)
+        floor = floor_s(workload_of(config.tensors).job(), bandwidth)
+        env = slow.env(setting) if system.ours else {}
+        disturbance = slow_link(slow.host, (setting.rate or 0.0) * slow.speed)
+        what = f"{what}, {slow}"
 
     def measure(outcome: Outcome) -> Figures:
         took = statistics.median(outcome.rounds_s)
@@ -74,17 +90,27 @@ def _case(what: str, system: System, setting: Setting, config: Config) -> Case:
         return figures
 
     seconds = (config.rounds + config.warmup) * 1.5 * floor
-    return Case("scaling", what, system, setting, config, measure, seconds, watched=True)
+    return Case(
+        *("scaling", what, system, setting, config, measure, seconds),
+        env=env,
+        disturbance=disturbance,
+        watched=True,
+    )
 
 
 def _training(
-    systems: Sequence[System], model: str, scale: float, setting: Setting, rounds: int
+    systems: Sequence[System],
+    model: str,
+    scale: float,
+    setting: Setting,
+    rounds: int,
+    slow: SlowHost | None = None,
 ) -> list[Case]:
     shape = {"model": model, "scale": scale}
     compute_s = round(RATIOS["network-bound"] * setting.link_s(workload_of(shape).bytes), 3)
     config = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds)
     what = f"{model} x {scale:.3g}, {compute_s:g} s of computation"
-    return [_case(what, system, setting, config) for system in systems]
+    return [_case(what, system, setting, config, slow) for system in systems]
 
 
 def settings(
@@ -110,7 +136,21 @@ def scaling(
         for setting in settings(nodes, asked.rate, shares, beside):
             for model in models:
                 scale = asked.scale or SCALES[model] * SHARE * (0.5 if quick else 1.0)
-                cases += _training(here, model, scale, setting, rounds)
+                slow = asked.slow if asked.slow and asked.slow.is_in(setting) else None
+                cases += _training(here, model, scale, setting, rounds, slow)
+    return cases
+
+
+def slow_hosts(systems: Sequence[System], rounds: int) -> list[Case]:
+    """Of ours and of systems without servers: others cannot give a server less to do."""
+    cases = []
+    model = MODELS[0]
+    for beside in (False, True):
+        here = [s for s in systems if s.ours or (beside and not s.servers)]
+        (setting,) = settings([SLOW_NODES], None, RATES[:1], beside)
+        for slow in SLOW_HOSTS:
+            if slow.is_in(setting):
+                cases += _training(here, model, SCALES[model] * SHARE, setting, rounds, slow)
     return cases
 
 

@@ -26,6 +26,10 @@ class System:
     warmup: int = 0  # rounds at least before it is what it is meant to be
     own_hosts: bool = False  # it finds them by name, so they cannot all be one
 
+    @property
+    def ours(self) -> bool:
+        return self.env.get("DMLC_PS_VAN_TYPE") in ("zmq", "mercury")
+
     def variant(self, name: str, **env: str) -> System:
         return replace(self, name=f"{self.name} {name}", env={**self.env, **env})
 

@@ -96,7 +96,7 @@ class Asked {
 struct Job {
   Job() {
     Van().sent.clear();
-    options.num_servers = 2;
+    options.shares = ServerShares(2);
     options.split_bytes = 1000;
     worker = std::make_unique<ClassicWorker>(options);
   }

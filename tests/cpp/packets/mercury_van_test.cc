@@ -27,7 +27,7 @@ TEST(whoever_hears_of_an_operation_s_failure_can_ask_whose_it_is) {
   Job job(2, 1);
   MercuryOptions options;
   options.workers = 2;
-  options.servers = 1;
+  options.shares = ServerShares(1);
   options.token = "secret";
   job.AddSpecial<Van>(Role::kServer, options);
   mercury::testing::Node& waits = job.AddSpecial<Van>(Role::kWorker, options);

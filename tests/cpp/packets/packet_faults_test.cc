@@ -134,7 +134,7 @@ TEST(a_cap_ends_what_does_not_fit_and_nothing_hangs) {
         ++(status.ok() ? fine : failed);
       }
     }
-    for (int s = 0; s < options.servers; ++s) {
+    for (int s = 0; s < options.shares.servers(); ++s) {
       for (int l = 0; l < options.lanes; ++l) {
         CHECK_TRUE(network.aggregator(s, l).pool().bytes() <= options.bytes_max);
       }

@@ -19,10 +19,20 @@ constexpr PolicyKind kPolicies[] = {PolicyKind::kPriority,      PolicyKind::kFif
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kUint8,
                             DType::kInt32,   DType::kInt8,    DType::kInt64,   DType::kBfloat16};
 
+// Equal ones mostly; of unequal ones, some may be nothing.
+ServerShares SomeShares(Random* random, int servers) {
+  ServerShares shares(servers);
+  if (!random->OneIn(3)) return shares;
+  std::string text = std::to_string(random->Between(1, 5));
+  for (int s = 1; s < servers; ++s) text += "," + std::to_string(random->Below(6));
+  REQUIRE_OK(ServerShares::FromText(text, servers, &shares));
+  return shares;
+}
+
 NetworkOptions RandomOptions(PolicyKind kind, Random* random) {
   NetworkOptions o;
   o.workers = static_cast<int>(random->Between(1, 4));
-  o.servers = static_cast<int>(random->Between(1, 4));
+  o.shares = SomeShares(random, static_cast<int>(random->Between(1, 4)));
   o.lanes = random->OneIn(3) ? static_cast<int>(random->Between(2, 3)) : 1;
   o.checksum = random->OneIn(3);
   o.policy.kind = kind;
@@ -41,7 +51,7 @@ NetworkOptions RandomOptions(PolicyKind kind, Random* random) {
 
 std::string Described(const NetworkOptions& o) {
   return std::string(Name(o.policy.kind)) + ", " + std::to_string(o.workers) + " workers, " +
-         std::to_string(o.servers) + " servers, " + std::to_string(o.lanes) +
+         std::to_string(o.shares.servers()) + " servers, " + std::to_string(o.lanes) +
          " lanes, packets of " + std::to_string(o.policy.packet_bytes) + ", units of " +
          std::to_string(o.policy.unit_bytes) + ", window " + std::to_string(o.policy.window_bytes) +
          ", credit " + std::to_string(o.policy.credit.fixed_bytes) +
@@ -52,7 +62,7 @@ std::string Described(const NetworkOptions& o) {
 uint64_t HandedOut(Network* network) {
   uint64_t bytes = 0;
   for (int l = 0; l < network->options().lanes; ++l) {
-    for (int s = 0; s < network->options().servers; ++s) {
+    for (int s = 0; s < network->options().shares.servers(); ++s) {
       bytes += network->aggregator(s, l).pool().bytes_handed_out();
     }
   }
@@ -100,7 +110,7 @@ void CheckNothingLeft(Network* network, Job* job) {
   for (int l = 0; l < network->options().lanes; ++l) {
     for (int w = 0; w < network->options().workers; ++w) {
       CHECK_EQ(network->streams(w, l).under_way(), 0U);
-      for (int s = 0; s < network->options().servers; ++s) {
+      for (int s = 0; s < network->options().shares.servers(); ++s) {
         CHECK_TRUE(network->streams(w, l).policy(s).Depths().empty());
         const Credit* credit = network->streams(w, l).policy(s).credit();
         if (credit != nullptr) CHECK_EQ(credit->counted_bytes(), 0U);
@@ -116,7 +126,7 @@ bool RunCase(const NetworkOptions& options, Random* random) {
   Network network(options, random);
   Job job(&network, random, options.deterministic);
   for (int l = 0; l < options.lanes; ++l) {
-    for (int s = 0; s < options.servers; ++s) {
+    for (int s = 0; s < options.shares.servers(); ++s) {
       for (int w = 0; w < options.workers; ++w) {
         if (random->OneIn(2)) network.aggregator(s, l).SetPacketBytes(w, random->Below(80000));
         const auto rate = static_cast<double>(random->Below(100000000));

@@ -124,7 +124,7 @@ class Job {
   Placement PlacementOf(size_t tensor) const {
     const NetworkOptions& o = network_->options();
     const TensorTraits& d = traits(tensor);
-    return Placement(d.key, d.bytes(), o.policy.packet_bytes, o.servers, o.lanes);
+    return Placement(d.key, d.bytes(), o.policy.packet_bytes, o.shares, o.lanes);
   }
   std::string ValuesOf(int worker, size_t tensor, int round) const {
     const TensorTraits& d = traits(tensor);

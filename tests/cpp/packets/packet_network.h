@@ -172,7 +172,7 @@ class Pipe : private PacketSink {
 
 struct NetworkOptions {
   int workers = 2;
-  int servers = 2;
+  ServerShares shares{2};
   int lanes = 1;
   PolicyOptions policy;
   std::vector<std::string> profiles;  // prophet's, by worker
@@ -200,10 +200,10 @@ class Network {
     return *streams_[static_cast<size_t>(lane * options_.workers + worker)];
   }
   Aggregator& aggregator(int server, int lane = 0) {
-    return *aggregators_[static_cast<size_t>(lane * options_.servers + server)];
+    return *aggregators_[static_cast<size_t>(lane * options_.shares.servers() + server)];
   }
   Pipe& pipe(bool to_server, int worker, int server, int lane = 0) {
-    const int link = (lane * options_.workers + worker) * options_.servers + server;
+    const int link = (lane * options_.workers + worker) * options_.shares.servers() + server;
     return *pipes_[static_cast<size_t>(2 * link + (to_server ? 0 : 1))];
   }
   std::vector<std::string>& reports() { return reports_; }
@@ -248,7 +248,7 @@ class Network {
   void AddLane(int lane) {
     for (int w = 0; w < options_.workers; ++w) {
       WorkerStreamsOptions o;
-      o.num_servers = options_.servers;
+      o.shares = options_.shares;
       o.num_workers = options_.workers;
       o.lanes = options_.lanes;
       o.lane = lane;
@@ -260,10 +260,10 @@ class Network {
       streams_.push_back(std::make_unique<WorkerStreams>(
           o, [this](const std::string& line) { reports_.push_back(line); }));
     }
-    for (int s = 0; s < options_.servers; ++s) {
+    for (int s = 0; s < options_.shares.servers(); ++s) {
       AggregatorOptions o;
       o.num_workers = options_.workers;
-      o.num_servers = options_.servers;
+      o.shares = options_.shares;
       o.server = s;
       o.lanes = options_.lanes;
       o.lane = lane;
@@ -279,7 +279,7 @@ class Network {
       aggregators_.push_back(std::make_unique<Aggregator>(o));
     }
     for (int w = 0; w < options_.workers; ++w) {
-      for (int s = 0; s < options_.servers; ++s) {
+      for (int s = 0; s < options_.shares.servers(); ++s) {
         const Pipe::End worker{&streams(w, lane), s};
         const Pipe::End server{&aggregator(s, lane), w};
         for (const bool up : {true, false}) {
@@ -296,7 +296,7 @@ class Network {
     if (fresh_) return now_us_;
     for (const auto& pipe : pipes_) next = std::min(next, pipe->NextAt());
     for (const auto& streams : streams_) {
-      for (int s = 0; s < options_.servers; ++s) next = std::min(next, streams->WakeAt(s));
+      for (int s = 0; s < options_.shares.servers(); ++s) next = std::min(next, streams->WakeAt(s));
     }
     if (options_.ticks) next = std::min(next, next_tick_us_);
     return next;

@@ -29,7 +29,7 @@ struct Bench {
 };
 
 Share Of(uint64_t bytes, int servers = 1, int server = 0, int lanes = 1, int lane = 0) {
-  return Share(Placement(1, bytes, 4096, servers, lanes), server, lane);
+  return Share(Placement(1, bytes, 4096, ServerShares(servers), lanes), server, lane);
 }
 
 TEST(a_worker_s_first_and_last_packet) {

@@ -1,6 +1,7 @@
 #include "packets/placement.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ std::vector<uint64_t> BytesByServer(const std::vector<uint64_t>& elements, uint6
                                     int servers) {
   std::vector<uint64_t> bytes(static_cast<size_t>(servers), 0);
   for (size_t key = 0; key < elements.size(); ++key) {
-    const Placement placement(key, elements[key] * 4, packet_bytes, servers, 1);
+    const Placement placement(key, elements[key] * 4, packet_bytes, ServerShares(servers), 1);
     for (int s = 0; s < servers; ++s)
       bytes[static_cast<size_t>(s)] += Share(placement, s, 0).Bytes();
   }
@@ -71,6 +72,20 @@ double Spread(const std::vector<uint64_t>& bytes) {
   double sum = 0;
   for (const uint64_t b : bytes) sum += static_cast<double>(b);
   return static_cast<double>(*most - *least) / (sum / static_cast<double>(bytes.size()));
+}
+
+ServerShares Shares(const std::string& text, int servers) {
+  ServerShares shares(servers);
+  REQUIRE_OK(ServerShares::FromText(text, servers, &shares));
+  return shares;
+}
+
+// Equal ones in half of all cases.
+ServerShares SomeShares(mercury::testing::Random* random, int servers) {
+  if (random->OneIn(2)) return ServerShares(servers);
+  std::string text = std::to_string(random->Between(1, 20));
+  for (int s = 1; s < servers; ++s) text += "," + std::to_string(random->Below(20));
+  return Shares(text, servers);
 }
 
 }  // namespace
@@ -85,7 +100,7 @@ TEST(slots_cover_a_tensor_once_each_on_one_server_and_lane) {
     const int lanes = static_cast<int>(random.Between(1, 4));
     const uint64_t slots_about = random.Below(random.OneIn(4) ? 2000 : 100);
     const uint64_t bytes = random.OneIn(10) ? 0 : slots_about * packet + random.Below(packet + 1);
-    const Placement p(key, bytes, packet, servers, lanes);
+    const Placement p(key, bytes, packet, SomeShares(&random, servers), lanes);
     uint64_t end = 0;
     for (uint64_t slot = 0; slot < p.slots; ++slot) {
       REQUIRE_EQ(p.Offset(slot), end);
@@ -100,8 +115,11 @@ TEST(slots_cover_a_tensor_once_each_on_one_server_and_lane) {
     uint64_t count = 0;
     uint64_t share_bytes = 0;
     for (int s = 0; s < servers; ++s) {
+      uint64_t lanes_used = 0;
       for (int l = 0; l < lanes; ++l) {
         const Share share(p, s, l);
+        lanes_used += share.count != 0 ? 1 : 0;
+        if (l + 1 == lanes) CHECK_EQ(share.lanes(), lanes_used);
         count += share.count;
         share_bytes += share.Bytes();
         for (uint64_t i = 0; i < share.count; ++i) {
@@ -131,21 +149,21 @@ TEST(slots_cover_a_tensor_once_each_on_one_server_and_lane) {
 
 TEST(large_tensors_are_even_and_small_ones_are_not_crumbled) {
   for (int servers = 1; servers <= 64; ++servers) {
-    const Placement large(5, 100 << 20, 64 << 10, servers, 1);
+    const Placement large(5, 100 << 20, 64 << 10, ServerShares(servers), 1);
     std::vector<uint64_t> bytes;
     for (int s = 0; s < servers; ++s) bytes.push_back(Share(large, s, 0).Bytes());
     // Slots are rounded up to 64 bytes, so that the last servers may miss one.
     const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
     CHECK_TRUE(*most - *least <= large.slot_bytes);
-    CHECK_EQ(Placement(5, 1000, 64 << 10, servers, 1).slots, 1U);
-    const Placement small(5, 40000, 64 << 10, servers, 1);
+    CHECK_EQ(Placement(5, 1000, 64 << 10, ServerShares(servers), 1).slots, 1U);
+    const Placement small(5, 40000, 64 << 10, ServerShares(servers), 1);
     CHECK_TRUE(small.slot_bytes >= kSlotBytesMin);
   }
 }
 
 TEST(the_numbers_are_part_of_the_protocol) {
   // Workers and servers of one version must come to the same; so must those of two builds of it.
-  const Placement p(42, 1000000, 65536, 3, 2);
+  const Placement p(42, 1000000, 65536, ServerShares(3), 2);
   CHECK_EQ(p.slots, 18U);
   CHECK_EQ(p.slot_bytes, 55616U);
   CHECK_EQ(p.Length(17), 54528U);
@@ -153,10 +171,27 @@ TEST(the_numbers_are_part_of_the_protocol) {
   CHECK_EQ(Share(p, 1, 1).count, 3U);
 }
 
+TEST(a_server_has_its_share_of_the_bytes) {
+  const ServerShares shares = Shares("3,3,0,1", 4);
+  const Placement p(42, 7000000, 65536, shares, 1);
+  CHECK_EQ(p.slots % 7, 0U);
+  for (const auto& [server, part] : {std::pair(0, 3.0 / 7), {1, 3.0 / 7}, {2, 0.0}, {3, 1.0 / 7}}) {
+    const auto bytes = static_cast<double>(Share(p, server, 0).Bytes());
+    CHECK_TRUE(std::abs(bytes / 7000000 - part) < 0.002);
+  }
+  // Of many small ones, each with one server, too.
+  std::vector<int> count(4);
+  for (uint64_t key = 0; key < 7000; ++key) {
+    ++count[static_cast<size_t>(Placement(key, 100, 65536, shares, 1).Server(0))];
+  }
+  CHECK_TRUE(std::abs(count[0] - 3000) < 20 && std::abs(count[1] - 3000) < 20);
+  CHECK_TRUE(count[2] == 0 && std::abs(count[3] - 1000) < 20);
+}
+
 TEST(tensors_of_the_largest_size) {
   for (const uint64_t packet : {uint64_t{1} << 10, uint64_t{4} << 20}) {
     const uint64_t bytes = uint64_t{1} << 44;
-    const Placement p(7, bytes, packet, 7, 3);
+    const Placement p(7, bytes, packet, ServerShares(7), 3);
     CHECK_EQ(p.Offset(p.slots - 1) + p.Length(p.slots - 1), bytes);
     uint64_t sum = 0;
     for (int s = 0; s < 7; ++s) {

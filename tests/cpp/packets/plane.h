@@ -28,7 +28,7 @@ namespace mercury::testing {
 inline MercuryOptions PlaneOptions(int workers, int servers) {
   MercuryOptions options;
   options.workers = workers;
-  options.servers = servers;
+  options.shares = ServerShares(servers);
   options.token = "a secret";
   options.job = {77};
   options.policy.adapt_packets = false;
@@ -56,7 +56,7 @@ struct Exchange {
 class Plane {
  public:
   explicit Plane(const MercuryOptions& options) : options_(options) {
-    for (int s = 0; s < options_.servers; ++s) {
+    for (int s = 0; s < options_.shares.servers(); ++s) {
       servers_.push_back(std::make_unique<MercuryServer>(EventsOf(true, s)));
       addresses_.push_back({"127.0.0.1", 0});
       REQUIRE_OK(servers_.back()->Listen("127.0.0.1", options_.tcp, &addresses_.back().port));

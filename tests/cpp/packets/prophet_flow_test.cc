@@ -72,7 +72,7 @@ std::string Profile(const std::vector<Gradient>& gradients, Random* random) {
 uint64_t Trains(Random* random) {
   NetworkOptions options;
   options.workers = static_cast<int>(random->Between(1, 4));
-  options.servers = static_cast<int>(random->Between(1, 3));
+  options.shares = ServerShares(static_cast<int>(random->Between(1, 3)));
   options.lanes = random->OneIn(4) ? 2 : 1;
   options.policy.kind = PolicyKind::kProphet;
   options.policy.packet_bytes = uint64_t{1} << random->Between(10, 15);
@@ -115,7 +115,7 @@ uint64_t Trains(Random* random) {
   uint64_t blocks = 0;
   for (int w = 0; w < options.workers; ++w) {
     for (int l = 0; l < options.lanes; ++l) {
-      for (int s = 0; s < options.servers; ++s) {
+      for (int s = 0; s < options.shares.servers(); ++s) {
         blocks += network.streams(w, l).policy(s).blocks().blocks;
       }
     }

@@ -55,9 +55,9 @@ class Worker {
     op->priority = priority;
     if (fetch) op->kind = Operation::Kind::kAgain;
     const TensorTraits& d = asked->tensor->traits;
-    op->parts_left = Placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.num_servers,
-                               options_.lanes)
-                         .slots;
+    op->parts_left =
+        Placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.shares, options_.lanes)
+            .slots;
     op->done = [asked](const Status& status) { asked->outcomes.push_back(status); };
     return op;
   }
@@ -290,7 +290,7 @@ TEST(failing_ends_everything_and_all_that_comes_later) {
 TEST(nothing_wakes_a_worker_that_has_failed) {
   WorkerStreamsOptions options = Options();
   options.policy.credit.fixed_bytes = 2000;
-  options.num_servers = 2;
+  options.shares = ServerShares(2);
   Worker worker(options);
   const auto a = worker.Tensor(1, 100000);
   worker.Submit(a.get());
@@ -357,7 +357,7 @@ TEST(what_has_failed_is_over_when_every_lane_has_let_go_of_it) {
 
 TEST(a_sum_that_is_being_received_is_received_before_its_operation_fails) {
   WorkerStreamsOptions options = Options();
-  options.num_servers = 2;
+  options.shares = ServerShares(2);
   Worker worker(options);
   const auto t = worker.Tensor(1, 8000);
   worker.Submit(t.get());

@@ -81,6 +81,18 @@ TEST(prophet_queues_on_the_classic_path_only_where_it_is_the_path) {
   }
 }
 
+TEST(both_paths_have_the_same_shares) {
+  Settings settings = Worker();
+  settings.num_server = 3;
+  settings.server_shares = "2,2,1";
+  NodeOptions made;
+  REQUIRE_OK(MakeNodeOptions(settings, &made));
+  CHECK_EQ(made.mercury.shares.turns(), 5);
+  CHECK_EQ(made.classic.shares.turns(), 5);
+  settings.num_server = 2;
+  CHECK_STATUS(Code::kInvalidArgument, MakeNodeOptions(settings, &made));
+}
+
 TEST(what_is_wrong_is_named) {
   NodeOptions made;
   Settings settings = Worker();

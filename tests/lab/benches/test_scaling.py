@@ -7,7 +7,8 @@ import pytest
 from scripts.lab.benches.case import Setting
 from scripts.lab.benches.catalogue import cases_of
 from scripts.lab.benches.peers import peers_floor_s
-from scripts.lab.benches.scaling import Asked, link_figures, scaling, settings
+from scripts.lab.benches.scaling import Asked, link_figures, scaling, settings, slow_hosts
+from scripts.lab.benches.slow_host import SlowHost
 from scripts.lab.systems.system import MERCURY, System, system
 from scripts.lab.systems.watch import Links, Tally
 from scripts.lab.workloads.job_config import Config
@@ -73,6 +74,36 @@ def test_the_quick_ones_are_vgg16_at_four_and_eight_in_both_placements() -> None
     assert all("vgg16 x 0.0305" in case.what for case in cases)
     only = cases_of(["scaling"], [system(MERCURY, None)], "usual", Asked([(3, 2)], 1e8))
     assert {(c.setting.workers, c.setting.servers, c.setting.rate) for c in only} == {(3, 2, 1e8)}
+
+
+def test_a_slow_host_s_server_sums_less() -> None:
+    mercury = system(MERCURY, None)
+    cases = slow_hosts([mercury, RING, System("stock", "python")], 5)
+    told = [(c.system.name, c.setting.beside, c.what.split(", ")[-1], c.env) for c in cases]
+    worker, server = (f"{role}0's link at 0.5 of the rate" for role in ("worker", "server"))
+    assert told == [
+        (MERCURY, False, worker, {}),
+        (MERCURY, False, server, {"MERCURY_SERVER_SHARES": "1,2,2,2"}),
+        (MERCURY, True, worker, {"MERCURY_SERVER_SHARES": "0,1,1,1"}),
+        ("ring", True, worker, {}),
+    ]
+    assert all(case.disturbance is not None and case.watched for case in cases)
+
+
+def test_the_floor_of_a_slow_host_is_that_of_the_busiest_link() -> None:
+    own, beside = (Setting(4, 4, 1e9, beside=b) for b in (False, True))
+    for setting, host, servers, load in (
+        (own, "worker0", True, 2.0),  # its own gradients
+        (own, "server0", True, 8 / 7),  # servers' links are equally long busy
+        (beside, "worker0", True, 2.0),
+        (beside, "worker0", False, 3.0),  # a ring's 2 (n - 1) / n at half the rate
+    ):
+        slow = SlowHost(host, 0.5)
+        assert slow.bandwidth(setting, servers) == pytest.approx(setting.bandwidth / load)
+        even = SlowHost(host, 1.0)
+        assert even.bandwidth(setting, servers) == pytest.approx(
+            setting.bandwidth / setting.load(servers)
+        )
 
 
 def test_links_figures_are_of_the_worst_host() -> None:

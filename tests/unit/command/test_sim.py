@@ -15,7 +15,7 @@ from pslite_ext.forecast.model import Job, Layer, ModelError, Options, predict
 from pslite_ext.forecast.model.architectures import ARCHITECTURES
 from pslite_ext.forecast.model.job_file import find_job, read_job
 from pslite_ext.forecast.model.papers import predicted, wrong_orders
-from pslite_ext.forecast.model.quantity import as_rate, bytes_per_second, seconds, size
+from pslite_ext.quantity import as_rate, bytes_per_second, seconds, size
 from tracer.synthetic import Plan, write_run
 
 JOB = {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from pslite_ext.forecast.model.job import ModelError
-
 PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 BINARY = {"": 1.0, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 RATE = re.compile(r"([0-9.eE+-]+) ?([kKMGT]?)(bps|bit/s|bit|B/s)")
@@ -14,14 +12,18 @@ SIZE = re.compile(r"([0-9.eE+-]+) ?(|[kKMGT]|[KMGT]i)B?")
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
+class QuantityError(ValueError):
+    """A text that is no such quantity; it says which."""
+
+
 def bytes_per_second(text: str) -> float:
     """10Gbps, 10Gbit/s, 10Gbit or 1.25GB/s."""
     found = RATE.fullmatch(text.strip())
     if not found:
-        raise ModelError(f"'{text}' is not a bandwidth such as 10Gbps or 1.25GB/s")
+        raise QuantityError(f"'{text}' is not a bandwidth such as 10Gbps or 1.25GB/s")
     value = _positive(text, found[1]) * PREFIX[found[2]]
     if value <= 0:
-        raise ModelError(f"a bandwidth must be > 0, not '{text}'")
+        raise QuantityError(f"a bandwidth must be > 0, not '{text}'")
     return value if found[3] == "B/s" else value / 8
 
 
@@ -29,7 +31,7 @@ def seconds(text: str) -> float:
     """50us, 0.3ms or 2s."""
     found = TIME.fullmatch(text.strip())
     if not found:
-        raise ModelError(f"'{text}' is not a time such as 50us, 0.3ms or 2s")
+        raise QuantityError(f"'{text}' is not a time such as 50us, 0.3ms or 2s")
     return _positive(text, found[1]) * SECONDS[found[2]]
 
 
@@ -37,7 +39,7 @@ def size(text: str) -> float:
     """4MB, 512KiB, or a number of bytes."""
     found = SIZE.fullmatch(text.strip())
     if not found:
-        raise ModelError(f"'{text}' is not a size such as 4MB, 512KiB or 30000")
+        raise QuantityError(f"'{text}' is not a size such as 4MB, 512KiB or 30000")
     return _positive(text, found[1]) * {**PREFIX, **BINARY}[found[2]]
 
 
@@ -45,9 +47,9 @@ def _positive(text: str, digits: str) -> float:
     try:
         value = float(digits)
     except ValueError:
-        raise ModelError(f"'{text}' does not begin with a number") from None
+        raise QuantityError(f"'{text}' does not begin with a number") from None
     if not 0 <= value < float("inf"):
-        raise ModelError(f"'{text}' must not be negative")
+        raise QuantityError(f"'{text}' must not be negative")
     return value
 
 
