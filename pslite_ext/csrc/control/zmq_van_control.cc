@@ -394,6 +394,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         for (const Member& m : scheduler_membership_->members()) {
           if (m.id == action.node) meta.control.node.push_back(ToNode(m));
         }
+        dealers_.erase(action.node);  // what it did not wait for, it does not need
         Broadcast([&](int node) { SendControl(node, meta); });
         break;
       case Action::kWarn:
