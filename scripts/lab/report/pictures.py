@@ -127,7 +127,8 @@ class Pictures:
         found: dict[str, dict[str, dict[int, tuple[float, float]]]] = {}
         for row in rows:
             place = PLACED.match(row["setting"])
-            if row["metric"] != "ratio to floor" or place is None:
+            uneven = "'s link at " in row["what"]
+            if row["metric"] != "ratio to floor" or place is None or uneven:
                 continue
             where = "beside" if place["beside"] else "own hosts"
             line = found.setdefault(_model(row["what"]), {}).setdefault(
