@@ -1,11 +1,16 @@
-"""What the model foretells of a measured job, under the policy that its system really has.
+"""What the model and the simulator foretell of a measured job.
 
-Nothing is fitted: sizes, computation, and the link's rate less its headers are all that goes in.
+The model has the policy that its system really has, and nothing is fitted: sizes, computation, and
+the link's rate less its headers are all that goes in. The simulator has our links' windows and
+packets besides, and one figure that was chosen: how late a process reacts that shares this
+machine's processors with all the others.
 """
 
 from __future__ import annotations
 
 from pslite_ext.forecast.model import Job, predict
+from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
+from scripts.lab.benches.case import Setting
 
 # Our stores' policies as the model knows them. Our wfbp sends whole tensors in order of readiness
 # without waiting; a server answers when it has a whole tensor, and the answers of several tensors
@@ -15,6 +20,15 @@ POLICY: dict[str, tuple[str, dict[str, object]]] = {
     "mercury-fifo": ("fifo", {}),
     "mercury-wfbp": ("wfbp", {"serial_pull": True}),
 }
+
+
+# Of our links: policy/fair_share.cc and process/node_options.cc.
+SEGMENT_BYTES, SEGMENTS_MIN = 1448, 3
+DELAY_S, SPARE_S = 0.001, 0.010
+PACKET_S = 0.0008  # smaller ones where a link needs longer
+LATENCY_S = 50e-6  # between two hosts of the bed, one way
+REACTION_S = 0.0007  # on average
+ITERATIONS = 3
 
 
 def floor_s(job: Job, bandwidth: float) -> float:
@@ -28,3 +42,35 @@ def predicted_s(job: Job, bandwidth: float, system: str) -> float | None:
         return None
     policy, options = POLICY[system]
     return predict(job, bandwidth, policy, **options).iteration_s
+
+
+def window_bytes(bandwidth: float, links: int) -> float:
+    """What each of a host's links may have under way, if all are used."""
+    round_trip_s = 2 * LATENCY_S
+    share = bandwidth * (1.25 * round_trip_s + DELAY_S + SPARE_S / links) / links
+    return max(share, SEGMENTS_MIN * SEGMENT_BYTES)
+
+
+def packet_bytes(bandwidth: float, workers: int, servers: int) -> float:
+    usual = 64 << 10 if workers <= 2 else 32 << 10
+    if max(workers, servers) > 4:
+        usual = 16 << 10
+    return min(usual, bandwidth * PACKET_S)
+
+
+def simulated_s(job: Job, setting: Setting) -> float:
+    """Of an iteration with packets of ours, as priorities have it: the slowest worker's."""
+    n, m = setting.workers, setting.servers
+    cluster = Cluster.even(
+        n,
+        m,
+        setting.bandwidth,
+        latency_s=LATENCY_S,
+        packet_bytes=packet_bytes(setting.bandwidth, n, m),
+        sharing="fifo",
+        window_bytes=window_bytes(setting.bandwidth, max(n, m)),
+        reaction_s=REACTION_S,
+        beside=setting.beside,
+    )
+    done = simulate(SimulatedJob(job, iterations=ITERATIONS), cluster)
+    return float(done.outcomes[0].iteration_s.max(axis=1).mean())

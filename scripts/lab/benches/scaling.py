@@ -15,11 +15,11 @@ from scripts.lab.bed.disturbance import slow_link
 from scripts.lab.benches import flood
 from scripts.lab.benches.case import Case, Figure, Figures, Setting
 from scripts.lab.benches.peers import peers_floor_s
-from scripts.lab.benches.prediction import floor_s
+from scripts.lab.benches.prediction import floor_s, simulated_s
 from scripts.lab.benches.slow_host import SlowHost
 from scripts.lab.benches.speed import RATIOS, SCALES
 from scripts.lab.systems.job import CORES, Outcome
-from scripts.lab.systems.system import System
+from scripts.lab.systems.system import MERCURY, System
 from scripts.lab.systems.watch import Links, worst
 from scripts.lab.workloads.job_config import Config, workload_of
 
@@ -72,6 +72,15 @@ def _case(
         disturbance = slow_link(slow.host, (setting.rate or 0.0) * slow.speed)
         what = f"{what}, {slow}"
 
+    def foretold(took: float) -> Figures:
+        if system.name != MERCURY or slow is not None or setting.servers > setting.workers:
+            return {}
+        simulated = simulated_s(workload_of(config.tensors).job(), setting)
+        return {
+            "simulated time": Figure(simulated, "s"),
+            "simulated / measured": Figure(simulated / took, ""),
+        }
+
     def measure(outcome: Outcome) -> Figures:
         took = statistics.median(outcome.rounds_s)
         spent = sum(outcome.worker_cpu_s())
@@ -80,6 +89,7 @@ def _case(
             "time": Figure(took, "s"),
             "ratio to floor": Figure(took / floor, ""),
             "floor": Figure(floor, "s"),
+            **foretold(took),
             "processors": Figure(100 * spent / outcome.seconds / CORES, "%"),
             "sent by a worker's host": Figure(
                 max(sent for sent, _ in outcome.wire_bytes()) / config.rounds / 1e6, "MB"
