@@ -1,6 +1,6 @@
 """What the model and the simulator promise, measured; and the papers' figures beside ours.
 
-    python -m scripts.bench_model [--json] [--quick]
+    python -m scripts.bench_model [--json] [--quick | --far]
 
 Needs nothing but NumPy. Exits with 1 if a promise is broken. Times are of the
 processor, for the machine may be busy with something else.
@@ -13,6 +13,7 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,14 @@ from pslite_ext.forecast.model import POLICIES, Job, Layer, predict, required_ba
 from pslite_ext.forecast.model.papers import GBIT, MEASURED, ORDERS, predicted, wrong_orders
 from pslite_ext.forecast.model.zoo import known_job
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
+from pslite_ext.forecast.simulate.our_links import mercury_cluster
 from tracer.table import Table
+
+# Larger than any lab: nodes of each kind, their links in Gbit/s, and how late processes react that
+# have a processor each.
+FAR_NODES, FAR_GBIT = 64, (10, 25, 100)
+FAR_LATENCY_S, FAR_REACTION_S = 20e-6, 30e-6
+TCP_SHARE = 0.956  # of a link's rate is left for data by the headers of full frames
 
 SWEEP_S, SIMULATION_S, MEMORY_GB = 5.0, 60.0, 4.0
 
@@ -71,6 +79,35 @@ def simulations(most: int) -> list[dict[str, Any]]:
     return found
 
 
+def far() -> Iterator[dict[str, Any]]:
+    """How near to the floor jobs come that nobody has run yet."""
+    for model in ("vgg16", "resnet50", "bert_base"):
+        job = known_job(model)
+        for gbit in FAR_GBIT:
+            for beside in (False, True):
+                bandwidth = gbit * 1e9 / 8 * TCP_SHARE
+                load = 2 * (FAR_NODES - 1) / FAR_NODES if beside else 1.0
+                floor = predict(job, bandwidth / load, "mercury").iteration_s
+                cluster = mercury_cluster(
+                    FAR_NODES,
+                    FAR_NODES,
+                    bandwidth,
+                    latency_s=FAR_LATENCY_S,
+                    reaction_s=FAR_REACTION_S,
+                    beside=beside,
+                )
+                took = float(simulate(SimulatedJob(job), cluster).outcomes[0].iteration_s.max())
+                yield {
+                    "model": model,
+                    "gbit_per_s": gbit,
+                    "servers": "beside" if beside else "own hosts",
+                    "computation_s": job.compute_s,
+                    "floor_s": floor,
+                    "simulated_s": took,
+                    "ratio": took / floor,
+                }
+
+
 def vgg() -> list[dict[str, Any]]:
     """The running example of Mercury's paper, at 10 Gbit/s."""
     job = known_job("vgg16")
@@ -107,8 +144,21 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--quick", action="store_true", help="simulate 256 workers at most")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="simulate 256 workers at most")
+    where = f"{FAR_NODES} x {FAR_NODES} at {', '.join(map(str, FAR_GBIT))} Gbit/s, nothing else"
+    length.add_argument("--far", action="store_true", help=f"{where}: half an hour")
     options = parser.parse_args()
+    if options.far:
+        rows = []
+        for row in far():
+            print(row, file=sys.stderr)
+            rows.append(row)
+        if options.json:
+            print(json.dumps({"far": rows}, indent=2))
+        else:
+            show(f"{FAR_NODES} workers and {FAR_NODES} servers", rows)
+        return 0
     found = {
         "sweeps": sweeps(),
         "simulations": simulations(256 if options.quick else 1024),

@@ -9,7 +9,8 @@ machine's processors with all the others.
 from __future__ import annotations
 
 from pslite_ext.forecast.model import Job, predict
-from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
+from pslite_ext.forecast.simulate import SimulatedJob, simulate
+from pslite_ext.forecast.simulate.our_links import mercury_cluster
 from scripts.lab.benches.case import Setting
 
 # Our stores' policies as the model knows them. Our wfbp sends whole tensors in order of readiness
@@ -22,10 +23,6 @@ POLICY: dict[str, tuple[str, dict[str, object]]] = {
 }
 
 
-# Of our links: policy/fair_share.cc and process/node_options.cc.
-SEGMENT_BYTES, SEGMENTS_MIN = 1448, 3
-DELAY_S, SPARE_S = 0.001, 0.010
-PACKET_S = 0.0008  # smaller ones where a link needs longer
 LATENCY_S = 50e-6  # between two hosts of the bed, one way
 REACTION_S = 0.0007  # on average
 ITERATIONS = 3
@@ -44,31 +41,13 @@ def predicted_s(job: Job, bandwidth: float, system: str) -> float | None:
     return predict(job, bandwidth, policy, **options).iteration_s
 
 
-def window_bytes(bandwidth: float, links: int) -> float:
-    """What each of a host's links may have under way, if all are used."""
-    round_trip_s = 2 * LATENCY_S
-    share = bandwidth * (1.25 * round_trip_s + DELAY_S + SPARE_S / links) / links
-    return max(share, SEGMENTS_MIN * SEGMENT_BYTES)
-
-
-def packet_bytes(bandwidth: float, workers: int, servers: int) -> float:
-    usual = 64 << 10 if workers <= 2 else 32 << 10
-    if max(workers, servers) > 4:
-        usual = 16 << 10
-    return min(usual, bandwidth * PACKET_S)
-
-
 def simulated_s(job: Job, setting: Setting) -> float:
     """Of an iteration with packets of ours, as priorities have it: the slowest worker's."""
-    n, m = setting.workers, setting.servers
-    cluster = Cluster.even(
-        n,
-        m,
+    cluster = mercury_cluster(
+        setting.workers,
+        setting.servers,
         setting.bandwidth,
         latency_s=LATENCY_S,
-        packet_bytes=packet_bytes(setting.bandwidth, n, m),
-        sharing="fifo",
-        window_bytes=window_bytes(setting.bandwidth, max(n, m)),
         reaction_s=REACTION_S,
         beside=setting.beside,
     )

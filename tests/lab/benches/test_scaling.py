@@ -7,7 +7,7 @@ import pytest
 from scripts.lab.benches.case import Setting
 from scripts.lab.benches.catalogue import cases_of
 from scripts.lab.benches.peers import peers_floor_s
-from scripts.lab.benches.prediction import packet_bytes, simulated_s, window_bytes
+from scripts.lab.benches.prediction import simulated_s
 from scripts.lab.benches.scaling import Asked, link_figures, scaling, settings, slow_hosts
 from scripts.lab.benches.slow_host import SlowHost
 from scripts.lab.systems.system import MERCURY, System, system
@@ -115,15 +115,6 @@ def test_the_simulator_is_told_of_the_bench_s_jobs(nodes: int, beside: bool) -> 
     tensors = {"model": "vgg16", "scale": 0.01, "compute_s": 0.1}
     floor = peers_floor_s(Config("train", tensors), setting, 1.0, True)
     assert floor < simulated_s(workload_of(tensors).job(), setting) < 1.5 * floor
-
-
-def test_windows_share_what_the_link_carries() -> None:
-    assert window_bytes(1e8, 8) == pytest.approx(1e8 * (0.000125 + 0.001 + 0.00125) / 8)
-    assert window_bytes(1e6, 8) == 3 * 1448
-    assert packet_bytes(1e9, 2, 2) == 65536
-    assert packet_bytes(1e9, 4, 2) == 32768
-    assert packet_bytes(1e9, 4, 8) == 16384
-    assert packet_bytes(1e6, 8, 8) == 800
 
 
 def test_links_figures_are_of_the_worst_host() -> None:

@@ -1,0 +1,46 @@
+"""Clusters whose links carry packets as Mercury's do: in its windows, and of its sizes."""
+
+from __future__ import annotations
+
+from pslite_ext.forecast.simulate.cluster import Cluster
+
+# As pslite_ext/csrc/policy/fair_share.cc and process/node_options.cc have it.
+SEGMENT_BYTES, SEGMENTS_MIN = 1448, 3
+DELAY_S, SPARE_S = 0.001, 0.010
+PACKET_S = 0.0008  # packets are smaller where a link needs longer for one
+
+
+def window_bytes(bandwidth: float, links: int, round_trip_s: float) -> float:
+    """What each of a host's links may have under way, if all are used."""
+    share = bandwidth * (1.25 * round_trip_s + DELAY_S + SPARE_S / links) / links
+    return max(share, SEGMENTS_MIN * SEGMENT_BYTES)
+
+
+def packet_bytes(bandwidth: float, workers: int, servers: int) -> float:
+    usual = 64 << 10 if workers <= 2 else 32 << 10
+    if max(workers, servers) > 4:
+        usual = 16 << 10
+    return min(usual, bandwidth * PACKET_S)
+
+
+def mercury_cluster(
+    workers: int,
+    servers: int,
+    bandwidth: float,
+    *,
+    latency_s: float,
+    reaction_s: float,
+    beside: bool = False,
+) -> Cluster:
+    """All nodes alike; `bandwidth` is what a link carries of data, in bytes a second."""
+    return Cluster.even(
+        workers,
+        servers,
+        bandwidth,
+        latency_s=latency_s,
+        packet_bytes=packet_bytes(bandwidth, workers, servers),
+        sharing="fifo",
+        window_bytes=window_bytes(bandwidth, max(workers, servers), 2 * latency_s),
+        reaction_s=reaction_s,
+        beside=beside,
+    )

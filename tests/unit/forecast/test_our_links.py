@@ -1,0 +1,28 @@
+"""Windows and packets as the core has them, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pslite_ext.forecast.simulate.our_links import mercury_cluster, packet_bytes, window_bytes
+
+
+def test_windows_share_what_the_link_carries() -> None:
+    wanted = 1e8 * (1.25 * 0.0001 + 0.001 + 0.010 / 8) / 8
+    assert window_bytes(1e8, 8, 0.0001) == pytest.approx(wanted)
+    assert window_bytes(1e6, 8, 0.0001) == 3 * 1448
+
+
+def test_packets_are_small_where_links_are_many_or_slow() -> None:
+    assert packet_bytes(1e9, 2, 2) == 65536
+    assert packet_bytes(1e9, 4, 2) == 32768
+    assert packet_bytes(1e9, 4, 8) == 16384
+    assert packet_bytes(1e6, 8, 8) == 800
+
+
+def test_the_cluster_has_both() -> None:
+    cluster = mercury_cluster(8, 8, 1e8, latency_s=5e-5, reaction_s=1e-3, beside=True)
+    assert cluster.window_bytes == window_bytes(1e8, 8, 1e-4)
+    assert cluster.packet_bytes == 16384
+    assert cluster.beside
+    assert (cluster.latency_s, cluster.reaction_s) == (5e-5, 1e-3)
