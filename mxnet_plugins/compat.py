@@ -1,4 +1,4 @@
-"""The other side of the seam in MXNet's kvstore package: called while `import mxnet` is under way.
+"""The other side of the seams in MXNet: called while `import mxnet` is under way.
 
 So this module must not import mxnet.
 """
@@ -49,15 +49,22 @@ class Registry(dict[str, Callable[[], Any]]):
         return store
 
 
-def activate(base: Any) -> None:
-    """Gives `base` a registry with our stores; in a server or scheduler, runs that and exits."""
-    try:
-        if not wanted_van(os.environ):
-            return
-    except SettingError as error:
-        sys.exit(f"mercury: {error}")
-    if os.environ.get("DMLC_ROLE", "").strip() in ("server", "scheduler"):
+def serve() -> None:
+    """In a server or scheduler of a job of ours, runs that and exits: it needs nothing of MXNet."""
+    if _wanted() and os.environ.get("DMLC_ROLE", "").strip() in ("server", "scheduler"):
         from mxnet_plugins import server
 
         sys.exit(server.main())
-    base.kv_registry = Registry(base.kv_registry)
+
+
+def activate(base: Any) -> None:
+    """Gives `base` a registry with our stores."""
+    if _wanted():
+        base.kv_registry = Registry(base.kv_registry)
+
+
+def _wanted() -> bool:
+    try:
+        return bool(wanted_van(os.environ))
+    except SettingError as error:
+        sys.exit(f"mercury: {error}")

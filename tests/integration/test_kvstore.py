@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import cluster
+from tests.cluster import cluster, job_that_trains_on
 from tracer.check import check_run
 from tracer.run import read_run
 
@@ -61,3 +61,12 @@ def test_interface(van: str, workers: int, servers: int, tmp_path: Path) -> None
 @pytest.mark.parametrize(("env", "workers", "servers"), PACKETS)
 def test_packets(env: dict[str, str], workers: int, servers: int, tmp_path: Path) -> None:
     interface("mercury", workers, servers, {**env, "MERCURY_TRACE_FORMAT": "binary"}, tmp_path)
+
+
+def test_servers_and_schedulers_do_without_mxnet(tmp_path: Path) -> None:
+    with job_that_trains_on(tmp_path) as job:
+        loaded = {
+            process.role: "libmxnet" in Path(f"/proc/{process.child.pid}/maps").read_text()
+            for process in job.processes
+        }
+    assert loaded == {"scheduler": False, "server": False, "worker": True}
