@@ -23,10 +23,12 @@ GOOD = {
 SCRIPT = "import mxnet as mx\nmx.kv.create('dist_sync')"
 
 
-def run(changes: Mapping[str, str | None]) -> subprocess.CompletedProcess[str]:
+def run(
+    changes: Mapping[str, str | None], script: str = SCRIPT
+) -> subprocess.CompletedProcess[str]:
     env = clean_environment(**{k: v for k, v in {**GOOD, **changes}.items() if v is not None})
     return subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=60
     )
 
 
@@ -114,3 +116,12 @@ def test_upstream_is_left_alone(van: str | None) -> None:
         "assert type(mx.kv.create('local')) is mx.kvstore.KVStore\n"
     )
     subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=60)
+
+
+def test_an_operation_that_failed_before_the_store_was_created() -> None:
+    """Joining waits for all that the engine was given, and so hears of it first."""
+    failing = SCRIPT.replace("mx.kv", "mx.nd.random.normal(0, -1, (2, 2))\nmx.kv")
+    result = run({}, failing)
+    assert result.returncode == 1
+    assert "InvalidArgumentError: an operation failed before the store was created" in result.stderr
+    assert "scale parameter in gaussian has to be positive" in result.stderr

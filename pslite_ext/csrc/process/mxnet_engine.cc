@@ -31,6 +31,7 @@ struct EngineApi {
   int (*get_data)(NDArrayHandle, void**) = nullptr;
   int (*create)(const uint32_t* shape, uint32_t ndim, int dev_type, int dev_id, int delay_alloc,
                 NDArrayHandle*) = nullptr;
+  int (*wait_all)() = nullptr;
   const char* (*last_error)() = nullptr;
 };
 EngineApi g_api;
@@ -114,6 +115,13 @@ Failures& AllFailures() {
   return *failures;
 }
 
+// The engine notes failures in a list that it does not lock: two at once corrupt the heap.
+void Fail(const OnComplete& complete, const std::runtime_error& error) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard<std::mutex> lock(one_at_a_time);
+  complete.callback(complete.engine, complete.param, &error);
+}
+
 struct EngineCall {
   Worker* worker;
   std::shared_ptr<Operation> op;
@@ -136,10 +144,7 @@ void Run(void* /*run_context*/, void* on_complete, void* param) {
       // is registered by the name before the colon (mxnet_plugins/errors.py).
       const std::runtime_error error(
           "mercury.error_" + std::to_string(static_cast<int>(status.code)) + ": " + status.message);
-      // The engine notes failures in a list that it does not lock: two at once corrupt the heap.
-      static std::mutex one_at_a_time;
-      const std::lock_guard<std::mutex> lock(one_at_a_time);
-      complete.callback(complete.engine, complete.param, &error);
+      Fail(complete, error);
     }
   };
   op.keep = call.arrays;
@@ -162,6 +167,44 @@ void Delete(void* param) { delete static_cast<EngineCall*>(param); }
 
 Status MxnetError(const std::string& what) {
   return Status::Internal(what + ": " + g_api.last_error());
+}
+
+void FailAtOnce(void* /*run_context*/, void* on_complete, void* text) {
+  Fail(*static_cast<OnComplete*>(on_complete), std::runtime_error(static_cast<char*>(text)));
+}
+
+// The engine looks through its list of failures, too, when an operation begins on what has failed;
+// and that may be while we tell it of the next failure. Where the list has room, the two do not
+// meet. Where it has none, it moves to other memory, and who looks through it corrupts the heap. So
+// it gets room while there are no failures; emptied, it keeps what it once had.
+Status MakeRoomForFailures() {
+  constexpr size_t kFailures = 4096;
+  static char text[] = "mercury makes room";
+  // None of the script's may fail meanwhile. Emptying the list here hides none: it is raised.
+  if (g_api.wait_all() != 0) {
+    return Status::InvalidArgument(
+        std::string("an operation failed before the store was created: ") + g_api.last_error());
+  }
+  // Each fails an array of its own: of two that wrote one, the second would fail of the first.
+  std::vector<NDArrayHandle> arrays(kFailures);
+  const uint32_t shape = 1;
+  Status status;
+  for (NDArrayHandle& array : arrays) {
+    if (g_api.create(&shape, 1, 1, 0, 1, &array) != 0) {
+      status = MxnetError("cannot make an array");
+      break;
+    }
+    if (g_api.push_async_nd(FailAtOnce, text, nullptr, &g_cpu, nullptr, 0, &array, 1,
+                            &g_prioritized, 0, "mercury", false) != 0) {
+      status = MxnetError("the engine refused an operation");
+      break;
+    }
+  }
+  g_api.wait_all();  // empties the list, and raises what is in it
+  for (NDArrayHandle array : arrays) {
+    if (array != nullptr) g_api.free(array);
+  }
+  return status;
 }
 
 Status Data(NDArrayHandle array, char** data) {
@@ -232,7 +275,8 @@ Status AttachEngine(void* libmxnet) {
   if (!look_up("MXEnginePushAsyncND", &api.push_async_nd) ||
       !look_up("MXShallowCopyNDArray", &api.shallow_copy) || !look_up("MXNDArrayFree", &api.free) ||
       !look_up("MXNDArrayGetData", &api.get_data) || !look_up("MXNDArrayCreate", &api.create) ||
-      !look_up("MXGetLastError", &api.last_error) || !KnowsChunks(api)) {
+      !look_up("MXNDArrayWaitAll", &api.wait_all) || !look_up("MXGetLastError", &api.last_error) ||
+      !KnowsChunks(api)) {
     return Status::InvalidArgument(
         "this MXNet has no asynchronous engine operations; mercury-ps needs MXNet 1.9.1");
   }
@@ -244,7 +288,7 @@ Status AttachEngine(void* libmxnet) {
       look_up("_ZN5mxnet7NDArrayD1Ev", &layout.destroy)) {
     g_layout = layout;
   }
-  return Status::Ok();
+  return MakeRoomForFailures();
 }
 
 bool SameVariable(NDArrayHandle a, NDArrayHandle b) { return Chunk(a) == Chunk(b); }

@@ -18,6 +18,7 @@ namespace mercury {
 
 using NDArrayHandle = void*;
 
+// Waits for all that the engine has been given; an error if some of it has failed.
 Status AttachEngine(void* libmxnet);
 
 // Whether the engine knows both by one variable: one array, or views of one.
