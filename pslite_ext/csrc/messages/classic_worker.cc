@@ -126,11 +126,11 @@ std::vector<Piece> ClassicWorker::PiecesOf(const Tensor& tensor, size_t element_
 Status ClassicWorker::SetsOfRows(Pending* pending) const {
   const Operation::Rows& rows = pending->op->rows;
   if (rows.row_bytes == 0) return Status::InvalidArgument("rows have no size");
-  const uint64_t bytes_max = RowsBytesMax(rows.row_bytes, options_.piece_bytes_max);
+  const uint64_t bytes_max = RowsBytesMax(rows.row_bytes, options_.message_bytes_max);
   if (bytes_max == 0) {
     return Status::InvalidArgument("a row of " + std::to_string(rows.row_bytes) +
                                    " bytes: with its number it may have no more than " +
-                                   std::to_string(options_.piece_bytes_max));
+                                   std::to_string(options_.message_bytes_max));
   }
   pending->pieces = PiecesOf(*pending->op->tensor, rows.row_bytes, bytes_max);
   size_t row = 0;

@@ -55,8 +55,8 @@ std::vector<Piece> Partition(uint64_t key, uint64_t bytes, size_t element_bytes,
   return pieces;
 }
 
-uint64_t RowsBytesMax(uint64_t row_bytes, uint64_t piece_bytes_max) {
-  return piece_bytes_max / (row_bytes + sizeof(int64_t)) * row_bytes;
+uint64_t RowsBytesMax(uint64_t row_bytes, uint64_t message_bytes_max) {
+  return message_bytes_max / (row_bytes + sizeof(int64_t)) * row_bytes;
 }
 
 }  // namespace mercury

@@ -3,8 +3,7 @@
 // A tensor below `split_bytes` lives whole on one server, chosen by its key. A larger one is cut
 // into one element-aligned range per server, as long as its share, starting at a server chosen by
 // its key.
-// What is longer than `piece_bytes_max` is cut once more, on its server, so that message lengths
-// fit 31 bits.
+// What is longer than `piece_bytes_max` is cut once more, on its server.
 //
 // Thread-safety: pure functions. Ownership: none. Invariants: pieces are in offset order, do not
 // overlap, cover [0, bytes) exactly; a zero-size tensor has exactly one piece of length 0, so that
@@ -31,7 +30,7 @@ std::vector<Piece> Partition(uint64_t key, uint64_t bytes, size_t element_bytes,
                              uint64_t piece_bytes_max);
 
 // Rows go with their numbers: how many bytes of rows a piece may have, so that both together are no
-// more than `piece_bytes_max`. 0: not one.
-uint64_t RowsBytesMax(uint64_t row_bytes, uint64_t piece_bytes_max);
+// more than `message_bytes_max`. 0: not one.
+uint64_t RowsBytesMax(uint64_t row_bytes, uint64_t message_bytes_max);
 
 }  // namespace mercury

@@ -98,7 +98,7 @@ Status MakeNodeOptions(const Settings& s, NodeOptions* options) {
   options->server_bytes_max = static_cast<uint64_t>(s.server_bytes_max);
   options->mercury.shares = options->classic.shares = shares;
   options->classic.split_bytes = static_cast<uint64_t>(s.split_bytes);
-  options->classic.piece_bytes_max = static_cast<uint64_t>(kMessageBytesMax);
+  options->classic.message_bytes_max = static_cast<uint64_t>(kMessageBytesMax);
   options->classic.stall_warn_us = s.stall_warn_s * 1000000;
   options->classic.prophet = !options->packets && policy.kind == PolicyKind::kProphet;
   options->classic.profile_steps = policy.profile_steps;

@@ -56,8 +56,8 @@ int64_t TraceNumbering::IterationOf(const TraceRecord& record) const {
 
 // Whether a record is stamped with the first of its events, or with the last.
 bool TraceNumbering::ByFirst(int slot) const {
-  if (identity_.mercury) return slot == kTracePush || slot == kTraceRequest;
-  return (slot == kTracePush || slot == kTraceRequest) != on_server_;
+  const bool opens = slot == kTracePush || slot == kTraceRequest;
+  return opens && (identity_.mercury || !on_server_);
 }
 
 void TraceNumbering::Control(const TraceEvent& event, std::vector<TraceRecord>* out) {

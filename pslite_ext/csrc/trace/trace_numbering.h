@@ -2,8 +2,8 @@
 // tracer/synthetic/numbering.py does it, one event at a time.
 //
 // Several events may make one record (`parts`): messages of a share that is too long for one, or a
-// tensor's lanes. A record of a sending begins with the first, of a receipt ends with the last; in
-// mercury mode the names' own meaning decides. A record whose length is known only later is held
+// tensor's lanes. What a worker sends is stamped with the first, all else with the last; in mercury
+// mode the names' own meaning decides. A record whose length is known only later is held
 // until then, so that records may come out in another order than their times.
 //
 // Thread-safety: none; the thread that writes the trace owns it. No I/O, no clock. Invariants:

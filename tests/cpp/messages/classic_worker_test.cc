@@ -159,6 +159,22 @@ TEST(what_has_failed_is_over_when_nothing_of_it_is_to_be_sent) {
   CHECK_EQ(sum.outcome.message, "tensor 'w' on server 0: no memory");
 }
 
+TEST(a_sum_can_come_back_while_the_tensor_still_leaves) {
+  Asked sum(Operation::Kind::kSum);
+  Job job;
+  job.worker.reset();
+  job.options.piece_bytes_max = kBytes / 4;
+  job.worker = std::make_unique<ClassicWorker>(job.options);
+  job.worker->Submit(std::move(sum.op));
+  REQUIRE_EQ(Van().sent.size(), 8U);
+  for (size_t i = 0; i < 8; i += 2) {  // a piece's pull does not wait for the next piece's push
+    CHECK_TRUE(Van().sent[i].meta.push);
+    CHECK_FALSE(Van().sent[i + 1].meta.push);
+    CHECK_EQ(Van().sent[i].meta.addr, Van().sent[i + 1].meta.addr);
+  }
+  job.worker->Fail(Status::Closed("over"));
+}
+
 TEST(when_the_job_fails_all_is_over_at_once) {
   Asked failed(Operation::Kind::kSum), under_way(Operation::Kind::kPush);
   Job job;

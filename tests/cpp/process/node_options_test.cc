@@ -29,7 +29,7 @@ TEST(defaults_are_those_of_the_rooms) {
   CHECK_EQ(made.mercury.stall_warn_us, own.stall_warn_us);
   CHECK_EQ(made.mercury.handshake_timeout_us, own.handshake_timeout_us);
   CHECK_EQ(made.classic.split_bytes, ClassicOptions().split_bytes);
-  CHECK_EQ(made.classic.piece_bytes_max, ClassicOptions().piece_bytes_max);
+  CHECK_EQ(made.classic.message_bytes_max, ClassicOptions().message_bytes_max);
   const MembershipTimes times;
   CHECK_EQ(made.van.times.heartbeat_interval_ms, times.heartbeat_interval_ms);
   CHECK_EQ(made.van.times.heartbeat_timeout_ms, times.heartbeat_timeout_ms);

@@ -112,6 +112,17 @@ TEST(a_share_in_several_messages_is_one_record) {
   CHECK_EQ(worker.times.at(1), 6);
 }
 
+TEST(a_server_answers_some_of_a_share_before_it_has_all) {
+  Node server(Server());
+  for (int message = 0; message < 2; ++message) {
+    CHECK_EQ(server.See(kTracePush, 1, 0, 0, 3), "");
+    CHECK_EQ(server.See(kTraceConfirm, 1, 0, 0, 3), "");
+  }
+  // Each has the time of the last: no confirmation before what it confirms.
+  CHECK_EQ(server.See(kTracePush, 1, 0, 0, 3), "Push_Recv_Server 0-2-w0 0 0 0 5 -1");
+  CHECK_EQ(server.See(kTraceConfirm, 1, 0, 0, 3), "Push_Send_Server 0-3-w0 1 1 0 6 (2-w0.2-w1.)");
+}
+
 TEST(a_request_that_goes_right_behind_its_push_depends_on_it) {
   const auto ask = [](Node* node, int32_t number) {
     return node->See(kTraceRequest, number, 0, 0, 1, 10, false, true);
