@@ -77,7 +77,7 @@ def test_lenet(mode: str, servers: int, tmp_path: Path) -> None:
         for trace in run.traces:
             assert shape(trace) == shape(made_up[Path(trace.path).stem])
         # Payload and, for each message, a constant of its own for each operation.
-        extra = beside_the_payload(run, 1 << 20)
+        extra = beside_the_payload(run, 2 << 20)
         assert [len(of_slot) for of_slot in extra.values()] == [1, 1, 1, 1]
     commands = [t.header.node for t in run.all if CODE["SendCom_TO_Servers"] in t.records.operation]
     assert commands == ["worker 0"]

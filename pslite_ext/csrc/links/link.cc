@@ -12,7 +12,8 @@ namespace mercury {
 namespace {
 
 constexpr size_t kPacketsAtOnce = 64;      // in one call of the system
-constexpr size_t kBytesAtOnce = 16 << 10;  // after which no further packet is added
+constexpr size_t kBytesAtOnce = 64 << 10;  // after which no further packet is added
+constexpr size_t kRestBytes = 1 << 10;     // of a batch, which go with it: no call of their own
 constexpr size_t kTurnBytes = 512 << 10;   // read, then it is another link's turn
 
 // With less, links would run dry while a busy host's processors are elsewhere.
@@ -178,12 +179,13 @@ void Link::TraceSent(int64_t at_us, size_t begun) {
   marked_.erase(std::remove_if(marked_.begin(), marked_.end(), told), marked_.end());
 }
 
-// As much as there is, `most` bytes; what the system says.
+// As much as there is, about `most` bytes; what the system says.
 ssize_t Link::Send(size_t most, int64_t* at_us) {
   size_t end = next_piece_;
   size_t bytes = 0;
   while (end < pieces_.size() && bytes < most) bytes += pieces_[end++].iov_len;
-  const size_t beyond = bytes - std::min(bytes, most);
+  size_t beyond = bytes - std::min(bytes, most);
+  if (end == pieces_.size() && beyond <= kRestBytes) beyond = 0;
   msghdr message{};
   message.msg_iov = &pieces_[next_piece_];
   message.msg_iovlen = end - next_piece_;

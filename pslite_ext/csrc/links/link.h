@@ -20,7 +20,7 @@
 
 namespace mercury {
 
-constexpr size_t kUnsentBytesMax = 64 << 10;
+constexpr size_t kUnsentBytesMax = 128 << 10;
 
 struct LinkOptions {
   size_t packet_bytes_max = 64 << 10;

@@ -38,7 +38,7 @@ struct ClassicOptions {
   ServerShares shares;
   uint64_t split_bytes = 4000000;
   // Short, so that the first of a tensor's sums are on their way back while its last bytes leave.
-  uint64_t piece_bytes_max = uint64_t{1} << 20;
+  uint64_t piece_bytes_max = uint64_t{2} << 20;
   uint64_t message_bytes_max = uint64_t{64} << 20;  // for sets of rows
   // Gradients go through prophet's queue; otherwise at once.
   bool prophet = false;
