@@ -44,7 +44,10 @@ def _join(asynchronous: bool) -> Settings:
     server_profile.install()
     settings = Settings.from_environment(os.environ)
     if settings.values["DMLC_ROLE"] != "worker":
-        raise ClosedError(f"a {settings.values['DMLC_ROLE']} has no stores")
+        raise ClosedError(
+            f"a {settings.values['DMLC_ROLE']} has no stores and should serve before MXNet is "
+            "imported: install the MXNet wheel that was built with this mercury-ps"
+        )
     _core.attach_engine(mx.base._LIB._handle)
     # First: whatever happens from here on, this process leaves as it should.
     _watch_end()
