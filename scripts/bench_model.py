@@ -23,13 +23,13 @@ from pslite_ext.forecast.model.papers import GBIT, MEASURED, ORDERS, predicted, 
 from pslite_ext.forecast.model.zoo import known_job
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 from pslite_ext.forecast.simulate.our_links import mercury_cluster
+from scripts.lab.benches.case import TCP_SHARE
 from tracer.table import Table
 
 # Larger than any lab: nodes of each kind, their links in Gbit/s, and how late processes react that
 # have a processor each.
 FAR_NODES, FAR_GBIT = 64, (10, 25, 100)
 FAR_LATENCY_S, FAR_REACTION_S = 20e-6, 30e-6
-TCP_SHARE = 0.956  # of a link's rate is left for data by the headers of full frames
 
 SWEEP_S, SIMULATION_S, MEMORY_GB = 5.0, 60.0, 4.0
 

@@ -76,9 +76,8 @@ def test_lenet(mode: str, servers: int, tmp_path: Path) -> None:
         made_up = {t.path: t for t in synthesize(Plan(iterations=2, asks_ahead=True))}
         for trace in run.traces:
             assert shape(trace) == shape(made_up[Path(trace.path).stem])
-        # Payload and, for each message, a constant of its own for each operation.
-        extra = beside_the_payload(run, 2 << 20)
-        assert [len(of_slot) for of_slot in extra.values()] == [1, 1, 1, 1]
+        # Payload and a constant of its own for each operation.
+        assert [len(extra) for extra in beside_the_payload(run).values()] == [1, 1, 1, 1]
     commands = [t.header.node for t in run.all if CODE["SendCom_TO_Servers"] in t.records.operation]
     assert commands == ["worker 0"]
     numbers_of_dispatch(run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -50,20 +49,15 @@ def plans(draw: st.DrawFn, mode: str = "zmq", training: str = "synchronous") -> 
     )
 
 
-def beside_the_payload(run: Run, bytes_max: int = 1 << 30) -> dict[int, set[float]]:
-    """Of a run of LeNet-5, by slot: how much longer messages are than what they carry.
-
-    What is longer than `bytes_max` goes in several.
-    """
-    extra: dict[int, set[float]] = {}
+def beside_the_payload(run: Run) -> dict[int, set[int]]:
+    """Of a run of LeNet-5, by slot: how much longer messages are than what they carry."""
+    extra: dict[int, set[int]] = {}
     for trace in run.traces:
         r = trace.records
         for row in np.flatnonzero(trace.iteration() >= 0).tolist():
             slot = int(r.operation[row]) % 4
-            tensor = LENET_BYTES[r.key[row]]
-            payload = tensor if slot in (0, 3) else 0
-            messages = math.ceil(tensor / bytes_max)
-            extra.setdefault(slot, set()).add((int(r.length[row]) - payload) / messages)
+            payload = LENET_BYTES[r.key[row]] if slot in (0, 3) else 0
+            extra.setdefault(slot, set()).add(int(r.length[row]) - payload)
     return extra
 
 

@@ -20,8 +20,6 @@
 
 namespace mercury {
 
-constexpr size_t kUnsentBytesMax = 128 << 10;
-
 struct LinkOptions {
   size_t packet_bytes_max = 64 << 10;
   bool checksum = false;

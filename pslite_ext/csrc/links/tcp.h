@@ -16,10 +16,12 @@
 
 namespace mercury {
 
+constexpr int kUnsentBytesMax = 128 << 10;
+
 struct TcpOptions {
-  std::string congestion = "cubic";  // empty: the system's
-  int send_lowat_bytes = 128 << 10;  // unsent bytes in the kernel; 0: the system's
-  int send_buffer_bytes = 0;         // 0: the system's
+  std::string congestion = "cubic";        // empty: the system's
+  int send_lowat_bytes = kUnsentBytesMax;  // unsent bytes in the kernel; 0: the system's
+  int send_buffer_bytes = 0;               // 0: the system's
   int receive_buffer_bytes = 256 << 10;
   int timeout_ms = 10000;  // how long sent bytes may stay unacknowledged
 };

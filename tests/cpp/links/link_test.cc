@@ -168,7 +168,7 @@ TEST(the_socket_is_told_its_share_when_that_changes) {
   CHECK_EQ(told(TCP_NOTSENT_LOWAT), 30000);
   wire.link->SetShare(4000, 1 << 30);
   CHECK_EQ(told(TCP_WINDOW_CLAMP), 4000);
-  CHECK_EQ(told(TCP_NOTSENT_LOWAT), static_cast<int>(kUnsentBytesMax));
+  CHECK_EQ(told(TCP_NOTSENT_LOWAT), kUnsentBytesMax);
 }
 
 TEST(connections_within_a_host_are_told_from_others) {
