@@ -19,7 +19,7 @@ from typing import Any
 
 from scripts.lab.report import prophet_tables
 from scripts.lab.report.pictures import Pictures, Place
-from scripts.lab.report.results import RowFields, number
+from scripts.lab.report.results import RowFields, gained_anew, number
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -68,7 +68,7 @@ class Results:
                     if series.get(kind):
                         known.setdefault(_place(series), {})[series["system"]] = series[kind]
             self._abouts.append((benches, content))
-        self.rows = list(rows.values())
+        self.rows = gained_anew(rows.values())
         self.failures = list(failures.values())
 
     def abouts(self, bench: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ COMPARED = {
     ("cpu", "worker processor time"): False,
     ("cpu", "server processor time"): False,
 }
+GAIN = " gain over "
 REFERENCES = ("stock", "stock-p3")
 REFERENCES_OF = {"prophet": ("mercury-bytescheduler", "mercury-mercury")}
 
@@ -86,10 +87,26 @@ def with_gains(rows: list[Row]) -> list[Row]:
             gain = other.median / row.median
             if COMPARED[row.bench, row.metric]:
                 gain = 1 / gain
-            metric = f"{row.metric}, gain over {name}"
+            metric = f"{row.metric},{GAIN}{name}"
             result.append(Row(row.bench, row.what, row.system, metric, "", row.setting, [gain]))
     order = {key: i for i, key in enumerate(dict.fromkeys(map(case_of, rows)))}
-    return sorted(result, key=lambda row: (order[case_of(row)], " gain over " in row.metric))
+    return sorted(result, key=lambda row: (order[case_of(row)], GAIN in row.metric))
+
+
+def fields_of(row: Row) -> RowFields:
+    return {
+        **asdict(row),
+        "repeats": len(row.values),
+        "median": row.median,
+        "spread": row.spread,
+    }
+
+
+def gained_anew(rows: Iterable[RowFields]) -> list[RowFields]:
+    """Of rows that come from several files: the gains are those of the figures that are left."""
+    names = [field.name for field in fields(Row)]
+    measured = [row for row in rows if GAIN not in row["metric"]]
+    return [fields_of(r) for r in with_gains([Row(*(m[n] for n in names)) for m in measured])]
 
 
 def case_of(row: Row) -> tuple[str, str, str]:
@@ -107,10 +124,7 @@ def write(
         **about,
         "rows": [
             {
-                **asdict(r),
-                "repeats": len(r.values),
-                "median": r.median,
-                "spread": r.spread,
+                **fields_of(r),
                 "again": _again(r, about.get("length", "usual")),
                 **{name: about.get(name, "") for name in ("machine", "kernel", "commit")},
             }

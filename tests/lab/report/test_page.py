@@ -78,6 +78,7 @@ def test_a_later_file_replaces_cases_and_forgives_failures(tmp_path: Path) -> No
     write(second, ABOUT, [row("stock", "time", 3.0), row("zmq", "time", 1.0)], [])
     page = markdown(Results([first, second]), tmp_path / "benchmarks")
     assert "| stock | 3 |" in page
+    assert "| zmq | 1 | 3 |" in page  # the gain is the later figures'
     assert "failed" not in page.partition("## Communication")[2]
 
 
