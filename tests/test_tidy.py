@@ -16,6 +16,7 @@ LINES_MAX = 450
 # One above the other: a room includes itself and those before it.
 CORE_ROOMS = (
     "base",
+    "fabric",
     "sums",
     "trace",
     "control",

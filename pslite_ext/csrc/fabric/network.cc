@@ -1,0 +1,39 @@
+#include "fabric/network.h"
+
+namespace mercury::fabric {
+
+double Network::End(size_t from, size_t to, double ready_s, double bits) const {
+  if (from == to || bits <= 0) return ready_s;
+  return Flow(hosts_[from].out, hosts_[to].in, ready_s, bits, nullptr);
+}
+
+double Network::Reserve(size_t from, size_t to, double ready_s, double bits,
+                        std::vector<Piece>* pieces) {
+  if (from == to || bits <= 0) return ready_s;
+  scratch_.clear();
+  const double end_s = Flow(hosts_[from].out, hosts_[to].in, ready_s, bits, &scratch_);
+  Occupy(from, to, scratch_);
+  if (pieces != nullptr) pieces->insert(pieces->end(), scratch_.begin(), scratch_.end());
+  return end_s;
+}
+
+void Network::Occupy(size_t from, size_t to, const std::vector<Piece>& pieces) {
+  if (pieces.empty()) return;
+  Change change;
+  change.from = from;
+  change.to = to;
+  change.out = hosts_[from].out.Take(pieces, &replaced_);
+  change.in = hosts_[to].in.Take(pieces, &replaced_);
+  changes_.push_back(change);
+}
+
+void Network::Rollback(size_t mark) {
+  while (changes_.size() > mark) {
+    const Change& change = changes_.back();
+    hosts_[change.to].in.Undo(change.in, &replaced_);
+    hosts_[change.from].out.Undo(change.out, &replaced_);
+    changes_.pop_back();
+  }
+}
+
+}  // namespace mercury::fabric

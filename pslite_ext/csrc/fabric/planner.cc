@@ -1,0 +1,74 @@
+#include "fabric/planner.h"
+
+#include <utility>
+
+#include "fabric/aggregation.h"
+#include "fabric/course.h"
+#include "fabric/local_search.h"
+#include "fabric/replication.h"
+
+namespace mercury::fabric {
+namespace {
+
+// The plan that follows from a schedule.
+Plan Lay(const Batch& batch, const std::vector<Shipment>& shipments, const Target& target,
+         const Schedule& schedule, std::vector<Drop> dropped) {
+  Plan plan;
+  for (const Stop& stop : schedule) plan.order.push_back(stop.shipment);
+  plan.dropped = std::move(dropped);
+  Network network = batch.network;
+  std::vector<Commit> arrivals;
+  Course course(&network, shipments, target, &plan.transfers, &arrivals);
+  course.Walk(schedule);
+  plan.commits = InOrder(arrivals, target);
+  plan.objective_s = Objective(plan.commits, target);
+  if (batch.replica) Replicate(batch, shipments, target, batch.network, &plan);
+  return plan;
+}
+
+}  // namespace
+
+std::vector<Shipment> ShipmentsOf(const Batch& batch) {
+  std::vector<Shipment> shipments;
+  for (const Update& update : batch.updates) {
+    shipments.push_back({update.worker.host, update.available_s, update.bytes});
+  }
+  return shipments;
+}
+
+Target TargetOf(const Batch& batch) {
+  Target target;
+  for (const Node& node : batch.servers) target.servers.push_back(node.host);
+  for (const Node& node : batch.aggregators) target.aggregators.push_back(node.host);
+  target.together = batch.synchronous;
+  target.two_sums = !batch.synchronous && batch.momentum > 0;
+  return target;
+}
+
+std::vector<int64_t> DeadlinesOf(const Batch& batch) {
+  std::vector<int64_t> deadlines;
+  if (batch.synchronous) return deadlines;
+  for (const Update& update : batch.updates) {
+    deadlines.push_back(update.version + batch.delay_bound - batch.version);
+  }
+  return deadlines;
+}
+
+Plan PlanBatch(const Batch& batch, const PlanOptions& options) {
+  const std::vector<Shipment> shipments = ShipmentsOf(batch);
+  const Target target = TargetOf(batch);
+  const std::vector<int64_t> deadlines = DeadlinesOf(batch);
+  Network network = batch.network;
+  Ordering ordering = batch.synchronous ? ShortestFirst(&network, shipments, target)
+                                        : WithDeadlines(&network, shipments, target, deadlines);
+  const Schedule schedule = Aggregate(&network, shipments, target, ordering.order);
+  Plan plan = Lay(batch, shipments, target, schedule, ordering.dropped);
+  if (!options.search) return plan;
+  const Found found =
+      SearchNearby(&network, shipments, target, deadlines, {schedule, ordering.dropped});
+  Plan other = Lay(batch, shipments, target, found.schedule, found.dropped);
+  // A replica may have to hold the one and not the other.
+  return other.objective_s < plan.objective_s ? other : plan;
+}
+
+}  // namespace mercury::fabric

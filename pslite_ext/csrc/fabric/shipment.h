@@ -1,0 +1,60 @@
+// What a batch sends, and where to: the words that the planner's units share.
+//
+// Thread-safety: plain values. Hosts are indices into a `Network`. Invariant: a shipment has one
+// size for each server of its target.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fabric/rate_profile.h"
+
+namespace mercury::fabric {
+
+// Two times that differ by no more are the same.
+constexpr double kSameTime_s = 1e-9;
+
+// An update at its worker.
+struct Shipment {
+  size_t host = 0;
+  double ready_s = 0;
+  std::vector<int64_t> bytes;  // one for each server
+};
+
+// Where a batch goes: the servers, or a replica.
+struct Target {
+  std::vector<size_t> servers;      // hosts
+  std::vector<size_t> aggregators;  // hosts, in the order of use; only with one server
+  bool two_sums = false;  // an aggregate of several updates carries a sum for w and one for h
+  bool together = false;  // synchronous: all updates are applied at once, at the end
+};
+
+constexpr int kDirect = -1;
+
+// Where an update goes: straight to the servers, or to an aggregator. Neighbours in a schedule with
+// the same aggregator are one group.
+struct Stop {
+  size_t shipment = 0;
+  int aggregator = kDirect;
+};
+using Schedule = std::vector<Stop>;
+
+// One hop, with what it has reserved.
+struct Transfer {
+  int from_aggregator = kDirect;  // else from the worker of `shipments[0]`
+  int to_aggregator = kDirect;    // else to `server`
+  size_t server = 0;              // index into Target::servers
+  std::vector<size_t> shipments;
+  int64_t bytes = 0;
+  double end_s = 0;
+  std::vector<Piece> pieces;
+  double not_before_s = -1;  // below 0: it is not held
+};
+
+// What is applied at once: the shipments of one transfer to the server (or of one update's parts).
+struct Commit {
+  double time_s = 0;
+  std::vector<size_t> shipments;
+};
+
+}  // namespace mercury::fabric

@@ -1,0 +1,152 @@
+#include "fabric/ordering.h"
+
+#include <algorithm>
+
+#include "fabric/planner.h"
+#include "fabric/random_batch.h"
+
+using namespace mercury::testing;
+
+namespace {
+
+constexpr int64_t kMbit = 1'000'000 / 8;
+
+// The rules, word by word.
+Ordering ByTheRules(const Network& empty, const std::vector<Shipment>& shipments,
+                    const Target& target, const std::vector<int64_t>& deadlines) {
+  Ordering done;
+  std::vector<size_t> left;
+  for (size_t g = 0; g < shipments.size(); ++g) {
+    if (deadlines[g] < 1) {
+      done.dropped.push_back({g, DropReason::kDeadline, 0, 0, 0, 0, false});
+    } else {
+      left.push_back(g);
+    }
+  }
+  const auto shortest = [&](Network network, const std::vector<size_t>& of) {
+    size_t best = of[0];
+    for (const size_t g : of) {
+      if (DirectEnd(&network, shipments[g], target) <
+          DirectEnd(&network, shipments[best], target)) {
+        best = g;
+      }
+    }
+    return best;
+  };
+  const auto within = [&](int64_t d) {
+    std::vector<size_t> found;
+    for (const size_t g : left) {
+      if (deadlines[g] <= d) found.push_back(g);
+    }
+    return found;
+  };
+  const auto count = static_cast<int64_t>(shipments.size());
+  for (int64_t d = 1; d <= count; ++d) {
+    for (auto wanting = within(d); static_cast<int64_t>(wanting.size()) > d; wanting = within(d)) {
+      Network network = empty;
+      size_t last = wanting[0];
+      for (const size_t g : wanting) {
+        if (DirectEnd(&network, shipments[g], target) >=
+            DirectEnd(&network, shipments[last], target)) {
+          last = g;
+        }
+      }
+      done.dropped.push_back({last, DropReason::kDeadline, 0, 0, 0, d, false});
+      left.erase(std::find(left.begin(), left.end(), last));
+    }
+  }
+  const auto choose = [&](const Network& network, int64_t round) {
+    for (int64_t d = round; d <= count + round; ++d) {
+      const auto wanting = within(d);
+      if (!wanting.empty() && static_cast<int64_t>(wanting.size()) >= d - round + 1) {
+        return shortest(network, wanting);
+      }
+    }
+    return shortest(network, left);
+  };
+  Network network = empty;
+  while (!left.empty()) {
+    const auto round = static_cast<int64_t>(done.order.size()) + 1;
+    const size_t chosen = choose(network, round);
+    left.erase(std::find(left.begin(), left.end(), chosen));
+    Network after = network;
+    const double end_s = ReserveDirect(&after, shipments[chosen], target);
+    if (!left.empty()) {
+      const size_t next = choose(after, round + 1);
+      if (end_s > DirectEnd(&after, shipments[next], target) + kSameTime_s) {
+        done.dropped.push_back({chosen, DropReason::kOvertaken, end_s, next, 0, 0, false});
+        continue;
+      }
+    }
+    done.order.push_back(chosen);
+    network = after;
+  }
+  return done;
+}
+
+}  // namespace
+
+TEST(the_server_does_not_wait_for_who_would_be_overtaken) {  // Fig. 5
+  Network network({Steady(100e6, 100e6), Steady(100e6, 10e6), Steady(100e6, 90e6)});
+  const std::vector<Shipment> shipments = {{1, 0, {100 * kMbit}}, {2, 0, {100 * kMbit}}};
+  Target target;
+  target.servers = {0};
+  const Ordering done = WithDeadlines(&network, shipments, target, {1, 5});
+  CHECK_TRUE(done.order == std::vector<size_t>{1});
+  REQUIRE_TRUE(done.dropped.size() == 1);
+  CHECK_EQ(done.dropped[0].shipment, 0);
+  CHECK_EQ(done.dropped[0].reason, DropReason::kOvertaken);
+  CHECK_EQ(done.dropped[0].end_s, 10);
+  CHECK_EQ(done.dropped[0].rival, 1);
+  CHECK_TRUE(std::abs(done.dropped[0].rival_end_s - 100.0 / 90) < 1e-9);
+  CHECK_TRUE(ShortestFirst(&network, shipments, target).order == (std::vector<size_t>{1, 0}));
+}
+
+TEST(equal_deadlines_are_served_shortest_first) {
+  Network network({Steady(100e6, 100e6), Steady(100e6, 100e6)});
+  const std::vector<Shipment> shipments = {
+      {1, 0, {300 * kMbit}}, {1, 0, {100 * kMbit}}, {1, 0, {200 * kMbit}}, {1, 0, {50 * kMbit}}};
+  Target target;
+  target.servers = {0};
+  const Ordering done = WithDeadlines(&network, shipments, target, {3, 3, 3, 3});
+  CHECK_TRUE(done.order == (std::vector<size_t>{3, 1, 2}));
+  REQUIRE_TRUE(done.dropped.size() == 1);
+  CHECK_EQ(done.dropped[0].shipment, 0);  // it would end last
+  CHECK_EQ(done.dropped[0].reason, DropReason::kDeadline);
+  CHECK_EQ(done.dropped[0].contested, 3);
+}
+
+TEST(orders_are_those_of_the_rules_word_by_word) {
+  Random random;
+  for (int round = 0; round < 1500; ++round) {
+    Shape shape;
+    shape.updates_most = 12;
+    shape.equal_bytes = random.OneIn(2);
+    Batch batch = RandomBatch(&random, shape);
+    if (random.OneIn(3)) {  // several servers
+      batch.servers.push_back({"second", 1});
+      for (Update& update : batch.updates) {
+        update.bytes.push_back(random.OneIn(3) ? 0 : random.Between(1, 50'000'000));
+      }
+    }
+    const std::vector<Shipment> shipments = ShipmentsOf(batch);
+    const Target target = TargetOf(batch);
+    std::vector<int64_t> deadlines = DeadlinesOf(batch);
+    if (random.OneIn(4)) {
+      for (int64_t& deadline : deadlines) deadline = random.OneIn(2) ? 4 : int64_t{1} << 60;
+    }
+    Network network = batch.network;
+    const Ordering expected = ByTheRules(batch.network, shipments, target, deadlines);
+    const Ordering got = WithDeadlines(&network, shipments, target, deadlines);
+    CHECK_TRUE(got.order == expected.order);
+    REQUIRE_TRUE(got.dropped.size() == expected.dropped.size());
+    for (size_t i = 0; i < got.dropped.size(); ++i) {
+      CHECK_EQ(got.dropped[i].shipment, expected.dropped[i].shipment);
+      CHECK_EQ(got.dropped[i].reason, expected.dropped[i].reason);
+    }
+    for (size_t i = 0; i < got.order.size(); ++i) {
+      CHECK_TRUE(deadlines[got.order[i]] >= static_cast<int64_t>(i) + 1);
+    }
+    CHECK_EQ(network.Mark(), 0);
+  }
+}
