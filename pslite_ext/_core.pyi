@@ -84,6 +84,11 @@ def prophet_profile() -> str:
 def prophet_plan(produced: Sequence[float], wire: Sequence[float], startup: float) -> list[float]:
     """When Prophet's Algorithm 1 starts each gradient, the most urgent first; any unit of time."""
 
+def fabric_plan(batch: bytes, search: bool = False, in_words: bool = False) -> str:
+    """MLfabric's plan of a batch, as JSON or in words: docs/fabric-plan.md.
+
+    Raises InvalidArgumentError, which names the field, if the batch breaks the format's rules."""
+
 class Tensor:
     """One key of one KVStore, as all nodes know it.
 

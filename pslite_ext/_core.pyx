@@ -40,6 +40,7 @@ cdef extern from "process/c_api.h" nogil:
     const char* mercury_figures()
     const char* mercury_prophet_profile()
     int mercury_prophet_plan(size_t, const double*, const double*, double, double*)
+    int mercury_fabric_plan(const char*, size_t, int, int, const char**)
     int mercury_tensor_in_packets(const mercury_tensor*, int*)
     int mercury_announce(uint64_t, const char*, int)
     int mercury_attach_engine(void*)
@@ -183,6 +184,17 @@ def prophet_plan(produced, wire, double startup):
     cdef double[:] start = array("d", produced)
     ok(mercury_prophet_plan(len(made), &made[0], &moved[0], startup, &start[0]))
     return list(start)
+
+
+def fabric_plan(bytes batch, search=False, in_words=False):
+    cdef const char* text = batch
+    cdef const char* plan = NULL
+    cdef size_t size = len(batch)
+    cdef int searching = bool(search), explained = bool(in_words), code
+    with nogil:
+        code = mercury_fabric_plan(text, size, searching, explained, &plan)
+    ok(code)
+    return plan.decode("utf-8", "replace")
 
 
 def policies():

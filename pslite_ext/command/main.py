@@ -12,6 +12,7 @@ COMMANDS = {
     "launch": ("launch", "main", "start a job's processes and watch them"),
     "trace": ("command.trace.command", "main", "read, check, analyse and show traces"),
     "sim": ("command.sim.command", "main", "predict iterations; replay traces; plan clusters"),
+    "fabric": ("command.fabric", "main", "plan MLfabric's transfers for a batch of updates"),
     "profile": ("command.profile", "main", "measure the layer times of a gluon model, for sim"),
     "doctor": ("command.doctor", "main", "check that this machine can run a job"),
     "lab": ("command.lab", "main", "a test bed: hosts with link speeds on this machine"),

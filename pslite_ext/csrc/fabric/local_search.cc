@@ -10,8 +10,8 @@
 namespace mercury::fabric {
 namespace {
 
-// What a search may look at: some 100 ns each.
-constexpr int64_t kHopsMost = 25'000;
+// What a search may look at: some 200 ns each.
+constexpr int64_t kHopsMost = 15'000;
 // How often it begins again at a schedule that was drawn, the same ones each time.
 constexpr int kDrawn = 24;
 

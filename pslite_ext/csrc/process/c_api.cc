@@ -10,6 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/batch_text.h"
+#include "fabric/explanation.h"
+#include "fabric/plan_text.h"
+#include "fabric/planner.h"
 #include "messages/classic_wire.h"
 #include "policy/prophet/prophet_blocks.h"
 #include "process/mxnet_engine.h"
@@ -313,3 +317,18 @@ int mercury_prophet_plan(size_t count, const double* produced, const double* wir
 }
 
 }  // extern "C"
+
+int mercury_fabric_plan(const char* batch, size_t bytes, int search, int in_words,
+                        const char** plan) {
+  thread_local std::string kept;
+  return Guarded([&] {
+    mercury::fabric::Batch read;
+    Status status = mercury::fabric::ReadBatch({batch, bytes}, &read);
+    if (!status.ok()) return status;
+    const mercury::fabric::Plan made = mercury::fabric::PlanBatch(read, {search != 0});
+    kept = in_words != 0 ? mercury::fabric::Explain(read, made)
+                         : mercury::fabric::PlanText(read, made);
+    *plan = kept.c_str();
+    return Status::Ok();
+  });
+}

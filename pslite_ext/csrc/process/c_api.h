@@ -50,6 +50,10 @@ const char* mercury_prophet_profile(void);
 /* Algorithm 1: when each of `count` gradients, the most urgent first, starts. All in one unit. */
 int mercury_prophet_plan(size_t count, const double* produced, const double* wire, double startup,
                          double* start);
+/* MLfabric's plan of a batch (docs/fabric-plan.md), as JSON or, `in_words`, explained; `search`: by
+ * the local search, too. `plan` is valid until the calling thread's next call. */
+int mercury_fabric_plan(const char* batch, size_t bytes, int search, int in_words,
+                        const char** plan);
 
 int mercury_announce(uint64_t key, const char* name, int priority);
 int mercury_attach_engine(void* libmxnet);

@@ -1,0 +1,120 @@
+"""`mercury fabric`: what MLfabric's scheduler would do with a batch of updates, and how fast."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pslite_ext.command.arguments import count
+
+FAILED = 2
+EXIT_CODES = "exit codes: 0 all well; 2 wrong usage or input"
+SEARCH = "look for a better plan near the rules' one, for some milliseconds"
+# Of |U| = 10, 100, 500, 1000, in ms: MLfabric, Section 10.
+PUBLISHED_MS = {10: 5, 100: 30, 500: 440, 1000: 1460}
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="mercury fabric",
+        description="Plan what MLfabric would send when. The format is in docs/fabric-plan.md.",
+        epilog=EXIT_CODES,
+    )
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    sub = commands.add_parser(
+        "plan", help="the plan of one batch, as JSON", description="Plan one batch."
+    )
+    sub.add_argument("batch", metavar="BATCH.json")
+    sub.add_argument("--explain", action="store_true", help="in words, with the reasons")
+    sub.add_argument("--search", action="store_true", help=SEARCH)
+    sub = commands.add_parser(
+        "time", help="how long plans take on this machine", description="Time random batches."
+    )
+    sub.add_argument("sizes", metavar="UPDATES", type=count, nargs="*", help="10 100 500 1000")
+    sub.add_argument("--aggregators", type=count, default=8, metavar="N", help="default 8")
+    sub.add_argument("--repeat", type=count, default=7, metavar="N", help="batches (default 7)")
+    sub.add_argument("--search", action="store_true", help=SEARCH)
+    return top
+
+
+def main(argv: Sequence[str]) -> int:
+    args = parser().parse_args(argv)
+    return _plan(args) if args.command == "plan" else _time(args)
+
+
+def _plan(args: argparse.Namespace) -> int:
+    from pslite_ext import _core
+    from pslite_ext.errors import InvalidArgumentError
+
+    name = f"mercury fabric plan: {args.batch!r}"
+    try:
+        text = _core.fabric_plan(Path(args.batch).read_bytes(), args.search, args.explain)
+    except InvalidArgumentError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return FAILED
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        print(f"{name} cannot be read: {reason}", file=sys.stderr)
+        return FAILED
+    sys.stdout.write(text)
+    return 0
+
+
+def random_batch(updates: int, aggregators: int, seed: int) -> dict[str, Any]:
+    """As the paper times them: |U| / 2 hosts, deadlines from U(1, 2|U|)."""
+    draw = random.Random(seed)
+    hosts = max(1, updates // 2)
+    rates = (1e9, 2.5e9, 3.3e9, 5e9, 1e10)
+
+    def profile() -> list[list[float]]:
+        return [[0.0, draw.choice(rates)]]
+
+    placement = {f"w{u}": f"h{u % hosts}" for u in range(updates)}
+    names = [f"a{a}" for a in range(aggregators)]
+    placement |= {name: f"h{draw.randrange(hosts)}" for name in names} | {"server": "s"}
+    return {
+        "hosts": {f"h{h}": {"in": profile(), "out": profile()} for h in range(hosts)}
+        | {"s": {"in": [[0, 1e10]], "out": [[0, 1e10]]}},
+        "placement": placement,
+        "server": "server",
+        "aggregators": names,
+        "replica": None,
+        "mode": "async",
+        "delay_bound": 2 * updates,
+        "version": 2 * updates,
+        "momentum": 0.9,
+        "updates": [
+            {
+                "id": f"g{u}",
+                "worker": f"w{u}",
+                "bytes": 100_000_000,
+                "available_s": 0,
+                "version": draw.randint(1, 2 * updates),
+                "norm": 1,
+            }
+            for u in range(updates)
+        ],
+    }
+
+
+def _time(args: argparse.Namespace) -> int:
+    from pslite_ext import _core
+
+    print("updates  median ms  least ms  paper's ms")
+    for updates in args.sizes or PUBLISHED_MS:
+        spent = []
+        for seed in range(args.repeat):
+            batch = json.dumps(random_batch(updates, args.aggregators, seed)).encode()
+            before = time.perf_counter()
+            _core.fabric_plan(batch, args.search)
+            spent.append(1e3 * (time.perf_counter() - before))
+        published = PUBLISHED_MS.get(updates, "-")
+        print(f"{updates:7}  {statistics.median(spent):9.2f}  {min(spent):8.2f}  {published:>10}")
+    return 0

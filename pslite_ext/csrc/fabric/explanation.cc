@@ -1,0 +1,170 @@
+#include "fabric/explanation.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "fabric/course.h"
+#include "fabric/planner.h"
+
+namespace mercury::fabric {
+namespace {
+
+// For people: names are one line, times have six digits.
+std::string Plain(const std::string& name) {
+  std::string plain = name;
+  std::replace_if(
+      plain.begin(), plain.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return plain;
+}
+
+std::string Seconds(double time_s) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.6g s", time_s);
+  return text;
+}
+
+std::string Counted(size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string Names(const std::vector<size_t>& shipments, const std::vector<const Update*>& log) {
+  std::string text;
+  for (const size_t g : shipments) text += (text.empty() ? "" : ", ") + Plain(log[g]->id);
+  return text.empty() ? "nothing" : text;
+}
+
+std::vector<const Update*> Pointers(const std::vector<Update>& updates) {
+  std::vector<const Update*> pointers;
+  for (const Update& update : updates) pointers.push_back(&update);
+  return pointers;
+}
+
+std::string WhyDropped(const Batch& batch, const Drop& drop) {
+  const Update& update = batch.updates[drop.shipment];
+  if (drop.exchanged) return "others commit sooner without it (found by the search).";
+  if (drop.reason == DropReason::kOvertaken) {
+    return "it would arrive at " + Seconds(drop.end_s) + ", after " +
+           Plain(batch.updates[drop.rival].id) + ", which is next and arrives at " +
+           Seconds(drop.rival_end_s) + ": the server would wait for it.";
+  }
+  if (drop.contested == 0) {
+    return "it was computed from version " + std::to_string(update.version) +
+           ", and the next one is " + std::to_string(batch.version + 1) + ": more than " +
+           std::to_string(batch.delay_bound) + " versions later.";
+  }
+  return "more than " + Counted(static_cast<size_t>(drop.contested), "update") +
+         " would have to be among the first " + std::to_string(drop.contested) +
+         ", and it would arrive last of them, at " + Seconds(drop.end_s) + ".";
+}
+
+// What becomes of one update of the order: its own hop, and its group's.
+std::string WayOf(const Batch& batch, const Plan& plan, size_t g) {
+  const std::vector<const Update*> log = Pointers(batch.updates);
+  std::string text;
+  double there_s = 0;
+  for (const Transfer& transfer : plan.transfers) {
+    if (std::find(transfer.shipments.begin(), transfer.shipments.end(), g) ==
+        transfer.shipments.end()) {
+      continue;
+    }
+    there_s = transfer.end_s;
+    if (transfer.to_aggregator != kDirect) {
+      const Node& node = batch.aggregators[static_cast<size_t>(transfer.to_aggregator)];
+      text += "to " + Plain(node.name) +
+              (node.host == batch.updates[g].worker.host ? ", on its own host" : "") + ", by " +
+              Seconds(there_s);
+    } else if (transfer.from_aggregator != kDirect) {
+      text += ", and on with its group (" + Names(transfer.shipments, log) + "), by " +
+              Seconds(there_s);
+      if (transfer.not_before_s >= 0) {
+        text += "; held until " + Seconds(transfer.not_before_s) + " for the replica";
+      }
+    } else {
+      text += (text.empty() ? "straight to " : ", to ") +
+              Plain(batch.servers[transfer.server].name) + ", by " + Seconds(there_s);
+      if (transfer.not_before_s >= 0) {
+        text += "; held until " + Seconds(transfer.not_before_s) + " for the replica";
+      }
+    }
+  }
+  return text;
+}
+
+// Why some go straight and others do not.
+std::string WhyWays(const Batch& batch, const Plan& plan) {
+  const auto gathered = static_cast<size_t>(
+      std::count_if(plan.transfers.begin(), plan.transfers.end(),
+                    [](const Transfer& transfer) { return transfer.to_aggregator != kDirect; }));
+  const std::vector<Shipment> shipments = ShipmentsOf(batch);
+  const Target target = TargetOf(batch);
+  Network network = batch.network;
+  Course straight(&network, shipments, target);
+  for (const size_t g : plan.order) straight.Direct(g);
+  const std::string otherwise = Seconds(straight.outcome().last_s) + ", or " +
+                                Seconds(Objective(straight.outcome(), target)) + " in the mean";
+  if (batch.aggregators.empty()) return "There is no aggregator: all go straight.\n";
+  if (gathered == 0) {
+    return "All go straight, in " + otherwise + ": no way by an aggregator ends sooner" +
+           (batch.synchronous ? "" : " without a later mean") + ".\n";
+  }
+  return Counted(plan.order.size() - gathered, "update") + " go straight and " +
+         std::to_string(gathered) + " by way of aggregators. With all straight it would take " +
+         otherwise + ".\n";
+}
+
+std::string ReplicaInWords(const Batch& batch, const Plan& plan) {
+  std::vector<const Update*> log = Pointers(batch.replica->pending);
+  for (const size_t g : plan.order) log.push_back(&batch.updates[g]);
+  std::vector<size_t> frozen;
+  std::vector<size_t> punted;
+  for (size_t i = 0; i < log.size(); ++i) {
+    (i < plan.replica->frozen ? frozen : punted).push_back(i);
+  }
+  std::string text = "The replica gets " + Names(frozen, log) + " with this batch; " +
+                     Names(punted, log) + " can wait for the next.";
+  if (plan.commits.empty()) return text + "\n";
+  char bounds[96];
+  std::snprintf(bounds, sizeof bounds, " At the last commit it is within %.6g; %.6g are allowed.\n",
+                plan.replica->divergence_at_commits.back(), batch.replica->divergence_bound);
+  text += bounds;
+  if (plan.transfers.back().not_before_s >= 0) {
+    text += "The last transfer to the server is held until " +
+            Seconds(plan.transfers.back().not_before_s) +
+            ": before, the replica would be too far behind.\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Explain(const Batch& batch, const Plan& plan) {
+  std::string text =
+      Counted(plan.order.size(), "update") + " applied, " + std::to_string(plan.dropped.size()) +
+      " dropped; " +
+      (batch.synchronous ? "the commit is made after " : "commits are made, in the mean, after ") +
+      Seconds(plan.objective_s) + ".\n";
+  if (!plan.order.empty()) text += WhyWays(batch, plan);
+  const std::vector<int64_t> deadlines = DeadlinesOf(batch);
+  size_t place = 0;
+  for (const Commit& commit : plan.commits) {
+    for (const size_t g : commit.shipments) {
+      ++place;
+      text += std::to_string(place) + ". " + Plain(batch.updates[g].id) + ": " +
+              WayOf(batch, plan, g) + "; applied at " + Seconds(commit.time_s) + ".";
+      if (!deadlines.empty() && deadlines[g] <= static_cast<int64_t>(plan.order.size())) {
+        text += " It has to be among the first " + std::to_string(deadlines[g]) + ".";
+      }
+      text += "\n";
+    }
+  }
+  for (const Drop& drop : plan.dropped) {
+    text += "Dropped: " + Plain(batch.updates[drop.shipment].id) + ": " + WhyDropped(batch, drop) +
+            "\n";
+  }
+  if (plan.replica) text += ReplicaInWords(batch, plan);
+  return text;
+}
+
+}  // namespace mercury::fabric

@@ -1,0 +1,71 @@
+#include "fabric/explanation.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "fabric/batch_text.h"
+#include "fabric/planner.h"
+#include "fabric/random_batch.h"
+
+using namespace mercury::testing;
+
+namespace {
+
+bool Says(const std::string& text, const std::string& what) {
+  if (text.find(what) != std::string::npos) return true;
+  std::printf("not in:\n%s\n", text.c_str());
+  return false;
+}
+
+}  // namespace
+
+TEST(the_example_in_words) {
+  std::ifstream file(MERCURY_GOLDEN_DIR "/fabric/example_batch.json");
+  std::stringstream json;
+  json << file.rdbuf();
+  Batch batch;
+  REQUIRE_OK(ReadBatch(json.str(), &batch));
+  const std::string text = Explain(batch, PlanBatch(batch, {}));
+  CHECK_TRUE(Says(text, "5 updates applied, 1 dropped"));
+  CHECK_TRUE(Says(text,
+                  "2 updates go straight and 3 by way of aggregators. With all straight it "
+                  "would take 5 s, or 3 s in the mean."));
+  CHECK_TRUE(Says(text,
+                  "1. g5: straight to server, by 1 s; applied at 1 s. It has to be among the "
+                  "first 1."));
+  CHECK_TRUE(Says(text,
+                  "5. g6: to a1, on its own host, by 0 s, and on with its group (g3, g4, g6), "
+                  "by 8 s; held until 6 s for the replica; applied at 8 s."));
+  CHECK_TRUE(Says(text,
+                  "Dropped: g1: it was computed from version 12, and the next one is 21: more "
+                  "than 8 versions later."));
+  CHECK_TRUE(Says(text, "The replica gets p1, g5, g2, g3, g4, g6 with this batch; nothing can"));
+}
+
+TEST(who_is_overtaken_is_told_by_whom) {
+  Batch batch;
+  batch.network = Network({Steady(100e6, 100e6), Steady(100e6, 10e6), Steady(100e6, 90e6)});
+  batch.servers = {{"server", 0}};
+  batch.delay_bound = 5;
+  batch.version = 4;
+  batch.updates = {{"slow", {"w1", 1}, 0, {12'500'000}, 0, 1},
+                   {"fast", {"w2", 2}, 0, {12'500'000}, 4, 1}};
+  const std::string text = Explain(batch, PlanBatch(batch, {}));
+  CHECK_TRUE(Says(text,
+                  "Dropped: slow: it would arrive at 10 s, after fast, which is next and "
+                  "arrives at 1.11111 s: the server would wait for it."));
+}
+
+TEST(every_update_has_a_line) {
+  Random random;
+  for (int round = 0; round < 200; ++round) {
+    Shape shape;
+    shape.updates_most = 9;
+    shape.synchronous = random.OneIn(3);
+    shape.replica = !shape.synchronous && random.OneIn(2);
+    const Batch batch = RandomBatch(&random, shape);
+    const std::string text = Explain(batch, PlanBatch(batch, {random.OneIn(2)}));
+    for (const Update& update : batch.updates) CHECK_TRUE(Says(text, " " + update.id + ": "));
+    CHECK_EQ(text.back(), '\n');
+  }
+}
