@@ -7,6 +7,10 @@ double Network::End(size_t from, size_t to, double ready_s, double bits) const {
   return Flow(hosts_[from].out, hosts_[to].in, ready_s, bits, nullptr);
 }
 
+double Network::EndInto(size_t to, double bits) const {
+  return bits > 0 ? Flow(hosts_[to].in, hosts_[to].in, 0, bits, nullptr) : 0;
+}
+
 double Network::Reserve(size_t from, size_t to, double ready_s, double bits,
                         std::vector<Piece>* pieces) {
   if (from == to || bits <= 0) return ready_s;

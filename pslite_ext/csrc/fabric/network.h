@@ -27,6 +27,8 @@ class Network {
 
   // t_en: when `bits` that are ready at `ready_s` would have arrived.
   double End(size_t from, size_t to, double ready_s, double bits) const;
+  // Transfers of so many bits into a host, whoever sends them, cannot all end sooner.
+  double EndInto(size_t to, double bits) const;
   // NetUp: reserves exactly that. The pieces are appended to `pieces`, unless that is null.
   double Reserve(size_t from, size_t to, double ready_s, double bits,
                  std::vector<Piece>* pieces = nullptr);

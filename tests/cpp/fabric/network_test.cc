@@ -19,6 +19,8 @@ TEST(transfers_share_a_link_in_time) {
   CHECK_EQ(network.End(1, 0, 0, 120), 2);     // at what that leaves, 60
   CHECK_EQ(network.Reserve(1, 0, 0, 120), 2);
   CHECK_EQ(network.End(1, 0, 0, 100), 3);
+  CHECK_EQ(network.EndInto(0, 100), 3);
+  CHECK_EQ(network.EndInto(0, 0), 0);
   CHECK_EQ(network.End(0, 1, 0, 100), 1);  // the other direction is another link
 }
 
