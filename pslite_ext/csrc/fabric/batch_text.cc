@@ -230,9 +230,9 @@ class Reader {
     return true;
   }
 
-  bool Pending(const Json& replica) {
+  bool Pending(const Json& in, std::vector<Update>* updates) {
     Field pending;
-    if (!Array(replica, "replica", "pending", &pending)) return false;
+    if (!Array(in, "replica", "pending", &pending)) return false;
     for (size_t i = 0; i < pending.value->items.size(); ++i) {
       const Field item{&pending.value->items[i], pending.path + "[" + std::to_string(i) + "]"};
       Update update;
@@ -240,7 +240,7 @@ class Reader {
           !Bytes(*item.value, item.path, &update.bytes)) {
         return false;
       }
-      batch_.replica->pending.push_back(std::move(update));
+      updates->push_back(std::move(update));
     }
     return true;
   }
@@ -258,7 +258,8 @@ class Reader {
            Nodes(in, field.path, "aggregators", &replica.aggregators, aggregators) &&
            Number(in, field.path, "divergence_bound", &replica.divergence_bound) &&
            Momentum(in, field.path, &replica.momentum) &&
-           Number(in, field.path, "history_norm", &replica.history_norm) && Pending(in);
+           Number(in, field.path, "history_norm", &replica.history_norm) &&
+           Pending(in, &replica.pending);
   }
 
   // --- the whole --------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ std::string Names(const std::vector<size_t>& shipments, const std::vector<const 
 
 std::vector<const Update*> Pointers(const std::vector<Update>& updates) {
   std::vector<const Update*> pointers;
+  pointers.reserve(updates.size());
   for (const Update& update : updates) pointers.push_back(&update);
   return pointers;
 }
@@ -115,19 +116,22 @@ std::string WhyWays(const Batch& batch, const Plan& plan) {
 }
 
 std::string ReplicaInWords(const Batch& batch, const Plan& plan) {
-  std::vector<const Update*> log = Pointers(batch.replica->pending);
+  if (!batch.replica || !plan.replica) return "";
+  const ReplicaBatch& replica = *batch.replica;
+  const ReplicaPlan& planned = *plan.replica;
+  std::vector<const Update*> log = Pointers(replica.pending);
   for (const size_t g : plan.order) log.push_back(&batch.updates[g]);
   std::vector<size_t> frozen;
   std::vector<size_t> punted;
   for (size_t i = 0; i < log.size(); ++i) {
-    (i < plan.replica->frozen ? frozen : punted).push_back(i);
+    (i < planned.frozen ? frozen : punted).push_back(i);
   }
   std::string text = "The replica gets " + Names(frozen, log) + " with this batch; " +
                      Names(punted, log) + " can wait for the next.";
   if (plan.commits.empty()) return text + "\n";
   char bounds[96];
   std::snprintf(bounds, sizeof bounds, " At the last commit it is within %.6g; %.6g are allowed.\n",
-                plan.replica->divergence_at_commits.back(), batch.replica->divergence_bound);
+                planned.divergence_at_commits.back(), replica.divergence_bound);
   text += bounds;
   if (plan.transfers.back().not_before_s >= 0) {
     text += "The last transfer to the server is held until " +
@@ -163,8 +167,7 @@ std::string Explain(const Batch& batch, const Plan& plan) {
     text += "Dropped: " + Plain(batch.updates[drop.shipment].id) + ": " + WhyDropped(batch, drop) +
             "\n";
   }
-  if (plan.replica) text += ReplicaInWords(batch, plan);
-  return text;
+  return text + ReplicaInWords(batch, plan);
 }
 
 }  // namespace mercury::fabric

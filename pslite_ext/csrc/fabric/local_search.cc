@@ -44,7 +44,8 @@ class Search {
       for (Stop& stop : plain.schedule) stop.aggregator = a;
       Climb(plain, Evaluate(plain.schedule, {}));
     }
-    std::minstd_rand draw;
+    // The same plan for the same batch.
+    std::minstd_rand draw;  // NOLINT(bugprone-random-generator-seed)
     for (int i = 0; i < kDrawn && hops_left_ > 0; ++i) {
       const Found drawn = Drawn(start, &draw);
       if (Legal(drawn.schedule)) Climb(drawn, Evaluate(drawn.schedule, {}));
@@ -80,10 +81,14 @@ class Search {
     }
     if (!deadlines_.empty()) {
       // Who has to be early is: everybody no later than its deadline, if all can be.
-      const auto last = static_cast<int64_t>(schedule.size());
-      std::stable_sort(schedule.begin(), schedule.end(), [&](const Stop& a, const Stop& b) {
-        return std::min(deadlines_[a.shipment], last) < std::min(deadlines_[b.shipment], last);
-      });
+      std::vector<std::pair<int64_t, size_t>> places;
+      for (size_t i = 0; i < schedule.size(); ++i) {
+        const auto last = static_cast<int64_t>(schedule.size());
+        places.emplace_back(std::min(deadlines_[schedule[i].shipment], last), i);
+      }
+      std::sort(places.begin(), places.end());
+      const Schedule shuffled = schedule;
+      for (size_t i = 0; i < places.size(); ++i) schedule[i] = shuffled[places[i].second];
     }
     const size_t ways = target_.aggregators.size() + 1;
     const int way = static_cast<int>(below(ways)) + kDirect;

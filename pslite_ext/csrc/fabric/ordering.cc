@@ -72,8 +72,9 @@ class Orderer {
       if (deadlines_[g] < 1) DropAtDeadline(g, 0);
     }
     std::vector<size_t> by_deadline = left_;
-    std::stable_sort(by_deadline.begin(), by_deadline.end(),
-                     [this](size_t a, size_t b) { return deadlines_[a] < deadlines_[b]; });
+    std::sort(by_deadline.begin(), by_deadline.end(), [this](size_t a, size_t b) {
+      return std::make_pair(deadlines_[a], a) < std::make_pair(deadlines_[b], b);
+    });
     std::vector<Choice> wanting;  // a heap, whoever would end last on top
     for (size_t at = 0; at < by_deadline.size();) {
       const int64_t d = deadlines_[by_deadline[at]];

@@ -68,21 +68,23 @@ std::string CommitsText(const Batch& batch, const Plan& plan, const Names& names
 }
 
 std::string ReplicaText(const Batch& batch, const Plan& plan) {
-  if (!plan.replica) return "null";
+  if (!batch.replica || !plan.replica) return "null";
+  const ReplicaBatch& replica = *batch.replica;
+  const ReplicaPlan& planned = *plan.replica;
   Names names;
-  names.aggregators = &batch.replica->aggregators;
-  names.servers = {batch.replica->node};
-  for (const Update& update : batch.replica->pending) names.updates.push_back(&update);
+  names.aggregators = &replica.aggregators;
+  names.servers = {replica.node};
+  for (const Update& update : replica.pending) names.updates.push_back(&update);
   for (const size_t g : plan.order) names.updates.push_back(&batch.updates[g]);
   std::vector<size_t> frozen;
   std::vector<size_t> punted;
   for (size_t i = 0; i < names.updates.size(); ++i) {
-    (i < plan.replica->frozen ? frozen : punted).push_back(i);
+    (i < planned.frozen ? frozen : punted).push_back(i);
   }
-  return "{\"transfers\": " + Text(plan.replica->transfers, names) +
+  return "{\"transfers\": " + Text(planned.transfers, names) +
          ",\n  \"frozen\": " + Ids(frozen, names) + ", \"punted\": " + Ids(punted, names) +
-         ",\n  \"divergence_at_commits\": " +
-         Array(plan.replica->divergence_at_commits, NumberJson) + "}";
+         ",\n  \"divergence_at_commits\": " + Array(planned.divergence_at_commits, NumberJson) +
+         "}";
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ Plan Lay(const Batch& batch, const std::vector<Shipment>& shipments, const Targe
   course.Walk(schedule);
   plan.commits = InOrder(arrivals, target);
   plan.objective_s = Objective(plan.commits, target);
-  if (batch.replica) Replicate(batch, shipments, target, batch.network, &plan);
+  if (batch.replica) Replicate(batch, *batch.replica, shipments, target, batch.network, &plan);
   return plan;
 }
 
@@ -30,6 +30,7 @@ Plan Lay(const Batch& batch, const std::vector<Shipment>& shipments, const Targe
 
 std::vector<Shipment> ShipmentsOf(const Batch& batch) {
   std::vector<Shipment> shipments;
+  shipments.reserve(batch.updates.size());
   for (const Update& update : batch.updates) {
     shipments.push_back({update.worker.host, update.available_s, update.bytes});
   }

@@ -47,8 +47,8 @@ struct Log {
   }
 };
 
-Log MakeLog(const Batch& batch, const Plan& plan, const std::vector<Shipment>& shipments) {
-  const ReplicaBatch& replica = *batch.replica;
+Log MakeLog(const Batch& batch, const ReplicaBatch& replica, const Plan& plan,
+            const std::vector<Shipment>& shipments) {
   Log log;
   for (const Update& update : replica.pending) {
     log.shipments.push_back({update.worker.host, 0, update.bytes});
@@ -81,12 +81,12 @@ double DivergenceBound(double momentum, double history, const std::vector<double
   return bound;
 }
 
-void Replicate(const Batch& batch, const std::vector<Shipment>& shipments, const Target& target,
-               Network network, Plan* plan) {
-  plan->replica.emplace();
+void Replicate(const Batch& batch, const ReplicaBatch& replica,
+               const std::vector<Shipment>& shipments, const Target& target, Network network,
+               Plan* plan) {
+  ReplicaPlan& planned = plan->replica.emplace();
   if (plan->commits.empty()) return;
-  const ReplicaBatch& replica = *batch.replica;
-  Log log = MakeLog(batch, *plan, shipments);
+  Log log = MakeLog(batch, replica, *plan, shipments);
   const size_t empty = network.Mark();
   Occupy(plan->transfers, shipments, target, &network);
   std::vector<size_t> order(log.shipments.size());
@@ -131,7 +131,6 @@ void Replicate(const Batch& batch, const std::vector<Shipment>& shipments, const
     plan->transfers.push_back(std::move(held));
     plan->objective_s = Objective(plan->commits, target);
   }
-  ReplicaPlan& planned = *plan->replica;
   planned.frozen = frozen;
   size_t server = replica.pending.size();
   for (const Commit& commit : plan->commits) {

@@ -20,9 +20,11 @@ namespace mercury::fabric {
 double DivergenceBound(double momentum, double history, const std::vector<double>& norms,
                        size_t server, size_t replica);
 
-// Plans the replica's transfers for `plan`, and holds its last one if need be: transfers, commits
-// and the objective are then changed. `network` is the batch's, before any transfer.
-void Replicate(const Batch& batch, const std::vector<Shipment>& shipments, const Target& target,
-               Network network, Plan* plan);
+// Plans the transfers to `replica`, the batch's, for `plan`, and holds its last one if need be:
+// transfers, commits and the objective are then changed. `network` is the batch's, before any
+// transfer.
+void Replicate(const Batch& batch, const ReplicaBatch& replica,
+               const std::vector<Shipment>& shipments, const Target& target, Network network,
+               Plan* plan);
 
 }  // namespace mercury::fabric
