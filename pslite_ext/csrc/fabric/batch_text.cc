@@ -15,6 +15,8 @@ namespace {
 
 // Beyond, numbers are no longer whole to the last digit.
 constexpr double kWholeMost = 9007199254740992;
+// Beyond, sums of such numbers might not be numbers any more.
+constexpr double kNumberMost = 1e100;
 
 // A value, and where it stands.
 struct Field {
@@ -59,6 +61,9 @@ class Reader {
   bool Number(const Field& field, double* number, double least = 0) {
     if (!Is(field, Json::Type::kNumber, "a number")) return false;
     *number = field.value->number;
+    if (*number > kNumberMost) {
+      return No(field.path, Shown(*number) + " is above " + Shown(kNumberMost));
+    }
     return *number >= least || No(field.path, Shown(*number) + " is below " + Shown(least));
   }
   bool Number(const Json& in, const std::string& path, const char* name, double* number) {

@@ -79,6 +79,8 @@ TEST(errors_name_the_field) {
       {"\"bytes\": 12500000, \"available_s\"", "\"bytes\": 0, \"available_s\"",
        "updates[0].bytes: 0 is below 1"},
       {"\"available_s\": 0", "\"available_s\": 1e999", "updates[0].available_s: it is not JSON"},
+      {"\"available_s\": 0", "\"available_s\": 1e101",
+       "updates[0].available_s: 1e+101 is above 1e+100"},
       {"\"h1\": {\"in\": [[0, 1e8]]", "\"h1\": {\"in\": []", "hosts[\"h1\"].in: it has no entry"},
       {"\"h1\": {\"in\": [[0, 1e8]]", "\"h1\": {\"in\": [[1, 1e8]]",
        "hosts[\"h1\"].in[0]: the first time is not 0"},
