@@ -138,7 +138,7 @@ class History {
 
 TEST(delay_order_and_divergence_hold_from_batch_to_batch) {
   Random random;
-  for (int history = 0; history < 1000; ++history) {
+  for (int history = 0; history < 300; ++history) {
     History played(&random);
     for (int batch = 0; batch < 12; ++batch) played.PlayBatch();
   }

@@ -23,7 +23,7 @@ TEST(mutated_batches_are_refused_or_planned) {
       "2e-9", "1e308", "1e18", "0.1", "3e-17", "1e9",    "4503599627370497"};
   Random random;
   int planned = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     std::string mutated = example;
     for (uint64_t i = 1 + random.Below(4); i > 0; --i) {
       size_t at = random.Below(mutated.size());
@@ -52,5 +52,5 @@ TEST(mutated_batches_are_refused_or_planned) {
       CHECK_FALSE(Explain(batch, plan).empty());
     }
   }
-  CHECK_TRUE(planned > 100);
+  CHECK_TRUE(planned > 50);
 }
