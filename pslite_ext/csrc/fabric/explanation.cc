@@ -103,8 +103,10 @@ std::string WhyWays(const Batch& batch, const Plan& plan) {
   Network network = batch.network;
   Course straight(&network, shipments, target);
   for (const size_t g : plan.order) straight.Direct(g);
-  const std::string otherwise = Seconds(straight.outcome().last_s) + ", or " +
-                                Seconds(Objective(straight.outcome(), target)) + " in the mean";
+  std::string otherwise = Seconds(straight.outcome().last_s);
+  if (!batch.synchronous) {
+    otherwise += ", or " + Seconds(Objective(straight.outcome(), target)) + " in the mean";
+  }
   if (batch.aggregators.empty()) return "There is no aggregator: all go straight.\n";
   if (gathered == 0) {
     return "All go straight, in " + otherwise + ": no way by an aggregator ends sooner" +
