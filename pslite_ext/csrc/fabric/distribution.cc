@@ -52,7 +52,7 @@ class Tree {
         const Shipment& get = gets_[left[i]];
         const double end_s =
             network_.End(target_.servers[0], get.host, get.ready_s, Bits(get.bytes[0]));
-        if (end_s < least_s) {
+        if (end_s < least_s - kSameTime_s) {
           least_s = end_s;
           best = i;
         }

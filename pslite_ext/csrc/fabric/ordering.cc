@@ -16,10 +16,6 @@ struct Choice {
   double end_s = kNever;
 };
 
-bool Before(const Choice& a, const Choice& b) {
-  return a.end_s < b.end_s || (a.end_s == b.end_s && a.shipment < b.shipment);
-}
-
 class Orderer {
  public:
   Orderer(Network* network, const std::vector<Shipment>& shipments, const Target& target,
@@ -75,20 +71,31 @@ class Orderer {
     std::sort(by_deadline.begin(), by_deadline.end(), [this](size_t a, size_t b) {
       return std::make_pair(deadlines_[a], a) < std::make_pair(deadlines_[b], b);
     });
-    std::vector<Choice> wanting;  // a heap, whoever would end last on top
+    std::vector<Choice> wanting;
     for (size_t at = 0; at < by_deadline.size();) {
       const int64_t d = deadlines_[by_deadline[at]];
       if (d >= static_cast<int64_t>(by_deadline.size())) break;
       for (; at < by_deadline.size() && deadlines_[by_deadline[at]] == d; ++at) {
         wanting.push_back({by_deadline[at], End(by_deadline[at])});
-        std::push_heap(wanting.begin(), wanting.end(), Before);
       }
       while (static_cast<int64_t>(wanting.size()) > d) {
-        std::pop_heap(wanting.begin(), wanting.end(), Before);
-        DropAtDeadline(wanting.back().shipment, d);
-        wanting.pop_back();
+        const auto last = Last(wanting);
+        DropAtDeadline(last->shipment, d);
+        wanting.erase(last);
       }
     }
+  }
+
+  // Who would end last; of equals, the last by rank.
+  static std::vector<Choice>::iterator Last(std::vector<Choice>& choices) {
+    double last_s = 0;
+    for (const Choice& choice : choices) last_s = std::max(last_s, choice.end_s);
+    const auto rank = [last_s](const Choice& choice) {
+      return choice.end_s < last_s - kSameTime_s ? -1 : static_cast<int64_t>(choice.shipment);
+    };
+    return std::max_element(
+        choices.begin(), choices.end(),
+        [&rank](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
   }
 
   void DropAtDeadline(size_t g, int64_t contested) {
@@ -124,21 +131,24 @@ class Orderer {
   // what an earlier one cannot use any more: there is no bound then.)
   Choice Shortest(int64_t latest) {
     const bool bounded = target_.servers.size() == 1;
-    Choice best;
+    double least_s = kNever;
     if (bounded) {
+      Choice likely;
       for (const size_t g : left_) {
-        const Choice known{g, known_s_[g]};
-        if (deadlines_[g] <= latest && Before(known, best)) best = known;
+        if (deadlines_[g] <= latest && known_s_[g] < likely.end_s) likely = {g, known_s_[g]};
       }
-      best.end_s = Learn(best.shipment);
+      least_s = Learn(likely.shipment);
     }
     for (const size_t g : left_) {
       if (deadlines_[g] > latest) continue;
-      if (bounded && known_s_[g] > best.end_s + kSameTime_s) continue;
-      const Choice fresh{g, bounded ? Learn(g) : End(g)};
-      if (Before(fresh, best)) best = fresh;
+      if (bounded && known_s_[g] > least_s + kSameTime_s) continue;
+      least_s = std::min(least_s, Learn(g));
     }
-    return best;
+    // Rounding must not decide between equals: the first of them is next.
+    const auto first = std::find_if(left_.begin(), left_.end(), [&](size_t g) {
+      return deadlines_[g] <= latest && known_s_[g] <= least_s + kSameTime_s;
+    });
+    return {*first, known_s_[*first]};
   }
 
   double Learn(size_t g) {
@@ -156,7 +166,7 @@ class Orderer {
   const std::vector<Shipment>& shipments_;
   const Target& target_;
   const std::vector<int64_t> deadlines_;
-  std::vector<double> known_s_;  // at least so late does each end
+  std::vector<double> known_s_;  // with one server, each ends no sooner
   std::vector<std::pair<size_t, double>> learnt_;
   std::vector<size_t> left_;    // not processed, by rank
   std::vector<int64_t> count_;  // of them, by deadline

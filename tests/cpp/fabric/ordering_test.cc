@@ -24,14 +24,11 @@ Ordering ByTheRules(const Network& empty, const std::vector<Shipment>& shipments
     }
   }
   const auto shortest = [&](Network network, const std::vector<size_t>& of) {
-    size_t best = of[0];
-    for (const size_t g : of) {
-      if (DirectEnd(&network, shipments[g], target) <
-          DirectEnd(&network, shipments[best], target)) {
-        best = g;
-      }
-    }
-    return best;
+    const auto end_s = [&](size_t g) { return DirectEnd(&network, shipments[g], target); };
+    double least_s = end_s(of[0]);
+    for (const size_t g : of) least_s = std::min(least_s, end_s(g));
+    return *std::find_if(of.begin(), of.end(),
+                         [&](size_t g) { return end_s(g) <= least_s + kSameTime_s; });
   };
   const auto within = [&](int64_t d) {
     std::vector<size_t> found;
@@ -44,13 +41,11 @@ Ordering ByTheRules(const Network& empty, const std::vector<Shipment>& shipments
   for (int64_t d = 1; d <= count; ++d) {
     for (auto wanting = within(d); static_cast<int64_t>(wanting.size()) > d; wanting = within(d)) {
       Network network = empty;
-      size_t last = wanting[0];
-      for (const size_t g : wanting) {
-        if (DirectEnd(&network, shipments[g], target) >=
-            DirectEnd(&network, shipments[last], target)) {
-          last = g;
-        }
-      }
+      const auto end_s = [&](size_t g) { return DirectEnd(&network, shipments[g], target); };
+      double last_s = 0;
+      for (const size_t g : wanting) last_s = std::max(last_s, end_s(g));
+      const size_t last = *std::find_if(wanting.rbegin(), wanting.rend(),
+                                        [&](size_t g) { return end_s(g) >= last_s - kSameTime_s; });
       done.dropped.push_back({last, DropReason::kDeadline, 0, 0, 0, d, false});
       left.erase(std::find(left.begin(), left.end(), last));
     }
@@ -148,5 +143,27 @@ TEST(orders_are_those_of_the_rules_word_by_word) {
       CHECK_TRUE(deadlines[got.order[i]] >= static_cast<int64_t>(i) + 1);
     }
     CHECK_EQ(network.Mark(), 0);
+  }
+}
+
+TEST(rounding_does_not_decide_between_equals) {
+  Random random;
+  for (int round = 0; round < 200; ++round) {
+    // The server's way in is the bottleneck. A worker's own rate changes beside it, which is one
+    // more rounding and nothing else.
+    const double change_s = random.Unit();
+    const HostLink steady = Steady(1e10, 1e10);
+    const HostLink changing{RateProfile({{0, 1e10}}), RateProfile({{0, 1e10}, {change_s, 5e9}})};
+    Network network({Steady(1e9, 1e9), steady, changing, steady});
+    const int64_t bytes = random.Between(50'000'000, 200'000'000);
+    const std::vector<Shipment> shipments = {{1, 0, {bytes}}, {2, 0, {bytes}}, {3, 0, {bytes}}};
+    Target target;
+    target.servers = {0};
+    const std::vector<size_t> by_rank = {0, 1, 2};
+    CHECK_TRUE(ShortestFirst(&network, shipments, target).order == by_rank);
+    CHECK_TRUE(WithDeadlines(&network, shipments, target, {9, 9, 9}).order == by_rank);
+    const Ordering crowded = WithDeadlines(&network, shipments, target, {2, 2, 2});
+    REQUIRE_EQ(crowded.dropped.size(), 1);
+    CHECK_EQ(crowded.dropped[0].shipment, 2);
   }
 }
