@@ -15,6 +15,7 @@ from typing import Any
 from pslite_ext.command.arguments import count
 
 FAILED = 2
+BATCH_MIB_MOST = 64  # some 400,000 updates; nothing endless is read
 EXIT_CODES = "exit codes: 0 all well; 2 wrong usage or input"
 SEARCH = "look for a better plan near the rules' one, for some milliseconds"
 # Of |U| = 10, 100, 500, 1000, in ms: MLfabric, Section 10.
@@ -55,7 +56,7 @@ def _plan(args: argparse.Namespace) -> int:
 
     name = f"mercury fabric plan: {args.batch!r}"
     try:
-        text = _core.fabric_plan(Path(args.batch).read_bytes(), args.search, args.explain)
+        text = _core.fabric_plan(_read(Path(args.batch)), args.search, args.explain)
     except InvalidArgumentError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return FAILED
@@ -65,6 +66,15 @@ def _plan(args: argparse.Namespace) -> int:
         return FAILED
     sys.stdout.write(text)
     return 0
+
+
+def _read(path: Path) -> bytes:
+    most = BATCH_MIB_MOST << 20
+    with path.open("rb") as file:
+        batch = file.read(most + 1)
+    if len(batch) > most:
+        raise ValueError(f"it is larger than {BATCH_MIB_MOST} MiB")
+    return batch
 
 
 def random_batch(updates: int, aggregators: int, seed: int) -> dict[str, Any]:

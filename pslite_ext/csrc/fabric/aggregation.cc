@@ -66,7 +66,9 @@ class Division {
     double last_s = all_straight_s;
     size_t best = count;
     for (size_t n = most + 1; n-- > 0;) {
-      const double end_s = EndOf(n, std::min(last_s - kSameTime_s, bound_s + kSameTime_s));
+      // Of long times a nanosecond may be nothing: the bound itself has to be below the limit.
+      const double above_s = std::nextafter(bound_s + kSameTime_s, kNever);
+      const double end_s = EndOf(n, std::min(last_s - kSameTime_s, above_s));
       if (end_s == kNever) continue;
       last_s = end_s;
       best = n;

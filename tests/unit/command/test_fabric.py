@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pslite_ext.command import fabric
 from pslite_ext.command.main import main
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "fabric"
@@ -73,6 +74,17 @@ def test_unreadable_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (tmp_path / "latin").write_bytes(b'{"mode": "\xe9"}')
     assert main(["fabric", "plan", str(tmp_path / "latin")]) == 2
     assert "mode: it is not JSON: line 1, column 11: it is not UTF-8" in capsys.readouterr().err
+
+
+def test_too_large_files_are_not_read_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fabric, "BATCH_MIB_MOST", 1)
+    path = written(tmp_path, BATCH.read_text() + " " * (1 << 20))
+    assert main(["fabric", "plan", path]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"mercury fabric plan: {path!r} cannot be read: it is larger than 1 MiB\n"
 
 
 def test_plans_are_timed(capsys: pytest.CaptureFixture[str]) -> None:
