@@ -1,7 +1,6 @@
 #include "fabric/local_search.h"
 
 #include <algorithm>
-#include <limits>
 #include <random>
 #include <utility>
 
@@ -12,10 +11,10 @@ namespace {
 
 // What a search may look at: some 200 ns each.
 constexpr int64_t kHopsMost = 15'000;
+// So many stops of a schedule are copied and checked in that time.
+constexpr int64_t kCopiedPerHop = 64;
 // How often it begins again at a schedule that was drawn, the same ones each time.
 constexpr int kDrawn = 24;
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // First the objective; of equal ones, what leaves more room for the next improvement.
 struct Score {
@@ -60,7 +59,8 @@ class Search {
     while (hops_left_ > 0 && (TryDestinations() || TryPlaces() || TrySwaps() || TryDrops())) {
     }
     if (Better(current_score_, best_score_)) {
-      best_ = current_;
+      best_.schedule = current_.schedule;
+      best_.dropped = current_.dropped;
       best_score_ = current_score_;
     }
   }
@@ -98,7 +98,12 @@ class Search {
 
   // The neighbour in `next_`, if it is better than the present schedule, takes its place.
   bool Take() {
-    if (!Legal(next_)) return false;
+    ++best_.neighbours;
+    hops_left_ -= static_cast<int64_t>(next_.size()) / kCopiedPerHop;
+    if (!Legal(next_)) {
+      --hops_left_;
+      return false;
+    }
     const Score score = Evaluate(next_, current_score_);
     if (!Better(score, current_score_)) return false;
     current_.schedule = next_;
@@ -108,13 +113,19 @@ class Search {
 
   // A stretch of the order goes another way.
   bool TryDestinations() {
+    if (target_.aggregators.empty()) return false;
     const size_t count = current_.schedule.size();
     const auto aggregators = static_cast<int>(target_.aggregators.size());
     for (size_t length = 1; length <= count; ++length) {
       for (size_t first = 0; first + length <= count; ++first) {
         for (int a = kDirect; a < aggregators; ++a) {
           next_ = current_.schedule;
-          for (size_t i = first; i < first + length; ++i) next_[i].aggregator = a;
+          bool other = false;
+          for (size_t i = first; i < first + length; ++i) {
+            other = other || next_[i].aggregator != a;
+            next_[i].aggregator = a;
+          }
+          if (!other) continue;
           if (Take()) return true;
           if (hops_left_ <= 0) return false;
         }

@@ -21,6 +21,7 @@ namespace mercury::fabric {
 struct Found {
   Schedule schedule;
   std::vector<Drop> dropped;
+  int64_t neighbours = 0;  // so many schedules were looked at on the way
 };
 
 // `deadlines` is empty if there are none.

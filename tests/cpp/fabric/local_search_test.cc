@@ -98,3 +98,33 @@ TEST(the_search_finds_what_the_rules_cannot) {
   }
   CHECK_TRUE(improved > 0);
 }
+
+TEST(a_long_schedule_has_no_more_time_than_others) {
+  // All is best gathered at the one aggregator, and nearly all neighbours would split that group.
+  constexpr size_t kCount = 2000;
+  std::vector<HostLink> hosts(kCount + 2, Steady(1e10, 1e10));
+  hosts[0] = Steady(1e6, 1e6);
+  Network network(hosts);
+  std::vector<Shipment> shipments;
+  Found start;
+  for (size_t g = 0; g < kCount; ++g) {
+    shipments.push_back({g + 2, 0, {1'000'000}});
+    start.schedule.push_back({g, 0});
+  }
+  Target target;
+  target.servers = {0};
+  target.aggregators = {1};
+  target.together = true;
+  const Found found = SearchNearby(&network, shipments, target, {}, start);
+  CHECK_TRUE(found.neighbours > 0);
+  // Each is as long as the schedule: a million updates are copied and checked in milliseconds.
+  CHECK_TRUE(found.neighbours * static_cast<int64_t>(kCount) < 1'000'000);
+}
+
+TEST(what_changes_nothing_is_not_looked_at) {
+  Network network({Steady(100, 100), Steady(100, 100)});
+  Target target;
+  target.servers = {0};
+  const Found start{{{0, kDirect}}, {}, 0};
+  CHECK_EQ(SearchNearby(&network, {{1, 0, {10}}}, target, {}, start).neighbours, 0);
+}
