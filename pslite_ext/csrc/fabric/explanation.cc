@@ -60,34 +60,39 @@ std::string WhyDropped(const Batch& batch, const Drop& drop) {
          ", and it would arrive last of them, at " + Seconds(drop.end_s) + ".";
 }
 
+// Why an update is gathered at `aggregator`, where it is by `there_s`.
+std::string WhyGathered(const Batch& batch, int aggregator, double there_s, double ahead_s) {
+  if (there_s <= ahead_s + kSameTime_s) {
+    return " (all ahead of it is at the server by " + Seconds(ahead_s) + ")";
+  }
+  const bool last = static_cast<size_t>(aggregator) + 1 == batch.aggregators.size();
+  return last ? " (the last aggregator takes what is left)" : "";
+}
+
 // What becomes of one update of the order: its own hop, and its group's.
 std::string WayOf(const Batch& batch, const Plan& plan, size_t g) {
   const std::vector<const Update*> log = Pointers(batch.updates);
   std::string text;
-  double there_s = 0;
+  double ahead_s = 0;  // when all that was sent before is at the server
   for (const Transfer& transfer : plan.transfers) {
-    if (std::find(transfer.shipments.begin(), transfer.shipments.end(), g) ==
-        transfer.shipments.end()) {
-      continue;
-    }
-    there_s = transfer.end_s;
+    const bool own = std::find(transfer.shipments.begin(), transfer.shipments.end(), g) !=
+                     transfer.shipments.end();
+    if (transfer.to_aggregator == kDirect) ahead_s = std::max(ahead_s, transfer.end_s);
+    if (!own) continue;
+    const std::string by = ", by " + Seconds(transfer.end_s);
     if (transfer.to_aggregator != kDirect) {
       const Node& node = batch.aggregators[static_cast<size_t>(transfer.to_aggregator)];
       text += "to " + Plain(node.name) +
-              (node.host == batch.updates[g].worker.host ? ", on its own host" : "") + ", by " +
-              Seconds(there_s);
+              (node.host == batch.updates[g].worker.host ? ", on its own host" : "") + by +
+              WhyGathered(batch, transfer.to_aggregator, transfer.end_s, ahead_s);
     } else if (transfer.from_aggregator != kDirect) {
-      text += ", and on with its group (" + Names(transfer.shipments, log) + "), by " +
-              Seconds(there_s);
-      if (transfer.not_before_s >= 0) {
-        text += "; held until " + Seconds(transfer.not_before_s) + " for the replica";
-      }
+      text += ", and on with its group (" + Names(transfer.shipments, log) + ")" + by;
     } else {
       text += (text.empty() ? "straight to " : ", to ") +
-              Plain(batch.servers[transfer.server].name) + ", by " + Seconds(there_s);
-      if (transfer.not_before_s >= 0) {
-        text += "; held until " + Seconds(transfer.not_before_s) + " for the replica";
-      }
+              Plain(batch.servers[transfer.server].name) + by;
+    }
+    if (transfer.not_before_s >= 0) {
+      text += "; held until " + Seconds(transfer.not_before_s) + " for the replica";
     }
   }
   return text;
@@ -101,18 +106,19 @@ std::string WhyWays(const Batch& batch, const Plan& plan) {
   const std::vector<Shipment> shipments = ShipmentsOf(batch);
   const Target target = TargetOf(batch);
   Network network = batch.network;
-  Course straight(&network, shipments, target);
-  for (const size_t g : plan.order) straight.Direct(g);
-  std::string otherwise = Seconds(straight.outcome().last_s);
+  Course course(&network, shipments, target);
+  for (const size_t g : plan.order) course.Direct(g);
+  std::string otherwise = Seconds(course.outcome().last_s);
   if (!batch.synchronous) {
-    otherwise += ", or " + Seconds(Objective(straight.outcome(), target)) + " in the mean";
+    otherwise += ", or " + Seconds(Objective(course.outcome(), target)) + " in the mean";
   }
   if (batch.aggregators.empty()) return "There is no aggregator: all go straight.\n";
   if (gathered == 0) {
     return "All go straight, in " + otherwise + ": no way by an aggregator ends sooner" +
            (batch.synchronous ? "" : " without a later mean") + ".\n";
   }
-  return Counted(plan.order.size() - gathered, "update") + " go straight and " +
+  const size_t straight = plan.order.size() - gathered;
+  return Counted(straight, "update") + (straight == 1 ? " goes" : " go") + " straight and " +
          std::to_string(gathered) + " by way of aggregators. With all straight it would take " +
          otherwise + ".\n";
 }
@@ -160,7 +166,9 @@ std::string Explain(const Batch& batch, const Plan& plan) {
       text += std::to_string(place) + ". " + Plain(batch.updates[g].id) + ": " +
               WayOf(batch, plan, g) + "; applied at " + Seconds(commit.time_s) + ".";
       if (!deadlines.empty() && deadlines[g] <= static_cast<int64_t>(plan.order.size())) {
-        text += " It has to be among the first " + std::to_string(deadlines[g]) + ".";
+        text += deadlines[g] == 1
+                    ? " It has to be the first."
+                    : " It has to be among the first " + std::to_string(deadlines[g]) + ".";
       }
       text += "\n";
     }

@@ -30,12 +30,14 @@ TEST(the_example_in_words) {
   CHECK_TRUE(Says(text,
                   "2 updates go straight and 3 by way of aggregators. With all straight it "
                   "would take 5 s, or 3 s in the mean."));
-  CHECK_TRUE(Says(text,
-                  "1. g5: straight to server, by 1 s; applied at 1 s. It has to be among the "
-                  "first 1."));
-  CHECK_TRUE(Says(text,
-                  "5. g6: to a1, on its own host, by 0 s, and on with its group (g3, g4, g6), "
-                  "by 8 s; held until 6 s for the replica; applied at 8 s."));
+  CHECK_TRUE(
+      Says(text, "1. g5: straight to server, by 1 s; applied at 1 s. It has to be the first."));
+  CHECK_TRUE(Says(text, "applied at 2 s. It has to be among the first 2."));
+  CHECK_TRUE(
+      Says(text,
+           "5. g6: to a1, on its own host, by 0 s (all ahead of it is at the server by 2 s), "
+           "and on with its group (g3, g4, g6), by 8 s; held until 6 s for the replica; applied at "
+           "8 s."));
   CHECK_TRUE(Says(text,
                   "Dropped: g1: it was computed from version 12, and the next one is 21: more "
                   "than 8 versions later."));
@@ -68,4 +70,19 @@ TEST(every_update_has_a_line) {
     for (const Update& update : batch.updates) CHECK_TRUE(Says(text, " " + update.id + ": "));
     CHECK_EQ(text.back(), '\n');
   }
+}
+
+TEST(the_last_aggregator_takes_what_is_left) {
+  Batch batch;
+  batch.network = Network(std::vector<HostLink>{Steady(100e6, 100e6), Steady(1e9, 1e9),
+                                                Steady(1e9, 1e9), Steady(1e9, 1e9)});
+  batch.servers = {{"server", 0}};
+  batch.aggregators = {{"a1", 3}};
+  batch.synchronous = true;
+  batch.updates = {{"g1", {"w1", 1}, 0, {12'500'000}, 0, 1},
+                   {"g2", {"w2", 2}, 0, {12'500'000}, 0, 1}};
+  const std::string text = Explain(batch, PlanBatch(batch, {}));
+  CHECK_TRUE(Says(text,
+                  "1. g1: to a1, by 0.1 s (the last aggregator takes what is left), and on with "
+                  "its group (g1, g2), by 1.2 s; applied at 1.2 s."));
 }
