@@ -90,3 +90,22 @@ TEST(nobody_asks) {
   target.servers = {0};
   CHECK_TRUE(Distribute(&network, {}, target).empty());
 }
+
+TEST(of_equal_gets_the_first_is_answered_first) {
+  Random random;
+  for (int round = 0; round < 200; ++round) {
+    // The server's way out is the bottleneck. A worker's own rate changes beside it, which is one
+    // more rounding and nothing else.
+    const HostLink steady = Steady(1e10, 1e10);
+    const HostLink changing{RateProfile({{0, 1e10}, {random.Unit(), 5e9}}),
+                            RateProfile({{0, 1e10}})};
+    Network network({Steady(1e9, 1e9), steady, changing, steady});
+    const int64_t bytes = random.Between(50'000'000, 200'000'000);
+    Target target;
+    target.servers = {0};
+    const std::vector<Delivery> deliveries =
+        Distribute(&network, {{1, 0, {bytes}}, {2, 0, {bytes}}, {3, 0, {bytes}}}, target);
+    REQUIRE_EQ(deliveries.size(), 3);
+    for (size_t i = 0; i < 3; ++i) CHECK_EQ(deliveries[i].get, i);
+  }
+}

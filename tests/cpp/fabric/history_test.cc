@@ -17,7 +17,11 @@ using namespace mercury::testing;
 
 namespace {
 
+#ifdef __SANITIZE_ADDRESS__  // some ten times slower
+constexpr int kHistories = 10'000;
+#else
 constexpr int kHistories = 100'000;
+#endif
 constexpr int kBatches = 3;
 constexpr size_t kSize = 3;
 
