@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace mercury::fabric {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Algorithm 3 for one order.
 class Division {
@@ -100,7 +97,7 @@ class Division {
     for (size_t i = order_.size(); i-- > 0;) {
       const Shipment& sent = shipments_[order_[i]];
       const bool beside = sent.host == target_.aggregators.back();
-      rest_bits_[i] = rest_bits_[i + 1] + (beside ? 0 : 8.0 * static_cast<double>(sent.bytes[0]));
+      rest_bits_[i] = rest_bits_[i + 1] + (beside ? 0 : Bits(sent.bytes[0]));
     }
   }
 

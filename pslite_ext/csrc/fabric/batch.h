@@ -51,7 +51,6 @@ struct Batch {
   std::vector<Update> updates;
 };
 
-// Shipments of `transfers` and `commits` are indices of the batch's updates.
 struct ReplicaPlan {
   // Shipments are indices of the log: the pending updates, then those of the order.
   std::vector<Transfer> transfers;
@@ -59,6 +58,7 @@ struct ReplicaPlan {
   std::vector<double> divergence_at_commits;
 };
 
+// Shipments of `transfers` and `commits` are indices of the batch's updates.
 struct Plan {
   std::vector<size_t> order;
   std::vector<Drop> dropped;

@@ -14,7 +14,7 @@ namespace mercury::fabric {
 namespace {
 
 // Beyond, numbers are no longer whole to the last digit.
-constexpr double kWholeMost = 9007199254740992;
+constexpr double kIntegerMost = 9007199254740992;
 // Beyond, sums of such numbers might not be numbers any more.
 constexpr double kNumberMost = 1e100;
 
@@ -75,18 +75,18 @@ class Reader {
     return *momentum < 1 ||
            No(path.empty() ? "momentum" : path + ".momentum", Shown(*momentum) + " is not below 1");
   }
-  bool Whole(const Field& field, int64_t* number, double least = 0) {
+  bool Integer(const Field& field, int64_t* number, double least = 0) {
     double value = 0;
     if (!Number(field, &value, least)) return false;
     if (value != std::floor(value)) return No(field.path, Shown(value) + " is not an integer");
-    if (value > kWholeMost) return No(field.path, Shown(value) + " is above 2^53");
+    if (value > kIntegerMost) return No(field.path, Shown(value) + " is above 2^53");
     *number = static_cast<int64_t>(value);
     return true;
   }
-  bool Whole(const Json& in, const std::string& path, const char* name, int64_t* number,
-             double least = 0) {
+  bool Integer(const Json& in, const std::string& path, const char* name, int64_t* number,
+               double least = 0) {
     Field field;
-    return Get(in, path, name, &field) && Whole(field, number, least);
+    return Get(in, path, name, &field) && Integer(field, number, least);
   }
   static std::string Shown(double number) { return NumberJson(number); }
 
@@ -200,7 +200,7 @@ class Reader {
     for (size_t i = 0; i < count; ++i) {
       bytes->push_back(0);
       const Field part{&parts.value->items[i], parts.path + "[" + std::to_string(i) + "]"};
-      if (!Whole(part, &bytes->back())) return false;
+      if (!Integer(part, &bytes->back())) return false;
     }
     return std::any_of(bytes->begin(), bytes->end(), [](int64_t part) { return part != 0; }) ||
            No(parts.path, "all parts are empty");
@@ -208,7 +208,7 @@ class Reader {
 
   bool Bytes(const Json& in, const std::string& path, std::vector<int64_t>* bytes) {
     bytes->push_back(0);
-    return Whole(in, path, "bytes", bytes->data(), 1);
+    return Integer(in, path, "bytes", bytes->data(), 1);
   }
 
   bool Updates(const Json& root) {
@@ -222,7 +222,7 @@ class Reader {
       if (!Named(in, item.path, &update) ||
           !(several_ ? Parts(in, item.path, &update.bytes) : Bytes(in, item.path, &update.bytes)) ||
           !Number(in, item.path, "available_s", &update.available_s) ||
-          !Whole(in, item.path, "version", &update.version)) {
+          !Integer(in, item.path, "version", &update.version)) {
         return false;
       }
       if (update.version > batch_.version) {
@@ -302,8 +302,8 @@ class Reader {
     if (several_ && !aggregators.empty()) {
       return No("aggregators", "it must be [] with several servers");
     }
-    return Whole(root, "", "delay_bound", &batch_.delay_bound) &&
-           Whole(root, "", "version", &batch_.version) && Momentum(root, "", &batch_.momentum) &&
+    return Integer(root, "", "delay_bound", &batch_.delay_bound) &&
+           Integer(root, "", "version", &batch_.version) && Momentum(root, "", &batch_.momentum) &&
            Updates(root) && Replica(root, &aggregators);
   }
 

@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace mercury::fabric {
-namespace {
-
-double Bits(int64_t bytes) { return 8.0 * static_cast<double>(bytes); }
-
-}  // namespace
 
 void Course::Direct(size_t shipment) {
   const Shipment& sent = shipments_[shipment];

@@ -1,15 +1,10 @@
 #include "fabric/distribution.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 namespace mercury::fabric {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-double Bits(int64_t bytes) { return 8.0 * static_cast<double>(bytes); }
 
 // So many distributors are used, and so many gets are answered by the server itself.
 struct Shape {

@@ -9,7 +9,6 @@ namespace mercury::fabric {
 namespace {
 
 constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Choice {
   size_t shipment = 0;
@@ -79,7 +78,7 @@ class Orderer {
         wanting.push_back({by_deadline[at], End(by_deadline[at])});
       }
       while (static_cast<int64_t>(wanting.size()) > d) {
-        const auto last = Last(wanting);
+        const auto last = Last(&wanting);
         DropAtDeadline(last->shipment, d);
         wanting.erase(last);
       }
@@ -87,14 +86,14 @@ class Orderer {
   }
 
   // Who would end last; of equals, the last by rank.
-  static std::vector<Choice>::iterator Last(std::vector<Choice>& choices) {
+  static std::vector<Choice>::iterator Last(std::vector<Choice>* choices) {
     double last_s = 0;
-    for (const Choice& choice : choices) last_s = std::max(last_s, choice.end_s);
+    for (const Choice& choice : *choices) last_s = std::max(last_s, choice.end_s);
     const auto rank = [last_s](const Choice& choice) {
       return choice.end_s < last_s - kSameTime_s ? -1 : static_cast<int64_t>(choice.shipment);
     };
     return std::max_element(
-        choices.begin(), choices.end(),
+        choices->begin(), choices->end(),
         [&rank](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
   }
 
@@ -180,7 +179,7 @@ double ReserveDirect(Network* network, const Shipment& shipment, const Target& t
   double end_s = shipment.ready_s;
   for (size_t s = 0; s < target.servers.size(); ++s) {
     end_s = std::max(end_s, network->Reserve(shipment.host, target.servers[s], shipment.ready_s,
-                                             8.0 * static_cast<double>(shipment.bytes[s])));
+                                             Bits(shipment.bytes[s])));
   }
   return end_s;
 }
@@ -188,7 +187,7 @@ double ReserveDirect(Network* network, const Shipment& shipment, const Target& t
 double DirectEnd(Network* network, const Shipment& shipment, const Target& target) {
   if (target.servers.size() == 1) {
     return network->End(shipment.host, target.servers[0], shipment.ready_s,
-                        8.0 * static_cast<double>(shipment.bytes[0]));
+                        Bits(shipment.bytes[0]));
   }
   const size_t mark = network->Mark();
   const double end_s = ReserveDirect(network, shipment, target);

@@ -124,7 +124,7 @@ void Replicate(const Batch& batch, const ReplicaBatch& replica,
     held.pieces.clear();
     held.not_before_s = held_s;
     held.end_s = network.Reserve(From(held, shipments, target), To(held, target), held_s,
-                                 8.0 * static_cast<double>(held.bytes), &held.pieces);
+                                 Bits(held.bytes), &held.pieces);
     const double before_s =
         plan->commits.size() > 1 ? plan->commits[plan->commits.size() - 2].time_s : 0;
     plan->commits.back().time_s = std::max(before_s, held.end_s);

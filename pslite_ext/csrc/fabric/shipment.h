@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "fabric/rate_profile.h"
@@ -13,6 +14,9 @@ namespace mercury::fabric {
 
 // Two times that differ by no more are the same.
 constexpr double kSameTime_s = 1e-9;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+inline double Bits(int64_t bytes) { return 8.0 * static_cast<double>(bytes); }
 
 // An update at its worker.
 struct Shipment {

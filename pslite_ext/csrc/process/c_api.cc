@@ -316,8 +316,6 @@ int mercury_prophet_plan(size_t count, const double* produced, const double* wir
   });
 }
 
-}  // extern "C"
-
 int mercury_fabric_plan(const char* batch, size_t bytes, int search, int in_words,
                         const char** plan) {
   thread_local std::string kept;
@@ -332,3 +330,5 @@ int mercury_fabric_plan(const char* batch, size_t bytes, int search, int in_word
     return Status::Ok();
   });
 }
+
+}  // extern "C"

@@ -12,11 +12,10 @@ Schedule ByTheRules(Network network, const std::vector<Shipment>& shipments, con
                     const std::vector<size_t>& order, size_t direct) {
   Schedule schedule;
   double t_max = 0;
-  const auto bits = [](int64_t bytes) { return 8.0 * static_cast<double>(bytes); };
   for (size_t i = 0; i < direct; ++i) {
     const Shipment& sent = shipments[order[i]];
     t_max = std::max(
-        t_max, network.Reserve(sent.host, target.servers[0], sent.ready_s, bits(sent.bytes[0])));
+        t_max, network.Reserve(sent.host, target.servers[0], sent.ready_s, Bits(sent.bytes[0])));
     schedule.push_back({order[i], kDirect});
   }
   size_t a = 0;
@@ -26,9 +25,9 @@ Schedule ByTheRules(Network network, const std::vector<Shipment>& shipments, con
   for (size_t i = direct; i < order.size();) {
     const Shipment& sent = shipments[order[i]];
     const size_t host = target.aggregators[a];
-    const double end_s = network.End(sent.host, host, sent.ready_s, bits(sent.bytes[0]));
+    const double end_s = network.End(sent.host, host, sent.ready_s, Bits(sent.bytes[0]));
     if (end_s <= t_max + kSameTime_s || a + 1 == target.aggregators.size()) {
-      network.Reserve(sent.host, host, sent.ready_s, bits(sent.bytes[0]));
+      network.Reserve(sent.host, host, sent.ready_s, Bits(sent.bytes[0]));
       ready_s = std::max(ready_s, end_s);
       largest = std::max(largest, sent.bytes[0]);
       ++members;
@@ -37,7 +36,7 @@ Schedule ByTheRules(Network network, const std::vector<Shipment>& shipments, con
     }
     if (members > 0) {
       const int64_t bytes = AggregateBytes(target, largest, members);
-      t_max = std::max(t_max, network.Reserve(host, target.servers[0], ready_s, bits(bytes)));
+      t_max = std::max(t_max, network.Reserve(host, target.servers[0], ready_s, Bits(bytes)));
     }
     ++a;
     ready_s = 0;

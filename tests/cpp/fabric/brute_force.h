@@ -45,8 +45,6 @@ class BruteForce {
     int64_t bytes = 0;
   };
 
-  static double Bits(int64_t bytes) { return 8.0 * static_cast<double>(bytes); }
-
   double Objective(const State& s) const {
     const double floor_s = std::max(s.last_s, s.ready_s);
     const auto pending = static_cast<double>(commits_ - s.committed);

@@ -44,7 +44,7 @@ void CheckTransfers(const std::vector<Transfer>& transfers, const std::vector<Up
       for (const Piece& piece : transfer.pieces) CHECK_TRUE(piece.start_s >= ready_s);
     } else {
       std::vector<Piece> pieces;
-      const double bits = 8.0 * static_cast<double>(transfer.bytes);
+      const double bits = Bits(transfer.bytes);
       const double end_s = network->Reserve(from, to, ready_s, bits, &pieces);
       CHECK_EQ(end_s, transfer.end_s);
       REQUIRE_TRUE(pieces.size() == transfer.pieces.size());
