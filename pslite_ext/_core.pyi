@@ -89,6 +89,11 @@ def fabric_plan(batch: bytes, search: bool = False, in_words: bool = False) -> s
 
     Raises InvalidArgumentError, which names the field, if the batch breaks the format's rules."""
 
+def fabric_tree(batch: bytes) -> str:
+    """How one version of the model gets to the workers of a batch with one server, in words.
+
+    Raises InvalidArgumentError as `fabric_plan` does, and if there are several servers."""
+
 class Tensor:
     """One key of one KVStore, as all nodes know it.
 

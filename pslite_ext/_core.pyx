@@ -41,6 +41,7 @@ cdef extern from "process/c_api.h" nogil:
     const char* mercury_prophet_profile()
     int mercury_prophet_plan(size_t, const double*, const double*, double, double*)
     int mercury_fabric_plan(const char*, size_t, int, int, const char**)
+    int mercury_fabric_tree(const char*, size_t, const char**)
     int mercury_tensor_in_packets(const mercury_tensor*, int*)
     int mercury_announce(uint64_t, const char*, int)
     int mercury_attach_engine(void*)
@@ -195,6 +196,17 @@ def fabric_plan(bytes batch, search=False, in_words=False):
         code = mercury_fabric_plan(text, size, searching, explained, &plan)
     ok(code)
     return plan.decode("utf-8", "replace")
+
+
+def fabric_tree(bytes batch):
+    cdef const char* text = batch
+    cdef const char* tree = NULL
+    cdef size_t size = len(batch)
+    cdef int code
+    with nogil:
+        code = mercury_fabric_tree(text, size, &tree)
+    ok(code)
+    return tree.decode("utf-8", "replace")
 
 
 def policies():

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from pslite_ext.command.arguments import count
+from pslite_ext.command.output import say
 
 FAILED = 2
 BATCH_MIB_MOST = 64  # some 400,000 updates; nothing endless is read
-EXIT_CODES = "exit codes: 0 all well; 2 wrong usage or input"
+EXIT_CODES = "exit codes: 0 all well; 2 wrong usage or input, or stdout cannot be written"
 SEARCH = "look for a better plan near the rules' one, for some milliseconds"
 # Of |U| = 10, 100, 500, 1000, in ms: MLfabric, Section 10.
 PUBLISHED_MS = {10: 5, 100: 30, 500: 440, 1000: 1460}
@@ -36,6 +37,13 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--explain", action="store_true", help="in words, with the reasons")
     sub.add_argument("--search", action="store_true", help=SEARCH)
     sub = commands.add_parser(
+        "tree",
+        help="how the model gets back to a batch's workers, in words",
+        description="Say by which tree each worker of a batch gets the model: as many bytes as its "
+        "update has, from when that is available. The aggregators pass it on.",
+    )
+    sub.add_argument("batch", metavar="BATCH.json")
+    sub = commands.add_parser(
         "time", help="how long plans take on this machine", description="Time random batches."
     )
     sub.add_argument("sizes", metavar="UPDATES", type=count, nargs="*", help="10 100 500 1000")
@@ -47,16 +55,21 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    return _plan(args) if args.command == "plan" else _time(args)
+    return _time(args) if args.command == "time" else _answer(args)
 
 
-def _plan(args: argparse.Namespace) -> int:
+def _answer(args: argparse.Namespace) -> int:
+    """What the core says of one batch."""
     from pslite_ext import _core
     from pslite_ext.errors import InvalidArgumentError
 
-    name = f"mercury fabric plan: {args.batch!r}"
+    name = f"mercury fabric {args.command}: {args.batch!r}"
     try:
-        text = _core.fabric_plan(_read(Path(args.batch)), args.search, args.explain)
+        batch = _read(Path(args.batch))
+        if args.command == "tree":
+            text = _core.fabric_tree(batch)
+        else:
+            text = _core.fabric_plan(batch, args.search, args.explain)
     except InvalidArgumentError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return FAILED
@@ -64,7 +77,7 @@ def _plan(args: argparse.Namespace) -> int:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         print(f"{name} cannot be read: {reason}", file=sys.stderr)
         return FAILED
-    sys.stdout.write(text)
+    say(text)
     return 0
 
 
@@ -117,7 +130,7 @@ def random_batch(updates: int, aggregators: int, seed: int) -> dict[str, Any]:
 def _time(args: argparse.Namespace) -> int:
     from pslite_ext import _core
 
-    print("updates  median ms  least ms  paper's ms")
+    say("updates  median ms  least ms  paper's ms\n")
     for updates in args.sizes or PUBLISHED_MS:
         spent = []
         for seed in range(args.repeat):
@@ -126,5 +139,6 @@ def _time(args: argparse.Namespace) -> int:
             _core.fabric_plan(batch, args.search)
             spent.append(1e3 * (time.perf_counter() - before))
         published = PUBLISHED_MS.get(updates, "-")
-        print(f"{updates:7}  {statistics.median(spent):9.2f}  {min(spent):8.2f}  {published:>10}")
+        line = f"{updates:7}  {statistics.median(spent):9.2f}  {min(spent):8.2f}  {published:>10}"
+        say(line + "\n")
     return 0

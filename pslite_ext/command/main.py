@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from pslite_ext.command.output import UnwritableError, say
+
 # name -> (module, function, what it does)
 COMMANDS = {
     "launch": ("launch", "main", "start a job's processes and watch them"),
@@ -32,35 +34,50 @@ def settings(argv: Sequence[str]) -> int:
     from pslite_ext.config import TABLE, markdown
 
     if list(argv) == ["--markdown"]:
-        print(markdown(), end="")
+        say(markdown())
         return 0
     if argv:
         print("usage: mercury settings [--markdown]", file=sys.stderr)
         return 0 if argv[0] in ("-h", "--help") else 2
     for setting in TABLE:
         default = "required" if setting.default is None else f"default {setting.default or 'unset'}"
-        print(f"{setting.name}  ({default}; {setting.allowed})\n    {setting.meaning}")
+        say(f"{setting.name}  ({default}; {setting.allowed})\n    {setting.meaning}\n")
     return 0
 
 
 def version(_argv: Sequence[str]) -> int:
     from pslite_ext import __version__
 
-    print(f"mercury-ps {__version__}")
+    say(f"mercury-ps {__version__}\n")
     return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            return _run(words)
+        finally:
+            say("")
+    except BrokenPipeError:
+        _forget_output()
+        return 141
+    except UnwritableError as error:
+        _forget_output()
+        print(f"{' '.join(['mercury', *words[:1]])}: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(words: Sequence[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
-        print(usage())
+        say(usage() + "\n")
         return 0 if words else 2
     if words[0] not in COMMANDS:
         print(f"mercury: there is no command '{words[0]}'\n\n{usage()}", file=sys.stderr)
         return 2
     module, function, _ = COMMANDS[words[0]]
-    try:
-        return int(getattr(importlib.import_module(f"pslite_ext.{module}"), function)(words[1:]))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
-        return 141
+    return int(getattr(importlib.import_module(f"pslite_ext.{module}"), function)(words[1:]))
+
+
+def _forget_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fabric/course.h"
+#include "fabric/distribution.h"
 #include "fabric/planner.h"
 
 namespace mercury::fabric {
@@ -149,6 +150,12 @@ std::string ReplicaInWords(const Batch& batch, const Plan& plan) {
   return text;
 }
 
+double LastOf(const std::vector<Delivery>& deliveries) {
+  double last_s = 0;
+  for (const Delivery& delivery : deliveries) last_s = std::max(last_s, delivery.end_s);
+  return last_s;
+}
+
 }  // namespace
 
 std::string Explain(const Batch& batch, const Plan& plan) {
@@ -178,6 +185,39 @@ std::string Explain(const Batch& batch, const Plan& plan) {
             "\n";
   }
   return text + ReplicaInWords(batch, plan);
+}
+
+std::string ExplainTree(const Batch& batch) {
+  const std::vector<Shipment> gets = ShipmentsOf(batch);
+  Target target = TargetOf(batch);
+  Network network = batch.network;
+  const std::vector<Delivery> tree = Distribute(&network, gets, target);
+  target.aggregators.clear();
+  const double alone_s = LastOf(Distribute(&network, gets, target));
+  std::string text = Counted(gets.size(), "get") + " answered by " + Seconds(LastOf(tree)) +
+                     "; by the server alone it would be " + Seconds(alone_s) + ".\n";
+  const auto source = [&batch](const Delivery& delivery) -> const Node& {
+    return delivery.from == kDirect ? batch.servers[0]
+                                    : batch.aggregators[static_cast<size_t>(delivery.from)];
+  };
+  for (const Delivery& delivery : tree) {
+    const bool passed_on = delivery.to != kDirect;
+    const Node& to = passed_on ? batch.aggregators[static_cast<size_t>(delivery.to)]
+                               : batch.updates[delivery.get].worker;
+    text += Plain(to.name) + ": from " + Plain(source(delivery).name) +
+            (source(delivery).host == to.host ? ", on its own host" : "") + ", by " +
+            Seconds(delivery.end_s);
+    if (passed_on) {
+      std::string others;
+      for (const Delivery& other : tree) {
+        if (other.from != delivery.to || other.to != kDirect) continue;
+        others += (others.empty() ? "" : ", ") + Plain(batch.updates[other.get].worker.name);
+      }
+      text += "; it passes it on to " + others;
+    }
+    text += ".\n";
+  }
+  return text;
 }
 
 }  // namespace mercury::fabric

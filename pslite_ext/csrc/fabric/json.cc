@@ -1,5 +1,7 @@
 #include "fabric/json.h"
 
+#include <locale.h>  // newlocale is POSIX
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -52,6 +54,12 @@ std::string PathStep(const std::string& name) {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   });
   return plain ? "." + name : "[" + QuotedJson(name) + "]";
+}
+
+// As the C locale has it: a script that has set another must not change what a number means.
+double ReadDecimal(const std::string& digits) {
+  static const locale_t kPlain = newlocale(LC_NUMERIC_MASK, "C", nullptr);
+  return strtod_l(digits.c_str(), nullptr, kPlain);
 }
 
 class Reader {
@@ -172,7 +180,7 @@ class Reader {
       if (!Digits()) return No("digits are expected");
     }
     value->type = Json::Type::kNumber;
-    value->number = std::strtod(std::string(text_.substr(start, at_ - start)).c_str(), nullptr);
+    value->number = ReadDecimal(std::string(text_.substr(start, at_ - start)));
     if (!std::isfinite(value->number)) return No("the number is too large");
     return true;
   }

@@ -331,4 +331,20 @@ int mercury_fabric_plan(const char* batch, size_t bytes, int search, int in_word
   });
 }
 
+int mercury_fabric_tree(const char* batch, size_t bytes, const char** tree) {
+  thread_local std::string kept;
+  return Guarded([&] {
+    mercury::fabric::Batch read;
+    Status status = mercury::fabric::ReadBatch({batch, bytes}, &read);
+    if (!status.ok()) return status;
+    if (read.servers.size() != 1) {
+      return Status::InvalidArgument("servers: a tree begins at one server; here are " +
+                                     std::to_string(read.servers.size()));
+    }
+    kept = mercury::fabric::ExplainTree(read);
+    *tree = kept.c_str();
+    return Status::Ok();
+  });
+}
+
 }  // extern "C"

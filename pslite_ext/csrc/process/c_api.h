@@ -55,6 +55,10 @@ int mercury_prophet_plan(size_t count, const double* produced, const double* wir
 int mercury_fabric_plan(const char* batch, size_t bytes, int search, int in_words,
                         const char** plan);
 
+/* How one version of the model gets to the workers of a batch with one server, in words; `tree` is
+ * valid until the calling thread's next call. */
+int mercury_fabric_tree(const char* batch, size_t bytes, const char** tree);
+
 int mercury_announce(uint64_t key, const char* name, int priority);
 int mercury_attach_engine(void* libmxnet);
 /* Whether two NDArrays are views of one, so that no operation may read one and write the other. */

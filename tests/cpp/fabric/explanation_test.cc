@@ -86,3 +86,24 @@ TEST(the_last_aggregator_takes_what_is_left) {
                   "1. g1: to a1, by 0.1 s (the last aggregator takes what is left), and on with "
                   "its group (g1, g2), by 1.2 s; applied at 1.2 s."));
 }
+
+TEST(a_tree_says_who_has_the_model_from_whom) {
+  Batch batch;
+  // 0.1 s from anybody, but the server's way out takes 1 s.
+  batch.network = Network(std::vector<HostLink>{Steady(1e9, 100e6), Steady(1e9, 1e9),
+                                                Steady(1e9, 1e9), Steady(1e9, 1e9)});
+  batch.servers = {{"server", 0}};
+  batch.aggregators = {{"a\n1", 1}};
+  for (size_t host = 1; host <= 3; ++host) {
+    const std::string number = std::to_string(host);
+    batch.updates.push_back({"g" + number, {"w" + number, host}, 0, {12'500'000}, 0, 1});
+  }
+  CHECK_EQ(ExplainTree(batch),
+           "3 gets answered by 1.2 s; by the server alone it would be 3 s.\n"
+           "a?1: from server, by 1 s; it passes it on to w1, w2, w3.\n"
+           "w1: from a?1, on its own host, by 1 s.\n"
+           "w2: from a?1, by 1.1 s.\n"
+           "w3: from a?1, by 1.2 s.\n");
+  batch.updates.clear();
+  CHECK_EQ(ExplainTree(batch), "0 gets answered by 0 s; by the server alone it would be 0 s.\n");
+}

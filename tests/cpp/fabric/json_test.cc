@@ -1,5 +1,6 @@
 #include "fabric/json.h"
 
+#include <clocale>
 #include <cmath>
 #include <cstdlib>
 
@@ -105,4 +106,19 @@ TEST(texts_and_numbers_read_back_the_same) {
     CHECK_EQ(value.text, text);
   }
   CHECK_EQ(QuotedJson("\xc3\xa9"), "\"\\u00e9\"");
+}
+
+TEST(a_decimal_comma_of_the_script_s_locale_changes_nothing) {
+  // The first of these that this machine has; with none of them there is nothing to get wrong.
+  for (const char* name :
+       {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8", "pl_PL.UTF-8"}) {
+    if (std::setlocale(LC_NUMERIC, name) != nullptr) break;
+  }
+  Json value;
+  REQUIRE_OK(ReadJson("[1.5, 1e-3, 1e-999]", &value));
+  CHECK_EQ(value.items[0].number, 1.5);
+  CHECK_EQ(value.items[1].number, 0.001);
+  CHECK_EQ(value.items[2].number, 0);
+  CHECK_EQ(NumberJson(2.5), "2.5");
+  std::setlocale(LC_NUMERIC, "C");
 }

@@ -42,6 +42,22 @@ def test_reasons_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert "held until 6 s for the replica" in out
 
 
+def test_the_model_s_way_back_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fabric", "tree", str(BATCH)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("6 gets answered by ")
+    assert sorted(line.split(":")[0] for line in out.splitlines() if line.startswith("w")) == [
+        f"w{number}" for number in range(1, 7)
+    ]
+    batch = json.loads(BATCH.read_text()) | {"servers": ["server", "a1"], "aggregators": []}
+    del batch["server"]
+    batch["replica"] = None
+    for update in batch["updates"]:
+        update["parts"] = [1, 1]
+    assert main(["fabric", "tree", written(tmp_path, batch)]) == 2
+    assert "servers: a tree begins at one server; here are 2" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

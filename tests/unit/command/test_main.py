@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 
 import pytest
 
 from tests.cluster import ROOT, clean_environment, mercury
+
+BATCH = ROOT / "tests" / "golden" / "fabric" / "example_batch.json"
 
 
 def test_help_lists_the_commands() -> None:
@@ -29,6 +33,23 @@ def test_settings() -> None:
     result = mercury("settings")
     assert "MERCURY_HEARTBEAT_TIMEOUT_MS" in result.stdout
     assert mercury("settings", "--markdown").stdout == (ROOT / "docs" / "settings.md").read_text()
+
+
+@pytest.mark.parametrize("words", [("settings",), ("fabric", "plan", str(BATCH)), ()])
+def test_a_full_disk_behind_stdout_is_one_line(words: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "tracer", *words],
+            cwd=ROOT,
+            env=clean_environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert result.returncode == 2
+    name = " ".join(["mercury", *words[:1]])
+    assert result.stderr == f"{name}: stdout cannot be written: No space left on device\n"
 
 
 def test_doctor_in_good_health() -> None:
