@@ -18,6 +18,7 @@ CORE_ROOMS = (
     "base",
     "fabric",
     "sums",
+    "fabric/live",
     "trace",
     "control",
     "policy/prophet",

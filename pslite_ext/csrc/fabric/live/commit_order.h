@@ -1,0 +1,100 @@
+// What is applied when: a server's updates in the order planned, a replica's in the server's.
+//
+// Updates are expected (planned, at a server; committed by the server, at a replica) and arrive, in
+// either order, alone or summed in groups. A group is applied when its members are the first that
+// are expected and not held. What cannot come any more is voided; what has come and cannot be
+// applied any more is given back.
+//
+//   expected --------------------applied        applied: all before it are applied or void, it has
+//      |  \___held___/release_____/                      arrived, and it is not held
+//      \--void: it will not come                given back: a member is void, or another is
+//                                                        expected between two members
+//
+// Thread-safety: none, one owner; no clock. Ownership: `memory` is the caller's number for what an
+// arrival brought. Invariants: places are applied in rising order, each once at most; a place that
+// was void is never applied; each version is one more than the last; no update is applied later
+// than `delay_bound` versions after the one that it was computed from; every arrival that was kept
+// is applied or given back once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/never.h"
+#include "base/status.h"
+#include "fabric/live/update_id.h"
+
+namespace mercury::fabric {
+
+constexpr size_t kArrivalsMost = 4096;  // that wait for their turn
+
+// One update, or several that were summed on the way.
+struct Arrival {
+  std::vector<int64_t> places;   // of its members, rising
+  std::vector<int64_t> skipped;  // planned members that never came to it
+  int64_t memory = 0;
+};
+
+// Updates that are applied at once.
+struct Applied {
+  std::vector<Placed> updates;
+  int64_t memory = 0;
+  int64_t version = 0;  // after them
+};
+
+struct Progress {
+  std::vector<Applied> commits;
+  std::vector<Arrival> given_back;
+};
+
+class CommitOrder {
+ public:
+  // `delay_bound` kNever: whoever expects has checked it.
+  CommitOrder(int64_t version, int64_t delay_bound)
+      : version_(version), delay_bound_(delay_bound) {}
+
+  // More updates, at places after all that were expected before. Nothing happens if one of them
+  // would break the delay bound, even if all before it are applied.
+  Status Expect(const std::vector<Placed>& updates);
+  // Who is at `place` or later waits, until `Release` of that place or a later one.
+  void Hold(int64_t place) { holds_.insert(place); }
+  void Release(int64_t place) { holds_.erase(holds_.begin(), holds_.upper_bound(place)); }
+  // False: a member is void or applied; the caller keeps the memory.
+  bool Arrive(Arrival arrival);
+  // Those of `places` that have neither come nor been applied, and now never will be;
+  // `even_arrived`: also those that have come and wait.
+  std::vector<int64_t> Void(const std::vector<int64_t>& places, bool even_arrived = false);
+  // What can be applied now, and what never can.
+  Progress Advance();
+
+  // The model is now that of `version`, after all up to `place`: a replica was sent it as a whole.
+  void Jump(int64_t version, int64_t place);
+  // Voids all that is still expected: a replica takes over with what it has. It keeps this bound
+  // from now on.
+  std::vector<Placed> TakeOver(int64_t delay_bound);
+
+  int64_t version() const { return version_; }
+  int64_t applied_through() const { return applied_; }  // the last place that was applied
+  size_t waiting() const { return order_.size(); }
+  // Whether `place` has been applied, or has come and waits.
+  bool Has(int64_t place) const { return place <= applied_ || arrived_.count(place) != 0; }
+
+ private:
+  enum class Match { kApply, kWait, kNever };
+  Match Examine(const Arrival& arrival) const;
+  void Remove(const Arrival& arrival);
+
+  int64_t version_;
+  int64_t delay_bound_;
+  int64_t expected_ = 0;  // the last place of all that were expected
+  int64_t applied_ = 0;
+  std::map<int64_t, Placed> order_;     // by place
+  std::map<int64_t, Arrival> groups_;   // by the first member's place
+  std::map<int64_t, int64_t> arrived_;  // a member's place: its group's
+  std::set<int64_t> early_void_;        // void before they were expected
+  std::set<int64_t> holds_;
+};
+
+}  // namespace mercury::fabric

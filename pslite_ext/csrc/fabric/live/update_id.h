@@ -1,0 +1,34 @@
+// What the live system calls an update, and its place among all others.
+//
+// A worker numbers its updates. The scheduler gives each that it plans a *place*: a number that
+// rises over the whole job, in the order in which updates are to be applied. What is planned again
+// gets a new place, so that whoever hears of an old one late can tell. Places of updates that are
+// never applied stay empty.
+//
+// Thread-safety: plain values.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+namespace mercury::fabric {
+
+struct UpdateId {
+  int worker = 0;
+  int64_t number = 0;
+
+  bool operator==(const UpdateId& other) const {
+    return worker == other.worker && number == other.number;
+  }
+  bool operator<(const UpdateId& other) const {
+    return std::tie(worker, number) < std::tie(other.worker, other.number);
+  }
+};
+
+struct Placed {
+  int64_t place = 0;
+  UpdateId id;
+  int64_t version = 0;  // that it was computed from
+};
+
+}  // namespace mercury::fabric
