@@ -105,6 +105,15 @@ Progress CommitOrder::Advance() {
   return progress;
 }
 
+std::vector<int64_t> CommitOrder::Held() const {
+  if (order_.empty()) return {};
+  const auto first = groups_.find(order_.begin()->first);
+  if (first == groups_.end() || holds_.empty()) return {};
+  const std::vector<int64_t>& places = first->second.places;
+  return places.back() <= expected_ && *holds_.begin() <= places.back() ? places
+                                                                        : std::vector<int64_t>{};
+}
+
 void CommitOrder::Jump(int64_t version, int64_t place) {
   order_.erase(order_.begin(), order_.upper_bound(place));
   early_void_.erase(early_void_.begin(), early_void_.upper_bound(place));

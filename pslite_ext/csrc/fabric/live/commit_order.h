@@ -69,6 +69,9 @@ class CommitOrder {
   // What can be applied now, and what never can.
   Progress Advance();
 
+  // The places of the group that would be applied now if it were not held.
+  std::vector<int64_t> Held() const;
+
   // The model is now that of `version`, after all up to `place`: a replica was sent it as a whole.
   void Jump(int64_t version, int64_t place);
   // Voids all that is still expected: a replica takes over with what it has. It keeps this bound

@@ -91,9 +91,11 @@ TEST(a_held_commit_waits_for_the_replica_or_is_discarded) {
   order.Arrive({{1}, {}, 1});
   order.Arrive({{2, 3}, {}, 2});
   CHECK_TRUE(Groups(order.Advance()) == Expected({{1}}));
+  CHECK_TRUE(order.Held() == (std::vector<int64_t>{2, 3}));
   order.Release(2);
   CHECK_TRUE(order.Advance().commits.empty());
   order.Release(3);
+  CHECK_TRUE(order.Held().empty());
   CHECK_TRUE(Groups(order.Advance()) == Expected({{2, 3}}));
   REQUIRE_OK(order.Expect(At({4})));
   order.Hold(4);
