@@ -18,7 +18,7 @@ Status CommitOrder::Expect(const std::vector<Placed>& updates) {
     }
     place = update.place;
     ++version;
-    if (delay_bound_ != kNever && version - update.version > delay_bound_) {
+    if (delay_bound_ != mercury::kNever && version - update.version > delay_bound_) {
       return Status::InvalidArgument(who + " was computed from version " +
                                      std::to_string(update.version) + " and would make version " +
                                      std::to_string(version) + ": more than " +
@@ -39,6 +39,7 @@ bool CommitOrder::Arrive(Arrival arrival) {
     return arrived_.count(place) != 0 || early_void_.count(place) != 0 ||
            (place <= expected_ && order_.count(place) == 0);
   };
+  if (places.empty()) Void(arrival.skipped);
   if (places.empty() || groups_.size() >= kArrivalsMost ||
       std::any_of(places.begin(), places.end(), gone)) {
     return false;
@@ -65,7 +66,7 @@ CommitOrder::Match CommitOrder::Examine(const Arrival& arrival) const {
   auto next = order_.lower_bound(arrival.places.front());
   for (const int64_t place : arrival.places) {
     if (place > expected_) return Match::kWait;
-    if (next == order_.end() || next->first != place) return Match::kNever;
+    if (next == order_.end() || next->first != place) return Match::kImpossible;
     ++next;
   }
   const bool held = !holds_.empty() && *holds_.begin() <= arrival.places.back();
@@ -87,7 +88,7 @@ Progress CommitOrder::Advance() {
     Arrival arrival = std::move(group->second);
     group = groups_.erase(group);
     Remove(arrival);
-    if (match == Match::kNever) {
+    if (match == Match::kImpossible) {
       progress.given_back.push_back(std::move(arrival));
       continue;
     }

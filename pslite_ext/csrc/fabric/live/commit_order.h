@@ -51,7 +51,7 @@ struct Progress {
 
 class CommitOrder {
  public:
-  // `delay_bound` kNever: whoever expects has checked it.
+  // `delay_bound` mercury::kNever: whoever expects has checked it.
   CommitOrder(int64_t version, int64_t delay_bound)
       : version_(version), delay_bound_(delay_bound) {}
 
@@ -61,7 +61,8 @@ class CommitOrder {
   // Who is at `place` or later waits, until `Release` of that place or a later one.
   void Hold(int64_t place) { holds_.insert(place); }
   void Release(int64_t place) { holds_.erase(holds_.begin(), holds_.upper_bound(place)); }
-  // False: a member is void or applied; the caller keeps the memory.
+  // What was skipped is void from now on. False: a member is void or applied, or there is none; the
+  // caller keeps the memory.
   bool Arrive(Arrival arrival);
   // Those of `places` that have neither come nor been applied, and now never will be;
   // `even_arrived`: also those that have come and wait.
@@ -79,13 +80,14 @@ class CommitOrder {
   std::vector<Placed> TakeOver(int64_t delay_bound);
 
   int64_t version() const { return version_; }
-  int64_t applied_through() const { return applied_; }  // the last place that was applied
+  int64_t expected_through() const { return expected_; }  // the last place that was
+  int64_t applied_through() const { return applied_; }    // the last place that was applied
   size_t waiting() const { return order_.size(); }
   // Whether `place` has been applied, or has come and waits.
   bool Has(int64_t place) const { return place <= applied_ || arrived_.count(place) != 0; }
 
  private:
-  enum class Match { kApply, kWait, kNever };
+  enum class Match { kApply, kWait, kImpossible };
   Match Examine(const Arrival& arrival) const;
   void Remove(const Arrival& arrival);
 

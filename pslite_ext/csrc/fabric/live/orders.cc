@@ -1,0 +1,49 @@
+#include "fabric/live/orders.h"
+
+#include <algorithm>
+
+namespace mercury::fabric {
+
+std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& route) {
+  std::vector<Hop> hops;
+  hops.reserve(transfers.size());
+  for (const Transfer& transfer : transfers) {
+    const auto node = [&](int aggregator, int otherwise) {
+      return aggregator == kDirect ? otherwise : route.aggregators[static_cast<size_t>(aggregator)];
+    };
+    const Placed& first = route.updates[transfer.shipments[0]];
+    Hop hop;
+    hop.goal = route.goal;
+    hop.from = node(transfer.from_aggregator, first.id.worker);
+    hop.to = node(transfer.to_aggregator, route.node);
+    hop.gathered = transfer.from_aggregator != kDirect;
+    hop.to_aggregator = transfer.to_aggregator != kDirect;
+    for (const size_t g : transfer.shipments) hop.places.push_back(route.updates[g].place);
+    hop.update = first.id;
+    hop.bytes = transfer.bytes;
+    hop.start_s = route.now_s + std::max(0.0, transfer.not_before_s);
+    hop.end_s = route.now_s + transfer.end_s;
+    for (const Piece& piece : transfer.pieces) {
+      hop.pieces.push_back(
+          {route.now_s + piece.start_s, route.now_s + piece.end_s, piece.bit_per_s});
+    }
+    if (!hop.pieces.empty()) hop.start_s = hop.pieces[0].start_s;
+    hops.push_back(std::move(hop));
+  }
+  return hops;
+}
+
+void Tell(const std::vector<Hop>& hops, Orders* orders) {
+  for (const bool gathered : {true, false}) {
+    for (const Hop& hop : hops) {
+      if (hop.gathered != gathered) continue;
+      Order order;
+      order.kind = gathered ? Order::kGather : Order::kSend;
+      order.node = hop.from;
+      order.hop = hop;
+      orders->push_back(std::move(order));
+    }
+  }
+}
+
+}  // namespace mercury::fabric

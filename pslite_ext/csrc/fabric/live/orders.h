@@ -1,0 +1,92 @@
+// What the scheduler tells the daemons, and how a plan becomes orders.
+//
+// A plan speaks of indices; daemons know nodes, places and times. Each hop of a plan becomes one
+// order to whoever sends it, and each group one to its aggregator.
+//
+// Thread-safety: plain values and a pure function. Invariants: a hop is told to its sender only; a
+// group's members have the places of the plan's order; times are the scheduler's own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fabric/batch.h"
+#include "fabric/live/update_id.h"
+
+namespace mercury::fabric {
+
+// Nodes are workers by their rank, or one of these. Whoever is the server stays one when the
+// replica takes over.
+constexpr int kServerNode = -1;
+constexpr int kReplicaNode = -2;
+
+// Whom an update is for.
+enum class Goal { kServer, kReplica };
+
+// One transfer: an update from its worker, or a group from its aggregator.
+struct Hop {
+  Goal goal = Goal::kServer;
+  int from = 0;
+  int to = 0;             // an aggregator's worker, or the goal
+  bool gathered = false;  // `from` is the aggregator that sums `places`
+  bool to_aggregator = false;
+  std::vector<int64_t> places;  // rising
+  UpdateId update;              // of a hop from a worker
+  int64_t bytes = 0;
+  double start_s = 0;  // not sooner
+  double end_s = 0;    // as planned
+  std::vector<Piece> pieces;
+};
+
+// What became of an update; its worker hears of it once.
+enum class Fate {
+  kCommitted,
+  kTooOld,     // no place in the batch would have been fresh enough
+  kOvertaken,  // the server would have waited for it
+  kLate,       // planned several times, and it never came in time
+  kOrphaned,   // computed from a version that was lost with a server
+  kLost,       // committed by a server that died before its replica had it
+};
+
+struct Order {
+  enum Kind {
+    kExpect,    // to the server: `updates` come, in this order; `place` is held, unless it is 0
+    kSend,      // to a worker: `hop`
+    kGather,    // to an aggregator: sum `hop.places`, then send them on as `hop` says
+    kSkip,      // to an aggregator: these places will not come, for `hop.goal`
+    kVoid,      // to the server: these places will not come; `even_arrived`: nor be applied
+    kRelease,   // to the server: what is held up to `place` may be applied
+    kSnapshot,  // to the server: send the replica the whole model
+    kTakeOver,  // to the replica: be the server; `updates` is the order as far as it is known
+    kReport,    // to a worker: `fate` of `update`
+    kForget,    // to a worker: nobody will ask for `update` any more
+    kFail,      // the job cannot go on: `text`
+  };
+  Kind kind = kFail;
+  int node = kServerNode;
+  std::vector<Placed> updates;
+  std::vector<int64_t> places;
+  int64_t place = 0;
+  bool even_arrived = false;
+  Hop hop;
+  UpdateId update;
+  Fate fate = Fate::kCommitted;
+  std::string text;
+};
+using Orders = std::vector<Order>;
+
+// Whose hops are laid out: those of one goal.
+struct Route {
+  Goal goal = Goal::kServer;
+  int node = kServerNode;        // of the goal
+  std::vector<int> aggregators;  // nodes, as the batch has them
+  std::vector<Placed> updates;   // by the index that the plan's transfers use
+  double now_s = 0;              // when the plan was made
+};
+
+std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& route);
+// As orders: kGather for groups, before kSend.
+void Tell(const std::vector<Hop>& hops, Orders* orders);
+
+}  // namespace mercury::fabric

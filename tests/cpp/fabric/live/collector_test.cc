@@ -1,0 +1,195 @@
+#include "fabric/live/collector.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness.h"
+
+using namespace mercury::fabric;
+using namespace mercury::testing;
+
+namespace {
+
+constexpr int64_t kBytes = 12'500'000;
+
+// Two workers, a server and perhaps a replica, each on a host with 100 Mbit/s: a transfer takes 1
+// s.
+struct Job {
+  explicit Job(bool replica, double divergence_bound = 0, bool at_once = true)
+      : collector(Hosts(replica), Options(divergence_bound, at_once)) {
+    for (int host = 0; host < 4; ++host) {
+      links.push_back({RateProfile({{0, 1e8}}), RateProfile({{0, 1e8}})});
+    }
+  }
+  static FleetHosts Hosts(bool replica) {
+    FleetHosts hosts;
+    hosts.workers = {2, 3};
+    if (replica) hosts.replica = 1;
+    return hosts;
+  }
+  static CollectorOptions Options(double divergence_bound, bool at_once) {
+    CollectorOptions options;
+    options.delay_bound = 3;
+    options.divergence_bound = divergence_bound;
+    options.at_once = at_once;
+    options.aggregators = 0;
+    return options;
+  }
+  Orders Push(int worker, int64_t number, int64_t version = 0) {
+    return collector.Push({{worker, number}, version, kBytes, 1}, 0);
+  }
+  Orders Tick(double now_s) { return collector.Tick(links, now_s); }
+
+  Collector collector;
+  std::vector<HostLink> links;
+};
+
+size_t Count(const Orders& orders, Order::Kind kind) {
+  return static_cast<size_t>(std::count_if(
+      orders.begin(), orders.end(), [kind](const Order& order) { return order.kind == kind; }));
+}
+
+const Order& The(const Orders& orders, Order::Kind kind) {
+  REQUIRE_EQ(Count(orders, kind), 1);
+  return *std::find_if(orders.begin(), orders.end(),
+                       [kind](const Order& order) { return order.kind == kind; });
+}
+
+}  // namespace
+
+TEST(requests_become_one_batch_at_a_time) {
+  Job job(false);
+  job.Push(0, 1);
+  job.Push(0, 1);  // said twice
+  CHECK_EQ(job.collector.waiting(), 1);
+  const Orders first = job.Tick(5);
+  REQUIRE_EQ(The(first, Order::kExpect).updates.size(), 1);
+  CHECK_EQ(The(first, Order::kExpect).place, 0);
+  CHECK_EQ(The(first, Order::kSend).node, 0);
+  CHECK_EQ(The(first, Order::kSend).hop.end_s, 6);
+  job.Push(1, 1);
+  CHECK_TRUE(job.Tick(5.5).empty());  // one is under way
+  const Orders done = job.collector.Committed({1}, 1);
+  CHECK_EQ(The(done, Order::kReport).fate, Fate::kCommitted);
+  CHECK_EQ(The(done, Order::kForget).node, 0);
+  const Orders second = job.Tick(6);
+  REQUIRE_EQ(The(second, Order::kExpect).updates.size(), 1);
+  CHECK_EQ(The(second, Order::kExpect).updates[0].place, 2);
+  CHECK_EQ(job.collector.version(), 1);
+}
+
+TEST(a_batch_may_wait_for_its_time) {
+  Job job(false, 0, false);
+  job.Push(0, 1);
+  CHECK_EQ(Count(job.Tick(5), Order::kExpect), 1);  // there was none before
+  job.collector.Committed({1}, 1);
+  job.Push(1, 1);
+  CHECK_TRUE(job.Tick(5.05).empty());
+  CHECK_TRUE(std::abs(job.collector.WakeAt() - 5.1) < 1e-9);
+  CHECK_EQ(Count(job.Tick(5.1), Order::kExpect), 1);
+}
+
+TEST(what_is_dropped_is_told) {
+  Job job(false);
+  for (int64_t version = 1; version <= 5; ++version) {
+    job.Push(0, version, version - 1);
+    job.Tick(0);
+    job.collector.Committed({version}, version);
+  }
+  job.Push(1, 1, 1);  // of version 1, and would make version 6
+  job.Push(1, 2, 6);  // of a version that there is not
+  const Orders orders = job.Tick(0);
+  CHECK_EQ(Count(orders, Order::kReport), 2);
+  CHECK_EQ(Count(orders, Order::kForget), 2);
+  CHECK_EQ(Count(orders, Order::kSend), 0);
+  for (const Order& order : orders) {
+    if (order.kind != Order::kReport) continue;
+    CHECK_EQ(order.fate, order.update.number == 1 ? Fate::kTooOld : Fate::kOrphaned);
+  }
+}
+
+TEST(what_takes_far_too_long_is_planned_again_and_given_up_in_the_end) {
+  Job job(false);
+  job.Push(0, 1);
+  double now_s = 0;
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    CHECK_EQ(Count(job.Tick(now_s), Order::kSend), 1);
+    now_s = job.collector.WakeAt();
+    const Orders orders = job.Tick(now_s);
+    CHECK_TRUE(The(orders, Order::kVoid).places == std::vector<int64_t>{attempt});
+    const Orders after = job.collector.Voided({attempt});
+    CHECK_EQ(Count(after, Order::kReport), attempt == 3 ? 1 : 0);
+    if (attempt == 3) CHECK_EQ(The(after, Order::kReport).fate, Fate::kLate);
+  }
+  CHECK_EQ(job.collector.waiting(), 0);
+}
+
+TEST(the_last_commit_waits_until_the_replica_is_near_enough) {
+  Job job(true, 0);  // the two may not differ
+  job.Push(0, 1);
+  const Orders planned = job.Tick(0);
+  CHECK_EQ(The(planned, Order::kExpect).place, 1);
+  CHECK_EQ(Count(planned, Order::kSend), 2);  // one to the replica
+  CHECK_TRUE(job.collector.Held({1}).empty());
+  const Orders there = job.collector.ReplicaHas({1});
+  CHECK_EQ(The(there, Order::kRelease).place, 1);
+  CHECK_EQ(Count(job.collector.Committed({1}, 1), Order::kForget), 0);
+  job.Push(1, 1, 1);
+  CHECK_TRUE(job.Tick(2).empty());  // the replica has still to apply it
+  CHECK_EQ(The(job.collector.ReplicaApplied({1}, 1), Order::kForget).node, 0);
+  CHECK_EQ(Count(job.Tick(2), Order::kExpect), 1);
+}
+
+TEST(what_the_replica_cannot_get_is_not_committed) {
+  Job job(true, 0);
+  job.Push(0, 1);
+  job.Tick(0);
+  job.collector.Held({1});
+  const Orders lost = job.collector.Lost(0);  // it had not sent it to the replica
+  bool discarded = false;
+  for (const Order& order : lost) {
+    discarded = discarded || (order.kind == Order::kVoid && order.even_arrived);
+  }
+  CHECK_TRUE(discarded);
+  CHECK_EQ(Count(job.collector.Voided({1}), Order::kRelease), 1);
+  CHECK_EQ(job.collector.under_way(), 0);
+}
+
+TEST(a_replica_that_lacks_what_a_dead_worker_had_gets_the_model) {
+  Job job(true, 10);  // far apart is fine: nothing is frozen
+  job.Push(0, 1);
+  job.Tick(0);
+  job.collector.Committed({1}, 1);
+  CHECK_TRUE(job.collector.Lost(0).empty());
+  CHECK_EQ(Count(job.Tick(10), Order::kSnapshot), 1);
+  job.Push(1, 1, 1);
+  CHECK_TRUE(job.Tick(20).empty());
+  job.collector.ReplicaCaughtUp(1, 0);
+  CHECK_EQ(Count(job.Tick(20), Order::kExpect), 1);
+}
+
+TEST(the_replica_takes_over) {
+  Job job(true, 10);
+  job.Push(0, 1);
+  job.Tick(0);
+  job.collector.Committed({1}, 1);
+  job.Push(1, 1, 0);
+  const Orders orders = job.collector.Lost(kServerNode);
+  CHECK_EQ(The(orders, Order::kTakeOver).node, kReplicaNode);
+  CHECK_EQ(The(orders, Order::kTakeOver).updates.size(), 1);
+  CHECK_TRUE(job.Tick(1).empty());
+  const Orders after = job.collector.TookOver(0);  // it had not got it
+  CHECK_EQ(The(after, Order::kReport).fate, Fate::kLost);
+  const Orders next = job.Tick(1);
+  CHECK_EQ(Count(next, Order::kSend), 1);
+  CHECK_EQ(job.collector.version(), 0);
+  CHECK_EQ(The(job.collector.Lost(kServerNode), Order::kFail).text,
+           "the server is lost, and there is no replica to take over");
+}
+
+TEST(without_a_replica_a_lost_server_ends_the_job) {
+  Job job(false);
+  CHECK_EQ(Count(job.collector.Lost(kServerNode), Order::kFail), 1);
+  job.Push(0, 1);
+  CHECK_TRUE(job.Tick(0).empty());
+}

@@ -1,0 +1,440 @@
+// Whole jobs, simulated: a scheduler, a server, a replica and workers that compute, push, aggregate
+// and forward, with real sums. Messages take their time, transfers take shorter and far longer than
+// planned, links change, nodes die. What must hold, holds for each of them:
+//
+//   each update is applied once at most, and its worker hears what became of it, once;
+//   no update is applied too late; places are applied in rising order;
+//   the model is what applying those updates one by one gives;
+//   where a batch ends without a loss, server and replica are within the bound.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "fabric/live/collector.h"
+#include "fabric/live/commit_order.h"
+#include "fabric/live/group_order.h"
+#include "harness.h"
+#include "sums/momentum_sum.h"
+
+using namespace mercury::fabric;
+using namespace mercury::testing;
+using mercury::Append;
+using mercury::StrideOf;
+
+namespace {
+
+#ifdef __SANITIZE_ADDRESS__  // some ten times slower
+constexpr int kHistories = 1000;
+#else
+constexpr int kHistories = 10'000;
+#endif
+constexpr size_t kSize = 3;
+constexpr int64_t kBytes = 25'000'000;
+constexpr int kEventsMost = 10'000;
+using Vector = std::vector<double>;
+
+double Norm(const Vector& vector) {
+  double square = 0;
+  for (const double value : vector) square += value * value;
+  return std::sqrt(square);
+}
+
+// A model, a group on its way, or a single update: `updates` of them.
+struct Sums {
+  Vector sum = Vector(kSize, 0);
+  Vector step = Vector(kSize, 0);
+  int64_t updates = 0;
+
+  void Take(double momentum, const Sums& group) {
+    Append<double>(StrideOf(momentum, group.updates),
+                   {sum.data(), momentum > 0 ? step.data() : nullptr},
+                   {group.sum.data(), group.step.data()}, kSize);
+    updates += group.updates;
+  }
+};
+
+// A process that has the model: the server, or the replica.
+struct Holder {
+  Holder(bool is_alive, int64_t bound) : alive(is_alive), order(0, bound) {}
+  bool alive;
+  CommitOrder order;
+  Sums model;
+  std::map<int64_t, Sums> memory;  // by the first place of what has arrived
+  std::vector<Placed> lineage;     // all that is in the model
+};
+
+struct GroupAt {
+  Hop hop;
+  GroupOrder gathering;
+  std::map<int64_t, Sums> waiting;
+  Sums sums;
+  bool sent = false;
+};
+
+struct Worker {
+  bool alive = true;
+  int64_t computed = 0;
+  int64_t version = 0;  // that it knows
+  std::map<UpdateId, Sums> memory;
+  std::map<std::pair<Goal, int64_t>, std::shared_ptr<GroupAt>> groups;  // by each member's place
+  std::map<std::pair<Goal, int64_t>, Sums> early;  // here before the order to gather it
+};
+
+class Job {
+ public:
+  explicit Job(Random* random)
+      : random_(*random),
+        workers_(1 + random->Below(6)),
+        options_(Options(random)),
+        with_replica_(random->OneIn(2)),
+        server_(true, options_.delay_bound),
+        replica_(with_replica_, mercury::kNever),
+        collector_(Hosts(), options_) {
+    for (size_t w = 0; w < workers_.size(); ++w) Compute(static_cast<int>(w));
+    for (uint64_t deaths = random_.OneIn(3) ? 0 : random_.Below(3); deaths > 0; --deaths) {
+      const int node = static_cast<int>(
+          random_.Between(with_replica_ ? -2 : -1, static_cast<int64_t>(workers_.size()) - 1));
+      At(2 * random_.Unit(), [this, node] { Kill(node); });
+    }
+  }
+
+  void Run() {
+    int events = 0;
+    while (!queue_.empty() && !failed_) {
+      REQUIRE_TRUE(++events < kEventsMost);
+      const auto event = queue_.begin();
+      now_s_ = event->first;
+      const std::function<void()> run = std::move(event->second);
+      queue_.erase(event);
+      run();
+      Tick();
+    }
+    Check();
+  }
+
+ private:
+  static CollectorOptions Options(Random* random) {
+    CollectorOptions options;
+    options.delay_bound = random->Between(1, 8);
+    options.momentum = random->OneIn(3) ? 0 : 0.9 * random->Unit();
+    options.divergence_bound = random->OneIn(5) ? 0 : 5 * random->Unit();
+    options.at_once = random->OneIn(2);
+    options.aggregators = random->Below(3);
+    options.seed = (*random)();
+    return options;
+  }
+
+  FleetHosts Hosts() const {
+    FleetHosts hosts;
+    for (size_t w = 0; w < workers_.size(); ++w) hosts.workers.push_back(2 + w / 2);
+    if (with_replica_) hosts.replica = 1;
+    return hosts;
+  }
+
+  void At(double at_s, std::function<void()> what) { queue_.emplace(at_s, std::move(what)); }
+
+  // A message: those from one node to another stay in order.
+  void Tell(int from, int to, const std::function<void()>& what) {
+    double& last_s = channels_[{from, to}];
+    last_s = std::max(last_s, now_s_ + 0.005 * random_.Unit() + (random_.OneIn(30) ? 0.2 : 0));
+    At(last_s, what);
+  }
+
+  void Tick() {
+    std::vector<HostLink> links;
+    for (size_t host = 0; host < 2 + workers_.size(); ++host) {
+      constexpr double kRates[] = {5e8, 1e9, 5e9, 1e10};
+      const auto when = static_cast<size_t>(2 * now_s_);
+      const auto rate = [&](size_t n) { return RateProfile({{0, kRates[(n * 7 + when) % 4]}}); };
+      links.push_back({rate(2 * host), rate(2 * host + 1)});
+    }
+    Obey(collector_.Tick(links, now_s_));
+    const double wake_s = collector_.WakeAt();
+    if (wake_s < mercury::fabric::kNever && wake_s > now_s_ && wake_s != wakes_s_) {
+      wakes_s_ = wake_s;
+      At(wake_s, [] {});
+    }
+  }
+
+  // A worker computes from the version that it knows, and asks for its push.
+  void Compute(int w) {
+    At(now_s_ + 0.3 * random_.Unit(), [this, w] {
+      Worker& worker = workers_[static_cast<size_t>(w)];
+      if (!worker.alive || worker.computed == 4) return;
+      const UpdateId id{w, ++worker.computed};
+      Sums& update = worker.memory[id];
+      for (double& value : update.sum) value = 2 * random_.Unit() - 1;
+      update.step = update.sum;
+      update.updates = 1;
+      values_[id] = update;
+      const Request request{id, worker.version, kBytes, Norm(update.sum)};
+      Tell(w, kScheduler, [this, request] { Obey(collector_.Push(request, now_s_)); });
+      if (random_.OneIn(3)) Compute(w);  // without waiting for what becomes of it
+    });
+  }
+
+  Holder& Of(Goal goal) { return goal == Goal::kReplica || took_over_ ? replica_ : server_; }
+
+  void Obey(const Orders& orders) {
+    for (const Order& order : orders) {
+      if (order.kind == Order::kFail) failed_ = true;
+      if (order.kind == Order::kVoid || order.kind == Order::kSkip) loss_ = true;
+      if (order.kind == Order::kExpect) {
+        if (with_replica_ && replica_.alive && !took_over_ && !loss_ && server_.alive) {
+          CHECK_TRUE(Apart() <= options_.divergence_bound + 1e-6);
+        }
+        loss_ = false;
+      }
+      Tell(kScheduler, order.node, [this, order, to_old = !knows_new_server_] {
+        if (order.node != kServerNode || to_old != took_over_) Do(order);
+      });
+    }
+  }
+
+  double Apart() const {
+    Vector difference = server_.model.sum;
+    for (size_t i = 0; i < kSize; ++i) difference[i] -= replica_.model.sum[i];
+    return Norm(difference);
+  }
+
+  void Do(const Order& order) {
+    if (order.node >= 0) return DoAtWorker(order.node, order);
+    if (order.kind == Order::kTakeOver) return TakeOver(order);
+    Holder& holder = took_over_ ? replica_ : server_;
+    if (!holder.alive) return;
+    if (order.kind == Order::kExpect) {
+      CHECK_OK(holder.order.Expect(order.updates));
+      if (order.place != 0) holder.order.Hold(order.place);
+    } else if (order.kind == Order::kVoid) {
+      SayVoid(holder.order.Void(order.places, order.even_arrived));
+    } else if (order.kind == Order::kRelease) {
+      holder.order.Release(order.place);
+    } else if (order.kind == Order::kSnapshot) {
+      const Holder copy = holder;
+      Tell(kServerNode, kReplicaNode, [this, copy] {
+        if (!replica_.alive || took_over_) return;
+        replica_.model = copy.model;
+        replica_.lineage = copy.lineage;
+        const int64_t place = copy.order.applied_through();
+        replica_.order.Jump(copy.order.version(), place);
+        const double norm = Norm(replica_.model.step);
+        Tell(kReplicaNode, kScheduler,
+             [this, place, norm] { Obey(collector_.ReplicaCaughtUp(place, norm)); });
+      });
+    }
+    Advance(Goal::kServer);
+  }
+
+  void DoAtWorker(int w, const Order& order) {
+    Worker& worker = workers_[static_cast<size_t>(w)];
+    if (!worker.alive) return;
+    if (order.kind == Order::kReport) {
+      reports_[order.update].push_back(order.fate);
+      if (order.fate == Fate::kLost) return;
+      Tell(w, kServerNode, [this, w] {  // get
+        const Holder& holder = took_over_ ? replica_ : server_;
+        if (holder.alive) workers_[static_cast<size_t>(w)].version = holder.order.version();
+        Compute(w);
+      });
+    } else if (order.kind == Order::kForget) {
+      worker.memory.erase(order.update);
+    } else if (order.kind == Order::kSend) {
+      CHECK_EQ(worker.memory.count(order.hop.update), 1);
+      const Sums update = worker.memory[order.hop.update];
+      Transfer(order.hop, [this, hop = order.hop, update] { Arrive(hop, hop.places, {}, update); });
+    } else if (order.kind == Order::kGather) {
+      auto group =
+          std::make_shared<GroupAt>(GroupAt{order.hop, GroupOrder(order.hop.places), {}, {}});
+      for (const int64_t place : order.hop.places) worker.groups[{order.hop.goal, place}] = group;
+      for (const int64_t place : order.hop.places) {
+        const auto early = worker.early.find({order.hop.goal, place});
+        if (early != worker.early.end()) Gather(order.hop.goal, w, place, early->second);
+      }
+    } else if (order.kind == Order::kSkip) {
+      for (const int64_t place : order.places) {
+        const auto group = worker.groups.find({order.hop.goal, place});
+        if (group == worker.groups.end()) continue;
+        Add(group->second, group->second->gathering.Skip(place));
+      }
+    }
+  }
+
+  // Takes as long as planned, or shorter, or much longer.
+  void Transfer(const Hop& hop, std::function<void()> arrive) {
+    const double planned_s = hop.end_s - hop.start_s;
+    double takes_s = planned_s * (0.5 + random_.Unit());
+    if (random_.OneIn(15)) takes_s += 5 * random_.Unit();
+    const int from = hop.from;
+    At(std::max(now_s_, hop.start_s) + takes_s, [this, from, arrive = std::move(arrive)] {
+      if (workers_[static_cast<size_t>(from)].alive) arrive();
+    });
+  }
+
+  void Arrive(const Hop& hop, const std::vector<int64_t>& places,
+              const std::vector<int64_t>& skipped, const Sums& sums) {
+    if (hop.to_aggregator) return Gather(hop.goal, hop.to, places[0], sums);
+    Holder& holder = Of(hop.goal);
+    if (!holder.alive) return;
+    if (holder.order.Arrive({places, skipped, places.empty() ? 0 : places[0]})) {
+      holder.memory[places[0]] = sums;
+      if (hop.goal == Goal::kReplica && !took_over_) {
+        Tell(kReplicaNode, kScheduler, [this, places] { Obey(collector_.ReplicaHas(places)); });
+      }
+    }
+    if (hop.goal == Goal::kServer) SayVoid(skipped);
+    Advance(hop.goal);
+  }
+
+  void Gather(Goal goal, int w, int64_t place, const Sums& sums) {
+    Worker& worker = workers_[static_cast<size_t>(w)];
+    if (!worker.alive) return;
+    const auto found = worker.groups.find({goal, place});
+    if (found == worker.groups.end()) {
+      worker.early[{goal, place}] = sums;
+      return;
+    }
+    found->second->waiting[place] = sums;
+    Add(found->second, found->second->gathering.Arrive(place));
+  }
+
+  void Add(const std::shared_ptr<GroupAt>& group, const std::vector<int64_t>& places) {
+    for (const int64_t place : places) group->sums.Take(options_.momentum, group->waiting[place]);
+    if (!group->gathering.whole() || group->sent) return;
+    group->sent = true;
+    Transfer(group->hop, [this, group] {
+      Arrive(group->hop, group->gathering.added(), group->gathering.skipped(), group->sums);
+    });
+  }
+
+  void SayVoid(const std::vector<int64_t>& places) {
+    if (places.empty()) return;
+    Tell(kServerNode, kScheduler, [this, places] { Obey(collector_.Voided(places)); });
+  }
+
+  // What can be applied at the server or at the replica.
+  void Advance(Goal goal) {
+    Holder& holder = Of(goal);
+    const Progress progress = holder.order.Advance();
+    for (const Applied& applied : progress.commits) {
+      std::vector<int64_t> places;
+      int64_t version = applied.version - static_cast<int64_t>(applied.updates.size());
+      for (const Placed& update : applied.updates) {
+        CHECK_TRUE(holder.lineage.empty() || holder.lineage.back().place < update.place);
+        CHECK_TRUE(++version - update.version <= options_.delay_bound);
+        places.push_back(update.place);
+        holder.lineage.push_back(update);
+      }
+      holder.model.Take(options_.momentum, holder.memory[applied.memory]);
+      holder.memory.erase(applied.memory);
+      CHECK_EQ(holder.model.updates, applied.version);
+      if (goal == Goal::kReplica && !took_over_) {
+        const double norm = Norm(holder.model.step);
+        Tell(kReplicaNode, kScheduler,
+             [this, places, norm] { Obey(collector_.ReplicaApplied(places, norm)); });
+        continue;
+      }
+      const int64_t after = applied.version;
+      Tell(kServerNode, kScheduler,
+           [this, places, after] { Obey(collector_.Committed(places, after)); });
+      if (took_over_) continue;
+      Tell(kServerNode, kReplicaNode, [this, updates = applied.updates] {
+        if (!replica_.alive || took_over_) return;
+        CHECK_OK(replica_.order.Expect(updates));
+        Advance(Goal::kReplica);
+      });
+    }
+    const std::vector<int64_t> held = holder.order.Held();
+    if (goal == Goal::kServer && !held.empty() && held != said_held_) {
+      said_held_ = held;
+      Tell(kServerNode, kScheduler, [this, held] { Obey(collector_.Held(held)); });
+    }
+  }
+
+  void TakeOver(const Order& order) {
+    if (!replica_.alive) return;
+    std::vector<Placed> more;
+    for (const Placed& update : order.updates) {
+      if (update.place > replica_.order.expected_through()) more.push_back(update);
+    }
+    CHECK_OK(replica_.order.Expect(more));
+    Advance(Goal::kReplica);
+    replica_.order.TakeOver(options_.delay_bound);
+    took_over_ = true;
+    const int64_t version = replica_.order.version();
+    Tell(kReplicaNode, kScheduler, [this, version] {
+      knows_new_server_ = true;
+      Obey(collector_.TookOver(version));
+    });
+    Advance(Goal::kServer);
+  }
+
+  void Kill(int node) {
+    if (node >= 0) {
+      workers_[static_cast<size_t>(node)].alive = false;
+    } else if (took_over_) {
+      replica_.alive = false;
+      node = kServerNode;
+    } else {
+      (node == kServerNode ? server_ : replica_).alive = false;
+    }
+    Tell(node, kScheduler, [this, node] { Obey(collector_.Lost(node)); });
+  }
+
+  void Check() {
+    const Holder& holder = took_over_ ? replica_ : server_;
+    std::map<UpdateId, int> applied;
+    Sums model;
+    for (const Placed& update : holder.lineage) {
+      ++applied[update.id];
+      model.Take(options_.momentum, values_[update.id]);
+    }
+    for (size_t i = 0; i < kSize; ++i) {
+      CHECK_TRUE(std::abs(model.sum[i] - holder.model.sum[i]) < 1e-9);
+    }
+    for (const auto& [id, times] : applied) CHECK_EQ(times, 1);
+    if (failed_ || !holder.alive) return;
+    CHECK_EQ(collector_.waiting(), 0);
+    CHECK_EQ(collector_.under_way(), 0);
+    std::set<UpdateId> at_replica;
+    for (const Placed& update : replica_.lineage) at_replica.insert(update.id);
+    for (const auto& [id, update] : values_) {
+      if (!workers_[static_cast<size_t>(id.worker)].alive) continue;
+      const std::vector<Fate>& fates = reports_[id];
+      const bool lost = fates.size() == 2 && fates[1] == Fate::kLost;
+      CHECK_TRUE(fates.size() == 1 || lost);
+      CHECK_EQ(!fates.empty() && fates[0] == Fate::kCommitted && !lost, applied.count(id) == 1);
+      const bool kept = workers_[static_cast<size_t>(id.worker)].memory.count(id) == 1;
+      CHECK_EQ(kept, with_replica_ && replica_.alive && !took_over_ && applied.count(id) == 1 &&
+                         at_replica.count(id) == 0);
+    }
+  }
+
+  static constexpr int kScheduler = -9;
+  Random& random_;
+  std::vector<Worker> workers_;
+  const CollectorOptions options_;
+  const bool with_replica_;
+  Holder server_;
+  Holder replica_;
+  Collector collector_;
+  std::multimap<double, std::function<void()>> queue_;
+  std::map<std::pair<int, int>, double> channels_;
+  std::map<UpdateId, Sums> values_;
+  std::map<UpdateId, std::vector<Fate>> reports_;
+  std::vector<int64_t> said_held_;
+  double now_s_ = 0;
+  double wakes_s_ = -1;
+  bool took_over_ = false;
+  bool knows_new_server_ = false;  // the scheduler does
+  bool failed_ = false;
+  bool loss_ = false;  // since the batch was planned
+};
+
+}  // namespace
+
+TEST(each_update_is_applied_once_in_order_or_its_worker_hears_why_not) {
+  Random random;
+  for (int history = 0; history < kHistories; ++history) Job(&random).Run();
+}

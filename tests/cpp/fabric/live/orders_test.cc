@@ -1,0 +1,41 @@
+#include "fabric/live/orders.h"
+
+#include "harness.h"
+
+using namespace mercury::fabric;
+using namespace mercury::testing;
+
+TEST(hops_know_nodes_places_and_the_scheduler_s_time) {
+  Route route;
+  route.aggregators = {5};
+  route.now_s = 100;
+  route.updates = {{11, {0, 1}, 7}, {12, {1, 4}, 7}, {13, {2, 9}, 7}};
+  const std::vector<Transfer> transfers = {{kDirect, kDirect, 0, {1}, 50, 1, {{0, 1, 400}}, -1},
+                                           {kDirect, 0, 0, {0}, 50, 1.5, {{1, 1.5, 800}}, -1},
+                                           {kDirect, 0, 0, {2}, 50, 0, {}, -1},  // within a host
+                                           {0, kDirect, 0, {0, 2}, 100, 6, {{4, 6, 400}}, 4}};
+  const std::vector<Hop> hops = HopsOf(transfers, route);
+  REQUIRE_EQ(hops.size(), 4);
+  CHECK_EQ(hops[0].from, 1);
+  CHECK_EQ(hops[0].to, kServerNode);
+  CHECK_EQ(hops[0].update.number, 4);
+  CHECK_FALSE(hops[0].to_aggregator);
+  CHECK_TRUE(hops[0].places == std::vector<int64_t>{12});
+  CHECK_EQ(hops[1].to, 5);
+  CHECK_TRUE(hops[1].to_aggregator);
+  CHECK_EQ(hops[1].start_s, 101);
+  CHECK_EQ(hops[1].end_s, 101.5);
+  CHECK_EQ(hops[1].pieces[0].end_s, 101.5);
+  CHECK_EQ(hops[2].start_s, 100);
+  CHECK_EQ(hops[3].from, 5);
+  CHECK_TRUE(hops[3].gathered);
+  CHECK_TRUE(hops[3].places == (std::vector<int64_t>{11, 13}));
+  CHECK_EQ(hops[3].start_s, 104);
+  Orders orders;
+  Tell(hops, &orders);
+  REQUIRE_EQ(orders.size(), 4);
+  CHECK_EQ(orders[0].kind, Order::kGather);
+  CHECK_EQ(orders[0].node, 5);
+  for (size_t i = 1; i < 4; ++i) CHECK_EQ(orders[i].kind, Order::kSend);
+  CHECK_EQ(orders[1].node, 1);
+}
