@@ -4,7 +4,7 @@
 
 namespace mercury::fabric {
 
-bool GroupOrder::Open(int64_t place) const {
+bool GroupOrder::Awaits(int64_t place) const {
   const auto member = std::lower_bound(places_.begin(), places_.end(), place);
   return member != places_.end() && *member == place &&
          static_cast<size_t>(member - places_.begin()) >= next_ && here_.count(place) == 0 &&
@@ -12,13 +12,13 @@ bool GroupOrder::Open(int64_t place) const {
 }
 
 std::vector<int64_t> GroupOrder::Arrive(int64_t place) {
-  if (!Open(place)) return {};
+  if (!Awaits(place)) return {};
   here_.insert(place);
   return Advance();
 }
 
 std::vector<int64_t> GroupOrder::Skip(int64_t place) {
-  if (!Open(place)) return {};
+  if (!Awaits(place)) return {};
   absent_.insert(place);
   return Advance();
 }

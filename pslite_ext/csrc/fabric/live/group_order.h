@@ -20,7 +20,7 @@ namespace mercury::fabric {
 
 class GroupOrder {
  public:
-  // `places` rise.
+  // `places` rise; there is one at least.
   explicit GroupOrder(std::vector<int64_t> places) : places_(std::move(places)) {}
 
   // A member is here. Those that are added now, in order: it, and who waited for it. Nothing if it
@@ -29,15 +29,17 @@ class GroupOrder {
   // A member will not come; nothing happens if it is here. Those that are added now.
   std::vector<int64_t> Skip(int64_t place);
 
+  // Whether it is a member that is neither here nor skipped.
+  bool Awaits(int64_t place) const;
+  int64_t last() const { return places_.back(); }
   bool whole() const { return next_ == places_.size(); }
   const std::vector<int64_t>& added() const { return added_; }
   const std::vector<int64_t>& skipped() const { return skipped_; }
 
  private:
-  bool Open(int64_t place) const;
   std::vector<int64_t> Advance();
 
-  const std::vector<int64_t> places_;
+  std::vector<int64_t> places_;
   size_t next_ = 0;  // the first member that is neither added nor skipped
   std::set<int64_t> here_;
   std::set<int64_t> absent_;

@@ -10,11 +10,11 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <memory>
+#include <set>
 
 #include "fabric/live/collector.h"
 #include "fabric/live/commit_order.h"
-#include "fabric/live/group_order.h"
+#include "fabric/live/worker_daemon.h"
 #include "harness.h"
 #include "sums/momentum_sum.h"
 
@@ -65,29 +65,25 @@ struct Holder {
   std::vector<Placed> lineage;     // all that is in the model
 };
 
-struct GroupAt {
-  Hop hop;
-  GroupOrder gathering;
-  std::map<int64_t, Sums> waiting;
-  Sums sums;
-  bool sent = false;
-};
-
 struct Worker {
+  explicit Worker(bool two_sums) : daemon(two_sums) {}
   bool alive = true;
   int64_t computed = 0;
   int64_t version = 0;  // that it knows
-  std::map<UpdateId, Sums> memory;
-  std::map<std::pair<Goal, int64_t>, std::shared_ptr<GroupAt>> groups;  // by each member's place
-  std::map<std::pair<Goal, int64_t>, Sums> early;  // here before the order to gather it
+  WorkerDaemon daemon;
+  std::map<UpdateId, Sums> updates;
+  std::map<int64_t, Sums> memory;  // what has come, by the number that the daemon was told
+  std::map<int64_t, Sums> groups;  // by hop
+  std::set<int64_t> started;       // hops
+  int64_t numbers = 0;
 };
 
 class Job {
  public:
   explicit Job(Random* random)
       : random_(*random),
-        workers_(1 + random->Below(6)),
         options_(Options(random)),
+        workers_(1 + random->Below(6), Worker(options_.momentum > 0)),
         with_replica_(random->OneIn(2)),
         server_(true, options_.delay_bound),
         replica_(with_replica_, mercury::kNever),
@@ -164,11 +160,12 @@ class Job {
       Worker& worker = workers_[static_cast<size_t>(w)];
       if (!worker.alive || worker.computed == 4) return;
       const UpdateId id{w, ++worker.computed};
-      Sums& update = worker.memory[id];
+      Sums& update = worker.updates[id];
       for (double& value : update.sum) value = 2 * random_.Unit() - 1;
       update.step = update.sum;
       update.updates = 1;
       values_[id] = update;
+      worker.daemon.Keep(id, kBytes);
       const Request request{id, worker.version, kBytes, Norm(update.sum)};
       Tell(w, kScheduler, [this, request] { Obey(collector_.Push(request, now_s_)); });
       if (random_.OneIn(3)) Compute(w);  // without waiting for what becomes of it
@@ -238,74 +235,81 @@ class Job {
         if (holder.alive) workers_[static_cast<size_t>(w)].version = holder.order.version();
         Compute(w);
       });
-    } else if (order.kind == Order::kForget) {
-      worker.memory.erase(order.update);
-    } else if (order.kind == Order::kSend) {
-      CHECK_EQ(worker.memory.count(order.hop.update), 1);
-      const Sums update = worker.memory[order.hop.update];
-      Transfer(order.hop, [this, hop = order.hop, update] { Arrive(hop, hop.places, {}, update); });
-    } else if (order.kind == Order::kGather) {
-      auto group =
-          std::make_shared<GroupAt>(GroupAt{order.hop, GroupOrder(order.hop.places), {}, {}});
-      for (const int64_t place : order.hop.places) worker.groups[{order.hop.goal, place}] = group;
-      for (const int64_t place : order.hop.places) {
-        const auto early = worker.early.find({order.hop.goal, place});
-        if (early != worker.early.end()) Gather(order.hop.goal, w, place, early->second);
+    }
+    if (order.kind == Order::kSend) CHECK_EQ(worker.updates.count(order.hop.update), 1);
+    Carry(w, worker.daemon.Obey(order, now_s_));
+  }
+
+  // Does what the daemon says, and sends what it allows.
+  void Carry(int w, const Steps& steps) {
+    Worker& worker = workers_[static_cast<size_t>(w)];
+    for (const Step& step : steps) {
+      if (step.kind == Step::kAdd) {
+        REQUIRE_EQ(worker.memory.count(step.memory), 1);
+        worker.groups[step.hop].Take(options_.momentum, worker.memory[step.memory]);
       }
-    } else if (order.kind == Order::kSkip) {
-      for (const int64_t place : order.places) {
-        const auto group = worker.groups.find({order.hop.goal, place});
-        if (group == worker.groups.end()) continue;
-        Add(group->second, group->second->gathering.Skip(place));
+      if (step.kind == Step::kAdd || step.kind == Step::kDiscard) worker.memory.erase(step.memory);
+      if (step.kind == Step::kDiscardGroup) CHECK_EQ(worker.groups.erase(step.hop), 1);
+      if (step.kind == Step::kForget) CHECK_EQ(worker.updates.erase(step.update), 1);
+      if (step.kind == Step::kEmpty) {
+        Parcel parcel;
+        parcel.hop.goal = step.goal;
+        parcel.skipped = step.skipped;
+        Tell(w, kServerNode, [this, parcel] { Arrive(parcel, {}); });
       }
+    }
+    for (const Allowance& allowance : worker.daemon.Due(now_s_)) {
+      if (worker.started.insert(allowance.number).second) Transfer(w, allowance.number);
+    }
+    const double wake_s = worker.daemon.WakeAt(now_s_);
+    if (wake_s > now_s_ && wake_s < mercury::fabric::kNever && !worker.daemon.Due(wake_s).empty()) {
+      At(wake_s, [this, w] {
+        if (workers_[static_cast<size_t>(w)].alive) Carry(w, {});
+      });
     }
   }
 
   // Takes as long as planned, or shorter, or much longer.
-  void Transfer(const Hop& hop, std::function<void()> arrive) {
-    const double planned_s = hop.end_s - hop.start_s;
-    double takes_s = planned_s * (0.5 + random_.Unit());
+  void Transfer(int w, int64_t number) {
+    const Hop& hop = *workers_[static_cast<size_t>(w)].daemon.Find(number);
+    double takes_s = (hop.end_s - hop.start_s) * (0.5 + random_.Unit());
     if (random_.OneIn(15)) takes_s += 5 * random_.Unit();
-    const int from = hop.from;
-    At(std::max(now_s_, hop.start_s) + takes_s, [this, from, arrive = std::move(arrive)] {
-      if (workers_[static_cast<size_t>(from)].alive) arrive();
+    At(now_s_ + takes_s, [this, w, number] {
+      Worker& worker = workers_[static_cast<size_t>(w)];
+      if (!worker.alive) return;
+      const std::optional<Parcel> parcel = worker.daemon.Sent(number, 2 * kBytes);
+      if (!parcel) return;
+      Sums sums;
+      if (parcel->hop.gathered) {
+        sums = worker.groups[number];
+        worker.groups.erase(number);
+        CHECK_EQ(sums.updates, parcel->places.size());
+      } else {
+        sums = worker.updates[parcel->hop.update];
+      }
+      Arrive(*parcel, sums);
     });
   }
 
-  void Arrive(const Hop& hop, const std::vector<int64_t>& places,
-              const std::vector<int64_t>& skipped, const Sums& sums) {
-    if (hop.to_aggregator) return Gather(hop.goal, hop.to, places[0], sums);
-    Holder& holder = Of(hop.goal);
+  void Arrive(const Parcel& parcel, const Sums& sums) {
+    const std::vector<int64_t>& places = parcel.places;
+    if (parcel.hop.to_aggregator) {
+      Worker& worker = workers_[static_cast<size_t>(parcel.hop.to)];
+      if (!worker.alive) return;
+      worker.memory[++worker.numbers] = sums;
+      return Carry(parcel.hop.to, worker.daemon.Arrive(parcel.hop.goal, places[0], kBytes,
+                                                       worker.numbers, now_s_));
+    }
+    Holder& holder = Of(parcel.hop.goal);
     if (!holder.alive) return;
-    if (holder.order.Arrive({places, skipped, places.empty() ? 0 : places[0]})) {
+    if (holder.order.Arrive({places, parcel.skipped, places.empty() ? 0 : places[0]})) {
       holder.memory[places[0]] = sums;
-      if (hop.goal == Goal::kReplica && !took_over_) {
+      if (parcel.hop.goal == Goal::kReplica && !took_over_) {
         Tell(kReplicaNode, kScheduler, [this, places] { Obey(collector_.ReplicaHas(places)); });
       }
     }
-    if (hop.goal == Goal::kServer) SayVoid(skipped);
-    Advance(hop.goal);
-  }
-
-  void Gather(Goal goal, int w, int64_t place, const Sums& sums) {
-    Worker& worker = workers_[static_cast<size_t>(w)];
-    if (!worker.alive) return;
-    const auto found = worker.groups.find({goal, place});
-    if (found == worker.groups.end()) {
-      worker.early[{goal, place}] = sums;
-      return;
-    }
-    found->second->waiting[place] = sums;
-    Add(found->second, found->second->gathering.Arrive(place));
-  }
-
-  void Add(const std::shared_ptr<GroupAt>& group, const std::vector<int64_t>& places) {
-    for (const int64_t place : places) group->sums.Take(options_.momentum, group->waiting[place]);
-    if (!group->gathering.whole() || group->sent) return;
-    group->sent = true;
-    Transfer(group->hop, [this, group] {
-      Arrive(group->hop, group->gathering.added(), group->gathering.skipped(), group->sums);
-    });
+    if (parcel.hop.goal == Goal::kServer) SayVoid(parcel.skipped);
+    Advance(parcel.hop.goal);
   }
 
   void SayVoid(const std::vector<int64_t>& places) {
@@ -397,6 +401,9 @@ class Job {
     if (failed_ || !holder.alive) return;
     CHECK_EQ(collector_.waiting(), 0);
     CHECK_EQ(collector_.under_way(), 0);
+    for (const Worker& worker : workers_) {
+      if (worker.alive) CHECK_TRUE(worker.memory.size() <= 2 * workers_.size());
+    }
     std::set<UpdateId> at_replica;
     for (const Placed& update : replica_.lineage) at_replica.insert(update.id);
     for (const auto& [id, update] : values_) {
@@ -405,7 +412,7 @@ class Job {
       const bool lost = fates.size() == 2 && fates[1] == Fate::kLost;
       CHECK_TRUE(fates.size() == 1 || lost);
       CHECK_EQ(!fates.empty() && fates[0] == Fate::kCommitted && !lost, applied.count(id) == 1);
-      const bool kept = workers_[static_cast<size_t>(id.worker)].memory.count(id) == 1;
+      const bool kept = workers_[static_cast<size_t>(id.worker)].updates.count(id) == 1;
       CHECK_EQ(kept, with_replica_ && replica_.alive && !took_over_ && applied.count(id) == 1 &&
                          at_replica.count(id) == 0);
     }
@@ -413,8 +420,8 @@ class Job {
 
   static constexpr int kScheduler = -9;
   Random& random_;
-  std::vector<Worker> workers_;
   const CollectorOptions options_;
+  std::vector<Worker> workers_;
   const bool with_replica_;
   Holder server_;
   Holder replica_;

@@ -1,0 +1,66 @@
+// What a node sends of its own accord: nothing. It sends the hops that it was told to, each from
+// its time on, and at the pace of the plan.
+//
+// A hop begins when its time has come and what it carries is in memory; if that is later than
+// planned, its whole pace is. It may be ahead of the plan by a quarter, so that a link that has
+// become faster shows it, and by one packet. After the time at which it should have been over,
+// nothing slows it down. Of several, those that were planned to start first go first.
+//
+// Thread-safety: none, one owner; `now_s` is passed in, by the scheduler's clock. Invariants: no
+// byte is allowed before a hop's time; each hop is over once, with exactly its bytes; if something
+// is left to send, either something is allowed now or `WakeAt` says when.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fabric/live/orders.h"
+
+namespace mercury::fabric {
+
+constexpr double kPaceHeadroom = 1.25;
+constexpr int64_t kPaceQuantum_bytes = 64 << 10;
+
+// So much of a hop may go now.
+struct Allowance {
+  int64_t number = 0;
+  int64_t bytes = 0;
+};
+
+class Courier {
+ public:
+  // A hop to come, and the number that it has from now on.
+  int64_t Take(const Hop& hop);
+  // What it carries is there: so many bytes, fewer than planned if a group has lost members.
+  void Ready(int64_t number, int64_t bytes, double now_s);
+  // How many bytes of it had been sent.
+  int64_t Cancel(int64_t number);
+
+  // What may be sent now, those that were planned first in front.
+  std::vector<Allowance> Due(double now_s) const;
+  // It was; the hop, if that was the last of it.
+  std::optional<Hop> Sent(int64_t number, int64_t bytes);
+  // When more will be allowed; infinity: not by time alone.
+  double WakeAt(double now_s) const;
+
+  const Hop* Find(int64_t number) const;
+
+ private:
+  struct Task {
+    Hop hop;
+    int64_t bytes = -1;  // below 0: it is not there yet
+    int64_t sent = 0;
+    double delay_s = 0;  // behind the plan, from its start on
+  };
+  static double PlannedBytes(const Task& task, double now_s);
+  static int64_t Allowed(const Task& task, double now_s);
+  static double NextAt(const Task& task, double now_s);
+
+  int64_t next_ = 1;
+  std::map<int64_t, Task> tasks_;
+};
+
+}  // namespace mercury::fabric
