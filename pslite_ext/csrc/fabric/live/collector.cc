@@ -1,7 +1,8 @@
 #include "fabric/live/collector.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
+#include <string>
 #include <utility>
 
 #include "fabric/planner.h"
@@ -39,13 +40,28 @@ Collector::Collector(const FleetHosts& hosts, const CollectorOptions& options)
       replica_host_(hosts.replica.value_or(0)),
       replica_(hosts.replica.has_value()) {}
 
-Orders Collector::Push(const Request& request, double /*now_s*/) {
-  int64_t& last = numbers_[request.id.worker];
-  if (!Alive(request.id.worker) || request.id.number <= last) return {};  // said twice
-  last = request.id.number;
+Status Collector::Push(const Request& request) {
+  const auto [worker, number] = request.id;
+  const std::string who =
+      "update " + std::to_string(number) + " of worker " + std::to_string(worker);
+  if (worker < 0 || static_cast<size_t>(worker) >= hosts_.workers.size()) {
+    return Status::InvalidArgument(who + ": there is no such worker");
+  }
+  if (number < 1 || request.version < 0) {
+    return Status::InvalidArgument(who + ": updates are numbered from 1, versions from 0");
+  }
+  if (request.bytes < 1 || request.bytes > kUpdateBytesMax) {
+    return Status::InvalidArgument(who + " has " + std::to_string(request.bytes) + " bytes");
+  }
+  if (!std::isfinite(request.norm) || request.norm < 0) {
+    return Status::InvalidArgument(who + ": its norm is no number, or below 0");
+  }
+  int64_t& last = numbers_[worker];
+  if (!Alive(worker) || number <= last) return Status::Ok();
+  last = number;
   tasks_[request.id].request = request;
   waiting_.push_back(request.id);
-  return {};
+  return Status::Ok();
 }
 
 bool Collector::Idle() const {

@@ -27,6 +27,7 @@
 #include <set>
 #include <vector>
 
+#include "base/status.h"
 #include "fabric/live/orders.h"
 #include "fabric/live/replica_ledger.h"
 #include "fabric/network.h"
@@ -51,6 +52,8 @@ struct CollectorOptions {
   uint64_t seed = 1;       // of who aggregates
 };
 
+constexpr int64_t kUpdateBytesMax = int64_t{1} << 44;
+
 // A push that a worker asks for. Its numbers rise.
 struct Request {
   UpdateId id;
@@ -63,7 +66,9 @@ class Collector {
  public:
   Collector(const FleetHosts& hosts, const CollectorOptions& options);
 
-  Orders Push(const Request& request, double now_s);
+  // A request that makes no sense is refused with what is wrong; one that was heard before is
+  // nothing new.
+  Status Push(const Request& request);
   // Plans if it is time; gives up on what takes far longer than planned. `links`: the network now.
   Orders Tick(const std::vector<HostLink>& links, double now_s);
   // When Tick has something to do by time alone; infinity: never.

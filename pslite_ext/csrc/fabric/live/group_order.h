@@ -31,7 +31,6 @@ class GroupOrder {
 
   // Whether it is a member that is neither here nor skipped.
   bool Awaits(int64_t place) const;
-  int64_t last() const { return places_.back(); }
   bool whole() const { return next_ == places_.size(); }
   const std::vector<int64_t>& added() const { return added_; }
   const std::vector<int64_t>& skipped() const { return skipped_; }

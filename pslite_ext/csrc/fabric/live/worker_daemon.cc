@@ -54,6 +54,7 @@ void WorkerDaemon::Begin(const Hop& hop, double now_s, Steps* steps) {
   }
   Group& group = groups_.emplace(hop.goal, Group(hop.places)).first->second;
   group.hop = courier_.Take(hop);
+  told_[hop.goal] = hop.places.back();
   // Places rise: what is before this group belongs to nobody any more.
   auto early = early_.lower_bound({hop.goal, 0});
   while (early != early_.end() && early->first.first == hop.goal &&
@@ -88,13 +89,15 @@ void WorkerDaemon::Forget(UpdateId update, Steps* steps) {
 
 Steps WorkerDaemon::Arrive(Goal goal, int64_t place, int64_t bytes, int64_t memory, double now_s) {
   Steps steps;
-  const auto group = groups_.find(goal);
   const Member member{bytes, memory};
-  if (group != groups_.end() && place <= group->second.order.last()) {
+  const auto group = groups_.find(goal);
+  if (place > told_[goal]) {
+    if (early_.emplace(std::make_pair(goal, place), member).second) return steps;
+  } else if (group != groups_.end()) {
     Take(&group->second, place, member, now_s, &steps);
-  } else if (!early_.emplace(std::make_pair(goal, place), member).second) {
-    steps.push_back(Make(Step::kDiscard, memory, 0));
+    return steps;
   }
+  steps.push_back(Make(Step::kDiscard, memory, 0));
   return steps;
 }
 

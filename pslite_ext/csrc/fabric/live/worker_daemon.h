@@ -98,6 +98,7 @@ class WorkerDaemon {
   std::map<UpdateId, int64_t> kept_;                    // bytes
   std::map<std::pair<Goal, UpdateId>, int64_t> sends_;  // hops of this worker's own updates
   std::map<Goal, Group> groups_;
+  std::map<Goal, int64_t> told_;                      // the last place of any group
   std::map<std::pair<Goal, int64_t>, Member> early_;  // by place: nobody has told of their group
 };
 

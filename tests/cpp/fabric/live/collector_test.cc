@@ -35,8 +35,8 @@ struct Job {
     options.aggregators = 0;
     return options;
   }
-  Orders Push(int worker, int64_t number, int64_t version = 0) {
-    return collector.Push({{worker, number}, version, kBytes, 1}, 0);
+  void Push(int worker, int64_t number, int64_t version = 0) {
+    CHECK_OK(collector.Push({{worker, number}, version, kBytes, 1}));
   }
   Orders Tick(double now_s) { return collector.Tick(links, now_s); }
 
@@ -76,6 +76,19 @@ TEST(requests_become_one_batch_at_a_time) {
   REQUIRE_EQ(The(second, Order::kExpect).updates.size(), 1);
   CHECK_EQ(The(second, Order::kExpect).updates[0].place, 2);
   CHECK_EQ(job.collector.version(), 1);
+}
+
+TEST(requests_that_make_no_sense_are_refused) {
+  Job job(false);
+  const auto says = [&job](const Request& request) { return job.collector.Push(request).message; };
+  CHECK_EQ(says({{2, 1}, 0, kBytes, 1}), "update 1 of worker 2: there is no such worker");
+  CHECK_EQ(says({{-1, 1}, 0, kBytes, 1}), "update 1 of worker -1: there is no such worker");
+  CHECK_EQ(says({{0, 0}, 0, kBytes, 1}),
+           "update 0 of worker 0: updates are numbered from 1, versions from 0");
+  CHECK_EQ(says({{0, 1}, 0, 0, 1}), "update 1 of worker 0 has 0 bytes");
+  CHECK_EQ(says({{0, 1}, 0, kBytes, std::nan("")}),
+           "update 1 of worker 0: its norm is no number, or below 0");
+  CHECK_EQ(job.collector.waiting(), 0);
 }
 
 TEST(a_batch_may_wait_for_its_time) {

@@ -13,7 +13,7 @@
 #include <set>
 
 #include "fabric/live/collector.h"
-#include "fabric/live/commit_order.h"
+#include "fabric/live/model_daemon.h"
 #include "fabric/live/worker_daemon.h"
 #include "harness.h"
 #include "sums/momentum_sum.h"
@@ -57,12 +57,17 @@ struct Sums {
 
 // A process that has the model: the server, or the replica.
 struct Holder {
-  Holder(bool is_alive, int64_t bound) : alive(is_alive), order(0, bound) {}
+  Holder(ModelDaemon::Role role, bool is_alive, int64_t bound, bool confirm)
+      : node(role == ModelDaemon::Role::kServer ? kServerNode : kReplicaNode),
+        alive(is_alive),
+        daemon(role, bound, confirm) {}
+  int node;
   bool alive;
-  CommitOrder order;
+  ModelDaemon daemon;
   Sums model;
-  std::map<int64_t, Sums> memory;  // by the first place of what has arrived
-  std::vector<Placed> lineage;     // all that is in the model
+  std::map<int64_t, Sums> memory;  // what has come, by the number that the daemon was told
+  int64_t numbers = 0;
+  std::vector<Placed> lineage;  // all that is in the model
 };
 
 struct Worker {
@@ -85,8 +90,8 @@ class Job {
         options_(Options(random)),
         workers_(1 + random->Below(6), Worker(options_.momentum > 0)),
         with_replica_(random->OneIn(2)),
-        server_(true, options_.delay_bound),
-        replica_(with_replica_, mercury::kNever),
+        server_(ModelDaemon::Role::kServer, true, options_.delay_bound, with_replica_),
+        replica_(ModelDaemon::Role::kReplica, with_replica_, options_.delay_bound, false),
         collector_(Hosts(), options_) {
     for (size_t w = 0; w < workers_.size(); ++w) Compute(static_cast<int>(w));
     for (uint64_t deaths = random_.OneIn(3) ? 0 : random_.Below(3); deaths > 0; --deaths) {
@@ -167,7 +172,7 @@ class Job {
       values_[id] = update;
       worker.daemon.Keep(id, kBytes);
       const Request request{id, worker.version, kBytes, Norm(update.sum)};
-      Tell(w, kScheduler, [this, request] { Obey(collector_.Push(request, now_s_)); });
+      Tell(w, kScheduler, [this, request] { CHECK_OK(collector_.Push(request)); });
       if (random_.OneIn(3)) Compute(w);  // without waiting for what becomes of it
     });
   }
@@ -198,30 +203,12 @@ class Job {
 
   void Do(const Order& order) {
     if (order.node >= 0) return DoAtWorker(order.node, order);
-    if (order.kind == Order::kTakeOver) return TakeOver(order);
-    Holder& holder = took_over_ ? replica_ : server_;
+    Holder& holder = order.kind == Order::kTakeOver || took_over_ ? replica_ : server_;
     if (!holder.alive) return;
-    if (order.kind == Order::kExpect) {
-      CHECK_OK(holder.order.Expect(order.updates));
-      if (order.place != 0) holder.order.Hold(order.place);
-    } else if (order.kind == Order::kVoid) {
-      SayVoid(holder.order.Void(order.places, order.even_arrived));
-    } else if (order.kind == Order::kRelease) {
-      holder.order.Release(order.place);
-    } else if (order.kind == Order::kSnapshot) {
-      const Holder copy = holder;
-      Tell(kServerNode, kReplicaNode, [this, copy] {
-        if (!replica_.alive || took_over_) return;
-        replica_.model = copy.model;
-        replica_.lineage = copy.lineage;
-        const int64_t place = copy.order.applied_through();
-        replica_.order.Jump(copy.order.version(), place);
-        const double norm = Norm(replica_.model.step);
-        Tell(kReplicaNode, kScheduler,
-             [this, place, norm] { Obey(collector_.ReplicaCaughtUp(place, norm)); });
-      });
-    }
-    Advance(Goal::kServer);
+    if (order.kind == Order::kTakeOver) took_over_ = true;
+    ModelSteps steps;
+    CHECK_OK(holder.daemon.Obey(order, &steps));
+    Carry(&holder, steps);
   }
 
   void DoAtWorker(int w, const Order& order) {
@@ -232,7 +219,7 @@ class Job {
       if (order.fate == Fate::kLost) return;
       Tell(w, kServerNode, [this, w] {  // get
         const Holder& holder = took_over_ ? replica_ : server_;
-        if (holder.alive) workers_[static_cast<size_t>(w)].version = holder.order.version();
+        if (holder.alive) workers_[static_cast<size_t>(w)].version = holder.daemon.version();
         Compute(w);
       });
     }
@@ -302,76 +289,57 @@ class Job {
     }
     Holder& holder = Of(parcel.hop.goal);
     if (!holder.alive) return;
-    if (holder.order.Arrive({places, parcel.skipped, places.empty() ? 0 : places[0]})) {
-      holder.memory[places[0]] = sums;
-      if (parcel.hop.goal == Goal::kReplica && !took_over_) {
-        Tell(kReplicaNode, kScheduler, [this, places] { Obey(collector_.ReplicaHas(places)); });
-      }
-    }
-    if (parcel.hop.goal == Goal::kServer) SayVoid(parcel.skipped);
-    Advance(parcel.hop.goal);
+    holder.memory[++holder.numbers] = sums;
+    Carry(&holder, holder.daemon.Arrive(places, parcel.skipped, holder.numbers));
   }
 
-  void SayVoid(const std::vector<int64_t>& places) {
-    if (places.empty()) return;
-    Tell(kServerNode, kScheduler, [this, places] { Obey(collector_.Voided(places)); });
-  }
-
-  // What can be applied at the server or at the replica.
-  void Advance(Goal goal) {
-    Holder& holder = Of(goal);
-    const Progress progress = holder.order.Advance();
-    for (const Applied& applied : progress.commits) {
-      std::vector<int64_t> places;
-      int64_t version = applied.version - static_cast<int64_t>(applied.updates.size());
-      for (const Placed& update : applied.updates) {
-        CHECK_TRUE(holder.lineage.empty() || holder.lineage.back().place < update.place);
-        CHECK_TRUE(++version - update.version <= options_.delay_bound);
-        places.push_back(update.place);
-        holder.lineage.push_back(update);
+  // Does what the server's or the replica's daemon says.
+  void Carry(Holder* holder, const ModelSteps& steps) {
+    for (const ModelStep& step : steps) {
+      if (step.kind == ModelStep::kApply) {
+        int64_t version = step.version - static_cast<int64_t>(step.updates.size());
+        for (const Placed& update : step.updates) {
+          CHECK_TRUE(holder->lineage.empty() || holder->lineage.back().place < update.place);
+          CHECK_TRUE(++version - update.version <= options_.delay_bound);
+          holder->lineage.push_back(update);
+        }
+        holder->model.Take(options_.momentum, holder->memory.at(step.memory));
+        CHECK_EQ(holder->model.updates, step.version);
       }
-      holder.model.Take(options_.momentum, holder.memory[applied.memory]);
-      holder.memory.erase(applied.memory);
-      CHECK_EQ(holder.model.updates, applied.version);
-      if (goal == Goal::kReplica && !took_over_) {
-        const double norm = Norm(holder.model.step);
-        Tell(kReplicaNode, kScheduler,
-             [this, places, norm] { Obey(collector_.ReplicaApplied(places, norm)); });
-        continue;
+      if (step.kind == ModelStep::kApply || step.kind == ModelStep::kDiscard) {
+        CHECK_EQ(holder->memory.erase(step.memory), 1);
       }
-      const int64_t after = applied.version;
-      Tell(kServerNode, kScheduler,
-           [this, places, after] { Obey(collector_.Committed(places, after)); });
-      if (took_over_) continue;
-      Tell(kServerNode, kReplicaNode, [this, updates = applied.updates] {
-        if (!replica_.alive || took_over_) return;
-        CHECK_OK(replica_.order.Expect(updates));
-        Advance(Goal::kReplica);
-      });
-    }
-    const std::vector<int64_t> held = holder.order.Held();
-    if (goal == Goal::kServer && !held.empty() && held != said_held_) {
-      said_held_ = held;
-      Tell(kServerNode, kScheduler, [this, held] { Obey(collector_.Held(held)); });
+      if (step.kind == ModelStep::kConfirm) {
+        Tell(kServerNode, kReplicaNode, [this, updates = step.updates] {
+          ModelSteps more;
+          if (!replica_.alive) return;
+          CHECK_OK(replica_.daemon.Confirmed(updates, &more));
+          Carry(&replica_, more);
+        });
+      }
+      if (step.kind == ModelStep::kSendModel) {
+        Tell(kServerNode, kReplicaNode, [this, step, model = holder->model, all = holder->lineage] {
+          if (!replica_.alive || took_over_) return;
+          replica_.model = model;
+          replica_.lineage = all;
+          Carry(&replica_, replica_.daemon.TakeModel(step.version, step.place));
+        });
+      }
+      if (step.kind != ModelStep::kTell) continue;
+      const double norm = Norm(holder->model.step);
+      Tell(holder->node, kScheduler, [this, news = step.news, norm] { Hear(news, norm); });
     }
   }
 
-  void TakeOver(const Order& order) {
-    if (!replica_.alive) return;
-    std::vector<Placed> more;
-    for (const Placed& update : order.updates) {
-      if (update.place > replica_.order.expected_through()) more.push_back(update);
-    }
-    CHECK_OK(replica_.order.Expect(more));
-    Advance(Goal::kReplica);
-    replica_.order.TakeOver(options_.delay_bound);
-    took_over_ = true;
-    const int64_t version = replica_.order.version();
-    Tell(kReplicaNode, kScheduler, [this, version] {
-      knows_new_server_ = true;
-      Obey(collector_.TookOver(version));
-    });
-    Advance(Goal::kServer);
+  void Hear(const News& news, double norm) {
+    if (news.kind == News::kTookOver) knows_new_server_ = true;
+    Obey(news.kind == News::kCommitted        ? collector_.Committed(news.places, news.version)
+         : news.kind == News::kVoided         ? collector_.Voided(news.places)
+         : news.kind == News::kHeld           ? collector_.Held(news.places)
+         : news.kind == News::kReplicaHas     ? collector_.ReplicaHas(news.places)
+         : news.kind == News::kReplicaApplied ? collector_.ReplicaApplied(news.places, norm)
+         : news.kind == News::kCaughtUp       ? collector_.ReplicaCaughtUp(news.place, norm)
+                                              : collector_.TookOver(news.version));
   }
 
   void Kill(int node) {
@@ -398,12 +366,15 @@ class Job {
       CHECK_TRUE(std::abs(model.sum[i] - holder.model.sum[i]) < 1e-9);
     }
     for (const auto& [id, times] : applied) CHECK_EQ(times, 1);
+    if (with_replica_ && !took_over_) {  // the replica is the server as it was
+      REQUIRE_TRUE(replica_.lineage.size() <= server_.lineage.size());
+      for (size_t i = 0; i < replica_.lineage.size(); ++i) {
+        CHECK_EQ(replica_.lineage[i].place, server_.lineage[i].place);
+      }
+    }
     if (failed_ || !holder.alive) return;
     CHECK_EQ(collector_.waiting(), 0);
     CHECK_EQ(collector_.under_way(), 0);
-    for (const Worker& worker : workers_) {
-      if (worker.alive) CHECK_TRUE(worker.memory.size() <= 2 * workers_.size());
-    }
     std::set<UpdateId> at_replica;
     for (const Placed& update : replica_.lineage) at_replica.insert(update.id);
     for (const auto& [id, update] : values_) {
@@ -430,7 +401,6 @@ class Job {
   std::map<std::pair<int, int>, double> channels_;
   std::map<UpdateId, Sums> values_;
   std::map<UpdateId, std::vector<Fate>> reports_;
-  std::vector<int64_t> said_held_;
   double now_s_ = 0;
   double wakes_s_ = -1;
   bool took_over_ = false;

@@ -114,6 +114,7 @@ TEST(a_group_goes_on_when_it_is_whole) {
   const Parcel parcel = SendAll(&daemon, 2 * kBytes);  // two sums
   CHECK_TRUE(parcel.places == (std::vector<int64_t>{4, 5}));
   CHECK_TRUE(parcel.skipped == std::vector<int64_t>{7});
+  CHECK_TRUE(Kinds(daemon.Arrive(Goal::kServer, 7, kBytes, 70, 0)) == K{Step::kDiscard});
 }
 
 TEST(a_group_of_one_is_an_update_and_one_of_nobody_is_told) {

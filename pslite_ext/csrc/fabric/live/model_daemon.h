@@ -1,0 +1,99 @@
+// Who has the model: the server, or its replica until it is the server.
+//
+// It takes what comes, decides what is applied (commit_order.h), and says what has become of it:
+// the server to the scheduler and to the replica, the replica to the scheduler.
+//
+//   server:   orders and arrivals -> apply, commit, void, held          (to the scheduler)
+//                                 -> what was applied, in order         (to the replica)
+//   replica:  arrivals, and what the server has applied -> has, applied (to the scheduler)
+//             the whole model -> caught up; kTakeOver -> took over, and it is a server
+//
+// Thread-safety: none, one owner; no clock. Ownership: bytes are the caller's, who knows them by
+// `memory`. Steps are carried out in their order; so a report of the norm of the model's last step
+// is of the model as it is then. Invariants: those of CommitOrder; each memory is applied or
+// discarded, once; a replica applies nothing that it has not heard of from the server, until it
+// takes over; each held group is said once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "fabric/live/commit_order.h"
+#include "fabric/live/orders.h"
+
+namespace mercury::fabric {
+
+// What the scheduler hears. The numbers are those of the collector's functions.
+struct News {
+  enum Kind {
+    kCommitted,       // `places` are applied; `version` then
+    kVoided,          // `places` never will be
+    kHeld,            // `places` are next, have come, and are held
+    kReplicaHas,      // a group of `places` has come
+    kReplicaApplied,  // `places` are applied; to be said with the norm of the model's last step
+    kCaughtUp,        // the whole model has come, up to `place`; with that norm, too
+    kTookOver,        // it is the server, at `version`
+  };
+  Kind kind = kCommitted;
+  std::vector<int64_t> places;
+  int64_t place = 0;
+  int64_t version = 0;
+};
+
+// What the caller has to do.
+struct ModelStep {
+  enum Kind {
+    kApply,      // append `memory`, which holds so many `updates`, to the model; then it is free
+    kDiscard,    // `memory` is of no use
+    kTell,       // say `news` to the scheduler
+    kConfirm,    // tell the replica that the server has applied `updates`
+    kSendModel,  // send the replica the model: `version`, all up to `place`
+  };
+  Kind kind = kApply;
+  int64_t memory = 0;
+  std::vector<Placed> updates;
+  int64_t version = 0;
+  int64_t place = 0;
+  News news;
+};
+using ModelSteps = std::vector<ModelStep>;
+
+class ModelDaemon {
+ public:
+  enum class Role { kServer, kReplica };
+  // `confirm`: a server that has a replica.
+  ModelDaemon(Role role, int64_t delay_bound, bool confirm)
+      : role_(role),
+        confirm_(confirm),
+        delay_bound_(delay_bound),
+        order_(0, role == Role::kServer ? delay_bound : mercury::kNever) {}
+
+  // kExpect, kVoid, kRelease, kSnapshot; to a replica, kTakeOver. An error: the scheduler asks for
+  // what must not be; nothing has happened.
+  Status Obey(const Order& order, ModelSteps* steps);
+  // An update or a group has come whole.
+  ModelSteps Arrive(const std::vector<int64_t>& places, const std::vector<int64_t>& skipped,
+                    int64_t memory);
+  // To a replica: the server has applied these.
+  Status Confirmed(const std::vector<Placed>& updates, ModelSteps* steps);
+  // To a replica: its model is now the server's of `version`, all up to `place`.
+  ModelSteps TakeModel(int64_t version, int64_t place);
+  // To a server: there is no replica any more.
+  void ReplicaLost() { confirm_ = false; }
+
+  Role role() const { return role_; }
+  int64_t version() const { return order_.version(); }
+
+ private:
+  void Advance(ModelSteps* steps);
+  Status TakeOver(const Order& order, ModelSteps* steps);
+
+  Role role_;
+  bool confirm_;
+  const int64_t delay_bound_;
+  CommitOrder order_;
+  std::vector<int64_t> said_held_;
+};
+
+}  // namespace mercury::fabric
