@@ -13,21 +13,11 @@ namespace {
 constexpr double kPatience = 3;  // what takes so many times as long as planned
 constexpr double kGrace_s = 1;   // and this, is given up
 constexpr int kAttemptsMost = 3;
+constexpr size_t kPendingMost = 32;  // for each worker: so many updates it keeps for the replica
 constexpr double kRounding = 1e-9;
-
-Order Make(Order::Kind kind, int node) {
-  Order order;
-  order.kind = kind;
-  order.node = node;
-  return order;
-}
 
 bool Contains(const std::vector<int64_t>& places, int64_t place) {
   return std::find(places.begin(), places.end(), place) != places.end();
-}
-
-Fate FateOf(const Drop& drop) {
-  return drop.reason == DropReason::kOvertaken ? Fate::kOvertaken : Fate::kTooOld;
 }
 
 }  // namespace
@@ -90,8 +80,8 @@ void Collector::CatchUp(Orders* orders) {
   const bool gap = std::any_of(log.begin(), log.end(), [this](const auto& committed) {
     return !Alive(committed.second.id.worker);
   });
-  if (!replica_ || !gap) return;
-  orders->push_back(Make(Order::kSnapshot, kServerNode));
+  if (!replica_ || (!gap && log.size() <= kPendingMost * hosts_.workers.size())) return;
+  orders->push_back(MakeOrder(Order::kSnapshot, kServerNode));
   state_ = State::kCatchingUp;
 }
 
@@ -159,11 +149,11 @@ void Collector::PlanNow(const std::vector<HostLink>& links, double now_s, Orders
     }
   }
   const Plan plan = PlanBatch(batch, {options_.search});
-  for (const Drop& drop : plan.dropped) Settle(ids[drop.shipment], FateOf(drop), orders);
+  for (const Drop& drop : plan.dropped) Settle(ids[drop.shipment], FateOf(drop.reason), orders);
   if (plan.order.empty()) return;
 
   to_server.updates.resize(ids.size());
-  Order expect = Make(Order::kExpect, kServerNode);
+  Order expect = MakeOrder(Order::kExpect, kServerNode);
   for (const size_t g : plan.order) {
     Task& task = tasks_[ids[g]];
     ++task.attempts;
@@ -215,7 +205,7 @@ void Collector::GiveUp(double now_s, Orders* orders) {
 void Collector::VoidAtServer(const std::vector<int64_t>& places, bool even_arrived,
                              Orders* orders) {
   if (places.empty() || state_ == State::kTakingOver) return;
-  Order order = Make(Order::kVoid, kServerNode);
+  Order order = MakeOrder(Order::kVoid, kServerNode);
   order.places = places;
   order.even_arrived = even_arrived;
   orders->push_back(std::move(order));
@@ -241,7 +231,7 @@ void Collector::Judge(Orders* orders) {
 
 void Collector::EndHold(Orders* orders) {
   if (hold_ == 0) return;
-  Order order = Make(Order::kRelease, kServerNode);
+  Order order = MakeOrder(Order::kRelease, kServerNode);
   order.place = hold_;
   orders->push_back(std::move(order));
   hold_ = 0;
@@ -273,7 +263,7 @@ void Collector::Commit(int64_t place, Orders* orders) {
   const UpdateId id = planned->second;
   planned_.erase(planned);
   ++version_;
-  Order report = Make(Order::kReport, id.worker);
+  Order report = MakeOrder(Order::kReport, id.worker);
   report.update = id;
   orders->push_back(std::move(report));
   if (replica_) {
@@ -358,7 +348,7 @@ Orders Collector::Lost(int node) {
     if (replica_) LoseReplica(&orders);
   } else if (node == kServerNode && replica_ && state_ != State::kTakingOver) {
     state_ = State::kTakingOver;
-    Order order = Make(Order::kTakeOver, kReplicaNode);
+    Order order = MakeOrder(Order::kTakeOver, kReplicaNode);
     std::map<int64_t, UpdateId> all = planned_;
     for (const auto& [place, entry] : ledger_.log()) all.emplace(place, entry.id);
     for (const auto& [place, id] : all) {
@@ -370,7 +360,7 @@ Orders Collector::Lost(int node) {
     hold_ = 0;
   } else {
     state_ = State::kFailed;
-    Order order = Make(Order::kFail, kServerNode);
+    Order order = MakeOrder(Order::kFail, kServerNode);
     order.text = "the server is lost, and there is no replica to take over";
     orders.push_back(std::move(order));
   }
@@ -386,7 +376,7 @@ void Collector::LoseWorker(int worker, Orders* orders) {
   waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), is_theirs), waiting_.end());
   if (state_ == State::kTakingOver) return;
   const auto skip = [&](int aggregator, Goal goal, std::vector<int64_t> places) {
-    Order order = Make(Order::kSkip, aggregator);
+    Order order = MakeOrder(Order::kSkip, aggregator);
     order.hop.goal = goal;
     order.places = std::move(places);
     orders->push_back(std::move(order));
@@ -432,7 +422,7 @@ void Collector::LoseReplica(Orders* orders) {
 }
 
 void Collector::Settle(UpdateId id, Fate fate, Orders* orders) {
-  Order report = Make(Order::kReport, id.worker);
+  Order report = MakeOrder(Order::kReport, id.worker);
   report.update = id;
   report.fate = fate;
   orders->push_back(std::move(report));
@@ -442,7 +432,7 @@ void Collector::Settle(UpdateId id, Fate fate, Orders* orders) {
 void Collector::Forget(UpdateId id, Orders* orders) {
   tasks_.erase(id);
   if (!Alive(id.worker)) return;
-  Order order = Make(Order::kForget, id.worker);
+  Order order = MakeOrder(Order::kForget, id.worker);
   order.update = id;
   orders->push_back(std::move(order));
 }

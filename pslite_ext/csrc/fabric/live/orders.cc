@@ -4,6 +4,17 @@
 
 namespace mercury::fabric {
 
+Order MakeOrder(Order::Kind kind, int node) {
+  Order order;
+  order.kind = kind;
+  order.node = node;
+  return order;
+}
+
+Fate FateOf(DropReason reason) {
+  return reason == DropReason::kOvertaken ? Fate::kOvertaken : Fate::kTooOld;
+}
+
 std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& route) {
   std::vector<Hop> hops;
   hops.reserve(transfers.size());
@@ -37,9 +48,7 @@ void Tell(const std::vector<Hop>& hops, Orders* orders) {
   for (const bool gathered : {true, false}) {
     for (const Hop& hop : hops) {
       if (hop.gathered != gathered) continue;
-      Order order;
-      order.kind = gathered ? Order::kGather : Order::kSend;
-      order.node = hop.from;
+      Order order = MakeOrder(gathered ? Order::kGather : Order::kSend, hop.from);
       order.hop = hop;
       orders->push_back(std::move(order));
     }

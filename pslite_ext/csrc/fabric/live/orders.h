@@ -3,7 +3,7 @@
 // A plan speaks of indices; daemons know nodes, places and times. Each hop of a plan becomes one
 // order to whoever sends it, and each group one to its aggregator.
 //
-// Thread-safety: plain values and a pure function. Invariants: a hop is told to its sender only; a
+// Thread-safety: plain values and pure functions. Invariants: a hop is told to its sender only; a
 // group's members have the places of the plan's order; times are the scheduler's own.
 #pragma once
 
@@ -75,6 +75,9 @@ struct Order {
   std::string text;
 };
 using Orders = std::vector<Order>;
+
+Order MakeOrder(Order::Kind kind, int node);
+Fate FateOf(DropReason reason);
 
 // Whose hops are laid out: those of one goal.
 struct Route {

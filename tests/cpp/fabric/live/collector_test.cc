@@ -181,6 +181,20 @@ TEST(a_replica_that_lacks_what_a_dead_worker_had_gets_the_model) {
   CHECK_EQ(Count(job.Tick(20), Order::kExpect), 1);
 }
 
+TEST(a_replica_that_lacks_very_much_gets_the_model) {
+  Job job(true, 1e9);                                    // however far apart
+  for (int64_t version = 0; version <= 64; ++version) {  // 32 for each of two workers
+    job.Push(0, version + 1, version);
+    const Orders orders = job.Tick(0);
+    CHECK_EQ(Count(orders, Order::kSnapshot), 0);
+    CHECK_EQ(The(orders, Order::kExpect).place, 0);  // nothing is on its way to the replica
+    job.collector.Committed({version + 1}, version + 1);
+  }
+  CHECK_EQ(Count(job.Tick(0), Order::kSnapshot), 1);
+  const Orders after = job.collector.ReplicaCaughtUp(65, 1);
+  CHECK_EQ(Count(after, Order::kForget), 65);
+}
+
 TEST(the_replica_takes_over) {
   Job job(true, 10);
   job.Push(0, 1);

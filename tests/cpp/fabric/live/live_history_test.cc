@@ -13,6 +13,7 @@
 #include <set>
 
 #include "fabric/live/collector.h"
+#include "fabric/live/letters.h"
 #include "fabric/live/model_daemon.h"
 #include "fabric/live/worker_daemon.h"
 #include "harness.h"
@@ -82,6 +83,13 @@ struct Worker {
   std::set<int64_t> started;       // hops
   int64_t numbers = 0;
 };
+
+// As the other end reads it.
+Letter Received(const Letter& letter) {
+  Letter received;
+  CHECK_OK(Decode(Encode(letter), &received));
+  return received;
+}
 
 class Job {
  public:
@@ -189,9 +197,13 @@ class Job {
         }
         loss_ = false;
       }
-      Tell(kScheduler, order.node, [this, order, to_old = !knows_new_server_] {
-        if (order.node != kServerNode || to_old != took_over_) Do(order);
-      });
+      Letter letter;
+      letter.kind = Letter::Kind::kOrder;
+      letter.order = order;
+      Tell(kScheduler, order.node,
+           [this, order = Received(letter).order, to_old = !knows_new_server_] {
+             if (order.node != kServerNode || to_old != took_over_) Do(order);
+           });
     }
   }
 
@@ -326,8 +338,12 @@ class Job {
         });
       }
       if (step.kind != ModelStep::kTell) continue;
-      const double norm = Norm(holder->model.step);
-      Tell(holder->node, kScheduler, [this, news = step.news, norm] { Hear(news, norm); });
+      Letter letter;
+      letter.kind = Letter::Kind::kNews;
+      letter.news = step.news;
+      letter.history_norm = Norm(holder->model.step);
+      Tell(holder->node, kScheduler,
+           [this, received = Received(letter)] { Hear(received.news, received.history_norm); });
     }
   }
 

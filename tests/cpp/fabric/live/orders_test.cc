@@ -38,4 +38,6 @@ TEST(hops_know_nodes_places_and_the_scheduler_s_time) {
   CHECK_EQ(orders[0].node, 5);
   for (size_t i = 1; i < 4; ++i) CHECK_EQ(orders[i].kind, Order::kSend);
   CHECK_EQ(orders[1].node, 1);
+  CHECK_EQ(FateOf(DropReason::kDeadline), Fate::kTooOld);
+  CHECK_EQ(FateOf(DropReason::kOvertaken), Fate::kOvertaken);
 }

@@ -1,0 +1,215 @@
+#include "fabric/live/letters.h"
+
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "base/little_endian.h"
+
+namespace mercury::fabric {
+namespace {
+
+// Both directions walk the same fields: `Writer` appends them, `Reader` fills them in and says
+// whether they can be what they should.
+class Writer {
+ public:
+  explicit Writer(std::string* out) : out_(*out) {}
+
+  bool Byte(uint8_t value, uint8_t /*last*/) {
+    out_ += static_cast<char>(value);
+    return true;
+  }
+  bool Integer(int64_t value) {
+    AppendNumber(&out_, value);
+    return true;
+  }
+  bool Real(double value) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    AppendNumber(&out_, bits);
+    return true;
+  }
+  bool Text(const std::string& text) {
+    AppendNumber(&out_, static_cast<uint32_t>(text.size()));
+    out_ += text;
+    return true;
+  }
+  template <typename T>
+  bool Length(const std::vector<T>& list) {
+    AppendNumber(&out_, static_cast<uint32_t>(list.size()));
+    return true;
+  }
+
+ private:
+  std::string& out_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  bool Byte(uint8_t& value, uint8_t last) { return Take(&value) && value <= last; }
+  bool Integer(int64_t& value) { return Take(&value); }
+  bool Integer(int& value) {
+    int64_t wide = 0;
+    if (!Take(&wide) || wide != static_cast<int>(wide)) return false;
+    value = static_cast<int>(wide);
+    return true;
+  }
+  bool Real(double& value) {
+    uint64_t bits = 0;
+    if (!Take(&bits)) return false;
+    std::memcpy(&value, &bits, sizeof value);
+    return std::isfinite(value);
+  }
+  bool Text(std::string& text) {
+    uint32_t size = 0;
+    if (!Take(&size) || size > kLetterTextBytesMax || size > bytes_.size()) return false;
+    text.assign(bytes_.substr(0, size));
+    bytes_.remove_prefix(size);
+    return true;
+  }
+  template <typename T>
+  bool Length(std::vector<T>& list) {
+    uint32_t size = 0;
+    // An item has eight bytes at least: no more room is made than the letter is long.
+    if (!Take(&size) || size > kListMost || size > bytes_.size() / 8) return false;
+    list.assign(size, T());
+    return true;
+  }
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  template <typename T>
+  bool Take(T* value) {
+    if (bytes_.size() < sizeof(T)) return false;
+    *value = Load<T>(reinterpret_cast<const uint8_t*>(bytes_.data()));
+    bytes_.remove_prefix(sizeof(T));
+    return true;
+  }
+
+  std::string_view bytes_;
+};
+
+template <typename A>
+constexpr bool kReads = std::is_same_v<A, Reader>;
+
+// `field` has the values 0 to `last`.
+template <typename A, typename E>
+bool Choice(A* a, E& field, int last) {
+  auto value = static_cast<uint8_t>(field);
+  if (!a->Byte(value, static_cast<uint8_t>(last))) return false;
+  if constexpr (kReads<A>) field = static_cast<E>(value);
+  return true;
+}
+
+template <typename A, typename U>
+bool Walk(A* a, U& update) {
+  return a->Integer(update.worker) && a->Integer(update.number);
+}
+
+// Places rise from 1.
+template <typename A, typename List>
+bool Places(A* a, List& places) {
+  if (!a->Length(places)) return false;
+  int64_t before = 0;
+  for (auto& place : places) {
+    if (!a->Integer(place) || (kReads<A> && place <= before)) return false;
+    before = place;
+  }
+  return true;
+}
+
+template <typename A, typename List>
+bool Updates(A* a, List& updates) {
+  if (!a->Length(updates)) return false;
+  int64_t before = 0;
+  for (auto& update : updates) {
+    if (!a->Integer(update.place) || !Walk(a, update.id) || !a->Integer(update.version)) {
+      return false;
+    }
+    if (kReads<A> && (update.place <= before || update.version < 0)) return false;
+    before = update.place;
+  }
+  return true;
+}
+
+template <typename A, typename H>
+bool WalkHop(A* a, H& hop) {
+  if (!Choice(a, hop.goal, static_cast<int>(Goal::kReplica)) || !a->Integer(hop.from) ||
+      !a->Integer(hop.to) || !Choice(a, hop.gathered, 1) || !Choice(a, hop.to_aggregator, 1) ||
+      !Places(a, hop.places) || !Walk(a, hop.update) || !a->Integer(hop.bytes) ||
+      !a->Real(hop.start_s) || !a->Real(hop.end_s) || !a->Length(hop.pieces)) {
+    return false;
+  }
+  double before_s = hop.start_s;
+  for (auto& piece : hop.pieces) {
+    if (!a->Real(piece.start_s) || !a->Real(piece.end_s) || !a->Real(piece.bit_per_s)) return false;
+    if (kReads<A> && (piece.start_s < before_s || piece.end_s < piece.start_s ||
+                      piece.end_s > hop.end_s || piece.bit_per_s <= 0)) {
+      return false;
+    }
+    before_s = piece.end_s;
+  }
+  return !kReads<A> || (hop.bytes >= 0 && hop.bytes <= 2 * kUpdateBytesMax);
+}
+
+template <typename A, typename O>
+bool WalkOrder(A* a, O& order) {
+  if (!Choice(a, order.kind, Order::kFail) || !a->Integer(order.node) ||
+      !Updates(a, order.updates) || !Places(a, order.places) || !a->Integer(order.place) ||
+      !Choice(a, order.even_arrived, 1) || !WalkHop(a, order.hop) || !Walk(a, order.update) ||
+      !Choice(a, order.fate, static_cast<int>(Fate::kLost)) || !a->Text(order.text)) {
+    return false;
+  }
+  const bool moves = order.kind == Order::kSend || order.kind == Order::kGather;
+  return !kReads<A> || !moves || !order.hop.places.empty();
+}
+
+template <typename A, typename L>
+bool WalkLetter(A* a, L& letter) {
+  switch (letter.kind) {
+    case Letter::Kind::kRequest:
+      return Walk(a, letter.request.id) && a->Integer(letter.request.version) &&
+             a->Integer(letter.request.bytes) && a->Real(letter.request.norm);
+    case Letter::Kind::kOrder:
+      return WalkOrder(a, letter.order);
+    case Letter::Kind::kNews:
+      return Choice(a, letter.news.kind, News::kTookOver) && Places(a, letter.news.places) &&
+             a->Integer(letter.news.place) && a->Integer(letter.news.version) &&
+             a->Real(letter.history_norm);
+    case Letter::Kind::kConfirm:
+      return Updates(a, letter.applied);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string Encode(const Letter& letter) {
+  std::string bytes{static_cast<char>(kLetterVersion), static_cast<char>(letter.kind)};
+  Writer writer(&bytes);
+  WalkLetter(&writer, letter);
+  return bytes;
+}
+
+Status Decode(std::string_view bytes, Letter* letter) {
+  *letter = Letter();
+  if (bytes.size() < 2 || bytes.size() > kLetterBytesMax) {
+    return Status::Corrupt("a letter of MLfabric has " + std::to_string(bytes.size()) + " bytes");
+  }
+  const auto version = static_cast<uint8_t>(bytes[0]);
+  if (version != kLetterVersion) {
+    return Status::Corrupt("a letter of MLfabric has version " + std::to_string(version) +
+                           "; this node knows " + std::to_string(kLetterVersion));
+  }
+  letter->kind = static_cast<Letter::Kind>(bytes[1]);
+  Reader reader(bytes.substr(2));
+  if (!WalkLetter(&reader, *letter) || !reader.at_end()) {
+    *letter = Letter();
+    return Status::Corrupt("a letter of MLfabric makes no sense");
+  }
+  return Status::Ok();
+}
+
+}  // namespace mercury::fabric
