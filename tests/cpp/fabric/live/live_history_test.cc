@@ -29,7 +29,7 @@ namespace {
 #ifdef __SANITIZE_ADDRESS__  // some ten times slower
 constexpr int kHistories = 1000;
 #else
-constexpr int kHistories = 10'000;
+constexpr int kHistories = 30'000;
 #endif
 constexpr size_t kSize = 3;
 constexpr int64_t kBytes = 25'000'000;
