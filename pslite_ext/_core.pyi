@@ -94,6 +94,26 @@ def fabric_tree(batch: bytes) -> str:
 
     Raises InvalidArgumentError as `fabric_plan` does, and if there are several servers."""
 
+# Memory that no engine orders: what keeps it where it is, its address, its bytes.
+Memory = tuple[object, int, int]
+
+class Work:
+    """An operation on plain memory, which was submitted at once. It may be dropped at any time.
+
+    The memory belongs to it until it is over, and is kept until nobody uses it any more.
+    """
+
+    @property
+    def over(self) -> bool:
+        """Does not wait; raises what it failed of."""
+
+    @property
+    def released(self) -> bool:
+        """Nobody reads or writes the memory any more."""
+
+    def wait(self) -> None:
+        """Until it is over; raises what it failed of."""
+
 class Tensor:
     """One key of one KVStore, as all nodes know it.
 
@@ -101,7 +121,8 @@ class Tensor:
     push is added to the server's value at once; otherwise the value becomes the sum of one push by
     each worker. `parameter`: the announced key of which this is one more tensor, so that traces
     show the two as one. `token` orders the operations of a tensor: an NDArray that each of them
-    mutates. All methods but the last two queue an engine operation and return at once.
+    mutates. `init`, `push`, `pull` and `pushpull` queue an engine operation and return at once.
+    What takes a `Memory` needs no MXNet: it is submitted at once, one at a time for each tensor.
     """
 
     def __init__(
@@ -135,6 +156,15 @@ class Tensor:
     def pull(self, out: int, token: int, priority: int = 0) -> None: ...
     def pushpull(self, src: int, out: int, token: int, priority: int = 0) -> None:
         """Pushes `src`, then pulls the sum into `out`; the two may be the same array."""
+
+    def sum_memory(self, memory: Memory, priority: int = 0) -> Work:
+        """The sum over all workers takes the place of what is in `memory`."""
+
+    def first_value(self, memory: Memory) -> Work:
+        """Worker 0: what is in `memory` is what the others pull, before anything is summed."""
+
+    def pull_memory(self, memory: Memory, priority: int = 0) -> Work:
+        """The value on the servers, once it is there, into `memory`."""
 
     def push_rows(self, rows: bytes, values: bytes, row_size: int) -> int:
         """Row-sparse push: int64 rows, ascending, unique; `row_size` elements a row.

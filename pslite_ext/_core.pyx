@@ -20,6 +20,8 @@ cdef extern from "process/c_api.h" nogil:
         pass
     ctypedef struct mercury_ticket:
         pass
+    ctypedef struct mercury_work:
+        pass
     const char* mercury_last_error()
     int mercury_start(const char* const*, const char* const*, size_t)
     const char* mercury_policies()
@@ -57,6 +59,10 @@ cdef extern from "process/c_api.h" nogil:
     void mercury_tensor_free(mercury_tensor*)
     int mercury_tensor_set_compression(mercury_tensor*, const char*, float)
     int mercury_submit(mercury_tensor*, int, void*, void*, void*, int)
+    int mercury_submit_memory(mercury_tensor*, int, void*, void*, size_t, int, mercury_work**)
+    int mercury_work_wait(const mercury_work*, int)
+    int mercury_work_released(const mercury_work*)
+    void mercury_work_free(mercury_work*)
     int mercury_command(int, const char*, size_t, mercury_ticket**)
     int mercury_push_rows(
         mercury_tensor*, const int64_t*, size_t, const char*, uint32_t, mercury_ticket**)
@@ -279,6 +285,51 @@ def trace_switch(on):
     wait_and_free(ticket)
 
 
+# Works that were dropped while their memory was in use; it is freed once it is not.
+_dropped = []
+
+
+def _forget_released():
+    _dropped[:] = [work for work in _dropped if not work.released]
+
+
+cdef class Work:
+    cdef mercury_work* _work
+    cdef object _memory  # what keeps it where it is
+
+    def __dealloc__(self):
+        cdef Work heir
+        if self._work == NULL:
+            return
+        if mercury_work_released(self._work):
+            mercury_work_free(self._work)
+        else:
+            heir = Work.__new__(Work)
+            heir._work, heir._memory = self._work, self._memory
+            _dropped.append(heir)
+
+    @property
+    def released(self):
+        return mercury_work_released(self._work) != 0
+
+    @property
+    def over(self):
+        return self._over(0)
+
+    def wait(self):
+        while not self._over(SLICE_MS):
+            check_signals()
+
+    def _over(self, int slice_ms):
+        cdef int code
+        with nogil:
+            code = mercury_work_wait(self._work, slice_ms)
+        if code == MERCURY_NOT_YET:
+            return False
+        ok(code)
+        return True
+
+
 cdef class Tensor:
     cdef mercury_tensor* _tensor
     cdef dict _tickets
@@ -331,6 +382,29 @@ cdef class Tensor:
     def pushpull(self, size_t src, size_t out, size_t token, int priority=0):
         ok(mercury_submit(
             self._tensor, MERCURY_SUM, <void*>src, <void*>out, <void*>token, priority))
+
+    def _on_memory(self, int kind, object memory, int priority):
+        cdef size_t address
+        cdef size_t size
+        keeps, address, size = memory
+        cdef void* data = <void*>address
+        _forget_released()
+        work = Work.__new__(Work)
+        cdef Work made = work
+        ok(mercury_submit_memory(
+            self._tensor, kind, data if kind != MERCURY_PULL else NULL,
+            data if kind != MERCURY_FIRST_VALUE else NULL, size, priority, &made._work))
+        made._memory = keeps
+        return work
+
+    def sum_memory(self, memory, int priority=0):
+        return self._on_memory(MERCURY_SUM, memory, priority)
+
+    def first_value(self, memory):
+        return self._on_memory(MERCURY_FIRST_VALUE, memory, 0)
+
+    def pull_memory(self, memory, int priority=0):
+        return self._on_memory(MERCURY_PULL, memory, priority)
 
     def push_rows(self, bytes rows, bytes values, uint32_t row_size):
         cdef size_t count = len(rows) // sizeof(int64_t)

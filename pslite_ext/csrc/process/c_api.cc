@@ -18,6 +18,7 @@
 #include "policy/prophet/prophet_blocks.h"
 #include "process/mxnet_engine.h"
 #include "process/node.h"
+#include "worker/plain_memory.h"
 #include "worker/ticket.h"
 
 using mercury::Node;
@@ -30,6 +31,9 @@ struct mercury_tensor {
 };
 struct mercury_ticket {
   mercury::Ticket its;
+};
+struct mercury_work {
+  std::unique_ptr<mercury::MemoryWork> its;
 };
 
 static_assert(MERCURY_SUM == static_cast<int>(Operation::Kind::kSum));
@@ -235,6 +239,28 @@ int mercury_submit(mercury_tensor* tensor, int kind, void* src, void* out, void*
     return mercury::SubmitWhenReady(worker, std::move(op), src, out, token);
   });
 }
+
+int mercury_submit_memory(mercury_tensor* tensor, int kind, void* src, void* out, size_t bytes,
+                          int priority, mercury_work** work) {
+  return WithWorker([&](Worker* worker) {
+    auto fresh = std::make_unique<mercury_work>();
+    const Status status =
+        mercury::SubmitMemory(worker, tensor->its, static_cast<Operation::Kind>(kind), {src, bytes},
+                              {out, bytes}, priority, &fresh->its);
+    if (status.ok()) *work = fresh.release();
+    return status;
+  });
+}
+
+int mercury_work_wait(const mercury_work* work, int slice_ms) {
+  Status status;
+  const bool over = work->its->ticket().Wait(slice_ms, &status);
+  return Waited(over, status);
+}
+
+int mercury_work_released(const mercury_work* work) { return work->its->released() ? 1 : 0; }
+
+void mercury_work_free(mercury_work* work) { delete work; }
 
 int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** ticket) {
   return WithWorker([&](Worker* worker) {

@@ -90,6 +90,17 @@ enum { MERCURY_SUM = 0, MERCURY_PUSH = 1, MERCURY_PULL = 2, MERCURY_FIRST_VALUE 
 int mercury_submit(mercury_tensor* tensor, int kind, void* src, void* out, void* token,
                    int priority);
 
+typedef struct mercury_work mercury_work;
+/* The same kinds, on memory of `bytes` that no engine orders: submitted at once, over when the work
+ * is. The memory stays as it is until the work has released it, and a tensor has one work at a
+ * time. */
+int mercury_submit_memory(mercury_tensor* tensor, int kind, void* src, void* out, size_t bytes,
+                          int priority, mercury_work** work);
+int mercury_work_wait(const mercury_work* work, int slice_ms);
+/* Whether nobody reads or writes its memory any more. */
+int mercury_work_released(const mercury_work* work);
+void mercury_work_free(mercury_work* work);
+
 /* What Python waits for: a command, or the sum of a row-sparse round. */
 int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** ticket);
 int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_rows,

@@ -1,0 +1,103 @@
+#include "worker/plain_memory.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury;
+
+namespace {
+
+// Keeps what it is given, but for claims, which all workers make alike.
+struct Keeper : Transport {
+  std::vector<std::shared_ptr<Operation>> taken;
+  void Submit(std::shared_ptr<Operation> op) override {
+    if (op->kind == Operation::Kind::kCommand) return op->Finish(claims);
+    taken.push_back(std::move(op));
+  }
+  void Fail(const Status& /*status*/) override {}
+  std::string Figures() override { return ""; }
+  std::string Profile() override { return ""; }
+  Status claims;
+};
+
+struct Front {
+  Keeper messages, packets;
+  Worker worker{{&messages, &packets}};
+  std::shared_ptr<Tensor> tensor;
+  float values[4] = {};
+  std::unique_ptr<MemoryWork> work;
+
+  Front() = default;
+  void Open() {
+    TensorTraits traits;
+    traits.key = 1;
+    traits.name = "w";
+    traits.shape = {4};
+    REQUIRE_OK(worker.OpenTensor(traits, 1, &tensor));
+  }
+  Memory all() { return {values, sizeof(values)}; }
+  Status Ask(Operation::Kind kind, const Memory& src, const Memory& dst) {
+    return SubmitMemory(&worker, tensor, kind, src, dst, 7, &work);
+  }
+};
+
+TEST(a_sum_goes_at_once_with_the_memory_itself) {
+  Front front;
+  front.Open();
+  REQUIRE_OK(front.Ask(Operation::Kind::kSum, front.all(), front.all()));
+  REQUIRE_EQ(front.packets.taken.size(), 1U);
+  const Operation& op = *front.packets.taken[0];
+  CHECK_TRUE(op.src == reinterpret_cast<char*>(front.values) && op.src == op.dst);
+  CHECK_EQ(op.priority, 7);
+  Status status;
+  CHECK_FALSE(front.work->ticket().Wait(0, &status));
+}
+
+TEST(memory_is_in_use_until_nobody_holds_the_operation) {
+  Front front;
+  front.Open();
+  REQUIRE_OK(front.Ask(Operation::Kind::kSum, front.all(), front.all()));
+  front.packets.taken[0]->Finish(Status::PeerLost("worker 1 died"));
+  Status status;
+  REQUIRE_TRUE(front.work->ticket().Wait(0, &status));
+  CHECK_STATUS(Code::kPeerLost, status);
+  CHECK_FALSE(front.work->released());
+  front.packets.taken.clear();
+  CHECK_TRUE(front.work->released());
+}
+
+TEST(a_first_value_only_reads_and_a_pull_only_writes) {
+  Front front;
+  front.Open();
+  REQUIRE_OK(front.Ask(Operation::Kind::kFirstValue, front.all(), {}));
+  REQUIRE_OK(front.Ask(Operation::Kind::kPull, {}, front.all()));
+  REQUIRE_EQ(front.messages.taken.size(), 2U);
+  CHECK_TRUE(front.messages.taken[0]->dst == nullptr && front.messages.taken[1]->src == nullptr);
+  CHECK_STATUS(Code::kInvalidArgument,
+               front.Ask(Operation::Kind::kFirstValue, front.all(), front.all()));
+  CHECK_STATUS(Code::kInvalidArgument, front.Ask(Operation::Kind::kPull, {}, {}));
+  CHECK_EQ(front.messages.taken.size(), 2U);
+}
+
+TEST(memory_of_another_size_is_refused_before_anything_begins) {
+  Front front;
+  front.Open();
+  CHECK_STATUS(Code::kInvalidArgument, front.Ask(Operation::Kind::kSum, {front.values, 12},
+                                                 {front.values, sizeof(front.values)}));
+  CHECK_EQ(front.packets.taken.size(), 0U);
+  CHECK_TRUE(front.work == nullptr);
+}
+
+TEST(a_tensor_that_workers_disagree_on_takes_its_first_value_alone) {
+  Front front;
+  front.messages.claims = Status::InvalidArgument("worker 1 has another");
+  front.Open();
+  CHECK_STATUS(Code::kInvalidArgument, front.Ask(Operation::Kind::kSum, front.all(), front.all()));
+  CHECK_OK(front.Ask(Operation::Kind::kFirstValue, front.all(), {}));
+}
+
+}  // namespace
