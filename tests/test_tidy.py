@@ -75,6 +75,7 @@ MAY_READ_ENVIRONMENT = {
     "pslite_ext/config.py",
     "pslite_ext/launch/command.py",
     "pslite_ext/command/doctor.py",
+    "pslite_ext/torch/membership.py",
     "mxnet_plugins/compat.py",
     "mxnet_plugins/server.py",
     "mxnet_plugins/membership.py",

@@ -1,0 +1,48 @@
+"""PyTorch on mercury: `model, optimizer = mercury.wrap(model, optimizer)`.
+
+Nothing here needs MXNet, and torch is imported when it is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch import membership
+
+__all__ = ["wrap"]
+TORCH_LEAST = (2, 1)
+
+
+def _check_torch() -> None:
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise InvalidArgumentError(
+            "pslite_ext.torch needs PyTorch, which is not installed here: pip install torch"
+        ) from None
+    check_version(torch.__version__)
+
+
+def check_version(version: str) -> None:
+    """Raises for a torch that is too old."""
+    if tuple(int(part) for part in version.split(".")[:2]) < TORCH_LEAST:
+        raise InvalidArgumentError(
+            f"pslite_ext.torch needs PyTorch 2.1 or newer; this is {version}: upgrade torch"
+        )
+
+
+def wrap(model: Any, optimizer: Any) -> tuple[Any, Any]:
+    """Joins the job, takes worker 0's values, and lets `optimizer` step on all workers' gradients.
+
+    Both are returned as the objects that they were. Gradients are averaged, as DDP does.
+    """
+    _check_torch()
+    from pslite_ext.torch import wrapping
+
+    return wrapping.wrap(model, optimizer)
+
+
+membership.say_if_forgotten()

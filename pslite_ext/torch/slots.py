@@ -1,0 +1,122 @@
+"""A parameter's gradient on its way: from where it appears until the parameter is updated.
+
+While a sum is under way its memory is the core's. Whoever reads `.grad` then waits for the sum, and
+after the optimizer's step for the update that needs it, whatever code it is (clipping, GradScaler, a
+script): the parameter's class says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError, PsliteError
+from pslite_ext.torch.values import memory
+
+_grad = torch.Tensor.grad
+
+
+def raw_grad(parameter: Any) -> Any:
+    """`.grad` as it is now, without waiting."""
+    return _grad.__get__(parameter)
+
+
+def set_raw_grad(parameter: Any, value: Any) -> None:
+    _grad.__set__(parameter, value)
+
+
+class SummedParameter(torch.nn.Parameter):  # type: ignore[misc]
+    """A parameter whose gradient is summed over all workers."""
+
+    @property
+    def grad(self) -> Any:
+        slot = self.__dict__.get("_mercury_slot")
+        if slot is not None:
+            slot.settle()
+        return raw_grad(self)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        slot = self.__dict__.get("_mercury_slot")
+        if slot is not None:
+            slot.replace(value)
+        set_raw_grad(self, value)
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+
+class Slot:
+    """One parameter's. `total` is its gradient from submission to update, or to being replaced.
+
+    `update` does what is left of the optimizer's step for it.
+    """
+
+    def __init__(self, name: str, parameter: Any, update: Callable[[Slot], None]) -> None:
+        self.name = name
+        self._update = update
+        self.parameter = parameter
+        self.tensor: _core.Tensor | None = None
+        self.priority = 0
+        self.total: Any = None
+        self.idle = False  # this worker had no gradient: `total` was zeros
+        self.stepped = False  # the optimizer has been told; the update is still to come
+        self._work: _core.Work | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()  # a copy of the parameter, or a pickled one, is nobody's
+
+    def send(self, grad: Any, workers: int) -> None:
+        """Starts the average of `grad` over all workers, in its own memory."""
+        if grad.is_sparse:
+            raise InvalidArgumentError(
+                f"parameter '{self.name}' has a sparse gradient: give its embedding sparse=False"
+            )
+        self.wait()
+        if not grad.is_contiguous():
+            grad = grad.contiguous()
+            set_raw_grad(self.parameter, grad)
+        with torch.no_grad():
+            grad.div_(workers)
+        self.total = grad
+        if self.tensor is not None:
+            self._work = self.tensor.sum_memory(memory(grad), self.priority)
+
+    def send_zeros(self, workers: int) -> None:
+        """The others may have a gradient, and wait for this worker's."""
+        self.send(torch.zeros_like(self.parameter, memory_format=torch.contiguous_format), workers)
+        self.idle = True
+
+    @property
+    def arrived(self) -> bool:
+        return self._work is None or self._work.over
+
+    def wait(self) -> None:
+        if self._work is not None:
+            try:
+                self._work.wait()
+            except PsliteError as error:
+                # What workers disagree on, before what came of that.
+                assert self.tensor is not None
+                self.tensor.check()
+                raise error from None
+            self._work = None
+
+    def settle(self) -> None:
+        """The gradient may be read, and written, from here on."""
+        self.wait()
+        if self.stepped:
+            self._update(self)
+
+    def replace(self, value: Any) -> None:
+        """The script has set `.grad`. What the optimizer has been told of stays as it is."""
+        if not self.stepped:
+            self.total = None if self.total is None else value
+
+    def clear(self) -> None:
+        self.total = None
+        self.idle = self.stepped = False

@@ -1,0 +1,186 @@
+"""A wrapped model's training: gradients out as they appear, updates before they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch.order import BeforeForward, OrderOfUse
+from pslite_ext.torch.slots import Slot, SummedParameter, raw_grad
+from pslite_ext.torch.updates import Part, Updates, parts_of
+from pslite_ext.torch.values import memory, wire_key
+
+USED_PRIORITY = 1  # above all parameters: it is short
+
+
+class Training:
+    """One model and its optimizer. All of it belongs to the thread that trains."""
+
+    def __init__(
+        self,
+        number: int,
+        model: Any,
+        optimizer: Any,
+        names: dict[Any, str],
+        workers: int,
+        step: Callable[[Any], Any],
+    ) -> None:
+        self._number, self._workers = number, workers
+        self._optimizer = optimizer
+        self._updates = Updates(optimizer, step)
+        self._slots = {
+            parameter: Slot(names[parameter], parameter, self._update)
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        }
+        self._order = OrderOfUse(list(self._slots.values()))
+        self._places: dict[Slot, int] = {}
+        self._parts: list[Part] = []
+        self._used_tensor: _core.Tensor | None = None
+        self._used: _core.Work | None = None
+        self._unseen: list[Slot] = []
+        self._alone = False
+        self._hook_modules(model)
+        for parameter, slot in self._slots.items():
+            self._hook_parameter(parameter, slot)
+
+    # --- hooks ------------------------------------------------------------------------------------
+
+    def _hook_modules(self, model: Any) -> None:
+        for module in model.modules():
+            own = [self._slots[p] for p in module.parameters(recurse=False) if p in self._slots]
+            module.register_state_dict_pre_hook(BeforeForward(self.synchronize))
+            if own and module is not model:
+                module.register_forward_pre_hook(self._before(own, False), prepend=True)
+            elif module is model:
+                module.register_forward_pre_hook(self._before(own, True), prepend=True)
+
+    def _before(self, own: list[Slot], whole: bool) -> BeforeForward:
+        def call() -> None:
+            self._order.note(own)
+            if whole:
+                self._updates.wait_for(self._unseen)
+            self._updates.wait_for(own)
+
+        return BeforeForward(call)
+
+    def _hook_parameter(self, parameter: Any, slot: Slot) -> None:
+        parameter.__class__ = SummedParameter
+        parameter._mercury_slot = slot
+        if not parameter.requires_grad:
+            return  # should it learn later, step() sends its gradient
+        parameter.register_hook(lambda _grad: self._before_gradient(slot))
+        parameter.register_post_accumulate_grad_hook(lambda p: self._on_gradient(slot, p))
+
+    @staticmethod
+    def _before_gradient(slot: Slot) -> None:
+        """The gradient is about to be added to one that may still be under way."""
+        if slot.stepped:
+            raise InvalidArgumentError(
+                f"parameter '{slot.name}' was used before its update was done: call "
+                "optimizer.synchronize() before code that uses it without calling its module"
+            )
+        slot.wait()
+
+    def _on_gradient(self, slot: Slot, parameter: Any) -> None:
+        if not self._alone:
+            self._send(slot, raw_grad(parameter))
+
+    # --- a step -----------------------------------------------------------------------------------
+
+    def _send(self, slot: Slot, grad: Any) -> None:
+        self._begin()
+        slot.send(grad, self._workers)
+
+    def _begin(self) -> None:
+        """With the first gradient: by now a forward has shown the order."""
+        if self._order.agreed:
+            return
+        self._unseen = self._order.unseen
+        ordered = self._order.agree(self._number)
+        keys = [wire_key(self._number, "sum", slot.name) for slot in ordered]
+        _core.announce([(k, s.name, -i) for i, (k, s) in enumerate(zip(keys, ordered))])
+        for index, (key, slot) in enumerate(zip(keys, ordered)):
+            slot.priority = -index
+            shape, dtype = slot.parameter.shape, str(slot.parameter.dtype).removeprefix("torch.")
+            if slot.parameter.numel():
+                label = f"parameter '{slot.name}'"
+                slot.tensor = _core.Tensor(key, slot.name, dtype, shape, label=label)
+        self._places = {slot: index for index, slot in enumerate(ordered)}
+        used = wire_key(self._number, "used", "")
+        self._used_tensor = _core.Tensor(used, "used parameters", "int32", [len(ordered)])
+        groups = self._optimizer.param_groups
+        group_of = {p: i for i, group in enumerate(groups) for p in group["params"]}
+        self._parts = parts_of(ordered, lambda slot: group_of[slot.parameter])
+
+    def step(self) -> None:
+        """Notes the step; updates follow when sums are in."""
+        self._check_parameters()
+        self._updates.finish()
+        for parameter, slot in self._slots.items():
+            grad = raw_grad(parameter)
+            if slot.total is None and grad is not None:  # accumulated alone, or set by hand
+                self._send(slot, grad)
+        if all(slot.total is None for slot in self._slots.values()):
+            raise InvalidArgumentError(
+                "optimizer.step() without backward(): no parameter has a gradient"
+            )
+        missing = [slot for slot in self._slots.values() if slot.total is None]
+        for slot in missing:
+            slot.send_zeros(self._workers)
+        self._updates.begin(self._parts, self._places, self._say_used())
+
+    def _say_used(self) -> Callable[[], Sequence[int]]:
+        """What waits for how many workers have a gradient of each parameter."""
+        assert self._used_tensor is not None
+        flags = torch.tensor([int(not slot.idle) for slot in self._places], dtype=torch.int32)
+        if self._used is not None:
+            self._used.wait()  # a tensor has one sum at a time
+        work = self._used = self._used_tensor.sum_memory(memory(flags), USED_PRIORITY)
+
+        def used() -> Sequence[int]:
+            work.wait()
+            counts: list[int] = flags.tolist()
+            return counts
+
+        return used
+
+    def _check_parameters(self) -> None:
+        now = {p for group in self._optimizer.param_groups for p in group["params"]}
+        if now != set(self._slots):
+            raise InvalidArgumentError(
+                "the optimizer's parameters are not those it had when it was wrapped: wrap the "
+                "model when all of them are there"
+            )
+
+    def _update(self, slot: Slot) -> None:
+        self._updates.wait_for([slot])
+
+    # --- for scripts ------------------------------------------------------------------------------
+
+    def synchronize(self) -> None:
+        """Waits for all sums that are under way, and does all updates that are left."""
+        for slot in self._slots.values():
+            slot.wait()
+        self._updates.finish()
+        if self._used is not None:
+            self._used.wait()
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Gradients stay this worker's, and add up; the next backward outside sends the whole."""
+        before, self._alone = self._alone, True
+        try:
+            yield
+        finally:
+            self._alone = before
+
+    def forget_gradients(self) -> None:
+        for group in self._optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None

@@ -1,0 +1,111 @@
+"""The optimizer's step, in parts: each few parameters as soon as their sums are in.
+
+`step()` notes what the step is to be (learning rates change after it) and returns. A part is done
+when a forward needs one of its parameters, or when somebody waits for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad
+
+# Parameters smaller than this together are updated together: each call of an optimizer costs.
+PART_ELEMENTS = 1 << 16
+
+
+def _noted(options: dict[str, Any]) -> dict[str, Any]:
+    """A group's options as they are now; a learning rate may be a tensor that changes in place."""
+    return {
+        key: value.clone() if isinstance(value, torch.Tensor) else value
+        for key, value in options.items()
+        if key != "params"
+    }
+
+
+class Part:
+    """A few parameters of one group."""
+
+    def __init__(self, group: int) -> None:
+        self.group = group
+        self.slots: list[Slot] = []
+
+    @property
+    def arrived(self) -> bool:
+        return all(slot.arrived for slot in self.slots)
+
+
+def parts_of(slots: Iterable[Slot], group_of: Callable[[Slot], int]) -> list[Part]:
+    """In the order of use, so that what is needed first waits for little else."""
+    parts: list[Part] = []
+    room = 0
+    for slot in slots:
+        group, size = group_of(slot), slot.parameter.numel()
+        if not parts or parts[-1].group != group or size > room:
+            parts.append(Part(group))
+            room = PART_ELEMENTS
+        parts[-1].slots.append(slot)
+        room -= size
+    return parts
+
+
+class Updates:
+    """What is still to be done of the last step."""
+
+    def __init__(self, optimizer: Any, step: Callable[[Any], Any]) -> None:
+        self._optimizer = optimizer
+        self._step = step
+        self._groups: list[dict[str, Any]] = []
+        self._used: Callable[[], Any] = list
+        self._part_of: dict[Slot, Part] = {}
+        self._places: dict[Slot, int] = {}
+        self._left: dict[Part, None] = {}  # an ordered set
+
+    def begin(self, parts: list[Part], places: dict[Slot, int], used: Callable[[], Any]) -> None:
+        """All slots have a total. `used()` waits for how many workers used each, by its place."""
+        self._groups = [_noted(group) for group in self._optimizer.param_groups]
+        self._used, self._places = used, places
+        self._left = dict.fromkeys(parts)
+        self._part_of = {slot: part for part in parts for slot in part.slots}
+        for slot in self._part_of:
+            slot.stepped = True
+        for part in parts:
+            if part.arrived and not any(slot.idle for slot in part.slots):
+                self._apply(part)
+
+    def wait_for(self, slots: Iterable[Slot]) -> None:
+        if self._left:
+            for slot in slots:
+                part = self._part_of.get(slot)
+                if part in self._left:
+                    self._apply(part)
+
+    def finish(self) -> None:
+        for part in list(self._left):
+            self._apply(part)
+
+    def _apply(self, part: Part | None) -> None:
+        assert part is not None
+        for slot in part.slots:
+            slot.wait()
+        slots = [s for s in part.slots if not s.idle or self._used()[self._places[s]] > 0]
+        del self._left[part]
+        later = [(slot.parameter, raw_grad(slot.parameter)) for slot in slots]
+        for slot in slots:
+            set_raw_grad(slot.parameter, slot.total)
+        for slot in part.slots:
+            slot.clear()
+        groups = self._optimizer.param_groups
+        options = self._groups[part.group]
+        self._optimizer.param_groups = [{**options, "params": [s.parameter for s in slots]}]
+        try:
+            # Whatever mode the forward is in that needs it.
+            with torch.inference_mode(False), torch.no_grad():
+                self._step(self._optimizer)
+        finally:
+            self._optimizer.param_groups = groups
+            for parameter, grad in later:
+                set_raw_grad(parameter, grad)

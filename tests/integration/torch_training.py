@@ -1,0 +1,138 @@
+"""A worker that trains with PyTorch on mercury, and the same model again with DDP over Gloo.
+
+Its argument says what: a case below. The weights are equal to rounding, and alike on all workers.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+import pslite_ext.torch as mercury
+from mxnet_plugins import server
+from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError
+
+STEPS = 12
+SGD: Callable[[Any], Any] = lambda p: torch.optim.SGD(p, lr=0.05)  # noqa: E731
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "sgd": SGD,
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=1e-3),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.01, foreach=True),
+}
+
+
+class Mlp(nn.Module):  # type: ignore[misc]
+    """With a weight that is reached past its module, one that is shared, and one unused at times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 300), nn.Linear(300, 300)
+        self.reached, self.last = nn.Linear(300, 300), nn.Linear(300, 4)
+        self.rare = nn.Linear(8, 4)
+        self.never = nn.Linear(8, 4)
+
+    def forward(self, x: Any, rare: bool) -> Any:
+        y = torch.relu(self.second(torch.relu(self.first(x))))
+        y = self.last(self.second(nn.functional.linear(y, self.reached.weight)))
+        return y + self.rare(x) if rare else y
+
+
+def cnn() -> Any:
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 4)
+    )
+
+
+def train(
+    model: Any,
+    optimizer: Any,
+    batches: list[tuple[Any, ...]],
+    accumulate: int = 1,
+    clip: float | None = None,
+    no_sync: Callable[[], Any] | None = None,
+) -> list[float]:
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=3, gamma=0.5)
+    norms = []
+    for first in range(0, len(batches), accumulate):
+        for i, (*inputs, target) in enumerate(batches[first : first + accumulate]):
+            if i + 1 < accumulate and no_sync is not None:
+                with no_sync():
+                    nn.functional.cross_entropy(model(*inputs), target).backward()
+            else:
+                nn.functional.cross_entropy(model(*inputs), target).backward()
+        if clip is not None:
+            norms.append(float(nn.utils.clip_grad_norm_(model.parameters(), clip)))
+        optimizer.step()
+        optimizer.zero_grad()
+        scheduler.step()
+    return norms
+
+
+def weights(model: Any) -> Any:
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+
+def compare(kind: str, name: str, accumulate: int, clip: float | None) -> None:
+    rank, workers = int(os.environ["RANK_HINT"]), int(os.environ["DMLC_NUM_WORKER"])
+    torch.manual_seed(rank)  # worker 0's values count
+    model = Mlp() if kind == "mlp" else cnn()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    model, optimizer = mercury.wrap(model, optimizer)
+    rank = _core.rank()
+    twin = copy.deepcopy(model)
+    torch.manual_seed(100 + rank)
+    batches: list[tuple[Any, ...]] = []
+    for step in range(STEPS):
+        target = torch.randint(0, 4, (6,))
+        if kind == "mlp":  # one worker uses it at times, both, or none
+            batches.append((torch.randn(6, 8), step % 4 == rank or step % 4 == 3, target))
+        else:
+            batches.append((torch.randn(6, 1, 8, 8), target))
+    norms = train(model, optimizer, batches, accumulate, clip, optimizer.no_sync)
+    state = model.state_dict()  # waits for what is left
+    ours = weights(model)
+    assert set(state) == set(twin.state_dict())
+
+    file = f"file://{os.environ['MEETING']}"
+    distributed.init_process_group("gloo", init_method=file, rank=rank, world_size=workers)
+    other = DistributedDataParallel(twin, find_unused_parameters=kind == "mlp")
+    theirs = train(
+        other, OPTIMIZERS[name](twin.parameters()), batches, accumulate, clip, other.no_sync
+    )
+    torch.testing.assert_close(ours, weights(twin), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(torch.tensor(norms), torch.tensor(theirs))
+    all_of_them = [torch.empty_like(ours) for _ in range(workers)]
+    distributed.all_gather(all_of_them, ours)
+    assert all(torch.equal(one, ours) for one in all_of_them)
+    if rank == 0 and kind == "cnn":  # each worker's own; DDP hands out those of worker 0
+        torch.testing.assert_close(state["1.running_mean"], twin.state_dict()["1.running_mean"])
+    distributed.destroy_process_group()
+    assert "mxnet" not in sys.modules
+    print("equal", flush=True)
+
+
+def main() -> int:
+    if os.environ["DMLC_ROLE"] != "worker":
+        return server.main()
+    os.environ["RANK_HINT"] = os.environ["DMLC_TASK_ID"]
+    torch.set_num_threads(1)
+    kind, name, accumulate, clip = sys.argv[1:]
+    compare(kind, name, int(accumulate), float(clip) if clip != "-" else None)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except InvalidArgumentError as error:
+        print("refused:", error, flush=True)
+        raise
