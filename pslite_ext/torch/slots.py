@@ -1,7 +1,7 @@
 """A parameter's gradient on its way: from where it appears until the parameter is updated.
 
-While a sum is under way its memory is the core's. Whoever reads `.grad` then waits for the sum, and
-after the optimizer's step for the update that needs it, whatever code it is (clipping, GradScaler, a
+While a sum is under way its memory is the core's. Whoever reads `.grad` then waits for the sum,
+and after the optimizer's step for the update, whatever code it is (clipping, GradScaler, a
 script): the parameter's class says so.
 """
 
@@ -53,17 +53,24 @@ class SummedParameter(torch.nn.Parameter):  # type: ignore[misc]
 class Slot:
     """One parameter's. `total` is its gradient from submission to update, or to being replaced.
 
-    `update` does what is left of the optimizer's step for it.
+    `update` does what is left of the optimizer's step for it; `used` waits until it is known
+    whether any worker had a gradient, and says so.
     """
 
-    def __init__(self, name: str, parameter: Any, update: Callable[[Slot], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        parameter: Any,
+        update: Callable[[Slot], None],
+        used: Callable[[Slot], bool],
+    ) -> None:
         self.name = name
-        self._update = update
+        self._update, self._used = update, used
         self.parameter = parameter
         self.tensor: _core.Tensor | None = None
         self.priority = 0
         self.total: Any = None
-        self.idle = False  # this worker had no gradient: `total` was zeros
+        self.idle = False  # this worker had no gradient: whether another had is not known yet
         self.stepped = False  # the optimizer has been told; the update is still to come
         self._work: _core.Work | None = None
 
@@ -93,7 +100,7 @@ class Slot:
 
     @property
     def arrived(self) -> bool:
-        return self._work is None or self._work.over
+        return not self.idle and (self._work is None or self._work.over)
 
     def wait(self) -> None:
         if self._work is not None:
@@ -105,6 +112,12 @@ class Slot:
                 self.tensor.check()
                 raise error from None
             self._work = None
+        if self.idle:
+            self.idle = False
+            if not self._used(self):
+                self.total = None
+            elif not self.stepped:
+                set_raw_grad(self.parameter, self.total)
 
     def settle(self) -> None:
         """The gradient may be read, and written, from here on."""

@@ -34,7 +34,7 @@ class Training:
         self._optimizer = optimizer
         self._updates = Updates(optimizer, step)
         self._slots = {
-            parameter: Slot(names[parameter], parameter, self._update)
+            parameter: Slot(names[parameter], parameter, self._update, self._is_used)
             for group in optimizer.param_groups
             for parameter in group["params"]
         }
@@ -43,6 +43,9 @@ class Training:
         self._parts: list[Part] = []
         self._used_tensor: _core.Tensor | None = None
         self._used: _core.Work | None = None
+        self._counts: Any = None  # of the last backward, by place: workers that had a gradient
+        self._sent: dict[Slot, None] = {}  # in the backward under way
+        self._complete_since_step = False
         self._unseen: list[Slot] = []
         self._alone = False
         self._hook_modules(model)
@@ -64,6 +67,7 @@ class Training:
         def call() -> None:
             self._order.note(own)
             if whole:
+                self._sent = {}  # a backward that raised has not come to its end
                 self._updates.wait_for(self._unseen)
             self._updates.wait_for(own)
 
@@ -88,8 +92,17 @@ class Training:
         slot.wait()
 
     def _on_gradient(self, slot: Slot, parameter: Any) -> None:
-        if not self._alone:
-            self._send(slot, raw_grad(parameter))
+        if self._alone:
+            return
+        if not self._sent:
+            torch.autograd.Variable._execution_engine.queue_callback(self._backward_over)
+        self._sent[slot] = None
+        self._send(slot, raw_grad(parameter))
+
+    def _backward_over(self) -> None:
+        missing = [slot for slot in self._slots.values() if slot not in self._sent]
+        self._sent = {}
+        self._complete(missing)
 
     # --- a step -----------------------------------------------------------------------------------
 
@@ -122,33 +135,42 @@ class Training:
         """Notes the step; updates follow when sums are in."""
         self._check_parameters()
         self._updates.finish()
-        for parameter, slot in self._slots.items():
-            grad = raw_grad(parameter)
-            if slot.total is None and grad is not None:  # accumulated alone, or set by hand
-                self._send(slot, grad)
-        if all(slot.total is None for slot in self._slots.values()):
+        slots = self._slots.values()
+        if all(s.total is None and raw_grad(s.parameter) is None for s in slots):
             raise InvalidArgumentError(
                 "optimizer.step() without backward(): no parameter has a gradient"
             )
-        missing = [slot for slot in self._slots.values() if slot.total is None]
-        for slot in missing:
-            slot.send_zeros(self._workers)
-        self._updates.begin(self._parts, self._places, self._say_used())
+        if not self._complete_since_step:  # all was accumulated alone, or set by hand
+            self._complete([slot for slot in slots if slot.total is None])
+        self._complete_since_step = False
+        self._updates.begin(self._parts)
 
-    def _say_used(self) -> Callable[[], Sequence[int]]:
-        """What waits for how many workers have a gradient of each parameter."""
+    def _complete(self, missing: Sequence[Slot]) -> None:
+        """Every worker takes part in every sum, and says of what it had a gradient.
+
+        After each backward: what `.grad` is from then on is the same on all workers.
+        """
+        self._begin()
+        for slot in missing:
+            slot.settle()
+            grad = raw_grad(slot.parameter)
+            if grad is not None:
+                slot.send(grad, self._workers)
+        idle = [slot for slot in missing if raw_grad(slot.parameter) is None]
         assert self._used_tensor is not None
-        flags = torch.tensor([int(not slot.idle) for slot in self._places], dtype=torch.int32)
         if self._used is not None:
             self._used.wait()  # a tensor has one sum at a time
-        work = self._used = self._used_tensor.sum_memory(memory(flags), USED_PRIORITY)
+        out = set(idle)
+        self._counts = torch.tensor([int(s not in out) for s in self._places], dtype=torch.int32)
+        self._used = self._used_tensor.sum_memory(memory(self._counts), USED_PRIORITY)
+        for slot in idle:
+            slot.send_zeros(self._workers)
+        self._complete_since_step = True
 
-        def used() -> Sequence[int]:
-            work.wait()
-            counts: list[int] = flags.tolist()
-            return counts
-
-        return used
+    def _is_used(self, slot: Slot) -> bool:
+        assert self._used is not None
+        self._used.wait()
+        return bool(self._counts[self._places[slot]] > 0)
 
     def _check_parameters(self) -> None:
         now = {p for group in self._optimizer.param_groups for p in group["params"]}

@@ -59,21 +59,18 @@ class Updates:
         self._optimizer = optimizer
         self._step = step
         self._groups: list[dict[str, Any]] = []
-        self._used: Callable[[], Any] = list
         self._part_of: dict[Slot, Part] = {}
-        self._places: dict[Slot, int] = {}
         self._left: dict[Part, None] = {}  # an ordered set
 
-    def begin(self, parts: list[Part], places: dict[Slot, int], used: Callable[[], Any]) -> None:
-        """All slots have a total. `used()` waits for how many workers used each, by its place."""
+    def begin(self, parts: list[Part]) -> None:
+        """What has no gradient on any worker is left as it is."""
         self._groups = [_noted(group) for group in self._optimizer.param_groups]
-        self._used, self._places = used, places
         self._left = dict.fromkeys(parts)
         self._part_of = {slot: part for part in parts for slot in part.slots}
         for slot in self._part_of:
             slot.stepped = True
         for part in parts:
-            if part.arrived and not any(slot.idle for slot in part.slots):
+            if part.arrived:
                 self._apply(part)
 
     def wait_for(self, slots: Iterable[Slot]) -> None:
@@ -91,7 +88,7 @@ class Updates:
         assert part is not None
         for slot in part.slots:
             slot.wait()
-        slots = [s for s in part.slots if not s.idle or self._used()[self._places[s]] > 0]
+        slots = [slot for slot in part.slots if slot.total is not None]
         del self._left[part]
         later = [(slot.parameter, raw_grad(slot.parameter)) for slot in slots]
         for slot in slots:

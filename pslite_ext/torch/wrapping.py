@@ -60,10 +60,10 @@ def _check(model: Any, optimizer: Any) -> dict[Any, str]:
 def _claim(number: int, names: dict[Any, str], optimizer: Any) -> None:
     """All workers train the same model with the same kind of optimizer, or hear what differs."""
     said = [
-        (str(i), f"{name} {parameter.dtype} {tuple(parameter.shape)}")
-        for i, (parameter, name) in enumerate(names.items())
+        (f"{name} {parameter.dtype} {tuple(parameter.shape)}", "parameter")
+        for parameter, name in names.items()
     ]
-    said.append(("optimizer", type(optimizer).__name__))
+    said.append((type(optimizer).__name__, "optimizer"))
     _core.claim_model(wire_key(number, "model", ""), said)
 
 
@@ -81,8 +81,9 @@ def _class_of(base: type[Any]) -> type[Any]:
 
     def zero_grad(self: Any, set_to_none: bool = True) -> None:
         if set_to_none:
-            return self._mercury.forget_gradients()
-        return base.zero_grad(self, set_to_none=False)
+            self._mercury.forget_gradients()
+        else:
+            base.zero_grad(self, set_to_none=False)
 
     def state_dict(self: Any) -> Any:
         self._mercury.synchronize()

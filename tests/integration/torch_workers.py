@@ -11,9 +11,15 @@ import pytest
 from tests.cluster import ROOT, Cluster, cluster
 
 PYTHON = Path(os.environ.get("MERCURY_TORCH_PYTHON", ROOT / ".venv-torch" / "bin" / "python"))
+NODE = str(Path(__file__).with_name("torch_node.py"))
 
 
-def torch_job(command: list[str], van: str = "mercury", **env: str) -> AbstractContextManager[Cluster]:
+def torch_job(
+    script: str, *words: str, workers: int = 2, van: str = "mercury", **env: str
+) -> AbstractContextManager[Cluster]:
+    """Workers run the script of this folder; without PyTorch, the test is skipped."""
     if not PYTHON.exists():
         pytest.skip(f"no PyTorch: {PYTHON} is not there, so nothing of pslite_ext.torch was tried")
-    return cluster(command, van=van, python=str(PYTHON), env={"PYTHONPATH": str(ROOT), **env})
+    command = [NODE, str(Path(__file__).with_name(script)), *words]
+    own = {"PYTHONPATH": str(ROOT), **env}
+    return cluster(command, workers, 1, van, str(PYTHON), own)

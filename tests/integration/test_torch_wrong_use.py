@@ -1,0 +1,60 @@
+"""One clear line for each wrong use of pslite_ext.torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pslite_ext import torch as mercury
+from pslite_ext.errors import InvalidArgumentError
+from tests.cluster import ROOT, clean_environment
+from tests.integration.torch_workers import torch_job
+
+TOLD = (
+    "a torch.nn.Module is needed, not SGD",
+    "the optimizer has a parameter of shape (2, 3) that the model has not",
+    "something has replaced optimizer.step: make learning rate schedulers after wrap",
+    "LBFGS does not update each parameter by its own gradient alone",
+    "has been wrapped already",
+    "optimizer.step() without backward(): no parameter has a gradient",
+    "a wrapped optimizer takes no more parameters",
+    "the optimizer's parameters are not those it had when it was wrapped",
+    "parameter 'weight' has a sparse gradient",
+)
+
+
+def test_each_wrong_use_is_told_in_a_line() -> None:
+    with torch_job("torch_wrong_use.py", "alone", workers=1) as job:
+        job.check()
+        told = [line for line in job.workers[0].output.splitlines() if line.startswith("told:")]
+        assert len(told) == len(TOLD), job.report()
+        for line, expected in zip(told, TOLD):
+            assert expected in line
+
+
+def test_workers_with_different_models_hear_of_it() -> None:
+    with torch_job("torch_wrong_use.py", "different") as job:
+        job.wait()
+        for worker in job.workers:
+            assert "the workers' models differ" in worker.output, job.report()
+
+
+def test_who_never_wraps_hears_of_it() -> None:
+    code = "import pslite_ext.torch"
+    environment = clean_environment(DMLC_ROLE="worker")
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert run.stderr.count("\n") == 1
+    assert "mercury.wrap(model, optimizer) was never called" in run.stderr
+
+
+def test_what_is_missing_or_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InvalidArgumentError, match="needs PyTorch, which is not installed"):
+        mercury.wrap(None, None)
+    with pytest.raises(InvalidArgumentError, match=r"needs PyTorch 2\.1 or newer; this is 1\.13"):
+        mercury.check_version("1.13.1+cpu")
+    mercury.check_version("2.13.0+cpu")
