@@ -8,9 +8,15 @@ import pytest
 
 from tests.integration.torch_workers import torch_job
 
-# Model, optimizer, backwards a step, norm to clip to.
+# As torch_training.py reads them.
 CASES = {
-    "mercury": ("mlp:sgd:1:0", "cnn:momentum:1:0.5", "mlp:adam:1:0.5", "cnn:adamw:4:0"),
+    "mercury": (
+        "mlp:sgd:1:0",
+        "cnn:momentum:1:0.5",
+        "mlp:adam:1:0.5",
+        "cnn:adamw:4:0",
+        "cnn:adam:2:0.5:each",
+    ),
     "zmq": ("mlp:adam:1:0", "cnn:momentum:4:0.5"),
 }
 

@@ -1,7 +1,8 @@
 """A worker that trains with PyTorch on mercury, and the same model again with DDP over Gloo.
 
-Its arguments are cases: model, optimizer, backwards a step, norm to clip to (0: none). The weights
-are equal to rounding, and alike on all workers.
+Its arguments are cases: model, optimizer, backwards a step, norm to clip to (0: none), and `each`
+if the sum of each of these backwards is taken. The weights are equal to rounding, and alike on all
+workers.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def weights(model: Any) -> Any:
 
 
 def compare(case: str) -> None:
-    kind, name, accumulations, norm = case.split(":")
+    kind, name, accumulations, norm, *each = case.split(":")
     accumulate, clip = int(accumulations), float(norm) or None
     torch.manual_seed(int(os.environ["DMLC_TASK_ID"]))  # worker 0's values count
     model = Mlp() if kind == "mlp" else cnn()
@@ -96,14 +97,19 @@ def compare(case: str) -> None:
             batches.append((torch.randn(6, 8), step % 4 == rank or step % 4 == 3, target))
         else:
             batches.append((torch.randn(6, 1, 8, 8), target))
-    norms = train(model, optimizer, batches, accumulate, clip, optimizer.no_sync)
+    norms = train(model, optimizer, batches, accumulate, clip, None if each else optimizer.no_sync)
     state = model.state_dict()  # waits for what is left
     ours = weights(model)
 
     join_gloo(rank)
     other = DistributedDataParallel(twin, find_unused_parameters=kind == "mlp")
     theirs = train(
-        other, OPTIMIZERS[name](twin.parameters()), batches, accumulate, clip, other.no_sync
+        other,
+        OPTIMIZERS[name](twin.parameters()),
+        batches,
+        accumulate,
+        clip,
+        None if each else other.no_sync,
     )
     torch.testing.assert_close(ours, weights(twin), rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(torch.tensor(norms), torch.tensor(theirs))

@@ -54,4 +54,5 @@ def different() -> None:
 
 
 if __name__ == "__main__":
-    {"alone": alone, "different": different, "forgotten": lambda: None}[sys.argv[1]]()
+    cases: dict[str, Callable[[], None]] = {"alone": alone, "different": different}
+    cases[sys.argv[1]]()
