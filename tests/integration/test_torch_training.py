@@ -29,3 +29,9 @@ def test_weights_are_ddp_s(tmp_path: Path, van: str) -> None:
         job.check()
         for worker in job.workers:
             assert worker.output.split("\n")[:-1] == [f"equal {case}" for case in CASES[van]]
+
+
+def test_hooks_that_fire_twice_and_copies_of_a_model() -> None:
+    with torch_job("torch_copies.py") as job:
+        job.check()
+        assert all("alike" in worker.output for worker in job.workers), job.report()
