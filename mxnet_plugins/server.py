@@ -6,6 +6,7 @@ anything and no user code runs: a server only sums.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -23,14 +24,20 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
 
 
 _LOOK_S = 0.1
+# For a job that has begun to be known here, too; and for those that come late, once nobody listens.
+_BEGUN_S = 5.0
+_LATE_S = 10.0
 _ENDED = re.compile(
     r"(?P<role>worker|server) (?P<rank>\d{1,6}) "
     r"(ended with exit code (?P<code>\d+)|was killed by signal \d+)$"
 )
 
 
-def _hear_launcher() -> None:
-    """The launcher writes a line when a process has ended, which may not have joined yet."""
+def _hear_starter(begun: threading.Event, left: threading.Event) -> None:
+    """Who has started us may write a line when a process has ended, which may not have joined yet.
+
+    If it ends before the job has begun, nobody will end us.
+    """
     from pslite_ext import _core
 
     heard = b""
@@ -44,13 +51,19 @@ def _hear_launcher() -> None:
             failed = ended["code"] not in ("0", str(FAILED_ELSEWHERE))
             while not _core.other_ended(ended["role"] == "worker", int(ended["rank"]), how, failed):
                 time.sleep(_LOOK_S)  # it has not begun to listen yet
+    left.set()
+    if not begun.wait(_BEGUN_S):
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _see_late_ones() -> None:
-    """Under a launcher, until all that it started have been told that the start has failed."""
+def _see_late_ones(left: threading.Event) -> None:
+    """Until all that were started with us have been told that the start has failed."""
     from pslite_ext import _core
 
-    while _core.awaits_late():
+    deadline = math.inf
+    while _core.awaits_late() and time.monotonic() < deadline:
+        if left.is_set():
+            deadline = min(deadline, time.monotonic() + _LATE_S)
         time.sleep(_LOOK_S)
 
 
@@ -66,17 +79,23 @@ def main() -> int:
 
     signal.signal(signal.SIGTERM, _terminate)
     reason = "it was stopped"
-    launched = settings.values["MERCURY_LAUNCHED"] and settings.values["DMLC_ROLE"] == "scheduler"
+    launched = bool(settings.values["MERCURY_LAUNCHED"])
+    begun, left = threading.Event(), threading.Event()
     try:
         if launched:
-            threading.Thread(target=_hear_launcher, daemon=True, name="mercury-launcher").start()
+            hear = threading.Thread(
+                target=_hear_starter, args=(begun, left), daemon=True, name="mercury-launcher"
+            )
+            hear.start()
         _core.start(settings.options())
+        begun.set()
         figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
         _core.serve()
         reason = ""
     except PsliteError as error:
+        begun.set()  # we end by ourselves
         if launched:
-            _see_late_ones()
+            _see_late_ones(left)
         # The core has logged what happened to the job; a start that failed has told nobody yet.
         if not _core.failed():
             print(f"mercury: {error}", file=sys.stderr)

@@ -134,7 +134,8 @@ def run(arguments: argparse.Namespace) -> int:
         check_trace_directory(job.get("MERCURY_TRACE_DIR", ""))
         trace_steps(job.get("MERCURY_TRACE_STEPS", ""))
     workers = arguments.num_workers
-    tasks = plan(command, workers, servers, job, os.environ, hosts, os.getcwd())
+    torch_port = str(free_port(host))
+    tasks = plan(command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port)
     watch = Watch(arguments.log_dir, arguments.grace)
 
     def stop(number: int, _frame: FrameType | None) -> None:

@@ -130,6 +130,26 @@ def _shares(where: Sequence[tuple[str, int, int]], hosts: Sequence[Host]) -> dic
     return {"MERCURY_SERVER_SHARES": ",".join(map(str, shares))} if shares else {}
 
 
+def _as_torchrun(
+    where: Sequence[tuple[str, int, int]], hosts: Sequence[Host], port: str
+) -> dict[int, dict[str, str]]:
+    """What torchrun would set for each worker, by rank: PyTorch's scripts read it."""
+    at = {rank: place for role, rank, place in where if role == "worker"}
+    master = hosts[at[0]].name.rpartition("@")[2] if hosts else "127.0.0.1"
+    found: dict[int, dict[str, str]] = {}
+    for rank, place in at.items():
+        beside = [other for other, its in at.items() if its == place]
+        found[rank] = {
+            "RANK": str(rank),
+            "WORLD_SIZE": str(len(at)),
+            "LOCAL_RANK": str(beside.index(rank)),
+            "LOCAL_WORLD_SIZE": str(len(beside)),
+            "MASTER_ADDR": master,
+            "MASTER_PORT": port,
+        }
+    return found
+
+
 def plan(
     command: Sequence[str],
     workers: int,
@@ -138,16 +158,23 @@ def plan(
     environ: Mapping[str, str],
     hosts: Sequence[Host] = (),
     folder: str = ".",
+    torch_port: str = "",
 ) -> list[Task]:
-    """The scheduler here; servers and workers here too, or on the hosts."""
+    """The scheduler here; servers and workers here too, or on the hosts.
+
+    `torch_port` is what workers are told to be free on worker 0's host.
+    """
     where = places(workers, servers, max(1, len(hosts)))
     base = {**_shares(where, hosts), **environ, **job}
     base["PYTHONUNBUFFERED"] = base.get("PYTHONUNBUFFERED", "1")
     passed = {k: v for k, v in base.items() if PASSED.match(k) or k in job}
     own = {"DMLC_ROLE": "scheduler", "MERCURY_LAUNCHED": "1"}
     tasks = [Task("scheduler", 0, tuple(command), {**base, **own}, b"")]
+    torch = _as_torchrun(where, hosts, torch_port) if torch_port else {}
     for role, rank, place in where:
         own = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
+        if role == "worker":
+            own.update(torch.get(rank, {}))
         if hosts:
             script = remote_script(command, {**passed, **own}, folder)
             tasks.append(ssh_task(role, rank, hosts[place], script))

@@ -10,7 +10,7 @@ from typing import Any
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch import membership
 
-__all__ = ["wrap"]
+__all__ = ["ddp_comm_hook", "wrap"]
 TORCH_LEAST = (2, 1)
 
 
@@ -45,4 +45,35 @@ def wrap(model: Any, optimizer: Any) -> tuple[Any, Any]:
     return wrapping.wrap(model, optimizer)
 
 
+def ddp_comm_hook(state: Any, bucket: Any) -> Any:
+    """For DistributedDataParallel.register_comm_hook(None, mercury.ddp_comm_hook)."""
+    _check_torch()
+    from pslite_ext.torch import ddp_hook
+
+    return ddp_hook.hook(state, bucket)
+
+
+# DDP takes torch's own types there, or none; naming them would need torch.
+ddp_comm_hook.__annotations__.clear()
+
+
+def _process_group(store: Any, rank: int, size: int, timeout: Any) -> Any:
+    _check_torch()
+    from pslite_ext.torch.process_group import ProcessGroup
+
+    return ProcessGroup(store, rank, size, timeout)
+
+
+def _register_backend() -> None:
+    """For init_process_group("mercury")."""
+    try:
+        import torch.distributed as dist
+    except ModuleNotFoundError:
+        return  # whoever needs it will say so
+    if dist.is_available() and not hasattr(dist.Backend, "MERCURY"):
+        dist.Backend.register_backend("mercury", _process_group, devices=["cpu"])
+
+
+membership.serve_if_asked()
+_register_backend()
 membership.say_if_forgotten()

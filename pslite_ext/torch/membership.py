@@ -5,23 +5,38 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from pslite_ext import _core
 from pslite_ext.config import Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError
+from pslite_ext.torch import beside
 
 _settings: Settings | None = None
 _reason = ""
 _at_end: list[Callable[[], None]] = []
 
 
-def join() -> int:
-    """Joins the job that the environment describes, once per process; how many workers it has."""
+def serve_if_asked() -> None:
+    """In a server or scheduler, runs that and exits: it needs nothing of PyTorch."""
+    if os.environ.get("DMLC_ROLE", "").strip() in ("server", "scheduler"):
+        from mxnet_plugins import server
+
+        sys.exit(server.main())
+
+
+def join(meeting: beside.Meeting | None = None) -> int:
+    """Joins the job, once per process; how many workers it has.
+
+    The environment describes it, or, under torchrun, the workers start it when they meet.
+    """
     global _settings
     if _settings is None:
-        settings = Settings.from_environment(os.environ)
+        environ: Mapping[str, str] = os.environ
+        if not environ.get("DMLC_ROLE", "").strip():
+            environ = beside.start_job(environ, meeting or beside.meet(environ))
+        settings = Settings.from_environment(environ)
         if settings.values["DMLC_ROLE"] != "worker":
             raise ClosedError(f"a {settings.values['DMLC_ROLE']} trains no model: it only serves")
         # First: whatever happens from here on, this process leaves as it should.
@@ -37,7 +52,9 @@ def say_if_forgotten() -> None:
     """At the end of a worker that has imported us: did it ever take part in its job?"""
 
     def say() -> None:
-        if _settings is None and not _reason and os.environ.get("DMLC_ROLE") == "worker":
+        role = os.environ.get("DMLC_ROLE", "").strip()
+        started = role == "worker" or (not role and beside.is_under_torchrun(os.environ))
+        if _settings is None and not _reason and started:
             print(
                 "mercury: this worker trained alone: pslite_ext.torch was imported, but "
                 "mercury.wrap(model, optimizer) was never called",
@@ -55,6 +72,7 @@ def at_end(finish: Callable[[], None]) -> None:
 def _forked() -> None:
     """A child, such as a loader of data, is not in the job."""
     atexit.unregister(_leave)
+    beside.forked()
 
 
 def _watch_exceptions() -> None:

@@ -1,0 +1,161 @@
+"""A job among ranks that torchrun has started: where they meet, and a server on each host.
+
+The ranks' own store hands the job's address and a random token out. Each host's first worker
+starts a server beside it, rank 0 the scheduler, too. These hear by their standard input that the
+worker has ended, and end with the job.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pslite_ext.config import TABLE, SettingError, Settings, address_towards, resolve, wanted_van
+from pslite_ext.errors import WaitTimeoutError
+from pslite_ext.launch.command import TOKEN_SETTINGS, free_port
+
+TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+LOOPBACK = "127.0.0.1"
+# Of a network that nobody has (RFC 5737): the way there is the way to anywhere.
+ANYWHERE = "192.0.2.1"
+SERVE = "import pslite_ext.torch"
+_children: list[subprocess.Popen[bytes]] = []
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """What all ranks have before there is a job: a store of torch.distributed."""
+
+    store: Any
+    rank: int
+    workers: int
+
+
+def is_under_torchrun(environ: Mapping[str, str]) -> bool:
+    return all(environ.get(name, "").strip() for name in TORCHRUN)
+
+
+def meet(environ: Mapping[str, str]) -> Meeting:
+    """By the process group that is there already, or by torchrun's variables."""
+    import torch.distributed as dist
+
+    if dist.is_available() and dist.is_initialized():
+        store = dist.distributed_c10d._get_default_store()
+        return Meeting(store, dist.get_rank(), dist.get_world_size())
+    if not is_under_torchrun(environ):
+        raise SettingError(
+            "this process is in no job: start it with torchrun, which sets "
+            f"{', '.join(TORCHRUN)}, or with mercury launch -n N -- python SCRIPT"
+        )
+    try:
+        return Meeting(*next(dist.rendezvous("env://", timeout=_patience(environ))))
+    except RuntimeError as error:
+        at = f"{environ['MASTER_ADDR']}:{environ['MASTER_PORT']}"
+        raise WaitTimeoutError(f"the ranks' store at {at} was not reached: {error}") from None
+
+
+def leaders(said: Sequence[str]) -> list[int]:
+    """The ranks that are first on their hosts, by what each has said: its local rank or its host"""
+    return [
+        rank
+        for rank, local in enumerate(said)
+        if local == "0" or (local.startswith("@") and local not in said[:rank])
+    ]
+
+
+def scheduler_address(master: str, hosts: int) -> str:
+    """Rank 0's address, as all others see it."""
+    if hosts == 1:
+        return LOOPBACK  # nobody else need get in
+    address = resolve("MASTER_ADDR", master) if master else LOOPBACK
+    if master in (address, "localhost") or not address.startswith("127."):
+        return address
+    # Its own name leads a host to itself only.
+    try:
+        return address_towards(ANYWHERE, 9)
+    except SettingError:
+        return address
+
+
+def start_job(environ: Mapping[str, str], meeting: Meeting) -> dict[str, str]:
+    """The environment of this worker in the new job, whose other parts have been started."""
+    store, rank = meeting.store, meeting.rank
+    # A job that torchrun starts again meets anew.
+    about = f"mercury {environ.get('TORCHELASTIC_RESTART_COUNT', '0')}: "
+    store.set(f"{about}worker {rank}", environ.get("LOCAL_RANK", "").strip() or f"@{_host()}")
+    everybody = [f"{about}worker {r}" for r in range(meeting.workers)]
+    leads = leaders([text.decode() for text in _get(store, everybody, environ)])
+    if rank == 0:
+        job = _new_job(environ, meeting.workers, len(leads))
+        _start({**environ, **job, "DMLC_ROLE": "scheduler", "MERCURY_METRICS_PORT": "0"})
+        store.set(f"{about}job", json.dumps(job))
+    job = json.loads(_get(store, [f"{about}job"], environ)[0])
+    if rank in leads:
+        server = {"DMLC_ROLE": "server", "DMLC_TASK_ID": str(leads.index(rank))}
+        _start({**environ, **job, **server})
+    return {**environ, **job, "DMLC_ROLE": "worker", "DMLC_TASK_ID": str(rank)}
+
+
+def forked() -> None:
+    """In a child of this process: who waits for this process's end does not wait for the child."""
+    for child in _children:
+        assert child.stdin is not None
+        child.stdin.close()
+
+
+def _new_job(environ: Mapping[str, str], workers: int, hosts: int) -> dict[str, str]:
+    host = scheduler_address(environ.get("MASTER_ADDR", "").strip(), hosts)
+    job = {
+        "DMLC_PS_VAN_TYPE": wanted_van(environ) or "mercury",
+        "DMLC_NUM_WORKER": str(workers),
+        "DMLC_NUM_SERVER": str(hosts),
+        "DMLC_PS_ROOT_URI": host,
+        "DMLC_PS_ROOT_PORT": str(free_port(host)),
+    }
+    if not any(environ.get(name, "").strip() for name in TOKEN_SETTINGS):
+        job["MERCURY_JOB_TOKEN"] = secrets.token_hex(32)
+    return job
+
+
+def _start(environ: Mapping[str, str]) -> None:
+    """A server or a scheduler. It outlives this process until the job is over."""
+    Settings.from_environment(environ)  # what is wrong is raised here
+    ours = Path(__file__).resolve().parents[2]
+    paths = [path for path in (environ.get("PYTHONPATH", ""),) if path]
+    if ours.name != "site-packages":
+        paths.append(str(ours))
+    own = {**environ, "MERCURY_LAUNCHED": "1", "PYTHONPATH": ":".join(paths)}
+    command = [sys.executable, "-c", SERVE]
+    _children.append(
+        subprocess.Popen(command, env=own, stdin=subprocess.PIPE, start_new_session=True)
+    )
+
+
+def _get(store: Any, keys: list[str], environ: Mapping[str, str]) -> list[bytes]:
+    """What others have said, when they have."""
+    try:
+        store.wait(keys, _patience(environ))
+    except RuntimeError:
+        missing = [key.partition(": ")[2] for key in keys if not store.check([key])]
+        raise WaitTimeoutError(
+            f"the job cannot begin without {', '.join(missing)}: has every rank come to "
+            "mercury.wrap, or whatever else joins the job?"
+        ) from None
+    return [store.get(key) for key in keys]
+
+
+def _patience(environ: Mapping[str, str]) -> timedelta:
+    setting = next(s for s in TABLE if s.name == "MERCURY_START_TIMEOUT_S")
+    return timedelta(seconds=int(setting.read(environ)))
+
+
+def _host() -> str:
+    return f"{socket.gethostname()} {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"

@@ -1,0 +1,213 @@
+"""Sums of any size over all workers, in a number of the core's tensors that has a limit.
+
+The core knows a tensor by its key for as long as the job lasts. So memory is cut into pieces whose
+sizes are powers of two; tensors of a size take turns, the same ones on all workers, which
+start the same collectives in the same order. A word about what a collective is goes along with it:
+workers that do not agree hear of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError, WaitTimeoutError
+from pslite_ext.torch import membership
+from pslite_ext.torch.values import memory, wire_key
+
+PIECE_BYTES_MAX = 4 << 20
+PIECE_BYTES_MIN = 1 << 10  # what is left is filled up
+# As many of a size are under way at once; who starts more waits for the first of them.
+TURNS = 16
+WORDS = 3
+WORD_END = 1 << 10  # the sum of 2000 squares is an int32
+WORD_PRIORITY = 1 << 20
+_SUMMED = {
+    torch.float32: "float32",
+    torch.float64: "float64",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.uint8: "uint8",
+    torch.int8: "int8",
+    torch.int32: "int32",
+    torch.int64: "int64",
+}
+
+
+def can_sum(dtype: Any) -> bool:
+    return dtype in _SUMMED
+
+
+def cut(size: int) -> Iterator[int]:
+    """Powers of two, the largest first; the last may reach beyond the end."""
+    piece = PIECE_BYTES_MAX
+    while size > 0:
+        while piece > size and piece > PIECE_BYTES_MIN:
+            piece //= 2
+        yield piece
+        size -= piece
+
+
+def words_of(what: str) -> list[int]:
+    """Numbers and their squares: their sums are n times these only if all n workers' are these."""
+    digest = hashlib.blake2b(what.encode(), digest_size=2 * WORDS).digest()
+    parts = [int.from_bytes(digest[2 * i : 2 * i + 2], "little") % WORD_END for i in range(WORDS)]
+    return [*parts, *(part * part for part in parts)]
+
+
+class Turn:
+    """One of the core's tensors, and what it carries."""
+
+    def __init__(self, dtype: Any, size: int, number: int) -> None:
+        name = f"{size} bytes of {_SUMMED[dtype]}, {number}"
+        length = size // torch.empty(0, dtype=dtype).element_size()
+        self.tensor = _core.Tensor(wire_key(-1, "piece", name), name, _SUMMED[dtype], [length])
+        self.work: _core.Work | None = None
+
+    def sum(self, part: Any, priority: int) -> _core.Work:
+        if self.work is not None:
+            self.work.wait()
+        self.work = self.tensor.sum_memory(memory(part), priority)
+        return self.work
+
+
+class Job:
+    """One collective: over when all its sums are in and `finish` has put them where they belong."""
+
+    def __init__(self, what: str, finish: Callable[[], None]) -> None:
+        self.what = what
+        self.finish = finish
+        self.works: list[_core.Work] = []
+        self.filled: list[tuple[Any, Any]] = []  # what was filled up, and where its begin belongs
+        self.words: Any = None
+        self.error: BaseException | None = None
+        self.future = torch.futures.Future()
+        self.over = threading.Event()
+
+    def end(self, workers: int) -> None:
+        """Waits for the sums."""
+        self.works[0].wait()
+        if self.words.tolist()[: 2 * WORDS] != [workers * word for word in words_of(self.what)]:
+            raise InvalidArgumentError(
+                f"worker {_core.rank()} calls {self.what}, but not all workers call the same: each "
+                "must start the same collectives in the same order"
+            )
+        for work in self.works[1:]:
+            work.wait()
+        for part, place in self.filled:
+            place.copy_(part[: place.numel()])
+        self.finish()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        if not self.over.wait(timeout_s):
+            raise WaitTimeoutError(
+                f"{self.what} is not over within {timeout_s:g} s: not all workers have called it"
+            )
+        if self.error is not None:
+            raise self.error
+
+    def result(self, value: Any) -> Any:
+        """A future of `value`, when it is over."""
+
+        def told(_future: Any) -> Any:
+            self.wait()
+            return value
+
+        return self.future.then(told)
+
+
+class Collectives:
+    """This process's. Any thread may start them, as long as all workers have the same order."""
+
+    def __init__(self) -> None:
+        self.workers = membership.join()
+        self._turns: dict[tuple[Any, int], Iterator[Turn]] = {}
+        self._started: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # guards the order, and the turns
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._end_jobs, daemon=True, name="mercury-torch")
+        self._thread.start()
+        membership.at_end(self._close)
+
+    def sum(
+        self,
+        what: str,
+        flats: Sequence[Any],
+        finish: Callable[[], None] = lambda: None,
+        priority: int = 0,
+    ) -> Job:
+        """The sums over all workers take the place of `flats`, contiguous and of one dimension."""
+        sizes = ", ".join(f"{flat.numel()} {_SUMMED[flat.dtype]}" for flat in flats)
+        job = Job(f"{what} of {sizes}" if flats else what, finish)
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            job.words = torch.zeros(PIECE_BYTES_MIN // 4, dtype=torch.int32)
+            job.words[: 2 * WORDS] = torch.tensor(words_of(job.what), dtype=torch.int32)
+            job.works.append(self._send(job.words, WORD_PRIORITY))
+            for flat in flats:
+                self._send_all(job, flat, priority)
+            self._started.put(job)
+        return job
+
+    def _send_all(self, job: Job, flat: Any, priority: int) -> None:
+        item = flat.element_size()
+        begin = 0
+        for size in cut(flat.numel() * item):
+            part = flat[begin : begin + size // item]
+            if part.numel() < size // item:
+                filled = torch.zeros(size // item, dtype=flat.dtype)
+                filled[: part.numel()] = part
+                job.filled.append((filled, part))
+                part = filled
+            job.works.append(self._send(part, priority))
+            begin += size // item
+
+    def _send(self, part: Any, priority: int) -> _core.Work:
+        dtype, size = part.dtype, part.numel() * part.element_size()
+        if (dtype, size) not in self._turns:
+            self._turns[dtype, size] = _in_turns(dtype, size)
+        return next(self._turns[dtype, size]).sum(part, priority)
+
+    def _end_jobs(self) -> None:
+        while (job := self._started.get()) is not None:
+            try:
+                if self._failure is not None:
+                    raise self._failure
+                with torch.no_grad():
+                    job.end(self.workers)
+            except Exception as error:
+                self._failure = job.error = error
+            job.over.set()
+            job.future.set_result(None)
+
+    def _close(self) -> None:
+        self._started.put(None)
+        self._thread.join()
+
+
+def _in_turns(dtype: Any, size: int) -> Iterator[Turn]:
+    made: list[Turn] = []
+    for number in itertools.cycle(range(TURNS)):
+        if number == len(made):
+            made.append(Turn(dtype, size, number))
+        yield made[number]
+
+
+_lock = threading.Lock()
+_collectives: Collectives | None = None
+
+
+def collectives() -> Collectives:
+    global _collectives
+    with _lock:
+        if _collectives is None:
+            _collectives = Collectives()
+        return _collectives

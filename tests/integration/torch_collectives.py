@@ -1,0 +1,141 @@
+"""A worker under torchrun that starts with init_process_group("mercury"): every collective."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+import pslite_ext.torch  # noqa: F401 (it brings the backend)
+from pslite_ext.errors import InvalidArgumentError
+
+SIZES = 60
+
+
+def sums(rank: int, workers: int) -> None:
+    everybody = sum(range(1, workers + 1))
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int32):
+        tensor = torch.full((3, 5), rank + 1, dtype=dtype)
+        dist.all_reduce(tensor)
+        assert (tensor == everybody).all(), tensor
+    tensor = torch.arange(12.0).reshape(3, 4).t() * (rank + 1)  # not contiguous
+    dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
+    assert torch.allclose(tensor, torch.arange(12.0).reshape(3, 4).t() * everybody / workers)
+    random.seed(7)
+    works = []
+    for _ in range(SIZES):
+        size = int(2 ** random.uniform(0, 20))
+        tensor = torch.full((size,), float(rank + 1))
+        works.append((dist.all_reduce(tensor, async_op=True), tensor))
+    large = torch.full((3_000_001,), float(rank + 1))
+    works.append((dist.all_reduce(large, async_op=True), large))
+    for work, tensor in works:
+        work.wait()
+        assert work.is_completed()
+        assert (tensor == everybody).all(), tensor.numel()
+    empty = torch.empty(0)
+    dist.all_reduce(empty)
+
+
+def bytes_of_others(rank: int, workers: int) -> None:
+    for root in range(workers):
+        tensor = torch.tensor([float("nan"), -0.0, 1.5 + root] if rank == root else [9.0] * 3)
+        dist.broadcast(tensor, root)
+        assert (
+            tensor.view(torch.int32).tolist()
+            == torch.tensor([float("nan"), -0.0, 1.5 + root]).view(torch.int32).tolist()
+        )
+    gathered = [torch.empty(2, 2, dtype=torch.int64) for _ in range(workers)]
+    dist.all_gather(gathered, torch.full((2, 2), rank))
+    assert [int(t.sum()) for t in gathered] == [4 * r for r in range(workers)]
+    one = torch.empty(workers * 3)
+    dist.all_gather_into_tensor(one, torch.full((3,), float(rank)))
+    assert one.tolist() == [float(r) for r in range(workers) for _ in range(3)]
+    flags = torch.tensor([rank == 0, True])
+    dist.broadcast(flags, 0)
+    assert flags.tolist() == [True, True]
+    objects: list[object] = [None] * workers
+    dist.all_gather_object(objects, {"rank": rank, "text": "x" * rank * 3000})
+    assert objects == [{"rank": r, "text": "x" * r * 3000} for r in range(workers)]
+    listed: list[object] = [{"lr": 0.5} if rank == 0 else None]
+    dist.broadcast_object_list(listed, 0)
+    assert listed == [{"lr": 0.5}]
+
+
+def parts(rank: int, workers: int) -> None:
+    output = torch.empty(3)
+    dist.reduce_scatter(output, [torch.full((3,), float(r + rank)) for r in range(workers)])
+    assert output.tolist() == [float(workers * rank + sum(range(workers)))] * 3
+    given = torch.arange(2.0 * workers)
+    dist.reduce_scatter_tensor(output := torch.empty(2), given, op=dist.ReduceOp.AVG)
+    assert output.tolist() == [2.0 * rank, 2.0 * rank + 1]
+
+
+def ddp(rank: int) -> None:
+    torch.manual_seed(rank)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU(), torch.nn.Linear(5, 1))
+    parallel = torch.nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(parallel.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        parallel(torch.randn(4, 6)).sum().backward()
+        optimizer.step()
+    mine = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
+    worker_0 = mine.clone()
+    dist.broadcast(worker_0, 0)
+    assert torch.equal(mine, worker_0)
+
+
+def refusals(rank: int) -> None:
+    vector = torch.ones(2)
+    attempts: tuple[Callable[[], object], ...] = (
+        lambda: dist.all_reduce(vector, op=dist.ReduceOp.MAX),
+        lambda: dist.all_reduce(torch.tensor([True])),
+        lambda: dist.all_reduce(torch.ones(2, dtype=torch.int32), op=dist.ReduceOp.AVG),
+        lambda: dist.all_reduce(torch.eye(2).to_sparse()),
+        lambda: dist.reduce(vector, 0),
+        lambda: dist.new_group([rank], backend="mercury", use_local_synchronization=True),
+    )
+    for attempt in attempts:
+        try:
+            attempt()
+        except InvalidArgumentError as error:
+            print(f"told {rank}:", str(error).splitlines()[0], flush=True)
+        else:
+            raise AssertionError("not refused")
+
+
+def different(rank: int) -> None:
+    """The workers do not do the same."""
+    try:
+        dist.all_reduce(torch.ones(5000 if rank else 5))
+    except InvalidArgumentError as error:
+        print(f"told {rank}:", error, flush=True)
+    else:
+        raise AssertionError("not noticed")
+
+
+def main() -> None:
+    dist.init_process_group("mercury", timeout=timedelta(seconds=100))
+    rank, workers = dist.get_rank(), dist.get_world_size()
+    assert (rank, workers) == (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    sums(rank, workers)
+    bytes_of_others(rank, workers)
+    parts(rank, workers)
+    ddp(rank)
+    refusals(rank)
+    dist.barrier()
+    dist.barrier(async_op=True).wait()
+    if "different" in sys.argv:
+        different(rank)
+    dist.destroy_process_group()
+    print(f"all collectives {rank}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
