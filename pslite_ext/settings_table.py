@@ -158,8 +158,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_LAUNCHED",
             0,
-            "1: `mercury launch` has started this scheduler, and writes to its standard input what "
-            "other processes failed of. Set by it.",
+            "1: who has started this scheduler or server may write to its standard input what "
+            "other processes failed of, and closes it in the end. Set by `mercury launch` and by "
+            "workers under torchrun.",
             0,
             1,
             core=False,

@@ -1,6 +1,7 @@
 """PyTorch on mercury: `model, optimizer = mercury.wrap(model, optimizer)`.
 
-Nothing here needs MXNet, and torch is imported when it is used.
+Nothing here needs MXNet. Servers and the scheduler run the script as far as this, without torch; in
+a worker it brings the backend "mercury" of torch.distributed, if torch is there.
 """
 
 from __future__ import annotations
@@ -26,9 +27,13 @@ def _check_torch() -> None:
     check_version(torch.__version__)
 
 
+def _is_too_old(version: str) -> bool:
+    return tuple(int(part) for part in version.split(".")[:2]) < TORCH_LEAST
+
+
 def check_version(version: str) -> None:
     """Raises for a torch that is too old."""
-    if tuple(int(part) for part in version.split(".")[:2]) < TORCH_LEAST:
+    if _is_too_old(version):
         raise InvalidArgumentError(
             f"pslite_ext.torch needs PyTorch 2.1 or newer; this is {version}: upgrade torch"
         )
@@ -67,9 +72,12 @@ def _process_group(store: Any, rank: int, size: int, timeout: Any) -> Any:
 def _register_backend() -> None:
     """For init_process_group("mercury")."""
     try:
+        import torch
         import torch.distributed as dist
     except ModuleNotFoundError:
         return  # whoever needs it will say so
+    if _is_too_old(torch.__version__):
+        return
     if dist.is_available() and not hasattr(dist.Backend, "MERCURY"):
         dist.Backend.register_backend("mercury", _process_group, devices=["cpu"])
 

@@ -7,6 +7,7 @@ worker has ended, and end with the job.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import secrets
 import socket
@@ -21,6 +22,7 @@ from typing import Any
 from pslite_ext.config import TABLE, SettingError, Settings, address_towards, resolve, wanted_van
 from pslite_ext.errors import WaitTimeoutError
 from pslite_ext.launch.command import TOKEN_SETTINGS, free_port
+from pslite_ext.launch.tasks import LaunchError
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LOOPBACK = "127.0.0.1"
@@ -73,12 +75,12 @@ def leaders(said: Sequence[str]) -> list[int]:
 
 def scheduler_address(master: str, hosts: int) -> str:
     """Rank 0's address, as all others see it."""
-    if hosts == 1:
+    if hosts == 1 or master == "localhost":
         return LOOPBACK  # nobody else need get in
     address = resolve("MASTER_ADDR", master) if master else LOOPBACK
-    if master in (address, "localhost") or not address.startswith("127."):
+    # A name may lead a host only to itself, or be a service's, which is nobody's address.
+    if _is_ours(address) and (master == address or not _is_loopback(address)):
         return address
-    # Its own name leads a host to itself only.
     try:
         return address_towards(ANYWHERE, 9)
     except SettingError:
@@ -96,8 +98,8 @@ def start_job(environ: Mapping[str, str], meeting: Meeting) -> dict[str, str]:
     if rank == 0:
         job = _new_job(environ, meeting.workers, len(leads))
         _start({**environ, **job, "DMLC_ROLE": "scheduler", "MERCURY_METRICS_PORT": "0"})
-        store.set(f"{about}job", json.dumps(job))
-    job = json.loads(_get(store, [f"{about}job"], environ)[0])
+        store.set(f"{about}worker 0's scheduler", json.dumps(job))
+    job = json.loads(_get(store, [f"{about}worker 0's scheduler"], environ)[0])
     if rank in leads:
         server = {"DMLC_ROLE": "server", "DMLC_TASK_ID": str(leads.index(rank))}
         _start({**environ, **job, **server})
@@ -112,13 +114,21 @@ def forked() -> None:
 
 
 def _new_job(environ: Mapping[str, str], workers: int, hosts: int) -> dict[str, str]:
-    host = scheduler_address(environ.get("MASTER_ADDR", "").strip(), hosts)
+    master = environ.get("MASTER_ADDR", "").strip()
+    host = scheduler_address(master, hosts)
+    try:
+        port = free_port(host)
+    except LaunchError:
+        raise SettingError(
+            f"MASTER_ADDR is '{master}': rank 0 cannot listen on {host}; set it to an address of "
+            "rank 0's host"
+        ) from None
     job = {
         "DMLC_PS_VAN_TYPE": wanted_van(environ) or "mercury",
         "DMLC_NUM_WORKER": str(workers),
         "DMLC_NUM_SERVER": str(hosts),
         "DMLC_PS_ROOT_URI": host,
-        "DMLC_PS_ROOT_PORT": str(free_port(host)),
+        "DMLC_PS_ROOT_PORT": str(port),
     }
     if not any(environ.get(name, "").strip() for name in TOKEN_SETTINGS):
         job["MERCURY_JOB_TOKEN"] = secrets.token_hex(32)
@@ -130,7 +140,7 @@ def _start(environ: Mapping[str, str]) -> None:
     Settings.from_environment(environ)  # what is wrong is raised here
     ours = Path(__file__).resolve().parents[2]
     paths = [path for path in (environ.get("PYTHONPATH", ""),) if path]
-    if ours.name != "site-packages":
+    if ours.name not in ("site-packages", "dist-packages"):
         paths.append(str(ours))
     own = {**environ, "MERCURY_LAUNCHED": "1", "PYTHONPATH": ":".join(paths)}
     command = [sys.executable, "-c", SERVE]
@@ -155,6 +165,20 @@ def _get(store: Any, keys: list[str], environ: Mapping[str, str]) -> list[bytes]
 def _patience(environ: Mapping[str, str]) -> timedelta:
     setting = next(s for s in TABLE if s.name == "MERCURY_START_TIMEOUT_S")
     return timedelta(seconds=int(setting.read(environ)))
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback
+
+
+def _is_ours(address: str) -> bool:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as sock:
+        try:
+            sock.bind((address, 0))
+        except OSError:
+            return False
+    return True
 
 
 def _host() -> str:

@@ -25,7 +25,8 @@ from pslite_ext.torch.values import memory, wire_key
 PIECE_BYTES_MAX = 4 << 20
 PIECE_BYTES_MIN = 1 << 10  # what is left is filled up
 # As many of a size are under way at once; who starts more waits for the first of them.
-TURNS = 16
+TURNS_MIN, TURNS_MAX = 16, 64
+TURN_BYTES = 16 << 20  # of all tensors of a size, between the two
 WORDS = 3
 WORD_END = 1 << 10  # the sum of 2000 squares is an int32
 WORD_PRIORITY = 1 << 20
@@ -72,10 +73,17 @@ class Turn:
         self.work: _core.Work | None = None
 
     def sum(self, part: Any, priority: int) -> _core.Work:
-        if self.work is not None:
-            self.work.wait()
+        before = self.work
+        if before is not None:
+            before.wait()
         self.work = self.tensor.sum_memory(memory(part), priority)
         return self.work
+
+    def wait(self, work: _core.Work) -> None:
+        """Then forgets it, which keeps memory of others."""
+        work.wait()
+        if self.work is work:
+            self.work = None
 
 
 class Job:
@@ -84,7 +92,7 @@ class Job:
     def __init__(self, what: str, finish: Callable[[], None]) -> None:
         self.what = what
         self.finish = finish
-        self.works: list[_core.Work] = []
+        self.sums: list[tuple[Turn, _core.Work]] = []
         self.filled: list[tuple[Any, Any]] = []  # what was filled up, and where its begin belongs
         self.words: Any = None
         self.error: BaseException | None = None
@@ -92,15 +100,16 @@ class Job:
         self.over = threading.Event()
 
     def end(self, workers: int) -> None:
-        """Waits for the sums."""
-        self.works[0].wait()
+        """Waits for the sums, that of the words first."""
+        for turn, work in self.sums[:1]:
+            turn.wait(work)
         if self.words.tolist()[: 2 * WORDS] != [workers * word for word in words_of(self.what)]:
             raise InvalidArgumentError(
                 f"worker {_core.rank()} calls {self.what}, but not all workers call the same: each "
                 "must start the same collectives in the same order"
             )
-        for work in self.works[1:]:
-            work.wait()
+        for turn, work in self.sums[1:]:
+            turn.wait(work)
         for part, place in self.filled:
             place.copy_(part[: place.numel()])
         self.finish()
@@ -151,7 +160,7 @@ class Collectives:
                 raise self._failure
             job.words = torch.zeros(PIECE_BYTES_MIN // 4, dtype=torch.int32)
             job.words[: 2 * WORDS] = torch.tensor(words_of(job.what), dtype=torch.int32)
-            job.works.append(self._send(job.words, WORD_PRIORITY))
+            job.sums.append(self._send(job.words, WORD_PRIORITY))
             for flat in flats:
                 self._send_all(job, flat, priority)
             self._started.put(job)
@@ -167,14 +176,15 @@ class Collectives:
                 filled[: part.numel()] = part
                 job.filled.append((filled, part))
                 part = filled
-            job.works.append(self._send(part, priority))
+            job.sums.append(self._send(part, priority))
             begin += size // item
 
-    def _send(self, part: Any, priority: int) -> _core.Work:
+    def _send(self, part: Any, priority: int) -> tuple[Turn, _core.Work]:
         dtype, size = part.dtype, part.numel() * part.element_size()
         if (dtype, size) not in self._turns:
             self._turns[dtype, size] = _in_turns(dtype, size)
-        return next(self._turns[dtype, size]).sum(part, priority)
+        turn = next(self._turns[dtype, size])
+        return turn, turn.sum(part, priority)
 
     def _end_jobs(self) -> None:
         while (job := self._started.get()) is not None:
@@ -195,7 +205,8 @@ class Collectives:
 
 def _in_turns(dtype: Any, size: int) -> Iterator[Turn]:
     made: list[Turn] = []
-    for number in itertools.cycle(range(TURNS)):
+    count = max(TURNS_MIN, min(TURNS_MAX, TURN_BYTES // size))
+    for number in itertools.cycle(range(count)):
         if number == len(made):
             made.append(Turn(dtype, size, number))
         yield made[number]

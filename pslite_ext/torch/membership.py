@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Mapping
+from multiprocessing.util import Finalize
 from types import TracebackType
 
 from pslite_ext import _core
@@ -14,6 +16,7 @@ from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError
 from pslite_ext.torch import beside
 
 _settings: Settings | None = None
+_meeting: beside.Meeting | None = None  # kept: rank 0's process may hold the store for all
 _reason = ""
 _at_end: list[Callable[[], None]] = []
 
@@ -31,16 +34,22 @@ def join(meeting: beside.Meeting | None = None) -> int:
 
     The environment describes it, or, under torchrun, the workers start it when they meet.
     """
-    global _settings
+    global _settings, _meeting
     if _settings is None:
         environ: Mapping[str, str] = os.environ
         if not environ.get("DMLC_ROLE", "").strip():
-            environ = beside.start_job(environ, meeting or beside.meet(environ))
+            if _meeting is not None:
+                raise ClosedError("this process could not join its job: start a new process")
+            _meeting = meeting or beside.meet(environ)
+            environ = beside.start_job(environ, _meeting)
         settings = Settings.from_environment(environ)
         if settings.values["DMLC_ROLE"] != "worker":
             raise ClosedError(f"a {settings.values['DMLC_ROLE']} trains no model: it only serves")
         # First: whatever happens from here on, this process leaves as it should.
-        atexit.register(_leave)
+        if multiprocessing.parent_process() is None:
+            atexit.register(_leave)
+        else:  # it ends without atexit
+            Finalize(None, _leave_spawned, exitpriority=0)
         os.register_at_fork(after_in_child=_forked)
         _watch_exceptions()
         _core.start(settings.options())
@@ -81,16 +90,41 @@ def _watch_exceptions() -> None:
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         global _reason
-        first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-        _reason = f"{kind.__name__}: {first}" if first else kind.__name__
+        _reason = _first_line(error)
         earlier(kind, error, trace)
 
     sys.excepthook = hook
 
 
+def _first_line(error: BaseException) -> str:
+    name = type(error).__name__
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{name}: {first}" if first else name
+
+
+def _leave_spawned() -> None:
+    """This process's function is over; what it raised is still on its way."""
+    error = sys.exc_info()[1]
+    reason = ""
+    if isinstance(error, SystemExit):
+        reason = f"it ended with exit code {error.code}" if error.code else ""
+    elif error is not None:
+        reason = _first_line(error)
+    _core.finish(_finished(reason))
+
+
 def _leave() -> None:
     """Python is about to end; what the exit code will be is known only when it has."""
-    reason = _reason
+    reason = _finished(_reason)
+    if not reason:
+        return _core.finish_at_exit()
+    elsewhere = _core.failed_elsewhere()
+    _core.finish(reason)
+    return _core.finish_at_exit(FAILED_ELSEWHERE if elsewhere else 1)
+
+
+def _finished(reason: str) -> str:
+    """What is left is done, unless there is a reason not to; why this worker's part has failed."""
     try:
         if not reason:
             for finish in _at_end:
@@ -101,8 +135,4 @@ def _leave() -> None:
             # The script has ended without looking at what failed: its exit code must tell.
             print(f"mercury: the job has failed: {error}", file=sys.stderr)
             reason = f"{type(error).__name__}: {error}"
-    if not reason:
-        return _core.finish_at_exit()
-    elsewhere = _core.failed_elsewhere()
-    _core.finish(reason)
-    return _core.finish_at_exit(FAILED_ELSEWHERE if elsewhere else 1)
+    return reason

@@ -106,7 +106,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def _reduce_scatter_base(self, output: Any, given: Any, opts: Any = None) -> Work:
         if given.numel() != output.numel() * self.size():
             _refuse(f"reduce_scatter of {given.numel()} elements into {output.numel()} a worker")
-        return self.reduce_scatter([output], [list(_flat(given).chunk(self.size()))], opts)
+        parts = _flat(given).view(self.size(), output.numel()).unbind()
+        return self.reduce_scatter([output], [list(parts)], opts)
 
     reduce_scatter_single = _reduce_scatter_base  # so newer versions of torch call it
 
@@ -129,12 +130,13 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         flats = []
         for given in inputs:
             own = _bytes(given)
-            flats.append(torch.zeros(own.numel() * self.size(), dtype=torch.uint8))
-            flats[-1].chunk(self.size())[self.rank()].copy_(own) if own.numel() else None
+            everybody = torch.zeros(self.size(), own.numel(), dtype=torch.uint8)
+            everybody[self.rank()] = own
+            flats.append(everybody.view(-1))
 
         def finish() -> None:
             for places, flat in zip(outputs, flats):
-                for place, part in zip(places, flat.view(self.size(), -1)):
+                for place, part in zip(places, flat.view(self.size(), -1) if flat.numel() else ()):
                     _put(place, part.clone().view(place.dtype))
 
         return self._start("allgather", flats, list(outputs), finish)
@@ -144,7 +146,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             _refuse(f"allgather of {given.numel()} elements a worker into {output.numel()}")
         if not output.is_contiguous():
             _refuse("all_gather_into_tensor needs a contiguous output")
-        return self.allgather([list(output.view(self.size(), -1))], [given], opts)
+        parts = output.view(self.size(), given.numel()).unbind()
+        return self.allgather([list(parts)], [given], opts)
 
     all_gather_single = _allgather_base
 

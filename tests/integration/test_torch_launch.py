@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 
 from pslite_ext.errors import FAILED_ELSEWHERE
-from tests.cluster import ROOT, clean_environment, mercury
+from tests.cluster import ROOT, clean_environment, free_port, mercury
 from tests.integration.torch_workers import PYTHON, need_torch, ranks
 
 STARTED = str(Path(__file__).with_name("torch_started.py"))
+SPAWNED = str(Path(__file__).with_name("torch_spawned.py"))
 GONE_WITHIN_S = 60
 
 
@@ -56,6 +57,29 @@ def test_torchrun_and_mercury_launch_are_enough(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert weights(done.stdout) == first
     wait_nobody_left(mark)
+
+
+def spawned(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    need_torch()
+    environment = clean_environment(PYTHONPATH=str(ROOT), MERCURY_TEST=str(tmp_path))
+    command = [str(PYTHON), SPAWNED, str(free_port()), *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    wait_nobody_left(f"MERCURY_TEST={tmp_path}")
+    return done
+
+
+def test_a_script_may_spawn_its_workers(tmp_path: Path) -> None:
+    done = spawned(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["summed 0", "summed 1"]
+    assert "error" not in done.stderr, done.stderr
+
+
+def test_a_spawned_worker_s_error_is_told(tmp_path: Path) -> None:
+    done = spawned(tmp_path, "fail")
+    assert done.returncode == 1
+    assert "summed" not in done.stdout
+    assert "worker 1 ended: it ended with exit code 1" in done.stderr, done.stderr
 
 
 def test_a_host_s_first_worker_dies() -> None:

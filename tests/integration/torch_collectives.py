@@ -13,8 +13,19 @@ import torch.distributed as dist
 
 import pslite_ext.torch  # noqa: F401 (it brings the backend)
 from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch.collectives import PIECE_BYTES_MAX, PIECE_BYTES_MIN, cut, words_of
 
 SIZES = 60
+
+
+def pieces() -> None:
+    for size in (1, 1024, 1025, 5000, 9_000_001):
+        sizes = list(cut(size))
+        assert sizes == sorted(sizes, reverse=True)
+        assert 0 <= sum(sizes) - size < PIECE_BYTES_MIN
+        assert all(piece & (piece - 1) == 0 for piece in sizes)
+        assert PIECE_BYTES_MIN <= sizes[-1] <= sizes[0] <= PIECE_BYTES_MAX
+    assert words_of("a") != words_of("b")
 
 
 def sums(rank: int, workers: int) -> None:
@@ -38,8 +49,8 @@ def sums(rank: int, workers: int) -> None:
         work.wait()
         assert work.is_completed()
         assert (tensor == everybody).all(), tensor.numel()
-    empty = torch.empty(0)
-    dist.all_reduce(empty)
+    dist.all_reduce(torch.empty(0))
+    dist.all_gather([torch.empty(0) for _ in range(workers)], torch.empty(0))
 
 
 def bytes_of_others(rank: int, workers: int) -> None:
@@ -124,6 +135,7 @@ def main() -> None:
     dist.init_process_group("mercury", timeout=timedelta(seconds=100))
     rank, workers = dist.get_rank(), dist.get_world_size()
     assert (rank, workers) == (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    pieces()
     sums(rank, workers)
     bytes_of_others(rank, workers)
     parts(rank, workers)

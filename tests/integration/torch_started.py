@@ -9,9 +9,12 @@ import os
 import signal
 import sys
 
+# First: a server or scheduler that runs this script gets no further, and needs no torch.
+import pslite_ext.torch as mercury
+
+# isort: split
 import torch
 
-import pslite_ext.torch as mercury
 from pslite_ext import _core
 
 STEPS = 5

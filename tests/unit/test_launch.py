@@ -357,6 +357,17 @@ def test_a_server_beside_each_worker_is_on_its_host() -> None:
     assert hosts == {f"{role} {i}": "abc"[i] for role in ("server", "worker") for i in range(3)}
 
 
+def test_workers_are_told_what_torchrun_would_tell_them() -> None:
+    tasks = plan(["cmd"], 3, None, {}, {}, [Host("me@a"), Host("b")], torch_port="4321")
+    scripts = {t.name: (t.stdin or b"").decode() for t in tasks}
+    assert "RANK" not in scripts["server 1"]
+    for rank, local, beside in ((0, 0, 2), (1, 0, 1), (2, 1, 2)):
+        told = dict(re.findall(r"export (\w+)=(\S+)", scripts[f"worker {rank}"]))
+        assert (told["RANK"], told["WORLD_SIZE"]) == (str(rank), "3")
+        assert (told["LOCAL_RANK"], told["LOCAL_WORLD_SIZE"]) == (str(local), str(beside))
+        assert (told["MASTER_ADDR"], told["MASTER_PORT"]) == ("a", "4321")
+
+
 def test_a_script_is_run_with_this_python() -> None:
     assert normal_command(["--", "train.py", "--x"]) == [sys.executable, "train.py", "--x"]
     assert normal_command(["bash", "-c", "x"]) == ["bash", "-c", "x"]

@@ -49,10 +49,19 @@ def test_the_first_of_each_host_leads() -> None:
     assert beside.leaders(["@a", "@b", "@a", "@b"]) == [0, 1]
 
 
-def test_others_see_rank_0_where_it_says() -> None:
+def test_others_see_rank_0_where_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = {"127.0.0.1", "127.0.1.1", "10.1.2.3"}
+    names = {"here": "127.0.1.1", "alpha": "10.1.2.3", "service": "10.9.9.9"}
+    monkeypatch.setattr(beside, "_is_ours", lambda address: address in ours)
+    monkeypatch.setattr(beside, "resolve", lambda _, master: names.get(master, master))
+    monkeypatch.setattr(beside, "address_towards", lambda host, port: "10.1.2.4")
     assert beside.scheduler_address("10.1.2.3", 1) == "127.0.0.1"
-    assert beside.scheduler_address("10.1.2.3", 2) == "10.1.2.3"
-    assert beside.scheduler_address("127.0.0.1", 2) == "127.0.0.1"
+    for master in ("10.1.2.3", "127.0.0.1"):
+        assert beside.scheduler_address(master, 2) == master
+    assert beside.scheduler_address("alpha", 2) == "10.1.2.3"
+    # What leads nobody else there.
+    for master in ("here", "service", ""):
+        assert beside.scheduler_address(master, 2) == "10.1.2.4", master
 
 
 def test_two_hosts_agree_on_a_job(started: list[dict[str, str]]) -> None:
@@ -65,7 +74,7 @@ def test_two_hosts_agree_on_a_job(started: list[dict[str, str]]) -> None:
     beside.start_job({**environ, "LOCAL_RANK": "1"}, beside.Meeting(store, 3, 4))
     roles = [(env["DMLC_ROLE"], env.get("DMLC_TASK_ID")) for env in started]
     assert roles == [("scheduler", None), ("server", "0"), ("server", "1")]
-    job = json.loads(store.get("mercury 0: job"))
+    job = json.loads(store.get("mercury 0: worker 0's scheduler"))
     assert len(job["MERCURY_JOB_TOKEN"]) == 64
     assert (job["DMLC_NUM_WORKER"], job["DMLC_NUM_SERVER"]) == ("4", "2")
     for rank, env in ((0, worker), (2, other)):
