@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
-from pslite_ext.launch.supervise import Child, Supervisor
+from pslite_ext.launch.supervise import Supervisor
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -76,11 +76,20 @@ def small_disk(folder: Path, size: int) -> Iterator[None]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
+class Started(Protocol):
+    """A child of this process, or of one that starts some."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+    def send_signal(self, number: int) -> None: ...
+
+
 @dataclass
 class Process:
     role: str
     rank: int
-    child: Child
+    child: Any  # a Child, or what else is Started
     log: Path
 
     @property
@@ -93,7 +102,8 @@ class Process:
 
     @property
     def code(self) -> int | None:
-        return self.child.poll()
+        code: int | None = self.child.poll()
+        return code
 
     def listening(self) -> list[int]:
         """The ports that it listens on."""
@@ -172,8 +182,12 @@ def cluster(
     python: str = sys.executable,
     env: dict[str, str] | None = None,
     token: str | None = None,
+    start_worker: Callable[[dict[str, str], Path], Started] | None = None,
 ) -> Iterator[Cluster]:
-    """`command`: a script and its arguments, or -c and code; run in every role."""
+    """`command`: a script and its arguments, or -c and code; run in every role.
+
+    `start_worker` starts workers in another way, with an environment and a log.
+    """
     port = free_port()
     base = clean_environment(
         DMLC_PS_ROOT_URI="127.0.0.1",
@@ -196,7 +210,11 @@ def cluster(
             for role, rank in roles:
                 log = Path(folder) / f"{role}_{rank}.log"
                 own = {**base, "DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
-                child = supervisor.start([python, *command], own, log=log)
+                child: Started
+                if role == "worker" and start_worker is not None:
+                    child = start_worker(own, log)
+                else:
+                    child = supervisor.start([python, *command], own, log=log)
                 processes.append(Process(role, rank, child, log))
             yield Cluster(processes, port)
         finally:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.torch_workers import ranks
+
+pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
 TOLD = (
     "MAX is not offered, SUM and AVG are; use a group with backend='gloo'",

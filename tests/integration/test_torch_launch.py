@@ -8,9 +8,13 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from pslite_ext.errors import FAILED_ELSEWHERE
 from tests.cluster import ROOT, clean_environment, free_port, mercury
-from tests.integration.torch_workers import PYTHON, need_torch, ranks
+from tests.integration.torch_workers import ranks, torch_python
+
+pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
 STARTED = str(Path(__file__).with_name("torch_started.py"))
 SPAWNED = str(Path(__file__).with_name("torch_spawned.py"))
@@ -37,9 +41,9 @@ def weights(output: str) -> list[str]:
 
 
 def test_torchrun_and_mercury_launch_are_enough(tmp_path: Path) -> None:
-    need_torch()
+    python = str(torch_python())
     mark = f"MERCURY_TEST={tmp_path}"
-    torchrun = [str(PYTHON), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    torchrun = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     environment = clean_environment(PYTHONPATH=str(ROOT), MERCURY_TEST=str(tmp_path))
     done = subprocess.run(
         [*torchrun, STARTED], env=environment, capture_output=True, text=True, timeout=300
@@ -51,7 +55,7 @@ def test_torchrun_and_mercury_launch_are_enough(tmp_path: Path) -> None:
     wait_nobody_left(mark)
 
     done = mercury(
-        *("launch", "-n", 2, "--log-dir", tmp_path / "logs", "--", PYTHON, STARTED),
+        *("launch", "-n", 2, "--log-dir", tmp_path / "logs", "--", python, STARTED),
         env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -60,23 +64,22 @@ def test_torchrun_and_mercury_launch_are_enough(tmp_path: Path) -> None:
 
 
 def spawned(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    need_torch()
     environment = clean_environment(PYTHONPATH=str(ROOT), MERCURY_TEST=str(tmp_path))
-    command = [str(PYTHON), SPAWNED, str(free_port()), *words]
+    command = [str(torch_python()), SPAWNED, str(free_port()), *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     wait_nobody_left(f"MERCURY_TEST={tmp_path}")
     return done
 
 
 def test_a_script_may_spawn_its_workers(tmp_path: Path) -> None:
-    done = spawned(tmp_path)
+    done = spawned(tmp_path, "spawn")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["summed 0", "summed 1"]
     assert "error" not in done.stderr, done.stderr
 
 
 def test_a_spawned_worker_s_error_is_told(tmp_path: Path) -> None:
-    done = spawned(tmp_path, "fail")
+    done = spawned(tmp_path, "fork", "fail")
     assert done.returncode == 1
     assert "summed" not in done.stdout
     assert "worker 1 ended: it ended with exit code 1" in done.stderr, done.stderr

@@ -8,6 +8,8 @@ import pytest
 
 from tests.integration.torch_workers import torch_job
 
+pytestmark = pytest.mark.xdist_group("torch")  # imported once
+
 # As torch_training.py reads them.
 CASES = {
     "mercury": (
@@ -35,3 +37,14 @@ def test_hooks_that_fire_twice_and_copies_of_a_model() -> None:
     with torch_job("torch_copies.py") as job:
         job.check()
         assert all("alike" in worker.output for worker in job.workers), job.report()
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_a_hundred_steps_of_every_optimizer(workers: int) -> None:
+    # Half of the cases with each number of workers: together, all of them.
+    with torch_job("torch_reference.py", str(workers // 4), workers=workers, servers=2) as job:
+        job.wait(timeout_s=400)
+        job.check()
+        said = {worker.output for worker in job.workers}
+        assert len(said) == 1, job.report()
+        assert said.pop().count("\n") == 6 * 2

@@ -12,6 +12,8 @@ from pslite_ext.errors import InvalidArgumentError
 from tests.cluster import ROOT, clean_environment
 from tests.integration.torch_workers import torch_job
 
+pytestmark = pytest.mark.xdist_group("torch")  # imported once
+
 TOLD = (
     "a torch.nn.Module is needed, not SGD",
     "the optimizer has a parameter of shape (2, 3) that the model has not",

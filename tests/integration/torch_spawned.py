@@ -1,4 +1,7 @@
-"""A script that spawns its workers: no launcher, no variables; `fail`: worker 1 raises an error."""
+"""A script that starts its workers itself: no launcher, no variables.
+
+Its arguments: a port, how (spawn or fork), and `fail` if worker 1 is to raise an error.
+"""
 
 from __future__ import annotations
 
@@ -27,4 +30,6 @@ def work(rank: int, port: str, fail: bool) -> None:
 
 
 if __name__ == "__main__":
-    torch.multiprocessing.spawn(work, (sys.argv[1], "fail" in sys.argv), nprocs=WORKERS)
+    torch.multiprocessing.start_processes(
+        work, (sys.argv[1], "fail" in sys.argv), WORKERS, start_method=sys.argv[2]
+    )
