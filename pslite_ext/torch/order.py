@@ -23,11 +23,15 @@ def _hook_of_a_copy() -> Callable[..., None]:
 
 
 class BeforeForward:
-    """A module's hook. A copy of the module, or a pickled one, waits for nobody."""
+    """A module's hook. A copy of the module, or a pickled one, waits for nobody.
+
+    No compiler looks into it: what it waits for is outside of any graph.
+    """
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
 
+    @torch.compiler.disable  # type: ignore[misc]
     def __call__(self, *_args: Any) -> None:
         self._call()
 

@@ -2,7 +2,8 @@
 
 While a sum is under way its memory is the core's. Whoever reads `.grad` then waits for the sum,
 and after the optimizer's step for the update, whatever code it is (clipping, GradScaler, a
-script): the parameter's class says so.
+script): the parameter's class says so. Its values may be older after the step: whoever gets the
+parameter from its module, copies or pickles it, or takes its `.data`, waits for the update.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError, PsliteError
 from pslite_ext.torch.values import memory
 
-_grad = torch.Tensor.grad
+_grad, _data = torch.Tensor.grad, torch.Tensor.data
+_is_compiling = getattr(torch.compiler, "is_compiling", lambda: False)  # before torch 2.3
 
 
 def raw_grad(parameter: Any) -> Any:
@@ -48,6 +50,49 @@ class SummedParameter(torch.nn.Parameter):  # type: ignore[misc]
     @grad.deleter
     def grad(self) -> None:
         self.grad = None
+
+    @property
+    def data(self) -> Any:
+        return _data.__get__(up_to_date(self))
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        _data.__set__(up_to_date(self), value)
+
+    def __repr__(self) -> str:
+        return repr(torch.nn.Parameter(self.data, self.requires_grad))
+
+
+def up_to_date(parameter: Any) -> Any:
+    """The parameter, when the last step's update of it is done.
+
+    In a graph of torch.compile's nothing waits: that is done before the graph.
+    """
+    if _is_compiling():
+        return parameter
+    slot = None if parameter is None else parameter.__dict__.get("_mercury_slot")
+    if slot is not None:
+        slot.finish()
+    return parameter
+
+
+class OwnParameters(dict):  # type: ignore[type-arg]
+    """A module's parameters by name: who gets one from here gets it up to date."""
+
+    def __getitem__(self, name: str) -> Any:
+        return up_to_date(super().__getitem__(name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return up_to_date(super().get(name, default))
+
+    def values(self) -> Any:
+        return [up_to_date(parameter) for parameter in super().values()]
+
+    def items(self) -> Any:
+        return [(name, up_to_date(parameter)) for name, parameter in super().items()]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self.items()),)  # a copy of the module waits for nobody
 
 
 class Slot:
@@ -122,6 +167,10 @@ class Slot:
     def settle(self) -> None:
         """The gradient may be read, and written, from here on."""
         self.wait()
+        self.finish()
+
+    def finish(self) -> None:
+        """The parameter may be read, and written, from here on."""
         if self.stepped:
             self._update(self)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.order import BeforeForward, OrderOfUse
-from pslite_ext.torch.slots import Slot, SummedParameter, raw_grad
+from pslite_ext.torch.slots import OwnParameters, Slot, SummedParameter, raw_grad
 from pslite_ext.torch.updates import Part, Updates, parts_of
 from pslite_ext.torch.values import memory, wire_key
 
@@ -55,13 +55,20 @@ class Training:
     # --- hooks ------------------------------------------------------------------------------------
 
     def _hook_modules(self, model: Any) -> None:
-        for module in model.modules():
-            own = [self._slots[p] for p in module.parameters(recurse=False) if p in self._slots]
+        compiled: set[Any] = set()
+        for module in model.modules():  # whoever holds a module comes before it
             module.register_state_dict_pre_hook(BeforeForward(self.synchronize))
-            if own and module is not model:
-                module.register_forward_pre_hook(self._before(own, False), prepend=True)
-            elif module is model:
-                module.register_forward_pre_hook(self._before(own, True), prepend=True)
+            own = vars(module)["_parameters"] = OwnParameters(vars(module)["_parameters"])
+            waits_for: Iterable[Any] = own.values()
+            if module in compiled:
+                waits_for = ()  # all that is in it has been waited for before it begins
+            elif hasattr(module, "_orig_mod"):  # torch.compile's: one graph, one wait
+                compiled.update(module.modules())
+                waits_for = module.parameters()
+            slots = [self._slots[p] for p in waits_for if p in self._slots]
+            if slots or module is model:
+                before = self._before(slots, module is model)
+                module.register_forward_pre_hook(before, prepend=True)
 
     def _before(self, own: list[Slot], whole: bool) -> BeforeForward:
         def call() -> None:
@@ -144,6 +151,8 @@ class Training:
             self._complete([slot for slot in slots if slot.total is None])
         self._complete_since_step = False
         self._updates.begin(self._parts)
+        if getattr(self._optimizer, "found_inf", None) is not None:
+            self._updates.finish()  # GradScaler's words to a fused optimizer hold for this call
 
     def _complete(self, missing: Sequence[Slot]) -> None:
         """Every worker takes part in every sum, and says of what it had a gradient.

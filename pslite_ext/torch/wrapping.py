@@ -33,9 +33,10 @@ def _check(model: Any, optimizer: Any) -> dict[Any, str]:
     kind = type(optimizer).__name__
     if kind in REFUSED:
         _refuse(f"{kind} does not update each parameter by its own gradient alone; use another")
-    if hasattr(model, "_orig_mod"):
-        _refuse("this model is compiled: wrap the one that was given to torch.compile")
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    names = {
+        parameter: name.replace("_orig_mod.", "")  # torch.compile's
+        for name, parameter in model.named_parameters()
+    }
     if hasattr(optimizer, "_mercury") or any(hasattr(p, "_mercury_slot") for p in names):
         _refuse("this model or this optimizer has been wrapped already: wrap them once, together")
     if "step" in vars(optimizer):

@@ -33,10 +33,10 @@ def test_weights_are_ddp_s(tmp_path: Path, van: str) -> None:
             assert worker.output.split("\n")[:-1] == [f"equal {case}" for case in CASES[van]]
 
 
-def test_hooks_that_fire_twice_and_copies_of_a_model() -> None:
-    with torch_job("torch_copies.py") as job:
+def test_each_use_that_the_docs_promise() -> None:
+    with torch_job("torch_uses.py") as job:
         job.check()
-        assert all("alike" in worker.output for worker in job.workers), job.report()
+        assert all("all uses" in worker.output for worker in job.workers), job.report()
 
 
 @pytest.mark.parametrize("workers", [2, 4])

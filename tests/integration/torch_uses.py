@@ -1,0 +1,233 @@
+"""A worker that trains in the ways that docs/pytorch.md promises, and prints the name of each.
+
+All workers have the same data, so a model that trains alone has the same weights.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import io
+import pickle
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import pslite_ext.torch as mercury
+from pslite_ext import _core
+
+STEPS = 4
+
+
+class Twice(nn.Module):  # type: ignore[misc]
+    """One module used twice; in training it is computed once more on the way back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.often, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x: Any) -> Any:
+        for _ in range(2):
+            x = checkpoint(self.often, x, use_reentrant=True)
+        return self.last(x)
+
+
+def layers() -> Any:
+    return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 2))
+
+
+def sgd(model: Any) -> Any:
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+
+
+def pair(make: Callable[[], Any] = layers, optimizer: Callable[[Any], Any] = sgd) -> Any:
+    """A wrapped model with its optimizer, and the same without any of us."""
+    torch.manual_seed(3)
+    alone = make()
+    model = copy.deepcopy(alone)
+    return (*mercury.wrap(model, optimizer(model)), alone, optimizer(alone))
+
+
+def inputs(dtype: Any = torch.float32) -> list[Any]:
+    torch.manual_seed(5)
+    return [torch.randn(5, 4, dtype=dtype, requires_grad=True) for _ in range(STEPS)]
+
+
+def step(model: Any, optimizer: Any, x: Any) -> None:
+    model(x).float().pow(2).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def alike(model: Any, alone: Any) -> None:
+    """Whatever is left of the last step is waited for."""
+    for parameter, own in zip(model.parameters(), alone.parameters()):
+        torch.testing.assert_close(parameter, own)
+
+
+def train_both(model: Any, optimizer: Any, alone: Any, other: Any, **how: Any) -> None:
+    for x in inputs(**how):
+        step(model, optimizer, x)
+        step(alone, other, x)
+    alike(model, alone)
+
+
+def hooks_that_fire_twice() -> None:
+    train_both(*pair(Twice))
+
+
+def weights_read_after_the_last_step() -> None:
+    """The last step is not over yet when they are read: worker 1 is late."""
+
+    def saved(model: Any) -> Any:
+        torch.save(model, there := io.BytesIO())
+        there.seek(0)
+        return torch.load(there, weights_only=False)
+
+    first: Callable[[Any], Any] = lambda model: model[0].weight  # noqa: E731
+    ways: tuple[Callable[[Any], Any], ...] = (
+        first,
+        lambda model: next(model.parameters()),
+        lambda model: dict(model.named_parameters())["0.weight"],
+        lambda model: model.state_dict()["0.weight"],
+        lambda model: first(copy.deepcopy(model)),
+        lambda model: first(pickle.loads(pickle.dumps(model))),
+        lambda model: first(saved(model)),
+        lambda model: copy.deepcopy(held),
+        lambda model: held.data,
+    )
+    model, optimizer, alone, other = pair(lambda: nn.Sequential(nn.Linear(4, 1)))
+    held = model[0].weight
+    torch.set_printoptions(precision=8)
+    for number, way in enumerate(ways):
+        x = inputs()[number % STEPS]
+        if _core.rank() == 1:
+            time.sleep(0.05)
+        step(model, optimizer, x)
+        step(alone, other, x)
+        torch.testing.assert_close(way(model), alone[0].weight.data, msg=f"way {number}")
+    step(model, optimizer, x)
+    step(alone, other, x)
+    assert repr(held) == repr(alone[0].weight), repr(held)
+
+
+def copies_train_alone() -> None:
+    model, optimizer, alone, _ = pair()
+    twin = copy.deepcopy(model)
+    step(twin, sgd(twin), inputs()[0])
+    alike(model, alone)
+    x = inputs()[0]
+    torch.testing.assert_close(pickle.loads(pickle.dumps(model))(x), model(x))
+
+
+def two_models_that_train_each_other() -> None:
+    """A generator and a discriminator, whose gradients the other's backward brings, too."""
+    torch.manual_seed(1)
+    both = [(nn.Linear(2, 4), nn.Linear(4, 1)) for _ in range(2)]
+    both[1] = copy.deepcopy(both[0])
+    results = []
+    for mine, (maker, judge) in zip((True, False), both):
+        of_maker, of_judge = sgd(maker), sgd(judge)
+        if mine:
+            maker, of_maker = mercury.wrap(maker, of_maker)
+            judge, of_judge = mercury.wrap(judge, of_judge)
+        for x in inputs():
+            made = maker(x[:, :2].detach())
+            of_judge.zero_grad()
+            (judge(made.detach()).mean() - judge(x).mean()).backward()
+            of_judge.step()
+            of_maker.zero_grad()
+            (-judge(made).mean()).backward()
+            of_maker.step()
+        results.append([maker.weight, maker.bias, judge.weight, judge.bias])
+    for ours, theirs in zip(*results):
+        torch.testing.assert_close(ours, theirs)
+
+
+def frozen_and_thawed() -> None:
+    def sgd_of_some(model: Any) -> Any:
+        for parameter in (model[0].weight, model[3].bias):
+            parameter.requires_grad_(False)
+        return torch.optim.SGD([p for p in model.parameters() if p is not model[3].bias], lr=0.1)
+
+    model, optimizer, alone, other = pair(optimizer=sgd_of_some)
+    train_both(model, optimizer, alone, other)
+    for some in (model, alone):
+        some[0].weight.requires_grad_(True)
+    train_both(model, optimizer, alone, other)
+
+
+def halves() -> None:
+    for dtype in (torch.bfloat16, torch.float16):
+        train_both(*pair(functools.partial(nn.Linear, 4, 2, dtype=dtype)), dtype=dtype)
+    model, optimizer, alone, other = pair()
+    with torch.autocast("cpu", torch.bfloat16):
+        train_both(model, optimizer, alone, other)
+
+
+def scaled_losses() -> None:
+    """Of which one is not finite on worker 1: nobody takes that step, and the scale falls."""
+
+    def adam(model: Any) -> Any:
+        return torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
+
+    for kind in (sgd, adam):
+        model, optimizer, alone, other = pair(optimizer=kind)
+        scaler, of_alone = (torch.amp.GradScaler("cpu", init_scale=256.0) for _ in range(2))
+        for number, x in enumerate(inputs()):
+            infinite = number == 1 and _core.rank() == 1
+            scaler.scale(model(x).pow(2).sum() * (float("inf") if infinite else 1)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+            of_alone.scale(alone(x).pow(2).sum() * (float("inf") if number == 1 else 1)).backward()
+            of_alone.step(other)
+            of_alone.update()
+            other.zero_grad()
+        assert scaler.get_scale() == 128.0
+        alike(model, alone)
+
+
+def compiled() -> None:
+    """Before wrap, whole or in part: one graph. After it: a break before each wait."""
+
+    def whole(model: Any) -> Any:
+        return torch.compile(model, backend="eager", fullgraph=True)
+
+    def part(model: Any) -> Any:
+        model[0] = torch.compile(model[0], backend="eager", fullgraph=True)
+        return model
+
+    for how in (whole, part):
+        torch.manual_seed(3)
+        alone = layers()
+        model = how(copy.deepcopy(alone))
+        train_both(*mercury.wrap(model, sgd(model)), alone, sgd(alone))
+        torch.compiler.reset()
+    model, optimizer, alone, other = pair()
+    later = torch.compile(model, backend="eager")
+    for x in inputs():
+        step(later, optimizer, x)
+        step(alone, other, x)
+    alike(model, alone)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for use in (
+        hooks_that_fire_twice,
+        weights_read_after_the_last_step,
+        copies_train_alone,
+        two_models_that_train_each_other,
+        frozen_and_thawed,
+        halves,
+        scaled_losses,
+        compiled,
+    ):
+        use()
+        print(use.__name__, flush=True)
+    print("all uses", flush=True)
