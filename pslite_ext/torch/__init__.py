@@ -11,7 +11,7 @@ from typing import Any
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch import membership
 
-__all__ = ["ddp_comm_hook", "wrap"]
+__all__ = ["ddp_comm_hook", "stats", "trace", "wrap"]
 TORCH_LEAST = (2, 1)
 
 
@@ -56,6 +56,23 @@ def ddp_comm_hook(state: Any, bucket: Any) -> Any:
     from pslite_ext.torch import ddp_hook
 
     return ddp_hook.hook(state, bucket)
+
+
+def stats() -> dict[str, Any]:
+    """This process's live figures (mxnet_plugins/figures.py says which)."""
+    from mxnet_plugins import figures
+
+    return figures.now()
+
+
+def trace(on: bool) -> None:
+    """Records from the next iteration on, or no more, here and on the servers.
+
+    The job must have MERCURY_TRACE_DIR. Call it on every worker, at the same step.
+    """
+    from pslite_ext import _core
+
+    _core.trace_switch(on)
 
 
 # DDP takes torch's own types there, or none; naming them would need torch.

@@ -28,6 +28,7 @@ TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LOOPBACK = "127.0.0.1"
 # Of a network that nobody has (RFC 5737): the way there is the way to anywhere.
 ANYWHERE = "192.0.2.1"
+METRICS = "MERCURY_METRICS_PORT"
 SERVE = "import pslite_ext.torch"
 _children: list[subprocess.Popen[bytes]] = []
 
@@ -97,13 +98,23 @@ def start_job(environ: Mapping[str, str], meeting: Meeting) -> dict[str, str]:
     leads = leaders([text.decode() for text in _get(store, everybody, environ)])
     if rank == 0:
         job = _new_job(environ, meeting.workers, len(leads))
-        _start({**environ, **job, "DMLC_ROLE": "scheduler", "MERCURY_METRICS_PORT": "0"})
+        _start({**environ, **job, "DMLC_ROLE": "scheduler", METRICS: "0"})
         store.set(f"{about}worker 0's scheduler", json.dumps(job))
     job = json.loads(_get(store, [f"{about}worker 0's scheduler"], environ)[0])
     if rank in leads:
         server = {"DMLC_ROLE": "server", "DMLC_TASK_ID": str(leads.index(rank))}
-        _start({**environ, **job, **server})
-    return {**environ, **job, "DMLC_ROLE": "worker", "DMLC_TASK_ID": str(rank)}
+        _start({**environ, **job, **server, METRICS: "0"})
+    own = {"DMLC_ROLE": "worker", "DMLC_TASK_ID": str(rank)}
+    return {**environ, **job, **own, **metrics_port(environ)}
+
+
+def metrics_port(environ: Mapping[str, str]) -> dict[str, str]:
+    """torchrun's workers are told the same port: each takes the one after the worker before it."""
+    try:
+        port, local = (int(environ.get(name, "").strip()) for name in (METRICS, "LOCAL_RANK"))
+    except ValueError:  # not set, or wrong: the settings say so
+        return {}
+    return {METRICS: str(port + local)} if port > 0 else {}
 
 
 def forked() -> None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from multiprocessing.util import Finalize
 from types import TracebackType
 
-from pslite_ext import _core
+from mxnet_plugins import figures
+from pslite_ext import _core, prophet_profile
 from pslite_ext.config import Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError
 from pslite_ext.torch import beside
@@ -54,6 +55,7 @@ def join(meeting: beside.Meeting | None = None) -> int:
         _watch_exceptions()
         _core.start(settings.options())
         _settings = settings
+        figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
     return int(_settings.values["DMLC_NUM_WORKER"])
 
 
@@ -135,4 +137,7 @@ def _finished(reason: str) -> str:
             # The script has ended without looking at what failed: its exit code must tell.
             print(f"mercury: the job has failed: {error}", file=sys.stderr)
             reason = f"{type(error).__name__}: {error}"
+    figures.say()
+    if _settings is not None and _core.rank() == 0:  # one file, one writer
+        prophet_profile.write(_settings.prophet_profile, _core.prophet_profile())
     return reason
