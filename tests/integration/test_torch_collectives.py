@@ -32,3 +32,10 @@ def test_a_hook_for_ddp() -> None:
     with ranks("torch_hook.py") as job:
         job.check()
         assert all("as DDP" in worker.output for worker in job.workers), job.report()
+
+
+def test_many_sums_of_random_sizes() -> None:
+    """As many as a busy CI has time for; `torch_reductions.py 100000` was tried by hand."""
+    with ranks("torch_reductions.py", "2000") as job:
+        job.check()
+        assert all("summed 2000" in worker.output for worker in job.workers), job.report()

@@ -1,0 +1,37 @@
+"""The examples for PyTorch learn something, and all workers the same."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import ROOT
+from tests.integration.torch_workers import ranks
+
+pytestmark = pytest.mark.xdist_group("torch")  # imported once
+
+EXAMPLES = ROOT / "examples"
+DIGITS = Path(sys.prefix) / "digits"  # examples/digits.py says why
+
+
+def example(name: str, *words: str) -> str:
+    with ranks(str(EXAMPLES / name), *words, PYTHONPATH=f"{ROOT}:{EXAMPLES}:{DIGITS}") as job:
+        job.check()
+        weights = {line for w in job.workers for line in w.output.splitlines() if "weights" in line}
+        assert len(weights) == 1, job.report()
+        return job.workers[0].output
+
+
+def test_digits() -> None:
+    said = example("torch_digits.py", "--epochs", "2")
+    assert float(re.findall(r"accuracy ([\d.]+)", said)[-1]) > 0.9, said
+
+
+def test_text() -> None:
+    said = example("torch_text.py", "--steps", "26", "--width", "32", "--batch-size", "8")
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", said)]
+    assert losses[-1] < losses[0] - 0.5, said
+    assert "The statement" in said
