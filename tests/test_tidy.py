@@ -175,7 +175,7 @@ def test_the_core_reads_no_environment_and_no_clock() -> None:
 def test_the_environment_is_read_in_few_places() -> None:
     for path in sources(".py"):
         name = str(path.relative_to(ROOT))
-        if name.startswith(("tests/", "scripts/lab/")) or name in MAY_READ_ENVIRONMENT:
+        if name.startswith(("tests/", "scripts/lab/", "examples/")) or name in MAY_READ_ENVIRONMENT:
             continue
         assert not re.search(r"os\.(environ|getenv)", path.read_text()), name
 

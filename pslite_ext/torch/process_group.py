@@ -17,8 +17,8 @@ from pslite_ext.torch.beside import Meeting
 from pslite_ext.torch.collectives import Job, can_sum, collectives
 
 NOT_OFFERED = (
-    *("reduce", "gather", "scatter", "send", "recv", "recv_anysource", "alltoall", "alltoall_base"),
-    *("all_to_all_single", "allgather_coalesced", "allgather_into_tensor_coalesced"),
+    *("gather", "scatter", "send", "recv", "recv_anysource", "alltoall", "alltoall_base"),
+    *("all_to_all_single", "allgather_into_tensor_coalesced"),
     *("all_gather_single_coalesced", "reduce_scatter_single_coalesced"),
     *("reduce_scatter_tensor_coalesced", "monitored_barrier", "split_group"),
 )
@@ -72,9 +72,18 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             )
         self._number = next(_groups)
         self._patience = timeout
+        self._name = ""
 
     def getBackendName(self) -> str:
         return "mercury"
+
+    @property
+    def group_name(self) -> str:
+        return str(dist.distributed_c10d._world.pg_names.get(self, self._name))
+
+    def shutdown(self) -> None:
+        """The last moment at which torch knows the name, which it asks for again."""
+        self._name = self.group_name
 
     # --- sums -------------------------------------------------------------------------------------
 
@@ -91,6 +100,19 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._start(f"allreduce ({_name(average)})", flats, tensors, finish)
 
     allreduce_coalesced = allreduce
+
+    def reduce(self, tensors: Any, opts: Any) -> Work:
+        average = self._is_average(opts, tensors)
+        flats = [_flat(tensor).clone() for tensor in tensors]
+        self._divide(flats, average)
+
+        def finish() -> None:
+            if self.rank() == opts.rootRank:
+                for tensor, flat in zip(tensors, flats):
+                    _put(tensor, flat)
+
+        what = f"reduce ({_name(average)}) to {opts.rootRank}"
+        return self._start(what, flats, list(tensors), finish)
 
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         average = self._is_average(opts, [tensor for given in inputs for tensor in given])
@@ -150,6 +172,10 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self.allgather([list(parts)], [given], opts)
 
     all_gather_single = _allgather_base
+
+    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        """`outputs` has a list for each worker."""
+        return self.allgather([list(places) for places in zip(*outputs)], inputs, opts)
 
     def barrier(self, opts: Any = None) -> Work:
         return self._start("barrier", [], [], lambda: None)

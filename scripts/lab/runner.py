@@ -258,7 +258,7 @@ def options() -> argparse.Namespace:
     only = "only cases whose line in --list holds this, or one of these"
     add("--match", nargs="+", metavar="TEXT", help=only)
     add("--profile", type=_profile, metavar="FILE", help="iterations of this job, nothing else")
-    of_scaling = parser.add_argument_group("the scaling bench alone")
+    of_scaling = parser.add_argument_group("the benches scaling and torch alone")
     of_scaling.add_argument("--nodes", nargs="+", type=_nodes, metavar="NxM")
     of_scaling.add_argument("--rate", type=float, metavar="MBIT", help="of each link, in Mbit/s")
     of_scaling.add_argument("--scale", type=float, help="of the models' sizes")

@@ -13,7 +13,7 @@ TOLD = (
     "no SUM of torch.bool",
     "no AVG of torch.int32",
     "a tensor of layout torch.sparse_coo: only dense ones are supported",
-    "reduce is not offered",
+    "gather is not offered",
     "a group is always of all 2 workers",
     "but not all workers call the same",
 )

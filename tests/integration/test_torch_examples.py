@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.cluster import ROOT
-from tests.integration.torch_workers import ranks
+from tests.integration.torch_workers import EXAMPLES, ranks
 
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
-EXAMPLES = ROOT / "examples"
-DIGITS = Path(sys.prefix) / "digits"  # examples/digits.py says why
-
 
 def example(name: str, *words: str) -> str:
-    with ranks(str(EXAMPLES / name), *words, PYTHONPATH=f"{ROOT}:{EXAMPLES}:{DIGITS}") as job:
+    with ranks(str(EXAMPLES / name), *words) as job:
         job.check()
         weights = {line for w in job.workers for line in w.output.splitlines() if "weights" in line}
         assert len(weights) == 1, job.report()

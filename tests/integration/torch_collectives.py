@@ -49,6 +49,9 @@ def sums(rank: int, workers: int) -> None:
         work.wait()
         assert work.is_completed()
         assert (tensor == everybody).all(), tensor.numel()
+    own = torch.full((4,), rank + 1.0)
+    dist.reduce(own, workers - 1)
+    assert own[0] == (everybody if rank == workers - 1 else rank + 1)
     dist.all_reduce(torch.empty(0))
     dist.all_gather([torch.empty(0) for _ in range(workers)], torch.empty(0))
 
@@ -67,6 +70,11 @@ def bytes_of_others(rank: int, workers: int) -> None:
     one = torch.empty(workers * 3)
     dist.all_gather_into_tensor(one, torch.full((3,), float(rank)))
     assert one.tolist() == [float(r) for r in range(workers) for _ in range(3)]
+    both = [[torch.empty(2), torch.empty(1)] for _ in range(workers)]
+    dist.all_gather_coalesced(both, [torch.full((n,), float(rank)) for n in (2, 1)])
+    assert [[t.tolist() for t in pair] for pair in both] == [
+        [[float(r)] * 2, [float(r)]] for r in range(workers)
+    ]
     flags = torch.tensor([rank == 0, True])
     dist.broadcast(flags, 0)
     assert flags.tolist() == [True, True]
@@ -109,7 +117,7 @@ def refusals(rank: int) -> None:
         lambda: dist.all_reduce(torch.tensor([True])),
         lambda: dist.all_reduce(torch.ones(2, dtype=torch.int32), op=dist.ReduceOp.AVG),
         lambda: dist.all_reduce(torch.eye(2).to_sparse()),
-        lambda: dist.reduce(vector, 0),
+        lambda: dist.gather(vector, [vector] * 2 if rank == 0 else None),
         lambda: dist.new_group([rank], backend="mercury", use_local_synchronization=True),
     )
     for attempt in attempts:
@@ -143,6 +151,10 @@ def main() -> None:
     refusals(rank)
     dist.barrier()
     dist.barrier(async_op=True).wait()
+    again = dist.new_group()
+    dist.all_reduce(vector := torch.ones(3), group=again)
+    assert vector.tolist() == [workers] * 3
+    dist.destroy_process_group(again)
     if "different" in sys.argv:
         different(rank)
     dist.destroy_process_group()

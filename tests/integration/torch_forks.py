@@ -38,7 +38,6 @@ def become(asked: dict[str, Any]) -> None:
     os.close(nothing)
     os.environ.clear()
     os.environ.update(asked["env"])
-    sys.path[:0] = os.environ.get("PYTHONPATH", "").split(":")
     sys.argv[:] = [asked["script"], *asked["words"]]
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import queue
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from scripts.lab.systems.peers import PeerMissing, peer_python
 from tests.cluster import ROOT, Cluster, Process, clean_environment, cluster, free_port
 
 OWN = ROOT / ".venv-torch" / "bin" / "python"
+EXAMPLES = ROOT / "examples"
 FOLDER = Path(__file__).parent
 SERVE = ["-c", "import sys; from mxnet_plugins import server; sys.exit(server.main())"]
 GONE_WITHIN_S = 10.0
@@ -66,7 +68,9 @@ class Forks:
         self._alive: dict[int, Forked] = {}
         supervisor = Supervisor()
         atexit.register(supervisor.end)
-        environment = clean_environment(OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT))
+        # For all workers: what examples/ import is there, too.
+        path = f"{ROOT}:{EXAMPLES}:{Path(sys.prefix) / 'digits'}"
+        environment = clean_environment(OMP_NUM_THREADS="1", PYTHONPATH=path)
         command = [str(torch_python()), "-u", "-W", "ignore", str(FOLDER / "torch_forks.py")]
         self._said: list[str] = []
         self._child = supervisor.start(command, environment, told=self._hear, stdin=b"")
@@ -154,7 +158,8 @@ def ranks(script: str, *words: str, workers: int = 2, **env: str) -> Iterator[Cl
         LOCAL_WORLD_SIZE=str(workers),
         MASTER_ADDR="127.0.0.1",
         MASTER_PORT=str(port),
-        **{"PYTHONPATH": str(ROOT), **env},
+        PYTHONPATH=str(ROOT),
+        **env,
     )
     processes: list[Process] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -11,6 +11,7 @@ from scripts.lab.benches import (
     limits,
     peers,
     prophet,
+    pytorch,
     scaling,
     scenarios,
     speed,
@@ -20,7 +21,7 @@ from scripts.lab.benches import (
 from scripts.lab.benches.case import Case, Row, Setting
 from scripts.lab.benches.limits import LOOPBACK
 from scripts.lab.systems.peers import PEERS
-from scripts.lab.systems.system import BASIC, MERCURY, System
+from scripts.lab.systems.system import BASIC, MERCURY, TORCH, System
 
 Systems = Sequence[System]
 MAIN = ("stock", "stock-p3", "zmq", MERCURY)  # what users choose between
@@ -157,6 +158,11 @@ def _scaling(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     return cases + scaling.streams(_named(systems, (MERCURY,)), asked)
 
 
+def _torch(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
+    chosen = _named(systems, (TORCH, "torch-ddp"))
+    return pytorch.pytorch(chosen, asked, {"quick": 3, "usual": 5, "full": 10}[length], length)
+
+
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "iteration": _iteration,
     "communication": _communication,
@@ -177,9 +183,9 @@ PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
     "sum_kernel": lambda _systems: sum_kernel.run(),
     "joining": lambda systems: joining.run([system.name for system in systems]),
 }
-BENCHES = [*_CASES, "scaling", *PROGRAMS]
+BENCHES = [*_CASES, "scaling", "torch", *PROGRAMS]
 # Only if asked for by name, or with --full.
-LONG = ("scaling", "joining", "scenarios", "adapt", "sweep", "peers", "prophet", "soak")
+LONG = ("scaling", "torch", "joining", "scenarios", "adapt", "sweep", "peers", "prophet", "soak")
 # Not repeated: long, or looking for growth, not for speed.
 ONCE = ("peers", "prophet", "soak", "idle")
 
@@ -190,17 +196,26 @@ def cases_of(
     length: str,
     asked: scaling.Asked = scaling.Asked(),  # noqa: B008  # frozen
 ) -> list[Case]:
-    """Systems beyond the basic ones are measured where all are compared: `peers`, `scaling`."""
+    """Systems beyond the basic ones are measured where all are compared: `peers`, `scaling`; and
+    those that need PyTorch by `torch`.
+    """
     basic = _named(systems, BASIC)
     cases: list[Case] = []
     for name in benches:
         if name in _CASES:
-            cases += _CASES[name](systems if name == "peers" else basic, length)
+            all_but_torch = [s for s in systems if s.name != TORCH]
+            cases += _CASES[name](all_but_torch if name == "peers" else basic, length)
         elif name == "scaling":
             cases += _scaling(systems, length, asked)
+        elif name == "torch":
+            cases += _torch(systems, length, asked)
     return cases
 
 
 def wanted(system: str, benches: Sequence[str]) -> bool:
     """Whether one of the benches would measure the system, were it here."""
+    if system in (TORCH, "torch-ddp") and "torch" in benches:
+        return True
+    if system == TORCH:
+        return False
     return "peers" in benches or "scaling" in benches or system in BASIC

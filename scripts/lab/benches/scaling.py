@@ -108,7 +108,7 @@ def _case(
     )
 
 
-def _training(
+def training(
     systems: Sequence[System],
     model: str,
     scale: float,
@@ -147,7 +147,7 @@ def scaling(
             for model in models:
                 scale = asked.scale or SCALES[model] * SHARE * (0.5 if quick else 1.0)
                 slow = asked.slow if asked.slow and asked.slow.is_in(setting) else None
-                cases += _training(here, model, scale, setting, rounds, slow)
+                cases += training(here, model, scale, setting, rounds, slow)
     return cases
 
 
@@ -160,7 +160,7 @@ def slow_hosts(systems: Sequence[System], rounds: int) -> list[Case]:
         (setting,) = settings([SLOW_NODES], None, RATES[:1], beside)
         for slow in SLOW_HOSTS:
             if slow.is_in(setting):
-                cases += _training(here, model, SCALES[model] * SHARE, setting, rounds, slow)
+                cases += training(here, model, SCALES[model] * SHARE, setting, rounds, slow)
     return cases
 
 

@@ -12,6 +12,7 @@ from scripts.lab.systems.peers import PEERS, peer_python
 
 WORKER = ("-m", "scripts.lab.systems.worker")
 TORCH_WORKER = ("-m", "scripts.lab.systems.torch_worker")
+TORCH_MERCURY = ("-m", "scripts.lab.systems.torch_mercury")
 MPI_HOST = ("-m", "scripts.lab.systems.mpi_host")
 
 
@@ -38,7 +39,8 @@ class System:
 MERCURY = "mercury-mercury"
 POLICIES = {MERCURY if p == "priority" else f"mercury-{p}": p for p in _core.policies()}
 BASIC = ("stock", "stock-p3", "zmq", *POLICIES)
-NAMES = (*BASIC, "stock-device", *PEERS)
+TORCH = "torch"  # ours, under it
+NAMES = (*BASIC, "stock-device", TORCH, *PEERS)
 PROPHET_STEPS = 8  # iterations from which it learns when gradients appear: before what is measured
 
 
@@ -68,6 +70,9 @@ def system(name: str, stock_python: str | None) -> System:
     if name == "horovod":
         python = peer_python(name)
         return System(name, python, store="horovod", servers=False, own_hosts=True)
+    if name == TORCH:
+        env = {"DMLC_PS_VAN_TYPE": "mercury"}
+        return System(name, peer_python("torch-ddp"), env, program=TORCH_MERCURY)
     if name == "torch-ddp":
         return System(name, peer_python(name), program=TORCH_WORKER, servers=False)
     if name == "mpi":

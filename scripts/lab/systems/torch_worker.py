@@ -2,10 +2,11 @@
 
 The loop of training_loop.py as torch has it: a layer is an autograd function that takes its time
 without using a core, and whose gradients DDP's hooks put into buckets and reduce while backward
-goes on. Buckets, hooks and what waits for what are DDP's own, its settings the defaults.
+goes on. Hooks and what waits for what are DDP's own; so is the size of buckets, unless
+LAB_BUCKET_MB is another. The optimizer only looks at the sums.
 
 Time is kept as the emulated GPU keeps it: a layer ends its nominal time after the one before it,
-however late its thread was woken; after backward it begins again when the sums are in.
+however late its thread was woken; after it had to wait for sums it begins when they are in.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,6 +29,7 @@ from scripts.lab.workloads.measurement import DEVICE, Sampler, say, usage
 from scripts.lab.workloads.workload import Workload
 
 PORT = 9095
+WAITED_S = 2e-4  # longer than a hook takes that has nothing to wait for
 
 
 class Stream:
@@ -48,6 +51,8 @@ class Stream:
 
 
 class Layers(torch.nn.Module):
+    """A module for each layer, with its own parameters."""
+
     def __init__(self, workload: Workload, stream: Stream, rank: int, workers: int) -> None:
         super().__init__()
         self.workload = workload
@@ -56,11 +61,14 @@ class Layers(torch.nn.Module):
         self.turn = 0  # the round of the next backward pass
         self.wrong: list[str] = []
         self.positions = [gradient_values.positions(t.elements) for t in workload.tensors]
-        self.weights = torch.nn.ParameterList(torch.zeros(t.elements) for t in workload.tensors)
+        self.layers = torch.nn.ModuleList(Layer(self, layer) for layer in workload.layers())
+        numbered = (zip(layer.parameters(), layer.tensors) for layer in self.layers)
+        self.place = dict(pair for layer in numbered for pair in layer)
 
     def forward(self, x: Any) -> Any:
-        for layer in self.workload.layers():
-            x = _Layer.apply(x, self, layer, *(self.weights[i] for i in layer))
+        for layer in self.layers:
+            self.called = time.monotonic()
+            x = layer(x)
         return x
 
     def gradient(self, i: int) -> Any:
@@ -70,29 +78,43 @@ class Layers(torch.nn.Module):
             gradient[position] = gradient_values.pushed(i, self.turn, n, self.rank)
         return gradient
 
-    def check(self, layer: list[int], turn: int) -> None:
-        """The last round's sums, as averages."""
-        for i in layer:
-            for n, position in enumerate(self.positions[i]):
-                wanted = gradient_values.due(i, turn, n, self.workers)
-                got = self.weights[i].grad[position].item() * self.workers
-                if abs(got - wanted) > 1e-5 * wanted and len(self.wrong) < 5:
-                    name = self.workload.tensors[i].name
-                    self.wrong.append(f"round {turn}, {name}[{position}]: {got}, not {wanted}")
+    def check(self, parameter: Any, turn: int) -> None:
+        """A round's sum, as average."""
+        i = self.place[parameter]
+        for n, position in enumerate(self.positions[i]):
+            wanted = gradient_values.due(i, turn, n, self.workers)
+            got = parameter.grad[position].item() * self.workers
+            if abs(got - wanted) > 1e-5 * wanted and len(self.wrong) < 5:
+                name = self.workload.tensors[i].name
+                self.wrong.append(f"round {turn}, {name}[{position}]: {got}, not {wanted}")
 
     def check_zeros(self) -> None:
-        for i, weight in enumerate(self.weights):
+        for weight, i in self.place.items():
             weight.grad[self.positions[i]] = 0
             if weight.grad.any():
                 self.wrong.append(f"{self.workload.tensors[i].name}: zeros did not stay zeros")
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, whole: Layers, tensors: list[int]) -> None:
+        super().__init__()
+        self.tensors = tensors
+        self.whole = [whole]  # in a list: it is not a part of this module
+        for i in tensors:
+            weight = torch.nn.Parameter(torch.zeros(whole.workload.tensors[i].elements))
+            self.register_parameter(f"weight{i}", weight)
+
+    def forward(self, x: Any) -> Any:
+        (whole,) = self.whole
+        if time.monotonic() - whole.called > WAITED_S:
+            whole.stream.begin()
+        return _Layer.apply(x, whole, self.tensors, *self.parameters())
 
 
 class _Layer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any, layers: Layers, layer: list[int], *weights: Any) -> Any:
         ctx.layers, ctx.layer = layers, layer
-        if layers.turn > 0:
-            layers.check(layer, layers.turn - 1)
         layers.stream.compute(sum(layers.workload.tensors[i].forward_s for i in layer))
         return x.clone()
 
@@ -104,16 +126,31 @@ class _Layer(torch.autograd.Function):
         return (gradient, None, None, *made)
 
 
-def train(config: Config, layers: Layers, model: Any) -> list[float]:
+class Looks(torch.optim.Optimizer):
+    """At the sums: it changes nothing."""
+
+    def __init__(self, layers: Layers) -> None:
+        self.layers = layers
+        super().__init__(layers.parameters(), {})
+
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.layers.check(parameter, self.layers.turn - 1)
+
+
+def train(config: Config, layers: Layers, model: Any, optimizer: Any) -> list[float]:
     x = torch.zeros(1, requires_grad=True)
     ends = []
     layers.stream.begin()
     out = model(x)
     for turn in range(config.warmup + config.rounds):
-        model.zero_grad(set_to_none=True)
-        out.sum().backward()  # returns when all buckets are in
+        optimizer.zero_grad()
+        out.sum().backward()
         layers.turn = turn + 1
-        layers.stream.begin()
+        optimizer.step()
+        if optimizer.__class__ is Looks:  # DDP's backward has waited for all
+            layers.stream.begin()
         out = model(x)
         ends.append(time.monotonic())
         if turn == config.warmup - 1:
@@ -122,29 +159,41 @@ def train(config: Config, layers: Layers, model: Any) -> list[float]:
     return [b - a for a, b in zip(ends[config.warmup - 1 :], ends[config.warmup :])]
 
 
-def main() -> None:
+def measure(rank: int, workers: int, parallel: Callable[[Layers, Any], tuple[Any, Any]]) -> None:
+    """`parallel` makes of a model and its optimizer what trains them on all workers."""
     config = Config(**json.loads(sys.argv[1]))
     if config.mode != "train":
-        raise SystemExit(f"torch-ddp can only train, not '{config.mode}'")
-    rank, workers, first = place()
-    os.environ["GLOO_SOCKET_IFNAME"] = os.environ[DEVICE]
+        raise SystemExit(f"torch can only train, not '{config.mode}'")
     torch.set_num_threads(1)
-    distributed.init_process_group(
-        "gloo", init_method=f"tcp://{first}:{PORT}", rank=rank, world_size=workers
-    )
     workload = workload_of(config.tensors)
     stream = Stream(config.slowness if rank == config.slow_rank else 1.0)
     layers = Layers(workload, stream, rank, workers)
-    model = DistributedDataParallel(layers, gradient_as_bucket_view=True)
-    distributed.barrier()
+    model, optimizer = parallel(layers, Looks(layers))
     sampler = Sampler(config.sample_s)
     say("started", **usage())
-    result: dict[str, Any] = {"times_s": train(config, layers, model)}
+    result: dict[str, Any] = {"times_s": train(config, layers, model, optimizer)}
     if series := sampler.stop():
         result["series"] = series
     layers.check_zeros()
-    distributed.destroy_process_group()
     say("result", wrong=layers.wrong, bytes=workload.bytes, **result)
+
+
+def ddp(layers: Layers, optimizer: Any) -> tuple[Any, Any]:
+    size = os.environ.get("LAB_BUCKET_MB")
+    buckets = {} if size is None else {"bucket_cap_mb": float(size)}
+    model = DistributedDataParallel(layers, gradient_as_bucket_view=True, **buckets)
+    distributed.barrier()
+    return model, optimizer
+
+
+def main() -> None:
+    rank, workers, first = place()
+    os.environ["GLOO_SOCKET_IFNAME"] = os.environ[DEVICE]
+    distributed.init_process_group(
+        "gloo", init_method=f"tcp://{first}:{PORT}", rank=rank, world_size=workers
+    )
+    measure(rank, workers, ddp)
+    distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from scripts.lab.systems.install_peers import SETUPS, gpu_packages, set_up
 from scripts.lab.systems.job import MeasuredJob, host_names, run_job
 from scripts.lab.systems.peers import PEERS, READY, REASON, PeerMissing, peer_python
 from scripts.lab.systems.rendezvous import await_port
-from scripts.lab.systems.system import WORKER, System, available, system
+from scripts.lab.systems.system import TORCH, WORKER, System, available, system
 from scripts.lab.workloads import gradient_values
 from scripts.lab.workloads.job_config import Config
 
@@ -44,6 +44,18 @@ def test_it_trains_and_its_sums_are_right(name: str, make_bed: Callable[..., Bed
     assert bed.counters("server0").received < 10_000  # it needs no servers
     sent = [sent for sent, _ in outcome.wire_bytes()]
     assert min(sent) > 3 * outcome.results[0]["bytes"]  # a ring of two sends each byte once
+
+
+def test_ours_trains_under_torch(make_bed: Callable[..., Bed]) -> None:
+    try:
+        ours = system(TORCH, None)
+    except PeerMissing as missing:
+        pytest.skip(f"torch: {missing}")
+    bed = make_bed(host_names(2, 2, beside=True), 500e6)
+    config = Config("train", {"model": "lenet5", "compute_s": 0.02}, rounds=3)
+    outcome = run_job(bed, ours, config, timeout_s=100, beside=2)
+    assert [len(result["times_s"]) for result in outcome.results] == [3, 3]
+    assert len(outcome.cpu_s("server")) == 2
 
 
 def test_a_missing_peer_says_why(tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""PyTorch's ways to train on several hosts: ours, and DDP over Gloo with buckets of several sizes.
+
+Servers live beside the workers, so that links carry what a ring's do, and ours once more with
+servers on hosts of their own. On one machine's loopback there is nothing to gain, only to lose.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scripts.lab.benches import scaling
+from scripts.lab.benches.case import Case, Figure, Figures, Setting
+from scripts.lab.benches.speed import SCALES
+from scripts.lab.systems.job import Outcome
+from scripts.lab.systems.system import System
+from scripts.lab.workloads.job_config import Config
+
+BUCKETS_MB = (1, 5)  # beside DDP's own 25
+LOOPBACK = Setting(2, 1, rate=None, loopback=True, beside=True)
+
+
+def with_buckets(systems: Sequence[System]) -> list[System]:
+    """DDP again with buckets of other sizes: the best counts."""
+    made = []
+    for system in systems:
+        made.append(system)
+        if system.name == "torch-ddp":
+            made += [system.variant(f"{mb} MB", LAB_BUCKET_MB=str(mb)) for mb in BUCKETS_MB]
+    return made
+
+
+def _on_loopback(system: System, model: str, scale: float, rounds: int) -> Case:
+    config = Config("train", {"model": model, "scale": scale, "compute_s": 0.0}, rounds=rounds)
+
+    def measure(outcome: Outcome) -> Figures:
+        took = statistics.median(outcome.rounds_s)
+        spent = sum(outcome.worker_cpu_s())
+        spent += sum(outcome.cpu_s("server")) if system.servers else 0.0
+        return {
+            "time": Figure(took, "s"),
+            "processor time, all": Figure(spent / config.rounds, "s"),
+        }
+
+    what = f"{model} x {scale:.3g}, no computation"
+    return Case("torch", what, system, LOOPBACK, config, measure, 0.5 * rounds)
+
+
+def pytorch(
+    systems: Sequence[System], asked: scaling.Asked, rounds: int, length: str = "usual"
+) -> list[Case]:
+    quick = length == "quick"
+    systems = with_buckets(systems)
+    models = asked.models or (scaling.MODELS[:1] if quick else scaling.MODELS)
+    nodes = asked.nodes or (scaling.NODES[:1] if quick else scaling.NODES)
+    cases = []
+    for beside in (True,) if asked.colocate or quick else (True, False):
+        here = [s for s in systems if s.servers or beside]
+        for setting in scaling.settings(nodes, asked.rate, scaling.RATES[:1], beside):
+            for model in models:
+                scale = asked.scale or SCALES[model] * scaling.SHARE * (0.5 if quick else 1.0)
+                cases += scaling.training(here, model, scale, setting, rounds)
+    cases = [replace(case, bench="torch") for case in cases]
+    for model in models:
+        scale = asked.scale or SCALES[model] * scaling.SHARE
+        cases += [_on_loopback(system, model, scale, rounds) for system in systems]
+    return cases
