@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import ipaddress
 import os
+import random
 import secrets
 import signal
 import socket
@@ -19,6 +21,8 @@ from pslite_ext.launch.watch import Watch
 from pslite_ext.trace_settings import check_trace_directory, trace_steps
 
 GRACE_S = 20.0
+FIRST_PORT, PORTS_TRIED = 10000, 20  # of those that the system does not hand out by itself
+USUAL_FIRST_GIVEN_PORT = 32768
 TOKEN_SETTINGS = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
 
 
@@ -60,15 +64,31 @@ def server_count(text: str) -> int | None:
 
 
 def free_port(host: str) -> int:
-    """A port that is free now. Somebody may take it before the scheduler does; it will say so."""
+    """A port that is free now, and that no socket is given which asks for any: other nodes' are.
+
+    Somebody may take it before the scheduler does; it will say so.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((host, 0))
-        except OSError as error:
-            raise LaunchError(f"--host {host}: {error.strerror}") from None
-        return int(sock.getsockname()[1])
+    ours = range(FIRST_PORT, max(FIRST_PORT + PORTS_TRIED, _first_given_port()))
+    for port in (*random.SystemRandom().sample(ours, PORTS_TRIED), 0):
+        with socket.socket(family, socket.SOCK_STREAM) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                sock.bind((host, port))
+            except OSError as error:
+                if port and error.errno == errno.EADDRINUSE:
+                    continue
+                raise LaunchError(f"--host {host}: {error.strerror}") from None
+            return int(sock.getsockname()[1])
+    raise AssertionError("the system gives a port, or an error")
+
+
+def _first_given_port() -> int:
+    """Of those that the system hands out by itself."""
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return USUAL_FIRST_GIVEN_PORT
 
 
 def address_for(hosts: Sequence[Host]) -> str:

@@ -117,7 +117,8 @@ class Job:
     def wait(self, timeout_s: float | None = None) -> None:
         if not self.over.wait(timeout_s):
             raise WaitTimeoutError(
-                f"{self.what} is not over within {timeout_s:g} s: not all workers have called it"
+                f"{self.what} is not over within its timeout of {timeout_s:g} s: not all workers "
+                "have called it"
             )
         if self.error is not None:
             raise self.error

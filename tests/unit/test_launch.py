@@ -6,6 +6,7 @@ import io
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -371,3 +372,16 @@ def test_workers_are_told_what_torchrun_would_tell_them() -> None:
 def test_a_script_is_run_with_this_python() -> None:
     assert normal_command(["--", "train.py", "--x"]) == [sys.executable, "train.py", "--x"]
     assert normal_command(["bash", "-c", "x"]) == ["bash", "-c", "x"]
+
+
+def test_a_free_port_is_none_that_other_nodes_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert all(10000 <= command.free_port("127.0.0.1") < given for _ in range(50))
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # nothing else is to be had
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(command, "FIRST_PORT", port)
+        monkeypatch.setattr(command, "PORTS_TRIED", 1)
+        monkeypatch.setattr(command, "_first_given_port", lambda: port + 1)
+        assert command.free_port("127.0.0.1") not in (0, port)
+    with pytest.raises(LaunchError, match="--host 192.0.2.1: "):
+        command.free_port("192.0.2.1")
