@@ -92,3 +92,15 @@ def test_a_host_s_first_worker_dies() -> None:
         assert job.workers[1].code == FAILED_ELSEWHERE, job.report()
         assert "PeerLostError: lost worker 0" in job.workers[1].output, job.report()
         wait_nobody_left(f"MASTER_PORT={job.port}")
+
+
+@pytest.mark.parametrize("manner", ["wrap", "ddp", "backend"])
+def test_a_killed_worker_is_named_by_all_others(manner: str) -> None:
+    with ranks("torch_killed.py", manner, "1", workers=3) as job:
+        job.wait()
+        assert job.workers[1].code == -9, job.report()
+        for worker in (job.workers[0], job.workers[2]):
+            assert worker.code == FAILED_ELSEWHERE, job.report()
+            (raised,) = [line for line in worker.output.splitlines() if line.startswith("raised")]
+            assert "lost worker 1" in raised, job.report()
+        wait_nobody_left(f"MASTER_PORT={job.port}")

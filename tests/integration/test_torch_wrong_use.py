@@ -19,7 +19,8 @@ TOLD = (
     "the optimizer has a parameter of shape (2, 3) that the model has not",
     "something has replaced optimizer.step: make learning rate schedulers after wrap",
     "LBFGS does not update each parameter by its own gradient alone",
-    "has been wrapped already",
+    "this model or this optimizer has been wrapped already: wrap them once, together",
+    "this model or this optimizer has been wrapped already: wrap them once, together",
     "optimizer.step() without backward(): no parameter has a gradient",
     "a wrapped optimizer takes no more parameters",
     "the optimizer's parameters are not those it had when it was wrapped",
@@ -34,6 +35,8 @@ def test_each_wrong_use_is_told_in_a_line() -> None:
         assert len(told) == len(TOLD), job.report()
         for line, expected in zip(told, TOLD):
             assert expected in line
+        # One line each: whatever else was printed is the farewell.
+        assert job.workers[0].output.count("\n") <= len(TOLD) + 2, job.report()
 
 
 def test_workers_with_different_models_hear_of_it() -> None:

@@ -25,7 +25,6 @@ from pslite_ext.launch.supervise import Supervisor
 from scripts.lab.systems.peers import PeerMissing, peer_python
 from tests.cluster import ROOT, Cluster, Process, clean_environment, cluster, free_port
 
-OWN = ROOT / ".venv-torch" / "bin" / "python"
 EXAMPLES = ROOT / "examples"
 FOLDER = Path(__file__).parent
 SERVE = ["-c", "import sys; from mxnet_plugins import server; sys.exit(server.main())"]
@@ -37,8 +36,6 @@ def torch_python() -> Path:
     """The Python of an environment with PyTorch; without one, the test is skipped."""
     if chosen := os.environ.get("MERCURY_TORCH_PYTHON"):
         return Path(chosen)
-    if OWN.exists():
-        return OWN
     try:
         return Path(peer_python("torch-ddp"))
     except PeerMissing as error:

@@ -35,6 +35,7 @@ def alone() -> None:
     tell(lambda: mercury.wrap(model, torch.optim.LBFGS(model.parameters())))
     model, optimizer = mercury.wrap(*pair())
     tell(lambda: mercury.wrap(model, optimizer))
+    tell(lambda: mercury.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1)))
     tell(optimizer.step)
     model(torch.ones(1, 3)).sum().backward()
     optimizer.step()

@@ -1,0 +1,53 @@
+"""A worker of those that train until they are told of the one that killed itself.
+
+`MANNER VICTIM`: wrap, ddp or backend is how they train.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import pslite_ext.torch as mercury
+from pslite_ext.errors import PsliteError
+
+STEPS = 100000
+FATAL = 3  # step
+
+
+def main() -> None:
+    manner, victim = sys.argv[1], int(sys.argv[2])
+    rank = int(os.environ["RANK"])
+    torch.set_num_threads(1)
+    model: torch.nn.Module = torch.nn.Sequential(torch.nn.Linear(30, 400), torch.nn.Linear(400, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    if manner == "wrap":
+        model, optimizer = mercury.wrap(model, optimizer)
+    else:
+        dist.init_process_group("mercury")
+        if manner == "ddp":
+            model = DistributedDataParallel(model)
+    for step in range(STEPS):
+        if rank == victim and step == FATAL:
+            time.sleep(0.3)  # the others wait by now
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            if manner == "backend":
+                dist.all_reduce(torch.ones(10000))
+            else:
+                model(torch.randn(4, 30)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        except (PsliteError, RuntimeError) as error:
+            print(f"raised {type(error).__name__}: {error}", flush=True)
+            raise
+
+
+if __name__ == "__main__":
+    main()
