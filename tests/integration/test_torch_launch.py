@@ -36,8 +36,8 @@ def _has(path: Path, variable: str) -> bool:
         return False
 
 
-def weights(output: str) -> list[str]:
-    return sorted(re.findall(r"trained \d of 2: (.*)", output))
+def sums(output: str) -> list[str]:
+    return sorted(re.findall(r"summed \d of 2: (.*)", output))
 
 
 def test_torchrun_and_mercury_launch_are_enough(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_torchrun_and_mercury_launch_are_enough(tmp_path: Path) -> None:
         [*torchrun, STARTED], env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    first = weights(done.stdout)
+    first = sums(done.stdout)
     assert len(first) == 2
     assert first[0] == first[1]
     wait_nobody_left(mark)
@@ -59,7 +59,7 @@ def test_torchrun_and_mercury_launch_are_enough(tmp_path: Path) -> None:
         env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert weights(done.stdout) == first
+    assert sums(done.stdout) == first
     wait_nobody_left(mark)
 
 
@@ -86,7 +86,7 @@ def test_a_spawned_worker_s_error_is_told(tmp_path: Path) -> None:
 
 
 def test_a_host_s_first_worker_dies() -> None:
-    with ranks("torch_started.py", "die", "0") as job:
+    with ranks("torch_killed.py", "wrap", "0") as job:
         job.wait()
         assert job.workers[0].code == -9, job.report()
         assert job.workers[1].code == FAILED_ELSEWHERE, job.report()
