@@ -2,6 +2,7 @@
 
 Servers live beside the workers, so that links carry what a ring's do, and ours once more with
 servers on hosts of their own. On one machine's loopback there is nothing to gain, only to lose.
+And a real transformer, which the processor computes, since the others' computation is emulated.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from dataclasses import replace
 from scripts.lab.benches import scaling
 from scripts.lab.benches.case import Case, Figure, Figures, Setting
 from scripts.lab.benches.speed import SCALES
-from scripts.lab.systems.job import Outcome
+from scripts.lab.systems.job import JobFailed, Outcome
 from scripts.lab.systems.system import System
 from scripts.lab.workloads.job_config import Config
 
 BUCKETS_MB = (1, 5)  # beside DDP's own 25
+REAL = Setting(2, 2, 250e6, beside=True)
+TRANSFORMER_BYTES = 14_688_160
 LOOPBACK = Setting(2, 1, rate=None, loopback=True, beside=True)
 
 
@@ -47,6 +50,25 @@ def _on_loopback(system: System, model: str, scale: float, rounds: int) -> Case:
     return Case("torch", what, system, LOOPBACK, config, measure, 0.5 * rounds)
 
 
+def _real(system: System, rounds: int) -> Case:
+    # As many bytes as torch_transformer.py has; what is computed, torch decides.
+    config = Config("train", {"count": 1, "bytes": TRANSFORMER_BYTES}, rounds=rounds)
+
+    def measure(outcome: Outcome) -> Figures:
+        if len({result["digest"] for result in outcome.results}) > 1:
+            raise JobFailed(f"{system.name}: the workers' weights differ")
+        sent = max(sent for sent, _ in outcome.wire_bytes()) / config.rounds
+        return {
+            "time": Figure(statistics.median(outcome.rounds_s), "s"),
+            "processor time, worker": Figure(max(outcome.worker_cpu_s()) / config.rounds, "s"),
+            "sent by a worker's host": Figure(sent / 1e6, "MB"),
+        }
+
+    what = "a transformer of 14.7 MB, computed by the processor"
+    env = {"LAB_TRANSFORMER": "1"}
+    return Case("torch", what, system, REAL, config, measure, 1.0 * rounds, env=env)
+
+
 def pytorch(
     systems: Sequence[System], asked: scaling.Asked, rounds: int, length: str = "usual"
 ) -> list[Case]:
@@ -65,4 +87,4 @@ def pytorch(
     for model in models:
         scale = asked.scale or SCALES[model] * scaling.SHARE
         cases += [_on_loopback(system, model, scale, rounds) for system in systems]
-    return cases
+    return cases + [_real(system, rounds) for system in systems]

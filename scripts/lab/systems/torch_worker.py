@@ -22,6 +22,7 @@ import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from scripts.lab.systems import torch_transformer
 from scripts.lab.systems.rendezvous import place
 from scripts.lab.workloads import gradient_values
 from scripts.lab.workloads.job_config import Config, workload_of
@@ -159,12 +160,17 @@ def train(config: Config, layers: Layers, model: Any, optimizer: Any) -> list[fl
     return [b - a for a, b in zip(ends[config.warmup - 1 :], ends[config.warmup :])]
 
 
-def measure(rank: int, workers: int, parallel: Callable[[Layers, Any], tuple[Any, Any]]) -> None:
-    """`parallel` makes of a model and its optimizer what trains them on all workers."""
+def measure(rank: int, workers: int, parallel: Callable[[Any, Any], tuple[Any, Any]]) -> None:
+    """`parallel` makes of a model and its optimizer what trains them on all workers.
+
+    With LAB_TRANSFORMER the model is a real one.
+    """
     config = Config(**json.loads(sys.argv[1]))
     if config.mode != "train":
         raise SystemExit(f"torch can only train, not '{config.mode}'")
     torch.set_num_threads(1)
+    if "LAB_TRANSFORMER" in os.environ:
+        return torch_transformer.train(rank, config.rounds, config.warmup, parallel)
     workload = workload_of(config.tensors)
     stream = Stream(config.slowness if rank == config.slow_rank else 1.0)
     layers = Layers(workload, stream, rank, workers)
@@ -175,13 +181,13 @@ def measure(rank: int, workers: int, parallel: Callable[[Layers, Any], tuple[Any
     if series := sampler.stop():
         result["series"] = series
     layers.check_zeros()
-    say("result", wrong=layers.wrong, bytes=workload.bytes, **result)
+    return say("result", wrong=layers.wrong, bytes=workload.bytes, **result)
 
 
-def ddp(layers: Layers, optimizer: Any) -> tuple[Any, Any]:
+def ddp(module: Any, optimizer: Any) -> tuple[Any, Any]:
     size = os.environ.get("LAB_BUCKET_MB")
     buckets = {} if size is None else {"bucket_cap_mb": float(size)}
-    model = DistributedDataParallel(layers, gradient_as_bucket_view=True, **buckets)
+    model = DistributedDataParallel(module, gradient_as_bucket_view=True, **buckets)
     distributed.barrier()
     return model, optimizer
 

@@ -46,16 +46,18 @@ def test_it_trains_and_its_sums_are_right(name: str, make_bed: Callable[..., Bed
     assert min(sent) > 3 * outcome.results[0]["bytes"]  # a ring of two sends each byte once
 
 
-def test_ours_trains_under_torch(make_bed: Callable[..., Bed]) -> None:
+@pytest.mark.parametrize("env", [{}, {"LAB_TRANSFORMER": "1"}], ids=["emulated", "real"])
+def test_ours_trains_under_torch(make_bed: Callable[..., Bed], env: dict[str, str]) -> None:
     try:
         ours = system(TORCH, None)
     except PeerMissing as missing:
         pytest.skip(f"torch: {missing}")
     bed = make_bed(host_names(2, 2, beside=True), 500e6)
     config = Config("train", {"model": "lenet5", "compute_s": 0.02}, rounds=3)
-    outcome = run_job(bed, ours, config, timeout_s=100, beside=2)
+    outcome = run_job(bed, ours, config, timeout_s=100, beside=2, env=env)
     assert [len(result["times_s"]) for result in outcome.results] == [3, 3]
     assert len(outcome.cpu_s("server")) == 2
+    assert len({result.get("digest") for result in outcome.results}) == 1  # a real one has one
 
 
 def test_a_missing_peer_says_why(tmp_path: Path) -> None:
