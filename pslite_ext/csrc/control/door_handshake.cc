@@ -30,8 +30,20 @@ void Append(std::string* out, const Bytes& bytes) {
   out->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+// ZeroMQ's own protocol begins with 10 bytes, the first 0xff and the last 0x7f: stock MXNet speaks
+// it at once. So much of it is waited for, so that it can be named.
+bool MayBeZeroMq(const std::string& message) {
+  return message[0] == '\xff' && (message.size() < 10 || message[9] == '\x7f');
+}
+
 // As soon as there is something to see: a stranger is not waited for.
 Status CheckPrefix(const std::string& message) {
+  if (!message.empty() && MayBeZeroMq(message)) {
+    if (message.size() < 10) return Status::Ok();
+    return Status::Corrupt(
+        "it speaks plain ZeroMQ, as stock MXNet does: install the patched wheel there, and set "
+        "DMLC_PS_VAN_TYPE on all nodes alike");
+  }
   if (message.compare(0, std::min<size_t>(message.size(), 4), kMagic,
                       std::min<size_t>(message.size(), 4)) != 0) {
     return Status::Corrupt("it does not speak this protocol");

@@ -182,10 +182,10 @@ TEST(nobody_is_done_before_the_last_byte) {
   }
 }
 
-// Of other protocols, the first bytes are enough: ZeroMQ's own, too.
+// Of other protocols, the first bytes are enough.
 TEST(strangers_are_known_by_their_first_bytes) {
   for (const std::string& bytes :
-       {std::string("GET / HTTP/1.1\r\n"), std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03", 11),
+       {std::string("GET / HTTP/1.1\r\n"), std::string("\xff\0\0\0\0\0\0\0\0\x7e\x03", 11),
         std::string("MRCY\x01\0", 6), std::string("M!")}) {
     HostHandshake host(Key(), Post::kNode, JobOf(200), NonceOf(0));
     GuestHandshake guest(Key(), Post::kNode, {}, NonceOf(0));
@@ -197,6 +197,19 @@ TEST(strangers_are_known_by_their_first_bytes) {
   const Change newer = [](std::string* bytes) { (*bytes)[4] = 9; };
   CHECK_TRUE(Says(Shake({}, 1, newer).guest, "it speaks version 9 of the control protocol"));
   CHECK_TRUE(Says(Shake({}, 1, nullptr, newer).host, "it speaks version 9"));
+}
+
+TEST(stock_mxnet_is_known_by_zeromq_s_greeting) {
+  const std::string greeting("\xff\0\0\0\0\0\0\0\1\x7f\x03", 11);
+  for (size_t step : {1, 4, 11}) {
+    HostHandshake host(Key(), Post::kScheduler, JobOf(200), NonceOf(0));
+    GuestHandshake guest(Key(), Post::kScheduler, {}, NonceOf(0));
+    std::string reply;
+    CHECK_OK(Feed(&host, greeting.substr(0, 9), step, &reply));
+    CHECK_TRUE(Says(Feed(&host, greeting.substr(9), step, &reply), "as stock MXNet does"));
+    CHECK_TRUE(Says(Feed(&guest, greeting, step, &reply), "as stock MXNet does"));
+    CHECK_TRUE(reply.empty());
+  }
 }
 
 TEST(nothing_that_was_recorded_is_believed) {
