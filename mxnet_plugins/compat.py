@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from pslite_ext.config import SettingError, wanted_van
+from pslite_ext.config import NO_JOB, SettingError, wanted_van
 
 # MXNet goes by what a name contains, so we do: 'dist_device_sync', 'dist', and 'dist_foo' as well.
 _DISTRIBUTED = "dist"
@@ -44,9 +44,24 @@ class Registry(dict[str, Callable[[], Any]]):
             raise KeyError(name)
 
         def store() -> Any:
-            return create(name)
+            return self.store(name)
 
         return store
+
+    def store(self, name: str) -> Any:
+        return create(name)
+
+
+class Outside(Registry):
+    """The same in a process that is in no job: a distributed store says how to start one.
+
+    MXNet's own would fail, too, of a check in C++.
+    """
+
+    def store(self, name: str) -> Any:
+        from mxnet.base import MXNetError
+
+        raise MXNetError(f"mx.kv.create('{name}'): {NO_JOB}")
 
 
 def serve() -> None:
@@ -58,9 +73,11 @@ def serve() -> None:
 
 
 def activate(base: Any) -> None:
-    """Gives `base` a registry with our stores."""
+    """Gives `base` a registry with our stores, or one that says how to start a job."""
     if _wanted():
         base.kv_registry = Registry(base.kv_registry)
+    elif not os.environ.get("DMLC_ROLE"):
+        base.kv_registry = Outside(base.kv_registry)
 
 
 def _wanted() -> bool:

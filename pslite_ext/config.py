@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pslite_ext import prophet_profile
-from pslite_ext.settings_table import GROUPS, ROLES, TABLE, Setting, SettingError
+from pslite_ext.settings_table import (
+    GROUPS,
+    ROLES,
+    TABLE,
+    Setting,
+    SettingError,
+    check_names,
+)
 from pslite_ext.trace_settings import check_trace_directory, check_trace_format, trace_steps
 
-__all__ = ["TABLE", "SettingError", "Settings", "markdown", "wanted_van"]
+__all__ = ["TABLE", "SettingError", "Settings", "check_names", "markdown", "wanted_van"]
 
 VANS = ("mercury", "zmq")
 # Values of DMLC_PS_VAN_TYPE that leave MXNet as upstream built it.
@@ -23,6 +30,10 @@ UPSTREAM_VANS = ("", "p3", "ibverbs")
 PACKET_BYTES_LEAST = 1024
 # A host may lack the default, and does without it; what was asked for must be had.
 CONGESTION_UNCHECKED = ("cubic", "system")
+NO_JOB = (
+    "DMLC_ROLE is not set, so this process is in no job; start the script with "
+    "`mercury launch -n 2 -- python train.py`, or set the variables of docs/operations.md"
+)
 
 
 def wanted_van(environ: Mapping[str, str]) -> str:
@@ -121,6 +132,9 @@ class Settings:
     @staticmethod
     def from_environment(environ: Mapping[str, str]) -> Settings:
         """Reads and checks everything; SettingError names the first variable that is wrong."""
+        check_names(environ)
+        if not environ.get("DMLC_ROLE", "").strip():
+            raise SettingError(NO_JOB)
         values = {setting.name: setting.read(environ) for setting in TABLE}
         role = values["DMLC_ROLE"]
         if role not in ROLES:
@@ -198,7 +212,9 @@ def markdown() -> str:
         "# Settings",
         "",
         "All are environment variables, read once when a process joins a job. A value that is not",
-        "allowed ends the process with one line that names the variable and what it may hold.",
+        "allowed ends the process with one line that names the variable and what it may hold. So",
+        "does a variable that begins with `MERCURY_` and is none of these: `MERCURY_POLICYY is not",
+        "a setting of mercury-ps: did you mean MERCURY_POLICY?`",
         "",
         "Where *all nodes* must agree, set the variable for the scheduler, and every node uses it.",
         "If the scheduler has none, worker 0's counts. A node that was told something else is",

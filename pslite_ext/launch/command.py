@@ -15,7 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from pslite_ext.config import TABLE, SettingError, address_towards, resolve, wanted_van
+from pslite_ext.config import (
+    TABLE,
+    SettingError,
+    address_towards,
+    check_names,
+    resolve,
+    wanted_van,
+)
 from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
 from pslite_ext.launch.watch import Watch
 from pslite_ext.trace_settings import check_trace_directory, trace_steps
@@ -124,9 +131,11 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
         if not given and name not in os.environ:
             raise LaunchError(f"--env {name}: the variable is not set here; use {name}=VALUE")
         job[name] = value if given else os.environ[name]
+    # One line here instead of one from every node.
+    check_names({**os.environ, **job})
     for setting in TABLE:
         if setting.name in job:
-            setting.read(job)  # one line here instead of one from every node
+            setting.read(job)
     return job
 
 

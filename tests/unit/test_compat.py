@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from mxnet.kvstore import KVStoreBase
 from mxnet.kvstore import create as created_by_mxnet
 
 from mxnet_plugins import compat
+from tests.cluster import ROOT, clean_environment
 
 
 @pytest.fixture
@@ -56,3 +60,17 @@ def test_asynchronous(name: str) -> None:
 @pytest.mark.parametrize("name", ["dist", "dist_sync", "dist_synch", "distasync"])
 def test_synchronous(name: str) -> None:
     assert not compat.is_asynchronous(name)
+
+
+def test_a_process_in_no_job_is_told_how_to_start_one() -> None:
+    program = "import mxnet as mx\nmx.kv.create('local')\nmx.kv.create('dist_sync')\n"
+    for env in ({}, {"DMLC_PS_VAN_TYPE": "mercury"}, {"DMLC_PS_VAN_TYPE": "p3"}):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=clean_environment(**env),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1, done.stderr
+        assert "this process is in no job; start the script with `mercury launch" in done.stderr

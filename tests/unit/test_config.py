@@ -100,3 +100,27 @@ def test_wanted_van() -> None:
     for value in ("Mercury", "ZMQ", "tcp"):
         with pytest.raises(SettingError, match="DMLC_PS_VAN_TYPE"):
             wanted_van({"DMLC_PS_VAN_TYPE": value})
+
+
+def test_an_unknown_setting_is_refused() -> None:
+    with pytest.raises(SettingError, match="MERCURY_POLICYY .*did you mean MERCURY_POLICY?"):
+        settings(MERCURY_POLICYY="fifo")
+    with pytest.raises(SettingError, match="`mercury settings` lists all"):
+        settings(MERCURY_XQ="")
+    settings(MERCURY_STOCK_PYTHON="python3", MERCURIAL="hg")
+
+
+def test_kubernetes_may_have_a_service_of_the_name() -> None:
+    service = {
+        "MERCURY_SERVICE_HOST": "10.0.0.1",
+        "MERCURY_SERVICE_PORT": "9091",
+        "MERCURY_SERVICE_PORT_CONTROL": "9091",
+        "MERCURY_PORT": "tcp://10.0.0.1:9091",
+        "MERCURY_PORT_9091_TCP_ADDR": "10.0.0.1",
+    }
+    settings(**service)
+    settings(**{name.replace("MERCURY", "MERCURY_JOB_7"): text for name, text in service.items()})
+    with pytest.raises(SettingError, match="MERCURY_POLICYY"):
+        settings(**service, MERCURY_POLICYY="fifo")
+    with pytest.raises(SettingError, match="MERCURY_PORT"):
+        settings(MERCURY_PORT="9091")

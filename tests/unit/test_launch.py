@@ -257,6 +257,7 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
         (["-n", "1", "-s", "3000", "x"], 2, "DMLC_NUM_SERVER is '3000'; allowed: 1 to 2000"),
         (["-n", "1", "--port", "70000", "x"], 2, "DMLC_PS_ROOT_PORT is '70000'"),
         (["-n", "1", "--env", "MERCURY_LANES=many", "x"], 2, "MERCURY_LANES is 'many'"),
+        (["-n", "1", "--env", "MERCURY_LANE=2", "x"], 2, "did you mean MERCURY_LANES?"),
         (["-n", "1", "--log-dir", "/proc/x", "x"], 2, "--log-dir /proc/x: No such file"),
         (["-n", "1", "no-such-program"], 127, "cannot run no-such-program"),
         (["-n", "1", "--van", "pigeon", "x"], 2, "DMLC_PS_VAN_TYPE is 'pigeon'"),
