@@ -16,7 +16,15 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from pslite_ext import __version__
-from pslite_ext.config import SettingError, Settings, interfaces, wanted_van
+from pslite_ext.command import reach
+from pslite_ext.config import (
+    SettingError,
+    Settings,
+    check_names,
+    interfaces,
+    read_token,
+    wanted_van,
+)
 
 OPEN_FILES_MIN = 1024
 PACKAGES = ("pslite_ext", "mxnet_plugins", "tracer")  # ours; others may use these names, too
@@ -126,6 +134,7 @@ def check_system() -> Iterator[Finding]:
 def check_job(environ: Mapping[str, str]) -> Iterator[Finding]:
     given = sorted(k for k in environ if k.startswith(("DMLC_", "MERCURY_")))
     try:
+        check_names(environ)
         if not wanted_van(environ):
             text = "DMLC_PS_VAN_TYPE does not ask for our stores; `mercury launch` sets it"
             yield Finding("OK", "settings", text)
@@ -156,6 +165,28 @@ def check_port(host: str, port: int) -> Finding:
     return Finding("OK", "port", f"{host}:{port} is free")
 
 
+def check_reach(environ: Mapping[str, str], others: Sequence[str]) -> Iterator[Finding]:
+    """Who answers where the scheduler should be, and at other nodes' addresses."""
+    scheduler = [environ.get(f"DMLC_PS_ROOT_{part}", "").strip() for part in ("URI", "PORT")]
+    if not all(scheduler):
+        text = "DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT do not say where the scheduler is"
+        yield Finding("FAIL", "connect", text)
+    names = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
+    token = read_token({name: environ.get(name, "").strip() for name in names})
+    job = b""
+    for address in [":".join(scheduler)] * all(scheduler) + list(others):
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            yield Finding("FAIL", "connect", f"{address}: is not HOST:PORT")
+            continue
+        answer = reach.ask(host.strip("[]"), int(port), token)
+        good, text = answer.good, answer.text
+        if job and answer.job not in (b"", job):
+            good, text = False, f"{text}: that is another job than the scheduler's"
+        job = job or answer.job
+        yield Finding("OK" if good else "FAIL", "connect", f"{address}: {text}")
+
+
 def examine(environ: Mapping[str, str]) -> list[Finding]:
     findings = [check_python()]
     findings += [*check_imports(), *check_packages(), *check_system(), *check_job(environ)]
@@ -165,8 +196,19 @@ def examine(environ: Mapping[str, str]) -> list[Finding]:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mercury doctor", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    parser.add_argument(
+        "--connect",
+        nargs="*",
+        metavar="HOST:PORT",
+        help="also say who answers at the scheduler's address, and at these",
+    )
     arguments = parser.parse_args(argv)
     findings = examine(os.environ)
+    if arguments.connect is not None:
+        try:
+            findings += check_reach(os.environ, arguments.connect)
+        except SettingError as error:
+            findings.append(Finding("FAIL", "connect", str(error)))
     if arguments.json:
         print(json.dumps([asdict(f) for f in findings], indent=2))
     else:

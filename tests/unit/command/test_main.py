@@ -65,6 +65,7 @@ def test_doctor_in_good_health() -> None:
     [
         ({"DMLC_PS_VAN_TYPE": "x"}, "FAIL  settings"),
         ({"DMLC_PS_VAN_TYPE": "zmq"}, "DMLC_ROLE is not set"),
+        ({"MERCURY_POLICYY": "fifo"}, "did you mean MERCURY_POLICY?"),
     ],
 )
 def test_doctor_finds_bad_settings(env: dict[str, str], says: str) -> None:
