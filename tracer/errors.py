@@ -7,6 +7,10 @@ class TraceError(Exception):
     """A trace cannot be read, written or analysed. The text is for the user as it is."""
 
 
+class UsageError(TraceError):
+    """What was asked for cannot be: another choice of words would help, and nothing else."""
+
+
 class MissingExtraError(TraceError):
     """An optional package is not installed."""
 

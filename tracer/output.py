@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -32,15 +33,23 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
             part.unlink()
 
 
-def make_directory(path: str | Path) -> Path:
+@contextlib.contextmanager
+def whole_directory(path: str | Path) -> Iterator[Path]:
+    """A directory to write into. If that fails, nothing is left that was not there before."""
     folder = Path(path)
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TraceError(
             f"{folder}: cannot be made a directory: {error.strerror or error}; choose another place"
         ) from error
-    return folder
+    try:
+        yield folder
+    except BaseException:
+        if made:
+            shutil.rmtree(made[-1], ignore_errors=True)
+        raise
 
 
 def print_json(value: Any) -> None:

@@ -25,7 +25,7 @@ from tracer.format.record import (
     Trace,
     node_text,
 )
-from tracer.output import make_directory, whole_file
+from tracer.output import whole_directory, whole_file
 from tracer.progress import Progress
 from tracer.run import Run
 
@@ -39,13 +39,15 @@ WHOLE_MESSAGES = {"zmq": tuple(range(2 * SLOTS)), MERCURY: (0, 3, 4, 7)}
 
 
 def write_chakra(run: Run, folder: str | Path, quiet: bool = True) -> list[Path]:
-    target = make_directory(folder)
     if not run.traces:
         raise TraceError(f"{run.path}: holds scheduler traffic only; there is nothing to replay")
     total = sum(len(trace.records) for trace in run.traces)
     done = 0
     paths = []
-    with Progress("writing Chakra traces", total, quiet) as progress:
+    with (
+        whole_directory(folder) as target,
+        Progress("writing Chakra traces", total, quiet) as progress,
+    ):
         for trace in run.traces:
             paths.append(target / f"trace.{trace.header.rank_id}.et")
             with whole_file(paths[-1]) as file:

@@ -15,7 +15,7 @@ from tracer.format.record import (
     node_code,
 )
 from tracer.format.writer import write_trace
-from tracer.output import make_directory
+from tracer.output import whole_directory
 from tracer.synthetic.numbering import Event, NodeNumbering
 from tracer.synthetic.plan import Plan
 from tracer.synthetic.simulation import Simulation
@@ -36,11 +36,11 @@ def synthesize(plan: Plan) -> list[Trace]:
 
 
 def write_run(plan: Plan, folder: str | Path, binary: bool = False) -> list[Path]:
-    target = make_directory(folder)
     paths = []
-    for trace in synthesize(plan):
-        paths.append(target / (trace.path + (".dlc" if binary else ".txt")))
-        write_trace(trace, paths[-1])
+    with whole_directory(folder) as target:
+        for trace in synthesize(plan):
+            paths.append(target / (trace.path + (".dlc" if binary else ".txt")))
+            write_trace(trace, paths[-1])
     return paths
 
 

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pslite_ext.command.arguments import count
-from tracer.errors import TraceError
+from pslite_ext.command_line import Parser
+from tracer.errors import TraceError, UsageError
 
-FAILED, INTERRUPTED = 3, 130
+MISUSED, FAILED, INTERRUPTED = 2, 3, 130
 EXIT_CODES = (
     "exit codes: 0 all well; 1 the check found errors, or diff found what was asked for; "
     "2 wrong usage; 3 a file cannot be read or written; 130 interrupted"
@@ -20,7 +21,7 @@ EXIT_CODES = (
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="mercury trace",
         description="Read, check, analyse and show traces. RUN is a directory of trace files, "
         "or one file.",
@@ -116,7 +117,7 @@ def main(argv: Sequence[str]) -> int:
         if options.json:
             print(json.dumps({"error": str(error)}))
         print(f"mercury trace: {error}", file=sys.stderr)
-        return FAILED
+        return MISUSED if isinstance(error, UsageError) else FAILED
     except MemoryError:
         print(
             "mercury trace: not enough memory; export a window with --iterations, or analyse "

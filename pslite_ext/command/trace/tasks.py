@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 from pathlib import Path
@@ -10,10 +11,10 @@ from pathlib import Path
 from tracer.analysis import NAMES, compare, sections
 from tracer.check import ERROR, check_run
 from tracer.clocks import Alignment, aligned
-from tracer.errors import TraceError
+from tracer.errors import TraceError, UsageError
 from tracer.format.reader import read_trace
 from tracer.format.writer import write_trace
-from tracer.output import make_directory, print_json
+from tracer.output import print_json, whole_directory
 from tracer.progress import Progress
 from tracer.round_trip import RoundTrips
 from tracer.run import Run, read_run, trace_paths
@@ -35,7 +36,7 @@ def stats(options: argparse.Namespace) -> int:
     wanted = options.only or list(NAMES)
     unknown = sorted(set(wanted) - set(NAMES))
     if unknown:
-        raise TraceError(f"--only {unknown[0]}: is no section; there are {', '.join(NAMES)}")
+        raise UsageError(f"--only {unknown[0]}: is no section; there are {', '.join(NAMES)}")
     run, table, _ = _load(options)
     found = [section for section in sections(run, table) if section.name in wanted]
     if not found:
@@ -104,16 +105,18 @@ def plot(options: argparse.Namespace) -> int:
     drawings = pictures(run, table)
     if options.iteration is not None:
         if not (table.iteration == options.iteration).any():
-            raise TraceError(
+            raise UsageError(
                 f"--iteration {options.iteration}: the trace holds iterations "
                 f"{table.iteration.min()} to {table.iteration.max()}"
             )
         drawings["timeline-iteration"] = lambda canvas: timeline.draw(
             canvas, table, options.iteration
         )
-    folder = make_directory(options.output)
     paths = []
-    with Progress("drawing", len(drawings), options.quiet) as progress:
+    with (
+        whole_directory(options.output) as folder,
+        Progress("drawing", len(drawings), options.quiet) as progress,
+    ):
         for number, (name, draw) in enumerate(drawings.items()):
             paths.append(folder / f"{name}.png")
             save(draw, paths[-1])
@@ -150,22 +153,22 @@ def export(options: argparse.Namespace) -> int:
 def convert(options: argparse.Namespace) -> int:
     """One file, or all of a directory; scheduler traffic too."""
     source = Path(options.run)
+    target = Path(options.output)
     if source.is_dir():
         if not options.to:
-            raise TraceError(f"{source}: is a directory; say --to txt or --to dlc")
-        folder = make_directory(options.output)
-        jobs = [(path, folder / f"{path.stem}.{options.to}") for path in trace_paths(source)]
+            raise UsageError(f"{source}: is a directory; say --to txt or --to dlc")
+        jobs = [(path, target / f"{path.stem}.{options.to}") for path in trace_paths(source)]
     else:
-        target = Path(options.output)
         if options.to and target.suffix != f".{options.to}":
             target = target.with_name(f"{target.name}.{options.to}")
         if target.suffix not in (".txt", ".dlc"):
-            raise TraceError(f"{target}: ends in neither .txt nor .dlc; say --to txt or --to dlc")
+            raise UsageError(f"{target}: ends in neither .txt nor .dlc; say --to txt or --to dlc")
         jobs = [(source, target)]
     for one, two in jobs:
         if two.exists() and one.exists() and os.path.samefile(one, two):
-            raise TraceError(f"{two}: is the file to be converted; choose another name")
-    with Progress("converting", len(jobs), options.quiet) as progress:
+            raise UsageError(f"{two}: is the file to be converted; choose another name")
+    made = whole_directory(target) if source.is_dir() else contextlib.nullcontext()
+    with made, Progress("converting", len(jobs), options.quiet) as progress:
         for number, (one, two) in enumerate(jobs):
             write_trace(read_trace(one, options.strict), two)
             progress.reached(number + 1)

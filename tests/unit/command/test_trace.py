@@ -14,6 +14,8 @@ import pytest
 
 from tests.cluster import ROOT, mercury
 from tracer.analysis import NAMES
+from tracer.errors import TraceError
+from tracer.output import whole_directory
 
 
 def trace(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -61,7 +63,7 @@ def test_stats(run: Path) -> None:
     text = trace("stats", run, "--only", "overheads", "--rows", 5).stdout
     assert "synchronisation" in text
     assert "Stragglers" not in text
-    assert trace("stats", run, "--only", "weather").returncode == 3
+    assert trace("stats", run, "--only", "weather").returncode == 2
     assert "says nothing of prophet" in trace("stats", run, "--only", "prophet").stderr
 
 
@@ -80,7 +82,7 @@ def test_convert_there_and_back(run: Path, tmp_path: Path) -> None:
     one = tmp_path / "one.dlc"
     assert trace("convert", run / "trace_worker_0.txt", one).returncode == 0
     assert one.stat().st_size < (run / "trace_worker_0.txt").stat().st_size / 2
-    assert trace("convert", run, tmp_path / "c").returncode == 3
+    assert trace("convert", run, tmp_path / "c").returncode == 2
     assert "file to be converted" in trace("convert", one, one).stderr
 
 
@@ -116,7 +118,25 @@ def test_export_and_plot(run: Path, tmp_path: Path) -> None:
     assert {"timeline-iteration", "overheads-distributions", "sizes-throughput"} <= names
     for path in (tmp_path / "png").iterdir():
         assert path.read_bytes().startswith(b"\x89PNG")
-    assert "holds iterations 0 to 5" in trace("plot", run, "--iteration", 99).stderr
+    absent = trace("plot", run, "-o", tmp_path / "none", "--iteration", 99)
+    assert absent.returncode == 2
+    assert "holds iterations 0 to 5" in absent.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_fails_leaves_no_folder(tmp_path: Path) -> None:
+    def fail(path: Path) -> None:
+        with whole_directory(path) as folder:
+            (folder / "half.png").touch()
+            raise TraceError("drawing has failed")
+
+    with pytest.raises(TraceError, match="drawing"):
+        fail(tmp_path / "plots" / "of today")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "kept").touch()
+    with pytest.raises(TraceError):
+        fail(tmp_path)
+    assert (tmp_path / "kept").exists()
 
 
 @pytest.mark.parametrize(
