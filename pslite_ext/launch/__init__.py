@@ -1,5 +1,5 @@
 """`mercury launch`: a job's processes, started together, watched, and ended together."""
 
-from pslite_ext.launch.command import main
+from pslite_ext.launch.command import main, parser
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from pslite_ext.command_line import Parser
 from pslite_ext.config import (
     TABLE,
     SettingError,
@@ -34,7 +35,7 @@ TOKEN_SETTINGS = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
 
 
 def parser() -> argparse.ArgumentParser:
-    result = argparse.ArgumentParser(
+    result = Parser(
         prog="mercury launch",
         description="Start a scheduler, servers and workers, all running COMMAND, and watch them.",
         epilog="The exit code is that of the first process that failed (128 + n for signal n).",
@@ -52,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     add("--van", default="mercury", help="DMLC_PS_VAN_TYPE of the job (default: mercury)")
     add("--env", action="append", default=[], metavar="K[=V]", help="set or pass on a variable")
     add("--host", help="address of the scheduler, which runs here")
-    add("--port", type=int, default=0, help="port of the scheduler; default: a free one")
+    add("--port", type=port, default=0, help="port of the scheduler; default: a free one")
     add("--log-dir", type=Path, default=Path("mercury-logs"), metavar="DIR")
     add("--trace-dir", type=Path, metavar="DIR", help="write this run's traces there")
     add("--trace-steps", metavar="FIRST:END", help="of these steps only, such as 10:50")
@@ -68,6 +69,13 @@ def server_count(text: str) -> int | None:
         return None if text == "beside" else int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is no number, and not 'beside'") from None
+
+
+def port(text: str) -> int:
+    """Of the scheduler; 0: a free one."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is no port; allowed: 1 to 65535")
+    return int(text)
 
 
 def free_port(host: str) -> int:
@@ -166,8 +174,12 @@ def run(arguments: argparse.Namespace) -> int:
     torch_port = str(free_port(host))
     tasks = plan(command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port)
     watch = Watch(arguments.log_dir, arguments.grace)
+    stopped = ""
 
     def stop(number: int, _frame: FrameType | None) -> None:
+        nonlocal stopped
+        stopped = "interrupted" if number == signal.SIGINT else f"stopped by signal {number}"
+        watch.hush()
         raise SystemExit(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -179,6 +191,8 @@ def run(arguments: argparse.Namespace) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # we are ending already
         watch.end_all()
+        if stopped:
+            watch.say_ended(stopped)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

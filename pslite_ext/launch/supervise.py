@@ -6,12 +6,15 @@ nothing else; the kernel kills it if this process dies without having had the ch
 
 from __future__ import annotations
 
+import array
 import ctypes
+import fcntl
 import os
 import queue
 import selectors
 import signal
 import subprocess
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +37,7 @@ class Child(subprocess.Popen[bytes]):
     """A process with what it started: signals, those of terminate() and kill() too, go to all."""
 
     holds_output = False  # it has ended, but something that it left behind may still print
+    told_bytes = 0  # what was written to its standard input
 
     def send_signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
@@ -44,7 +48,15 @@ class Child(subprocess.Popen[bytes]):
         if self.stdin is not None:
             with suppress(OSError, ValueError):
                 os.set_blocking(self.stdin.fileno(), False)
-                os.write(self.stdin.fileno(), line.encode() + b"\n")
+                self.told_bytes += os.write(self.stdin.fileno(), line.encode() + b"\n")
+
+    def has_read(self) -> bool:
+        """Whether it has read any of what it was told, or nothing is known of that."""
+        if self.stdin is None or self.stdin.closed:
+            return True
+        unread = array.array("i", [0])
+        fcntl.ioctl(self.stdin.fileno(), termios.FIONREAD, unread)
+        return unread[0] < self.told_bytes
 
     def is_left(self) -> bool:
         """Whether anything of the group is."""
@@ -82,6 +94,7 @@ class Supervisor:
                 out = files.enter_context(log.open("wb"))
             child = Child(
                 command,
+                bufsize=0,
                 env=None if env is None else dict(env),
                 stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                 stdout=out,
@@ -92,8 +105,9 @@ class Supervisor:
             self.children.append(child)
             threading.Thread(target=self._hear, args=(child, log, told), daemon=True).start()
         if child.stdin is not None and stdin:
-            child.stdin.write(stdin)
-            child.stdin.flush()
+            with suppress(BrokenPipeError):  # it has ended already
+                child.stdin.write(stdin)
+                child.told_bytes = len(stdin)
         return child
 
     def _hear(self, child: Child, log: Path | None, told: Callable[[str], None] | None) -> None:

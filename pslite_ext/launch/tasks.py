@@ -169,7 +169,8 @@ def plan(
     base["PYTHONUNBUFFERED"] = base.get("PYTHONUNBUFFERED", "1")
     passed = {k: v for k, v in base.items() if PASSED.match(k) or k in job}
     own = {"DMLC_ROLE": "scheduler", "MERCURY_LAUNCHED": "1"}
-    tasks = [Task("scheduler", 0, tuple(command), {**base, **own}, b"")]
+    # A scheduler that joins its job reads: so we know whether any did.
+    tasks = [Task("scheduler", 0, tuple(command), {**base, **own}, b"\n")]
     torch = _as_torchrun(where, hosts, torch_port) if torch_port else {}
     for role, rank, place in where:
         own = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}

@@ -33,6 +33,7 @@ class Watch:
         self._tasks: dict[Child, tuple[Task, deque[str]]] = {}  # with its last lines
         self._print_lock = threading.Lock()  # guards standard output
         self._colour = sys.stdout.isatty()
+        self._hushed = False
 
     def start(self, tasks: Sequence[Task]) -> None:
         try:
@@ -56,6 +57,8 @@ class Watch:
 
     def _print(self, prefix: str, tail: deque[str], line: str) -> None:
         tail.append(line)
+        if self._hushed:
+            return
         with self._print_lock:
             why_not = _show(sys.stdout, prefix + line)
         if why_not:
@@ -101,6 +104,11 @@ class Watch:
                     what = f"{self._name(child)} {_end_of(child)}"
                     self._say(f"{what}; the others have {self._grace_s:g} s to end")
         if first is None:
+            if not any(child.has_read() for child in self._of_role("scheduler")):
+                self._say(
+                    "all have ended, and none has joined the job: does COMMAND create a store, "
+                    "as mx.kv.create('dist_sync') does?"
+                )
             return 0
         code, when = first.returncode, "first"
         if code == FAILED_ELSEWHERE and (culprit := self._blamed(ended_well)):
@@ -114,9 +122,12 @@ class Watch:
 
     def _tell_scheduler(self, child: Child) -> None:
         """Those who still wait for it at the start would do so for long: the scheduler tells."""
-        for other, (task, _) in self._tasks.items():
-            if task.role == "scheduler" and other is not child:
-                other.tell(f"{self._name(child)} {_end_of(child)}")
+        for scheduler in self._of_role("scheduler"):
+            if scheduler is not child:
+                scheduler.tell(f"{self._name(child)} {_end_of(child)}")
+
+    def _of_role(self, role: str) -> list[Child]:
+        return [child for child, (task, _) in self._tasks.items() if task.role == role]
 
     def _blamed(self, ended_well: Sequence[Child]) -> Child | None:
         """Of those that ended with 0, the one of which the scheduler says that the job failed."""
@@ -141,8 +152,18 @@ class Watch:
         """Without the lock: who prints a process's output may be kept waiting."""
         _show(sys.stderr, f"mercury launch: {text}")
 
+    def hush(self) -> None:
+        """Shows nothing from here on: what we end may say that others were lost. Logs keep it."""
+        self._hushed = True
+
     def end_all(self) -> None:
         self._supervisor.end(ask_s=TERM_S)
+
+    def say_ended(self, why: str) -> None:
+        """After `end_all`."""
+        left = [self._name(child) for child in self._tasks if child.is_left()]
+        what = f"still there: {', '.join(left)}" if left else "everything has ended"
+        self._say(f"{why}; {what}; all logs are in {self._log_dir}")
 
 
 def _show(stream: TextIO, text: str) -> str:

@@ -68,7 +68,9 @@ def test_traces(tmp_path: Path) -> None:
 def test_every_role_is_started_with_its_variables(tmp_path: Path) -> None:
     code = "print(*(os.environ.get('DMLC_' + k) for k in ('ROLE', 'TASK_ID', 'NUM_WORKER')))"
     ended, out, err = came_to(tmp_path, "-n", "2", "-s", "1", *python(code))
-    assert (ended, err) == (0, "")
+    assert ended == 0
+    assert err.startswith("mercury launch: all have ended, and none has joined the job: does")
+    assert len(err.splitlines()) == 1
     expected = {"[scheduler] scheduler None 2", "[server 0] server 0 2"}
     expected |= {"[worker 0] worker 0 2", "[worker 1] worker 1 2"}
     assert set(out.splitlines()) == expected
@@ -193,16 +195,22 @@ def test_a_slow_reader_keeps_the_scheduler_from_nothing(
 def test_interrupted_nothing_is_left(tmp_path: Path, number: int) -> None:
     marker = f"marker{os.getpid()}{int(number)}"
     code = (
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "signal.signal(signal.SIGTERM, lambda *_: print('ending', flush=True))\n"
         f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', '{marker}'])\n"
-        "print('up')\ntime.sleep(600)\n"
+        "print('up')\nwhile True: time.sleep(600)\n"
     )
     job = launch(tmp_path, "-n", "1", *python(code), marker)
     assert job.stdout is not None
     for _ in range(3):
         assert "up" in job.stdout.readline()
     job.send_signal(number)
-    assert job.wait(timeout=LIMIT_S) == 128 + number
+    out, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 128 + number
+    why = "interrupted" if number == signal.SIGINT else "stopped by signal 15"
+    logs = tmp_path / "logs"
+    assert err == f"mercury launch: {why}; everything has ended; all logs are in {logs}\n"
+    assert out == "", "what processes say while they are ended is in their logs"
+    assert "ending" in (logs / "worker_0.log").read_text()
     wait_gone(marker)
 
 
@@ -255,7 +263,8 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
         ),
         (["-n", "3000", "x"], 2, "DMLC_NUM_WORKER is '3000'; allowed: 1 to 2000"),
         (["-n", "1", "-s", "3000", "x"], 2, "DMLC_NUM_SERVER is '3000'; allowed: 1 to 2000"),
-        (["-n", "1", "--port", "70000", "x"], 2, "DMLC_PS_ROOT_PORT is '70000'"),
+        (["-n", "1", "--port", "99999", "x"], 2, "--port: '99999' is no port; allowed: 1 to"),
+        (["-n", "1", "--trace-dri", "t", "--", "x"], 2, "did you mean '--trace-dir'?"),
         (["-n", "1", "--env", "MERCURY_LANES=many", "x"], 2, "MERCURY_LANES is 'many'"),
         (["-n", "1", "--env", "MERCURY_LANE=2", "x"], 2, "did you mean MERCURY_LANES?"),
         (["-n", "1", "--log-dir", "/proc/x", "x"], 2, "--log-dir /proc/x: No such file"),
