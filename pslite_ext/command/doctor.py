@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pslite_ext import __version__
 from pslite_ext.command import reach
+from pslite_ext.command_line import Parser
 from pslite_ext.config import (
     SettingError,
     Settings,
@@ -193,16 +194,20 @@ def examine(environ: Mapping[str, str]) -> list[Finding]:
     return findings
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="mercury doctor", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    result = Parser(prog="mercury doctor", description=__doc__)
+    result.add_argument("--json", action="store_true", help="print the findings as JSON")
+    result.add_argument(
         "--connect",
         nargs="*",
         metavar="HOST:PORT",
         help="also say who answers at the scheduler's address, and at these",
     )
-    arguments = parser.parse_args(argv)
+    return result
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
     findings = examine(os.environ)
     if arguments.connect is not None:
         try:

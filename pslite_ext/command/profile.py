@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pslite_ext.command.arguments import count
+from pslite_ext.command_line import Parser
 from tracer.errors import TraceError
 from tracer.output import whole_file
 from tracer.progress import Progress
@@ -33,7 +34,7 @@ class ProfileError(Exception):
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="mercury profile",
         description="Measure how long each layer of a gluon model computes here, forward and "
         "backward, and write a job file: for `mercury sim` and the lab's --profile.",

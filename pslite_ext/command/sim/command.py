@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 from pslite_ext.command.arguments import count
+from pslite_ext.command_line import Parser
 from pslite_ext.quantity import QuantityError
 
 FAILED, INTERRUPTED = 2, 130
@@ -19,7 +20,7 @@ JOB = "a model's name (such as vgg16 or resnet50), or a JSON file: docs/model.md
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="mercury sim",
         description="Predict training iterations: other bandwidths, policies, machines. "
         f"JOB is {JOB}.",

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from pslite_ext.command_line import Parser
 from scripts.lab.bed import namespaces
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
@@ -17,10 +18,10 @@ def _rate(text: str) -> float | None:
     return None if text == "none" else float(text) * 1e6
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mercury lab", description=__doc__)
-    parser.add_argument("--bed", metavar="ID", help="which one, if there are several")
-    commands = parser.add_subparsers(dest="command", required=True)
+def parser() -> argparse.ArgumentParser:
+    top = Parser(prog="mercury lab", description=__doc__)
+    top.add_argument("--bed", metavar="ID", help="which one, if there are several")
+    commands = top.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="make a bed; prints its id")
     up.add_argument("hosts", nargs="+", metavar="HOST")
     up.add_argument("--rate", type=_rate, default=None, help="of each link, Mbit/s (default: none)")
@@ -35,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser(name, help=what).add_argument("host")
     commands.add_parser("status", help="list beds, hosts and addresses")
     commands.add_parser("down", help="remove a bed and end what runs in it")
-    return parser
+    return top
 
 
 def _chosen(run: str | None) -> str:
@@ -102,7 +103,7 @@ def _perform(asked: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    asked = _parser().parse_args(argv)
+    asked = parser().parse_args(argv)
     try:
         if (reason := privilege_missing()) is not None:
             raise LabError(reason)

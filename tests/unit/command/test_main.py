@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from pslite_ext import __version__
+from pslite_ext.command import lab, main
 from tests.cluster import ROOT, clean_environment, mercury
 
 BATCH = ROOT / "tests" / "golden" / "fabric" / "example_batch.json"
@@ -17,7 +19,7 @@ BATCH = ROOT / "tests" / "golden" / "fabric" / "example_batch.json"
 def test_help_lists_the_commands() -> None:
     result = mercury("--help")
     assert result.returncode == 0
-    for name in ("launch", "trace", "doctor", "settings", "version"):
+    for name in ("launch", "trace", "doctor", "settings", "completion", "version"):
         assert name in result.stdout
         assert mercury(name, "--help").returncode == 0
     assert mercury().returncode == 2
@@ -26,7 +28,41 @@ def test_help_lists_the_commands() -> None:
 def test_unknown_command() -> None:
     result = mercury("lunch")
     assert result.returncode == 2
-    assert "no command 'lunch'" in result.stderr
+    assert "no command 'lunch'; did you mean 'launch'?" in result.stderr
+    assert "did you mean 'mercury trace stats'?" in mercury("stats", "run").stderr
+    assert "no option '--versoin'; did you mean '--version'?" in mercury("--versoin").stderr
+
+
+def test_version() -> None:
+    for words in (["--version"], ["version"]):
+        result = mercury(*words)
+        assert (result.returncode, result.stdout) == (0, f"mercury-ps {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["trace", "stat", "run"], "did you mean 'stats'?"),
+        (["trace", "plot", "run", "--iteraton", "3"], "did you mean '--iteration'?"),
+        (["sim", "predic"], "did you mean 'predict'?"),
+        (["doctor", "--jsn"], "did you mean '--json'?"),
+        (["settings", "--markdwn"], "did you mean '--markdown'?"),
+        (["version", "3"], "unrecognized arguments: 3"),
+        (["completion", "tcsh"], "invalid choice: 'tcsh'"),
+        (["lab", "upp"], "did you mean 'up'?"),
+    ],
+)
+def test_wrong_words_are_exit_code_2(words: list[str], says: str) -> None:
+    result = mercury(*words)
+    assert result.returncode == 2
+    assert says in result.stderr
+
+
+def test_the_lab_is_a_command_in_the_tree_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "lab" in main.commands()
+    monkeypatch.setattr(lab, "ROOT", ROOT / "pslite_ext")
+    assert "lab" not in main.commands()
+    assert main.main(["lab"]) == 2
 
 
 def test_settings() -> None:
