@@ -14,7 +14,7 @@ import mxnet as mx
 from mxnet.base import MXNetError
 
 from mxnet_plugins import errors, figures, interrupt, server_profile
-from pslite_ext import _core, prophet_profile
+from pslite_ext import _core, dump, prophet_profile
 from pslite_ext.config import Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError, told
 
@@ -51,6 +51,7 @@ def _join(asynchronous: bool) -> Settings:
     _core.attach_engine(mx.base._LIB._handle)
     # First: whatever happens from here on, this process leaves as it should.
     _watch_end()
+    dump.watch("worker", str(settings.values["MERCURY_TRACE_DIR"]))
     _core.start({**settings.options(), "asynchronous": int(asynchronous)})
     _settings = settings
     interrupt.watch()
@@ -70,6 +71,7 @@ def _forked() -> None:
     """A child is not in the job: it has none of the threads that leaving it takes."""
     atexit.unregister(_leave)
     interrupt.forget()
+    dump.forget()
 
 
 def _watch_exceptions() -> None:

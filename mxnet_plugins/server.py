@@ -75,7 +75,7 @@ def main() -> int:
         print(f"mercury: {error}", file=sys.stderr)
         return 2
     from mxnet_plugins import figures
-    from pslite_ext import _core
+    from pslite_ext import _core, dump
 
     signal.signal(signal.SIGTERM, _terminate)
     reason = "it was stopped"
@@ -87,6 +87,7 @@ def main() -> int:
                 target=_hear_starter, args=(begun, left), daemon=True, name="mercury-launcher"
             )
             hear.start()
+        dump.watch(str(settings.values["DMLC_ROLE"]), str(settings.values["MERCURY_TRACE_DIR"]))
         _core.start(settings.options())
         begun.set()
         figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))

@@ -70,6 +70,13 @@ def policies() -> list[str]:
 def figures() -> str:
     """The data plane's live figures, a JSON object; `{}` without one. `mxnet_plugins.stats()`."""
 
+def waiting() -> str:
+    """What this worker waits for, and who is in the job: a line for each."""
+
+def dump_to(fd: int) -> None:
+    """When a stall ends the job, a byte is written to `fd`, and `dumped` is waited for a moment."""
+
+def dumped() -> None: ...
 def claim_model(subject: int, keys: Iterable[tuple[str, str]]) -> None:
     """Says which keys, with names, this worker's model has, and waits for the others to say so.
 

@@ -40,6 +40,9 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_num_lost(int)
     const char* mercury_sum_instruction_set()
     const char* mercury_figures()
+    const char* mercury_waiting()
+    void mercury_dump_to(int)
+    void mercury_dumped()
     const char* mercury_prophet_profile()
     int mercury_prophet_plan(size_t, const double*, const double*, double, double*)
     int mercury_fabric_plan(const char*, size_t, int, int, const char**)
@@ -172,6 +175,21 @@ def num_dead_nodes(int group):
 
 def figures():
     return mercury_figures().decode()
+
+
+def waiting():
+    cdef const char* lines
+    with nogil:
+        lines = mercury_waiting()
+    return lines.decode("utf-8", "replace")
+
+
+def dump_to(fd):
+    mercury_dump_to(fd)
+
+
+def dumped():
+    mercury_dumped()
 
 
 def prophet_profile():

@@ -193,6 +193,17 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "s",
         ),
         Setting(
+            "MERCURY_STALL_TIMEOUT_S",
+            600,
+            "How long a tensor may wait for another worker, with nothing of it coming in, before "
+            "that ends the job, and every process dumps what it is doing (docs/operations.md); 0: "
+            "for ever. More, if one worker does something alone for that long.",
+            0,
+            604800,
+            "s",
+            shared=True,
+        ),
+        Setting(
             "MERCURY_SERVER_BYTES_MAX",
             0,
             "Memory for values on a server, and as much again for sums of packets. Pushes that "

@@ -22,6 +22,7 @@ COMMANDS = {
     "fabric": ("command.fabric", "main", "plan MLfabric's transfers for a batch of updates"),
     "profile": ("command.profile", "main", "measure the layer times of a gluon model, for sim"),
     "doctor": ("command.doctor", "main", "check that this machine can run a job"),
+    "dump": ("command.dump", "main", "ask a job's processes what they are doing"),
     "lab": ("command.lab", "main", "a test bed: hosts with link speeds on this machine"),
     "settings": ("command.main", "settings", "list all settings"),
     "completion": ("command.completion", "main", "make a shell complete these commands"),

@@ -34,6 +34,7 @@ class Watch:
         self._print_lock = threading.Lock()  # guards standard output
         self._colour = sys.stdout.isatty()
         self._hushed = False
+        self._job_s_error = ""  # the scheduler's first
 
     def start(self, tasks: Sequence[Task]) -> None:
         try:
@@ -57,6 +58,7 @@ class Watch:
 
     def _print(self, prefix: str, tail: deque[str], line: str) -> None:
         tail.append(line)
+        self._job_s_error = self._job_s_error or line.partition(ERROR)[2]
         if self._hushed:
             return
         with self._print_lock:
@@ -73,6 +75,7 @@ class Watch:
         deadline: float | None = None
         ended_by_us = False
         ended_well: list[Child] = []
+        hung: list[Child] = []
         running = len(self._tasks)
         while running:
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -90,6 +93,7 @@ class Watch:
                     "its output open: not waited for"
                 )
             if ended_by_us:
+                hung.append(child)
                 continue
             if not (child.holds_output and child.returncode == 0):  # else what is left may join
                 self._tell_scheduler(child)
@@ -110,11 +114,13 @@ class Watch:
                     "as mx.kv.create('dist_sync') does?"
                 )
             return 0
-        code, when = first.returncode, "first"
-        if code == FAILED_ELSEWHERE and (culprit := self._blamed(ended_well)):
-            first, code, when = culprit, ENDED_EARLY, "before the job was over"
+        code, how = first.returncode, f"{_end_of(first)} first"
+        if code == FAILED_ELSEWHERE and (culprit := self._blamed([*ended_well, *hung])):
+            first, code, how = culprit, ENDED_EARLY, f"{_end_of(culprit)} before the job was over"
+            if culprit in hung:
+                how = "hung, and was ended"
         _, tail = self._tasks[first]
-        lines = [f"mercury launch: {self._name(first)} {_end_of(first)} {when}; its last lines:"]
+        lines = [f"mercury launch: {self._name(first)} {how}; its last lines:"]
         lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]
         lines += [f"mercury launch: all logs are in {self._log_dir}"]
         _show(sys.stderr, "\n".join(lines))
@@ -129,18 +135,12 @@ class Watch:
     def _of_role(self, role: str) -> list[Child]:
         return [child for child, (task, _) in self._tasks.items() if task.role == role]
 
-    def _blamed(self, ended_well: Sequence[Child]) -> Child | None:
-        """Of those that ended with 0, the one of which the scheduler says that the job failed."""
-        said = [
-            line.partition(ERROR)[2]
-            for task, tail in self._tasks.values()
-            for line in tail
-            if task.role == "scheduler" and ERROR in line
-        ]
+    def _blamed(self, suspects: Sequence[Child]) -> Child | None:
+        """The one of these of which the scheduler says that the job failed."""
         named = [
             (found.start(), order, child)
-            for order, child in enumerate(ended_well)
-            if (found := re.search(rf"\b{self._name(child)}\b", "".join(said[:1])))
+            for order, child in enumerate(suspects)
+            if (found := re.search(rf"\b{self._name(child)}\b", self._job_s_error))
         ]
         return min(named)[2] if named else None
 

@@ -62,7 +62,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   WorkerStreamsOptions options;
   options.num_workers = 2;
-  options.stall_warn_us = 1000;
+  options.stall = {1000, 3000};
+  options.stalled = [](int worker, const std::string& line) {
+    FUZZ_REQUIRE(worker >= 0 && !line.empty());
+  };
   options.policy.kind = static_cast<PolicyKind>(data[0] % 6);
   options.policy.packet_bytes = kPacketBytes;
   options.policy.unit_bytes = 3000;

@@ -120,6 +120,20 @@ def test_who_ended_with_0_is_named_if_the_job_failed_of_it(
     assert ended == (1 if "code 0" in named else 69)
 
 
+def test_who_hangs_is_named_if_the_job_failed_of_it(tmp_path: Path) -> None:
+    code = (
+        "if os.environ.get('DMLC_TASK_ID') == '1':\n"
+        "    print('is stuck', flush=True)\n"
+        "    time.sleep(600)\n"
+        "if os.environ['DMLC_ROLE'] == 'scheduler':\n"
+        "    print('[mercury scheduler] error: worker 1: gives up', *range(30), sep='\\n')\n"
+        "sys.exit(69)\n"
+    )
+    ended, _, err = came_to(tmp_path, "-n", "2", "-s", "1", "--grace", "1", *python(code))
+    assert "mercury launch: worker 1 hung, and was ended; its last lines:\n    is stuck\n" in err
+    assert ended == 1
+
+
 def test_nobody_has_to_read_what_is_shown(tmp_path: Path) -> None:
     """As with `mercury launch ... | head -1`: the job goes on, and its exit code is its own."""
     code = (

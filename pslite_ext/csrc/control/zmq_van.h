@@ -104,6 +104,8 @@ class ZmqVan : public ps::Van {
   // Once ready: what the job's alone is, and whether its training is asynchronous.
   const JobIdentity& job() const { return job_; }
   bool asynchronous() const;
+  // "peer worker 1: 10.0.0.5:40123", a line for each. In OnAgreed.
+  std::string Peers() const;
   // Connections and messages that were not believed.
   uint64_t refused() const { return doorman_.refused(); }
 

@@ -103,6 +103,15 @@ bool ZmqVan::asynchronous() const {
                      [](const Member& m) { return m.asynchronous; });
 }
 
+std::string ZmqVan::Peers() const {
+  std::string lines;
+  for (const Member& m : members_) {
+    if (m.id == my_id_) continue;
+    lines += "peer " + NodeName(m.id) + ": " + m.host + ":" + std::to_string(m.port) + "\n";
+  }
+  return lines;
+}
+
 void ZmqVan::TraceRegistered(const Member& member) {
   TraceLog* log = TraceLog::Active();
   const auto it = registered_.find(member.life);

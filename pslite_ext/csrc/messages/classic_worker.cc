@@ -10,10 +10,10 @@
 #include "base/node_name.h"
 #include "control/meta_bounds.h"
 #include "messages/agreement.h"
+#include "messages/classic_value.h"
 #include "messages/classic_wire.h"
 #include "messages/shared_array.h"
 #include "messages/stall_question.h"
-#include "sums/sparse_sum.h"
 #include "transport/figures.h"
 
 namespace mercury {
@@ -42,7 +42,7 @@ struct ClassicWorker::Pending {
   std::vector<bool> confirmed, answered;
   size_t unconfirmed = 0, unanswered = 0;
   uint64_t scheduled = 0;  // its number in the queue; 0: it went at once
-  int64_t since_us = 0, ask_at_us = 0;
+  int64_t since_us = 0, moved_us = 0, ask_at_us = 0;
   Status status;  // the first bad answer
 };
 
@@ -51,7 +51,7 @@ ClassicWorker::ClassicWorker(const ClassicOptions& options)
   if (options_.prophet) {
     schedule_ = std::make_unique<ClassicSchedule>(options_.profile_steps, options_.profile_text);
   }
-  if (options_.stall_warn_us != 0) watch_ = std::thread(&ClassicWorker::WatchForStalls, this);
+  if (options_.stall.warn_us != 0) watch_ = std::thread(&ClassicWorker::WatchForStalls, this);
 }
 
 ClassicWorker::~ClassicWorker() {
@@ -183,8 +183,8 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> pending) {
   pending->unanswered = Pulls(op) ? pieces : 0;
   pending->confirmed.assign(pieces, !Pushes(op));
   pending->answered.assign(pieces, !Pulls(op));
-  pending->since_us = NowUs();
-  pending->ask_at_us = pending->since_us + options_.stall_warn_us;
+  pending->since_us = pending->moved_us = NowUs();
+  pending->ask_at_us = options_.stall.FirstQuestion(pending->since_us);
   if (op.tensor != nullptr && options_.numbers != nullptr) op.number = options_.numbers->Take(op);
   std::unique_lock<std::mutex> lock(mutex_);
   if (!failure_.ok()) {
@@ -306,6 +306,7 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
   const bool value = !meta.push && Pulls(op);
   std::vector<bool>& in = value ? pending->answered : pending->confirmed;
   if (in[i]) return false;
+  pending->moved_us = NowUs();
   const Piece& piece = pending->pieces[i];
   if (op.command.answer != nullptr) {
     *op.command.answer = meta.body;
@@ -335,27 +336,6 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
   return pending->unconfirmed == 0 && pending->unanswered == 0;
 }
 
-Status ClassicWorker::TakeValue(const ps::SArray<char>& payload, const Piece& piece, size_t i,
-                                Operation* op) {
-  if (op->kind == Operation::Kind::kRows) {
-    const uint32_t row_bytes = op->rows.row_bytes;
-    const uint64_t end = piece.offset + piece.bytes;
-    const SparseSum set(op->tensor->traits.dtype, row_bytes,
-                        static_cast<int64_t>(piece.offset / row_bytes),
-                        static_cast<int64_t>(end / row_bytes) - 1);
-    size_t count;
-    auto owner = std::make_shared<ps::SArray<char>>(payload);
-    op->answers[i] = {owner, owner->data(), owner->size()};
-    return set.Check(payload.data(), payload.size(), &count);
-  }
-  if (payload.size() != piece.bytes) {
-    return Status::Corrupt(std::to_string(payload.size()) + " bytes instead of " +
-                           std::to_string(piece.bytes));
-  }
-  if (piece.bytes != 0) std::memcpy(op->dst + piece.offset, payload.data(), piece.bytes);
-  return Status::Ok();
-}
-
 void ClassicWorker::Complete(std::unique_ptr<Pending> pending, const Status& status) {
   if (pending->scheduled != 0) schedule_->Done(pending->scheduled);
   pending->op->Finish(status);
@@ -379,7 +359,8 @@ void ClassicWorker::Fail(const Status& status) {
 }
 
 void ClassicWorker::WatchForStalls() {
-  const auto turn = std::chrono::microseconds(std::min(options_.stall_warn_us / 4, kTurnUs));
+  const auto turn =
+      std::chrono::microseconds(std::min(options_.stall.FirstQuestion(0) / 4, kTurnUs));
   std::unique_lock<std::mutex> lock(mutex_);
   while (!leaves_.wait_for(lock, turn, [this] { return leaving_ || !failure_.ok(); })) {
     std::unique_ptr<Pending> question = LongestStall(NowUs());
@@ -396,7 +377,7 @@ std::unique_ptr<ClassicWorker::Pending> ClassicWorker::LongestStall(int64_t now_
     if (pending == nullptr || now_us < pending->ask_at_us) continue;
     const Operation& op = *pending->op;
     if (op.tensor == nullptr && op.command.head != kClaimHead) continue;
-    pending->ask_at_us = now_us + std::max<int64_t>(now_us - pending->since_us, 1000000);
+    pending->ask_at_us = options_.stall.NextQuestion(pending->since_us, pending->moved_us, now_us);
     if (longest == nullptr || pending->since_us < longest->since_us) longest = pending.get();
   }
   if (longest == nullptr) return nullptr;
@@ -412,15 +393,32 @@ std::unique_ptr<ClassicWorker::Pending> ClassicWorker::LongestStall(int64_t now_
   asks->op->command = {kStallHead, Encode(stall.question), true, 0, "", answer};
   asks->pieces.push_back({server, 0, 0});
   const int64_t seconds = (now_us - longest->since_us) / 1000000;
+  const bool over = options_.stalled && options_.stall.Over(longest->moved_us, now_us);
   asks->op->done = [=](const Status& status) {
     if (!status.ok() || !AreRanks(*answer)) return;
     const std::string why = answer->empty()
                                 ? "its answer is on its way from " + NodeName(Role::kServer, server)
                                 : "worker " + *answer + " " + stall.owes;
-    Log(LogLevel::kWarning,
-        stall.what + " has waited for " + std::to_string(seconds) + " s: " + why);
+    const std::string line =
+        stall.what + " has waited for " + std::to_string(seconds) + " s: " + why;
+    Log(LogLevel::kWarning, line);
+    if (over && !answer->empty()) options_.stalled(std::stoi(*answer), line);
   };
   return asks;
+}
+
+std::string ClassicWorker::Waiting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::string lines;
+  for (const auto& pending : slots_) {
+    if (pending == nullptr || pending->op->command.answer != nullptr) continue;
+    const size_t open = std::max(pending->unconfirmed, pending->unanswered);
+    lines += StallOf(*pending->op, 0).what + ": for " +
+             std::to_string((NowUs() - pending->since_us) / 1000000) + " s, " +
+             std::to_string(pending->pieces.size() - open) + " of " +
+             std::to_string(pending->pieces.size()) + " pieces are done\n";
+  }
+  return lines;
 }
 
 std::string ClassicWorker::Figures() {

@@ -29,6 +29,7 @@
 #include "ps/ps.h"
 #include "transport/given_up.h"
 #include "transport/server_shares.h"
+#include "transport/stall_times.h"
 #include "transport/transport.h"
 
 namespace mercury {
@@ -44,7 +45,8 @@ struct ClassicOptions {
   bool prophet = false;
   int profile_steps = 50;
   std::string profile_text;
-  int64_t stall_warn_us = 0;           // 0: nobody is told of what waits for long
+  StallTimes stall{0};
+  Stalled stalled;                     // null: nobody ends the job for that
   DispatchNumbers* numbers = nullptr;  // null: operations are not numbered
 };
 
@@ -59,6 +61,7 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   // Of prophet's queue.
   std::string Figures() override;
   std::string Profile() override;
+  std::string Waiting() override;
 
  private:
   struct Pending;
@@ -75,9 +78,6 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   Status SetsOfRows(Pending* pending) const;
   // Takes the answer in; true when it was the operation's last.
   bool Take(const ps::Message& message, Pending* pending);
-  // A pull's answer; what is wrong with it is worded as the end of "... answered with".
-  static Status TakeValue(const ps::SArray<char>& payload, const Piece& piece, size_t i,
-                          Operation* op);
   void Complete(std::unique_ptr<Pending> pending, const Status& status);
   // In a thread of its own: asks whom what waits for long waits for, and says so in the log.
   void WatchForStalls();

@@ -13,6 +13,7 @@
 #include "links/tcp.h"
 #include "policy/policy.h"
 #include "transport/server_shares.h"
+#include "transport/stall_times.h"
 #include "transport/transport.h"
 
 namespace mercury {
@@ -25,7 +26,7 @@ struct MercuryOptions {
   bool checksum = false;
   bool deterministic = false;
   uint64_t server_bytes_max = 0;
-  int64_t stall_warn_us = 30000000;
+  StallTimes stall;
   int64_t handshake_timeout_us = 10000000;
   size_t strangers_max = kStrangersMax;  // connections that have not proved themselves yet
   std::string token;
@@ -33,6 +34,7 @@ struct MercuryOptions {
   ServerShares shares;
   TraceRing* trace = nullptr;          // null: nothing is traced
   DispatchNumbers* numbers = nullptr;  // null: operations are not numbered
+  Stalled stalled;                     // null: nobody ends the job for that
   // From the job:
   JobIdentity job{};
   int rank = 0;

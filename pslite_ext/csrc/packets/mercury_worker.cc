@@ -48,7 +48,8 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     options.lane = i;
     options.policy = options_.policy;
     options.policy.links = options_.shares.servers();
-    options.stall_warn_us = options_.stall_warn_us;
+    options.stall = options_.stall;
+    options.stalled = options_.stalled;
     options.trace = options_.trace;
     options.trace_overhead = options_.packet_overhead();
     if (options_.trace != nullptr) options.notes = NoteInTrace;
@@ -175,6 +176,18 @@ std::string MercuryWorker::Figures() {
     for (auto& total : ProfileTotals(*profile)) totals.push_back(std::move(total));
   }
   return FiguresJson("worker", options_.rank, Name(options_.policy.kind), links, totals);
+}
+
+std::string MercuryWorker::Waiting() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) return "";
+  }
+  std::string lines;
+  for (auto& slice : slices_) {
+    slice->lane->Ask([&] { lines += slice->streams->Waiting(NowUs()); });
+  }
+  return lines;
 }
 
 std::string MercuryWorker::Profile() {

@@ -34,6 +34,7 @@ class MercuryWorker : public Transport {
   void Fail(const Status& status) override;
   std::string Figures() override;
   std::string Profile() override;
+  std::string Waiting() override;
 
  private:
   struct Slice;

@@ -36,7 +36,7 @@ struct WorkerStreams::Stream {
   uint64_t waiting = 0;  // slots of this lane whose sums are not in
   uint64_t start = 0;    // its place in active_
   uint8_t round = 0;
-  int64_t since_us = 0, ask_at_us = 0;
+  int64_t since_us = 0, moved_us = 0, ask_at_us = 0;
 };
 
 struct WorkerStreams::Link {
@@ -101,8 +101,8 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   }
   if (tensor->op != nullptr) End(tensor);
   tensor->op = std::move(op);
-  tensor->since_us = now_us;
-  tensor->ask_at_us = now_us + options_.stall_warn_us;
+  tensor->since_us = tensor->moved_us = now_us;
+  tensor->ask_at_us = options_.stall.FirstQuestion(now_us);
   if (!Fetches(*tensor->op)) ++tensor->round;
   if (profile_ != nullptr && !Fetches(*tensor->op)) NoteReady(*tensor->op, now_us);
   tensor->waiting = 0;
@@ -279,6 +279,7 @@ Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us)
   Part& part = tensor->parts[static_cast<size_t>(server)];
   const uint64_t slot_bytes = part.share.of.Length(part.share.Slot(link.mine));
   part.received[link.mine] += header.length;
+  tensor->moved_us = now_us;
   link.policy->Returned(part.portion, header.length, now_us);
   trace_.Received(server, tensor->shared->traits.index, part.share, header.length,
                   part.received[link.mine] >= slot_bytes, now_us);
@@ -342,7 +343,7 @@ void WorkerStreams::Tick(int64_t now_us) {
   }
   for (auto& [start, tensor] : active_) {
     if (now_us < tensor->ask_at_us) continue;
-    tensor->ask_at_us = now_us + std::max<int64_t>(now_us - tensor->since_us, 1000000);
+    tensor->ask_at_us = options_.stall.NextQuestion(tensor->since_us, tensor->moved_us, now_us);
     for (int s = 0; s < options_.shares.servers(); ++s) {
       const Part& part = tensor->parts[static_cast<size_t>(s)];
       if (part.waiting == 0 || part.number < 0) continue;
@@ -353,13 +354,29 @@ void WorkerStreams::Tick(int64_t now_us) {
   }
 }
 
+std::string WorkerStreams::Waiting(int64_t now_us) const {
+  std::string lines;
+  for (const auto& [start, tensor] : active_) {
+    uint64_t slots = 0;
+    for (const Part& part : tensor->parts) slots += part.share.count;
+    lines += "tensor '" + tensor->shared->traits.name + "': for " +
+             std::to_string((now_us - tensor->since_us) / 1000000) + " s, " +
+             std::to_string(slots - tensor->waiting) + " of " + std::to_string(slots) +
+             " sums are in\n";
+  }
+  return lines;
+}
+
 void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us) {
   Link& link = *links_[static_cast<size_t>(server)];
   const Stream* tensor = link.tensors[header.tensor];
   if (tensor->op == nullptr) return;
   std::string ranks;
+  int first = -1;
   for (size_t w = 0; w < link.text.size(); ++w) {
-    if (link.text[w] != 0) ranks += (ranks.empty() ? "" : ", ") + std::to_string(w);
+    if (link.text[w] == 0) continue;
+    if (first < 0) first = static_cast<int>(w);
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(w);
   }
   const Part& part = tensor->parts[static_cast<size_t>(server)];
   std::string why = "worker " + ranks + " has not sent it all";
@@ -368,8 +385,12 @@ void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us)
               ? "this worker has not sent it all"
               : "its sum is on its way from " + NodeName(Role::kServer, server);
   }
-  report_("tensor '" + tensor->shared->traits.name + "' has waited for " +
-          std::to_string((now_us - tensor->since_us) / 1000000) + " s: " + why);
+  const std::string line = "tensor '" + tensor->shared->traits.name + "' has waited for " +
+                           std::to_string((now_us - tensor->since_us) / 1000000) + " s: " + why;
+  report_(line);
+  if (first >= 0 && options_.stalled && options_.stall.Over(tensor->moved_us, now_us)) {
+    options_.stalled(first, line);
+  }
 }
 
 void WorkerStreams::OnPath(int server, int64_t round_trip_us, double /*bytes_per_second*/) {

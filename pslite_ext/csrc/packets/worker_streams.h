@@ -28,6 +28,7 @@
 #include "transport/given_up.h"
 #include "transport/operation.h"
 #include "transport/server_shares.h"
+#include "transport/stall_times.h"
 
 namespace mercury {
 
@@ -37,7 +38,8 @@ struct WorkerStreamsOptions {
   int lanes = 1;
   int lane = 0;
   PolicyOptions policy;
-  int64_t stall_warn_us = 30000000;
+  StallTimes stall;
+  Stalled stalled;             // null: nobody ends the job for that
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
   ProphetNotes::Write notes;  // null: nobody reads it
@@ -68,6 +70,8 @@ class WorkerStreams : public Endpoint {
   // For the next run, with the names of its tensors; empty if nothing is known.
   std::string ProfileText() const;
   size_t under_way() const { return active_.size(); }
+  // A line for each tensor that is.
+  std::string Waiting(int64_t now_us) const;
 
  private:
   struct Stream;

@@ -163,6 +163,12 @@ const char* mercury_figures(void) {
   return Text([] { return Node::Get().Figures(); }, "{}");
 }
 
+const char* mercury_waiting(void) {
+  return Text([] { return Node::Get().Waiting(); }, "");
+}
+void mercury_dump_to(int fd) { Node::Get().DumpTo(fd); }
+void mercury_dumped(void) { Node::Get().Dumped(); }
+
 int mercury_attach_engine(void* libmxnet) {
   return Guarded([&] { return mercury::AttachEngine(libmxnet); });
 }

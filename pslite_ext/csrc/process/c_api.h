@@ -45,6 +45,12 @@ int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);
 /* The data plane's live figures: a JSON object, valid until the calling thread's next call. */
 const char* mercury_figures(void);
+/* For a dump: what a worker waits for, and who is in the job. Valid as the figures are. */
+const char* mercury_waiting(void);
+/* When a stall ends the job, a byte is written to `fd`, and mercury_dumped is waited for a moment.
+ */
+void mercury_dump_to(int fd);
+void mercury_dumped(void);
 /* This worker's Prophet profile, as text; "" if there is none. Valid as the figures are. */
 const char* mercury_prophet_profile(void);
 /* Algorithm 1: when each of `count` gradients, the most urgent first, starts. All in one unit. */

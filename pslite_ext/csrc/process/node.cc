@@ -24,6 +24,9 @@ namespace {
 
 constexpr char kVanName[] = "mercury-van";
 
+// Of the others, who are told before, some have ended by then.
+constexpr std::chrono::seconds kDumpPatience(2);
+
 constexpr int kExceptionExitCode = 1;  // Python's, after an exception that nobody caught
 
 // Every peer, and every stranger in the handshake, is a descriptor.
@@ -210,6 +213,27 @@ std::string Node::Profile() {
   return worker != nullptr ? worker->Profile() : "";
 }
 
+std::string Node::Waiting() {
+  if (forked_) return "";
+  std::string lines;
+  if (Worker* worker = Front()) lines = worker->Waiting();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return lines + (at_barrier_ ? "the other workers, at a barrier\n" : "") + peers_;
+}
+
+void Node::Dumped() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  dumped_ = true;
+  changed_.notify_all();
+}
+
+void Node::AwaitDump() {
+  const char byte = 0;
+  if (dump_fd_ < 0 || write(dump_fd_, &byte, 1) != 1) return;
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, kDumpPatience, [this] { return dumped_; });
+}
+
 Worker* Node::Front() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return worker_.get();
@@ -228,8 +252,18 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   options_.mercury = made.mercury;
   options_.classic = made.classic;
   options_.classic.rank = RankOf(my_node_id);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    peers_ = van_->Peers();
+  }
   van_->CheckData(made.mercury.checksum);
   options_.mercury.numbers = options_.classic.numbers = &numbers_;
+  options_.mercury.stalled =
+      options_.classic.stalled = [this](int worker, const std::string& line) {
+        van_->Report(
+            NodeId(Role::kWorker, worker),
+            Status::Timeout(NodeName(id_.load()) + " gives up (MERCURY_STALL_TIMEOUT_S): " + line));
+      };
   if (TraceLog* log = TraceLog::Active()) options_.mercury.trace = log->ring();
   if (mercury_van_ != nullptr) mercury_van_->Configure(options_.mercury);
   if (options_.van.role == Role::kWorker) {
@@ -264,6 +298,8 @@ void Node::OnDeparted(int node_id) {
 
 void Node::OnFailed(const Status& status) {
   Log(LogLevel::kError, status.message);
+  // In a job that has begun, this is a stall.
+  if (status.code == Code::kTimeout && id_ != 0) AwaitDump();
   NoteFailure(status.message);
   {
     std::lock_guard<std::mutex> lock(mutex_);

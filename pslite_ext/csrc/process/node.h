@@ -60,12 +60,19 @@ class Node : public VanObserver {
   std::string Figures();
   // A worker's Prophet profile; empty if there is none.
   std::string Profile();
+  // For a dump: what a worker waits for, and who is in the job, a line for each.
+  std::string Waiting();
+  // When a stall ends the job, a byte is written to `fd`, and before anything fails of it, Dumped
+  // is waited for a moment.
+  void DumpTo(int fd) { dump_fd_ = fd; }
+  void Dumped();
 
  private:
   Node() = default;
   bool Wait(int slice_ms, Status* status, const std::function<bool()>& done);
   void OpenTrace(int my_node_id);
   static void NoteFailure(const std::string& why);
+  void AwaitDump();
   Worker* Front();  // null unless this is a worker of a job that is, or was, ready
   Status OnAgreed(int my_node_id, const SharedSettings& agreed) override;
   void OnReady(int my_node_id) override;
@@ -86,10 +93,13 @@ class Node : public VanObserver {
   std::atomic<int> exit_code_{0};  // instead of the process's own
   std::atomic<bool> over_chosen_{false};
   std::atomic<int> id_{0};
+  std::atomic<int> dump_fd_{-1};
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool listens_ = false, ready_ = false, ended_ = false, finished_ = false, at_barrier_ = false;
+  bool dumped_ = false;
+  std::string peers_;
   Status failure_;
   std::unique_ptr<Worker> worker_;  // of the two transports, once ready
 };

@@ -60,7 +60,7 @@ void ReadPackets(const Settings& s, MercuryOptions* m) {
   m->checksum = s.checksum != 0;
   m->deterministic = s.deterministic != 0;
   m->server_bytes_max = static_cast<uint64_t>(s.server_bytes_max);
-  m->stall_warn_us = s.stall_warn_s * 1000000;
+  m->stall = {s.stall_warn_s * 1000000, s.stall_timeout_s * 1000000};
   m->handshake_timeout_us = s.heartbeat_timeout_ms * 1000;
   m->token = s.job_token;
   // All workers may come at once.
@@ -99,7 +99,7 @@ Status MakeNodeOptions(const Settings& s, NodeOptions* options) {
   options->mercury.shares = options->classic.shares = shares;
   options->classic.split_bytes = static_cast<uint64_t>(s.split_bytes);
   options->classic.message_bytes_max = static_cast<uint64_t>(kMessageBytesMax);
-  options->classic.stall_warn_us = s.stall_warn_s * 1000000;
+  options->classic.stall = options->mercury.stall;
   options->classic.prophet = !options->packets && policy.kind == PolicyKind::kProphet;
   options->classic.profile_steps = policy.profile_steps;
   options->classic.profile_text = policy.profile_text;

@@ -25,6 +25,8 @@ class Transport {
   virtual std::string Figures() = 0;
   // What it has learnt of the job, for the next run; empty if nothing.
   virtual std::string Profile() = 0;
+  // What is under way, for who wants to know what this process waits for: a line for each.
+  virtual std::string Waiting() { return ""; }
 };
 
 // Numbers a worker's pushes and pulls in the order in which they are dispatched, whichever

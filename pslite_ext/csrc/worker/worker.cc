@@ -137,6 +137,14 @@ Transport* Worker::main() const {
   return packets != nullptr ? packets : at(Way::kMessages);
 }
 
+std::string Worker::Waiting() const {
+  std::string lines;
+  for (Transport* transport : transports_) {
+    if (transport != nullptr) lines += transport->Waiting();
+  }
+  return lines;
+}
+
 void Worker::Note(Tensor* tensor) {
   TraceLog* log = TraceLog::Active();
   if (log == nullptr || std::exchange(tensor->noted, true)) return;

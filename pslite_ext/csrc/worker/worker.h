@@ -44,6 +44,8 @@ class Worker {
   // Of the transport that carries most.
   std::string Figures() { return main()->Figures(); }
   std::string Profile() { return main()->Profile(); }
+  // What is under way, whichever carries it: a line for each.
+  std::string Waiting() const;
 
  private:
   Transport* at(Way way) const { return transports_[static_cast<size_t>(way)]; }

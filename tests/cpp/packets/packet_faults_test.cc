@@ -242,7 +242,7 @@ TEST(a_stall_names_the_tensor_and_the_worker_that_is_missing) {
   NetworkOptions options = Small();
   options.workers = 3;
   options.ticks = true;
-  options.stall_warn_us = 5000000;
+  options.stall.warn_us = 5000000;
   Network network(options, &random);
   Job job(&network, &random);
   const size_t t = job.Add(1, DType::kFloat32, 5000);
@@ -256,6 +256,30 @@ TEST(a_stall_names_the_tensor_and_the_worker_that_is_missing) {
   }
   job.Submit(1, t, 0);
   CHECK_TRUE(network.Run([&] { return job.over(); }));
+}
+
+TEST(a_stall_ends_the_job_when_nothing_moves_for_long) {
+  Random random;
+  NetworkOptions options = Small();
+  options.workers = 3;
+  options.ticks = true;
+  options.stall = {5000000, 20000000};
+  std::vector<std::pair<int, std::string>> stalls;
+  options.stalled = [&](int worker, const std::string& line) { stalls.emplace_back(worker, line); };
+  Network network(options, &random);
+  Job job(&network, &random);
+  const size_t t = job.Add(1, DType::kFloat32, 5000);
+  job.Submit(0, t, 0);
+  job.Submit(2, t, 0);
+  network.Run([] { return false; }, 18000000);
+  CHECK_TRUE(stalls.empty());
+  network.Run([] { return false; }, 6000000);
+  REQUIRE_EQ(stalls.size(), 2U);
+  for (const auto& [worker, line] : stalls) {
+    CHECK_EQ(worker, 1);
+    CHECK_TRUE(line.find("tensor 'tensor1' has waited for 2") == 0);
+    CHECK_TRUE(line.find("worker 1 has not sent it all") != std::string::npos);
+  }
 }
 
 TEST(the_last_sum_comes_once_more) {

@@ -179,7 +179,8 @@ struct NetworkOptions {
   bool checksum = false;
   bool deterministic = false;
   bool ticks = false;  // ask for what has waited long, once a second
-  int64_t stall_warn_us = 30000000;
+  StallTimes stall;
+  Stalled stalled;
   uint64_t bytes_max = 0;
   size_t tensors_max = 65536;
   PacketPool::Allocate allocate = nullptr;
@@ -256,7 +257,8 @@ class Network {
       if (!options_.profiles.empty()) {
         o.policy.profile_text = options_.profiles[static_cast<size_t>(w)];
       }
-      o.stall_warn_us = options_.stall_warn_us;
+      o.stall = options_.stall;
+      o.stalled = options_.stalled;
       streams_.push_back(std::make_unique<WorkerStreams>(
           o, [this](const std::string& line) { reports_.push_back(line); }));
     }

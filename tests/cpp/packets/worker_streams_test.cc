@@ -18,7 +18,7 @@ WorkerStreamsOptions Options(PolicyKind kind = PolicyKind::kPriority) {
   o.policy.packet_bytes = 1024;
   o.policy.unit_bytes = DefaultUnitBytes(kind);
   o.policy.credit.fixed_bytes = 1 << 20;
-  o.stall_warn_us = 5000000;
+  o.stall.warn_us = 5000000;
   return o;
 }
 
@@ -408,6 +408,31 @@ TEST(a_stall_is_asked_about_and_reported) {
   worker.now_us += 100000000;
   worker.streams.Tick(worker.now_us);
   CHECK_TRUE(worker.Drain().empty());
+}
+
+TEST(a_stall_ends_the_job_unless_something_of_it_moves) {
+  WorkerStreamsOptions options = Options();
+  options.stall.end_us = 60000000;
+  std::vector<int> stalls;
+  options.stalled = [&](int rank, const std::string& /*line*/) { stalls.push_back(rank); };
+  Worker worker(options);
+  const auto t = worker.Tensor(1, 2000);  // two packets
+  worker.Submit(t.get());
+  worker.Drain();
+  const auto asks_after = [&](int64_t us) {
+    worker.now_us += us;
+    worker.streams.Tick(worker.now_us);
+    const bool asked = !worker.Drain().empty();
+    if (asked) CHECK_OK(worker.Text(Kind::kAnswer, 0, 0, std::string("\0\0\1\1", 4)));
+    return asked;
+  };
+  CHECK_TRUE(asks_after(40000000));
+  CHECK_OK(worker.Sum(0, 0, 1, std::string(1024, 'a')));
+  CHECK_EQ(worker.streams.Waiting(worker.now_us), "tensor 't1': for 40 s, 1 of 2 sums are in\n");
+  CHECK_TRUE(asks_after(30000000));
+  CHECK_TRUE(stalls.empty());
+  CHECK_TRUE(asks_after(30000000));  // at the end, and not only when twice as much has passed
+  CHECK_EQ(stalls, std::vector<int>{2});
 }
 
 TEST(acknowledgements_of_any_size_do_no_harm) {

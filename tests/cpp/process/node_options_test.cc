@@ -26,7 +26,9 @@ TEST(defaults_are_those_of_the_rooms) {
   CHECK_EQ(made.mercury.policy.profile_steps, own.policy.profile_steps);
   CHECK_EQ(made.mercury.tcp.congestion, own.tcp.congestion);
   CHECK_EQ(made.mercury.tcp.receive_buffer_bytes, own.tcp.receive_buffer_bytes);
-  CHECK_EQ(made.mercury.stall_warn_us, own.stall_warn_us);
+  CHECK_EQ(made.mercury.stall.warn_us, own.stall.warn_us);
+  CHECK_EQ(made.mercury.stall.end_us, 600000000);
+  CHECK_EQ(made.classic.stall.end_us, 600000000);
   CHECK_EQ(made.mercury.handshake_timeout_us, own.handshake_timeout_us);
   CHECK_EQ(made.classic.split_bytes, ClassicOptions().split_bytes);
   CHECK_EQ(made.classic.message_bytes_max, ClassicOptions().message_bytes_max);
