@@ -17,6 +17,7 @@ from mxnet_plugins.compat import is_asynchronous
 from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.keys import Key, announced, checked, pairs, single, wire_key
+from mxnet_plugins.steps import STEPS
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError
 
@@ -183,6 +184,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         self._check()
         for k, arrays in pairs(key, value):
             self._entry(k).push(arrays, checked(k, priority), self._updater)
+            STEPS.pushed((self._id, k))
 
     @_unrecorded
     def pull(
@@ -209,6 +211,7 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
                 raise InvalidArgumentError(f"key {k!r} has no output")
             outs = outputs[k]
             self._entry(k).pushpull(arrays, outs, checked(k, priority), self._updater)
+            STEPS.pushed((self._id, k))
 
     @_unrecorded
     def row_sparse_pull(

@@ -55,7 +55,9 @@ def _join(asynchronous: bool) -> Settings:
     _core.start({**settings.options(), "asynchronous": int(asynchronous)})
     _settings = settings
     interrupt.watch()
-    figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
+    figures.serve(
+        str(settings.values["MERCURY_METRICS_HOST"]), int(settings.values["MERCURY_METRICS_PORT"])
+    )
     return settings
 
 

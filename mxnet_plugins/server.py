@@ -90,7 +90,10 @@ def main() -> int:
         dump.watch(str(settings.values["DMLC_ROLE"]), str(settings.values["MERCURY_TRACE_DIR"]))
         _core.start(settings.options())
         begun.set()
-        figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
+        figures.serve(
+            str(settings.values["MERCURY_METRICS_HOST"]),
+            int(settings.values["MERCURY_METRICS_PORT"]),
+        )
         _core.serve()
         reason = ""
     except PsliteError as error:

@@ -126,8 +126,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_METRICS_PORT",
             0,
-            "Port on 127.0.0.1 on which this process shows its live figures to Prometheus; 0: "
-            "none.",
+            "Port on which this process shows its live figures to Prometheus, or the next one that "
+            "is free; its log says which. 0: none.",
             0,
             65535,
             core=False,
@@ -141,6 +141,14 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             unit="an IP address or host name; default: the address that leads to the scheduler",
         ),
         Setting("DMLC_NODE_PORT", 0, "Port on which this node listens; 0: any.", 0, 65535),
+        Setting(
+            "MERCURY_METRICS_HOST",
+            "127.0.0.1",
+            "Address on which live figures are shown. Who reaches it can read them: `0.0.0.0` is "
+            "for a network of one's own, such as a cluster's.",
+            unit="an IP address or host name",
+            core=False,
+        ),
         Setting(
             "DMLC_USE_KUBERNETES",
             0,

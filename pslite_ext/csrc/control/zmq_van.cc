@@ -331,6 +331,7 @@ Status ZmqVan::TrySend(const Outbound& item) {
   Seal(key_, envelope, item.meta.data(), item.meta.size(), reinterpret_cast<uint8_t*>(head.data()));
   std::memcpy(head.data() + kEnvelopeBytes, item.meta.data(), item.meta.size());
   if (Watched(item.receiver)) link_watch_.Sent(item.receiver, envelope.sequence, NowMs());
+  Count(item.receiver, head.size() + envelope.data_bytes, 0);
   bool sent = dealer->second.SendCopy(head.data(), head.size(), !item.data.empty());
   for (size_t i = 0; sent && i < item.data.size(); ++i) {
     sent = dealer->second.SendShared(item.data[i], i + 1 < item.data.size());
@@ -422,6 +423,7 @@ int ZmqVan::RecvMsg(ps::Message* message) {
     link_ends_[envelope.sender].routing = frames[0].text();
   }
   if (envelope.kind != EnvelopeKind::kMessage) return 0;
+  Count(envelope.sender, 0, head.size() + data_bytes);
   const size_t meta_bytes = head.size() - kEnvelopeBytes;
   meta_buffer_.resize((meta_bytes + 7) / 8);
   char* meta = reinterpret_cast<char*>(meta_buffer_.data());

@@ -29,6 +29,7 @@
 #include "control/job_identity.h"
 #include "control/link_watch.h"
 #include "control/membership.h"
+#include "control/message_figures.h"
 #include "control/node_membership.h"
 #include "control/zmq_door.h"
 #include "control/zmq_socket.h"
@@ -106,6 +107,8 @@ class ZmqVan : public ps::Van {
   bool asynchronous() const;
   // "peer worker 1: 10.0.0.5:40123", a line for each. In OnAgreed.
   std::string Peers() const;
+  // What went to nodes that this one trains with, and came from them.
+  std::vector<MessageFigures> Traffic() const;
   // Connections and messages that were not believed.
   uint64_t refused() const { return doorman_.refused(); }
 
@@ -157,6 +160,7 @@ class ZmqVan : public ps::Van {
   void Refuse(const std::string& why);
 
   bool Watched(int node) const;
+  void Count(int peer, uint64_t sent_bytes, uint64_t received_bytes);
   void HearConnections();
   void WatchLinks(int64_t now_ms);
   void Forget(int peer);
@@ -229,6 +233,8 @@ class ZmqVan : public ps::Van {
   std::thread thread_;
   std::atomic<bool> stop_{false}, awaits_late_{false};
   std::array<std::atomic<int>, 8> lost_count_{};
+  mutable std::mutex traffic_mutex_;  // guards traffic_
+  std::map<int, MessageFigures> traffic_;
   std::mutex mutex_;            // guards queue_
   std::deque<Outbound> queue_;  // from other threads
 };

@@ -112,6 +112,24 @@ std::string ZmqVan::Peers() const {
   return lines;
 }
 
+// One of the two is 0.
+void ZmqVan::Count(int peer, uint64_t sent_bytes, uint64_t received_bytes) {
+  if (!Watched(peer)) return;
+  const std::lock_guard<std::mutex> lock(traffic_mutex_);
+  MessageFigures& figures = traffic_[peer];
+  if (figures.peer.empty()) figures.peer = NodeName(peer);
+  figures.bytes_sent += sent_bytes;
+  figures.bytes_received += received_bytes;
+  ++(sent_bytes != 0 ? figures.messages_sent : figures.messages_received);
+}
+
+std::vector<MessageFigures> ZmqVan::Traffic() const {
+  const std::lock_guard<std::mutex> lock(traffic_mutex_);
+  std::vector<MessageFigures> peers;
+  for (const auto& [node, figures] : traffic_) peers.push_back(figures);
+  return peers;
+}
+
 void ZmqVan::TraceRegistered(const Member& member) {
   TraceLog* log = TraceLog::Active();
   const auto it = registered_.find(member.life);

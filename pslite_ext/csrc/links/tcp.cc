@@ -153,6 +153,7 @@ TcpPath PathOf(int fd) {
   socklen_t bytes = sizeof(info);
   TcpPath path;
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return path;
+  path.sent_again = info.tcpi_total_retrans;
   path.segment_bytes = std::max(info.tcpi_snd_mss, info.tcpi_advmss);
   path.round_trip_us = info.tcpi_min_rtt == ~0U ? 0 : info.tcpi_min_rtt;
   if (info.tcpi_delivery_rate_app_limited == 0) {

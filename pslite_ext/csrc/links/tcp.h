@@ -63,6 +63,7 @@ struct TcpPath {
   int64_t round_trip_us = 0;    // the shortest of the last minutes
   double bytes_per_second = 0;  // delivered lately; 0: not known, or there was too little to send
   uint64_t segment_bytes = 0;   // the larger way's; 0: not known
+  uint64_t sent_again = 0;      // segments that were
 };
 TcpPath PathOf(int fd);
 // Whether both ends are on this host, so that no link of it carries anything.

@@ -106,6 +106,7 @@ std::string MercuryServer::Figures() {
         figures.peer = NodeName(Role::kWorker, worker);
         figures.connected = true;
         figures.counters = link->counters();
+        figures.segments_sent_again = PathOf(link->fd()).sent_again;
         figures.depths = slice->aggregator->Depths(worker);
         figures.packet_bytes = options_.policy.packet_bytes;
         links.push_back(std::move(figures));

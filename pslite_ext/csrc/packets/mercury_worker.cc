@@ -157,6 +157,7 @@ std::string MercuryWorker::Figures() {
         figures.peer = NodeName(Role::kServer, server);
         figures.connected = true;
         figures.counters = link->counters();
+        figures.segments_sent_again = PathOf(link->fd()).sent_again;
         figures.preemptions = policy.preemptions();
         figures.depths = policy.Depths();
         if (const Credit* credit = policy.credit(); credit != nullptr) {

@@ -204,8 +204,14 @@ std::string Node::Figures() {
   } else if (mercury_van_ != nullptr) {
     figures = mercury_van_->ServerFigures();
   }
-  return van_ != nullptr ? WithTotal(std::move(figures), "control_refused", van_->refused())
-                         : figures;
+  if (van_ == nullptr || id_ == 0) return figures;
+  if (figures == "{}")
+    figures = FiguresJson(Name(options_.van.role), rank(), settings_.policy, {}, {});
+  figures = WithMessages(std::move(figures), van_->Traffic());
+  if (TraceLog* log = TraceLog::Started()) {
+    figures = WithTotal(std::move(figures), "trace_events_lost", log->ring()->lost());
+  }
+  return WithTotal(std::move(figures), "control_refused", van_->refused());
 }
 
 std::string Node::Profile() {

@@ -21,6 +21,7 @@ std::vector<LinkFigures> Merged(const std::vector<LinkFigures>& links) {
     peer.connected = peer.connected || link.connected;
     peer.counters += link.counters;
     peer.preemptions += link.preemptions;
+    peer.segments_sent_again += link.segments_sent_again;
     peer.rate += link.rate;
     peer.window_bytes += link.window_bytes;
     peer.under_way_bytes += link.under_way_bytes;
@@ -41,6 +42,7 @@ std::string Json(const LinkFigures& link, bool with_blocks) {
         Number("preemptions", link.preemptions),
         Number("rate_bytes_per_s", static_cast<uint64_t>(link.rate)),
         Number("round_trip_us", static_cast<uint64_t>(link.round_trip_us)),
+        Number("segments_sent_again", link.segments_sent_again),
         Number("window_bytes", link.window_bytes), Number("under_way_bytes", link.under_way_bytes),
         Number("packet_bytes", link.packet_bytes)}) {
     out += "," + field;
@@ -96,6 +98,19 @@ std::string FiguresJson(const std::string& role, int rank, const std::string& po
     first = false;
   }
   return out + "]}";
+}
+
+std::string WithMessages(std::string figures, const std::vector<MessageFigures>& peers) {
+  std::string list;
+  for (const MessageFigures& peer : peers) {
+    list += (list.empty() ? "{\"peer\":\"" : ",{\"peer\":\"") + peer.peer + "\"," +
+            Number("bytes_sent", peer.bytes_sent) + "," +
+            Number("bytes_received", peer.bytes_received) + "," +
+            Number("messages_sent", peer.messages_sent) + "," +
+            Number("messages_received", peer.messages_received) + "}";
+  }
+  if (figures != "{}") figures.insert(1, "\"messages\":[" + list + "],");
+  return figures;
 }
 
 std::string WithTotal(std::string figures, const char* name, uint64_t value) {

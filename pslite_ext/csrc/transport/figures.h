@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/message_figures.h"
 #include "policy/policy.h"
 
 namespace mercury {
@@ -29,6 +30,7 @@ struct LinkFigures {
   std::vector<std::pair<int32_t, size_t>> depths;  // by priority
   double rate = 0;                                 // bytes a second, as measured; 0: not known
   int64_t round_trip_us = 0;
+  uint64_t segments_sent_again = 0;
   uint64_t window_bytes = 0;
   uint64_t under_way_bytes = 0;
   uint64_t packet_bytes = 0;
@@ -41,6 +43,9 @@ std::vector<std::pair<std::string, uint64_t>> ProfileTotals(const ProphetFigures
 std::string FiguresJson(const std::string& role, int rank, const std::string& policy,
                         const std::vector<LinkFigures>& links,
                         const std::vector<std::pair<std::string, uint64_t>>& totals);
+
+// Both paths' traffic beside each other.
+std::string WithMessages(std::string figures, const std::vector<MessageFigures>& peers);
 
 // One more total; of nothing ("{}") there is none.
 std::string WithTotal(std::string figures, const char* name, uint64_t value);
