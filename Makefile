@@ -16,7 +16,7 @@ SOURCES := CMakeLists.txt $(CORE) pslite_ext/_core.pyx pslite_ext/settings_table
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel demo test test-cpp test-sanitize test-python test-lab lint fmt soak fuzz bench bench-install-peers bench-repeat bench-model clean
+.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint fmt soak fuzz bench bench-install-peers bench-repeat bench-model clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -34,7 +34,7 @@ $(NATIVE): $(SOURCES) $(VENV)/.tools
 	cp $(CMAKE_BUILD)/$(notdir $(NATIVE)) $@
 
 MXNET_DIST = dist/.$(or $(MXNET_WHEEL),mxnet)
-$(MXNET_DIST): $(wildcard patches/mxnet/*) patches/sources.toml scripts/build_wheel.py scripts/patches.py
+$(MXNET_DIST): $(wildcard patches/mxnet/*) patches/sources.toml scripts/build_wheel.py scripts/patches.py pslite_ext/__init__.py
 	$(PYTHON) -m scripts.build_wheel
 	touch $@
 
@@ -58,9 +58,23 @@ setup: $(VENV)/.ready  ## the development environment in .venv
 
 build: $(NATIVE) $(VENV)/.ready  ## the native core, in place
 
-wheel: $(MXNET_DIST)  ## dist/: mercury-ps and the patched MXNet (MXNET_WHEEL=mxnet-cu112 for a GPU wheel)
-	SOURCE_DATE_EPOCH=1652659200 $(PYTHON) -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir dist .
+wheel: $(MXNET_DIST) $(VENV)/.tools  ## dist/: mercury-ps and the patched MXNet (MXNET_WHEEL=mxnet-cu112 for a GPU wheel)
+	$(call wheels_of,$(PYTHON))
 	@ls -l dist/*.whl
+
+# Cython's part of the core needs more than the stable ABI of Python 3.9 has: one for each.
+WHEEL_PYTHONS ?= python3.9 python3.10 python3.11 python3.12
+wheels: $(MXNET_DIST) $(VENV)/.tools  ## the same for every Python in WHEEL_PYTHONS, and what an index would say of them
+	$(call wheels_of,$(WHEEL_PYTHONS))
+	$(BIN)/twine check --strict dist/mercury_ps-*.whl
+
+# The oldest glibc that Debian 12's tools build for; an index takes no wheel without such a tag.
+WHEEL_PLATFORM ?= manylinux_2_35_$(shell uname -m)
+define wheels_of
+	rm -rf build/wheels dist/mercury_ps-*.whl
+	for python in $(1); do SOURCE_DATE_EPOCH=1652659200 $$python -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir build/wheels . || exit; done
+	for wheel in build/wheels/mercury_ps-*.whl; do PATH=$(abspath $(BIN)):$$PATH auditwheel repair --plat $(WHEEL_PLATFORM) --wheel-dir dist $$wheel || exit; done
+endef
 
 demo: wheel  ## LeNet-5 on digits: 2 workers and 2 servers on this machine, in a fresh environment
 	$(PYTHON) -m venv --clear build/demo

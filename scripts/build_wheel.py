@@ -15,14 +15,21 @@ import re
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
+from pslite_ext import __version__
 from scripts import patches
 
 LOCAL_VERSION = "mercury.1"
-# What was tried: docs/compatibility.md. The wheel's own upper bounds are older than today's
-# releases.
-REQUIREMENTS = ("mercury-ps", "numpy (<2.1,>=1.21)", "requests (>=2.20.0)", "graphviz (>=0.8.1)")
+# The other half of its seams. What else was tried: docs/compatibility.md; the wheel's own upper
+# bounds are older than today's releases.
+REQUIREMENTS = (
+    f"mercury-ps (=={__version__})",
+    "numpy (<2.1,>=1.21)",
+    "requests (>=2.20.0)",
+    "graphviz (>=0.8.1)",
+)
 # Everything in a zip has a time; this one is the date of MXNet 1.9.1.
 TIMESTAMP = (2022, 5, 16, 0, 0, 0)
 
@@ -39,6 +46,17 @@ def new_metadata(text: str, version: str) -> str:
     lines = [re.sub(r"^Version: .*", f"Version: {version}", line) for line in lines]
     lines += [f"Requires-Dist: {requirement}" for requirement in REQUIREMENTS]
     return "\n".join(lines) + separator + body
+
+
+def notice(source: patches.Source, changed: Iterable[str]) -> str:
+    """What the licence asks for of who changes something."""
+    lines = [
+        f"Apache MXNet {source.version}, as its developers' wheel {source.file} has it, is under",
+        "the Apache License 2.0 (LICENSE). mercury-ps has changed or added these files:",
+        "",
+        *changed,
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def patched_files(source: patches.Source, wheel: zipfile.ZipFile) -> dict[str, bytes]:
@@ -73,6 +91,7 @@ def build(source: patches.Source, archive: Path, out: Path) -> Path:
                 info.external_attr = mode << 16
                 info.create_system = 3
                 result.writestr(info, data)
+                record.append(f"{name},{record_hash(data)},{len(data)}")
 
             for name in names:
                 if name.endswith("/") or name == f"{old_info}/RECORD":
@@ -85,11 +104,15 @@ def build(source: patches.Source, archive: Path, out: Path) -> Path:
                     data = new_metadata(data.decode(), version).encode()
                 name = name.replace(old_info, new_info, 1)
                 add(name, data, mode)
-                record.append(f"{name},{record_hash(data)},{len(data)}")
                 if len(data) > 50 << 20:
                     print(f"packed {name}", flush=True)
-            record.append(f"{new_info}/RECORD,,")
-            add(f"{new_info}/RECORD", ("\n".join(record) + "\n").encode(), 0o644)
+            for name, text in (
+                ("LICENSE", (patches.ROOT / "LICENSE").read_text()),
+                ("NOTICE", notice(source, changed)),
+            ):
+                add(f"{new_info}/licenses/{name}", text.encode(), 0o644)
+            record.append(f"{new_info}/RECORD,,\n")
+            add(f"{new_info}/RECORD", "\n".join(record).encode(), 0o644)
     part.replace(target)
     return target
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pslite_ext import __version__
 from scripts import build_wheel, patches
 
 pytestmark = pytest.mark.xdist_group("wheel")  # the fixture's is built once, not by every process
@@ -41,8 +42,17 @@ def test_metadata(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         text = archive.read("mxnet-1.9.1+mercury.1.dist-info/METADATA").decode()
     assert "\nName: mxnet\nVersion: 1.9.1+mercury.1\n" in text
-    assert "\nRequires-Dist: mercury-ps\n" in text
+    assert f"\nRequires-Dist: mercury-ps (=={__version__})\n" in text
     assert "numpy (<2.0.0" not in text
+
+
+def test_what_is_changed_is_told(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        licenses = "mxnet-1.9.1+mercury.1.dist-info/licenses"
+        assert "Apache License" in archive.read(f"{licenses}/LICENSE").decode()
+        notice = archive.read(f"{licenses}/NOTICE").decode()
+    for name in ("mxnet/__init__.py", "mxnet/kvstore/kvstore_server.py", "dmlc_tracker/local.py"):
+        assert f"\n{name}\n" in notice
 
 
 def test_the_library_is_untouched(wheel: Path) -> None:
