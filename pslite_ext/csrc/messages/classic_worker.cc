@@ -402,7 +402,7 @@ std::unique_ptr<ClassicWorker::Pending> ClassicWorker::LongestStall(int64_t now_
     const std::string line =
         stall.what + " has waited for " + std::to_string(seconds) + " s: " + why;
     Log(LogLevel::kWarning, line);
-    if (over && !answer->empty()) options_.stalled(std::stoi(*answer), line);
+    if (over && FirstRank(*answer) >= 0) options_.stalled(FirstRank(*answer), line);
   };
   return asks;
 }
@@ -413,7 +413,8 @@ std::string ClassicWorker::Waiting() {
   for (const auto& pending : slots_) {
     if (pending == nullptr || pending->op->command.answer != nullptr) continue;
     const size_t open = std::max(pending->unconfirmed, pending->unanswered);
-    lines += StallOf(*pending->op, 0).what + ": for " +
+    const std::string what = StallOf(*pending->op, 0).what;
+    lines += (what.empty() ? "a command" : what) + ": for " +
              std::to_string((NowUs() - pending->since_us) / 1000000) + " s, " +
              std::to_string(pending->pieces.size() - open) + " of " +
              std::to_string(pending->pieces.size()) + " pieces are done\n";

@@ -63,6 +63,12 @@ std::string EncodeRanks(const std::vector<int>& ranks) {
   return text;
 }
 
+int FirstRank(const std::string& body) {
+  int rank = -1;
+  const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), rank);
+  return error == std::errc() && rank >= 0 ? rank : -1;
+}
+
 bool AreRanks(const std::string& body) {
   return std::all_of(body.begin(), body.end(),
                      [](char c) { return c == ',' || c == ' ' || (c >= '0' && c <= '9'); });

@@ -33,5 +33,7 @@ Stall StallOf(const Operation& op, uint64_t offset);
 std::string EncodeRanks(const std::vector<int>& ranks);
 // Whether that is an answer, and so may be shown.
 bool AreRanks(const std::string& body);
+// The first of them; -1: there is none.
+int FirstRank(const std::string& body);
 
 }  // namespace mercury

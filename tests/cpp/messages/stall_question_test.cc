@@ -60,4 +60,6 @@ TEST(an_answer_is_ranks_and_nothing_else) {
   CHECK_TRUE(AreRanks("1, 3, 12"));
   CHECK_FALSE(AreRanks("1\n3"));
   CHECK_FALSE(AreRanks("worker 1"));
+  CHECK_EQ(FirstRank("3, 12"), 3);
+  for (const char* none : {"", ", ", "99999999999999", "x"}) CHECK_EQ(FirstRank(none), -1);
 }
