@@ -126,6 +126,7 @@ void ZmqVan::Count(int peer, uint64_t sent_bytes, uint64_t received_bytes) {
 std::vector<MessageFigures> ZmqVan::Traffic() const {
   const std::lock_guard<std::mutex> lock(traffic_mutex_);
   std::vector<MessageFigures> peers;
+  peers.reserve(traffic_.size());
   for (const auto& [node, figures] : traffic_) peers.push_back(figures);
   return peers;
 }
