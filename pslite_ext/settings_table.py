@@ -352,7 +352,7 @@ TABLE = tuple(setting for group in GROUPS.values() for setting in group)
 
 PREFIX = "MERCURY_"
 # What begins like a setting, and is for our tests and the lab.
-NOT_SETTINGS = frozenset({"MERCURY_STOCK_PYTHON", "MERCURY_TEST_SEED"})
+NOT_SETTINGS = frozenset({"MERCURY_STOCK_PYTHON", "MERCURY_TEST_SEED", "MERCURY_TORCH_PYTHON"})
 
 
 def check_names(environ: Mapping[str, str]) -> None:

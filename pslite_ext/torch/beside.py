@@ -105,16 +105,7 @@ def start_job(environ: Mapping[str, str], meeting: Meeting) -> dict[str, str]:
         server = {"DMLC_ROLE": "server", "DMLC_TASK_ID": str(leads.index(rank))}
         _start({**environ, **job, **server, METRICS: "0"})
     own = {"DMLC_ROLE": "worker", "DMLC_TASK_ID": str(rank)}
-    return {**environ, **job, **own, **metrics_port(environ)}
-
-
-def metrics_port(environ: Mapping[str, str]) -> dict[str, str]:
-    """torchrun's workers are told the same port: each takes the one after the worker before it."""
-    try:
-        port, local = (int(environ.get(name, "").strip()) for name in (METRICS, "LOCAL_RANK"))
-    except ValueError:  # not set, or wrong: the settings say so
-        return {}
-    return {METRICS: str(port + local)} if port > 0 else {}
+    return {**environ, **job, **own}
 
 
 def forked() -> None:

@@ -11,7 +11,7 @@ from multiprocessing.util import Finalize
 from types import TracebackType
 
 from mxnet_plugins import figures
-from pslite_ext import _core, prophet_profile
+from pslite_ext import _core, dump, prophet_profile
 from pslite_ext.config import Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError
 from pslite_ext.torch import beside
@@ -53,9 +53,13 @@ def join(meeting: beside.Meeting | None = None) -> int:
             Finalize(None, _leave_spawned, exitpriority=0)
         os.register_at_fork(after_in_child=_forked)
         _watch_exceptions()
+        dump.watch("worker", str(settings.values["MERCURY_TRACE_DIR"]))
         _core.start(settings.options())
         _settings = settings
-        figures.serve(int(settings.values["MERCURY_METRICS_PORT"]))
+        figures.serve(
+            str(settings.values["MERCURY_METRICS_HOST"]),
+            int(settings.values["MERCURY_METRICS_PORT"]),
+        )
     return int(_settings.values["DMLC_NUM_WORKER"])
 
 
@@ -83,6 +87,7 @@ def at_end(finish: Callable[[], None]) -> None:
 def _forked() -> None:
     """A child, such as a loader of data, is not in the job."""
     atexit.unregister(_leave)
+    dump.forget()
     beside.forked()
 
 

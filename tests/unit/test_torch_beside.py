@@ -121,12 +121,3 @@ def test_whose_worker_ends_before_the_job_begins_ends_too(role: str) -> None:
         command, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL, timeout=120, capture_output=True
     )
     assert done.returncode == 143, done.stderr
-
-
-def test_workers_of_a_host_have_pages_of_their_own() -> None:
-    def port(**environ: str) -> dict[str, str]:
-        return beside.metrics_port(environ)
-
-    assert port(MERCURY_METRICS_PORT="9400", LOCAL_RANK="2") == {"MERCURY_METRICS_PORT": "9402"}
-    assert port(MERCURY_METRICS_PORT="0", LOCAL_RANK="2") == {}
-    assert port(MERCURY_METRICS_PORT="9400") == port(LOCAL_RANK="1") == {}
