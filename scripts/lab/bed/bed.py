@@ -26,7 +26,14 @@ from typing import Union
 
 from pslite_ext.launch.supervise import Child, Supervisor
 from scripts.lab.bed import namespaces
-from scripts.lab.bed.namespaces import LabError, ip, privilege_missing, remove_leftovers, tc
+from scripts.lab.bed.namespaces import (
+    LabError,
+    ip,
+    no_filters,
+    privilege_missing,
+    remove_leftovers,
+    tc,
+)
 
 BURST_S = 0.001  # of the rate may pass at once: covers a late wake-up of the kernel's timer
 QUEUE_S = 0.004  # of the rate may wait; what comes on top is dropped
@@ -187,6 +194,7 @@ class Bed(LoopbackBed):
                 f"link set p{i} up",
             ]
         ip(plan, self._bridge)
+        no_filters(self._bridge)
         control = f" congctl {self._congestion}" if self._congestion else ""
         for i, host in enumerate(self.hosts):
             ip(

@@ -44,6 +44,15 @@ def tc(line: str, namespace: str) -> str:
     return _run(["tc", "-n", namespace, *line.split()])
 
 
+def no_filters(namespace: str) -> None:
+    """What its bridges pass on does not go through a firewall, as it would where one is loaded.
+
+    That costs a tenth of all processor time with eight hosts. Where it cannot be changed, it stays.
+    """
+    change = "for f in /proc/sys/net/bridge/bridge-nf-call-*; do echo 0 > $f; done 2> /dev/null"
+    _run(["ip", "netns", "exec", namespace, "sh", "-c", f"{change} || true"])
+
+
 def privilege_missing() -> str | None:
     """Why this process cannot make namespaces, or None if it can."""
     for tool in ("ip", "tc"):

@@ -190,3 +190,11 @@ def test_queues_are_told_by_host(make_bed: MakeBed) -> None:
     assert bed.queue_out("b") == Queue()
     line = '{"kind":"tbf","dev":"p3","drops":5,"backlog":1514,"bytes":1}'
     assert read_queues(f'[{{"kind":"noqueue","dev":"lo"}},{line}]') == {"p3": Queue(5, 1514)}
+
+
+def test_what_a_beds_switch_passes_on_meets_no_firewall(make_bed: MakeBed) -> None:
+    bed = make_bed(["a", "b"])
+    asked = ["sh", "-c", "cat /proc/sys/net/bridge/bridge-nf-call-* || echo none"]
+    read = ["ip", "netns", "exec", bed._bridge, *asked]
+    said = subprocess.run(read, capture_output=True, text=True, check=True).stdout.split()
+    assert said in (["none"], ["0"] * 3)
