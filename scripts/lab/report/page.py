@@ -41,7 +41,7 @@ HEADINGS = {
     "joining": "Many nodes find each other",
     "sum_kernel": "Sums",
 }
-METHOD = Path(__file__).resolve().parent / "method.md"  # the page's opening
+METHOD = Path(__file__).resolve().parent / "method.md"  # the page's opening, and its end
 
 
 class Results:
@@ -162,7 +162,8 @@ def markdown(results: Results, folder: Path, known: Mapping[str, str] | None = N
         "timeline": pictures.timeline,
         "blocks": pictures.blocks,
     }
-    lines = [METHOD.read_text().rstrip("\n")]
+    opening, _, method = METHOD.read_text().partition("\n## ")
+    lines = [opening.rstrip("\n")]
     for bench, heading in HEADINGS.items():
         of_bench = [row for row in results.rows if row["bench"] == bench]
         failed = [f for f in results.failures if f["bench"] == bench]
@@ -187,6 +188,7 @@ def markdown(results: Results, folder: Path, known: Mapping[str, str] | None = N
             reason = failure["reason"].splitlines()[0]
             case = f"{failure['system']}, {failure['what']}; {failure['setting']}"
             lines.append(f"- failed: {case}: {reason}")
+    lines += ["", f"## {method}".rstrip("\n")]
     return "\n".join(lines) + "\n"
 
 

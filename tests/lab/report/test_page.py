@@ -96,6 +96,7 @@ def test_what_was_not_run_stays_on_the_page(tmp_path: Path) -> None:
     assert "commit second;" in again
     assert "first" not in again
     assert markdown(Results([second]), tmp_path / "charts", sections(after)) == after
+    assert list(sections(after)) == ["Communication alone", "Sums", "How this is measured"]
 
 
 def test_throughput_becomes_charts(tmp_path: Path) -> None:
