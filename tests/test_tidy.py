@@ -104,7 +104,8 @@ def sources(*suffixes: str) -> list[Path]:
 
 
 def test_files_have_one_concept() -> None:
-    long = {str(p): n for p in sources(".py", ".pyx", ".cc", ".h") if (n := _lines(p)) > LINES_MAX}
+    files = sources(".py", ".pyx", ".pxd", ".cc", ".h")
+    long = {str(p): n for p in files if (n := _lines(p)) > LINES_MAX}
     assert long == {}
 
 
@@ -116,7 +117,7 @@ def test_names_say_what_is_inside() -> None:
     bad = []
     for name in tracked():
         path = Path(name)
-        if path.suffix in {".py", ".cc", ".h", ".pyx"}:
+        if path.suffix in {".py", ".cc", ".h", ".pyx", ".pxd"}:
             stem = path.stem
             if not re.fullmatch(r"[a-z0-9_]+", stem) or VAGUE.search(stem):
                 bad.append(name)
@@ -230,7 +231,9 @@ def test_rooms_import_only_what_comes_before_them() -> None:
 def test_no_unfinished_marks() -> None:
     marks = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
     bad = [
-        str(p) for p in sources(".py", ".pyx", ".cc", ".h", ".md") if marks.search(p.read_text())
+        str(p)
+        for p in sources(".py", ".pyx", ".pxd", ".cc", ".h", ".md")
+        if marks.search(p.read_text())
     ]
     assert bad == []
 
@@ -243,7 +246,7 @@ def test_nothing_of_others_is_committed() -> None:
 
 def test_paths_in_the_docs_exist() -> None:
     tops = {name.split("/")[0] for name in tracked() if "/" in name}
-    path = re.compile(rf"\b(?:{'|'.join(tops)})/[\w/.-]+\.(?:py|cc|h|md|pyx)\b")
+    path = re.compile(rf"\b(?:{'|'.join(tops)})/[\w/.-]+\.(?:py|cc|h|md|pyx|pxd)\b")
     for page in sources(".md"):
         if page.name == "benchmarks.md":  # it quotes commands of the day they were given
             continue
