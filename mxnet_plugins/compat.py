@@ -44,24 +44,9 @@ class Registry(dict[str, Callable[[], Any]]):
             raise KeyError(name)
 
         def store() -> Any:
-            return self.store(name)
+            return create(name)
 
         return store
-
-    def store(self, name: str) -> Any:
-        return create(name)
-
-
-class Outside(Registry):
-    """The same in a process that is in no job: a distributed store says how to start one.
-
-    MXNet's own would fail, too, of a check in C++.
-    """
-
-    def store(self, name: str) -> Any:
-        from mxnet.base import MXNetError
-
-        raise MXNetError(f"mx.kv.create('{name}'): {NO_JOB}")
 
 
 def serve() -> None:
@@ -73,11 +58,16 @@ def serve() -> None:
 
 
 def activate(base: Any) -> None:
-    """Gives `base` a registry with our stores, or one that says how to start a job."""
+    """Gives `base` a registry with our stores."""
     if _wanted():
         base.kv_registry = Registry(base.kv_registry)
-    elif not os.environ.get("DMLC_ROLE"):
-        base.kv_registry = Outside(base.kv_registry)
+
+
+def in_no_job(name: str) -> None:
+    """A distributed store was asked for where nobody said what job this is."""
+    from mxnet.base import MXNetError
+
+    raise MXNetError(f"mx.kv.create('{name}'): {NO_JOB}")
 
 
 def _wanted() -> bool:

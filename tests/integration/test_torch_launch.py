@@ -42,9 +42,9 @@ def sums(output: str) -> list[str]:
 
 def test_torchrun_and_mercury_launch_are_enough(tmp_path: Path) -> None:
     python = str(torch_python())
-    mark = f"MERCURY_TEST={tmp_path}"
+    mark = f"TEST_FOLDER={tmp_path}"
     torchrun = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = clean_environment(PYTHONPATH=str(ROOT), MERCURY_TEST=str(tmp_path))
+    environment = clean_environment(PYTHONPATH=str(ROOT), TEST_FOLDER=str(tmp_path))
     done = subprocess.run(
         [*torchrun, STARTED], env=environment, capture_output=True, text=True, timeout=300
     )
@@ -64,10 +64,10 @@ def test_torchrun_and_mercury_launch_are_enough(tmp_path: Path) -> None:
 
 
 def spawned(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = clean_environment(PYTHONPATH=str(ROOT), MERCURY_TEST=str(tmp_path))
+    environment = clean_environment(PYTHONPATH=str(ROOT), TEST_FOLDER=str(tmp_path))
     command = [str(torch_python()), SPAWNED, str(free_port()), *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    wait_nobody_left(f"MERCURY_TEST={tmp_path}")
+    wait_nobody_left(f"TEST_FOLDER={tmp_path}")
     return done
 
 

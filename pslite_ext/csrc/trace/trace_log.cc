@@ -90,7 +90,8 @@ void NoteInTrace(int64_t iteration, std::string note) {
 }
 
 void TraceLog::Switch(bool on) {
-  wanted_ = on;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  asked_.emplace_back(NowUs(), on);
   changed_.notify_one();
 }
 
@@ -116,11 +117,19 @@ void TraceLog::Stop(const Status& status) {
       "the trace of this node ends here: " + status.message + "; training goes on without it");
 }
 
-// By a file, because that works for all nodes that share the directory, whatever their script does.
-void TraceLog::CheckSwitch(int64_t now_us) {
-  const bool on = wanted_ && access((options_.directory + kOffFile).c_str(), F_OK) != 0;
-  const bool before = switches_.empty() ? window_.on() : switches_.back().second;
-  if (on != before) switches_.emplace_back(now_us, on);
+// A call counts from when it was made, however late this thread is. By a file as well, because that
+// works for all nodes that share the directory, whatever their script does.
+void TraceLog::CheckSwitches(const std::vector<std::pair<int64_t, bool>>& asked, int64_t now_us) {
+  const auto note = [this](int64_t at_us, bool on) {
+    const bool before = switches_.empty() ? window_.on() : switches_.back().second;
+    if (on != before) switches_.emplace_back(at_us, on);
+  };
+  for (const auto& [at_us, on] : asked) {
+    wanted_ = on;
+    note(at_us, wanted_ && !off_by_file_);
+  }
+  off_by_file_ = access((options_.directory + kOffFile).c_str(), F_OK) == 0;
+  note(now_us, wanted_ && !off_by_file_);
 }
 
 // What has been asked for by this time, when all events before it have been numbered.
@@ -146,9 +155,11 @@ void TraceLog::Turn(bool last) {
   TraceEvent event;
   while (ring_.Take(&event)) events_.push_back({event, taken_++});
   std::vector<std::pair<int64_t, std::string>> notes;
+  std::vector<std::pair<int64_t, bool>> asked;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     notes.swap(notes_);
+    asked.swap(asked_);
   }
   for (const auto& [iteration, note] : notes) {
     if (iteration == kAlways || window_.Covers(iteration)) notes_file()->Note(note);
@@ -160,7 +171,7 @@ void TraceLog::Turn(bool last) {
       last ? events_.end() : std::find_if(events_.begin(), events_.end(), [&](const Seen& seen) {
         return seen.event.time_us > now - kSettleUs;
       });
-  CheckSwitch(now);
+  CheckSwitches(asked, now);
   for (auto it = events_.begin(); it != young; ++it) {
     CarryOutSwitches(it->event.time_us);
     Write(it->event);

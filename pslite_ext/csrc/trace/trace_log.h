@@ -68,7 +68,7 @@ class TraceLog {
   void Turn(bool last);
   void Write(const TraceEvent& event);
   void Place(const TraceRecord& record);
-  void CheckSwitch(int64_t now_us);
+  void CheckSwitches(const std::vector<std::pair<int64_t, bool>>& asked, int64_t now_us);
   void CarryOutSwitches(int64_t until_us);
   void NoteWindow(bool from);
   void Stop(const Status& status);
@@ -79,7 +79,6 @@ class TraceLog {
 
   const TraceOptions options_;
   TraceRing ring_;
-  std::atomic<bool> wanted_{true};
   // The thread's own:
   std::unique_ptr<TraceNumbering> numbering_;
   TraceWindow window_;
@@ -95,6 +94,7 @@ class TraceLog {
   uint64_t lost_ = 0;
   int64_t wall_offset_us_ = 0;
   int64_t flush_at_us_ = 0;
+  bool wanted_ = true, off_by_file_ = false;
   bool broken_ = false;
 
   std::thread thread_;
@@ -102,6 +102,7 @@ class TraceLog {
   std::condition_variable changed_;
   bool stopping_ = false;
   std::vector<std::pair<int64_t, std::string>> notes_;  // by iteration
+  std::vector<std::pair<int64_t, bool>> asked_;         // when, and to what
 };
 
 // TraceLog::Note, if there is a trace.
