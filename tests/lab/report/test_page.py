@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,7 +15,7 @@ from scripts.lab.benches.prophet import foretold_s, rates, with_variants
 from scripts.lab.report.page import Results, markdown, sections
 from scripts.lab.report.results import table, with_gains, write
 from scripts.lab.runner import in_turn
-from scripts.lab.systems.system import BASIC, system
+from scripts.lab.systems.system import BASIC, TORCH, system
 from scripts.lab.workloads.job_config import Config, workload_of
 
 ABOUT = {
@@ -134,7 +135,8 @@ def test_quick_is_for_every_commit() -> None:
     systems = [system(name, "/stock/python") for name in BASIC]
     quick = cases_of([b for b in BENCHES if b not in LONG], systems, "quick")
     assert sum(case.estimate_s for case in quick) < 300
-    usual = cases_of(BENCHES, systems, "usual")
+    everything = [*systems, replace(systems[0], name=TORCH)]
+    usual = cases_of(BENCHES, everything, "usual")
     assert {case.bench for case in usual} == set(BENCHES) - set(PROGRAMS)
 
 
