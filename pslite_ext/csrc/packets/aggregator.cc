@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/node_name.h"
+#include "packets/slot_progress.h"
 #include "packets/slot_sum.h"
 #include "sums/sum_kernels.h"
 
@@ -13,7 +14,7 @@ namespace mercury {
 namespace {
 
 constexpr size_t kAnswersMax = 1024;  // that wait to be sent to a worker who keeps asking
-constexpr uint32_t kComplete = ~uint32_t{0}, kOwed = kComplete - 1;
+constexpr uint32_t kComplete = SlotProgress::kComplete, kOwed = SlotProgress::kOwed;
 
 std::string Shape(const Declaration& d) {
   return std::to_string(d.elements) + " elements of " + Name(d.dtype);
@@ -23,8 +24,9 @@ std::string Shape(const Declaration& d) {
 
 struct Aggregator::Slot {
   SlotSum sum;
-  int complete = 0;   // workers whose copy is in
-  uint8_t round = 0;  // rounds that are done, modulo 256
+  int complete = 0;         // workers whose copy is in
+  uint32_t answerable = 0;  // bytes of the sum under way that all copies have
+  uint8_t round = 0;        // rounds that are done, modulo 256
 };
 
 struct Aggregator::Tensor {
@@ -33,8 +35,7 @@ struct Aggregator::Tensor {
   Share share;
   uint64_t unit_slots = 1;
   std::vector<Slot> slots;
-  std::vector<uint32_t> progress;    // by slot and worker: bytes that have come; kComplete: all;
-                                     // kOwed: the last sum is still to be sent to it
+  SlotProgress progress;
   std::vector<uint32_t> unit_ready;  // complete slots, by unit
   std::vector<uint32_t> unit_sent;   // deliberately by worker: slots of the unit under way
   std::vector<int64_t> number_of;    // on each worker's link; -1: not declared there
@@ -48,6 +49,7 @@ struct Aggregator::Ready {
   Block sum;
   uint32_t sent = 0;
   uint8_t round = 0;
+  bool fetched = false;  // a sum that the worker has had before
 };
 
 struct Aggregator::Peer {
@@ -77,11 +79,6 @@ Aggregator::Aggregator(const AggregatorOptions& options)
 }
 
 Aggregator::~Aggregator() = default;
-
-uint32_t& Aggregator::Progress(Tensor* tensor, uint64_t mine, int worker) const {
-  return tensor->progress[mine * static_cast<uint64_t>(options_.num_workers) +
-                          static_cast<uint64_t>(worker)];
-}
 
 std::string Aggregator::NoMemory(const std::string& what) const {
   const uint64_t cap = pool_.bytes_max();
@@ -126,7 +123,7 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
   Slot& slot = tensor->slots[mine];
   const uint64_t slot_bytes = tensor->share.of.Length(tensor->share.Slot(mine));
   const uint64_t at = header.offset % tensor->share.of.slot_bytes;
-  const uint32_t progress = Progress(tensor, mine, worker);
+  const uint32_t progress = tensor->progress.Of(mine, static_cast<size_t>(worker));
   const auto due = static_cast<uint8_t>(slot.round + 1);
   const bool twice = header.round == due ? progress != kOwed && at < progress
                                          : header.round == slot.round && slot.sum.last() != nullptr;
@@ -222,7 +219,7 @@ Status Aggregator::Declare(int worker, const Header& header) {
       const uint64_t cap = pool_.bytes_max();
       if (cap != 0 && made->share.Bytes() > cap) throw std::bad_alloc();
       made->slots.resize(count);
-      made->progress.assign(count * static_cast<uint64_t>(options_.num_workers), 0);
+      made->progress.Resize(count, peers_.size());
       made->unit_ready.assign(count / made->unit_slots + 1, 0);
       made->unit_sent.assign(static_cast<size_t>(options_.num_workers), 0);
     } catch (const std::bad_alloc&) {
@@ -258,11 +255,15 @@ void Aggregator::EndData(Peer* peer, int worker, int64_t now_us) {
   } else {
     slot.sum.Add(tensor->declared.dtype, peer->at, peer->length, &peer->block);
   }
-  uint32_t& progress = Progress(tensor, peer->mine, worker);
+  uint32_t& progress = tensor->progress.Of(peer->mine, static_cast<size_t>(worker));
+  const bool last_of_all = progress == slot.answerable;
   progress += peer->length;
   trace_.Received(worker, tensor->declared.index, tensor->share, peer->length,
                   progress >= slot_bytes, now_us);
-  if (progress < slot_bytes) return;
+  if (progress < slot_bytes) {
+    if (last_of_all) AnswerPart(tensor, peer->mine);
+    return;
+  }
   progress = kComplete;
   if (Acknowledges(options_.policy)) {
     // A worker sends the slots of a unit in order, and units one after another.
@@ -275,26 +276,45 @@ void Aggregator::EndData(Peer* peer, int worker, int64_t now_us) {
       of_unit = 0;
     }
   }
-  if (++slot.complete < options_.num_workers) return FailIfDeparted(tensor, peer->mine);
-  SlotComplete(tensor, peer->mine);
+  if (++slot.complete == options_.num_workers) return SlotComplete(tensor, peer->mine);
+  if (last_of_all) AnswerPart(tensor, peer->mine);
+  FailIfDeparted(tensor, peer->mine);
+}
+
+void Aggregator::AnswerPart(Tensor* tensor, uint64_t mine) {
+  if (options_.deterministic || AnswersUnits(options_.policy)) return;
+  Slot& slot = tensor->slots[mine];
+  const uint32_t all_have = tensor->progress.InAll(mine);
+  if (all_have <= slot.answerable) return;
+  const uint32_t from = std::exchange(slot.answerable, all_have);
+  Enqueue(tensor, mine, slot.sum.under_way(), from, static_cast<uint8_t>(slot.round + 1));
 }
 
 void Aggregator::SlotComplete(Tensor* tensor, uint64_t mine) {
   Slot& slot = tensor->slots[mine];
   slot.sum.Finish(tensor->declared.dtype, tensor->share.of.Length(tensor->share.Slot(mine)));
   slot.complete = 0;
+  const uint32_t answered = std::exchange(slot.answerable, 0);
   ++slot.round;
-  for (int w = 0; w < options_.num_workers; ++w) Progress(tensor, mine, w) = kOwed;
+  tensor->progress.Summed(mine);
   const uint64_t unit = mine / tensor->unit_slots;
   const uint64_t first = unit * tensor->unit_slots;
   const uint64_t end = std::min(first + tensor->unit_slots, tensor->share.count);
   if (++tensor->unit_ready[unit] < end - first) return;
   tensor->unit_ready[unit] = 0;
-  for (auto& peer : peers_) {
-    for (uint64_t i = first; i < end; ++i) {
-      peer->ready.Push(tensor->priority,
-                       {tensor, i, tensor->slots[i].sum.last(), 0, tensor->slots[i].round});
-    }
+  // Of a unit of several slots, nothing is answered before.
+  for (uint64_t i = first; i < end; ++i) {
+    Enqueue(tensor, i, tensor->slots[i].sum.last(), answered, tensor->slots[i].round);
+  }
+}
+
+// To every worker, from `from` on; where a part before it still waits, all goes in that one's turn.
+void Aggregator::Enqueue(Tensor* tensor, uint64_t mine, const Block& sum, uint32_t from,
+                         uint8_t round) {
+  for (size_t w = 0; w < peers_.size(); ++w) {
+    uint8_t& queued = tensor->progress.Queued(mine, w);
+    if (queued == 0) peers_[w]->ready.Push(tensor->priority, {tensor, mine, sum, from, round});
+    queued = 1;
   }
 }
 
@@ -310,24 +330,29 @@ bool Aggregator::Next(int worker, int64_t /*now_us*/, OutPacket* out) {
   Tensor& tensor = *ready.tensor;
   const uint64_t slot = tensor.share.Slot(ready.mine);
   const uint64_t slot_bytes = tensor.share.of.Length(slot);
+  Slot& of = tensor.slots[ready.mine];
+  const bool under_way = ready.round == static_cast<uint8_t>(of.round + 1);
+  const uint64_t end = under_way ? of.answerable : slot_bytes;
   out->header.kind = Kind::kSum;
   out->header.tensor = static_cast<uint32_t>(tensor.number_of[static_cast<size_t>(worker)]);
   out->header.offset = tensor.share.of.Offset(slot) + ready.sent;
   out->header.length =
-      static_cast<uint32_t>(std::min<uint64_t>(slot_bytes - ready.sent, peer.packet_bytes));
+      static_cast<uint32_t>(std::min<uint64_t>(end - ready.sent, peer.packet_bytes));
   out->header.priority = peer.ready.FrontPriority();
   out->header.round = ready.round;
   out->payload = ready.sum.get() + ready.sent;
   out->keep = ready.sum;
-  SlotSum& kept = tensor.slots[ready.mine].sum;
-  if (options_.checksum && kept.last() == ready.sum) {
-    out->payload_crc = kept.CrcOfLast(ready.sent, out->header.length);
+  if (options_.checksum && (under_way || of.sum.last() == ready.sum)) {
+    out->payload_crc = of.sum.Crc(ready.sum, ready.sent, out->header.length);
   }
   ready.sent += out->header.length;
   trace_.Sending(worker, tensor.declared.index, tensor.share, ready.sent == slot_bytes, out);
-  if (ready.sent < slot_bytes) return true;
-  uint32_t& progress = Progress(&tensor, ready.mine, worker);
-  if (progress == kOwed) progress = 0;
+  if (ready.sent < end) return true;
+  if (!ready.fetched) {
+    uint32_t& progress = tensor.progress.Of(ready.mine, static_cast<size_t>(worker));
+    if (progress == kOwed) progress = 0;
+    tensor.progress.Queued(ready.mine, static_cast<size_t>(worker)) = 0;
+  }
   peer.ready.Pop();
   return true;
 }
@@ -346,7 +371,7 @@ Status Aggregator::Fetch(Peer* peer, const Header& header) {
                                         "' has no sum that could be fetched"));
       return Status::Ok();
     }
-    peer->ready.Push(header.priority, {tensor, i, slot.sum.last(), 0, slot.round});
+    peer->ready.Push(header.priority, {tensor, i, slot.sum.last(), 0, slot.round, true});
   }
   return Status::Ok();
 }
@@ -358,9 +383,9 @@ Status Aggregator::Answer(Peer* peer, int worker, const Header& header) {
   }
   std::string missing(static_cast<size_t>(options_.num_workers), '\0');
   for (uint64_t i = 0; tensor->failed.ok() && i < tensor->share.count; ++i) {
-    if (Progress(tensor, i, worker) != kComplete) continue;
-    for (int w = 0; w < options_.num_workers; ++w) {
-      if (Progress(tensor, i, w) != kComplete) missing[static_cast<size_t>(w)] = 1;
+    if (tensor->progress.Of(i, static_cast<size_t>(worker)) != kComplete) continue;
+    for (size_t w = 0; w < peers_.size(); ++w) {
+      if (tensor->progress.Of(i, w) != kComplete) missing[w] = 1;
     }
   }
   peer->first.push_back(TextPacket(Kind::kAnswer, header.tensor, 0, std::move(missing)));
@@ -386,12 +411,10 @@ void Aggregator::FailTensor(Tensor* tensor, const Status& status) {
 }
 
 void Aggregator::FailIfDeparted(Tensor* tensor, uint64_t mine) {
-  for (int w = 0; w < options_.num_workers; ++w) {
-    if (!peers_[static_cast<size_t>(w)]->departed || Progress(tensor, mine, w) == kComplete) {
-      continue;
-    }
+  for (size_t w = 0; w < peers_.size(); ++w) {
+    if (!peers_[w]->departed || tensor->progress.Of(mine, w) == kComplete) continue;
     return FailTensor(
-        tensor, Status::PeerLost(NodeName(Role::kWorker, w) +
+        tensor, Status::PeerLost(NodeName(Role::kWorker, static_cast<int>(w)) +
                                  " has finished and pushes no more, but others wait for it: have "
                                  "all workers the same number of batches?"));
   }

@@ -3,6 +3,9 @@
 //
 //   slot:  empty --first bytes--> summing --last worker's last byte--> empty (its sum is ready)
 //
+// Where a slot comes in several packets, what all copies have of it goes back before the rest is
+// there: when something more urgent comes in between, the rest may take its time.
+//
 // The first copy of a slot becomes the sum without being copied. A sum is kept until the next one
 // replaces it, so that a worker may fetch it again. Tensors are made by the first worker that
 // declares them; the others must declare the same. What is wrong with one tensor fails that tensor
@@ -82,13 +85,14 @@ class Aggregator : public Endpoint {
   Status Declare(int worker, const Header& header);
   Status BeginData(Peer* peer, int worker, const Header& header, char** target);
   void EndData(Peer* peer, int worker, int64_t now_us);
+  void AnswerPart(Tensor* tensor, uint64_t mine);
   void SlotComplete(Tensor* tensor, uint64_t mine);
+  void Enqueue(Tensor* tensor, uint64_t mine, const Block& sum, uint32_t from, uint8_t round);
   Status Fetch(Peer* peer, const Header& header);
   Status Answer(Peer* peer, int worker, const Header& header);
   void FailTensor(Tensor* tensor, const Status& status);
   static void SendError(Peer* peer, uint32_t number, const Status& status);
   void FailIfDeparted(Tensor* tensor, uint64_t mine);
-  uint32_t& Progress(Tensor* tensor, uint64_t mine, int worker) const;
 
   const AggregatorOptions options_;
   PacketPool pool_;

@@ -50,17 +50,20 @@ void SlotSum::Finish(DType dtype, size_t slot_bytes) {
     }
     copies_.clear();
   }
+  // Another sum may get the room of the one that goes now.
+  if (last_ != nullptr && parts_of_ == last_.get()) parts_of_ = nullptr;
   last_ = std::move(sum_);
   sum_.reset();
   filled_ = 0;
-  parts_.clear();
 }
 
-uint32_t SlotSum::CrcOfLast(uint32_t at, uint32_t length) {
+uint32_t SlotSum::Crc(const Block& sum, uint32_t at, uint32_t length) {
+  if (parts_of_ != sum.get()) parts_.clear();
+  parts_of_ = sum.get();
   for (const Part& part : parts_) {
     if (part.at == at && part.length == length) return part.crc;
   }
-  const uint32_t crc = Crc32c(0, last_.get() + at, length);
+  const uint32_t crc = Crc32c(0, sum.get() + at, length);
   if (parts_.size() < kPartsMax) parts_.push_back({at, length, crc});
   return crc;
 }

@@ -4,8 +4,9 @@
 // are the same in every run, copies are kept and added in the order of ranks.
 //
 // Thread-safety: none; an aggregator owns it. Ownership: blocks are shared with the packets that
-// carry them. Invariants: a finished sum is never written to; each part of it that is sent is
-// summed for its check once, however many workers it goes to.
+// carry them. Invariants: a finished sum is never written to, nor is a part of the sum under way
+// that all copies have; each part that is sent is summed for its check once, however many workers
+// it goes to.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +31,9 @@ class SlotSum {
 
   // Null: there is none yet.
   const Block& last() const { return last_; }
-  // Of a part of the last sum: Crc32c(0, part).
-  uint32_t CrcOfLast(uint32_t at, uint32_t length);
+  const Block& under_way() const { return sum_; }
+  // Crc32c(0, part) of a part that is not written to any more, of either of the two.
+  uint32_t Crc(const Block& sum, uint32_t at, uint32_t length);
 
  private:
   struct Part {
@@ -41,7 +43,8 @@ class SlotSum {
   Block sum_, last_;
   std::vector<Block> copies_;  // by rank
   uint32_t filled_ = 0;        // bytes of `sum_` that hold something
-  std::vector<Part> parts_;    // of the last sum
+  std::vector<Part> parts_;    // of the sum in:
+  const char* parts_of_ = nullptr;
 };
 
 }  // namespace mercury

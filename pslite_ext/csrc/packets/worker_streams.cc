@@ -238,7 +238,10 @@ Status WorkerStreams::BeginSum(int server, const Header& header, char** target) 
   };
   Part& part = tensor->parts[static_cast<size_t>(server)];
   uint64_t mine;
-  if (tensor->op == nullptr || !part.share.Find(header.offset, &mine) || mine >= part.next) {
+  const auto sent = [&] {  // of the slot
+    return mine < part.next ? ~uint64_t{0} : mine == part.next ? part.at : 0;
+  };
+  if (tensor->op == nullptr || !part.share.Find(header.offset, &mine) || sent() == 0) {
     return corrupt("a sum at " + std::to_string(header.offset) + " that was not asked for");
   }
   const uint64_t slot_bytes = part.share.of.Length(part.share.Slot(mine));
@@ -255,6 +258,9 @@ Status WorkerStreams::BeginSum(int server, const Header& header, char** target) 
       (header.length == 0 && slot_bytes != 0)) {
     return corrupt("a sum of " + std::to_string(header.length) + " bytes at " +
                    std::to_string(header.offset) + ", which is out of order or does not fit");
+  }
+  if (at + header.length > sent()) {
+    return corrupt("a sum at " + std::to_string(header.offset) + " of more than was sent");
   }
   link.tensor = tensor;
   link.op = tensor->op;

@@ -59,6 +59,11 @@ bool Acknowledges(PolicyKind kind) {
   return row != nullptr && row->acknowledges;
 }
 
+bool AnswersUnits(PolicyKind kind) {
+  const Row* row = Find(kind);
+  return row != nullptr && row->unit != Unit::kSlot;
+}
+
 uint64_t DefaultUnitBytes(PolicyKind kind) {
   const Row* row = Find(kind);
   return row == nullptr ? 0 : row->unit_bytes;

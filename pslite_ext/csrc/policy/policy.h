@@ -62,6 +62,8 @@ uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, ui
 
 // Whether servers tell that a unit has arrived.
 bool Acknowledges(PolicyKind kind);
+// Whether the server answers units of several slots, each as a whole.
+bool AnswersUnits(PolicyKind kind);
 // The largest packet that takes a host's link of so many bytes a second no longer than an urgent
 // one should have to wait; 16 KiB at least.
 uint64_t PacketBytes(double bytes_per_second, uint64_t most);

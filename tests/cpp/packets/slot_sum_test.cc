@@ -73,11 +73,11 @@ TEST(the_check_of_any_part_is_right_in_every_round) {
     for (int worker = 0; worker < 3; ++worker) {
       for (const uint32_t length : {4096U, 1024U, 64U}) {
         for (uint32_t at = 0; at < 4096; at += length) {
-          CHECK_EQ(slot.CrcOfLast(at, length), Crc32c(0, copy.data() + at, length));
+          CHECK_EQ(slot.Crc(slot.last(), at, length), Crc32c(0, copy.data() + at, length));
         }
       }
     }
-    CHECK_EQ(slot.CrcOfLast(0, 0), 0U);
+    CHECK_EQ(slot.Crc(slot.last(), 0, 0), 0U);
   }
 }
 
@@ -88,9 +88,9 @@ TEST(the_check_of_a_part_is_made_once) {
   Block piece = Piece(&pool, copy, 0, 64, 64);
   slot.Add(DType::kUint8, 0, 64, &piece);
   slot.Finish(DType::kUint8, 64);
-  const uint32_t crc = slot.CrcOfLast(0, 64);
+  const uint32_t crc = slot.Crc(slot.last(), 0, 64);
   slot.last().get()[3] ^= 1;  // nobody may: only to see that it is not looked at again
-  CHECK_EQ(slot.CrcOfLast(0, 64), crc);
+  CHECK_EQ(slot.Crc(slot.last(), 0, 64), crc);
 }
 
 }  // namespace
