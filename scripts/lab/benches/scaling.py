@@ -23,8 +23,8 @@ from scripts.lab.systems.system import MERCURY, System
 from scripts.lab.systems.watch import Links, worst
 from scripts.lab.workloads.job_config import Config, workload_of
 
-# All links together, one way: so the processors of one machine are about equally busy at each n, and
-# two cores of today less than a third.
+# All links together, one way: so the processors of one machine are about equally busy at each n,
+# and two cores of today less than a third.
 TOGETHER = 4e8
 # Of the scales in speed.py: 34 MB on each link, and so 2 MB in each flow of sixteen workers and an
 # iteration.

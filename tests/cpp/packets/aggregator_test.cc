@@ -17,6 +17,17 @@ bool Says(const Status& status, const std::string& words) {
   return status.message.find(words) != std::string::npos;
 }
 
+std::string Sums(const std::vector<Got>& got, uint64_t from, uint8_t round) {
+  std::string all;
+  for (const Got& one : got) {
+    CHECK_TRUE(one.header.kind == Kind::kSum);
+    CHECK_EQ(one.header.offset, from + all.size());
+    CHECK_EQ(one.header.round, round);
+    all += one.payload;
+  }
+  return all;
+}
+
 }  // namespace
 
 TEST(the_last_copy_sends_the_sum_to_everybody) {
@@ -344,4 +355,75 @@ TEST(a_worker_that_does_not_take_its_sums_gets_no_more_of_them) {
   CHECK_OK(server.Data(0, 0, 1024, 1, Of(976, 1)));  // the other one has no sum yet
   CHECK_EQ(server.Drain(0).size(), 2U);
   CHECK_OK(server.Data(0, 0, 0, 2, Of(1024, 1)));
+}
+
+TEST(what_all_copies_have_of_a_slot_goes_back_before_the_rest_comes) {
+  LoneServer server(Options(2));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1024));
+  for (uint8_t round = 1; round < 4; ++round) {
+    REQUIRE_OK(server.Data(0, 0, 0, round, Of(512, 1)));
+    CHECK_TRUE(server.Drain(0).empty());
+    REQUIRE_OK(server.Data(1, 0, 0, round, Of(256, 2)));
+    CHECK_TRUE(Sums(server.Drain(0), 0, round) == Of(256, 3));
+    // Worker 1 has not taken its part yet, and gets it with the next.
+    REQUIRE_OK(server.Data(1, 0, 256, round, Of(192, 2)));
+    CHECK_EQ(server.aggregator.Depths(1)[0].second, 1U);
+    CHECK_TRUE(Sums(server.Drain(1), 0, round) == Of(448, 3));
+    CHECK_TRUE(Sums(server.Drain(0), 256, round) == Of(192, 3));
+    REQUIRE_OK(server.Data(1, 0, 448, round, Of(576, 2)));
+    CHECK_TRUE(Sums(server.Drain(0), 448, round) == Of(64, 3));
+    REQUIRE_OK(server.Data(0, 0, 512, round, Of(512, 1)));
+    for (int w = 0; w < 2; ++w)
+      CHECK_TRUE(Sums(server.Drain(w), w == 0 ? 512 : 448, round).back() == 3);
+  }
+}
+
+TEST(a_part_keeps_its_place_when_its_tensor_becomes_more_urgent) {
+  LoneServer server(Options(1));
+  REQUIRE_OK(server.Declare(0, 0, 7, 1024));
+  REQUIRE_OK(server.Data(0, 0, 0, 1, Of(256, 1), -5));
+  REQUIRE_OK(server.Data(0, 0, 256, 1, Of(768, 2), 5));
+  CHECK_TRUE(Sums(server.Drain(0), 0, 1) == Of(256, 1) + Of(768, 2));
+}
+
+TEST(in_the_order_of_ranks_and_in_units_there_are_no_parts) {
+  for (const bool units : {false, true}) {
+    AggregatorOptions options = Options(2);
+    options.deterministic = !units;
+    if (units) options.policy = PolicyKind::kWfbp;
+    LoneServer server(options);
+    for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1024));
+    for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 0, 0, 1, Of(512, 1)));
+    CHECK_TRUE(server.Drain(0).empty());
+    for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 0, 512, 1, Of(512, 1)));
+    CHECK_TRUE(Sums(server.Drain(0), 0, 1) == Of(1024, 2));
+  }
+}
+
+TEST(a_sum_fetched_again_is_whole_while_the_next_is_under_way) {
+  LoneServer server(Options(2));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1024));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 0, 0, 1, Of(1024, 1)));
+  for (int w = 0; w < 2; ++w) CHECK_EQ(server.Drain(w).size(), 1U);
+  REQUIRE_OK(server.Send(0, Kind::kFetch, 0));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 0, 0, 2, Of(512, 2)));
+  const auto got = server.Drain(0);
+  REQUIRE_EQ(got.size(), 2U);
+  CHECK_TRUE(got[0].header.round == 1 && got[0].payload == Of(1024, 2));
+  CHECK_TRUE(got[1].header.round == 2 && got[1].payload == Of(512, 4));
+  // To have fetched the last sum once more is not to have been sent this one.
+  REQUIRE_OK(server.Send(0, Kind::kFetch, 0));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 0, 512, 2, Of(512, 3)));
+  REQUIRE_EQ(server.Drain(0).size(), 2U);
+  CHECK_OK(server.Data(0, 0, 0, 3, Of(64, 1)));
+}
+
+TEST(a_tensor_that_fails_takes_its_parts_with_it) {
+  LoneServer server(Options(2));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1024));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 0, 0, 1, Of(512, 1)));
+  server.aggregator.Departed(1);
+  REQUIRE_OK(server.Data(0, 0, 512, 1, Of(512, 1)));
+  CHECK_STATUS(Code::kPeerLost, server.ErrorTo(0));
+  CHECK_EQ(server.aggregator.pool().bytes_handed_out(), 0U);
 }

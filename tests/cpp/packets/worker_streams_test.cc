@@ -446,3 +446,29 @@ TEST(acknowledgements_of_any_size_do_no_harm) {
   packets = worker.Drain().size();
   CHECK_TRUE(packets > 190 && packets < 200);
 }
+
+TEST(a_sum_may_come_of_what_was_sent_of_a_slot_and_of_no_more) {
+  WorkerStreamsOptions options = Options();
+  options.policy.packet_bytes = 64 << 10;
+  options.policy.adapt_packets = true;
+  Worker worker(options);
+  const auto t = worker.Tensor(1, 64 << 10);
+  uint8_t round = 1;
+  for (; round < 20; ++round) {  // 64 KiB in a tenth of a second: a slow link
+    worker.Submit(t.get());
+    CHECK_TRUE(!worker.Drain().empty());
+    worker.now_us += 100000;
+    CHECK_OK(worker.Sum(0, 0, round, std::string(64 << 10, 'a')));
+  }
+  worker.Submit(t.get());
+  OutPacket first;
+  REQUIRE_TRUE(worker.streams.Next(0, worker.now_us, &first));
+  REQUIRE_EQ(first.header.length, uint32_t{16 << 10});
+  CHECK_OK(worker.Sum(0, 0, round, std::string(8 << 10, 'b')));
+  CHECK_STATUS(Code::kCorrupt, worker.Sum(0, 8 << 10, round, std::string(16 << 10, 'b')));
+  CHECK_OK(worker.Sum(0, 8 << 10, round, std::string(8 << 10, 'b')));
+  CHECK_STATUS(Code::kCorrupt, worker.Sum(0, 16 << 10, round, std::string(64, 'b')));
+  CHECK_EQ(worker.Drain().size(), 3U);
+  CHECK_OK(worker.Sum(0, 16 << 10, round, std::string(48 << 10, 'b')));
+  CHECK_EQ(t->outcomes.size(), size_t{round});
+}
