@@ -74,7 +74,10 @@ def version(argv: Sequence[str]) -> int:
 
 def _unknown(word: str) -> str:
     """What to say of a command that there is not."""
-    tasks = ("stats", "check", "report", "plot", "export", "convert", "diff", "example")
+    tasks = (
+        *("stats", "check", "report", "live", "plot"),
+        *("export", "convert", "diff", "example"),
+    )
     if word in tasks:
         return f"mercury: there is no command '{word}'; did you mean 'mercury trace {word}'?"
     what = "option" if word.startswith("-") else "command"

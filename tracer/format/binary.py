@@ -97,6 +97,21 @@ def _renumbered(
     return values
 
 
+def pieces(view: memoryview) -> Iterator[tuple[int, memoryview, int]]:
+    """(kind, body, where the next one begins) of each; a WireError where it breaks off."""
+    at = 0
+    while at < len(view):
+        begin = at
+        tag, at = read_varint(view, at)
+        if tag & 7 != BYTES:
+            raise WireError(begin, "holds something that is no part of a trace")
+        size, at = read_varint(view, at)
+        if at + size > len(view):
+            raise WireError(begin, "breaks off")
+        body, at = view[at : at + size], at + size
+        yield tag >> 3, body, at
+
+
 def decode(data: bytes, path: str, strict: bool) -> Trace:
     """The trace in `data`; what follows a break is dropped, or an error if strict."""
     header: Header | None = None
@@ -105,26 +120,17 @@ def decode(data: bytes, path: str, strict: bool) -> Trace:
     notes: list[Note] = []
     problems: list[Problem] = []
     count = 0
-    at = 0
-    view = memoryview(data)
+    begin = 0
     try:
-        while at < len(view):
-            begin = at
-            tag, at = read_varint(view, at)
-            if tag & 7 != BYTES:
-                raise WireError(begin, "holds something that is no part of a trace")
-            size, at = read_varint(view, at)
-            if at + size > len(view):
-                raise WireError(begin, "breaks off")
-            body, at = view[at : at + size], at + size
-            if tag >> 3 == HEADER:
-                header = _decode_header(body)
-            elif tag >> 3 == BLOCK:
-                blocks.append(_decode_block(body, lists))
+        for kind, body, after in pieces(memoryview(data)):
+            if kind == HEADER:
+                header = decode_header(body)
+            elif kind == BLOCK:
+                blocks.append(decode_block(body, lists))
                 count += len(blocks[-1]["id"])
-            elif tag >> 3 == NOTE:
-                said = next((v for n, v in message_fields(body) if n == 1), b"")
-                notes.append(Note(count, bytes(_view(said)).decode(errors="replace")))
+            elif kind == NOTE:
+                notes.append(Note(count, decode_note(body)))
+            begin = after
     except WireError as error:
         place = error.offset if error.offset else begin
         text = f"{error} at byte {place}; the {count} records before it are good"
@@ -152,7 +158,7 @@ def _view(value: int | memoryview | bytes) -> memoryview:
     return memoryview(value)
 
 
-def _decode_header(body: memoryview) -> Header:
+def decode_header(body: memoryview) -> Header:
     values: dict[str, Any] = {}
     extra: list[str] = []
     magic = ""
@@ -175,7 +181,12 @@ def _decode_header(body: memoryview) -> Header:
     return Header(**values, extra=tuple(extra))
 
 
-def _decode_block(body: memoryview, lists: list[str]) -> dict[str, Array]:
+def decode_note(body: memoryview) -> str:
+    said = next((v for n, v in message_fields(body) if n == 1), b"")
+    return bytes(_view(said)).decode(errors="replace")
+
+
+def decode_block(body: memoryview, lists: list[str]) -> dict[str, Array]:
     columns: dict[str, Array] = {}
     size = -1
     new: list[str] = []

@@ -1,4 +1,4 @@
-"""`mercury trace`: stats, check, report, plot, export, convert, diff, example."""
+"""`mercury trace`: stats, check, report, live, plot, export, convert, diff, example."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tracer.errors import TraceError, UsageError
 
 MISUSED, FAILED, INTERRUPTED = 2, 3, 130
 EXIT_CODES = (
-    "exit codes: 0 all well; 1 the check found errors, or diff found what was asked for; "
+    "exit codes: 0 all well; 1 the check found errors, diff found what was asked for, or the job "
+    "that live followed has failed; "
     "2 wrong usage; 3 a file cannot be read or written; 130 interrupted"
 )
 
@@ -55,6 +56,15 @@ def parser() -> argparse.ArgumentParser:
     reads(sub)
     sub.add_argument("-o", "--output", default="report.html", metavar="FILE")
 
+    sub = command("live", "follow a running job: steps a second, who is slow, what links carry")
+    sub.add_argument("run", metavar="RUN", help="the directory that the job writes its trace to")
+    sub.add_argument(
+        "--every", type=_pause, default=1.0, metavar="SECONDS", help="between looks (default 1)"
+    )
+    sub.add_argument("--link", metavar="RATE", help="what a link can carry, such as 10Gbps")
+    sub.add_argument("--lines", action="store_true", help="a line a look, on a terminal, too")
+    sub.add_argument("--once", action="store_true", help="look once, print one line and end")
+
     sub = command("plot", "write the pictures as PNG files")
     reads(sub)
     sub.add_argument("-o", "--output", default="plots", metavar="DIRECTORY")
@@ -92,6 +102,16 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--seed", type=int, default=1)
     sub.add_argument("--binary", action="store_true", help="write .dlc files")
     return top
+
+
+def _pause(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.1 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0.1 to 3600")
+    return value
 
 
 def _window(text: str) -> tuple[int, int]:

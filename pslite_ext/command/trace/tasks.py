@@ -96,6 +96,12 @@ def report(options: argparse.Namespace) -> int:
     return OK
 
 
+def live(options: argparse.Namespace) -> int:
+    from pslite_ext.command.trace.live import live as follow
+
+    return follow(options)
+
+
 def plot(options: argparse.Namespace) -> int:
     from tracer.report import timeline
     from tracer.report.drawing import save
