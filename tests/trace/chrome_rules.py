@@ -8,6 +8,8 @@ from typing import Any
 NEEDED = {
     "X": {"name", "cat", "ph", "ts", "dur", "pid", "tid"},
     "M": {"name", "ph", "pid", "tid", "args"},
+    "C": {"name", "ph", "ts", "pid", "args"},
+    "i": {"name", "ph", "ts", "pid", "tid", "s"},
     "s": {"name", "cat", "ph", "ts", "pid", "tid", "id"},
     "f": {"name", "cat", "ph", "ts", "pid", "tid", "id", "bp"},
 }
@@ -40,7 +42,7 @@ def violations(document: Any) -> list[str]:
             if event["dur"] <= 0:
                 out.append(f"no length: {event}")
             slices[place].append((event["ts"], event["ts"] + event["dur"]))
-        else:
+        elif kind in "sf":
             # A viewer joins arrows by name, category and id together.
             ends = flows[event["name"], event["cat"], event["id"]]
             if kind in ends:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import importlib.util
+import json
 import shutil
 import threading
 import time
@@ -13,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.trace.browser import Page
+from tests.trace.profiles import kineto, mxnet
 from tests.trace.synthetic_runs import run_of
 from tracer.clocks import aligned
 from tracer.export.chrome import write_chrome
+from tracer.export.profile import of_workers
+from tracer.round_trip import W_PUSH_SEND
 from tracer.synthetic import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,8 +61,15 @@ def test_perfetto_opens_it(tmp_path: Path) -> None:
     folder = tmp_path / "pages"
     shutil.copytree(perfetto_pages(), folder)
     run = run_of(Plan(workers=2, servers=2, iterations=5))
-    table, _ = aligned(run)
-    count = write_chrome(run, table, folder / "trace.json")
+    table, alignment = aligned(run)
+    at_us = int(table.times[W_PUSH_SEND].min())
+    for name, document in (
+        ("worker_0.json", mxnet(at_us, [("Convolution", 0, 400), ("Pooling", 400, 420)])),
+        ("torch.json", kineto(at_us * 1000, 1)),
+    ):
+        (tmp_path / name).write_text(json.dumps(document))
+    profiles = of_workers([str(tmp_path / "worker_0.json"), str(tmp_path / "torch.json")], 2)
+    count = write_chrome(run, table, folder / "trace.json", True, profiles, alignment)
     assert count > 0
     handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -77,4 +88,6 @@ def test_perfetto_opens_it(tmp_path: Path) -> None:
         server.shutdown()
     exchanged = 2 * 5 * 8
     steps = 2 * 2 * 5  # two for each iteration of each worker, the first included
-    assert said.split(" ", 3) == [str(4 * exchanged + steps), str(4 * exchanged), "4", ""], said
+    profiled, arrows = 3 + 5, 1  # MXNet's and torch's, with an instant; an arrow to a kernel
+    slices = 4 * exchanged + steps + profiled
+    assert said.split(" ", 3) == [str(slices), str(4 * exchanged + arrows), "4", ""], said

@@ -2,13 +2,16 @@
 
 A node is a process, a key with one other node is a thread. A worker's slices are push (sent to
 confirmed) and pull (asked to answered); a server's are push (received to confirmed) and pull.
-Arrows lead from sender to receiver. Times are microseconds since the run's first record.
+Arrows lead from sender to receiver. Times are microseconds since the run's first record. Profiles
+of workers (MXNet's, torch's) are lanes of their processes, on the same clock: a step's computation,
+operator by operator, its waiting and its messages stand below one another.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +19,9 @@ import numpy as np
 
 from tracer import round_trip as rt
 from tracer.analysis.phases import edges, follows
+from tracer.clocks import Alignment
 from tracer.errors import TraceError
+from tracer.export.profile import Profile
 from tracer.format.record import MERCURY, rank_id
 from tracer.output import whole_file
 from tracer.progress import Progress
@@ -25,6 +30,7 @@ from tracer.run import Run
 
 SHORTEST_US = 0.002  # a slice must have a length to be seen and to be bound to
 INSIDE_US = 0.001  # how far inside a slice an arrow begins
+FIRST = -(1 << 20)  # where a process's steps are sorted; profiles follow, then messages
 # (name, begin, end) of the slices at each end of a round trip, and what arrows join: an arrow goes
 # from one instant to another, each of which begins or ends a slice.
 SLICES = (
@@ -70,25 +76,46 @@ class _Layout:
         lanes = max(self.table.workers, self.table.servers) * 2
         return self.steps_lane + 1 + key * lanes + peer * 2 + slice_number % self.threads
 
+    @property
+    def last_lane(self) -> int:
+        return self.lane(max(self.table.keys, default=0) + 1, 0, 0)
+
     def at(self, time: int) -> float:
         return float(time - self.start)
 
 
-def write_chrome(run: Run, table: RoundTrips, path: str | Path, quiet: bool = True) -> int:
-    """Writes the file; says how many events it holds."""
+def write_chrome(
+    run: Run,
+    table: RoundTrips,
+    path: str | Path,
+    quiet: bool = True,
+    profiles: Sequence[Profile] = (),
+    alignment: Alignment | None = None,
+    cut: bool = False,
+) -> int:
+    """Writes the file; says how many events it holds.
+
+    `cut`: of the profiles only what is in the time of the table.
+    """
     known = table.times[table.times != rt.MISSING]
     if not len(known):
         raise TraceError(f"{run.path}: holds no push and no pull; there is nothing to draw")
     edge = edges(table)
     begun = edge["before"][follows(edge)]
     start = int(min(known.min(), begun.min(initial=known.min())))
+    moved = [_Moved(profile, alignment) for profile in profiles]
+    for one in moved:
+        one.must_meet(start, int(known.max()))
+    if not cut:
+        start = min([start, *(int(one.begin) for one in moved)])
     layout = _Layout(table, start, 2 if table.ways_overlap else 1)
+    until = float(known.max() - start) if cut else float("inf")
     count = 0
     with Progress("writing chrome trace", len(table), quiet) as progress, whole_file(path) as file:
         head = {"tool": "mercury trace", "run": run.header.run, "start_us": layout.start}
         file.write(b'{"displayTimeUnit":"ms","otherData":')
         file.write(json.dumps(head).encode() + b',"traceEvents":[\n')
-        for event in _events(run, table, layout, progress):
+        for event in _events(run, table, layout, progress, moved, until):
             text = ("" if count == 0 else ",\n") + json.dumps(event, separators=(",", ":"))
             file.write(text.encode())
             count += 1
@@ -96,12 +123,83 @@ def write_chrome(run: Run, table: RoundTrips, path: str | Path, quiet: bool = Tr
     return count
 
 
+class _Moved:
+    """A worker's profile on the run's clock."""
+
+    def __init__(self, profile: Profile, alignment: Alignment | None) -> None:
+        self.profile = profile
+        self.rank = profile.rank or 0
+        clock = alignment.clocks.get(f"worker {self.rank}") if alignment else None
+        origin = np.asarray([profile.origin_us], np.int64)
+        self.origin = profile.origin_us + (int(clock.add(origin)[0]) if clock else 0)
+        begin, end = profile.span
+        self.begin, self.end = self.origin + begin, self.origin + end
+
+    def must_meet(self, start: int, end: int) -> None:
+        if self.end < start or self.begin > end:
+            away = (start - self.end if self.end < start else self.begin - end) / 1e6
+            when = "ends before" if self.end < start else "begins after"
+            raise TraceError(
+                f"{self.profile.path}: {when} what the trace holds, {away:.1f} s away from it; "
+                "is it of this run and this worker?"
+            )
+
+    def events(self, layout: _Layout, arrows: Iterator[int], until: float) -> Iterator[Event]:
+        """In lanes of their own, above those of messages."""
+        process = layout.process("worker", self.rank)
+        move = float(self.origin - layout.start)
+        numbers: dict[tuple[str, ...], int] = {}
+        for place, lane in enumerate(self.profile.lanes):
+            thread = layout.last_lane + 1 + place
+            inside = [s for s in lane.slices if s.begin + move >= 0 and s.end + move <= until]
+            if not inside:
+                continue
+            yield _meta(process, thread, "thread_name", {"name": lane.name})
+            yield _meta(process, thread, "thread_sort_index", {"sort_index": FIRST + 1 + place})
+            for piece in inside:
+                yield {
+                    **_named(piece.event),
+                    "ph": "X",
+                    "pid": process,
+                    "tid": thread,
+                    "ts": round(piece.begin + move, 3),
+                    "dur": max(round(piece.end - piece.begin, 3), SHORTEST_US),
+                    "args": piece.event.get("args") or {},
+                }
+            for other in lane.others if until == float("inf") else ():
+                event = {**other, "pid": process, "tid": thread, "ts": round(other["ts"] + move, 3)}
+                if other["ph"] in "sf":
+                    ident = str(other.get("cat")), str(other.get("name")), str(other.get("id"))
+                    event["id"] = numbers.setdefault(ident, next(arrows))
+                    event.update({"bp": "e"} if other["ph"] == "f" else {})
+                yield {**event, **_named(other)}
+        for counter in self.profile.counters:
+            at = counter["ts"] + move
+            if 0 <= at <= until:
+                named = {**_named(counter), "args": counter.get("args") or {}}
+                yield {**named, "ph": "C", "pid": process, "tid": 0, "ts": round(at, 3)}
+
+
+def _named(event: dict[str, object]) -> Event:
+    return {"name": str(event.get("name", "")), "cat": str(event.get("cat", "profile"))}
+
+
 Event = dict[str, object]
 
 
-def _events(run: Run, table: RoundTrips, layout: _Layout, progress: Progress) -> Iterator[Event]:
+def _events(
+    run: Run,
+    table: RoundTrips,
+    layout: _Layout,
+    progress: Progress,
+    profiles: Sequence[_Moved],
+    until: float,
+) -> Iterator[Event]:
     yield from _names(run, table, layout)
     yield from _steps(table, layout)
+    arrows = itertools.count(len(table) * len(ARROWS[table.mode]) + 1)
+    for profile in profiles:
+        yield from profile.events(layout, arrows, until)
     for row in range(len(table)):
         yield from _round_trip(table, layout, row)
         if row % 1000 == 0:
@@ -117,6 +215,7 @@ def _names(run: Run, table: RoundTrips, layout: _Layout) -> Iterator[Event]:
         yield _meta(process, 0, "process_sort_index", {"sort_index": process})
         if header.role == "worker":
             yield _meta(process, layout.steps_lane, "thread_name", {"name": "steps"})
+            yield _meta(process, layout.steps_lane, "thread_sort_index", {"sort_index": FIRST})
     lanes = np.unique(np.stack([table.key, table.worker, table.server]), axis=1).T.tolist()
     for key, worker, server in lanes:
         for number in range(layout.threads):

@@ -27,6 +27,8 @@ STEPS_LEAST = 6  # that are looked at, however long they take
 STEPS_MOST = 4096
 SUMS_MOST = 4096  # of which it is kept who came last
 STEPS_OPEN = 64  # a sum that is not complete so many steps later never will be
+SLOW_SHARE = 0.7  # of the sums: who is last in so many is slow,
+SLOW_PART = 0.02  # if it is last by so much of a step
 ENDED, FAILED = "end", "failed"
 
 
@@ -85,8 +87,14 @@ class Picture:
 
     @property
     def slowest(self) -> WorkerFigures | None:
-        """Who is last more often than all others together."""
-        return next((w for w in self.workers if (w.last_share or 0) > 0.5), None)
+        """Who is last nearly always, and by a time that matters."""
+        return next((worker for worker in self.workers if _is_slow(worker)), None)
+
+
+def _is_slow(worker: WorkerFigures) -> bool:
+    if worker.last_share is None or worker.behind_ms is None or worker.step_ms is None:
+        return False
+    return worker.last_share >= SLOW_SHARE and worker.behind_ms >= SLOW_PART * worker.step_ms
 
 
 class _Traffic:

@@ -77,6 +77,14 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--iterations", type=_window, metavar="A:B", help="chrome: only iterations A to B - 1"
     )
+    sub.add_argument(
+        "--profile",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="[RANK:]FILE",
+        help="chrome: what mx.profiler or torch.profiler wrote on a worker, on the same clock",
+    )
 
     sub = command("convert", "turn text traces into binary ones or back")
     reads(sub)

@@ -69,9 +69,10 @@ def _looks(options: argparse.Namespace) -> Iterator[tuple[Picture, float]]:
     watch = Watch(options.run)
     heard = time.monotonic()
     while True:
-        if watch.look():
-            heard = time.monotonic()
+        new = watch.look()
         picture = watch.picture()
+        if new or picture.step < 0:
+            heard = time.monotonic()
         silent_s = time.monotonic() - heard
         yield picture, silent_s
         killed = watch.some_are_over and silent_s >= KILLED_AFTER_S

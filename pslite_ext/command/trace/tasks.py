@@ -132,15 +132,20 @@ def plot(options: argparse.Namespace) -> int:
 
 
 def export(options: argparse.Namespace) -> int:
+    if options.profile and options.format != "chrome":
+        raise UsageError("--profile: goes with the format chrome alone")
     run, table, alignment = _load(options)
     if options.format == "chrome":
         from tracer.export.chrome import write_chrome
+        from tracer.export.profile import of_workers
 
         if options.iterations:
             begin, end = options.iterations
             table = table.take((table.iteration >= begin) & (table.iteration < end))
         path = options.output or "trace.json"
-        write_chrome(run, table, path, options.quiet)
+        profiles = of_workers(options.profile, run.num_workers)
+        cut = bool(options.iterations)
+        write_chrome(run, table, path, options.quiet, profiles, alignment, cut)
         _wrote(options, [Path(path)])
     elif options.format == "chakra":
         from tracer.export.chakra import write_chakra
