@@ -30,7 +30,6 @@ from tracer.run import Run
 
 SHORTEST_US = 0.002  # a slice must have a length to be seen and to be bound to
 INSIDE_US = 0.001  # how far inside a slice an arrow begins
-FIRST = -(1 << 20)  # where a process's steps are sorted; profiles follow, then messages
 # (name, begin, end) of the slices at each end of a round trip, and what arrows join: an arrow goes
 # from one instant to another, each of which begins or ends a slice.
 SLICES = (
@@ -63,6 +62,7 @@ class _Layout:
     table: RoundTrips
     start: int
     threads: int  # of a key and a peer: 2 where a push and its pull overlap
+    profiled: int = 0  # lanes that the largest profile takes, between steps and messages
 
     def process(self, role: str, rank: int) -> int:
         return rank_id(role, rank, self.table.workers, self.table.servers) + 1
@@ -74,11 +74,14 @@ class _Layout:
 
     def lane(self, key: int, peer: int, slice_number: int) -> int:
         lanes = max(self.table.workers, self.table.servers) * 2
-        return self.steps_lane + 1 + key * lanes + peer * 2 + slice_number % self.threads
-
-    @property
-    def last_lane(self) -> int:
-        return self.lane(max(self.table.keys, default=0) + 1, 0, 0)
+        return (
+            self.steps_lane
+            + 1
+            + self.profiled
+            + key * lanes
+            + peer * 2
+            + slice_number % self.threads
+        )
 
     def at(self, time: int) -> float:
         return float(time - self.start)
@@ -108,7 +111,8 @@ def write_chrome(
         one.must_meet(start, int(known.max()))
     if not cut:
         start = min([start, *(int(one.begin) for one in moved)])
-    layout = _Layout(table, start, 2 if table.ways_overlap else 1)
+    profiled = max((len(profile.lanes) for profile in profiles), default=0)
+    layout = _Layout(table, start, 2 if table.ways_overlap else 1, profiled)
     until = float(known.max() - start) if cut else float("inf")
     count = 0
     with Progress("writing chrome trace", len(table), quiet) as progress, whole_file(path) as file:
@@ -150,12 +154,12 @@ class _Moved:
         move = float(self.origin - layout.start)
         numbers: dict[tuple[str, ...], int] = {}
         for place, lane in enumerate(self.profile.lanes):
-            thread = layout.last_lane + 1 + place
+            thread = layout.steps_lane + 1 + place
             inside = [s for s in lane.slices if s.begin + move >= 0 and s.end + move <= until]
             if not inside:
                 continue
             yield _meta(process, thread, "thread_name", {"name": lane.name})
-            yield _meta(process, thread, "thread_sort_index", {"sort_index": FIRST + 1 + place})
+            yield _meta(process, thread, "thread_sort_index", {"sort_index": thread})
             for piece in inside:
                 yield {
                     **_named(piece.event),
@@ -215,7 +219,6 @@ def _names(run: Run, table: RoundTrips, layout: _Layout) -> Iterator[Event]:
         yield _meta(process, 0, "process_sort_index", {"sort_index": process})
         if header.role == "worker":
             yield _meta(process, layout.steps_lane, "thread_name", {"name": "steps"})
-            yield _meta(process, layout.steps_lane, "thread_sort_index", {"sort_index": FIRST})
     lanes = np.unique(np.stack([table.key, table.worker, table.server]), axis=1).T.tolist()
     for key, worker, server in lanes:
         for number in range(layout.threads):
