@@ -91,6 +91,11 @@ class Page:
             time.sleep(0.5)
         raise AssertionError(f"not there after {within_s} s: {script}")
 
+    def dark(self) -> None:
+        """As if its reader preferred dark pages."""
+        feature = {"name": "prefers-color-scheme", "value": "dark"}
+        self._call("Emulation.setEmulatedMedia", features=[feature])
+
     def picture(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.trace.browser import Page
 from tests.trace.synthetic_runs import run_of
 from tracer.analysis import NAMES
+from tracer.analysis.phases import phases
 from tracer.check import check_run
 from tracer.clocks import aligned
 from tracer.format.record import Note
+from tracer.report import overview
 from tracer.report.page import write_report
 from tracer.synthetic import Plan
 
@@ -20,7 +24,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pytestmark = pytest.mark.xdist_group("report")  # drawn once, not by every process
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = Plan(workers=2, servers=2, iterations=12, jitter_us=1500, split_bytes=1_000_000)
-SECTIONS = ("check", "timeline", *NAMES, "clocks")
+SECTIONS = ("check", "time", "timeline", *NAMES, "clocks")
 
 
 HOSTILE = "<script>x</script> $a_b$"
@@ -57,6 +61,50 @@ def test_no_section_is_missing_and_nothing_is_fetched(report: Path) -> None:
     assert len(page) < 2_000_000
 
 
+def test_cards_and_shares_are_of_the_same_iterations() -> None:
+    """An iteration is computation, then waiting: for every worker's, and for all time together."""
+    table, _ = aligned(run_of(replace(PLAN, iterations=1)))
+    found = phases(table)
+    text = overview.cards(table)
+    shown = dict(re.findall(r"<span>(\w+)</span><b>([\d.]+) ms</b>", text))
+    rows = {name: np.median(np.asarray(found[f"{name}_us"])) for name in ("whole", "computation")}
+    assert float(shown["iteration"]) == pytest.approx(rows["whole"] / 1e3, rel=0.01)
+    assert float(shown["computation"]) == pytest.approx(rows["computation"] / 1e3, rel=0.01)
+    waits = np.asarray(found["phase3_us"]) - np.asarray(found["phase2_us"])
+    assert float(shown["waiting"]) == pytest.approx(np.median(waits) / 1e3, rel=0.01)
+    assert "Workers: 2; iterations whose beginning is known: 1." in text
+    shares = overview.shares(table)
+    assert shares["who"] == ["all workers", "worker 0", "worker 1"]
+    for row in shares.rows():
+        assert row["computing"] + row["both"] + row["waiting"] == pytest.approx(1)
+
+
+def test_pictures_say_what_they_show(report: Path) -> None:
+    """Lanes and dots have names, and colours a legend."""
+    page = report.read_text()
+    for kind in ("wide", "narrow"):
+        timeline = svg_of(page, f"timeline-iteration{'-narrow' if kind == 'narrow' else ''}")
+        assert timeline.count("dense0_weight") == 4  # a lane of each node's
+        steps = svg_of(page, f"steps-starts{'-narrow' if kind == 'narrow' else ''}")
+        assert "step 0: gradient" in steps
+        assert "dense1_bias" in steps  # the first dot
+    shares = svg_of(page, "time-shares")
+    for words in ("computation before the first push", "waiting for communication", "worker 1"):
+        assert words in shares
+
+
+def svg_of(page: str, name: str) -> str:
+    (found,) = (s for s in re.findall(r"<svg.*?</svg>", page, re.DOTALL) if f'"{name}-fig' in s)
+    return str(found)
+
+
+def test_colours_of_the_page_are_the_page_s(report: Path) -> None:
+    drawn = "".join(re.findall(r"<svg.*?</svg>", report.read_text(), re.DOTALL))
+    assert "var(--ink)" in drawn
+    assert "#202124" not in drawn
+    assert "#ffffff" not in drawn
+
+
 def test_pictures_do_not_share_ids(report: Path) -> None:
     page = report.read_text()
     ids = re.findall(r'\bid="([^"]+)"', page)
@@ -79,6 +127,18 @@ document.readyState == 'complete' && document.getElementById('clocks') && [
 """
 
 
+COLOURS = """
+[getComputedStyle(document.body).backgroundColor,
+ [...new Set([...document.querySelectorAll('h2, td, figcaption, .wide g[id*="axis"] text')]
+   .map(e => e.tagName == 'text' ? getComputedStyle(e).fill : getComputedStyle(e).color))]]
+"""
+
+
+def brightness(colour: str) -> float:
+    """Of `rgb(22, 24, 27)`."""
+    return sum(map(float, re.findall(r"[\d.]+", colour)[:3])) / 3
+
+
 @pytest.mark.parametrize(("name", "width"), [("wide", 1280), ("narrow", 500)])
 def test_a_browser_shows_it(report: Path, name: str, width: int, tmp_path: Path) -> None:
     """Also that nothing sticks out to the side."""
@@ -90,8 +150,13 @@ def test_a_browser_shows_it(report: Path, name: str, width: int, tmp_path: Path)
         wide, inner, pictures = page.value_once_there(LAID_OUT, within_s=60)
         ids = page.value("[...document.querySelectorAll('[id]')].map(element => element.id)")
         page.picture(picture)
+        if name == "wide":
+            page.dark()
+            page.picture(picture.with_name("trace-report-dark.png"))
+            paper, inks = page.value(COLOURS)
+    assert name != "wide" or (brightness(paper) < 60 and min(map(brightness, inks)) > 120)
     assert picture.stat().st_size > 50_000
     assert inner == width
     assert wide <= inner
-    assert pictures == 19
+    assert pictures == 20
     assert {*SECTIONS} <= {*ids}

@@ -19,7 +19,9 @@ Draw = Callable[["Canvas"], None]
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
 SKY, RED, YELLOW, GREY = "#56b4e9", "#d55e00", "#f0e442", "#9aa0a6"
 CYCLE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GREY)
-INK, FAINT = "#202124", "#dadce0"
+INK, FAINT, PAPER = "#202124", "#dadce0", "#ffffff"
+# What a page decides, which may be dark: written as the page's own variables.
+OF_PAGE = {INK: "var(--ink)", FAINT: "var(--line)", PAPER: "none"}
 WIDE_IN, NARROW_IN = 9.0, 4.3
 DPI = 150
 
@@ -43,7 +45,8 @@ STYLE = {
     "legend.frameon": False,
     "legend.fontsize": 8,
     "svg.fonttype": "none",
-    "figure.facecolor": "white",
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
 }
 
 
@@ -84,6 +87,8 @@ def svg(draw: Draw, name: str, narrow: bool, says: str) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{salt}-", text)
+    for colour, chosen in OF_PAGE.items():
+        text = text.replace(f": {colour}", f": {chosen}")
     # The page decides how large it is; the picture keeps its proportions.
     text = re.sub(r'<svg ([^>]*?)height="[^"]*"', r"<svg \1", text, count=1)
     text = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", text, count=1)

@@ -117,6 +117,7 @@ def distributions(canvas: Canvas, found: Table) -> None:
 
 def overlap(canvas: Canvas, found: Table) -> None:
     axes = _curves(canvas, found, scale=100.0)
+    _legend(canvas, axes)
     axes.set(xlabel="overlap ratio, %", xlim=(0, None))
     axes.set(ylabel="share of all iterations with at most this")
 
@@ -145,14 +146,47 @@ def life(canvas: Canvas, per_key: Table) -> None:
 
 def steps(canvas: Canvas, starts: Table) -> None:
     """Each gradient as a point; whatever appears together lies on one level."""
-    axes = canvas.axes(2.6)[0]
+    axes = canvas.axes(2.9)[0]
     index, start = np.asarray(starts["index"]), np.asarray(starts["start_us"]) / 1000
-    for step in np.unique(starts["step"]).tolist():
-        of_step = np.asarray(starts["step"]) == step
-        axes.plot(index[of_step], start[of_step], ".", color=CYCLE[step % len(CYCLE)])
+    named = _named(starts["key"], starts["name"])
+    number = np.asarray(starts["step"])
+    for step in np.unique(number).tolist():
+        there = np.flatnonzero(number == step)
+        colour = CYCLE[step % len(CYCLE)]
+        label = f"step {step}: {_range(index[there])}" if step < len(CYCLE) else None
+        axes.plot(index[there], start[there], "o", ms=4, color=colour, label=label)
+    for place in _apart(index, start) if len(index) <= BARS_MOST else ():
+        axes.annotate(
+            named[place], (index[place], start[place]), xytext=(4, 4), fontsize=6,
+            textcoords="offset points",
+        )  # fmt: skip
     axes.set(xlabel="gradient, 0 being the most urgent")
     axes.set(ylabel="ms after the first push", ylim=(0, None))
+    axes.margins(x=0.08)
     axes.grid()
+    _legend(canvas, axes, 4)
+
+
+def _range(index: Any) -> str:
+    """The gradients of a step."""
+    least, most = int(index.min()), int(index.max())
+    return f"gradient {least}" if least == most else f"gradients {least} to {most}"
+
+
+def _apart(index: Any, start: Any) -> list[int]:
+    """Points whose names do not lie on one another: one of those that are near."""
+    found: list[int] = []
+    high = max(float(start.max(initial=0)), 1e-9)
+    wide = max(float(index.max(initial=0)), 1.0)
+    for place in np.argsort(start, kind="stable").tolist():
+        near = any(
+            abs(index[place] - index[other]) < 0.2 * wide
+            and abs(start[place] - start[other]) < 0.08 * high
+            for other in found
+        )
+        if not near:
+            found.append(place)
+    return found
 
 
 def stragglers(canvas: Canvas, workers: Table) -> None:

@@ -15,7 +15,7 @@ from tracer.clocks import Alignment
 from tracer.format.record import Ints
 from tracer.output import whole_file
 from tracer.progress import Progress
-from tracer.report import figures, timeline
+from tracer.report import figures, overview, timeline
 from tracer.report.drawing import Canvas, Draw, svg
 from tracer.report.stylesheet import CSS
 from tracer.round_trip import MISSING, RoundTrips
@@ -42,9 +42,10 @@ def write_report(
             drawn.setdefault(name.split(".")[0], []).append(_figure(name, says, draw))
             progress.reached(number + 1)
     body = [
-        _head(run, table, answered),
+        _head(run, table),
         _verdict(findings),
         _contents(answered),
+        _section("time", overview.TITLE, overview.QUESTION, drawn["time"], []),
         _section("timeline", "One iteration", _timeline_question(table), drawn["timeline"], []),
     ]
     for section in answered:
@@ -118,6 +119,7 @@ def _pictures(table: RoundTrips, answered: list[Section]) -> list[tuple[str, str
             for name, says, draw in OF_TABLES
             if name.partition(".")[0] in found
         ),
+        ("time.shares", overview.SAYS, lambda canvas: overview.draw(canvas, table)),
         (
             "timeline.iteration",
             f"Timeline of iteration {iteration} with all nodes",
@@ -146,24 +148,10 @@ def _figure(name: str, says: str, draw: Draw) -> str:
     return f"<figure><figcaption>{html.escape(says)}</figcaption>{both}</figure>"
 
 
-def _head(run: Run, table: RoundTrips, answered: list[Section]) -> str:
-    found = {section.name: section for section in answered}
-    phases = found["phases"].tables[0]
+def _head(run: Run, table: RoundTrips) -> str:
     known: Ints = table.times[table.times != MISSING]
     seconds = float(known.max() - known.min()) / 1e6 if len(known) else 0.0
     records = sum(len(trace.records) for trace in run.all)
-    whole, overlap = phases.row(what="whole"), found["phases"].figures["iterations"]
-    ratio = 100 * float(np.sum(overlap["phase2_us"])) / max(float(np.sum(overlap["whole_us"])), 1)
-    moved = int(table.push_bytes.sum() + table.pull_bytes.sum())
-    exposed = found["exposed"].tables[0].row(what="all workers")
-    cards = [
-        ("iteration", _ms(whole["mean_us"]), "mean, of all workers"),
-        ("computation", _ms(phases.row(what="computation")["mean_us"]), "phases 1 and 2"),
-        ("communication", _ms(phases.row(what="communication")["mean_us"]), "phase 3"),
-        ("overlap", f"{ratio:.1f} %", "phase 2 of the whole"),
-        ("waiting", _ms(exposed["mean_us"]), "after the last push, mean"),
-        ("data", _bytes(moved / max(len(np.unique(table.iteration)), 1)), "an iteration"),
-    ]
     facts = [
         f"{run.num_workers} workers, {run.num_servers} servers",
         f"{run.mode} mode, {run.training} training",
@@ -173,26 +161,8 @@ def _head(run: Run, table: RoundTrips, answered: list[Section]) -> str:
     ]
     named = f" of run <code>{html.escape(run.header.run)}</code>" if run.header.run else ""
     return (
-        f"<header><h1>Trace{named}</h1><p>{' · '.join(facts)}</p></header>"
-        '<div class="cards">'
-        + "".join(
-            f'<div class="card"><span>{name}</span><b>{value}</b><span>{what}</span></div>'
-            for name, value, what in cards
-        )
-        + "</div>"
+        f"<header><h1>Trace{named}</h1><p>{' · '.join(facts)}</p></header>{overview.cards(table)}"
     )
-
-
-def _ms(us: float | None) -> str:
-    return "-" if us is None else f"{us / 1000:.3g} ms" if us < 1e6 else f"{us / 1e6:.3g} s"
-
-
-def _bytes(count: float) -> str:
-    for unit in ("bytes", "KB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} GB"
 
 
 def _verdict(findings: Sequence[Finding]) -> str:
@@ -215,7 +185,11 @@ def _verdict(findings: Sequence[Finding]) -> str:
 
 
 def _contents(answered: list[Section]) -> str:
-    links = [("timeline", "One iteration"), *((s.name, s.title) for s in answered)]
+    links = [
+        ("time", overview.TITLE),
+        ("timeline", "One iteration"),
+        *((s.name, s.title) for s in answered),
+    ]
     links.append(("clocks", "Clocks"))
     return "<nav>" + "".join(f'<a href="#{n}">{html.escape(t)}</a>' for n, t in links) + "</nav>"
 

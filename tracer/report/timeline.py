@@ -6,6 +6,7 @@ import numpy as np
 
 from tracer import round_trip as rt
 from tracer.analysis.phases import edges, follows
+from tracer.format.record import Ints
 from tracer.grouping import group
 from tracer.report.drawing import BLUE, GREEN, GREY, ORANGE, RED, Canvas
 from tracer.round_trip import RoundTrips
@@ -13,6 +14,9 @@ from tracer.round_trip import RoundTrips
 LANE_IN = 0.11  # height of a key's lane, as long as there is room
 HEIGHT_MOST_IN = 11.0
 LANES_LEAST = 8
+NAMED_MOST = 24  # keys with a name at each lane; of more, some have one
+NAME_SIZE = 5.5  # so that names fit one below the other
+NAME_LENGTH = 18
 BAND_SHARE = 12  # keys for each lane's height of the computation's band
 
 
@@ -39,7 +43,8 @@ def draw(canvas: Canvas, table: RoundTrips, iteration: int) -> None:
     at_server = ("first to last packet in", "sums going out") if packets else (
         "gradients in, until confirmed", "search",
     )  # fmt: skip
-    marks = []
+    marks: list[tuple[float, str]] = []
+    named: list[tuple[float, str]] = []
     for number, (role, rank) in enumerate(nodes):
         top = number * lanes
         mine = rows.take((rows.worker if role == "worker" else rows.server) == rank).in_turn()
@@ -62,15 +67,27 @@ def draw(canvas: Canvas, table: RoundTrips, iteration: int) -> None:
                 middle[there], width, left=left, height=tall,
                 color=colour, edgecolor=colour, linewidth=0.5,
             )  # fmt: skip
-        marks.append((top + lanes / 2 - 0.5, f"{role} {rank}"))
+        marks.append((top + (band - 1) / 2, f"{role} {rank}"))
+        named += [(top + band + place, name) for place, name in _lane_names(table, keys)]
         if number:
             axes.axhline(top - 0.75, color=GREY, linewidth=0.5)
     axes.set_yticks([place for place, _ in marks], [name for _, name in marks])
-    axes.tick_params(axis="y", length=0)
+    axes.set_yticks(
+        [place for place, _ in named], [name for _, name in named], minor=True, fontsize=NAME_SIZE
+    )
+    axes.tick_params(axis="y", which="both", length=0)
     axes.set(ylim=(len(nodes) * lanes - 0.5, -1))
     axes.set(xlabel="milliseconds since the computation of this iteration began")
     axes.grid(axis="x")
     _legend(canvas, axes, at_server, packets)
+
+
+def _lane_names(table: RoundTrips, keys: Ints) -> list[tuple[int, str]]:
+    """What to write at which of a node's lanes."""
+    every = -(-len(keys) // NAMED_MOST)
+    names = [(i, f"{key} {table.name(key)}") for i, key in enumerate(keys.tolist())][::every]
+    short = [(i, n if len(n) <= NAME_LENGTH else n[: NAME_LENGTH - 1] + "…") for i, n in names]
+    return [(place, name.replace("$", r"\$")) for place, name in short]
 
 
 def _legend(canvas: Canvas, axes: object, at_server: tuple[str, str], packets: bool) -> None:

@@ -12,6 +12,21 @@ from tracer.report.drawing import BLUE, Canvas
 from tracer.run import read_run
 from tracer.table import Table
 
+ERROR_GOOD, ERROR_MOST = 0.05, 0.2  # of an iteration, replayed as recorded
+
+
+def _speedup(own: float, other: float, error: float) -> float:
+    """Nothing, if the model does not fit this run."""
+    return own / other if other and abs(error) <= ERROR_MOST else float("nan")
+
+
+def _trust(error: float) -> str:
+    if abs(error) <= ERROR_GOOD:
+        return "the model fits this run"
+    if abs(error) <= ERROR_MOST:
+        return f"read speed-ups and times as give or take {abs(error):.0%}"
+    return "the model does not fit this run, so there are no speed-ups; do not rely on its times"
+
 
 def answer(options: argparse.Namespace) -> Answer:
     run = read_run(options.traces, quiet=options.quiet)
@@ -53,8 +68,9 @@ def answer(options: argparse.Namespace) -> Answer:
         {
             **columns,
             "iteration_ms": [row[4] * 1e3 for row in rows],
-            "speedup": [was / row[4] if row[4] else float("nan") for row in rows],
+            "speedup": [_speedup(own, row[4], error) for row in rows],
         },
+        "speedup: against the replay as recorded, so that what the model is off by cancels",
     )
 
     def draw(canvas: Canvas) -> None:
@@ -71,13 +87,15 @@ def answer(options: argparse.Namespace) -> Answer:
             f"{as_rate(network.connection)}, a latency of {network.latency_s * 1e6:.0f} us",
         ],
         after=[
-            f"self-check: a replay under the recorded conditions is off by {error:+.1%}",
+            f"self-check: a replay under the recorded conditions is off by {error:+.1%}: "
+            + _trust(error),
             *(f"note: {problem}" for problem in run.problems[:5]),
         ],
         values={
             "recorded_iteration_s": was,
             "self_check_iteration_s": own,
             "self_check_error": error,
+            "self_check_passed": abs(error) <= ERROR_MOST,
             "iteration_s": rows[-1][4],
             "bandwidth_bytes_per_s": network.bandwidth,
             "connection_bytes_per_s": network.connection,

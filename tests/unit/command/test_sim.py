@@ -8,14 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pslite_ext.command.sim import replay as sim_replay
 from pslite_ext.command.sim.command import main
 from pslite_ext.forecast.model import Job, Layer, ModelError, Options, predict
 from pslite_ext.forecast.model.architectures import ARCHITECTURES
 from pslite_ext.forecast.model.job_file import find_job, read_job
 from pslite_ext.forecast.model.papers import predicted, wrong_orders
 from pslite_ext.quantity import as_rate, bytes_per_second, seconds, size
+from tracer.replay import Replay
 from tracer.synthetic import Plan, write_run
 
 JOB = {
@@ -157,6 +160,7 @@ def test_a_cluster_of_your_making(
 def test_replay_reports_its_own_error(capsys: pytest.CaptureFixture[str], traces: str) -> None:
     found = told(capsys, "replay", traces)
     assert found["self_check_error"] == pytest.approx(0, abs=0.02)
+    assert found["self_check_passed"]
     words = ["--bandwidth", "10Gbps", "--policy", "mercury", "--workers", "16"]
     other = told(capsys, "replay", traces, *words)
     table = other["table"]
@@ -164,6 +168,28 @@ def test_replay_reports_its_own_error(capsys: pytest.CaptureFixture[str], traces
     assert table[2]["workers"] == 16
     slow = told(capsys, "replay", traces, "--slow-worker", "1:2.0")
     assert slow["iteration_s"] > 1.2 * found["iteration_s"]
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "speedup"),
+    [(0.01, "fits this run", 2.0), (-0.12, "give or take 12%", 2.0), (0.6, "no speed-ups", None)],
+)
+def test_a_replay_that_is_off_says_what_its_speed_ups_are_worth(
+    error: float, says: str, speedup: float | None, traces: str,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def other(*_: object) -> Replay:
+        return Replay(np.full((1, 2), 0.5 * (1 + error)))
+
+    monkeypatch.setattr(sim_replay, "self_check", lambda *_: (1.0, 1.0 + error))
+    monkeypatch.setattr(sim_replay, "replay", other)
+    found = told(capsys, "replay", traces, "--workers", "4")
+    assert found["self_check_passed"] == (speedup is not None)
+    assert found["table"][2]["speedup"] == speedup
+    assert main(["replay", traces, "--workers", "4", "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert f"off by {error:+.1%}" in said
+    assert says in said
 
 
 CLUSTER = ["cluster", "lenet5", "--bandwidth", "1Gbps"]
