@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from pslite_ext.config import Settings
+from pslite_ext.launch.tasks import read_hosts
 from tests.cluster import ROOT, clean_environment, free_port, mercury
 
 NODE = ROOT / "tests" / "faults" / "node.py"
@@ -75,3 +76,53 @@ def test_the_manifest_for_kubernetes() -> None:
         assert settings.values["DMLC_NUM_SERVER"] == settings.values["DMLC_NUM_WORKER"] == 4
         roles.append((container.split("\n")[0], settings.values["DMLC_ROLE"]))
     assert roles == [("scheduler", "scheduler"), ("worker", "worker"), ("server", "server")]
+
+
+def test_the_file_for_docker_compose() -> None:
+    text = (ROOT / "examples" / "docker" / "compose.yaml").read_text()
+    shared = dict(re.findall(r'^  (DMLC_\w+): "?([\w-]+)"?$', text, re.MULTILINE))
+    assert "\n  MERCURY_JOB_TOKEN:\n" in text  # of who starts it
+    services = re.findall(r"^  ([a-z]+[-\d]*):\n    <<: \*node\n(.*)$", text, re.MULTILINE)
+    roles = []
+    for name, line in services:
+        assert "{<<: *job, " in line
+        own = dict(re.findall(r'(DMLC_\w+): "?(\w+)"?', line))
+        settings = Settings.from_environment(
+            {**shared, **own, "DMLC_PS_ROOT_URI": "127.0.0.1", "MERCURY_JOB_TOKEN": "secret"}
+        )
+        roles.append((name, settings.values["DMLC_ROLE"], settings.values["DMLC_TASK_ID"]))
+    assert shared["DMLC_PS_ROOT_URI"] == services[0][0]
+    assert roles == [
+        ("scheduler", "scheduler", -1),
+        *((f"{role}-{rank}", role, rank) for role in ("server", "worker") for rank in (0, 1)),
+    ]
+    count = (shared["DMLC_NUM_SERVER"], shared["DMLC_NUM_WORKER"])
+    assert count == ("2", "2")
+
+
+def test_the_files_for_ssh(tmp_path: Path) -> None:
+    """What the script calls mercury with."""
+    ssh = ROOT / "examples" / "ssh"
+    hosts = read_hosts(ssh / "hosts")
+    assert [host.name for host in hosts] == ["alpha", "beta", "gamma", "delta"]
+    assert hosts[0].speed == 10 * (hosts[3].speed or 0)
+    stand_in = tmp_path / "mercury"
+    stand_in.write_text('#!/bin/bash\necho "$@"\n')
+    stand_in.chmod(0o755)
+    called = subprocess.run(
+        [ssh / "launch.sh", "train.py", "--lr", "0.1"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert called.stdout.split() == [
+        "launch", "-n", "4", "-s", "beside", "-H", str(ssh / "hosts"), "--", "python", "train.py",
+        "--lr", "0.1",
+    ]  # fmt: skip
+
+
+def test_the_dockerfile_installs_what_this_tree_builds() -> None:
+    text = (ROOT / "examples" / "docker" / "Dockerfile").read_text()
+    python = re.search(r"FROM python:(3\.\d+)-slim-bookworm", text)
+    assert python is not None
+    assert f'Python :: {python[1]}"' in (ROOT / "pyproject.toml").read_text()
+    assert "pip install --no-cache-dir /wheels/*.whl 'numpy<2'" in text
+    assert text.rstrip().endswith('CMD ["python", "train.py"]')

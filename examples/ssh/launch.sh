@@ -1,0 +1,7 @@
+#!/bin/bash
+# Four workers on the hosts of the file beside this one, a server beside each:
+#   examples/ssh/launch.sh train.py
+# Every host has this directory under the same path, with the same Python environment.
+set -e
+hosts=$(dirname "$0")/hosts
+exec mercury launch -n "$(grep -c '^[^#]' "$hosts")" -s beside -H "$hosts" -- python "$@"
