@@ -16,7 +16,7 @@ SOURCES := CMakeLists.txt $(CORE) pslite_ext/_core.pyx pslite_ext/_core.pxd psli
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint fmt soak fuzz bench bench-install-peers bench-repeat bench-model clean
+.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint fmt soak fuzz bench bench-install-peers bench-repeat bench-model docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -144,6 +144,14 @@ bench-repeat: setup $(STOCK)/.ready  ## repeated training, stock and ours: how o
 
 bench-model: $(VENV)/.tools  ## what the model and the simulator promise, and papers' figures beside ours
 	$(BIN)/python -m scripts.bench_model
+
+build/docs/.ready: scripts/docs/requirements.txt
+	$(PYTHON) -m venv --clear build/docs
+	build/docs/bin/python -m pip --disable-pip-version-check --quiet install -r scripts/docs/requirements.txt
+	touch $@
+
+docs: build/docs/.ready  ## docs/ as a site in build/site; a dead link fails it
+	build/docs/bin/mkdocs build --quiet --config-file scripts/docs/mkdocs.yml
 
 clean:  ## remove what was built (downloads stay)
 	rm -rf build/cmake build/src build/demo dist pslite_ext/_core*.so $(VENV)/.ready
