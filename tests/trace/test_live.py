@@ -96,6 +96,21 @@ def test_of_a_long_file_the_end_is_read(
         assert len(late._nodes["trace_worker_0"].steps) < PLAN.iterations
 
 
+def test_steps_that_are_not_recorded(tmp_path: Path) -> None:
+    """Of a window, or after a switch: that nothing comes is no stall then."""
+    write_run(PLAN, tmp_path)
+    for path in tmp_path.glob("trace_worker_*"):
+        path.write_text(path.read_text().split("# end ")[0] + "# to step 30\n")
+    watch = Watch(tmp_path)
+    watch.look()
+    assert watch.picture().off
+    assert line(watch.picture(), 60).endswith("steps after 29 are not recorded for now")
+    with open(tmp_path / "trace_worker_1.txt", "a") as file:
+        file.write("# from step 60\n")
+    watch.look()
+    assert not watch.picture().off
+
+
 def test_links_by_what_servers_saw(tmp_path: Path) -> None:
     """Where workers write on their own hosts."""
     write_run(PLAN, tmp_path)

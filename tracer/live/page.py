@@ -35,6 +35,8 @@ def state(picture: Picture, silent_s: float) -> list[str]:
         return [f"failed: {picture.failure}"]
     if picture.over:
         return ["the job has ended"]
+    if picture.off:
+        return [f"steps after {picture.step} are not recorded for now"]
     if picture.seen and silent_s >= STALL_S:
         steps = sorted((worker.step, worker.rank) for worker in picture.workers)
         behind = steps and steps[0][0] < steps[-1][0]

@@ -7,6 +7,7 @@ seconds. Nothing here waits or prints; the caller says when to look.
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import deque
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ STEPS_OPEN = 64  # a sum that is not complete so many steps later never will be
 SLOW_SHARE = 0.7  # of the sums: who is last in so many is slow,
 SLOW_PART = 0.02  # if it is last by so much of a step
 ENDED, FAILED = "end", "failed"
+_STEP = re.compile(r"step (\d+)")  # of the notes `from step` and `to step`
 
 
 @dataclass
@@ -73,6 +75,7 @@ class Picture:
     links: list[LinkFigures] = field(default_factory=list)
     failure: str = ""
     over: bool = False  # every file that there is has its end
+    off: bool = False  # no worker records further steps for now
 
     @property
     def step(self) -> int:
@@ -130,6 +133,7 @@ class _Node:
         self.tail = tail
         self.newest_us = 0
         self.over = False
+        self.until: int | None = None  # steps from this one on are not recorded
         self.steps: dict[int, Step] = {}
         self.traffic: dict[tuple[int, bool], _Traffic] = {}  # (other's rank, whether outward)
 
@@ -137,6 +141,11 @@ class _Node:
     def header(self) -> Header:
         assert self.tail.header is not None
         return self.tail.header
+
+    @property
+    def off(self) -> bool:
+        """Whether what was to be recorded has been."""
+        return self.until is not None and max(self.steps, default=0) >= self.until - 1
 
 
 class Watch:
@@ -174,6 +183,8 @@ class Watch:
         for note in news.notes:
             words = note.split(maxsplit=1)
             node.over |= words[:1] in ([ENDED], [FAILED])
+            if len(words) == 2 and (step := _STEP.fullmatch(words[1])):
+                node.until = int(step[1]) if words[0] == "to" else None
             if words[:1] == [FAILED] and not self._failure:
                 self._failure = words[1] if len(words) > 1 else "the job failed"
         records = news.records
@@ -263,6 +274,7 @@ class Watch:
             links=self._links(nodes),
             failure=self._failure,
             over=all(node.over for node in nodes),
+            off=all(node.off for node in nodes if node.header.role == "worker") and bool(workers),
         )
 
     @property
