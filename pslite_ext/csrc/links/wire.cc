@@ -15,6 +15,8 @@ size_t PayloadMax(Kind kind, size_t packet_bytes_max) {
   switch (kind) {
     case Kind::kData:
     case Kind::kSum:
+    case Kind::kLetter:
+    case Kind::kPart:
       return packet_bytes_max;
     case Kind::kDeclare:
       return kDeclarationBytes + kTensorNameBytesMax;
@@ -57,7 +59,7 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
     return Status::Corrupt("a packet does not begin where it should");
   }
   if (bytes[20] < static_cast<uint8_t>(Kind::kData) ||
-      bytes[20] > static_cast<uint8_t>(Kind::kReceived)) {
+      bytes[20] > static_cast<uint8_t>(Kind::kPart)) {
     return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
   }
   header->tensor = Load<uint32_t>(&bytes[0]);

@@ -43,6 +43,8 @@ enum class Kind : uint8_t {
   kAck = 9,        // server -> worker: `offset` more bytes of a tensor are there (some policies)
   kNumber = 10,    // worker -> server: its next push has the dispatch number `offset` (traces)
   kReceived = 11,  // either: `offset` bytes of this link have reached the sender, in all
+  kLetter = 12,    // MLfabric, either: a piece of a letter of `tensor` bytes, at `offset`
+  kPart = 13,      // MLfabric, either: bytes of transfer number `tensor`, at `offset`
 };
 
 struct Header {

@@ -84,9 +84,9 @@ TEST(golden_check_sum_of_a_packet) {
 }
 
 TEST(golden_numbers_of_the_kinds) {
-  const Kind kinds[] = {Kind::kData,  Kind::kSum,     Kind::kDeclare, Kind::kFetch,
-                        Kind::kError, Kind::kGoodbye, Kind::kAsk,     Kind::kAnswer,
-                        Kind::kAck,   Kind::kNumber,  Kind::kReceived};
+  const Kind kinds[] = {Kind::kData,     Kind::kSum,    Kind::kDeclare, Kind::kFetch, Kind::kError,
+                        Kind::kGoodbye,  Kind::kAsk,    Kind::kAnswer,  Kind::kAck,   Kind::kNumber,
+                        Kind::kReceived, Kind::kLetter, Kind::kPart};
   for (size_t i = 0; i < std::size(kinds); ++i) CHECK_EQ(static_cast<size_t>(kinds[i]), i + 1);
 }
 
@@ -136,7 +136,8 @@ TEST(lengths_are_bounded_by_kind) {
   } const bounds[] = {{Kind::kData, 5000}, {Kind::kSum, 5000},    {Kind::kDeclare, 24 + 512},
                       {Kind::kFetch, 0},   {Kind::kError, 1024},  {Kind::kGoodbye, 0},
                       {Kind::kAsk, 0},     {Kind::kAnswer, 4096}, {Kind::kAck, 0},
-                      {Kind::kNumber, 0},  {Kind::kReceived, 0}};
+                      {Kind::kNumber, 0},  {Kind::kReceived, 0},  {Kind::kLetter, 5000},
+                      {Kind::kPart, 5000}};
   for (const auto& [kind, most] : bounds) {
     Header h;
     h.kind = kind;
@@ -154,7 +155,7 @@ TEST(unknown_kinds_and_marks_are_refused) {
     HeaderBytes bytes = Encode(Header());
     bytes[20] = static_cast<uint8_t>(kind);
     Header h;
-    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 11);
+    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 13);
   }
   for (const size_t at : {22, 23}) {
     HeaderBytes bytes = Encode(Header());

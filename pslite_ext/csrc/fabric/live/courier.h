@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -43,8 +44,9 @@ class Courier {
   std::vector<Allowance> Due(double now_s) const;
   // It was; the hop, if that was the last of it.
   std::optional<Hop> Sent(int64_t number, int64_t bytes);
-  // When more will be allowed; infinity: not by time alone.
-  double WakeAt(double now_s) const;
+  // When more will be allowed, of the hops for which `of` is true; infinity: not by time alone.
+  using Choice = std::function<bool(const Hop&)>;
+  double WakeAt(double now_s, const Choice& of = nullptr) const;
 
   const Hop* Find(int64_t number) const;
 

@@ -166,6 +166,42 @@ bool WalkOrder(A* a, O& order) {
   return !kReads<A> || !moves || !order.hop.places.empty();
 }
 
+template <typename A, typename J>
+bool WalkJoining(A* a, J& joining) {
+  return a->Text(joining.host) && a->Integer(joining.port) && a->Integer(joining.workers) &&
+         Choice(a, joining.replica, 1) && a->Integer(joining.elements) &&
+         a->Integer(joining.checksum);
+}
+
+template <typename A, typename R>
+bool WalkRoster(A* a, R& roster) {
+  if (!a->Text(roster.identity) || !a->Integer(roster.delay_bound) || !a->Real(roster.momentum) ||
+      !a->Length(roster.weights)) {
+    return false;
+  }
+  for (auto& weight : roster.weights) {
+    if (!a->Real(weight)) return false;
+  }
+  if (!a->Length(roster.seats)) return false;
+  for (auto& seat : roster.seats) {
+    if (!a->Integer(seat.node) || !a->Text(seat.host) || !a->Integer(seat.port)) return false;
+  }
+  return true;
+}
+
+template <typename A, typename W>
+bool WalkWaybill(A* a, W& waybill) {
+  return a->Integer(waybill.number) && Choice(a, waybill.goal, static_cast<int>(Goal::kReplica)) &&
+         Choice(a, waybill.to_aggregator, 1) && Places(a, waybill.places) &&
+         Places(a, waybill.skipped) && a->Integer(waybill.version) && a->Integer(waybill.place);
+}
+
+template <typename A, typename C>
+bool WalkCarriage(A* a, C& carriage) {
+  return a->Integer(carriage.from) && a->Integer(carriage.to) && a->Real(carriage.bits) &&
+         a->Real(carriage.start_s) && a->Real(carriage.end_s);
+}
+
 template <typename A, typename L>
 bool WalkLetter(A* a, L& letter) {
   switch (letter.kind) {
@@ -180,6 +216,25 @@ bool WalkLetter(A* a, L& letter) {
              a->Real(letter.history_norm);
     case Letter::Kind::kConfirm:
       return Updates(a, letter.applied);
+    case Letter::Kind::kJoin:
+      return WalkJoining(a, letter.joining);
+    case Letter::Kind::kRoster:
+      return WalkRoster(a, letter.roster);
+    case Letter::Kind::kReady:
+    case Letter::Kind::kBegin:
+    case Letter::Kind::kGet:
+      return true;
+    case Letter::Kind::kTime:
+      return a->Integer(letter.asked_us) && a->Integer(letter.answered_us);
+    case Letter::Kind::kDelivered:
+    case Letter::Kind::kAborted:
+    case Letter::Kind::kModel:
+      return WalkWaybill(a, letter.waybill);
+    case Letter::Kind::kUnreachable:
+    case Letter::Kind::kServerIs:
+      return a->Integer(letter.node);
+    case Letter::Kind::kCarried:
+      return WalkCarriage(a, letter.carriage);
   }
   return false;
 }

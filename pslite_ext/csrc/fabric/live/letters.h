@@ -1,5 +1,5 @@
-// What MLfabric's nodes say to each other, as bytes: a push request, an order, news, and what the
-// server has applied.
+// What MLfabric's nodes say to each other, as bytes: who they are, push requests, orders, news,
+// what the server has applied, what the bytes before were.
 //
 // A letter is a kind, then the fields of that kind in the order of their structs: integers and
 // doubles in eight bytes, enumerations and truths in one, lists as their length in four bytes and
@@ -22,19 +22,89 @@
 
 namespace mercury::fabric {
 
-constexpr uint8_t kLetterVersion = 1;
+constexpr uint8_t kLetterVersion = 2;
 constexpr size_t kLetterBytesMax = 1 << 20;
 constexpr uint32_t kListMost = 1 << 15;
 constexpr uint32_t kLetterTextBytesMax = 1024;
 
+// Who joins: where it listens, what it was told of the job, and its model.
+struct Joining {
+  std::string host;
+  int64_t port = 0;
+  int64_t workers = 0;
+  bool replica = false;  // there is one
+  int64_t elements = 0;
+  int64_t checksum = 0;  // of the model's first values
+};
+
+// Where a node listens.
+struct Seat {
+  int node = 0;
+  std::string host;
+  int64_t port = 0;
+};
+
+// The job, as all nodes hear of it.
+struct Roster {
+  std::string identity;  // the job's
+  int64_t delay_bound = 0;
+  double momentum = 0;
+  std::vector<double> weights;  // of the workers' updates, by rank; perhaps none
+  std::vector<Seat> seats;      // of all but the scheduler
+};
+
+// What the bytes of transfer `number` on this link were; without a number, nobody has come.
+struct Waybill {
+  int64_t number = 0;
+  Goal goal = Goal::kServer;
+  bool to_aggregator = false;
+  std::vector<int64_t> places;
+  std::vector<int64_t> skipped;
+  int64_t version = 0;  // of a model
+  int64_t place = 0;    // of a model: it is in it, and all before it
+};
+
+// Bits that have come from one node to another without a pause.
+struct Carriage {
+  int from = 0;
+  int to = 0;
+  double bits = 0;
+  double start_s = 0;  // by the scheduler's clock
+  double end_s = 0;
+};
+
 struct Letter {
-  enum class Kind : uint8_t { kRequest = 1, kOrder = 2, kNews = 3, kConfirm = 4 };
+  enum class Kind : uint8_t {
+    kRequest = 1,       // worker -> scheduler
+    kOrder = 2,         // scheduler -> all
+    kNews = 3,          // server, replica -> scheduler
+    kConfirm = 4,       // server -> replica: it has applied these
+    kJoin = 5,          // all -> scheduler
+    kRoster = 6,        // scheduler -> all
+    kReady = 7,         // all -> scheduler: all links are there
+    kBegin = 8,         // scheduler -> all
+    kTime = 9,          // all -> scheduler, and back
+    kDelivered = 10,    // with the waybill: an update or a group is whole
+    kAborted = 11,      // with the waybill's number: the rest will not come
+    kGet = 12,          // worker -> server
+    kModel = 13,        // with the waybill: a model is whole
+    kUnreachable = 14,  // all -> scheduler: the link to `node` is broken
+    kServerIs = 15,     // scheduler -> all: `node` is the server from now on
+    kCarried = 16,      // all -> scheduler
+  };
   Kind kind = Kind::kRequest;
-  Request request;              // worker -> scheduler
-  Order order;                  // scheduler -> all
-  News news;                    // server, replica -> scheduler
-  double history_norm = 0;      // with news: of the model's last step
-  std::vector<Placed> applied;  // server -> replica
+  Request request;
+  Order order;
+  News news;
+  double history_norm = 0;  // with news: of the model's last step
+  std::vector<Placed> applied;
+  Joining joining;
+  Roster roster;
+  int64_t asked_us = 0;     // kTime: by the one who asks
+  int64_t answered_us = 0;  // kTime: by the scheduler; 0: asked
+  Waybill waybill;
+  int node = 0;
+  Carriage carriage;
 };
 
 std::string Encode(const Letter& letter);

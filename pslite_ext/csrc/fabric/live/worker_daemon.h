@@ -67,7 +67,9 @@ class WorkerDaemon {
 
   // As the courier's: what may be sent now, and when to ask again.
   std::vector<Allowance> Due(double now_s) const { return courier_.Due(now_s); }
-  double WakeAt(double now_s) const { return courier_.WakeAt(now_s); }
+  double WakeAt(double now_s, const Courier::Choice& of = nullptr) const {
+    return courier_.WakeAt(now_s, of);
+  }
   const Hop* Find(int64_t hop) const { return courier_.Find(hop); }
   // So much of a hop has been sent. What its receiver has got, if that was all.
   std::optional<Parcel> Sent(int64_t hop, int64_t bytes);

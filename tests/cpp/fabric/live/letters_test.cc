@@ -35,7 +35,7 @@ std::vector<Placed> DrawUpdates(Random* random) {
 
 Letter Draw(Random* random) {
   Letter letter;
-  letter.kind = static_cast<Letter::Kind>(random->Between(1, 4));
+  letter.kind = static_cast<Letter::Kind>(random->Between(1, 16));
   if (letter.kind == Letter::Kind::kRequest) {
     letter.request = {DrawId(random), random->Between(0, 1000), random->Between(1, 1000),
                       random->Unit()};
@@ -73,6 +73,23 @@ Letter Draw(Random* random) {
     letter.history_norm = random->Unit();
   } else {
     letter.applied = DrawUpdates(random);
+    letter.joining = {"10.0.0.1",       random->Between(1, 65535), random->Between(1, 9),
+                      random->OneIn(2), random->Between(1, 1000),  random->Between(0, 1000)};
+    letter.roster.identity = std::string(16, 'i');
+    letter.roster.delay_bound = random->Between(1, 100);
+    letter.roster.momentum = random->Unit();
+    letter.roster.weights.assign(random->Below(3), random->Unit());
+    for (uint64_t left = random->Below(4); left > 0; --left) {
+      letter.roster.seats.push_back({static_cast<int>(left), "10.0.0.2", 77});
+    }
+    letter.asked_us = random->Between(0, 1000);
+    letter.answered_us = random->Between(0, 1000);
+    letter.waybill = {random->Between(0, 9), random->OneIn(2) ? Goal::kServer : Goal::kReplica,
+                      random->OneIn(2),      DrawPlaces(random, 0),
+                      DrawPlaces(random, 0), random->Between(0, 9),
+                      random->Between(0, 9)};
+    letter.node = static_cast<int>(random->Between(-2, 9));
+    letter.carriage = {1, 2, random->Unit(), random->Unit(), 1 + random->Unit()};
   }
   return letter;
 }
@@ -134,10 +151,10 @@ TEST(what_makes_no_sense_is_refused) {
   letter.order.text.clear();
   letter.order.places.assign(kListMost + 1, 0);
   CHECK_TRUE(refused(letter));
-  letter.kind = static_cast<Letter::Kind>(9);
+  letter.kind = static_cast<Letter::Kind>(17);
   CHECK_TRUE(refused(letter));
   std::string bytes = Encode(Letter());
-  bytes[0] = 2;
-  CHECK_EQ(Decode(bytes, &read).message, "a letter of MLfabric has version 2; this node knows 1");
+  bytes[0] = 3;
+  CHECK_EQ(Decode(bytes, &read).message, "a letter of MLfabric has version 3; this node knows 2");
   CHECK_STATUS(Code::kCorrupt, Decode("", &read));
 }
