@@ -180,3 +180,29 @@ class Tensor:
 
     def wait_rows(self, ticket: int) -> tuple[bytes, bytes]:
         """Waits for the sum of the round that `ticket` pushed into: its rows and values."""
+
+class Fabric:
+    """This process as a node of an MLfabric job (pslite_ext/fabric). Memory is float32."""
+
+    def __init__(self, options: Mapping[str, object], model: object, elements: int) -> None:
+        """On its way into the job. `model`: the first values, of a server or its replica."""
+
+    def wait(self, what: int) -> bool:
+        """For a moment: for the job's beginning (0), its end (1), or all pushes' fates (2)."""
+
+    def push(self, update: object, norm: float) -> int:
+        """Copied; the update's number."""
+
+    def get(self, out: object) -> int:
+        """The model, into `out`; its version."""
+
+    def model(self, out: object) -> int:
+        """A server's or replica's, into `out`; its version."""
+
+    def feed(self, line: bytes) -> None:
+        """A line of an operator's feed, to the scheduler."""
+
+    def stats(self) -> str:
+        """JSON."""
+
+    def leave(self, failed: bool) -> None: ...

@@ -390,3 +390,6 @@ cdef class Tensor:
         del self._tickets[ticket]
         mercury_ticket_free(state)
         return bytes(rows), bytes(values)
+
+
+include "_fabric.pxi"

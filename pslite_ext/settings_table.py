@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pslite_ext.errors import InvalidArgumentError
 
-ROLES = ("worker", "server", "scheduler")
+ROLES = ("worker", "server", "scheduler", "replica")
 MIB = 1 << 20
 
 
@@ -330,6 +330,68 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "cubic",
             "TCP's congestion control on data links (bbr collapses on short queues).",
             unit="one of net.ipv4.tcp_available_congestion_control; `system`: the system's choice",
+        ),
+    ),
+    "MLfabric ([fabric](fabric.md)); the scheduler's count, but for the first": (
+        Setting(
+            "DMLC_NUM_REPLICA",
+            0,
+            "1: the server has a replica, which takes over when it dies. All nodes are told.",
+            0,
+            1,
+            core=False,
+        ),
+        Setting(
+            "MERCURY_FABRIC_DELAY_BOUND",
+            30,
+            "How many versions behind an update may be when it is applied; else it is dropped.",
+            1,
+            1 << 30,
+            "versions",
+            core=False,
+        ),
+        Setting(
+            "MERCURY_FABRIC_DIVERGENCE_BOUND",
+            "0",
+            "How far apart, as a norm, the server's and the replica's models may be when a batch "
+            "ends. More saves traffic, and loses more when the server dies.",
+            unit="a number, 0 or more",
+            core=False,
+        ),
+        Setting(
+            "MERCURY_FABRIC_UPDATE",
+            "sum",
+            "What the server does with an update: adds it; adds it with momentum, as in "
+            "`momentum:0.9`; or adds it times a weight, as in `weighted:0.5`, or one for each "
+            "worker, as in `weighted:1,0.5`.",
+            unit="sum, momentum:NUMBER, weighted:NUMBERS",
+            core=False,
+        ),
+        Setting(
+            "MERCURY_FABRIC_BATCH_MS",
+            0,
+            "Time between two plans, at least; 0: the next one is made as soon as the last is "
+            "carried out.",
+            0,
+            60000,
+            "ms",
+            core=False,
+        ),
+        Setting(
+            "MERCURY_FABRIC_LAG_MS",
+            200,
+            "Over what time links' rates are measured.",
+            1,
+            60000,
+            "ms",
+            core=False,
+        ),
+        Setting(
+            "MERCURY_FABRIC_FEED",
+            "",
+            "Where an operator's telemetry says how fast links are, a line for a host.",
+            unit="a file that grows, or a Unix socket",
+            core=False,
         ),
     ),
     "Traces": (

@@ -183,6 +183,7 @@ def cluster(
     env: dict[str, str] | None = None,
     token: str | None = None,
     start_worker: Callable[[dict[str, str], Path], Started] | None = None,
+    replicas: int = 0,
 ) -> Iterator[Cluster]:
     """`command`: a script and its arguments, or -c and code; run in every role.
 
@@ -194,6 +195,7 @@ def cluster(
         DMLC_PS_ROOT_PORT=str(port),
         DMLC_NUM_WORKER=str(workers),
         DMLC_NUM_SERVER=str(servers),
+        DMLC_NUM_REPLICA=str(replicas),
         DMLC_NODE_HOST="127.0.0.1",
         OMP_NUM_THREADS="1",
         PYTHONUNBUFFERED="1",
@@ -203,6 +205,7 @@ def cluster(
     base.update(env or {})
     roles = [("scheduler", 0)]
     roles += [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
+    roles += [("replica", i) for i in range(replicas)]
     supervisor = Supervisor()
     with tempfile.TemporaryDirectory() as folder:
         try:

@@ -25,6 +25,7 @@ CORE_ROOMS = (
     "policy",
     "transport",
     "links",
+    "fabric/net",
     "packets",
     "messages",
     "worker",
@@ -46,6 +47,7 @@ SHELL = {
     "links/dialer": "cpp/packets/door_test.cc",
     "links/tcp": "cpp/packets/mercury_plane_test.cc",
     "links/event_loop": "cpp/packets/mercury_plane_test.cc",
+    "fabric/net/fabric_node": "integration/test_fabric_job.py",
     "packets/mercury_worker": "cpp/packets/mercury_plane_test.cc",
     "packets/mercury_server": "cpp/packets/mercury_plane_test.cc",
     "messages/classic_server": "integration/test_kvstore.py",
@@ -55,6 +57,7 @@ SHELL = {
     "process/mxnet_engine": "integration/test_kvstore.py",
     "process/node": "faults/test_faults.py",
     "process/c_api": "integration/test_kvstore.py",
+    "process/fabric_api": "integration/test_fabric_job.py",
 }
 # What has a test of its own and still threads, locks or clocks.
 THREADED = {
@@ -75,6 +78,7 @@ MAY_READ_ENVIRONMENT = {
     "pslite_ext/config.py",
     "pslite_ext/launch/command.py",
     "pslite_ext/command/doctor.py",
+    "pslite_ext/fabric/membership.py",
     "pslite_ext/torch/membership.py",
     "mxnet_plugins/compat.py",
     "mxnet_plugins/server.py",

@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="or `beside`, the default: one on each worker's host, beside it",
     )
+    add("--replicas", type=int, default=0, metavar="N", help="of the server (MLfabric): 0 or 1")
     add("-H", "--hostfile", type=Path, help="hosts for servers and workers, one a line")
     add("--launcher", choices=["local", "ssh"], help="default: ssh with a hostfile, else local")
     add("--van", default="mercury", help="DMLC_PS_VAN_TYPE of the job (default: mercury)")
@@ -122,6 +123,7 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
         "DMLC_NUM_SERVER": str(
             arguments.num_workers if arguments.num_servers is None else arguments.num_servers
         ),
+        "DMLC_NUM_REPLICA": str(arguments.replicas),
         "DMLC_PS_ROOT_URI": host,
         "DMLC_PS_ROOT_PORT": str(arguments.port or free_port(host)),
     }
@@ -154,6 +156,8 @@ def run(arguments: argparse.Namespace) -> int:
     servers = arguments.num_servers
     if arguments.num_workers < 1 or (servers is not None and servers < 1):
         raise LaunchError("there must be at least one worker and one server")
+    if arguments.replicas not in (0, 1) or (arguments.replicas == 1 and servers != 1):
+        raise LaunchError("--replicas is 0 or 1, and a replica needs its one server: -s 1")
     wanted_van({"DMLC_PS_VAN_TYPE": arguments.van})
     launcher = arguments.launcher or ("ssh" if arguments.hostfile else "local")
     if launcher == "ssh" and arguments.hostfile is None:
@@ -170,9 +174,11 @@ def run(arguments: argparse.Namespace) -> int:
         # One line here instead of one from every node.
         check_trace_directory(job.get("MERCURY_TRACE_DIR", ""))
         trace_steps(job.get("MERCURY_TRACE_STEPS", ""))
-    workers = arguments.num_workers
+    workers, replicas = arguments.num_workers, arguments.replicas
     torch_port = str(free_port(host))
-    tasks = plan(command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port)
+    tasks = plan(
+        command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port, replicas
+    )
     watch = Watch(arguments.log_dir, arguments.grace)
     stopped = ""
 

@@ -111,12 +111,15 @@ def ssh_task(role: str, rank: int, host: Host, script: bytes) -> Task:
     return Task(role, rank, (*ssh, "-p", str(host.port), host.name, remote), {}, script)
 
 
-def places(workers: int, servers: int | None, hosts: int) -> list[tuple[str, int, int]]:
-    """Role, rank, and which of the hosts: servers first.
+def places(
+    workers: int, servers: int | None, hosts: int, replicas: int = 0
+) -> list[tuple[str, int, int]]:
+    """Role, rank, and which of the hosts: servers first, then their replicas.
 
     Without a number of servers, each worker has one beside it, on its own host.
     """
     roles = [("server", i) for i in range(workers if servers is None else servers)]
+    roles += [("replica", i) for i in range(replicas)]
     roles += [("worker", i) for i in range(workers)]
     if servers is None:
         return [(role, rank, rank % hosts) for role, rank in roles]
@@ -159,12 +162,13 @@ def plan(
     hosts: Sequence[Host] = (),
     folder: str = ".",
     torch_port: str = "",
+    replicas: int = 0,
 ) -> list[Task]:
-    """The scheduler here; servers and workers here too, or on the hosts.
+    """The scheduler here; servers, their replicas and workers here too, or on the hosts.
 
     `torch_port` is what workers are told to be free on worker 0's host.
     """
-    where = places(workers, servers, max(1, len(hosts)))
+    where = places(workers, servers, max(1, len(hosts)), replicas)
     base = {**_shares(where, hosts), **environ, **job}
     base["PYTHONUNBUFFERED"] = base.get("PYTHONUNBUFFERED", "1")
     passed = {k: v for k, v in base.items() if PASSED.match(k) or k in job}

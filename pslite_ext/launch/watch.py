@@ -22,7 +22,7 @@ TAIL_LINES = 20
 TERM_S = 5.0  # between asking a process to end and killing it
 ENDED_EARLY = 1  # our exit code if all others failed for one that ended with 0 itself
 ERROR = "[mercury scheduler] error: "
-COLOURS = {"worker": 32, "server": 34, "scheduler": 35}
+COLOURS = {"worker": 32, "server": 34, "replica": 36, "scheduler": 35}
 
 
 class Watch:
@@ -100,6 +100,9 @@ class Watch:
             if child.returncode == 0:
                 ended_well.append(child)
                 continue
+            if self._has_replacement(child):
+                self._say(f"{self._name(child)} {_end_of(child)}; its replica is there")
+                continue
             if deadline is None:
                 deadline = time.monotonic() + self._grace_s
             if first is None or first.returncode == FAILED_ELSEWHERE != child.returncode:
@@ -131,6 +134,11 @@ class Watch:
         for scheduler in self._of_role("scheduler"):
             if scheduler is not child:
                 scheduler.tell(f"{self._name(child)} {_end_of(child)}")
+
+    def _has_replacement(self, child: Child) -> bool:
+        """Whether a job may go on without it: a server whose replica runs."""
+        task, _ = self._tasks[child]
+        return task.role == "server" and any(r.poll() is None for r in self._of_role("replica"))
 
     def _of_role(self, role: str) -> list[Child]:
         return [child for child, (task, _) in self._tasks.items() if task.role == role]

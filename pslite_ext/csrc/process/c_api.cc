@@ -2,9 +2,7 @@
 #include "process/c_api.h"
 
 #include <cmath>
-#include <exception>
 #include <memory>
-#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,12 +16,17 @@
 #include "policy/prophet/prophet_blocks.h"
 #include "process/mxnet_engine.h"
 #include "process/node.h"
+#include "process/returned.h"
 #include "worker/plain_memory.h"
 #include "worker/ticket.h"
 
+using mercury::Guarded;
+using mercury::LastError;
 using mercury::Node;
 using mercury::Operation;
+using mercury::Return;
 using mercury::Status;
+using mercury::Text;
 using mercury::Worker;
 
 struct mercury_tensor {
@@ -42,39 +45,6 @@ static_assert(MERCURY_PULL == static_cast<int>(Operation::Kind::kPull));
 static_assert(MERCURY_FIRST_VALUE == static_cast<int>(Operation::Kind::kFirstValue));
 
 namespace {
-
-std::string& LastError() {
-  thread_local std::string text;
-  return text;
-}
-
-int Return(const Status& status) {
-  if (!status.ok()) LastError() = status.message;
-  return static_cast<int>(status.code);
-}
-
-template <typename F>
-int Guarded(F&& body) {
-  try {
-    return Return(body());
-  } catch (const std::bad_alloc&) {
-    return Return(Status::Exhausted("out of memory"));
-  } catch (const std::exception& error) {
-    return Return(Status::Internal(error.what()));
-  }
-}
-
-// A text for Python: `otherwise` if there is no memory for it.
-template <typename F>
-const char* Text(F&& text, const char* otherwise) {
-  thread_local std::string kept;
-  try {
-    kept = text();
-    return kept.c_str();
-  } catch (const std::exception&) {
-    return otherwise;
-  }
-}
 
 int Waited(bool over, const Status& status) { return over ? Return(status) : MERCURY_NOT_YET; }
 

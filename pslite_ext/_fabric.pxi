@@ -1,0 +1,129 @@
+# A process as a node of an MLfabric job: see _core.pyi. Included by _core.pyx.
+
+cdef extern from "process/fabric_api.h" nogil:
+    ctypedef struct mercury_fabric:
+        pass
+    ctypedef struct mercury_fabric_options:
+        int node, workers, replica
+        const char* scheduler_host
+        int scheduler_port
+        const char* host
+        int port
+        const char* token
+        const char* congestion
+        int receive_buffer_bytes, checksum, timeout_ms, start_timeout_s
+        int64_t delay_bound
+        double divergence_bound, momentum, batch_s, lag_s
+        const double* weights
+        size_t num_weights
+    int mercury_fabric_join(const mercury_fabric_options*, const float*, size_t, mercury_fabric**)
+    int mercury_fabric_wait(mercury_fabric*, int, int)
+    int mercury_fabric_push(mercury_fabric*, const float*, double, int64_t*)
+    int mercury_fabric_ask(mercury_fabric*)
+    int mercury_fabric_take(mercury_fabric*, int, float*, int64_t*)
+    int mercury_fabric_model(mercury_fabric*, float*, int64_t*)
+    int mercury_fabric_feed(mercury_fabric*, const char*, size_t)
+    const char* mercury_fabric_stats(mercury_fabric*)
+    void mercury_fabric_leave(mercury_fabric*, int)
+    void mercury_fabric_free(mercury_fabric*)
+
+
+cdef class Fabric:
+    cdef mercury_fabric* _fabric
+    cdef size_t _elements
+
+    def __cinit__(self, options, model, size_t elements):
+        cdef mercury_fabric_options its
+        cdef const float[::1] values
+        cdef const float* first = NULL
+        cdef vector[double] weights = options["weights"]
+        texts = {name: options[name].encode() for name in ("scheduler_host", "host", "token", "congestion")}
+        its.node, its.workers = options["node"], options["workers"]
+        its.replica, its.checksum = options["replica"], options["checksum"]
+        its.scheduler_host, its.scheduler_port = <bytes>texts["scheduler_host"], options["scheduler_port"]
+        its.host, its.port = <bytes>texts["host"], options["port"]
+        its.token, its.congestion = <bytes>texts["token"], <bytes>texts["congestion"]
+        its.receive_buffer_bytes = options["receive_buffer_bytes"]
+        its.timeout_ms, its.start_timeout_s = options["timeout_ms"], options["start_timeout_s"]
+        its.delay_bound, its.divergence_bound = options["delay_bound"], options["divergence_bound"]
+        its.momentum, its.batch_s, its.lag_s = options["momentum"], options["batch_s"], options["lag_s"]
+        its.weights, its.num_weights = weights.data(), weights.size()
+        if model is not None:
+            values = model
+            first = &values[0]
+        self._elements = elements
+        cdef int code
+        with nogil:
+            code = mercury_fabric_join(&its, first, elements, &self._fabric)
+        ok(code)
+
+    def __dealloc__(self):
+        cdef mercury_fabric* its = self._fabric
+        if its != NULL:
+            with nogil:
+                mercury_fabric_free(its)
+
+    def wait(self, int what):
+        cdef int code
+        with nogil:
+            code = mercury_fabric_wait(self._fabric, what, SLICE_MS)
+        if code == MERCURY_NOT_YET:
+            check_signals()
+            return False
+        ok(code)
+        return True
+
+    def push(self, const float[::1] update, double norm):
+        cdef int64_t number = 0
+        cdef int code
+        self._check(update)
+        with nogil:
+            code = mercury_fabric_push(self._fabric, &update[0], norm, &number)
+        ok(code)
+        return number
+
+    def get(self, float[::1] out):
+        cdef int64_t version = 0
+        cdef int code = MERCURY_NOT_YET
+        self._check(out)
+        ok(mercury_fabric_ask(self._fabric))
+        while code == MERCURY_NOT_YET:
+            with nogil:
+                code = mercury_fabric_take(self._fabric, SLICE_MS, &out[0], &version)
+            check_signals()
+        ok(code)
+        return version
+
+    def model(self, float[::1] out):
+        cdef int64_t version = 0
+        cdef int code
+        self._check(out)
+        with nogil:
+            code = mercury_fabric_model(self._fabric, &out[0], &version)
+        ok(code)
+        return version
+
+    def feed(self, bytes line):
+        cdef const char* text = line
+        cdef size_t size = len(line)
+        cdef int code
+        with nogil:
+            code = mercury_fabric_feed(self._fabric, text, size)
+        ok(code)
+
+    def stats(self):
+        cdef const char* text
+        with nogil:
+            text = mercury_fabric_stats(self._fabric)
+        return text.decode()
+
+    def leave(self, failed):
+        cdef int how = 1 if failed else 0
+        with nogil:
+            mercury_fabric_leave(self._fabric, how)
+
+    def _check(self, const float[::1] values):
+        if <size_t>values.shape[0] != self._elements:
+            raise_status(
+                InvalidArgumentError.code,
+                f"{values.shape[0]} elements, where the model has {self._elements}")

@@ -1,0 +1,434 @@
+#include "fabric/net/fabric_node.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/log.h"
+#include "base/refusal.h"
+
+namespace mercury::fabric {
+namespace {
+
+constexpr size_t kPacketBytes = 64 << 10;
+constexpr int64_t kLateUs = 10000000;  // a node waits so much longer than the scheduler, who tells
+
+Letter Saying(Letter::Kind kind) {
+  Letter letter;
+  letter.kind = kind;
+  return letter;
+}
+
+}  // namespace
+
+FabricNode::FabricNode(FabricNodeOptions options, Vector model)
+    : options_(std::move(options)),
+      self_(PeerOf(options_.node)),
+      model_(std::move(model)),
+      door_key_(DataKey(options_.token, JobIdentity{})),
+      muster_(options_.workers, options_.replica) {
+  auto endpoint = std::make_unique<NodeEndpoint>(
+      options_.node, kPacketBytes,
+      [this](int peer, const Letter& letter) { return Control(peer, letter); });
+  endpoint_ = endpoint.get();
+  LinkOptions link;
+  link.packet_bytes_max = kPacketBytes;
+  link.checksum = options_.checksum;
+  link.silence_us = options_.silence_us;
+  LaneEvents events;
+  events.lost = [this](int peer, const Status& status) { Gone(peer, status, false); };
+  events.left = [this](int peer) { Gone(peer, Status::Ok(), true); };
+  events.tick = [this](int64_t now_us) {
+    if (!is_scheduler()) endpoint_->AskTime(now_us);  // a heartbeat, too
+  };
+  lane_ = std::make_unique<Lane>(std::move(endpoint), link, std::move(events));
+  lane_->on_turn = [this](int64_t now_us) { Turn(now_us); };
+}
+
+FabricNode::~FabricNode() { Leave(true); }
+
+Status FabricNode::Start() {
+  SetLogName(NodeText(options_.node));
+  port_ = options_.port;
+  Status status = Listen(options_.host, &port_, options_.tcp, &listener_);
+  if (!status.ok()) return status;
+  give_up_at_us_ = NowUs() + options_.start_timeout_us + (is_scheduler() ? 0 : kLateUs);
+  status = lane_->Start("mercury-fabric");
+  if (!status.ok()) return status;
+  lane_->Post([this] {
+    if (is_scheduler()) return OpenDoor(JobIdentity{});
+    Dial(kSchedulerPeer, options_.scheduler, door_key_, JobNumber(JobIdentity{}));
+  });
+  return Status::Ok();
+}
+
+Terms FabricNode::TermsOf(uint64_t job) const {
+  Terms terms;
+  terms.job = job;
+  terms.worker = terms.server = static_cast<uint32_t>(self_);
+  terms.workers = terms.servers = kPeersMost;  // who there is, the scheduler knows
+  terms.packet_bytes = kPacketBytes;
+  terms.checksum = options_.checksum;
+  return terms;
+}
+
+void FabricNode::Dial(int peer, const Address& address, const HmacKey& key, uint64_t job) {
+  Terms terms = TermsOf(job);
+  terms.server = static_cast<uint32_t>(peer);
+  const int64_t now_us = NowUs();
+  dialers_.push_back(std::make_unique<Dialer>(
+      &lane_->loop(), key, terms, address, options_.tcp, now_us + options_.start_timeout_us,
+      [this, peer, address](const Status& status, TcpSocket socket) {
+        if (status.ok()) return Linked(peer, std::move(socket));
+        Fail({status.code,
+              NodeText(NodeOf(peer)) + " at " + address.text() + ": " + status.message});
+      }));
+  dialers_.back()->Start(now_us);
+}
+
+void FabricNode::OpenDoor(const JobIdentity& job) {
+  DoorOptions door;
+  door.token = options_.token;
+  door.job = job;
+  door.terms = TermsOf(JobNumber(job));
+  door.tcp = options_.tcp;
+  door_ = std::make_unique<Acceptor>(
+      &lane_->loop(), std::move(listener_), door,
+      [this](int peer, int /*lane*/, TcpSocket socket) { Take(peer, std::move(socket)); },
+      [this](const std::string& why) { LogRefusal(why, ++refusals_); });
+  const Status status = door_->Start();
+  if (!status.ok()) Fail(status);
+}
+
+void FabricNode::Take(int peer, TcpSocket socket) {
+  const bool known = is_scheduler() ? muster_.Awaits(NodeOf(peer)) && !endpoint_->Linked(peer)
+                                    : awaited_.count(peer) != 0 && peer > self_;
+  if (known && !begun_) return Linked(peer, std::move(socket));
+  LogRefusal("a connection that says it is " + NodeText(NodeOf(peer)) +
+                 ", which is not awaited or was there before",
+             ++refusals_);
+}
+
+void FabricNode::Linked(int peer, TcpSocket socket) {
+  endpoint_->Open(peer);
+  lane_->AddLink(std::move(socket), peer);
+  if (is_scheduler()) return;
+  if (peer != kSchedulerPeer) {
+    awaited_.erase(peer);
+    return SayReady();
+  }
+  endpoint_->AskTime(NowUs());
+  Letter letter = Saying(Letter::Kind::kJoin);
+  letter.joining.host = options_.host;
+  letter.joining.port = port_;
+  letter.joining.workers = options_.workers;
+  letter.joining.replica = options_.replica;
+  letter.joining.elements = static_cast<int64_t>(options_.elements);
+  letter.joining.checksum =
+      Crc32c(0, reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(float));
+  endpoint_->Post(kSchedulerPeer, letter);
+}
+
+void FabricNode::SayReady() {
+  if (awaited_.empty()) endpoint_->Post(kSchedulerPeer, Saying(Letter::Kind::kReady));
+}
+
+Status FabricNode::Control(int peer, const Letter& letter) {
+  if (letter.kind == Letter::Kind::kJoin && is_scheduler() && !begun_) {
+    return Join(peer, letter.joining);
+  }
+  if (letter.kind == Letter::Kind::kReady && is_scheduler() && muster_.all_joined()) {
+    muster_.Ready(NodeOf(peer));
+    return muster_.all_ready() && !begun_ ? BeginAll() : Status::Ok();
+  }
+  if (peer != kSchedulerPeer || is_scheduler()) {
+    return Status::Corrupt("a letter that it does not get from there");
+  }
+  if (letter.kind == Letter::Kind::kRoster && !data_key_) return Enter(letter.roster);
+  if (letter.kind == Letter::Kind::kBegin && data_key_) {
+    begun_ = true;
+    SetPhase(Phase::kRunning, Status::Ok());
+    return Status::Ok();
+  }
+  if (letter.kind != Letter::Kind::kOrder) return Status::Corrupt("a letter out of turn");
+  Fail(Status::PeerLost(letter.order.text));
+  return Status::Ok();
+}
+
+// The scheduler: somebody says who it is.
+Status FabricNode::Join(int peer, const Joining& joining) {
+  const Status status = muster_.Join(NodeOf(peer), joining);
+  if (!status.ok()) {
+    Fail(status);
+    return Status::Ok();  // it hears why
+  }
+  if (!muster_.all_joined()) return Status::Ok();
+  job_ = RandomIdentity();
+  Letter letter = Saying(Letter::Kind::kRoster);
+  letter.roster.identity.assign(reinterpret_cast<const char*>(job_.data()), job_.size());
+  letter.roster.delay_bound = options_.planning.collector.delay_bound;
+  letter.roster.momentum = options_.planning.collector.momentum;
+  letter.roster.weights = options_.weights;
+  letter.roster.seats = muster_.Seats();
+  Broadcast(letter);
+  return Status::Ok();
+}
+
+void FabricNode::Broadcast(const Letter& letter) {
+  for (const auto& [peer, link] : lane_->links()) endpoint_->Post(peer, letter);
+}
+
+// The scheduler: all are linked.
+Status FabricNode::BeginAll() {
+  begun_ = true;
+  SchedulerOptions planning = options_.planning;
+  std::memcpy(&planning.collector.seed, job_.data(), sizeof(planning.collector.seed));
+  scheduler_ = std::make_unique<SchedulerPart>(muster_.Seats(), planning, endpoint_);
+  endpoint_->Play(scheduler_.get(), 0, false);
+  Broadcast(Saying(Letter::Kind::kBegin));
+  SetPhase(Phase::kRunning, Status::Ok());
+  return Status::Ok();
+}
+
+// Another node: the scheduler says who there is.
+Status FabricNode::Enter(const Roster& roster) {
+  const bool fits = std::all_of(roster.seats.begin(), roster.seats.end(), [](const Seat& seat) {
+    return seat.node >= kReplicaNode && seat.node < kWorkersMost && seat.port > 0 &&
+           seat.port < 65536;
+  });
+  if (roster.identity.size() != job_.size() || !fits || roster.momentum < 0 ||
+      roster.momentum >= 1 || roster.delay_bound < 1) {
+    return Status::Corrupt("a roster that makes no sense");
+  }
+  std::memcpy(job_.data(), roster.identity.data(), job_.size());
+  const HmacKey& key = data_key_.emplace(DataKey(options_.token, job_));
+  const int node = options_.node;
+  if (node >= 0) {
+    WorkerEvents events;
+    events.settled = [this](UpdateId update, Fate fate) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      unsettled_.erase(update.number);
+      ++fates_[fate];
+      changed_.notify_all();
+    };
+    events.got = [this](int64_t version, const std::shared_ptr<const Vector>& model) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      got_version_ = version;
+      got_ = model;
+      changed_.notify_all();
+    };
+    worker_ = std::make_unique<WorkerPart>(node, roster.momentum, kPacketBytes, endpoint_,
+                                           std::move(events));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    weights_ = roster.weights;
+  } else {
+    ModelOptions options;
+    options.role = node == kServerNode ? ModelDaemon::Role::kServer : ModelDaemon::Role::kReplica;
+    options.delay_bound = roster.delay_bound;
+    options.momentum = roster.momentum;
+    options.replica = options_.replica;
+    options.packet_bytes = kPacketBytes;
+    model_part_ = std::make_unique<ModelPart>(options, std::move(model_), endpoint_);
+  }
+  Part* part = worker_ != nullptr ? static_cast<Part*>(worker_.get()) : model_part_.get();
+  endpoint_->Play(part, options_.elements, roster.momentum > 0);
+  for (const Seat& seat : roster.seats) {
+    if (seat.node != node) awaited_.insert(PeerOf(seat.node));
+  }
+  OpenDoor(job_);
+  for (const Seat& seat : roster.seats) {
+    if (PeerOf(seat.node) >= self_) continue;
+    Dial(PeerOf(seat.node), {seat.host, static_cast<int>(seat.port)}, key, JobNumber(job_));
+  }
+  SayReady();
+  return Status::Ok();
+}
+
+void FabricNode::Gone(int peer, const Status& status, bool left) {
+  const std::string who = peer < 0 ? "its own thread" : NodeText(NodeOf(peer));
+  if (peer < 0) return Fail(status);
+  if (!is_scheduler() && peer == kSchedulerPeer) {
+    if (begun_ && left) return SetPhase(Phase::kEnded, Status::Ok());
+    return Fail(
+        Status::PeerLost("the scheduler is lost: " + (left ? "it has left" : status.message)));
+  }
+  endpoint_->Close(peer, NowUs());
+  if (!begun_) {
+    return Fail(Status::PeerLost(
+        who + " was lost before the job began: " + (left ? "it has left" : status.message)));
+  }
+  if (!left) Log(LogLevel::kWarning, who + " is lost: " + status.message);
+  if (is_scheduler() || left) return;
+  Letter letter = Saying(Letter::Kind::kUnreachable);
+  letter.node = NodeOf(peer);
+  endpoint_->Post(kSchedulerPeer, letter);
+}
+
+void FabricNode::Turn(int64_t now_us) {
+  if (door_ != nullptr) door_->Turn(now_us);
+  for (const auto& dialer : dialers_) dialer->Turn(now_us);
+  endpoint_->Turn(now_us);
+  if (!begun_ && !ending_ && now_us >= give_up_at_us_) {
+    const std::string waited = std::to_string(options_.start_timeout_us / 1000000) + " s";
+    Fail(Status::Timeout(is_scheduler() ? "the job has not begun after " + waited + ": " +
+                                              muster_.Missing() + " did not come"
+                                        : "the job has not begun after " + waited));
+  }
+  if (!is_scheduler()) return;
+  if (scheduler_ != nullptr && !ending_) {
+    for (const int peer : scheduler_->TakeCutOff()) {
+      Letter letter = Saying(Letter::Kind::kOrder);
+      letter.order = MakeOrder(Order::kFail, NodeOf(peer));
+      letter.order.text = "another node cannot reach " + NodeText(NodeOf(peer));
+      endpoint_->Post(peer, letter);  // it leaves then, and is gone
+    }
+    if (!scheduler_->failure().empty()) Fail(Status::PeerLost(scheduler_->failure()));
+    if (!scheduler_->workers_left() && !ending_) ending_ = Status::Ok();
+  }
+  if (ending_ && endpoint_->all_said()) {
+    SetPhase(ending_->ok() ? Phase::kEnded : Phase::kFailed, *ending_);
+  }
+}
+
+// The scheduler tells the others first.
+void FabricNode::Fail(const Status& status) {
+  if (!is_scheduler()) return SetPhase(Phase::kFailed, status);
+  if (ending_) return;
+  ending_ = status;
+  Letter letter = Saying(Letter::Kind::kOrder);
+  letter.order.text = status.message.substr(0, kLetterTextBytesMax);
+  Broadcast(letter);
+}
+
+void FabricNode::SetPhase(Phase phase, const Status& status) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (phase_ == Phase::kFailed || phase_ == Phase::kEnded) return;
+  phase_ = phase;
+  status_ = status;
+  changed_.notify_all();
+}
+
+bool FabricNode::Wait(int slice_ms, const std::function<bool()>& over, Status* status) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto done = [&] { return phase_ == Phase::kFailed || over(); };
+  if (!changed_.wait_for(lock, std::chrono::milliseconds(slice_ms), done)) return false;
+  *status = status_;
+  return true;
+}
+
+bool FabricNode::WaitBegun(int slice_ms, Status* status) {
+  return Wait(slice_ms, [this] { return phase_ != Phase::kJoining; }, status);
+}
+
+bool FabricNode::WaitEnded(int slice_ms, Status* status) {
+  return Wait(slice_ms, [this] { return phase_ == Phase::kEnded; }, status);
+}
+
+bool FabricNode::WaitSettled(int slice_ms, Status* status) {
+  return Wait(slice_ms, [this] { return unsettled_.empty() || phase_ == Phase::kEnded; }, status);
+}
+
+bool FabricNode::WaitModel(int slice_ms, Status* status, float* out, int64_t* version) {
+  if (!Wait(slice_ms, [this] { return got_ != nullptr || phase_ == Phase::kEnded; }, status)) {
+    return false;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (got_ == nullptr) {
+    if (status->ok()) *status = Status::Closed("the job is over");
+    return true;
+  }
+  std::copy(got_->begin(), got_->end(), out);
+  *version = version_ = got_version_;
+  got_.reset();
+  asked_ = false;
+  return true;
+}
+
+Status FabricNode::Push(const float* update, double norm, int64_t* number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (phase_ == Phase::kFailed) return status_;
+  if (phase_ != Phase::kRunning || options_.node < 0) {
+    return Status::Closed("this process is no worker of a job that runs");
+  }
+  const auto rank = static_cast<size_t>(options_.node);
+  const double weight = rank < weights_.size() ? weights_[rank] : 1;
+  auto copy = std::make_shared<Vector>(update, update + options_.elements);
+  if (weight != 1) {
+    for (float& value : *copy) value = static_cast<float>(double{value} * weight);
+  }
+  *number = ++pushed_;
+  unsettled_.insert(*number);
+  lane_->Post(
+      [this, copy, number = *number, version = version_, weighted = norm * std::abs(weight)] {
+        worker_->Push(number, version, weighted, copy);
+      });
+  return Status::Ok();
+}
+
+Status FabricNode::AskModel() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (phase_ == Phase::kFailed) return status_;
+  if (phase_ != Phase::kRunning || options_.node < 0) {
+    return Status::Closed("this process is no worker of a job that runs");
+  }
+  if (!std::exchange(asked_, true)) lane_->Post([this] { worker_->Get(); });
+  return Status::Ok();
+}
+
+Status FabricNode::CopyModel(float* out, int64_t* version) {
+  const auto copy = [&] {
+    std::copy(model_part_->model().begin(), model_part_->model().end(), out);
+    *version = model_part_->version();
+  };
+  if (options_.node >= 0 || is_scheduler()) {
+    return Status::InvalidArgument("only the server and the replica have the model");
+  }
+  bool there = true;
+  const auto ask = [&] {
+    there = model_part_ != nullptr;
+    if (there) copy();
+  };
+  if (!lane_->Ask(ask)) ask();  // the lane has ended: nobody else has it
+  return there ? Status::Ok() : Status::Closed("the job has not begun");
+}
+
+Status FabricNode::Feed(const std::string& line) {
+  Status status = Status::Closed("this process is no scheduler of a job that runs");
+  lane_->Ask([&] {
+    if (scheduler_ != nullptr) status = scheduler_->Feed(line, endpoint_->SchedulerTime(NowUs()));
+  });
+  return status;
+}
+
+std::string FabricNode::Stats() {
+  std::string text;
+  const auto ask = [&] {
+    if (scheduler_ != nullptr) text = scheduler_->Figures();
+    if (model_part_ != nullptr) text = model_part_->Figures();
+  };
+  if (!lane_->Ask(ask)) ask();
+  if (options_.node < 0) return "{" + text + "}";
+  const std::lock_guard<std::mutex> lock(mutex_);
+  constexpr const char* kNames[] = {"committed", "too_old",  "overtaken",
+                                    "late",      "orphaned", "lost"};
+  text = "\"pushed\": " + std::to_string(pushed_);
+  for (int fate = 0; fate <= static_cast<int>(Fate::kLost); ++fate) {
+    const auto found = fates_.find(static_cast<Fate>(fate));
+    text += std::string(", \"") + kNames[fate] +
+            "\": " + std::to_string(found == fates_.end() ? 0 : found->second);
+  }
+  return "{" + text + "}";
+}
+
+void FabricNode::Leave(bool failed) {
+  lane_->Stop(failed);
+  dialers_.clear();
+  door_.reset();
+  listener_.Close();
+  SetPhase(Phase::kFailed, Status::Closed("this node has left the job"));
+}
+
+}  // namespace mercury::fabric

@@ -1,0 +1,141 @@
+// A node of an MLfabric job as a process has it: its lane, its door, its way into the job, and what
+// a script asks of it.
+//
+//   joining --the scheduler says so--> running --all workers have left--> ended
+//      \-------------------------------------\--what went wrong---------> failed
+//
+// Every node dials the scheduler, whose door opens to who knows the job's token. The roster brings
+// the job's own identity; all other links are of that job only. Of two nodes, the one that comes
+// later in the order server, replica, workers by rank dials the other.
+//
+// Thread-safety: all functions from any thread, but Start and Leave from one. What is asked is
+// handed to the lane; what the lane has to say lies behind a mutex. Ownership: the lane, which owns
+// the endpoint; the part. Invariants: the first failure sticks, and is what every wait ends with;
+// whoever waits hears of it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fabric/net/model_part.h"
+#include "fabric/net/muster.h"
+#include "fabric/net/node_endpoint.h"
+#include "fabric/net/scheduler_part.h"
+#include "fabric/net/worker_part.h"
+#include "links/acceptor.h"
+#include "links/dialer.h"
+#include "links/lane.h"
+
+namespace mercury::fabric {
+
+struct FabricNodeOptions {
+  int node = kSchedulerNode;
+  int workers = 1;
+  bool replica = false;
+  Address scheduler;
+  std::string host;  // on which it listens
+  int port = 0;      // 0: any
+  std::string token;
+  TcpOptions tcp;
+  bool checksum = true;
+  int64_t silence_us = 12000000;
+  int64_t start_timeout_us = 600000000;
+  size_t elements = 0;  // of the model; the scheduler has none
+  // The scheduler's: it tells the others.
+  SchedulerOptions planning;
+  std::vector<double> weights;
+};
+
+class FabricNode {
+ public:
+  // `model`: the first values, of the server and its replica.
+  FabricNode(FabricNodeOptions options, Vector model);
+  ~FabricNode();
+  FabricNode(const FabricNode&) = delete;
+  FabricNode& operator=(const FabricNode&) = delete;
+
+  Status Start();
+  // These wait for at most so long, and say whether it is over; `status`: how.
+  bool WaitBegun(int slice_ms, Status* status);
+  bool WaitEnded(int slice_ms, Status* status);
+  bool WaitSettled(int slice_ms, Status* status);  // of all that this worker has pushed
+  bool WaitModel(int slice_ms, Status* status, float* out, int64_t* version);
+
+  // A worker's. The update is copied; it was computed from the model that was got last.
+  Status Push(const float* update, double norm, int64_t* number);
+  Status AskModel();
+  // The server's, or the replica's.
+  Status CopyModel(float* out, int64_t* version);
+  // The scheduler's: a line of an operator's feed.
+  Status Feed(const std::string& line);
+  // JSON.
+  std::string Stats();
+  // Ends the node. `failed`: not because its work is done.
+  void Leave(bool failed);
+
+ private:
+  enum class Phase { kJoining, kRunning, kEnded, kFailed };
+  bool Wait(int slice_ms, const std::function<bool()>& over, Status* status);
+  // On the lane's thread:
+  void Dial(int peer, const Address& address, const HmacKey& key, uint64_t job);
+  void OpenDoor(const JobIdentity& job);
+  void Take(int peer, TcpSocket socket);
+  void Linked(int peer, TcpSocket socket);
+  void SayReady();
+  void Gone(int peer, const Status& status, bool left);
+  void Turn(int64_t now_us);
+  Status Control(int peer, const Letter& letter);
+  Status Join(int peer, const Joining& joining);
+  Status Enter(const Roster& roster);
+  Status BeginAll();
+  void Broadcast(const Letter& letter);
+  void Fail(const Status& status);
+  void SetPhase(Phase phase, const Status& status);
+  Terms TermsOf(uint64_t job) const;
+  bool is_scheduler() const { return options_.node == kSchedulerNode; }
+
+  const FabricNodeOptions options_;
+  const int self_;                    // as a peer
+  Vector model_;                      // until the part has it
+  NodeEndpoint* endpoint_ = nullptr;  // the lane's
+  std::unique_ptr<Lane> lane_;
+  TcpSocket listener_;
+  int port_ = 0;
+  std::unique_ptr<Acceptor> door_;
+  std::vector<std::unique_ptr<Dialer>> dialers_;
+  HmacKey door_key_;
+  std::optional<HmacKey> data_key_;
+  JobIdentity job_{};
+  std::set<int> awaited_;  // peers to which there is no link yet
+  Muster muster_;
+  std::unique_ptr<WorkerPart> worker_;
+  std::unique_ptr<ModelPart> model_part_;
+  std::unique_ptr<SchedulerPart> scheduler_;
+  int64_t give_up_at_us_ = 0;
+  bool begun_ = false;
+  std::optional<Status> ending_;  // the scheduler's, until all have been told
+  uint64_t refusals_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Phase phase_ = Phase::kJoining;
+  Status status_;
+  std::vector<double> weights_;
+  int64_t pushed_ = 0;
+  int64_t version_ = 0;  // that this worker got last
+  std::set<int64_t> unsettled_;
+  std::map<Fate, int64_t> fates_;
+  bool asked_ = false;
+  std::shared_ptr<const Vector> got_;
+  int64_t got_version_ = 0;
+};
+
+}  // namespace mercury::fabric

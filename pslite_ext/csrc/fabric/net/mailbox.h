@@ -1,0 +1,70 @@
+// One link of an MLfabric node: letters that wait to be sent, letters and transfers that arrive.
+//
+//   out: letters, in order, in pieces of a packet; they go before what is offered of transfers
+//   in:  pieces -> a letter; parts of transfers -> cargos, until a letter says what they were
+//
+// Thread-safety: none; its lane owns it. No I/O; `now_us` is passed in. Invariants: no memory is
+// taken for a letter above the limit, for a transfer that is longer than a model, for the parts of
+// more than `kTransfersMost` transfers, nor for any before `Expect`; parts are contiguous.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fabric/live/letters.h"
+#include "fabric/net/cargo.h"
+
+namespace mercury::fabric {
+
+constexpr size_t kTransfersMost = 16;  // under way on one link
+
+// A transfer that has come.
+struct Delivery {
+  Cargo cargo;
+  int64_t first_us = 0;
+  int64_t last_us = 0;
+};
+
+class Mailbox {
+ public:
+  explicit Mailbox(size_t packet_bytes) : packet_bytes_(packet_bytes) {}
+
+  // From now on transfers may come: of models with so many elements, and perhaps of two vectors.
+  void Expect(size_t elements, bool two_vectors);
+
+  void Post(const Letter& letter);
+  bool Next(OutPacket* out);
+  bool empty() const { return letters_.empty(); }
+
+  // As PacketSink's. A letter that is whole is put into `letter`.
+  Status OnHeader(const Header& header, int64_t now_us, char** target);
+  Status OnPacket(const Header& header, int64_t now_us, std::optional<Letter>* letter);
+
+  // All that has come of a transfer: one vector or two.
+  Status Take(int64_t number, Delivery* delivery);
+  void Forget(int64_t number) { transfers_.erase(number); }
+
+ private:
+  struct Transfer {
+    std::shared_ptr<Vector> vectors[2];
+    size_t bytes = 0;
+    int64_t first_us = 0;
+    int64_t last_us = 0;
+  };
+  Status BeginPart(const Header& header, int64_t now_us, char** target);
+
+  const size_t packet_bytes_;
+  size_t vector_bytes_ = 0;
+  size_t transfer_bytes_most_ = 0;
+  std::deque<std::shared_ptr<const std::string>> letters_;
+  size_t sent_ = 0;  // of the first letter
+  std::string coming_;
+  size_t come_ = 0;
+  std::map<int64_t, Transfer> transfers_;
+};
+
+}  // namespace mercury::fabric

@@ -1,0 +1,82 @@
+// Who has the model in an MLfabric job: the server, or its replica.
+//
+// What the daemon decides (live/model_daemon.h) is carried out here, on the model itself: updates
+// and groups are appended to it, it is sent to workers that ask for it and to the replica as a
+// whole. A model that is being sent stays as it was then.
+//
+// Thread-safety: none; the lane owns it. Invariants: the model is what appending the updates of
+// `commits` one after another gives, but for rounding; nobody is sent a model of between two
+// versions.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "fabric/live/model_daemon.h"
+#include "fabric/net/part.h"
+#include "fabric/net/peers.h"
+
+namespace mercury::fabric {
+
+constexpr size_t kCommitsKept = 4096;  // the last ones, for whoever asks
+
+struct ModelOptions {
+  ModelDaemon::Role role = ModelDaemon::Role::kServer;
+  int64_t delay_bound = 0;
+  double momentum = 0;
+  bool replica = false;  // there is one
+  size_t packet_bytes = 0;
+};
+
+// An update that was applied: it made `version`.
+struct Committed {
+  Placed update;
+  int64_t version = 0;
+};
+
+class ModelPart : public Part {
+ public:
+  ModelPart(const ModelOptions& options, Vector model, Outbox* outbox);
+
+  Status Hear(int peer, const Letter& letter, const Delivery& delivery, double now_s) override;
+  void Gone(int peer, double now_s) override;
+  bool Next(int peer, double now_s, OutPacket* out) override;
+  std::string Figures() const override;
+
+  const Vector& model() const { return model_; }
+  int64_t version() const { return daemon_.version(); }
+  bool is_server() const { return daemon_.role() == ModelDaemon::Role::kServer; }
+  const std::deque<Committed>& commits() const { return commits_; }
+  // How many updates were applied so many versions late.
+  const std::map<int64_t, int64_t>& delays() const { return delays_; }
+
+ private:
+  struct Sending {
+    Letter said_after;
+    Cargo cargo;
+    size_t offset = 0;
+  };
+  void SendModel(int peer, const Letter& letter, bool with_step);
+  void Carry(const ModelSteps& steps);
+  void Apply(const ModelStep& step);
+  double StepNorm() const;
+
+  const ModelOptions options_;
+  Outbox* const outbox_;
+  ModelDaemon daemon_;
+  Vector model_;
+  Vector step_;                             // with momentum: the last change
+  std::shared_ptr<const Vector> snapshot_;  // of `snapshot_version_`
+  int64_t snapshot_version_ = -1;
+  int64_t memories_ = 0;
+  int64_t transfers_ = 0;
+  std::map<int64_t, Cargo> memory_;  // by the number that the daemon was told
+  std::map<int, std::deque<Sending>> sending_;
+  std::deque<Committed> commits_;
+  std::map<int64_t, int64_t> delays_;
+};
+
+}  // namespace mercury::fabric

@@ -1,0 +1,47 @@
+// The scheduler of an MLfabric job until it begins: who is there, and whether they belong together.
+//
+//   awaiting --all have joined--> all know each other --all are linked--> the job begins
+//
+// Thread-safety: none, one owner; no clock, no sockets. Invariants: nobody joins twice; a roster is
+// made of nodes that agree with the scheduler on the job's size, and with each other on the model.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fabric/live/letters.h"
+
+namespace mercury::fabric {
+
+class Muster {
+ public:
+  Muster(int workers, bool replica) : workers_(workers), replica_(replica) {}
+
+  // Whether there is a place for such a node, and nobody has it.
+  bool Awaits(int node) const;
+  // An error fails the job.
+  Status Join(int node, const Joining& joining);
+  bool all_joined() const { return joined_.size() == seats(); }
+  // It is linked to all others.
+  void Ready(int node) { ready_.insert(node); }
+  bool all_ready() const { return ready_.size() == seats(); }
+
+  std::vector<Seat> Seats() const;
+  size_t elements() const;
+  // Who has not joined, or is not ready: "worker 1, the replica".
+  std::string Missing() const;
+
+ private:
+  size_t seats() const { return static_cast<size_t>(workers_) + (replica_ ? 2 : 1); }
+  std::vector<int> Nodes() const;
+
+  const int workers_;
+  const bool replica_;
+  std::map<int, Joining> joined_;
+  std::set<int> ready_;
+};
+
+}  // namespace mercury::fabric

@@ -1,0 +1,68 @@
+// A node's end of all its links in an MLfabric job: mailboxes, the clock, and the part it plays.
+//
+// Letters of how a job begins and fails go to the node itself (`control`), the time is answered
+// here, all else is the part's. What comes over a link is timed, and the scheduler told how fast it
+// was.
+//
+// Thread-safety: none; the lane owns it, and its functions are called on the lane's thread. No
+// clock: `now_us` is passed in. Ownership: the part is the caller's, and there until the end.
+// Invariants: a part hears nothing of a peer after Gone; nothing is taken from, nor sent to, a peer
+// that was not opened.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "fabric/net/mailbox.h"
+#include "fabric/net/part.h"
+#include "links/endpoint.h"
+#include "trace/clock_offset.h"
+
+namespace mercury::fabric {
+
+class NodeEndpoint : public Endpoint, public Outbox {
+ public:
+  using Control = std::function<Status(int peer, const Letter& letter)>;
+  NodeEndpoint(int node, size_t packet_bytes, Control control)
+      : node_(node), packet_bytes_(packet_bytes), control_(std::move(control)) {}
+
+  // From now on, models have so many elements, and the part hears what is said.
+  void Play(Part* part, size_t elements, bool two_vectors);
+  void Open(int peer);
+  void Close(int peer, int64_t now_us);
+  void Turn(int64_t now_us);
+  // Asks the scheduler.
+  void AskTime(int64_t now_us);
+  // Whether all letters are handed over.
+  bool all_said() const;
+  double SchedulerTime(int64_t now_us) const;
+
+  Status OnHeader(int peer, const Header& header, int64_t now_us, char** target) override;
+  Status OnPacket(int peer, const Header& header, int64_t now_us) override;
+  bool Next(int peer, int64_t now_us, OutPacket* out) override;
+  int64_t WakeAt(int peer) const override;
+
+  void Post(int peer, const Letter& letter) override;
+  bool Linked(int peer) const override { return mailboxes_.count(peer) != 0; }
+
+ private:
+  Status Hear(int peer, const Letter& letter, int64_t now_us);
+  void TakeTime(int peer, const Letter& letter, int64_t now_us);
+  void SayCarried(int peer, const Delivery& delivery);
+
+  const int node_;
+  const size_t packet_bytes_;
+  const Control control_;
+  Part* part_ = nullptr;
+  size_t elements_ = 0;
+  bool two_vectors_ = false;
+  std::map<int, std::unique_ptr<Mailbox>> mailboxes_;
+  ClockOffset clock_;
+  int64_t add_us_ = 0;  // gives the scheduler's time
+  bool timed_ = false;
+  int64_t now_us_ = 0;
+};
+
+}  // namespace mercury::fabric

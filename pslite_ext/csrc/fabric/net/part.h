@@ -1,0 +1,41 @@
+// The part that a node plays in an MLfabric job: what it does with letters and transfers, and what
+// it sends when. Workers, those who have the model, and the scheduler play one each.
+//
+// Thread-safety: none; the node's lane owns both. No I/O, no clock: `now_s` is by the scheduler's.
+// Ownership: a part outlives nobody; its outbox outlives it.
+#pragma once
+
+#include <string>
+
+#include "fabric/live/letters.h"
+#include "fabric/net/mailbox.h"
+
+namespace mercury::fabric {
+
+// Where letters go.
+class Outbox {
+ public:
+  virtual ~Outbox() = default;
+  // Nothing happens if there is no link to `peer` any more.
+  virtual void Post(int peer, const Letter& letter) = 0;
+  virtual bool Linked(int peer) const = 0;
+};
+
+class Part {
+ public:
+  virtual ~Part() = default;
+  // `delivery`: what came before a letter that says so. An error ends the link to `peer`.
+  virtual Status Hear(int peer, const Letter& letter, const Delivery& delivery, double now_s) = 0;
+  // The link to `peer` is no more, and nothing comes from it.
+  virtual void Gone(int /*peer*/, double /*now_s*/) {}
+  // Time has gone on.
+  virtual void Turn(double /*now_s*/) {}
+  // The next packet of a transfer to `peer`; false: none now.
+  virtual bool Next(int /*peer*/, double /*now_s*/, OutPacket* /*out*/) { return false; }
+  // When Turn, or Next for `peer`, has something to do by time alone.
+  virtual double WakeAt(int /*peer*/, double /*now_s*/) const { return kNever; }
+  // What has happened, as the members of a JSON object.
+  virtual std::string Figures() const { return ""; }
+};
+
+}  // namespace mercury::fabric

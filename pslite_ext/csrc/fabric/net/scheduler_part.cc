@@ -1,0 +1,168 @@
+#include "fabric/net/scheduler_part.h"
+
+#include <algorithm>
+
+namespace mercury::fabric {
+namespace {
+
+constexpr double kReportsHold_s = 60;
+
+}  // namespace
+
+SchedulerPart::Fleet SchedulerPart::FleetOf(const std::vector<Seat>& seats) {
+  Fleet fleet;
+  for (const Seat& seat : seats) {
+    const auto known = std::find(fleet.names.begin(), fleet.names.end(), seat.host);
+    const auto host = static_cast<size_t>(known - fleet.names.begin());
+    if (known == fleet.names.end()) fleet.names.push_back(seat.host);
+    fleet.of[seat.node] = host;
+    if (seat.node == kServerNode) fleet.hosts.server = host;
+    if (seat.node == kReplicaNode) fleet.hosts.replica = host;
+  }
+  for (const auto& [node, host] : fleet.of) {
+    if (node >= 0) fleet.hosts.workers.push_back(host);
+  }
+  return fleet;
+}
+
+SchedulerPart::SchedulerPart(const std::vector<Seat>& seats, const SchedulerOptions& options,
+                             Outbox* outbox)
+    : fleet_(FleetOf(seats)),
+      outbox_(outbox),
+      collector_(fleet_.hosts, options.collector),
+      fed_(fleet_.names),
+      measured_(std::vector<HostRates>(fleet_.names.size(), {kNominalRate, kNominalRate}),
+                options.lag_s),
+      monitor_(std::vector<HostRates>(fleet_.names.size(), {kNominalRate, kNominalRate}),
+               {&fed_, &measured_}),
+      workers_(static_cast<int>(fleet_.hosts.workers.size())) {}
+
+Status SchedulerPart::Hear(int peer, const Letter& letter, const Delivery& /*delivery*/,
+                           double now_s) {
+  const int node = NodeOf(peer);
+  switch (letter.kind) {
+    case Letter::Kind::kRequest:
+      if (node < 0 || letter.request.id.worker != node) {
+        return Status::Corrupt("a request for another node's update");
+      }
+      return collector_.Push(letter.request);
+    case Letter::Kind::kNews:
+      return Learn(peer, letter);
+    case Letter::Kind::kUnreachable:
+      return Complain(peer, letter.node, now_s);
+    case Letter::Kind::kCarried: {
+      const Carriage& run = letter.carriage;
+      const auto from = fleet_.of.find(run.from);
+      if (from == fleet_.of.end() || run.to != node || run.bits < 0 || run.end_s <= run.start_s) {
+        return Status::Corrupt("a report of a transfer that cannot be");
+      }
+      const size_t to = fleet_.of.at(node);
+      // Clocks are not known exactly, and what is long over says nothing.
+      const bool recent = run.start_s > now_s - kReportsHold_s && run.end_s < now_s + 1;
+      if (from->second != to && recent) {
+        measured_.Carried(from->second, to, run.bits, run.start_s, run.end_s);
+      }
+      return Status::Ok();
+    }
+    default:
+      return Status::Corrupt("a letter that the scheduler does not get");
+  }
+}
+
+Status SchedulerPart::Learn(int peer, const Letter& letter) {
+  const auto& news = letter.news;
+  const bool of_replica = news.kind == News::kReplicaHas || news.kind == News::kReplicaApplied ||
+                          news.kind == News::kCaughtUp || news.kind == News::kTookOver;
+  const bool replica = peer == kReplicaPeer && server_peer_ != kReplicaPeer;
+  if (of_replica ? !replica : peer != server_peer_) {
+    return Status::Corrupt("news that are not for it to tell");
+  }
+  switch (news.kind) {
+    case News::kCommitted:
+      Obey(collector_.Committed(news.places, news.version));
+      break;
+    case News::kVoided:
+      Obey(collector_.Voided(news.places));
+      break;
+    case News::kHeld:
+      Obey(collector_.Held(news.places));
+      break;
+    case News::kReplicaHas:
+      Obey(collector_.ReplicaHas(news.places));
+      break;
+    case News::kReplicaApplied:
+      Obey(collector_.ReplicaApplied(news.places, letter.history_norm));
+      break;
+    case News::kCaughtUp:
+      Obey(collector_.ReplicaCaughtUp(news.place, letter.history_norm));
+      break;
+    case News::kTookOver: {
+      server_peer_ = kReplicaPeer;
+      Letter server;
+      server.kind = Letter::Kind::kServerIs;
+      server.node = kReplicaNode;
+      for (const auto& [node, host] : fleet_.of) {
+        if (node >= 0) outbox_->Post(PeerOf(node), server);
+      }
+      Obey(collector_.TookOver(news.version));
+      break;
+    }
+  }
+  return Status::Ok();
+}
+
+// Of the two, a worker rather than who has the model; else the one that the other has named.
+Status SchedulerPart::Complain(int peer, int about, double now_s) {
+  const int other = PeerOf(about);
+  if (fleet_.of.count(about) == 0 || other == peer) {
+    return Status::Corrupt("a complaint about a node that there is not");
+  }
+  const bool itself = NodeOf(peer) >= 0 && about < 0;
+  const std::pair<int, int> pair = itself ? std::pair(peer, other) : std::pair(other, peer);
+  if (Alive(other)) complaints_.emplace(pair, now_s + kComplaintHolds_s);
+  return Status::Ok();
+}
+
+void SchedulerPart::Gone(int peer, double /*now_s*/) {
+  const int node = NodeOf(peer);
+  if (node >= 0) --workers_;
+  Obey(collector_.Lost(peer == server_peer_ ? kServerNode : node));
+}
+
+void SchedulerPart::Turn(double now_s) {
+  for (auto it = complaints_.begin(); it != complaints_.end();) {
+    const auto [pair, due_s] = *it;
+    const bool both = Alive(pair.first) && Alive(pair.second);
+    if (both && now_s >= due_s) cut_off_.push_back(pair.first);
+    it = !both || now_s >= due_s ? complaints_.erase(it) : std::next(it);
+  }
+  measured_.Advance(now_s);
+  Obey(collector_.Tick(monitor_.Links(now_s), now_s));
+}
+
+double SchedulerPart::WakeAt(int /*peer*/, double /*now_s*/) const {
+  double at_s = collector_.WakeAt();
+  for (const auto& [pair, due_s] : complaints_) at_s = std::min(at_s, due_s);
+  return at_s;
+}
+
+std::string SchedulerPart::Figures() const {
+  return "\"batches\": " + std::to_string(batches_) + ", \"groups\": " + std::to_string(gathered_);
+}
+
+void SchedulerPart::Obey(const Orders& orders) {
+  for (const Order& order : orders) {
+    if (order.kind == Order::kFail) {
+      failure_ = order.text;
+      continue;
+    }
+    if (order.kind == Order::kExpect) ++batches_;
+    if (order.kind == Order::kGather) ++gathered_;
+    Letter letter;
+    letter.kind = Letter::Kind::kOrder;
+    letter.order = order;
+    outbox_->Post(order.node == kServerNode ? server_peer_ : PeerOf(order.node), letter);
+  }
+}
+
+}  // namespace mercury::fabric

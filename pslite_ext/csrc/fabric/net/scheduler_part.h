@@ -1,0 +1,81 @@
+// The scheduler of an MLfabric job, once it has begun: it hears requests and news, plans, and says
+// who sends what.
+//
+// It takes who is the server from what it is told: after the replica has said that it took over,
+// orders for the server go there, and workers hear of it first. Two nodes that cannot reach each
+// other while both reach the scheduler are given a while; then one of them is cut off, the worker
+// of the two if there is one, because a job with a divided network gets no further.
+//
+// Thread-safety: none; the lane owns it. Invariants: those of Collector; what a node says of
+// another node's updates is refused.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fabric/live/collector.h"
+#include "fabric/live/fed_rates.h"
+#include "fabric/live/measured_rates.h"
+#include "fabric/net/part.h"
+#include "fabric/net/peers.h"
+
+namespace mercury::fabric {
+
+constexpr double kComplaintHolds_s = 2;  // until one of the two is cut off
+constexpr double kNominalRate = 10e9;    // bit/s of a link of which nothing is known
+
+struct SchedulerOptions {
+  CollectorOptions collector;
+  double lag_s = 0.2;
+};
+
+class SchedulerPart : public Part {
+ public:
+  SchedulerPart(const std::vector<Seat>& seats, const SchedulerOptions& options, Outbox* outbox);
+
+  Status Hear(int peer, const Letter& letter, const Delivery& delivery, double now_s) override;
+  void Gone(int peer, double now_s) override;
+  void Turn(double now_s) override;
+  double WakeAt(int peer, double now_s) const override;
+  std::string Figures() const override;
+
+  // A line of an operator's feed.
+  Status Feed(const std::string& line, double now_s) { return fed_.Feed(line, now_s); }
+
+  // Why the job cannot go on; empty: it can.
+  const std::string& failure() const { return failure_; }
+  bool workers_left() const { return workers_ > 0; }
+  // Whom the node is to cut off; it is then gone.
+  std::vector<int> TakeCutOff() { return std::exchange(cut_off_, {}); }
+
+ private:
+  struct Fleet {
+    std::vector<std::string> names;  // of hosts
+    std::map<int, size_t> of;        // a node's
+    FleetHosts hosts;
+  };
+  static Fleet FleetOf(const std::vector<Seat>& seats);
+  void Obey(const Orders& orders);
+  Status Learn(int peer, const Letter& letter);
+  Status Complain(int peer, int about, double now_s);
+  bool Alive(int peer) const { return outbox_->Linked(peer); }
+
+  const Fleet fleet_;
+  Outbox* const outbox_;
+  Collector collector_;
+  FedRates fed_;
+  MeasuredRates measured_;
+  Monitor monitor_;
+  int server_peer_ = kServerPeer;
+  int workers_ = 0;
+  std::map<std::pair<int, int>, double> complaints_;  // two peers, the one to be cut off first
+  std::vector<int> cut_off_;
+  std::string failure_;
+  int64_t batches_ = 0;
+  int64_t gathered_ = 0;  // groups that aggregators were told to make
+};
+
+}  // namespace mercury::fabric

@@ -1,0 +1,163 @@
+#include "fabric/net/worker_part.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace mercury::fabric {
+
+int WorkerPart::PeerFor(const Hop& hop) const {
+  return hop.to == kServerNode ? server_peer_ : PeerOf(hop.to);
+}
+
+void WorkerPart::Push(int64_t number, int64_t version, double norm,
+                      std::shared_ptr<const Vector> update) {
+  const auto bytes = static_cast<int64_t>(update->size() * sizeof(float));
+  const UpdateId id{rank_, number};
+  updates_[id] = std::move(update);
+  daemon_.Keep(id, bytes);
+  Letter letter;
+  letter.request = {id, version, bytes, norm};
+  outbox_->Post(kSchedulerPeer, letter);
+}
+
+void WorkerPart::Get() {
+  asked_ = true;
+  Letter letter;
+  letter.kind = Letter::Kind::kGet;
+  outbox_->Post(server_peer_, letter);
+}
+
+Status WorkerPart::Hear(int peer, const Letter& letter, const Delivery& delivery, double now_s) {
+  const bool scheduler = peer == kSchedulerPeer;
+  if (letter.kind == Letter::Kind::kOrder && scheduler) {
+    Obey(letter.order, now_s);
+  } else if (letter.kind == Letter::Kind::kServerIs && scheduler) {
+    if (letter.node != kReplicaNode) return Status::Corrupt("a server that cannot be one");
+    server_peer_ = PeerOf(letter.node);
+    if (asked_) Get();
+  } else if (letter.kind == Letter::Kind::kModel && peer < kSchedulerPeer) {
+    // Of a server that is none any more, nobody wants to know.
+    if (peer == server_peer_ && std::exchange(asked_, false)) {
+      events_.got(letter.waybill.version, delivery.cargo.sum);
+    }
+  } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
+    if (letter.waybill.places.size() != 1 || delivery.cargo.step != nullptr) {
+      return Status::Corrupt("an aggregator is sent what is not one update");
+    }
+    Deliver(letter.waybill.places[0], letter.waybill.goal, delivery.cargo, now_s);
+  } else {
+    return Status::Corrupt("a letter that a worker does not get from there");
+  }
+  return Status::Ok();
+}
+
+void WorkerPart::Obey(const Order& order, double now_s) {
+  if (order.kind == Order::kReport) events_.settled(order.update, order.fate);
+  Carry(daemon_.Obey(order, now_s));
+}
+
+void WorkerPart::Deliver(int64_t place, Goal goal, const Cargo& cargo, double now_s) {
+  memory_[++memories_] = cargo;
+  const auto bytes = static_cast<int64_t>(cargo.bytes());
+  Carry(daemon_.Arrive(goal, place, bytes, memories_, now_s));
+}
+
+void WorkerPart::Carry(const Steps& steps) {
+  for (const Step& step : steps) {
+    if (step.kind == Step::kAdd) Add(step.hop, memory_.at(step.memory));
+    if (step.kind == Step::kAdd || step.kind == Step::kDiscard) memory_.erase(step.memory);
+    if (step.kind == Step::kDiscardGroup) groups_.erase(step.hop);
+    if (step.kind == Step::kForget) updates_.erase(step.update);
+    Letter letter;
+    if (step.kind == Step::kAbort) {
+      const auto sending = sending_.find(step.hop);
+      if (sending == sending_.end()) continue;
+      letter.kind = Letter::Kind::kAborted;
+      letter.waybill.number = step.hop;
+      outbox_->Post(sending->second.peer, letter);
+      sending_.erase(sending);
+    } else if (step.kind == Step::kEmpty) {
+      letter.kind = Letter::Kind::kDelivered;
+      letter.waybill.goal = step.goal;
+      letter.waybill.skipped = step.skipped;
+      outbox_->Post(step.goal == Goal::kServer ? server_peer_ : kReplicaPeer, letter);
+    }
+  }
+}
+
+void WorkerPart::Add(int64_t hop, const Cargo& member) {
+  Group& group = groups_[hop];
+  if (group.updates++ == 0) {
+    group.sum = std::make_shared<Vector>(*member.sum);
+    if (momentum_ > 0) group.step = std::make_shared<Vector>(*member.sum);
+    return;
+  }
+  Append<float>(StrideOf(momentum_, 1),
+                {group.sum->data(), group.step == nullptr ? nullptr : group.step->data()},
+                member.group(), group.sum->size());
+}
+
+Cargo WorkerPart::CargoOf(int64_t number, const Hop& hop) const {
+  if (!hop.gathered) return {updates_.at(hop.update), nullptr};
+  const Group& group = groups_.at(number);
+  return {group.sum, group.updates > 1 ? group.step : nullptr};
+}
+
+// What needs no link is done here.
+void WorkerPart::Turn(double now_s) {
+  for (bool more = true; std::exchange(more, false);) {
+    for (const Allowance& allowance : daemon_.Due(now_s)) {
+      const Hop* hop = daemon_.Find(allowance.number);
+      const int peer = PeerFor(*hop);
+      if (peer != self_ && !Vanishes(peer)) continue;
+      const Cargo cargo = CargoOf(allowance.number, *hop);
+      const auto parcel = daemon_.Sent(allowance.number, std::numeric_limits<int64_t>::max() / 2);
+      if (parcel) Over(allowance.number, peer, *parcel, cargo, now_s);
+      more = true;  // the list is of before
+      break;
+    }
+  }
+}
+
+bool WorkerPart::Next(int peer, double now_s, OutPacket* out) {
+  for (const Allowance& allowance : daemon_.Due(now_s)) {
+    const Hop* hop = daemon_.Find(allowance.number);
+    if (PeerFor(*hop) != peer || peer == self_) continue;
+    Sending& sending = sending_[allowance.number];
+    sending.peer = peer;
+    const Cargo cargo = CargoOf(allowance.number, *hop);
+    const auto most = std::min(static_cast<size_t>(allowance.bytes), packet_bytes_);
+    *out = PartOf(cargo, allowance.number, sending.offset, most);
+    sending.offset += out->header.length;
+    const auto parcel = daemon_.Sent(allowance.number, out->header.length);
+    if (parcel) Over(allowance.number, peer, *parcel, cargo, now_s);
+    return true;
+  }
+  return false;
+}
+
+void WorkerPart::Over(int64_t number, int peer, const Parcel& parcel, const Cargo& cargo,
+                      double now_s) {
+  groups_.erase(number);
+  sending_.erase(number);
+  if (peer == self_) return Deliver(parcel.places[0], parcel.hop.goal, cargo, now_s);
+  Letter letter;
+  letter.kind = Letter::Kind::kDelivered;
+  letter.waybill.number = number;
+  letter.waybill.goal = parcel.hop.goal;
+  letter.waybill.to_aggregator = parcel.hop.to_aggregator;
+  letter.waybill.places = parcel.places;
+  letter.waybill.skipped = parcel.skipped;
+  outbox_->Post(peer, letter);
+}
+
+double WorkerPart::WakeAt(int peer, double now_s) const {
+  return daemon_.WakeAt(now_s, [&](const Hop& hop) {
+    const int to = PeerFor(hop);
+    return to == peer || to == self_ || Vanishes(to);
+  });
+}
+
+}  // namespace mercury::fabric

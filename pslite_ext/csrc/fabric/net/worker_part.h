@@ -1,0 +1,84 @@
+// A worker in an MLfabric job: its updates and its daemon's groups as bytes.
+//
+// What the daemon decides (live/worker_daemon.h) is carried out here: updates are kept until they
+// are forgotten, members of groups are added as they come, hops are cut into packets at the pace
+// that the daemon allows. A hop to this worker itself takes no link; one to a node that is gone is
+// over at once, and comes to nobody.
+//
+// Thread-safety: none; the lane owns it. Invariants: `settled` is called once for each update, and
+// once more for one that is lost with its server; `got` once for each Get.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "fabric/live/worker_daemon.h"
+#include "fabric/net/part.h"
+#include "fabric/net/peers.h"
+
+namespace mercury::fabric {
+
+struct WorkerEvents {
+  std::function<void(UpdateId update, Fate fate)> settled;
+  std::function<void(int64_t version, const std::shared_ptr<const Vector>& model)> got;
+};
+
+class WorkerPart : public Part {
+ public:
+  WorkerPart(int rank, double momentum, size_t packet_bytes, Outbox* outbox, WorkerEvents events)
+      : rank_(rank),
+        self_(PeerOf(rank)),
+        momentum_(momentum),
+        packet_bytes_(packet_bytes),
+        outbox_(outbox),
+        events_(std::move(events)),
+        daemon_(momentum > 0) {}
+
+  // Numbers rise from 1.
+  void Push(int64_t number, int64_t version, double norm, std::shared_ptr<const Vector> update);
+  // The model, from whoever is the server; one at a time.
+  void Get();
+
+  Status Hear(int peer, const Letter& letter, const Delivery& delivery, double now_s) override;
+  void Turn(double now_s) override;
+  bool Next(int peer, double now_s, OutPacket* out) override;
+  double WakeAt(int peer, double now_s) const override;
+
+ private:
+  struct Group {
+    std::shared_ptr<Vector> sum, step;
+    int64_t updates = 0;
+  };
+  struct Sending {
+    int peer = 0;
+    size_t offset = 0;
+  };
+  int PeerFor(const Hop& hop) const;
+  bool Vanishes(int peer) const { return peer != self_ && !outbox_->Linked(peer); }
+  Cargo CargoOf(int64_t number, const Hop& hop) const;
+  void Obey(const Order& order, double now_s);
+  void Deliver(int64_t place, Goal goal, const Cargo& cargo, double now_s);
+  void Carry(const Steps& steps);
+  void Add(int64_t hop, const Cargo& member);
+  void Over(int64_t number, int peer, const Parcel& parcel, const Cargo& cargo, double now_s);
+
+  const int rank_;
+  const int self_;  // as a peer
+  const double momentum_;
+  const size_t packet_bytes_;
+  Outbox* const outbox_;
+  const WorkerEvents events_;
+  WorkerDaemon daemon_;
+  int server_peer_ = kServerPeer;
+  bool asked_ = false;  // for the model
+  int64_t memories_ = 0;
+  std::map<UpdateId, std::shared_ptr<const Vector>> updates_;
+  std::map<int64_t, Cargo> memory_;     // of members, by the number that the daemon was told
+  std::map<int64_t, Group> groups_;     // by hop
+  std::map<int64_t, Sending> sending_;  // by hop, once it has begun
+};
+
+}  // namespace mercury::fabric

@@ -1,0 +1,90 @@
+#include "process/fabric_api.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "fabric/net/fabric_node.h"
+#include "process/c_api.h"
+#include "process/returned.h"
+
+using mercury::Guarded;
+using mercury::Return;
+using mercury::Status;
+using mercury::fabric::FabricNode;
+using mercury::fabric::FabricNodeOptions;
+using mercury::fabric::Vector;
+
+struct mercury_fabric {
+  FabricNode its;
+};
+
+int mercury_fabric_join(const mercury_fabric_options* options, const float* model, size_t elements,
+                        mercury_fabric** fabric) {
+  return Guarded([&] {
+    FabricNodeOptions its;
+    its.node = options->node;
+    its.workers = options->workers;
+    its.replica = options->replica != 0;
+    its.scheduler = {options->scheduler_host, options->scheduler_port};
+    its.host = options->host;
+    its.port = options->port;
+    its.token = options->token;
+    its.tcp.congestion = options->congestion;
+    its.tcp.receive_buffer_bytes = options->receive_buffer_bytes;
+    its.tcp.timeout_ms = options->timeout_ms;
+    its.checksum = options->checksum != 0;
+    its.silence_us = int64_t{options->timeout_ms} * 1200;
+    its.start_timeout_us = int64_t{options->start_timeout_s} * 1000000;
+    its.elements = elements;
+    its.planning.collector.delay_bound = options->delay_bound;
+    its.planning.collector.divergence_bound = options->divergence_bound;
+    its.planning.collector.momentum = options->momentum;
+    its.planning.collector.batch_s = options->batch_s;
+    its.planning.collector.at_once = options->batch_s == 0;
+    its.planning.lag_s = options->lag_s;
+    its.weights.assign(options->weights, options->weights + options->num_weights);
+    Vector first(model, model + (model == nullptr ? 0 : elements));
+    std::unique_ptr<mercury_fabric> made(new mercury_fabric{{std::move(its), std::move(first)}});
+    Status status = made->its.Start();
+    if (status.ok()) *fabric = made.release();
+    return status;
+  });
+}
+
+int mercury_fabric_wait(mercury_fabric* fabric, int what, int slice_ms) {
+  Status status;
+  const bool over = what == MERCURY_FABRIC_BEGUN   ? fabric->its.WaitBegun(slice_ms, &status)
+                    : what == MERCURY_FABRIC_ENDED ? fabric->its.WaitEnded(slice_ms, &status)
+                                                   : fabric->its.WaitSettled(slice_ms, &status);
+  return over ? Return(status) : MERCURY_NOT_YET;
+}
+
+int mercury_fabric_push(mercury_fabric* fabric, const float* update, double norm, int64_t* number) {
+  return Guarded([&] { return fabric->its.Push(update, norm, number); });
+}
+
+int mercury_fabric_ask(mercury_fabric* fabric) {
+  return Guarded([&] { return fabric->its.AskModel(); });
+}
+
+int mercury_fabric_take(mercury_fabric* fabric, int slice_ms, float* out, int64_t* version) {
+  Status status;
+  return fabric->its.WaitModel(slice_ms, &status, out, version) ? Return(status) : MERCURY_NOT_YET;
+}
+
+int mercury_fabric_model(mercury_fabric* fabric, float* out, int64_t* version) {
+  return Guarded([&] { return fabric->its.CopyModel(out, version); });
+}
+
+int mercury_fabric_feed(mercury_fabric* fabric, const char* line, size_t bytes) {
+  return Guarded([&] { return fabric->its.Feed(std::string(line, bytes)); });
+}
+
+const char* mercury_fabric_stats(mercury_fabric* fabric) {
+  return mercury::Text([&] { return fabric->its.Stats(); }, "{}");
+}
+
+void mercury_fabric_leave(mercury_fabric* fabric, int failed) { fabric->its.Leave(failed != 0); }
+
+void mercury_fabric_free(mercury_fabric* fabric) { delete fabric; }

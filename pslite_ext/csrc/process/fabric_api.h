@@ -1,0 +1,62 @@
+/* The C API of MLfabric's live system: a process as a node of such a job, beside c_api.h and by its
+ * rules: functions return a Code or MERCURY_NOT_YET, mercury_last_error() is the text.
+ *
+ * Thread-safety: all functions, but the free of what others use. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mercury_fabric mercury_fabric;
+
+typedef struct {
+  int node; /* a worker's rank, or -1: the server, -2: its replica, -3: the scheduler */
+  int workers;
+  int replica; /* 1: there is one */
+  const char* scheduler_host;
+  int scheduler_port;
+  const char* host; /* to listen on */
+  int port;
+  const char* token;
+  const char* congestion;
+  int receive_buffer_bytes;
+  int checksum;
+  int timeout_ms; /* silence after which a node is lost */
+  int start_timeout_s;
+  /* The scheduler's: */
+  int64_t delay_bound;
+  double divergence_bound;
+  double momentum;
+  double batch_s; /* 0: as soon as the network is idle */
+  double lag_s;
+  const double* weights; /* of the workers' updates, by rank */
+  size_t num_weights;    /* 0: all are 1 */
+} mercury_fabric_options;
+
+enum { MERCURY_FABRIC_BEGUN = 0, MERCURY_FABRIC_ENDED = 1, MERCURY_FABRIC_SETTLED = 2 };
+
+/* `model`: the first values, of a server or replica; null for others. */
+int mercury_fabric_join(const mercury_fabric_options* options, const float* model, size_t elements,
+                        mercury_fabric** fabric);
+/* For the job's beginning or end, or until it is known what became of all that was pushed. */
+int mercury_fabric_wait(mercury_fabric* fabric, int what, int slice_ms);
+/* `update` is copied. */
+int mercury_fabric_push(mercury_fabric* fabric, const float* update, double norm, int64_t* number);
+int mercury_fabric_ask(mercury_fabric* fabric);
+int mercury_fabric_take(mercury_fabric* fabric, int slice_ms, float* out, int64_t* version);
+/* Of a server or replica. */
+int mercury_fabric_model(mercury_fabric* fabric, float* out, int64_t* version);
+/* A line of a feed of rates (docs/fabric.md), to the scheduler. */
+int mercury_fabric_feed(mercury_fabric* fabric, const char* line, size_t bytes);
+/* JSON, valid until the calling thread's next call. */
+const char* mercury_fabric_stats(mercury_fabric* fabric);
+void mercury_fabric_leave(mercury_fabric* fabric, int failed);
+void mercury_fabric_free(mercury_fabric* fabric);
+
+#ifdef __cplusplus
+}
+#endif

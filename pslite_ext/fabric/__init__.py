@@ -1,0 +1,33 @@
+"""MLfabric without MXNet: a model as a NumPy array, pushed to and got from one server.
+
+    worker = fabric.register(model)  # in all processes of the job; returns in the workers
+    for batch in data:
+        model = worker.get()
+        worker.push(-rate * gradient(model, batch))
+
+docs/fabric.md says how to start such a job, what it promises, and when to use it.
+"""
+
+from __future__ import annotations
+
+from pslite_ext.fabric.membership import (
+    Holder,
+    Scheduler,
+    Worker,
+    register,
+    register_as_replica,
+    register_as_scheduler,
+    register_as_server,
+    register_as_worker,
+)
+
+__all__ = [
+    "Holder",
+    "Scheduler",
+    "Worker",
+    "register",
+    "register_as_replica",
+    "register_as_scheduler",
+    "register_as_server",
+    "register_as_worker",
+]

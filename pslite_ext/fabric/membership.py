@@ -1,0 +1,230 @@
+"""This process in its MLfabric job: a worker, the server, its replica or the scheduler."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import threading
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pslite_ext import _core
+from pslite_ext.config import Settings
+from pslite_ext.errors import ClosedError, InvalidArgumentError, PsliteError
+from pslite_ext.fabric.feed import Feed
+from pslite_ext.fabric.options import feed_path, node_options
+from pslite_ext.settings_table import SettingError
+
+_BEGUN, _ENDED, _SETTLED = 0, 1, 2
+_here: _Node | None = None  # a process is in one job, once
+
+
+class _Node:
+    def __init__(self, role: str, model: Any) -> None:
+        global _here
+        if _here is not None:
+            raise ClosedError("this process is in an MLfabric job already, or was in one")
+        settings = Settings.from_environment(os.environ)
+        told = str(settings.values["DMLC_ROLE"])
+        if told != role:
+            raise InvalidArgumentError(
+                f"this process is told to be a {told} (DMLC_ROLE), not a {role}"
+            )
+        first = None if model is None else _checked(model)
+        self.shape: tuple[int, ...] = () if first is None else first.shape
+        size = 0 if first is None else int(first.size)
+        values = None if first is None or role == "worker" else np.ascontiguousarray(first).ravel()
+        self.num_workers = int(settings.values["DMLC_NUM_WORKER"])
+        self._left = False
+        self._starter = _Starter(bool(settings.values["MERCURY_LAUNCHED"]), role)
+        options = node_options(settings)
+        self._feed_path = feed_path(settings) if role == "scheduler" else ""
+        self.rank = int(str(options["node"]))  # of a worker
+        self._core = _core.Fabric(options, values, size)
+        _here = self
+        atexit.register(self._leave_at_exit)
+        try:
+            while not self._core.wait(_BEGUN):
+                self._starter.check()
+        except BaseException:
+            self.leave(failed=True)
+            raise
+
+    def stats(self) -> dict[str, Any]:
+        """What has happened so far, as numbers by name."""
+        found: dict[str, Any] = json.loads(self._core.stats())
+        return found
+
+    def leave(self, *, failed: bool = False) -> None:
+        """Out of the job; nothing happens the second time."""
+        if not self._left:
+            self._left = True
+            self._core.leave(failed)
+
+    def _leave_at_exit(self) -> None:
+        self.leave(failed=True)
+
+
+class Worker(_Node):
+    """Computes updates and pushes them; gets the model."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__("worker", model)
+        self.version = 0  # of the model that was got last
+
+    def push(self, update: Any, norm: float | None = None) -> int:
+        """Offers an update of the whole model, computed from what was got last; its number.
+
+        It is copied, and on its way when the scheduler says so. `norm` is its Euclidean norm.
+        """
+        values = _checked(update)
+        if values.shape != self.shape:
+            raise InvalidArgumentError(
+                f"an update of shape {values.shape}, the model has {self.shape}"
+            )
+        flat = np.ascontiguousarray(values).ravel()
+        if norm is None:
+            norm = float(np.linalg.norm(flat.astype(np.float64)))
+        if not (np.isfinite(norm) and norm >= 0):
+            raise InvalidArgumentError(f"an update whose norm is {norm}")
+        return self._core.push(flat, norm)
+
+    def get(self) -> Any:
+        """The model, once it is known what became of all that this worker has pushed."""
+        self.settle()
+        out = np.empty(self.shape, np.float32)
+        self.version = self._core.get(out.reshape(-1))
+        return out
+
+    def settle(self) -> None:
+        """Waits until each of this worker's updates is committed or dropped."""
+        while not self._core.wait(_SETTLED):
+            pass
+
+    def leave(self, *, failed: bool = False) -> None:
+        """Out of the job, once it is known what became of all that was pushed."""
+        if not (failed or self._left):
+            self.settle()
+        super().leave(failed=failed)
+
+    def _leave_at_exit(self) -> None:
+        try:
+            self.leave()
+        except PsliteError as error:
+            super().leave(failed=True)
+            print(f"mercury: the MLfabric job has failed: {error}", file=sys.stderr)
+
+
+class _Serving(_Node):
+    def serve(self) -> None:
+        """Until all workers have left; raises what the job has failed of."""
+        try:
+            while not self._core.wait(_ENDED):
+                pass
+        except BaseException:
+            self.leave(failed=True)
+            raise
+        self.leave()
+
+
+class Holder(_Serving):
+    """Has the model: the server, or its replica."""
+
+    def model(self) -> tuple[Any, int]:
+        """As it is now, with its version."""
+        out = np.empty(self.shape, np.float32)
+        version = self._core.model(out.reshape(-1))
+        return out, version
+
+
+class Scheduler(_Serving):
+    """Plans who sends what when."""
+
+    _feed: Feed | None = None
+
+    def __init__(self) -> None:
+        super().__init__("scheduler", None)
+        if self._feed_path:
+            self._feed = Feed(self._feed_path, self._core.feed)
+
+    def leave(self, *, failed: bool = False) -> None:
+        if self._feed is not None:
+            self._feed.close()
+            self._feed = None
+        super().leave(failed=failed)
+
+
+class _Starter:
+    """Whoever has started us may write a line when a process has ended that we still wait for."""
+
+    def __init__(self, launched: bool, role: str) -> None:
+        self._ended = ""
+        if launched and role == "scheduler":
+            threading.Thread(target=self._hear, daemon=True, name="mercury-launcher").start()
+
+    def _hear(self) -> None:
+        heard = b""
+        while some := os.read(0, 4096):
+            *lines, heard = (heard + some).split(b"\n")
+            for line in filter(None, lines):
+                self._ended = self._ended or line.decode(errors="replace")
+
+    def check(self) -> None:
+        if self._ended:
+            raise ClosedError(f"the job has not begun: {self._ended}")
+
+
+def _checked(model: Any) -> Any:
+    """As float32; an update of another kind would be another one there."""
+    values = np.asarray(model)
+    if values.dtype != np.float32:
+        raise InvalidArgumentError(f"an array of {values.dtype}; MLfabric takes float32")
+    if values.size == 0:
+        raise InvalidArgumentError("an array without elements")
+    return values
+
+
+def register_as_worker(model: Any) -> Worker:
+    """Joins the job; returns when all are there. Of `model`, only the shape counts."""
+    return Worker(model)
+
+
+def register_as_server(model: Any) -> Holder:
+    """Joins the job with the model's first values; `serve()` then serves."""
+    return Holder("server", model)
+
+
+def register_as_replica(model: Any) -> Holder:
+    """As the server's, and with the same values."""
+    return Holder("replica", model)
+
+
+def register_as_scheduler() -> Scheduler:
+    """The job begins here; `serve()` then waits for its end."""
+    return Scheduler()
+
+
+def register(model: Any) -> Worker:
+    """Does what this process is told to (DMLC_ROLE): returns in a worker.
+
+    In all others it serves until the job is over, and then ends the process.
+    """
+    try:
+        role = os.environ.get("DMLC_ROLE", "").strip()
+        if role not in ("server", "replica", "scheduler"):
+            return Worker(model)
+        serving = Scheduler() if role == "scheduler" else Holder(role, model)
+        serving.serve()
+    except SettingError as error:
+        _end(error, 2)
+    except PsliteError as error:
+        _end(error, 1)
+    sys.exit(0)
+
+
+def _end(error: Exception, code: int) -> NoReturn:
+    print(f"mercury: {error}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,105 @@
+"""What a node of an MLfabric job is told, from its settings."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from pslite_ext.config import Settings
+from pslite_ext.settings_table import SettingError
+
+SERVER, REPLICA, SCHEDULER = -1, -2, -3  # as the core counts nodes; workers are their ranks
+_UPDATE = "MERCURY_FABRIC_UPDATE"
+_DIVERGENCE = "MERCURY_FABRIC_DIVERGENCE_BOUND"
+
+
+def divergence_bound(text: str) -> float:
+    bound = _number(text)
+    if bound is None or bound < 0:
+        raise SettingError(f"{_DIVERGENCE} is '{text}'; allowed: a number, 0 or more")
+    return bound
+
+
+def update_rule(text: str, workers: int) -> tuple[float, list[float]]:
+    """Momentum, and the workers' weights; none: all are 1."""
+    kind, _, rest = text.partition(":")
+    if text == "sum":
+        return 0.0, []
+    numbers = [_number(part) for part in rest.split(",")]
+    given = [number for number in numbers if number is not None]
+    if len(given) == len(numbers):
+        if kind == "momentum" and len(given) == 1 and 0 <= given[0] < 1:
+            return given[0], []
+        if kind == "weighted" and len(given) in (1, workers):
+            return 0.0, given * workers if len(given) == 1 else given
+    raise SettingError(
+        f"{_UPDATE} is '{text}'; allowed: sum, momentum:NUMBER (0 or more, below 1), "
+        f"weighted:NUMBERS (one, or one for each of the {workers} workers)"
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def feed_path(settings: Settings) -> str:
+    """Where the scheduler hears how fast links are; "": nowhere."""
+    path = str(settings.values["MERCURY_FABRIC_FEED"])
+    if path and not os.path.exists(path):
+        raise SettingError(f"MERCURY_FABRIC_FEED is '{path}', which does not exist")
+    return path
+
+
+def node_of(settings: Settings) -> int:
+    """Which node of the job this process is."""
+    values = settings.values
+    workers, replicas = int(values["DMLC_NUM_WORKER"]), int(values["DMLC_NUM_REPLICA"])
+    if int(values["DMLC_NUM_SERVER"]) != 1:
+        raise SettingError(
+            f"DMLC_NUM_SERVER is '{values['DMLC_NUM_SERVER']}'; under MLfabric a job has one "
+            "server (mercury launch -s 1)"
+        )
+    role, rank = str(values["DMLC_ROLE"]), int(values["DMLC_TASK_ID"])
+    if role == "replica" and replicas != 1:
+        raise SettingError("DMLC_ROLE is 'replica', but DMLC_NUM_REPLICA is 0: set it to 1")
+    if role != "worker":
+        return {"server": SERVER, "replica": REPLICA, "scheduler": SCHEDULER}[role]
+    if not 0 <= rank < workers:
+        raise SettingError(
+            f"DMLC_TASK_ID is '{rank}'; under MLfabric it is the worker's rank: 0 to {workers - 1}"
+        )
+    return rank
+
+
+def node_options(settings: Settings) -> dict[str, object]:
+    """As `pslite_ext._core.Fabric` takes them."""
+    values = settings.values
+    workers = int(values["DMLC_NUM_WORKER"])
+    momentum, weights = update_rule(str(values[_UPDATE]), workers)
+    node = node_of(settings)
+    congestion = str(values["MERCURY_CONGESTION"])
+    return {
+        "node": node,
+        "workers": workers,
+        "replica": int(values["DMLC_NUM_REPLICA"]),
+        "scheduler_host": settings.root_host,
+        "scheduler_port": int(values["DMLC_PS_ROOT_PORT"]),
+        "host": settings.host,
+        "port": int(values["DMLC_PS_ROOT_PORT" if node == SCHEDULER else "DMLC_NODE_PORT"]),
+        "token": settings.token,
+        "congestion": "" if congestion == "system" else congestion,
+        "receive_buffer_bytes": int(values["MERCURY_RECEIVE_BUFFER_BYTES"]),
+        "checksum": int(values["MERCURY_CHECKSUM"]),
+        "timeout_ms": int(values["MERCURY_HEARTBEAT_TIMEOUT_MS"]),
+        "start_timeout_s": int(values["MERCURY_START_TIMEOUT_S"]),
+        "delay_bound": int(values["MERCURY_FABRIC_DELAY_BOUND"]),
+        "divergence_bound": divergence_bound(str(values[_DIVERGENCE])),
+        "momentum": momentum,
+        "batch_s": int(values["MERCURY_FABRIC_BATCH_MS"]) / 1000,
+        "lag_s": int(values["MERCURY_FABRIC_LAG_MS"]) / 1000,
+        "weights": weights,
+    }

@@ -1,0 +1,126 @@
+#include "fabric/net/mailbox.h"
+
+#include <cstring>
+
+#include "harness.h"
+
+using namespace mercury::fabric;
+using namespace mercury::testing;
+using mercury::Code;
+using mercury::Header;
+using mercury::OutPacket;
+using mercury::Status;
+
+namespace {
+
+constexpr size_t kPacket = 64;
+
+// As a link would bring it; the letter that is whole with it.
+Status Bring(const OutPacket& packet, Mailbox* to, std::optional<Letter>* letter,
+             int64_t now_us = 0) {
+  char* target = nullptr;
+  Status status = to->OnHeader(packet.header, now_us, &target);
+  if (!status.ok()) return status;
+  std::memcpy(target, packet.payload, packet.header.length);
+  return to->OnPacket(packet.header, now_us, letter);
+}
+
+OutPacket Part(uint32_t number, uint64_t offset, uint32_t length) {
+  static const char bytes[1024] = {};
+  OutPacket packet;
+  packet.header.kind = mercury::Kind::kPart;
+  packet.header.tensor = number;
+  packet.header.offset = offset;
+  packet.header.length = length;
+  packet.payload = bytes;
+  return packet;
+}
+
+}  // namespace
+
+TEST(letters_of_any_length_come_in_order) {
+  Random random;
+  Mailbox here(kPacket);
+  Mailbox there(kPacket);
+  std::vector<std::string> sent;
+  for (int i = 0; i < 50; ++i) {
+    Letter letter;
+    letter.kind = Letter::Kind::kConfirm;
+    for (uint64_t place = random.Below(20); place > 0; --place) {
+      letter.applied.push_back({static_cast<int64_t>(21 - place), {0, i + 1}, 0});
+    }
+    sent.push_back(Encode(letter));
+    here.Post(letter);
+  }
+  std::vector<std::string> heard;
+  for (OutPacket packet; here.Next(&packet); packet = OutPacket()) {
+    CHECK_TRUE(packet.header.length <= kPacket);
+    std::optional<Letter> letter;
+    REQUIRE_OK(Bring(packet, &there, &letter));
+    if (letter) heard.push_back(Encode(*letter));
+  }
+  CHECK_TRUE(here.empty());
+  CHECK_TRUE(heard == sent);
+}
+
+TEST(a_transfer_comes_whole) {
+  Mailbox mailbox(kPacket);
+  mailbox.Expect(20, true);
+  Cargo cargo;
+  cargo.sum = std::make_shared<const Vector>(20, 1.5F);
+  cargo.step = std::make_shared<const Vector>(20, 2.5F);
+  Delivery delivery;
+  std::optional<Letter> letter;
+  for (size_t offset = 0; offset < cargo.bytes();) {
+    // Halves of a vector are none.
+    if (offset != 80) CHECK_STATUS(Code::kCorrupt, mailbox.Take(9, &delivery));
+    if (offset == 80) break;
+    const OutPacket packet = PartOf(cargo, 9, offset, kPacket);
+    REQUIRE_OK(Bring(packet, &mailbox, &letter, static_cast<int64_t>(offset)));
+    offset += packet.header.length;
+  }
+  for (size_t offset = 80; offset < cargo.bytes();) {
+    const OutPacket packet = PartOf(cargo, 9, offset, kPacket);
+    REQUIRE_OK(Bring(packet, &mailbox, &letter, static_cast<int64_t>(offset)));
+    offset += packet.header.length;
+  }
+  REQUIRE_OK(mailbox.Take(9, &delivery));
+  CHECK_TRUE(*delivery.cargo.sum == *cargo.sum);
+  CHECK_TRUE(*delivery.cargo.step == *cargo.step);
+  CHECK_EQ(delivery.first_us, 0);
+  CHECK_EQ(delivery.last_us, 144);
+  CHECK_STATUS(Code::kCorrupt, mailbox.Take(9, &delivery));  // once
+}
+
+TEST(nothing_is_taken_that_does_not_fit) {
+  std::optional<Letter> letter;
+  Mailbox fresh(kPacket);
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 4), &fresh, &letter));  // nothing is expected
+  Mailbox mailbox(kPacket);
+  mailbox.Expect(4, false);
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 4, 4), &mailbox, &letter));   // not the beginning
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 20), &mailbox, &letter));  // more than a model
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 3), &mailbox, &letter));   // no whole element
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 0), &mailbox, &letter));
+  for (uint32_t number = 1; number <= kTransfersMost; ++number) {
+    CHECK_OK(Bring(Part(number, 0, 16), &mailbox, &letter));
+  }
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 16, 16), &mailbox, &letter));  // one vector only
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(99, 0, 16), &mailbox, &letter));
+  mailbox.Forget(1);
+  CHECK_OK(Bring(Part(99, 0, 16), &mailbox, &letter));
+
+  Header header;
+  char* target = nullptr;
+  header.kind = mercury::Kind::kLetter;
+  header.length = 8;
+  header.tensor = kLetterBytesMax + 1;
+  CHECK_STATUS(Code::kCorrupt, mailbox.OnHeader(header, 0, &target));
+  header.tensor = 4;
+  CHECK_STATUS(Code::kCorrupt, mailbox.OnHeader(header, 0, &target));
+  header.tensor = 16;
+  header.offset = 8;
+  CHECK_STATUS(Code::kCorrupt, mailbox.OnHeader(header, 0, &target));
+  header.kind = mercury::Kind::kData;
+  CHECK_STATUS(Code::kCorrupt, mailbox.OnHeader(header, 0, &target));
+}

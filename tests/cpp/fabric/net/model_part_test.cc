@@ -1,0 +1,144 @@
+#include "fabric/net/model_part.h"
+
+#include <cstring>
+
+#include "fabric/net/recorder.h"
+#include "harness.h"
+
+using namespace mercury::fabric;
+using namespace mercury::fabric::testing;
+using namespace mercury::testing;
+using mercury::Code;
+using mercury::OutPacket;
+
+namespace {
+
+ModelOptions Options(ModelDaemon::Role role, double momentum, bool replica) {
+  return {role, 5, momentum, replica, 16};
+}
+
+struct Fixture {
+  Recorder outbox;
+  ModelPart part;
+  explicit Fixture(ModelDaemon::Role role = ModelDaemon::Role::kServer, double momentum = 0,
+                   bool replica = false)
+      : part(Options(role, momentum, replica), Vector(6, 1), &outbox) {}
+
+  void Hear(int peer, const Letter& letter, const Delivery& delivery = {}) {
+    CHECK_OK(part.Hear(peer, letter, delivery, 0));
+  }
+  void Expect(const std::vector<Placed>& updates) {
+    Order order = MakeOrder(Order::kExpect, kServerNode);
+    order.updates = updates;
+    Hear(kSchedulerPeer, OrderLetter(order));
+  }
+  Vector Sent(int peer) {
+    std::string bytes;
+    for (OutPacket packet; part.Next(peer, 0, &packet); packet = OutPacket()) {
+      bytes.append(packet.payload, packet.header.length);
+    }
+    Vector values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+};
+
+Letter Asking() {
+  Letter letter;
+  letter.kind = Letter::Kind::kGet;
+  return letter;
+}
+
+}  // namespace
+
+TEST(updates_are_applied_in_the_order_planned) {
+  Fixture server(ModelDaemon::Role::kServer, 0.5);
+  server.Expect({{1, {0, 1}, 0}, {2, {1, 1}, 0}});
+  server.Hear(PeerOf(1), Delivered(1, Goal::kServer, {2}), Of(Vector(6, 4)));
+  CHECK_EQ(server.part.version(), 0);
+  server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
+  CHECK_EQ(server.part.version(), 2);
+  // 1 + 2, then the step is 2 / 2 + 4.
+  CHECK_EQ(server.part.model()[5], 8.0F);
+  REQUIRE_EQ(server.part.commits().size(), 2);
+  CHECK_EQ(server.part.commits()[1].update.id.worker, 1);
+  CHECK_TRUE(server.part.delays() == (std::map<int64_t, int64_t>{{1, 1}, {2, 1}}));
+  CHECK_EQ(server.outbox.To(kSchedulerPeer).size(), 2);
+  CHECK_EQ(server.part.Figures(),
+           "\"version\": 2, \"is_server\": true, \"delays\": {\"1\": 1, \"2\": 1}, \"commits\": "
+           "[{\"version\": 1, \"worker\": 0, \"number\": 1, \"computed_from\": 0}, "
+           "{\"version\": 2, \"worker\": 1, \"number\": 1, \"computed_from\": 0}]");
+}
+
+TEST(a_model_that_is_being_sent_stays_as_it_was) {
+  Fixture server;
+  server.Hear(PeerOf(0), Asking());
+  server.Expect({{1, {0, 1}, 0}});
+  server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(1), Asking());
+  CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));
+  CHECK_TRUE(server.Sent(PeerOf(1)) == Vector(6, 3));
+  const std::vector<Letter> said = server.outbox.To(PeerOf(1));
+  REQUIRE_EQ(said.size(), 1);
+  CHECK_EQ(said[0].waybill.version, 1);
+}
+
+TEST(the_replica_follows_and_takes_over) {
+  Fixture server(ModelDaemon::Role::kServer, 0.5, true);
+  Fixture replica(ModelDaemon::Role::kReplica, 0.5, true);
+  server.Expect({{1, {0, 1}, 0}});
+  for (Fixture* each : {&server, &replica}) {
+    each->Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
+  }
+  CHECK_EQ(replica.part.version(), 0);
+  const std::vector<Letter> confirmed = server.outbox.To(kReplicaPeer);
+  REQUIRE_EQ(confirmed.size(), 1);
+  replica.Hear(kServerPeer, confirmed[0]);
+  CHECK_TRUE(replica.part.model() == server.part.model());
+  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(PeerOf(0), Asking(), {}, 0));
+  replica.Hear(kSchedulerPeer, OrderLetter(MakeOrder(Order::kTakeOver, kReplicaNode)));
+  CHECK_TRUE(replica.part.is_server());
+  replica.Hear(PeerOf(0), Asking());
+  CHECK_TRUE(replica.Sent(PeerOf(0)) == Vector(6, 3));
+}
+
+TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
+  Fixture server(ModelDaemon::Role::kServer, 0.5, true);
+  server.Expect({{1, {0, 1}, 0}});
+  server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
+  server.outbox.To(kReplicaPeer);
+  server.Hear(kSchedulerPeer, OrderLetter(MakeOrder(Order::kSnapshot, kServerNode)));
+  const Vector sent = server.Sent(kReplicaPeer);
+  REQUIRE_EQ(sent.size(), 12);
+  CHECK_EQ(sent[0], 3.0F);
+  CHECK_EQ(sent[11], 2.0F);
+  const std::vector<Letter> said = server.outbox.To(kReplicaPeer);
+  REQUIRE_EQ(said.size(), 1);
+  Fixture replica(ModelDaemon::Role::kReplica, 0.5, true);
+  Delivery delivery = Of(Vector(6, 3));
+  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, said[0], delivery, 0));
+  delivery.cargo.step = std::make_shared<const Vector>(6, 2.0F);
+  replica.Hear(kServerPeer, said[0], delivery);
+  CHECK_EQ(replica.part.version(), 1);
+  CHECK_TRUE(replica.part.model() == server.part.model());
+  const std::vector<Letter> news = replica.outbox.To(kSchedulerPeer);
+  REQUIRE_EQ(news.size(), 1);
+  CHECK_TRUE(std::abs(news[0].history_norm - std::sqrt(24.0)) < 1e-9);
+}
+
+TEST(what_makes_no_sense_is_refused) {
+  Fixture server(ModelDaemon::Role::kServer, 0.5);
+  const auto refused = [&server](int peer, const Letter& letter, const Delivery& delivery) {
+    return server.part.Hear(peer, letter, delivery, 0).code == Code::kCorrupt;
+  };
+  CHECK_TRUE(refused(PeerOf(0), Delivered(0, Goal::kServer, {1}), {}));  // nothing came
+  // A group of two has two sums.
+  CHECK_TRUE(refused(PeerOf(0), Delivered(1, Goal::kServer, {1, 2}), Of(Vector(6, 1))));
+  CHECK_TRUE(refused(PeerOf(0), OrderLetter(MakeOrder(Order::kExpect, kServerNode)), {}));
+  CHECK_TRUE(refused(kReplicaPeer, Asking(), {}));
+  for (int i = 0; i < 4; ++i) server.Hear(PeerOf(0), Asking());
+  CHECK_TRUE(refused(PeerOf(0), Asking(), {}));
+  // A plan that breaks the delay bound.
+  Order order = MakeOrder(Order::kTakeOver, kServerNode);
+  CHECK_STATUS(Code::kInvalidArgument, server.part.Hear(kSchedulerPeer, OrderLetter(order), {}, 0));
+}

@@ -1,0 +1,62 @@
+#include "fabric/net/muster.h"
+
+#include "fabric/net/peers.h"
+#include "harness.h"
+
+using namespace mercury::fabric;
+using namespace mercury::testing;
+using mercury::Code;
+
+namespace {
+
+Joining Says(int64_t elements = 10, int64_t checksum = 1) {
+  return {"10.0.0.1", 99, 2, true, elements, checksum};
+}
+
+}  // namespace
+
+TEST(a_job_begins_when_all_are_there_and_linked) {
+  Muster muster(2, true);
+  CHECK_EQ(muster.Missing(), "the server, the replica, worker 0, worker 1");
+  for (const int node : {1, kReplicaNode, kServerNode}) CHECK_OK(muster.Join(node, Says()));
+  CHECK_FALSE(muster.all_joined());
+  CHECK_EQ(muster.Missing(), "worker 0");
+  CHECK_OK(muster.Join(0, Says()));
+  CHECK_TRUE(muster.all_joined());
+  CHECK_EQ(muster.Seats().size(), 4);
+  CHECK_EQ(muster.elements(), 10);
+  for (const int node : {1, kReplicaNode, kServerNode}) muster.Ready(node);
+  CHECK_FALSE(muster.all_ready());
+  CHECK_EQ(muster.Missing(), "worker 0");
+  muster.Ready(0);
+  CHECK_TRUE(muster.all_ready());
+}
+
+TEST(who_is_not_awaited_is_refused) {
+  Muster muster(2, false);
+  for (const int node : {kReplicaNode, kSchedulerNode, 2}) CHECK_FALSE(muster.Awaits(node));
+  CHECK_STATUS(Code::kInvalidArgument, muster.Join(2, Says()));
+  Joining joining = Says();
+  joining.replica = false;
+  CHECK_OK(muster.Join(1, joining));
+  CHECK_FALSE(muster.Awaits(1));
+  CHECK_STATUS(Code::kInvalidArgument, muster.Join(1, joining));
+}
+
+TEST(those_who_disagree_are_named) {
+  Muster muster(2, true);
+  Joining other = Says();
+  other.workers = 1;
+  other.replica = false;
+  CHECK_EQ(
+      muster.Join(0, other).message,
+      "worker 0 was told of 1 worker and no replica, the scheduler of 2 workers and a replica");
+  CHECK_OK(muster.Join(0, Says()));
+  CHECK_EQ(muster.Join(1, Says(11)).message,
+           "worker 1 has a model of 11 elements, worker 0 one of 10");
+  CHECK_STATUS(Code::kInvalidArgument, muster.Join(1, Says(0)));
+  CHECK_OK(muster.Join(kServerNode, Says(10, 1)));
+  CHECK_EQ(muster.Join(kReplicaNode, Says(10, 2)).message,
+           "the server and the replica begin with different models: give both the same values");
+  CHECK_OK(muster.Join(kReplicaNode, Says(10, 1)));
+}

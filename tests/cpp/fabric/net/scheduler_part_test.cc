@@ -1,0 +1,140 @@
+#include "fabric/net/scheduler_part.h"
+
+#include "fabric/net/recorder.h"
+#include "harness.h"
+
+using namespace mercury::fabric;
+using namespace mercury::fabric::testing;
+using namespace mercury::testing;
+using mercury::Code;
+
+namespace {
+
+SchedulerOptions Options() {
+  SchedulerOptions options;
+  options.collector.delay_bound = 10;
+  return options;
+}
+
+std::vector<Seat> Seats(bool replica) {
+  std::vector<Seat> seats{{kServerNode, "h0", 1}, {0, "h1", 1}, {1, "h1", 2}};
+  if (replica) seats.push_back({kReplicaNode, "h2", 1});
+  return seats;
+}
+
+Letter Asks(int worker, int64_t number) {
+  Letter letter;
+  letter.request = {{worker, number}, 0, 1000, 1};
+  return letter;
+}
+
+Letter Tells(News::Kind kind, const std::vector<int64_t>& places) {
+  Letter letter;
+  letter.kind = Letter::Kind::kNews;
+  letter.news.kind = kind;
+  letter.news.places = places;
+  letter.news.version = static_cast<int64_t>(places.size());
+  return letter;
+}
+
+}  // namespace
+
+TEST(a_request_becomes_orders_and_a_commit_is_reported) {
+  Recorder outbox;
+  SchedulerPart scheduler(Seats(false), Options(), &outbox);
+  CHECK_OK(scheduler.Hear(PeerOf(1), Asks(1, 1), {}, 0));
+  CHECK_TRUE(scheduler.WakeAt(0, 0) <= 0);
+  scheduler.Turn(0);
+  CHECK_EQ(outbox.To(kServerPeer).size(), 1);
+  const std::vector<Letter> orders = outbox.To(PeerOf(1));
+  REQUIRE_EQ(orders.size(), 1);
+  CHECK_TRUE(orders[0].order.kind == Order::kSend);
+  CHECK_OK(scheduler.Hear(kServerPeer, Tells(News::kCommitted, {1}), {}, 1));
+  const std::vector<Letter> reports = outbox.To(PeerOf(1));
+  REQUIRE_EQ(reports.size(), 2);
+  CHECK_TRUE(reports[0].order.kind == Order::kReport);
+  CHECK_TRUE(reports[1].order.kind == Order::kForget);
+  CHECK_EQ(scheduler.Figures(), "\"batches\": 1, \"groups\": 0");
+}
+
+TEST(nobody_speaks_for_another) {
+  Recorder outbox;
+  SchedulerPart scheduler(Seats(true), Options(), &outbox);
+  const auto refused = [&](int peer, const Letter& letter) {
+    return scheduler.Hear(peer, letter, {}, 0).code == Code::kCorrupt;
+  };
+  CHECK_TRUE(refused(PeerOf(0), Asks(1, 1)));
+  CHECK_TRUE(refused(kServerPeer, Asks(-1, 1)));
+  CHECK_TRUE(refused(kReplicaPeer, Tells(News::kCommitted, {1})));
+  CHECK_TRUE(refused(kServerPeer, Tells(News::kReplicaApplied, {1})));
+  CHECK_TRUE(refused(PeerOf(0), Tells(News::kHeld, {1})));
+  CHECK_TRUE(refused(PeerOf(0), OrderLetter(MakeOrder(Order::kVoid, kServerNode))));
+  Letter carried;
+  carried.kind = Letter::Kind::kCarried;
+  carried.carriage = {kServerNode, 0, 1e6, 0, 1};
+  CHECK_TRUE(refused(PeerOf(1), carried));
+  CHECK_OK(scheduler.Hear(PeerOf(0), carried, {}, 1));
+}
+
+TEST(workers_hear_who_is_the_server_before_they_are_told_to_send) {
+  Recorder outbox;
+  SchedulerPart scheduler(Seats(true), Options(), &outbox);
+  CHECK_OK(scheduler.Hear(PeerOf(0), Asks(0, 1), {}, 0));
+  scheduler.Turn(0);
+  outbox.gone.insert(kServerPeer);
+  scheduler.Gone(kServerPeer, 1);
+  outbox.said.erase(PeerOf(0));
+  std::vector<Letter> told = outbox.To(kReplicaPeer);
+  REQUIRE_FALSE(told.empty());
+  CHECK_TRUE(told.back().order.kind == Order::kTakeOver);
+  CHECK_OK(scheduler.Hear(kReplicaPeer, Tells(News::kTookOver, {}), {}, 2));
+  scheduler.Turn(2);
+  told = outbox.To(PeerOf(0));
+  REQUIRE_TRUE(told.size() > 1);
+  CHECK_TRUE(told[0].kind == Letter::Kind::kServerIs);
+  CHECK_EQ(told[0].node, kReplicaNode);
+  told = outbox.To(kReplicaPeer);  // it is expected there
+  REQUIRE_FALSE(told.empty());
+  CHECK_TRUE(told[0].order.kind == Order::kExpect);
+}
+
+TEST(a_job_ends_with_its_workers_and_fails_with_its_last_server) {
+  Recorder outbox;
+  SchedulerPart scheduler(Seats(false), Options(), &outbox);
+  scheduler.Gone(PeerOf(0), 0);
+  CHECK_TRUE(scheduler.workers_left());
+  scheduler.Gone(kServerPeer, 0);
+  CHECK_EQ(scheduler.failure(), "the server is lost, and there is no replica to take over");
+  scheduler.Gone(PeerOf(1), 0);
+  CHECK_FALSE(scheduler.workers_left());
+}
+
+TEST(of_two_that_cannot_reach_each_other_the_worker_goes) {
+  Recorder outbox;
+  SchedulerPart scheduler(Seats(true), Options(), &outbox);
+  Letter letter;
+  letter.kind = Letter::Kind::kUnreachable;
+  letter.node = 1;
+  CHECK_OK(scheduler.Hear(kServerPeer, letter, {}, 0));
+  scheduler.Turn(kComplaintHolds_s / 2);
+  CHECK_TRUE(scheduler.TakeCutOff().empty());
+  CHECK_EQ(scheduler.WakeAt(0, 0), kComplaintHolds_s);
+  scheduler.Turn(kComplaintHolds_s);
+  CHECK_TRUE(scheduler.TakeCutOff() == std::vector<int>{PeerOf(1)});
+  // Who dies meanwhile is no longer complained about.
+  letter.node = kServerNode;
+  CHECK_OK(scheduler.Hear(PeerOf(0), letter, {}, 10));
+  outbox.gone.insert(kServerPeer);
+  scheduler.Turn(20);
+  CHECK_TRUE(scheduler.TakeCutOff().empty());
+  letter.node = 7;
+  CHECK_STATUS(Code::kCorrupt, scheduler.Hear(PeerOf(0), letter, {}, 10));
+}
+
+TEST(a_feed_knows_hosts_by_their_addresses) {
+  Recorder outbox;
+  SchedulerPart scheduler(Seats(false), Options(), &outbox);
+  CHECK_OK(scheduler.Feed(R"({"host": "h1", "in": 1e9, "out": 1e9})", 0));
+  CHECK_STATUS(Code::kInvalidArgument,
+               scheduler.Feed(R"({"host": "h9", "in": 1e9, "out": 1e9})", 0));
+}

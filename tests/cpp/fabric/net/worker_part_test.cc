@@ -1,0 +1,179 @@
+#include "fabric/net/worker_part.h"
+
+#include <cstring>
+
+#include "fabric/net/recorder.h"
+#include "harness.h"
+
+using namespace mercury::fabric;
+using namespace mercury::fabric::testing;
+using namespace mercury::testing;
+using mercury::Code;
+using mercury::OutPacket;
+
+namespace {
+
+constexpr size_t kPacket = 16;
+
+struct Fixture {
+  Recorder outbox;
+  std::vector<std::pair<int64_t, Fate>> settled;
+  std::vector<int64_t> got;
+  WorkerPart worker;
+
+  explicit Fixture(double momentum = 0)
+      : worker(0, momentum, kPacket, &outbox,
+               {[this](UpdateId id, Fate fate) { settled.emplace_back(id.number, fate); },
+                [this](int64_t version, const auto&) { got.push_back(version); }}) {}
+
+  void Hear(int peer, const Letter& letter, const Delivery& delivery = {}) {
+    CHECK_OK(worker.Hear(peer, letter, delivery, 0));
+  }
+  // All that goes to `peer` now, as floats.
+  Vector Sent(int peer, double now_s = 100) {
+    std::string bytes;
+    for (OutPacket packet; worker.Next(peer, now_s, &packet); packet = OutPacket()) {
+      CHECK_EQ(packet.header.offset, bytes.size());
+      bytes.append(packet.payload, packet.header.length);
+    }
+    Vector values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+};
+
+Order Send(int64_t number, int64_t place, int to, bool to_aggregator) {
+  Order order = MakeOrder(Order::kSend, 0);
+  order.hop.to = to;
+  order.hop.to_aggregator = to_aggregator;
+  order.hop.places = {place};
+  order.hop.update = {0, number};
+  return order;
+}
+
+Order Gather(const std::vector<int64_t>& places) {
+  Order order = MakeOrder(Order::kGather, 0);
+  order.hop.to = kServerNode;
+  order.hop.gathered = true;
+  order.hop.places = places;
+  return order;
+}
+
+std::shared_ptr<const Vector> Filled(float value) {
+  return std::make_shared<const Vector>(10, value);
+}
+
+}  // namespace
+
+TEST(an_update_is_asked_for_sent_and_said_to_be_whole) {
+  Fixture job;
+  job.worker.Push(1, 5, 0.5, Filled(2));
+  const std::vector<Letter> asked = job.outbox.To(kSchedulerPeer);
+  REQUIRE_EQ(asked.size(), 1);
+  CHECK_EQ(asked[0].request.version, 5);
+  CHECK_EQ(asked[0].request.bytes, 40);
+  CHECK_TRUE(job.Sent(kServerPeer).empty());
+  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
+  CHECK_TRUE(job.Sent(kReplicaPeer).empty());
+  CHECK_TRUE(job.Sent(kServerPeer) == *Filled(2));
+  const std::vector<Letter> said = job.outbox.To(kServerPeer);
+  REQUIRE_EQ(said.size(), 1);
+  CHECK_TRUE(said[0].kind == Letter::Kind::kDelivered);
+  CHECK_TRUE(said[0].waybill.places == std::vector<int64_t>{3});
+  Order report = MakeOrder(Order::kReport, 0);
+  report.update = {0, 1};
+  job.Hear(kSchedulerPeer, OrderLetter(report));
+  CHECK_TRUE(job.settled == (std::vector<std::pair<int64_t, Fate>>{{1, Fate::kCommitted}}));
+}
+
+TEST(a_group_is_summed_in_order_with_this_worker_s_own_member) {
+  for (const double momentum : {0.0, 0.5}) {
+    Fixture job(momentum);
+    job.worker.Push(1, 0, 1, Filled(1));
+    job.Hear(kSchedulerPeer, OrderLetter(Gather({4, 5})));
+    Letter member = Delivered(8, Goal::kServer, {5});
+    member.waybill.to_aggregator = true;
+    job.Hear(PeerOf(1), member, Of(Vector(10, 2)));
+    job.Hear(kSchedulerPeer, OrderLetter(Send(1, 4, 0, true)));
+    job.worker.Turn(100);  // to itself: no link
+    const Vector sent = job.Sent(kServerPeer);
+    REQUIRE_EQ(sent.size(), momentum > 0 ? 20 : 10);
+    // 1 moves on by half of its step before 2 is added.
+    CHECK_EQ(sent[0], momentum > 0 ? 3.5F : 3.0F);
+    if (momentum > 0) CHECK_EQ(sent[10], 2.5F);
+    const std::vector<Letter> said = job.outbox.To(kServerPeer);
+    REQUIRE_EQ(said.size(), 1);
+    CHECK_TRUE(said[0].waybill.places == (std::vector<int64_t>{4, 5}));
+  }
+}
+
+TEST(a_group_of_nobody_is_said) {
+  Fixture job;
+  job.Hear(kSchedulerPeer, OrderLetter(Gather({4})));
+  Order skip = MakeOrder(Order::kSkip, 0);
+  skip.places = {4};
+  job.Hear(kSchedulerPeer, OrderLetter(skip));
+  const std::vector<Letter> said = job.outbox.To(kServerPeer);
+  REQUIRE_EQ(said.size(), 1);
+  CHECK_EQ(said[0].waybill.number, 0);
+  CHECK_TRUE(said[0].waybill.skipped == std::vector<int64_t>{4});
+}
+
+TEST(what_goes_to_a_node_that_is_gone_is_over) {
+  Fixture job;
+  job.worker.Push(1, 0, 1, Filled(1));
+  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
+  job.outbox.gone.insert(kServerPeer);
+  job.worker.Turn(100);
+  CHECK_TRUE(job.worker.WakeAt(kServerPeer, 100) == kNever);
+  job.outbox.gone.clear();
+  CHECK_TRUE(job.Sent(kServerPeer).empty());
+}
+
+TEST(a_newer_order_breaks_off_the_older_one) {
+  Fixture job;
+  job.worker.Push(1, 0, 1, Filled(1));
+  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
+  OutPacket packet;
+  CHECK_TRUE(job.worker.Next(kServerPeer, 100, &packet));
+  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 7, kServerNode, false)));
+  const std::vector<Letter> said = job.outbox.To(kServerPeer);
+  REQUIRE_EQ(said.size(), 1);
+  CHECK_TRUE(said[0].kind == Letter::Kind::kAborted);
+  CHECK_EQ(said[0].waybill.number, packet.header.tensor);
+  CHECK_TRUE(job.Sent(kServerPeer) == *Filled(1));
+}
+
+TEST(the_model_is_asked_for_again_when_another_is_the_server) {
+  Fixture job;
+  job.worker.Get();
+  CHECK_EQ(job.outbox.To(kServerPeer).size(), 1);
+  Letter server;
+  server.kind = Letter::Kind::kServerIs;
+  server.node = kReplicaNode;
+  job.Hear(kSchedulerPeer, server);
+  CHECK_EQ(job.outbox.To(kReplicaPeer).size(), 1);
+  Letter model;
+  model.kind = Letter::Kind::kModel;
+  model.waybill.version = 6;
+  job.Hear(kServerPeer, model, Of(Vector(10, 0)));  // too late
+  CHECK_TRUE(job.got.empty());
+  job.Hear(kReplicaPeer, model, Of(Vector(10, 0)));
+  CHECK_TRUE(job.got == std::vector<int64_t>{6});
+}
+
+TEST(a_worker_believes_nobody_else_s_letters) {
+  Fixture job;
+  const auto refused = [&job](int peer, const Letter& letter, const Delivery& delivery = {}) {
+    return job.worker.Hear(peer, letter, delivery, 0).code == Code::kCorrupt;
+  };
+  CHECK_TRUE(refused(kServerPeer, OrderLetter(MakeOrder(Order::kReport, 0))));
+  Letter letter;
+  letter.kind = Letter::Kind::kServerIs;
+  letter.node = kReplicaNode;
+  CHECK_TRUE(refused(PeerOf(1), letter));
+  letter.node = 4;
+  CHECK_TRUE(refused(kSchedulerPeer, letter));
+  CHECK_TRUE(refused(PeerOf(1), Delivered(1, Goal::kServer, {1, 2}), Of({1})));
+  CHECK_TRUE(refused(PeerOf(1), Letter()));
+}

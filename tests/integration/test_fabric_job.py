@@ -1,0 +1,113 @@
+"""Jobs under MLfabric, of real processes on loopback: what they come to, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cluster import ROOT, clean_environment, cluster
+
+SCRIPT = str(ROOT / "tests" / "integration" / "fabric_training.py")
+DELAY_BOUND = 4
+WORKERS = 3
+
+
+def told(folder: Path, name: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
+    return read
+
+
+def check(folder: Path, holder: str, workers: int, momentum: float = 0.0) -> None:
+    """The model is what its commits give one by one; none was too late; all are accounted for."""
+    updates = [np.load(folder / f"updates_{rank}.npy") for rank in range(workers)]
+    stats = told(folder, f"{holder}_0")["stats"]
+    model = np.ones(updates[0].shape[1:], np.float64)
+    step = np.zeros_like(model)
+    for version, commit in enumerate(stats["commits"], 1):
+        assert commit["version"] == version
+        assert version - commit["computed_from"] <= DELAY_BOUND
+        step = momentum * step + updates[commit["worker"]][commit["number"] - 1]
+        model += step
+    np.testing.assert_allclose(np.load(folder / f"model_{holder}.npy"), model, atol=1e-4)
+    assert sum(stats["delays"].values()) == stats["version"] == len(stats["commits"])
+    for rank in range(workers):
+        mine = told(folder, f"worker_{rank}")["stats"]
+        dropped = sum(mine[fate] for fate in ("too_old", "overtaken", "late", "orphaned"))
+        assert mine["pushed"] == mine["committed"] + dropped == len(updates[rank])
+        applied = [c["number"] for c in stats["commits"] if c["worker"] == rank]
+        assert len(set(applied)) == len(applied) == mine["committed"] - mine["lost"]
+
+
+@pytest.mark.parametrize("rule", ["sum", "momentum:0.5"])
+def test_the_model_is_what_its_commits_give(tmp_path: Path, rule: str) -> None:
+    env = {"MERCURY_FABRIC_DELAY_BOUND": str(DELAY_BOUND), "MERCURY_FABRIC_UPDATE": rule}
+    command = [SCRIPT, str(tmp_path), "6"]
+    with cluster(command, WORKERS, 1, "mercury", env=env, replicas=1) as job:
+        job.check()
+    check(tmp_path, "server", WORKERS, 0.5 if rule != "sum" else 0.0)
+    assert told(tmp_path, "scheduler_0")["stats"]["batches"] > 0
+
+
+def test_the_replica_takes_over_when_the_server_is_killed(tmp_path: Path) -> None:
+    steps = 12
+    launched = subprocess.run(
+        [
+            *(sys.executable, "-m", "tracer", "launch", "-n", str(WORKERS), "-s", "1"),
+            *("--replicas", "1", "--log-dir", str(tmp_path / "logs"), "--"),
+            *(sys.executable, SCRIPT, str(tmp_path), str(steps), "dies"),
+        ],
+        cwd=ROOT,
+        env=clean_environment(MERCURY_FABRIC_DELAY_BOUND=str(DELAY_BOUND)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert launched.returncode == 0, launched.stdout + launched.stderr
+    assert "server 0 was killed by signal 9; its replica is there" in launched.stderr
+    check(tmp_path, "replica", WORKERS)
+    assert told(tmp_path, "replica_0")["stats"]["is_server"]
+    # The workers went on: the last version that they had was made after the server's death.
+    assert told(tmp_path, "replica_0")["version"] > 8
+
+
+def test_without_a_replica_the_job_fails_with_its_server(tmp_path: Path) -> None:
+    with cluster([SCRIPT, str(tmp_path), "1000", "dies"], 2, 1, "mercury") as job:
+        job.wait()
+        why = "the server is lost, and there is no replica to take over"
+        for process in [job.scheduler, *job.workers]:
+            assert process.code == 1, job.report()
+            assert why in process.output, job.report()
+
+
+def test_who_does_not_know_the_token_is_left_outside(tmp_path: Path) -> None:
+    code = (
+        "import os, numpy, pslite_ext.fabric as fabric\n"
+        "if os.environ['DMLC_ROLE'] == 'worker':\n"
+        "    os.environ.update(MERCURY_JOB_TOKEN='guessed', MERCURY_START_TIMEOUT_S='1')\n"
+        "fabric.register(numpy.zeros(3, 'f'))\n"
+    )
+    with cluster(["-c", code], 1, 1, "mercury") as job:
+        worker = job.workers[0]
+        job.wait_until("refused", lambda: worker.code is not None)
+        assert worker.code == 1
+        assert "do both have the same job token?" in worker.output, job.report()
+        assert "it does not know the job token" in job.scheduler.output, job.report()
+
+
+def test_models_that_differ_are_named(tmp_path: Path) -> None:
+    code = (
+        "import os, numpy, pslite_ext.fabric as fabric\n"
+        "fabric.register(numpy.zeros(3 if os.environ['DMLC_ROLE'] == 'server' else 4, 'f'))\n"
+    )
+    with cluster(["-c", code], 1, 1, "mercury") as job:
+        job.wait()
+        for process in job.processes:
+            assert process.code == 1
+            assert "has a model of " in process.output, job.report()
+            assert "Traceback" not in process.output

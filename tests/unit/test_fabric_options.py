@@ -1,0 +1,88 @@
+"""What a node of an MLfabric job is told, and what is refused with one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pslite_ext.config import Settings
+from pslite_ext.fabric.options import (
+    REPLICA,
+    SCHEDULER,
+    SERVER,
+    divergence_bound,
+    feed_path,
+    node_of,
+    node_options,
+    update_rule,
+)
+from pslite_ext.settings_table import SettingError
+
+JOB = {
+    "DMLC_ROLE": "worker",
+    "DMLC_TASK_ID": "1",
+    "DMLC_NUM_WORKER": "2",
+    "DMLC_NUM_SERVER": "1",
+    "DMLC_NUM_REPLICA": "1",
+    "DMLC_PS_ROOT_URI": "127.0.0.1",
+    "DMLC_PS_ROOT_PORT": "9000",
+}
+
+
+def settings(**changes: str) -> Settings:
+    return Settings.from_environment({**JOB, **changes})
+
+
+def test_a_node_is_told_its_part() -> None:
+    assert node_of(settings()) == 1
+    for role, node in (("server", SERVER), ("replica", REPLICA), ("scheduler", SCHEDULER)):
+        assert node_of(settings(DMLC_ROLE=role)) == node
+    options = node_options(settings(MERCURY_FABRIC_UPDATE="momentum:0.9"))
+    assert (options["momentum"], options["weights"], options["replica"]) == (0.9, [], 1)
+    assert options["port"] == 0
+    assert node_options(settings(DMLC_ROLE="scheduler"))["port"] == 9000
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"MERCURY_FABRIC_DELAY_BOUND": "-1"}, "DELAY_BOUND is '-1'; allowed: 1 to"),
+        ({"MERCURY_FABRIC_DIVERGENCE_BOUND": "-0.5"}, "is '-0.5'; allowed: a number, 0 or more"),
+        ({"DMLC_NUM_REPLICA": "2"}, "DMLC_NUM_REPLICA is '2'; allowed: 0 to 1"),
+        ({"DMLC_NUM_SERVER": "2"}, "a job has one server"),
+        ({"DMLC_NUM_REPLICA": "0", "DMLC_ROLE": "replica"}, "DMLC_NUM_REPLICA is 0: set it to 1"),
+        ({"DMLC_TASK_ID": "2"}, "it is the worker's rank: 0 to 1"),
+        ({"MERCURY_FABRIC_UPDATE": "momentum:1"}, "MERCURY_FABRIC_UPDATE is 'momentum:1'; allowed"),
+    ],
+)
+def test_bad_input_is_one_clear_line(changes: dict[str, str], says: str) -> None:
+    with pytest.raises(SettingError) as raised:
+        node_options(settings(**changes))
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_update_rules() -> None:
+    assert update_rule("sum", 3) == (0.0, [])
+    assert update_rule("momentum:0", 3) == (0.0, [])
+    assert update_rule("weighted:0.5", 3) == (0.0, [0.5, 0.5, 0.5])
+    assert update_rule("weighted:1,-2,0", 3) == (0.0, [1.0, -2.0, 0.0])
+    for bad in ("", "mean", "momentum", "momentum:-1", "weighted:1,2", "weighted:nan", "sum:1"):
+        with pytest.raises(SettingError):
+            update_rule(bad, 3)
+
+
+def test_divergence_bounds() -> None:
+    assert divergence_bound("2.5") == 2.5
+    for bad in ("", "x", "inf", "nan", "-1"):
+        with pytest.raises(SettingError):
+            divergence_bound(bad)
+
+
+def test_a_feed_is_there_from_the_start(tmp_path: Path) -> None:
+    assert feed_path(settings()) == ""
+    with pytest.raises(SettingError, match="which does not exist"):
+        feed_path(settings(MERCURY_FABRIC_FEED=str(tmp_path / "feed")))
+    (tmp_path / "feed").touch()
+    assert feed_path(settings(MERCURY_FABRIC_FEED=str(tmp_path / "feed")))
