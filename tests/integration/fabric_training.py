@@ -1,8 +1,8 @@
 """A process of a job under MLfabric: it pushes random updates, and writes down what became of them.
 
-    fabric_training.py FOLDER [STEPS] [dies]
+    fabric_training.py FOLDER STEPS [NODE SIGNAL]
 
-`dies`: the server kills itself in the middle.
+That node, such as server_0, sends itself the signal in the middle.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pslite_ext import fabric
 
 FOLDER = Path(sys.argv[1])
 STEPS = int(sys.argv[2])
-DIES = "dies" in sys.argv
 ROLE, RANK = os.environ["DMLC_ROLE"], int(os.environ.get("DMLC_TASK_ID") or 0)
+DIES = sys.argv[3:4] == [f"{ROLE}_{RANK}"]
 SHAPE = (250, 400)  # 400 kB: several packets
-DIES_AT = 8
+DIES_AT = 8  # versions, or steps of a worker
 # Everybody is a host of its own to the planner, or it would see no network.
 os.environ["DMLC_NODE_HOST"] = f"127.0.0.{10 + RANK + {'server': 100, 'replica': 101}.get(ROLE, 0)}"
 
@@ -35,7 +35,9 @@ def work(model: Any) -> None:
     random = np.random.default_rng(RANK)
     updates = []
     versions = []
-    for _ in range(STEPS):
+    for step in range(STEPS):
+        if DIES and step == DIES_AT:
+            die()
         got = worker.get()
         versions.append(worker.version)
         updates.append((random.standard_normal(SHAPE) / 100).astype(np.float32))
@@ -46,19 +48,23 @@ def work(model: Any) -> None:
     told = worker.stats()
     assert got.shape == SHAPE
     np.save(FOLDER / f"updates_{RANK}.npy", np.stack(updates))
-    write("worker", {"stats": told, "versions": versions})
+    write(ROLE, {"stats": told, "versions": versions})
 
 
-def die_in_the_middle(server: fabric.Holder) -> None:
-    while server.stats()["version"] < DIES_AT:
+def die() -> None:
+    os.kill(os.getpid(), signal.Signals[sys.argv[4]])
+
+
+def die_in_the_middle(holder: fabric.Holder) -> None:
+    while holder.stats()["version"] < DIES_AT:
         time.sleep(0.005)
-    os.kill(os.getpid(), signal.SIGKILL)
+    die()
 
 
 def hold(model: Any) -> None:
     register = fabric.register_as_server if ROLE == "server" else fabric.register_as_replica
     holder = register(model)
-    if DIES and ROLE == "server":
+    if DIES:
         threading.Thread(target=die_in_the_middle, args=(holder,), daemon=True).start()
     holder.serve()
     model, version = holder.model()

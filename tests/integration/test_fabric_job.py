@@ -60,7 +60,7 @@ def test_the_replica_takes_over_when_the_server_is_killed(tmp_path: Path) -> Non
         [
             *(sys.executable, "-m", "tracer", "launch", "-n", str(WORKERS), "-s", "1"),
             *("--replicas", "1", "--log-dir", str(tmp_path / "logs"), "--"),
-            *(sys.executable, SCRIPT, str(tmp_path), str(steps), "dies"),
+            *(sys.executable, SCRIPT, str(tmp_path), str(steps), "server_0", "SIGKILL"),
         ],
         cwd=ROOT,
         env=clean_environment(MERCURY_FABRIC_DELAY_BOUND=str(DELAY_BOUND)),
@@ -76,8 +76,47 @@ def test_the_replica_takes_over_when_the_server_is_killed(tmp_path: Path) -> Non
     assert told(tmp_path, "replica_0")["version"] > 8
 
 
+@pytest.mark.parametrize("node", ["replica_0", "worker_1"])
+def test_the_others_go_on_without(tmp_path: Path, node: str) -> None:
+    env = {"MERCURY_FABRIC_DELAY_BOUND": str(DELAY_BOUND)}
+    command = [SCRIPT, str(tmp_path), "12", node, "SIGKILL"]
+    with cluster(command, WORKERS, 1, "mercury", env=env, replicas=1) as job:
+        job.wait()
+        for process in job.processes:
+            dead = node == process.name.replace(" ", "_")
+            assert process.code == (-9 if dead else 0), job.report()
+    version = told(tmp_path, "server_0")["version"]
+    for rank in (0, 2):
+        stats = told(tmp_path, f"worker_{rank}")["stats"]
+        assert stats["pushed"] == 12
+        assert stats["lost"] == 0
+        assert 0 < stats["committed"] < version
+
+
+def test_a_server_that_hangs_is_replaced(tmp_path: Path) -> None:
+    env = {"MERCURY_HEARTBEAT_TIMEOUT_MS": "3000"}
+    command = [SCRIPT, str(tmp_path), "12", "server_0", "SIGSTOP"]
+    with cluster(command, 2, 1, "mercury", env=env, replicas=1) as job:
+        others = [process for process in job.processes if process.role != "server"]
+        job.wait_until("ended", lambda: all(other.code is not None for other in others))
+        assert all(other.code == 0 for other in others), job.report()
+        assert "the server is lost" in job.scheduler.output
+    assert told(tmp_path, "replica_0")["stats"]["is_server"]
+
+
+def test_a_feed_is_heard_and_slow_links_make_groups(tmp_path: Path) -> None:
+    feed = tmp_path / "feed"
+    slow = {"host": "127.0.0.110", "in": 2e7, "out": 2e7}  # the server's: 160 ms an update
+    feed.write_text(json.dumps({**slow, "host": "nowhere"}) + "\n" + json.dumps(slow) + "\n")
+    env = {"MERCURY_FABRIC_FEED": str(feed), "MERCURY_FABRIC_BATCH_MS": "50"}
+    with cluster([SCRIPT, str(tmp_path), "3"], 4, 1, "mercury", env=env) as job:
+        job.check()
+        assert 'there is no host "nowhere" in this job' in job.scheduler.output, job.report()
+    assert told(tmp_path, "scheduler_0")["stats"]["groups"] > 0
+
+
 def test_without_a_replica_the_job_fails_with_its_server(tmp_path: Path) -> None:
-    with cluster([SCRIPT, str(tmp_path), "1000", "dies"], 2, 1, "mercury") as job:
+    with cluster([SCRIPT, str(tmp_path), "1000", "server_0", "SIGKILL"], 2, 1, "mercury") as job:
         job.wait()
         why = "the server is lost, and there is no replica to take over"
         for process in [job.scheduler, *job.workers]:

@@ -41,8 +41,10 @@ FabricNode::FabricNode(FabricNodeOptions options, Vector model)
   LaneEvents events;
   events.lost = [this](int peer, const Status& status) { Gone(peer, status, false); };
   events.left = [this](int peer) { Gone(peer, Status::Ok(), true); };
+  // Heartbeats, too: where something is said, silence is noticed.
   events.tick = [this](int64_t now_us) {
-    if (!is_scheduler()) endpoint_->AskTime(now_us);  // a heartbeat, too
+    if (is_scheduler()) return Broadcast(Saying(Letter::Kind::kTime));
+    endpoint_->AskTime(now_us);
   };
   lane_ = std::make_unique<Lane>(std::move(endpoint), link, std::move(events));
   lane_->on_turn = [this](int64_t now_us) { Turn(now_us); };
@@ -301,6 +303,7 @@ void FabricNode::Fail(const Status& status) {
   Letter letter = Saying(Letter::Kind::kOrder);
   letter.order.text = status.message.substr(0, kLetterTextBytesMax);
   Broadcast(letter);
+  lane_->Post([] {});  // another turn, to see that all have been told
 }
 
 void FabricNode::SetPhase(Phase phase, const Status& status) {

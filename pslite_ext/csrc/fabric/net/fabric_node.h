@@ -63,6 +63,7 @@ class FabricNode {
   FabricNode& operator=(const FabricNode&) = delete;
 
   Status Start();
+  int port() const { return port_; }  // on which it listens
   // These wait for at most so long, and say whether it is over; `status`: how.
   bool WaitBegun(int slice_ms, Status* status);
   bool WaitEnded(int slice_ms, Status* status);

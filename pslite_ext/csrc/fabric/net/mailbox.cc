@@ -81,15 +81,15 @@ Status Mailbox::OnPacket(const Header& header, int64_t now_us, std::optional<Let
   return Decode(bytes, &letter->emplace());
 }
 
-Status Mailbox::Take(int64_t number, Delivery* delivery) {
+Status Mailbox::Take(int64_t number, Haul* haul) {
   const auto found = transfers_.find(number);
   if (found == transfers_.end() ||
       (found->second.bytes != vector_bytes_ && found->second.bytes != 2 * vector_bytes_)) {
     return Status::Corrupt("a transfer that is said to be whole, and is not");
   }
-  delivery->cargo = {std::move(found->second.vectors[0]), std::move(found->second.vectors[1])};
-  delivery->first_us = found->second.first_us;
-  delivery->last_us = found->second.last_us;
+  haul->cargo = {std::move(found->second.vectors[0]), std::move(found->second.vectors[1])};
+  haul->first_us = found->second.first_us;
+  haul->last_us = found->second.last_us;
   transfers_.erase(found);
   return Status::Ok();
 }

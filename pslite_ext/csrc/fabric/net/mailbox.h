@@ -23,7 +23,7 @@ namespace mercury::fabric {
 constexpr size_t kTransfersMost = 16;  // under way on one link
 
 // A transfer that has come.
-struct Delivery {
+struct Haul {
   Cargo cargo;
   int64_t first_us = 0;
   int64_t last_us = 0;
@@ -45,7 +45,7 @@ class Mailbox {
   Status OnPacket(const Header& header, int64_t now_us, std::optional<Letter>* letter);
 
   // All that has come of a transfer: one vector or two.
-  Status Take(int64_t number, Delivery* delivery);
+  Status Take(int64_t number, Haul* haul);
   void Forget(int64_t number) { transfers_.erase(number); }
 
  private:

@@ -19,7 +19,7 @@ ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox)
       model_(std::move(model)),
       step_(options.momentum > 0 ? model_.size() : 0, 0.0F) {}
 
-Status ModelPart::Hear(int peer, const Letter& letter, const Delivery& delivery, double /*now_s*/) {
+Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double /*now_s*/) {
   ModelSteps steps;
   Status status;
   const Waybill& bill = letter.waybill;
@@ -28,20 +28,20 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Delivery& delivery,
     status = daemon_.Obey(letter.order, &steps);
   } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
     const bool two = options_.momentum > 0 && bill.places.size() > 1;
-    if (bill.places.empty() != (bill.number == 0) || two != (delivery.cargo.step != nullptr)) {
+    if (bill.places.empty() != (bill.number == 0) || two != (haul.cargo.step != nullptr)) {
       return Status::Corrupt("a group whose members are not those that it says");
     }
-    memory_[++memories_] = delivery.cargo;
+    memory_[++memories_] = haul.cargo;
     steps = daemon_.Arrive(bill.places, bill.skipped, memories_);
   } else if (letter.kind == Letter::Kind::kConfirm && from_server) {
     status = daemon_.Confirmed(letter.applied, &steps);
   } else if (letter.kind == Letter::Kind::kModel && from_server) {
     if (is_server()) return Status::Ok();  // said before this one took over
-    if ((options_.momentum > 0) != (delivery.cargo.step != nullptr)) {
+    if ((options_.momentum > 0) != (haul.cargo.step != nullptr)) {
       return Status::Corrupt("a model whose last step is missing");
     }
-    model_ = *delivery.cargo.sum;
-    if (options_.momentum > 0) step_ = *delivery.cargo.step;
+    model_ = *haul.cargo.sum;
+    if (options_.momentum > 0) step_ = *haul.cargo.step;
     steps = daemon_.TakeModel(bill.version, bill.place);
   } else if (letter.kind == Letter::Kind::kGet && peer > kSchedulerPeer && is_server()) {
     if (sending_[peer].size() >= kModelsAtOnce) {

@@ -41,7 +41,7 @@ class ModelPart : public Part {
  public:
   ModelPart(const ModelOptions& options, Vector model, Outbox* outbox);
 
-  Status Hear(int peer, const Letter& letter, const Delivery& delivery, double now_s) override;
+  Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
   void Gone(int peer, double now_s) override;
   bool Next(int peer, double now_s, OutPacket* out) override;
   std::string Figures() const override;

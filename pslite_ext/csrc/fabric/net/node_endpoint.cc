@@ -71,7 +71,7 @@ Status NodeEndpoint::OnPacket(int peer, const Header& header, int64_t now_us) {
 Status NodeEndpoint::Hear(int peer, const Letter& letter, int64_t now_us) {
   now_us_ = std::max(now_us_, now_us);
   Mailbox& mailbox = *mailboxes_.at(peer);
-  Delivery delivery;
+  Haul haul;
   switch (letter.kind) {
     case Letter::Kind::kJoin:
     case Letter::Kind::kRoster:
@@ -90,16 +90,16 @@ Status NodeEndpoint::Hear(int peer, const Letter& letter, int64_t now_us) {
     case Letter::Kind::kDelivered:
     case Letter::Kind::kModel: {
       if (letter.waybill.number == 0) break;
-      Status status = mailbox.Take(letter.waybill.number, &delivery);
+      Status status = mailbox.Take(letter.waybill.number, &haul);
       if (!status.ok()) return status;
-      SayCarried(peer, delivery);
+      SayCarried(peer, haul);
       break;
     }
     default:
       break;
   }
   if (part_ == nullptr) return Status::Corrupt("a letter before the job has begun");
-  return part_->Hear(peer, letter, delivery, SchedulerTime(now_us));
+  return part_->Hear(peer, letter, haul, SchedulerTime(now_us));
 }
 
 void NodeEndpoint::TakeTime(int peer, const Letter& letter, int64_t now_us) {
@@ -108,7 +108,7 @@ void NodeEndpoint::TakeTime(int peer, const Letter& letter, int64_t now_us) {
     answer.answered_us = now_us;
     return Post(peer, answer);
   }
-  if (peer != kSchedulerPeer) return;
+  if (peer != kSchedulerPeer || letter.answered_us == 0) return;
   clock_.Sample(letter.asked_us, letter.answered_us, letter.answered_us, now_us);
   if (timed_ && clock_.samples() % kSamples != 0) return;
   if (const std::optional<ClockEstimate> estimate = clock_.Take()) {
@@ -117,15 +117,15 @@ void NodeEndpoint::TakeTime(int peer, const Letter& letter, int64_t now_us) {
   }
 }
 
-void NodeEndpoint::SayCarried(int peer, const Delivery& delivery) {
-  if (delivery.last_us - delivery.first_us < kShortestRunUs) return;
+void NodeEndpoint::SayCarried(int peer, const Haul& haul) {
+  if (haul.last_us - haul.first_us < kShortestRunUs) return;
   Letter letter;
   letter.kind = Letter::Kind::kCarried;
   letter.carriage.from = NodeOf(peer);
   letter.carriage.to = node_;
-  letter.carriage.bits = 8.0 * static_cast<double>(delivery.cargo.bytes());
-  letter.carriage.start_s = SchedulerTime(delivery.first_us);
-  letter.carriage.end_s = SchedulerTime(delivery.last_us);
+  letter.carriage.bits = 8.0 * static_cast<double>(haul.cargo.bytes());
+  letter.carriage.start_s = SchedulerTime(haul.first_us);
+  letter.carriage.end_s = SchedulerTime(haul.last_us);
   Post(kSchedulerPeer, letter);
 }
 

@@ -50,7 +50,7 @@ class NodeEndpoint : public Endpoint, public Outbox {
  private:
   Status Hear(int peer, const Letter& letter, int64_t now_us);
   void TakeTime(int peer, const Letter& letter, int64_t now_us);
-  void SayCarried(int peer, const Delivery& delivery);
+  void SayCarried(int peer, const Haul& haul);
 
   const int node_;
   const size_t packet_bytes_;

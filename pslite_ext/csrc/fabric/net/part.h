@@ -24,8 +24,8 @@ class Outbox {
 class Part {
  public:
   virtual ~Part() = default;
-  // `delivery`: what came before a letter that says so. An error ends the link to `peer`.
-  virtual Status Hear(int peer, const Letter& letter, const Delivery& delivery, double now_s) = 0;
+  // `haul`: what came before a letter that says so. An error ends the link to `peer`.
+  virtual Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) = 0;
   // The link to `peer` is no more, and nothing comes from it.
   virtual void Gone(int /*peer*/, double /*now_s*/) {}
   // Time has gone on.

@@ -37,8 +37,7 @@ SchedulerPart::SchedulerPart(const std::vector<Seat>& seats, const SchedulerOpti
                {&fed_, &measured_}),
       workers_(static_cast<int>(fleet_.hosts.workers.size())) {}
 
-Status SchedulerPart::Hear(int peer, const Letter& letter, const Delivery& /*delivery*/,
-                           double now_s) {
+Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/, double now_s) {
   const int node = NodeOf(peer);
   switch (letter.kind) {
     case Letter::Kind::kRequest:

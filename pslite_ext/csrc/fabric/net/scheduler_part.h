@@ -36,7 +36,7 @@ class SchedulerPart : public Part {
  public:
   SchedulerPart(const std::vector<Seat>& seats, const SchedulerOptions& options, Outbox* outbox);
 
-  Status Hear(int peer, const Letter& letter, const Delivery& delivery, double now_s) override;
+  Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
   void Gone(int peer, double now_s) override;
   void Turn(double now_s) override;
   double WakeAt(int peer, double now_s) const override;

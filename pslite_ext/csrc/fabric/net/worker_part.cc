@@ -29,7 +29,7 @@ void WorkerPart::Get() {
   outbox_->Post(server_peer_, letter);
 }
 
-Status WorkerPart::Hear(int peer, const Letter& letter, const Delivery& delivery, double now_s) {
+Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double now_s) {
   const bool scheduler = peer == kSchedulerPeer;
   if (letter.kind == Letter::Kind::kOrder && scheduler) {
     Obey(letter.order, now_s);
@@ -40,13 +40,13 @@ Status WorkerPart::Hear(int peer, const Letter& letter, const Delivery& delivery
   } else if (letter.kind == Letter::Kind::kModel && peer < kSchedulerPeer) {
     // Of a server that is none any more, nobody wants to know.
     if (peer == server_peer_ && std::exchange(asked_, false)) {
-      events_.got(letter.waybill.version, delivery.cargo.sum);
+      events_.got(letter.waybill.version, haul.cargo.sum);
     }
   } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
-    if (letter.waybill.places.size() != 1 || delivery.cargo.step != nullptr) {
+    if (letter.waybill.places.size() != 1 || haul.cargo.step != nullptr) {
       return Status::Corrupt("an aggregator is sent what is not one update");
     }
-    Deliver(letter.waybill.places[0], letter.waybill.goal, delivery.cargo, now_s);
+    Deliver(letter.waybill.places[0], letter.waybill.goal, haul.cargo, now_s);
   } else {
     return Status::Corrupt("a letter that a worker does not get from there");
   }

@@ -42,7 +42,7 @@ class WorkerPart : public Part {
   // The model, from whoever is the server; one at a time.
   void Get();
 
-  Status Hear(int peer, const Letter& letter, const Delivery& delivery, double now_s) override;
+  Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
   void Turn(double now_s) override;
   bool Next(int peer, double now_s, OutPacket* out) override;
   double WakeAt(int peer, double now_s) const override;

@@ -69,11 +69,11 @@ TEST(a_transfer_comes_whole) {
   Cargo cargo;
   cargo.sum = std::make_shared<const Vector>(20, 1.5F);
   cargo.step = std::make_shared<const Vector>(20, 2.5F);
-  Delivery delivery;
+  Haul haul;
   std::optional<Letter> letter;
   for (size_t offset = 0; offset < cargo.bytes();) {
     // Halves of a vector are none.
-    if (offset != 80) CHECK_STATUS(Code::kCorrupt, mailbox.Take(9, &delivery));
+    if (offset != 80) CHECK_STATUS(Code::kCorrupt, mailbox.Take(9, &haul));
     if (offset == 80) break;
     const OutPacket packet = PartOf(cargo, 9, offset, kPacket);
     REQUIRE_OK(Bring(packet, &mailbox, &letter, static_cast<int64_t>(offset)));
@@ -84,12 +84,12 @@ TEST(a_transfer_comes_whole) {
     REQUIRE_OK(Bring(packet, &mailbox, &letter, static_cast<int64_t>(offset)));
     offset += packet.header.length;
   }
-  REQUIRE_OK(mailbox.Take(9, &delivery));
-  CHECK_TRUE(*delivery.cargo.sum == *cargo.sum);
-  CHECK_TRUE(*delivery.cargo.step == *cargo.step);
-  CHECK_EQ(delivery.first_us, 0);
-  CHECK_EQ(delivery.last_us, 144);
-  CHECK_STATUS(Code::kCorrupt, mailbox.Take(9, &delivery));  // once
+  REQUIRE_OK(mailbox.Take(9, &haul));
+  CHECK_TRUE(*haul.cargo.sum == *cargo.sum);
+  CHECK_TRUE(*haul.cargo.step == *cargo.step);
+  CHECK_EQ(haul.first_us, 0);
+  CHECK_EQ(haul.last_us, 144);
+  CHECK_STATUS(Code::kCorrupt, mailbox.Take(9, &haul));  // once
 }
 
 TEST(nothing_is_taken_that_does_not_fit) {

@@ -24,8 +24,8 @@ struct Fixture {
                    bool replica = false)
       : part(Options(role, momentum, replica), Vector(6, 1), &outbox) {}
 
-  void Hear(int peer, const Letter& letter, const Delivery& delivery = {}) {
-    CHECK_OK(part.Hear(peer, letter, delivery, 0));
+  void Hear(int peer, const Letter& letter, const Haul& haul = {}) {
+    CHECK_OK(part.Hear(peer, letter, haul, 0));
   }
   void Expect(const std::vector<Placed>& updates) {
     Order order = MakeOrder(Order::kExpect, kServerNode);
@@ -115,10 +115,10 @@ TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
   const std::vector<Letter> said = server.outbox.To(kReplicaPeer);
   REQUIRE_EQ(said.size(), 1);
   Fixture replica(ModelDaemon::Role::kReplica, 0.5, true);
-  Delivery delivery = Of(Vector(6, 3));
-  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, said[0], delivery, 0));
-  delivery.cargo.step = std::make_shared<const Vector>(6, 2.0F);
-  replica.Hear(kServerPeer, said[0], delivery);
+  Haul haul = Of(Vector(6, 3));
+  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, said[0], haul, 0));
+  haul.cargo.step = std::make_shared<const Vector>(6, 2.0F);
+  replica.Hear(kServerPeer, said[0], haul);
   CHECK_EQ(replica.part.version(), 1);
   CHECK_TRUE(replica.part.model() == server.part.model());
   const std::vector<Letter> news = replica.outbox.To(kSchedulerPeer);
@@ -128,8 +128,8 @@ TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
 
 TEST(what_makes_no_sense_is_refused) {
   Fixture server(ModelDaemon::Role::kServer, 0.5);
-  const auto refused = [&server](int peer, const Letter& letter, const Delivery& delivery) {
-    return server.part.Hear(peer, letter, delivery, 0).code == Code::kCorrupt;
+  const auto refused = [&server](int peer, const Letter& letter, const Haul& haul) {
+    return server.part.Hear(peer, letter, haul, 0).code == Code::kCorrupt;
   };
   CHECK_TRUE(refused(PeerOf(0), Delivered(0, Goal::kServer, {1}), {}));  // nothing came
   // A group of two has two sums.

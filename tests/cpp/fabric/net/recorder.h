@@ -34,10 +34,10 @@ inline Letter OrderLetter(const Order& order) {
   return letter;
 }
 
-inline Delivery Of(const Vector& sum) {
-  Delivery delivery;
-  delivery.cargo.sum = std::make_shared<const Vector>(sum);
-  return delivery;
+inline Haul Of(const Vector& sum) {
+  Haul haul;
+  haul.cargo.sum = std::make_shared<const Vector>(sum);
+  return haul;
 }
 
 inline Letter Delivered(int64_t number, Goal goal, const std::vector<int64_t>& places) {

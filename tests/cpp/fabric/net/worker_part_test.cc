@@ -26,8 +26,8 @@ struct Fixture {
                {[this](UpdateId id, Fate fate) { settled.emplace_back(id.number, fate); },
                 [this](int64_t version, const auto&) { got.push_back(version); }}) {}
 
-  void Hear(int peer, const Letter& letter, const Delivery& delivery = {}) {
-    CHECK_OK(worker.Hear(peer, letter, delivery, 0));
+  void Hear(int peer, const Letter& letter, const Haul& haul = {}) {
+    CHECK_OK(worker.Hear(peer, letter, haul, 0));
   }
   // All that goes to `peer` now, as floats.
   Vector Sent(int peer, double now_s = 100) {
@@ -164,8 +164,8 @@ TEST(the_model_is_asked_for_again_when_another_is_the_server) {
 
 TEST(a_worker_believes_nobody_else_s_letters) {
   Fixture job;
-  const auto refused = [&job](int peer, const Letter& letter, const Delivery& delivery = {}) {
-    return job.worker.Hear(peer, letter, delivery, 0).code == Code::kCorrupt;
+  const auto refused = [&job](int peer, const Letter& letter, const Haul& haul = {}) {
+    return job.worker.Hear(peer, letter, haul, 0).code == Code::kCorrupt;
   };
   CHECK_TRUE(refused(kServerPeer, OrderLetter(MakeOrder(Order::kReport, 0))));
   Letter letter;

@@ -1,0 +1,156 @@
+// Jobs of nodes that share a process, over loopback.
+#include "fabric/net/fabric_node.h"
+
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "harness.h"
+
+using namespace mercury::fabric;
+using namespace mercury::testing;
+using mercury::Code;
+using mercury::Status;
+
+namespace {
+
+constexpr size_t kElements = 40000;
+constexpr int kSliceMs = 100;
+constexpr int kSlices = 600;
+
+FabricNodeOptions Options(int node, int workers, bool replica) {
+  FabricNodeOptions options;
+  options.node = node;
+  options.workers = workers;
+  options.replica = replica;
+  options.host = "127.0.0.1";
+  options.token = "secret";
+  options.elements = kElements;
+  options.planning.collector.delay_bound = 100;
+  options.planning.collector.momentum = 0;
+  options.start_timeout_us = 60'000'000;
+  return options;
+}
+
+template <typename F>
+Status Until(const F& wait) {
+  Status status;
+  for (int slice = 0; slice < kSlices; ++slice) {
+    if (wait(&status)) return status;
+  }
+  return Status::Timeout("the test has waited for long");
+}
+
+struct Job {
+  explicit Job(int workers, const std::vector<double>& weights = {}) {
+    FabricNodeOptions options = Options(kSchedulerNode, workers, true);
+    options.weights = weights;
+    scheduler = std::make_unique<FabricNode>(options, Vector());
+    REQUIRE_OK(scheduler->Start());
+    nodes[kSchedulerNode] = scheduler.get();
+    for (int node = kReplicaNode; node < workers; ++node) Add(node, workers);
+  }
+  void Add(int node, int workers) {
+    FabricNodeOptions options = Options(node, workers, true);
+    options.scheduler = {"127.0.0.1", scheduler->port()};
+    others.push_back(
+        std::make_unique<FabricNode>(options, node < 0 ? Vector(kElements, 1) : Vector()));
+    REQUIRE_OK(others.back()->Start());
+    nodes[node] = others.back().get();
+  }
+  void Begin() {
+    for (const auto& [node, its] : nodes) {
+      REQUIRE_OK(Until([n = its](Status* status) { return n->WaitBegun(kSliceMs, status); }));
+    }
+  }
+  int64_t Get(int worker, Vector* model) {
+    int64_t version = -1;
+    FabricNode* node = nodes.at(worker);
+    CHECK_OK(Until([&](Status* s) { return node->WaitSettled(kSliceMs, s); }));
+    CHECK_OK(node->AskModel());
+    model->resize(kElements);
+    CHECK_OK(
+        Until([&](Status* s) { return node->WaitModel(kSliceMs, s, model->data(), &version); }));
+    return version;
+  }
+  void End(int workers) {
+    for (int worker = 0; worker < workers; ++worker) nodes.at(worker)->Leave(false);
+    for (const int node : {kSchedulerNode, kServerNode, kReplicaNode}) {
+      FabricNode* its = nodes.at(node);
+      CHECK_OK(Until([its](Status* s) { return its->WaitEnded(kSliceMs, s); }));
+      its->Leave(false);
+    }
+  }
+
+  std::unique_ptr<FabricNode> scheduler;
+  std::vector<std::unique_ptr<FabricNode>> others;
+  std::map<int, FabricNode*> nodes;
+};
+
+}  // namespace
+
+TEST(workers_push_and_get_what_the_server_has_summed) {
+  constexpr int kPushes = 5;
+  Job job(2, {1, 0.5});
+  job.Begin();
+  std::vector<std::thread> threads;
+  threads.reserve(2);
+  for (int worker = 0; worker < 2; ++worker) {
+    threads.emplace_back([&job, worker] {
+      Vector model;
+      int64_t number = 0;
+      for (int i = 0; i < kPushes; ++i) {
+        job.Get(worker, &model);
+        const Vector update(kElements, 2);
+        CHECK_OK(job.nodes.at(worker)->Push(update.data(), 400, &number));
+        CHECK_EQ(number, i + 1);
+      }
+      job.Get(worker, &model);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Vector model;
+  CHECK_EQ(job.Get(0, &model), 2 * kPushes);
+  CHECK_EQ(model.front(), 1.0F + kPushes * (2 + 1));
+  CHECK_TRUE(model == Vector(kElements, model.front()));
+  CHECK_TRUE(job.nodes.at(1)->Stats().find("\"pushed\": 5, \"committed\": 5") != std::string::npos);
+  job.End(2);
+  int64_t version = 0;
+  Vector left(kElements);
+  CHECK_OK(job.nodes.at(kServerNode)->CopyModel(left.data(), &version));
+  CHECK_EQ(version, 2 * kPushes);
+  CHECK_TRUE(left == model);
+  CHECK_STATUS(Code::kClosed, job.nodes.at(0)->AskModel());
+}
+
+TEST(who_is_there_already_is_not_let_in_twice) {
+  Job job(1);
+  job.Begin();
+  job.Add(0, 1);
+  const Status status = Until([&](Status* s) { return job.others.back()->WaitBegun(kSliceMs, s); });
+  CHECK_STATUS(Code::kPeerLost, status);
+  CHECK_EQ(status.message.substr(0, 22), "the scheduler is lost:");
+  job.nodes[0] = job.others[2].get();  // the first one goes on
+  Vector model;
+  CHECK_EQ(job.Get(0, &model), 0);
+  job.End(1);
+}
+
+TEST(a_job_that_does_not_begin_says_for_whom_it_waited) {
+  FabricNodeOptions options = Options(kSchedulerNode, 1, false);
+  options.start_timeout_us = 100'000;
+  FabricNode scheduler(options, Vector());
+  REQUIRE_OK(scheduler.Start());
+  options = Options(kServerNode, 1, false);
+  options.scheduler = {"127.0.0.1", scheduler.port()};
+  options.start_timeout_us = 1'000'000;
+  FabricNode server(options, Vector(kElements, 0));
+  REQUIRE_OK(server.Start());
+  Status status = Until([&](Status* s) { return scheduler.WaitBegun(kSliceMs, s); });
+  CHECK_STATUS(Code::kTimeout, status);
+  CHECK_TRUE(status.message.find("worker 0 did not come") != std::string::npos);
+  // The server may come too late to hear why.
+  status = Until([&](Status* s) { return server.WaitBegun(kSliceMs, s); });
+  CHECK_TRUE(!status.ok());
+}
