@@ -15,7 +15,7 @@ from mxnet.base import MXNetError
 
 from mxnet_plugins import errors, figures, interrupt, server_profile
 from pslite_ext import _core, dump, prophet_profile
-from pslite_ext.config import Settings
+from pslite_ext.config import NO_REPLICA, Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError, told
 
 _lock = threading.Lock()
@@ -43,6 +43,8 @@ def _join(asynchronous: bool) -> Settings:
     errors.install()
     server_profile.install()
     settings = Settings.from_environment(os.environ)
+    if settings.values["DMLC_ROLE"] == "replica":
+        raise ClosedError(NO_REPLICA)
     if settings.values["DMLC_ROLE"] != "worker":
         raise ClosedError(
             f"a {settings.values['DMLC_ROLE']} has no stores and should serve before MXNet is "

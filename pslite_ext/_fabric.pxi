@@ -12,6 +12,7 @@ cdef extern from "process/fabric_api.h" nogil:
         const char* token
         const char* congestion
         int receive_buffer_bytes, checksum, timeout_ms, start_timeout_s
+        const char* settings
         int64_t delay_bound
         double divergence_bound, momentum, batch_s, lag_s
         const double* weights
@@ -37,12 +38,14 @@ cdef class Fabric:
         cdef const float[::1] values
         cdef const float* first = NULL
         cdef vector[double] weights = options["weights"]
-        texts = {name: options[name].encode() for name in ("scheduler_host", "host", "token", "congestion")}
+        names = ("scheduler_host", "host", "token", "congestion", "settings")
+        texts = {name: options[name].encode() for name in names}
         its.node, its.workers = options["node"], options["workers"]
         its.replica, its.checksum = options["replica"], options["checksum"]
         its.scheduler_host, its.scheduler_port = <bytes>texts["scheduler_host"], options["scheduler_port"]
         its.host, its.port = <bytes>texts["host"], options["port"]
         its.token, its.congestion = <bytes>texts["token"], <bytes>texts["congestion"]
+        its.settings = <bytes>texts["settings"]
         its.receive_buffer_bytes = options["receive_buffer_bytes"]
         its.timeout_ms, its.start_timeout_s = options["timeout_ms"], options["start_timeout_s"]
         its.delay_bound, its.divergence_bound = options["delay_bound"], options["divergence_bound"]

@@ -22,7 +22,15 @@ from pslite_ext.settings_table import (
 )
 from pslite_ext.trace_settings import check_trace_directory, check_trace_format, trace_steps
 
-__all__ = ["TABLE", "SettingError", "Settings", "check_names", "markdown", "wanted_van"]
+__all__ = [
+    "NO_REPLICA",
+    "TABLE",
+    "SettingError",
+    "Settings",
+    "check_names",
+    "markdown",
+    "wanted_van",
+]
 
 VANS = ("mercury", "zmq")
 # Values of DMLC_PS_VAN_TYPE that leave MXNet as upstream built it.
@@ -33,6 +41,11 @@ CONGESTION_UNCHECKED = ("cubic", "system")
 NO_JOB = (
     "DMLC_ROLE is not set, so this process is in no job; start the script with "
     "`mercury launch -n 2 -- python train.py`, or set the variables of docs/operations.md"
+)
+
+NO_REPLICA = (
+    "DMLC_ROLE is 'replica', which only a job under MLfabric has (docs/fabric.md); start the "
+    "others without --replicas"
 )
 
 

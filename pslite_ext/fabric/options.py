@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import zlib
 
 from pslite_ext.config import Settings
 from pslite_ext.settings_table import SettingError
@@ -11,6 +12,10 @@ from pslite_ext.settings_table import SettingError
 SERVER, REPLICA, SCHEDULER = -1, -2, -3  # as the core counts nodes; workers are their ranks
 _UPDATE = "MERCURY_FABRIC_UPDATE"
 _DIVERGENCE = "MERCURY_FABRIC_DIVERGENCE_BOUND"
+_DELAY = "MERCURY_FABRIC_DELAY_BOUND"
+_BATCH = "MERCURY_FABRIC_BATCH_MS"
+_LAG = "MERCURY_FABRIC_LAG_MS"
+_SHOWN = 100  # characters of a value that is compared
 
 
 def divergence_bound(text: str) -> float:
@@ -75,12 +80,27 @@ def node_of(settings: Settings) -> int:
     return rank
 
 
+def shared_settings(settings: Settings, node: int) -> str:
+    """What the scheduler uses, or what another node was told, as text to compare."""
+    values = {name: str(settings.values[name]) for name in (_DELAY, _UPDATE, _BATCH, _LAG)}
+    values[_DIVERGENCE] = repr(divergence_bound(str(settings.values[_DIVERGENCE])))
+    asked = sorted(name for name in values if node == SCHEDULER or name in settings.told)
+    return "".join(f"{name}={_short(values[name])}\n" for name in asked)
+
+
+def _short(value: str) -> str:
+    if len(value) <= _SHOWN:
+        return value
+    return f"{value[:_SHOWN]}... ({len(value)} characters, CRC {zlib.crc32(value.encode()):08x})"
+
+
 def node_options(settings: Settings) -> dict[str, object]:
     """As `pslite_ext._core.Fabric` takes them."""
     values = settings.values
     workers = int(values["DMLC_NUM_WORKER"])
     momentum, weights = update_rule(str(values[_UPDATE]), workers)
     node = node_of(settings)
+    shared = shared_settings(settings, node)
     congestion = str(values["MERCURY_CONGESTION"])
     return {
         "node": node,
@@ -96,10 +116,11 @@ def node_options(settings: Settings) -> dict[str, object]:
         "checksum": int(values["MERCURY_CHECKSUM"]),
         "timeout_ms": int(values["MERCURY_HEARTBEAT_TIMEOUT_MS"]),
         "start_timeout_s": int(values["MERCURY_START_TIMEOUT_S"]),
-        "delay_bound": int(values["MERCURY_FABRIC_DELAY_BOUND"]),
+        "settings": shared,
+        "delay_bound": int(values[_DELAY]),
         "divergence_bound": divergence_bound(str(values[_DIVERGENCE])),
         "momentum": momentum,
-        "batch_s": int(values["MERCURY_FABRIC_BATCH_MS"]) / 1000,
-        "lag_s": int(values["MERCURY_FABRIC_LAG_MS"]) / 1000,
+        "batch_s": int(values[_BATCH]) / 1000,
+        "lag_s": int(values[_LAG]) / 1000,
         "weights": weights,
     }

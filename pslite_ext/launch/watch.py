@@ -100,8 +100,8 @@ class Watch:
             if child.returncode == 0:
                 ended_well.append(child)
                 continue
-            if self._has_replacement(child):
-                self._say(f"{self._name(child)} {_end_of(child)}; its replica is there")
+            if left := self._does_without(child):
+                self._say(f"{self._name(child)} {_end_of(child)}; its {left} is there")
                 continue
             if deadline is None:
                 deadline = time.monotonic() + self._grace_s
@@ -135,10 +135,12 @@ class Watch:
             if scheduler is not child:
                 scheduler.tell(f"{self._name(child)} {_end_of(child)}")
 
-    def _has_replacement(self, child: Child) -> bool:
-        """Whether a job may go on without it: a server whose replica runs."""
+    def _does_without(self, child: Child) -> str:
+        """Who keeps the job going without it: of a server and its replica, the other one."""
         task, _ = self._tasks[child]
-        return task.role == "server" and any(r.poll() is None for r in self._of_role("replica"))
+        other = {"server": "replica", "replica": "server"}.get(task.role, "")
+        paired = bool(self._of_role("replica"))
+        return other if paired and any(c.poll() is None for c in self._of_role(other)) else ""
 
     def _of_role(self, role: str) -> list[Child]:
         return [child for child, (task, _) in self._tasks.items() if task.role == role]

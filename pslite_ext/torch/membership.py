@@ -12,7 +12,7 @@ from types import TracebackType
 
 from mxnet_plugins import figures
 from pslite_ext import _core, dump, prophet_profile
-from pslite_ext.config import Settings
+from pslite_ext.config import NO_REPLICA, Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError
 from pslite_ext.torch import beside
 
@@ -44,6 +44,8 @@ def join(meeting: beside.Meeting | None = None) -> int:
             _meeting = meeting or beside.meet(environ)
             environ = beside.start_job(environ, _meeting)
         settings = Settings.from_environment(environ)
+        if settings.values["DMLC_ROLE"] == "replica":
+            raise ClosedError(NO_REPLICA)
         if settings.values["DMLC_ROLE"] != "worker":
             raise ClosedError(f"a {settings.values['DMLC_ROLE']} trains no model: it only serves")
         # First: whatever happens from here on, this process leaves as it should.

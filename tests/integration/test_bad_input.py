@@ -76,6 +76,11 @@ def test_what_is_known(name: str, value: str, says: str) -> None:
     assert says in last
 
 
+def test_a_replica_is_mlfabric_s() -> None:
+    last = run({"DMLC_ROLE": "replica"}).stderr.strip().splitlines()[-1]
+    assert "DMLC_ROLE is 'replica', which only a job under MLfabric has" in last
+
+
 def test_a_directory_that_holds_a_trace(tmp_path: Path) -> None:
     (tmp_path / "trace_worker_7.txt").touch()
     result = run({"MERCURY_TRACE_DIR": str(tmp_path)})

@@ -126,9 +126,12 @@ def test_without_a_replica_the_job_fails_with_its_server(tmp_path: Path) -> None
 
 def test_who_does_not_know_the_token_is_left_outside(tmp_path: Path) -> None:
     code = (
-        "import os, numpy, pslite_ext.fabric as fabric\n"
+        "import os, socket, time, numpy, pslite_ext.fabric as fabric\n"
         "if os.environ['DMLC_ROLE'] == 'worker':\n"
-        "    os.environ.update(MERCURY_JOB_TOKEN='guessed', MERCURY_START_TIMEOUT_S='1')\n"
+        "    os.environ.update(MERCURY_JOB_TOKEN='guessed', MERCURY_START_TIMEOUT_S='3')\n"
+        "    scheduler = ('127.0.0.1', int(os.environ['DMLC_PS_ROOT_PORT']))\n"
+        "    with socket.socket() as sock:\n"
+        "        while sock.connect_ex(scheduler): time.sleep(0.01)\n"
         "fabric.register(numpy.zeros(3, 'f'))\n"
     )
     with cluster(["-c", code], 1, 1, "mercury") as job:
@@ -150,3 +153,20 @@ def test_models_that_differ_are_named(tmp_path: Path) -> None:
             assert process.code == 1
             assert "has a model of " in process.output, job.report()
             assert "Traceback" not in process.output
+
+
+def test_a_node_that_was_told_otherwise_is_named(tmp_path: Path) -> None:
+    code = (
+        "import os, numpy, pslite_ext.fabric as fabric\n"
+        "if os.environ['DMLC_ROLE'] == 'worker':\n"
+        "    os.environ['MERCURY_FABRIC_DELAY_BOUND'] = '5'\n"
+        "fabric.register(numpy.zeros(3, 'f'))\n"
+    )
+    with cluster(["-c", code], 1, 1, "mercury") as job:
+        both = [job.scheduler, job.workers[0]]  # the server may come too late to hear it
+        job.wait_until("refused", lambda: all(process.code is not None for process in both))
+        why = "worker 0 was told MERCURY_FABRIC_DELAY_BOUND=5, and the scheduler uses 30"
+        for process in both:
+            assert process.code == 1
+            assert why in process.output, job.report()
+            assert len(process.output.splitlines()) == 1

@@ -15,6 +15,7 @@ from pslite_ext.fabric.options import (
     feed_path,
     node_of,
     node_options,
+    shared_settings,
     update_rule,
 )
 from pslite_ext.settings_table import SettingError
@@ -61,6 +62,19 @@ def test_bad_input_is_one_clear_line(changes: dict[str, str], says: str) -> None
         node_options(settings(**changes))
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_what_all_must_agree_on() -> None:
+    told = {"MERCURY_FABRIC_DELAY_BOUND": "5", "MERCURY_FABRIC_DIVERGENCE_BOUND": "2"}
+    theirs = shared_settings(settings(**told), 0)
+    assert theirs == "MERCURY_FABRIC_DELAY_BOUND=5\nMERCURY_FABRIC_DIVERGENCE_BOUND=2.0\n"
+    ours = shared_settings(settings(), SCHEDULER).splitlines()
+    assert len(ours) == 5
+    assert "MERCURY_FABRIC_DELAY_BOUND=30" in ours
+    weights = ["weighted:" + ",".join([weight] * 2000) for weight in ("0.125", "0.375")]
+    texts = [shared_settings(settings(MERCURY_FABRIC_UPDATE=text), 0) for text in weights]
+    assert texts[0] != texts[1]
+    assert max(map(len, texts)) < 200
 
 
 def test_update_rules() -> None:

@@ -205,6 +205,30 @@ def test_a_slow_reader_keeps_the_scheduler_from_nothing(
     assert shown.getvalue() == "[server 0] shown\n"
 
 
+@pytest.mark.parametrize(("dies", "stays"), [("server", "replica"), ("replica", "server")])
+def test_a_server_and_its_replica_can_do_without_each_other(
+    tmp_path: Path, dies: str, stays: str
+) -> None:
+    code = (
+        "role = os.environ['DMLC_ROLE']\n"
+        f"if role == {dies!r}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"while role == {stays!r}: time.sleep(0.05)\n"
+    )
+    job = launch(tmp_path, "-n", "1", "-s", "1", "--replicas", "1", *python(code))
+    assert job.stderr is not None
+    said = job.stderr.readline()
+    assert said == f"mercury launch: {dies} 0 was killed by signal 9; its {stays} is there\n"
+    job.send_signal(signal.SIGTERM)
+    job.communicate(timeout=LIMIT_S)
+
+
+def test_both_a_server_and_its_replica_are_too_many(tmp_path: Path) -> None:
+    code = "if os.environ['DMLC_ROLE'] in ('server', 'replica'): sys.exit(3)"
+    ended, _, err = came_to(tmp_path, "-n", "1", "-s", "1", "--replicas", "1", *python(code))
+    assert ended == 3
+    assert "ended with exit code 3 first" in err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_nothing_is_left(tmp_path: Path, number: int) -> None:
     marker = f"marker{os.getpid()}{int(number)}"
@@ -275,6 +299,8 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
             2,
             "-s/--num-servers: 'beneath' is no number, and not 'beside'",
         ),
+        (["-n", "1", "--replicas", "1", "x"], 2, "a replica needs its one server: -s 1"),
+        (["-n", "1", "-s", "1", "--replicas", "2", "x"], 2, "--replicas is 0 or 1"),
         (["-n", "3000", "x"], 2, "DMLC_NUM_WORKER is '3000'; allowed: 1 to 2000"),
         (["-n", "1", "-s", "3000", "x"], 2, "DMLC_NUM_SERVER is '3000'; allowed: 1 to 2000"),
         (["-n", "1", "--port", "99999", "x"], 2, "--port: '99999' is no port; allowed: 1 to"),
@@ -371,6 +397,7 @@ def test_servers_stand_beside_workers_unless_they_are_counted() -> None:
     assert [p for p in beside if p[0] == "worker"] == [("worker", i, i % 3) for i in range(4)]
     counted = [("server", 0, 0), ("server", 1, 1), ("worker", 0, 2), ("worker", 1, 0)]
     assert places(2, 2, 3) == counted
+    assert places(1, 1, 3, 1) == [("server", 0, 0), ("replica", 0, 1), ("worker", 0, 2)]
     default = command.parser().parse_args(["-n", "2", "x"])
     asked = command.parser().parse_args(["-n", "2", "-s", "beside", "x"])
     assert default.num_servers is asked.num_servers is None

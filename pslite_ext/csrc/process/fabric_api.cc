@@ -37,6 +37,8 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
     its.silence_us = int64_t{options->timeout_ms} * 1200;
     its.start_timeout_us = int64_t{options->start_timeout_s} * 1000000;
     its.elements = elements;
+    Status status = mercury::FromText(options->settings, &its.settings);
+    if (!status.ok()) return status;
     its.planning.collector.delay_bound = options->delay_bound;
     its.planning.collector.divergence_bound = options->divergence_bound;
     its.planning.collector.momentum = options->momentum;
@@ -46,7 +48,7 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
     its.weights.assign(options->weights, options->weights + options->num_weights);
     Vector first(model, model + (model == nullptr ? 0 : elements));
     std::unique_ptr<mercury_fabric> made(new mercury_fabric{{std::move(its), std::move(first)}});
-    Status status = made->its.Start();
+    status = made->its.Start();
     if (status.ok()) *fabric = made.release();
     return status;
   });

@@ -27,6 +27,7 @@ typedef struct {
   int checksum;
   int timeout_ms; /* silence after which a node is lost */
   int start_timeout_s;
+  const char* settings; /* NAME=value lines: what the scheduler uses, what another node was told */
   /* The scheduler's: */
   int64_t delay_bound;
   double divergence_bound;

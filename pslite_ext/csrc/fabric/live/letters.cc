@@ -170,7 +170,7 @@ template <typename A, typename J>
 bool WalkJoining(A* a, J& joining) {
   return a->Text(joining.host) && a->Integer(joining.port) && a->Integer(joining.workers) &&
          Choice(a, joining.replica, 1) && a->Integer(joining.elements) &&
-         a->Integer(joining.checksum);
+         a->Integer(joining.checksum) && a->Text(joining.told);
 }
 
 template <typename A, typename R>

@@ -35,6 +35,7 @@ struct Joining {
   bool replica = false;  // there is one
   int64_t elements = 0;
   int64_t checksum = 0;  // of the model's first values
+  std::string told;      // settings on which all must agree, as control/shared_settings.h has them
 };
 
 // Where a node listens.

@@ -29,7 +29,7 @@ FabricNode::FabricNode(FabricNodeOptions options, Vector model)
       self_(PeerOf(options_.node)),
       model_(std::move(model)),
       door_key_(DataKey(options_.token, JobIdentity{})),
-      muster_(options_.workers, options_.replica) {
+      muster_(options_.workers, options_.replica, options_.settings) {
   auto endpoint = std::make_unique<NodeEndpoint>(
       options_.node, kPacketBytes,
       [this](int peer, const Letter& letter) { return Control(peer, letter); });
@@ -129,6 +129,7 @@ void FabricNode::Linked(int peer, TcpSocket socket) {
   letter.joining.workers = options_.workers;
   letter.joining.replica = options_.replica;
   letter.joining.elements = static_cast<int64_t>(options_.elements);
+  letter.joining.told = ToText(options_.settings);
   letter.joining.checksum =
       Crc32c(0, reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(float));
   endpoint_->Post(kSchedulerPeer, letter);

@@ -29,6 +29,8 @@ Status Muster::Join(int node, const Joining& joining) {
     return Status::InvalidArgument(who + " was told of " + said(joining.workers, joining.replica) +
                                    ", the scheduler of " + said(workers_, replica_));
   }
+  const Status agreed = Agree(who, joining.told);
+  if (!agreed.ok()) return agreed;
   if (joining.elements < 1 || joining.elements > kElementsMost) {
     return Status::InvalidArgument(who + " has a model of " + std::to_string(joining.elements) +
                                    " elements");
@@ -45,6 +47,22 @@ Status Muster::Join(int node, const Joining& joining) {
     }
   }
   joined_[node] = joining;
+  return Status::Ok();
+}
+
+Status Muster::Agree(const std::string& who, const std::string& told) const {
+  SharedSettings theirs;
+  const Status status = FromText(told, &theirs);
+  if (!status.ok()) return status;
+  for (const SharedSetting& setting : theirs) {
+    const SharedSetting* ours = Find(settings_, setting.name);
+    if (ours != nullptr && ours->value == setting.value) continue;
+    return Status::InvalidArgument(
+        who + " was told " + setting.name + "=" + setting.value +
+        (ours == nullptr ? ", which the scheduler does not know"
+                         : ", and the scheduler uses " + ours->value +
+                               ": set it for the scheduler alone, or for all alike"));
+  }
   return Status::Ok();
 }
 

@@ -10,15 +10,19 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "control/shared_settings.h"
 #include "fabric/live/letters.h"
 
 namespace mercury::fabric {
 
 class Muster {
  public:
-  Muster(int workers, bool replica) : workers_(workers), replica_(replica) {}
+  // `settings`: those that the scheduler uses. A node that was told otherwise does not belong here.
+  Muster(int workers, bool replica, SharedSettings settings)
+      : workers_(workers), replica_(replica), settings_(std::move(settings)) {}
 
   // Whether there is a place for such a node, and nobody has it.
   bool Awaits(int node) const;
@@ -37,9 +41,11 @@ class Muster {
  private:
   size_t seats() const { return static_cast<size_t>(workers_) + (replica_ ? 2 : 1); }
   std::vector<int> Nodes() const;
+  Status Agree(const std::string& who, const std::string& told) const;
 
   const int workers_;
   const bool replica_;
+  const SharedSettings settings_;
   std::map<int, Joining> joined_;
   std::set<int> ready_;
 };

@@ -74,7 +74,8 @@ Letter Draw(Random* random) {
   } else {
     letter.applied = DrawUpdates(random);
     letter.joining = {"10.0.0.1",       random->Between(1, 65535), random->Between(1, 9),
-                      random->OneIn(2), random->Between(1, 1000),  random->Between(0, 1000)};
+                      random->OneIn(2), random->Between(1, 1000),  random->Between(0, 1000),
+                      "NAME=value\n"};
     letter.roster.identity = std::string(16, 'i');
     letter.roster.delay_bound = random->Between(1, 100);
     letter.roster.momentum = random->Unit();

@@ -10,13 +10,13 @@ using mercury::Code;
 namespace {
 
 Joining Says(int64_t elements = 10, int64_t checksum = 1) {
-  return {"10.0.0.1", 99, 2, true, elements, checksum};
+  return {"10.0.0.1", 99, 2, true, elements, checksum, ""};
 }
 
 }  // namespace
 
 TEST(a_job_begins_when_all_are_there_and_linked) {
-  Muster muster(2, true);
+  Muster muster(2, true, {});
   CHECK_EQ(muster.Missing(), "the server, the replica, worker 0, worker 1");
   for (const int node : {1, kReplicaNode, kServerNode}) CHECK_OK(muster.Join(node, Says()));
   CHECK_FALSE(muster.all_joined());
@@ -33,7 +33,7 @@ TEST(a_job_begins_when_all_are_there_and_linked) {
 }
 
 TEST(who_is_not_awaited_is_refused) {
-  Muster muster(2, false);
+  Muster muster(2, false, {});
   for (const int node : {kReplicaNode, kSchedulerNode, 2}) CHECK_FALSE(muster.Awaits(node));
   CHECK_STATUS(Code::kInvalidArgument, muster.Join(2, Says()));
   Joining joining = Says();
@@ -44,7 +44,7 @@ TEST(who_is_not_awaited_is_refused) {
 }
 
 TEST(those_who_disagree_are_named) {
-  Muster muster(2, true);
+  Muster muster(2, true, {});
   Joining other = Says();
   other.workers = 1;
   other.replica = false;
@@ -59,4 +59,20 @@ TEST(those_who_disagree_are_named) {
   CHECK_EQ(muster.Join(kReplicaNode, Says(10, 2)).message,
            "the server and the replica begin with different models: give both the same values");
   CHECK_OK(muster.Join(kReplicaNode, Says(10, 1)));
+}
+
+TEST(who_was_told_other_settings_is_told_both_values) {
+  Muster muster(2, true, {{"BOUND", "30", false}, {"RULE", "sum", true}});
+  Joining joining = Says();
+  joining.told = "RULE=sum\n";
+  CHECK_OK(muster.Join(1, joining));
+  joining.told = "RULE=sum\nBOUND=5\n";
+  CHECK_EQ(muster.Join(0, joining).message,
+           "worker 0 was told BOUND=5, and the scheduler uses 30: set it for the scheduler alone, "
+           "or for all alike");
+  joining.told = "COLOUR=red\n";
+  CHECK_EQ(muster.Join(0, joining).message,
+           "worker 0 was told COLOUR=red, which the scheduler does not know");
+  joining.told = "no setting";
+  CHECK_STATUS(Code::kCorrupt, muster.Join(0, joining));
 }
