@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cluster import ROOT, clean_environment, cluster
+from tests.cluster import ROOT, clean_environment, cluster, mercury
 
 SCRIPT = str(ROOT / "tests" / "integration" / "fabric_training.py")
 DELAY_BOUND = 4
@@ -74,6 +75,19 @@ def test_the_replica_takes_over_when_the_server_is_killed(tmp_path: Path) -> Non
     assert told(tmp_path, "replica_0")["stats"]["is_server"]
     # The workers went on: the last version that they had was made after the server's death.
     assert told(tmp_path, "replica_0")["version"] > 8
+
+
+def test_the_job_of_the_docs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "fabric.md").read_text()
+    script = tmp_path / "train.py"
+    script.write_text(page.partition("```python\n")[2].partition("```")[0])
+    assert "\nmercury launch -n 4 -s 1 --replicas 1 -- python train.py\n" in page
+    job = ["launch", "-n", "4", "-s", "1", "--replicas", "1", "--log-dir", tmp_path / "logs"]
+    launched = mercury(*job, "--", sys.executable, script)
+    assert launched.returncode == 0, launched.stdout + launched.stderr
+    said = re.findall(r"off by (\d+\.\d+); {'pushed': 100, 'committed'", launched.stdout)
+    assert len(said) == 4
+    assert max(map(float, said)) < 0.1
 
 
 @pytest.mark.parametrize("node", ["replica_0", "worker_1"])
