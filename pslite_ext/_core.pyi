@@ -193,6 +193,9 @@ class Fabric:
     def push(self, update: object, norm: float) -> int:
         """Copied; the update's number."""
 
+    def fate(self, number: int) -> str:
+        """What became of an update; "": it is not known."""
+
     def get(self, out: object) -> int:
         """The model, into `out`; its version."""
 

@@ -20,6 +20,7 @@ cdef extern from "process/fabric_api.h" nogil:
     int mercury_fabric_join(const mercury_fabric_options*, const float*, size_t, mercury_fabric**)
     int mercury_fabric_wait(mercury_fabric*, int, int)
     int mercury_fabric_push(mercury_fabric*, const float*, double, int64_t*)
+    const char* mercury_fabric_fate(mercury_fabric*, int64_t)
     int mercury_fabric_ask(mercury_fabric*)
     int mercury_fabric_take(mercury_fabric*, int, float*, int64_t*)
     int mercury_fabric_model(mercury_fabric*, float*, int64_t*)
@@ -84,6 +85,12 @@ cdef class Fabric:
             code = mercury_fabric_push(self._fabric, &update[0], norm, &number)
         ok(code)
         return number
+
+    def fate(self, int64_t number):
+        cdef const char* text
+        with nogil:
+            text = mercury_fabric_fate(self._fabric, number)
+        return text.decode()
 
     def get(self, float[::1] out):
         cdef int64_t version = 0

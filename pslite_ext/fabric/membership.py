@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -98,6 +99,13 @@ class Worker(_Node):
         out = np.empty(self.shape, np.float32)
         self.version = self._core.get(out.reshape(-1))
         return out
+
+    def fate(self, number: int) -> str:
+        """What became of an update: "committed", or why not; "" while that is not known.
+
+        A committed one may be "lost" later, with its server. The last 4096 are remembered.
+        """
+        return self._core.fate(number)
 
     def settle(self) -> None:
         """Waits until each of this worker's updates is committed or dropped."""
@@ -207,10 +215,11 @@ def register_as_scheduler() -> Scheduler:
     return Scheduler()
 
 
-def register(model: Any) -> Worker:
+def register(model: Any, at_end: Callable[[Any], object] | None = None) -> Worker:
     """Does what this process is told to (DMLC_ROLE): returns in a worker.
 
-    In all others it serves until the job is over, and then ends the process.
+    In all others it serves until the job is over, and then ends the process. Whoever is the server
+    then calls `at_end` with the model before.
     """
     try:
         role = os.environ.get("DMLC_ROLE", "").strip()
@@ -218,6 +227,8 @@ def register(model: Any) -> Worker:
             return Worker(model)
         serving = Scheduler() if role == "scheduler" else Holder(role, model)
         serving.serve()
+        if at_end is not None and isinstance(serving, Holder) and serving.stats()["is_server"]:
+            at_end(serving.model()[0])
     except SettingError as error:
         _end(error, 2)
     except PsliteError as error:

@@ -1,6 +1,7 @@
 #include "process/fabric_api.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -64,6 +65,11 @@ int mercury_fabric_wait(mercury_fabric* fabric, int what, int slice_ms) {
 
 int mercury_fabric_push(mercury_fabric* fabric, const float* update, double norm, int64_t* number) {
   return Guarded([&] { return fabric->its.Push(update, norm, number); });
+}
+
+const char* mercury_fabric_fate(mercury_fabric* fabric, int64_t number) {
+  const std::optional<mercury::fabric::Fate> fate = fabric->its.FateOf(number);
+  return fate ? mercury::fabric::FateName(*fate) : "";
 }
 
 int mercury_fabric_ask(mercury_fabric* fabric) {

@@ -47,6 +47,8 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
 int mercury_fabric_wait(mercury_fabric* fabric, int what, int slice_ms);
 /* `update` is copied. */
 int mercury_fabric_push(mercury_fabric* fabric, const float* update, double norm, int64_t* number);
+/* "committed", or why not; "": not known yet, or forgotten. */
+const char* mercury_fabric_fate(mercury_fabric* fabric, int64_t number);
 int mercury_fabric_ask(mercury_fabric* fabric);
 int mercury_fabric_take(mercury_fabric* fabric, int slice_ms, float* out, int64_t* version);
 /* Of a server or replica. */

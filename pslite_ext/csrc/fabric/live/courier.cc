@@ -95,7 +95,7 @@ double Courier::NextAt(const Task& task, double now_s) {
 double Courier::WakeAt(double now_s, const Choice& of) const {
   double at_s = kNever;
   for (const auto& [number, task] : tasks_) {
-    if (of == nullptr || of(task.hop)) at_s = std::min(at_s, NextAt(task, now_s));
+    if (of == nullptr || of(number, task.hop)) at_s = std::min(at_s, NextAt(task, now_s));
   }
   return at_s;
 }

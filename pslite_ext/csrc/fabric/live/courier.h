@@ -45,7 +45,7 @@ class Courier {
   // It was; the hop, if that was the last of it.
   std::optional<Hop> Sent(int64_t number, int64_t bytes);
   // When more will be allowed, of the hops for which `of` is true; infinity: not by time alone.
-  using Choice = std::function<bool(const Hop&)>;
+  using Choice = std::function<bool(int64_t number, const Hop&)>;
   double WakeAt(double now_s, const Choice& of = nullptr) const;
 
   const Hop* Find(int64_t number) const;

@@ -213,8 +213,7 @@ Status FabricNode::Enter(const Roster& roster) {
     WorkerEvents events;
     events.settled = [this](UpdateId update, Fate fate) {
       const std::lock_guard<std::mutex> lock(mutex_);
-      unsettled_.erase(update.number);
-      ++fates_[fate];
+      fates_.Settle(update.number, fate);
       changed_.notify_all();
     };
     events.got = [this](int64_t version, const std::shared_ptr<const Vector>& model) {
@@ -332,7 +331,7 @@ bool FabricNode::WaitEnded(int slice_ms, Status* status) {
 }
 
 bool FabricNode::WaitSettled(int slice_ms, Status* status) {
-  return Wait(slice_ms, [this] { return unsettled_.empty() || phase_ == Phase::kEnded; }, status);
+  return Wait(slice_ms, [this] { return fates_.all_settled() || phase_ == Phase::kEnded; }, status);
 }
 
 bool FabricNode::WaitModel(int slice_ms, Status* status, float* out, int64_t* version) {
@@ -363,8 +362,7 @@ Status FabricNode::Push(const float* update, double norm, int64_t* number) {
   if (weight != 1) {
     for (float& value : *copy) value = static_cast<float>(double{value} * weight);
   }
-  *number = ++pushed_;
-  unsettled_.insert(*number);
+  *number = fates_.Add();
   lane_->Post(
       [this, copy, number = *number, version = version_, weighted = norm * std::abs(weight)] {
         worker_->Push(number, version, weighted, copy);
@@ -380,6 +378,11 @@ Status FabricNode::AskModel() {
   }
   if (!std::exchange(asked_, true)) lane_->Post([this] { worker_->Get(); });
   return Status::Ok();
+}
+
+std::optional<Fate> FabricNode::FateOf(int64_t number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return fates_.Of(number);
 }
 
 Status FabricNode::CopyModel(float* out, int64_t* version) {
@@ -416,15 +419,7 @@ std::string FabricNode::Stats() {
   if (!lane_->Ask(ask)) ask();
   if (options_.node < 0) return "{" + text + "}";
   const std::lock_guard<std::mutex> lock(mutex_);
-  constexpr const char* kNames[] = {"committed", "too_old",  "overtaken",
-                                    "late",      "orphaned", "lost"};
-  text = "\"pushed\": " + std::to_string(pushed_);
-  for (int fate = 0; fate <= static_cast<int>(Fate::kLost); ++fate) {
-    const auto found = fates_.find(static_cast<Fate>(fate));
-    text += std::string(", \"") + kNames[fate] +
-            "\": " + std::to_string(found == fates_.end() ? 0 : found->second);
-  }
-  return "{" + text + "}";
+  return "{" + fates_.Figures() + "}";
 }
 
 void FabricNode::Leave(bool failed) {

@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/net/fates.h"
 #include "fabric/net/model_part.h"
 #include "fabric/net/muster.h"
 #include "fabric/net/node_endpoint.h"
@@ -75,6 +76,8 @@ class FabricNode {
   // A worker's. The update is copied; it was computed from the model that was got last.
   Status Push(const float* update, double norm, int64_t* number);
   Status AskModel();
+  // What became of an update of this worker's.
+  std::optional<Fate> FateOf(int64_t number);
   // The server's, or the replica's.
   Status CopyModel(float* out, int64_t* version);
   // The scheduler's: a line of an operator's feed.
@@ -132,10 +135,8 @@ class FabricNode {
   Phase phase_ = Phase::kJoining;
   Status status_;
   std::vector<double> weights_;
-  int64_t pushed_ = 0;
   int64_t version_ = 0;  // that this worker got last
-  std::set<int64_t> unsettled_;
-  std::map<Fate, int64_t> fates_;
+  Fates fates_;          // of what this worker has pushed
   bool asked_ = false;
   std::shared_ptr<const Vector> got_;
   int64_t got_version_ = 0;

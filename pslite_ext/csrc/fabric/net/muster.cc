@@ -29,7 +29,7 @@ Status Muster::Join(int node, const Joining& joining) {
     return Status::InvalidArgument(who + " was told of " + said(joining.workers, joining.replica) +
                                    ", the scheduler of " + said(workers_, replica_));
   }
-  const Status agreed = Agree(who, joining.told);
+  Status agreed = Agree(who, joining.told);
   if (!agreed.ok()) return agreed;
   if (joining.elements < 1 || joining.elements > kElementsMost) {
     return Status::InvalidArgument(who + " has a model of " + std::to_string(joining.elements) +
@@ -52,7 +52,7 @@ Status Muster::Join(int node, const Joining& joining) {
 
 Status Muster::Agree(const std::string& who, const std::string& told) const {
   SharedSettings theirs;
-  const Status status = FromText(told, &theirs);
+  Status status = FromText(told, &theirs);
   if (!status.ok()) return status;
   for (const SharedSetting& setting : theirs) {
     const SharedSetting* ours = Find(settings_, setting.name);

@@ -7,7 +7,10 @@
 
 namespace mercury::fabric {
 
-int WorkerPart::PeerFor(const Hop& hop) const {
+// What has begun ends where it began, even if that is the server no more.
+int WorkerPart::PeerFor(int64_t number, const Hop& hop) const {
+  const auto sending = sending_.find(number);
+  if (sending != sending_.end()) return sending->second.peer;
   return hop.to == kServerNode ? server_peer_ : PeerOf(hop.to);
 }
 
@@ -110,7 +113,7 @@ void WorkerPart::Turn(double now_s) {
   for (bool more = true; std::exchange(more, false);) {
     for (const Allowance& allowance : daemon_.Due(now_s)) {
       const Hop* hop = daemon_.Find(allowance.number);
-      const int peer = PeerFor(*hop);
+      const int peer = PeerFor(allowance.number, *hop);
       if (peer != self_ && !Vanishes(peer)) continue;
       const Cargo cargo = CargoOf(allowance.number, *hop);
       const auto parcel = daemon_.Sent(allowance.number, std::numeric_limits<int64_t>::max() / 2);
@@ -124,7 +127,7 @@ void WorkerPart::Turn(double now_s) {
 bool WorkerPart::Next(int peer, double now_s, OutPacket* out) {
   for (const Allowance& allowance : daemon_.Due(now_s)) {
     const Hop* hop = daemon_.Find(allowance.number);
-    if (PeerFor(*hop) != peer || peer == self_) continue;
+    if (PeerFor(allowance.number, *hop) != peer || peer == self_) continue;
     Sending& sending = sending_[allowance.number];
     sending.peer = peer;
     const Cargo cargo = CargoOf(allowance.number, *hop);
@@ -154,8 +157,8 @@ void WorkerPart::Over(int64_t number, int peer, const Parcel& parcel, const Carg
 }
 
 double WorkerPart::WakeAt(int peer, double now_s) const {
-  return daemon_.WakeAt(now_s, [&](const Hop& hop) {
-    const int to = PeerFor(hop);
+  return daemon_.WakeAt(now_s, [&](int64_t number, const Hop& hop) {
+    const int to = PeerFor(number, hop);
     return to == peer || to == self_ || Vanishes(to);
   });
 }

@@ -56,7 +56,7 @@ class WorkerPart : public Part {
     int peer = 0;
     size_t offset = 0;
   };
-  int PeerFor(const Hop& hop) const;
+  int PeerFor(int64_t number, const Hop& hop) const;
   bool Vanishes(int peer) const { return peer != self_ && !outbox_->Linked(peer); }
   Cargo CargoOf(int64_t number, const Hop& hop) const;
   void Obey(const Order& order, double now_s);

@@ -162,6 +162,29 @@ TEST(the_model_is_asked_for_again_when_another_is_the_server) {
   CHECK_TRUE(job.got == std::vector<int64_t>{6});
 }
 
+TEST(what_has_begun_does_not_go_on_at_the_new_server) {
+  Fixture job;
+  job.worker.Push(1, 0, 1, Filled(1));
+  job.worker.Push(2, 0, 1, Filled(2));
+  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
+  OutPacket packet;
+  CHECK_TRUE(job.worker.Next(kServerPeer, 100, &packet));
+  job.Hear(kSchedulerPeer, OrderLetter(Send(2, 4, kServerNode, false)));
+  Letter server;
+  server.kind = Letter::Kind::kServerIs;
+  server.node = kReplicaNode;
+  job.Hear(kSchedulerPeer, server);
+  CHECK_TRUE(job.Sent(kReplicaPeer) == *Filled(2));  // it had not begun
+  job.outbox.gone.insert(kServerPeer);
+  CHECK_TRUE(job.worker.WakeAt(kReplicaPeer, 100) < kNever);
+  job.worker.Turn(100);
+  CHECK_TRUE(job.worker.WakeAt(kReplicaPeer, 100) == kNever);
+  CHECK_EQ(job.outbox.To(kReplicaPeer).size(), 1);
+  // It is planned again, and sent as a whole.
+  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 5, kServerNode, false)));
+  CHECK_TRUE(job.Sent(kReplicaPeer) == *Filled(1));
+}
+
 TEST(a_worker_believes_nobody_else_s_letters) {
   Fixture job;
   const auto refused = [&job](int peer, const Letter& letter, const Haul& haul = {}) {

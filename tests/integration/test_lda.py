@@ -1,0 +1,52 @@
+"""examples/lda.py: as good as one process alone, and no word is missing, whatever was lost."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.cluster import ROOT, clean_environment, cluster
+
+SCRIPT = str(ROOT / "examples" / "lda.py")
+SMALL = [*("--topics", "3", "--words", "60", "--documents", "90"), *("--length", "50")]
+WORKERS = 3
+
+
+def likelihood(said: str) -> float:
+    found = re.search(r"4500 words in topics, none less than 0 .*held-out word: (-[\d.]+)", said)
+    assert found, said
+    return float(found[1])
+
+
+@pytest.fixture(scope="module")
+def alone() -> float:
+    ran = subprocess.run(
+        [sys.executable, SCRIPT, *SMALL, "--sweeps", "20", "--alone"],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    return likelihood(ran.stdout)
+
+
+def test_updates_that_are_dropped(alone: float) -> None:
+    env = {"MERCURY_FABRIC_DELAY_BOUND": "1"}
+    with cluster([SCRIPT, *SMALL, "--sweeps", "20"], WORKERS, 1, "mercury", env=env) as job:
+        job.check()
+        # All begin with an update of version 0, and one of them comes first.
+        assert any("'too_old': 0" not in worker.output for worker in job.workers), job.report()
+        assert likelihood(job.servers[0].output) == pytest.approx(alone, abs=0.05)
+
+
+def test_a_server_that_is_killed(alone: float) -> None:
+    with cluster([SCRIPT, *SMALL, "--sweeps", "80"], WORKERS, 1, "mercury", replicas=1) as job:
+        job.wait_until("under way", lambda: "sweep 10" in job.workers[0].output)
+        job.servers[0].kill()
+        job.wait()
+        assert [worker.code for worker in job.workers] == [0] * WORKERS, job.report()
+        assert likelihood(job.of("replica")[0].output) == pytest.approx(alone, abs=0.05)
