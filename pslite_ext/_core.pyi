@@ -205,6 +205,9 @@ class Fabric:
     def feed(self, line: bytes) -> None:
         """A line of an operator's feed, to the scheduler."""
 
+    def records(self) -> str:
+        """The scheduler's: lines of JSON that nobody has taken yet."""
+
     def stats(self) -> str:
         """JSON."""
 

@@ -15,6 +15,7 @@ cdef extern from "process/fabric_api.h" nogil:
         const char* settings
         int64_t delay_bound
         double divergence_bound, momentum, batch_s, lag_s
+        int record
         const double* weights
         size_t num_weights
     int mercury_fabric_join(const mercury_fabric_options*, const float*, size_t, mercury_fabric**)
@@ -25,6 +26,7 @@ cdef extern from "process/fabric_api.h" nogil:
     int mercury_fabric_take(mercury_fabric*, int, float*, int64_t*)
     int mercury_fabric_model(mercury_fabric*, float*, int64_t*)
     int mercury_fabric_feed(mercury_fabric*, const char*, size_t)
+    const char* mercury_fabric_records(mercury_fabric*)
     const char* mercury_fabric_stats(mercury_fabric*)
     void mercury_fabric_leave(mercury_fabric*, int)
     void mercury_fabric_free(mercury_fabric*)
@@ -51,6 +53,7 @@ cdef class Fabric:
         its.timeout_ms, its.start_timeout_s = options["timeout_ms"], options["start_timeout_s"]
         its.delay_bound, its.divergence_bound = options["delay_bound"], options["divergence_bound"]
         its.momentum, its.batch_s, its.lag_s = options["momentum"], options["batch_s"], options["lag_s"]
+        its.record = options["record"]
         its.weights, its.num_weights = weights.data(), weights.size()
         if model is not None:
             values = model
@@ -120,6 +123,12 @@ cdef class Fabric:
         with nogil:
             code = mercury_fabric_feed(self._fabric, text, size)
         ok(code)
+
+    def records(self):
+        cdef const char* text
+        with nogil:
+            text = mercury_fabric_records(self._fabric)
+        return text.decode()
 
     def stats(self):
         cdef const char* text

@@ -1,4 +1,4 @@
-"""`mercury fabric`: what MLfabric's scheduler would do with a batch of updates, and how fast."""
+"""`mercury fabric`: what MLfabric's scheduler would do with a batch, how fast, and what it did."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import Any
 
 from pslite_ext.command.arguments import count
 from pslite_ext.command.output import say
+from tracer.errors import TraceError
+from tracer.fabric import NAME, in_words, read
 
 FAILED = 2
 BATCH_MIB_MOST = 64  # some 400,000 updates; nothing endless is read
@@ -26,7 +28,8 @@ PUBLISHED_MS = {10: 5, 100: 30, 500: 440, 1000: 1460}
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="mercury fabric",
-        description="Plan what MLfabric would send when. The format is in docs/fabric-plan.md.",
+        description="Plan what MLfabric would send when (docs/fabric-plan.md has the format), or "
+        "see what a job did.",
         epilog=EXIT_CODES,
     )
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -50,12 +53,29 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--aggregators", type=count, default=8, metavar="N", help="default 8")
     sub.add_argument("--repeat", type=count, default=7, metavar="N", help="batches (default 7)")
     sub.add_argument("--search", action="store_true", help=SEARCH)
+    sub = commands.add_parser(
+        "history",
+        help="what a job did: fates, delays, links",
+        description="Say what a job under MLfabric did, by what its scheduler recorded.",
+    )
+    sub.add_argument("trace", metavar="TRACE", help=f"the job's --trace-dir, or its {NAME}")
     return top
 
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
+    if args.command == "history":
+        return _tell(args)
     return _time(args) if args.command == "time" else _answer(args)
+
+
+def _tell(args: argparse.Namespace) -> int:
+    try:
+        say(in_words(read(args.trace)))
+    except TraceError as error:
+        print(f"mercury fabric history: {error}", file=sys.stderr)
+        return FAILED
+    return 0
 
 
 def _answer(args: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from pslite_ext.config import Settings
 from pslite_ext.errors import ClosedError, InvalidArgumentError, PsliteError
 from pslite_ext.fabric.feed import Feed
 from pslite_ext.fabric.options import feed_path, node_options
+from pslite_ext.fabric.recording import Recording
 from pslite_ext.settings_table import SettingError
 
 _BEGUN, _ENDED, _SETTLED = 0, 1, 2
@@ -43,6 +44,11 @@ class _Node:
         self._starter = _Starter(bool(settings.values["MERCURY_LAUNCHED"]), role)
         options = node_options(settings)
         self._feed_path = feed_path(settings) if role == "scheduler" else ""
+        self._trace_folder = str(settings.values["MERCURY_TRACE_DIR"])
+        self._job = {
+            name: options[name]
+            for name in ("workers", "replica", "delay_bound", "divergence_bound", "momentum")
+        }
         self.rank = int(str(options["node"]))  # of a worker
         self._core = _core.Fabric(options, values, size)
         _here = self
@@ -152,17 +158,23 @@ class Scheduler(_Serving):
     """Plans who sends what when."""
 
     _feed: Feed | None = None
+    _recording: Recording | None = None
 
     def __init__(self) -> None:
         super().__init__("scheduler", None)
         if self._feed_path:
             self._feed = Feed(self._feed_path, self._core.feed)
+        if self._trace_folder:
+            self._recording = Recording(self._trace_folder, self._job, self._core.records)
 
     def leave(self, *, failed: bool = False) -> None:
         if self._feed is not None:
             self._feed.close()
             self._feed = None
         super().leave(failed=failed)
+        if self._recording is not None:
+            self._recording.close()
+            self._recording = None
 
 
 class _Starter:

@@ -122,5 +122,6 @@ def node_options(settings: Settings) -> dict[str, object]:
         "momentum": momentum,
         "batch_s": int(values[_BATCH]) / 1000,
         "lag_s": int(values[_LAG]) / 1000,
+        "record": int(node == SCHEDULER and bool(values["MERCURY_TRACE_DIR"])),
         "weights": weights,
     }

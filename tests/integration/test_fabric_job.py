@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.cluster import ROOT, clean_environment, cluster, mercury
+from tracer.fabric import read
 
 SCRIPT = str(ROOT / "tests" / "integration" / "fabric_training.py")
 DELAY_BOUND = 4
@@ -60,7 +62,8 @@ def test_the_replica_takes_over_when_the_server_is_killed(tmp_path: Path) -> Non
     launched = subprocess.run(
         [
             *(sys.executable, "-m", "tracer", "launch", "-n", str(WORKERS), "-s", "1"),
-            *("--replicas", "1", "--log-dir", str(tmp_path / "logs"), "--"),
+            *("--replicas", "1", "--log-dir", str(tmp_path / "logs")),
+            *("--trace-dir", str(tmp_path / "trace"), "--"),
             *(sys.executable, SCRIPT, str(tmp_path), str(steps), "server_0", "SIGKILL"),
         ],
         cwd=ROOT,
@@ -73,6 +76,12 @@ def test_the_replica_takes_over_when_the_server_is_killed(tmp_path: Path) -> Non
     assert "server 0 was killed by signal 9; its replica is there" in launched.stderr
     check(tmp_path, "replica", WORKERS)
     assert told(tmp_path, "replica_0")["stats"]["is_server"]
+    history = read(tmp_path / "trace")
+    assert history.took_over is not None
+    assert max(history.delays) <= DELAY_BOUND
+    workers = [told(tmp_path, f"worker_{rank}")["stats"] for rank in range(WORKERS)]
+    assert history.updates == sum(worker.pop("pushed") for worker in workers)
+    assert history.fates == sum(map(Counter, workers), Counter())
     # The workers went on: the last version that they had was made after the server's death.
     assert told(tmp_path, "replica_0")["version"] > 8
 

@@ -46,6 +46,7 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
     its.planning.collector.batch_s = options->batch_s;
     its.planning.collector.at_once = options->batch_s == 0;
     its.planning.lag_s = options->lag_s;
+    its.planning.record = options->record != 0;
     its.weights.assign(options->weights, options->weights + options->num_weights);
     Vector first(model, model + (model == nullptr ? 0 : elements));
     std::unique_ptr<mercury_fabric> made(new mercury_fabric{{std::move(its), std::move(first)}});
@@ -87,6 +88,10 @@ int mercury_fabric_model(mercury_fabric* fabric, float* out, int64_t* version) {
 
 int mercury_fabric_feed(mercury_fabric* fabric, const char* line, size_t bytes) {
   return Guarded([&] { return fabric->its.Feed(std::string(line, bytes)); });
+}
+
+const char* mercury_fabric_records(mercury_fabric* fabric) {
+  return mercury::Text([&] { return fabric->its.TakeRecords(); }, "");
 }
 
 const char* mercury_fabric_stats(mercury_fabric* fabric) {

@@ -34,6 +34,7 @@ typedef struct {
   double momentum;
   double batch_s; /* 0: as soon as the network is idle */
   double lag_s;
+  int record;            /* 1: what happens, for mercury_fabric_records */
   const double* weights; /* of the workers' updates, by rank */
   size_t num_weights;    /* 0: all are 1 */
 } mercury_fabric_options;
@@ -55,6 +56,8 @@ int mercury_fabric_take(mercury_fabric* fabric, int slice_ms, float* out, int64_
 int mercury_fabric_model(mercury_fabric* fabric, float* out, int64_t* version);
 /* A line of a feed of rates (docs/fabric.md), to the scheduler. */
 int mercury_fabric_feed(mercury_fabric* fabric, const char* line, size_t bytes);
+/* Lines of JSON that nobody has taken yet, valid until the calling thread's next call. */
+const char* mercury_fabric_records(mercury_fabric* fabric);
 /* JSON, valid until the calling thread's next call. */
 const char* mercury_fabric_stats(mercury_fabric* fabric);
 void mercury_fabric_leave(mercury_fabric* fabric, int failed);

@@ -15,6 +15,24 @@ Fate FateOf(DropReason reason) {
   return reason == DropReason::kOvertaken ? Fate::kOvertaken : Fate::kTooOld;
 }
 
+const char* FateName(Fate fate) {
+  switch (fate) {
+    case Fate::kCommitted:
+      return "committed";
+    case Fate::kTooOld:
+      return "too_old";
+    case Fate::kOvertaken:
+      return "overtaken";
+    case Fate::kLate:
+      return "late";
+    case Fate::kOrphaned:
+      return "orphaned";
+    case Fate::kLost:
+      return "lost";
+  }
+  return "";
+}
+
 std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& route) {
   std::vector<Hop> hops;
   hops.reserve(transfers.size());

@@ -78,6 +78,8 @@ using Orders = std::vector<Order>;
 
 Order MakeOrder(Order::Kind kind, int node);
 Fate FateOf(DropReason reason);
+// "committed", "too_old" ...
+const char* FateName(Fate fate);
 
 // Whose hops are laid out: those of one goal.
 struct Route {

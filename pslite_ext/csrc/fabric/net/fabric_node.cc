@@ -410,6 +410,15 @@ Status FabricNode::Feed(const std::string& line) {
   return status;
 }
 
+std::string FabricNode::TakeRecords() {
+  std::string records;
+  const auto ask = [&] {
+    if (scheduler_ != nullptr) records = scheduler_->TakeRecords();
+  };
+  if (!lane_->Ask(ask)) ask();
+  return records;
+}
+
 std::string FabricNode::Stats() {
   std::string text;
   const auto ask = [&] {

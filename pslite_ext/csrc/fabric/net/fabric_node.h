@@ -82,6 +82,8 @@ class FabricNode {
   Status CopyModel(float* out, int64_t* version);
   // The scheduler's: a line of an operator's feed.
   Status Feed(const std::string& line);
+  // What has happened since it was asked last, if it is recorded: lines of JSON.
+  std::string TakeRecords();
   // JSON.
   std::string Stats();
   // Ends the node. `failed`: not because its work is done.

@@ -8,24 +8,6 @@ constexpr Fate kFates[] = {Fate::kCommitted, Fate::kTooOld,   Fate::kOvertaken,
 
 }  // namespace
 
-const char* FateName(Fate fate) {
-  switch (fate) {
-    case Fate::kCommitted:
-      return "committed";
-    case Fate::kTooOld:
-      return "too_old";
-    case Fate::kOvertaken:
-      return "overtaken";
-    case Fate::kLate:
-      return "late";
-    case Fate::kOrphaned:
-      return "orphaned";
-    case Fate::kLost:
-      return "lost";
-  }
-  return "";
-}
-
 int64_t Fates::Add() {
   unsettled_.insert(++pushed_);
   return pushed_;

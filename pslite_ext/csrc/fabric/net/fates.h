@@ -20,9 +20,6 @@ namespace mercury::fabric {
 
 constexpr size_t kFatesKept = 4096;
 
-// "committed", "too_old" ...
-const char* FateName(Fate fate);
-
 class Fates {
  public:
   // The number of the next update.

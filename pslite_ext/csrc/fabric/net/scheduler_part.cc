@@ -35,16 +35,22 @@ SchedulerPart::SchedulerPart(const std::vector<Seat>& seats, const SchedulerOpti
                 options.lag_s),
       monitor_(std::vector<HostRates>(fleet_.names.size(), {kNominalRate, kNominalRate}),
                {&fed_, &measured_}),
-      workers_(static_cast<int>(fleet_.hosts.workers.size())) {}
+      workers_(static_cast<int>(fleet_.hosts.workers.size())) {
+  if (options.record) chronicle_.emplace(kRecordBytesMost);
+}
 
 Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/, double now_s) {
   const int node = NodeOf(peer);
+  now_s_ = now_s;
   switch (letter.kind) {
-    case Letter::Kind::kRequest:
+    case Letter::Kind::kRequest: {
       if (node < 0 || letter.request.id.worker != node) {
         return Status::Corrupt("a request for another node's update");
       }
-      return collector_.Push(letter.request);
+      Status status = collector_.Push(letter.request);
+      if (chronicle_ && status.ok()) chronicle_->Asked(letter.request, now_s);
+      return status;
+    }
     case Letter::Kind::kNews:
       return Learn(peer, letter);
     case Letter::Kind::kUnreachable:
@@ -61,6 +67,7 @@ Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/,
       if (from->second != to && recent) {
         measured_.Carried(from->second, to, run.bits, run.start_s, run.end_s);
       }
+      if (chronicle_) chronicle_->Carried(run, now_s);
       return Status::Ok();
     }
     default:
@@ -76,6 +83,7 @@ Status SchedulerPart::Learn(int peer, const Letter& letter) {
   if (of_replica ? !replica : peer != server_peer_) {
     return Status::Corrupt("news that are not for it to tell");
   }
+  if (chronicle_) chronicle_->Told(news, now_s_);
   switch (news.kind) {
     case News::kCommitted:
       Obey(collector_.Committed(news.places, news.version));
@@ -122,13 +130,16 @@ Status SchedulerPart::Complain(int peer, int about, double now_s) {
   return Status::Ok();
 }
 
-void SchedulerPart::Gone(int peer, double /*now_s*/) {
+void SchedulerPart::Gone(int peer, double now_s) {
   const int node = NodeOf(peer);
+  now_s_ = now_s;
+  if (chronicle_) chronicle_->Gone(peer == server_peer_ ? kServerNode : node, now_s);
   if (node >= 0) --workers_;
   Obey(collector_.Lost(peer == server_peer_ ? kServerNode : node));
 }
 
 void SchedulerPart::Turn(double now_s) {
+  now_s_ = now_s;
   for (auto it = complaints_.begin(); it != complaints_.end();) {
     const auto [pair, due_s] = *it;
     const bool both = Alive(pair.first) && Alive(pair.second);
@@ -155,6 +166,7 @@ void SchedulerPart::Obey(const Orders& orders) {
       failure_ = order.text;
       continue;
     }
+    if (chronicle_) chronicle_->Ordered(order, now_s_);
     if (order.kind == Order::kExpect) ++batches_;
     if (order.kind == Order::kGather) ++gathered_;
     Letter letter;

@@ -12,10 +12,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "fabric/live/chronicle.h"
 #include "fabric/live/collector.h"
 #include "fabric/live/fed_rates.h"
 #include "fabric/live/measured_rates.h"
@@ -26,10 +28,12 @@ namespace mercury::fabric {
 
 constexpr double kComplaintHolds_s = 2;  // until one of the two is cut off
 constexpr double kNominalRate = 10e9;    // bit/s of a link of which nothing is known
+constexpr size_t kRecordBytesMost = 64 << 20;
 
 struct SchedulerOptions {
   CollectorOptions collector;
   double lag_s = 0.2;
+  bool record = false;  // what happens, for TakeRecords
 };
 
 class SchedulerPart : public Part {
@@ -44,6 +48,9 @@ class SchedulerPart : public Part {
 
   // A line of an operator's feed.
   Status Feed(const std::string& line, double now_s) { return fed_.Feed(line, now_s); }
+
+  // Lines of what has happened since it was asked last (live/chronicle.h).
+  std::string TakeRecords() { return chronicle_ ? chronicle_->Take() : ""; }
 
   // Why the job cannot go on; empty: it can.
   const std::string& failure() const { return failure_; }
@@ -74,6 +81,8 @@ class SchedulerPart : public Part {
   std::map<std::pair<int, int>, double> complaints_;  // two peers, the one to be cut off first
   std::vector<int> cut_off_;
   std::string failure_;
+  std::optional<Chronicle> chronicle_;
+  double now_s_ = 0;
   int64_t batches_ = 0;
   int64_t gathered_ = 0;  // groups that aggregators were told to make
 };

@@ -57,6 +57,27 @@ TEST(a_request_becomes_orders_and_a_commit_is_reported) {
   CHECK_EQ(scheduler.Figures(), "\"batches\": 1, \"groups\": 0");
 }
 
+TEST(what_happens_is_recorded_if_asked_for) {
+  for (const bool record : {false, true}) {
+    Recorder outbox;
+    SchedulerOptions options = Options();
+    options.record = record;
+    SchedulerPart scheduler(Seats(false), options, &outbox);
+    CHECK_OK(scheduler.Hear(PeerOf(1), Asks(1, 1), {}, 2));
+    scheduler.Turn(2.5);
+    CHECK_OK(scheduler.Hear(kServerPeer, Tells(News::kCommitted, {1}), {}, 3));
+    scheduler.Gone(PeerOf(0), 4);
+    const std::string records = scheduler.TakeRecords();
+    std::string events;
+    for (const std::string event : {"request", "plan", "hop", "commit", "fate", "gone"}) {
+      if (records.find("\"event\": \"" + event + "\"") != std::string::npos) events += event + " ";
+    }
+    CHECK_EQ(events, record ? "request plan hop commit fate gone " : "");
+    CHECK_EQ(records.rfind("{\"t\": 2, \"event\": \"request\"", 0), record ? 0 : std::string::npos);
+    CHECK_EQ(scheduler.TakeRecords(), "");
+  }
+}
+
 TEST(nobody_speaks_for_another) {
   Recorder outbox;
   SchedulerPart scheduler(Seats(true), Options(), &outbox);

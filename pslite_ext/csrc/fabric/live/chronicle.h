@@ -1,0 +1,42 @@
+// What a job's scheduler hears and decides, a line of JSON for each: requests, plans, hops,
+// commits, what became of updates, what links have carried (docs/fabric.md has the form).
+//
+// Thread-safety: none, one owner; `now_s` is passed in, by the scheduler's clock. No I/O: the owner
+// takes the lines and writes them. Invariants: lines are in the order of what happened; no more
+// than `most_bytes` wait to be taken, and those that found no room are counted in a line.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "fabric/live/collector.h"
+#include "fabric/live/letters.h"
+#include "fabric/live/model_daemon.h"
+#include "fabric/live/orders.h"
+
+namespace mercury::fabric {
+
+class Chronicle {
+ public:
+  explicit Chronicle(size_t most_bytes) : most_bytes_(most_bytes) {}
+
+  void Asked(const Request& request, double now_s);
+  void Told(const News& news, double now_s);
+  // Plans, hops, fates and whole models; what else is ordered follows from these.
+  void Ordered(const Order& order, double now_s);
+  void Carried(const Carriage& run, double now_s);
+  void Gone(int node, double now_s);
+
+  // What was written since it was asked last.
+  std::string Take();
+
+ private:
+  void Write(const char* event, double now_s, const std::string& members);
+
+  const size_t most_bytes_;
+  std::string lines_;
+  int64_t missed_ = 0;
+};
+
+}  // namespace mercury::fabric

@@ -1,0 +1,123 @@
+"""`mercury fabric history`: what a job under MLfabric did, by its scheduler's record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pslite_ext.command.main import main
+from tracer.errors import TraceError
+from tracer.fabric import NAME, VERSION, in_words, read
+
+HEAD = {"t": 10.0, "event": "job", "version": VERSION, "workers": 2, "delay_bound": 4}
+
+
+def asked(t: float, worker: int, number: int, version: int) -> dict[str, Any]:
+    return {"t": t, "event": "request", "worker": worker, "number": number, "version": version}
+
+
+def planned(t: float, *places: tuple[int, int, int]) -> dict[str, Any]:
+    updates = [{"place": p, "worker": w, "number": n, "version": 0} for p, w, n in places]
+    return {"t": t, "event": "plan", "updates": updates}
+
+
+def fate(t: float, worker: int, number: int, what: str) -> dict[str, Any]:
+    return {"t": t, "event": "fate", "worker": worker, "number": number, "fate": what}
+
+
+def carried(
+    source: object, target: object, bits: float, start: float, end: float
+) -> dict[str, Any]:
+    ends = {"from": source, "to": target, "start": start, "end": end}
+    return {"t": end, "event": "carried", "bits": bits, **ends}
+
+
+EVENTS: list[dict[str, Any]] = [
+    HEAD,
+    asked(10, 0, 1, 0),
+    asked(10, 1, 1, 0),
+    asked(11, 0, 2, 0),
+    planned(11, (1, 0, 1), (2, 1, 1)),
+    {"t": 11, "event": "hop", "gathered": True},
+    fate(11, 0, 2, "too_old"),
+    {"t": 11.5, "event": "void", "places": [1]},
+    planned(12, (3, 0, 1)),  # again
+    {"t": 13, "event": "commit", "places": [2, 3], "version": 2},
+    fate(13, 0, 1, "committed"),
+    fate(13, 1, 1, "committed"),
+    carried(1, "server", 8e6, 11, 12),
+    carried(1, "server", 8e6, 12, 12.5),
+    {"t": 14, "event": "took_over", "version": 1},
+    fate(14, 0, 1, "lost"),
+    {"t": 15, "event": "gone", "node": "server"},
+    {"event": "missed", "lines": 3},
+]
+
+
+def record(folder: Path, events: list[dict[str, Any]], rest: str = "") -> Path:
+    path = folder / NAME
+    path.write_text("".join(json.dumps(event) + "\n" for event in events) + rest)
+    return path
+
+
+def test_a_history_adds_up(tmp_path: Path) -> None:
+    history = read(record(tmp_path, EVENTS, rest='{"t": 16, "event": "req'))
+    assert (history.updates, history.plans, history.groups) == (3, 2, 1)
+    assert history.fates == {"committed": 2, "too_old": 1, "lost": 1}
+    assert history.delays == {1: 1, 2: 1}
+    assert history.planned_after_s == [1, 1]
+    assert history.applied_after_s == [3, 3]
+    assert (history.span_s, history.took_over, history.missed) == (5, 1, 3)
+    link = history.links["worker 1", "server"]
+    assert (link.bits, link.busy_s) == (16e6, 1.5)
+
+
+def test_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path, EVENTS)
+    assert main(["fabric", "history", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "3 updates of 2 workers in 5.0 s: 2 committed, 1 dropped (1 too_old), "
+        "1 lost with the server",
+        "2 plans, 1 groups",
+        "the replica became the server at version 1",
+        "3 events found no room and are not counted",
+        "from request to plan: median 1000.00 ms, p99 1000.00 ms",
+        "from request to commit: median 3000.00 ms, p99 3000.00 ms",
+        "",
+        "delay  updates (bound 4)",
+        "    1        1",
+        "    2        1",
+        "",
+        "link                        MB   Mbit/s while it carried",
+        "worker 1 -> server         2.0     10.7",
+    ]
+    assert in_words(read(record(tmp_path, [HEAD]))).count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "it is empty"),
+        ('{"event": "job", "version": 9}\n', "it does not begin as version 1"),
+        (json.dumps(HEAD) + "\n[]\n", "2: this is no event"),
+        (json.dumps(HEAD) + '\n{"t": 1, "event": "commit"}\n', "line 2: the event 'commit' lacks"),
+        ('{"event": "job", "version": 1}\n', "line 1: the event 'job' lacks"),
+    ],
+)
+def test_what_is_no_such_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
+) -> None:
+    path = tmp_path / NAME
+    path.write_text(text)
+    with pytest.raises(TraceError, match=says):
+        read(path)
+    assert main(["fabric", "history", str(path)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_record_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="cannot be read: No such file"):
+        read(tmp_path)

@@ -1,0 +1,182 @@
+"""What a job under MLfabric did, from its scheduler's record (docs/fabric.md)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tracer.errors import TraceError
+
+NAME = "trace_fabric.jsonl"
+VERSION = 1
+
+Update = tuple[int, int]  # worker and number
+
+
+@dataclass
+class Link:
+    bits: float = 0
+    busy_s: float = 0  # while it carried what was timed
+
+
+@dataclass
+class History:
+    job: dict[str, Any]
+    span_s: float = 0
+    updates: int = 0
+    fates: Counter[str] = field(default_factory=Counter)
+    plans: int = 0
+    groups: int = 0
+    delays: Counter[int] = field(default_factory=Counter)
+    planned_after_s: list[float] = field(default_factory=list)  # from request to first plan
+    applied_after_s: list[float] = field(default_factory=list)  # from request to commit
+    links: dict[tuple[str, str], Link] = field(default_factory=dict)
+    took_over: int | None = None  # the version at which the replica became the server
+    missed: int = 0  # lines that found no room
+
+
+def events(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Line by line; a last one that was cut off does not count."""
+    file = Path(path)
+    if file.is_dir():
+        file /= NAME
+    try:
+        text = file.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise TraceError(f"{file}: cannot be read: {reason}") from None
+    lines = text.split("\n")[:-1]
+    for number, line in enumerate(lines, 1):
+        try:
+            event = json.loads(line)
+            if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+                raise ValueError
+        except ValueError:
+            raise TraceError(f"{file}:{number}: this is no event of a job under MLfabric") from None
+        if number == 1 and (event["event"], event.get("version")) != ("job", VERSION):
+            raise TraceError(f"{file}: it does not begin as version {VERSION} of such a record")
+        yield event
+    if not lines:
+        raise TraceError(f"{file}: it is empty")
+
+
+def read(path: str | Path) -> History:
+    history: History | None = None
+    reader = _Reader()
+    for number, event in enumerate(events(path), 1):
+        try:
+            if history is None:
+                history = History(event)
+                reader.begin(history)
+            else:
+                reader.hear(event)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise TraceError(
+                f"{path}: line {number}: the event '{event['event']}' lacks what it should say"
+            ) from None
+    assert history is not None, "events() has at least one, or raises"
+    return history
+
+
+class _Reader:
+    def begin(self, history: History) -> None:
+        self._history = history
+        self._began_s = float(history.job["t"])
+        self._asked: dict[Update, tuple[float, int]] = {}  # when, and of which version
+        self._planned: set[Update] = set()
+        self._at: dict[int, Update] = {}  # by place
+
+    def hear(self, event: dict[str, Any]) -> None:
+        if "t" in event:
+            self._history.span_s = float(event["t"]) - self._began_s
+        take = getattr(self, f"_{event['event']}", None)
+        if take is not None:
+            take(event)
+
+    def _request(self, event: dict[str, Any]) -> None:
+        self._history.updates += 1
+        self._asked[_update(event)] = (float(event["t"]), int(event["version"]))
+
+    def _plan(self, event: dict[str, Any]) -> None:
+        self._history.plans += 1
+        for placed in event["updates"]:
+            update = _update(placed)
+            self._at[int(placed["place"])] = update
+            if update not in self._planned:
+                self._planned.add(update)
+                waited = float(event["t"]) - self._asked[update][0]
+                self._history.planned_after_s.append(waited)
+
+    def _hop(self, event: dict[str, Any]) -> None:
+        self._history.groups += bool(event["gathered"])
+
+    def _commit(self, event: dict[str, Any]) -> None:
+        first = int(event["version"]) - len(event["places"]) + 1
+        for version, place in enumerate(event["places"], first):
+            asked_s, computed_from = self._asked[self._at[int(place)]]
+            self._history.delays[version - computed_from] += 1
+            self._history.applied_after_s.append(float(event["t"]) - asked_s)
+
+    def _fate(self, event: dict[str, Any]) -> None:
+        self._history.fates[str(event["fate"])] += 1
+
+    def _carried(self, event: dict[str, Any]) -> None:
+        ends = (_name(event["from"]), _name(event["to"]))
+        link = self._history.links.setdefault(ends, Link())
+        link.bits += float(event["bits"])
+        link.busy_s += float(event["end"]) - float(event["start"])
+
+    def _took_over(self, event: dict[str, Any]) -> None:
+        self._history.took_over = int(event["version"])
+
+    def _missed(self, event: dict[str, Any]) -> None:
+        self._history.missed += int(event["lines"])
+
+
+def _update(event: dict[str, Any]) -> Update:
+    return int(event["worker"]), int(event["number"])
+
+
+def _name(node: object) -> str:
+    return f"worker {node}" if isinstance(node, int) else str(node)
+
+
+def _quantile(times: list[float], share: float) -> float:
+    return sorted(times)[min(len(times) - 1, int(share * len(times)))]
+
+
+def in_words(history: History) -> str:
+    job, fates = history.job, history.fates
+    dropped = {name: n for name, n in sorted(fates.items()) if name not in ("committed", "lost")}
+    reasons = ", ".join(f"{n} {name}" for name, n in dropped.items())
+    lines = [
+        f"{history.updates} updates of {job['workers']} workers in {history.span_s:.1f} s: "
+        f"{fates['committed']} committed, {sum(dropped.values())} dropped"
+        + (f" ({reasons})" if reasons else "")
+        + (f", {fates['lost']} lost with the server" if fates["lost"] else ""),
+        f"{history.plans} plans, {history.groups} groups",
+    ]
+    if history.took_over is not None:
+        lines.append(f"the replica became the server at version {history.took_over}")
+    if history.missed:
+        lines.append(f"{history.missed} events found no room and are not counted")
+    for what, times in (
+        ("plan", history.planned_after_s),
+        ("commit", history.applied_after_s),
+    ):
+        if times:
+            median, most = (f"{1e3 * _quantile(times, q):.2f} ms" for q in (0.5, 0.99))
+            lines.append(f"from request to {what}: median {median}, p99 {most}")
+    if history.delays:
+        lines += ["", f"delay  updates (bound {job['delay_bound']})"]
+        lines += [f"{delay:5}  {n:7}" for delay, n in sorted(history.delays.items())]
+    if history.links:
+        lines += ["", "link                        MB   Mbit/s while it carried"]
+        for (source, target), link in sorted(history.links.items()):
+            rate = link.bits / link.busy_s / 1e6 if link.busy_s > 0 else 0.0
+            lines.append(f"{f'{source} -> {target}':22} {link.bits / 8e6:7.1f}  {rate:7.1f}")
+    return "\n".join(lines) + "\n"
