@@ -58,6 +58,9 @@ def die() -> None:
 def die_in_the_middle(holder: fabric.Holder) -> None:
     while holder.stats()["version"] < DIES_AT:
         time.sleep(0.005)
+    model, version = holder.model()
+    np.save(FOLDER / f"last_of_{ROLE}.npy", model)
+    write(f"last_of_{ROLE}", {"version": version})
     die()
 
 

@@ -18,6 +18,7 @@ from tracer.fabric import read
 
 SCRIPT = str(ROOT / "tests" / "integration" / "fabric_training.py")
 DELAY_BOUND = 4
+DIES_AT = 8  # as in the script
 WORKERS = 3
 
 
@@ -83,7 +84,7 @@ def test_the_replica_takes_over_when_the_server_is_killed(tmp_path: Path) -> Non
     assert history.updates == sum(worker.pop("pushed") for worker in workers)
     assert history.fates == sum(map(Counter, workers), Counter())
     # The workers went on: the last version that they had was made after the server's death.
-    assert told(tmp_path, "replica_0")["version"] > 8
+    assert told(tmp_path, "replica_0")["version"] > DIES_AT
 
 
 def test_the_job_of_the_docs(tmp_path: Path) -> None:
@@ -97,6 +98,30 @@ def test_the_job_of_the_docs(tmp_path: Path) -> None:
     said = re.findall(r"off by (\d+\.\d+); {'pushed': 100, 'committed'", launched.stdout)
     assert len(said) == 4
     assert max(map(float, said)) < 0.1
+
+
+@pytest.mark.parametrize("bound", [0.0, 10.0])
+def test_what_dies_with_the_server_is_bounded(tmp_path: Path, bound: float) -> None:
+    env = {
+        "MERCURY_FABRIC_DIVERGENCE_BOUND": str(bound),
+        "MERCURY_TRACE_DIR": str(tmp_path / "trace"),
+    }
+    command = [SCRIPT, str(tmp_path), "16", "server_0", "SIGKILL"]
+    # Of one worker, each batch is one update: so the bound holds at every commit.
+    with cluster(command, 1, 1, "mercury", env=env, replicas=1) as job:
+        job.wait()
+        assert [worker.code for worker in job.workers] == [0], job.report()
+    saved = np.load(tmp_path / "last_of_server.npy")
+    updates = np.load(tmp_path / "updates_0.npy").astype(np.float64)
+    assert bound == 0 or bound > 3 * np.linalg.norm(updates[0])
+    history = read(tmp_path / "trace")
+    assert history.took_over is not None
+    replica = np.ones(saved.shape)
+    for commit in told(tmp_path, "replica_0")["stats"]["commits"][: history.took_over]:
+        replica += updates[commit["number"] - 1]
+    if history.took_over < told(tmp_path, "last_of_server_0")["version"]:
+        assert np.linalg.norm(saved - replica) <= bound + 1e-3
+    assert history.took_over + bound // 3 >= DIES_AT
 
 
 @pytest.mark.parametrize("node", ["replica_0", "worker_1"])
