@@ -9,6 +9,7 @@ cdef extern from "process/fabric_api.h" nogil:
         int scheduler_port
         const char* host
         int port
+        double link_bit_per_s
         const char* token
         const char* congestion
         int receive_buffer_bytes, checksum, timeout_ms, start_timeout_s
@@ -47,6 +48,7 @@ cdef class Fabric:
         its.replica, its.checksum = options["replica"], options["checksum"]
         its.scheduler_host, its.scheduler_port = <bytes>texts["scheduler_host"], options["scheduler_port"]
         its.host, its.port = <bytes>texts["host"], options["port"]
+        its.link_bit_per_s = options["link_bit_per_s"]
         its.token, its.congestion = <bytes>texts["token"], <bytes>texts["congestion"]
         its.settings = <bytes>texts["settings"]
         its.receive_buffer_bytes = options["receive_buffer_bytes"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import zlib
+from pathlib import Path
 
-from pslite_ext.config import Settings
+from pslite_ext.config import Settings, interfaces
 from pslite_ext.settings_table import SettingError
 
 SERVER, REPLICA, SCHEDULER = -1, -2, -3  # as the core counts nodes; workers are their ranks
@@ -57,6 +58,17 @@ def feed_path(settings: Settings) -> str:
     if path and not os.path.exists(path):
         raise SettingError(f"MERCURY_FABRIC_FEED is '{path}', which does not exist")
     return path
+
+
+def link_speed(address: str, cards: Path = Path("/sys/class/net")) -> float:
+    """Bit/s of the network card that has this address; 0: it does not say."""
+    for name, its in interfaces().items():
+        if its == address:
+            try:
+                return max(0.0, int((cards / name / "speed").read_text()) * 1e6)
+            except (OSError, ValueError):
+                return 0.0
+    return 0.0
 
 
 def node_of(settings: Settings) -> int:
@@ -110,6 +122,7 @@ def node_options(settings: Settings) -> dict[str, object]:
         "scheduler_port": int(values["DMLC_PS_ROOT_PORT"]),
         "host": settings.host,
         "port": int(values["DMLC_PS_ROOT_PORT" if node == SCHEDULER else "DMLC_NODE_PORT"]),
+        "link_bit_per_s": link_speed(settings.host),
         "token": settings.token,
         "congestion": "" if congestion == "system" else congestion,
         "receive_buffer_bytes": int(values["MERCURY_RECEIVE_BUFFER_BYTES"]),

@@ -13,6 +13,7 @@ from pslite_ext.fabric.options import (
     SERVER,
     divergence_bound,
     feed_path,
+    link_speed,
     node_of,
     node_options,
     shared_settings,
@@ -62,6 +63,15 @@ def test_bad_input_is_one_clear_line(changes: dict[str, str], says: str) -> None
         node_options(settings(**changes))
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_how_fast_a_card_is(tmp_path: Path) -> None:
+    assert link_speed("127.0.0.1") == 0
+    assert link_speed("192.0.2.1", tmp_path) == 0
+    for said, speed in (("10000\n", 1e10), ("-1\n", 0), ("", 0)):
+        (tmp_path / "lo").mkdir(exist_ok=True)
+        (tmp_path / "lo" / "speed").write_text(said)
+        assert link_speed("127.0.0.1", tmp_path) == speed
 
 
 def test_what_all_must_agree_on() -> None:

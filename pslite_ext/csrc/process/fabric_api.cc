@@ -30,6 +30,7 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
     its.scheduler = {options->scheduler_host, options->scheduler_port};
     its.host = options->host;
     its.port = options->port;
+    its.link_bit_per_s = options->link_bit_per_s;
     its.token = options->token;
     its.tcp.congestion = options->congestion;
     its.tcp.receive_buffer_bytes = options->receive_buffer_bytes;

@@ -21,6 +21,7 @@ typedef struct {
   int scheduler_port;
   const char* host; /* to listen on */
   int port;
+  double link_bit_per_s; /* of the network card; 0: it is not known */
   const char* token;
   const char* congestion;
   int receive_buffer_bytes;

@@ -170,7 +170,7 @@ template <typename A, typename J>
 bool WalkJoining(A* a, J& joining) {
   return a->Text(joining.host) && a->Integer(joining.port) && a->Integer(joining.workers) &&
          Choice(a, joining.replica, 1) && a->Integer(joining.elements) &&
-         a->Integer(joining.checksum) && a->Text(joining.told);
+         a->Integer(joining.checksum) && a->Real(joining.link_bit_per_s) && a->Text(joining.told);
 }
 
 template <typename A, typename R>
@@ -184,7 +184,10 @@ bool WalkRoster(A* a, R& roster) {
   }
   if (!a->Length(roster.seats)) return false;
   for (auto& seat : roster.seats) {
-    if (!a->Integer(seat.node) || !a->Text(seat.host) || !a->Integer(seat.port)) return false;
+    if (!a->Integer(seat.node) || !a->Text(seat.host) || !a->Integer(seat.port) ||
+        !a->Real(seat.link_bit_per_s)) {
+      return false;
+    }
   }
   return true;
 }

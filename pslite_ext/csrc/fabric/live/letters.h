@@ -34,8 +34,9 @@ struct Joining {
   int64_t workers = 0;
   bool replica = false;  // there is one
   int64_t elements = 0;
-  int64_t checksum = 0;  // of the model's first values
-  std::string told;      // settings on which all must agree, as control/shared_settings.h has them
+  int64_t checksum = 0;       // of the model's first values
+  double link_bit_per_s = 0;  // of its network card; 0: it does not know
+  std::string told;  // settings on which all must agree, as control/shared_settings.h has them
 };
 
 // Where a node listens.
@@ -43,6 +44,7 @@ struct Seat {
   int node = 0;
   std::string host;
   int64_t port = 0;
+  double link_bit_per_s = 0;  // 0: not known
 };
 
 // The job, as all nodes hear of it.

@@ -53,7 +53,7 @@ FabricNode::FabricNode(FabricNodeOptions options, Vector model)
 FabricNode::~FabricNode() { Leave(true); }
 
 Status FabricNode::Start() {
-  SetLogName(NodeText(options_.node));
+  SetLogName(LogNameOf(options_.node));
   port_ = options_.port;
   Status status = Listen(options_.host, &port_, options_.tcp, &listener_);
   if (!status.ok()) return status;
@@ -129,6 +129,7 @@ void FabricNode::Linked(int peer, TcpSocket socket) {
   letter.joining.workers = options_.workers;
   letter.joining.replica = options_.replica;
   letter.joining.elements = static_cast<int64_t>(options_.elements);
+  letter.joining.link_bit_per_s = options_.link_bit_per_s;
   letter.joining.told = ToText(options_.settings);
   letter.joining.checksum =
       Crc32c(0, reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(float));

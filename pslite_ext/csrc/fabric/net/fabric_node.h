@@ -49,7 +49,8 @@ struct FabricNodeOptions {
   bool checksum = true;
   int64_t silence_us = 12000000;
   int64_t start_timeout_us = 600000000;
-  size_t elements = 0;  // of the model; the scheduler has none
+  double link_bit_per_s = 0;  // of its network card; 0: it is not known
+  size_t elements = 0;        // of the model; the scheduler has none
   // On which all must agree: what the scheduler uses, or what another node was told.
   SharedSettings settings;
   // The scheduler's: it tells the others.

@@ -31,6 +31,9 @@ Status Muster::Join(int node, const Joining& joining) {
   }
   Status agreed = Agree(who, joining.told);
   if (!agreed.ok()) return agreed;
+  if (joining.link_bit_per_s < 0) {
+    return Status::InvalidArgument(who + " has a link of less than 0 bit/s");
+  }
   if (joining.elements < 1 || joining.elements > kElementsMost) {
     return Status::InvalidArgument(who + " has a model of " + std::to_string(joining.elements) +
                                    " elements");
@@ -69,7 +72,9 @@ Status Muster::Agree(const std::string& who, const std::string& told) const {
 std::vector<Seat> Muster::Seats() const {
   std::vector<Seat> seats;
   seats.reserve(joined_.size());
-  for (const auto& [node, joining] : joined_) seats.push_back({node, joining.host, joining.port});
+  for (const auto& [node, joining] : joined_) {
+    seats.push_back({node, joining.host, joining.port, joining.link_bit_per_s});
+  }
   return seats;
 }
 

@@ -9,4 +9,11 @@ std::string NodeText(int node) {
   return "worker " + std::to_string(node);
 }
 
+std::string LogNameOf(int node) {
+  if (node == kServerNode) return "server 0";
+  if (node == kReplicaNode) return "replica 0";
+  if (node == kSchedulerNode) return "scheduler";
+  return NodeText(node);
+}
+
 }  // namespace mercury::fabric

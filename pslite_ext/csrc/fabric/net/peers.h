@@ -24,5 +24,7 @@ constexpr int kSchedulerPeer = PeerOf(kSchedulerNode);
 
 // "worker 1", "the server".
 std::string NodeText(int node);
+// "worker 1", "server 0": as logs name processes.
+std::string LogNameOf(int node);
 
 }  // namespace mercury::fabric

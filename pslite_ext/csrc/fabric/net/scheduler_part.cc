@@ -14,7 +14,11 @@ SchedulerPart::Fleet SchedulerPart::FleetOf(const std::vector<Seat>& seats) {
   for (const Seat& seat : seats) {
     const auto known = std::find(fleet.names.begin(), fleet.names.end(), seat.host);
     const auto host = static_cast<size_t>(known - fleet.names.begin());
-    if (known == fleet.names.end()) fleet.names.push_back(seat.host);
+    if (known == fleet.names.end()) {
+      const double rate = seat.link_bit_per_s > 0 ? seat.link_bit_per_s : kNominalRate;
+      fleet.names.push_back(seat.host);
+      fleet.nominal.push_back({rate, rate});
+    }
     fleet.of[seat.node] = host;
     if (seat.node == kServerNode) fleet.hosts.server = host;
     if (seat.node == kReplicaNode) fleet.hosts.replica = host;
@@ -31,10 +35,8 @@ SchedulerPart::SchedulerPart(const std::vector<Seat>& seats, const SchedulerOpti
       outbox_(outbox),
       collector_(fleet_.hosts, options.collector),
       fed_(fleet_.names),
-      measured_(std::vector<HostRates>(fleet_.names.size(), {kNominalRate, kNominalRate}),
-                options.lag_s),
-      monitor_(std::vector<HostRates>(fleet_.names.size(), {kNominalRate, kNominalRate}),
-               {&fed_, &measured_}),
+      measured_(fleet_.nominal, options.lag_s),
+      monitor_(fleet_.nominal, {&fed_, &measured_}),
       workers_(static_cast<int>(fleet_.hosts.workers.size())) {
   if (options.record) chronicle_.emplace(kRecordBytesMost);
 }

@@ -27,7 +27,7 @@
 namespace mercury::fabric {
 
 constexpr double kComplaintHolds_s = 2;  // until one of the two is cut off
-constexpr double kNominalRate = 10e9;    // bit/s of a link of which nothing is known
+constexpr double kNominalRate = 10e9;    // bit/s of a link whose card does not say
 constexpr size_t kRecordBytesMost = 64 << 20;
 
 struct SchedulerOptions {
@@ -63,6 +63,7 @@ class SchedulerPart : public Part {
     std::vector<std::string> names;  // of hosts
     std::map<int, size_t> of;        // a node's
     FleetHosts hosts;
+    std::vector<HostRates> nominal;
   };
   static Fleet FleetOf(const std::vector<Seat>& seats);
   void Obey(const Orders& orders);

@@ -73,15 +73,20 @@ Letter Draw(Random* random) {
     letter.history_norm = random->Unit();
   } else {
     letter.applied = DrawUpdates(random);
-    letter.joining = {"10.0.0.1",       random->Between(1, 65535), random->Between(1, 9),
-                      random->OneIn(2), random->Between(1, 1000),  random->Between(0, 1000),
+    letter.joining = {"10.0.0.1",
+                      random->Between(1, 65535),
+                      random->Between(1, 9),
+                      random->OneIn(2),
+                      random->Between(1, 1000),
+                      random->Between(0, 1000),
+                      random->Unit(),
                       "NAME=value\n"};
     letter.roster.identity = std::string(16, 'i');
     letter.roster.delay_bound = random->Between(1, 100);
     letter.roster.momentum = random->Unit();
     letter.roster.weights.assign(random->Below(3), random->Unit());
     for (uint64_t left = random->Below(4); left > 0; --left) {
-      letter.roster.seats.push_back({static_cast<int>(left), "10.0.0.2", 77});
+      letter.roster.seats.push_back({static_cast<int>(left), "10.0.0.2", 77, 1e9});
     }
     letter.asked_us = random->Between(0, 1000);
     letter.answered_us = random->Between(0, 1000);

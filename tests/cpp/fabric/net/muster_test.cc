@@ -10,7 +10,7 @@ using mercury::Code;
 namespace {
 
 Joining Says(int64_t elements = 10, int64_t checksum = 1) {
-  return {"10.0.0.1", 99, 2, true, elements, checksum, ""};
+  return {"10.0.0.1", 99, 2, true, elements, checksum, 1e9, ""};
 }
 
 }  // namespace
@@ -24,6 +24,7 @@ TEST(a_job_begins_when_all_are_there_and_linked) {
   CHECK_OK(muster.Join(0, Says()));
   CHECK_TRUE(muster.all_joined());
   CHECK_EQ(muster.Seats().size(), 4);
+  CHECK_EQ(muster.Seats()[3].link_bit_per_s, 1e9);
   CHECK_EQ(muster.elements(), 10);
   for (const int node : {1, kReplicaNode, kServerNode}) muster.Ready(node);
   CHECK_FALSE(muster.all_ready());
@@ -55,6 +56,9 @@ TEST(those_who_disagree_are_named) {
   CHECK_EQ(muster.Join(1, Says(11)).message,
            "worker 1 has a model of 11 elements, worker 0 one of 10");
   CHECK_STATUS(Code::kInvalidArgument, muster.Join(1, Says(0)));
+  other = Says();
+  other.link_bit_per_s = -1;
+  CHECK_STATUS(Code::kInvalidArgument, muster.Join(1, other));
   CHECK_OK(muster.Join(kServerNode, Says(10, 1)));
   CHECK_EQ(muster.Join(kReplicaNode, Says(10, 2)).message,
            "the server and the replica begin with different models: give both the same values");

@@ -17,4 +17,8 @@ TEST(nodes_are_called_by_what_they_do) {
   CHECK_EQ(NodeText(kReplicaNode), "the replica");
   CHECK_EQ(NodeText(kSchedulerNode), "the scheduler");
   CHECK_EQ(NodeText(7), "worker 7");
+  CHECK_EQ(LogNameOf(kServerNode), "server 0");
+  CHECK_EQ(LogNameOf(kReplicaNode), "replica 0");
+  CHECK_EQ(LogNameOf(kSchedulerNode), "scheduler");
+  CHECK_EQ(LogNameOf(7), "worker 7");
 }

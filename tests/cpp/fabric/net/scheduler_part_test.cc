@@ -1,5 +1,7 @@
 #include "fabric/net/scheduler_part.h"
 
+#include <cmath>
+
 #include "fabric/net/recorder.h"
 #include "harness.h"
 
@@ -75,6 +77,21 @@ TEST(what_happens_is_recorded_if_asked_for) {
     CHECK_EQ(events, record ? "request plan hop commit fate gone " : "");
     CHECK_EQ(records.rfind("{\"t\": 2, \"event\": \"request\"", 0), record ? 0 : std::string::npos);
     CHECK_EQ(scheduler.TakeRecords(), "");
+  }
+}
+
+TEST(a_link_is_as_fast_as_its_card_until_it_is_measured) {
+  for (const double rate : {0.0, 1e9}) {
+    Recorder outbox;
+    std::vector<Seat> seats = Seats(false);
+    for (Seat& seat : seats) seat.link_bit_per_s = rate;
+    SchedulerPart scheduler(seats, Options(), &outbox);
+    CHECK_OK(scheduler.Hear(PeerOf(1), Asks(1, 1), {}, 0));
+    scheduler.Turn(0);
+    const std::vector<Letter> orders = outbox.To(PeerOf(1));
+    REQUIRE_EQ(orders.size(), 1);
+    const double expected_s = 8 * 1000 / (rate > 0 ? rate : kNominalRate);
+    CHECK_TRUE(std::abs(orders[0].order.hop.end_s - expected_s) < 1e-9);
   }
 }
 
