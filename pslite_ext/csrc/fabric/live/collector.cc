@@ -262,6 +262,7 @@ void Collector::Commit(int64_t place, Orders* orders) {
   if (planned == planned_.end()) return;
   const UpdateId id = planned->second;
   planned_.erase(planned);
+  if (Contains(held_, place)) held_.clear();  // nobody was to apply it yet
   ++version_;
   Order report = MakeOrder(Order::kReport, id.worker);
   report.update = id;

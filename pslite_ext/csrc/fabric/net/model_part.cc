@@ -37,8 +37,8 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
     status = daemon_.Confirmed(letter.applied, &steps);
   } else if (letter.kind == Letter::Kind::kModel && from_server) {
     if (is_server()) return Status::Ok();  // said before this one took over
-    if ((options_.momentum > 0) != (haul.cargo.step != nullptr)) {
-      return Status::Corrupt("a model whose last step is missing");
+    if (haul.cargo.sum == nullptr || (options_.momentum > 0) != (haul.cargo.step != nullptr)) {
+      return Status::Corrupt("a model that is not there, or whose last step is missing");
     }
     model_ = *haul.cargo.sum;
     if (options_.momentum > 0) step_ = *haul.cargo.step;

@@ -41,12 +41,14 @@ Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double
     server_peer_ = PeerOf(letter.node);
     if (asked_) Get();
   } else if (letter.kind == Letter::Kind::kModel && peer < kSchedulerPeer) {
+    if (haul.cargo.sum == nullptr) return Status::Corrupt("a model of which nothing came");
     // Of a server that is none any more, nobody wants to know.
     if (peer == server_peer_ && std::exchange(asked_, false)) {
       events_.got(letter.waybill.version, haul.cargo.sum);
     }
   } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
-    if (letter.waybill.places.size() != 1 || haul.cargo.step != nullptr) {
+    if (letter.waybill.places.size() != 1 || haul.cargo.sum == nullptr ||
+        haul.cargo.step != nullptr) {
       return Status::Corrupt("an aggregator is sent what is not one update");
     }
     Deliver(letter.waybill.places[0], letter.waybill.goal, haul.cargo, now_s);

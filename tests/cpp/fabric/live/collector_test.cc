@@ -153,6 +153,17 @@ TEST(the_last_commit_waits_until_the_replica_is_near_enough) {
   CHECK_EQ(Count(job.Tick(2), Order::kExpect), 1);
 }
 
+TEST(a_server_that_applies_what_it_was_to_hold_harms_nobody_else) {
+  Job job(true, 0);
+  job.Push(0, 1);
+  job.Tick(0);
+  CHECK_TRUE(job.collector.Held({1}).empty());
+  CHECK_EQ(Count(job.collector.Committed({1}, 1), Order::kReport), 1);
+  CHECK_EQ(job.collector.under_way(), 0);
+  CHECK_TRUE(job.collector.ReplicaHas({1}).empty());  // nothing is held any more
+  CHECK_EQ(Count(job.collector.ReplicaApplied({1}, 1), Order::kForget), 1);
+}
+
 TEST(what_the_replica_cannot_get_is_not_committed) {
   Job job(true, 0);
   job.Push(0, 1);

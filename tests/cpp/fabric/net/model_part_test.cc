@@ -138,6 +138,10 @@ TEST(what_makes_no_sense_is_refused) {
   CHECK_TRUE(refused(kReplicaPeer, Asking(), {}));
   for (int i = 0; i < 4; ++i) server.Hear(PeerOf(0), Asking());
   CHECK_TRUE(refused(PeerOf(0), Asking(), {}));
+  Fixture replica(ModelDaemon::Role::kReplica, 0);
+  Letter model;
+  model.kind = Letter::Kind::kModel;
+  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, model, {}, 0));
   // A plan that breaks the delay bound.
   Order order = MakeOrder(Order::kTakeOver, kServerNode);
   CHECK_STATUS(Code::kInvalidArgument, server.part.Hear(kSchedulerPeer, OrderLetter(order), {}, 0));

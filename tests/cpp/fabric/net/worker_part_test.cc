@@ -198,5 +198,8 @@ TEST(a_worker_believes_nobody_else_s_letters) {
   letter.node = 4;
   CHECK_TRUE(refused(kSchedulerPeer, letter));
   CHECK_TRUE(refused(PeerOf(1), Delivered(1, Goal::kServer, {1, 2}), Of({1})));
+  CHECK_TRUE(refused(PeerOf(1), Delivered(0, Goal::kServer, {1})));  // nothing came
+  letter.kind = Letter::Kind::kModel;
+  CHECK_TRUE(refused(kServerPeer, letter));
   CHECK_TRUE(refused(PeerOf(1), Letter()));
 }
