@@ -35,6 +35,12 @@ void WorkerPart::Get() {
 Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double now_s) {
   const bool scheduler = peer == kSchedulerPeer;
   if (letter.kind == Letter::Kind::kOrder && scheduler) {
+    const Hop& hop = letter.order.hop;
+    const bool sends = letter.order.kind == Order::kSend;
+    if (sends ? hop.gathered || hop.places.size() != 1
+              : letter.order.kind == Order::kGather && !hop.gathered) {
+      return Status::Corrupt("an order that is neither for an update nor for a group");
+    }
     Obey(letter.order, now_s);
   } else if (letter.kind == Letter::Kind::kServerIs && scheduler) {
     if (letter.node != kReplicaNode) return Status::Corrupt("a server that cannot be one");

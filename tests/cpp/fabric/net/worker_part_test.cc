@@ -201,5 +201,11 @@ TEST(a_worker_believes_nobody_else_s_letters) {
   CHECK_TRUE(refused(PeerOf(1), Delivered(0, Goal::kServer, {1})));  // nothing came
   letter.kind = Letter::Kind::kModel;
   CHECK_TRUE(refused(kServerPeer, letter));
+  Order order = Send(1, 3, kServerNode, false);
+  order.hop.gathered = true;
+  CHECK_TRUE(refused(kSchedulerPeer, OrderLetter(order)));
+  order = Gather({1, 2});
+  order.hop.gathered = false;
+  CHECK_TRUE(refused(kSchedulerPeer, OrderLetter(order)));
   CHECK_TRUE(refused(PeerOf(1), Letter()));
 }
