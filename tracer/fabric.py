@@ -37,6 +37,7 @@ class History:
     links: dict[tuple[str, str], Link] = field(default_factory=dict)
     took_over: int | None = None  # the version at which the replica became the server
     missed: int = 0  # lines that found no room
+    behind_most: int = 0  # updates that the replica lacked after a commit
 
 
 def events(path: str | Path) -> Iterator[dict[str, Any]]:
@@ -89,6 +90,8 @@ class _Reader:
         self._asked: dict[Update, tuple[float, int]] = {}  # when, and of which version
         self._planned: set[Update] = set()
         self._at: dict[int, Update] = {}  # by place
+        self._lacking: set[int] = set()  # places that the server has applied, not the replica
+        self._ahead: set[int] = set()  # places of which the replica was the first to tell
 
     def hear(self, event: dict[str, Any]) -> None:
         if "t" in event:
@@ -120,12 +123,25 @@ class _Reader:
             asked_s, computed_from = self._asked[self._at[int(place)]]
             self._history.delays[version - computed_from] += 1
             self._history.applied_after_s.append(float(event["t"]) - asked_s)
+        if self._history.job.get("replica") and self._history.took_over is None:
+            places = set(map(int, event["places"]))
+            self._lacking |= places - self._ahead
+            self._ahead -= places
+            self._history.behind_most = max(self._history.behind_most, len(self._lacking))
+
+    def _replica_applied(self, event: dict[str, Any]) -> None:
+        places = set(map(int, event["places"]))
+        self._ahead |= places - self._lacking
+        self._lacking -= places
+
+    def _replica_caught_up(self, event: dict[str, Any]) -> None:
+        self._lacking = {place for place in self._lacking if place > int(event["place"])}
 
     def _fate(self, event: dict[str, Any]) -> None:
         self._history.fates[str(event["fate"])] += 1
 
     def _carried(self, event: dict[str, Any]) -> None:
-        ends = (_name(event["from"]), _name(event["to"]))
+        ends = (node_name(event["from"]), node_name(event["to"]))
         link = self._history.links.setdefault(ends, Link())
         link.bits += float(event["bits"])
         link.busy_s += float(event["end"]) - float(event["start"])
@@ -141,7 +157,7 @@ def _update(event: dict[str, Any]) -> Update:
     return int(event["worker"]), int(event["number"])
 
 
-def _name(node: object) -> str:
+def node_name(node: object) -> str:
     return f"worker {node}" if isinstance(node, int) else str(node)
 
 
@@ -160,6 +176,8 @@ def in_words(history: History) -> str:
         + (f", {fates['lost']} lost with the server" if fates["lost"] else ""),
         f"{history.plans} plans, {history.groups} groups",
     ]
+    if job.get("replica"):
+        lines.append(f"after a commit, the replica lacked {history.behind_most} updates at most")
     if history.took_over is not None:
         lines.append(f"the replica became the server at version {history.took_over}")
     if history.missed:

@@ -59,6 +59,9 @@ def parser() -> argparse.ArgumentParser:
         description="Say what a job under MLfabric did, by what its scheduler recorded.",
     )
     sub.add_argument("trace", metavar="TRACE", help=f"the job's --trace-dir, or its {NAME}")
+    sub.add_argument(
+        "--chrome", metavar="FILE", help="who sent to whom when, for ui.perfetto.dev, instead"
+    )
     return top
 
 
@@ -71,7 +74,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _tell(args: argparse.Namespace) -> int:
     try:
-        say(in_words(read(args.trace)))
+        if args.chrome:
+            from tracer.export.fabric_chrome import write_chrome
+
+            write_chrome(args.trace, args.chrome)
+        else:
+            say(in_words(read(args.trace)))
     except TraceError as error:
         print(f"mercury fabric history: {error}", file=sys.stderr)
         return FAILED

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pslite_ext.command.main import main
+from tests.trace.chrome_rules import violations
 from tracer.errors import TraceError
 from tracer.fabric import NAME, VERSION, in_words, read
 
@@ -73,6 +74,44 @@ def test_a_history_adds_up(tmp_path: Path) -> None:
     assert (history.span_s, history.took_over, history.missed) == (5, 1, 3)
     link = history.links["worker 1", "server"]
     assert (link.bits, link.busy_s) == (16e6, 1.5)
+
+
+def test_how_far_the_replica_was_behind(tmp_path: Path) -> None:
+    def at(event: str, *places: int) -> dict[str, Any]:
+        return {"t": 12, "event": event, "places": places, "version": len(places)}
+
+    requests = [asked(10, 0, number, 0) for number in (1, 2, 3, 4)]
+    plan = planned(11, (1, 0, 1), (2, 0, 2), (3, 0, 3), (4, 0, 4))
+    story = [at("replica_applied", 1), at("commit", 1, 2, 3), at("replica_applied", 2, 3)]
+    head = {**HEAD, "replica": 1}
+    history = read(record(tmp_path, [head, *requests, plan, *story, at("commit", 4)]))
+    assert history.behind_most == 2
+    assert "the replica lacked 2 updates at most" in in_words(history)
+    caught_up = {"t": 12, "event": "replica_caught_up", "place": 3}
+    story = [at("commit", 1, 2, 3), caught_up, at("commit", 4)]
+    assert read(record(tmp_path, [head, *requests, plan, *story])).behind_most == 3
+
+
+def test_who_sent_to_whom_when(tmp_path: Path) -> None:
+    hop = {"from": 1, "to": "server", "bytes": 1e6, "start": 11, "end": 12.2}
+    overlaps = carried(1, "server", 8e6, 11.5, 12.2)
+    record(tmp_path, [*EVENTS[:5], {"t": 11, "event": "hop", **hop}, *EVENTS[6:], overlaps])
+    target = tmp_path / "out.json"
+    assert main(["fabric", "history", str(tmp_path), "--chrome", str(target)]) == 0
+    document = json.loads(target.read_text())
+    assert violations(document) == []
+    names: dict[str, list[str]] = {"process_name": [], "thread_name": []}
+    for event in document["traceEvents"]:
+        if event["ph"] == "M":
+            names[event["name"]].append(event["args"]["name"])
+    assert names["process_name"] == ["worker 1", "worker 0", "server", "replica"]
+    assert names["thread_name"].count("to server") == 2
+    assert names["thread_name"].count("to server, as planned") == 1
+    slices = [event["name"] for event in document["traceEvents"] if event["ph"] == "X"]
+    assert slices.count("1 MB") == 4
+    assert {"update 2: too_old", "version 2", "update 1: lost"} <= set(slices)
+    record(tmp_path, [HEAD, {"t": 11, "event": "hop"}])
+    assert main(["fabric", "history", str(tmp_path), "--chrome", str(target)]) == 2
 
 
 def test_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
