@@ -136,11 +136,14 @@ class Watch:
                 scheduler.tell(f"{self._name(child)} {_end_of(child)}")
 
     def _does_without(self, child: Child) -> str:
-        """Who keeps the job going without it: of a server and its replica, the other one."""
+        """Who keeps the job going without it: of a server and its replica, the other one.
+
+        That one may have ended well before the end of this one was heard of.
+        """
         task, _ = self._tasks[child]
         other = {"server": "replica", "replica": "server"}.get(task.role, "")
         paired = bool(self._of_role("replica"))
-        return other if paired and any(c.poll() is None for c in self._of_role(other)) else ""
+        return other if paired and any(c.poll() in (None, 0) for c in self._of_role(other)) else ""
 
     def _of_role(self, role: str) -> list[Child]:
         return [child for child, (task, _) in self._tasks.items() if task.role == role]

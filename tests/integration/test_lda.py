@@ -35,12 +35,12 @@ def alone() -> float:
 
 
 def test_updates_that_are_dropped(alone: float) -> None:
-    env = {"MERCURY_FABRIC_DELAY_BOUND": "1"}
-    with cluster([SCRIPT, *SMALL, "--sweeps", "20"], WORKERS, 1, "mercury", env=env) as job:
+    env = {"MERCURY_FABRIC_DELAY_BOUND": "2"}
+    with cluster([SCRIPT, *SMALL, "--sweeps", "60"], WORKERS, 1, "mercury", env=env) as job:
         job.check()
-        # All begin with an update of version 0, and one of them comes first.
+        # All three begin with an update of version 0: one of them cannot be applied any more.
         assert any("'too_old': 0" not in worker.output for worker in job.workers), job.report()
-        assert likelihood(job.servers[0].output) == pytest.approx(alone, abs=0.05)
+        assert likelihood(job.servers[0].output) == pytest.approx(alone, abs=0.1)
 
 
 def test_a_server_that_is_killed(alone: float) -> None:
@@ -49,4 +49,4 @@ def test_a_server_that_is_killed(alone: float) -> None:
         job.servers[0].kill()
         job.wait()
         assert [worker.code for worker in job.workers] == [0] * WORKERS, job.report()
-        assert likelihood(job.of("replica")[0].output) == pytest.approx(alone, abs=0.05)
+        assert likelihood(job.of("replica")[0].output) == pytest.approx(alone, abs=0.1)

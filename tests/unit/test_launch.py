@@ -222,6 +222,13 @@ def test_a_server_and_its_replica_can_do_without_each_other(
     job.communicate(timeout=LIMIT_S)
 
 
+def test_a_replica_may_end_well_before_its_server_s_death_is_heard_of(tmp_path: Path) -> None:
+    code = "if os.environ['DMLC_ROLE'] != 'server': sys.exit(0)\ntime.sleep(2)\nsys.exit(3)\n"
+    ended, _, err = came_to(tmp_path, "-n", "1", "-s", "1", "--replicas", "1", *python(code))
+    assert ended == 0
+    assert "server 0 ended with exit code 3; its replica is there" in err
+
+
 def test_both_a_server_and_its_replica_are_too_many(tmp_path: Path) -> None:
     code = "if os.environ['DMLC_ROLE'] in ('server', 'replica'): sys.exit(3)"
     ended, _, err = came_to(tmp_path, "-n", "1", "-s", "1", "--replicas", "1", *python(code))
