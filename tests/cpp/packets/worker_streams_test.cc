@@ -7,105 +7,12 @@
 #include <vector>
 
 #include "harness.h"
+#include "packets/lone_worker.h"
 
-using namespace mercury;  // NOLINT: a test
+using namespace mercury;           // NOLINT: a test
+using namespace mercury::testing;  // NOLINT: a test
 
 namespace {
-
-WorkerStreamsOptions Options(PolicyKind kind = PolicyKind::kPriority) {
-  WorkerStreamsOptions o;
-  o.policy.kind = kind;
-  o.policy.packet_bytes = 1024;
-  o.policy.unit_bytes = DefaultUnitBytes(kind);
-  o.policy.credit.fixed_bytes = 1 << 20;
-  o.stall.warn_us = 5000000;
-  return o;
-}
-
-// A tensor of bytes, and what became of its operations.
-struct Asked {
-  std::shared_ptr<Tensor> tensor;
-  std::string src, dst;
-  std::vector<Status> outcomes;
-};
-
-class Worker {
- public:
-  explicit Worker(const WorkerStreamsOptions& options)
-      : options_(options),
-        streams(options, [this](const std::string& line) { reports.push_back(line); }) {}
-
-  std::unique_ptr<Asked> Tensor(uint64_t key, size_t bytes) {
-    auto asked = std::make_unique<Asked>();
-    TensorTraits d;
-    d.key = key;
-    d.shape = {bytes};
-    d.dtype = DType::kUint8;
-    d.name = "t" + std::to_string(key);
-    asked->tensor = std::make_shared<mercury::Tensor>(d);
-    for (size_t i = 0; i < bytes; ++i) asked->src.push_back(static_cast<char>(i * 7 + key));
-    asked->dst.assign(bytes, '?');
-    return asked;
-  }
-  std::shared_ptr<Operation> Operation_(Asked* asked, int32_t priority = 0, bool fetch = false) {
-    auto op = std::make_shared<Operation>();
-    op->tensor = asked->tensor;
-    op->src = fetch ? nullptr : asked->src.data();
-    op->dst = asked->dst.data();
-    op->priority = priority;
-    if (fetch) op->kind = Operation::Kind::kAgain;
-    const TensorTraits& d = asked->tensor->traits;
-    op->parts_left =
-        Placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.shares, options_.lanes)
-            .slots;
-    op->done = [asked](const Status& status) { asked->outcomes.push_back(status); };
-    return op;
-  }
-  void Submit(Asked* asked, int32_t priority = 0, bool fetch = false) {
-    streams.Submit(Operation_(asked, priority, fetch), now_us);
-  }
-  std::vector<OutPacket> Drain(int server = 0) {
-    std::vector<OutPacket> all;
-    OutPacket out;
-    while (streams.Next(server, now_us, &out)) {
-      all.push_back(out);
-      REQUIRE_TRUE(all.size() < 10000);
-    }
-    return all;
-  }
-  Status Receive(Header header, const std::string& payload, int server = 0) {
-    header.length = static_cast<uint32_t>(payload.size());
-    char* target = nullptr;
-    Status status = streams.OnHeader(server, header, now_us, &target);
-    if (!status.ok()) return status;
-    if (target != nullptr && !payload.empty()) std::memcpy(target, payload.data(), payload.size());
-    return streams.OnPacket(server, header, now_us);
-  }
-  Status Sum(uint32_t tensor, uint64_t offset, uint8_t round, const std::string& payload,
-             int server = 0) {
-    Header h;
-    h.kind = Kind::kSum;
-    h.tensor = tensor;
-    h.offset = offset;
-    h.round = round;
-    return Receive(h, payload, server);
-  }
-  Status Text(Kind kind, uint32_t tensor, uint64_t offset, const std::string& text) {
-    Header h;
-    h.kind = kind;
-    h.tensor = tensor;
-    h.offset = offset;
-    return Receive(h, text);
-  }
-
- private:
-  const WorkerStreamsOptions options_;
-
- public:
-  WorkerStreams streams;
-  std::vector<std::string> reports;
-  int64_t now_us = 1000;
-};
 
 bool Says(const Status& status, const std::string& words) {
   return status.message.find(words) != std::string::npos;
@@ -114,7 +21,7 @@ bool Says(const Status& status, const std::string& words) {
 }  // namespace
 
 TEST(a_tensor_is_declared_once_and_sent_from_where_it_lies) {
-  Worker worker(Options());
+  LoneWorker worker(WorkerOptions());
   const auto t = worker.Tensor(9, 1500);
   for (uint8_t round = 1; round < 4; ++round) {
     worker.Submit(t.get(), -3);
@@ -143,7 +50,7 @@ TEST(a_tensor_is_declared_once_and_sent_from_where_it_lies) {
 }
 
 TEST(an_empty_tensor_is_one_packet_each_way) {
-  Worker worker(Options());
+  LoneWorker worker(WorkerOptions());
   const auto t = worker.Tensor(1, 0);
   worker.Submit(t.get());
   CHECK_EQ(worker.Drain().size(), 2U);
@@ -154,7 +61,7 @@ TEST(an_empty_tensor_is_one_packet_each_way) {
 }
 
 TEST(sums_that_nobody_waits_for_close_the_link) {
-  Worker worker(Options());
+  LoneWorker worker(WorkerOptions());
   const auto t = worker.Tensor(1, 1500);
   const auto fresh = [&](uint64_t offset, uint8_t round, size_t bytes) {
     return worker.Sum(0, offset, round, std::string(bytes, 'x'));
@@ -188,7 +95,7 @@ TEST(sums_that_nobody_waits_for_close_the_link) {
 }
 
 TEST(an_error_fails_its_tensor_once_and_for_all) {
-  Worker worker(Options());
+  LoneWorker worker(WorkerOptions());
   const auto t = worker.Tensor(1, 1500), other = worker.Tensor(2, 100);
   worker.Submit(t.get());
   worker.Submit(other.get());
@@ -225,7 +132,7 @@ TEST(an_error_fails_its_tensor_once_and_for_all) {
 }
 
 TEST(a_tensor_has_one_operation_under_way) {
-  Worker worker(Options());
+  LoneWorker worker(WorkerOptions());
   const auto t = worker.Tensor(1, 100);
   worker.Submit(t.get());
   worker.Submit(t.get());
@@ -238,7 +145,7 @@ TEST(a_tensor_has_one_operation_under_way) {
 }
 
 TEST(done_may_submit_the_next_round) {
-  Worker worker(Options());
+  LoneWorker worker(WorkerOptions());
   const auto t = worker.Tensor(1, 100);
   auto op = worker.Operation_(t.get());
   op->done = [&](const Status& status) {
@@ -254,7 +161,7 @@ TEST(done_may_submit_the_next_round) {
 }
 
 TEST(a_fetch_sends_nothing_and_takes_the_sum_of_the_round_before) {
-  Worker worker(Options());
+  LoneWorker worker(WorkerOptions());
   const auto t = worker.Tensor(1, 100);
   worker.Submit(t.get());
   worker.Drain();
@@ -269,7 +176,7 @@ TEST(a_fetch_sends_nothing_and_takes_the_sum_of_the_round_before) {
 }
 
 TEST(failing_ends_everything_and_all_that_comes_later) {
-  Worker worker(Options());
+  LoneWorker worker(WorkerOptions());
   const auto a = worker.Tensor(1, 3000), b = worker.Tensor(2, 100), c = worker.Tensor(3, 10);
   worker.Submit(a.get());
   worker.Submit(b.get());
@@ -288,10 +195,10 @@ TEST(failing_ends_everything_and_all_that_comes_later) {
 }
 
 TEST(nothing_wakes_a_worker_that_has_failed) {
-  WorkerStreamsOptions options = Options();
+  WorkerStreamsOptions options = WorkerOptions();
   options.policy.credit.fixed_bytes = 2000;
   options.shares = ServerShares(2);
-  Worker worker(options);
+  LoneWorker worker(options);
   const auto a = worker.Tensor(1, 100000);
   worker.Submit(a.get());
   CHECK_EQ(worker.streams.WakeAt(0), kNever);  // it has not been asked yet
@@ -303,7 +210,7 @@ TEST(nothing_wakes_a_worker_that_has_failed) {
 }
 
 TEST(an_operation_lives_as_long_as_a_packet_of_it) {
-  auto worker = std::make_unique<Worker>(Options());
+  auto worker = std::make_unique<LoneWorker>(WorkerOptions());
   const auto t = worker->Tensor(1, 100);
   auto memory = std::make_shared<int>(1);
   const std::weak_ptr<int> watched = memory;
@@ -320,7 +227,7 @@ TEST(an_operation_lives_as_long_as_a_packet_of_it) {
 }
 
 TEST(what_failed_while_packets_were_held_is_over_at_once_when_the_job_is) {
-  Worker worker(Options());
+  LoneWorker worker(WorkerOptions());
   const auto t = worker.Tensor(1, 3000);
   worker.Submit(t.get());
   auto held = worker.Drain();
@@ -334,11 +241,11 @@ TEST(what_failed_while_packets_were_held_is_over_at_once_when_the_job_is) {
 }
 
 TEST(what_has_failed_is_over_when_every_lane_has_let_go_of_it) {
-  WorkerStreamsOptions options = Options();
+  WorkerStreamsOptions options = WorkerOptions();
   options.lanes = 2;
-  Worker first(options);
+  LoneWorker first(options);
   options.lane = 1;
-  Worker second(options);
+  LoneWorker second(options);
   const auto t = first.Tensor(1, 8000);
   auto op = first.Operation_(t.get());
   first.streams.Submit(op, 0);
@@ -356,9 +263,9 @@ TEST(what_has_failed_is_over_when_every_lane_has_let_go_of_it) {
 }
 
 TEST(a_sum_that_is_being_received_is_received_before_its_operation_fails) {
-  WorkerStreamsOptions options = Options();
+  WorkerStreamsOptions options = WorkerOptions();
   options.shares = ServerShares(2);
-  Worker worker(options);
+  LoneWorker worker(options);
   const auto t = worker.Tensor(1, 8000);
   worker.Submit(t.get());
   for (const int server : {0, 1}) worker.Drain(server);
@@ -384,7 +291,7 @@ TEST(a_sum_that_is_being_received_is_received_before_its_operation_fails) {
 }
 
 TEST(a_stall_is_asked_about_and_reported) {
-  Worker worker(Options());
+  LoneWorker worker(WorkerOptions());
   const auto t = worker.Tensor(1, 100);
   worker.Submit(t.get());
   worker.Drain();
@@ -411,11 +318,11 @@ TEST(a_stall_is_asked_about_and_reported) {
 }
 
 TEST(a_stall_ends_the_job_unless_something_of_it_moves) {
-  WorkerStreamsOptions options = Options();
+  WorkerStreamsOptions options = WorkerOptions();
   options.stall.end_us = 60000000;
   std::vector<int> stalls;
   options.stalled = [&](int rank, const std::string& /*line*/) { stalls.push_back(rank); };
-  Worker worker(options);
+  LoneWorker worker(options);
   const auto t = worker.Tensor(1, 2000);  // two packets
   worker.Submit(t.get());
   worker.Drain();
@@ -436,7 +343,7 @@ TEST(a_stall_ends_the_job_unless_something_of_it_moves) {
 }
 
 TEST(acknowledgements_of_any_size_do_no_harm) {
-  Worker worker(Options(PolicyKind::kP3));
+  LoneWorker worker(WorkerOptions(PolicyKind::kP3));
   const auto t = worker.Tensor(1, 500000);  // three slices
   worker.Submit(t.get());
   size_t packets = worker.Drain().size();
@@ -448,10 +355,10 @@ TEST(acknowledgements_of_any_size_do_no_harm) {
 }
 
 TEST(a_sum_may_come_of_what_was_sent_of_a_slot_and_of_no_more) {
-  WorkerStreamsOptions options = Options();
+  WorkerStreamsOptions options = WorkerOptions();
   options.policy.packet_bytes = 64 << 10;
   options.policy.adapt_packets = true;
-  Worker worker(options);
+  LoneWorker worker(options);
   const auto t = worker.Tensor(1, 64 << 10);
   uint8_t round = 1;
   for (; round < 20; ++round) {  // 64 KiB in a tenth of a second: a slow link

@@ -1,0 +1,112 @@
+// One worker's end, whose packets are taken and given as if they went over links.
+//
+// Thread-safety: none. Ownership: the worker owns its streams; what was asked is the test's.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness.h"
+#include "packets/worker_streams.h"
+
+namespace mercury::testing {
+
+inline WorkerStreamsOptions WorkerOptions(PolicyKind kind = PolicyKind::kPriority) {
+  WorkerStreamsOptions o;
+  o.policy.kind = kind;
+  o.policy.packet_bytes = 1024;
+  o.policy.unit_bytes = DefaultUnitBytes(kind);
+  o.policy.credit.fixed_bytes = 1 << 20;
+  o.stall.warn_us = 5000000;
+  return o;
+}
+
+// A tensor of bytes, and what became of its operations.
+struct Asked {
+  std::shared_ptr<Tensor> tensor;
+  std::string src, dst;
+  std::vector<Status> outcomes;
+};
+
+class LoneWorker {
+ public:
+  explicit LoneWorker(const WorkerStreamsOptions& options)
+      : options_(options),
+        streams(options, [this](const std::string& line) { reports.push_back(line); }) {}
+
+  std::unique_ptr<Asked> Tensor(uint64_t key, size_t bytes) {
+    auto asked = std::make_unique<Asked>();
+    TensorTraits d;
+    d.key = key;
+    d.shape = {bytes};
+    d.dtype = DType::kUint8;
+    d.name = "t" + std::to_string(key);
+    asked->tensor = std::make_shared<mercury::Tensor>(d);
+    for (size_t i = 0; i < bytes; ++i) asked->src.push_back(static_cast<char>(i * 7 + key));
+    asked->dst.assign(bytes, '?');
+    return asked;
+  }
+  std::shared_ptr<Operation> Operation_(Asked* asked, int32_t priority = 0, bool fetch = false) {
+    auto op = std::make_shared<Operation>();
+    op->tensor = asked->tensor;
+    op->src = fetch ? nullptr : asked->src.data();
+    op->dst = asked->dst.data();
+    op->priority = priority;
+    if (fetch) op->kind = Operation::Kind::kAgain;
+    const TensorTraits& d = asked->tensor->traits;
+    op->parts_left =
+        Placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.shares, options_.lanes)
+            .slots;
+    op->done = [asked](const Status& status) { asked->outcomes.push_back(status); };
+    return op;
+  }
+  void Submit(Asked* asked, int32_t priority = 0, bool fetch = false) {
+    streams.Submit(Operation_(asked, priority, fetch), now_us);
+  }
+  std::vector<OutPacket> Drain(int server = 0) {
+    std::vector<OutPacket> all;
+    OutPacket out;
+    while (streams.Next(server, now_us, &out)) {
+      all.push_back(out);
+      REQUIRE_TRUE(all.size() < 10000);
+    }
+    return all;
+  }
+  Status Receive(Header header, const std::string& payload, int server = 0) {
+    header.length = static_cast<uint32_t>(payload.size());
+    char* target = nullptr;
+    Status status = streams.OnHeader(server, header, now_us, &target);
+    if (!status.ok()) return status;
+    if (target != nullptr && !payload.empty()) std::memcpy(target, payload.data(), payload.size());
+    return streams.OnPacket(server, header, now_us);
+  }
+  Status Sum(uint32_t tensor, uint64_t offset, uint8_t round, const std::string& payload,
+             int server = 0) {
+    Header h;
+    h.kind = Kind::kSum;
+    h.tensor = tensor;
+    h.offset = offset;
+    h.round = round;
+    return Receive(h, payload, server);
+  }
+  Status Text(Kind kind, uint32_t tensor, uint64_t offset, const std::string& text) {
+    Header h;
+    h.kind = kind;
+    h.tensor = tensor;
+    h.offset = offset;
+    return Receive(h, text);
+  }
+
+ private:
+  const WorkerStreamsOptions options_;
+
+ public:
+  WorkerStreams streams;
+  std::vector<std::string> reports;
+  int64_t now_us = 1000;
+};
+
+}  // namespace mercury::testing
