@@ -50,13 +50,22 @@ def test_the_wheel_s_launcher() -> None:
     assert out.count("trained") == 2, out
 
 
-def test_the_wheel_s_launcher_leaves_options_alone() -> None:
-    code = "import os,sys; os.environ['DMLC_ROLE'] == 'worker' and print('got', sys.argv[1:])"
-    words = ["--lr", "0.1", "-n", "7", "--env", "x"]
-    script = f"import sys; sys.argv = sys.argv; {code}"
-    job = tool(
-        *("-n", "1", "-s", "1", "--launcher", "local", sys.executable, "-c", f'"{script}"', *words)
+def test_the_wheel_s_launcher_leaves_options_alone(tmp_path: Path) -> None:
+    # Upstream's launcher ends with the scheduler, and starts nobody any more.
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"""
+import os, pathlib, sys, time
+said = pathlib.Path({str(tmp_path / "said")!r})
+if os.environ["DMLC_ROLE"] == "worker":
+    print("got", sys.argv[1:], flush=True)
+    said.touch()
+while not said.exists():
+    time.sleep(0.05)
+"""
     )
+    words = ["--lr", "0.1", "-n", "7", "--env", "x"]
+    job = tool("-n", "1", "-s", "1", "--launcher", "local", sys.executable, str(script), *words)
     out, _ = job.communicate(timeout=LIMIT_S)
     assert f"got {words}" in out, out
 
