@@ -50,20 +50,28 @@ def test_the_wheel_s_launcher() -> None:
     assert out.count("trained") == 2, out
 
 
-def test_the_wheel_s_launcher_leaves_options_alone(tmp_path: Path) -> None:
-    # Upstream's launcher ends with the scheduler, and starts nobody any more.
-    script = tmp_path / "script.py"
+def waiting_for(processes: int, folder: Path, says: str) -> Path:
+    """A script that ends when so many processes have run `says`.
+
+    Upstream's launcher ends with the scheduler, and starts nobody any more.
+    """
+    script = folder / "script.py"
     script.write_text(
         f"""
 import os, pathlib, sys, time
-said = pathlib.Path({str(tmp_path / "said")!r})
-if os.environ["DMLC_ROLE"] == "worker":
-    print("got", sys.argv[1:], flush=True)
-    said.touch()
-while not said.exists():
+{says}
+said = pathlib.Path({str(folder)!r})
+(said / f"said-{{os.getpid()}}").touch()
+while len(list(said.glob("said-*"))) < {processes}:
     time.sleep(0.05)
 """
     )
+    return script
+
+
+def test_the_wheel_s_launcher_leaves_options_alone(tmp_path: Path) -> None:
+    says = "if os.environ['DMLC_ROLE'] == 'worker': print('got', sys.argv[1:], flush=True)"
+    script = waiting_for(3, tmp_path, says)
     words = ["--lr", "0.1", "-n", "7", "--env", "x"]
     job = tool("-n", "1", "-s", "1", "--launcher", "local", sys.executable, str(script), *words)
     out, _ = job.communicate(timeout=LIMIT_S)
@@ -74,9 +82,11 @@ while not said.exists():
     ("given", "length"),
     [({}, 64), ({"MERCURY_JOB_TOKEN": ""}, 64), ({"MERCURY_JOB_TOKEN_FILE": "secret"}, 0)],
 )
-def test_the_wheel_s_launcher_makes_a_token(given: dict[str, str], length: int) -> None:
-    code = "import os; print('token:%d.' % len(os.environ.get('MERCURY_JOB_TOKEN', '')))"
-    command = ("--launcher", "local", sys.executable, "-c", f'"{code}"')
+def test_the_wheel_s_launcher_makes_a_token(
+    given: dict[str, str], length: int, tmp_path: Path
+) -> None:
+    says = "print('token:%d.' % len(os.environ.get('MERCURY_JOB_TOKEN', '')), flush=True)"
+    command = ("--launcher", "local", sys.executable, str(waiting_for(3, tmp_path, says)))
     job = tool("-n", "1", "-s", "1", *command, **given)
     out, _ = job.communicate(timeout=LIMIT_S)
     assert job.returncode == 0, out

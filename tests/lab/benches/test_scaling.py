@@ -8,7 +8,14 @@ from scripts.lab.benches.case import Setting
 from scripts.lab.benches.catalogue import cases_of
 from scripts.lab.benches.peers import peers_floor_s
 from scripts.lab.benches.prediction import simulated_s
-from scripts.lab.benches.scaling import Asked, link_figures, scaling, settings, slow_hosts
+from scripts.lab.benches.scaling import (
+    TOGETHER,
+    Asked,
+    link_figures,
+    scaling,
+    settings,
+    slow_hosts,
+)
 from scripts.lab.benches.slow_host import SlowHost
 from scripts.lab.systems.system import MERCURY, System, system
 from scripts.lab.systems.watch import Links, Tally
@@ -53,14 +60,18 @@ def test_the_floor_grows_with_the_load() -> None:
 
 def test_all_links_together_have_one_rate_unless_one_is_asked_for() -> None:
     usual = settings([(2, 2), (8, 8)], None, (1.0, 0.5), False)
-    assert [s.rate for s in usual] == [1e9, 5e8, 2.5e8, 1.25e8]
+    assert [s.rate for s in usual] == [TOGETHER / of for of in (2, 4, 8, 16)]
     assert [s.rate for s in settings([(8, 8)], 1e8, (1.0, 0.5), True)] == [1e8]
 
 
 def test_systems_without_servers_are_measured_once() -> None:
     mercury = system(MERCURY, None)
     cases = scaling([mercury, RING], Asked(nodes=[(4, 4)], models=["vgg16"]), 3)
-    placed = [(case.system.name, case.setting.beside) for case in cases if case.setting.rate == 5e8]
+    placed = [
+        (case.system.name, case.setting.beside)
+        for case in cases
+        if case.setting.rate == TOGETHER / 4
+    ]
     assert placed == [(MERCURY, False), (MERCURY, True), ("ring", True)]
     assert all(case.watched for case in cases)
 
