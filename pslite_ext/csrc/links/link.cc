@@ -17,7 +17,7 @@ constexpr size_t kRestBytes = 1 << 10;     // of a batch, which go with it: no c
 constexpr size_t kTurnBytes = 512 << 10;   // read, then it is another link's turn
 
 // With less, links would run dry while a busy host's processors are elsewhere.
-constexpr uint64_t kUnsentBytesMin = 8 << 10;
+constexpr uint64_t kUnsentBytesMin = 4 << 10;
 
 constexpr int kLastTurns = 16;  // of reading, once nothing can be sent any more
 

@@ -65,7 +65,7 @@ bool Acknowledges(PolicyKind kind);
 // Whether the server answers units of several slots, each as a whole.
 bool AnswersUnits(PolicyKind kind);
 // The largest packet that takes a host's link of so many bytes a second no longer than an urgent
-// one should have to wait; 16 KiB at least.
+// one should have to wait; 4 KiB at least.
 uint64_t PacketBytes(double bytes_per_second, uint64_t most);
 // What 0 stands for.
 uint64_t DefaultUnitBytes(PolicyKind kind);

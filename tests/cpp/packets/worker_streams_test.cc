@@ -370,12 +370,12 @@ TEST(a_sum_may_come_of_what_was_sent_of_a_slot_and_of_no_more) {
   worker.Submit(t.get());
   OutPacket first;
   REQUIRE_TRUE(worker.streams.Next(0, worker.now_us, &first));
-  REQUIRE_EQ(first.header.length, uint32_t{16 << 10});
-  CHECK_OK(worker.Sum(0, 0, round, std::string(8 << 10, 'b')));
-  CHECK_STATUS(Code::kCorrupt, worker.Sum(0, 8 << 10, round, std::string(16 << 10, 'b')));
-  CHECK_OK(worker.Sum(0, 8 << 10, round, std::string(8 << 10, 'b')));
-  CHECK_STATUS(Code::kCorrupt, worker.Sum(0, 16 << 10, round, std::string(64, 'b')));
-  CHECK_EQ(worker.Drain().size(), 3U);
-  CHECK_OK(worker.Sum(0, 16 << 10, round, std::string(48 << 10, 'b')));
+  REQUIRE_EQ(first.header.length, uint32_t{4 << 10});
+  CHECK_OK(worker.Sum(0, 0, round, std::string(1 << 10, 'b')));
+  CHECK_STATUS(Code::kCorrupt, worker.Sum(0, 1 << 10, round, std::string(4 << 10, 'b')));
+  CHECK_OK(worker.Sum(0, 1 << 10, round, std::string(3 << 10, 'b')));
+  CHECK_STATUS(Code::kCorrupt, worker.Sum(0, 4 << 10, round, std::string(64, 'b')));
+  CHECK_EQ(worker.Drain().size(), 15U);
+  CHECK_OK(worker.Sum(0, 4 << 10, round, std::string(60 << 10, 'b')));
   CHECK_EQ(t->outcomes.size(), size_t{round});
 }

@@ -104,8 +104,9 @@ TEST(packets_shrink_on_slow_links_and_stay_aligned) {
       policy->Returned(portion, 1000, i * 1000 + 900);
       policy->Forget(portion);
     }
-    CHECK_TRUE(policy->packet_bytes() < 33000 && policy->packet_bytes() >= most / 8);
-    CHECK_TRUE(policy->packet_bytes() >= 16000 || most == 1024);
+    // Halved as long as 4 KiB are left.
+    CHECK_TRUE(policy->packet_bytes() < 8192);
+    CHECK_TRUE(policy->packet_bytes() >= 4096 || most == 1024);
     CHECK_EQ(policy->packet_bytes() % 64, 0U);
   }
 }
