@@ -94,7 +94,7 @@ class LinkJob {
   }
   bool alive() const {
     return std::none_of(job_.nodes.begin(), job_.nodes.end(),
-                        [](const auto& node) { return node->observer.ends != 0; });
+                        [](const auto& node) { return node->observer.Ended(); });
   }
   Node& worker() { return *worker_; }
 

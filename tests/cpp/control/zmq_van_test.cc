@@ -191,7 +191,7 @@ TEST(nodes_left_over_from_an_earlier_job_do_not_disturb_a_new_one) {
   next.Add(Role::kServer);
   for (auto& node : next.nodes) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
-    CHECK_EQ(node->observer.ends, 0);
+    CHECK_TRUE(!node->observer.Ended());
   }
 }
 
@@ -216,7 +216,7 @@ TEST(who_is_not_needed_is_told) {
   Node& late = job.Add(Role::kWorker);
   REQUIRE_TRUE(late.observer.Wait([&] { return late.observer.ends != 0; }));
   CHECK_STATUS(Code::kInvalidArgument, late.observer.failure);
-  CHECK_EQ(worker.observer.ends, 0);
+  CHECK_TRUE(!worker.observer.Ended());
 }
 
 TEST(nodes_that_count_the_job_otherwise_are_refused) {
