@@ -18,6 +18,10 @@ namespace {
 constexpr int64_t kTickUs = 1000000;
 constexpr int64_t kShareUs = 10000;  // between looks at what each link may have under way
 const Status kNoMemory = Status::Exhausted("no memory to carry tensors");
+// The kernel may hold as much unsent, for all links together, as they carry in this time, since
+// nothing overtakes that; but for each two small packets in any case.
+constexpr double kUnsentSeconds = 2.8e-3;
+constexpr double kUnsentBytesMin = 8 << 10;
 constexpr int64_t kGoodbyeUs = 500000;  // how long a goodbye may take
 
 }  // namespace
@@ -160,8 +164,11 @@ void Lane::ShareOut() {
   for (const auto& [peer, link] : links_) {
     const TcpPath& path = link->path;
     if (!link->shares) continue;
+    const uint64_t out = out_.window_bytes(path.round_trip_us, path.segment_bytes);
+    const double rate = out_.bytes_per_second();
+    const double unsent = std::max(rate * kUnsentSeconds / out_.links(), kUnsentBytesMin);
     link->SetShare(in_.window_bytes(path.round_trip_us, path.segment_bytes),
-                   out_.window_bytes(path.round_trip_us, path.segment_bytes));
+                   rate == 0 ? out : std::min(out, static_cast<uint64_t>(unsent)));
   }
 }
 

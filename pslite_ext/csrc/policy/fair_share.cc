@@ -9,7 +9,7 @@ constexpr int64_t kStretchUs = 25000;
 constexpr int64_t kPauseUs = 8000;      // a stretch has none as long as this
 constexpr int64_t kMemoryUs = 2000000;  // the best stretch of so long counts
 constexpr int64_t kIdleUs = 1000000;    // then a link is not used
-constexpr double kDelayUs = 1000, kSpareUs = 10000;
+constexpr double kDelayUs = 1000, kSpareUs = 20000, kQueueUsMax = 6000;
 
 }  // namespace
 
@@ -71,7 +71,8 @@ uint64_t FairShare::window_bytes(int64_t round_trip_us, uint64_t segment_bytes) 
   const double n = links();
   double bytes = static_cast<double>(limits_.first_bytes) / n;
   if (rate_ != 0) {
-    const double us = 1.25 * static_cast<double>(round_trip_us) + kDelayUs + kSpareUs / n;
+    const double queue_us = std::min(kDelayUs + kSpareUs / n, kQueueUsMax);
+    const double us = 1.25 * static_cast<double>(round_trip_us) + queue_us;
     bytes = rate_ * us * 1e-6 / n;
   }
   const auto whole = static_cast<uint64_t>(std::min(bytes, static_cast<double>(limits_.bytes_max)));

@@ -6,10 +6,11 @@
 // sum waits for the slowest copy. So the rate is measured over all links, the best of what lately
 // came without a pause, and each link that is used gets an equal part of what that rate carries in
 //
-//     1.25 round trips + 1 ms + 10 ms / links
+//     1.25 round trips + min(1 ms + 20 ms / links, 6 ms)
 //
-// The constant covers both ends' delays. Of few links, each has time to spare: a queue of theirs is
-// short in segments. A link that carries nothing for a while gives its part back.
+// The constant covers both ends' delays, and a queue that does not run dry when flows come
+// unevenly. Of many links each has little time to spare: they are to stay level. A link that
+// carries nothing for a while gives its part back.
 //
 // Thread-safety: none; no clock, `now_us` never goes back. Invariants: a window is within the
 // limits; while no rate is known, it is an equal part of `first_bytes`.

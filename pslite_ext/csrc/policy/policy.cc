@@ -78,7 +78,7 @@ uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, ui
 }
 
 uint64_t PacketBytes(double bytes_per_second, uint64_t most) {
-  constexpr double kPacketSeconds = 0.8e-3;
+  constexpr double kPacketSeconds = 0.6e-3;
   constexpr uint64_t kLeast = 4 << 10;
   uint64_t bytes = most;
   while (bytes / 2 >= kLeast && static_cast<double>(bytes) > bytes_per_second * kPacketSeconds) {

@@ -6,13 +6,14 @@ from pslite_ext.forecast.simulate.cluster import Cluster
 
 # As pslite_ext/csrc/policy/fair_share.cc and process/node_options.cc have it.
 SEGMENT_BYTES, SEGMENTS_MIN = 1448, 3
-DELAY_S, SPARE_S = 0.001, 0.010
-PACKET_S = 0.0008  # packets are smaller where a link needs longer for one
+DELAY_S, SPARE_S, QUEUE_S_MAX = 0.001, 0.020, 0.006
+PACKET_S = 0.0006  # packets are smaller where a link needs longer for one
 
 
 def window_bytes(bandwidth: float, links: int, round_trip_s: float) -> float:
     """What each of a host's links may have under way, if all are used."""
-    share = bandwidth * (1.25 * round_trip_s + DELAY_S + SPARE_S / links) / links
+    queue_s = min(DELAY_S + SPARE_S / links, QUEUE_S_MAX)
+    share = bandwidth * (1.25 * round_trip_s + queue_s) / links
     return max(share, SEGMENTS_MIN * SEGMENT_BYTES)
 
 

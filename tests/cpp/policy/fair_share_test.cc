@@ -97,7 +97,8 @@ double Sum(const std::vector<uint64_t>& values) {
 
 // What the rate carries in the time that windows are made for.
 double Product(double bytes_per_us, int64_t round_trip_us, int links) {
-  return bytes_per_us * (1.25 * static_cast<double>(round_trip_us) + 1000 + 10000.0 / links);
+  const double queue_us = std::min(1000 + 20000.0 / links, 6000.0);
+  return bytes_per_us * (1.25 * static_cast<double>(round_trip_us) + queue_us);
 }
 
 }  // namespace

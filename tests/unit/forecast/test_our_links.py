@@ -8,8 +8,9 @@ from pslite_ext.forecast.simulate.our_links import mercury_cluster, packet_bytes
 
 
 def test_windows_share_what_the_link_carries() -> None:
-    wanted = 1e8 * (1.25 * 0.0001 + 0.001 + 0.010 / 8) / 8
-    assert window_bytes(1e8, 8, 0.0001) == pytest.approx(wanted)
+    for links, queue_s in ((8, 0.001 + 0.020 / 8), (4, 0.006), (2, 0.006)):
+        wanted = 1e8 * (1.25 * 0.0001 + queue_s) / links
+        assert window_bytes(1e8, links, 0.0001) == pytest.approx(wanted)
     assert window_bytes(1e6, 8, 0.0001) == 3 * 1448
 
 
@@ -17,7 +18,7 @@ def test_packets_are_small_where_links_are_many_or_slow() -> None:
     assert packet_bytes(1e9, 2, 2) == 65536
     assert packet_bytes(1e9, 4, 2) == 32768
     assert packet_bytes(1e9, 4, 8) == 16384
-    assert packet_bytes(1e6, 8, 8) == 800
+    assert packet_bytes(1e6, 8, 8) == 600
 
 
 def test_the_cluster_has_both() -> None:
