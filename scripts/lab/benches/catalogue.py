@@ -152,15 +152,15 @@ def _scaling(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     rivals = _named(systems, (MERCURY, "stock", "stock-p3", "mpi", "torch-ddp"))
     if length == "quick":
         return scaling.scaling(rivals, asked, rounds=3, quick=True)
-    cases = scaling.scaling(rivals, asked, rounds=10 if length == "full" else 5)
+    cases = scaling.scaling(rivals, asked, rounds=10 if length == "full" else 3)
     if asked == scaling.Asked():
-        cases += scaling.slow_hosts(rivals, rounds=5)
+        cases += scaling.slow_hosts(rivals, rounds=3)
     return cases + scaling.streams(_named(systems, (MERCURY,)), asked)
 
 
 def _torch(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     chosen = _named(systems, (TORCH, "torch-ddp"))
-    return pytorch.pytorch(chosen, asked, {"quick": 3, "usual": 5, "full": 10}[length], length)
+    return pytorch.pytorch(chosen, asked, {"quick": 3, "usual": 3, "full": 10}[length], length)
 
 
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {

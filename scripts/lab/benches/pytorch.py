@@ -81,7 +81,9 @@ def pytorch(
         here = [s for s in systems if s.servers or beside]
         for setting in scaling.settings(nodes, asked.rate, scaling.RATES[:1], beside):
             for model in models:
-                scale = asked.scale or SCALES[model] * scaling.SHARE * (0.5 if quick else 1.0)
+                scale = asked.scale or SCALES[model] * scaling.SHARE * (
+                    scaling.QUICK if quick else 1.0
+                )
                 cases += scaling.training(here, model, scale, setting, rounds)
     cases = [replace(case, bench="torch") for case in cases]
     for model in models:

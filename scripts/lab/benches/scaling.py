@@ -26,9 +26,10 @@ from scripts.lab.workloads.job_config import Config, workload_of
 # All links together, one way: so the processors of one machine are about equally busy at each n,
 # and two cores of today less than a third.
 TOGETHER = 4e8
-# Of the scales in speed.py: 34 MB on each link, and so 2 MB in each flow of sixteen workers and an
+# Of the scales in speed.py: 67 MB on each link, and so 4 MB in each flow of sixteen workers and an
 # iteration.
-SHARE = 0.305
+SHARE = 0.61
+QUICK = 0.25  # of that
 NODES = ((2, 2), (4, 4), (8, 8))
 MODELS = ("vgg16", "resnet50", "bert_base")
 RATES = (1.0, 0.5)  # of a host's part of TOGETHER
@@ -146,7 +147,7 @@ def scaling(
         here = [s for s in systems if s.servers or beside]
         for setting in settings(nodes, asked.rate, shares, beside):
             for model in models:
-                scale = asked.scale or SCALES[model] * SHARE * (0.5 if quick else 1.0)
+                scale = asked.scale or SCALES[model] * SHARE * (QUICK if quick else 1.0)
                 slow = asked.slow if asked.slow and asked.slow.is_in(setting) else None
                 cases += training(here, model, scale, setting, rounds, slow)
     return cases

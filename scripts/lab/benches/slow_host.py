@@ -8,6 +8,8 @@ from pslite_ext.launch.shares import least_time, server_shares
 from scripts.lab.benches.case import Setting
 from scripts.lab.systems.job import host_names
 
+APART = "'s link at "  # in the name of each such case
+
 
 @dataclass(frozen=True)
 class SlowHost:
@@ -15,7 +17,7 @@ class SlowHost:
     speed: float  # its link's rate, in times the others'
 
     def __str__(self) -> str:
-        return f"{self.host}'s link at {self.speed:g} of the rate"
+        return f"{self.host}{APART}{self.speed:g} of the rate"
 
     def is_in(self, setting: Setting) -> bool:
         return self.host in self._hosts(setting)

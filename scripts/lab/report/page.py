@@ -20,11 +20,13 @@ from typing import Any
 from scripts.lab.report import prophet_tables
 from scripts.lab.report.pictures import Pictures, Place
 from scripts.lab.report.results import RowFields, gained_anew, number
+from scripts.lab.report.scaling_table import by_hosts
 
 ROOT = Path(__file__).resolve().parents[3]
 
 HEADINGS = {
     "scaling": "More and more hosts",
+    "torch": "PyTorch, beside DistributedDataParallel",
     "iteration": "Iterations with an emulated GPU",
     "communication": "Communication alone",
     "goodput": "How full the link gets",
@@ -172,8 +174,8 @@ def markdown(results: Results, folder: Path, known: Mapping[str, str] | None = N
                 lines += ["", f"## {heading}", known[heading].rstrip("\n")]
             continue
         lines += ["", f"## {heading}", *_measured_by(results.abouts(bench))]
-        if bench == "scaling":
-            lines += pictures.scaling(of_bench)
+        if bench in ("scaling", "torch"):
+            lines += pictures.scaling(bench, of_bench) + by_hosts(of_bench)
         of_bench.sort(key=_place)
         for place, group in itertools.groupby(of_bench, key=_place):
             if prophet_tables.rated(place[1]) is None:

@@ -10,6 +10,7 @@ from scripts.lab.benches.scenarios import GROWING
 from scripts.lab.report import prophet_tables
 from scripts.lab.report.chart import bar_chart, line_chart, timeline_chart
 from scripts.lab.report.results import RowFields
+from scripts.lab.report.scaling_table import placed
 from scripts.lab.systems.system import MERCURY
 
 Place = tuple[str, str, str]  # bench, what, setting
@@ -17,10 +18,6 @@ BIN_S = 0.25  # of a chart's points
 SHORT_S = 3.0  # of an iteration's throughput, which is shown closely
 DRAWN = ("stock", "stock-p3", "zmq", MERCURY)  # where more lines would hide each other
 APART = ("network-bound", "as published", "as measured", "static", "one worker's link")
-# A setting of as many servers as workers, as `Setting` names it.
-PLACED = re.compile(
-    r"(?P<n>\d+) workers, (?P=n) servers(?P<beside> beside them)?, (?P<rate>[\d.]+) "
-)
 SWEPT = re.compile(r"(?P<line>.*?),? (?P<kib>\d+) KiB$")
 
 
@@ -122,31 +119,31 @@ class Pictures:
         title = "Scaling: workers' progress together, one worker's being 1"
         return self._shown("scaling", title, line_chart(title, "workers", "speedup", lines, True))
 
-    def scaling(self, rows: Iterable[RowFields]) -> list[str]:
-        """By model: time / floor against the number of hosts, at the highest rate measured."""
-        found: dict[str, dict[str, dict[int, tuple[float, float]]]] = {}
+    def scaling(self, bench: str, rows: Iterable[RowFields]) -> list[str]:
+        """By model: time / floor against the number of hosts, with most bytes, fastest links."""
+        found: dict[str, dict[str, dict[int, tuple[float, float, float]]]] = {}
         for row in rows:
-            place = PLACED.match(row["setting"])
-            uneven = "'s link at " in row["what"]
-            if row["metric"] != "ratio to floor" or place is None or uneven:
+            place = placed(row)
+            if place is None:
                 continue
-            where = "beside" if place["beside"] else "own hosts"
-            line = found.setdefault(_model(row["what"]), {}).setdefault(
+            where = "beside" if place.beside else "own hosts"
+            line = found.setdefault(place.model, {}).setdefault(
                 f"{row['system'].replace(MERCURY, 'mercury')}, {where}", {}
             )
-            n, rate = int(place["n"]), float(place["rate"])
-            line[n] = max(line.get(n, (0.0, 0.0)), (rate, row["median"]))
+            taken = line.get(place.n)
+            if taken is None or (place.share, place.rate) > taken[:2]:
+                line[place.n] = (place.share, place.rate, row["median"])
         lines = []
         for model, systems in found.items():
             drawn = {
-                name: [(float(n), line[n][1]) for n in sorted(line)]
+                name: [(float(n), line[n][2]) for n in sorted(line)]
                 for name, line in systems.items()
                 if len(line) > 1
             }
             if drawn:
                 title = f"{model}: time of an iteration / floor, n workers and n servers"
                 chart = line_chart(title, "n", "time / floor", drawn, True)
-                lines += self._shown(f"scaling {model}", title, chart)
+                lines += self._shown(f"{bench} {model}", title, chart)
         return lines
 
     def sweep(self, rows: list[RowFields]) -> list[str]:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from scripts.lab.benches.case import Case, Failure, Figure, Row, Setting
 from scripts.lab.benches.catalogue import BENCHES, LONG, PROGRAMS, cases_of
 from scripts.lab.benches.prophet import foretold_s, rates, with_variants
-from scripts.lab.report.page import Results, markdown, sections
+from scripts.lab.report.page import HEADINGS, Results, markdown, sections
 from scripts.lab.report.results import table, with_gains, write
 from scripts.lab.runner import in_turn
 from scripts.lab.systems.system import BASIC, TORCH, system
@@ -45,6 +45,10 @@ def page_of(
     charts = sorted((folder / "charts").glob("*.svg"))
     assert all(f"(charts/{chart.name})" in page for chart in charts)
     return page, charts
+
+
+def test_every_bench_has_its_place_on_the_page() -> None:
+    assert set(HEADINGS) == set(BENCHES)
 
 
 def test_gains_say_how_many_times_better() -> None:

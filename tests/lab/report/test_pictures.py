@@ -115,23 +115,26 @@ def test_a_link_is_used_from_the_first_full_window_on() -> None:
     assert adapted_after_s(series, 0.0, 1.0, HIGH) is None
 
 
-def test_scaling_is_drawn_by_placement_at_the_highest_rate(tmp_path: Path) -> None:
-    def of(n: int, place: str, rate: int, ratio: float, name: str = "mercury-mercury") -> Any:
-        setting = f"{n} workers, {n} servers{place}, {rate} Mbit/s"
-        what = "vgg16 x 0.061, 1 s of computation"
-        return {
-            "bench": "scaling",
-            "what": what,
-            "setting": setting,
-            "system": name,
-            "metric": "ratio to floor",
-            "median": ratio,
-        }
+def scaled(
+    n: int, place: str, rate: int, ratio: float, name: str = "mercury-mercury", scale: float = 0.06
+) -> Any:
+    return {
+        "bench": "scaling",
+        "what": f"vgg16 x {scale:g}, 1 s of computation",
+        "setting": f"{n} workers, {n} servers{place}, {rate} Mbit/s",
+        "system": name,
+        "metric": "ratio to floor",
+        "median": ratio,
+    }
 
+
+def test_scaling_is_drawn_by_placement_with_most_bytes_at_the_highest_rate(tmp_path: Path) -> None:
+    of = scaled
     rows = [of(n, place, 1000 // n, 1.01) for n in (2, 4, 8) for place in ("", " beside them")]
     rows += [of(2, "", 250, 3.0), of(2, " beside them", 500, 1.13, "mpi")]
+    rows += [of(2, "", 1000, 3.0, scale=0.03)]
     rows += [{**of(8, "", 999, 9.0), "setting": "8 workers, 4 servers, 999 Mbit/s"}]
-    (line,) = Pictures(tmp_path).scaling(rows)[1:]
+    (line,) = Pictures(tmp_path).scaling("scaling", rows)[1:]
     (chart,) = tmp_path.glob("*.svg")
     assert f"({tmp_path.name}/{chart.name})" in line
     svg = chart.read_text()
