@@ -17,6 +17,26 @@ VERSION = 1
 Update = tuple[int, int]  # worker and number
 
 
+@dataclass(frozen=True)
+class Run:
+    """What one node carried to another without a pause; seconds since the job began."""
+
+    source: str
+    target: str
+    start_s: float
+    end_s: float
+    bits: float
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What the replica lacks from then on."""
+
+    at_s: float
+    updates: int
+    norm: float  # the sum of these updates' norms
+
+
 @dataclass
 class Link:
     bits: float = 0
@@ -32,12 +52,31 @@ class History:
     plans: int = 0
     groups: int = 0
     delays: Counter[int] = field(default_factory=Counter)
+    heard_after_s: list[float] = field(default_factory=list)  # from push to request
     planned_after_s: list[float] = field(default_factory=list)  # from request to first plan
     applied_after_s: list[float] = field(default_factory=list)  # from request to commit
     links: dict[tuple[str, str], Link] = field(default_factory=dict)
     took_over: int | None = None  # the version at which the replica became the server
     missed: int = 0  # lines that found no room
     behind_most: int = 0  # updates that the replica lacked after a commit
+    runs: list[Run] = field(default_factory=list)
+    lacks: list[Lack] = field(default_factory=list)
+    applied: list[tuple[float, int]] = field(default_factory=list)  # when, and how late
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many, by reason."""
+        return {n: c for n, c in sorted(self.fates.items()) if n not in ("committed", "lost")}
+
+    @property
+    def waits(self) -> dict[str, list[float]]:
+        """How long updates took, from what to what, in seconds; what is known."""
+        all_of_them = {
+            "push to request": self.heard_after_s,
+            "request to plan": self.planned_after_s,
+            "request to commit": self.applied_after_s,
+        }
+        return {what: times for what, times in all_of_them.items() if times}
 
 
 def events(path: str | Path) -> Iterator[dict[str, Any]]:
@@ -88,6 +127,7 @@ class _Reader:
         self._history = history
         self._began_s = float(history.job["t"])
         self._asked: dict[Update, tuple[float, int]] = {}  # when, and of which version
+        self._norms: dict[Update, float] = {}
         self._planned: set[Update] = set()
         self._at: dict[int, Update] = {}  # by place
         self._lacking: set[int] = set()  # places that the server has applied, not the replica
@@ -103,6 +143,9 @@ class _Reader:
     def _request(self, event: dict[str, Any]) -> None:
         self._history.updates += 1
         self._asked[_update(event)] = (float(event["t"]), int(event["version"]))
+        self._norms[_update(event)] = float(event.get("norm", 0))
+        if "pushed" in event:
+            self._history.heard_after_s.append(float(event["t"]) - float(event["pushed"]))
 
     def _plan(self, event: dict[str, Any]) -> None:
         self._history.plans += 1
@@ -122,20 +165,32 @@ class _Reader:
         for version, place in enumerate(event["places"], first):
             asked_s, computed_from = self._asked[self._at[int(place)]]
             self._history.delays[version - computed_from] += 1
+            self._history.applied.append((self._since(event["t"]), version - computed_from))
             self._history.applied_after_s.append(float(event["t"]) - asked_s)
         if self._history.job.get("replica") and self._history.took_over is None:
             places = set(map(int, event["places"]))
             self._lacking |= places - self._ahead
             self._ahead -= places
             self._history.behind_most = max(self._history.behind_most, len(self._lacking))
+            self._lack(event)
 
     def _replica_applied(self, event: dict[str, Any]) -> None:
         places = set(map(int, event["places"]))
         self._ahead |= places - self._lacking
         self._lacking -= places
+        self._lack(event)
 
     def _replica_caught_up(self, event: dict[str, Any]) -> None:
         self._lacking = {place for place in self._lacking if place > int(event["place"])}
+        self._lack(event)
+
+    def _lack(self, event: dict[str, Any]) -> None:
+        norm = sum(self._norms[self._at[place]] for place in self._lacking)
+        lack = Lack(self._since(event["t"]), len(self._lacking), norm)
+        self._history.lacks.append(lack)
+
+    def _since(self, moment: Any) -> float:
+        return float(moment) - self._began_s
 
     def _fate(self, event: dict[str, Any]) -> None:
         self._history.fates[str(event["fate"])] += 1
@@ -145,6 +200,8 @@ class _Reader:
         link = self._history.links.setdefault(ends, Link())
         link.bits += float(event["bits"])
         link.busy_s += float(event["end"]) - float(event["start"])
+        start_s, end_s = self._since(event["start"]), self._since(event["end"])
+        self._history.runs.append(Run(*ends, start_s, end_s, float(event["bits"])))
 
     def _took_over(self, event: dict[str, Any]) -> None:
         self._history.took_over = int(event["version"])
@@ -161,13 +218,12 @@ def node_name(node: object) -> str:
     return f"worker {node}" if isinstance(node, int) else str(node)
 
 
-def _quantile(times: list[float], share: float) -> float:
+def quantile(times: list[float], share: float) -> float:
     return sorted(times)[min(len(times) - 1, int(share * len(times)))]
 
 
 def in_words(history: History) -> str:
-    job, fates = history.job, history.fates
-    dropped = {name: n for name, n in sorted(fates.items()) if name not in ("committed", "lost")}
+    job, fates, dropped = history.job, history.fates, history.dropped
     reasons = ", ".join(f"{n} {name}" for name, n in dropped.items())
     lines = [
         f"{history.updates} updates of {job['workers']} workers in {history.span_s:.1f} s: "
@@ -182,13 +238,9 @@ def in_words(history: History) -> str:
         lines.append(f"the replica became the server at version {history.took_over}")
     if history.missed:
         lines.append(f"{history.missed} events found no room and are not counted")
-    for what, times in (
-        ("plan", history.planned_after_s),
-        ("commit", history.applied_after_s),
-    ):
-        if times:
-            median, most = (f"{1e3 * _quantile(times, q):.2f} ms" for q in (0.5, 0.99))
-            lines.append(f"from request to {what}: median {median}, p99 {most}")
+    for what, times in history.waits.items():
+        median, most = (f"{1e3 * quantile(times, q):.2f} ms" for q in (0.5, 0.99))
+        lines.append(f"from {what}: median {median}, p99 {most}")
     if history.delays:
         lines += ["", f"delay  updates (bound {job['delay_bound']})"]
         lines += [f"{delay:5}  {n:7}" for delay, n in sorted(history.delays.items())]

@@ -59,8 +59,12 @@ def parser() -> argparse.ArgumentParser:
         description="Say what a job under MLfabric did, by what its scheduler recorded.",
     )
     sub.add_argument("trace", metavar="TRACE", help=f"the job's --trace-dir, or its {NAME}")
-    sub.add_argument(
+    instead = sub.add_mutually_exclusive_group()
+    instead.add_argument(
         "--chrome", metavar="FILE", help="who sent to whom when, for ui.perfetto.dev, instead"
+    )
+    instead.add_argument(
+        "--html", metavar="FILE", help="a page with pictures, instead (mercury-ps[report])"
     )
     return top
 
@@ -78,6 +82,10 @@ def _tell(args: argparse.Namespace) -> int:
             from tracer.export.fabric_chrome import write_chrome
 
             write_chrome(args.trace, args.chrome)
+        elif args.html:
+            from tracer.report.fabric import write_report
+
+            write_report(read(args.trace), args.html)
         else:
             say(in_words(read(args.trace)))
     except TraceError as error:

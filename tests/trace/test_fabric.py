@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from pslite_ext.command.main import main
 from tests.trace.chrome_rules import violations
 from tracer.errors import TraceError
-from tracer.fabric import NAME, VERSION, in_words, read
+from tracer.fabric import NAME, VERSION, Lack, Run, in_words, read
+from tracer.report.fabric import write_report
 
 HEAD = {"t": 10.0, "event": "job", "version": VERSION, "workers": 2, "delay_bound": 4}
 
@@ -160,3 +162,54 @@ def test_what_is_no_such_record(
 def test_a_record_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="cannot be read: No such file"):
         read(tmp_path)
+
+
+WITH_REPLICA: list[dict[str, Any]] = [
+    {**HEAD, "replica": 1, "divergence_bound": 2.5},
+    {**asked(10, 0, 1, 0), "norm": 2.0, "pushed": 9.5},
+    {**asked(10, 1, 1, 0), "norm": 3.0},
+    planned(11, (1, 0, 1), (2, 1, 1)),
+    {"t": 12, "event": "commit", "places": [1, 2], "version": 2},
+    {"t": 13, "event": "replica_applied", "places": [1]},
+    carried(0, "server", 8e6, 11, 12),
+    carried(0, "replica", 8e6, 12, 14),
+    fate(14, 0, 1, "committed"),
+    fate(14, 1, 1, "<b>late</b>"),
+]
+
+
+def test_what_the_page_is_made_of(tmp_path: Path) -> None:
+    history = read(record(tmp_path, WITH_REPLICA))
+    assert history.lacks == [Lack(2, 2, 5.0), Lack(3, 1, 3.0)]
+    assert history.runs[1] == Run("worker 0", "replica", 2, 4, 8e6)
+    assert history.applied == [(2, 1), (2, 2)]
+    assert history.heard_after_s == [0.5]
+    assert "from push to request: median 500.00 ms" in in_words(history)
+
+
+@pytest.mark.parametrize("events", [EVENTS, WITH_REPLICA, [HEAD]])
+def test_the_page_has_every_section_and_fetches_nothing(
+    tmp_path: Path, events: list[dict[str, Any]]
+) -> None:
+    history = read(record(tmp_path, events))
+    page = tmp_path / "page.html"
+    write_report(history, page)
+    text = page.read_text()
+    sections = ["transfers", "use", "delays", "fates"] + ["replica"] * bool(history.lacks)
+    for name in sections:
+        assert f'<section id="{name}">' in text
+    assert text.count("<figure>") == 1 + 2 * bool(history.runs) + bool(history.lacks)
+    assert not re.search(r'(src|href)="(?!#)', text)
+    assert "<script" not in text
+    assert "<b>late" not in text
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+
+
+def test_a_page_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path, EVENTS)
+    page = tmp_path / "page.html"
+    assert main(["fabric", "history", str(tmp_path), "--html", str(page)]) == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert main(["fabric", "history", str(tmp_path), "--html", str(tmp_path / "no" / "x")]) == 2
+    assert "no/x" in capsys.readouterr().err

@@ -6,13 +6,12 @@ figures contradict each other: an iteration is computation, then waiting.
 
 from __future__ import annotations
 
-import html
-
 import numpy as np
 
 from tracer.analysis.phases import phases
 from tracer.format.record import Array
 from tracer.grouping import group
+from tracer.report import parts
 from tracer.report.drawing import GREY, RED, SKY, Canvas
 from tracer.round_trip import RoundTrips
 from tracer.table import Table
@@ -82,15 +81,10 @@ def cards(table: RoundTrips) -> str:
         ("overlap", _percent(np.asarray(found["overlap_ratio"])), "computed while sending"),
         ("data", _bytes(float(np.median(per_iteration))), "an iteration, all nodes"),
     ]
-    items = "".join(
-        f'<div class="card"><span>{html.escape(name)}</span><b>{value}</b>'
-        f"<span>{html.escape(what)}</span></div>"
-        for name, value, what in shown
-    )
     iterations = len(np.unique(np.asarray(found["iteration"])))
     workers = len(np.unique(np.asarray(found["worker"])))
     note = f"Medians. Workers: {workers}; iterations whose beginning is known: {iterations}."
-    return f'<div class="cards">{items}</div><p class="note">{note}</p>'
+    return parts.cards(shown, note)
 
 
 def _ms(values: Array) -> str:

@@ -13,16 +13,13 @@ from tracer.analysis.overheads import KINDS
 from tracer.check import ERROR, Finding
 from tracer.clocks import Alignment
 from tracer.format.record import Ints
-from tracer.output import whole_file
 from tracer.progress import Progress
-from tracer.report import figures, overview, timeline
-from tracer.report.drawing import Canvas, Draw, svg
-from tracer.report.stylesheet import CSS
+from tracer.report import figures, overview, parts, timeline
+from tracer.report.drawing import Canvas, Draw
 from tracer.round_trip import MISSING, RoundTrips
 from tracer.run import Run
-from tracer.table import Section, Table, as_list, show
+from tracer.table import Section, Table
 
-ROWS_OPEN, ROWS_MOST = 8, 500
 FINDINGS_MOST = 50
 
 
@@ -39,44 +36,27 @@ def write_report(
     with Progress("drawing the report", len(pictures), quiet) as progress:
         drawn: dict[str, list[str]] = {}
         for number, (name, says, draw) in enumerate(pictures):
-            drawn.setdefault(name.split(".")[0], []).append(_figure(name, says, draw))
+            drawn.setdefault(name.split(".")[0], []).append(parts.figure(name, says, draw))
             progress.reached(number + 1)
     body = [
         _head(run, table),
         _verdict(findings),
         _contents(answered),
-        _section("time", overview.TITLE, overview.QUESTION, drawn["time"], []),
-        _section("timeline", "One iteration", _timeline_question(table), drawn["timeline"], []),
+        parts.section("time", overview.TITLE, overview.QUESTION, drawn["time"], []),
+        parts.section(
+            "timeline", "One iteration", _timeline_question(table), drawn["timeline"], []
+        ),
     ]
     for section in answered:
-        tables = [_table(found) for found in section.tables]
+        tables = [parts.table(found) for found in section.tables]
         body.append(
-            _section(
+            parts.section(
                 section.name, section.title, section.question, drawn.get(section.name, []), tables
             )
         )
     body.append(_clocks(alignment))
     title = f"Trace of run {run.header.run}" if run.header.run else "Trace report"
-    page = PAGE.format(title=html.escape(title), css=CSS, body="\n".join(body))
-    with whole_file(path) as file:
-        file.write(page.encode())
-
-
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{css}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
+    parts.write_page(title, body, path)
 
 
 # Pictures of one table of a section's: section.table, what a reader who cannot see it is told.
@@ -139,15 +119,6 @@ def pictures(run: Run, table: RoundTrips) -> dict[str, Draw]:
     return {name.replace(".", "-"): draw for name, _, draw in named}
 
 
-def _figure(name: str, says: str, draw: Draw) -> str:
-    ident = name.replace(".", "-")
-    both = "".join(
-        f'<div class="{kind}">{svg(draw, ident, kind == "narrow", says)}</div>'
-        for kind in ("wide", "narrow")
-    )
-    return f"<figure><figcaption>{html.escape(says)}</figcaption>{both}</figure>"
-
-
 def _head(run: Run, table: RoundTrips) -> str:
     known: Ints = table.times[table.times != MISSING]
     seconds = float(known.max() - known.min()) / 1e6 if len(known) else 0.0
@@ -199,57 +170,6 @@ def _timeline_question(table: RoundTrips) -> str:
     return f"What did every node do when? Iteration {iteration}; one lane a key."
 
 
-def _section(name: str, title: str, question: str, drawn: list[str], tables: list[str]) -> str:
-    return (
-        f'<section id="{name}"><h2>{html.escape(title)}</h2>'
-        f'<p class="question">{html.escape(question)}</p>{"".join(drawn)}{"".join(tables)}'
-        "</section>"
-    )
-
-
-def _table(table: Table) -> str:
-    """A short table is open; of a long one the first rows are."""
-    parts = [f"<h3>{html.escape(table.title)}</h3>"]
-    if table.note:
-        parts.append(f'<p class="note">{html.escape(table.note)}</p>')
-    if not len(table):
-        return "".join([*parts, '<p class="note">No records for this.</p>'])
-    parts.append(_rows(table, 0, ROWS_OPEN))
-    if len(table) > ROWS_OPEN:
-        shown = min(len(table), ROWS_MOST)
-        rest = "" if shown == len(table) else f"; {len(table) - shown} more in the JSON output"
-        parts.append(
-            f"<details><summary>rows {ROWS_OPEN + 1} to {shown}{rest}</summary>"
-            f"{_rows(table, ROWS_OPEN, ROWS_MOST)}</details>"
-        )
-    return "".join(parts)
-
-
-def _rows(table: Table, begin: int, end: int) -> str:
-    columns = [as_list(values[begin:end]) for values in table.columns.values()]
-    texts = [bool(column) and isinstance(column[0], str) for column in columns]
-    head = "".join(
-        f"<th{' class=text' if text else ''}>{html.escape(_label(name))}</th>"
-        for name, text in zip(table.names, texts)
-    )
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td{' class=text' if text else ''}>{html.escape(show(value))}</td>"
-            for value, text in zip(row, texts)
-        )
-        + "</tr>"
-        for row in zip(*columns)
-    )
-    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
-    return f'<div class="scroll"><table>{body}</table></div>'
-
-
-def _label(name: str) -> str:
-    """`mean_us` as `mean µs`."""
-    return " ".join("µs" if word == "us" else word for word in name.split("_"))
-
-
 def _clocks(alignment: Alignment) -> str:
     clocks = list(alignment.clocks.values())
     table = Table(
@@ -263,4 +183,4 @@ def _clocks(alignment: Alignment) -> str:
         "within: no message arrives before it is sent if clocks are this near to what was added.",
     )
     question = "How well are the nodes' clocks known against each other?"
-    return _section("clocks", "Clocks", question, [], [_table(table)])
+    return parts.section("clocks", "Clocks", question, [], [parts.table(table)])
