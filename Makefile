@@ -64,9 +64,10 @@ wheel: $(MXNET_DIST) $(VENV)/.tools  ## dist/: mercury-ps and the patched MXNet 
 
 # Cython's part of the core needs more than the stable ABI of Python 3.9 has: one for each.
 WHEEL_PYTHONS ?= python3.9 python3.10 python3.11 python3.12
-wheels: $(MXNET_DIST) $(VENV)/.tools  ## the same for every Python in WHEEL_PYTHONS, and what an index would say of them
+wheels: $(MXNET_DIST) $(VENV)/.tools  ## the same for every Python in WHEEL_PYTHONS; what an index says of them; each installed and tried
 	$(call wheels_of,$(WHEEL_PYTHONS))
 	$(BIN)/twine check --strict dist/mercury_ps-*.whl
+	$(PYTHON) -m scripts.try_wheels $(WHEEL_PYTHONS)
 
 # The oldest glibc that Debian 12's tools build for; an index takes no wheel without such a tag.
 WHEEL_PLATFORM ?= manylinux_2_35_$(shell uname -m)

@@ -26,6 +26,7 @@ from pslite_ext.config import (
     read_token,
     wanted_van,
 )
+from pslite_ext.torch_version import TORCH_LEAST, is_too_old
 
 OPEN_FILES_MIN = 1024
 PACKAGES = ("pslite_ext", "mxnet_plugins", "tracer")  # ours; others may use these names, too
@@ -91,33 +92,45 @@ def check_imports() -> Iterator[Finding]:
         yield Finding("OK", "imports", f"{', '.join(PACKAGES)} are those of {ours}")
 
 
-def check_packages() -> Iterator[Finding]:
+def check_core() -> Finding:
     try:
         from pslite_ext import _core
-
-        text = f"{__version__}, sums with {_core.sum_instruction_set()}"
-        yield Finding("OK", "mercury-ps", text)
     except ImportError as error:
-        yield Finding(
-            "FAIL", "mercury-ps", f"the native core does not load ({error}): reinstall it"
-        )
-    names = [d.metadata["Name"] for d in importlib.metadata.distributions()]
-    mxnets = sorted({n for n in names if n and n.lower().startswith("mxnet")})
-    if not mxnets:
-        yield Finding("FAIL", "mxnet", "not installed: install the patched wheel (make wheel)")
+        text = f"the native core does not load ({error}): reinstall it"
+        return Finding("FAIL", "mercury-ps", text)
+    text = f"{__version__}, sums with {_core.sum_instruction_set()}"
+    return Finding("OK", "mercury-ps", text)
+
+
+def check_frameworks(installed: Mapping[str, str]) -> Iterator[Finding]:
+    """What trains: MXNet, PyTorch, or a program of one's own over NumPy; versions by name."""
+    mxnets = sorted(name for name in installed if name.startswith("mxnet"))
+    numpy, torch = installed.get("numpy"), installed.get("torch")
     for name in mxnets:
-        version = importlib.metadata.version(name)
-        if "+mercury" in version:
-            yield Finding("OK", "mxnet", f"{name} {version}, patched")
+        text = f"{name} {installed[name]}"
+        if "+mercury" in text:
+            yield Finding("OK", "mxnet", f"{text}, patched")
         else:
-            yield Finding("FAIL", "mxnet", f"{name} {version} is not patched: install ours over it")
-    try:
-        numpy = importlib.metadata.version("numpy")
-    except importlib.metadata.PackageNotFoundError:
+            yield Finding("FAIL", "mxnet", f"{text} is not patched: install ours over it")
+    if torch is not None:
+        least = ".".join(map(str, TORCH_LEAST))
+        good = not is_too_old(torch)
+        yield verdict(good, "torch", torch, f"pslite_ext.torch needs {least} or newer: upgrade it")
+    if not mxnets and torch is None:
+        advice = "install the patched MXNet (make wheel) or torch"
+        if_not = "WARN" if numpy else "FAIL"
+        yield verdict(False, "frameworks", "neither MXNet nor PyTorch is here", advice, if_not)
+    if mxnets and numpy is None:
         yield Finding("FAIL", "numpy", "not installed: pip install 'numpy<2.1'")
-        return
-    good = (1, 21) <= tuple(int(n) for n in numpy.split(".")[:2]) < (2, 1)
-    yield verdict(good, "numpy", numpy, "pip install 'numpy>=1.21,<2.1'")
+    elif mxnets and numpy is not None:
+        good = (1, 21) <= tuple(int(n) for n in numpy.split(".")[:2]) < (2, 1)
+        yield verdict(good, "numpy", numpy, "MXNet needs another: pip install 'numpy>=1.21,<2.1'")
+
+
+def _installed() -> dict[str, str]:
+    distributions = importlib.metadata.distributions()
+    named = ((d.metadata["Name"], d.version) for d in distributions)
+    return {name.lower(): version for name, version in named if name}
 
 
 def check_system() -> Iterator[Finding]:
@@ -190,7 +203,8 @@ def check_reach(environ: Mapping[str, str], others: Sequence[str]) -> Iterator[F
 
 def examine(environ: Mapping[str, str]) -> list[Finding]:
     findings = [check_python()]
-    findings += [*check_imports(), *check_packages(), *check_system(), *check_job(environ)]
+    findings += [*check_imports(), check_core(), *check_frameworks(_installed())]
+    findings += [*check_system(), *check_job(environ)]
     return findings
 
 

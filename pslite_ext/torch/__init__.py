@@ -10,9 +10,9 @@ from typing import Any
 
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch import membership
+from pslite_ext.torch_version import is_too_old
 
 __all__ = ["ddp_comm_hook", "stats", "trace", "wrap"]
-TORCH_LEAST = (2, 1)
 
 
 def _check_torch() -> None:
@@ -27,13 +27,9 @@ def _check_torch() -> None:
     check_version(torch.__version__)
 
 
-def _is_too_old(version: str) -> bool:
-    return tuple(int(part) for part in version.split(".")[:2]) < TORCH_LEAST
-
-
 def check_version(version: str) -> None:
     """Raises for a torch that is too old."""
-    if _is_too_old(version):
+    if is_too_old(version):
         raise InvalidArgumentError(
             f"pslite_ext.torch needs PyTorch 2.1 or newer; this is {version}: upgrade torch"
         )
@@ -93,7 +89,7 @@ def _register_backend() -> None:
         import torch.distributed as dist
     except ModuleNotFoundError:
         return  # whoever needs it will say so
-    if _is_too_old(torch.__version__):
+    if is_too_old(torch.__version__):
         return
     if dist.is_available() and not hasattr(dist.Backend, "MERCURY"):
         dist.Backend.register_backend("mercury", _process_group, devices=["cpu"])

@@ -13,7 +13,7 @@ from types import TracebackType
 from mxnet_plugins import figures
 from pslite_ext import _core, dump, prophet_profile
 from pslite_ext.config import NO_REPLICA, Settings
-from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError
+from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, InvalidArgumentError, PsliteError
 from pslite_ext.torch import beside
 
 _settings: Settings | None = None
@@ -46,6 +46,10 @@ def join(meeting: beside.Meeting | None = None) -> int:
         settings = Settings.from_environment(environ)
         if settings.values["DMLC_ROLE"] == "replica":
             raise ClosedError(NO_REPLICA)
+        if settings.values["MERCURY_FABRIC"]:
+            raise InvalidArgumentError(
+                "MERCURY_FABRIC is 1, and there is no MLfabric under PyTorch: unset it"
+            )
         if settings.values["DMLC_ROLE"] != "worker":
             raise ClosedError(f"a {settings.values['DMLC_ROLE']} trains no model: it only serves")
         # First: whatever happens from here on, this process leaves as it should.

@@ -10,7 +10,7 @@ import pytest
 from pslite_ext import torch as mercury
 from pslite_ext.errors import InvalidArgumentError
 from tests.cluster import ROOT, clean_environment
-from tests.integration.torch_workers import torch_job
+from tests.integration.torch_workers import torch_job, torch_python
 
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
@@ -44,6 +44,29 @@ def test_workers_with_different_models_hear_of_it() -> None:
         job.wait()
         for worker in job.workers:
             assert "the workers' models differ" in worker.output, job.report()
+
+
+def test_mlfabric_is_not_pytorch_s() -> None:
+    code = (
+        "import torch\n"
+        "from pslite_ext import torch as mercury\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "mercury.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))\n"
+    )
+    environment = clean_environment(
+        MERCURY_FABRIC="1",
+        DMLC_ROLE="worker",
+        DMLC_NUM_WORKER="1",
+        DMLC_NUM_SERVER="1",
+        DMLC_PS_ROOT_URI="127.0.0.1",
+        DMLC_PS_ROOT_PORT="9",
+        DMLC_PS_VAN_TYPE="mercury",
+    )
+    run = subprocess.run(
+        [torch_python(), "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert run.returncode != 0
+    assert "MERCURY_FABRIC is 1, and there is no MLfabric under PyTorch: unset it" in run.stderr
 
 
 def test_who_never_wraps_hears_of_it() -> None:

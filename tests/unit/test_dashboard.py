@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
 import subprocess
+import time
+import urllib.parse
+import urllib.request
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mxnet_plugins import metrics
-from tests.cluster import ROOT
+from mxnet_plugins import figures, metrics
+from tests.cluster import ROOT, free_port
 from tests.unit.test_metrics import FIGURES, steps_of
 
 FOLDER = ROOT / "examples" / "grafana"
@@ -67,3 +71,54 @@ def test_prometheus_understands_it(tmp_path: Path) -> None:
     config = FOLDER / "prometheus.yml"
     checked = subprocess.run([promtool, "check", "config", config], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
+
+
+def answer(port: int, query: str) -> list[dict[str, Any]]:
+    words = urllib.parse.urlencode({"query": query})
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?{words}") as page:
+        found = json.load(page)
+    assert found["status"] == "success", query
+    result: list[dict[str, Any]] = found["data"]["result"]
+    return result
+
+
+def test_a_real_prometheus_answers_every_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prometheus = shutil.which("prometheus")
+    if prometheus is None:
+        pytest.skip("Prometheus is not installed (Debian: prometheus)")
+    monkeypatch.setattr(figures, "now", lambda: FIGURES)
+    figures.serve("127.0.0.1", free_port())
+    ours = re.findall(r"127\.0\.0\.1:\d+", capsys.readouterr().err)
+    config = tmp_path / "prometheus.yml"
+    config.write_text(
+        json.dumps(
+            {
+                "global": {"scrape_interval": "1s"},
+                "scrape_configs": [{"job_name": "training", "static_configs": [{"targets": ours}]}],
+            }
+        )
+    )
+    port = free_port()
+    command = [
+        *(prometheus, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}"),
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 60
+            scraped = 'count_over_time(mercury_steps_total{role="worker"}[1m])'
+            while True:  # rates are of two samples
+                with contextlib.suppress(OSError):
+                    samples = answer(port, scraped)
+                    if samples and int(samples[0]["value"][1]) > 1:
+                        break
+                assert time.monotonic() < deadline, "Prometheus has read nothing"
+                time.sleep(0.2)
+            assert answer(port, "mercury_build_info")[0]["metric"]["rank"] == "3"
+            for query in QUERIES:
+                asked = query.replace("$__rate_interval", "1m").replace("$job", "training")
+                assert answer(port, asked), query
+        finally:
+            process.terminate()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pslite_ext.command.doctor import check_frameworks
+
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = "import sys\nfrom pslite_ext.command.doctor import main\nsys.exit(main(['--json']))\n"
 
@@ -64,3 +66,23 @@ def test_the_tree_is_found_before_what_is_installed(tmp_path: Path) -> None:
     first = imports(tmp_path, ROOT, installed)[0]
     assert first["state"] == "FAIL"
     assert first["text"].startswith(f"pslite_ext is found as {ROOT}/pslite_ext, before ours in")
+
+
+@pytest.mark.parametrize(
+    ("installed", "found"),
+    [
+        ({"mxnet": "1.9.1+mercury.1", "numpy": "1.26.4"}, {"mxnet": "OK", "numpy": "OK"}),
+        ({"mxnet": "1.9.1", "numpy": "2.2.0"}, {"mxnet": "FAIL", "numpy": "FAIL"}),
+        ({"mxnet-cu112": "1.9.1+mercury.1"}, {"mxnet": "OK", "numpy": "FAIL"}),
+        # Whom MXNet is no business of.
+        ({"torch": "2.4.1+cpu", "numpy": "2.2.0"}, {"torch": "OK"}),
+        ({"torch": "1.13.1"}, {"torch": "FAIL"}),
+        ({"numpy": "2.2.0"}, {"frameworks": "WARN"}),
+        ({}, {"frameworks": "FAIL"}),
+    ],
+)
+def test_frameworks(installed: dict[str, str], found: dict[str, str]) -> None:
+    findings = list(check_frameworks(installed))
+    assert {finding.subject: finding.state for finding in findings} == found
+    bad = [finding.text for finding in findings if finding.state != "OK"]
+    assert all(": " in text for text in bad)  # what to do
