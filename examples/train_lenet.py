@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--update-on-kvstore", default="none", choices=["0", "1", "none"])
     parser.add_argument("--steps", type=int, default=0, help="stop after so many (default: epochs)")
     parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--learning-rate", type=float, default=0, help="0: the optimizer's usual")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", help="write the weights to OUT with the rank put before .npz")
@@ -52,6 +53,8 @@ def main() -> None:
     arguments = {"learning_rate": 0.05, "momentum": 0.9}
     if options.optimizer == "adam":
         arguments = {"learning_rate": 0.002}
+    if options.learning_rate:
+        arguments["learning_rate"] = options.learning_rate
     trainer = gluon.Trainer(
         net.collect_params(),
         options.optimizer,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from pslite_ext.config import NO_JOB, SettingError, wanted_van
+from pslite_ext.config import NO_JOB, SettingError, under_fabric, wanted_van
 
 # MXNet goes by what a name contains, so we do: 'dist_device_sync', 'dist', and 'dist_foo' as well.
 _DISTRIBUTED = "dist"
@@ -24,6 +24,17 @@ def is_asynchronous(name: str) -> bool:
 
 def create(name: str) -> Any:
     """A store of ours under the name that the script asked for."""
+    if _under_fabric():
+        if not is_asynchronous(name):
+            from mxnet_plugins.errors import InvalidArgumentError
+
+            raise InvalidArgumentError(
+                f"MERCURY_FABRIC is 1, and the script asks for '{name}': under MLfabric there is "
+                "'dist_async'; ask for that, or unset MERCURY_FABRIC"
+            )
+        from mxnet_plugins.fabric.store import FabricKVStore
+
+        return FabricKVStore(name)
     from mxnet_plugins.kvstore import MercuryKVStore
 
     return MercuryKVStore(name)
@@ -51,7 +62,12 @@ class Registry(dict[str, Callable[[], Any]]):
 
 def serve() -> None:
     """In a server or scheduler of a job of ours, runs that and exits: it needs nothing of MXNet."""
-    if _wanted() and os.environ.get("DMLC_ROLE", "").strip() in ("server", "scheduler"):
+    role = os.environ.get("DMLC_ROLE", "").strip()
+    if _wanted() and _under_fabric() and role in ("server", "replica", "scheduler"):
+        from mxnet_plugins.fabric import serving
+
+        sys.exit(serving.main())
+    if _wanted() and role in ("server", "scheduler"):
         from mxnet_plugins import server
 
         sys.exit(server.main())
@@ -68,6 +84,13 @@ def in_no_job(name: str) -> None:
     from mxnet.base import MXNetError
 
     raise MXNetError(f"mx.kv.create('{name}'): {NO_JOB}")
+
+
+def _under_fabric() -> bool:
+    try:
+        return under_fabric(os.environ)
+    except SettingError as error:
+        sys.exit(f"mercury: {error}")
 
 
 def _wanted() -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from mxnet_plugins import metrics
 from mxnet_plugins.steps import STEPS
-from pslite_ext import __version__, _core
+from pslite_ext import __version__, _core, fabric
 
 PORTS_TRIED = 64  # of processes that share a machine, each has its own
 
@@ -20,10 +20,15 @@ PORTS_TRIED = 64  # of processes that share a machine, each has its own
 def now() -> dict[str, Any]:
     """This process's figures, now: {} unless it is in a job that has begun.
 
+    In an MLfabric job, `fabric` says how many updates were pushed and what became of them. Else
     `peers` has an entry for each node with which this one exchanges packets; `queue` in it lists
     [priority, how many wait], the most urgent first. `messages` has one for each with which it
     exchanges messages.
     """
+    worker = fabric.current_worker()
+    if worker is not None:
+        me = {"role": "worker", "rank": worker.rank, "policy": "mlfabric"}
+        return {**me, "fabric": worker.stats()}
     figures: dict[str, Any] = json.loads(_core.figures())
     return figures
 
@@ -123,6 +128,23 @@ def _of_prophet(figures: dict[str, Any]) -> str:
         f"{size / max(blocks, 1) / 1e3:.0f} kB each; waited "
         f"{figures['wait_first_us'] / waits / 1e3:.1f} ms for the most urgent sum, "
         f"{figures['wait_later_us'] / waits / 1e3:.1f} ms later"
+    )
+
+
+def of_fabric(figures: dict[str, Any]) -> str:
+    """One line for the log of an MLfabric job's worker."""
+    fates = dict(figures.get("fabric", {}))
+    pushed, committed, lost = (fates.pop(name, 0) for name in ("pushed", "committed", "lost"))
+    if not pushed:
+        return ""
+    dropped = [f"{count} {reason}" for reason, count in fates.items() if count]
+    return ", ".join(
+        [
+            f"worker {figures['rank']}: {pushed} updates pushed",
+            f"{committed} committed",
+            f"{sum(fates.values())} dropped" + (f" ({', '.join(dropped)})" if dropped else ""),
+            f"{lost} lost with the server",
+        ]
     )
 
 

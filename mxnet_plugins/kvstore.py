@@ -9,10 +9,10 @@ from typing import Any, TypeVar, cast
 
 import mxnet as mx
 import numpy as np
-from mxnet.kvstore import KVStore
 from mxnet.ndarray import NDArray
 
 from mxnet_plugins import arguments, membership
+from mxnet_plugins.base_store import BaseStore
 from mxnet_plugins.compat import is_asynchronous
 from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError
@@ -39,8 +39,8 @@ def _unrecorded(method: _Method) -> _Method:
     return cast(_Method, call)
 
 
-class MercuryKVStore(KVStore):  # type: ignore[misc]
-    """A distributed store. It has no native handle: Trainer and Module only need the class."""
+class MercuryKVStore(BaseStore):
+    """Tensors go to the servers, each by itself."""
 
     def __init__(self, name: str) -> None:
         self._asynchronous = is_asynchronous(name)
@@ -53,32 +53,11 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         self._compression: tuple[str, float] = ("none", 0.5)
         self._updater: Updater | None = None
 
-    def __del__(self) -> None:
-        """Nothing native to free; entries go with the store."""
-
     # --- what it is -------------------------------------------------------------------------------
-
-    @property
-    def type(self) -> str:
-        return self._name
-
-    @property
-    def handle(self) -> MercuryKVStore:
-        """What scripts pass to mx.profiler.set_kvstore_handle."""
-        return self
 
     @property
     def rank(self) -> int:
         return _core.rank()
-
-    @property
-    def num_workers(self) -> int:
-        return int(self._settings.values["DMLC_NUM_WORKER"])
-
-    def is_capable(self, capability: str) -> bool:
-        if arguments.encodable("a capability", capability).lower() == self.OPTIMIZER:
-            return True
-        raise InvalidArgumentError(f"Unknown capability: {capability}")
 
     def num_dead_node(self, node_id: int = 7, timeout: int = 60) -> int:
         """Nodes of a group (1 scheduler, 2 servers, 4 workers, or a sum) that are lost."""
@@ -242,21 +221,6 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
             entry.weight()  # the servers' value is the weight until gradients are pushed
         self._updater = updater
 
-    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
-        states = self._states("save").get_states(dump_optimizer)
-        with open(arguments.file_name(fname), "wb") as file:
-            file.write(states)
-
-    def load_optimizer_states(self, fname: str) -> None:
-        updater = self._states("load")
-        with open(arguments.file_name(fname), "rb") as file:
-            arguments.load_states(updater, file.read(), fname)
-
-    def _states(self, verb: str) -> Any:
-        if not hasattr(self._updater, "get_states"):
-            raise InvalidArgumentError(f"no optimizer is set, so there are no states to {verb}")
-        return self._updater
-
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
         self._compression = arguments.compression(compression_params)
         for entry in self._entries.values():
@@ -285,6 +249,3 @@ class MercuryKVStore(KVStore):  # type: ignore[misc]
         The job must have MERCURY_TRACE_DIR. Call it on every worker, at the same step.
         """
         _core.trace_switch(on)
-
-    def set_barrier_before_exit(self, do_barrier: bool = True) -> None:
-        """Upstream's switch; here a worker that has finished need not wait for the others."""

@@ -91,6 +91,11 @@ PROCESS = (
 )
 
 
+# Of an MLfabric job's worker: what became of its updates, by fate.
+UPDATES = _counter("", "fabric_updates", "Updates of this worker, by what became of them")
+PUSHED = _counter("", "fabric_pushed_updates", "Updates that this worker has pushed")
+
+
 class _Page:
     def __init__(self, openmetrics: bool, me: Mapping[str, Any]) -> None:
         self._openmetrics = openmetrics
@@ -131,6 +136,12 @@ def page(
         return written.text()
     info = {"version": version, "policy": figures["policy"]}
     written.family(Metric("", "build_info", "gauge", "What this process runs"), [("", info, 1)])
+    if "fabric" in figures:
+        fates = {**figures["fabric"]}
+        written.family(PUSHED, [("", {}, fates.pop("pushed"))])
+        written.family(UPDATES, [("", {"fate": fate}, count) for fate, count in fates.items()])
+        _write_steps(written, *steps)
+        return written.text()
     packets, messages = figures["peers"], figures["messages"]
     for metric in TRAFFIC:
         written.family(

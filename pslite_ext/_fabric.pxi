@@ -14,8 +14,10 @@ cdef extern from "process/fabric_api.h" nogil:
         const char* congestion
         int receive_buffer_bytes, checksum, timeout_ms, start_timeout_s
         const char* settings
+        double momentum
+        int nesterov
         int64_t delay_bound
-        double divergence_bound, momentum, batch_s, lag_s
+        double divergence_bound, batch_s, lag_s
         int record
         const double* weights
         size_t num_weights
@@ -25,7 +27,7 @@ cdef extern from "process/fabric_api.h" nogil:
     const char* mercury_fabric_fate(mercury_fabric*, int64_t)
     int mercury_fabric_ask(mercury_fabric*)
     int mercury_fabric_take(mercury_fabric*, int, float*, int64_t*)
-    int mercury_fabric_model(mercury_fabric*, float*, int64_t*)
+    int mercury_fabric_model(mercury_fabric*, float*, size_t, int64_t*)
     int mercury_fabric_feed(mercury_fabric*, const char*, size_t)
     const char* mercury_fabric_records(mercury_fabric*)
     const char* mercury_fabric_stats(mercury_fabric*)
@@ -54,7 +56,8 @@ cdef class Fabric:
         its.receive_buffer_bytes = options["receive_buffer_bytes"]
         its.timeout_ms, its.start_timeout_s = options["timeout_ms"], options["start_timeout_s"]
         its.delay_bound, its.divergence_bound = options["delay_bound"], options["divergence_bound"]
-        its.momentum, its.batch_s, its.lag_s = options["momentum"], options["batch_s"], options["lag_s"]
+        its.momentum, its.nesterov = options["momentum"], options["nesterov"]
+        its.batch_s, its.lag_s = options["batch_s"], options["lag_s"]
         its.record = options["record"]
         its.weights, its.num_weights = weights.data(), weights.size()
         if model is not None:
@@ -111,10 +114,10 @@ cdef class Fabric:
 
     def model(self, float[::1] out):
         cdef int64_t version = 0
+        cdef size_t elements = out.shape[0]
         cdef int code
-        self._check(out)
         with nogil:
-            code = mercury_fabric_model(self._fabric, &out[0], &version)
+            code = mercury_fabric_model(self._fabric, &out[0], elements, &version)
         ok(code)
         return version
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pslite_ext import prophet_profile
+from pslite_ext.setting_names import check_names
 from pslite_ext.settings_table import (
     GROUPS,
     ROLES,
     TABLE,
     Setting,
     SettingError,
-    check_names,
 )
 from pslite_ext.trace_settings import check_trace_directory, check_trace_format, trace_steps
 
@@ -29,6 +29,7 @@ __all__ = [
     "Settings",
     "check_names",
     "markdown",
+    "under_fabric",
     "wanted_van",
 ]
 
@@ -44,8 +45,8 @@ NO_JOB = (
 )
 
 NO_REPLICA = (
-    "DMLC_ROLE is 'replica', which only a job under MLfabric has (docs/fabric.md); start the "
-    "others without --replicas"
+    "DMLC_ROLE is 'replica', which only a job under MLfabric has (docs/fabric.md): set "
+    "MERCURY_FABRIC=1 for all, or start the others without --replicas"
 )
 
 
@@ -60,6 +61,19 @@ def wanted_van(environ: Mapping[str, str]) -> str:
             "p3, ibverbs"
         )
     return van
+
+
+def under_fabric(environ: Mapping[str, str]) -> bool:
+    """Whether MXNet's asynchronous stores are MLfabric's."""
+    value = environ.get("MERCURY_FABRIC", "").strip() or "0"
+    if value not in ("0", "1"):
+        raise SettingError(f"MERCURY_FABRIC is '{value}'; allowed: 0 to 1")
+    if value == "1" and wanted_van(environ) != "mercury":
+        raise SettingError(
+            "MERCURY_FABRIC is 1, which needs the packets of DMLC_PS_VAN_TYPE=mercury, not "
+            f"'{wanted_van(environ)}'"
+        )
+    return value == "1"
 
 
 def interfaces() -> dict[str, str]:

@@ -6,7 +6,6 @@ core reads (settings_header.py writes it when the core is built).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -245,7 +244,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "MERCURY_PACKET_BYTES",
             0,
             "Largest packet. 0: 65536 (32768 with more than two workers, 16384 with more than four "
-            "workers or servers), and smaller ones where a link needs more than 0.8 ms for that. "
+            "workers or servers), and smaller ones where a link needs more than 0.6 ms for that. "
             "Small ones cost processor time, large ones delay what is urgent.",
             0,
             4 * MIB,
@@ -332,11 +331,19 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             unit="one of net.ipv4.tcp_available_congestion_control; `system`: the system's choice",
         ),
     ),
-    "MLfabric ([fabric](fabric.md)); the scheduler's count, but for the first": (
+    "MLfabric ([fabric](fabric.md)); the scheduler's count, but for the first two": (
         Setting(
             "DMLC_NUM_REPLICA",
             0,
             "1: the server has a replica, which takes over when it dies. All nodes are told.",
+            0,
+            1,
+            core=False,
+        ),
+        Setting(
+            "MERCURY_FABRIC",
+            0,
+            "1: what MXNet's scripts push to `dist_async` goes through MLfabric.",
             0,
             1,
             core=False,
@@ -362,9 +369,10 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "MERCURY_FABRIC_UPDATE",
             "sum",
             "What the server does with an update: adds it; adds it with momentum, as in "
-            "`momentum:0.9`; or adds it times a weight, as in `weighted:0.5`, or one for each "
-            "worker, as in `weighted:1,0.5`.",
-            unit="sum, momentum:NUMBER, weighted:NUMBERS",
+            "`momentum:0.9`, or Nesterov's, as in `nesterov:0.9`; or adds it times a weight, as in "
+            "`weighted:0.5`, or one for each worker, as in `weighted:1,0.5`. MXNet's optimizers "
+            "say it themselves.",
+            unit="sum, momentum:NUMBER, nesterov:NUMBER, weighted:NUMBERS",
             core=False,
         ),
         Setting(
@@ -411,34 +419,6 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
     ),
 }
 TABLE = tuple(setting for group in GROUPS.values() for setting in group)
-
-PREFIX = "MERCURY_"
-# What begins like a setting, and is for our tests and the lab.
-NOT_SETTINGS = frozenset({"MERCURY_STOCK_PYTHON", "MERCURY_TEST_SEED", "MERCURY_TORCH_PYTHON"})
-
-
-def check_names(environ: Mapping[str, str]) -> None:
-    """Refuses what looks like a setting of ours and is none: it would have no effect, silently."""
-    ours = [s.name.removeprefix(PREFIX) for s in TABLE if s.name.startswith(PREFIX)]
-    for name in sorted(set(environ) - NOT_SETTINGS):
-        rest = name.removeprefix(PREFIX)
-        if rest == name or rest in ours or _is_of_a_service(name, environ):
-            continue
-        meant = difflib.get_close_matches(rest, ours, n=1)
-        advice = f"did you mean {PREFIX}{meant[0]}?" if meant else "`mercury settings` lists all"
-        raise SettingError(f"{name} is not a setting of mercury-ps: {advice}")
-
-
-def _is_of_a_service(name: str, environ: Mapping[str, str]) -> bool:
-    """Kubernetes tells every pod of every service, one named mercury-... too: MERCURY_..._PORT."""
-    parts = name.split("_")
-    services = ("_".join(parts[:n]) for n in range(1, len(parts)))
-    return any(
-        f"{service}_SERVICE_HOST" in environ
-        and name.startswith((f"{service}_SERVICE_", f"{service}_PORT"))
-        for service in services
-    )
-
 
 # What the core takes besides: not set by anybody, but made of settings or of what the script asks.
 DERIVED = (

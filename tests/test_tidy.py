@@ -82,6 +82,7 @@ MAY_READ_ENVIRONMENT = {
     "pslite_ext/torch/membership.py",
     "mxnet_plugins/compat.py",
     "mxnet_plugins/server.py",
+    "mxnet_plugins/fabric/job.py",
     "mxnet_plugins/membership.py",
     "scripts/build_wheel.py",
     "scripts/soak/job.py",

@@ -14,17 +14,21 @@ from pslite_ext.fabric.membership import (
     Holder,
     Scheduler,
     Worker,
+    current_worker,
     register,
     register_as_replica,
     register_as_scheduler,
     register_as_server,
     register_as_worker,
 )
+from pslite_ext.fabric.options import Rule
 
 __all__ = [
     "Holder",
+    "Rule",
     "Scheduler",
     "Worker",
+    "current_worker",
     "register",
     "register_as_replica",
     "register_as_scheduler",

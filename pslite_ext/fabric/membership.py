@@ -16,7 +16,7 @@ from pslite_ext import _core
 from pslite_ext.config import Settings
 from pslite_ext.errors import ClosedError, InvalidArgumentError, PsliteError
 from pslite_ext.fabric.feed import Feed
-from pslite_ext.fabric.options import feed_path, node_options
+from pslite_ext.fabric.options import Rule, feed_path, node_options
 from pslite_ext.fabric.recording import Recording
 from pslite_ext.settings_table import SettingError
 
@@ -25,7 +25,7 @@ _here: _Node | None = None  # a process is in one job, once
 
 
 class _Node:
-    def __init__(self, role: str, model: Any) -> None:
+    def __init__(self, role: str, model: Any, rule: Rule | None = None) -> None:
         global _here
         if _here is not None:
             raise ClosedError("this process is in an MLfabric job already, or was in one")
@@ -38,18 +38,19 @@ class _Node:
         first = None if model is None else _checked(model)
         self.shape: tuple[int, ...] = () if first is None else first.shape
         size = 0 if first is None else int(first.size)
-        values = None if first is None or role == "worker" else np.ascontiguousarray(first).ravel()
         self.num_workers = int(settings.values["DMLC_NUM_WORKER"])
         self._left = False
         self._starter = _Starter(bool(settings.values["MERCURY_LAUNCHED"]), role)
-        options = node_options(settings)
+        options = node_options(settings, rule)
         self._feed_path = feed_path(settings) if role == "scheduler" else ""
         self._trace_folder = str(settings.values["MERCURY_TRACE_DIR"])
         self._job = {
             name: options[name]
-            for name in ("workers", "replica", "delay_bound", "divergence_bound", "momentum")
+            for name in ("workers", "replica", "delay_bound", "divergence_bound")
         }
         self.rank = int(str(options["node"]))  # of a worker
+        # Of the workers, only the first one may be asked for its values.
+        values = None if first is None or self.rank > 0 else np.ascontiguousarray(first).ravel()
         self._core = _core.Fabric(options, values, size)
         _here = self
         atexit.register(self._leave_at_exit)
@@ -78,8 +79,8 @@ class _Node:
 class Worker(_Node):
     """Computes updates and pushes them; gets the model."""
 
-    def __init__(self, model: Any) -> None:
-        super().__init__("worker", model)
+    def __init__(self, model: Any, rule: Rule | None = None) -> None:
+        super().__init__("worker", model, rule)
         self.version = 0  # of the model that was got last
 
     def push(self, update: Any, norm: float | None = None) -> int:
@@ -96,7 +97,9 @@ class Worker(_Node):
         if norm is None:
             norm = float(np.linalg.norm(flat.astype(np.float64)))
         if not (np.isfinite(norm) and norm >= 0):
-            raise InvalidArgumentError(f"an update whose norm is {norm}")
+            raise InvalidArgumentError(
+                f"an update whose norm is {norm}: not all of it are numbers that can be added up"
+            )
         return self._core.push(flat, norm)
 
     def get(self) -> Any:
@@ -149,7 +152,7 @@ class Holder(_Serving):
 
     def model(self) -> tuple[Any, int]:
         """As it is now, with its version."""
-        out = np.empty(self.shape, np.float32)
+        out = np.empty(self.shape or self.stats()["elements"], np.float32)
         version = self._core.model(out.reshape(-1))
         return out, version
 
@@ -165,7 +168,8 @@ class Scheduler(_Serving):
         if self._feed_path:
             self._feed = Feed(self._feed_path, self._core.feed)
         if self._trace_folder:
-            self._recording = Recording(self._trace_folder, self._job, self._core.records)
+            job = {**self._job, "momentum": self.stats()["momentum"]}  # workers may say it
+            self._recording = Recording(self._trace_folder, job, self._core.records)
 
     def leave(self, *, failed: bool = False) -> None:
         if self._feed is not None:
@@ -207,17 +211,27 @@ def _checked(model: Any) -> Any:
     return values
 
 
-def register_as_worker(model: Any) -> Worker:
-    """Joins the job; returns when all are there. Of `model`, only the shape counts."""
-    return Worker(model)
+def current_worker() -> Worker | None:
+    """This process, if it is a worker of an MLfabric job, or was."""
+    return _here if isinstance(_here, Worker) else None
 
 
-def register_as_server(model: Any) -> Holder:
-    """Joins the job with the model's first values; `serve()` then serves."""
+def register_as_worker(model: Any, rule: Rule | None = None) -> Worker:
+    """Joins the job; returns when all are there.
+
+    Of `model` only the shape counts, but for worker 0's if the server has no first values. `rule`:
+    what the server is to do with updates; all workers ask for the same, or leave it to the
+    scheduler.
+    """
+    return Worker(model, rule)
+
+
+def register_as_server(model: Any | None = None) -> Holder:
+    """Joins the job with the model's first values, or with worker 0's; `serve()` then serves."""
     return Holder("server", model)
 
 
-def register_as_replica(model: Any) -> Holder:
+def register_as_replica(model: Any | None = None) -> Holder:
     """As the server's, and with the same values."""
     return Holder("replica", model)
 

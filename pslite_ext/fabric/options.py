@@ -6,6 +6,7 @@ import math
 import os
 import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 from pslite_ext.config import Settings, interfaces
 from pslite_ext.settings_table import SettingError
@@ -26,22 +27,38 @@ def divergence_bound(text: str) -> float:
     return bound
 
 
-def update_rule(text: str, workers: int) -> tuple[float, list[float]]:
-    """Momentum, and the workers' weights; none: all are 1."""
+class Rule(NamedTuple):
+    """What the server does with updates."""
+
+    momentum: float = 0.0
+    nesterov: bool = False
+    weights: tuple[float, ...] = ()  # of the workers' updates; none: all are 1
+
+
+def update_rule(text: str, workers: int) -> Rule:
     kind, _, rest = text.partition(":")
     if text == "sum":
-        return 0.0, []
+        return Rule()
     numbers = [_number(part) for part in rest.split(",")]
     given = [number for number in numbers if number is not None]
     if len(given) == len(numbers):
-        if kind == "momentum" and len(given) == 1 and 0 <= given[0] < 1:
-            return given[0], []
+        if kind in ("momentum", "nesterov") and len(given) == 1 and 0 <= given[0] < 1:
+            return Rule(given[0], kind == "nesterov")
         if kind == "weighted" and len(given) in (1, workers):
-            return 0.0, given * workers if len(given) == 1 else given
+            return Rule(weights=tuple(given * workers if len(given) == 1 else given))
     raise SettingError(
-        f"{_UPDATE} is '{text}'; allowed: sum, momentum:NUMBER (0 or more, below 1), "
-        f"weighted:NUMBERS (one, or one for each of the {workers} workers)"
+        f"{_UPDATE} is '{text}'; allowed: sum, momentum:NUMBER or nesterov:NUMBER (0 or more, "
+        f"below 1), weighted:NUMBERS (one, or one for each of the {workers} workers)"
     )
+
+
+def refuse_update_rule(settings: Settings) -> None:
+    """Under MXNet the optimizer says what the server does."""
+    if _UPDATE in settings.told:
+        raise SettingError(
+            f"{_UPDATE} is '{settings.values[_UPDATE]}', and under MXNet the script's optimizer "
+            "says that: unset it"
+        )
 
 
 def _number(text: str) -> float | None:
@@ -106,12 +123,13 @@ def _short(value: str) -> str:
     return f"{value[:_SHOWN]}... ({len(value)} characters, CRC {zlib.crc32(value.encode()):08x})"
 
 
-def node_options(settings: Settings) -> dict[str, object]:
-    """As `pslite_ext._core.Fabric` takes them."""
+def node_options(settings: Settings, asked: Rule | None = None) -> dict[str, object]:
+    """As `pslite_ext._core.Fabric` takes them. `asked`: what a worker asks of the server."""
     values = settings.values
     workers = int(values["DMLC_NUM_WORKER"])
-    momentum, weights = update_rule(str(values[_UPDATE]), workers)
+    told = update_rule(str(values[_UPDATE]), workers)
     node = node_of(settings)
+    rule = told if node == SCHEDULER else asked
     shared = shared_settings(settings, node)
     congestion = str(values["MERCURY_CONGESTION"])
     return {
@@ -132,9 +150,10 @@ def node_options(settings: Settings) -> dict[str, object]:
         "settings": shared,
         "delay_bound": int(values[_DELAY]),
         "divergence_bound": divergence_bound(str(values[_DIVERGENCE])),
-        "momentum": momentum,
+        "momentum": -1.0 if rule is None else rule.momentum,
+        "nesterov": int(rule is not None and rule.nesterov),
         "batch_s": int(values[_BATCH]) / 1000,
         "lag_s": int(values[_LAG]) / 1000,
         "record": int(node == SCHEDULER and bool(values["MERCURY_TRACE_DIR"])),
-        "weights": weights,
+        "weights": told.weights,
     }

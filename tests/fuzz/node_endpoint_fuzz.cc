@@ -146,9 +146,10 @@ struct Player {
       options.role =
           number == kServerNode ? ModelDaemon::Role::kServer : ModelDaemon::Role::kReplica;
       options.delay_bound = 3;
-      options.momentum = momentum;
+      options.rule = {momentum, true};
       options.replica = true;
       options.packet_bytes = kPacketBytes;
+      options.elements = kElements;
       model = std::make_unique<ModelPart>(options, Vector(kElements, 1), &end);
       end.Play(model.get(), kElements, momentum > 0);
     } else {
@@ -241,7 +242,7 @@ struct Player {
   }
   void Act() {
     if (worker == nullptr) return;
-    worker->Push(++pushed, 0, 1, std::make_shared<const Vector>(kElements, 1.0F));
+    worker->Push(++pushed, 0, 1, std::make_shared<const Vector>(kElements, 1.0F), 0);
     worker->Get();
   }
 };

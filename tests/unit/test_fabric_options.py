@@ -11,11 +11,13 @@ from pslite_ext.fabric.options import (
     REPLICA,
     SCHEDULER,
     SERVER,
+    Rule,
     divergence_bound,
     feed_path,
     link_speed,
     node_of,
     node_options,
+    refuse_update_rule,
     shared_settings,
     update_rule,
 )
@@ -40,10 +42,20 @@ def test_a_node_is_told_its_part() -> None:
     assert node_of(settings()) == 1
     for role, node in (("server", SERVER), ("replica", REPLICA), ("scheduler", SCHEDULER)):
         assert node_of(settings(DMLC_ROLE=role)) == node
-    options = node_options(settings(MERCURY_FABRIC_UPDATE="momentum:0.9"))
-    assert (options["momentum"], options["weights"], options["replica"]) == (0.9, [], 1)
-    assert options["port"] == 0
-    assert node_options(settings(DMLC_ROLE="scheduler"))["port"] == 9000
+    told = {"MERCURY_FABRIC_UPDATE": "momentum:0.9"}
+    options = node_options(settings(**told, DMLC_ROLE="scheduler"))
+    assert (options["momentum"], options["weights"], options["replica"]) == (0.9, (), 1)
+    assert options["port"] == 9000
+    assert (node_options(settings(**told))["momentum"], options["nesterov"]) == (-1, 0)
+    assert node_options(settings())["port"] == 0
+
+
+def test_a_worker_may_ask_for_what_the_server_does() -> None:
+    options = node_options(settings(), Rule(0.5, nesterov=True))
+    assert (options["momentum"], options["nesterov"]) == (0.5, 1)
+    with pytest.raises(SettingError, match="unset it"):
+        refuse_update_rule(settings(MERCURY_FABRIC_UPDATE="sum"))
+    refuse_update_rule(settings())
 
 
 @pytest.mark.parametrize(
@@ -88,11 +100,21 @@ def test_what_all_must_agree_on() -> None:
 
 
 def test_update_rules() -> None:
-    assert update_rule("sum", 3) == (0.0, [])
-    assert update_rule("momentum:0", 3) == (0.0, [])
-    assert update_rule("weighted:0.5", 3) == (0.0, [0.5, 0.5, 0.5])
-    assert update_rule("weighted:1,-2,0", 3) == (0.0, [1.0, -2.0, 0.0])
-    for bad in ("", "mean", "momentum", "momentum:-1", "weighted:1,2", "weighted:nan", "sum:1"):
+    assert update_rule("sum", 3) == update_rule("momentum:0", 3) == Rule()
+    assert update_rule("momentum:0.9", 3) == Rule(0.9)
+    assert update_rule("nesterov:0.9", 3) == Rule(0.9, nesterov=True)
+    assert update_rule("weighted:0.5", 3) == Rule(weights=(0.5, 0.5, 0.5))
+    assert update_rule("weighted:1,-2,0", 3) == Rule(weights=(1.0, -2.0, 0.0))
+    for bad in (
+        "",
+        "mean",
+        "momentum",
+        "momentum:-1",
+        "nesterov:1",
+        "weighted:1,2",
+        "weighted:nan",
+        "sum:1",
+    ):
         with pytest.raises(SettingError):
             update_rule(bad, 3)
 

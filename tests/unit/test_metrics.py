@@ -76,6 +76,22 @@ def test_both_paths_are_counted_in_base_units() -> None:
         assert not name.endswith(("_us", "_ms", "_mb"))
 
 
+@pytest.mark.parametrize("openmetrics_form", [True, False])
+def test_a_worker_under_mlfabric_tells_of_its_updates(openmetrics_form: bool) -> None:
+    fates = {"pushed": 9, "committed": 6, "too_old": 2, "lost": 1}
+    mine = {"role": "worker", "rank": 1, "policy": "mlfabric", "fabric": fates}
+    text = metrics.page(mine, steps_of(0.1).histogram(), "0.1.0", openmetrics_form)
+    parse = openmetrics if openmetrics_form else plain
+    families = {family.name: family for family in parse(text)}
+    told = {s.labels["fate"]: s.value for s in families["mercury_fabric_updates"].samples}
+    assert told == {"committed": 6, "too_old": 2, "lost": 1}
+    assert families["mercury_fabric_pushed_updates"].samples[0].value == 9
+    assert "mercury_step_seconds" in families
+    line = "worker 1: 9 updates pushed, 6 committed, 2 dropped (2 too_old), 1 lost with the server"
+    assert figures.of_fabric(mine) == line
+    assert figures.of_fabric({"role": "worker", "rank": 1}) == ""
+
+
 def test_steps_are_a_histogram() -> None:
     families = read(openmetrics, openmetrics=True)
     samples = families["mercury_step_seconds"].samples

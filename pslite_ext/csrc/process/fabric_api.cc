@@ -1,5 +1,6 @@
 #include "process/fabric_api.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,7 +44,7 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
     if (!status.ok()) return status;
     its.planning.collector.delay_bound = options->delay_bound;
     its.planning.collector.divergence_bound = options->divergence_bound;
-    its.planning.collector.momentum = options->momentum;
+    if (options->momentum >= 0) its.rule = {options->momentum, options->nesterov != 0};
     its.planning.collector.batch_s = options->batch_s;
     its.planning.collector.at_once = options->batch_s == 0;
     its.planning.lag_s = options->lag_s;
@@ -83,8 +84,15 @@ int mercury_fabric_take(mercury_fabric* fabric, int slice_ms, float* out, int64_
   return fabric->its.WaitModel(slice_ms, &status, out, version) ? Return(status) : MERCURY_NOT_YET;
 }
 
-int mercury_fabric_model(mercury_fabric* fabric, float* out, int64_t* version) {
-  return Guarded([&] { return fabric->its.CopyModel(out, version); });
+int mercury_fabric_model(mercury_fabric* fabric, float* out, size_t elements, int64_t* version) {
+  return Guarded([&] {
+    Vector model;
+    Status status = fabric->its.CopyModel(&model, version);
+    if (!status.ok()) return status;
+    if (model.size() != elements) return Status::InvalidArgument("the model has another size");
+    std::copy(model.begin(), model.end(), out);
+    return status;
+  });
 }
 
 int mercury_fabric_feed(mercury_fabric* fabric, const char* line, size_t bytes) {

@@ -29,10 +29,12 @@ typedef struct {
   int timeout_ms; /* silence after which a node is lost */
   int start_timeout_s;
   const char* settings; /* NAME=value lines: what the scheduler uses, what another node was told */
+  /* What the server does with updates, as the scheduler uses it or as a worker's optimizer asks. */
+  double momentum; /* below 0: this node does not say */
+  int nesterov;
   /* The scheduler's: */
   int64_t delay_bound;
   double divergence_bound;
-  double momentum;
   double batch_s; /* 0: as soon as the network is idle */
   double lag_s;
   int record;            /* 1: what happens, for mercury_fabric_records */
@@ -42,7 +44,8 @@ typedef struct {
 
 enum { MERCURY_FABRIC_BEGUN = 0, MERCURY_FABRIC_ENDED = 1, MERCURY_FABRIC_SETTLED = 2 };
 
-/* `model`: the first values, of a server or replica; null for others. */
+/* `model`: the first values. Of a server or replica: null, without elements, if worker 0 is to
+ * give them. Of a worker: null if it has none to give. */
 int mercury_fabric_join(const mercury_fabric_options* options, const float* model, size_t elements,
                         mercury_fabric** fabric);
 /* For the job's beginning or end, or until it is known what became of all that was pushed. */
@@ -54,7 +57,7 @@ const char* mercury_fabric_fate(mercury_fabric* fabric, int64_t number);
 int mercury_fabric_ask(mercury_fabric* fabric);
 int mercury_fabric_take(mercury_fabric* fabric, int slice_ms, float* out, int64_t* version);
 /* Of a server or replica. */
-int mercury_fabric_model(mercury_fabric* fabric, float* out, int64_t* version);
+int mercury_fabric_model(mercury_fabric* fabric, float* out, size_t elements, int64_t* version);
 /* A line of a feed of rates (docs/fabric.md), to the scheduler. */
 int mercury_fabric_feed(mercury_fabric* fabric, const char* line, size_t bytes);
 /* Lines of JSON that nobody has taken yet, valid until the calling thread's next call. */

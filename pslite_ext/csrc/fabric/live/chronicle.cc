@@ -69,7 +69,8 @@ const char* EventOf(News::Kind kind) {
 void Chronicle::Asked(const Request& request, double now_s) {
   Write("request", now_s,
         UpdateMembers(request.id) + IntegerMember("version", request.version) +
-            IntegerMember("bytes", request.bytes) + RealMember("norm", request.norm));
+            IntegerMember("bytes", request.bytes) + RealMember("norm", request.norm) +
+            RealMember("pushed", request.pushed_s));
 }
 
 void Chronicle::Told(const News& news, double now_s) {

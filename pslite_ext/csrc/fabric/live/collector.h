@@ -60,6 +60,7 @@ struct Request {
   int64_t version = 0;
   int64_t bytes = 0;
   double norm = 0;
+  double pushed_s = 0;  // when the script asked, by the scheduler's clock as far as it is known
 };
 
 class Collector {

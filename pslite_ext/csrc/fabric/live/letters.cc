@@ -166,16 +166,24 @@ bool WalkOrder(A* a, O& order) {
   return !kReads<A> || !moves || !order.hop.places.empty();
 }
 
+template <typename A, typename R>
+bool WalkRule(A* a, R& rule) {
+  return a->Real(rule.momentum) && Choice(a, rule.nesterov, 1) &&
+         (!kReads<A> || (rule.momentum >= 0 && rule.momentum < 1));
+}
+
 template <typename A, typename J>
 bool WalkJoining(A* a, J& joining) {
   return a->Text(joining.host) && a->Integer(joining.port) && a->Integer(joining.workers) &&
          Choice(a, joining.replica, 1) && a->Integer(joining.elements) &&
-         a->Integer(joining.checksum) && a->Real(joining.link_bit_per_s) && a->Text(joining.told);
+         a->Integer(joining.checksum) && Choice(a, joining.has_rule, 1) &&
+         WalkRule(a, joining.rule) && a->Real(joining.link_bit_per_s) && a->Text(joining.told);
 }
 
 template <typename A, typename R>
 bool WalkRoster(A* a, R& roster) {
-  if (!a->Text(roster.identity) || !a->Integer(roster.delay_bound) || !a->Real(roster.momentum) ||
+  if (!a->Text(roster.identity) || !a->Integer(roster.delay_bound) || !WalkRule(a, roster.rule) ||
+      !a->Integer(roster.elements) || !Choice(a, roster.first_from_worker, 1) ||
       !a->Length(roster.weights)) {
     return false;
   }
@@ -186,6 +194,10 @@ bool WalkRoster(A* a, R& roster) {
   for (auto& seat : roster.seats) {
     if (!a->Integer(seat.node) || !a->Text(seat.host) || !a->Integer(seat.port) ||
         !a->Real(seat.link_bit_per_s)) {
+      return false;
+    }
+    if (kReads<A> && (seat.node < kReplicaNode || seat.node >= kWorkersMost || seat.port < 1 ||
+                      seat.port > 65535)) {
       return false;
     }
   }
@@ -210,7 +222,8 @@ bool WalkLetter(A* a, L& letter) {
   switch (letter.kind) {
     case Letter::Kind::kRequest:
       return Walk(a, letter.request.id) && a->Integer(letter.request.version) &&
-             a->Integer(letter.request.bytes) && a->Real(letter.request.norm);
+             a->Integer(letter.request.bytes) && a->Real(letter.request.norm) &&
+             a->Real(letter.request.pushed_s);
     case Letter::Kind::kOrder:
       return WalkOrder(a, letter.order);
     case Letter::Kind::kNews:

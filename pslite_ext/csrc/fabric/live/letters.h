@@ -22,19 +22,32 @@
 
 namespace mercury::fabric {
 
-constexpr uint8_t kLetterVersion = 2;
+constexpr uint8_t kLetterVersion = 3;
 constexpr size_t kLetterBytesMax = 1 << 20;
 constexpr uint32_t kListMost = 1 << 15;
 constexpr uint32_t kLetterTextBytesMax = 1024;
+
+// What a server does with updates before it adds them up. With Nesterov's momentum it does the same
+// as with momentum, but workers get the model where its last step, once more, would take it.
+struct Rule {
+  double momentum = 0;
+  bool nesterov = false;
+
+  bool operator==(const Rule& other) const {
+    return momentum == other.momentum && nesterov == other.nesterov;
+  }
+};
 
 // Who joins: where it listens, what it was told of the job, and its model.
 struct Joining {
   std::string host;
   int64_t port = 0;
   int64_t workers = 0;
-  bool replica = false;  // there is one
-  int64_t elements = 0;
-  int64_t checksum = 0;       // of the model's first values
+  bool replica = false;   // there is one
+  int64_t elements = 0;   // 0: a server or replica that gets the first values from worker 0
+  int64_t checksum = 0;   // of the model's first values
+  bool has_rule = false;  // a worker whose optimizer says what the server is to do
+  Rule rule;
   double link_bit_per_s = 0;  // of its network card; 0: it does not know
   std::string told;  // settings on which all must agree, as control/shared_settings.h has them
 };
@@ -51,9 +64,11 @@ struct Seat {
 struct Roster {
   std::string identity;  // the job's
   int64_t delay_bound = 0;
-  double momentum = 0;
-  std::vector<double> weights;  // of the workers' updates, by rank; perhaps none
-  std::vector<Seat> seats;      // of all but the scheduler
+  Rule rule;
+  int64_t elements = 0;
+  bool first_from_worker = false;  // worker 0 gives the model's first values
+  std::vector<double> weights;     // of the workers' updates, by rank; perhaps none
+  std::vector<Seat> seats;         // of all but the scheduler
 };
 
 // What the bytes of transfer `number` on this link were; without a number, nobody has come.

@@ -20,6 +20,7 @@ namespace mercury::fabric {
 // replica takes over.
 constexpr int kServerNode = -1;
 constexpr int kReplicaNode = -2;
+constexpr int kWorkersMost = 2000;
 
 // Whom an update is for.
 enum class Goal { kServer, kReplica };

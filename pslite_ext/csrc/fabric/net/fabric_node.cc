@@ -29,7 +29,8 @@ FabricNode::FabricNode(FabricNodeOptions options, Vector model)
       self_(PeerOf(options_.node)),
       model_(std::move(model)),
       door_key_(DataKey(options_.token, JobIdentity{})),
-      muster_(options_.workers, options_.replica, options_.settings) {
+      muster_(options_.workers, options_.replica, options_.settings,
+              options_.rule.value_or(Rule())) {
   auto endpoint = std::make_unique<NodeEndpoint>(
       options_.node, kPacketBytes,
       [this](int peer, const Letter& letter) { return Control(peer, letter); });
@@ -120,24 +121,32 @@ void FabricNode::Linked(int peer, TcpSocket socket) {
   if (is_scheduler()) return;
   if (peer != kSchedulerPeer) {
     awaited_.erase(peer);
-    return SayReady();
+    if (first_ != nullptr && NodeOf(peer) < 0) worker_->Give(peer, first_);
+    return;
   }
   endpoint_->AskTime(NowUs());
   Letter letter = Saying(Letter::Kind::kJoin);
-  letter.joining.host = options_.host;
-  letter.joining.port = port_;
-  letter.joining.workers = options_.workers;
-  letter.joining.replica = options_.replica;
-  letter.joining.elements = static_cast<int64_t>(options_.elements);
-  letter.joining.link_bit_per_s = options_.link_bit_per_s;
-  letter.joining.told = ToText(options_.settings);
-  letter.joining.checksum =
-      Crc32c(0, reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(float));
+  letter.joining = {
+      options_.host,
+      port_,
+      options_.workers,
+      options_.replica,
+      static_cast<int64_t>(options_.elements),
+      Crc32c(0, reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(float)),
+      options_.rule.has_value(),
+      options_.rule.value_or(Rule()),
+      options_.link_bit_per_s,
+      ToText(options_.settings)};
   endpoint_->Post(kSchedulerPeer, letter);
 }
 
+// Linked to all others, and with a model if it is one's to have.
 void FabricNode::SayReady() {
-  if (awaited_.empty()) endpoint_->Post(kSchedulerPeer, Saying(Letter::Kind::kReady));
+  const bool waits = model_part_ != nullptr && !model_part_->has_model();
+  if (!entered_ || said_ready_ || waits || !awaited_.empty()) return;
+  said_ready_ = true;
+  first_.reset();
+  endpoint_->Post(kSchedulerPeer, Saying(Letter::Kind::kReady));
 }
 
 Status FabricNode::Control(int peer, const Letter& letter) {
@@ -172,11 +181,10 @@ Status FabricNode::Join(int peer, const Joining& joining) {
   if (!muster_.all_joined()) return Status::Ok();
   job_ = RandomIdentity();
   Letter letter = Saying(Letter::Kind::kRoster);
+  letter.roster = muster_.Called();
   letter.roster.identity.assign(reinterpret_cast<const char*>(job_.data()), job_.size());
   letter.roster.delay_bound = options_.planning.collector.delay_bound;
-  letter.roster.momentum = options_.planning.collector.momentum;
   letter.roster.weights = options_.weights;
-  letter.roster.seats = muster_.Seats();
   Broadcast(letter);
   return Status::Ok();
 }
@@ -189,8 +197,10 @@ void FabricNode::Broadcast(const Letter& letter) {
 Status FabricNode::BeginAll() {
   begun_ = true;
   SchedulerOptions planning = options_.planning;
+  const Roster roster = muster_.Called();
+  planning.collector.momentum = roster.rule.momentum;
   std::memcpy(&planning.collector.seed, job_.data(), sizeof(planning.collector.seed));
-  scheduler_ = std::make_unique<SchedulerPart>(muster_.Seats(), planning, endpoint_);
+  scheduler_ = std::make_unique<SchedulerPart>(roster.seats, planning, endpoint_);
   endpoint_->Play(scheduler_.get(), 0, false);
   Broadcast(Saying(Letter::Kind::kBegin));
   SetPhase(Phase::kRunning, Status::Ok());
@@ -199,17 +209,16 @@ Status FabricNode::BeginAll() {
 
 // Another node: the scheduler says who there is.
 Status FabricNode::Enter(const Roster& roster) {
-  const bool fits = std::all_of(roster.seats.begin(), roster.seats.end(), [](const Seat& seat) {
-    return seat.node >= kReplicaNode && seat.node < kWorkersMost && seat.port > 0 &&
-           seat.port < 65536;
-  });
-  if (roster.identity.size() != job_.size() || !fits || roster.momentum < 0 ||
-      roster.momentum >= 1 || roster.delay_bound < 1) {
+  const auto elements = static_cast<size_t>(roster.elements);
+  const int node = options_.node;
+  const bool gives = roster.first_from_worker && node == 0;
+  const size_t told = roster.first_from_worker && node < 0 ? 0 : elements;
+  const bool ours = elements != 0 && options_.elements == told && !(gives && model_.empty());
+  if (roster.identity.size() != job_.size() || !ours || roster.delay_bound < 1) {
     return Status::Corrupt("a roster that makes no sense");
   }
   std::memcpy(job_.data(), roster.identity.data(), job_.size());
   const HmacKey& key = data_key_.emplace(DataKey(options_.token, job_));
-  const int node = options_.node;
   if (node >= 0) {
     WorkerEvents events;
     events.settled = [this](UpdateId update, Fate fate) {
@@ -223,21 +232,20 @@ Status FabricNode::Enter(const Roster& roster) {
       got_ = model;
       changed_.notify_all();
     };
-    worker_ = std::make_unique<WorkerPart>(node, roster.momentum, kPacketBytes, endpoint_,
+    worker_ = std::make_unique<WorkerPart>(node, roster.rule.momentum, kPacketBytes, endpoint_,
                                            std::move(events));
+    if (gives) first_ = std::make_shared<const Vector>(std::exchange(model_, {}));
     const std::lock_guard<std::mutex> lock(mutex_);
     weights_ = roster.weights;
   } else {
-    ModelOptions options;
-    options.role = node == kServerNode ? ModelDaemon::Role::kServer : ModelDaemon::Role::kReplica;
-    options.delay_bound = roster.delay_bound;
-    options.momentum = roster.momentum;
-    options.replica = options_.replica;
-    options.packet_bytes = kPacketBytes;
-    model_part_ = std::make_unique<ModelPart>(options, std::move(model_), endpoint_);
+    const auto role =
+        node == kServerNode ? ModelDaemon::Role::kServer : ModelDaemon::Role::kReplica;
+    const ModelOptions its{role,    roster.delay_bound, roster.rule, options_.replica, kPacketBytes,
+                           elements};
+    model_part_ = std::make_unique<ModelPart>(its, std::move(model_), endpoint_);
   }
   Part* part = worker_ != nullptr ? static_cast<Part*>(worker_.get()) : model_part_.get();
-  endpoint_->Play(part, options_.elements, roster.momentum > 0);
+  endpoint_->Play(part, elements, roster.rule.momentum > 0);
   for (const Seat& seat : roster.seats) {
     if (seat.node != node) awaited_.insert(PeerOf(seat.node));
   }
@@ -246,7 +254,7 @@ Status FabricNode::Enter(const Roster& roster) {
     if (PeerOf(seat.node) >= self_) continue;
     Dial(PeerOf(seat.node), {seat.host, static_cast<int>(seat.port)}, key, JobNumber(job_));
   }
-  SayReady();
+  entered_ = true;
   return Status::Ok();
 }
 
@@ -274,6 +282,7 @@ void FabricNode::Turn(int64_t now_us) {
   if (door_ != nullptr) door_->Turn(now_us);
   for (const auto& dialer : dialers_) dialer->Turn(now_us);
   endpoint_->Turn(now_us);
+  SayReady();
   if (!begun_ && !ending_ && now_us >= give_up_at_us_) {
     const std::string waited = std::to_string(options_.start_timeout_us / 1000000) + " s";
     Fail(Status::Timeout(is_scheduler() ? "the job has not begun after " + waited + ": " +
@@ -364,10 +373,10 @@ Status FabricNode::Push(const float* update, double norm, int64_t* number) {
     for (float& value : *copy) value = static_cast<float>(double{value} * weight);
   }
   *number = fates_.Add();
-  lane_->Post(
-      [this, copy, number = *number, version = version_, weighted = norm * std::abs(weight)] {
-        worker_->Push(number, version, weighted, copy);
-      });
+  lane_->Post([this, copy, number = *number, version = version_, weighted = norm * std::abs(weight),
+               now_us = NowUs()] {
+    worker_->Push(number, version, weighted, copy, endpoint_->SchedulerTime(now_us));
+  });
   return Status::Ok();
 }
 
@@ -386,18 +395,16 @@ std::optional<Fate> FabricNode::FateOf(int64_t number) {
   return fates_.Of(number);
 }
 
-Status FabricNode::CopyModel(float* out, int64_t* version) {
-  const auto copy = [&] {
-    std::copy(model_part_->model().begin(), model_part_->model().end(), out);
-    *version = model_part_->version();
-  };
+Status FabricNode::CopyModel(Vector* out, int64_t* version) {
   if (options_.node >= 0 || is_scheduler()) {
     return Status::InvalidArgument("only the server and the replica have the model");
   }
   bool there = true;
   const auto ask = [&] {
     there = model_part_ != nullptr;
-    if (there) copy();
+    if (!there) return;
+    *out = model_part_->Shown();
+    *version = model_part_->version();
   };
   if (!lane_->Ask(ask)) ask();  // the lane has ended: nobody else has it
   return there ? Status::Ok() : Status::Closed("the job has not begun");

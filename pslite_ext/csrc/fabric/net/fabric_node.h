@@ -50,17 +50,20 @@ struct FabricNodeOptions {
   int64_t silence_us = 12000000;
   int64_t start_timeout_us = 600000000;
   double link_bit_per_s = 0;  // of its network card; 0: it is not known
-  size_t elements = 0;        // of the model; the scheduler has none
+  // Of the model; the scheduler has none, and who is to begin with worker 0's values says 0.
+  size_t elements = 0;
   // On which all must agree: what the scheduler uses, or what another node was told.
   SharedSettings settings;
-  // The scheduler's: it tells the others.
+  // What a worker's optimizer asks of the server; else the scheduler's, who tells the others.
+  std::optional<Rule> rule;
+  // The scheduler's:
   SchedulerOptions planning;
   std::vector<double> weights;
 };
 
 class FabricNode {
  public:
-  // `model`: the first values, of the server and its replica.
+  // `model`: the first values, of the server and its replica, or of worker 0.
   FabricNode(FabricNodeOptions options, Vector model);
   ~FabricNode();
   FabricNode(const FabricNode&) = delete;
@@ -79,8 +82,8 @@ class FabricNode {
   Status AskModel();
   // What became of an update of this worker's.
   std::optional<Fate> FateOf(int64_t number);
-  // The server's, or the replica's.
-  Status CopyModel(float* out, int64_t* version);
+  // The server's, or the replica's: as workers get it.
+  Status CopyModel(Vector* out, int64_t* version);
   // The scheduler's: a line of an operator's feed.
   Status Feed(const std::string& line);
   // What has happened since it was asked last, if it is recorded: lines of JSON.
@@ -112,9 +115,10 @@ class FabricNode {
   bool is_scheduler() const { return options_.node == kSchedulerNode; }
 
   const FabricNodeOptions options_;
-  const int self_;                    // as a peer
-  Vector model_;                      // until the part has it
-  NodeEndpoint* endpoint_ = nullptr;  // the lane's
+  const int self_;                       // as a peer
+  Vector model_;                         // until the part has it
+  std::shared_ptr<const Vector> first_;  // worker 0's, for those who have the model
+  NodeEndpoint* endpoint_ = nullptr;     // the lane's
   std::unique_ptr<Lane> lane_;
   TcpSocket listener_;
   int port_ = 0;
@@ -124,6 +128,8 @@ class FabricNode {
   std::optional<HmacKey> data_key_;
   JobIdentity job_{};
   std::set<int> awaited_;  // peers to which there is no link yet
+  bool entered_ = false;   // knows who there is
+  bool said_ready_ = false;
   Muster muster_;
   std::unique_ptr<WorkerPart> worker_;
   std::unique_ptr<ModelPart> model_part_;

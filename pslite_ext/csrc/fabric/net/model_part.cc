@@ -16,8 +16,12 @@ ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox)
       outbox_(outbox),
       daemon_(options.role, options.delay_bound,
               options.replica && options.role == ModelDaemon::Role::kServer),
+      has_model_(!model.empty()),
       model_(std::move(model)),
-      step_(options.momentum > 0 ? model_.size() : 0, 0.0F) {}
+      sender_(options.packet_bytes, outbox) {
+  model_.resize(options.elements);
+  if (has_step()) step_.resize(options.elements);
+}
 
 Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double /*now_s*/) {
   ModelSteps steps;
@@ -27,7 +31,7 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
   if (letter.kind == Letter::Kind::kOrder && peer == kSchedulerPeer) {
     status = daemon_.Obey(letter.order, &steps);
   } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
-    const bool two = options_.momentum > 0 && bill.places.size() > 1;
+    const bool two = has_step() && bill.places.size() > 1;
     if (bill.places.empty() != (bill.number == 0) || two != (haul.cargo.step != nullptr)) {
       return Status::Corrupt("a group whose members are not those that it says");
     }
@@ -35,19 +39,13 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
     steps = daemon_.Arrive(bill.places, bill.skipped, memories_);
   } else if (letter.kind == Letter::Kind::kConfirm && from_server) {
     status = daemon_.Confirmed(letter.applied, &steps);
-  } else if (letter.kind == Letter::Kind::kModel && from_server) {
-    if (is_server()) return Status::Ok();  // said before this one took over
-    if (haul.cargo.sum == nullptr || (options_.momentum > 0) != (haul.cargo.step != nullptr)) {
-      return Status::Corrupt("a model that is not there, or whose last step is missing");
-    }
-    model_ = *haul.cargo.sum;
-    if (options_.momentum > 0) step_ = *haul.cargo.step;
-    steps = daemon_.TakeModel(bill.version, bill.place);
+  } else if (letter.kind == Letter::Kind::kModel) {
+    status = TakeModel(peer, letter, haul.cargo, &steps);
   } else if (letter.kind == Letter::Kind::kGet && peer > kSchedulerPeer && is_server()) {
-    if (sending_[peer].size() >= kModelsAtOnce) {
+    if (sender_.waiting(peer) >= kModelsAtOnce) {
       return Status::Corrupt("it asks for the model too often");
     }
-    SendModel(peer, letter, false);
+    SendToWorker(peer);
   } else {
     return Status::Corrupt("a letter that " + NodeText(is_server() ? kServerNode : kReplicaNode) +
                            " does not get from there");
@@ -56,42 +54,49 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
   return status;
 }
 
+// The server's, as a whole, for its replica; or worker 0's, before the job begins.
+Status ModelPart::TakeModel(int peer, const Letter& letter, const Cargo& cargo, ModelSteps* steps) {
+  const bool replica = options_.role == ModelDaemon::Role::kReplica;
+  const bool first = peer == PeerOf(0) && !has_model_;
+  if (!first && !(replica && peer == kServerPeer)) {
+    return Status::Corrupt("a model from one who has none to give");
+  }
+  if (!first && is_server()) return Status::Ok();  // said before this one took over
+  if (cargo.sum == nullptr || (has_step() && !first) != (cargo.step != nullptr)) {
+    return Status::Corrupt("a model that is not there, or whose last step is missing");
+  }
+  model_ = *cargo.sum;
+  if (!first && has_step()) step_ = *cargo.step;
+  has_model_ = true;
+  if (!first) *steps = daemon_.TakeModel(letter.waybill.version, letter.waybill.place);
+  return Status::Ok();
+}
+
 void ModelPart::Gone(int peer, double /*now_s*/) {
-  sending_.erase(peer);
+  sender_.Gone(peer);
   if (peer == kReplicaPeer) daemon_.ReplicaLost();
 }
 
-void ModelPart::SendModel(int peer, const Letter& letter, bool with_step) {
-  if (!outbox_->Linked(peer)) return;
-  if (snapshot_version_ != version() || snapshot_ == nullptr) {
-    snapshot_ = std::make_shared<const Vector>(model_);
-    snapshot_version_ = version();
+Vector ModelPart::Shown() const {
+  Vector shown = model_;
+  if (options_.rule.nesterov && has_step()) {
+    const auto ahead = static_cast<float>(options_.rule.momentum);
+    for (size_t i = 0; i < shown.size(); ++i) shown[i] += ahead * step_[i];
   }
-  Sending sending;
-  sending.said_after.kind = Letter::Kind::kModel;
-  sending.said_after.waybill = letter.waybill;
-  sending.said_after.waybill.number = ++transfers_;
-  sending.said_after.waybill.version = version();
-  sending.cargo.sum = snapshot_;
-  if (with_step && options_.momentum > 0) {
-    sending.cargo.step = std::make_shared<const Vector>(step_);
-  }
-  sending_[peer].push_back(std::move(sending));
+  return shown;
 }
 
-bool ModelPart::Next(int peer, double /*now_s*/, OutPacket* out) {
-  const auto found = sending_.find(peer);
-  if (found == sending_.end() || found->second.empty()) return false;
-  Sending& sending = found->second.front();
-  *out = PartOf(sending.cargo, sending.said_after.waybill.number, sending.offset,
-                options_.packet_bytes);
-  sending.offset += out->header.length;
-  if (sending.offset == sending.cargo.bytes()) {
-    outbox_->Post(peer, sending.said_after);
-    found->second.pop_front();
+void ModelPart::SendToWorker(int peer) {
+  if (snapshot_version_ != version() || snapshot_ == nullptr) {
+    snapshot_ = std::make_shared<const Vector>(Shown());
+    snapshot_version_ = version();
   }
-  return true;
+  Waybill waybill;
+  waybill.version = version();
+  sender_.Send(peer, waybill, {snapshot_, nullptr});
 }
+
+bool ModelPart::Next(int peer, double /*now_s*/, OutPacket* out) { return sender_.Next(peer, out); }
 
 void ModelPart::Carry(const ModelSteps& steps) {
   for (const ModelStep& step : steps) {
@@ -118,7 +123,10 @@ void ModelPart::Carry(const ModelSteps& steps) {
         break;
       case ModelStep::kSendModel:
         letter.waybill.place = step.place;
-        SendModel(kReplicaPeer, letter, true);
+        letter.waybill.version = version();
+        sender_.Send(kReplicaPeer, letter.waybill,
+                     {std::make_shared<const Vector>(model_),
+                      has_step() ? std::make_shared<const Vector>(step_) : nullptr});
         break;
     }
   }
@@ -127,9 +135,9 @@ void ModelPart::Carry(const ModelSteps& steps) {
 void ModelPart::Apply(const ModelStep& step) {
   const auto group = memory_.find(step.memory);
   const auto updates = static_cast<int64_t>(step.updates.size());
-  Append<float>(StrideOf(options_.momentum, updates),
-                {model_.data(), options_.momentum > 0 ? step_.data() : nullptr},
-                group->second.group(), model_.size());
+  Append<float>(StrideOf(options_.rule.momentum, updates),
+                {model_.data(), has_step() ? step_.data() : nullptr}, group->second.group(),
+                model_.size());
   memory_.erase(group);
   int64_t version = step.version - updates;
   for (const Placed& update : step.updates) {
@@ -140,7 +148,8 @@ void ModelPart::Apply(const ModelStep& step) {
 }
 
 std::string ModelPart::Figures() const {
-  std::string text = "\"version\": " + std::to_string(version()) +
+  std::string text = "\"elements\": " + std::to_string(model_.size()) +
+                     ", \"version\": " + std::to_string(version()) +
                      ", \"is_server\": " + (is_server() ? "true" : "false") + ", \"delays\": {";
   const auto number = [&text](const std::string& name, int64_t value) {
     text += (text.back() == '{' ? "\"" : ", \"") + name + "\": " + std::to_string(value);

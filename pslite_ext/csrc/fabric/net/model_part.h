@@ -2,7 +2,8 @@
 //
 // What the daemon decides (live/model_daemon.h) is carried out here, on the model itself: updates
 // and groups are appended to it, it is sent to workers that ask for it and to the replica as a
-// whole. A model that is being sent stays as it was then.
+// whole. With Nesterov's momentum, workers get it where its last step, once more, would take it.
+// Without first values it awaits those of worker 0.
 //
 // Thread-safety: none; the lane owns it. Invariants: the model is what appending the updates of
 // `commits` one after another gives, but for rounding; nobody is sent a model of between two
@@ -16,6 +17,7 @@
 #include <string>
 
 #include "fabric/live/model_daemon.h"
+#include "fabric/net/model_sender.h"
 #include "fabric/net/part.h"
 #include "fabric/net/peers.h"
 
@@ -26,9 +28,10 @@ constexpr size_t kCommitsKept = 4096;  // the last ones, for whoever asks
 struct ModelOptions {
   ModelDaemon::Role role = ModelDaemon::Role::kServer;
   int64_t delay_bound = 0;
-  double momentum = 0;
+  Rule rule;
   bool replica = false;  // there is one
   size_t packet_bytes = 0;
+  size_t elements = 0;
 };
 
 // An update that was applied: it made `version`.
@@ -39,6 +42,7 @@ struct Committed {
 
 class ModelPart : public Part {
  public:
+  // `model`: the first values; empty: worker 0 will give them.
   ModelPart(const ModelOptions& options, Vector model, Outbox* outbox);
 
   Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
@@ -46,7 +50,10 @@ class ModelPart : public Part {
   bool Next(int peer, double now_s, OutPacket* out) override;
   std::string Figures() const override;
 
+  bool has_model() const { return has_model_; }
   const Vector& model() const { return model_; }
+  // As workers get it.
+  Vector Shown() const;
   int64_t version() const { return daemon_.version(); }
   bool is_server() const { return daemon_.role() == ModelDaemon::Role::kServer; }
   const std::deque<Committed>& commits() const { return commits_; }
@@ -54,12 +61,9 @@ class ModelPart : public Part {
   const std::map<int64_t, int64_t>& delays() const { return delays_; }
 
  private:
-  struct Sending {
-    Letter said_after;
-    Cargo cargo;
-    size_t offset = 0;
-  };
-  void SendModel(int peer, const Letter& letter, bool with_step);
+  Status TakeModel(int peer, const Letter& letter, const Cargo& cargo, ModelSteps* steps);
+  bool has_step() const { return options_.rule.momentum > 0; }
+  void SendToWorker(int peer);
   void Carry(const ModelSteps& steps);
   void Apply(const ModelStep& step);
   double StepNorm() const;
@@ -67,14 +71,14 @@ class ModelPart : public Part {
   const ModelOptions options_;
   Outbox* const outbox_;
   ModelDaemon daemon_;
+  bool has_model_;
   Vector model_;
   Vector step_;                             // with momentum: the last change
-  std::shared_ptr<const Vector> snapshot_;  // of `snapshot_version_`
+  std::shared_ptr<const Vector> snapshot_;  // for workers, of `snapshot_version_`
   int64_t snapshot_version_ = -1;
   int64_t memories_ = 0;
-  int64_t transfers_ = 0;
   std::map<int64_t, Cargo> memory_;  // by the number that the daemon was told
-  std::map<int, std::deque<Sending>> sending_;
+  ModelSender sender_;
   std::deque<Committed> commits_;
   std::map<int64_t, int64_t> delays_;
 };

@@ -1,5 +1,8 @@
 #include "fabric/net/muster.h"
 
+#include <cstdio>
+#include <optional>
+
 #include "fabric/net/peers.h"
 
 namespace mercury::fabric {
@@ -9,6 +12,17 @@ constexpr int64_t kElementsMost = kUpdateBytesMax / static_cast<int64_t>(sizeof(
 
 std::string Workers(int64_t count) {
   return std::to_string(count) + (count == 1 ? " worker" : " workers");
+}
+
+std::optional<Rule> RuleOf(const Joining& joining) {
+  return joining.has_rule ? std::optional(joining.rule) : std::nullopt;
+}
+
+std::string RuleText(const Joining& joining) {
+  if (!joining.has_rule) return "nothing";
+  char number[32];
+  std::snprintf(number, sizeof number, "%g", joining.rule.momentum);
+  return (joining.rule.nesterov ? "Nesterov's momentum " : "momentum ") + std::string(number);
 }
 
 }  // namespace
@@ -34,22 +48,40 @@ Status Muster::Join(int node, const Joining& joining) {
   if (joining.link_bit_per_s < 0) {
     return Status::InvalidArgument(who + " has a link of less than 0 bit/s");
   }
-  if (joining.elements < 1 || joining.elements > kElementsMost) {
+  agreed = AgreeOnModel(node, joining);
+  if (agreed.ok()) joined_[node] = joining;
+  return agreed;
+}
+
+Status Muster::AgreeOnModel(int node, const Joining& joining) const {
+  const std::string who = NodeText(node);
+  const bool none = joining.elements == 0 && node < 0;
+  if (!none && (joining.elements < 1 || joining.elements > kElementsMost)) {
     return Status::InvalidArgument(who + " has a model of " + std::to_string(joining.elements) +
                                    " elements");
   }
   for (const auto& [other, theirs] : joined_) {
-    if (theirs.elements != joining.elements) {
+    const bool both_hold = node < 0 && other < 0;
+    if (both_hold && (theirs.elements == 0) != none) {
+      return Status::InvalidArgument(
+          "of the server and the replica one has first values, and the other awaits worker 0's: "
+          "give both the same, or neither any");
+    }
+    if (!none && theirs.elements != 0 && theirs.elements != joining.elements) {
       return Status::InvalidArgument(who + " has a model of " + std::to_string(joining.elements) +
                                      " elements, " + NodeText(other) + " one of " +
                                      std::to_string(theirs.elements));
     }
-    if (node < 0 && other < 0 && theirs.checksum != joining.checksum) {
+    if (both_hold && theirs.checksum != joining.checksum) {
       return Status::InvalidArgument(
           "the server and the replica begin with different models: give both the same values");
     }
+    if (node >= 0 && other >= 0 && !(RuleOf(theirs) == RuleOf(joining))) {
+      return Status::InvalidArgument(who + " asks the server for " + RuleText(joining) + ", " +
+                                     NodeText(other) + " for " + RuleText(theirs) +
+                                     ": give all workers the same optimizer");
+    }
   }
-  joined_[node] = joining;
   return Status::Ok();
 }
 
@@ -69,17 +101,17 @@ Status Muster::Agree(const std::string& who, const std::string& told) const {
   return Status::Ok();
 }
 
-std::vector<Seat> Muster::Seats() const {
-  std::vector<Seat> seats;
-  seats.reserve(joined_.size());
+Roster Muster::Called() const {
+  Roster roster;
+  roster.rule = rule_;
   for (const auto& [node, joining] : joined_) {
-    seats.push_back({node, joining.host, joining.port, joining.link_bit_per_s});
+    roster.seats.push_back({node, joining.host, joining.port, joining.link_bit_per_s});
+    if (node == kServerNode) roster.first_from_worker = joining.elements == 0;
+    if (node < 0) continue;
+    roster.elements = joining.elements;  // all have the same
+    if (joining.has_rule) roster.rule = joining.rule;
   }
-  return seats;
-}
-
-size_t Muster::elements() const {
-  return joined_.empty() ? 0 : static_cast<size_t>(joined_.begin()->second.elements);
+  return roster;
 }
 
 std::vector<int> Muster::Nodes() const {

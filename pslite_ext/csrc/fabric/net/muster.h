@@ -21,8 +21,9 @@ namespace mercury::fabric {
 class Muster {
  public:
   // `settings`: those that the scheduler uses. A node that was told otherwise does not belong here.
-  Muster(int workers, bool replica, SharedSettings settings)
-      : workers_(workers), replica_(replica), settings_(std::move(settings)) {}
+  // `rule`: what the server does, unless the workers say it.
+  Muster(int workers, bool replica, SharedSettings settings, Rule rule = {})
+      : workers_(workers), replica_(replica), settings_(std::move(settings)), rule_(rule) {}
 
   // Whether there is a place for such a node, and nobody has it.
   bool Awaits(int node) const;
@@ -33,8 +34,8 @@ class Muster {
   void Ready(int node) { ready_.insert(node); }
   bool all_ready() const { return ready_.size() == seats(); }
 
-  std::vector<Seat> Seats() const;
-  size_t elements() const;
+  // Once all have joined: who is there, the model's size and first values, the rule.
+  Roster Called() const;
   // Who has not joined, or is not ready: "worker 1, the replica".
   std::string Missing() const;
 
@@ -42,10 +43,12 @@ class Muster {
   size_t seats() const { return static_cast<size_t>(workers_) + (replica_ ? 2 : 1); }
   std::vector<int> Nodes() const;
   Status Agree(const std::string& who, const std::string& told) const;
+  Status AgreeOnModel(int node, const Joining& joining) const;
 
   const int workers_;
   const bool replica_;
   const SharedSettings settings_;
+  const Rule rule_;
   std::map<int, Joining> joined_;
   std::set<int> ready_;
 };

@@ -13,7 +13,6 @@
 namespace mercury::fabric {
 
 constexpr int kSchedulerNode = -3;
-constexpr int kWorkersMost = 2000;
 constexpr int kPeersMost = kWorkersMost + 3;
 
 constexpr int PeerOf(int node) { return node < 0 ? -1 - node : node + 3; }

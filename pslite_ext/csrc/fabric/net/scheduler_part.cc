@@ -1,6 +1,7 @@
 #include "fabric/net/scheduler_part.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace mercury::fabric {
 namespace {
@@ -37,6 +38,7 @@ SchedulerPart::SchedulerPart(const std::vector<Seat>& seats, const SchedulerOpti
       fed_(fleet_.names),
       measured_(fleet_.nominal, options.lag_s),
       monitor_(fleet_.nominal, {&fed_, &measured_}),
+      momentum_(options.collector.momentum),
       workers_(static_cast<int>(fleet_.hosts.workers.size())) {
   if (options.record) chronicle_.emplace(kRecordBytesMost);
 }
@@ -159,7 +161,10 @@ double SchedulerPart::WakeAt(int /*peer*/, double /*now_s*/) const {
 }
 
 std::string SchedulerPart::Figures() const {
-  return "\"batches\": " + std::to_string(batches_) + ", \"groups\": " + std::to_string(gathered_);
+  char momentum[32];
+  std::snprintf(momentum, sizeof momentum, "%.17g", momentum_);
+  return "\"momentum\": " + std::string(momentum) + ", \"batches\": " + std::to_string(batches_) +
+         ", \"groups\": " + std::to_string(gathered_);
 }
 
 void SchedulerPart::Obey(const Orders& orders) {

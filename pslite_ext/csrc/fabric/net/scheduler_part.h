@@ -78,6 +78,7 @@ class SchedulerPart : public Part {
   MeasuredRates measured_;
   Monitor monitor_;
   int server_peer_ = kServerPeer;
+  const double momentum_;
   int workers_ = 0;
   std::map<std::pair<int, int>, double> complaints_;  // two peers, the one to be cut off first
   std::vector<int> cut_off_;

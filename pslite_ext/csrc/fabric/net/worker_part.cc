@@ -15,13 +15,13 @@ int WorkerPart::PeerFor(int64_t number, const Hop& hop) const {
 }
 
 void WorkerPart::Push(int64_t number, int64_t version, double norm,
-                      std::shared_ptr<const Vector> update) {
+                      std::shared_ptr<const Vector> update, double now_s) {
   const auto bytes = static_cast<int64_t>(update->size() * sizeof(float));
   const UpdateId id{rank_, number};
   updates_[id] = std::move(update);
   daemon_.Keep(id, bytes);
   Letter letter;
-  letter.request = {id, version, bytes, norm};
+  letter.request = {id, version, bytes, norm, now_s};
   outbox_->Post(kSchedulerPeer, letter);
 }
 
@@ -30,6 +30,10 @@ void WorkerPart::Get() {
   Letter letter;
   letter.kind = Letter::Kind::kGet;
   outbox_->Post(server_peer_, letter);
+}
+
+void WorkerPart::Give(int peer, const std::shared_ptr<const Vector>& model) {
+  sender_.Send(peer, {}, {model, nullptr});
 }
 
 Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double now_s) {
@@ -133,6 +137,7 @@ void WorkerPart::Turn(double now_s) {
 }
 
 bool WorkerPart::Next(int peer, double now_s, OutPacket* out) {
+  if (sender_.Next(peer, out)) return true;
   for (const Allowance& allowance : daemon_.Due(now_s)) {
     const Hop* hop = daemon_.Find(allowance.number);
     if (PeerFor(allowance.number, *hop) != peer || peer == self_) continue;

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "fabric/live/worker_daemon.h"
+#include "fabric/net/model_sender.h"
 #include "fabric/net/part.h"
 #include "fabric/net/peers.h"
 
@@ -35,12 +36,16 @@ class WorkerPart : public Part {
         packet_bytes_(packet_bytes),
         outbox_(outbox),
         events_(std::move(events)),
-        daemon_(momentum > 0) {}
+        daemon_(momentum > 0),
+        sender_(packet_bytes, outbox) {}
 
   // Numbers rise from 1.
-  void Push(int64_t number, int64_t version, double norm, std::shared_ptr<const Vector> update);
+  void Push(int64_t number, int64_t version, double norm, std::shared_ptr<const Vector> update,
+            double now_s);
   // The model, from whoever is the server; one at a time.
   void Get();
+  // Before the job begins, worker 0's: the model's first values, to who has the model.
+  void Give(int peer, const std::shared_ptr<const Vector>& model);
 
   Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
   void Turn(double now_s) override;
@@ -72,6 +77,7 @@ class WorkerPart : public Part {
   Outbox* const outbox_;
   const WorkerEvents events_;
   WorkerDaemon daemon_;
+  ModelSender sender_;
   int server_peer_ = kServerPeer;
   bool asked_ = false;  // for the model
   int64_t memories_ = 0;

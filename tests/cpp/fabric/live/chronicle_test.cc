@@ -49,7 +49,7 @@ TEST(each_thing_that_happens_is_a_line) {
   chronicle.Gone(kServerNode, 5);
   CHECK_EQ(
       chronicle.Take(),
-      R"({"t": 1.5, "event": "request", "worker": 2, "number": 5, "version": 7, "bytes": 400, "norm": 0.5}
+      R"({"t": 1.5, "event": "request", "worker": 2, "number": 5, "version": 7, "bytes": 400, "norm": 0.5, "pushed": 0}
 {"t": 1.75, "event": "plan", "updates": [{"place": 3, "worker": 2, "number": 5, "version": 7}, {"place": 4, "worker": 0, "number": 1, "version": 6}]}
 {"t": 1.75, "event": "hop", "from": 2, "to": "server", "goal": "server", "gathered": false, "places": [3], "bytes": 400, "start": 0, "end": 2}
 {"t": 2, "event": "commit", "places": [3, 4], "version": 9}

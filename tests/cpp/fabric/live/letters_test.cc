@@ -37,7 +37,7 @@ Letter Draw(Random* random) {
   Letter letter;
   letter.kind = static_cast<Letter::Kind>(random->Between(1, 16));
   if (letter.kind == Letter::Kind::kRequest) {
-    letter.request = {DrawId(random), random->Between(0, 1000), random->Between(1, 1000),
+    letter.request = {DrawId(random), random->Between(0, 1000), random->Between(1, 1000), 0.5,
                       random->Unit()};
   } else if (letter.kind == Letter::Kind::kOrder) {
     Order& order = letter.order;
@@ -79,11 +79,15 @@ Letter Draw(Random* random) {
                       random->OneIn(2),
                       random->Between(1, 1000),
                       random->Between(0, 1000),
+                      random->OneIn(2),
+                      {0.99 * random->Unit(), random->OneIn(2)},
                       random->Unit(),
                       "NAME=value\n"};
     letter.roster.identity = std::string(16, 'i');
     letter.roster.delay_bound = random->Between(1, 100);
-    letter.roster.momentum = random->Unit();
+    letter.roster.rule = {0.99 * random->Unit(), random->Below(2) == 1};
+    letter.roster.elements = random->Between(1, 100);
+    letter.roster.first_from_worker = random->Below(2) == 1;
     letter.roster.weights.assign(random->Below(3), random->Unit());
     for (uint64_t left = random->Below(4); left > 0; --left) {
       letter.roster.seats.push_back({static_cast<int>(left), "10.0.0.2", 77, 1e9});
@@ -160,7 +164,7 @@ TEST(what_makes_no_sense_is_refused) {
   letter.kind = static_cast<Letter::Kind>(17);
   CHECK_TRUE(refused(letter));
   std::string bytes = Encode(Letter());
-  bytes[0] = 3;
-  CHECK_EQ(Decode(bytes, &read).message, "a letter of MLfabric has version 3; this node knows 2");
+  bytes[0] = 2;
+  CHECK_EQ(Decode(bytes, &read).message, "a letter of MLfabric has version 2; this node knows 3");
   CHECK_STATUS(Code::kCorrupt, Decode("", &read));
 }

@@ -28,7 +28,6 @@ FabricNodeOptions Options(int node, int workers, bool replica) {
   options.token = "secret";
   options.elements = kElements;
   options.planning.collector.delay_bound = 100;
-  options.planning.collector.momentum = 0;
   options.start_timeout_us = 60'000'000;
   return options;
 }
@@ -43,7 +42,9 @@ Status Until(const F& wait) {
 }
 
 struct Job {
-  explicit Job(int workers, const std::vector<double>& weights = {}) {
+  // `first`: worker 0 gives the first values.
+  explicit Job(int workers, const std::vector<double>& weights = {}, bool first = false)
+      : first_(first) {
     FabricNodeOptions options = Options(kSchedulerNode, workers, true);
     options.weights = weights;
     scheduler = std::make_unique<FabricNode>(options, Vector());
@@ -54,8 +55,10 @@ struct Job {
   void Add(int node, int workers) {
     FabricNodeOptions options = Options(node, workers, true);
     options.scheduler = {"127.0.0.1", scheduler->port()};
-    others.push_back(
-        std::make_unique<FabricNode>(options, node < 0 ? Vector(kElements, 1) : Vector()));
+    if (first_ && node < 0) options.elements = 0;
+    if (first_ && node >= 0) options.rule = {0.5, false};
+    const bool has = first_ ? node == 0 : node < 0;
+    others.push_back(std::make_unique<FabricNode>(options, has ? Vector(kElements, 1) : Vector()));
     REQUIRE_OK(others.back()->Start());
     nodes[node] = others.back().get();
   }
@@ -83,6 +86,7 @@ struct Job {
     }
   }
 
+  const bool first_;
   std::unique_ptr<FabricNode> scheduler;
   std::vector<std::unique_ptr<FabricNode>> others;
   std::map<int, FabricNode*> nodes;
@@ -117,11 +121,33 @@ TEST(workers_push_and_get_what_the_server_has_summed) {
   CHECK_TRUE(job.nodes.at(1)->Stats().find("\"pushed\": 5, \"committed\": 5") != std::string::npos);
   job.End(2);
   int64_t version = 0;
-  Vector left(kElements);
-  CHECK_OK(job.nodes.at(kServerNode)->CopyModel(left.data(), &version));
+  Vector left;
+  CHECK_OK(job.nodes.at(kServerNode)->CopyModel(&left, &version));
   CHECK_EQ(version, 2 * kPushes);
   CHECK_TRUE(left == model);
   CHECK_STATUS(Code::kClosed, job.nodes.at(0)->AskModel());
+}
+
+TEST(worker_0_gives_the_first_values_and_workers_say_what_the_server_does) {
+  Job job(2, {}, true);
+  job.Begin();
+  Vector model;
+  CHECK_EQ(job.Get(1, &model), 0);
+  CHECK_TRUE(model == Vector(kElements, 1));
+  const Vector update(kElements, 2);
+  int64_t number = 0;
+  for (int i = 0; i < 2; ++i) {
+    CHECK_OK(job.nodes.at(1)->Push(update.data(), 400, &number));
+    job.Get(1, &model);
+  }
+  CHECK_EQ(model.front(), 1 + 2 + 3.0F);  // the second step has half of the first one in it
+  job.End(2);
+  for (const int node : {kServerNode, kReplicaNode}) {
+    int64_t version = 0;
+    Vector left;
+    CHECK_OK(job.nodes.at(node)->CopyModel(&left, &version));
+    CHECK_TRUE(left == model);
+  }
 }
 
 TEST(who_is_there_already_is_not_let_in_twice) {

@@ -14,7 +14,7 @@ using mercury::OutPacket;
 namespace {
 
 ModelOptions Options(ModelDaemon::Role role, double momentum, bool replica) {
-  return {role, 5, momentum, replica, 16};
+  return {role, 5, {momentum, false}, replica, 16, 6};
 }
 
 struct Fixture {
@@ -65,7 +65,8 @@ TEST(updates_are_applied_in_the_order_planned) {
   CHECK_TRUE(server.part.delays() == (std::map<int64_t, int64_t>{{1, 1}, {2, 1}}));
   CHECK_EQ(server.outbox.To(kSchedulerPeer).size(), 2);
   CHECK_EQ(server.part.Figures(),
-           "\"version\": 2, \"is_server\": true, \"delays\": {\"1\": 1, \"2\": 1}, \"commits\": "
+           "\"elements\": 6, \"version\": 2, \"is_server\": true, \"delays\": {\"1\": 1, \"2\": "
+           "1}, \"commits\": "
            "[{\"version\": 1, \"worker\": 0, \"number\": 1, \"computed_from\": 0}, "
            "{\"version\": 2, \"worker\": 1, \"number\": 1, \"computed_from\": 0}]");
 }
@@ -145,4 +146,40 @@ TEST(what_makes_no_sense_is_refused) {
   // A plan that breaks the delay bound.
   Order order = MakeOrder(Order::kTakeOver, kServerNode);
   CHECK_STATUS(Code::kInvalidArgument, server.part.Hear(kSchedulerPeer, OrderLetter(order), {}, 0));
+}
+
+TEST(with_nesterov_s_momentum_workers_get_the_model_where_its_last_step_would_take_it) {
+  Recorder outbox;
+  ModelOptions options = Options(ModelDaemon::Role::kServer, 0.5, false);
+  options.rule.nesterov = true;
+  ModelPart part(options, Vector(6, 0), &outbox);
+  double model = 0;  // as the rule is usually written: the gradient's step, then the last one's
+  double step = 0;
+  for (int i = 1; i <= 3; ++i) {
+    Order order = MakeOrder(Order::kExpect, kServerNode);
+    order.updates = {{i, {0, i}, i - 1}};
+    CHECK_OK(part.Hear(kSchedulerPeer, OrderLetter(order), {}, 0));
+    const auto place = static_cast<int64_t>(i);
+    const auto update = static_cast<float>(i);
+    CHECK_OK(part.Hear(PeerOf(0), Delivered(1, Goal::kServer, {place}), Of(Vector(6, update)), 0));
+    step = 0.5 * step + i;
+    model += i + 0.5 * step;
+    CHECK_EQ(part.Shown()[3], static_cast<float>(model));
+  }
+}
+
+TEST(first_values_may_come_from_worker_0_alone_and_once) {
+  Recorder outbox;
+  ModelPart part(Options(ModelDaemon::Role::kReplica, 0.5, true), Vector(), &outbox);
+  CHECK_FALSE(part.has_model());
+  Letter letter;
+  letter.kind = Letter::Kind::kModel;
+  letter.waybill.number = 1;
+  CHECK_STATUS(Code::kCorrupt, part.Hear(PeerOf(1), letter, Of(Vector(6, 3)), 0));
+  CHECK_STATUS(Code::kCorrupt, part.Hear(PeerOf(0), letter, Haul(), 0));
+  CHECK_OK(part.Hear(PeerOf(0), letter, Of(Vector(6, 3)), 0));
+  CHECK_TRUE(part.has_model());
+  CHECK_EQ(part.model()[5], 3.0F);
+  CHECK_STATUS(Code::kCorrupt, part.Hear(PeerOf(0), letter, Of(Vector(6, 4)), 0));
+  CHECK_TRUE(outbox.To(kSchedulerPeer).empty());
 }

@@ -10,7 +10,7 @@ using mercury::Code;
 namespace {
 
 Joining Says(int64_t elements = 10, int64_t checksum = 1) {
-  return {"10.0.0.1", 99, 2, true, elements, checksum, 1e9, ""};
+  return {"10.0.0.1", 99, 2, true, elements, checksum, false, {}, 1e9, ""};
 }
 
 }  // namespace
@@ -23,9 +23,12 @@ TEST(a_job_begins_when_all_are_there_and_linked) {
   CHECK_EQ(muster.Missing(), "worker 0");
   CHECK_OK(muster.Join(0, Says()));
   CHECK_TRUE(muster.all_joined());
-  CHECK_EQ(muster.Seats().size(), 4);
-  CHECK_EQ(muster.Seats()[3].link_bit_per_s, 1e9);
-  CHECK_EQ(muster.elements(), 10);
+  const Roster roster = muster.Called();
+  CHECK_EQ(roster.seats.size(), 4);
+  CHECK_EQ(roster.seats[3].link_bit_per_s, 1e9);
+  CHECK_EQ(roster.elements, 10);
+  CHECK_FALSE(roster.first_from_worker);
+  CHECK_EQ(roster.rule.momentum, 0);
   for (const int node : {1, kReplicaNode, kServerNode}) muster.Ready(node);
   CHECK_FALSE(muster.all_ready());
   CHECK_EQ(muster.Missing(), "worker 0");
@@ -63,6 +66,50 @@ TEST(those_who_disagree_are_named) {
   CHECK_EQ(muster.Join(kReplicaNode, Says(10, 2)).message,
            "the server and the replica begin with different models: give both the same values");
   CHECK_OK(muster.Join(kReplicaNode, Says(10, 1)));
+}
+
+TEST(who_has_the_model_may_await_the_first_values) {
+  Muster muster(1, true, {});
+  const auto says = [](int64_t elements) {
+    Joining joining = Says(elements, elements);
+    joining.workers = 1;
+    return joining;
+  };
+  CHECK_OK(muster.Join(kServerNode, says(0)));
+  CHECK_EQ(muster.Join(kReplicaNode, says(10)).message,
+           "of the server and the replica one has first values, and the other awaits worker 0's: "
+           "give both the same, or neither any");
+  CHECK_OK(muster.Join(kReplicaNode, says(0)));
+  CHECK_STATUS(Code::kInvalidArgument, muster.Join(0, says(0)));
+  CHECK_OK(muster.Join(0, says(12)));
+  CHECK_TRUE(muster.Called().first_from_worker);
+  CHECK_EQ(muster.Called().elements, 12);
+}
+
+TEST(workers_whose_optimizers_ask_for_the_same_are_obeyed) {
+  Muster muster(2, false, {}, {0.5, false});
+  Joining one = Says();
+  one.replica = false;
+  CHECK_OK(muster.Join(kServerNode, one));
+  one.has_rule = true;
+  one.rule = {0.9, true};
+  CHECK_OK(muster.Join(1, one));
+  CHECK_TRUE(muster.Called().rule.nesterov);
+  CHECK_EQ(muster.Called().rule.momentum, 0.9);
+  Joining other = one;
+  other.rule = {0.9, false};
+  CHECK_EQ(muster.Join(0, other).message,
+           "worker 0 asks the server for momentum 0.9, worker 1 for Nesterov's momentum 0.9: give "
+           "all workers the same optimizer");
+  other.has_rule = false;
+  CHECK_STATUS(Code::kInvalidArgument, muster.Join(0, other));
+  CHECK_OK(muster.Join(0, one));
+}
+
+TEST(the_scheduler_s_rule_holds_where_no_worker_says_another) {
+  Muster muster(2, true, {}, {0.5, false});
+  for (const int node : {kServerNode, kReplicaNode, 0, 1}) CHECK_OK(muster.Join(node, Says()));
+  CHECK_EQ(muster.Called().rule.momentum, 0.5);
 }
 
 TEST(who_was_told_other_settings_is_told_both_values) {

@@ -58,7 +58,7 @@ class Job {
     auto& all = updates_[static_cast<size_t>(w)];
     all.push_back(update);
     worker(w)->Push(static_cast<int64_t>(all.size()), versions_[w], std::sqrt(square),
-                    std::make_shared<const Vector>(update));
+                    std::make_shared<const Vector>(update), 0);
     ++unsettled_;
   }
 
@@ -125,7 +125,8 @@ class Job {
       ModelOptions options;
       options.role = node == kServerNode ? ModelDaemon::Role::kServer : ModelDaemon::Role::kReplica;
       options.delay_bound = kDelayBound;
-      options.momentum = momentum_;
+      options.rule.momentum = momentum_;
+      options.elements = kElements;
       options.replica = true;
       options.packet_bytes = kPacket;
       parts_[peer] = std::make_unique<ModelPart>(options, Vector(kElements, 0), endpoint.get());
@@ -238,4 +239,19 @@ TEST(nothing_is_heard_before_the_job_has_begun) {
   CHECK_OK(node.OnHeader(kServerPeer, packet.header, 0, &target));
   std::memcpy(target, packet.payload, packet.header.length);
   CHECK_STATUS(Code::kCorrupt, node.OnPacket(kServerPeer, packet.header, 0));
+}
+
+TEST(the_scheduler_is_told_of_the_first_values_transfer_and_does_not_mind) {
+  NodeEndpoint node(kSchedulerNode, 1024, [](int, const Letter&) { return Status::Ok(); });
+  node.Open(kServerPeer);
+  Mailbox other(1024);
+  Letter letter;
+  letter.kind = Letter::Kind::kCarried;
+  other.Post(letter);
+  OutPacket packet;
+  CHECK_TRUE(other.Next(&packet));
+  char* target = nullptr;
+  CHECK_OK(node.OnHeader(kServerPeer, packet.header, 0, &target));
+  std::memcpy(target, packet.payload, packet.header.length);
+  CHECK_OK(node.OnPacket(kServerPeer, packet.header, 0));
 }

@@ -56,7 +56,7 @@ TEST(a_request_becomes_orders_and_a_commit_is_reported) {
   REQUIRE_EQ(reports.size(), 2);
   CHECK_TRUE(reports[0].order.kind == Order::kReport);
   CHECK_TRUE(reports[1].order.kind == Order::kForget);
-  CHECK_EQ(scheduler.Figures(), "\"batches\": 1, \"groups\": 0");
+  CHECK_EQ(scheduler.Figures(), "\"momentum\": 0, \"batches\": 1, \"groups\": 0");
 }
 
 TEST(what_happens_is_recorded_if_asked_for) {

@@ -1,0 +1,34 @@
+"""What a process does whose DMLC_ROLE is server, replica or scheduler of an MLfabric job.
+
+It runs inside `import mxnet` and ends the process. The model's size and first values come from the
+workers.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+
+from pslite_ext.settings_table import SettingError
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+def main() -> int:
+    """Serves until the job is over; the process's exit code."""
+    from mxnet_plugins.fabric import job
+    from pslite_ext import fabric
+
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        job.settings()
+        fabric.register(None)  # ends the process
+    except SettingError as error:
+        print(f"mercury: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0

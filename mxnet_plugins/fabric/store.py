@@ -1,0 +1,309 @@
+"""The store behind `mx.kv.create('dist_async')` with MERCURY_FABRIC=1.
+
+What a script pushes of a step becomes one update of the whole model, as soon as it has pushed all
+that it pushes in a step. Then the model is got, and goes to whoever has pulled. Which keys belong
+to a step is known from the parameters that have gradients, else from the first step: a key that is
+pushed a second time begins another one.
+
+    filling --all is known--> joined: the server has worker 0's values
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+from mxnet.ndarray import NDArray
+
+from mxnet_plugins import arguments, errors, figures
+from mxnet_plugins.base_store import BaseStore
+from mxnet_plugins.entry import CPU, Updater, dense, on_cpu
+from mxnet_plugins.errors import InvalidArgumentError
+from mxnet_plugins.fabric import job
+from mxnet_plugins.fabric.optimizers import WorkerPart
+from mxnet_plugins.fabric.parameters import Parameters, Step
+from mxnet_plugins.keys import Key, announced, pairs, single
+from mxnet_plugins.steps import STEPS
+from pslite_ext import fabric
+from pslite_ext.errors import PsliteError
+from pslite_ext.fabric.options import node_of
+
+Arrays = list[tuple[Key, list[NDArray]]]
+
+
+class FabricKVStore(BaseStore):
+    """All tensors of a step go to the server as one update."""
+
+    def __init__(self, name: str) -> None:
+        errors.install()
+        try:
+            self._settings = job.settings()
+            self._rank = node_of(self._settings)
+        except PsliteError as error:
+            raise errors.as_mxnet(error) from None
+        if self._rank < 0:
+            raise InvalidArgumentError(
+                f"a {self._settings.values['DMLC_ROLE']} has no stores and should serve before "
+                "MXNet is imported: install the MXNet wheel that was built with this mercury-ps"
+            )
+        self._name = name
+        self._parameters = Parameters()
+        self._names: dict[Key, str] = {}
+        self._announced: set[Key] = set()
+        self._trained: set[Key] = set()  # have a gradient
+        self._optimizer: WorkerPart | None = None
+        self._worker: fabric.Worker | None = None
+        self._model: Any = np.empty(0, np.float32)  # until the job begins, this worker's own
+        self._first: list[Any] = []
+        self._step = Step([])
+        self._gradients: dict[Key, NDArray] = {}
+        self._waiting: Arrays = []
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        return self._rank
+
+    def announce(self, tensors: Iterable[tuple[Any, ...]]) -> None:
+        """(key, name, priority) of tensors to come; an update has no priorities."""
+        self._names.update((key, name) for key, name, _ in announced(tensors))
+
+    def announce_parameters(self, parameters: Iterable[tuple[Key, str, Any, Any]]) -> None:
+        """(key, name, shape, dtype): all of a model."""
+        self._names.update((key, name) for key, name, _, _ in parameters)
+        self._announced.update(self._names)
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def _label(self, key: Key) -> str:
+        name = self._names.get(key, str(key))
+        return f"tensor {name!r}" + ("" if name == key else f" (key {key!r})")
+
+    def _known(self, key: Key) -> None:
+        if key not in self._parameters:
+            raise InvalidArgumentError(f"key {key!r} is not in the store: init it first")
+
+    def init(self, key: Any, value: Any) -> None:
+        for k, array in single(key, value):
+            if k in self._parameters:
+                raise InvalidArgumentError(f"key {k!r} is in the store already: init it once")
+            label = self._label(k)
+            if self._worker is not None:
+                raise InvalidArgumentError(
+                    f"{label} comes after the job has begun: under MLfabric all parameters must be "
+                    "in the store before the first push"
+                )
+            if array.stype != "default" or np.dtype(array.dtype) != np.float32:
+                kind = array.stype if array.stype != "default" else np.dtype(array.dtype).name
+                raise InvalidArgumentError(
+                    f"{label} is {kind}: under MLfabric models are dense and float32"
+                )
+            self._parameters.add(k, array.shape)
+            self._first.append(array.asnumpy().ravel())
+            if array.grad is not None:
+                self._trained.add(k)
+        self._join_when_all_is_known()
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        del priority
+        self.init(key, value)
+        self.pull(key, out)
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        del priority
+        self._take(pairs(key, value), {})
+
+    def pull(
+        self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
+    ) -> None:
+        del priority, ignore_sparse
+        if out is None:
+            raise InvalidArgumentError("pull needs out=")
+        wanted = pairs(key, out)
+        for k, outs in wanted:
+            self._known(k)
+            for array in outs:
+                self._check_shape(k, array)
+        if self._worker is None or self._gradients:
+            self._waiting += wanted  # they get what is now, and what the step makes of it
+        self._fill(wanted)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        del priority
+        values = pairs(key, value)
+        self._take(values, dict(values if out is None else pairs(key, out)))
+
+    def _take(self, values: Arrays, wanted: dict[Key, list[NDArray]]) -> None:
+        for k, arrays in (*values, *wanted.items()):
+            self._known(k)
+            for array in arrays:
+                self._check_shape(k, array)
+        if self._optimizer is None:
+            raise InvalidArgumentError(
+                "under MLfabric the server adds up what optimizers make of gradients: "
+                "set_optimizer first"
+            )
+        self._join(self._optimizer)
+        for k, arrays in values:
+            if self._step.begins_with(k):
+                self._finish_step()
+            gradient = dense(on_cpu(arrays[0])).copy()
+            for array in arrays[1:]:
+                gradient += dense(on_cpu(array))
+            self._gradients[k] = gradient
+            if k in wanted:
+                self._waiting.append((k, wanted[k]))
+            if self._step.pushed(k):
+                self._finish_step()
+
+    def row_sparse_pull(
+        self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
+    ) -> None:
+        del key, out, priority, row_ids
+        raise InvalidArgumentError("under MLfabric there are no row_sparse parameters")
+
+    def _check_shape(self, key: Key, array: NDArray) -> None:
+        shape = self._parameters.shape(key)
+        if array.shape != shape:
+            raise InvalidArgumentError(
+                f"key {key!r} has shape {shape}, but the array has {array.shape}"
+            )
+
+    def _fill(self, wanted: Arrays) -> None:
+        whole = self._model if self._worker is not None else np.concatenate(self._first)
+        for key, outs in wanted:
+            value = mx.nd.array(self._parameters.part(whole, key), ctx=CPU, dtype=np.float32)
+            for out in outs:
+                value.copyto(out)
+
+    # --- the job ----------------------------------------------------------------------------------
+
+    def _join_when_all_is_known(self) -> None:
+        known = self._announced and all(key in self._parameters for key in self._announced)
+        if known and self._optimizer is not None:
+            self._join(self._optimizer)
+
+    def _join(self, optimizer: WorkerPart) -> None:
+        if self._worker is not None:
+            return
+        if fabric.current_worker() is not None:
+            raise InvalidArgumentError(
+                "under MLfabric a process has one store, with all parameters: this is the second"
+            )
+        first = np.concatenate(self._first)
+        atexit.register(self._say)  # after this worker has left
+        worker = fabric.register_as_worker(first, optimizer.rule)
+        atexit.register(self._finish_at_exit)
+        self._watch_exceptions()
+        figures.serve(
+            str(self._settings.values["MERCURY_METRICS_HOST"]),
+            int(self._settings.values["MERCURY_METRICS_PORT"]),
+        )
+        self._model = worker.get()
+        self._worker = worker
+        self._first = []
+        self._step = Step(self._trained or self._parameters.keys())
+        self._answer()
+
+    def _answer(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._fill(waiting)
+
+    def _finish_step(self) -> None:
+        """What has been pushed becomes an update; then the model is got."""
+        if not self._gradients:
+            return
+        assert self._worker is not None
+        assert self._optimizer is not None
+        gradients, self._gradients = self._gradients, {}
+        self._step.over()
+        update = np.zeros_like(self._model)
+        with mx.autograd.pause():
+            for key, gradient in gradients.items():
+                before = self._parameters.part(self._model, key)
+                weight = mx.nd.array(before, ctx=CPU, dtype=np.float32)
+                self._optimizer(key, gradient, weight)
+                self._parameters.part(update, key)[...] = weight.asnumpy() - before
+                STEPS.pushed(key)
+        self._worker.push(update)
+        self._model = self._worker.get()
+        self._answer()
+
+    def _finish_at_exit(self) -> None:
+        """A step that nothing follows. Of a job that has failed, leaving it tells."""
+        with contextlib.suppress(PsliteError):
+            self._finish_step()
+
+    def _watch_exceptions(self) -> None:
+        """What a script had pushed when it failed is no step."""
+        earlier = sys.excepthook
+
+        def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+            self._gradients.clear()
+            earlier(kind, error, trace)
+
+        sys.excepthook = hook
+
+    def _say(self) -> None:
+        if line := figures.of_fabric(figures.now()):
+            print(f"mercury: {line}", file=sys.stderr)
+
+    # --- optimizer --------------------------------------------------------------------------------
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        self._set_updater(mx.optimizer.get_updater(arguments.optimizer(optimizer)))
+        self._join_when_all_is_known()
+
+    def _set_updater(self, updater: Updater | None) -> None:
+        arguments.updater(updater)
+        if updater is None:
+            raise InvalidArgumentError("under MLfabric an optimizer is needed, not None")
+        chosen = WorkerPart(updater)
+        before = chosen.rule if self._optimizer is None else self._optimizer.rule
+        if self._worker is not None and chosen.rule != before:
+            raise InvalidArgumentError(
+                "another momentum than the job began with: the server applies it, and keeps to the "
+                "first"
+            )
+        self._optimizer = chosen
+
+    @property
+    def _updater(self) -> Any:
+        """Where Trainer looks for it."""
+        return None if self._optimizer is None else self._optimizer.updater
+
+    def _states(self, verb: str) -> Any:
+        if self._optimizer is not None and self._optimizer.rule != fabric.Rule():
+            raise InvalidArgumentError(
+                f"the server has the momentum, so there are no states to {verb} here"
+            )
+        return super()._states(verb)
+
+    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
+        kind, _ = arguments.compression(compression_params)
+        if kind != "none":
+            raise InvalidArgumentError("under MLfabric updates are not compressed")
+
+    # --- what asynchronous jobs under MLfabric have not -------------------------------------------
+
+    def num_dead_node(self, node_id: int = 7, timeout: int = 60) -> int:
+        """A job goes on without what is lost, or fails."""
+        del node_id, timeout
+        return 0
+
+    def barrier(self) -> None:
+        raise InvalidArgumentError("under MLfabric no worker waits for another: no barrier")
+
+    _barrier = barrier
+
+    def _send_command_to_servers(self, head: int, body: str) -> None:
+        del head, body
+        raise InvalidArgumentError("under MLfabric the server takes no commands")
+
+    send_command_to_servers = _send_command_to_servers

@@ -1,0 +1,49 @@
+#include "fabric/net/model_sender.h"
+
+#include "fabric/net/recorder.h"
+#include "harness.h"
+
+using namespace mercury::fabric;
+using namespace mercury::fabric::testing;
+using namespace mercury::testing;
+using mercury::OutPacket;
+
+namespace {
+
+std::shared_ptr<const Vector> Of(float value, size_t elements) {
+  return std::make_shared<const Vector>(elements, value);
+}
+
+}  // namespace
+
+TEST(one_model_after_another_and_what_each_was) {
+  Recorder outbox;
+  ModelSender sender(16, &outbox);
+  Waybill first, second;
+  first.version = 7;
+  second.version = 8;
+  sender.Send(3, first, {Of(1, 5), nullptr});
+  sender.Send(3, second, {Of(2, 4), Of(3, 4)});
+  sender.Send(4, first, {Of(4, 2), nullptr});
+  CHECK_EQ(sender.waiting(3), 2);
+  OutPacket packet;
+  CHECK_FALSE(sender.Next(5, &packet));
+  std::vector<uint32_t> lengths;
+  std::vector<int64_t> versions;
+  while (sender.Next(3, &packet)) {
+    lengths.push_back(packet.header.length);
+    for (const Letter& letter : outbox.To(3)) {
+      CHECK_TRUE(letter.kind == Letter::Kind::kModel);
+      CHECK_EQ(letter.waybill.number, packet.header.tensor);
+      versions.push_back(letter.waybill.version);
+      // Said when all of it has gone.
+      CHECK_EQ(lengths.size(), versions.size() == 1 ? 2 : 4);
+    }
+  }
+  CHECK_TRUE(lengths == (std::vector<uint32_t>{16, 4, 16, 16}));
+  CHECK_TRUE(versions == (std::vector<int64_t>{7, 8}));
+  CHECK_EQ(sender.waiting(3), 0);
+  CHECK_EQ(sender.waiting(4), 1);
+  sender.Gone(4);
+  CHECK_FALSE(sender.Next(4, &packet));
+}

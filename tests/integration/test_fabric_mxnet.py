@@ -1,0 +1,141 @@
+"""MXNet's scripts under MLfabric, unchanged: what they come to, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cluster import ROOT, clean_environment
+from tracer.fabric import read
+
+SCRIPT = str(ROOT / "tests" / "integration" / "fabric_gluon.py")
+LENET = str(ROOT / "examples" / "train_lenet.py")
+
+
+# In the server, before it serves.
+DIES = """
+import os, runpy, signal, sys, threading, time
+from pslite_ext.fabric import membership
+
+def die():
+    while membership._here is None or membership._here.stats().get("version", 0) < 100:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if os.environ.get("DMLC_ROLE") == "server":
+    threading.Thread(target=die, daemon=True).start()
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+DELAY_BOUND = 30  # the default
+
+
+def launched(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tracer", "launch", *map(str, words)],
+        cwd=ROOT,
+        env=clean_environment(**{"MERCURY_FABRIC": "1", **env}),
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def train(
+    folder: Path, workers: int, way: str, steps: int, *optimizer: object
+) -> list[dict[str, Any]]:
+    command = ("--", sys.executable, SCRIPT, folder, way, steps, *optimizer)
+    job = launched("-n", workers, "-s", 1, *command)
+    assert job.returncode == 0, job.stdout + job.stderr
+    return [json.loads((folder / f"worker_{rank}.json").read_text()) for rank in range(workers)]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "momentum"), [("sgd", 0.0), ("sgd", 0.9), ("nag", 0.9), ("adam", 0.0)]
+)
+def test_one_worker_trains_as_it_would_alone(
+    tmp_path: Path, optimizer: str, momentum: float
+) -> None:
+    (worker,) = train(tmp_path, 1, "gluon", 8, optimizer, momentum)
+    for ours, alone in zip(worker["weights"], worker["alone"]):
+        np.testing.assert_allclose(ours, alone, rtol=2e-4, atol=2e-5)
+    assert worker["stats"]["fabric"]["pushed"] == worker["stats"]["fabric"]["committed"] == 8
+
+
+@pytest.mark.parametrize("way", ["gluon", "module"])
+def test_all_begin_with_the_first_worker_s_values_and_learn(tmp_path: Path, way: str) -> None:
+    steps = 300 if way == "module" else 40
+    for worker in train(tmp_path, 3, way, steps):
+        fates = worker["stats"]["fabric"]
+        assert fates["pushed"] == steps == sum(fates.values()) - steps
+        if way == "module":
+            found = np.concatenate([np.ravel(w) for w in worker["weights"]])
+            np.testing.assert_allclose(sorted(found), [-3.4, 0, 1.5, 2.0], atol=0.2)
+
+
+def test_a_loop_of_one_s_own(tmp_path: Path) -> None:
+    """Each push of all keys is an update; a key that is never pushed stays as it was."""
+    for worker in train(tmp_path, 2, "hand", 10, "sgd", 0.5):
+        first, second, untouched = (np.array(w) for w in worker["weights"])
+        assert worker["stats"]["fabric"]["pushed"] in (10, 11)
+        assert (first < 0).all()
+        assert (second < 1).all()
+        np.testing.assert_array_equal(untouched, np.full((2, 2), 2.0))
+
+
+def test_half_a_step_of_a_script_that_fails_is_not_sent(tmp_path: Path) -> None:
+    job = launched("-n", 1, "-s", 1, "--", sys.executable, SCRIPT, tmp_path, "mistake", 1)
+    assert job.returncode == 1
+    assert "InvalidArgumentError: under MLfabric a process has one store" in job.stdout
+    assert "worker 0: 1 updates pushed, 1 committed" in job.stdout
+
+
+def test_lenet_goes_on_when_its_server_is_killed(tmp_path: Path) -> None:
+    dies = tmp_path / "dies.py"
+    dies.write_text(DIES)
+    trace = tmp_path / "trace"
+    job = launched(
+        *("-n", 4, "-s", 1, "--replicas", 1, "--trace-dir", trace, "--", sys.executable, dies),
+        *(LENET, "--kvstore", "dist_async", "--epochs", 16, "--learning-rate", 0.02),
+        PYTHONPATH=str(ROOT / "examples"),
+    )
+    assert job.returncode == 0, job.stdout + job.stderr
+    assert "server 0 was killed by signal 9; its replica is there" in job.stderr
+    accuracies = [float(a) for a in re.findall(r"accuracy ([0-9.]+)", job.stdout)]
+    assert len(accuracies) == 4
+    assert min(accuracies) > 0.95
+    history = read(trace)
+    assert history.job["momentum"] == 0.9  # as the optimizer has it
+    assert max(history.delays) <= DELAY_BOUND
+    assert history.took_over is not None
+    assert history.fates["committed"] > history.took_over
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "says"),
+    [
+        (["--kvstore", "dist_sync"], {}, "the script asks for 'dist_sync': under MLfabric there"),
+        ([], {"MERCURY_FABRIC": "2"}, "MERCURY_FABRIC is '2'; allowed: 0 to 1"),
+        ([], {"MERCURY_FABRIC_UPDATE": "sum"}, "MERCURY_FABRIC_UPDATE is 'sum', and under MXNet"),
+        ([], {"MERCURY_FABRIC_DELAY_BOUND": "-1"}, "MERCURY_FABRIC_DELAY_BOUND is '-1'; allowed"),
+    ],
+)
+def test_bad_input_is_one_clear_line(words: list[str], env: dict[str, str], says: str) -> None:
+    script = words or ["--kvstore", "dist_async"]
+    job = launched("-n", 2, "-s", 1, "--", sys.executable, LENET, *script, "--steps", 1, **env)
+    assert job.returncode != 0
+    assert says in job.stdout + job.stderr
+
+
+def test_mlfabric_needs_packets() -> None:
+    words = ("--van", "zmq", "--", sys.executable, LENET, "--kvstore", "dist_async")
+    job = launched("-n", 1, "-s", 1, *words)
+    assert job.returncode != 0
+    assert "needs the packets of DMLC_PS_VAN_TYPE=mercury, not 'zmq'" in job.stdout + job.stderr
