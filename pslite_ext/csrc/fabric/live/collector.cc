@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "fabric/planner.h"
-
 namespace mercury::fabric {
 namespace {
 
@@ -23,12 +21,7 @@ bool Contains(const std::vector<int64_t>& places, int64_t place) {
 }  // namespace
 
 Collector::Collector(const FleetHosts& hosts, const CollectorOptions& options)
-    : hosts_(hosts),
-      options_(options),
-      random_(options.seed),
-      server_host_(hosts.server),
-      replica_host_(hosts.replica.value_or(0)),
-      replica_(hosts.replica.has_value()) {}
+    : options_(options), random_(options.seed), hosts_(hosts) {}
 
 Status Collector::Push(const Request& request) {
   const auto [worker, number] = request.id;
@@ -80,7 +73,7 @@ void Collector::CatchUp(Orders* orders) {
   const bool gap = std::any_of(log.begin(), log.end(), [this](const auto& committed) {
     return !Alive(committed.second.id.worker);
   });
-  if (!replica_ || (!gap && log.size() <= kPendingMost * hosts_.workers.size())) return;
+  if (!hosts_.replica || (!gap && log.size() <= kPendingMost * hosts_.workers.size())) return;
   orders->push_back(MakeOrder(Order::kSnapshot, kServerNode));
   state_ = State::kCatchingUp;
 }
@@ -103,7 +96,7 @@ std::vector<int> Collector::DrawAggregators() {
     if (Alive(static_cast<int>(worker))) alive.push_back(static_cast<int>(worker));
   }
   std::shuffle(alive.begin(), alive.end(), random_);
-  const size_t goals = replica_ ? 2 : 1;
+  const size_t goals = hosts_.replica ? 2 : 1;
   alive.resize(std::min(alive.size() / goals * goals, options_.aggregators * goals));
   return alive;
 }
@@ -114,81 +107,56 @@ void Collector::PlanNow(const std::vector<HostLink>& links, double now_s, Orders
   const std::vector<UpdateId> ids = std::move(waiting_);
   waiting_.clear();
   planned_s_ = now_s;
-  Batch batch;
-  batch.network = Network(links);
-  batch.servers = {{"", server_host_}};
-  batch.delay_bound = options_.delay_bound;
-  batch.version = version_;
-  batch.momentum = options_.momentum;
-  const auto host = [this](int worker) { return hosts_.workers[static_cast<size_t>(worker)]; };
-  const auto update = [&](const UpdateId& id) {
-    const Request& request = tasks_[id].request;
-    return Update{"", {"", host(id.worker)}, 0, {request.bytes}, request.version, request.norm};
-  };
-  for (const UpdateId& id : ids) batch.updates.push_back(update(id));
-  Route to_server;
-  Route to_replica;
-  const std::vector<int> aggregators = DrawAggregators();
-  const size_t of_server = replica_ ? aggregators.size() / 2 : aggregators.size();
-  for (size_t i = 0; i < aggregators.size(); ++i) {
-    (i < of_server ? to_server : to_replica).aggregators.push_back(aggregators[i]);
-  }
-  for (const int worker : to_server.aggregators) batch.aggregators.push_back({"", host(worker)});
-  if (replica_) {
-    ReplicaBatch& replica = batch.replica.emplace();
-    replica.node = {"", replica_host_};
-    for (const int worker : to_replica.aggregators) {
-      replica.aggregators.push_back({"", host(worker)});
-    }
-    replica.divergence_bound = options_.divergence_bound;
-    replica.momentum = options_.momentum;
-    replica.history_norm = ledger_.history_norm();
+  Matter matter;
+  matter.hosts = hosts_;
+  matter.links = links;
+  matter.now_s = now_s;
+  matter.delay_bound = options_.delay_bound;
+  matter.momentum = options_.momentum;
+  matter.search = options_.search;
+  matter.version = version_;
+  matter.first_place = next_place_;
+  for (const UpdateId& id : ids) matter.updates.push_back(tasks_[id].request);
+  matter.aggregators = DrawAggregators();
+  if (hosts_.replica) {
+    const auto half =
+        matter.aggregators.begin() + static_cast<std::ptrdiff_t>(matter.aggregators.size() / 2);
+    matter.replica_aggregators.assign(half, matter.aggregators.end());
+    matter.aggregators.erase(half, matter.aggregators.end());
+    matter.divergence_bound = options_.divergence_bound;
+    matter.history_norm = ledger_.history_norm();
     for (const auto& [place, entry] : ledger_.log()) {
-      replica.pending.push_back(update(entry.id));
-      to_replica.updates.push_back({place, entry.id, 0});
+      matter.pending.push_back({place, tasks_[entry.id].request});
     }
   }
-  const Plan plan = PlanBatch(batch, {options_.search});
-  for (const Drop& drop : plan.dropped) Settle(ids[drop.shipment], FateOf(drop.reason), orders);
-  if (plan.order.empty()) return;
+  Begin(MakeDraft(matter), now_s, orders);
+}
 
-  to_server.updates.resize(ids.size());
+void Collector::Begin(const Draft& draft, double now_s, Orders* orders) {
+  for (const auto& [id, fate] : draft.dropped) Settle(id, fate, orders);
+  if (draft.order.empty()) return;
   Order expect = MakeOrder(Order::kExpect, kServerNode);
-  for (const size_t g : plan.order) {
-    Task& task = tasks_[ids[g]];
+  expect.updates = draft.order;
+  for (const Placed& placed : draft.order) {
+    Task& task = tasks_[placed.id];
     ++task.attempts;
     task.aggregator = kServerNode;
-    const Placed placed{next_place_++, ids[g], task.request.version};
     planned_.emplace(placed.place, placed.id);
-    to_server.updates[g] = placed;
-    to_replica.updates.push_back(placed);
-    expect.updates.push_back(placed);
   }
-  if (plan.replica && plan.replica->frozen > 0) {
-    hold_ = to_server.updates[plan.commits.back().shipments[0]].place;
+  next_place_ = draft.order.back().place + 1;
+  if (draft.frozen > 0) {
+    hold_ = draft.last_commit;
     expect.place = hold_;
   }
   orders->push_back(std::move(expect));
-  to_server.now_s = now_s;
-  std::vector<Hop> hops = HopsOf(plan.transfers, to_server);
-  for (const Hop& hop : hops) {
-    if (hop.to_aggregator) tasks_[hop.update].aggregator = hop.to;
-  }
-  if (plan.replica) {
-    to_replica.goal = Goal::kReplica;
-    to_replica.node = kReplicaNode;
-    to_replica.now_s = now_s;
-    for (Hop& hop : HopsOf(plan.replica->transfers, to_replica)) {
-      if (!hop.to_aggregator) {
-        ledger_.Sent({hop.places, hop.gathered ? hop.from : kReplicaNode});
-      }
-      hops.push_back(std::move(hop));
+  for (const Hop& hop : draft.hops) {
+    if (hop.goal == Goal::kServer && hop.to_aggregator) tasks_[hop.update].aggregator = hop.to;
+    if (hop.goal == Goal::kReplica && !hop.to_aggregator) {
+      ledger_.Sent({hop.places, hop.gathered ? hop.from : kReplicaNode});
     }
   }
-  double end_s = plan.commits.back().time_s + now_s;
-  for (const Hop& hop : hops) end_s = std::max(end_s, hop.end_s);
-  overdue_s_ = now_s + kPatience * (end_s - now_s) + kGrace_s;
-  Tell(hops, orders);
+  overdue_s_ = now_s + kPatience * (draft.end_s - now_s) + kGrace_s;
+  Tell(draft.hops, orders);
 }
 
 void Collector::GiveUp(double now_s, Orders* orders) {
@@ -220,7 +188,7 @@ void Collector::Judge(Orders* orders) {
     held[place] = {id, tasks_.at(id).request.norm};
   }
   const double bound = ledger_.BoundAfter(held, options_.momentum);
-  if (replica_ && bound > options_.divergence_bound + kRounding) {
+  if (hosts_.replica && bound > options_.divergence_bound + kRounding) {
     if (!ledger_.coming().empty()) return;
     VoidAtServer(held_, true, orders);
   } else {
@@ -267,7 +235,7 @@ void Collector::Commit(int64_t place, Orders* orders) {
   Order report = MakeOrder(Order::kReport, id.worker);
   report.update = id;
   orders->push_back(std::move(report));
-  if (replica_) {
+  if (hosts_.replica) {
     ledger_.Committed(place, {id, tasks_.at(id).request.norm});
   } else {
     Forget(id, orders);
@@ -329,8 +297,8 @@ Orders Collector::ReplicaCaughtUp(int64_t place, double history_norm) {
 
 Orders Collector::TookOver(int64_t version) {
   Orders orders;
-  server_host_ = replica_host_;
-  replica_ = false;
+  hosts_.server = hosts_.replica.value_or(hosts_.server);
+  hosts_.replica.reset();
   state_ = State::kReady;
   version_ = version;
   for (const UpdateId& id : ledger_.Clear()) Settle(id, Fate::kLost, &orders);
@@ -346,8 +314,8 @@ Orders Collector::Lost(int node) {
   if (node >= 0) {
     if (Alive(node)) LoseWorker(node, &orders);
   } else if (node == kReplicaNode && state_ != State::kTakingOver) {
-    if (replica_) LoseReplica(&orders);
-  } else if (node == kServerNode && replica_ && state_ != State::kTakingOver) {
+    if (hosts_.replica) LoseReplica(&orders);
+  } else if (node == kServerNode && hosts_.replica && state_ != State::kTakingOver) {
     state_ = State::kTakingOver;
     Order order = MakeOrder(Order::kTakeOver, kReplicaNode);
     std::map<int64_t, UpdateId> all = planned_;
@@ -415,7 +383,7 @@ void Collector::LoseWorker(int worker, Orders* orders) {
 }
 
 void Collector::LoseReplica(Orders* orders) {
-  replica_ = false;
+  hosts_.replica.reset();
   for (const UpdateId& id : ledger_.Clear()) Forget(id, orders);
   held_.clear();
   EndHold(orders);

@@ -28,18 +28,12 @@
 #include <vector>
 
 #include "base/status.h"
+#include "fabric/live/draft.h"
 #include "fabric/live/orders.h"
 #include "fabric/live/replica_ledger.h"
 #include "fabric/network.h"
 
 namespace mercury::fabric {
-
-// Where everybody is: indices of hosts, as the monitor has them.
-struct FleetHosts {
-  std::vector<size_t> workers;  // by rank
-  size_t server = 0;
-  std::optional<size_t> replica;
-};
 
 struct CollectorOptions {
   int64_t delay_bound = 0;
@@ -53,15 +47,6 @@ struct CollectorOptions {
 };
 
 constexpr int64_t kUpdateBytesMax = int64_t{1} << 44;
-
-// A push that a worker asks for. Its numbers rise.
-struct Request {
-  UpdateId id;
-  int64_t version = 0;
-  int64_t bytes = 0;
-  double norm = 0;
-  double pushed_s = 0;  // when the script asked, by the scheduler's clock as far as it is known
-};
 
 class Collector {
  public:
@@ -104,6 +89,7 @@ class Collector {
   bool Idle() const;  // no batch is under way, and the replica has applied all that it can
   bool Alive(int worker) const { return dead_.count(worker) == 0; }
   void PlanNow(const std::vector<HostLink>& links, double now_s, Orders* orders);
+  void Begin(const Draft& draft, double now_s, Orders* orders);
   void DropOrphans(Orders* orders);
   void GiveUp(double now_s, Orders* orders);
   void CatchUp(Orders* orders);
@@ -118,13 +104,10 @@ class Collector {
   void LoseWorker(int worker, Orders* orders);
   void LoseReplica(Orders* orders);
 
-  const FleetHosts hosts_;
   const CollectorOptions options_;
   std::mt19937_64 random_;
   State state_ = State::kReady;
-  size_t server_host_;
-  const size_t replica_host_;  // if there is one
-  bool replica_ = false;
+  FleetHosts hosts_;  // the server's is that of whoever is the server
   std::set<int> dead_;
   int64_t version_ = 0;
   int64_t next_place_ = 1;

@@ -1,0 +1,69 @@
+// A batch on its way to the planner and back: requests become a batch of its indices, and what it
+// plans becomes places, fates and hops.
+//
+// Thread-safety: plain values and a pure function. Invariants: each update has a place or a fate;
+// places rise by one, in the order in which updates are to be applied; hops of one goal are in the
+// order in which they were reserved.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fabric/live/orders.h"
+#include "fabric/network.h"
+
+namespace mercury::fabric {
+
+// Where everybody is: indices of hosts, as the monitor has them.
+struct FleetHosts {
+  std::vector<size_t> workers;  // by rank
+  size_t server = 0;
+  std::optional<size_t> replica;
+};
+
+// A push that a worker asks for. Its numbers rise.
+struct Request {
+  UpdateId id;
+  int64_t version = 0;
+  int64_t bytes = 0;
+  double norm = 0;
+  double pushed_s = 0;  // when the script asked, by the scheduler's clock as far as it is known
+};
+
+// What is to be planned, and what the planner is to know.
+struct Matter {
+  FleetHosts hosts;  // the server's is that of whoever is the server
+  std::vector<HostLink> links;
+  double now_s = 0;
+  int64_t delay_bound = 0;
+  double momentum = 0;
+  bool search = false;
+  int64_t version = 0;      // after all that was planned before
+  int64_t first_place = 1;  // that is free
+  std::vector<Request> updates;
+  std::vector<int> aggregators;  // workers; for the server
+  // With a replica:
+  struct Pending {
+    int64_t place = 0;
+    Request request;
+  };
+  std::vector<Pending> pending;  // updates that it lacks
+  std::vector<int> replica_aggregators;
+  double divergence_bound = 0;
+  double history_norm = 0;
+};
+
+struct Draft {
+  std::vector<std::pair<UpdateId, Fate>> dropped;
+  std::vector<Placed> order;
+  std::vector<Hop> hops;    // to the server, then to the replica
+  int64_t last_commit = 0;  // the first place of the last commit
+  size_t frozen = 0;        // so many of what the replica lacks are sent to it
+  double end_s = 0;         // of all
+};
+
+Draft MakeDraft(const Matter& matter);
+
+}  // namespace mercury::fabric
