@@ -212,6 +212,19 @@ void Link::SetShare(uint64_t in_bytes, uint64_t out_bytes) {
   }
 }
 
+// While more waits to be written, what does not fill a segment waits for it: each segment has 66
+// bytes of headers, and packets rarely end where one is full.
+void Link::HoldTail(bool hold) {
+  if (hold == holds_tail_ || !shares) return;
+  holds_tail_ = hold;
+  SendOnlyFullSegments(fd(), hold);
+}
+
+void Link::Block(int64_t now_us) {
+  blocked_since_us_ = now_us;
+  HoldTail(true);
+}
+
 Status Link::Write(int64_t now_us) {
   int64_t at_us = 0;
   if (blocked_since_us_ >= 0) {
@@ -221,16 +234,19 @@ Status Link::Write(int64_t now_us) {
   for (size_t total = 0; true;) {
     if (total >= unsent_bytes_) {
       // The socket would take more; TCP_NOTSENT_LOWAT counts only when it makes a new buffer.
-      blocked_since_us_ = now_us;
+      Block(now_us);
       return Status::Ok();
     }
     if (pieces_.empty()) Gather(now_us, unsent_bytes_ - total);
-    if (pieces_.empty()) return Status::Ok();
+    if (pieces_.empty()) {
+      HoldTail(false);
+      return Status::Ok();
+    }
     const ssize_t sent = Send(unsent_bytes_ - total, &at_us);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        blocked_since_us_ = now_us;
+        Block(now_us);
         return Status::Ok();
       }
       const std::string why = std::strerror(errno);

@@ -64,6 +64,8 @@ class Link : private PacketSink {
   Status OnPacket(const Header& header) override;
   void Gather(int64_t now_us, size_t most);
   ssize_t Send(size_t most, int64_t* at_us);
+  void Block(int64_t now_us);
+  void HoldTail(bool hold);
   void WakeWhenWhole();
   Status Broken(const std::string& how) const;
   void Append(const OutPacket& packet);
@@ -96,6 +98,7 @@ class Link : private PacketSink {
   size_t unsent_bytes_ = kUnsentBytesMax;  // handed over at once, at most
   uint64_t in_bytes_ = 0;                  // as the socket knows it; 0: no bound of ours
   int64_t blocked_since_us_ = -1;
+  bool holds_tail_ = false;  // as the socket knows it
   LinkCounters counters_;
 };
 

@@ -188,6 +188,8 @@ void BoundUnsent(int fd, uint64_t bytes) {
   Set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(std::min<uint64_t>(bytes, 1 << 30)));
 }
 
+void SendOnlyFullSegments(int fd, bool only) { Set(fd, IPPROTO_TCP, TCP_CORK, only ? 1 : 0); }
+
 TcpCalls& Calls() {
   static TcpCalls calls{sendmsg, recvmsg, accept4};
   return calls;

@@ -74,6 +74,9 @@ bool IsLocal(int fd);
 void BoundUnderWay(int fd, uint64_t bytes);
 void BoundUnsent(int fd, uint64_t bytes);
 
+// Whether the last bytes wait until they fill a segment, or until this is taken back.
+void SendOnlyFullSegments(int fd, bool only);
+
 // Calls of the system, to be replaced by tests that make the n-th one fail.
 struct TcpCalls {
   ssize_t (*send)(int fd, const msghdr* message, int flags);

@@ -1,8 +1,8 @@
 // One link at the end of a real connection: when it is woken, and how it ends.
 #include "links/link.h"
 
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -150,6 +150,47 @@ TEST(no_more_is_handed_over_at_once_than_the_link_s_share) {
   for (int turn = 10; turn < 20; ++turn) REQUIRE_OK(wire.link->Write(turn));
   CHECK_FALSE(wire.link->blocked());
   CHECK_EQ(wire.link->counters().bytes_sent % (50000 + kHeaderBytes), 0U);
+}
+
+// Each part of a segment is sent with headers of its own. What is last must not wait, though.
+TEST(while_more_waits_only_full_segments_leave) {
+  Wire wire;
+  wire.link->shares = true;
+  wire.sink.to_send = 10000;
+  const auto path = [&] {
+    tcp_info info{};
+    socklen_t bytes = sizeof(info);
+    REQUIRE_EQ(getsockopt(wire.link->fd(), IPPROTO_TCP, TCP_INFO, &info, &bytes), 0);
+    return info;
+  };
+  uint64_t arrived = 0;
+  std::string part(1 << 20, ' ');
+  const auto receive = [&](int flags) {
+    const ssize_t got = recv(wire.far.fd(), part.data(), part.size(), flags);
+    arrived += got > 0 ? static_cast<uint64_t>(got) : 0;
+    return got > 0;
+  };
+  for (int turn = 0; turn < 200; ++turn) {
+    REQUIRE_OK(wire.link->Write(turn));
+    REQUIRE_TRUE(wire.link->blocked());
+    while (receive(MSG_DONTWAIT)) {
+    }
+  }
+  const uint64_t sent = wire.link->counters().bytes_sent;
+  REQUIRE_TRUE(sent > 100 * path().tcpi_snd_mss);
+  CHECK_TRUE(path().tcpi_data_segs_out < sent / path().tcpi_snd_mss * 11 / 10);
+
+  wire.sink.to_send = 0;
+  while (wire.link->blocked()) {
+    REQUIRE_OK(wire.link->Write(200));
+    while (receive(MSG_DONTWAIT)) {
+    }
+  }
+  int held = 1;
+  socklen_t bytes = sizeof(held);
+  REQUIRE_EQ(getsockopt(wire.link->fd(), IPPROTO_TCP, TCP_CORK, &held, &bytes), 0);
+  CHECK_EQ(held, 0);
+  while (arrived < wire.link->counters().bytes_sent) REQUIRE_TRUE(receive(0));
 }
 
 TEST(the_socket_is_told_its_share_when_that_changes) {
