@@ -103,19 +103,33 @@ def summary(figures: dict[str, Any]) -> str:
     if sent + received == 0:
         return _of_prophet(figures)
     how = [
-        f"{sum(p[f'{what}_sent'] for p in of)} {what}"
-        for what, of in (("packets", peers), ("messages", messages))
+        _count(sum(p[f"{what}s_sent"] for p in of), what)
+        for what, of in (("packet", peers), ("message", messages))
         if sum(p["bytes_sent"] for p in of)
     ]
     parts = [
-        f"{figures['role']} {figures['rank']}: {sent / 1e6:.1f} MB sent in {' and '.join(how)}",
-        f"{received / 1e6:.1f} MB received",
+        f"{figures['role']} {figures['rank']}: {_size(sent)} sent in {' and '.join(how)}",
+        f"{_size(received)} received",
     ]
-    if sum(p["bytes_sent"] for p in peers):
-        parts.append(f"sockets full for {sum(p['blocked_us'] for p in peers) / 1e6:.1f} s")
-        if figures["role"] == "worker":
-            parts.append(f"{sum(p['preemptions'] for p in peers)} preemptions")
+    full_s = sum(p["blocked_us"] for p in peers) / 1e6
+    overtaken = sum(p["preemptions"] for p in peers)
+    if full_s >= 0.05:
+        parts.append(f"sockets full for {full_s:.1f} s")
+    if overtaken and figures["role"] == "worker":
+        parts.append(_count(overtaken, "preemption"))
     return "; ".join(filter(None, (", ".join(parts), _of_prophet(figures))))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def _size(number: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} GB"
 
 
 def _of_prophet(figures: dict[str, Any]) -> str:

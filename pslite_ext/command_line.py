@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -36,10 +37,24 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuses what is left over here, where the options are known that could be meant."""
+        if any(action.nargs == argparse.REMAINDER for action in self._actions):
+            self._refuse_before_command(sys.argv[1:] if args is None else list(args))
         parsed, left = super().parse_known_args(args, namespace)
         if left:
             self._refuse(left)
         return parsed, left
+
+    def _refuse_before_command(self, words: list[str]) -> None:
+        """An unknown option would make its value the command, and all behind it part of that."""
+        while words and words[0].startswith("-") and words[0] != "--":
+            word, equals, _ = words.pop(0).partition("=")
+            exact = self._option_string_actions.get(word)
+            meant = [] if exact else self._get_option_tuples(word)  # --num-w for --num-workers; -n2
+            if not exact and not meant:
+                self._refuse([word])
+            has_value = equals or not (exact or word.startswith("--"))
+            if (exact or meant[0][0]).nargs != 0 and not has_value:
+                del words[:1]
 
     def _refuse(self, words: list[str]) -> NoReturn:
         word = words[0].partition("=")[0]

@@ -51,7 +51,7 @@ class Setting:
         text = environ.get(self.name, "").strip()
         if not text:
             if self.default is None:
-                raise SettingError(f"{self.name} is not set; allowed: {self.allowed}")
+                raise SettingError(f"{self.name} is not set: give {self.allowed}")
             return self.default
         if not self.is_number:
             return self.renamed.get(text, text)

@@ -38,7 +38,7 @@ def commands() -> list[str]:
 def usage() -> str:
     lines = ["usage: mercury [--version] COMMAND ...", "", "commands:"]
     lines += [f"  {name:10} {COMMANDS[name][2]}" for name in commands()]
-    lines += ["", "`mercury COMMAND --help` tells more."]
+    lines += ["", "For more: `mercury COMMAND --help`."]
     return "\n".join(lines)
 
 
@@ -119,7 +119,7 @@ def _run(words: list[str]) -> int:
     if words[0] == "--version":
         words[0] = "version"
     if words[0] not in commands():
-        print(f"{_unknown(words[0])}\n\n{usage()}", file=sys.stderr)
+        print(f"{_unknown(words[0])} (`mercury --help` lists all)", file=sys.stderr)
         return 2
     module, function, _ = COMMANDS[words[0]]
     return int(getattr(_module(module), function)(words[1:]))

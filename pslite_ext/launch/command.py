@@ -11,7 +11,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -19,6 +19,7 @@ from pslite_ext.command_line import Parser
 from pslite_ext.config import (
     TABLE,
     SettingError,
+    Settings,
     address_towards,
     check_names,
     resolve,
@@ -26,7 +27,6 @@ from pslite_ext.config import (
 )
 from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
 from pslite_ext.launch.watch import Watch
-from pslite_ext.trace_settings import check_trace_directory, trace_steps
 
 GRACE_S = 20.0
 FIRST_PORT, PORTS_TRIED = 10000, 20  # of those that the system does not hand out by itself
@@ -69,13 +69,13 @@ def server_count(text: str) -> int | None:
     try:
         return None if text == "beside" else int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number, and not 'beside'") from None
+        raise argparse.ArgumentTypeError(f"'{text}' is neither a number nor 'beside'") from None
 
 
 def port(text: str) -> int:
     """Of the scheduler; 0: a free one."""
     if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is no port; allowed: 1 to 65535")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port; allowed: 1 to 65535")
     return int(text)
 
 
@@ -127,8 +127,6 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
         "DMLC_PS_ROOT_URI": host,
         "DMLC_PS_ROOT_PORT": str(arguments.port or free_port(host)),
     }
-    if not any(os.environ.get(name, "").strip() for name in TOKEN_SETTINGS):
-        job["MERCURY_JOB_TOKEN"] = secrets.token_hex(32)
     if arguments.start_timeout is not None:
         job["MERCURY_START_TIMEOUT_S"] = str(arguments.start_timeout)
     if arguments.trace_dir is not None:
@@ -141,18 +139,26 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
         if not given and name not in os.environ:
             raise LaunchError(f"--env {name}: the variable is not set here; use {name}=VALUE")
         job[name] = value if given else os.environ[name]
-    # One line here instead of one from every node.
-    check_names({**os.environ, **job})
-    for setting in TABLE:
-        if setting.name in job:
-            setting.read(job)
+    if not any({**os.environ, **job}.get(name, "").strip() for name in TOKEN_SETTINGS):
+        job["MERCURY_JOB_TOKEN"] = secrets.token_hex(32)
     return job
+
+
+def check_settings(given: Mapping[str, str], here: bool) -> None:
+    """One line here instead of one from every node; `here`: the nodes have this host's files."""
+    check_names(given)
+    if here and wanted_van(given):
+        Settings.from_environment({**given, "DMLC_ROLE": "worker"})
+        return
+    for setting in TABLE:
+        if setting.name in given:
+            setting.read(given)
 
 
 def run(arguments: argparse.Namespace) -> int:
     command = normal_command(arguments.command)
     if not command:
-        raise LaunchError("no COMMAND is given")
+        raise LaunchError("there is no command to run: end the line with `-- python train.py`")
     servers = arguments.num_servers
     if arguments.num_workers < 1 or (servers is not None and servers < 1):
         raise LaunchError("there must be at least one worker and one server")
@@ -170,10 +176,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         host = "127.0.0.1"
     job = job_environment(arguments, host)
-    if launcher == "local":
-        # One line here instead of one from every node.
-        check_trace_directory(job.get("MERCURY_TRACE_DIR", ""))
-        trace_steps(job.get("MERCURY_TRACE_STEPS", ""))
+    check_settings({**os.environ, **job}, here=launcher == "local")
     workers, replicas = arguments.num_workers, arguments.replicas
     torch_port = str(free_port(host))
     tasks = plan(

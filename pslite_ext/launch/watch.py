@@ -113,15 +113,15 @@ class Watch:
         if first is None:
             if not any(child.has_read() for child in self._of_role("scheduler")):
                 self._say(
-                    "all have ended, and none has joined the job: does COMMAND create a store, "
-                    "as mx.kv.create('dist_sync') does?"
+                    "all processes have ended, but none of them had joined the job: does your "
+                    "script create a store, as mx.kv.create('dist_sync') does?"
                 )
             return 0
-        code, how = first.returncode, f"{_end_of(first)} first"
+        code, how = first.returncode, f"failed first: it {_end_of(first)}"
         if code == FAILED_ELSEWHERE and (culprit := self._blamed([*ended_well, *hung])):
             first, code, how = culprit, ENDED_EARLY, f"{_end_of(culprit)} before the job was over"
             if culprit in hung:
-                how = "hung, and was ended"
+                how = "hung and was ended"
         _, tail = self._tasks[first]
         lines = [f"mercury launch: {self._name(first)} {how}; its last lines:"]
         lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]

@@ -64,7 +64,7 @@ def test_an_exit_code_is_the_job_s(tmp_path: Path, van: str) -> None:
     with launched(tmp_path, "--van", van, "--", sys.executable, *TRAINING, **env) as job:
         out = output(job)
     assert job.returncode == 3, out
-    assert "mercury launch: worker 1 ended with exit code 3 first" in out
+    assert "mercury launch: worker 1 failed first: it ended with exit code 3" in out
     # Its own goodbye, or the launcher's word for it: whichever is first.
     log = (tmp_path / "logs/server_0.log").read_text()
     assert re.search("worker 1 ended(: it ended)? with exit code 3", log), log
@@ -76,7 +76,7 @@ def test_an_exception_is_the_user_s_alone(tmp_path: Path, van: str, turn: int) -
     with launched(tmp_path, "--van", van, "--", sys.executable, *TRAINING, FAIL_RANK="1") as job:
         out = output(job)
     assert job.returncode == 1, out
-    assert "mercury launch: worker 1 ended with exit code 1 first" in out
+    assert "mercury launch: worker 1 failed first: it ended with exit code 1" in out
     log = (tmp_path / "logs/worker_1.log").read_text()
     assert log.count("Traceback") == 1, log
     after = log.partition("ValueError: a mistake in the script\n")[2]
@@ -95,7 +95,7 @@ def test_who_fails_for_another_says_so_by_its_exit_code(tmp_path: Path) -> None:
     with launched(tmp_path, "--", sys.executable, "-c", code) as job:
         out = output(job)
     assert job.returncode == 7, out
-    assert "mercury launch: worker 1 ended with exit code 7 first" in out
+    assert "mercury launch: worker 1 failed first: it ended with exit code 7" in out
 
 
 def test_a_code_chosen_after_another_s_failure_is_not_the_job_s(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_code_chosen_after_another_s_failure_is_not_the_job_s(tmp_path: Path) 
     with launched(tmp_path, "--", sys.executable, "-c", code, **env) as job:
         out = output(job)
     assert "[worker 0] chooses 4" in out, out
-    assert "mercury launch: worker 1 ended with exit code 1 first" in out
+    assert "mercury launch: worker 1 failed first: it ended with exit code 1" in out
     assert job.returncode == 1, out
 
 
@@ -138,7 +138,7 @@ def test_killed_while_others_gather(tmp_path: Path, victim: int, says: str) -> N
         os.kill(culprit, signal.SIGKILL)
         out = output(job)
     assert job.returncode == 128 + signal.SIGKILL, out
-    assert f"mercury launch: worker {victim} was killed by signal 9 first" in out
+    assert f"mercury launch: worker {victim} failed first: it was killed by signal 9" in out
     log = (tmp_path / "logs" / "server_0.log").read_text()
     assert f"worker {victim} was killed by signal 9" in log, out
 

@@ -39,7 +39,7 @@ def run(
         ("DMLC_PS_VAN_TYPE", "zeromq", "'zeromq'; allowed: mercury, zmq"),
         ("DMLC_PS_ROOT_PORT", "70000", "'70000'; allowed: 1 to 65535"),
         ("DMLC_PS_ROOT_PORT", "port", "'port'; allowed: 1 to 65535"),
-        ("DMLC_PS_ROOT_PORT", None, "is not set; allowed: 1 to 65535"),
+        ("DMLC_PS_ROOT_PORT", None, "is not set: give 1 to 65535"),
         ("DMLC_NUM_WORKER", "0", "'0'; allowed: 1 to"),
         ("DMLC_NUM_SERVER", "-1", "'-1'; allowed: 1 to"),
         ("DMLC_PS_ROOT_URI", "no such host", "cannot be resolved"),

@@ -61,7 +61,7 @@ def test_figures_and_policies(policy: str, tmp_path: Path) -> None:
         payload = 4 * (80 + 288 * 200 + 200 + 800 + 4)
         assert sum(p["bytes_sent"] for p in found["peers"]) > STEPS * payload
         assert "mercury_sent_bytes_total{" in job.workers[0].output
-        assert "MB sent in" in job.workers[0].output
+        assert "B sent in" in job.workers[0].output
         if policy == "prophet":
             assert found["profiles"] == 1, found
             assert os.path.getsize(profile) > 0

@@ -69,7 +69,7 @@ def test_every_role_is_started_with_its_variables(tmp_path: Path) -> None:
     code = "print(*(os.environ.get('DMLC_' + k) for k in ('ROLE', 'TASK_ID', 'NUM_WORKER')))"
     ended, out, err = came_to(tmp_path, "-n", "2", "-s", "1", *python(code))
     assert ended == 0
-    assert err.startswith("mercury launch: all have ended, and none has joined the job: does")
+    assert err.startswith("mercury launch: all processes have ended, but none of them had joined ")
     assert len(err.splitlines()) == 1
     expected = {"[scheduler] scheduler None 2", "[server 0] server 0 2"}
     expected |= {"[worker 0] worker 0 2", "[worker 1] worker 1 2"}
@@ -86,7 +86,7 @@ def test_the_first_failure_is_named_and_returned(tmp_path: Path) -> None:
     )
     ended, _, err = came_to(tmp_path, "-n", "2", "--grace", "0.5", *python(code))
     assert ended == 3
-    assert "worker 1 ended with exit code 3 first" in err
+    assert "worker 1 failed first: it ended with exit code 3" in err
     assert "line 39" in err
     assert "line 19\n" not in err
 
@@ -95,15 +95,21 @@ def test_a_signal_is_128_and_its_number(tmp_path: Path) -> None:
     code = "os.environ['DMLC_ROLE'] == 'worker' and os.kill(os.getpid(), signal.SIGSEGV)"
     ended, _, err = came_to(tmp_path, "-n", "1", *python(code))
     assert ended == 128 + signal.SIGSEGV
-    assert "worker 0 was killed by signal 11 first" in err
+    assert "worker 0 failed first: it was killed by signal 11" in err
 
 
 @pytest.mark.parametrize(
     ("died_of", "named"),
     [
         ("lost worker 1 (127.0.0.1:4): it fell silent", "worker 1 ended with exit code 0 before"),
-        ("worker 0 and server 0 cannot reach each other: no", "ended with exit code 69 first"),
-        ("lost worker 10 (127.0.0.1:4): it fell silent", "ended with exit code 69 first"),
+        (
+            "worker 0 and server 0 cannot reach each other: no",
+            "failed first: it ended with exit code 69",
+        ),
+        (
+            "lost worker 10 (127.0.0.1:4): it fell silent",
+            "failed first: it ended with exit code 69",
+        ),
     ],
 )
 def test_who_ended_with_0_is_named_if_the_job_failed_of_it(
@@ -130,7 +136,7 @@ def test_who_hangs_is_named_if_the_job_failed_of_it(tmp_path: Path) -> None:
         "sys.exit(69)\n"
     )
     ended, _, err = came_to(tmp_path, "-n", "2", "-s", "1", "--grace", "1", *python(code))
-    assert "mercury launch: worker 1 hung, and was ended; its last lines:\n    is stuck\n" in err
+    assert "mercury launch: worker 1 hung and was ended; its last lines:\n    is stuck\n" in err
     assert ended == 1
 
 
@@ -152,7 +158,7 @@ def test_nobody_has_to_read_what_is_shown(tmp_path: Path) -> None:
     err = job.stderr.read()
     job.stderr.close()
     assert err.count("output is no longer shown (Broken pipe); it goes on in ") == 1
-    assert "worker 0 ended with exit code 3 first" in err
+    assert "worker 0 failed first: it ended with exit code 3" in err
     assert "    the last" in err
     assert (tmp_path / "logs" / "worker_0.log").read_text().endswith("the last\n")
 
@@ -233,7 +239,7 @@ def test_both_a_server_and_its_replica_are_too_many(tmp_path: Path) -> None:
     code = "if os.environ['DMLC_ROLE'] in ('server', 'replica'): sys.exit(3)"
     ended, _, err = came_to(tmp_path, "-n", "1", "-s", "1", "--replicas", "1", *python(code))
     assert ended == 3
-    assert "ended with exit code 3 first" in err
+    assert "failed first: it ended with exit code 3" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -298,21 +304,25 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["-n", "1"], 2, "no COMMAND"),
+        (["-n", "1"], 2, "no command to run"),
         (["-n", "0", "x"], 2, "at least one worker"),
         (["-n", "1", "-s", "0", "x"], 2, "one server"),
         (
             ["-n", "1", "-s", "beneath", "x"],
             2,
-            "-s/--num-servers: 'beneath' is no number, and not 'beside'",
+            "-s/--num-servers: 'beneath' is neither a number nor 'beside'",
         ),
         (["-n", "1", "--replicas", "1", "x"], 2, "a replica needs its one server: -s 1"),
         (["-n", "1", "-s", "1", "--replicas", "2", "x"], 2, "--replicas is 0 or 1"),
         (["-n", "3000", "x"], 2, "DMLC_NUM_WORKER is '3000'; allowed: 1 to 2000"),
         (["-n", "1", "-s", "3000", "x"], 2, "DMLC_NUM_SERVER is '3000'; allowed: 1 to 2000"),
-        (["-n", "1", "--port", "99999", "x"], 2, "--port: '99999' is no port; allowed: 1 to"),
+        (["-n", "1", "--port", "99999", "x"], 2, "--port: '99999' is not a port; allowed: 1 to"),
         (["-n", "1", "--trace-dri", "t", "--", "x"], 2, "did you mean '--trace-dir'?"),
+        (["--trace-dri", "t", "-n", "1", "--", "x"], 2, "did you mean '--trace-dir'?"),
+        (["-n1", "--num-s", "1", "-x", "--", "x"], 2, "unrecognized arguments: -x"),
         (["-n", "1", "--env", "MERCURY_LANES=many", "x"], 2, "MERCURY_LANES is 'many'"),
+        (["-n", "1", "--env", "MERCURY_POLICY=p4", "x"], 2, "MERCURY_POLICY is 'p4'; allowed: "),
+        (["-n", "1", "--env", "MERCURY_JOB_TOKEN_FILE=/no/such", "x"], 2, "'/no/such': No such"),
         (["-n", "1", "--env", "MERCURY_LANE=2", "x"], 2, "did you mean MERCURY_LANES?"),
         (["-n", "1", "--log-dir", "/proc/x", "x"], 2, "--log-dir /proc/x: No such file"),
         (["-n", "1", "no-such-program"], 127, "cannot run no-such-program"),

@@ -29,6 +29,7 @@ def test_unknown_command() -> None:
     result = mercury("lunch")
     assert result.returncode == 2
     assert "no command 'lunch'; did you mean 'launch'?" in result.stderr
+    assert result.stderr.count("\n") == 1
     assert "did you mean 'mercury trace stats'?" in mercury("stats", "run").stderr
     assert "no option '--versoin'; did you mean '--version'?" in mercury("--versoin").stderr
 
