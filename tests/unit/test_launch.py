@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,16 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pslite_ext.launch import command
-from pslite_ext.launch.tasks import (
-    Host,
-    LaunchError,
-    Task,
-    normal_command,
-    places,
-    plan,
-    read_hosts,
-)
+from pslite_ext.launch.tasks import Task
 from pslite_ext.launch.watch import Watch
 from tests.cluster import ROOT, clean_environment, wait_gone
 
@@ -338,118 +327,3 @@ def test_mistakes(tmp_path: Path, arguments: list[str], code: int, says: str) ->
     assert ended == code
     assert says in err
     assert "Traceback" not in err
-
-
-def test_hostfile(tmp_path: Path) -> None:
-    file = tmp_path / "hosts"
-    file.write_text("# two\nalpha slots=4\n\nbeta:2222\n")
-    assert read_hosts(file) == [Host("alpha"), Host("beta", 2222)]
-    file.write_text("alpha slots=4 link=10Gbps\nbeta:2222 link=2.5Gbit/s # old\n")
-    assert read_hosts(file) == [Host("alpha", speed=1.25e9), Host("beta", 2222, 312.5e6)]
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("alpha:port", "hosts:1: 'alpha:port' is not HOST or HOST:PORT"),
-        ("alpha\n\nbeta link=fast", "hosts:3: 'fast' is not a bandwidth such as 10Gbps"),
-        ("alpha link=0Gbps", "hosts:1: a bandwidth must be > 0"),
-        ("alpha link=1Gbps\nbeta", "hosts: beta has no link=SPEED, others have"),
-        ("# none", "names no host"),
-    ],
-)
-def test_mistakes_in_a_hostfile(tmp_path: Path, text: str, says: str) -> None:
-    file = tmp_path / "hosts"
-    file.write_text(text + "\n")
-    with pytest.raises(LaunchError) as raised:
-        read_hosts(file)
-    assert says in str(raised.value)
-
-
-def test_servers_on_slow_links_sum_less() -> None:
-    hosts = [Host(name, speed=speed) for name, speed in (("a", 1e9), ("b", 1e9), ("c", 0.5e9))]
-
-    def shares(environ: dict[str, str], hosts: list[Host]) -> set[str | None]:
-        tasks = plan(["cmd"], 3, None, {}, environ, hosts)
-        scripts = [(t.stdin or b"").decode() for t in tasks if t.role != "scheduler"]
-        found = [re.search(r"MERCURY_SERVER_SHARES=(\S+)", script) for script in scripts]
-        told = {f[1] if f else None for f in found}
-        return told | {tasks[0].env.get("MERCURY_SERVER_SHARES")}
-
-    assert shares({}, hosts) == {"1,1,0"}
-    assert shares({"MERCURY_SERVER_SHARES": "3,2,1"}, hosts) == {"3,2,1"}
-    assert shares({}, [Host(h.name, speed=1e9) for h in hosts]) == {None}
-    assert shares({}, [Host(h.name) for h in hosts]) == {None}
-
-
-def test_the_scheduler_s_address_is_one_that_all_hosts_reach(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ours = {"127.0.0.1": "127.0.0.1", "192.0.2.9": "192.0.2.1"}
-    monkeypatch.setattr(command, "address_towards", lambda host, port: ours[host])
-    here, there = Host("127.0.0.1"), Host("192.0.2.9", 2222)
-    assert command.address_for([here, there]) == "192.0.2.1"
-    assert command.address_for([there, here]) == "192.0.2.1"
-    assert command.address_for([here, here]) == "127.0.0.1"
-
-
-def test_remote_secrets_go_to_standard_input() -> None:
-    job = {"MERCURY_JOB_TOKEN": "it's secret", "DMLC_NUM_WORKER": "1"}
-    tasks = plan(["cmd", "a b"], 1, 1, job, {"HOME": "/root"}, [Host("h", 2222)], "/data dir")
-    remote = [t for t in tasks if t.role != "scheduler"]
-    assert len(remote) == 2
-    for task in remote:
-        assert "secret" not in " ".join(task.command)
-        assert task.stdin is not None
-        script = task.stdin.decode()
-        assert """export MERCURY_JOB_TOKEN='it'"'"'s secret'""" in script
-        assert "cd '/data dir'" in script
-        assert "cmd 'a b'" in script
-        assert "HOME" not in script
-
-
-def test_servers_stand_beside_workers_unless_they_are_counted() -> None:
-    beside = places(4, None, 3)
-    assert [p for p in beside if p[0] == "server"] == [("server", i, i % 3) for i in range(4)]
-    assert [p for p in beside if p[0] == "worker"] == [("worker", i, i % 3) for i in range(4)]
-    counted = [("server", 0, 0), ("server", 1, 1), ("worker", 0, 2), ("worker", 1, 0)]
-    assert places(2, 2, 3) == counted
-    assert places(1, 1, 3, 1) == [("server", 0, 0), ("replica", 0, 1), ("worker", 0, 2)]
-    default = command.parser().parse_args(["-n", "2", "x"])
-    asked = command.parser().parse_args(["-n", "2", "-s", "beside", "x"])
-    assert default.num_servers is asked.num_servers is None
-
-
-def test_a_server_beside_each_worker_is_on_its_host() -> None:
-    tasks = plan(["cmd"], 3, None, {}, {}, [Host("a"), Host("b"), Host("c")])
-    hosts = {t.name: t.command[-2] for t in tasks if t.role != "scheduler"}
-    assert hosts == {f"{role} {i}": "abc"[i] for role in ("server", "worker") for i in range(3)}
-
-
-def test_workers_are_told_what_torchrun_would_tell_them() -> None:
-    tasks = plan(["cmd"], 3, None, {}, {}, [Host("me@a"), Host("b")], torch_port="4321")
-    scripts = {t.name: (t.stdin or b"").decode() for t in tasks}
-    assert "RANK" not in scripts["server 1"]
-    for rank, local, beside in ((0, 0, 2), (1, 0, 1), (2, 1, 2)):
-        told = dict(re.findall(r"export (\w+)=(\S+)", scripts[f"worker {rank}"]))
-        assert (told["RANK"], told["WORLD_SIZE"]) == (str(rank), "3")
-        assert (told["LOCAL_RANK"], told["LOCAL_WORLD_SIZE"]) == (str(local), str(beside))
-        assert (told["MASTER_ADDR"], told["MASTER_PORT"]) == ("a", "4321")
-
-
-def test_a_script_is_run_with_this_python() -> None:
-    assert normal_command(["--", "train.py", "--x"]) == [sys.executable, "train.py", "--x"]
-    assert normal_command(["bash", "-c", "x"]) == ["bash", "-c", "x"]
-
-
-def test_a_free_port_is_none_that_other_nodes_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    assert all(10000 <= command.free_port("127.0.0.1") < given for _ in range(50))
-    with socket.create_server(("127.0.0.1", 0)) as taken:  # nothing else is to be had
-        port = taken.getsockname()[1]
-        monkeypatch.setattr(command, "FIRST_PORT", port)
-        monkeypatch.setattr(command, "PORTS_TRIED", 1)
-        monkeypatch.setattr(command, "_first_given_port", lambda: port + 1)
-        assert command.free_port("127.0.0.1") not in (0, port)
-    with pytest.raises(LaunchError, match="--host 192.0.2.1: "):
-        command.free_port("192.0.2.1")
