@@ -122,6 +122,7 @@ def compression(given: Any) -> tuple[str, float]:
         raise InvalidArgumentError(f"gradient compression: threshold {threshold} is not > 0")
     if not math.isfinite(as_sent):
         raise InvalidArgumentError(
-            f"gradient compression: threshold {threshold} is no finite float32: give a smaller one"
+            f"gradient compression: threshold {threshold} is not a finite float32: "
+            "give a smaller one"
         )
     return kind, threshold

@@ -70,7 +70,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "DMLC_PS_VAN_TYPE",
             "",
-            "Asks for our stores. Unset, `p3` or `ibverbs`: MXNet's own, as upstream built them.",
+            "Turns on our stores. Unset, `p3` or `ibverbs`: MXNet uses its own, as upstream built "
+            "them.",
             unit="mercury (tensors as packets), zmq (the classic path)",
             shared=True,
         ),
@@ -82,20 +83,20 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             unit="an IP address or host name",
         ),
         Setting("DMLC_PS_ROOT_PORT", None, "Port of the scheduler.", 1, 65535),
-        Setting("DMLC_NUM_WORKER", None, "Number of workers of the job.", 1, 2000, shared=True),
-        Setting("DMLC_NUM_SERVER", None, "Number of servers of the job.", 1, 2000, shared=True),
+        Setting("DMLC_NUM_WORKER", None, "Number of workers in the job.", 1, 2000, shared=True),
+        Setting("DMLC_NUM_SERVER", None, "Number of servers in the job.", 1, 2000, shared=True),
         Setting(
             "DMLC_INTERFACE",
             "",
-            "Network interface whose address others are told, if DMLC_NODE_HOST is not set.",
+            "Network interface whose address the other nodes use, unless DMLC_NODE_HOST is set.",
             unit="the name of an interface; default: the one that leads to the scheduler",
             core=False,
         ),
         Setting(
             "MERCURY_JOB_TOKEN",
             "",
-            "Secret that all nodes of a job share; launchers make one. Without it, whoever reaches "
-            "the ports can join.",
+            "Secret that all nodes of a job share; launchers create one. Without it, anyone who "
+            "can reach the ports can join the job.",
             secret=True,
         ),
         Setting(
@@ -109,7 +110,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_POLICY",
             "priority",
-            "In which order tensors go over the wire. On the classic path only `prophet` makes a "
+            "The order in which tensors are sent. On the classic path, only `prophet` makes a "
             "difference.",
             unit="the name of a policy (docs/policies.md)",
             shared=True,
@@ -120,13 +121,13 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "",
             "Directory for this run's traces (docs/traces.md). It must not hold traces of another "
             "run. While it holds a file named `off`, nothing is recorded.",
-            unit="a directory, which is made; default: no traces",
+            unit="a directory, which is created; default: no traces",
         ),
         Setting(
             "MERCURY_METRICS_PORT",
             0,
-            "Port on which this process shows its live figures to Prometheus, or the next one that "
-            "is free; its log says which. 0: none.",
+            "Port on which this process serves its live figures to Prometheus. If it is taken, the "
+            "next free one is used; the log says which. 0: no figures.",
             0,
             65535,
             core=False,
@@ -136,22 +137,25 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "DMLC_NODE_HOST",
             "",
-            "Address on which this node listens and that others are told.",
+            "Address on which this node listens. The other nodes use it to reach this one.",
             unit="an IP address or host name; default: the address that leads to the scheduler",
         ),
-        Setting("DMLC_NODE_PORT", 0, "Port on which this node listens; 0: any.", 0, 65535),
+        Setting(
+            "DMLC_NODE_PORT", 0, "Port on which this node listens. 0: any free port.", 0, 65535
+        ),
         Setting(
             "MERCURY_METRICS_HOST",
             "127.0.0.1",
-            "Address on which live figures are shown. Who reaches it can read them: `0.0.0.0` is "
-            "for a network of one's own, such as a cluster's.",
+            "Address on which live figures are served. Anyone who can reach it can read them, so "
+            "use `0.0.0.0` only on a private network.",
             unit="an IP address or host name",
             core=False,
         ),
         Setting(
             "DMLC_USE_KUBERNETES",
             0,
-            "1: the scheduler listens on all addresses (its service address is not its own).",
+            "1: the scheduler listens on all addresses, because its service address is not its "
+            "own.",
             0,
             1,
             core=False,
@@ -166,9 +170,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_LAUNCHED",
             0,
-            "1: who has started this scheduler or server may write to its standard input what "
-            "other processes failed of, and closes it in the end. Set by `mercury launch` and by "
-            "workers under torchrun.",
+            "1: whatever started this scheduler or server tells it through standard input why "
+            "other processes failed, and closes that input at the end. `mercury launch` sets it, "
+            "and so do workers under torchrun.",
             0,
             1,
             core=False,
@@ -176,7 +180,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_JOB_TOKEN_FILE",
             "",
-            "File that holds the token instead.",
+            "File that holds the job token; used if MERCURY_JOB_TOKEN is not set.",
             unit="a readable file",
             core=False,
         ),
@@ -185,8 +189,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_HEARTBEAT_TIMEOUT_MS",
             10000,
-            "Silence after which a node is lost. Nodes send a heartbeat every tenth of it, and at "
-            "least every second; once a node's connection has broken, three missed ones suffice.",
+            "A node that has been silent for this long is lost. Nodes send a heartbeat ten times "
+            "as often, and at least once per second. If a node's connection has broken, three "
+            "missed heartbeats are enough.",
             100,
             3600000,
             "ms",
@@ -194,7 +199,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_STALL_WARN_S",
             30,
-            "How long a tensor may wait before the log says for whom.",
+            "If a tensor has waited for this long, the log says which node it waits for.",
             1,
             86400,
             "s",
@@ -202,9 +207,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_STALL_TIMEOUT_S",
             600,
-            "How long a tensor may wait for another worker, with nothing of it coming in, before "
-            "that ends the job, and every process dumps what it is doing (docs/operations.md); 0: "
-            "for ever. More, if one worker does something alone for that long.",
+            "If a tensor has waited for another worker for this long, and nothing of it arrives, "
+            "the job ends and every process dumps what it is doing (docs/operations.md). 0: "
+            "never. Raise it if one worker works alone for longer than that.",
             0,
             604800,
             "s",
@@ -213,8 +218,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_SERVER_BYTES_MAX",
             0,
-            "Memory for values on a server, and as much again for sums of packets. Pushes that "
-            "need more fail. 0: no cap.",
+            "Limit on a server's memory for values, and again for sums of packets. Pushes that "
+            "need more fail. 0: no limit.",
             0,
             1 << 50,
             "bytes",
@@ -222,8 +227,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_CHECKSUM",
             1,
-            "0: payloads are not checked. By default each carries a CRC-32C, and bytes that were "
-            "changed on the way end the job instead of being summed.",
+            "0: payloads are not checked. By default each one carries a CRC-32C, and the job ends "
+            "if bytes were changed on the way.",
             0,
             1,
             shared=True,
@@ -231,9 +236,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_DETERMINISTIC",
             0,
-            "1: servers add in the order of ranks, so that runs are equal bit for bit with three "
-            "and more workers, too. A server then holds a copy of what is under way for each "
-            "worker, and sums are ready later.",
+            "1: servers add in the order of ranks, so that runs are bit-for-bit equal even with "
+            "three or more workers. Servers then hold a copy of each worker's data that is under "
+            "way, and sums are ready later.",
             0,
             1,
             shared=True,
@@ -243,9 +248,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_PACKET_BYTES",
             0,
-            "Largest packet. 0: 65536 (32768 with more than two workers, 16384 with more than four "
-            "workers or servers), and smaller ones where a link needs more than 0.6 ms for that. "
-            "Small ones cost processor time, large ones delay what is urgent.",
+            "Size of the largest packet. 0: 65536 (32768 with more than two workers, 16384 with "
+            "more than four workers or servers), and less where a link needs more than 0.6 ms for "
+            "that. Small packets cost processor time; large ones delay what is urgent.",
             0,
             4 * MIB,
             "bytes",
@@ -254,8 +259,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_CREDIT_BYTES",
             0,
-            "What may be under way to a server and back. 0: a round trip and 3.3 ms at the "
-            "measured rate. Less leaves the link idle, more delays what is urgent.",
+            "How much may be under way to a server and back. 0: what the link carries in a round "
+            "trip plus 3.3 ms. With less, the link is idle at times; more delays what is urgent.",
             0,
             1024 * MIB,
             "bytes",
@@ -263,8 +268,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_PARTITION_BYTES",
             0,
-            "Slice of the policy p3 (0: 200000) or partition of bytescheduler (0: 4 MiB), on each "
-            "server.",
+            "Size, on each server, of a slice of the policy p3 (0: 200000) or of a partition of "
+            "bytescheduler (0: 4 MiB).",
             0,
             1024 * MIB,
             "bytes",
@@ -273,7 +278,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_SPLIT_BYTES",
             4000000,
-            "On the classic path, tensors of this size and above are split over all servers.",
+            "On the classic path, tensors of at least this size are split over all servers.",
             1,
             1 << 40,
             "bytes",
@@ -282,16 +287,16 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_PROPHET_PROFILE",
             "",
-            "File of a worker's Prophet profile. It is read when the worker joins, if it is there, "
-            "and written when worker 0 leaves. `mercury sim` takes it, too.",
-            unit="a file that may be written",
+            "File for a worker's Prophet profile. A worker reads it when it joins, if it exists; "
+            "worker 0 writes it when it leaves. `mercury sim` can read it, too.",
+            unit="a writable file",
             core=False,
         ),
         Setting(
             "MERCURY_PROPHET_PROFILE_STEPS",
             50,
-            "Iterations from which the policy prophet learns when gradients appear, at most; it "
-            "needs fewer if they are alike.",
+            "The policy prophet learns from at most so many iterations when gradients appear; "
+            "fewer are enough if they are alike.",
             1,
             10000,
         ),
@@ -300,16 +305,16 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_SERVER_SHARES",
             "",
-            "Which part of all bytes each server sums, in order of ranks: `2,2,1` is less for a "
-            "host with a slower link (docs/operations.md). `mercury launch` computes it from "
-            "the speeds in its file of hosts.",
-            unit="numbers with commas, one for each server; default: equal parts",
+            "Which part of all bytes each server sums, in the order of ranks: `2,2,1` gives less "
+            "to a host with a slower link (docs/operations.md). `mercury launch` computes it from "
+            "the link speeds in its host file.",
+            unit="numbers separated by commas, one for each server; default: equal parts",
             shared=True,
         ),
         Setting(
             "MERCURY_LANES",
             1,
-            "I/O threads of a process, each with links of its own. More than one pays where one "
+            "Number of I/O threads of a process, each with its own links. Use more than one if one "
             "core cannot fill the link.",
             1,
             64,
@@ -318,8 +323,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_RECEIVE_BUFFER_BYTES",
             262144,
-            "Receive buffer of a data link: at least rate times round trip. 0: the system's "
-            "choice.",
+            "Receive buffer of a data link: at least the link's rate times the round trip. 0: the "
+            "system's choice.",
             0,
             1024 * MIB,
             "bytes",
@@ -327,15 +332,15 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_CONGESTION",
             "cubic",
-            "TCP's congestion control on data links (bbr collapses on short queues).",
+            "TCP congestion control on data links (bbr collapses with short queues).",
             unit="one of net.ipv4.tcp_available_congestion_control; `system`: the system's choice",
         ),
     ),
-    "MLfabric ([fabric](fabric.md)); the scheduler's count, but for the first two": (
+    "MLfabric ([fabric](fabric.md)); all but the first two are set on the scheduler": (
         Setting(
             "DMLC_NUM_REPLICA",
             0,
-            "1: the server has a replica, which takes over when it dies. All nodes are told.",
+            "1: the server has a replica, which takes over if it dies. Set it on all nodes.",
             0,
             1,
             core=False,
@@ -351,7 +356,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_FABRIC_DELAY_BOUND",
             30,
-            "How many versions behind an update may be when it is applied; else it is dropped.",
+            "How many versions old an update may be when it is applied. Older ones are dropped.",
             1,
             1 << 30,
             "versions",
@@ -360,8 +365,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_FABRIC_DIVERGENCE_BOUND",
             "0",
-            "How far apart, as a norm, the server's and the replica's models may be when a batch "
-            "ends. More saves traffic, and loses more when the server dies.",
+            "How far apart, as a norm, the models of the server and the replica may be when a "
+            "batch ends. More saves traffic, but more is lost if the server dies.",
             unit="a number, 0 or more",
             core=False,
         ),
@@ -378,7 +383,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_FABRIC_BATCH_MS",
             0,
-            "Time between two plans, at least; 0: the next one is made as soon as the last is "
+            "Least time between two plans. 0: the next plan is made as soon as the last one is "
             "carried out.",
             0,
             60000,
@@ -388,7 +393,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_FABRIC_LAG_MS",
             200,
-            "Over what time links' rates are measured.",
+            "Time over which the rates of links are measured.",
             1,
             60000,
             "ms",
@@ -397,7 +402,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_FABRIC_FEED",
             "",
-            "Where an operator's telemetry says how fast links are, a line for a host.",
+            "Where an operator's telemetry says how fast links are, one line per host.",
             unit="a file that grows, or a Unix socket",
             core=False,
         ),
@@ -406,14 +411,14 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_TRACE_STEPS",
             "",
-            "Iterations to record, counted from 0; `10:50`: 10 to 49, `10:`: from 10 on.",
+            "Iterations to record, counted from 0. `10:50` records 10 to 49, `10:` all from 10 on.",
             unit="FIRST:END; default: all",
             core=False,
         ),
         Setting(
             "MERCURY_TRACE_FORMAT",
             "text",
-            "Form of the traces: `binary` takes a third of the space (docs/trace-format.md).",
+            "Format of the traces: `binary` takes a third of the space (docs/trace-format.md).",
             unit="text, binary",
         ),
     ),

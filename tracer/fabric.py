@@ -87,7 +87,7 @@ def events(path: str | Path) -> Iterator[dict[str, Any]]:
     try:
         text = file.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise TraceError(f"{file}: cannot be read: {reason}") from None
     lines = text.split("\n")[:-1]
     for number, line in enumerate(lines, 1):
@@ -96,7 +96,9 @@ def events(path: str | Path) -> Iterator[dict[str, Any]]:
             if not isinstance(event, dict) or not isinstance(event.get("event"), str):
                 raise ValueError
         except ValueError:
-            raise TraceError(f"{file}:{number}: this is no event of a job under MLfabric") from None
+            raise TraceError(
+                f"{file}:{number}: this is not an event of a job under MLfabric"
+            ) from None
         if number == 1 and (event["event"], event.get("version")) != ("job", VERSION):
             raise TraceError(f"{file}: it does not begin as version {VERSION} of such a record")
         yield event

@@ -111,7 +111,9 @@ def check_frameworks(installed: Mapping[str, str]) -> Iterator[Finding]:
         if "+mercury" in text:
             yield Finding("OK", "mxnet", f"{text}, patched")
         else:
-            yield Finding("FAIL", "mxnet", f"{text} is not patched: install ours over it")
+            yield Finding(
+                "FAIL", "mxnet", f"{text} is not patched: install the patched wheel over it"
+            )
     if torch is not None:
         least = ".".join(map(str, TORCH_LEAST))
         good = not is_too_old(torch)
@@ -119,12 +121,14 @@ def check_frameworks(installed: Mapping[str, str]) -> Iterator[Finding]:
     if not mxnets and torch is None:
         advice = "install the patched MXNet (make wheel) or torch"
         if_not = "WARN" if numpy else "FAIL"
-        yield verdict(False, "frameworks", "neither MXNet nor PyTorch is here", advice, if_not)
+        yield verdict(False, "frameworks", "neither MXNet nor PyTorch is installed", advice, if_not)
     if mxnets and numpy is None:
         yield Finding("FAIL", "numpy", "not installed: pip install 'numpy<2.1'")
     elif mxnets and numpy is not None:
         good = (1, 21) <= tuple(int(n) for n in numpy.split(".")[:2]) < (2, 1)
-        yield verdict(good, "numpy", numpy, "MXNet needs another: pip install 'numpy>=1.21,<2.1'")
+        yield verdict(
+            good, "numpy", numpy, "MXNet needs another version: pip install 'numpy>=1.21,<2.1'"
+        )
 
 
 def _installed() -> dict[str, str]:
@@ -141,7 +145,9 @@ def check_system() -> Iterator[Finding]:
     there = interfaces()
     outside = {n: a for n, a in there.items() if not a.startswith("127.")}
     text = ", ".join(f"{name} {address}" for name, address in there.items())
-    advice = "DMLC_INTERFACE chooses one" if outside else "only jobs on this machine"
+    advice = (
+        "set DMLC_INTERFACE to choose one" if outside else "only jobs on this machine are possible"
+    )
     yield verdict(len(outside) == 1, "interfaces", text, advice, "WARN")
 
 
@@ -174,7 +180,8 @@ def check_port(host: str, port: int) -> Finding:
         try:
             sock.bind((host, port))
         except OSError as error:
-            text = f"{host}:{port}: {error.strerror}: choose another port or end who has it"
+            advice = "choose another port, or end the process that has it"
+            text = f"{host}:{port}: {error.strerror}: {advice}"
             return Finding("FAIL", "port", text)
     return Finding("OK", "port", f"{host}:{port} is free")
 
@@ -183,7 +190,7 @@ def check_reach(environ: Mapping[str, str], others: Sequence[str]) -> Iterator[F
     """Who answers where the scheduler should be, and at other nodes' addresses."""
     scheduler = [environ.get(f"DMLC_PS_ROOT_{part}", "").strip() for part in ("URI", "PORT")]
     if not all(scheduler):
-        text = "DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT do not say where the scheduler is"
+        text = "set DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT to the scheduler's address"
         yield Finding("FAIL", "connect", text)
     names = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
     token = read_token({name: environ.get(name, "").strip() for name in names})
@@ -215,7 +222,7 @@ def parser() -> argparse.ArgumentParser:
         "--connect",
         nargs="*",
         metavar="HOST:PORT",
-        help="also say who answers at the scheduler's address, and at these",
+        help="also check who answers at the scheduler's address, and at these",
     )
     return result
 

@@ -18,14 +18,15 @@ PROCESSES = Path("/proc")
 def parser() -> argparse.ArgumentParser:
     result = Parser(
         prog="mercury dump",
-        description="Ask this machine's processes of jobs what they are doing: each writes the "
-        "Python stacks of its threads, what it waits for, and its peers to its trace directory, "
-        "or else on its standard error, which mercury launch keeps in its logs.",
+        description="Ask the processes of jobs on this machine what they are doing: each writes "
+        "the Python stacks of its threads, what it waits for, and its peers to its "
+        "trace directory, or else on its standard error, which mercury launch keeps "
+        "in its logs.",
         epilog="exit codes: 0 all were asked; 1 there is none, or one could not be asked; 2 wrong "
         "usage",
     )
     result.add_argument(
-        "processes", nargs="*", type=int, metavar="PROCESS", help="by number; default: all"
+        "processes", nargs="*", type=int, metavar="PROCESS", help="process ids; default: all"
     )
     return result
 
@@ -57,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
         if not answers(process):
             if wanted:
                 failed = True
-                text = "is no process of a job, or was told to handle SIGUSR1 itself"
+                text = "is not a process of a job, or handles SIGUSR1 itself"
                 print(f"mercury dump: {process}: {text}", file=sys.stderr)
             continue
         try:
@@ -69,5 +70,5 @@ def main(argv: Sequence[str]) -> int:
         asked += 1
         print(f"asked {who(process)}, process {process}")
     if not asked and not failed:
-        print("mercury dump: no process of a job runs on this machine", file=sys.stderr)
+        print("mercury dump: no job is running on this machine", file=sys.stderr)
     return 0 if asked and not failed else 1

@@ -77,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
                     f"{options.model} with an input of {_shapes(inputs)}: {_last_line(error)}"
                 ) from error
         if not times.tensors:
-            raise ProfileError(f"{options.model} has no parameter that is trained")
+            raise ProfileError(f"{options.model} has no trainable parameter")
         out = options.out or f"{name}.json"
         with whole_file(out) as file:
             job = _job(name, inputs, options, times, mx.__version__)
@@ -119,7 +119,7 @@ def _model(options: argparse.Namespace, mx: Any) -> tuple[str, Any, list[Any]]:
             net = mx.gluon.model_zoo.vision.get_model(name)
         except ValueError as error:  # its text lists the models
             says = " ".join(str(error).split())
-            raise ProfileError(f"'{name}' is no FILE.py:FUNCTION: {says}") from error
+            raise ProfileError(f"'{name}' is not FILE.py:FUNCTION: {says}") from error
     if inputs and options.shape:
         raise ProfileError(f"--shape: {options.model} brings its own inputs")
     if not inputs:

@@ -33,7 +33,7 @@ def ask(host: str, port: int, token: str) -> Answer:
         with socket.create_connection((host, port), timeout=PATIENCE_S) as sock:
             return _greet(sock, token)
     except ConnectionRefusedError:
-        return Answer(False, "nobody listens there: is it running, and is this its port?")
+        return Answer(False, "nothing listens there: is it running, and is this its port?")
     except socket.gaierror as error:
         return Answer(False, f"the name cannot be resolved: {error.strerror}")
     except socket.timeout:
@@ -50,7 +50,7 @@ def _greet(sock: socket.socket, token: str) -> Answer:
     if begins == _DATA:
         return Answer(True, "a server of mercury-ps, at its port for packets")
     if not begins:
-        return Answer(False, "it hung up without a word, as a node does that has not joined yet")
+        return Answer(False, "it hung up at once, as a node does before it has joined its job")
     begins += _receive(sock, _ZEROMQ_BYTES - len(begins)) if begins[:1] == b"\xff" else b""
     if begins[:1] == b"\xff" and begins[9:10] == b"\x7f":
         return Answer(
@@ -82,10 +82,10 @@ def _prove(sock: socket.socket, challenge: bytes, token: str) -> Answer:
     sock.sendall(head + nonce + proof(b"door hello"))
     welcome = _receive(sock, _WELCOME_BYTES)
     if not hmac.compare_digest(welcome[_PREFIX_BYTES:], proof(b"door welcome")):
-        ours = "this one" if token else "none, which is what this shell has"
-        return Answer(False, f"{who} of mercury-ps, which has another job token than {ours}")
+        has = "a different job token" if token else "a job token, but this shell has none"
+        return Answer(False, f"{who} of mercury-ps, which has {has}")
     job = challenge[_PREFIX_BYTES:_SAID_BYTES]
-    knows = "which knows the job token" if token else "which has no job token, as this shell"
+    knows = "which knows the job token" if token else "which has no job token, like this shell"
     return Answer(True, f"{who} of job {job[:4].hex()}, {knows}", job)
 
 

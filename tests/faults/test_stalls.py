@@ -80,5 +80,5 @@ def test_on_request_every_process_dumps_and_the_job_goes_on(tmp_path: Path) -> N
 def test_who_cannot_be_asked(tmp_path: Path) -> None:
     asked = mercury("dump", 1)
     assert asked.returncode == 1
-    assert "mercury dump: 1: is no process of a job" in asked.stderr
+    assert "mercury dump: 1: is not a process of a job" in asked.stderr
     assert mercury("dump", "x").returncode == 2

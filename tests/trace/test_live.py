@@ -129,7 +129,7 @@ def test_links_by_what_servers_saw(tmp_path: Path) -> None:
 
 def test_files_that_are_no_traces(tmp_path: Path) -> None:
     (tmp_path / "trace_worker_0.txt").write_bytes(b"x" * (1 << 17))
-    with pytest.raises(TraceError, match=r"trace_worker_0\.txt: is no trace"):
+    with pytest.raises(TraceError, match=r"trace_worker_0\.txt: is not a trace"):
         Watch(tmp_path).look()
     (tmp_path / "trace_worker_0.txt").unlink()
     write_run(PLAN, tmp_path)

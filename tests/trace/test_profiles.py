@@ -126,7 +126,7 @@ def test_whose_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"{", "is no JSON, or not whole"),
+        (b"{", "is not JSON, or is cut off"),
         (b"\x1f\x8bxx", "cannot be read"),
         (b'{"a": 1}', "no list of traceEvents"),
         (b'{"traceEvents": [{"ph": "X", "ts": 5, "dur": 1}]}', "does not say when it was"),

@@ -140,7 +140,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
         ("60 0 9999999999 5 1 OP:= Push_Send_Worker 0-0-s0 0 0 1 2 -1", "out of range"),
         ("60 0 2 5 1 OP:= Push_Send_Worker 0-0-s0 0 0 1 2", "11 columns"),
         ("60 0 2 5 1 OP:= Push_Send_Worker 0-0-s0 0 0 1 2 -1 7", "13 columns"),
-        ("99999999999999999999 0 2 5 1 OP:= Push_Send_Worker 0-0-s0 0 0 1 2 -1", "no number"),
+        ("99999999999999999999 0 2 5 1 OP:= Push_Send_Worker 0-0-s0 0 0 1 2 -1", "not a number"),
     ],
 )
 def test_bad_lines_are_named(tmp_path: Path, line: str, says: str) -> None:
@@ -163,8 +163,8 @@ def test_many_bad_lines_are_counted(tmp_path: Path) -> None:
     ("content", "says"),
     [
         (b"", "is empty"),
-        (b"\x7fELF\x02\x01\x01\x00", "is no trace: byte 0 is 0x7f"),
-        (b"PK\x03\x04", "is no trace"),
+        (b"\x7fELF\x02\x01\x01\x00", "is not a trace: byte 0 is 0x7f"),
+        (b"PK\x03\x04", "is not a trace"),
         (b"hello\nworld\n" * 2000, "no record in its first"),
         (b"hello", "torn"),
         (b"\x0a\x06\x0a\x04DLC1\x12\x05", "breaks off"),

@@ -72,7 +72,7 @@ def test_cards_and_shares_are_of_the_same_iterations() -> None:
     assert float(shown["computation"]) == pytest.approx(rows["computation"] / 1e3, rel=0.01)
     waits = np.asarray(found["phase3_us"]) - np.asarray(found["phase2_us"])
     assert float(shown["waiting"]) == pytest.approx(np.median(waits) / 1e3, rel=0.01)
-    assert "Workers: 2; iterations whose beginning is known: 1." in text
+    assert "Medians over 2 workers; iterations whose beginning is known: 1." in text
     shares = overview.shares(table)
     assert shares["who"] == ["all workers", "worker 0", "worker 1"]
     for row in shares.rows():

@@ -134,7 +134,7 @@ def per_node(found: Table) -> Table:
     return Table(
         "Nodes on the critical path",
         {"node": names, "us": sums, "share": [value / total for value in sums]},
-        "A segment belongs to the node at which it begins.",
+        "A segment belongs to the node where it begins.",
     )
 
 

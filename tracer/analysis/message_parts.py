@@ -26,7 +26,7 @@ from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "life", "Life of a message"
-QUESTION = "Of what does the time from a push to its answer consist?"
+QUESTION = "What makes up the time from a push to its answer?"
 PARTS = ("sender_queue", "wire", "peers", "server_queue", "answer")
 NOTE = "The five parts add up to the time from Push_Send_Worker to Pull_Recv_Worker."
 

@@ -14,7 +14,7 @@ from tracer.run import Run
 from tracer.table import Section, Table
 
 NAME, TITLE = "prophet", "Prophet"
-QUESTION = "What went in blocks, how right were the predictions, and what did training wait?"
+QUESTION = "What was sent in blocks, how good were the predictions, and how long did training wait?"
 NOTE = (
     "blocks, bytes, held_us and rate are of all links together; errors are the latest known, "
     "transfer_error_us on average lately. wait_first_us: from the most urgent gradient until its "

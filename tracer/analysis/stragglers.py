@@ -14,7 +14,7 @@ from tracer.table import Section, Table
 
 NAME, TITLE = "stragglers", "Stragglers"
 QUESTION = "Who comes last, how often, and what does it cost?"
-NOTE = "Cost: time between the last push of a key and the last but one. Ties count for nobody."
+NOTE = "Cost: time between the last push of a key and the one before it. Ties count for nobody."
 
 
 def last_ones(table: RoundTrips) -> Table:
@@ -62,7 +62,7 @@ def per_iteration(found: Table) -> Table:
     groups = group(found["iteration"])
     dearest = groups.row_of_most(found["cost_us"])
     return Table(
-        "Dearest wait of each iteration",
+        "Longest wait of each iteration",
         {
             **groups.named("iteration"),
             **{name: found[name][dearest] for name in ("worker", "key", "cost_us")},

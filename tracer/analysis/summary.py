@@ -14,9 +14,7 @@ from tracer.table import PERCENTILES, Table
 
 CURVE_POINTS = 101
 TENTHS = range(0, 101, 10)
-CURVE_NOTE = (
-    "p30: this share of all, in per cent, is at most so large; p0 is the least, p100 the most."
-)
+CURVE_NOTE = "p30: 30 % of all values are at most this; p0 is the smallest, p100 the largest."
 
 
 def describe(values: Array) -> dict[str, float]:

@@ -66,7 +66,7 @@ def read_profile(path: str | Path, rank: int | None = None) -> Profile:
     events = document.get("traceEvents")
     if not isinstance(events, list):
         raise TraceError(
-            f"{path}: is no profile: it has no list of traceEvents, as mx.profiler.dump() and "
+            f"{path}: is not a profile: it has no list of traceEvents, as mx.profiler.dump() and "
             "torch's export_chrome_trace() write it"
         )
     timed = [e for e in events if isinstance(e, dict) and isinstance(e.get("ts"), (int, float))]
@@ -129,7 +129,7 @@ def _document(path: str | Path) -> dict[str, Any]:
         why = getattr(error, "strerror", None) or error
         raise TraceError(f"{path}: cannot be read: {why}") from error
     except ValueError as error:
-        raise TraceError(f"{path}: is no JSON, or not whole: {error}") from error
+        raise TraceError(f"{path}: is not JSON, or is cut off: {error}") from error
     return found if isinstance(found, dict) else {"traceEvents": found}
 
 

@@ -104,7 +104,7 @@ def pieces(view: memoryview) -> Iterator[tuple[int, memoryview, int]]:
         begin = at
         tag, at = read_varint(view, at)
         if tag & 7 != BYTES:
-            raise WireError(begin, "holds something that is no part of a trace")
+            raise WireError(begin, "holds something that does not belong in a trace")
         size, at = read_varint(view, at)
         if at + size > len(view):
             raise WireError(begin, "breaks off")

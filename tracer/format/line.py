@@ -44,7 +44,7 @@ def parse_line(line: str, lists: dict[bytes, int]) -> dict[str, int]:
     """The columns of one record; a list it depends on is entered into `lists`."""
     words = line.replace("OP:=", " ", 1).split()
     if "OP:=" not in line:
-        raise LineError("is no record: it has no 'OP:='")
+        raise LineError("is not a record: it has no 'OP:='")
     if len(words) not in (6, 12):
         raise LineError(f"has {len(words)} columns; a record has 12, or 6 for set-up")
     row = {name: 0 for name, _ in COLUMNS}
@@ -73,7 +73,7 @@ def parse_line(line: str, lists: dict[bytes, int]) -> dict[str, int]:
 
 def _number(name: str, word: str) -> int:
     if not _NUMBER.fullmatch(word):
-        raise LineError(f"has '{word[:40]}' as {name}, which is no number")
+        raise LineError(f"has '{word[:40]}' as {name}, which is not a number")
     number = int(word)
     limit = _LIMITS.get(name, 1 << 62)
     if not -limit <= number < limit:

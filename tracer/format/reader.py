@@ -51,7 +51,7 @@ def _must_be_text(start: bytes, path: str | Path) -> None:
     odd = re.search(rb"[^\t\n\r\x20-\x7e\x80-\xff]", start)
     if odd:
         raise TraceError(
-            f"{path}: is no trace: byte {odd.start()} is {odd.group()[0]:#04x}, which text does "
+            f"{path}: is not a trace: byte {odd.start()} is {odd.group()[0]:#04x}, which text does "
             "not hold, and it is no .dlc file either"
         )
 
@@ -90,7 +90,9 @@ class _TextReader:
             self._problem(self._line, "the last line is torn: it has no end; left out")
         records = self._records()
         if not header_text and not len(records):
-            raise TraceError(f"{self._path}: is no trace: it holds neither a header nor a record")
+            raise TraceError(
+                f"{self._path}: is not a trace: it holds neither a header nor a record"
+            )
         header = replace(header, **_missing(records, header.rank, given))
         self._order(records)
         if self._unlisted:
@@ -109,7 +111,7 @@ class _TextReader:
             lines.append(line.decode(errors="replace").rstrip())
             if len(lines) > HEADER_LINES_MAX:
                 raise TraceError(
-                    f"{self._path}: is no trace: no record in its first {HEADER_LINES_MAX} lines"
+                    f"{self._path}: is not a trace: no record in its first {HEADER_LINES_MAX} lines"
                 )
 
     def _take(self, text: bytes) -> None:

@@ -43,7 +43,7 @@ class Tail:
         self._binary = path.suffix == ".dlc"
 
     def look(self) -> News:
-        """What is new. A TraceError if this is no trace, or not one of ours."""
+        """What is new. A TraceError if this is not a trace, or not one of ours."""
         try:
             with open(self.path, "rb") as file:
                 if self.header is None and not self._begin(file):
@@ -87,7 +87,9 @@ class Tail:
         try:
             for kind, body, after in binary.pieces(memoryview(start)):
                 if kind != binary.HEADER:
-                    raise TraceError(f"{self.path}: is no trace: it does not begin with a header")
+                    raise TraceError(
+                        f"{self.path}: is not a trace: it does not begin with a header"
+                    )
                 self.header = binary.decode_header(body)
                 self._at = after
                 return True
@@ -98,7 +100,7 @@ class Tail:
     def _must_be_short(self, start: bytes) -> None:
         """A header that is not whole yet is a short one."""
         if len(start) >= HEADER_BYTES_MAX:
-            raise TraceError(f"{self.path}: is no trace, or of another tool's form")
+            raise TraceError(f"{self.path}: is not a trace, or of another tool's form")
 
     def _lines(self, new: bytes) -> News:
         whole = new.rfind(b"\n") + 1

@@ -17,7 +17,7 @@ from tracer.round_trip import RoundTrips
 from tracer.table import Table
 
 TITLE = "Where does the time go?"
-QUESTION = "Of all the time that workers trained, how much did they compute, and how much wait?"
+QUESTION = "How much of their training time did the workers compute, and how much did they wait?"
 SAYS = "Shares of each worker's time"
 PARTS = (
     ("computing", GREY, "computation before the first push"),
@@ -74,16 +74,16 @@ def cards(table: RoundTrips) -> str:
     whole, two, three = (np.asarray(found[f"{n}_us"]) for n in ("whole", "phase2", "phase3"))
     per_iteration = group(table.iteration).total(table.push_bytes + table.pull_bytes)
     shown = [
-        ("iteration", _ms(whole), "from sums to sums"),
-        ("computation", _ms(np.asarray(found["computation_us"])), "until the last push"),
-        ("waiting", _ms(three - two), "from the last push on"),
-        ("communication", _ms(three), "from the first push on"),
+        ("iteration", _ms(whole), "last sum to last sum"),
+        ("computation", _ms(np.asarray(found["computation_us"])), "last sum to last push"),
+        ("waiting", _ms(three - two), "last push to last sum"),
+        ("communication", _ms(three), "first push to last sum"),
         ("overlap", _percent(np.asarray(found["overlap_ratio"])), "computed while sending"),
-        ("data", _bytes(float(np.median(per_iteration))), "an iteration, all nodes"),
+        ("data", _bytes(float(np.median(per_iteration))), "per iteration, all nodes"),
     ]
     iterations = len(np.unique(np.asarray(found["iteration"])))
     workers = len(np.unique(np.asarray(found["worker"])))
-    note = f"Medians. Workers: {workers}; iterations whose beginning is known: {iterations}."
+    note = f"Medians over {workers} workers; iterations whose beginning is known: {iterations}."
     return parts.cards(shown, note)
 
 

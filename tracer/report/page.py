@@ -167,7 +167,7 @@ def _contents(answered: list[Section]) -> str:
 
 def _timeline_question(table: RoundTrips) -> str:
     iteration = timeline.middle_iteration(table)
-    return f"What did every node do when? Iteration {iteration}; one lane a key."
+    return f"What did every node do when? Iteration {iteration}; one lane per key."
 
 
 def _clocks(alignment: Alignment) -> str:
@@ -180,7 +180,8 @@ def _clocks(alignment: Alignment) -> str:
             "drift_us": [clock.add_us[-1] - clock.add_us[0] for clock in clocks],
             "within_us": [clock.within_us if clock.known else float("nan") for clock in clocks],
         },
-        "within: no message arrives before it is sent if clocks are this near to what was added.",
+        "within: what was added may be wrong by this much before a message would arrive before it "
+        "was sent.",
     )
-    question = "How well are the nodes' clocks known against each other?"
+    question = "How well are the differences between the nodes' clocks known?"
     return parts.section("clocks", "Clocks", question, [], [parts.table(table)])

@@ -77,7 +77,7 @@ def draw(canvas: Canvas, table: RoundTrips, iteration: int) -> None:
     )
     axes.tick_params(axis="y", which="both", length=0)
     axes.set(ylim=(len(nodes) * lanes - 0.5, -1))
-    axes.set(xlabel="milliseconds since the computation of this iteration began")
+    axes.set(xlabel="ms since this iteration's computation began")
     axes.grid(axis="x")
     _legend(canvas, axes, at_server, packets)
 

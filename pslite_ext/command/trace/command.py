@@ -38,16 +38,16 @@ def parser() -> argparse.ArgumentParser:
 
     def reads(sub: argparse.ArgumentParser) -> None:
         sub.add_argument("run", metavar="RUN", help="a directory of traces, or one trace file")
-        sub.add_argument(
-            "--strict", action="store_true", help="stop at the first place that is not as it should"
-        )
+        sub.add_argument("--strict", action="store_true", help="stop at the first irregular place")
 
-    sub = command("stats", "print what the trace tells, question by question")
+    sub = command("stats", "print the analysis, question by question")
     reads(sub)
     sub.add_argument(
         "--only", metavar="NAME", action="append", help="only this section; repeatable"
     )
-    sub.add_argument("--rows", type=count, default=12, help="rows of each table (default 12)")
+    sub.add_argument(
+        "--rows", type=count, default=12, help="rows to show of each table (default 12)"
+    )
 
     sub = command("check", "check that files are whole, consistent and agree with each other")
     reads(sub)
@@ -56,14 +56,16 @@ def parser() -> argparse.ArgumentParser:
     reads(sub)
     sub.add_argument("-o", "--output", default="report.html", metavar="FILE")
 
-    sub = command("live", "follow a running job: steps a second, who is slow, what links carry")
+    sub = command("live", "follow a running job: steps per second, slow workers, what links carry")
     sub.add_argument("run", metavar="RUN", help="the directory that the job writes its trace to")
     sub.add_argument(
         "--every", type=_pause, default=1.0, metavar="SECONDS", help="between looks (default 1)"
     )
     sub.add_argument("--link", metavar="RATE", help="what a link can carry, such as 10Gbps")
-    sub.add_argument("--lines", action="store_true", help="a line a look, on a terminal, too")
-    sub.add_argument("--once", action="store_true", help="look once, print one line and end")
+    sub.add_argument(
+        "--lines", action="store_true", help="print one line per look, even on a terminal"
+    )
+    sub.add_argument("--once", action="store_true", help="look once, print one line and exit")
 
     sub = command("plot", "write the pictures as PNG files")
     reads(sub)
@@ -83,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
         action="extend",
         default=[],
         metavar="[RANK:]FILE",
-        help="chrome: what mx.profiler or torch.profiler wrote on a worker, on the same clock",
+        help="chrome: add what mx.profiler or torch.profiler wrote on a worker, on the same clock",
     )
 
     sub = command("convert", "turn text traces into binary ones or back")
@@ -125,7 +127,7 @@ def _pause(text: str) -> float:
 def _window(text: str) -> tuple[int, int]:
     begin, _, end = text.partition(":")
     if not (begin.isdigit() and end.isdigit() and int(begin) < int(end)):
-        raise argparse.ArgumentTypeError(f"'{text}' is not like 10:50")
+        raise argparse.ArgumentTypeError(f"'{text}' does not have the form 10:50")
     return int(begin), int(end)
 
 

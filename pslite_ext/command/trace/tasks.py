@@ -36,11 +36,13 @@ def stats(options: argparse.Namespace) -> int:
     wanted = options.only or list(NAMES)
     unknown = sorted(set(wanted) - set(NAMES))
     if unknown:
-        raise UsageError(f"--only {unknown[0]}: is no section; there are {', '.join(NAMES)}")
+        raise UsageError(
+            f"--only {unknown[0]}: there is no such section; choose from {', '.join(NAMES)}"
+        )
     run, table, _ = _load(options)
     found = [section for section in sections(run, table) if section.name in wanted]
     if not found:
-        raise TraceError(f"{options.run}: says nothing of {', '.join(wanted)}")
+        raise TraceError(f"{options.run}: has nothing about {', '.join(wanted)}")
     if options.json:
         print_json(
             {

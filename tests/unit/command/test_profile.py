@@ -105,7 +105,7 @@ def test_inputs_of_its_own_shared_and_idle_parameters(
 
 
 BAD = [
-    (["no-such-net"], "'no-such-net' is no FILE.py:FUNCTION"),
+    (["no-such-net"], "'no-such-net' is not FILE.py:FUNCTION"),
     (["missing.py:net"], "missing.py: is not a Python file"),
     (["{nets}:missing"], "has no function 'missing'"),
     (["{nets}:no_block"], "returns no gluon block, but int"),

@@ -57,11 +57,11 @@ def test_strangers_are_told_apart(greeting: bytes, text: str) -> None:
 
 def test_who_hangs_up_or_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with host(lambda guest: guest.shutdown(socket.SHUT_WR)) as port:
-        assert "it hung up without a word" in reach.ask("127.0.0.1", port, TOKEN).text
+        assert "it hung up at once" in reach.ask("127.0.0.1", port, TOKEN).text
     monkeypatch.setattr(reach, "PATIENCE_S", 0.2)
     with host(lambda guest: None) as port:
         assert "no answer within 0.2 s" in reach.ask("127.0.0.1", port, TOKEN).text
-    assert "nobody listens there" in reach.ask("127.0.0.1", free_port(), TOKEN).text
+    assert "nothing listens there" in reach.ask("127.0.0.1", free_port(), TOKEN).text
 
 
 def test_a_port_for_packets_is_known() -> None:
@@ -79,7 +79,7 @@ def test_the_version_is_the_core_s() -> None:
 def test_addresses_that_are_none() -> None:
     findings = list(doctor.check_reach({}, ["server", "server:0", ":9000"]))
     assert [f.state for f in findings] == ["FAIL"] * 4
-    assert "do not say where the scheduler is" in findings[0].text
+    assert "to the scheduler's address" in findings[0].text
     assert findings[1].text == "server: is not HOST:PORT"
 
 
@@ -97,6 +97,9 @@ def test_a_job_s_nodes_answer(tmp_path: Path) -> None:
         assert "a server or worker of job" in found[1].text
         assert "refused" not in job.scheduler.output
         (stranger,) = doctor.check_reach({**environ, "MERCURY_JOB_TOKEN": "another"}, [])
-        assert "has another job token than this one" in stranger.text
+        assert "which has a different job token" in stranger.text
         other = {**environ, "MERCURY_JOB_TOKEN": ""}
-        assert "than none, which is what this shell has" in next(doctor.check_reach(other, [])).text
+        assert (
+            "which has a job token, but this shell has none"
+            in next(doctor.check_reach(other, [])).text
+        )

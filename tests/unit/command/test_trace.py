@@ -64,7 +64,7 @@ def test_stats(run: Path) -> None:
     assert "synchronisation" in text
     assert "Stragglers" not in text
     assert trace("stats", run, "--only", "weather").returncode == 2
-    assert "says nothing of prophet" in trace("stats", run, "--only", "prophet").stderr
+    assert "has nothing about prophet" in trace("stats", run, "--only", "prophet").stderr
 
 
 def test_one_file_alone(run: Path) -> None:
