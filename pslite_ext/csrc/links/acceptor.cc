@@ -37,24 +37,39 @@ struct Acceptor::Stranger : public EventHandler {
 Acceptor::Acceptor(EventLoop* loop, TcpSocket listener, const DoorOptions& options, Welcome welcome,
                    Refused refused)
     : loop_(loop),
-      listener_(std::move(listener)),
       options_(options),
       key_(DataKey(options.token, options.job)),
       welcome_(std::move(welcome)),
-      refused_(std::move(refused)) {}
+      refused_(std::move(refused)) {
+  AddListener(std::move(listener));
+}
 
 Acceptor::~Acceptor() {
-  loop_->Remove(listener_.fd());
+  for (const TcpSocket& listener : listeners_) loop_->Remove(listener.fd());
   for (auto& stranger : strangers_) loop_->Remove(stranger->socket.fd());
 }
 
-Status Acceptor::Start() { return loop_->Add(listener_.fd(), EPOLLIN, this); }
+Status Acceptor::Start() { return Listen(); }
+
+Status Acceptor::Listen() {
+  Status status;
+  for (const TcpSocket& listener : listeners_) {
+    if (status.ok()) status = loop_->Add(listener.fd(), EPOLLIN, this);
+  }
+  return status;
+}
 
 void Acceptor::OnEvents(uint32_t /*events*/) {
+  for (const TcpSocket& listener : listeners_) {
+    if (resume_at_us_ == 0) AcceptFrom(listener);
+  }
+}
+
+void Acceptor::AcceptFrom(const TcpSocket& listener) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
     TcpSocket socket;
     std::string from;
-    const Status status = Accept(listener_, options_.tcp, &socket, &from);
+    const Status status = Accept(listener, options_.tcp, &socket, &from);
     if (status.code == Code::kTimeout) return;
     if (!status.ok() && status.code != Code::kExhausted) continue;  // it is who knocks that failed
     if (!status.ok()) {
@@ -130,7 +145,7 @@ Acceptor::Stranger* Acceptor::MostFrequent() const {
 
 // No descriptor is left and none can be freed here: who waits outside waits a little longer.
 void Acceptor::Pause() {
-  loop_->Remove(listener_.fd());
+  for (const TcpSocket& listener : listeners_) loop_->Remove(listener.fd());
   resume_at_us_ = NowUs() + kPauseUs;
 }
 
@@ -138,7 +153,7 @@ void Acceptor::Turn(int64_t now_us) {
   gone_.clear();
   if (resume_at_us_ != 0 && now_us >= resume_at_us_) {
     resume_at_us_ = 0;
-    if (!loop_->Add(listener_.fd(), EPOLLIN, this).ok()) Pause();
+    if (!Listen().ok()) Pause();
   }
   while (!strangers_.empty() && strangers_.front()->deadline_us <= now_us) {
     Drop(strangers_.front().get(), "it said nothing");

@@ -4,7 +4,7 @@
 // seconds; there is room for so many of them, and a newcomer takes the place of the oldest one from
 // the address that has the most.
 //
-// Thread-safety: none; runs on its lane's thread. Ownership: the listener and all sockets until
+// Thread-safety: none; runs on its lane's thread. Ownership: the listeners and all sockets until
 // they are handed over.
 #pragma once
 
@@ -12,6 +12,8 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "control/door_handshake.h"
 #include "links/event_loop.h"
@@ -38,19 +40,23 @@ class Acceptor : public EventHandler {
            Refused refused);
   ~Acceptor() override;
 
+  // Before Start: people come this way, too.
+  void AddListener(TcpSocket listener) { listeners_.push_back(std::move(listener)); }
   Status Start();
   void Turn(int64_t now_us);  // drops who is late
 
  private:
   struct Stranger;
   void OnEvents(uint32_t events) override;
+  Status Listen();
+  void AcceptFrom(const TcpSocket& listener);
   void Hear(Stranger* stranger);
   void Drop(Stranger* stranger, const std::string& why);
   Stranger* MostFrequent() const;
   void Pause();
 
   EventLoop* const loop_;
-  TcpSocket listener_;
+  std::vector<TcpSocket> listeners_;
   const DoorOptions options_;
   const HmacKey key_;
   const Welcome welcome_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "links/lane.h"
+#include "links/local_socket.h"
 
 namespace mercury {
 namespace {
@@ -31,10 +32,13 @@ Dialer::~Dialer() {
 }
 
 void Dialer::Start(int64_t now_us) {
+  if (locally_) locally_until_us_ = now_us + (deadline_us_ - now_us) / 2;
   retry_at_us_ = -1;
   connected_ = false;
   handshake_ = std::make_unique<WorkerHandshake>(key_, terms_, RandomNonce());
-  Status status = Connect(address_.host, address_.port, options_, &socket_);
+  if (locally_) locally_ = ConnectLocally(address_, &socket_).ok();
+  Status status;
+  if (!locally_) status = Connect(address_.host, address_.port, options_, &socket_);
   if (status.ok()) status = loop_->Add(socket_.fd(), EPOLLOUT, this);
   if (status.ok()) return;
   last_ = status;
@@ -47,6 +51,7 @@ void Dialer::Turn(int64_t now_us) {
   if (now_us >= deadline_us_) {
     return Finish(last_.ok() ? Status::Timeout("it does not answer") : last_);
   }
+  if (locally_ && now_us >= locally_until_us_) Retry(Status::Timeout("it does not answer"));
   if (retry_at_us_ >= 0 && now_us >= retry_at_us_) Start(now_us);
 }
 
@@ -54,7 +59,8 @@ void Dialer::Retry(const Status& status) {
   last_ = status;
   loop_->Remove(socket_.fd());
   socket_.Close();
-  retry_at_us_ = NowUs() + kRetryUs;
+  retry_at_us_ = NowUs() + (locally_ ? 0 : kRetryUs);
+  locally_ = false;
 }
 
 void Dialer::OnEvents(uint32_t /*events*/) {

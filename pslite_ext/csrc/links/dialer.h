@@ -1,4 +1,5 @@
-// A worker's way to one server: connects, shakes hands, hands the socket over.
+// A worker's way to one server: connects, shakes hands, hands the socket over. A server on the same
+// host is reached by a local socket, or by TCP if that does not lead to it.
 //
 // Thread-safety: none; runs on its lane's thread. Ownership: the socket, until it is handed over.
 // Invariant: `done` is called exactly once, with a socket or with what went wrong.
@@ -42,6 +43,8 @@ class Dialer : public EventHandler {
   std::unique_ptr<WorkerHandshake> handshake_;
   int64_t retry_at_us_ = -1;
   Status last_;
+  bool locally_ = true;           // the local socket is tried; TCP when it has failed
+  int64_t locally_until_us_ = 0;  // somebody else may have its name, and say nothing
   bool connected_ = false, finished_ = false;
 };
 

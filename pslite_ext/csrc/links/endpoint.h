@@ -26,6 +26,7 @@ struct TraceMark {
 };
 
 struct OutPacket {
+  bool checked = false;  // the link says before it asks: the packet will have a check
   Header header;
   const char* payload = nullptr;
   std::optional<uint32_t> payload_crc;  // if it is known already

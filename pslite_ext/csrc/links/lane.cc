@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "links/local_socket.h"
+
 namespace mercury {
 namespace {
 
@@ -96,7 +98,10 @@ bool Lane::Ask(const std::function<void()>& question) {
 void Lane::AddLink(TcpSocket socket, int peer) {
   if (broken_) return;
   // Both are in place before the loop knows them: each of these lines may run out of memory.
-  auto fresh = std::make_unique<Link>(std::move(socket), peer, endpoint_.get(), options_);
+  LinkOptions options = options_;
+  options.local = IsUnixSocket(socket.fd());
+  if (options.local) options.checksum = false;  // nothing is changed inside the kernel
+  auto fresh = std::make_unique<Link>(std::move(socket), peer, endpoint_.get(), options);
   auto watch = std::make_unique<Watch>(this, fresh.get());
   watches_[peer] = std::move(watch);
   links_[peer] = std::move(fresh);

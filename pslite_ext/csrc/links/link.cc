@@ -87,6 +87,7 @@ Status Link::Broken(const std::string& how) const {
 // A part of a packet is of no use: not to be woken for each segment of it saves more than half of
 // the processor time on links of 1 Gbit/s.
 void Link::WakeWhenWhole() {
+  if (options_.local) return;  // it would make no difference
   const int bytes = static_cast<int>(std::min(reader_.missing(), kWakeBytesMax));
   if (bytes == wake_bytes_) return;
   wake_bytes_ = bytes;
@@ -137,6 +138,7 @@ void Link::Gather(int64_t now_us, size_t most) {
   }
   while (headers_.size() < kPacketsAtOnce && bytes < std::min(kBytesAtOnce, most)) {
     packet = OutPacket();
+    packet.checked = options_.checksum;
     if (leaving_) {
       if (goodbye_written_) return;
       goodbye_written_ = true;
@@ -232,17 +234,19 @@ Status Link::Write(int64_t now_us) {
     blocked_since_us_ = -1;
   }
   for (size_t total = 0; true;) {
-    if (total >= unsent_bytes_) {
+    // A local socket is short, and says by itself when it is full.
+    const size_t most = options_.local ? kBytesAtOnce : unsent_bytes_ - total;
+    if (total >= unsent_bytes_ && !options_.local) {
       // The socket would take more; TCP_NOTSENT_LOWAT counts only when it makes a new buffer.
       Block(now_us);
       return Status::Ok();
     }
-    if (pieces_.empty()) Gather(now_us, unsent_bytes_ - total);
+    if (pieces_.empty()) Gather(now_us, most);
     if (pieces_.empty()) {
       HoldTail(false);
       return Status::Ok();
     }
-    const ssize_t sent = Send(unsent_bytes_ - total, &at_us);
+    const ssize_t sent = Send(most, &at_us);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) {

@@ -26,6 +26,7 @@ struct LinkOptions {
   int64_t silence_us = 12000000;  // after which a link that is in use is broken
   TraceRing* trace = nullptr;     // null: nothing is traced
   int first_peer = 0;             // that a lane serves first: not the same for all nodes
+  bool local = false;             // a Unix socket's
 };
 
 class Link : private PacketSink {

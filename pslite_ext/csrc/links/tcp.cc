@@ -136,6 +136,11 @@ Status Accept(const TcpSocket& listener, const TcpOptions& options, TcpSocket* o
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return Status::Timeout("");
     return Failed("cannot accept a connection");
   }
+  if (address.storage.ss_family == AF_UNIX) {
+    *peer = "this host";
+    *out = std::move(fresh);
+    return Status::Ok();
+  }
   SetRest(fresh.fd(), options);
   char text[INET6_ADDRSTRLEN] = "";
   const bool v4 = address.storage.ss_family == AF_INET;
@@ -168,6 +173,7 @@ bool IsLocal(int fd) {
   if (getsockname(fd, here.get(), &here.bytes) != 0) return false;
   if (getpeername(fd, there.get(), &there.bytes) != 0) return false;
   if (here.storage.ss_family != there.storage.ss_family) return false;
+  if (here.storage.ss_family == AF_UNIX) return true;
   if (here.storage.ss_family == AF_INET) {
     const auto ip = [](const SocketAddress& a) {
       return reinterpret_cast<const sockaddr_in*>(&a.storage)->sin_addr.s_addr;

@@ -342,7 +342,7 @@ bool Aggregator::Next(int worker, int64_t /*now_us*/, OutPacket* out) {
   out->header.round = ready.round;
   out->payload = ready.sum.get() + ready.sent;
   out->keep = ready.sum;
-  if (options_.checksum && (under_way || of.sum.last() == ready.sum)) {
+  if (out->checked && (under_way || of.sum.last() == ready.sum)) {
     out->payload_crc = of.sum.Crc(ready.sum, ready.sent, out->header.length);
   }
   ready.sent += out->header.length;

@@ -50,7 +50,6 @@ struct AggregatorOptions {
   // Sums are made in the order of ranks, whatever the order of arrival, and so are the same, bit
   // for bit, in every run. Costs a buffer for each worker and slot, and that a sum is made late.
   bool deterministic = false;
-  bool checksum = false;       // sums leave with their check, made once for all workers
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
   PacketPool::Allocate allocate = nullptr;  // for tests

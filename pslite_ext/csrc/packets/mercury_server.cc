@@ -4,6 +4,7 @@
 
 #include "base/node_name.h"
 #include "base/refusal.h"
+#include "links/local_socket.h"
 #include "transport/figures.h"
 
 namespace mercury {
@@ -18,7 +19,10 @@ MercuryServer::MercuryServer(PlaneEvents events) : events_(std::move(events)) {}
 MercuryServer::~MercuryServer() { Stop(); }
 
 Status MercuryServer::Listen(const std::string& host, const TcpOptions& options, int* port) {
-  return mercury::Listen(host, port, options, &listener_);
+  Status status = mercury::Listen(host, port, options, &listener_);
+  // Without it, workers of this host use TCP.
+  if (status.ok()) ListenLocally({host, *port}, &local_listener_);
+  return status;
 }
 
 Status MercuryServer::Start(const MercuryOptions& options) {
@@ -39,7 +43,6 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     aggregator_options.levels_max = options_.policy.levels_max;
     aggregator_options.adapt_packets = options_.policy.adapt_packets;
     aggregator_options.deterministic = options_.deterministic;
-    aggregator_options.checksum = options_.checksum;
     aggregator_options.trace = options_.trace;
     aggregator_options.trace_overhead = options_.packet_overhead();
     auto aggregator = std::make_unique<Aggregator>(aggregator_options);
@@ -57,6 +60,7 @@ Status MercuryServer::Start(const MercuryOptions& options) {
       &slices_[0]->lane->loop(), std::move(listener_), options_.door(),
       [this](int worker, int lane, TcpSocket socket) { Take(worker, lane, std::move(socket)); },
       [this](const std::string& why) { Refused(why); });
+  if (local_listener_) door_->AddListener(std::move(local_listener_));
   Status status = door_->Start();
   slices_[0]->lane->on_turn = [this](int64_t now_us) { door_->Turn(now_us); };
   for (size_t i = 0; i < slices_.size() && status.ok(); ++i) {
@@ -87,6 +91,7 @@ void MercuryServer::Stop() {
   for (auto& slice : slices_) slice->lane->Stop();
   door_.reset();  // the lanes stay: who asks for figures may still hold on to them
   listener_.Close();
+  local_listener_.Close();
 }
 
 std::string MercuryServer::Figures() {

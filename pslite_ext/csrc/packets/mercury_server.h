@@ -37,7 +37,7 @@ class MercuryServer {
 
   const PlaneEvents events_;
   MercuryOptions options_;
-  TcpSocket listener_;
+  TcpSocket listener_, local_listener_;
   std::vector<std::unique_ptr<Slice>> slices_;  // by lane
   std::unique_ptr<Acceptor> door_;
   std::set<std::pair<int, int>> taken_;  // worker and lane; of the first lane's thread

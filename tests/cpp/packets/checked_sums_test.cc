@@ -46,7 +46,6 @@ TEST(a_piece_that_was_sent_twice_is_called_so) {
 
 TEST(sums_leave_with_their_check) {
   AggregatorOptions options = Options(3);
-  options.checksum = true;
   options.packet_bytes = 768;
   LoneServer s(options);
   s.aggregator.SetPacketBytes(1, 256);
@@ -58,6 +57,7 @@ TEST(sums_leave_with_their_check) {
     if (round == 2) CHECK_OK(s.Send(2, Kind::kFetch, 0));
     for (int worker = 0; worker < 3; ++worker) {
       OutPacket out;
+      out.checked = true;
       size_t sums = 0;
       for (; s.aggregator.Next(worker, 0, &out); ++sums) {
         REQUIRE_TRUE(out.payload_crc.has_value());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "links/dialer.h"
+#include "links/local_socket.h"
 #include "packets/plane.h"
 
 namespace mercury {
@@ -135,10 +136,13 @@ class Doorkeeper {
   std::thread thread_;
 };
 
-Status Dialled(int turned_away, int64_t deadline_us) {
+// `squatter`: somebody has the server's local name, and says nothing.
+Status Dialled(int turned_away, int64_t deadline_us, bool squatter = false) {
   const MercuryOptions options = PlaneOptions(1, 1);
   Doorkeeper keeper(options, turned_away);
   EventLoop loop;
+  TcpSocket taken;
+  if (squatter) REQUIRE_OK(ListenLocally({"127.0.0.1", keeper.port()}, &taken));
   const HmacKey key = DataKey(options.token, options.job);
   TcpOptions tcp;
   tcp.congestion = "";
@@ -147,6 +151,7 @@ Status Dialled(int turned_away, int64_t deadline_us) {
                 NowUs() + deadline_us, [&](const Status& status, TcpSocket socket) {
                   done.push_back(status);
                   CHECK_EQ(static_cast<bool>(socket), status.ok());
+                  CHECK_FALSE(socket && IsUnixSocket(socket.fd()));
                 });
   dialer.Start(NowUs());
   while (!dialer.finished()) {
@@ -158,6 +163,29 @@ Status Dialled(int turned_away, int64_t deadline_us) {
 }
 
 TEST(who_is_turned_away_knocks_again) { CHECK_OK(Dialled(2, 60000000)); }
+
+TEST(who_takes_a_server_s_local_name_does_not_keep_its_workers) {
+  CHECK_OK(Dialled(0, 600000, true));
+}
+
+TEST(a_worker_on_the_server_s_host_comes_by_its_local_name) {
+  const MercuryOptions options = PlaneOptions(1, 1);
+  Plane plane(options);
+  EventLoop loop;
+  const HmacKey key = DataKey(options.token, options.job);
+  bool locally = false;
+  Dialer dialer(&loop, key, options.terms(), plane.address(0), options.tcp, NowUs() + 60000000,
+                [&](const Status& status, TcpSocket socket) {
+                  CHECK_OK(status);
+                  locally = IsUnixSocket(socket.fd());
+                });
+  dialer.Start(NowUs());
+  while (!dialer.finished()) {
+    loop.Wait(10);
+    dialer.Turn(NowUs());
+  }
+  CHECK_TRUE(locally);
+}
 
 TEST(who_is_turned_away_to_the_end_says_why_that_may_be) {
   const Status status = Dialled(1000000, 500000);
