@@ -267,16 +267,16 @@ cdef class Work:
 
     @property
     def over(self):
-        return self._over(0)
+        return self._over(mercury_work_wait(self._work, 0))
 
     def wait(self):
-        while not self._over(SLICE_MS):
+        cdef int code = mercury_work_wait(self._work, 0)
+        while not self._over(code):
+            with nogil:
+                code = mercury_work_wait(self._work, SLICE_MS)
             check_signals()
 
-    def _over(self, int slice_ms):
-        cdef int code
-        with nogil:
-            code = mercury_work_wait(self._work, slice_ms)
+    def _over(self, int code):
         if code == MERCURY_NOT_YET:
             return False
         ok(code)

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from pslite_ext import _core
-from pslite_ext.errors import InvalidArgumentError, PsliteError
+from pslite_ext.errors import PsliteError
+from pslite_ext.torch.alone import refuse_sparse
 from pslite_ext.torch.values import memory
 
 _grad, _data = torch.Tensor.grad, torch.Tensor.data
@@ -125,15 +126,12 @@ class Slot:
     def send(self, grad: Any, workers: int) -> None:
         """Starts the average of `grad` over all workers, in its own memory."""
         if grad.is_sparse:
-            raise InvalidArgumentError(
-                f"parameter '{self.name}' has a sparse gradient: give its embedding sparse=False"
-            )
+            refuse_sparse(self.name)
         self.wait()
         if not grad.is_contiguous():
             grad = grad.contiguous()
             set_raw_grad(self.parameter, grad)
-        with torch.no_grad():
-            grad.div_(workers)
+        grad.detach().div_(workers)
         self.total = grad
         if self.tensor is not None:
             self._work = self.tensor.sum_memory(memory(grad), self.priority)

@@ -10,6 +10,7 @@ import torch
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch.alone import check_step
 from pslite_ext.torch.order import BeforeForward, OrderOfUse
 from pslite_ext.torch.slots import OwnParameters, Slot, SummedParameter, raw_grad
 from pslite_ext.torch.updates import Part, Updates, parts_of
@@ -140,13 +141,10 @@ class Training:
 
     def step(self) -> None:
         """Notes the step; updates follow when sums are in."""
-        self._check_parameters()
-        self._updates.finish()
         slots = self._slots.values()
-        if all(s.total is None and raw_grad(s.parameter) is None for s in slots):
-            raise InvalidArgumentError(
-                "optimizer.step() without backward(): no parameter has a gradient"
-            )
+        self._updates.finish()
+        has_gradient = any(s.total is not None or raw_grad(s.parameter) is not None for s in slots)
+        check_step(self._optimizer, self._slots.keys(), has_gradient)
         if not self._complete_since_step:  # all was accumulated alone, or set by hand
             self._complete([slot for slot in slots if slot.total is None])
         self._complete_since_step = False
@@ -180,14 +178,6 @@ class Training:
         assert self._used is not None
         self._used.wait()
         return bool(self._counts[self._places[slot]] > 0)
-
-    def _check_parameters(self) -> None:
-        now = {p for group in self._optimizer.param_groups for p in group["params"]}
-        if now != set(self._slots):
-            raise InvalidArgumentError(
-                "the optimizer's parameters are not those it had when it was wrapped: wrap the "
-                "model when all of them are there"
-            )
 
     def _update(self, slot: Slot) -> None:
         self._updates.wait_for([slot])

@@ -6,6 +6,7 @@ when a forward needs one of its parameters, or when somebody waits for all.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -69,35 +70,55 @@ class Updates:
         self._part_of = {slot: part for part in parts for slot in part.slots}
         for slot in self._part_of:
             slot.stepped = True
-        for part in parts:
-            if part.arrived:
-                self._apply(part)
+        self._apply([part for part in parts if part.arrived])
 
     def wait_for(self, slots: Iterable[Slot]) -> None:
-        if self._left:
-            for slot in slots:
-                part = self._part_of.get(slot)
-                if part in self._left:
-                    self._apply(part)
+        """The parts of these, and what has arrived of those that will be needed next."""
+        if not self._left:
+            return
+        needed = dict.fromkeys(part for slot in slots if (part := self._part_of.get(slot)))
+        needed = {part: None for part in needed if part in self._left}
+        if not needed:
+            return
+        self._wait(needed)
+        self._apply([*needed, *self._arrived_first(needed)])
 
     def finish(self) -> None:
-        for part in list(self._left):
-            self._apply(part)
+        while self._left:
+            first = next(iter(self._left))
+            self._wait([first])
+            self._apply([first, *self._arrived_first({first: None})])
 
-    def _apply(self, part: Part | None) -> None:
-        assert part is not None
-        for slot in part.slots:
-            slot.wait()
-        slots = [slot for slot in part.slots if slot.total is not None]
-        del self._left[part]
-        later = [(slot.parameter, raw_grad(slot.parameter)) for slot in slots]
-        for slot in slots:
-            set_raw_grad(slot.parameter, slot.total)
-        for slot in part.slots:
-            slot.clear()
+    def _arrived_first(self, but: dict[Part, None]) -> list[Part]:
+        """Of those that are left, up to the first that has not arrived: one step for all of them
+        costs less than one for each."""
+        others = (part for part in self._left if part not in but)
+        return list(itertools.takewhile(lambda part: part.arrived, others))
+
+    @staticmethod
+    def _wait(parts: Iterable[Part]) -> None:
+        for part in parts:
+            for slot in part.slots:
+                slot.wait()
+
+    def _apply(self, parts: list[Part]) -> None:
+        self._wait(parts)
+        later = []
+        chosen: dict[int, list[Any]] = {}
+        for part in parts:
+            del self._left[part]
+            for slot in part.slots:
+                if slot.total is not None:
+                    later.append((slot.parameter, raw_grad(slot.parameter)))
+                    set_raw_grad(slot.parameter, slot.total)
+                    chosen.setdefault(part.group, []).append(slot.parameter)
+                slot.clear()
+        if not chosen:
+            return
         groups = self._optimizer.param_groups
-        options = self._groups[part.group]
-        self._optimizer.param_groups = [{**options, "params": [s.parameter for s in slots]}]
+        self._optimizer.param_groups = [
+            {**self._groups[group], "params": parameters} for group, parameters in chosen.items()
+        ]
         try:
             # Whatever mode the forward is in that needs it.
             with torch.inference_mode(False), torch.no_grad():

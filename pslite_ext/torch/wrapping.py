@@ -11,6 +11,7 @@ import torch
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch import membership
+from pslite_ext.torch.alone import Alone
 from pslite_ext.torch.training import Training
 from pslite_ext.torch.values import take_from_worker_0, wire_key
 
@@ -22,6 +23,10 @@ _models = itertools.count()
 
 def _refuse(text: str) -> None:
     raise InvalidArgumentError(f"mercury.wrap: {text}")
+
+
+def _is_wrapped(parameter: Any) -> bool:
+    return getattr(parameter, "_mercury_slot", None) is not None
 
 
 def _check(model: Any, optimizer: Any) -> dict[Any, str]:
@@ -37,7 +42,7 @@ def _check(model: Any, optimizer: Any) -> dict[Any, str]:
         parameter: name.replace("_orig_mod.", "")  # torch.compile's
         for name, parameter in model.named_parameters()
     }
-    if hasattr(optimizer, "_mercury") or any(hasattr(p, "_mercury_slot") for p in names):
+    if hasattr(optimizer, "_mercury") or any(map(_is_wrapped, names)):
         _refuse("this model or this optimizer has been wrapped already: wrap them once, together")
     if "step" in vars(optimizer):
         _refuse("something has replaced optimizer.step: make learning rate schedulers after wrap")
@@ -121,14 +126,22 @@ def _bare_step(base: type[Any]) -> Callable[[Any], Any]:
     return getattr(step, "__wrapped__", step) if getattr(step, "hooked", False) else step
 
 
-def wrap(model: Any, optimizer: Any) -> tuple[Any, Any]:
-    names = _check(model, optimizer)
-    workers = membership.join()
+def _training(
+    model: Any, optimizer: Any, names: dict[Any, str], workers: int, step: Callable[[Any], Any]
+) -> Training | Alone:
+    if workers == 1:
+        return Alone(optimizer, names, step)
     number = next(_models)
     _claim(number, names, optimizer)
     take_from_worker_0(number, "values", [*names, *model.buffers()])
+    return Training(number, model, optimizer, names, workers, step)
+
+
+def wrap(model: Any, optimizer: Any) -> tuple[Any, Any]:
+    names = _check(model, optimizer)
+    workers = membership.join()
     base = type(optimizer)
-    training = Training(number, model, optimizer, names, workers, _bare_step(base))
+    training = _training(model, optimizer, names, workers, _bare_step(base))
     optimizer.__class__ = _class_of(base)
     optimizer._mercury = training
     membership.at_end(training.synchronize)

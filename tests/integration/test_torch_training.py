@@ -45,6 +45,12 @@ def test_each_use_that_the_docs_promise() -> None:
         assert all("all uses" in worker.output for worker in job.workers), job.report()
 
 
+def test_one_worker_is_plain_torch() -> None:
+    with torch_job("torch_alone.py", workers=1) as job:
+        job.check()
+        assert "the same bit for bit, and nothing travelled" in job.workers[0].output, job.report()
+
+
 @pytest.mark.parametrize("workers", [2, 4])
 def test_a_hundred_steps_of_every_optimizer(workers: int) -> None:
     # Half of the cases with each number of workers: together, all of them.

@@ -28,15 +28,17 @@ TOLD = (
 )
 
 
-def test_each_wrong_use_is_told_in_a_line() -> None:
-    with torch_job("torch_wrong_use.py", "alone", workers=1) as job:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_wrong_use_is_told_in_a_line(workers: int) -> None:
+    with torch_job("torch_wrong_use.py", "alone", workers=workers) as job:
         job.check()
-        told = [line for line in job.workers[0].output.splitlines() if line.startswith("told:")]
-        assert len(told) == len(TOLD), job.report()
-        for line, expected in zip(told, TOLD):
-            assert expected in line
-        # One line each: whatever else was printed is the farewell.
-        assert job.workers[0].output.count("\n") <= len(TOLD) + 2, job.report()
+        for worker in job.workers:
+            told = [line for line in worker.output.splitlines() if line.startswith("told:")]
+            assert len(told) == len(TOLD), job.report()
+            for line, expected in zip(told, TOLD):
+                assert expected in line
+            # One line each: whatever else was printed is the farewell.
+            assert worker.output.count("\n") <= len(TOLD) + 2, job.report()
 
 
 def test_workers_with_different_models_hear_of_it() -> None:

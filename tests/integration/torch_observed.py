@@ -1,4 +1,7 @@
-"""A worker that trains a few steps, and says what the figures are; its argument: a page's port."""
+"""A worker that trains a few steps, and says what the figures are.
+
+Its argument: the port of worker 0's page.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,9 @@ STEPS = 8
 UNTRACED = (3, 4)  # steps
 
 if __name__ == "__main__":
-    os.environ["MERCURY_METRICS_PORT"] = port = (sys.argv[1:] or ["0"])[0]
-    torch.manual_seed(int(os.environ["DMLC_TASK_ID"]))
+    rank = int(os.environ["DMLC_TASK_ID"])
+    os.environ["MERCURY_METRICS_PORT"] = port = "0" if rank else (sys.argv[1:] or ["0"])[0]
+    torch.manual_seed(rank)
     model = nn.Sequential(
         nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 200), nn.Linear(200, 4)
     )

@@ -3,6 +3,7 @@
 Servers live beside the workers, so that links carry what a ring's do, and ours once more with
 servers on hosts of their own. On one machine's loopback there is nothing to gain, only to lose.
 And a real transformer, which the processor computes, since the others' computation is emulated.
+With one worker, `wrap` is to cost next to nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from scripts.lab.workloads.job_config import Config
 BUCKETS_MB = (1, 5)  # beside DDP's own 25
 REAL = Setting(2, 2, 250e6, beside=True)
 TRANSFORMER_BYTES = 14_688_160
+ALONE = Setting(1, 1, rate=None, loopback=True, beside=True)
+OVERHEAD = ("-m", "scripts.lab.systems.torch_overhead")
+OVERHEAD_OF = {"transformer": 200, "cnn": 500}  # so many steps
 LOOPBACK = Setting(2, 1, rate=None, loopback=True, beside=True)
 
 
@@ -69,6 +73,23 @@ def _real(system: System, rounds: int) -> Case:
     return Case("torch", what, system, REAL, config, measure, 1.0 * rounds, env=env)
 
 
+def _overhead(system: System, model: str) -> Case:
+    config = Config("train", {"count": 1, "bytes": 4}, rounds=OVERHEAD_OF[model], warmup=10)
+
+    def measure(outcome: Outcome) -> Figures:
+        (result,) = outcome.results
+        took, plain = (statistics.median(result[name]) for name in ("times_s", "plain_s"))
+        return {
+            "time / plain torch": Figure(took / plain, ""),
+            "time": Figure(took, "s"),
+            "time of plain torch": Figure(plain, "s"),
+        }
+
+    alone = replace(system, program=OVERHEAD)
+    what = f"a {model} that one worker trains, wrapped and plain by turns"
+    return Case("torch", what, alone, ALONE, config, measure, 30.0, env={"LAB_MODEL": model})
+
+
 def pytorch(
     systems: Sequence[System], asked: scaling.Asked, rounds: int, length: str = "usual"
 ) -> list[Case]:
@@ -89,4 +110,6 @@ def pytorch(
     for model in models:
         scale = asked.scale or SCALES[model] * scaling.SHARE
         cases += [_on_loopback(system, model, scale, rounds) for system in systems]
-    return cases + [_real(system, rounds) for system in systems]
+    cases += [_real(system, rounds) for system in systems]
+    ours = [system for system in systems if system.ours]
+    return cases + [_overhead(system, model) for system in ours for model in OVERHEAD_OF]
