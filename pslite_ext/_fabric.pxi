@@ -18,7 +18,7 @@ cdef extern from "process/fabric_api.h" nogil:
         int nesterov
         int64_t delay_bound
         double divergence_bound, batch_s, lag_s
-        int record
+        int aggregators, as_they_come, record
         const double* weights
         size_t num_weights
     int mercury_fabric_join(const mercury_fabric_options*, const float*, size_t, mercury_fabric**)
@@ -58,6 +58,7 @@ cdef class Fabric:
         its.delay_bound, its.divergence_bound = options["delay_bound"], options["divergence_bound"]
         its.momentum, its.nesterov = options["momentum"], options["nesterov"]
         its.batch_s, its.lag_s = options["batch_s"], options["lag_s"]
+        its.aggregators, its.as_they_come = options["aggregators"], options["as_they_come"]
         its.record = options["record"]
         its.weights, its.num_weights = weights.data(), weights.size()
         if model is not None:

@@ -16,7 +16,7 @@ from pslite_ext import _core
 from pslite_ext.config import Settings
 from pslite_ext.errors import ClosedError, InvalidArgumentError, PsliteError
 from pslite_ext.fabric.feed import Feed
-from pslite_ext.fabric.options import Rule, feed_path, node_options
+from pslite_ext.fabric.options import ALL_OF_IT, Planning, Rule, feed_path, node_options
 from pslite_ext.fabric.recording import Recording
 from pslite_ext.settings_table import SettingError
 
@@ -25,7 +25,13 @@ _here: _Node | None = None  # a process is in one job, once
 
 
 class _Node:
-    def __init__(self, role: str, model: Any, rule: Rule | None = None) -> None:
+    def __init__(
+        self,
+        role: str,
+        model: Any,
+        rule: Rule | None = None,
+        planning: Planning = ALL_OF_IT,
+    ) -> None:
         global _here
         if _here is not None:
             raise ClosedError("this process is in an MLfabric job already, or was in one")
@@ -41,7 +47,7 @@ class _Node:
         self.num_workers = int(settings.values["DMLC_NUM_WORKER"])
         self._left = False
         self._starter = _Starter(bool(settings.values["MERCURY_LAUNCHED"]), role)
-        options = node_options(settings, rule)
+        options = node_options(settings, rule, planning)
         self._feed_path = feed_path(settings) if role == "scheduler" else ""
         self._trace_folder = str(settings.values["MERCURY_TRACE_DIR"])
         self._job = {
@@ -163,8 +169,8 @@ class Scheduler(_Serving):
     _feed: Feed | None = None
     _recording: Recording | None = None
 
-    def __init__(self) -> None:
-        super().__init__("scheduler", None)
+    def __init__(self, planning: Planning = ALL_OF_IT) -> None:
+        super().__init__("scheduler", None, planning=planning)
         if self._feed_path:
             self._feed = Feed(self._feed_path, self._core.feed)
         if self._trace_folder:
@@ -236,9 +242,9 @@ def register_as_replica(model: Any | None = None) -> Holder:
     return Holder("replica", model)
 
 
-def register_as_scheduler() -> Scheduler:
+def register_as_scheduler(planning: Planning = ALL_OF_IT) -> Scheduler:
     """The job begins here; `serve()` then waits for its end."""
-    return Scheduler()
+    return Scheduler(planning)
 
 
 def register(model: Any, at_end: Callable[[Any], object] | None = None) -> Worker:

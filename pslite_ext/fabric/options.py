@@ -35,6 +35,18 @@ class Rule(NamedTuple):
     weights: tuple[float, ...] = ()  # of the workers' updates; none: all are 1
 
 
+class Planning(NamedTuple):
+    """What a scheduler's planner may use. Nobody wants less than all: it is there to measure what
+    each part brings.
+    """
+
+    aggregators: int = 4  # for the server, and as many for the replica
+    ordered: bool = True
+
+
+ALL_OF_IT = Planning()
+
+
 def update_rule(text: str, workers: int) -> Rule:
     kind, _, rest = text.partition(":")
     if text == "sum":
@@ -123,7 +135,9 @@ def _short(value: str) -> str:
     return f"{value[:_SHOWN]}... ({len(value)} characters, CRC {zlib.crc32(value.encode()):08x})"
 
 
-def node_options(settings: Settings, asked: Rule | None = None) -> dict[str, object]:
+def node_options(
+    settings: Settings, asked: Rule | None = None, planning: Planning = ALL_OF_IT
+) -> dict[str, object]:
     """As `pslite_ext._core.Fabric` takes them. `asked`: what a worker asks of the server."""
     values = settings.values
     workers = int(values["DMLC_NUM_WORKER"])
@@ -154,6 +168,8 @@ def node_options(settings: Settings, asked: Rule | None = None) -> dict[str, obj
         "nesterov": int(rule is not None and rule.nesterov),
         "batch_s": int(values[_BATCH]) / 1000,
         "lag_s": int(values[_LAG]) / 1000,
+        "aggregators": planning.aggregators,
+        "as_they_come": int(not planning.ordered),
         "record": int(node == SCHEDULER and bool(values["MERCURY_TRACE_DIR"])),
         "weights": told.weights,
     }

@@ -31,7 +31,7 @@ from scripts.lab.benches.case import Case, Failure, Row
 from scripts.lab.benches.catalogue import BENCHES, LONG, ONCE, PROGRAMS, cases_of, wanted
 from scripts.lab.benches.slow_host import SlowHost
 from scripts.lab.report import results
-from scripts.lab.systems.job import JobFailed, Process, host_names, run_job
+from scripts.lab.systems.job import JobFailed, Process, run_job
 from scripts.lab.systems.system import NAMES, System, available
 from scripts.lab.systems.watch import Watch
 from scripts.lab.workloads.workload import WorkloadError, load
@@ -78,7 +78,7 @@ class Session:
 
 def make_bed(case: Case) -> LoopbackBed:
     setting = case.setting
-    hosts = host_names(setting.workers, setting.servers, setting.beside)
+    hosts = [*dict.fromkeys(setting.places().values())]
     if setting.loopback:
         return LoopbackBed(hosts)
     return best_bed(hosts, setting.rate)
@@ -134,13 +134,15 @@ def measure(case: Case, session: Session) -> str:
             def tell(_process: Process, event: dict[str, Any]) -> None:
                 if event["event"] == "begin":
                     milestones.begun.set()
+                if case.hear is not None:
+                    case.hear(event)
 
             outcome = run_job(
                 *(bed, case.system, case.config),
                 timeout_s=case.timeout_s,
                 env=case.env,
                 tell=tell,
-                beside=case.setting.servers if case.setting.beside else 0,
+                at=case.setting.places(),
                 watch=Watch(bed) if case.watched else None,
             )
             figures = case.measure(outcome)

@@ -11,6 +11,7 @@ from pslite_ext.fabric.options import (
     REPLICA,
     SCHEDULER,
     SERVER,
+    Planning,
     Rule,
     divergence_bound,
     feed_path,
@@ -132,3 +133,10 @@ def test_a_feed_is_there_from_the_start(tmp_path: Path) -> None:
         feed_path(settings(MERCURY_FABRIC_FEED=str(tmp_path / "feed")))
     (tmp_path / "feed").touch()
     assert feed_path(settings(MERCURY_FABRIC_FEED=str(tmp_path / "feed")))
+
+
+def test_a_planner_does_without_only_if_it_is_told_so() -> None:
+    usual = node_options(settings(DMLC_ROLE="scheduler"))
+    assert (usual["aggregators"], usual["as_they_come"]) == (4, 0)
+    less = node_options(settings(DMLC_ROLE="scheduler"), planning=Planning(0, ordered=False))
+    assert (less["aggregators"], less["as_they_come"]) == (0, 1)

@@ -206,4 +206,19 @@ Ordering WithDeadlines(Network* network, const std::vector<Shipment>& shipments,
   return Orderer(network, shipments, target, deadlines).Run(true);
 }
 
+Ordering AsTheyCome(Network* network, const std::vector<Shipment>& shipments, const Target& target,
+                    const std::vector<int64_t>& deadlines) {
+  Ordering done;
+  for (size_t g = 0; g < shipments.size(); ++g) {
+    if (deadlines[g] > static_cast<int64_t>(done.order.size())) {
+      done.order.push_back(g);
+    } else {
+      const double end_s = DirectEnd(network, shipments[g], target);
+      const int64_t contested = std::max(deadlines[g], int64_t{0});
+      done.dropped.push_back({g, DropReason::kDeadline, end_s, 0, 0, contested, false});
+    }
+  }
+  return done;
+}
+
 }  // namespace mercury::fabric

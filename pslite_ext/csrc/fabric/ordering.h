@@ -40,6 +40,11 @@ Ordering ShortestFirst(Network* network, const std::vector<Shipment>& shipments,
 Ordering WithDeadlines(Network* network, const std::vector<Shipment>& shipments,
                        const Target& target, const std::vector<int64_t>& deadlines);
 
+// The rank is the order, and what is not fresh enough at its place is dropped: what the others are
+// better than.
+Ordering AsTheyCome(Network* network, const std::vector<Shipment>& shipments, const Target& target,
+                    const std::vector<int64_t>& deadlines);
+
 // When all parts of `shipment` would have arrived; as Network::End and Network::Reserve.
 double DirectEnd(Network* network, const Shipment& shipment, const Target& target);
 double ReserveDirect(Network* network, const Shipment& shipment, const Target& target);

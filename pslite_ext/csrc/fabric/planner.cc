@@ -61,7 +61,9 @@ Plan PlanBatch(const Batch& batch, const PlanOptions& options) {
   const std::vector<int64_t> deadlines = DeadlinesOf(batch);
   Network network = batch.network;
   Ordering ordering = batch.synchronous ? ShortestFirst(&network, shipments, target)
-                                        : WithDeadlines(&network, shipments, target, deadlines);
+                      : options.as_they_come
+                          ? AsTheyCome(&network, shipments, target, deadlines)
+                          : WithDeadlines(&network, shipments, target, deadlines);
   const Schedule schedule = Aggregate(&network, shipments, target, ordering.order);
   Plan plan = Lay(batch, shipments, target, schedule, ordering.dropped);
   if (!options.search) return plan;

@@ -12,7 +12,8 @@
 namespace mercury::fabric {
 
 struct PlanOptions {
-  bool search = false;  // improve on the rules by a bounded local search
+  bool search = false;        // improve on the rules by a bounded local search
+  bool as_they_come = false;  // asynchronous: no order but that of the batch (AsTheyCome)
 };
 
 Plan PlanBatch(const Batch& batch, const PlanOptions& options);

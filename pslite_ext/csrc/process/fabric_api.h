@@ -37,6 +37,8 @@ typedef struct {
   double divergence_bound;
   double batch_s; /* 0: as soon as the network is idle */
   double lag_s;
+  int aggregators;       /* that groups of a plan may have, at most */
+  int as_they_come;      /* 1: updates are not ordered */
   int record;            /* 1: what happens, for mercury_fabric_records */
   const double* weights; /* of the workers' updates, by rank */
   size_t num_weights;    /* 0: all are 1 */

@@ -99,6 +99,11 @@ class LoopbackBed:
         """Starts a program on a host; `told` gets its output line by line."""
         return self.processes.start([*self._prefix(host), *argv], env, told=told)
 
+    def namespace(self, host: str) -> str:
+        """The name of a host's network."""
+        self._index(host)
+        raise LabError("without privilege hosts have no networks of their own")
+
     def counters(self, host: str) -> Counters:
         """Of the interface; on loopback those of all hosts together."""
         self._index(host)

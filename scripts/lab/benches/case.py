@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scripts.lab.bed.disturbance import Disturbance
-from scripts.lab.systems.job import Outcome
+from scripts.lab.systems.job import Outcome, host_names
 from scripts.lab.systems.system import System
 from scripts.lab.workloads.job_config import Config
 
@@ -57,6 +57,13 @@ class Setting:
         most = -(-m // n)
         return (m + most * (n - 2)) / m
 
+    def places(self) -> dict[str, str]:
+        """By process, its host."""
+        names = host_names(self.workers, self.servers, self.beside)
+        at = {name: name for name in names}
+        beside = self.servers if self.beside else 0
+        return {**at, **{f"server{i}": f"worker{i % self.workers}" for i in range(beside)}}
+
     def __str__(self) -> str:
         if self.loopback:
             link = "loopback"
@@ -84,6 +91,7 @@ class Case:
     timeout_s: float = 300
     memory_bytes: float = 0  # that must be available
     disturbance: Disturbance | None = None  # changes the bed while the job runs
+    hear: Callable[[dict[str, Any]], None] | None = None  # what a process says, when it does
     watched: bool = False  # the links are looked at meanwhile
     zero: Callable[[Outcome], float] | None = None  # where charts of throughput begin
 

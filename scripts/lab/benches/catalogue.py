@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from scripts.lab.benches import (
     adapt,
+    fabric,
     flood,
     joining,
     limits,
@@ -21,7 +22,18 @@ from scripts.lab.benches import (
 from scripts.lab.benches.case import Case, Row, Setting
 from scripts.lab.benches.limits import LOOPBACK
 from scripts.lab.systems.peers import PEERS
-from scripts.lab.systems.system import BASIC, MERCURY, TORCH, System
+from scripts.lab.systems.system import (
+    ASYNC,
+    BASIC,
+    FABRIC,
+    GLOO,
+    MERCURY,
+    MPI_RING,
+    RACERS,
+    TORCH,
+    TREE,
+    System,
+)
 
 Systems = Sequence[System]
 MAIN = ("stock", "stock-p3", "zmq", MERCURY)  # what users choose between
@@ -163,6 +175,18 @@ def _torch(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     return pytorch.pytorch(chosen, asked, {"quick": 3, "usual": 3, "full": 10}[length], length)
 
 
+def _fabric(systems: Systems, length: str) -> list[Case]:
+    racers = _named(systems, (GLOO, TREE, ASYNC))
+    for ours in _named(systems, (FABRIC,)):
+        racers += [fabric.bounded(ours, versions) for versions in (30, 60)]
+    cases = fabric.cells(racers)
+    cases += fabric.cells(racers, fabric.FULL)[: len(racers)]
+    cases += [fabric.race(system, "C1", "N1") for system in _named(systems, (MPI_RING,))]
+    for ours in _named(systems, (FABRIC,)):
+        cases += fabric.ablations(ours) + fabric.replication(ours)
+    return cases
+
+
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "iteration": _iteration,
     "communication": _communication,
@@ -183,11 +207,22 @@ PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
     "sum_kernel": lambda _systems: sum_kernel.run(),
     "joining": lambda systems: joining.run([system.name for system in systems]),
 }
-BENCHES = [*_CASES, "scaling", "torch", *PROGRAMS]
+BENCHES = [*_CASES, "scaling", "torch", "fabric", *PROGRAMS]
 # Only if asked for by name, or with --full.
-LONG = ("scaling", "torch", "joining", "scenarios", "adapt", "sweep", "peers", "prophet", "soak")
+LONG = (
+    "scaling",
+    "torch",
+    "fabric",
+    "joining",
+    "scenarios",
+    "adapt",
+    "sweep",
+    "peers",
+    "prophet",
+    "soak",
+)
 # Not repeated: long, or looking for growth, not for speed.
-ONCE = ("peers", "prophet", "soak", "idle")
+ONCE = ("peers", "prophet", "soak", "idle", "fabric")
 
 
 def cases_of(
@@ -203,12 +238,14 @@ def cases_of(
     cases: list[Case] = []
     for name in benches:
         if name in _CASES:
-            all_but_torch = [s for s in systems if s.name != TORCH]
-            cases += _CASES[name](all_but_torch if name == "peers" else basic, length)
+            comparable = [s for s in systems if s.name not in (TORCH, *RACERS)]
+            cases += _CASES[name](comparable if name == "peers" else basic, length)
         elif name == "scaling":
             cases += _scaling(systems, length, asked)
         elif name == "torch":
             cases += _torch(systems, length, asked)
+        elif name == "fabric":
+            cases += _fabric(systems, length)
     return cases
 
 
@@ -216,6 +253,8 @@ def wanted(system: str, benches: Sequence[str]) -> bool:
     """Whether one of the benches would measure the system, were it here."""
     if system in (TORCH, "torch-ddp") and "torch" in benches:
         return True
+    if system in RACERS:
+        return "fabric" in benches
     if system == TORCH:
         return False
     return "peers" in benches or "scaling" in benches or system in BASIC

@@ -8,7 +8,7 @@ import queue
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -67,6 +67,13 @@ class Process:
         }
 
 
+def machine_cpu_s(table: str | None = None) -> float:
+    """Since it was started, but for what it was idle."""
+    text = Path("/proc/stat").read_text() if table is None else table
+    user, nice, system, _idle, _waits, interrupts, soft = map(int, text.split()[1:8])
+    return (user + nice + system + interrupts + soft) / _CLOCK_TICKS
+
+
 @dataclass
 class Sample:
     """Of all processes, when worker 0 said something."""
@@ -74,6 +81,7 @@ class Sample:
     t: float
     cpu_s: dict[str, float]
     memory_kb: dict[str, dict[str, int]]
+    machine_cpu_s: float  # of all processes of the machine, and of its kernel
 
 
 @dataclass
@@ -152,6 +160,12 @@ class Outcome:
         return max((m.get("most", 0) for h, m in sample.items() if h.startswith(role)), default=0)
 
 
+def paired(workers: int) -> dict[str, str]:
+    """By process, its host: two workers to each; scheduler, server and replica on one more."""
+    at = dict.fromkeys(("scheduler", "server0", "replica0"), "scheduler")
+    return {**at, **{f"worker{i}": f"worker{i - i % 2}" for i in range(workers)}}
+
+
 def host_names(workers: int, servers: int, beside: bool = False) -> list[str]:
     """`beside`: servers live on the workers' hosts."""
     return [
@@ -162,7 +176,7 @@ def host_names(workers: int, servers: int, beside: bool = False) -> list[str]:
 
 
 class MeasuredJob:
-    """`beside`: so many servers live on the workers' hosts, the first on worker 0's."""
+    """`at`: each process's host, by its name; else every host has the process of its name."""
 
     def __init__(
         self,
@@ -172,8 +186,8 @@ class MeasuredJob:
         *,
         env: dict[str, str] | None = None,
         program: Sequence[str] | None = None,
-        beside: int = 0,
         watch: Watch | None = None,
+        at: Mapping[str, str] | None = None,
     ) -> None:
         self._bed = bed
         self._watch = watch
@@ -182,18 +196,20 @@ class MeasuredJob:
         self._said: set[str] = set()
         if system.own_hosts and not bed.shaped:
             raise LabError(f"{system.name} needs hosts with names of their own, and so root")
-        roles = ("scheduler", "server", "worker") if system.servers else ("worker",)
-        hosts = [h for h in bed.hosts if h.startswith(roles)]
-        workers = [bed.address(h) for h in hosts if h.startswith("worker")]
-        at = {host: host for host in hosts}
-        if system.servers:
-            at.update({f"server{i}": f"worker{i % len(workers)}" for i in range(beside)})
+        roles = ("scheduler", "server", "replica", "worker") if system.servers else ("worker",)
+        places = dict(at or {host: host for host in bed.hosts})
+        places = {name: host for name, host in places.items() if name.startswith(roles)}
+        workers = [bed.address(h) for name, h in places.items() if name.startswith("worker")]
+        if not system.replica:
+            places.pop("replica0", None)
+        self._workers = len(workers)
         base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
         base.update(
             DMLC_PS_ROOT_URI=bed.address("scheduler"),
             DMLC_PS_ROOT_PORT=str(PORT),
             DMLC_NUM_WORKER=str(len(workers)),
-            DMLC_NUM_SERVER=str(sum(name.startswith("server") for name in at)),
+            DMLC_NUM_SERVER=str(sum(name.startswith("server") for name in places)),
+            DMLC_NUM_REPLICA=str(int("replica0" in places)),
             LAB_SIZE=str(len(workers)),
             LAB_FIRST=workers[0],
             LAB_WORKERS=",".join(workers),
@@ -212,7 +228,13 @@ class MeasuredJob:
         argv = list(program or [system.python, *system.program, config_text])
         self._named = system.own_hosts
         self._began = time.monotonic()
-        self._processes = [self._start(*item, argv, base) for item in at.items()]
+        if system.starter == "job":
+            spaces = [bed.namespace(h) for name, h in places.items() if name.startswith("worker")]
+            base["LAB_NAMESPACES"] = ",".join(spaces)
+            places = {"worker0": places["worker0"]}
+        elif system.starter == "host":
+            places = {name: host for name, host in places.items() if name == host}
+        self._processes = [self._start(*item, argv, base) for item in places.items()]
 
     def _start(self, name: str, host: str, argv: list[str], base: dict[str, str]) -> Process:
         role = name.rstrip("0123456789")
@@ -244,8 +266,7 @@ class MeasuredJob:
     ) -> Outcome:
         """Until every process has ended; JobFailed if one ends badly or the time is up."""
         deadline = time.monotonic() + timeout_s
-        workers = sum(p.role == "worker" for p in self._processes)
-        outcome = Outcome([{} for _ in range(workers)], {}, self._began)
+        outcome = Outcome([{} for _ in range(self._workers)], {}, self._began)
         try:
             while any(p.child.poll() is None for p in self._processes) or not self._heard.empty():
                 try:
@@ -288,7 +309,7 @@ class MeasuredJob:
         self._bed.processes.end([p.child for p in self._processes])
 
     def _take(self, process: Process, event: dict[str, Any], outcome: Outcome) -> None:
-        rank = int(process.host[len(process.role) :] or 0)
+        rank = int(event.get("rank", process.host[len(process.role) :] or 0))
         name = str(event["event"])
         if name == "progress":
             name = f"progress {event['rounds']}"
@@ -299,6 +320,7 @@ class MeasuredJob:
                 time.monotonic(),
                 {p.host: p.cpu_s() for p in self._processes},
                 {p.host: p.memory_kb() for p in self._processes},
+                machine_cpu_s(),
             )
             if self._watch is not None and name == "begin":
                 pids = {p.at: p.child.pid for p in self._processes if p.role != "scheduler"}
@@ -308,7 +330,8 @@ class MeasuredJob:
 
     def _report(self, what: str, processes: Sequence[Process]) -> str:
         lines = [f"{self._system.name}: {what}"]
-        for process in processes[:3]:
+        scheduler = [p for p in self._processes if p.role == "scheduler" and p.lines]
+        for process in (*processes[:3], *(s for s in scheduler if s not in processes[:3])):
             lines.append(f"--- {process.host}, exit code {process.child.poll()}:")
             lines += list(process.lines)
         return "\n".join(lines)
@@ -322,8 +345,8 @@ def run_job(
     timeout_s: float = 300,
     env: dict[str, str] | None = None,
     tell: Callable[[Process, dict[str, Any]], None] | None = None,
-    beside: int = 0,
     watch: Watch | None = None,
+    at: Mapping[str, str] | None = None,
 ) -> Outcome:
-    job = MeasuredJob(bed, system, config, env=env, beside=beside, watch=watch)
+    job = MeasuredJob(bed, system, config, env=env, watch=watch, at=at)
     return job.follow(timeout_s, tell)

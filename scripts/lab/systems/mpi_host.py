@@ -23,7 +23,8 @@ MODULE = "scripts.lab.systems.mpi_host"
 
 
 def mpirun(program: list[str], addresses: list[str], device: str) -> list[str]:
-    """One rank on each host, over TCP alone."""
+    """A rank for each address, those of one host beside each other; over TCP alone."""
+    hosts = {address: addresses.count(address) for address in addresses}
     daemons = {"plm_ssh_agent": f"{sys.executable} -m {MODULE} --at", "prte_if_include": device}
     # Left to itself it reduces to one rank and sends the sum back: half the speed of a ring.
     ring = {"coll_libnbc_iallreduce_algorithm": "1"}
@@ -33,8 +34,8 @@ def mpirun(program: list[str], addresses: list[str], device: str) -> list[str]:
         *("--allow-run-as-root", "--leave-session-attached"),
         *(word for item in daemons.items() for word in ("--prtemca", *item)),
         *(word for item in library.items() for word in ("--mca", *item)),
-        *("--host", ",".join(f"{address}:1" for address in addresses)),
-        *("--map-by", "ppr:1:node:oversubscribe", "--bind-to", "none"),
+        *("--host", ",".join(f"{address}:{ranks}" for address, ranks in hosts.items())),
+        *("--map-by", f"ppr:{max(hosts.values())}:node:oversubscribe", "--bind-to", "none"),
         *(sys.executable, *program),
     ]
 

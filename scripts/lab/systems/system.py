@@ -14,6 +14,9 @@ WORKER = ("-m", "scripts.lab.systems.worker")
 TORCH_WORKER = ("-m", "scripts.lab.systems.torch_worker")
 TORCH_MERCURY = ("-m", "scripts.lab.systems.torch_mercury")
 MPI_HOST = ("-m", "scripts.lab.systems.mpi_host")
+# Of the bench `fabric`.
+FABRIC, ASYNC, TREE, GLOO, MPI_RING = "fabric", "async", "tree", "ring gloo", "ring mpi"
+RACERS = (FABRIC, ASYNC, TREE, GLOO, MPI_RING)
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,9 @@ class System:
     servers: bool = True  # False: its workers sum among themselves
     warmup: int = 0  # rounds at least before it is what it is meant to be
     own_hosts: bool = False  # it finds them by name, so they cannot all be one
+    replica: bool = False  # its server has one
+    # Who starts the workers: the lab each of them, one process a host, or one process all of them.
+    starter: str = "each"
 
     @property
     def ours(self) -> bool:
@@ -40,7 +46,7 @@ MERCURY = "mercury-mercury"
 POLICIES = {MERCURY if p == "priority" else f"mercury-{p}": p for p in _core.policies()}
 BASIC = ("stock", "stock-p3", "zmq", *POLICIES)
 TORCH = "torch"  # ours, under it
-NAMES = (*BASIC, "stock-device", TORCH, *PEERS)
+NAMES = (*BASIC, "stock-device", TORCH, *PEERS, *RACERS)
 PROPHET_STEPS = 8  # iterations from which it learns when gradients appear: before what is measured
 
 
@@ -78,9 +84,37 @@ def system(name: str, stock_python: str | None) -> System:
     if name == "mpi":
         program = (*MPI_HOST, *WORKER)
         return System(name, peer_python(name), {}, "mpi", program, servers=False, own_hosts=True)
+    if name in RACERS:
+        return _racer(name)
     if name in PEERS:
         peer_python(name)
     raise ValueError(f"there is no system '{name}'; there are {', '.join(NAMES)}")
+
+
+def _racer(name: str) -> System:
+    module = "scripts.lab.systems"
+    if name == FABRIC:
+        return System(name, sys.executable, program=("-m", f"{module}.fabric_racer"))
+    if name == ASYNC:
+        return System(name, sys.executable, program=("-m", f"{module}.plain_async"))
+    if name == TREE:
+        return System(name, sys.executable, program=("-m", f"{module}.tree"), servers=False)
+    if name == GLOO:
+        program = ("-m", f"{module}.forked", f"{module}.gloo_ring")
+        python = peer_python("torch-ddp")
+        return System(
+            *(name, python), program=program, servers=False, own_hosts=True, starter="job"
+        )
+    env = {
+        "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+        "OMPI_MCA_coll_tuned_allreduce_algorithm": "4",  # the ring
+        "OMPI_MCA_mpi_yield_when_idle": "1",  # there are more ranks than cores
+    }
+    hosted = (*MPI_HOST, "-m", f"{module}.mpi_ring")
+    python = peer_python("mpi")
+    return System(
+        *(name, python, env), program=hosted, servers=False, own_hosts=True, starter="host"
+    )
 
 
 def available(

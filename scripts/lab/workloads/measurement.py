@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,10 @@ DEVICE = "LAB_DEVICE"  # names the variable that names the interface
 
 
 def say(event: str, **fields: Any) -> None:
-    print(MARK + json.dumps({"event": event, **fields}), flush=True)
+    rank = {"rank": int(os.environ["LAB_RANK"])} if "LAB_RANK" in os.environ else {}
+    # In one piece: processes may share what they write to.
+    sys.stdout.write(MARK + json.dumps({"event": event, **rank, **fields}) + "\n")
+    sys.stdout.flush()
 
 
 def interface() -> tuple[int, int]:

@@ -167,3 +167,20 @@ TEST(rounding_does_not_decide_between_equals) {
     CHECK_EQ(crowded.dropped[0].shipment, 2);
   }
 }
+
+TEST(without_an_order_only_what_is_too_old_at_its_place_is_dropped) {
+  // The first is slow, which ShortestFirst would not have; the third had to be one of two.
+  Network network({Steady(1e8, 1e8), Steady(1e7, 1e7), Steady(1e8, 1e8)});
+  const std::vector<Shipment> shipments = {
+      {1, 0, {kMbit}}, {2, 0, {kMbit}}, {2, 0, {kMbit}}, {2, 0, {kMbit}}};
+  Target target;
+  target.servers = {0};
+  const Ordering found = AsTheyCome(&network, shipments, target, {9, 9, 2, 3});
+  CHECK_TRUE(found.order == (std::vector<size_t>{0, 1, 3}));
+  REQUIRE_EQ(found.dropped.size(), 1);
+  CHECK_EQ(found.dropped[0].shipment, 2);
+  CHECK_EQ(found.dropped[0].contested, 2);
+  CHECK_TRUE(found.dropped[0].reason == DropReason::kDeadline);
+  CHECK_TRUE(AsTheyCome(&network, shipments, target, {0, 1, 1, 2}).order ==
+             (std::vector<size_t>{1, 3}));
+}

@@ -25,7 +25,7 @@ def outcome(*times_s: float) -> Outcome:
         "result": {"times_s": list(times_s)},
     }
     cpu = {"server0": 1.0}
-    samples = {name: Sample(0.0, cpu, {}) for name in ("begin", "end")}
+    samples = {name: Sample(0.0, cpu, {}, 0.0) for name in ("begin", "end")}
     return Outcome([worker], samples)
 
 

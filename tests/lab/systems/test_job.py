@@ -12,7 +12,7 @@ import pytest
 
 from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import start_time
-from scripts.lab.benches.case import Case, Figure
+from scripts.lab.benches.case import Case, Figure, Setting
 from scripts.lab.benches.limits import LOOPBACK
 from scripts.lab.runner import Session, measure
 from scripts.lab.systems.job import JobFailed, MeasuredJob, Outcome, Process, host_names, run_job
@@ -134,10 +134,11 @@ def children_of(pid: int) -> list[int]:
 
 def test_servers_can_live_beside_the_workers() -> None:
     config = Config("rounds", {"count": 2, "bytes": 400}, rounds=2)
+    setting = Setting(2, 2, beside=True)
     with LoopbackBed(host_names(2, 2, beside=True)) as bed:
         assert bed.hosts == ("scheduler", "worker0", "worker1")
         watch = Watch(bed)
-        job = MeasuredJob(bed, ZMQ, config, beside=2, watch=watch)
+        job = MeasuredJob(bed, ZMQ, config, watch=watch, at=setting.places())
         homes = {p.host: p.at for p in job._processes}
         outcome = job.follow(100)
     assert homes["server1"] == "worker1"

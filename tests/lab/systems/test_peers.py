@@ -52,9 +52,10 @@ def test_ours_trains_under_torch(make_bed: Callable[..., Bed], env: dict[str, st
         ours = system(TORCH, None)
     except PeerMissing as missing:
         pytest.skip(f"torch: {missing}")
+    at = Setting(2, 2, beside=True).places()
     bed = make_bed(host_names(2, 2, beside=True), 500e6)
     config = Config("train", {"model": "lenet5", "compute_s": 0.02}, rounds=3)
-    outcome = run_job(bed, ours, config, timeout_s=100, beside=2, env=env)
+    outcome = run_job(bed, ours, config, timeout_s=100, env=env, at=at)
     assert [len(result["times_s"]) for result in outcome.results] == [3, 3]
     assert len(outcome.cpu_s("server")) == 2
     assert len({result.get("digest") for result in outcome.results}) == 1  # a real one has one
@@ -175,6 +176,10 @@ def test_a_host_takes_the_command_that_mpirun_sends_it() -> None:
     assert taken == ["echo 'a b'"]
     command = mpi_host.mpirun([*WORKER, "{}"], ["10.0.0.1", "10.0.0.2"], "eth0")
     assert command[command.index("--host") + 1] == "10.0.0.1:1,10.0.0.2:1"
+    command = mpi_host.mpirun([*WORKER], ["10.0.0.1", "10.0.0.1"], "eth0")
+    assert command[command.index("--host") + 1] == "10.0.0.1:2"
+    assert "ppr:2:node:oversubscribe" in command
+    command = mpi_host.mpirun([*WORKER, "{}"], ["10.0.0.1", "10.0.0.2"], "eth0")
     assert command[-4:] == [sys.executable, *WORKER, "{}"]
 
 

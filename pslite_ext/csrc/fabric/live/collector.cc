@@ -114,6 +114,7 @@ void Collector::PlanNow(const std::vector<HostLink>& links, double now_s, Orders
   matter.delay_bound = options_.delay_bound;
   matter.momentum = options_.momentum;
   matter.search = options_.search;
+  matter.as_they_come = options_.as_they_come;
   matter.version = version_;
   matter.first_place = next_place_;
   for (const UpdateId& id : ids) matter.updates.push_back(tasks_[id].request);

@@ -42,8 +42,9 @@ struct CollectorOptions {
   double batch_s = 0.1;
   bool at_once = true;  // plan when no batch is under way, without waiting for `batch_s` to pass
   bool search = false;
-  size_t aggregators = 4;  // for the server, and as many for the replica, if there are workers
-  uint64_t seed = 1;       // of who aggregates
+  bool as_they_come = false;  // instead of MLfabric's order
+  size_t aggregators = 4;     // for the server, and as many for the replica, if there are workers
+  uint64_t seed = 1;          // of who aggregates
 };
 
 constexpr int64_t kUpdateBytesMax = int64_t{1} << 44;

@@ -37,7 +37,7 @@ Batch BatchOf(const Matter& matter) {
 }  // namespace
 
 Draft MakeDraft(const Matter& matter) {
-  const Plan plan = PlanBatch(BatchOf(matter), {matter.search});
+  const Plan plan = PlanBatch(BatchOf(matter), {matter.search, matter.as_they_come});
   Draft draft;
   for (const Drop& drop : plan.dropped) {
     draft.dropped.emplace_back(matter.updates[drop.shipment].id, FateOf(drop.reason));

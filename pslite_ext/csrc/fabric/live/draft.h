@@ -40,6 +40,7 @@ struct Matter {
   int64_t delay_bound = 0;
   double momentum = 0;
   bool search = false;
+  bool as_they_come = false;
   int64_t version = 0;      // after all that was planned before
   int64_t first_place = 1;  // that is free
   std::vector<Request> updates;

@@ -1,0 +1,208 @@
+"""MLfabric against a ring, a tree and plain asynchronous training, on a network that changes.
+
+After the evaluation of MLfabric's authors: thirty workers on fifteen hosts, scheduler, server and
+replica on one more. A model of theirs has 100 MB, ours 0.954; links have a hundredth of their
+rates, so that a transfer takes as long as theirs, and times are not scaled.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from scripts.lab.bed.drawn_network import NETWORKS, DrawnNetwork
+from scripts.lab.benches.case import TCP_SHARE, Case, Figure, Figures, Setting
+from scripts.lab.benches.race_track import Track, folder
+from scripts.lab.systems.job import CORES, Outcome, paired
+from scripts.lab.systems.system import FABRIC, TREE, System
+from scripts.lab.systems.tree import parents
+from scripts.lab.workloads.job_config import Config
+from scripts.lab.workloads.stragglers import KINDS
+from tracer.fabric import History, read
+
+SCALE = 0.01  # of the authors' rates
+COMPUTE_S = 0.1
+WORKERS = 30
+# What they learn fastest with: all together, of 0.05, 0.07, 0.1, 0.15 and 0.2; each on its own, of
+# 0.001, 0.002, 0.003, 0.005 and 0.007.
+RATES = {"together": 0.07, "apart": 0.002}
+PARTIAL, FULL = 0.85, 0.93
+AT_MOST_S = {PARTIAL: 60.0, FULL: 150.0}
+STRAGGLERS = [kind for kind in KINDS if kind != "C0"]
+# Thirty models leave a server at once, by a queue of 72 KB: a letter that is lost there again and
+# again has taken more than ten seconds, and its worker was given up.
+PATIENT = {"MERCURY_HEARTBEAT_TIMEOUT_MS": "60000"}
+SLOW = 2.5e9  # unscaled: what counts as a slow link in N2
+# Norms by which a replica may differ. That of an update is about 0.01.
+BOUNDS = (0.0, 0.02, 0.1, 0.5, 3.0)
+
+
+@dataclass(frozen=True)
+class Paired(Setting):
+    """Two workers to a host; whoever else there is, on one more."""
+
+    workers: int = WORKERS
+    servers: int = 1
+    rate: float | None = 10e9 * SCALE
+
+    def places(self) -> dict[str, str]:
+        return paired(self.workers)
+
+    def __str__(self) -> str:
+        hosts = f"{self.workers} workers on {self.workers // 2} hosts"
+        return f"{hosts}, 10 to {(self.rate or 0) / 1e6:g} Mbit/s"
+
+
+def bounded(fabric: System, versions: int) -> System:
+    return fabric.variant(f"A-{versions}", MERCURY_FABRIC_DELAY_BOUND=str(versions))
+
+
+def _percentiles(delays: Iterator[int]) -> Figures:
+    ordered = sorted(delays)
+    if not ordered:
+        return {}
+    at = {"delay, median": 0.5, "delay, 95 %": 0.95, "delay, most": 1.0}
+    last = len(ordered) - 1
+    return {name: Figure(float(ordered[round(last * part)]), "") for name, part in at.items()}
+
+
+def _of_history(history: History) -> Figures:
+    dropped = sum(history.dropped.values())
+    applied = sum(history.delays.values())
+    return {
+        "dropped": Figure(100 * dropped / max(1, dropped + applied), "%"),
+        **_percentiles(history.delays.elements()),
+        "plans": Figure(float(history.plans), ""),
+        "updates a plan": Figure(applied / max(1, history.plans), ""),
+        "groups": Figure(float(history.groups), ""),
+    }
+
+
+def _of_hops(track: Track, applied: int) -> Figures:
+    hops = track.hops()
+    slow = sum(track.is_slow(hop.source, hop.target, hop.start, SLOW) for hop in hops)
+    copied = sum(hop.bytes for hop in hops if hop.goal == "replica")
+    figures = {
+        "transfers": Figure(float(len(hops)), ""),
+        "over slow links": Figure(100 * slow / max(1, len(hops)), "%"),
+    }
+    if copied:
+        figures["to the replica, an update"] = Figure(copied / max(1, applied) / 1e6, "MB")
+    return figures
+
+
+def _of_tree(track: Track, setting: Setting) -> Figures:
+    """Each iteration a message goes up, and one down, each edge between two hosts."""
+    at = [host for name, host in setting.places().items() if name.startswith("worker")]
+    edges = [(at[i], at[j]) for i, j in enumerate(parents(at)) if j is not None and at[i] != at[j]]
+    ways = [way for child, parent in edges for way in ((child, parent), (parent, child))]
+    slow = [track.is_slow(*way, look.t, SLOW) for look in track.looks for way in ways]
+    return {
+        "transfers": Figure(float(len(slow)), ""),
+        "over slow links": Figure(100 * sum(slow) / max(1, len(slow)), "%"),
+    }
+
+
+def _case(what: str, system: System, setting: Setting, track: Track, env: dict[str, str]) -> Case:
+    def measure(outcome: Outcome) -> Figures:
+        figures: Figures = {}
+        if track.took_s is not None:
+            figures["time"] = Figure(track.took_s, "s")
+        seconds = outcome.seconds
+        gradients = sum(r["iterations"] for r in outcome.results)
+        busy = outcome.samples["end"].machine_cpu_s - outcome.samples["begin"].machine_cpu_s
+        best = statistics.mean(look.accuracy for look in sorted(track.looks)[-5:])
+        figures |= {
+            "ran for": Figure(seconds, "s"),
+            "accuracy in the end": Figure(best, ""),
+            "gradients": Figure(float(gradients), ""),
+            "gradients a second": Figure(gradients / seconds, ""),
+            "processors": Figure(100 * busy / seconds / CORES, "%"),
+            "overran": Figure(100 * sum(r["overran"] for r in outcome.results) / gradients, "%"),
+        }
+        if system.name.startswith(FABRIC):
+            history = read(track.trace)
+            figures |= _of_history(history) | _of_hops(track, sum(history.delays.values()))
+        elif system.name == TREE:
+            figures |= _of_tree(track, setting)
+        elif "delays" in outcome.results[0]:
+            figures |= _percentiles(
+                int(delay)
+                for result in outcome.results
+                for delay, count in result["delays"].items()
+                for _ in range(count)
+            )
+        return figures
+
+    return Case(
+        *("fabric", what, system, setting, Config("race", track.told()), measure),
+        track.at_most_s / 2,
+        env={**PATIENT, "MERCURY_TRACE_DIR": str(track.trace), **env},
+        timeout_s=track.at_most_s + 90,
+        disturbance=track,
+        hear=track.hear,
+    )
+
+
+def race(
+    system: System,
+    stragglers: str,
+    network: str,
+    target: float = PARTIAL,
+    *,
+    workers: int = WORKERS,
+    lag_s: float = 0.2,
+    fed: bool = True,
+    note: str = "",
+) -> Case:
+    feed = folder() / "feed" if fed and system.name.startswith(FABRIC) else None
+    draws = DrawnNetwork(network, SCALE, feed=feed, lag_s=lag_s, share=TCP_SHARE)
+    together = not system.servers
+    rate = RATES["together" if together else "apart"]
+    track = Track(draws, stragglers, rate, target, AT_MOST_S[target], COMPUTE_S)
+    env = {} if feed is None else {"MERCURY_FABRIC_FEED": str(feed)}
+    what = f"{stragglers} {network}, to {target:g}{note}"
+    return _case(what, system, Paired(workers), track, env)
+
+
+def without(fabric: System, part: str) -> System:
+    """A-30 without one part of the planner."""
+    if part == "drops":  # no update is ever too old
+        name, env = "no drops", {"MERCURY_FABRIC_DELAY_BOUND": str(1 << 30)}
+    else:
+        name = f"A-30, no {part}"
+        env = {"MERCURY_FABRIC_DELAY_BOUND": "30", "LAB_WITHOUT": part}
+    return fabric.variant(name, **env)
+
+
+def ablations(fabric: System) -> list[Case]:
+    """What each part of the planner brings, and what an old view of the network costs."""
+    whole = bounded(fabric, 30)
+    parts = [whole, *(without(fabric, part) for part in ("order", "aggregation", "drops"))]
+    cases = [race(system, "C2", "N2", note=", parts") for system in parts]
+    for network in ("N2", "p1 = .2"):
+        for lag_s in (0.2, 2.0):
+            cases.append(race(whole, "C1", network, lag_s=lag_s, note=f", told {lag_s:g} s late"))
+        cases.append(race(whole, "C1", network, fed=False, note=", measured by itself"))
+    return cases
+
+
+def replication(fabric: System) -> list[Case]:
+    """What a replica costs, by how far it may be behind, in norms of an update."""
+    cases = []
+    for bound in BOUNDS:
+        env = {"MERCURY_FABRIC_DIVERGENCE_BOUND": repr(bound)}
+        replicated = replace(bounded(fabric, 30).variant(f"within {bound:g}", **env), replica=True)
+        cases.append(race(replicated, "C1", "N1", note=", replica"))
+    return cases
+
+
+def cells(systems: Sequence[System], target: float = PARTIAL) -> list[Case]:
+    networks = [name for name in NETWORKS if name.startswith("N")]
+    return [
+        race(system, stragglers, network, target)
+        for stragglers in STRAGGLERS
+        for network in networks
+        for system in systems
+    ]

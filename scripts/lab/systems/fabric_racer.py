@@ -1,0 +1,51 @@
+"""A node of a race under MLfabric, whatever its role.
+
+LAB_WITHOUT names parts of the planner that the scheduler is to do without: order, aggregation.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pslite_ext import fabric
+from pslite_ext.fabric.options import ALL_OF_IT, Planning
+from scripts.lab.systems.racer import race
+from scripts.lab.workloads.race import first_vector
+
+
+class UnderFabric:
+    together = False
+
+    def __init__(self) -> None:
+        self._worker = fabric.register(first_vector())
+        self.rank, self.workers = self._worker.rank, self._worker.num_workers
+
+    def get(self) -> Any:
+        return self._worker.get()
+
+    def push(self, update: Any) -> None:
+        self._worker.push(update)
+
+    def figures(self) -> dict[str, Any]:
+        return {"updates": self._worker.stats()}
+
+    def leave(self) -> None:
+        self._worker.leave()
+
+
+def schedule() -> None:
+    without = os.environ.get("LAB_WITHOUT", "").split()
+    aggregators = 0 if "aggregation" in without else ALL_OF_IT.aggregators
+    fabric.register_as_scheduler(Planning(aggregators, ordered="order" not in without)).serve()
+
+
+def main() -> None:
+    if os.environ["DMLC_ROLE"] == "scheduler":
+        schedule()
+    else:
+        race(UnderFabric())
+
+
+if __name__ == "__main__":
+    main()
