@@ -161,6 +161,9 @@ def test_one_line() -> None:
     lost = Picture(**{**PICTURE.__dict__, "failure": "worker 1 was lost", "over": True})
     assert line(lost).endswith("failed: worker 1 was lost")
     assert line(Picture("", "", "", 0, 0)) == "waiting for trace files"
+    began = Picture("7c9e", "mercury", "synchronous", 4, 1)
+    assert line(began) == "no step yet"
+    assert page(began, "traces", 9, 80, 0, 0)[1] == "no step yet"
 
 
 def test_a_page_fits_its_terminal() -> None:

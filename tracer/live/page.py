@@ -14,7 +14,7 @@ def line(picture: Picture, silent_s: float = 0.0) -> str:
     """All that matters, for a log."""
     if not picture.seen:
         return "waiting for trace files"
-    parts = [f"step {picture.step}"]
+    parts = [_step(picture)]
     if picture.steps_per_s is not None:
         parts.append(f"{picture.steps_per_s:.2f} steps/s")
     waits = [share for w in picture.workers if (share := _waiting_share(w)) is not None]
@@ -56,7 +56,7 @@ def page(
     named = f"run {picture.run}: " if picture.run else ""
     out = [f"{named}{picture.mode}, {picture.training}, {there} in {directory}"]
     speed = picture.steps_per_s
-    out.append(f"step {picture.step}" + ("" if speed is None else f", {speed:.2f} steps/s"))
+    out.append(_step(picture) + ("" if speed is None else f", {speed:.2f} steps/s"))
     slowest = picture.slowest
     if slowest is not None and len(picture.workers) > 1:
         out.append(f"slow: {_blame(slowest)}")
@@ -72,6 +72,10 @@ def page(
         if len(links) > room:
             out.append(f"{len(links) - room} more links, less busy")
     return [text[:columns] for text in out[:rows]]
+
+
+def _step(picture: Picture) -> str:
+    return f"step {picture.step}" if picture.step >= 0 else "no step yet"
 
 
 def _worker(worker: WorkerFigures) -> list[str]:

@@ -70,7 +70,7 @@ def answer(options: argparse.Namespace) -> Answer:
             "iteration_ms": [row[4] * 1e3 for row in rows],
             "speedup": [_speedup(own, row[4], error) for row in rows],
         },
-        "speedup: against the replay as recorded, so that what the model is off by cancels",
+        "speedup: relative to the replay as recorded, so that the model's error cancels out",
     )
 
     def draw(canvas: Canvas) -> None:
