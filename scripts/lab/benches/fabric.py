@@ -27,8 +27,8 @@ WORKERS = 30
 # What they learn fastest with: all together, of 0.05, 0.07, 0.1, 0.15 and 0.2; each on its own, of
 # 0.001, 0.002, 0.003, 0.005 and 0.007.
 RATES = {"together": 0.07, "apart": 0.002}
-PARTIAL, FULL = 0.85, 0.93
-AT_MOST_S = {PARTIAL: 60.0, FULL: 150.0}
+PARTIAL, FULL = 0.8, 0.93
+AT_MOST_S = {PARTIAL: 45.0, FULL: 100.0}
 STRAGGLERS = [kind for kind in KINDS if kind != "C0"]
 # Thirty models leave a server at once, by a queue of 72 KB: a letter that is lost there again and
 # again has taken more than ten seconds, and its worker was given up.

@@ -32,13 +32,6 @@ def folder() -> Path:
     return made
 
 
-@functools.cache
-def digits_file() -> Path:
-    file = folder() / "digits.npz"
-    digits_training.load().save(file)
-    return file
-
-
 class Look(NamedTuple):
     """At a model that a worker has got."""
 
@@ -88,6 +81,10 @@ class Track:
     hosts: Sequence[str] = ()
 
     @property
+    def digits(self) -> Path:
+        return folder() / "digits.npz"
+
+    @property
     def stop(self) -> Path:
         return folder() / "stop"
 
@@ -98,7 +95,7 @@ class Track:
     def told(self) -> dict[str, Any]:
         """What workers are told."""
         race = Race(
-            str(digits_file()),
+            str(self.digits),
             str(self.stop),
             self.stragglers,
             self.network.seed,
@@ -114,6 +111,8 @@ class Track:
         self.hosts = bed.hosts
         self.stop.unlink(missing_ok=True)
         shutil.rmtree(self.trace, ignore_errors=True)
+        if not self.digits.exists():
+            digits_training.load().save(self.digits)
         self.network(bed, milestones)
 
     def hear(self, event: dict[str, Any]) -> None:

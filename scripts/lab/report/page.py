@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from scripts.lab.report import prophet_tables
+from scripts.lab.report import fabric_tables, prophet_tables
 from scripts.lab.report.pictures import Pictures, Place
 from scripts.lab.report.results import RowFields, gained_anew, number
 from scripts.lab.report.scaling_table import by_hosts
@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 HEADINGS = {
     "scaling": "More and more hosts",
     "torch": "PyTorch, beside DistributedDataParallel",
+    "fabric": "MLfabric, beside a ring, a tree and plain asynchronous training",
     "iteration": "Iterations with an emulated GPU",
     "communication": "Communication alone",
     "goodput": "How full the link gets",
@@ -176,9 +177,11 @@ def markdown(results: Results, folder: Path, known: Mapping[str, str] | None = N
         lines += ["", f"## {heading}", *_measured_by(results.abouts(bench))]
         if bench in ("scaling", "torch"):
             lines += pictures.scaling(bench, of_bench) + by_hosts(of_bench)
+        if bench == "fabric":
+            lines += fabric_tables.by_cell(of_bench) + fabric_tables.by_race(of_bench)
         of_bench.sort(key=_place)
         for place, group in itertools.groupby(of_bench, key=_place):
-            if prophet_tables.rated(place[1]) is None:
+            if bench != "fabric" and prophet_tables.rated(place[1]) is None:
                 lines += _case(list(group))
             for kind, draw in of_a_case.items():
                 if place in results.series[kind] and (kind != "timeline" or bench == "iteration"):

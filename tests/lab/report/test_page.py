@@ -15,7 +15,7 @@ from scripts.lab.benches.prophet import foretold_s, rates, with_variants
 from scripts.lab.report.page import HEADINGS, Results, markdown, sections
 from scripts.lab.report.results import table, with_gains, write
 from scripts.lab.runner import in_turn
-from scripts.lab.systems.system import BASIC, TORCH, system
+from scripts.lab.systems.system import BASIC, FABRIC, TORCH, system
 from scripts.lab.workloads.job_config import Config, workload_of
 
 ABOUT = {
@@ -139,7 +139,7 @@ def test_quick_is_for_every_commit() -> None:
     systems = [system(name, "/stock/python") for name in BASIC]
     quick = cases_of([b for b in BENCHES if b not in LONG], systems, "quick")
     assert sum(case.estimate_s for case in quick) < 300
-    everything = [*systems, replace(systems[0], name=TORCH)]
+    everything = [*systems, *(replace(systems[0], name=name) for name in (TORCH, FABRIC))]
     usual = cases_of(BENCHES, everything, "usual")
     assert {case.bench for case in usual} == set(BENCHES) - set(PROGRAMS)
 

@@ -1,0 +1,44 @@
+"""The tables of MLfabric's races: who was faster than the ring, and who did not arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scripts.lab.report.fabric_tables import RIVALS, by_cell, by_race
+from scripts.lab.systems.system import GLOO
+
+
+def _row(what: str, system: str, metric: str, *values: float) -> dict[str, Any]:
+    middle, spread = sorted(values)[len(values) // 2], max(values) - min(values)
+    place = {"what": what, "system": system, "metric": metric, "setting": "30 workers"}
+    return {**place, "median": middle, "spread": spread, "repeats": len(values)}
+
+
+ROWS = [
+    _row("C2 N1, to 0.8", GLOO, "time", 9.0),
+    _row("C1 N1, to 0.8", GLOO, "time", 8.0),
+    _row("C1 N1, to 0.8", "fabric A-30", "time", 4.0),
+    _row("C1 N1, to 0.8", "fabric A-60", "ran for", 45.0),
+    _row("C1 N1, to 0.93", GLOO, "time", 20.0, 22.0, 24.0),
+    _row("C1 N2, to 0.8, told 2 s late", "fabric A-30", "time", 5.0),
+    _row("C1 N2, to 0.8, told 2 s late", "fabric A-30", "dropped", 12.5),
+]
+
+
+def test_cells_stand_beside_the_ring() -> None:
+    text = "\n".join(by_cell(ROWS))
+    assert "| C1 N1 | 8 |  |  | 4 (2.00) | > 45 |" in text
+    assert "| C2 N1 | 9 |  |  |  |  |" in text
+    assert "| C1 N1 | 22 ± 2 |" in text
+    assert text.index("80 %") < text.index("| C2 N1") < text.index("93 %")
+    assert "N2" not in text  # which is no cell of the table
+    assert text.count(" | ".join(RIVALS)) == 2
+
+
+def test_every_race_has_a_line() -> None:
+    lines = by_race(ROWS)
+    assert "Each race was run up to 3 times; 30 workers:" in lines
+    (late,) = [line for line in lines if "told 2 s late" in line]
+    assert late.startswith("| C1 N2, to 0.8, told 2 s late | fabric A-30 | 5 |")
+    assert "| 12.5 |" in late
+    assert sum(line.startswith("| C") for line in lines) == 6
