@@ -10,6 +10,7 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,19 @@ from typing import Any
 import pytest
 
 from mxnet_plugins import figures, metrics
+from mxnet_plugins.steps import Steps
 from tests.cluster import ROOT, free_port
+from tests.trace.browser import Page
 from tests.unit.test_metrics import FIGURES, steps_of
 
 FOLDER = ROOT / "examples" / "grafana"
 BOARD: dict[str, Any] = json.loads((FOLDER / "mercury.json").read_text())
 PAGE = metrics.page(FIGURES, steps_of(0.1).histogram(), "0.1.0")
 QUERIES = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
+# As Grafana would ask them.
+ASKED = [q.replace("$__rate_interval", "1m").replace("$job", "training") for q in QUERIES]
+PEERS = FIGURES["peers"]
+COUNTERS = [metric for metric in (*metrics.TRAFFIC, *metrics.PEER) if metric.kind == "counter"]
 
 
 def test_every_metric_is_one_of_ours() -> None:
@@ -82,13 +89,26 @@ def answer(port: int, query: str) -> list[dict[str, Any]]:
     return result
 
 
-def test_a_real_prometheus_answers_every_question(
+@pytest.fixture
+def prometheus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    prometheus = shutil.which("prometheus")
-    if prometheus is None:
+) -> Iterator[int]:
+    """The port of one that has read a worker's page at least twice, as rates need it."""
+    program = shutil.which("prometheus")
+    if program is None:
         pytest.skip("Prometheus is not installed (Debian: prometheus)")
-    monkeypatch.setattr(figures, "now", lambda: FIGURES)
+    steps = Steps()
+    began = time.monotonic()
+
+    def growing() -> dict[str, Any]:
+        """So that there are rates; a step at each look."""
+        steps.pushed("a key")
+        by = 1 + int(1000 * (time.monotonic() - began))
+        peers = [{**peer, **{m.figure: by * peer[m.figure] for m in COUNTERS}} for peer in PEERS]
+        return {**FIGURES, "peers": peers}
+
+    monkeypatch.setattr(figures, "STEPS", steps)
+    monkeypatch.setattr(figures, "now", growing)
     figures.serve("127.0.0.1", free_port())
     ours = re.findall(r"127\.0\.0\.1:\d+", capsys.readouterr().err)
     config = tmp_path / "prometheus.yml"
@@ -102,23 +122,47 @@ def test_a_real_prometheus_answers_every_question(
     )
     port = free_port()
     command = [
-        *(prometheus, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}"),
+        *(program, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}"),
         f"--web.listen-address=127.0.0.1:{port}",
     ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             deadline = time.monotonic() + 60
             scraped = 'count_over_time(mercury_steps_total{role="worker"}[1m])'
-            while True:  # rates are of two samples
+            while True:
                 with contextlib.suppress(OSError):
                     samples = answer(port, scraped)
                     if samples and int(samples[0]["value"][1]) > 1:
                         break
                 assert time.monotonic() < deadline, "Prometheus has read nothing"
                 time.sleep(0.2)
-            assert answer(port, "mercury_build_info")[0]["metric"]["rank"] == "3"
-            for query in QUERIES:
-                asked = query.replace("$__rate_interval", "1m").replace("$job", "training")
-                assert answer(port, asked), query
+            yield port
         finally:
             process.terminate()
+
+
+def test_a_real_prometheus_answers_every_question(prometheus: int) -> None:
+    assert answer(prometheus, "mercury_build_info")[0]["metric"]["rank"] == "3"
+    for query in ASKED:
+        assert answer(prometheus, query), query
+
+
+def test_a_browser_draws_every_question(prometheus: int, tmp_path: Path) -> None:
+    """On Prometheus's own page, a frame for each: no package has Grafana."""
+    picture = ROOT / "build" / "dashboard-in-prometheus.png"
+    picture.parent.mkdir(exist_ok=True)
+    asked = [urllib.parse.urlencode({"g0.expr": query, "g0.tab": "0"}) for query in ASKED]
+    frames = "".join(
+        f'<iframe src="/graph?{words}&g0.range_input=1m" width="800" height="850"></iframe>'
+        for words in asked
+    )
+    texts = "[...document.querySelectorAll('iframe')].map(f => f.contentDocument?.body?.innerText)"
+    drawn = f"{texts}.filter(text => /Total time series: [1-9]/.test(text)).length"
+    size = [f"--window-size=1640,{(len(ASKED) + 1) // 2 * 860}"]
+    with Page(f"http://127.0.0.1:{prometheus}/graph", tmp_path / "profile", size) as page:
+        there = "document.readyState == 'complete' && location.pathname.endsWith('/graph')"
+        assert page.value_once_there(there, within_s=60)
+        page.value(f"document.body.innerHTML = {json.dumps(frames)}")
+        assert page.value_once_there(f"{drawn} == {len(ASKED)}", within_s=60)
+        page.picture(picture)
+    assert picture.stat().st_size > 50_000
