@@ -23,6 +23,7 @@ from tracer.fabric import History, read
 
 SCALE = 0.01  # of the authors' rates
 COMPUTE_S = 0.1
+MUCH_S = 1.0
 WORKERS = 30
 # What they learn fastest with: all together, of 0.05, 0.07, 0.1, 0.15 and 0.2; each on its own, of
 # 0.001, 0.002, 0.003, 0.005 and 0.007.
@@ -154,13 +155,15 @@ def race(
     workers: int = WORKERS,
     lag_s: float = 0.2,
     fed: bool = True,
+    compute_s: float | None = None,
     note: str = "",
 ) -> Case:
     feed = folder() / "feed" if fed and system.name.startswith(FABRIC) else None
     draws = DrawnNetwork(network, SCALE, feed=feed, lag_s=lag_s, share=TCP_SHARE)
     together = not system.servers
     rate = RATES["together" if together else "apart"]
-    track = Track(draws, stragglers, rate, target, AT_MOST_S[target], COMPUTE_S)
+    seconds = COMPUTE_S if compute_s is None else compute_s
+    track = Track(draws, stragglers, rate, target, AT_MOST_S[target], seconds)
     env = {} if feed is None else {"MERCURY_FABRIC_FEED": str(feed)}
     what = f"{stragglers} {network}, to {target:g}{note}"
     return _case(what, system, Paired(workers), track, env)
@@ -196,6 +199,12 @@ def replication(fabric: System) -> list[Case]:
         replicated = replace(bounded(fabric, 30).variant(f"within {bound:g}", **env), replica=True)
         cases.append(race(replicated, "C1", "N1", note=", replica"))
     return cases
+
+
+def computing(systems: Sequence[System]) -> list[Case]:
+    """With far more to compute for each byte, as of a model with few weights and large inputs."""
+    note = f", {MUCH_S:g} s of computation"
+    return [race(system, "C2", "N1", compute_s=MUCH_S, note=note) for system in systems]
 
 
 def cells(systems: Sequence[System], target: float = PARTIAL) -> list[Case]:
