@@ -60,7 +60,7 @@ def main() -> None:
     assert threads() <= before[1], (before, threads())
     assert growth < GROWTH_MB_MAX, f"{growth:.1f} MB more"
     dist.destroy_process_group()
-    print(f"summed {done}, {growth:.1f} MB more", flush=True)
+    print(f"summed {done}, {before[0]:.0f} MB when half were, {growth:.1f} MB more now", flush=True)
 
 
 if __name__ == "__main__":

@@ -192,6 +192,54 @@ def scaled_losses() -> None:
         alike(model, alone)
 
 
+def goes_on_from_a_checkpoint() -> None:
+    """Model and optimizer as they were saved, on all workers; momentum goes on."""
+    model, optimizer, alone, other = pair()
+    train_both(model, optimizer, alone, other)
+    saved = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+    again = layers()
+    its = torch.optim.SGD(again.parameters(), lr=0.9)
+    again.load_state_dict(saved[0])
+    its.load_state_dict(copy.deepcopy(saved[1]))  # it keeps what it is given
+    train_both(*mercury.wrap(again, its), alone, other)
+    model.load_state_dict(saved[0])  # and back, in what is wrapped already
+    optimizer.load_state_dict(saved[1])
+    for x in inputs():
+        step(model, optimizer, x)
+    alike(model, alone)
+
+
+def groups_with_options_of_their_own() -> None:
+    def two_groups(model: Any) -> Any:
+        ends = [model[0].weight, model[3].bias]
+        rest = [p for p in model.parameters() if not any(p is end for end in ends)]
+        groups = [{"params": ends, "lr": 0.2}, {"params": rest, "weight_decay": 0.1}]
+        return torch.optim.Adam(groups, lr=0.01)
+
+    model, optimizer, alone, other = pair(optimizer=two_groups)
+    for x in inputs():
+        for its in (optimizer, other):
+            its.param_groups[1]["lr"] *= 0.5
+        step(model, optimizer, x)
+        step(alone, other, x)
+    alike(model, alone)
+
+
+def steps_with_a_closure() -> None:
+    model, optimizer, alone, other = pair()
+    for x in inputs():
+        for one, its in ((model, optimizer), (alone, other)):
+
+            def closure(one: Any = one, its: Any = its, x: Any = x) -> Any:
+                its.zero_grad()
+                loss = one(x).pow(2).sum()
+                loss.backward()
+                return loss
+
+            assert float(its.step(closure)) > 0
+    alike(model, alone)
+
+
 def compiled() -> None:
     """Before wrap, whole or in part: one graph. After it: a break before each wait."""
 
@@ -226,6 +274,9 @@ if __name__ == "__main__":
         frozen_and_thawed,
         halves,
         scaled_losses,
+        goes_on_from_a_checkpoint,
+        groups_with_options_of_their_own,
+        steps_with_a_closure,
         compiled,
     ):
         use()
