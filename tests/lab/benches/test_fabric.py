@@ -26,7 +26,13 @@ def test_a_target_is_reached_by_the_mean_of_a_second() -> None:
     assert reached_at(looks, 0.705) is None  # 0.9 was chance
     looks += [Look(1.5, 0.96)]
     assert reached_at(looks, 0.705) == 1.5
-    assert reached_at([Look(0.0, 0.99)], 0.7) is None  # one look is chance, too
+
+
+def test_who_looks_seldom_reaches_a_target_by_three_looks() -> None:
+    looks = [Look(4.0 * t, accuracy) for t, accuracy in enumerate([0.2, 0.6, 0.99])]
+    assert reached_at(looks, 0.7) is None  # one look is chance
+    assert reached_at([*looks, Look(12.0, 0.6)], 0.7) == 12.0
+    assert reached_at([Look(0.0, 0.99), Look(0.1, 0.99)], 0.7) is None
 
 
 def _track(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Track:
