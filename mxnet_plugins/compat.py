@@ -44,7 +44,7 @@ class Registry(dict[str, Callable[[], Any]]):
     """MXNet's registry, in which every distributed name is ours that no class was registered by.
 
     What the registry does not have, MXNet creates itself. Its own distributed store would look for
-    a scheduler that is none of its kind, for ever.
+    a scheduler that is none of its kind, forever.
     """
 
     def __contains__(self, name: object) -> bool:

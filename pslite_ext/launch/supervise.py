@@ -140,7 +140,7 @@ class Supervisor:
 
     def _output(self, child: Child, output: int) -> Iterator[bytes]:
         """Until nobody can print any more. A process that it leaves behind may keep its output
-        open for ever: the child's own end is reported once all that it printed is told.
+        open forever: the child's own end is reported once all that it printed is told.
         """
         has_ended, says_ended = os.pipe()
 

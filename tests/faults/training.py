@@ -1,7 +1,7 @@
 """A training loop that a test disturbs: prints `looping`, then trains.
 
 Until STEPS steps are done, or until the file STOP_FILE exists (all workers stop after the same
-step: they sum what they see), or for ever.
+step: they sum what they see), or forever.
 """
 
 from __future__ import annotations

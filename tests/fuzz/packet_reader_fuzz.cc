@@ -1,5 +1,5 @@
 // A stream of packets, read in one go and in pieces: both must see the same packets and come to the
-// same end. The first byte says whether there are check sums (bit 0), whether the target puts the
+// same end. The first byte says whether there are checksums (bit 0), whether the target puts the
 // right ones in itself so that what lies behind them is reached (bit 1), and how pieces are cut.
 #include <algorithm>
 #include <cstring>
@@ -69,7 +69,7 @@ std::pair<std::string, Code> Read(const std::string& bytes, bool checksum, uint6
   return {sink.seen, Code::kOk};
 }
 
-// Puts a right check sum behind each packet.
+// Puts a right checksum behind each packet.
 std::string Summed(const std::string& bytes) {
   std::string out;
   for (size_t at = 0; at + kHeaderBytes <= bytes.size();) {

@@ -48,7 +48,7 @@ def test_one_that_ends_well_while_others_fail_is_not_right() -> None:
 
 
 LINK = "[mercury worker 1] error: worker 1 and server 0 cannot reach each other: it was silent"
-BAD_SUM = "worker 1: a packet whose check sum is wrong: bytes were changed on the way"
+BAD_SUM = "worker 1: a packet whose checksum is wrong: bytes were changed on the way"
 
 
 @pytest.mark.parametrize(

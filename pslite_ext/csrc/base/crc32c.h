@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), the check sum of payloads, in the fastest way that the processor has: wide
+// CRC-32C (Castagnoli), the checksum of payloads, in the fastest way that the processor has: wide
 // carry-less products (AVX-512), its crc32 instruction in three streams, tables.
 //
 // Thread-safety: pure functions. Invariant: all ways give the same; Crc32c(Crc32c(0, a), b) is

@@ -1,4 +1,4 @@
-// The check sum of a message's data: a CRC-32C over the CRC-32C of each frame, so that the sum of a
+// The checksum of a message's data: a CRC-32C over the CRC-32C of each frame, so that the sum of a
 // frame that many messages share is worked out once.
 //
 // Thread-safety: SumOf from any thread; a DataSum belongs to one. Ownership: an array that Share

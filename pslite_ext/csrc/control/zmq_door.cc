@@ -98,7 +98,7 @@ zmq::door_t* Doorman::Maker::make(const std::string& peer, const std::function<v
 
 void Doorman::Maker::broke_rules(const std::string& peer) {
   doorman_->Refuse("a connection from " + peer +
-                   ": what came is no message, or is larger than any can be");
+                   ": it sent something that is no message, or is too large for one");
 }
 
 Doorman::Doorman(const std::string& token, Post post, size_t strangers_max, size_t parts_max,

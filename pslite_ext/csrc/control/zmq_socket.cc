@@ -95,7 +95,7 @@ int ZmqSocket::BoundPort() const {
 void ZmqSocket::Close(int linger_ms) {
   if (socket_ == nullptr) return;
   Set(ZMQ_LINGER, linger_ms);
-  // First the events: with nobody to take the next one, the I/O thread would wait for ever.
+  // First the events: with nobody to take the next one, the I/O thread would wait forever.
   if (events_ != nullptr) zmq_socket_monitor(socket_, nullptr, 0);
   zmq_close(std::exchange(socket_, nullptr));
   if (events_ != nullptr) zmq_close(std::exchange(events_, nullptr));

@@ -99,7 +99,7 @@ class ZmqVan : public ps::Van {
   // This node cannot go on. kPeerLost: because it has lost `node`. The scheduler decides what the
   // job died of and tells everybody; if it says nothing in time, this was it.
   void Report(int node, const Status& status);
-  // From now on, what is sent carries a check sum. On the I/O thread.
+  // From now on, what is sent carries a checksum. On the I/O thread.
   void CheckData(bool on) { checks_data_ = on; }
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
   // Once ready: what the job's alone is, and whether its training is asynchronous.

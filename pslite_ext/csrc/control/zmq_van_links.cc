@@ -132,7 +132,7 @@ Status ZmqVan::CheckSum(const Envelope& envelope, std::vector<ZmqFrame>& frames,
   for (size_t i = 2; i < frames.size(); ++i) sum.Add(Crc32c(0, frames[i].data(), frames[i].size()));
   if (sum.value() == envelope.data_sum) return Status::Ok();
   return Status::Corrupt(WhatIs(meta, envelope.data_bytes) + " for " + NodeName(my_id_) +
-                         " was damaged on the way: its check sum is wrong");
+                         " was damaged on the way: its checksum is wrong");
 }
 
 }  // namespace mercury

@@ -32,7 +32,7 @@ class EventLoop {
   Status Add(int fd, uint32_t events, EventHandler* handler);
   void Change(int fd, uint32_t events);
   void Remove(int fd);
-  // Waits at most `wait_ms` (-1: for ever) for the next events and handles them.
+  // Waits at most `wait_ms` (-1: forever) for the next events and handles them.
   void Wait(int wait_ms);
   void Post(std::function<void()> work);
 

@@ -33,7 +33,7 @@ class Link : private PacketSink {
  public:
   Link(TcpSocket socket, int peer, Endpoint* endpoint, const LinkOptions& options);
 
-  // Reads what is there, but not for ever; kClosed: the peer has said goodbye and hung up.
+  // Reads what is there, but not forever; kClosed: the peer has said goodbye and hung up.
   Status Read(int64_t now_us);
   // Writes until there is nothing to write, the socket is full, or it has as much as it should have
   // unsent; `blocked` until it can be written to again.
@@ -83,7 +83,7 @@ class Link : private PacketSink {
   bool goodbye_read_ = false;
   bool news_ = false;  // the read under way has brought more than reports
 
-  // What is being written: pieces of headers, payloads, check sums. Room for all headers of a batch
+  // What is being written: pieces of headers, payloads, checksums. Room for all headers of a batch
   // is reserved at once, so that they stay where they are.
   std::vector<iovec> pieces_;
   size_t next_piece_ = 0;

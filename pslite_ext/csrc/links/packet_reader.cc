@@ -100,7 +100,7 @@ Status PacketReader::EndPacket() {
     uint32_t told = 0;
     for (size_t i = 0; i < kChecksumBytes; ++i) told |= uint32_t{raw_checksum_[i]} << (8 * i);
     if (told != PacketCrc(crc_, raw_header_)) {
-      return Status::Corrupt("a packet whose check sum is wrong: bytes were changed on the way");
+      return Status::Corrupt("a packet whose checksum is wrong: bytes were changed on the way");
     }
   }
   header_have_ = 0;

@@ -58,7 +58,7 @@ struct Header {
 using HeaderBytes = std::array<uint8_t, kHeaderBytes>;
 
 HeaderBytes Encode(const Header& header);
-// A packet's check sum; `payload_crc` is Crc32c(0, payload).
+// A packet's checksum; `payload_crc` is Crc32c(0, payload).
 uint32_t PacketCrc(uint32_t payload_crc, const HeaderBytes& header);
 // `packet_bytes_max` bounds the payload of data and sums.
 Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header);

@@ -385,7 +385,9 @@ void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us)
     ranks += (ranks.empty() ? "" : ", ") + std::to_string(w);
   }
   const Part& part = tensor->parts[static_cast<size_t>(server)];
-  std::string why = "worker " + ranks + " has not sent it all";
+  const bool several = ranks.find(',') != std::string::npos;
+  std::string why = (several ? "workers " : "worker ") + ranks +
+                    (several ? " have not sent it all" : " has not sent it all");
   if (ranks.empty()) {
     why = part.next < part.share.count
               ? "this worker has not sent it all"

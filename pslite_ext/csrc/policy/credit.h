@@ -4,7 +4,7 @@
 // it. So it is bounded, by an estimate of what the link carries in a round trip. A packet is held
 // back only by what is under way with the same or higher urgency; and what has been away for much
 // longer than a round trip is parked on the server, waiting for another worker: it fills no queue
-// and does not count any more. Hence nothing can be held back for ever, whatever order the workers
+// and does not count any more. Hence nothing can be held back forever, whatever order the workers
 // send in; while nothing returns at all, the bound doubles with each time.
 //
 // Thread-safety: none; no clock, `now_us` never goes back. Invariant: counted bytes are those of

@@ -38,7 +38,7 @@ EngineApi g_api;
 
 // What MXNet's own operators call. oneDNN's operators leave results, and inference the weights, in
 // layouts of their own, which MXNDArrayGetData converts with an engine operation that it waits for:
-// inside an operation on the same array, for ever.
+// inside an operation on the same array, forever.
 struct LayoutApi {
   bool (*is_foreign)(const void* chunk) = nullptr;     // NDArray::Chunk::IsMKLDNN
   void (*convert)(void* chunk) = nullptr;              // NDArray::Chunk::Reorder2Default

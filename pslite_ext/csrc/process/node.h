@@ -3,7 +3,7 @@
 // Thread-safety: all functions from any thread. Lifetime: one job per process; the singleton is
 // never destroyed, so that threads that outlive main find it whole. Invariants: the first failure
 // sticks and reaches every waiter and every pending operation. A forked child is in no job: it has
-// none of the threads, and a lock may be held for ever.
+// none of the threads, and a lock may be held forever.
 #pragma once
 
 #include <condition_variable>

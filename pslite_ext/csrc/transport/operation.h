@@ -98,7 +98,7 @@ struct Operation {
     call(status);
   }
   // Finishes it with this once nobody holds it any more. What was handed over before it failed may
-  // still leave from its memory, with a check sum that is known already, and whoever hears of the
+  // still leave from its memory, with a checksum that is known already, and whoever hears of the
   // end may write there at once. Finish may still come first.
   void FailWhenDropped(const Status& status) {
     Status kept = status;

@@ -160,7 +160,7 @@ QUEUES: dict[str, Callable[[], Queue]] = {"priority": ByPriority, "fair": Fair, 
 
 
 class Rate:
-    """Bytes per second over time: constant pieces, the last of which lasts for ever."""
+    """Bytes per second over time: constant pieces, the last of which lasts forever."""
 
     def __init__(self, pieces: Sequence[tuple[float, float]]) -> None:
         self.times = [number("the time of a link's rate", time) for time, _ in pieces]

@@ -11,7 +11,7 @@ namespace mercury::testing {
 
 using namespace mercury::fabric;  // NOLINT: for tests
 
-// A host whose two directions have one rate each, for ever.
+// A host whose two directions have one rate each, forever.
 inline HostLink Steady(double in_bit_per_s, double out_bit_per_s) {
   return {RateProfile({{0, in_bit_per_s}}), RateProfile({{0, out_bit_per_s}})};
 }

@@ -125,7 +125,7 @@ TEST(golden_bytes_of_the_messages) {
       "\x01\0\x02\0"            // lane, lanes
       "\0\0\x01\0\0\0\0\0"      // packet bytes
       "\x40\x0d\x03\0\0\0\0\0"  // unit bytes
-      "\x03\x01",               // policy, check sum
+      "\x03\x01",               // policy, checksum
       kTermsBytes);
   CHECK_TRUE(o.hello.substr(6, kTermsBytes) == terms);
   CHECK_EQ(static_cast<uint8_t>(o.challenge[8]), 0);

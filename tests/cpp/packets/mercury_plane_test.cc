@@ -1,4 +1,4 @@
-// The shell of the data plane over loopback: every policy, lanes and check sums, nodes that
+// The shell of the data plane over loopback: every policy, lanes and checksums, nodes that
 // disagree, and a worker that knows the token but sends what it must not.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -282,8 +282,8 @@ TEST(what_a_worker_must_not_send) {
 TEST(a_wrong_check_sum) {
   MercuryOptions options = PlaneOptions(2, 1);
   options.checksum = true;
-  IsRefused(options, {"check sum", RawWorker::Declare(100) + "abcd", Code::kCorrupt,
-                      "a packet whose check sum is wrong"});
+  IsRefused(options, {"checksum", RawWorker::Declare(100) + "abcd", Code::kCorrupt,
+                      "a packet whose checksum is wrong"});
 }
 
 TEST(a_worker_that_says_goodbye_is_not_lost) {

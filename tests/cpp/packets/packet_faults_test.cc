@@ -1,5 +1,5 @@
 // What goes wrong with one tensor, one server or one worker ends in a Status on every worker, and
-// nothing waits for ever; what has nothing to do with it goes on.
+// nothing waits forever; what has nothing to do with it goes on.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

@@ -55,7 +55,7 @@ std::string Described(const NetworkOptions& o) {
          " lanes, packets of " + std::to_string(o.policy.packet_bytes) + ", units of " +
          std::to_string(o.policy.unit_bytes) + ", window " + std::to_string(o.policy.window_bytes) +
          ", credit " + std::to_string(o.policy.credit.fixed_bytes) +
-         (o.policy.adapt_packets ? ", adapting" : "") + (o.checksum ? ", with check sums" : "") +
+         (o.policy.adapt_packets ? ", adapting" : "") + (o.checksum ? ", with checksums" : "") +
          (o.deterministic ? ", deterministic" : "");
 }
 

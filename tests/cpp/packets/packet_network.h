@@ -1,5 +1,5 @@
 // Workers and servers joined by links that are simulated: WorkerStreams and Aggregator exchange
-// real bytes (header, payload, check sum) through PacketReaders, over links with a bandwidth, a
+// real bytes (header, payload, checksum) through PacketReaders, over links with a bandwidth, a
 // delay and a bounded queue in each direction, delivered in random pieces. Time is a number that
 // the simulation moves on; when nothing can ever happen any more, it says so.
 //

@@ -1,5 +1,5 @@
 // Workers that train with prophet over simulated links, each with a profile and an estimate of its
-// own, right or wrong: every sum is right, and whatever orders they choose, nobody waits for ever.
+// own, right or wrong: every sum is right, and whatever orders they choose, nobody waits forever.
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -306,7 +306,7 @@ TEST(a_stall_is_asked_about_and_reported) {
   CHECK_TRUE(out[0].header.kind == Kind::kAsk);
   CHECK_OK(worker.Text(Kind::kAnswer, 0, 0, std::string("\0\1\0\1", 4)));
   REQUIRE_EQ(worker.reports.size(), 1U);
-  CHECK_EQ(worker.reports[0], "tensor 't1' has waited for 6 s: worker 1, 3 has not sent it all");
+  CHECK_EQ(worker.reports[0], "tensor 't1' has waited for 6 s: workers 1, 3 have not sent it all");
   CHECK_OK(worker.Text(Kind::kAnswer, 0, 0, std::string(4, '\0')));
   CHECK_TRUE(worker.reports[1].find("its sum is on its way from server 0") != std::string::npos);
   CHECK_OK(worker.Sum(0, 0, 1, std::string(100, 'a')));

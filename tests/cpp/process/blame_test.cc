@@ -24,7 +24,7 @@ TEST(who_is_lost_is_to_blame) {
 
 TEST(who_sent_what_arrived_damaged_is_to_blame) {
   for (const char* text : {"worker 0: a push (8 bytes, key 7) for server 0 was damaged on the way",
-                           "worker 0: a packet whose check sum is wrong"}) {
+                           "worker 0: a packet whose checksum is wrong"}) {
     const Status damaged = Status::Corrupt(text);
     CHECK_FALSE(BlamesAnother(damaged, kWorker0));
     for (int node : {kWorker10, kServer0, kSchedulerId}) CHECK_TRUE(BlamesAnother(damaged, node));
