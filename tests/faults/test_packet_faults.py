@@ -101,9 +101,10 @@ def test_no_memory_for_a_tensor(tmp_path: Path) -> None:
         job.wait_until("two end", lambda: all(w.code is not None for w in first))
         go.touch()
         job.wait()
-        assert [w.code for w in first] == [1, 1], job.report()
-        # It hears of it from the server, or, if that is sooner, that the others have ended of it.
-        assert job.workers[2].code in (1, FAILED_ELSEWHERE), job.report()
+        # Who does not hear of it from the server hears that another has ended of it, if that is
+        # sooner.
+        assert 1 in [w.code for w in first], job.report()
+        assert {w.code for w in job.workers} <= {1, FAILED_ELSEWHERE}, job.report()
         for worker in job.workers:
             for text in ("tensor 'the_weight'", "MERCURY_SERVER_BYTES_MAX", "no memory"):
                 assert text in worker.output, job.report()
