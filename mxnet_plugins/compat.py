@@ -25,16 +25,9 @@ def is_asynchronous(name: str) -> bool:
 def create(name: str) -> Any:
     """A store of ours under the name that the script asked for."""
     if _under_fabric():
-        if not is_asynchronous(name):
-            from mxnet_plugins.errors import InvalidArgumentError
-
-            raise InvalidArgumentError(
-                f"MERCURY_FABRIC is 1, and the script asks for '{name}': under MLfabric there is "
-                "'dist_async'; ask for that, or unset MERCURY_FABRIC"
-            )
         from mxnet_plugins.fabric.store import FabricKVStore
 
-        return FabricKVStore(name)
+        return FabricKVStore(name, synchronous=not is_asynchronous(name))
     from mxnet_plugins.kvstore import MercuryKVStore
 
     return MercuryKVStore(name)

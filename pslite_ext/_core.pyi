@@ -196,6 +196,9 @@ class Fabric:
     def fate(self, number: int) -> str:
         """What became of an update; "": it is not known."""
 
+    def reduce(self, part: object, out: object) -> None:
+        """The sum of all workers' parts, into `out`."""
+
     def get(self, out: object) -> int:
         """The model, into `out`; its version."""
 

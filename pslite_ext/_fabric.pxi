@@ -16,7 +16,7 @@ cdef extern from "process/fabric_api.h" nogil:
         const char* settings
         double momentum
         int nesterov
-        int64_t delay_bound
+        int64_t delay_bound, staleness
         double divergence_bound, batch_s, lag_s
         int aggregators, as_they_come, record
         const double* weights
@@ -24,6 +24,7 @@ cdef extern from "process/fabric_api.h" nogil:
     int mercury_fabric_join(const mercury_fabric_options*, const float*, size_t, mercury_fabric**)
     int mercury_fabric_wait(mercury_fabric*, int, int)
     int mercury_fabric_push(mercury_fabric*, const float*, double, int64_t*)
+    int mercury_fabric_reduce(mercury_fabric*, const float*)
     const char* mercury_fabric_fate(mercury_fabric*, int64_t)
     int mercury_fabric_ask(mercury_fabric*)
     int mercury_fabric_take(mercury_fabric*, int, float*, int64_t*)
@@ -56,6 +57,7 @@ cdef class Fabric:
         its.receive_buffer_bytes = options["receive_buffer_bytes"]
         its.timeout_ms, its.start_timeout_s = options["timeout_ms"], options["start_timeout_s"]
         its.delay_bound, its.divergence_bound = options["delay_bound"], options["divergence_bound"]
+        its.staleness = options["staleness"]
         its.momentum, its.nesterov = options["momentum"], options["nesterov"]
         its.batch_s, its.lag_s = options["batch_s"], options["lag_s"]
         its.aggregators, its.as_they_come = options["aggregators"], options["as_they_come"]
@@ -101,11 +103,23 @@ cdef class Fabric:
             text = mercury_fabric_fate(self._fabric, number)
         return text.decode()
 
+    def reduce(self, const float[::1] part, float[::1] out):
+        cdef int code
+        self._check(part)
+        self._check(out)
+        with nogil:
+            code = mercury_fabric_reduce(self._fabric, &part[0])
+        ok(code)
+        self._take(out)
+
     def get(self, float[::1] out):
-        cdef int64_t version = 0
-        cdef int code = MERCURY_NOT_YET
         self._check(out)
         ok(mercury_fabric_ask(self._fabric))
+        return self._take(out)
+
+    def _take(self, float[::1] out):
+        cdef int64_t version = 0
+        cdef int code = MERCURY_NOT_YET
         while code == MERCURY_NOT_YET:
             with nogil:
                 code = mercury_fabric_take(self._fabric, SLICE_MS, &out[0], &version)

@@ -348,7 +348,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_FABRIC",
             0,
-            "1: what MXNet's scripts push to `dist_async` goes through MLfabric.",
+            "1: what MXNet's scripts push to `dist_sync` or `dist_async` goes through MLfabric.",
             0,
             1,
             core=False,
@@ -368,6 +368,15 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "How far apart, as a norm, the models of the server and the replica may be when a "
             "batch ends. More saves traffic, but more is lost if the server dies.",
             unit="a number, 0 or more",
+            core=False,
+        ),
+        Setting(
+            "MERCURY_FABRIC_MODE",
+            "async",
+            "Who waits for whom: nobody; all, after each update (`sync`); or, as with `stale:2`, "
+            "who is more than two updates ahead of the slowest worker. With the last two, no "
+            "update is dropped. MXNet's `dist_sync` says it itself.",
+            unit="async, sync, stale:NUMBER",
             core=False,
         ),
         Setting(

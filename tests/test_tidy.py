@@ -56,6 +56,8 @@ SHELL = {
     "process/mxnet_engine": "integration/test_kvstore.py",
     "process/node": "faults/test_faults.py",
     "process/c_api": "integration/test_kvstore.py",
+    "fabric/live/collector_losses": "cpp/fabric/live/collector_test.cc",
+    "fabric/net/fabric_node_asks": "cpp/fabric/net/fabric_node_test.cc",
     "process/fabric_api": "integration/test_fabric_job.py",
 }
 # What has a test of its own and still threads, locks or clocks.
@@ -67,6 +69,7 @@ THREADED = {
     "transport/gate",
     "transport/tensor",
     "fabric/net/fabric_node",
+    "fabric/net/fabric_node_asks",
     "links/lane",
     "links/link",
     "packets/mercury_van",

@@ -5,10 +5,21 @@ from __future__ import annotations
 import os
 
 from pslite_ext.config import Settings
-from pslite_ext.fabric.options import refuse_update_rule
+from pslite_ext.fabric.options import refuse_synchrony, refuse_update_rule, staleness
+from pslite_ext.settings_table import SettingError
 
 
 def settings() -> Settings:
     found = Settings.from_environment(os.environ)
     refuse_update_rule(found)
+    refuse_synchrony(found)
     return found
+
+
+def refuse_staleness(settings: Settings, name: str) -> None:
+    mode = str(settings.values["MERCURY_FABRIC_MODE"])
+    if staleness(mode) >= 0:
+        raise SettingError(
+            f"MERCURY_FABRIC_MODE is '{mode}', and the script asks for '{name}', where no worker "
+            "is ahead: ask for 'dist_async', or unset MERCURY_FABRIC_MODE"
+        )

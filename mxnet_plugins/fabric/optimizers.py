@@ -30,11 +30,11 @@ def rule_of(updater: Updater) -> Rule:
 
 
 class WorkerPart:
-    """An updater, without the momentum that the server applies."""
+    """An updater; unless `whole`, without the momentum that the server applies."""
 
-    def __init__(self, updater: Updater) -> None:
+    def __init__(self, updater: Updater, *, whole: bool = False) -> None:
         self.updater: Any = updater
-        self.rule = rule_of(updater)
+        self.rule = Rule() if whole else rule_of(updater)
 
     def __call__(self, key: Key, gradient: NDArray, weight: NDArray) -> None:
         if self.rule == Rule():

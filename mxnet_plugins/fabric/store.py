@@ -1,9 +1,9 @@
-"""The store behind `mx.kv.create('dist_async')` with MERCURY_FABRIC=1.
+"""The store behind `mx.kv.create('dist_async')` and `'dist_sync'` with MERCURY_FABRIC=1.
 
-What a script pushes of a step becomes one update of the whole model, as soon as it has pushed all
-that it pushes in a step. Then the model is got, and goes to whoever has pulled. Which keys belong
-to a step is known from the parameters that have gradients, else from the first step: a key that is
-pushed a second time begins another one.
+What a script pushes of a step becomes one update of the whole model, or one all-reduce (steps.py),
+as soon as it has pushed all that it pushes in a step. What that makes of the model goes to whoever
+has pulled. Which keys belong to a step is known from the parameters that have gradients, else from
+the first step: a key that is pushed a second time begins another one.
 
     filling --all is known--> joined: the server has worker 0's values
 """
@@ -27,6 +27,7 @@ from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.fabric import job
 from mxnet_plugins.fabric.optimizers import WorkerPart
 from mxnet_plugins.fabric.parameters import Parameters, Step
+from mxnet_plugins.fabric.steps import Asynchronous, Steps, Synchronous
 from mxnet_plugins.keys import Key, announced, pairs, single
 from mxnet_plugins.steps import STEPS
 from pslite_ext import fabric
@@ -39,10 +40,13 @@ Arrays = list[tuple[Key, list[NDArray]]]
 class FabricKVStore(BaseStore):
     """All tensors of a step go to the server as one update."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, synchronous: bool) -> None:
         errors.install()
+        self._steps: Steps = Synchronous() if synchronous else Asynchronous()
         try:
             self._settings = job.settings()
+            if synchronous:
+                job.refuse_staleness(self._settings, name)
             self._rank = node_of(self._settings)
         except PsliteError as error:
             raise errors.as_mxnet(error) from None
@@ -144,12 +148,12 @@ class FabricKVStore(BaseStore):
             self._known(k)
             for array in arrays:
                 self._check_shape(k, array)
-        if self._optimizer is None:
+        if self._optimizer is None and self._steps.needs_optimizer:
             raise InvalidArgumentError(
                 "under MLfabric the server adds up what optimizers make of gradients: "
                 "set_optimizer first"
             )
-        self._join(self._optimizer)
+        self._join()
         for k, arrays in values:
             if self._step.begins_with(k):
                 self._finish_step()
@@ -187,9 +191,9 @@ class FabricKVStore(BaseStore):
     def _join_when_all_is_known(self) -> None:
         known = self._announced and all(key in self._parameters for key in self._announced)
         if known and self._optimizer is not None:
-            self._join(self._optimizer)
+            self._join()
 
-    def _join(self, optimizer: WorkerPart) -> None:
+    def _join(self) -> None:
         if self._worker is not None:
             return
         if fabric.current_worker() is not None:
@@ -198,7 +202,7 @@ class FabricKVStore(BaseStore):
             )
         first = np.concatenate(self._first)
         atexit.register(self._say)  # after this worker has left
-        worker = fabric.register_as_worker(first, optimizer.rule)
+        worker = fabric.register_as_worker(first, self._steps.rule(self._optimizer))
         atexit.register(self._finish_at_exit)
         self._watch_exceptions()
         figures.serve(
@@ -216,23 +220,17 @@ class FabricKVStore(BaseStore):
         self._fill(waiting)
 
     def _finish_step(self) -> None:
-        """What has been pushed becomes an update; then the model is got."""
+        """What has been pushed changes the model."""
         if not self._gradients:
             return
         assert self._worker is not None
-        assert self._optimizer is not None
         gradients, self._gradients = self._gradients, {}
         self._step.over()
-        update = np.zeros_like(self._model)
-        with mx.autograd.pause():
-            for key, gradient in gradients.items():
-                before = self._parameters.part(self._model, key)
-                weight = mx.nd.array(before, ctx=CPU, dtype=np.float32)
-                self._optimizer(key, gradient, weight)
-                self._parameters.part(update, key)[...] = weight.asnumpy() - before
-                STEPS.pushed(key)
-        self._worker.push(update)
-        self._model = self._worker.get()
+        for key in gradients:
+            STEPS.pushed(key)
+        self._model = self._steps.finish(
+            self._worker, self._model, self._parameters, gradients, self._optimizer
+        )
         self._answer()
 
     def _finish_at_exit(self) -> None:
@@ -264,7 +262,7 @@ class FabricKVStore(BaseStore):
         arguments.updater(updater)
         if updater is None:
             raise InvalidArgumentError("under MLfabric an optimizer is needed, not None")
-        chosen = WorkerPart(updater)
+        chosen = self._steps.part(updater)
         before = chosen.rule if self._optimizer is None else self._optimizer.rule
         if self._worker is not None and chosen.rule != before:
             raise InvalidArgumentError(
@@ -290,7 +288,7 @@ class FabricKVStore(BaseStore):
         if kind != "none":
             raise InvalidArgumentError("under MLfabric updates are not compressed")
 
-    # --- what asynchronous jobs under MLfabric have not -------------------------------------------
+    # --- what jobs under MLfabric have not --------------------------------------------------------
 
     def num_dead_node(self, node_id: int = 7, timeout: int = 60) -> int:
         """A job goes on without what is lost, or fails."""
@@ -298,7 +296,13 @@ class FabricKVStore(BaseStore):
         return 0
 
     def barrier(self) -> None:
-        raise InvalidArgumentError("under MLfabric no worker waits for another: no barrier")
+        if isinstance(self._steps, Asynchronous):
+            raise InvalidArgumentError("under MLfabric no worker waits for another: no barrier")
+        if self._worker is None:
+            raise InvalidArgumentError(
+                "under MLfabric a barrier needs the job to have begun: it does with the first push"
+            )
+        self._worker.all_reduce(np.zeros_like(self._model))
 
     _barrier = barrier
 

@@ -52,7 +52,7 @@ class _Node:
         self._trace_folder = str(settings.values["MERCURY_TRACE_DIR"])
         self._job = {
             name: options[name]
-            for name in ("workers", "replica", "delay_bound", "divergence_bound")
+            for name in ("workers", "replica", "delay_bound", "staleness", "divergence_bound")
         }
         self.rank = int(str(options["node"]))  # of a worker
         # Of the workers, only the first one may be asked for its values.
@@ -94,12 +94,7 @@ class Worker(_Node):
 
         It is copied, and on its way when the scheduler says so. `norm` is its Euclidean norm.
         """
-        values = _checked(update)
-        if values.shape != self.shape:
-            raise InvalidArgumentError(
-                f"an update of shape {values.shape}, the model has {self.shape}"
-            )
-        flat = np.ascontiguousarray(values).ravel()
+        flat = self._flat(update)
         if norm is None:
             norm = float(np.linalg.norm(flat.astype(np.float64)))
         if not (np.isfinite(norm) and norm >= 0):
@@ -109,11 +104,32 @@ class Worker(_Node):
         return self._core.push(flat, norm)
 
     def get(self) -> Any:
-        """The model, once it is known what became of all that this worker has pushed."""
+        """The model, once it is known what became of all that this worker has pushed.
+
+        In a job that bounds staleness, also once the slowest worker is near enough.
+        """
         self.settle()
         out = np.empty(self.shape, np.float32)
         self.version = self._core.get(out.reshape(-1))
         return out
+
+    def all_reduce(self, values: Any) -> Any:
+        """The sum of all workers' arrays, which have the model's shape; the model stays as it is.
+
+        All workers call it equally often. Each gets the same bits.
+        """
+        part = self._flat(values)
+        out = np.empty(self.shape, np.float32)
+        self._core.reduce(part, out.reshape(-1))
+        return out
+
+    def _flat(self, update: Any) -> Any:
+        values = _checked(update)
+        if values.shape != self.shape:
+            raise InvalidArgumentError(
+                f"an update of shape {values.shape}, the model has {self.shape}"
+            )
+        return np.ascontiguousarray(values).ravel()
 
     def fate(self, number: int) -> str:
         """What became of an update: "committed", or why not; "" while that is not known.

@@ -15,8 +15,10 @@ SERVER, REPLICA, SCHEDULER = -1, -2, -3  # as the core counts nodes; workers are
 _UPDATE = "MERCURY_FABRIC_UPDATE"
 _DIVERGENCE = "MERCURY_FABRIC_DIVERGENCE_BOUND"
 _DELAY = "MERCURY_FABRIC_DELAY_BOUND"
+_MODE = "MERCURY_FABRIC_MODE"
 _BATCH = "MERCURY_FABRIC_BATCH_MS"
 _LAG = "MERCURY_FABRIC_LAG_MS"
+_STALENESS_MOST = 1_000_000
 _SHOWN = 100  # characters of a value that is compared
 
 
@@ -25,6 +27,18 @@ def divergence_bound(text: str) -> float:
     if bound is None or bound < 0:
         raise SettingError(f"{_DIVERGENCE} is '{text}'; allowed: a number, 0 or more")
     return bound
+
+
+def staleness(text: str) -> int:
+    """How many updates a worker may be ahead of the slowest when it gets the model; -1: any."""
+    kind, _, rest = text.partition(":")
+    if text in ("async", "sync"):
+        return -1 if text == "async" else 0
+    if kind == "stale" and rest.isdecimal() and 0 < int(rest) <= _STALENESS_MOST:
+        return int(rest)
+    raise SettingError(
+        f"{_MODE} is '{text}'; allowed: async, sync, stale:NUMBER (1 to {_STALENESS_MOST} updates)"
+    )
 
 
 class Rule(NamedTuple):
@@ -62,6 +76,15 @@ def update_rule(text: str, workers: int) -> Rule:
         f"{_UPDATE} is '{text}'; allowed: sum, momentum:NUMBER or nesterov:NUMBER (0 or more, "
         f"below 1), weighted:NUMBERS (one, or one for each of the {workers} workers)"
     )
+
+
+def refuse_synchrony(settings: Settings) -> None:
+    """Under MXNet the store's name says it."""
+    if staleness(str(settings.values[_MODE])) == 0:
+        raise SettingError(
+            f"{_MODE} is 'sync', and under MXNet a script asks for that: unset it, and let the "
+            "script say mx.kv.create('dist_sync')"
+        )
 
 
 def refuse_update_rule(settings: Settings) -> None:
@@ -123,7 +146,7 @@ def node_of(settings: Settings) -> int:
 
 def shared_settings(settings: Settings, node: int) -> str:
     """What the scheduler uses, or what another node was told, as text to compare."""
-    values = {name: str(settings.values[name]) for name in (_DELAY, _UPDATE, _BATCH, _LAG)}
+    values = {name: str(settings.values[name]) for name in (_DELAY, _MODE, _UPDATE, _BATCH, _LAG)}
     values[_DIVERGENCE] = repr(divergence_bound(str(settings.values[_DIVERGENCE])))
     asked = sorted(name for name in values if node == SCHEDULER or name in settings.told)
     return "".join(f"{name}={_short(values[name])}\n" for name in asked)
@@ -163,6 +186,7 @@ def node_options(
         "start_timeout_s": int(values["MERCURY_START_TIMEOUT_S"]),
         "settings": shared,
         "delay_bound": int(values[_DELAY]),
+        "staleness": staleness(str(values[_MODE])),
         "divergence_bound": divergence_bound(str(values[_DIVERGENCE])),
         "momentum": -1.0 if rule is None else rule.momentum,
         "nesterov": int(rule is not None and rule.nesterov),

@@ -27,10 +27,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   collector.Push(letter.request);
   collector.Committed(letter.news.places, letter.news.version);
   collector.Voided(letter.news.places);
+  collector.Got(letter.request.id);
   collector.Held(letter.news.places);
   collector.ReplicaHas(letter.news.places);
   collector.ReplicaApplied(letter.news.places, letter.history_norm);
-  WorkerDaemon worker(true);
+  WorkerDaemon worker;
   worker.Keep(letter.order.hop.update, 1);
   worker.Obey(letter.order, 0);
   worker.Due(letter.order.hop.end_s);

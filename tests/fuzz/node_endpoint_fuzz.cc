@@ -1,6 +1,7 @@
 // What hostile peers may say to a node of a job under MLfabric that has let them in. The first byte
 // says which part the node plays; then each step is a letter that could be one, a part of a
 // transfer, or something that the node does. A peer that was refused is closed, as its lane does.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,7 +53,10 @@ std::vector<Placed> DrawUpdates(Bytes* bytes) {
   std::vector<Placed> updates;
   for (const int64_t place : DrawPlaces(bytes)) {
     const UpdateId id = DrawId(bytes);
-    updates.push_back({place, id, bytes->Between(0, 3)});
+    const int64_t version = bytes->Between(0, 3);
+    const bool round = bytes->Below(4) == 0;
+    updates.push_back({place, id, version, round ? std::max(place - 1, int64_t{1}) : 0});
+    updates.back().reduce = round && bytes->Odd();
   }
   return updates;
 }
@@ -64,10 +68,11 @@ Letter::Kind DrawKind(Bytes* bytes, int from, int to) {
   const auto one_of = [bytes](const Kinds& kinds) {
     return kinds[static_cast<size_t>(bytes->Below(static_cast<int>(kinds.size())))];
   };
-  if (bytes->Below(16) == 0) return static_cast<Is>(bytes->Between(1, 16));
+  if (bytes->Below(16) == 0) return static_cast<Is>(bytes->Between(1, 17));
   if (to == kSchedulerNode) {
     if (from < 0) return one_of({Is::kNews, Is::kNews, Is::kNews, Is::kCarried, Is::kUnreachable});
-    return one_of({Is::kRequest, Is::kRequest, Is::kCarried, Is::kUnreachable, Is::kTime});
+    return one_of(
+        {Is::kRequest, Is::kRequest, Is::kCarried, Is::kUnreachable, Is::kTime, Is::kGot});
   }
   if (from == kSchedulerNode) return to < 0 || bytes->Below(8) != 0 ? Is::kOrder : Is::kServerIs;
   if (from < 0) return to < 0 ? one_of({Is::kConfirm, Is::kModel}) : Is::kModel;
@@ -82,6 +87,7 @@ Letter DrawLetter(Bytes* bytes, int from, int to) {
   letter.request.version = bytes->Between(0, 3);
   letter.request.bytes = bytes->Between(0, 48) + 1;
   letter.request.norm = bytes->Below(3);
+  letter.request.reduce = bytes->Below(4) == 0;
   letter.order.kind = static_cast<Order::Kind>(bytes->Between(0, Order::kFail));
   // A replica is told to take over once; a server never.
   if (to == kReplicaNode && bytes->Below(16) != 0) letter.order.kind = Order::kFail;
@@ -99,6 +105,7 @@ Letter DrawLetter(Bytes* bytes, int from, int to) {
   hop.to = bytes->Between(-3, 3);
   hop.gathered = bytes->Odd();
   hop.to_aggregator = bytes->Odd();
+  hop.two_sums = bytes->Odd();
   hop.places = DrawPlaces(bytes);
   hop.update = DrawId(bytes);
   hop.bytes = bytes->Between(0, 48);
@@ -119,6 +126,7 @@ Letter DrawLetter(Bytes* bytes, int from, int to) {
   letter.waybill.skipped = DrawPlaces(bytes);
   letter.waybill.version = bytes->Between(0, 9);
   letter.waybill.place = bytes->Between(0, 9);
+  letter.wish = {bytes->Between(0, 3), bytes->Between(0, 3)};
   letter.node = to >= 0 ? kReplicaNode : bytes->Between(-3, 3);
   letter.carriage.from = bytes->Between(-3, 3);
   letter.carriage.to = bytes->Between(-3, 3);
@@ -138,6 +146,7 @@ struct Player {
       SchedulerOptions options;
       options.collector.delay_bound = 3;
       options.collector.momentum = momentum;
+      options.collector.staleness.updates = bytes->Between(-1, 1);
       options.record = true;
       scheduler = std::make_unique<SchedulerPart>(seats, options, &end);
       end.Play(scheduler.get(), 0, false);
@@ -150,6 +159,7 @@ struct Player {
       options.replica = true;
       options.packet_bytes = kPacketBytes;
       options.elements = kElements;
+      options.workers = 2;
       model = std::make_unique<ModelPart>(options, Vector(kElements, 1), &end);
       end.Play(model.get(), kElements, momentum > 0);
     } else {
@@ -242,8 +252,9 @@ struct Player {
   }
   void Act() {
     if (worker == nullptr) return;
-    worker->Push(++pushed, 0, 1, std::make_shared<const Vector>(kElements, 1.0F), 0);
-    worker->Get();
+    const int64_t number = ++pushed;
+    worker->Push({{0, number}, 0, 0, 1}, std::make_shared<const Vector>(kElements, 1.0F));
+    worker->Get({0, number % 2 == 0 ? number : 0});
   }
 };
 

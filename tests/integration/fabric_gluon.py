@@ -38,9 +38,12 @@ def network(value: float) -> Any:
     return net
 
 
-def train(net: Any, store: Any) -> list[Any]:
-    extra = {} if store is None else {"kvstore": store}
-    trainer = gluon.Trainer(net.collect_params(), OPTIMIZER, dict(SETTINGS), **extra)
+def train(net: Any, store: Any, workers: int = 1, **extra: Any) -> list[Any]:
+    """Alone, as so many workers would that have the same data."""
+    if store is not None:
+        extra["kvstore"] = store
+    settings = {**SETTINGS, "learning_rate": RATE * workers}
+    trainer = gluon.Trainer(net.collect_params(), OPTIMIZER, settings, **extra)
     for _ in range(STEPS):
         with autograd.record():
             loss = gluon.loss.L2Loss()(net(mx.nd.array(X)), mx.nd.array(Y))
@@ -53,6 +56,15 @@ def by_gluon() -> list[Any]:
     store = mx.kv.create("dist_async")
     # The first worker's values count.
     return train(network(1.0 if store.rank == 0 else 1.2), store)
+
+
+def by_steps() -> list[Any]:
+    return train(network(1.0), mx.kv.create("dist_sync"))
+
+
+def by_sums() -> list[Any]:
+    """The store sums, and each worker's Trainer has the optimizer."""
+    return train(network(1.0), mx.kv.create("dist_sync"), update_on_kvstore=False)
 
 
 def by_module() -> list[Any]:
@@ -102,11 +114,19 @@ def by_mistake() -> list[Any]:
 
 
 def main() -> None:
-    ways = {"gluon": by_gluon, "module": by_module, "hand": by_hand, "mistake": by_mistake}
+    ways = {
+        "gluon": by_gluon,
+        "steps": by_steps,
+        "sums": by_sums,
+        "module": by_module,
+        "hand": by_hand,
+        "mistake": by_mistake,
+    }
     weights = ways[WAY]()
     said = {"weights": [w.tolist() for w in weights], "stats": mxnet_plugins.stats()}
-    if WAY == "gluon":
-        said["alone"] = [w.tolist() for w in train(network(1.0), None)]
+    if WAY in ("gluon", "steps", "sums"):
+        workers = 1 if WAY == "gluon" else int(os.environ["DMLC_NUM_WORKER"])
+        said["alone"] = [w.tolist() for w in train(network(1.0), None, workers)]
     with open(os.path.join(FOLDER, f"worker_{RANK}.json"), "w", encoding="utf-8") as file:
         json.dump(said, file)
 

@@ -69,6 +69,16 @@ def test_one_worker_trains_as_it_would_alone(
     assert worker["stats"]["fabric"]["pushed"] == worker["stats"]["fabric"]["committed"] == 8
 
 
+@pytest.mark.parametrize("way", ["steps", "sums"])
+def test_synchronous_workers_train_as_one_would_on_all_data(tmp_path: Path, way: str) -> None:
+    workers = train(tmp_path, 3, way, 8, "sgd", 0.9)
+    for worker in workers:
+        assert worker["weights"] == workers[0]["weights"]
+        assert worker["stats"]["fabric"]["pushed"] == worker["stats"]["fabric"]["committed"] == 8
+        for ours, alone in zip(worker["weights"], worker["alone"]):
+            np.testing.assert_allclose(ours, alone, rtol=2e-4, atol=2e-5)
+
+
 @pytest.mark.parametrize("way", ["gluon", "module"])
 def test_all_begin_with_the_first_worker_s_values_and_learn(tmp_path: Path, way: str) -> None:
     steps = 300 if way == "module" else 40
@@ -121,7 +131,12 @@ def test_lenet_goes_on_when_its_server_is_killed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "env", "says"),
     [
-        (["--kvstore", "dist_sync"], {}, "the script asks for 'dist_sync': under MLfabric there"),
+        (
+            ["--kvstore", "dist_sync"],
+            {"MERCURY_FABRIC_MODE": "stale:2"},
+            "MERCURY_FABRIC_MODE is 'stale:2', and the script asks for 'dist_sync'",
+        ),
+        ([], {"MERCURY_FABRIC_MODE": "sync"}, "MERCURY_FABRIC_MODE is 'sync', and under MXNet"),
         ([], {"MERCURY_FABRIC": "2"}, "MERCURY_FABRIC is '2'; allowed: 0 to 1"),
         ([], {"MERCURY_FABRIC_UPDATE": "sum"}, "MERCURY_FABRIC_UPDATE is 'sum', and under MXNet"),
         ([], {"MERCURY_FABRIC_DELAY_BOUND": "-1"}, "MERCURY_FABRIC_DELAY_BOUND is '-1'; allowed"),

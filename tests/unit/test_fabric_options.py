@@ -18,8 +18,10 @@ from pslite_ext.fabric.options import (
     link_speed,
     node_of,
     node_options,
+    refuse_synchrony,
     refuse_update_rule,
     shared_settings,
+    staleness,
     update_rule,
 )
 from pslite_ext.settings_table import SettingError
@@ -92,7 +94,8 @@ def test_what_all_must_agree_on() -> None:
     theirs = shared_settings(settings(**told), 0)
     assert theirs == "MERCURY_FABRIC_DELAY_BOUND=5\nMERCURY_FABRIC_DIVERGENCE_BOUND=2.0\n"
     ours = shared_settings(settings(), SCHEDULER).splitlines()
-    assert len(ours) == 5
+    assert len(ours) == 6
+    assert "MERCURY_FABRIC_MODE=async" in ours
     assert "MERCURY_FABRIC_DELAY_BOUND=30" in ours
     weights = ["weighted:" + ",".join([weight] * 2000) for weight in ("0.125", "0.375")]
     texts = [shared_settings(settings(MERCURY_FABRIC_UPDATE=text), 0) for text in weights]
@@ -118,6 +121,17 @@ def test_update_rules() -> None:
     ):
         with pytest.raises(SettingError):
             update_rule(bad, 3)
+
+
+def test_who_waits_for_whom() -> None:
+    assert [staleness(text) for text in ("async", "sync", "stale:1", "stale:20")] == [-1, 0, 1, 20]
+    for bad in ("", "Sync", "stale", "stale:0", "stale:-1", "stale:x", "async:1", "stale:1000001"):
+        with pytest.raises(SettingError, match="allowed: async, sync, stale:NUMBER"):
+            staleness(bad)
+    assert node_options(settings(MERCURY_FABRIC_MODE="stale:3"))["staleness"] == 3
+    refuse_synchrony(settings(MERCURY_FABRIC_MODE="stale:3"))
+    with pytest.raises(SettingError, match="'dist_sync'"):
+        refuse_synchrony(settings(MERCURY_FABRIC_MODE="sync"))
 
 
 def test_divergence_bounds() -> None:

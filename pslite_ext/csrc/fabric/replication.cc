@@ -60,7 +60,8 @@ Log MakeLog(const Batch& batch, const ReplicaBatch& replica, const Plan& plan,
   }
   log.target.servers = {replica.node.host};
   for (const Node& node : replica.aggregators) log.target.aggregators.push_back(node.host);
-  log.target.two_sums = replica.momentum > 0;
+  log.target.together = batch.synchronous;
+  log.target.two_sums = !batch.synchronous && replica.momentum > 0;
   return log;
 }
 
@@ -102,14 +103,16 @@ void Replicate(const Batch& batch, const ReplicaBatch& replica,
   const size_t all = order.size();
   size_t frozen = log.AppliedBy(plan->commits.back().time_s, all);
   double held_s = -1;
-  if (bound(all, frozen) > replica.divergence_bound) {
+  // A synchronous batch is one step: the replica can do nothing with a part of it.
+  const bool whole = batch.synchronous;
+  if (whole || bound(all, frozen) > replica.divergence_bound) {
     size_t applied = 0;
     for (const Commit& commit : log.commits) {
       applied += commit.shipments.size();
       if (applied <= frozen) continue;
       frozen = applied;
       held_s = commit.time_s;
-      if (bound(all, frozen) <= replica.divergence_bound) break;
+      if (!whole && bound(all, frozen) <= replica.divergence_bound) break;
     }
   }
   const auto punted = [&](const Transfer& transfer) { return transfer.shipments[0] >= frozen; };
@@ -125,8 +128,10 @@ void Replicate(const Batch& batch, const ReplicaBatch& replica,
     held.not_before_s = held_s;
     held.end_s = network.Reserve(From(held, shipments, target), To(held, target), held_s,
                                  Bits(held.bytes), &held.pieces);
-    const double before_s =
-        plan->commits.size() > 1 ? plan->commits[plan->commits.size() - 2].time_s : 0;
+    double before_s = plan->commits.size() > 1 ? plan->commits[plan->commits.size() - 2].time_s : 0;
+    for (const Transfer& other : plan->transfers) {
+      if (whole && other.to_aggregator == kDirect) before_s = std::max(before_s, other.end_s);
+    }
     plan->commits.back().time_s = std::max(before_s, held.end_s);
     plan->transfers.push_back(std::move(held));
     plan->objective_s = Objective(plan->commits, target);

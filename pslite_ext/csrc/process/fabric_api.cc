@@ -43,6 +43,7 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
     Status status = mercury::FromText(options->settings, &its.settings);
     if (!status.ok()) return status;
     its.planning.collector.delay_bound = options->delay_bound;
+    its.planning.collector.staleness.updates = options->staleness;
     its.planning.collector.divergence_bound = options->divergence_bound;
     if (options->momentum >= 0) its.rule = {options->momentum, options->nesterov != 0};
     its.planning.collector.batch_s = options->batch_s;
@@ -70,6 +71,10 @@ int mercury_fabric_wait(mercury_fabric* fabric, int what, int slice_ms) {
 
 int mercury_fabric_push(mercury_fabric* fabric, const float* update, double norm, int64_t* number) {
   return Guarded([&] { return fabric->its.Push(update, norm, number); });
+}
+
+int mercury_fabric_reduce(mercury_fabric* fabric, const float* part) {
+  return Guarded([&] { return fabric->its.Reduce(part); });
 }
 
 const char* mercury_fabric_fate(mercury_fabric* fabric, int64_t number) {

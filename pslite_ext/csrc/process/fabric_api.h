@@ -34,6 +34,7 @@ typedef struct {
   int nesterov;
   /* The scheduler's: */
   int64_t delay_bound;
+  int64_t staleness; /* 0: synchronous, -1: asynchronous */
   double divergence_bound;
   double batch_s; /* 0: as soon as the network is idle */
   double lag_s;
@@ -54,6 +55,8 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
 int mercury_fabric_wait(mercury_fabric* fabric, int what, int slice_ms);
 /* `update` is copied. */
 int mercury_fabric_push(mercury_fabric* fabric, const float* update, double norm, int64_t* number);
+/* A part of the sum over all workers, which mercury_fabric_take then brings. */
+int mercury_fabric_reduce(mercury_fabric* fabric, const float* part);
 /* "committed", or why not; "": not known yet, or forgotten. */
 const char* mercury_fabric_fate(mercury_fabric* fabric, int64_t number);
 int mercury_fabric_ask(mercury_fabric* fabric);

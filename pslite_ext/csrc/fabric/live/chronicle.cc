@@ -90,7 +90,9 @@ void Chronicle::Ordered(const Order& order, double now_s) {
       for (const Placed& placed : order.updates) {
         updates += (updates.empty() ? "{" : ", {") + QuotedJson("place") + ": " +
                    std::to_string(placed.place) + UpdateMembers(placed.id) +
-                   IntegerMember("version", placed.version) + "}";
+                   IntegerMember("version", placed.version) +
+                   (placed.round == 0 ? "" : IntegerMember("round", placed.round)) +
+                   (placed.reduce ? Member("reduce", "true") : "") + "}";
       }
       Write("plan", now_s, Member("updates", "[" + updates + "]"));
       break;

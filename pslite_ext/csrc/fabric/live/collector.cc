@@ -21,30 +21,28 @@ bool Contains(const std::vector<int64_t>& places, int64_t place) {
 }  // namespace
 
 Collector::Collector(const FleetHosts& hosts, const CollectorOptions& options)
-    : options_(options), random_(options.seed), hosts_(hosts) {}
+    : options_(options),
+      random_(options.seed),
+      hosts_(hosts),
+      batching_(options.staleness, hosts.workers.size()) {}
 
 Status Collector::Push(const Request& request) {
+  Status status = Check(request, hosts_.workers.size());
+  if (!status.ok()) return status;
   const auto [worker, number] = request.id;
-  const std::string who =
-      "update " + std::to_string(number) + " of worker " + std::to_string(worker);
-  if (worker < 0 || static_cast<size_t>(worker) >= hosts_.workers.size()) {
-    return Status::InvalidArgument(who + ": there is no such worker");
-  }
-  if (number < 1 || request.version < 0) {
-    return Status::InvalidArgument(who + ": updates are numbered from 1, versions from 0");
-  }
-  if (request.bytes < 1 || request.bytes > kUpdateBytesMax) {
-    return Status::InvalidArgument(who + " has " + std::to_string(request.bytes) + " bytes");
-  }
-  if (!std::isfinite(request.norm) || request.norm < 0) {
-    return Status::InvalidArgument(who + ": its norm is no number, or below 0");
-  }
   int64_t& last = numbers_[worker];
   if (!Alive(worker) || number <= last) return Status::Ok();
   last = number;
-  tasks_[request.id].request = request;
-  waiting_.push_back(request.id);
+  Task& task = tasks_[request.id];
+  task.request = request;
+  task.turn = batching_.NextTurn(worker, request.reduce);
+  Wait(request.id);
   return Status::Ok();
+}
+
+void Collector::Wait(UpdateId id) {
+  const Task& task = tasks_.at(id);
+  batching_.Wait(id, task.turn, task.request.reduce);
 }
 
 bool Collector::Idle() const {
@@ -53,18 +51,20 @@ bool Collector::Idle() const {
 
 Orders Collector::Tick(const std::vector<HostLink>& links, double now_s) {
   Orders orders;
+  const std::optional<int> missing = batching_.Missing();
+  if (state_ == State::kReady && missing) FailWithout(*missing, &orders);
   if (state_ == State::kReady && !Idle() && now_s >= overdue_s_) GiveUp(now_s, &orders);
   if (!Idle()) return orders;
   CatchUp(&orders);
   const bool due = options_.at_once || planned_s_ < 0 || now_s >= planned_s_ + options_.batch_s;
-  if (state_ == State::kReady && due && !waiting_.empty()) PlanNow(links, now_s, &orders);
+  if (state_ == State::kReady && due && batching_.Ready()) PlanNow(links, now_s, &orders);
   return orders;
 }
 
 double Collector::WakeAt() const {
   if (state_ != State::kReady) return kNever;
   if (!Idle()) return overdue_s_;
-  if (waiting_.empty()) return kNever;
+  if (!batching_.Ready()) return kNever;
   return options_.at_once || planned_s_ < 0 ? 0 : planned_s_ + options_.batch_s;
 }
 
@@ -74,41 +74,65 @@ void Collector::CatchUp(Orders* orders) {
     return !Alive(committed.second.id.worker);
   });
   if (!hosts_.replica || (!gap && log.size() <= kPendingMost * hosts_.workers.size())) return;
+  SendModel(orders);
+}
+
+void Collector::SendModel(Orders* orders) {
   orders->push_back(MakeOrder(Order::kSnapshot, kServerNode));
   state_ = State::kCatchingUp;
 }
 
-void Collector::DropOrphans(Orders* orders) {
+std::vector<UpdateId> Collector::WithoutOrphans(const std::vector<UpdateId>& ids, Orders* orders) {
   std::vector<UpdateId> kept;
-  for (const UpdateId& id : waiting_) {
+  for (const UpdateId& id : ids) {
     if (tasks_[id].request.version > version_) {
       Settle(id, Fate::kOrphaned, orders);
     } else {
       kept.push_back(id);
     }
   }
-  waiting_ = std::move(kept);
+  return kept;
 }
 
-std::vector<int> Collector::DrawAggregators() {
+std::optional<bool> Collector::Replicates(const Chosen& chosen) const {
+  if (!hosts_.replica || !chosen.round) return hosts_.replica.has_value();
+  if (chosen.reduce) return false;
+  ReplicaLedger::Log next;
+  for (size_t i = 0; i < chosen.updates.size(); ++i) {
+    const UpdateId id = chosen.updates[i];
+    next[next_place_ + static_cast<int64_t>(i)] = {id, tasks_.at(id).request.norm, next_place_};
+  }
+  const double bound = ledger_.BoundAfter(next, options_.momentum);
+  if (bound <= options_.divergence_bound + kRounding) return false;
+  return ledger_.log().empty() ? std::optional(true) : std::nullopt;
+}
+
+std::vector<int> Collector::DrawAggregators(size_t goals) {
   std::vector<int> alive;
   for (size_t worker = 0; worker < hosts_.workers.size(); ++worker) {
     if (Alive(static_cast<int>(worker))) alive.push_back(static_cast<int>(worker));
   }
   std::shuffle(alive.begin(), alive.end(), random_);
-  const size_t goals = hosts_.replica ? 2 : 1;
   alive.resize(std::min(alive.size() / goals * goals, options_.aggregators * goals));
   return alive;
 }
 
 void Collector::PlanNow(const std::vector<HostLink>& links, double now_s, Orders* orders) {
-  DropOrphans(orders);
-  if (waiting_.empty()) return;
-  const std::vector<UpdateId> ids = std::move(waiting_);
-  waiting_.clear();
+  const Chosen chosen = batching_.Take();
+  const std::optional<bool> replicates = Replicates(chosen);
+  if (!replicates) {
+    for (const UpdateId& id : chosen.updates) Wait(id);
+    return SendModel(orders);
+  }
+  const std::vector<UpdateId> ids =
+      chosen.round ? chosen.updates : WithoutOrphans(chosen.updates, orders);
+  if (ids.empty()) return;
   planned_s_ = now_s;
   Matter matter;
   matter.hosts = hosts_;
+  if (!*replicates) matter.hosts.replica.reset();
+  matter.round = chosen.round;
+  matter.reduce = chosen.reduce;
   matter.links = links;
   matter.now_s = now_s;
   matter.delay_bound = options_.delay_bound;
@@ -118,8 +142,8 @@ void Collector::PlanNow(const std::vector<HostLink>& links, double now_s, Orders
   matter.version = version_;
   matter.first_place = next_place_;
   for (const UpdateId& id : ids) matter.updates.push_back(tasks_[id].request);
-  matter.aggregators = DrawAggregators();
-  if (hosts_.replica) {
+  matter.aggregators = DrawAggregators(*replicates ? 2 : 1);
+  if (*replicates) {
     const auto half =
         matter.aggregators.begin() + static_cast<std::ptrdiff_t>(matter.aggregators.size() / 2);
     matter.replica_aggregators.assign(half, matter.aggregators.end());
@@ -142,6 +166,7 @@ void Collector::Begin(const Draft& draft, double now_s, Orders* orders) {
     Task& task = tasks_[placed.id];
     ++task.attempts;
     task.aggregator = kServerNode;
+    task.round = placed.round;
     planned_.emplace(placed.place, placed.id);
   }
   next_place_ = draft.order.back().place + 1;
@@ -156,7 +181,8 @@ void Collector::Begin(const Draft& draft, double now_s, Orders* orders) {
       ledger_.Sent({hop.places, hop.gathered ? hop.from : kReplicaNode});
     }
   }
-  overdue_s_ = now_s + kPatience * (draft.end_s - now_s) + kGrace_s;
+  const bool round = draft.order.front().round != 0;
+  overdue_s_ = round ? kNever : now_s + kPatience * (draft.end_s - now_s) + kGrace_s;
   Tell(draft.hops, orders);
 }
 
@@ -186,7 +212,8 @@ void Collector::Judge(Orders* orders) {
   ReplicaLedger::Log held;
   for (const int64_t place : held_) {
     const UpdateId id = planned_.at(place);
-    held[place] = {id, tasks_.at(id).request.norm};
+    const Task& task = tasks_.at(id);
+    held[place] = {id, task.request.norm, task.round};
   }
   const double bound = ledger_.BoundAfter(held, options_.momentum);
   if (hosts_.replica && bound > options_.divergence_bound + kRounding) {
@@ -222,6 +249,7 @@ Orders Collector::Committed(const std::vector<int64_t>& places, int64_t version)
   for (const int64_t place : places) Commit(place, &orders);
   version_ = std::max(version_, version);
   if (planned_.empty()) EndHold(&orders);
+  ForgetReduced(&orders);
   return orders;
 }
 
@@ -232,12 +260,17 @@ void Collector::Commit(int64_t place, Orders* orders) {
   const UpdateId id = planned->second;
   planned_.erase(planned);
   if (Contains(held_, place)) held_.clear();  // nobody was to apply it yet
-  ++version_;
-  Order report = MakeOrder(Order::kReport, id.worker);
-  report.update = id;
-  orders->push_back(std::move(report));
-  if (hosts_.replica) {
-    ledger_.Committed(place, {id, tasks_.at(id).request.norm});
+  Task& task = tasks_.at(id);
+  if (task.round == 0) ++version_;  // of a round, the server says it
+  if (!std::exchange(task.told, true)) {
+    Order report = MakeOrder(Order::kReport, id.worker);
+    report.update = id;
+    orders->push_back(std::move(report));
+  }
+  if (task.request.reduce) {
+    reduced_.insert(id);
+  } else if (hosts_.replica) {
+    ledger_.Committed(place, {id, task.request.norm, task.round});
   } else {
     Forget(id, orders);
   }
@@ -246,13 +279,34 @@ void Collector::Commit(int64_t place, Orders* orders) {
 // What will not be applied at its place: it is planned again, if that makes sense.
 void Collector::Return(int64_t place, UpdateId id, Orders* orders) {
   ledger_.Voided(place);
-  if (!Alive(id.worker)) {
-    tasks_.erase(id);
-  } else if (tasks_[id].attempts >= kAttemptsMost) {
+  const Task& task = tasks_[id];
+  if (Alive(id.worker) && task.round == 0 && task.attempts >= kAttemptsMost) {
     Settle(id, Fate::kLate, orders);
   } else {
-    waiting_.push_back(id);
+    Again(id, orders);
   }
+}
+
+void Collector::Again(UpdateId id, Orders* orders) {
+  if (Alive(id.worker)) return Wait(id);
+  if (batching_.NeedsEverybody(tasks_[id].request.reduce)) FailWithout(id.worker, orders);
+  tasks_.erase(id);
+}
+
+Orders Collector::Got(UpdateId part) {
+  Orders orders;
+  const auto task = tasks_.find(part);
+  if (task != tasks_.end()) task->second.got = true;
+  ForgetReduced(&orders);
+  return orders;
+}
+
+void Collector::ForgetReduced(Orders* orders) {
+  const bool all = std::all_of(reduced_.begin(), reduced_.end(), [this](const UpdateId& id) {
+    return !Alive(id.worker) || tasks_.at(id).got;
+  });
+  if (!all) return;
+  for (const UpdateId& id : std::exchange(reduced_, {})) Forget(id, orders);
 }
 
 Orders Collector::Voided(const std::vector<int64_t>& places) {
@@ -294,101 +348,6 @@ Orders Collector::ReplicaCaughtUp(int64_t place, double history_norm) {
   for (const UpdateId& id : ledger_.Applied(place, history_norm)) Forget(id, &orders);
   if (state_ == State::kCatchingUp) state_ = State::kReady;
   return orders;
-}
-
-Orders Collector::TookOver(int64_t version) {
-  Orders orders;
-  hosts_.server = hosts_.replica.value_or(hosts_.server);
-  hosts_.replica.reset();
-  state_ = State::kReady;
-  version_ = version;
-  for (const UpdateId& id : ledger_.Clear()) Settle(id, Fate::kLost, &orders);
-  const std::map<int64_t, UpdateId> planned = std::move(planned_);
-  planned_.clear();
-  for (const auto& [place, id] : planned) Return(place, id, &orders);
-  return orders;
-}
-
-Orders Collector::Lost(int node) {
-  Orders orders;
-  if (state_ == State::kFailed) return orders;
-  if (node >= 0) {
-    if (Alive(node)) LoseWorker(node, &orders);
-  } else if (node == kReplicaNode && state_ != State::kTakingOver) {
-    if (hosts_.replica) LoseReplica(&orders);
-  } else if (node == kServerNode && hosts_.replica && state_ != State::kTakingOver) {
-    state_ = State::kTakingOver;
-    Order order = MakeOrder(Order::kTakeOver, kReplicaNode);
-    std::map<int64_t, UpdateId> all = planned_;
-    for (const auto& [place, entry] : ledger_.log()) all.emplace(place, entry.id);
-    for (const auto& [place, id] : all) {
-      order.updates.push_back({place, id, tasks_[id].request.version});
-    }
-    orders.push_back(std::move(order));
-    held_.clear();
-    ledger_.GiveUp();
-    hold_ = 0;
-  } else {
-    state_ = State::kFailed;
-    Order order = MakeOrder(Order::kFail, kServerNode);
-    order.text = "the server is lost, and there is no replica to take over";
-    orders.push_back(std::move(order));
-  }
-  return orders;
-}
-
-void Collector::LoseWorker(int worker, Orders* orders) {
-  dead_.insert(worker);
-  const auto is_theirs = [worker](const UpdateId& id) { return id.worker == worker; };
-  for (const UpdateId& id : waiting_) {
-    if (is_theirs(id)) tasks_.erase(id);
-  }
-  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), is_theirs), waiting_.end());
-  if (state_ == State::kTakingOver) return;
-  const auto skip = [&](int aggregator, Goal goal, std::vector<int64_t> places) {
-    Order order = MakeOrder(Order::kSkip, aggregator);
-    order.hop.goal = goal;
-    order.places = std::move(places);
-    orders->push_back(std::move(order));
-  };
-  std::vector<int64_t> gone;
-  for (const auto& [place, id] : planned_) {
-    const int aggregator = tasks_[id].aggregator;
-    if (aggregator == worker || (is_theirs(id) && aggregator == kServerNode)) {
-      gone.push_back(place);
-    } else if (is_theirs(id)) {
-      skip(aggregator, Goal::kServer, {place});
-    }
-  }
-  VoidAtServer(gone, false, orders);
-  std::vector<ReplicaLedger::Group> still;
-  for (const ReplicaLedger::Group& group : ledger_.coming()) {
-    std::vector<int64_t> theirs;
-    bool others = false;
-    for (const int64_t place : group.places) {
-      const auto planned = planned_.find(place);
-      const auto committed = ledger_.log().find(place);
-      if (planned == planned_.end() && committed == ledger_.log().end()) continue;
-      const UpdateId id = planned != planned_.end() ? planned->second : committed->second.id;
-      if (is_theirs(id)) theirs.push_back(place);
-      others = others || Alive(id.worker);
-    }
-    if (group.aggregator == worker) continue;
-    if (!theirs.empty() && group.aggregator != kReplicaNode) {
-      skip(group.aggregator, Goal::kReplica, theirs);
-    }
-    if (others) still.push_back(group);
-  }
-  ledger_.Replace(std::move(still));
-  Judge(orders);
-}
-
-void Collector::LoseReplica(Orders* orders) {
-  hosts_.replica.reset();
-  for (const UpdateId& id : ledger_.Clear()) Forget(id, orders);
-  held_.clear();
-  EndHold(orders);
-  if (state_ == State::kCatchingUp) state_ = State::kReady;
 }
 
 void Collector::Settle(UpdateId id, Fate fate, Orders* orders) {

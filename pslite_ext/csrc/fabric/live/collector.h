@@ -10,10 +10,17 @@
 //              ^  \--drop-----> reported            \--the server dies--> lost
 //              \--void: will not come (a dead node, a transfer that takes too long)
 //
+// What is planned together, batching.h says. A round (of a job that bounds staleness, or of an
+// all-reduce) is given as much time as it needs; nothing of it is dropped; what a dead server had
+// and its replica has not is planned again. Where a round needs everybody, a worker that is gone
+// ends the job. Parts of an all-reduce are kept until all workers have its sum.
+//
 // The replica. The last commit of a batch is held until this knows exactly who is in it, and that
 // the two models are near enough with what the replica has by then. If they would not be, and
 // nothing more is on its way, what is held is void and planned again; and if the replica lacks an
-// update whose worker is dead, the server sends it the whole model before the next batch.
+// update whose worker is dead, the server sends it the whole model before the next batch. A
+// round goes to the replica as a whole, or not at all. If one did not, and the next would break the
+// bound, the server sends its model first.
 //
 // Thread-safety: none, one owner; `now_s` is passed in. Invariants: each update is reported once (a
 // commit that dies with its server, once more as lost); places rise; nothing is planned while a
@@ -25,9 +32,11 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "fabric/live/batching.h"
 #include "fabric/live/draft.h"
 #include "fabric/live/orders.h"
 #include "fabric/live/replica_ledger.h"
@@ -36,6 +45,7 @@
 namespace mercury::fabric {
 
 struct CollectorOptions {
+  Staleness staleness;
   int64_t delay_bound = 0;
   double momentum = 0;
   double divergence_bound = 0;
@@ -46,8 +56,6 @@ struct CollectorOptions {
   size_t aggregators = 4;     // for the server, and as many for the replica, if there are workers
   uint64_t seed = 1;          // of who aggregates
 };
-
-constexpr int64_t kUpdateBytesMax = int64_t{1} << 44;
 
 class Collector {
  public:
@@ -72,13 +80,15 @@ class Collector {
   Orders ReplicaApplied(const std::vector<int64_t>& places, double history_norm);
   Orders ReplicaCaughtUp(int64_t place, double history_norm);
   Orders TookOver(int64_t version);
+  // From a worker: it has the sum of the all-reduce of which this is its part.
+  Orders Got(UpdateId part);
 
   // A node is dead: nothing more comes from it, and nothing that it said is still on its way.
   Orders Lost(int node);
 
   int64_t version() const { return version_; }
   size_t under_way() const { return planned_.size(); }
-  size_t waiting() const { return waiting_.size(); }
+  size_t waiting() const { return batching_.size(); }
 
  private:
   enum class State { kReady, kCatchingUp, kTakingOver, kFailed };
@@ -86,18 +96,30 @@ class Collector {
     Request request;
     int attempts = 0;              // so often it was planned
     int aggregator = kServerNode;  // on its way to the server; kServerNode: straight
+    int64_t turn = 0;              // as Batching counts
+    int64_t round = 0;             // in which it was planned last
+    bool told = false;             // its worker has heard of its commit
+    bool got = false;              // its worker has the sum of the all-reduce
   };
   bool Idle() const;  // no batch is under way, and the replica has applied all that it can
   bool Alive(int worker) const { return dead_.count(worker) == 0; }
   void PlanNow(const std::vector<HostLink>& links, double now_s, Orders* orders);
   void Begin(const Draft& draft, double now_s, Orders* orders);
-  void DropOrphans(Orders* orders);
+  void Wait(UpdateId id);
+  std::vector<UpdateId> WithoutOrphans(const std::vector<UpdateId>& ids, Orders* orders);
+  // Whether this batch goes to the replica, too; nothing: the replica gets the model before.
+  std::optional<bool> Replicates(const Chosen& chosen) const;
+  void SendModel(Orders* orders);
+  void Again(UpdateId id, Orders* orders);
+  void ForgetReduced(Orders* orders);
+  void Fail(const std::string& text, Orders* orders);
+  void FailWithout(int worker, Orders* orders);
   void GiveUp(double now_s, Orders* orders);
   void CatchUp(Orders* orders);
   void Commit(int64_t place, Orders* orders);
   void Return(int64_t place, UpdateId id, Orders* orders);
   void EndHold(Orders* orders);
-  std::vector<int> DrawAggregators();
+  std::vector<int> DrawAggregators(size_t goals);
   void Judge(Orders* orders);
   void Settle(UpdateId id, Fate fate, Orders* orders);
   void Forget(UpdateId id, Orders* orders);
@@ -114,7 +136,8 @@ class Collector {
   int64_t next_place_ = 1;
   std::map<int, int64_t> numbers_;       // the last that each worker has asked for
   std::map<UpdateId, Task> tasks_;       // all that are not settled, or not forgotten
-  std::vector<UpdateId> waiting_;        // in the order of the requests
+  Batching batching_;                    // all that wait
+  std::set<UpdateId> reduced_;           // their sum is at the server, and not at all workers
   std::map<int64_t, UpdateId> planned_;  // by place
   std::vector<int64_t> held_;            // at the server, ready but for the replica
   int64_t hold_ = 0;                     // the place that is held; 0: none

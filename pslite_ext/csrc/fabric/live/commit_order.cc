@@ -8,7 +8,7 @@ namespace mercury::fabric {
 
 Status CommitOrder::Expect(const std::vector<Placed>& updates) {
   int64_t place = expected_;
-  int64_t version = version_ + static_cast<int64_t>(order_.size());
+  int64_t version = version_ + Versions();
   for (const Placed& update : updates) {
     const std::string who = "update " + std::to_string(update.id.number) + " of worker " +
                             std::to_string(update.id.worker);
@@ -17,6 +17,7 @@ Status CommitOrder::Expect(const std::vector<Placed>& updates) {
                                      ", behind place " + std::to_string(place));
     }
     place = update.place;
+    if (update.round != 0) continue;
     ++version;
     if (delay_bound_ != mercury::kNever && version - update.version > delay_bound_) {
       return Status::InvalidArgument(who + " was computed from version " +
@@ -31,6 +32,17 @@ Status CommitOrder::Expect(const std::vector<Placed>& updates) {
   expected_ = place;
   early_void_.erase(early_void_.begin(), early_void_.upper_bound(place));
   return Status::Ok();
+}
+
+// That those expected will make.
+int64_t CommitOrder::Versions() const {
+  int64_t versions = 0;
+  int64_t round = 0;
+  for (const auto& [place, update] : order_) {
+    if (update.round == 0 || (update.round != round && !update.reduce)) ++versions;
+    round = update.round;
+  }
+  return versions;
 }
 
 bool CommitOrder::Arrive(Arrival arrival) {
@@ -62,15 +74,40 @@ std::vector<int64_t> CommitOrder::Void(const std::vector<int64_t>& places, bool 
   return voided;
 }
 
-CommitOrder::Match CommitOrder::Examine(const Arrival& arrival) const {
-  auto next = order_.lower_bound(arrival.places.front());
+// Whether it can still be applied: its members are neighbours, or in one round.
+bool CommitOrder::Possible(const Arrival& arrival) const {
+  const auto first = order_.lower_bound(arrival.places.front());
+  const bool round = first != order_.end() && first->second.round != 0;
+  auto next = first;
   for (const int64_t place : arrival.places) {
-    if (place > expected_) return Match::kWait;
-    if (next == order_.end() || next->first != place) return Match::kImpossible;
+    if (place > expected_) return !round;  // a round is expected as a whole
+    if (round) next = order_.find(place);
+    if (next == order_.end() || next->first != place) return false;
+    if (next->second.round != first->second.round) return false;
     ++next;
   }
-  const bool held = !holds_.empty() && *holds_.begin() <= arrival.places.back();
-  return !held && order_.begin()->first == arrival.places.front() ? Match::kApply : Match::kWait;
+  return true;
+}
+
+// The places of what is to be applied next, if it has come: a group, or a round.
+std::vector<int64_t> CommitOrder::Next() const {
+  if (order_.empty()) return {};
+  const int64_t round = order_.begin()->second.round;
+  if (round == 0) {
+    const auto group = groups_.find(order_.begin()->first);
+    const bool whole = group != groups_.end() && group->second.places.back() <= expected_;
+    return whole ? group->second.places : std::vector<int64_t>{};
+  }
+  std::vector<int64_t> places;
+  for (auto next = order_.begin(); next != order_.end() && next->second.round == round; ++next) {
+    if (arrived_.count(next->first) == 0) return {};
+    places.push_back(next->first);
+  }
+  return places;
+}
+
+bool CommitOrder::IsHeld(const std::vector<int64_t>& places) const {
+  return !holds_.empty() && *holds_.begin() <= places.back();
 }
 
 void CommitOrder::Remove(const Arrival& arrival) {
@@ -80,39 +117,48 @@ void CommitOrder::Remove(const Arrival& arrival) {
 Progress CommitOrder::Advance() {
   Progress progress;
   for (auto group = groups_.begin(); group != groups_.end();) {
-    const Match match = Examine(group->second);
-    if (match == Match::kWait) {
+    if (Possible(group->second)) {
       ++group;
       continue;
     }
-    Arrival arrival = std::move(group->second);
+    Remove(group->second);
+    progress.given_back.push_back(std::move(group->second));
     group = groups_.erase(group);
-    Remove(arrival);
-    if (match == Match::kImpossible) {
-      progress.given_back.push_back(std::move(arrival));
-      continue;
-    }
-    Applied applied;
-    applied.memory = arrival.memory;
-    for (const int64_t place : arrival.places) {
-      applied.updates.push_back(order_.begin()->second);
-      order_.erase(order_.begin());
-      applied_ = place;
-      ++version_;
-    }
-    applied.version = version_;
-    progress.commits.push_back(std::move(applied));
+  }
+  for (auto next = Next(); !next.empty() && !IsHeld(next); next = Next()) {
+    Apply(next.back(), &progress);
   }
   return progress;
 }
 
+// All groups that begin at `last` or before.
+void CommitOrder::Apply(int64_t last, Progress* progress) {
+  while (!groups_.empty() && groups_.begin()->first <= last) {
+    const Arrival arrival = std::move(groups_.begin()->second);
+    groups_.erase(groups_.begin());
+    Remove(arrival);
+    Applied applied;
+    applied.memory = arrival.memory;
+    for (const int64_t place : arrival.places) {
+      const auto update = order_.find(place);
+      applied.updates.push_back(update->second);
+      order_.erase(update);
+    }
+    applied_ = std::max(applied_, arrival.places.back());
+    const Placed& update = applied.updates.front();
+    applied.first = update.round == 0 || update.round != round_;
+    round_ = update.round;
+    if (applied.first && !update.reduce) {
+      applied.versions = update.round == 0 ? static_cast<int64_t>(applied.updates.size()) : 1;
+    }
+    applied.version = version_ += applied.versions;
+    progress->commits.push_back(std::move(applied));
+  }
+}
+
 std::vector<int64_t> CommitOrder::Held() const {
-  if (order_.empty()) return {};
-  const auto first = groups_.find(order_.begin()->first);
-  if (first == groups_.end() || holds_.empty()) return {};
-  const std::vector<int64_t>& places = first->second.places;
-  return places.back() <= expected_ && *holds_.begin() <= places.back() ? places
-                                                                        : std::vector<int64_t>{};
+  const std::vector<int64_t> next = Next();
+  return !next.empty() && IsHeld(next) ? next : std::vector<int64_t>{};
 }
 
 void CommitOrder::Jump(int64_t version, int64_t place) {

@@ -5,6 +5,9 @@
 // are expected and not held. What cannot come any more is voided; what has come and cannot be
 // applied any more is given back.
 //
+// Updates of a round wait until all of it has come, or is void, and then are applied together. A
+// group of a round never has members of another.
+//
 //   expected --------------------applied        applied: all before it are applied or void, it has
 //      |  \___held___/release_____/                      arrived, and it is not held
 //      \--void: it will not come                given back: a member is void, or another is
@@ -12,9 +15,9 @@
 //
 // Thread-safety: none, one owner; no clock. Ownership: `memory` is the caller's number for what an
 // arrival brought. Invariants: places are applied in rising order, each once at most; a place that
-// was void is never applied; each version is one more than the last; no update is applied later
-// than `delay_bound` versions after the one that it was computed from; every arrival that was kept
-// is applied or given back once.
+// was void is never applied; a round is applied as a whole, in one `Advance`; each version is one
+// more than the last; no update is applied later than `delay_bound` versions after the one that it
+// was computed from; every arrival that was kept is applied or given back once.
 #pragma once
 
 #include <cstdint>
@@ -37,11 +40,13 @@ struct Arrival {
   int64_t memory = 0;
 };
 
-// Updates that are applied at once.
+// What has come as one, and is applied. A round's groups follow one another.
 struct Applied {
   std::vector<Placed> updates;
   int64_t memory = 0;
-  int64_t version = 0;  // after them
+  int64_t version = 0;   // after them
+  int64_t versions = 0;  // so many does it make; of a round, the first group makes all
+  bool first = true;     // of its round
 };
 
 struct Progress {
@@ -70,7 +75,7 @@ class CommitOrder {
   // What can be applied now, and what never can.
   Progress Advance();
 
-  // The places of the group that would be applied now if it were not held.
+  // The places of the group, or the round, that would be applied now if it were not held.
   std::vector<int64_t> Held() const;
 
   // The model is now that of `version`, after all up to `place`: a replica was sent it as a whole.
@@ -87,9 +92,12 @@ class CommitOrder {
   bool Has(int64_t place) const { return place <= applied_ || arrived_.count(place) != 0; }
 
  private:
-  enum class Match { kApply, kWait, kImpossible };
-  Match Examine(const Arrival& arrival) const;
+  bool Possible(const Arrival& arrival) const;
+  std::vector<int64_t> Next() const;
+  bool IsHeld(const std::vector<int64_t>& places) const;
+  void Apply(int64_t last, Progress* progress);
   void Remove(const Arrival& arrival);
+  int64_t Versions() const;
 
   int64_t version_;
   int64_t delay_bound_;
@@ -98,6 +106,7 @@ class CommitOrder {
   std::map<int64_t, Placed> order_;     // by place
   std::map<int64_t, Arrival> groups_;   // by the first member's place
   std::map<int64_t, int64_t> arrived_;  // a member's place: its group's
+  int64_t round_ = 0;                   // that was applied last
   std::set<int64_t> early_void_;        // void before they were expected
   std::set<int64_t> holds_;
 };

@@ -12,6 +12,7 @@ Batch BatchOf(const Matter& matter) {
   Batch batch;
   batch.network = Network(matter.links);
   batch.servers = {{"", matter.hosts.server}};
+  batch.synchronous = matter.round;
   batch.delay_bound = matter.delay_bound;
   batch.version = matter.version;
   batch.momentum = matter.momentum;
@@ -44,20 +45,24 @@ Draft MakeDraft(const Matter& matter) {
   }
   if (plan.order.empty()) return draft;
 
-  Route to_server{Goal::kServer, kServerNode, matter.aggregators, {}, matter.now_s};
-  Route to_replica{Goal::kReplica, kReplicaNode, matter.replica_aggregators, {}, matter.now_s};
+  const bool two_sums = !matter.round && matter.momentum > 0;
+  Route to_server{Goal::kServer, kServerNode, matter.aggregators, {}, matter.now_s, two_sums};
+  Route to_replica{Goal::kReplica, kReplicaNode, matter.replica_aggregators, {},
+                   matter.now_s,   two_sums};
   to_server.updates.resize(matter.updates.size());
   for (const auto& pending : matter.pending) {
-    to_replica.updates.push_back({pending.place, pending.request.id, 0});
+    to_replica.updates.push_back({pending.place, pending.request.id});
   }
   int64_t place = matter.first_place;
   for (const size_t g : plan.order) {
     const Request& request = matter.updates[g];
-    draft.order.push_back({place++, request.id, request.version});
+    const int64_t round = matter.round ? matter.first_place : 0;
+    draft.order.push_back({place++, request.id, request.version, round, matter.reduce});
     to_server.updates[g] = draft.order.back();
     to_replica.updates.push_back(draft.order.back());
   }
-  draft.last_commit = to_server.updates[plan.commits.back().shipments[0]].place;
+  draft.last_commit =
+      matter.round ? matter.first_place : to_server.updates[plan.commits.back().shipments[0]].place;
   draft.hops = HopsOf(plan.transfers, to_server);
   draft.end_s = plan.commits.back().time_s + matter.now_s;
   if (plan.replica) {

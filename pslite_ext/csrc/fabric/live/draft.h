@@ -3,7 +3,7 @@
 //
 // Thread-safety: plain values and a pure function. Invariants: each update has a place or a fate;
 // places rise by one, in the order in which updates are to be applied; hops of one goal are in the
-// order in which they were reserved.
+// order in which they were reserved; a round is planned as a synchronous batch.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fabric/live/orders.h"
+#include "fabric/live/request.h"
 #include "fabric/network.h"
 
 namespace mercury::fabric {
@@ -23,15 +24,6 @@ struct FleetHosts {
   std::optional<size_t> replica;
 };
 
-// A push that a worker asks for. Its numbers rise.
-struct Request {
-  UpdateId id;
-  int64_t version = 0;
-  int64_t bytes = 0;
-  double norm = 0;
-  double pushed_s = 0;  // when the script asked, by the scheduler's clock as far as it is known
-};
-
 // What is to be planned, and what the planner is to know.
 struct Matter {
   FleetHosts hosts;  // the server's is that of whoever is the server
@@ -41,6 +33,8 @@ struct Matter {
   double momentum = 0;
   bool search = false;
   bool as_they_come = false;
+  bool round = false;       // what is planned is one
+  bool reduce = false;      // of an all-reduce
   int64_t version = 0;      // after all that was planned before
   int64_t first_place = 1;  // that is free
   std::vector<Request> updates;

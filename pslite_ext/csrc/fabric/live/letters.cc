@@ -121,14 +121,27 @@ bool Places(A* a, List& places) {
 }
 
 template <typename A, typename List>
+bool Counts(A* a, List& counts) {
+  if (!a->Length(counts)) return false;
+  for (auto& count : counts) {
+    if (!a->Integer(count) || (kReads<A> && count < 0)) return false;
+  }
+  return true;
+}
+
+template <typename A, typename List>
 bool Updates(A* a, List& updates) {
   if (!a->Length(updates)) return false;
   int64_t before = 0;
   for (auto& update : updates) {
-    if (!a->Integer(update.place) || !Walk(a, update.id) || !a->Integer(update.version)) {
+    if (!a->Integer(update.place) || !Walk(a, update.id) || !a->Integer(update.version) ||
+        !a->Integer(update.round) || !Choice(a, update.reduce, 1)) {
       return false;
     }
-    if (kReads<A> && (update.place <= before || update.version < 0)) return false;
+    if (kReads<A> && (update.place <= before || update.version < 0 || update.round < 0 ||
+                      update.round > update.place || (update.reduce && update.round == 0))) {
+      return false;
+    }
     before = update.place;
   }
   return true;
@@ -138,8 +151,9 @@ template <typename A, typename H>
 bool WalkHop(A* a, H& hop) {
   if (!Choice(a, hop.goal, static_cast<int>(Goal::kReplica)) || !a->Integer(hop.from) ||
       !a->Integer(hop.to) || !Choice(a, hop.gathered, 1) || !Choice(a, hop.to_aggregator, 1) ||
-      !Places(a, hop.places) || !Walk(a, hop.update) || !a->Integer(hop.bytes) ||
-      !a->Real(hop.start_s) || !a->Real(hop.end_s) || !a->Length(hop.pieces)) {
+      !Choice(a, hop.two_sums, 1) || !Places(a, hop.places) || !Walk(a, hop.update) ||
+      !a->Integer(hop.bytes) || !a->Real(hop.start_s) || !a->Real(hop.end_s) ||
+      !a->Length(hop.pieces)) {
     return false;
   }
   double before_s = hop.start_s;
@@ -182,7 +196,8 @@ bool WalkJoining(A* a, J& joining) {
 
 template <typename A, typename R>
 bool WalkRoster(A* a, R& roster) {
-  if (!a->Text(roster.identity) || !a->Integer(roster.delay_bound) || !WalkRule(a, roster.rule) ||
+  if (!a->Text(roster.identity) || !a->Integer(roster.delay_bound) ||
+      !a->Integer(roster.staleness.updates) || !WalkRule(a, roster.rule) ||
       !a->Integer(roster.elements) || !Choice(a, roster.first_from_worker, 1) ||
       !a->Length(roster.weights)) {
     return false;
@@ -208,7 +223,14 @@ template <typename A, typename W>
 bool WalkWaybill(A* a, W& waybill) {
   return a->Integer(waybill.number) && Choice(a, waybill.goal, static_cast<int>(Goal::kReplica)) &&
          Choice(a, waybill.to_aggregator, 1) && Places(a, waybill.places) &&
-         Places(a, waybill.skipped) && a->Integer(waybill.version) && a->Integer(waybill.place);
+         Places(a, waybill.skipped) && a->Integer(waybill.version) && a->Integer(waybill.place) &&
+         Counts(a, waybill.progress);
+}
+
+template <typename A, typename W>
+bool WalkWish(A* a, W& wish) {
+  return a->Integer(wish.updates) && a->Integer(wish.reduce) &&
+         (!kReads<A> || (wish.updates >= 0 && wish.reduce >= 0));
 }
 
 template <typename A, typename C>
@@ -223,7 +245,7 @@ bool WalkLetter(A* a, L& letter) {
     case Letter::Kind::kRequest:
       return Walk(a, letter.request.id) && a->Integer(letter.request.version) &&
              a->Integer(letter.request.bytes) && a->Real(letter.request.norm) &&
-             a->Real(letter.request.pushed_s);
+             a->Real(letter.request.pushed_s) && Choice(a, letter.request.reduce, 1);
     case Letter::Kind::kOrder:
       return WalkOrder(a, letter.order);
     case Letter::Kind::kNews:
@@ -238,8 +260,10 @@ bool WalkLetter(A* a, L& letter) {
       return WalkRoster(a, letter.roster);
     case Letter::Kind::kReady:
     case Letter::Kind::kBegin:
-    case Letter::Kind::kGet:
       return true;
+    case Letter::Kind::kGet:
+    case Letter::Kind::kGot:
+      return WalkWish(a, letter.wish);
     case Letter::Kind::kTime:
       return a->Integer(letter.asked_us) && a->Integer(letter.answered_us);
     case Letter::Kind::kDelivered:

@@ -22,7 +22,7 @@
 
 namespace mercury::fabric {
 
-constexpr uint8_t kLetterVersion = 3;
+constexpr uint8_t kLetterVersion = 4;
 constexpr size_t kLetterBytesMax = 1 << 20;
 constexpr uint32_t kListMost = 1 << 15;
 constexpr uint32_t kLetterTextBytesMax = 1024;
@@ -64,6 +64,7 @@ struct Seat {
 struct Roster {
   std::string identity;  // the job's
   int64_t delay_bound = 0;
+  Staleness staleness;
   Rule rule;
   int64_t elements = 0;
   bool first_from_worker = false;  // worker 0 gives the model's first values
@@ -78,8 +79,16 @@ struct Waybill {
   bool to_aggregator = false;
   std::vector<int64_t> places;
   std::vector<int64_t> skipped;
-  int64_t version = 0;  // of a model
-  int64_t place = 0;    // of a model: it is in it, and all before it
+  int64_t version = 0;            // of a model
+  int64_t place = 0;              // of a model: it is in it, and all before it
+  std::vector<int64_t> progress;  // of a model for a replica: so many of each worker's are in it
+};
+
+// What a worker asks the server for: a model with so many updates of each worker in it, or the sum
+// of an all-reduce.
+struct Wish {
+  int64_t updates = 0;
+  int64_t reduce = 0;  // the number of this worker's part; 0: the model
 };
 
 // Bits that have come from one node to another without a pause.
@@ -109,6 +118,7 @@ struct Letter {
     kUnreachable = 14,  // all -> scheduler: the link to `node` is broken
     kServerIs = 15,     // scheduler -> all: `node` is the server from now on
     kCarried = 16,      // all -> scheduler
+    kGot = 17,          // worker -> scheduler: it has the sum of an all-reduce
   };
   Kind kind = Kind::kRequest;
   Request request;
@@ -121,6 +131,7 @@ struct Letter {
   int64_t asked_us = 0;     // kTime: by the one who asks
   int64_t answered_us = 0;  // kTime: by the scheduler; 0: asked
   Waybill waybill;
+  Wish wish;  // kGet, kGot
   int node = 0;
   Carriage carriage;
 };

@@ -1,5 +1,6 @@
 #include "fabric/live/model_daemon.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mercury::fabric {
@@ -108,25 +109,42 @@ Status ModelDaemon::TakeOver(const Order& order, ModelSteps* steps) {
   return Status::Ok();
 }
 
+void ModelDaemon::SayApplied(std::vector<Placed> updates, int64_t version, ModelSteps* steps) {
+  const auto by_place = [](const Placed& a, const Placed& b) { return a.place < b.place; };
+  std::sort(updates.begin(), updates.end(), by_place);
+  const bool server = role_ == Role::kServer;
+  News news;
+  news.kind = server ? News::kCommitted : News::kReplicaApplied;
+  news.version = version;
+  for (const Placed& update : updates) news.places.push_back(update.place);
+  if (server && confirm_ && !updates.front().reduce) {
+    ModelStep step;
+    step.kind = ModelStep::kConfirm;
+    step.version = version;
+    step.updates = std::move(updates);
+    steps->push_back(std::move(step));
+  }
+  Say(std::move(news), steps);
+}
+
 void ModelDaemon::Advance(ModelSteps* steps) {
   Progress progress = order_.Advance();
   for (const Arrival& arrival : progress.given_back) Discard(arrival.memory, steps);
-  for (Applied& applied : progress.commits) {
-    News news;
-    news.kind = role_ == Role::kServer ? News::kCommitted : News::kReplicaApplied;
-    news.version = applied.version;
-    for (const Placed& update : applied.updates) news.places.push_back(update.place);
+  // A round is said as one.
+  std::vector<Placed> updates;
+  for (size_t i = 0; i < progress.commits.size(); ++i) {
+    Applied& applied = progress.commits[i];
     ModelStep step;
     step.kind = ModelStep::kApply;
     step.memory = applied.memory;
     step.version = applied.version;
+    step.versions = applied.versions;
+    step.first = applied.first;
     step.updates = std::move(applied.updates);
-    steps->push_back(step);
-    if (role_ == Role::kServer && confirm_) {
-      step.kind = ModelStep::kConfirm;
-      steps->push_back(std::move(step));
-    }
-    Say(std::move(news), steps);
+    updates.insert(updates.end(), step.updates.begin(), step.updates.end());
+    steps->push_back(std::move(step));
+    const bool last = i + 1 == progress.commits.size() || progress.commits[i + 1].first;
+    if (last) SayApplied(std::exchange(updates, {}), applied.version, steps);
   }
   const std::vector<int64_t> held = order_.Held();
   if (role_ != Role::kServer || held == said_held_) return;

@@ -44,16 +44,19 @@ struct News {
 // What the caller has to do.
 struct ModelStep {
   enum Kind {
-    kApply,      // append `memory`, which holds so many `updates`, to the model; then it is free
-    kDiscard,    // `memory` is of no use
-    kTell,       // say `news` to the scheduler
-    kConfirm,    // tell the replica that the server has applied `updates`
+    kApply,    // append `memory`, which holds so many `updates`, to the model, or to the sum of an
+               // all-reduce; then it is free
+    kDiscard,  // `memory` is of no use
+    kTell,     // say `news` to the scheduler
+    kConfirm,  // tell the replica that the server has applied `updates`
     kSendModel,  // send the replica the model: `version`, all up to `place`
   };
   Kind kind = kApply;
   int64_t memory = 0;
   std::vector<Placed> updates;
   int64_t version = 0;
+  int64_t versions = 0;  // with kApply: as Applied has them
+  bool first = true;
   int64_t place = 0;
   News news;
 };
@@ -87,6 +90,7 @@ class ModelDaemon {
 
  private:
   void Advance(ModelSteps* steps);
+  void SayApplied(std::vector<Placed> updates, int64_t version, ModelSteps* steps);
   Status TakeOver(const Order& order, ModelSteps* steps);
 
   Role role_;

@@ -47,6 +47,7 @@ std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& rou
     hop.to = node(transfer.to_aggregator, route.node);
     hop.gathered = transfer.from_aggregator != kDirect;
     hop.to_aggregator = transfer.to_aggregator != kDirect;
+    hop.two_sums = route.two_sums;
     for (const size_t g : transfer.shipments) hop.places.push_back(route.updates[g].place);
     hop.update = first.id;
     hop.bytes = transfer.bytes;

@@ -32,6 +32,7 @@ struct Hop {
   int to = 0;             // an aggregator's worker, or the goal
   bool gathered = false;  // `from` is the aggregator that sums `places`
   bool to_aggregator = false;
+  bool two_sums = false;        // momentum weighs the members of groups
   std::vector<int64_t> places;  // rising
   UpdateId update;              // of a hop from a worker
   int64_t bytes = 0;
@@ -89,6 +90,7 @@ struct Route {
   std::vector<int> aggregators;  // nodes, as the batch has them
   std::vector<Placed> updates;   // by the index that the plan's transfers use
   double now_s = 0;              // when the plan was made
+  bool two_sums = false;         // as Hop has it
 };
 
 std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& route);

@@ -1,6 +1,8 @@
 #include "fabric/live/replica_ledger.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "fabric/replication.h"
 
@@ -42,6 +44,28 @@ std::vector<UpdateId> ReplicaLedger::Applied(int64_t place, double history_norm)
   return left;
 }
 
+// Whether all of a round has arrived, in groups that have nothing else in them.
+bool ReplicaLedger::Have(const std::set<int64_t>& round) const {
+  size_t here = 0;
+  for (const auto& [first, group] : arrived_) {
+    const bool inside = std::all_of(group.begin(), group.end(),
+                                    [&](int64_t place) { return round.count(place) != 0; });
+    if (inside) here += group.size();
+  }
+  return here == round.size();
+}
+
+// How many are applied at once from `next` on: those of a group that is exactly what comes there.
+size_t ReplicaLedger::ReadyAt(const Log& log, Log::const_iterator next) const {
+  const auto group = arrived_.find(next->first);
+  if (group == arrived_.end()) return 0;
+  for (const int64_t place : group->second) {
+    if (next == log.end() || next->first != place) return 0;
+    ++next;
+  }
+  return group->second.size();
+}
+
 std::vector<UpdateId> ReplicaLedger::Clear() {
   std::vector<UpdateId> left;
   left.reserve(log_.size());
@@ -52,27 +76,36 @@ std::vector<UpdateId> ReplicaLedger::Clear() {
   return left;
 }
 
-size_t ReplicaLedger::Ready(const Log& log) const {
-  size_t ready = 0;
-  for (auto next = log.begin(); next != log.end();) {
-    const auto group = arrived_.find(next->first);
-    if (group == arrived_.end()) break;
-    for (const int64_t place : group->second) {
-      if (next == log.end() || next->first != place) return ready;
-      ++next;
-    }
-    ready += group->second.size();
+ReplicaLedger::Steps ReplicaLedger::StepsOf(const Log& log) const {
+  Steps steps;
+  int64_t round = 0;
+  for (const auto& [place, entry] : log) {
+    if (entry.round == 0 || entry.round != round) steps.norms.push_back(0);
+    round = entry.round;
+    steps.norms.back() += entry.norm;
   }
-  return ready;
+  for (auto next = log.begin(); next != log.end();) {
+    round = next->second.round;
+    if (round == 0) {
+      const size_t applied = ReadyAt(log, next);
+      if (applied == 0) break;
+      steps.ready += applied;
+      std::advance(next, applied);
+      continue;
+    }
+    std::set<int64_t> places;
+    for (; next != log.end() && next->second.round == round; ++next) places.insert(next->first);
+    if (!Have(places)) break;
+    ++steps.ready;
+  }
+  return steps;
 }
 
 double ReplicaLedger::BoundAfter(const Log& next, double momentum) const {
   Log log = log_;
   log.insert(next.begin(), next.end());
-  std::vector<double> norms;
-  norms.reserve(log.size());
-  for (const auto& [place, entry] : log) norms.push_back(entry.norm);
-  return DivergenceBound(momentum, history_norm_, norms, log.size(), Ready(log));
+  const Steps steps = StepsOf(log);
+  return DivergenceBound(momentum, history_norm_, steps.norms, steps.norms.size(), steps.ready);
 }
 
 }  // namespace mercury::fabric

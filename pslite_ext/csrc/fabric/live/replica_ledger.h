@@ -1,13 +1,14 @@
 // What the server has applied and the replica has not, what is on its way there, and how far apart
-// that leaves the two models.
+// that leaves the two models. A round counts as one step of the model.
 //
 // Thread-safety: none, one owner; no clock. Invariants: the log rises by place and begins behind
 // what the replica has applied; a group counts as applied only if it is exactly what comes next in
-// the log.
+// the log, a round only if all of it is there.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ class ReplicaLedger {
   struct Entry {
     UpdateId id;
     double norm = 0;
+    int64_t round = 0;  // as Placed has it
   };
   using Log = std::map<int64_t, Entry>;  // by place
   struct Group {
@@ -46,13 +48,20 @@ class ReplicaLedger {
   const std::vector<Group>& coming() const { return coming_; }
   double history_norm() const { return history_norm_; }
   // Nothing is on its way, and nothing that is there will be applied without more commits.
-  bool Quiet() const { return coming_.empty() && Ready(log_) == 0; }
+  bool Quiet() const { return coming_.empty() && StepsOf(log_).ready == 0; }
   // How far apart the models can be when the server has applied `next`, too, and the replica all
   // that it then can with what is there.
   double BoundAfter(const Log& next, double momentum) const;
 
  private:
-  size_t Ready(const Log& log) const;
+  // Steps of the model that a log makes, and how many of them the replica can apply.
+  struct Steps {
+    std::vector<double> norms;
+    size_t ready = 0;
+  };
+  Steps StepsOf(const Log& log) const;
+  bool Have(const std::set<int64_t>& round) const;
+  size_t ReadyAt(const Log& log, Log::const_iterator next) const;
 
   Log log_;
   std::vector<Group> coming_;

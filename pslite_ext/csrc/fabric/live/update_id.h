@@ -5,6 +5,9 @@
 // gets a new place, so that whoever hears of an old one late can tell. Places of updates that are
 // never applied stay empty.
 //
+// Updates of a *round* are applied at once, by their sum: they make one version. A round of an
+// all-reduce makes none: its sum goes to the workers, and the model stays as it is.
+//
 // Thread-safety: plain values.
 #pragma once
 
@@ -29,6 +32,8 @@ struct Placed {
   int64_t place = 0;
   UpdateId id;
   int64_t version = 0;  // that it was computed from
+  int64_t round = 0;    // the first place of its round; 0: it is applied by itself
+  bool reduce = false;  // its round is an all-reduce
 };
 
 }  // namespace mercury::fabric

@@ -124,7 +124,7 @@ void WorkerDaemon::Add(Group* group, const std::vector<int64_t>& places, double 
   group->on_its_way = true;
   if (!order.added().empty()) {
     Target target;
-    target.two_sums = two_sums_;
+    target.two_sums = courier_.Find(group->hop)->two_sums;
     courier_.Ready(group->hop, AggregateBytes(target, group->largest, order.added().size()), now_s);
     return;
   }

@@ -55,9 +55,6 @@ struct Parcel {
 
 class WorkerDaemon {
  public:
-  // `two_sums`: groups of several updates carry two (momentum).
-  explicit WorkerDaemon(bool two_sums) : two_sums_(two_sums) {}
-
   // An update of this worker's is in memory.
   void Keep(UpdateId update, int64_t bytes) { kept_[update] = bytes; }
   // kSend, kGather, kSkip, kForget; others are nothing to it.
@@ -95,7 +92,6 @@ class WorkerDaemon {
   void Add(Group* group, const std::vector<int64_t>& places, double now_s, Steps* steps);
   void Abort(int64_t hop, Steps* steps);
 
-  const bool two_sums_;
   Courier courier_;
   std::map<UpdateId, int64_t> kept_;                    // bytes
   std::map<std::pair<Goal, UpdateId>, int64_t> sends_;  // hops of this worker's own updates

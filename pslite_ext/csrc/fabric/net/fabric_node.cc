@@ -184,6 +184,7 @@ Status FabricNode::Join(int peer, const Joining& joining) {
   letter.roster = muster_.Called();
   letter.roster.identity.assign(reinterpret_cast<const char*>(job_.data()), job_.size());
   letter.roster.delay_bound = options_.planning.collector.delay_bound;
+  letter.roster.staleness = options_.planning.collector.staleness;
   letter.roster.weights = options_.weights;
   Broadcast(letter);
   return Status::Ok();
@@ -237,11 +238,13 @@ Status FabricNode::Enter(const Roster& roster) {
     if (gives) first_ = std::make_shared<const Vector>(std::exchange(model_, {}));
     const std::lock_guard<std::mutex> lock(mutex_);
     weights_ = roster.weights;
+    staleness_ = roster.staleness;
   } else {
     const auto role =
         node == kServerNode ? ModelDaemon::Role::kServer : ModelDaemon::Role::kReplica;
-    const ModelOptions its{role,    roster.delay_bound, roster.rule, options_.replica, kPacketBytes,
-                           elements};
+    const int64_t bound = roster.staleness.bounded() ? mercury::kNever : roster.delay_bound;
+    const ModelOptions its{role,         bound,    roster.rule,     options_.replica,
+                           kPacketBytes, elements, options_.workers};
     model_part_ = std::make_unique<ModelPart>(its, std::move(model_), endpoint_);
   }
   Part* part = worker_ != nullptr ? static_cast<Part*>(worker_.get()) : model_part_.get();
@@ -322,77 +325,6 @@ void FabricNode::SetPhase(Phase phase, const Status& status) {
   phase_ = phase;
   status_ = status;
   changed_.notify_all();
-}
-
-bool FabricNode::Wait(int slice_ms, const std::function<bool()>& over, Status* status) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const auto done = [&] { return phase_ == Phase::kFailed || over(); };
-  if (!changed_.wait_for(lock, std::chrono::milliseconds(slice_ms), done)) return false;
-  *status = status_;
-  return true;
-}
-
-bool FabricNode::WaitBegun(int slice_ms, Status* status) {
-  return Wait(slice_ms, [this] { return phase_ != Phase::kJoining; }, status);
-}
-
-bool FabricNode::WaitEnded(int slice_ms, Status* status) {
-  return Wait(slice_ms, [this] { return phase_ == Phase::kEnded; }, status);
-}
-
-bool FabricNode::WaitSettled(int slice_ms, Status* status) {
-  return Wait(slice_ms, [this] { return fates_.all_settled() || phase_ == Phase::kEnded; }, status);
-}
-
-bool FabricNode::WaitModel(int slice_ms, Status* status, float* out, int64_t* version) {
-  if (!Wait(slice_ms, [this] { return got_ != nullptr || phase_ == Phase::kEnded; }, status)) {
-    return false;
-  }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (got_ == nullptr) {
-    if (status->ok()) *status = Status::Closed("the job is over");
-    return true;
-  }
-  std::copy(got_->begin(), got_->end(), out);
-  *version = version_ = got_version_;
-  got_.reset();
-  asked_ = false;
-  return true;
-}
-
-Status FabricNode::Push(const float* update, double norm, int64_t* number) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (phase_ == Phase::kFailed) return status_;
-  if (phase_ != Phase::kRunning || options_.node < 0) {
-    return Status::Closed("this process is no worker of a job that runs");
-  }
-  const auto rank = static_cast<size_t>(options_.node);
-  const double weight = rank < weights_.size() ? weights_[rank] : 1;
-  auto copy = std::make_shared<Vector>(update, update + options_.elements);
-  if (weight != 1) {
-    for (float& value : *copy) value = static_cast<float>(double{value} * weight);
-  }
-  *number = fates_.Add();
-  lane_->Post([this, copy, number = *number, version = version_, weighted = norm * std::abs(weight),
-               now_us = NowUs()] {
-    worker_->Push(number, version, weighted, copy, endpoint_->SchedulerTime(now_us));
-  });
-  return Status::Ok();
-}
-
-Status FabricNode::AskModel() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (phase_ == Phase::kFailed) return status_;
-  if (phase_ != Phase::kRunning || options_.node < 0) {
-    return Status::Closed("this process is no worker of a job that runs");
-  }
-  if (!std::exchange(asked_, true)) lane_->Post([this] { worker_->Get(); });
-  return Status::Ok();
-}
-
-std::optional<Fate> FabricNode::FateOf(int64_t number) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return fates_.Of(number);
 }
 
 Status FabricNode::CopyModel(Vector* out, int64_t* version) {

@@ -79,6 +79,8 @@ class FabricNode {
 
   // A worker's. The update is copied; it was computed from the model that was got last.
   Status Push(const float* update, double norm, int64_t* number);
+  // As an update, but for the sum over all workers, which WaitModel then brings.
+  Status Reduce(const float* part);
   Status AskModel();
   // What became of an update of this worker's.
   std::optional<Fate> FateOf(int64_t number);
@@ -96,6 +98,8 @@ class FabricNode {
  private:
   enum class Phase { kJoining, kRunning, kEnded, kFailed };
   bool Wait(int slice_ms, const std::function<bool()>& over, Status* status);
+  Status CheckWorker() const;
+  void Send(Request request, std::shared_ptr<const Vector> update);
   // On the lane's thread:
   void Dial(int peer, const Address& address, const HmacKey& key, uint64_t job);
   void OpenDoor(const JobIdentity& job);
@@ -144,9 +148,12 @@ class FabricNode {
   Phase phase_ = Phase::kJoining;
   Status status_;
   std::vector<double> weights_;
+  Staleness staleness_;
+  int64_t updates_ = 0;  // that this worker has pushed
   int64_t version_ = 0;  // that this worker got last
   Fates fates_;          // of what this worker has pushed
   bool asked_ = false;
+  bool reducing_ = false;  // what comes is no model
   std::shared_ptr<const Vector> got_;
   int64_t got_version_ = 0;
 };

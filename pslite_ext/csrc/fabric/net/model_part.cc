@@ -18,6 +18,7 @@ ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox)
               options.replica && options.role == ModelDaemon::Role::kServer),
       has_model_(!model.empty()),
       model_(std::move(model)),
+      progress_(static_cast<size_t>(options.workers)),
       sender_(options.packet_bytes, outbox) {
   model_.resize(options.elements);
   if (has_step()) step_.resize(options.elements);
@@ -31,8 +32,9 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
   if (letter.kind == Letter::Kind::kOrder && peer == kSchedulerPeer) {
     status = daemon_.Obey(letter.order, &steps);
   } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
-    const bool two = has_step() && bill.places.size() > 1;
-    if (bill.places.empty() != (bill.number == 0) || two != (haul.cargo.step != nullptr)) {
+    const bool two = haul.cargo.step != nullptr;
+    if (bill.places.empty() != (bill.number == 0) ||
+        (two && (!has_step() || bill.places.size() < 2))) {
       return Status::Corrupt("a group whose members are not those that it says");
     }
     memory_[++memories_] = haul.cargo;
@@ -45,12 +47,13 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
     if (sender_.waiting(peer) >= kModelsAtOnce) {
       return Status::Corrupt("it asks for the model too often");
     }
-    SendToWorker(peer);
+    wishes_[peer] = letter.wish;
   } else {
     return Status::Corrupt("a letter that " + NodeText(is_server() ? kServerNode : kReplicaNode) +
                            " does not get from there");
   }
   Carry(steps);
+  Answer();
   return status;
 }
 
@@ -67,6 +70,7 @@ Status ModelPart::TakeModel(int peer, const Letter& letter, const Cargo& cargo, 
   }
   model_ = *cargo.sum;
   if (!first && has_step()) step_ = *cargo.step;
+  if (letter.waybill.progress.size() == progress_.size()) progress_ = letter.waybill.progress;
   has_model_ = true;
   if (!first) *steps = daemon_.TakeModel(letter.waybill.version, letter.waybill.place);
   return Status::Ok();
@@ -74,7 +78,27 @@ Status ModelPart::TakeModel(int peer, const Letter& letter, const Cargo& cargo, 
 
 void ModelPart::Gone(int peer, double /*now_s*/) {
   sender_.Gone(peer);
+  wishes_.erase(peer);
+  if (NodeOf(peer) >= 0) gone_.insert(NodeOf(peer));
   if (peer == kReplicaPeer) daemon_.ReplicaLost();
+  Answer();  // nobody waits for who is gone
+}
+
+bool ModelPart::Granted(const Wish& wish, int worker) const {
+  if (wish.reduce != 0) return reduced_of_.count({worker, wish.reduce}) != 0;
+  for (size_t other = 0; other < progress_.size(); ++other) {
+    if (progress_[other] < wish.updates && gone_.count(static_cast<int>(other)) == 0) return false;
+  }
+  return true;
+}
+
+void ModelPart::Answer() {
+  for (auto it = wishes_.begin(); it != wishes_.end();) {
+    const auto [peer, wish] = *it;
+    const bool granted = Granted(wish, NodeOf(peer));
+    it = granted ? wishes_.erase(it) : std::next(it);
+    if (granted) SendToWorker(peer, wish);
+  }
 }
 
 Vector ModelPart::Shown() const {
@@ -86,13 +110,14 @@ Vector ModelPart::Shown() const {
   return shown;
 }
 
-void ModelPart::SendToWorker(int peer) {
+void ModelPart::SendToWorker(int peer, const Wish& wish) {
+  Waybill waybill;
+  waybill.version = version();
+  if (wish.reduce != 0) return sender_.Send(peer, waybill, {reduced_, nullptr});
   if (snapshot_version_ != version() || snapshot_ == nullptr) {
     snapshot_ = std::make_shared<const Vector>(Shown());
     snapshot_version_ = version();
   }
-  Waybill waybill;
-  waybill.version = version();
   sender_.Send(peer, waybill, {snapshot_, nullptr});
 }
 
@@ -124,6 +149,7 @@ void ModelPart::Carry(const ModelSteps& steps) {
       case ModelStep::kSendModel:
         letter.waybill.place = step.place;
         letter.waybill.version = version();
+        letter.waybill.progress = progress_;
         sender_.Send(kReplicaPeer, letter.waybill,
                      {std::make_shared<const Vector>(model_),
                       has_step() ? std::make_shared<const Vector>(step_) : nullptr});
@@ -134,15 +160,36 @@ void ModelPart::Carry(const ModelSteps& steps) {
 
 void ModelPart::Apply(const ModelStep& step) {
   const auto group = memory_.find(step.memory);
-  const auto updates = static_cast<int64_t>(step.updates.size());
-  Append<float>(StrideOf(options_.rule.momentum, updates),
-                {model_.data(), has_step() ? step_.data() : nullptr}, group->second.group(),
-                model_.size());
+  if (step.updates.front().reduce) {
+    Reduce(step, group->second);
+  } else {
+    Append<float>(StrideOf(options_.rule.momentum, step.versions),
+                  {model_.data(), has_step() ? step_.data() : nullptr}, group->second.group(),
+                  model_.size());
+    Count(step);
+  }
   memory_.erase(group);
-  int64_t version = step.version - updates;
+}
+
+void ModelPart::Reduce(const ModelStep& step, const Cargo& cargo) {
+  if (step.first || reduced_ == nullptr) {
+    reduced_of_.clear();
+    reduced_ = std::make_shared<Vector>(*cargo.sum);
+  } else {
+    Append<float>({}, {reduced_->data(), nullptr}, cargo.group(), reduced_->size());
+  }
+  for (const Placed& update : step.updates) reduced_of_.insert(update.id);
+}
+
+void ModelPart::Count(const ModelStep& step) {
+  const bool round = step.updates.front().round != 0;
+  int64_t version = round ? step.version : step.version - step.versions;
   for (const Placed& update : step.updates) {
-    ++delays_[++version - update.version];
+    if (!round) ++version;
+    ++delays_[version - update.version];
     commits_.push_back({update, version});
+    const auto worker = static_cast<size_t>(update.id.worker);
+    if (worker < progress_.size()) ++progress_[worker];
   }
   while (commits_.size() > kCommitsKept) commits_.pop_front();
 }

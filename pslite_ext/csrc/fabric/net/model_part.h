@@ -2,8 +2,9 @@
 //
 // What the daemon decides (live/model_daemon.h) is carried out here, on the model itself: updates
 // and groups are appended to it, it is sent to workers that ask for it and to the replica as a
-// whole. With Nesterov's momentum, workers get it where its last step, once more, would take it.
-// Without first values it awaits those of worker 0.
+// whole. A worker may have to wait for the version that it asks for. The sum of the last all-reduce
+// is kept until the next one's is there. With Nesterov's momentum, workers get it where its last
+// step, once more, would take it. Without first values it awaits those of worker 0.
 //
 // Thread-safety: none; the lane owns it. Invariants: the model is what appending the updates of
 // `commits` one after another gives, but for rounding; nobody is sent a model of between two
@@ -14,7 +15,9 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "fabric/live/model_daemon.h"
 #include "fabric/net/model_sender.h"
@@ -32,6 +35,7 @@ struct ModelOptions {
   bool replica = false;  // there is one
   size_t packet_bytes = 0;
   size_t elements = 0;
+  int workers = 0;
 };
 
 // An update that was applied: it made `version`.
@@ -63,9 +67,13 @@ class ModelPart : public Part {
  private:
   Status TakeModel(int peer, const Letter& letter, const Cargo& cargo, ModelSteps* steps);
   bool has_step() const { return options_.rule.momentum > 0; }
-  void SendToWorker(int peer);
+  bool Granted(const Wish& wish, int worker) const;
+  void Answer();
+  void SendToWorker(int peer, const Wish& wish);
   void Carry(const ModelSteps& steps);
   void Apply(const ModelStep& step);
+  void Reduce(const ModelStep& step, const Cargo& cargo);
+  void Count(const ModelStep& step);
   double StepNorm() const;
 
   const ModelOptions options_;
@@ -76,6 +84,11 @@ class ModelPart : public Part {
   Vector step_;                             // with momentum: the last change
   std::shared_ptr<const Vector> snapshot_;  // for workers, of `snapshot_version_`
   int64_t snapshot_version_ = -1;
+  std::map<int, Wish> wishes_;     // by peer
+  std::vector<int64_t> progress_;  // so many updates of each worker are in the model
+  std::set<int> gone_;             // workers
+  std::shared_ptr<Vector> reduced_;
+  std::set<UpdateId> reduced_of_;  // whose sum it is
   int64_t memories_ = 0;
   std::map<int64_t, Cargo> memory_;  // by the number that the daemon was told
   ModelSender sender_;

@@ -55,6 +55,10 @@ Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/,
       if (chronicle_ && status.ok()) chronicle_->Asked(letter.request, now_s);
       return status;
     }
+    case Letter::Kind::kGot:
+      if (node < 0) return Status::Corrupt("only workers get sums");
+      Obey(collector_.Got({node, letter.wish.reduce}));
+      return Status::Ok();
     case Letter::Kind::kNews:
       return Learn(peer, letter);
     case Letter::Kind::kUnreachable:

@@ -14,22 +14,33 @@ int WorkerPart::PeerFor(int64_t number, const Hop& hop) const {
   return hop.to == kServerNode ? server_peer_ : PeerOf(hop.to);
 }
 
-void WorkerPart::Push(int64_t number, int64_t version, double norm,
-                      std::shared_ptr<const Vector> update, double now_s) {
-  const auto bytes = static_cast<int64_t>(update->size() * sizeof(float));
-  const UpdateId id{rank_, number};
-  updates_[id] = std::move(update);
-  daemon_.Keep(id, bytes);
+void WorkerPart::Push(const Request& request, std::shared_ptr<const Vector> update) {
   Letter letter;
-  letter.request = {id, version, bytes, norm, now_s};
+  letter.request = request;
+  letter.request.id.worker = rank_;
+  letter.request.bytes = static_cast<int64_t>(update->size() * sizeof(float));
+  updates_[letter.request.id] = std::move(update);
+  daemon_.Keep(letter.request.id, letter.request.bytes);
   outbox_->Post(kSchedulerPeer, letter);
 }
 
-void WorkerPart::Get() {
-  asked_ = true;
+void WorkerPart::Get(const Wish& wish) {
+  wish_ = wish;
   Letter letter;
   letter.kind = Letter::Kind::kGet;
+  letter.wish = wish;
   outbox_->Post(server_peer_, letter);
+}
+
+void WorkerPart::Take(const Wish& wish, int64_t version,
+                      const std::shared_ptr<const Vector>& what) {
+  if (wish.reduce != 0) {
+    Letter letter;
+    letter.kind = Letter::Kind::kGot;
+    letter.wish = wish;
+    outbox_->Post(kSchedulerPeer, letter);
+  }
+  events_.got(version, what);
 }
 
 void WorkerPart::Give(int peer, const std::shared_ptr<const Vector>& model) {
@@ -45,16 +56,21 @@ Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double
               : letter.order.kind == Order::kGather && !hop.gathered) {
       return Status::Corrupt("an order that is neither for an update nor for a group");
     }
+    if (hop.two_sums && momentum_ == 0) {
+      return Status::Corrupt("an order for two sums, where there is no momentum");
+    }
     Obey(letter.order, now_s);
   } else if (letter.kind == Letter::Kind::kServerIs && scheduler) {
     if (letter.node != kReplicaNode) return Status::Corrupt("a server that cannot be one");
     server_peer_ = PeerOf(letter.node);
-    if (asked_) Get();
+    if (wish_) Get(*wish_);
   } else if (letter.kind == Letter::Kind::kModel && peer < kSchedulerPeer) {
     if (haul.cargo.sum == nullptr) return Status::Corrupt("a model of which nothing came");
     // Of a server that is none any more, nobody wants to know.
-    if (peer == server_peer_ && std::exchange(asked_, false)) {
-      events_.got(letter.waybill.version, haul.cargo.sum);
+    if (peer == server_peer_ && wish_) {
+      const Wish wish = *wish_;
+      wish_.reset();
+      Take(wish, letter.waybill.version, haul.cargo.sum);
     }
   } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
     if (letter.waybill.places.size() != 1 || haul.cargo.sum == nullptr ||
@@ -104,14 +120,16 @@ void WorkerPart::Carry(const Steps& steps) {
 
 void WorkerPart::Add(int64_t hop, const Cargo& member) {
   Group& group = groups_[hop];
+  const Hop* its = daemon_.Find(hop);
+  const bool weighs = its != nullptr && its->two_sums;
   if (group.updates++ == 0) {
     group.sum = std::make_shared<Vector>(*member.sum);
-    if (momentum_ > 0) group.step = std::make_shared<Vector>(*member.sum);
+    if (weighs) group.step = std::make_shared<Vector>(*member.sum);
     return;
   }
-  Append<float>(StrideOf(momentum_, 1),
-                {group.sum->data(), group.step == nullptr ? nullptr : group.step->data()},
-                member.group(), group.sum->size());
+  const MomentumStride stride = weighs ? StrideOf(momentum_, 1) : MomentumStride();
+  Append<float>(stride, {group.sum->data(), weighs ? group.step->data() : nullptr}, member.group(),
+                group.sum->size());
 }
 
 Cargo WorkerPart::CargoOf(int64_t number, const Hop& hop) const {

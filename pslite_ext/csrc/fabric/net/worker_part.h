@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "fabric/live/worker_daemon.h"
@@ -24,7 +25,7 @@ namespace mercury::fabric {
 
 struct WorkerEvents {
   std::function<void(UpdateId update, Fate fate)> settled;
-  std::function<void(int64_t version, const std::shared_ptr<const Vector>& model)> got;
+  std::function<void(int64_t version, const std::shared_ptr<const Vector>& what)> got;
 };
 
 class WorkerPart : public Part {
@@ -36,14 +37,12 @@ class WorkerPart : public Part {
         packet_bytes_(packet_bytes),
         outbox_(outbox),
         events_(std::move(events)),
-        daemon_(momentum > 0),
         sender_(packet_bytes, outbox) {}
 
   // Numbers rise from 1.
-  void Push(int64_t number, int64_t version, double norm, std::shared_ptr<const Vector> update,
-            double now_s);
-  // The model, from whoever is the server; one at a time.
-  void Get();
+  void Push(const Request& request, std::shared_ptr<const Vector> update);
+  // The model or a sum, from whoever is the server; one at a time.
+  void Get(const Wish& wish);
   // Before the job begins, worker 0's: the model's first values, to who has the model.
   void Give(int peer, const std::shared_ptr<const Vector>& model);
 
@@ -65,6 +64,7 @@ class WorkerPart : public Part {
   bool Vanishes(int peer) const { return peer != self_ && !outbox_->Linked(peer); }
   Cargo CargoOf(int64_t number, const Hop& hop) const;
   void Obey(const Order& order, double now_s);
+  void Take(const Wish& wish, int64_t version, const std::shared_ptr<const Vector>& what);
   void Deliver(int64_t place, Goal goal, const Cargo& cargo, double now_s);
   void Carry(const Steps& steps);
   void Add(int64_t hop, const Cargo& member);
@@ -79,7 +79,7 @@ class WorkerPart : public Part {
   WorkerDaemon daemon_;
   ModelSender sender_;
   int server_peer_ = kServerPeer;
-  bool asked_ = false;  // for the model
+  std::optional<Wish> wish_;  // that is not granted yet
   int64_t memories_ = 0;
   std::map<UpdateId, std::shared_ptr<const Vector>> updates_;
   std::map<int64_t, Cargo> memory_;     // of members, by the number that the daemon was told

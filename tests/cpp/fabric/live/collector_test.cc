@@ -15,8 +15,9 @@ constexpr int64_t kBytes = 12'500'000;
 // Two workers, a server and perhaps a replica, each on a host with 100 Mbit/s: a transfer takes 1
 // s.
 struct Job {
-  explicit Job(bool replica, double divergence_bound = 0, bool at_once = true)
-      : collector(Hosts(replica), Options(divergence_bound, at_once)) {
+  explicit Job(bool replica, double divergence_bound = 0, bool at_once = true,
+               int64_t staleness = Staleness::kAny)
+      : collector(Hosts(replica), Options(divergence_bound, at_once, staleness)) {
     for (int host = 0; host < 4; ++host) {
       links.push_back({RateProfile({{0, 1e8}}), RateProfile({{0, 1e8}})});
     }
@@ -27,8 +28,9 @@ struct Job {
     if (replica) hosts.replica = 1;
     return hosts;
   }
-  static CollectorOptions Options(double divergence_bound, bool at_once) {
+  static CollectorOptions Options(double divergence_bound, bool at_once, int64_t staleness) {
     CollectorOptions options;
+    options.staleness.updates = staleness;
     options.delay_bound = 3;
     options.divergence_bound = divergence_bound;
     options.at_once = at_once;
@@ -37,6 +39,9 @@ struct Job {
   }
   void Push(int worker, int64_t number, int64_t version = 0) {
     CHECK_OK(collector.Push({{worker, number}, version, kBytes, 1}));
+  }
+  void Reduce(int worker, int64_t number) {
+    CHECK_OK(collector.Push({{worker, number}, 0, kBytes, 1, 0, true}));
   }
   Orders Tick(double now_s) { return collector.Tick(links, now_s); }
 
@@ -76,19 +81,6 @@ TEST(requests_become_one_batch_at_a_time) {
   REQUIRE_EQ(The(second, Order::kExpect).updates.size(), 1);
   CHECK_EQ(The(second, Order::kExpect).updates[0].place, 2);
   CHECK_EQ(job.collector.version(), 1);
-}
-
-TEST(requests_that_make_no_sense_are_refused) {
-  Job job(false);
-  const auto says = [&job](const Request& request) { return job.collector.Push(request).message; };
-  CHECK_EQ(says({{2, 1}, 0, kBytes, 1}), "update 1 of worker 2: there is no such worker");
-  CHECK_EQ(says({{-1, 1}, 0, kBytes, 1}), "update 1 of worker -1: there is no such worker");
-  CHECK_EQ(says({{0, 0}, 0, kBytes, 1}),
-           "update 0 of worker 0: updates are numbered from 1, versions from 0");
-  CHECK_EQ(says({{0, 1}, 0, 0, 1}), "update 1 of worker 0 has 0 bytes");
-  CHECK_EQ(says({{0, 1}, 0, kBytes, std::nan("")}),
-           "update 1 of worker 0: its norm is no number, or below 0");
-  CHECK_EQ(job.collector.waiting(), 0);
 }
 
 TEST(a_batch_may_wait_for_its_time) {
@@ -230,4 +222,85 @@ TEST(without_a_replica_a_lost_server_ends_the_job) {
   CHECK_EQ(Count(job.collector.Lost(kServerNode), Order::kFail), 1);
   job.Push(0, 1);
   CHECK_TRUE(job.Tick(0).empty());
+}
+
+TEST(a_synchronous_round_is_planned_when_all_are_there_and_has_all_the_time) {
+  Job job(false, 0, true, 0);
+  job.Push(0, 1);
+  CHECK_TRUE(job.Tick(0).empty());
+  job.Push(1, 1);
+  const Orders planned = job.Tick(1);
+  REQUIRE_EQ(The(planned, Order::kExpect).updates.size(), 2);
+  for (const Placed& update : The(planned, Order::kExpect).updates) CHECK_EQ(update.round, 1);
+  CHECK_TRUE(job.collector.WakeAt() == mercury::fabric::kNever);
+  CHECK_TRUE(job.Tick(1e6).empty());
+  CHECK_EQ(Count(job.collector.Committed({1, 2}, 1), Order::kReport), 2);
+  CHECK_EQ(job.collector.version(), 1);
+}
+
+TEST(what_a_dead_server_had_of_a_synchronous_job_is_planned_again) {
+  Job job(true, 10, true, 0);
+  for (const int worker : {0, 1}) job.Push(worker, 1);
+  CHECK_EQ(The(job.Tick(0), Order::kExpect).place, 0);  // far apart is fine
+  CHECK_EQ(Count(job.collector.Committed({1, 2}, 1), Order::kReport), 2);
+  job.collector.Lost(kServerNode);
+  CHECK_TRUE(job.collector.TookOver(0).empty());  // nothing is lost
+  CHECK_EQ(The(job.Tick(1), Order::kExpect).updates.size(), 2);
+  // They heard of it before.
+  CHECK_EQ(Count(job.collector.Committed({3, 4}, 1), Order::kReport), 0);
+}
+
+TEST(a_round_that_would_break_the_bound_waits_until_the_replica_has_the_model) {
+  Job job(true, 3, true, 0);
+  for (const int worker : {0, 1}) job.Push(worker, 1);
+  job.Tick(0);
+  job.collector.Committed({1, 2}, 1);
+  for (const int worker : {0, 1}) job.Push(worker, 2);
+  const Orders before = job.Tick(1);  // two and two are four
+  CHECK_EQ(Count(before, Order::kSnapshot), 1);
+  CHECK_EQ(Count(before, Order::kExpect), 0);
+  job.collector.ReplicaCaughtUp(2, 1);
+  CHECK_EQ(Count(job.Tick(2), Order::kSend), 2);  // to the server alone
+}
+
+TEST(who_is_gone_ends_a_synchronous_job_if_others_wait) {
+  Job job(false, 0, true, 0);
+  CHECK_TRUE(job.collector.Lost(1).empty());
+  CHECK_TRUE(job.Tick(0).empty());
+  job.Push(0, 1);
+  CHECK_EQ(The(job.Tick(1), Order::kFail).text,
+           "worker 1 is gone, and others wait for it: synchronous updates and all-reduces need all "
+           "workers");
+  Job other(false, 0, true, 0);
+  for (const int worker : {0, 1}) other.Push(worker, 1);
+  other.Tick(0);
+  CHECK_EQ(Count(other.collector.Lost(0), Order::kFail), 1);
+  Job stale(false, 0, true, 2);
+  for (const int worker : {0, 1}) stale.Push(worker, 1);
+  stale.Tick(0);
+  CHECK_EQ(Count(stale.collector.Lost(0), Order::kFail), 0);
+}
+
+TEST(parts_of_an_all_reduce_are_kept_until_all_have_the_sum) {
+  Job job(true, 0);
+  job.Reduce(0, 1);
+  job.Push(1, 1);
+  CHECK_EQ(Count(job.Tick(0), Order::kSend), 2);  // the update, also to the replica
+  job.collector.Held({1});
+  job.collector.ReplicaHas({1});
+  job.collector.Committed({1}, 1);
+  job.collector.ReplicaApplied({1}, 1);
+  job.Reduce(1, 2);
+  const Orders planned = job.Tick(1);
+  CHECK_EQ(Count(planned, Order::kSend), 2);  // nothing goes to the replica
+  CHECK_TRUE(The(planned, Order::kExpect).updates[0].reduce);
+  const Orders summed = job.collector.Committed({2, 3}, 1);
+  CHECK_EQ(Count(summed, Order::kReport), 2);
+  CHECK_EQ(Count(summed, Order::kForget), 0);
+  CHECK_TRUE(job.collector.Got({0, 1}).empty());
+  job.collector.Lost(kServerNode);
+  job.collector.TookOver(1);
+  CHECK_EQ(The(job.Tick(2), Order::kExpect).updates.size(), 2);  // worker 1 still wants it
+  CHECK_EQ(Count(job.collector.Committed({4, 5}, 1), Order::kForget), 0);
+  CHECK_EQ(Count(job.collector.Got({1, 2}), Order::kForget), 2);
 }

@@ -46,6 +46,62 @@ TEST(an_early_arrival_waits_for_its_predecessor) {
   CHECK_FALSE(order.Arrive({{1}, {}, 8}));  // once more
 }
 
+TEST(a_round_is_applied_as_a_whole_and_makes_one_version) {
+  CommitOrder order(10, kNever);
+  REQUIRE_OK(order.Expect({{1, {0, 1}, 9, 1}, {2, {1, 1}, 9, 1}, {3, {2, 1}, 9, 1}}));
+  CHECK_TRUE(order.Arrive({{1, 3}, {}, 7}));  // neighbours or not
+  CHECK_TRUE(order.Advance().commits.empty());
+  CHECK_FALSE(order.Arrive({{1}, {}, 6}));
+  CHECK_TRUE(order.Arrive({{2}, {}, 8}));
+  const Progress progress = order.Advance();
+  CHECK_TRUE(Groups(progress) == Expected({{1, 3}, {2}}));
+  CHECK_TRUE(progress.commits[0].first);
+  CHECK_FALSE(progress.commits[1].first);
+  CHECK_EQ(progress.commits[0].versions + progress.commits[1].versions, 1);
+  CHECK_EQ(order.version(), 11);
+  CHECK_EQ(order.applied_through(), 3);
+}
+
+TEST(a_round_waits_for_all_that_is_not_void_and_while_it_is_held) {
+  CommitOrder order(0, kNever);
+  REQUIRE_OK(order.Expect({{1, {0, 1}, 0, 1}, {2, {1, 1}, 0, 1}}));
+  REQUIRE_OK(order.Expect({{3, {0, 2}, 0, 3}}));
+  order.Hold(1);
+  CHECK_TRUE(order.Arrive({{3}, {}, 3}));
+  CHECK_TRUE(order.Arrive({{1}, {}, 1}));
+  CHECK_TRUE(order.Held().empty());  // 2 is missing
+  order.Void({2});
+  CHECK_TRUE(order.Held() == std::vector<int64_t>{1});
+  CHECK_TRUE(order.Advance().commits.empty());
+  order.Release(1);
+  CHECK_TRUE(Groups(order.Advance()) == Expected({{1}, {3}}));
+  CHECK_EQ(order.version(), 2);
+}
+
+TEST(a_group_of_two_rounds_or_with_a_void_member_is_given_back) {
+  CommitOrder order(0, kNever);
+  REQUIRE_OK(order.Expect({{1, {0, 1}, 0, 1}, {2, {1, 1}, 0, 1}, {3, {0, 2}, 0, 3}}));
+  CHECK_TRUE(order.Arrive({{2, 3}, {}, 7}));
+  CHECK_EQ(order.Advance().given_back.size(), 1);
+  CHECK_TRUE(order.Arrive({{1, 2}, {}, 8}));
+  order.Void({2}, true);
+  CHECK_EQ(order.Advance().given_back.size(), 1);
+  CHECK_TRUE(order.Arrive({{3, 4}, {}, 9}));  // a round is expected as a whole
+  CHECK_EQ(order.Advance().given_back.size(), 1);
+  CHECK_EQ(order.version(), 0);
+}
+
+TEST(an_all_reduce_makes_no_version) {
+  CommitOrder order(5, 3);
+  REQUIRE_OK(order.Expect({{1, {0, 1}, 0, 1, true}, {2, {1, 1}, 0, 1, true}, {3, {0, 2}, 3}}));
+  for (const int64_t place : {1, 2, 3}) CHECK_TRUE(order.Arrive({{place}, {}, place}));
+  const Progress progress = order.Advance();
+  REQUIRE_EQ(progress.commits.size(), 3);
+  CHECK_EQ(progress.commits[1].version, 5);
+  CHECK_TRUE(progress.commits[1].updates[0].reduce);
+  CHECK_EQ(progress.commits[2].version, 6);
+}
+
 TEST(what_comes_before_it_is_expected_is_kept) {
   CommitOrder order(0, kNever);
   CHECK_TRUE(order.Arrive({{2, 4}, {3}, 1}));

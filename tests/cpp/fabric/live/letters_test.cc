@@ -28,17 +28,19 @@ UpdateId DrawId(Random* random) {
 std::vector<Placed> DrawUpdates(Random* random) {
   std::vector<Placed> updates;
   for (const int64_t place : DrawPlaces(random, 0)) {
-    updates.push_back({place, DrawId(random), random->Between(0, 1000)});
+    const int64_t round = random->Between(0, place);
+    updates.push_back({place, DrawId(random), random->Between(0, 1000), round});
+    updates.back().reduce = round != 0 && random->OneIn(2);
   }
   return updates;
 }
 
 Letter Draw(Random* random) {
   Letter letter;
-  letter.kind = static_cast<Letter::Kind>(random->Between(1, 16));
+  letter.kind = static_cast<Letter::Kind>(random->Between(1, 17));
   if (letter.kind == Letter::Kind::kRequest) {
     letter.request = {DrawId(random), random->Between(0, 1000), random->Between(1, 1000), 0.5,
-                      random->Unit()};
+                      random->Unit(), random->OneIn(2)};
   } else if (letter.kind == Letter::Kind::kOrder) {
     Order& order = letter.order;
     order.kind = static_cast<Order::Kind>(random->Below(Order::kFail + 1));
@@ -52,6 +54,7 @@ Letter Draw(Random* random) {
     order.hop.to = static_cast<int>(random->Between(-2, 9));
     order.hop.gathered = random->OneIn(2);
     order.hop.to_aggregator = random->OneIn(2);
+    order.hop.two_sums = random->OneIn(2);
     order.hop.places = DrawPlaces(random, 1);
     order.hop.update = DrawId(random);
     order.hop.bytes = random->Between(0, 1 << 30);
@@ -85,6 +88,7 @@ Letter Draw(Random* random) {
                       "NAME=value\n"};
     letter.roster.identity = std::string(16, 'i');
     letter.roster.delay_bound = random->Between(1, 100);
+    letter.roster.staleness.updates = random->Between(-1, 3);
     letter.roster.rule = {0.99 * random->Unit(), random->Below(2) == 1};
     letter.roster.elements = random->Between(1, 100);
     letter.roster.first_from_worker = random->Below(2) == 1;
@@ -97,7 +101,8 @@ Letter Draw(Random* random) {
     letter.waybill = {random->Between(0, 9), random->OneIn(2) ? Goal::kServer : Goal::kReplica,
                       random->OneIn(2),      DrawPlaces(random, 0),
                       DrawPlaces(random, 0), random->Between(0, 9),
-                      random->Between(0, 9)};
+                      random->Between(0, 9), std::vector<int64_t>(random->Below(3), 7)};
+    letter.wish = {random->Between(0, 9), random->Between(0, 9)};
     letter.node = static_cast<int>(random->Between(-2, 9));
     letter.carriage = {1, 2, random->Unit(), random->Unit(), 1 + random->Unit()};
   }
@@ -147,6 +152,10 @@ TEST(what_makes_no_sense_is_refused) {
   letter.kind = Letter::Kind::kConfirm;
   letter.applied = {{2, {0, 1}, 0}, {2, {0, 2}, 0}};
   CHECK_TRUE(refused(letter));  // places rise
+  letter.applied = {{2, {0, 1}, 0, 3}};
+  CHECK_TRUE(refused(letter));  // a round begins with its first place
+  letter.applied = {{2, {0, 1}, 0, 0, true}};
+  CHECK_TRUE(refused(letter));  // an all-reduce is a round
   letter.kind = Letter::Kind::kOrder;
   letter.order.kind = Order::kGather;
   CHECK_TRUE(refused(letter));  // a group of nobody
@@ -161,10 +170,10 @@ TEST(what_makes_no_sense_is_refused) {
   letter.order.text.clear();
   letter.order.places.assign(kListMost + 1, 0);
   CHECK_TRUE(refused(letter));
-  letter.kind = static_cast<Letter::Kind>(17);
+  letter.kind = static_cast<Letter::Kind>(18);
   CHECK_TRUE(refused(letter));
   std::string bytes = Encode(Letter());
   bytes[0] = 2;
-  CHECK_EQ(Decode(bytes, &read).message, "a letter of MLfabric has version 2; this node knows 3");
+  CHECK_EQ(Decode(bytes, &read).message, "a letter of MLfabric has version 2; this node knows 4");
   CHECK_STATUS(Code::kCorrupt, Decode("", &read));
 }

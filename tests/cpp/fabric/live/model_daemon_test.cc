@@ -65,6 +65,23 @@ TEST(a_server_applies_confirms_and_tells) {
   CHECK_TRUE(Kinds(server.Arrive({3}, {}, 30)) == (K{ModelStep::kApply, ModelStep::kTell}));
 }
 
+TEST(a_round_is_confirmed_and_told_as_one) {
+  ModelDaemon server(ModelDaemon::Role::kServer, kBound, true);
+  Order order = MakeOrder(Order::kExpect, kServerNode);
+  order.updates = {{1, {0, 1}, 0, 1}, {2, {1, 1}, 0, 1}};
+  CHECK_TRUE(Obeyed(&server, order).empty());
+  CHECK_TRUE(server.Arrive({2}, {}, 20).empty());
+  const ModelSteps steps = server.Arrive({1}, {}, 10);
+  CHECK_TRUE(Kinds(steps) ==
+             (K{ModelStep::kApply, ModelStep::kApply, ModelStep::kConfirm, ModelStep::kTell}));
+  CHECK_EQ(steps[2].updates.size(), 2);
+  CHECK_EQ(steps[3].news.version, 1);
+  CHECK_TRUE(steps[3].news.places == (std::vector<int64_t>{1, 2}));
+  order.updates = {{3, {0, 2}, 0, 3, true}};  // of an all-reduce the replica hears nothing
+  CHECK_TRUE(Obeyed(&server, order).empty());
+  CHECK_TRUE(Kinds(server.Arrive({3}, {}, 30)) == (K{ModelStep::kApply, ModelStep::kTell}));
+}
+
 TEST(what_is_held_is_told_once_and_applied_when_released) {
   ModelDaemon server(ModelDaemon::Role::kServer, kBound, false);
   Obeyed(&server, Make(Order::kExpect, {1, 2, 3}, 2));

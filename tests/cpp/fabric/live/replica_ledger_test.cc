@@ -34,6 +34,25 @@ TEST(the_bound_counts_what_the_replica_can_apply) {
   CHECK_EQ(ledger.BoundAfter(One(4, 2), 0.5), 3.5);
 }
 
+TEST(a_round_is_one_step_and_is_there_if_all_of_it_is) {
+  ReplicaLedger ledger;
+  ledger.Committed(1, {{0, 1}, 1, 1});
+  ledger.Committed(2, {{1, 1}, 2, 1});
+  const ReplicaLedger::Log next = {{3, {{0, 2}, 4, 3}}, {4, {{1, 2}, 5, 3}}};
+  // Two steps behind, with half of each step in the next: (1 + 1 / 2) x 3 + 9.
+  CHECK_EQ(ledger.BoundAfter(next, 0.5), 13.5);
+  ledger.Arrived({2});
+  CHECK_EQ(ledger.BoundAfter({}, 0), 3);
+  CHECK_TRUE(ledger.Quiet());
+  ledger.Arrived({1});
+  CHECK_EQ(ledger.BoundAfter(next, 0.5), 9 + 1.5);
+  CHECK_FALSE(ledger.Quiet());
+  ReplicaLedger other;
+  other.Committed(1, {{0, 1}, 1, 1});
+  other.Arrived({1, 2});  // with a member that is void at the server
+  CHECK_TRUE(other.Quiet());
+}
+
 TEST(a_group_with_a_void_member_is_of_no_use) {
   ReplicaLedger ledger;
   ledger.Committed(1, {{0, 1}, 1});

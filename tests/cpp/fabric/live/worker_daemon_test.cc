@@ -67,7 +67,7 @@ Parcel SendAll(WorkerDaemon* daemon, int64_t bytes) {
 }  // namespace
 
 TEST(an_update_is_sent_where_it_is_told_to_until_it_is_forgotten) {
-  WorkerDaemon daemon(true);
+  WorkerDaemon daemon;
   daemon.Keep({0, 1}, kBytes);
   CHECK_TRUE(daemon.Obey(Send(2), 0).empty());  // it is not kept
   CHECK_TRUE(daemon.Due(1).empty());
@@ -82,7 +82,7 @@ TEST(an_update_is_sent_where_it_is_told_to_until_it_is_forgotten) {
 }
 
 TEST(what_is_planned_again_or_forgotten_is_not_sent_to_its_end) {
-  WorkerDaemon daemon(true);
+  WorkerDaemon daemon;
   daemon.Keep({0, 1}, kBytes);
   daemon.Obey(Send(1), 0);
   const int64_t first = daemon.Due(1)[0].number;
@@ -98,11 +98,13 @@ TEST(what_is_planned_again_or_forgotten_is_not_sent_to_its_end) {
 }
 
 TEST(a_group_goes_on_when_it_is_whole) {
-  WorkerDaemon daemon(true);
+  WorkerDaemon daemon;
   CHECK_TRUE(daemon.Arrive(Goal::kServer, 5, kBytes, 50, 0).empty());  // before it is known
   CHECK_TRUE(daemon.Arrive(Goal::kServer, 1, kBytes, 10, 0).empty());  // of an older batch
   CHECK_TRUE(Kinds(daemon.Arrive(Goal::kServer, 5, kBytes, 51, 0)) == K{Step::kDiscard});
-  const Steps begun = daemon.Obey(Gather({4, 5, 7}), 0);
+  Order gather = Gather({4, 5, 7});
+  gather.hop.two_sums = true;
+  const Steps begun = daemon.Obey(gather, 0);
   REQUIRE_EQ(begun.size(), 1);
   CHECK_EQ(begun[0].memory, 10);
   const Steps added = daemon.Arrive(Goal::kServer, 4, kBytes / 2, 40, 0);
@@ -118,7 +120,7 @@ TEST(a_group_goes_on_when_it_is_whole) {
 }
 
 TEST(a_group_of_one_is_an_update_and_one_of_nobody_is_told) {
-  WorkerDaemon daemon(true);
+  WorkerDaemon daemon;
   daemon.Obey(Gather({1, 2}), 0);
   daemon.Arrive(Goal::kServer, 2, kBytes, 20, 0);
   CHECK_TRUE(Kinds(daemon.Obey(Skip({1}), 0)) == K{Step::kAdd});
@@ -133,7 +135,7 @@ TEST(a_group_of_one_is_an_update_and_one_of_nobody_is_told) {
 }
 
 TEST(a_newer_group_takes_the_older_one_s_place) {
-  WorkerDaemon daemon(false);
+  WorkerDaemon daemon;
   daemon.Obey(Gather({1, 2, 3}), 0);
   daemon.Arrive(Goal::kServer, 1, kBytes, 10, 0);
   daemon.Arrive(Goal::kServer, 3, kBytes, 30, 0);

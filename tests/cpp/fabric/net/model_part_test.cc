@@ -14,7 +14,7 @@ using mercury::OutPacket;
 namespace {
 
 ModelOptions Options(ModelDaemon::Role role, double momentum, bool replica) {
-  return {role, 5, {momentum, false}, replica, 16, 6};
+  return {role, 5, {momentum, false}, replica, 16, 6, 2};
 }
 
 struct Fixture {
@@ -127,17 +127,59 @@ TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
   CHECK_TRUE(std::abs(news[0].history_norm - std::sqrt(24.0)) < 1e-9);
 }
 
+TEST(a_round_is_one_step_and_a_model_waits_for_its_updates) {
+  Fixture server(ModelDaemon::Role::kServer, 0.5);
+  Letter wish = Asking();
+  wish.wish.updates = 1;
+  server.Hear(PeerOf(1), wish);
+  for (const int64_t round : {1, 3}) {
+    server.Expect({{round, {0, round}, 0, round}, {round + 1, {1, round}, 0, round}});
+    server.Hear(PeerOf(0), Delivered(round, Goal::kServer, {round}), Of(Vector(6, 1)));
+    if (round == 1) CHECK_TRUE(server.Sent(PeerOf(1)).empty());
+    server.Hear(PeerOf(1), Delivered(round, Goal::kServer, {round + 1}), Of(Vector(6, 2)));
+  }
+  // 1 + 3 + (3 / 2 + 3); the first round's model was asked for.
+  CHECK_EQ(server.part.model()[0], 8.5F);
+  CHECK_EQ(server.part.version(), 2);
+  CHECK_TRUE(server.Sent(PeerOf(1)) == Vector(6, 4));
+  wish.wish.updates = 3;
+  server.Hear(PeerOf(1), wish);
+  server.Expect({{5, {1, 9}, 0, 5}});
+  server.Hear(PeerOf(1), Delivered(9, Goal::kServer, {5}), Of(Vector(6, 0)));
+  CHECK_TRUE(server.Sent(PeerOf(1)).empty());  // worker 0 is behind
+  server.part.Gone(PeerOf(0), 0);
+  CHECK_FALSE(server.Sent(PeerOf(1)).empty());
+}
+
+TEST(an_all_reduce_brings_the_sum_and_leaves_the_model) {
+  Fixture server(ModelDaemon::Role::kServer, 0.5);
+  Letter wish = Asking();
+  wish.wish.reduce = 7;
+  server.Hear(PeerOf(0), wish);
+  server.Expect({{1, {0, 7}, 0, 1, true}, {2, {1, 4}, 0, 1, true}});
+  server.Hear(PeerOf(1), Delivered(1, Goal::kServer, {2}), Of(Vector(6, 2)));
+  CHECK_TRUE(server.Sent(PeerOf(0)).empty());
+  server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 1)));
+  CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 3));
+  CHECK_TRUE(server.part.model() == Vector(6, 1));
+  CHECK_EQ(server.part.version(), 0);
+  wish.wish.reduce = 4;
+  server.Hear(PeerOf(1), wish);
+  CHECK_TRUE(server.Sent(PeerOf(1)) == Vector(6, 3));
+}
+
 TEST(what_makes_no_sense_is_refused) {
   Fixture server(ModelDaemon::Role::kServer, 0.5);
   const auto refused = [&server](int peer, const Letter& letter, const Haul& haul) {
     return server.part.Hear(peer, letter, haul, 0).code == Code::kCorrupt;
   };
   CHECK_TRUE(refused(PeerOf(0), Delivered(0, Goal::kServer, {1}), {}));  // nothing came
-  // A group of two has two sums.
-  CHECK_TRUE(refused(PeerOf(0), Delivered(1, Goal::kServer, {1, 2}), Of(Vector(6, 1))));
+  Haul two = Of(Vector(6, 1));
+  two.cargo.step = two.cargo.sum;
+  CHECK_TRUE(refused(PeerOf(0), Delivered(1, Goal::kServer, {1}), two));  // one update is one sum
   CHECK_TRUE(refused(PeerOf(0), OrderLetter(MakeOrder(Order::kExpect, kServerNode)), {}));
   CHECK_TRUE(refused(kReplicaPeer, Asking(), {}));
-  for (int i = 0; i < 4; ++i) server.Hear(PeerOf(0), Asking());
+  for (int i = 0; i < 4; ++i) server.Hear(PeerOf(0), Asking());  // answered, and not sent yet
   CHECK_TRUE(refused(PeerOf(0), Asking(), {}));
   Fixture replica(ModelDaemon::Role::kReplica, 0);
   Letter model;

@@ -57,8 +57,11 @@ class Job {
     }
     auto& all = updates_[static_cast<size_t>(w)];
     all.push_back(update);
-    worker(w)->Push(static_cast<int64_t>(all.size()), versions_[w], std::sqrt(square),
-                    std::make_shared<const Vector>(update), 0);
+    Request request;
+    request.id.number = static_cast<int64_t>(all.size());
+    request.version = versions_[w];
+    request.norm = std::sqrt(square);
+    worker(w)->Push(request, std::make_shared<const Vector>(update));
     ++unsettled_;
   }
 
@@ -81,7 +84,7 @@ class Job {
     for (const auto& [other, node] : nodes_) node->Close(peer, now_us_);
   }
 
-  void Get(int w) { worker(w)->Get(); }
+  void Get(int w) { worker(w)->Get({}); }
   const ModelPart& model(int peer) { return dynamic_cast<ModelPart&>(*parts_.at(peer)); }
   SchedulerPart& scheduler() { return dynamic_cast<SchedulerPart&>(*parts_.at(kSchedulerPeer)); }
   int64_t version(int w) { return versions_[w]; }

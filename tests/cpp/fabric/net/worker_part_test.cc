@@ -67,7 +67,7 @@ std::shared_ptr<const Vector> Filled(float value) {
 
 TEST(an_update_is_asked_for_sent_and_said_to_be_whole) {
   Fixture job;
-  job.worker.Push(1, 5, 0.5, Filled(2), 0);
+  job.worker.Push({{0, 1}, 5, 0, 0.5}, Filled(2));
   const std::vector<Letter> asked = job.outbox.To(kSchedulerPeer);
   REQUIRE_EQ(asked.size(), 1);
   CHECK_EQ(asked[0].request.version, 5);
@@ -89,8 +89,10 @@ TEST(an_update_is_asked_for_sent_and_said_to_be_whole) {
 TEST(a_group_is_summed_in_order_with_this_worker_s_own_member) {
   for (const double momentum : {0.0, 0.5}) {
     Fixture job(momentum);
-    job.worker.Push(1, 0, 1, Filled(1), 0);
-    job.Hear(kSchedulerPeer, OrderLetter(Gather({4, 5})));
+    job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
+    Order gather = Gather({4, 5});
+    gather.hop.two_sums = momentum > 0;
+    job.Hear(kSchedulerPeer, OrderLetter(gather));
     Letter member = Delivered(8, Goal::kServer, {5});
     member.waybill.to_aggregator = true;
     job.Hear(PeerOf(1), member, Of(Vector(10, 2)));
@@ -121,7 +123,7 @@ TEST(a_group_of_nobody_is_said) {
 
 TEST(what_goes_to_a_node_that_is_gone_is_over) {
   Fixture job;
-  job.worker.Push(1, 0, 1, Filled(1), 0);
+  job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
   job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
   job.outbox.gone.insert(kServerPeer);
   job.worker.Turn(100);
@@ -132,7 +134,7 @@ TEST(what_goes_to_a_node_that_is_gone_is_over) {
 
 TEST(a_newer_order_breaks_off_the_older_one) {
   Fixture job;
-  job.worker.Push(1, 0, 1, Filled(1), 0);
+  job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
   job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
   OutPacket packet;
   CHECK_TRUE(job.worker.Next(kServerPeer, 100, &packet));
@@ -146,7 +148,7 @@ TEST(a_newer_order_breaks_off_the_older_one) {
 
 TEST(the_model_is_asked_for_again_when_another_is_the_server) {
   Fixture job;
-  job.worker.Get();
+  job.worker.Get({});
   CHECK_EQ(job.outbox.To(kServerPeer).size(), 1);
   Letter server;
   server.kind = Letter::Kind::kServerIs;
@@ -164,8 +166,8 @@ TEST(the_model_is_asked_for_again_when_another_is_the_server) {
 
 TEST(what_has_begun_does_not_go_on_at_the_new_server) {
   Fixture job;
-  job.worker.Push(1, 0, 1, Filled(1), 0);
-  job.worker.Push(2, 0, 1, Filled(2), 0);
+  job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
+  job.worker.Push({{0, 2}, 0, 0, 1}, Filled(2));
   job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
   OutPacket packet;
   CHECK_TRUE(job.worker.Next(kServerPeer, 100, &packet));

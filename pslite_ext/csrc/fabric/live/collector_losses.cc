@@ -1,0 +1,127 @@
+// What the collector does when a node is lost.
+#include <algorithm>
+#include <utility>
+
+#include "fabric/live/collector.h"
+
+namespace mercury::fabric {
+
+Orders Collector::TookOver(int64_t version) {
+  Orders orders;
+  hosts_.server = hosts_.replica.value_or(hosts_.server);
+  hosts_.replica.reset();
+  state_ = State::kReady;
+  version_ = version;
+  for (const UpdateId& id : ledger_.Clear()) {
+    if (options_.staleness.bounded()) {
+      Again(id, &orders);
+    } else {
+      Settle(id, Fate::kLost, &orders);
+    }
+  }
+  const std::map<int64_t, UpdateId> planned = std::move(planned_);
+  planned_.clear();
+  for (const auto& [place, id] : planned) Return(place, id, &orders);
+  for (const UpdateId& id : std::exchange(reduced_, {})) Again(id, &orders);
+  return orders;
+}
+
+Orders Collector::Lost(int node) {
+  Orders orders;
+  if (state_ == State::kFailed) return orders;
+  if (node >= 0) {
+    if (Alive(node)) LoseWorker(node, &orders);
+  } else if (node == kReplicaNode && state_ != State::kTakingOver) {
+    if (hosts_.replica) LoseReplica(&orders);
+  } else if (node == kServerNode && hosts_.replica && state_ != State::kTakingOver) {
+    state_ = State::kTakingOver;
+    Order order = MakeOrder(Order::kTakeOver, kReplicaNode);
+    std::map<int64_t, UpdateId> all = planned_;
+    for (const auto& [place, entry] : ledger_.log()) all.emplace(place, entry.id);
+    for (const auto& [place, id] : all) {
+      const Task& task = tasks_[id];
+      if (task.request.reduce) continue;
+      order.updates.push_back({place, id, task.request.version, task.round});
+    }
+    orders.push_back(std::move(order));
+    held_.clear();
+    ledger_.GiveUp();
+    hold_ = 0;
+  } else {
+    Fail("the server is lost, and there is no replica to take over", &orders);
+  }
+  return orders;
+}
+
+void Collector::Fail(const std::string& text, Orders* orders) {
+  if (state_ == State::kFailed) return;
+  state_ = State::kFailed;
+  Order order = MakeOrder(Order::kFail, kServerNode);
+  order.text = text;
+  orders->push_back(std::move(order));
+}
+
+void Collector::FailWithout(int worker, Orders* orders) {
+  Fail("worker " + std::to_string(worker) +
+           " is gone, and others wait for it: synchronous updates and all-reduces need all workers",
+       orders);
+}
+
+void Collector::LoseWorker(int worker, Orders* orders) {
+  dead_.insert(worker);
+  const auto is_theirs = [worker](const UpdateId& id) { return id.worker == worker; };
+  for (const UpdateId& id : batching_.Forget(worker)) tasks_.erase(id);
+  ForgetReduced(orders);
+  if (state_ == State::kTakingOver) return;
+  for (const auto& [place, id] : planned_) {
+    const Task& task = tasks_[id];
+    const bool needed = task.round != 0 && batching_.NeedsEverybody(task.request.reduce);
+    if (needed) return FailWithout(worker, orders);
+  }
+  const auto skip = [&](int aggregator, Goal goal, std::vector<int64_t> places) {
+    Order order = MakeOrder(Order::kSkip, aggregator);
+    order.hop.goal = goal;
+    order.places = std::move(places);
+    orders->push_back(std::move(order));
+  };
+  std::vector<int64_t> gone;
+  for (const auto& [place, id] : planned_) {
+    const int aggregator = tasks_[id].aggregator;
+    if (aggregator == worker || (is_theirs(id) && aggregator == kServerNode)) {
+      gone.push_back(place);
+    } else if (is_theirs(id)) {
+      skip(aggregator, Goal::kServer, {place});
+    }
+  }
+  VoidAtServer(gone, false, orders);
+  std::vector<ReplicaLedger::Group> still;
+  for (const ReplicaLedger::Group& group : ledger_.coming()) {
+    std::vector<int64_t> theirs;
+    bool others = false;
+    for (const int64_t place : group.places) {
+      const auto planned = planned_.find(place);
+      const auto committed = ledger_.log().find(place);
+      if (planned == planned_.end() && committed == ledger_.log().end()) continue;
+      const UpdateId id = planned != planned_.end() ? planned->second : committed->second.id;
+      if (is_theirs(id)) theirs.push_back(place);
+      others = others || Alive(id.worker);
+    }
+    if (group.aggregator == worker) continue;
+    if (!theirs.empty() && group.aggregator != kReplicaNode) {
+      skip(group.aggregator, Goal::kReplica, theirs);
+    }
+    if (others) still.push_back(group);
+  }
+  ledger_.Replace(std::move(still));
+  Judge(orders);
+}
+
+void Collector::LoseReplica(Orders* orders) {
+  hosts_.replica.reset();
+  for (const UpdateId& id : ledger_.Clear()) Forget(id, orders);
+  held_.clear();
+  EndHold(orders);
+  if (state_ == State::kCatchingUp) state_ = State::kReady;
+}
+
+}  // namespace mercury::fabric

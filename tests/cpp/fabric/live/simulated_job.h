@@ -1,0 +1,450 @@
+// A whole job, simulated: a scheduler, a server, a replica and workers that compute, push,
+// aggregate and forward, with real sums. Messages take their time, transfers take shorter and far
+// longer than planned, links change, nodes die.
+//
+// Thread-safety: none. It checks itself, while it runs and at its end (live_history_test.cc says
+// what).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "fabric/live/collector.h"
+#include "fabric/live/simulated_nodes.h"
+#include "harness.h"
+
+namespace mercury::testing {
+
+using namespace mercury::fabric;
+
+class SimulatedJob {
+ public:
+  // `reduces`: each worker's second step is an all-reduce.
+  SimulatedJob(Random* random, Staleness staleness, bool reduces)
+      : random_(*random),
+        options_(Options(random, staleness)),
+        reduces_(reduces),
+        workers_(1 + random->Below(6)),
+        with_replica_(random->OneIn(2)),
+        server_(ModelDaemon::Role::kServer, true, Bound(), with_replica_),
+        replica_(ModelDaemon::Role::kReplica, with_replica_, Bound(), false),
+        collector_(Hosts(), options_) {
+    for (size_t w = 0; w < workers_.size(); ++w) Compute(static_cast<int>(w));
+    for (uint64_t deaths = random_.OneIn(3) ? 0 : random_.Below(3); deaths > 0; --deaths) {
+      const int node = static_cast<int>(
+          random_.Between(with_replica_ ? -2 : -1, static_cast<int64_t>(workers_.size()) - 1));
+      At(2 * random_.Unit(), [this, node] { Kill(node); });
+    }
+  }
+
+  void Run() {
+    int events = 0;
+    while (!queue_.empty() && !failed_) {
+      REQUIRE_TRUE(++events < kEventsMost);
+      const auto event = queue_.begin();
+      now_s_ = event->first;
+      const std::function<void()> run = std::move(event->second);
+      queue_.erase(event);
+      run();
+      Tick();
+    }
+    Check();
+  }
+
+ private:
+  static CollectorOptions Options(Random* random, Staleness staleness) {
+    CollectorOptions options;
+    options.staleness = staleness;
+    options.delay_bound = random->Between(1, 8);
+    options.momentum = random->OneIn(3) ? 0 : 0.9 * random->Unit();
+    options.divergence_bound = random->OneIn(5) ? 0 : 5 * random->Unit();
+    options.at_once = random->OneIn(2);
+    options.aggregators = random->Below(3);
+    options.seed = (*random)();
+    return options;
+  }
+
+  int64_t Bound() const { return bounded() ? mercury::kNever : options_.delay_bound; }
+  bool bounded() const { return options_.staleness.bounded(); }
+  Worker& Of(int w) { return workers_[static_cast<size_t>(w)]; }
+
+  FleetHosts Hosts() const {
+    FleetHosts hosts;
+    for (size_t w = 0; w < workers_.size(); ++w) hosts.workers.push_back(2 + w / 2);
+    if (with_replica_) hosts.replica = 1;
+    return hosts;
+  }
+
+  void At(double at_s, std::function<void()> what) { queue_.emplace(at_s, std::move(what)); }
+
+  // A message: those from one node to another stay in order.
+  void Tell(int from, int to, const std::function<void()>& what) {
+    double& last_s = channels_[{from, to}];
+    last_s = std::max(last_s, now_s_ + 0.005 * random_.Unit() + (random_.OneIn(30) ? 0.2 : 0));
+    At(last_s, what);
+  }
+
+  void Tick() {
+    std::vector<HostLink> links;
+    for (size_t host = 0; host < 2 + workers_.size(); ++host) {
+      constexpr double kRates[] = {5e8, 1e9, 5e9, 1e10};
+      const auto when = static_cast<size_t>(2 * now_s_);
+      const auto rate = [&](size_t n) { return RateProfile({{0, kRates[(n * 7 + when) % 4]}}); };
+      links.push_back({rate(2 * host), rate(2 * host + 1)});
+    }
+    Obey(collector_.Tick(links, now_s_));
+    const double wake_s = collector_.WakeAt();
+    if (wake_s < mercury::fabric::kNever && wake_s > now_s_ && wake_s != wakes_s_) {
+      wakes_s_ = wake_s;
+      At(wake_s, [] {});
+    }
+  }
+
+  // A worker computes from the version that it knows, and asks for its push.
+  void Compute(int w) {
+    At(now_s_ + 0.3 * random_.Unit(), [this, w] {
+      Worker& worker = Of(w);
+      if (!worker.alive || worker.steps == kSteps) return;
+      const bool reduce = ++worker.steps == 2 && reduces_;
+      const UpdateId id{w, ++worker.numbers_used};
+      Sums& update = worker.updates[id];
+      for (double& value : update.sum) value = 2 * random_.Unit() - 1;
+      update.step = update.sum;
+      update.updates = 1;
+      values_[id] = update;
+      worker.daemon.Keep(id, kBytes);
+      const Request request{id, worker.version, kBytes, Norm(update.sum), 0, reduce};
+      Tell(w, kScheduler, [this, request] { CHECK_OK(collector_.Push(request)); });
+      if (reduce) {
+        parts_.insert(id);
+        return Ask(w, {0, id.number});
+      }
+      ++worker.pushed;
+      // Without waiting for what becomes of it.
+      if (!bounded() && !reduces_ && random_.OneIn(3)) Compute(w);
+    });
+  }
+
+  void Ask(int w, const Wish& wish) {
+    Of(w).wish = wish;
+    const bool knows = Of(w).knows_new_server;
+    Tell(w, knows ? kReplicaNode : kServerNode, [this, w, wish, knows] {
+      Holder& holder = knows ? replica_ : server_;
+      holder.wishes[w] = wish;
+      Answer(&holder);
+    });
+  }
+
+  void Answer(Holder* holder) {
+    std::vector<bool> alive;
+    for (const Worker& worker : workers_) alive.push_back(worker.alive);
+    for (auto it = holder->wishes.begin(); it != holder->wishes.end();) {
+      const auto [w, wish] = *it;
+      const bool granted = holder->Grants(w, wish, alive);
+      it = granted ? holder->wishes.erase(it) : std::next(it);
+      if (!granted || !holder->alive) continue;
+      const Sums sums = wish.reduce != 0 ? holder->reduced : holder->model;
+      Tell(holder->node, w, [this, holder, w = w, sums, version = holder->daemon.version()] {
+        const bool from_server = holder->node == kReplicaNode || !Of(w).knows_new_server;
+        if (holder->alive && from_server && Of(w).alive && Of(w).wish) Take(w, sums, version);
+      });
+    }
+  }
+
+  // A worker gets what it has asked for.
+  void Take(int w, const Sums& sums, int64_t version) {
+    Worker& worker = Of(w);
+    const Wish wish = *std::exchange(worker.wish, std::nullopt);
+    ++worker.finished;
+    Compute(w);
+    if (wish.reduce != 0) {
+      Tell(w, kScheduler, [this, w, wish] { Obey(collector_.Got({w, wish.reduce})); });
+      CHECK_EQ(sums.updates, workers_.size());
+      Values sum(kSize, 0);
+      for (const UpdateId& part : parts_) Add(values_[part].sum, &sum);
+      CheckSame(sums.sum, sum);
+      return;
+    }
+    worker.version = version;
+    if (!options_.staleness.everybody()) return;
+    CHECK_EQ(version, worker.pushed);
+    CheckSame(sums.sum, models_.emplace(version, sums).first->second.sum);
+  }
+
+  Holder& At(Goal goal) { return goal == Goal::kReplica || took_over_ ? replica_ : server_; }
+
+  void Obey(const Orders& orders) {
+    for (const Order& order : orders) {
+      if (order.kind == Order::kFail) {
+        failed_ = true;
+        const bool needed = reduces_ || options_.staleness.everybody();
+        CHECK_TRUE(worker_died_ ? needed || no_server_ : no_server_);
+      }
+      if (order.kind == Order::kVoid || order.kind == Order::kSkip) loss_ = true;
+      if (order.kind == Order::kExpect && !order.updates[0].reduce) {
+        if (with_replica_ && replica_.alive && !took_over_ && !loss_ && server_.alive) {
+          CHECK_TRUE(Apart() <= options_.divergence_bound + 1e-6);
+        }
+        loss_ = false;
+      }
+      Letter letter;
+      letter.kind = Letter::Kind::kOrder;
+      letter.order = order;
+      Tell(kScheduler, order.node,
+           [this, order = Received(letter).order, to_old = !knows_new_server_] {
+             if (order.node != kServerNode || to_old != took_over_) Do(order);
+           });
+    }
+  }
+
+  double Apart() const {
+    Values difference = server_.model.sum;
+    for (size_t i = 0; i < kSize; ++i) difference[i] -= replica_.model.sum[i];
+    return Norm(difference);
+  }
+
+  void Do(const Order& order) {
+    if (order.node >= 0) return DoAtWorker(order.node, order);
+    Holder& holder = order.kind == Order::kTakeOver || took_over_ ? replica_ : server_;
+    if (!holder.alive) return;
+    if (order.kind == Order::kTakeOver) took_over_ = true;
+    ModelSteps steps;
+    CHECK_OK(holder.daemon.Obey(order, &steps));
+    Carry(&holder, steps);
+  }
+
+  void DoAtWorker(int w, const Order& order) {
+    Worker& worker = Of(w);
+    if (!worker.alive) return;
+    if (order.kind == Order::kReport) {
+      reports_[order.update].push_back(order.fate);
+      if (order.fate == Fate::kLost || parts_.count(order.update) != 0) return;
+      if (bounded()) {
+        const int64_t least = worker.pushed - options_.staleness.updates;
+        return Ask(w, {std::max(int64_t{0}, least), 0});
+      }
+      ++worker.finished;
+      Tell(w, kServerNode, [this, w] {  // get
+        const Holder& holder = took_over_ ? replica_ : server_;
+        if (holder.alive) Of(w).version = holder.daemon.version();
+        Compute(w);
+      });
+    }
+    if (order.kind == Order::kSend) CHECK_EQ(worker.updates.count(order.hop.update), 1);
+    Carry(w, worker.daemon.Obey(order, now_s_));
+  }
+
+  // Does what the daemon says, and sends what it allows.
+  void Carry(int w, const Steps& steps) {
+    Worker& worker = Of(w);
+    for (const Step& step : steps) {
+      if (step.kind == Step::kAdd) {
+        REQUIRE_EQ(worker.memory.count(step.memory), 1);
+        const Hop* hop = worker.daemon.Find(step.hop);
+        Sums& group = worker.groups[step.hop];
+        group.Take(options_.momentum, hop->two_sums ? 1 : 0, worker.memory[step.memory]);
+      }
+      if (step.kind == Step::kAdd || step.kind == Step::kDiscard) worker.memory.erase(step.memory);
+      if (step.kind == Step::kDiscardGroup) CHECK_EQ(worker.groups.erase(step.hop), 1);
+      if (step.kind == Step::kForget) CHECK_EQ(worker.updates.erase(step.update), 1);
+      if (step.kind == Step::kEmpty) {
+        Parcel parcel;
+        parcel.hop.goal = step.goal;
+        parcel.skipped = step.skipped;
+        Tell(w, kServerNode, [this, parcel] { Arrive(parcel, {}); });
+      }
+    }
+    for (const Allowance& allowance : worker.daemon.Due(now_s_)) {
+      if (worker.started.insert(allowance.number).second) Transfer(w, allowance.number);
+    }
+    const double wake_s = worker.daemon.WakeAt(
+        now_s_, [&](int64_t number, const Hop&) { return worker.started.count(number) == 0; });
+    if (wake_s > now_s_ && wake_s < mercury::fabric::kNever) {
+      At(wake_s, [this, w] {
+        if (Of(w).alive) Carry(w, {});
+      });
+    }
+  }
+
+  // Takes as long as planned, or shorter, or much longer.
+  void Transfer(int w, int64_t number) {
+    const Hop& hop = *Of(w).daemon.Find(number);
+    double takes_s = (hop.end_s - hop.start_s) * (0.5 + random_.Unit());
+    if (random_.OneIn(15)) takes_s += 5 * random_.Unit();
+    At(now_s_ + takes_s, [this, w, number] {
+      Worker& worker = Of(w);
+      if (!worker.alive) return;
+      const std::optional<Parcel> parcel = worker.daemon.Sent(number, 2 * kBytes);
+      if (!parcel) return;
+      Sums sums;
+      if (parcel->hop.gathered) {
+        sums = worker.groups[number];
+        worker.groups.erase(number);
+        CHECK_EQ(sums.updates, parcel->places.size());
+      } else {
+        sums = worker.updates[parcel->hop.update];
+      }
+      Arrive(*parcel, sums);
+    });
+  }
+
+  void Arrive(const Parcel& parcel, const Sums& sums) {
+    const std::vector<int64_t>& places = parcel.places;
+    if (parcel.hop.to_aggregator) {
+      Worker& worker = workers_[static_cast<size_t>(parcel.hop.to)];
+      if (!worker.alive) return;
+      worker.memory[++worker.numbers] = sums;
+      return Carry(parcel.hop.to, worker.daemon.Arrive(parcel.hop.goal, places[0], kBytes,
+                                                       worker.numbers, now_s_));
+    }
+    Holder& holder = At(parcel.hop.goal);
+    if (!holder.alive) return;
+    holder.memory[++holder.numbers] = sums;
+    Carry(&holder, holder.daemon.Arrive(places, parcel.skipped, holder.numbers));
+  }
+
+  // Does what the server's or the replica's daemon says.
+  void Carry(Holder* holder, const ModelSteps& steps) {
+    for (const ModelStep& step : steps) {
+      if (step.kind == ModelStep::kApply) holder->Apply(step, options_.momentum, Bound());
+      if (step.kind == ModelStep::kApply || step.kind == ModelStep::kDiscard) {
+        CHECK_EQ(holder->memory.erase(step.memory), 1);
+      }
+      if (step.kind == ModelStep::kConfirm) {
+        Tell(kServerNode, kReplicaNode, [this, updates = step.updates] {
+          ModelSteps more;
+          if (!replica_.alive) return;
+          CHECK_OK(replica_.daemon.Confirmed(updates, &more));
+          Carry(&replica_, more);
+        });
+      }
+      if (step.kind == ModelStep::kSendModel) {
+        Tell(kServerNode, kReplicaNode, [this, step, old = *holder] {
+          if (!replica_.alive || took_over_) return;
+          replica_.model = old.model;
+          replica_.lineage = old.lineage;
+          replica_.progress = old.progress;
+          replica_.versions = step.version;
+          Carry(&replica_, replica_.daemon.TakeModel(step.version, step.place));
+        });
+      }
+      if (step.kind != ModelStep::kTell) continue;
+      Letter letter;
+      letter.kind = Letter::Kind::kNews;
+      letter.news = step.news;
+      letter.history_norm = Norm(holder->model.step);
+      Tell(holder->node, kScheduler,
+           [this, received = Received(letter)] { Hear(received.news, received.history_norm); });
+    }
+    Answer(holder);
+  }
+
+  void Hear(const News& news, double norm) {
+    if (news.kind == News::kTookOver) {
+      knows_new_server_ = true;
+      for (size_t i = 0; i < workers_.size(); ++i) {
+        const int w = static_cast<int>(i);
+        Tell(kScheduler, w, [this, w] {
+          Of(w).knows_new_server = true;
+          if (Of(w).alive && Of(w).wish) Ask(w, *Of(w).wish);
+        });
+      }
+    }
+    Obey(news.kind == News::kCommitted        ? collector_.Committed(news.places, news.version)
+         : news.kind == News::kVoided         ? collector_.Voided(news.places)
+         : news.kind == News::kHeld           ? collector_.Held(news.places)
+         : news.kind == News::kReplicaHas     ? collector_.ReplicaHas(news.places)
+         : news.kind == News::kReplicaApplied ? collector_.ReplicaApplied(news.places, norm)
+         : news.kind == News::kCaughtUp       ? collector_.ReplicaCaughtUp(news.place, norm)
+                                              : collector_.TookOver(news.version));
+  }
+
+  void Kill(int node) {
+    if (node >= 0 ? !Of(node).alive : !(took_over_ || node != kServerNode || server_.alive)) return;
+    if (node >= 0) {
+      Of(node).alive = false;
+      worker_died_ = true;
+      for (Holder* holder : {&server_, &replica_}) Answer(holder);
+    } else if (took_over_) {
+      no_server_ = true;
+      replica_.alive = false;
+      node = kServerNode;
+    } else {
+      (node == kServerNode ? server_ : replica_).alive = false;
+      no_server_ = !server_.alive && !replica_.alive;
+    }
+    Tell(node, kScheduler, [this, node] { Obey(collector_.Lost(node)); });
+  }
+
+  void Check() {
+    const Holder& holder = took_over_ ? replica_ : server_;
+    std::map<UpdateId, int> applied;
+    Sums model;
+    int64_t round = 0;
+    for (const Placed& update : holder.lineage) {
+      ++applied[update.id];
+      const bool same = update.round != 0 && update.round == std::exchange(round, update.round);
+      model.Take(options_.momentum, same ? 0 : 1, values_[update.id]);
+    }
+    CheckSame(model.sum, holder.model.sum);
+    for (const auto& [id, times] : applied) CHECK_EQ(times, 1);
+    if (with_replica_ && !took_over_) {  // the replica is the server as it was
+      REQUIRE_TRUE(replica_.lineage.size() <= server_.lineage.size());
+      for (size_t i = 0; i < replica_.lineage.size(); ++i) {
+        CHECK_EQ(replica_.lineage[i].place, server_.lineage[i].place);
+      }
+    }
+    if (failed_ || !holder.alive) return;
+    CHECK_EQ(collector_.waiting(), 0);
+    CHECK_EQ(collector_.under_way(), 0);
+    for (const Worker& worker : workers_) {
+      if (worker.alive) CHECK_EQ(worker.finished, kSteps);
+    }
+    std::set<UpdateId> at_replica;
+    for (const Placed& update : replica_.lineage) at_replica.insert(update.id);
+    for (const auto& [id, update] : values_) {
+      if (!Of(id.worker).alive) continue;
+      const std::vector<Fate>& fates = reports_[id];
+      const bool lost = fates.size() == 2 && fates[1] == Fate::kLost && !bounded();
+      CHECK_TRUE(fates.size() == 1 || lost);
+      if (bounded() || parts_.count(id) != 0) CHECK_EQ(fates[0], Fate::kCommitted);
+      if (parts_.count(id) != 0) {
+        CHECK_EQ(Of(id.worker).updates.count(id), 0);  // all have the sum
+        continue;
+      }
+      CHECK_EQ(!fates.empty() && fates[0] == Fate::kCommitted && !lost, applied.count(id) == 1);
+      const bool kept = Of(id.worker).updates.count(id) == 1;
+      CHECK_EQ(kept, with_replica_ && replica_.alive && !took_over_ && applied.count(id) == 1 &&
+                         at_replica.count(id) == 0);
+    }
+  }
+
+  static constexpr int kScheduler = -9;
+  Random& random_;
+  const CollectorOptions options_;
+  const bool reduces_;
+  std::vector<Worker> workers_;
+  const bool with_replica_;
+  Holder server_;
+  Holder replica_;
+  Collector collector_;
+  std::multimap<double, std::function<void()>> queue_;
+  std::map<std::pair<int, int>, double> channels_;
+  std::map<UpdateId, Sums> values_;
+  std::map<UpdateId, std::vector<Fate>> reports_;
+  std::set<UpdateId> parts_;        // of the all-reduce
+  std::map<int64_t, Sums> models_;  // by version, as a worker has got them
+  double now_s_ = 0;
+  double wakes_s_ = -1;
+  bool took_over_ = false;
+  bool knows_new_server_ = false;  // the scheduler does
+  bool failed_ = false;
+  bool worker_died_ = false;
+  bool no_server_ = false;
+  bool loss_ = false;  // since the batch was planned
+};
+
+}  // namespace mercury::testing

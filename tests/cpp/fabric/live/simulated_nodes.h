@@ -1,0 +1,131 @@
+// Nodes of a simulated job (simulated_job.h): real sums, real daemons, no links.
+#pragma once
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "fabric/live/letters.h"
+#include "fabric/live/model_daemon.h"
+#include "fabric/live/worker_daemon.h"
+#include "harness.h"
+#include "sums/momentum_sum.h"
+
+namespace mercury::testing {
+
+using namespace mercury::fabric;
+
+constexpr size_t kSize = 3;
+constexpr int64_t kBytes = 25'000'000;
+constexpr int kEventsMost = 10'000;
+constexpr int kSteps = 4;  // of a worker
+using Values = std::vector<double>;
+
+inline double Norm(const Values& vector) {
+  double square = 0;
+  for (const double value : vector) square += value * value;
+  return std::sqrt(square);
+}
+
+inline void Add(const Values& more, Values* sum) {
+  for (size_t i = 0; i < kSize; ++i) (*sum)[i] += more[i];
+}
+
+inline void CheckSame(const Values& one, const Values& other) {
+  for (size_t i = 0; i < kSize; ++i) CHECK_TRUE(std::abs(one[i] - other[i]) < 1e-9);
+}
+
+// A model, a group on its way, or a single update: `updates` of them. What is summed without
+// momentum has the same `step` as `sum`.
+struct Sums {
+  Values sum = Values(kSize, 0);
+  Values step = Values(kSize, 0);
+  int64_t updates = 0;
+
+  void Take(double momentum, int64_t versions, const Sums& group) {
+    Append<double>(StrideOf(momentum, versions), {sum.data(), step.data()},
+                   {group.sum.data(), group.step.data()}, kSize);
+    updates += group.updates;
+  }
+};
+
+// A process that has the model: the server, or the replica.
+struct Holder {
+  Holder(ModelDaemon::Role role, bool is_alive, int64_t bound, bool confirm)
+      : node(role == ModelDaemon::Role::kServer ? kServerNode : kReplicaNode),
+        alive(is_alive),
+        daemon(role, bound, confirm) {}
+  int node;
+  bool alive;
+  ModelDaemon daemon;
+  Sums model;
+  std::map<int64_t, Sums> memory;  // what has come, by the number that the daemon was told
+  int64_t numbers = 0;
+  int64_t versions = 0;
+  std::vector<Placed> lineage;  // all that is in the model
+  std::map<int, Wish> wishes;   // by worker
+  std::map<int, int64_t> progress;
+  Sums reduced;
+  std::set<UpdateId> reduced_of;
+
+  void Apply(const ModelStep& step, double momentum, int64_t delay_bound) {
+    const Sums& group = memory.at(step.memory);
+    if (step.updates[0].reduce) {
+      CHECK_EQ(step.versions, 0);
+      if (step.first) reduced = Sums();
+      if (step.first) reduced_of.clear();
+      reduced.Take(0, 0, group);
+      for (const Placed& update : step.updates) reduced_of.insert(update.id);
+      return;
+    }
+    int64_t version = step.version - step.versions;
+    for (const Placed& update : step.updates) {
+      CHECK_TRUE(lineage.empty() || lineage.back().place < update.place ||
+                 lineage.back().round == update.round);
+      if (update.round == 0) CHECK_TRUE(++version - update.version <= delay_bound);
+      lineage.push_back(update);
+      ++progress[update.id.worker];
+    }
+    model.Take(momentum, step.versions, group);
+    versions += step.versions;
+    CHECK_EQ(versions, step.version);
+  }
+
+  bool Grants(int w, const Wish& wish, const std::vector<bool>& workers_alive) const {
+    if (wish.reduce != 0) return reduced_of.count({w, wish.reduce}) != 0;
+    for (size_t other = 0; other < workers_alive.size(); ++other) {
+      const auto its = progress.find(static_cast<int>(other));
+      const int64_t updates = its == progress.end() ? 0 : its->second;
+      if (workers_alive[other] && updates < wish.updates) return false;
+    }
+    return true;
+  }
+};
+
+struct Worker {
+  bool alive = true;
+  int64_t steps = 0;     // begun
+  int64_t finished = 0;  // and over
+  int64_t numbers_used = 0;
+  int64_t pushed = 0;  // updates, not parts of an all-reduce
+  std::optional<Wish> wish;
+  bool knows_new_server = false;
+  int64_t version = 0;  // that it knows
+  WorkerDaemon daemon;
+  std::map<UpdateId, Sums> updates;
+  std::map<int64_t, Sums> memory;  // what has come, by the number that the daemon was told
+  std::map<int64_t, Sums> groups;  // by hop
+  std::set<int64_t> started;       // hops
+  int64_t numbers = 0;
+};
+
+// As the other end reads it.
+inline Letter Received(const Letter& letter) {
+  Letter received;
+  CHECK_OK(Decode(Encode(letter), &received));
+  return received;
+}
+
+}  // namespace mercury::testing
