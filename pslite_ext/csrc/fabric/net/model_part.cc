@@ -1,5 +1,6 @@
 #include "fabric/net/model_part.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -8,6 +9,9 @@ namespace mercury::fabric {
 namespace {
 
 constexpr size_t kModelsAtOnce = 4;  // on their way to one node
+// To so many nodes at once: enough to fill the server's link, though some are slow. Others get a
+// newer model later, and need not share the link with all.
+constexpr size_t kPeersAtOnce = 8;
 
 }  // namespace
 
@@ -47,7 +51,8 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
     if (sender_.waiting(peer) >= kModelsAtOnce) {
       return Status::Corrupt("it asks for the model too often");
     }
-    wishes_[peer] = letter.wish;
+    Withdraw(peer);
+    wishes_.emplace_back(peer, letter.wish);
   } else {
     return Status::Corrupt("a letter that " + NodeText(is_server() ? kServerNode : kReplicaNode) +
                            " does not get from there");
@@ -78,7 +83,7 @@ Status ModelPart::TakeModel(int peer, const Letter& letter, const Cargo& cargo, 
 
 void ModelPart::Gone(int peer, double /*now_s*/) {
   sender_.Gone(peer);
-  wishes_.erase(peer);
+  Withdraw(peer);
   if (NodeOf(peer) >= 0) gone_.insert(NodeOf(peer));
   if (peer == kReplicaPeer) daemon_.ReplicaLost();
   Answer();  // nobody waits for who is gone
@@ -92,8 +97,13 @@ bool ModelPart::Granted(const Wish& wish, int worker) const {
   return true;
 }
 
+void ModelPart::Withdraw(int peer) {
+  const auto is_theirs = [peer](const auto& wish) { return wish.first == peer; };
+  wishes_.erase(std::remove_if(wishes_.begin(), wishes_.end(), is_theirs), wishes_.end());
+}
+
 void ModelPart::Answer() {
-  for (auto it = wishes_.begin(); it != wishes_.end();) {
+  for (auto it = wishes_.begin(); it != wishes_.end() && sender_.peers() < kPeersAtOnce;) {
     const auto [peer, wish] = *it;
     const bool granted = Granted(wish, NodeOf(peer));
     it = granted ? wishes_.erase(it) : std::next(it);
@@ -121,7 +131,15 @@ void ModelPart::SendToWorker(int peer, const Wish& wish) {
   sender_.Send(peer, waybill, {snapshot_, nullptr});
 }
 
-bool ModelPart::Next(int peer, double /*now_s*/, OutPacket* out) { return sender_.Next(peer, out); }
+bool ModelPart::Next(int peer, double /*now_s*/, OutPacket* out) {
+  if (!sender_.Next(peer, out)) return false;
+  if (sender_.waiting(peer) == 0) Answer();
+  return true;
+}
+
+double ModelPart::WakeAt(int peer, double now_s) const {
+  return sender_.waiting(peer) == 0 ? kNever : now_s;
+}
 
 void ModelPart::Carry(const ModelSteps& steps) {
   for (const ModelStep& step : steps) {

@@ -2,9 +2,10 @@
 //
 // What the daemon decides (live/model_daemon.h) is carried out here, on the model itself: updates
 // and groups are appended to it, it is sent to workers that ask for it and to the replica as a
-// whole. A worker may have to wait for the version that it asks for. The sum of the last all-reduce
-// is kept until the next one's is there. With Nesterov's momentum, workers get it where its last
-// step, once more, would take it. Without first values it awaits those of worker 0.
+// whole. A worker may have to wait for the version that it asks for, or for others that get it
+// first. The sum of the last all-reduce is kept until the next one's is there. With Nesterov's
+// momentum, workers get it where its last step, once more, would take it. Without first values it
+// awaits those of worker 0.
 //
 // Thread-safety: none; the lane owns it. Invariants: the model is what appending the updates of
 // `commits` one after another gives, but for rounding; nobody is sent a model of between two
@@ -17,6 +18,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fabric/live/model_daemon.h"
@@ -52,6 +54,7 @@ class ModelPart : public Part {
   Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
   void Gone(int peer, double now_s) override;
   bool Next(int peer, double now_s, OutPacket* out) override;
+  double WakeAt(int peer, double now_s) const override;
   std::string Figures() const override;
 
   bool has_model() const { return has_model_; }
@@ -68,6 +71,7 @@ class ModelPart : public Part {
   Status TakeModel(int peer, const Letter& letter, const Cargo& cargo, ModelSteps* steps);
   bool has_step() const { return options_.rule.momentum > 0; }
   bool Granted(const Wish& wish, int worker) const;
+  void Withdraw(int peer);
   void Answer();
   void SendToWorker(int peer, const Wish& wish);
   void Carry(const ModelSteps& steps);
@@ -84,9 +88,9 @@ class ModelPart : public Part {
   Vector step_;                             // with momentum: the last change
   std::shared_ptr<const Vector> snapshot_;  // for workers, of `snapshot_version_`
   int64_t snapshot_version_ = -1;
-  std::map<int, Wish> wishes_;     // by peer
-  std::vector<int64_t> progress_;  // so many updates of each worker are in the model
-  std::set<int> gone_;             // workers
+  std::deque<std::pair<int, Wish>> wishes_;  // of peers, the oldest first; one of each
+  std::vector<int64_t> progress_;            // so many updates of each worker are in the model
+  std::set<int> gone_;                       // workers
   std::shared_ptr<Vector> reduced_;
   std::set<UpdateId> reduced_of_;  // whose sum it is
   int64_t memories_ = 0;

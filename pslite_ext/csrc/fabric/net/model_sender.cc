@@ -21,13 +21,14 @@ size_t ModelSender::waiting(int peer) const {
 
 bool ModelSender::Next(int peer, OutPacket* out) {
   const auto found = sending_.find(peer);
-  if (found == sending_.end() || found->second.empty()) return false;
+  if (found == sending_.end()) return false;
   Sending& sending = found->second.front();
   *out = PartOf(sending.cargo, sending.said_after.waybill.number, sending.offset, packet_bytes_);
   sending.offset += out->header.length;
   if (sending.offset == sending.cargo.bytes()) {
     outbox_->Post(peer, sending.said_after);
     found->second.pop_front();
+    if (found->second.empty()) sending_.erase(found);
   }
   return true;
 }

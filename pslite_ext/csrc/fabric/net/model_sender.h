@@ -21,6 +21,7 @@ class ModelSender {
   // The letter's waybill says all but the transfer's number. Nothing happens if there is no link.
   void Send(int peer, const Waybill& waybill, Cargo cargo);
   size_t waiting(int peer) const;
+  size_t peers() const { return sending_.size(); }  // to which something is on its way
   // As Part's.
   bool Next(int peer, OutPacket* out);
   void Gone(int peer) { sending_.erase(peer); }

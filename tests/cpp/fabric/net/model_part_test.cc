@@ -71,6 +71,21 @@ TEST(updates_are_applied_in_the_order_planned) {
            "{\"version\": 2, \"worker\": 1, \"number\": 1, \"computed_from\": 0}]");
 }
 
+TEST(of_many_who_ask_some_get_the_model_first_and_the_others_a_newer_one) {
+  Fixture server;
+  for (int worker = 0; worker < 10; ++worker) server.Hear(PeerOf(worker), Asking());
+  server.Hear(PeerOf(9), Asking());  // once more: it gets one
+  server.Expect({{1, {0, 1}, 0}});
+  server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
+  CHECK_TRUE(server.Sent(PeerOf(8)).empty());
+  CHECK_TRUE(server.part.WakeAt(PeerOf(8), 7) == kNever);
+  CHECK_TRUE(server.Sent(PeerOf(3)) == Vector(6, 1));
+  CHECK_EQ(server.part.WakeAt(PeerOf(8), 7), 7);
+  CHECK_TRUE(server.Sent(PeerOf(9)).empty());
+  server.part.Gone(PeerOf(4), 0);  // in the middle, or before
+  for (const int worker : {8, 9}) CHECK_TRUE(server.Sent(PeerOf(worker)) == Vector(6, 3));
+}
+
 TEST(a_model_that_is_being_sent_stays_as_it_was) {
   Fixture server;
   server.Hear(PeerOf(0), Asking());
