@@ -126,7 +126,12 @@ Letter DrawLetter(Bytes* bytes, int from, int to) {
   letter.waybill.skipped = DrawPlaces(bytes);
   letter.waybill.version = bytes->Between(0, 9);
   letter.waybill.place = bytes->Between(0, 9);
-  letter.wish = {bytes->Between(0, 3), bytes->Between(0, 3)};
+  letter.wish = {bytes->Between(0, 3), bytes->Between(0, 3), bytes->Between(0, 3)};
+  letter.tree.bytes = 24;
+  for (int left = bytes->Between(0, 3); left > 0; --left) {
+    letter.tree.edges.push_back({bytes->Between(-1, 3), bytes->Between(0, 3)});
+    letter.waybill.onward.push_back({bytes->Between(0, 3), bytes->Between(0, 3)});
+  }
   letter.node = to >= 0 ? kReplicaNode : bytes->Between(-3, 3);
   letter.carriage.from = bytes->Between(-3, 3);
   letter.carriage.to = bytes->Between(-3, 3);

@@ -112,6 +112,14 @@ void Chronicle::Ordered(const Order& order, double now_s) {
   }
 }
 
+void Chronicle::Grew(const Tree& tree, double now_s) {
+  std::string edges;
+  for (const Edge& edge : tree.edges) {
+    edges += (edges.empty() ? "[" : ", [") + NodeJson(edge.from) + ", " + NodeJson(edge.to) + "]";
+  }
+  Write("tree", now_s, IntegerMember("bytes", tree.bytes) + Member("edges", "[" + edges + "]"));
+}
+
 void Chronicle::Carried(const Carriage& run, double now_s) {
   Write("carried", now_s,
         NodeMember("from", run.from) + NodeMember("to", run.to) + RealMember("bits", run.bits) +

@@ -25,6 +25,8 @@ class Chronicle {
   void Told(const News& news, double now_s);
   // Plans, hops, fates and whole models; what else is ordered follows from these.
   void Ordered(const Order& order, double now_s);
+  // Of a model, to those who have asked for it.
+  void Grew(const Tree& tree, double now_s);
   void Carried(const Carriage& run, double now_s);
   void Gone(int node, double now_s);
 

@@ -11,22 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/live/fleet_hosts.h"
 #include "fabric/live/orders.h"
 #include "fabric/live/request.h"
 #include "fabric/network.h"
 
 namespace mercury::fabric {
 
-// Where everybody is: indices of hosts, as the monitor has them.
-struct FleetHosts {
-  std::vector<size_t> workers;  // by rank
-  size_t server = 0;
-  std::optional<size_t> replica;
-};
-
 // What is to be planned, and what the planner is to know.
 struct Matter {
-  FleetHosts hosts;  // the server's is that of whoever is the server
+  FleetHosts hosts;
   std::vector<HostLink> links;
   double now_s = 0;
   int64_t delay_bound = 0;

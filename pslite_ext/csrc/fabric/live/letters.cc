@@ -219,17 +219,40 @@ bool WalkRoster(A* a, R& roster) {
   return true;
 }
 
+template <typename A, typename List>
+bool WalkOnward(A* a, List& onward) {
+  if (!a->Length(onward)) return false;
+  for (auto& next : onward) {
+    if (!a->Integer(next.worker) || !a->Integer(next.wish)) return false;
+    if (kReads<A> && (next.worker < 0 || next.worker >= kWorkersMost)) return false;
+  }
+  return true;
+}
+
+template <typename A, typename T>
+bool WalkTree(A* a, T& tree) {
+  if (!a->Integer(tree.bytes) || !a->Length(tree.edges)) return false;
+  for (auto& edge : tree.edges) {
+    if (!a->Integer(edge.from) || !a->Integer(edge.to)) return false;
+    if (kReads<A> && (edge.from < kServerNode || edge.from >= kWorkersMost || edge.to < 0 ||
+                      edge.to >= kWorkersMost)) {
+      return false;
+    }
+  }
+  return !kReads<A> || (tree.bytes > 0 && tree.bytes <= kUpdateBytesMax);
+}
+
 template <typename A, typename W>
 bool WalkWaybill(A* a, W& waybill) {
   return a->Integer(waybill.number) && Choice(a, waybill.goal, static_cast<int>(Goal::kReplica)) &&
          Choice(a, waybill.to_aggregator, 1) && Places(a, waybill.places) &&
          Places(a, waybill.skipped) && a->Integer(waybill.version) && a->Integer(waybill.place) &&
-         Counts(a, waybill.progress);
+         Counts(a, waybill.progress) && a->Integer(waybill.wish) && WalkOnward(a, waybill.onward);
 }
 
 template <typename A, typename W>
 bool WalkWish(A* a, W& wish) {
-  return a->Integer(wish.updates) && a->Integer(wish.reduce) &&
+  return a->Integer(wish.updates) && a->Integer(wish.reduce) && a->Integer(wish.number) &&
          (!kReads<A> || (wish.updates >= 0 && wish.reduce >= 0));
 }
 
@@ -275,6 +298,9 @@ bool WalkLetter(A* a, L& letter) {
       return a->Integer(letter.node);
     case Letter::Kind::kCarried:
       return WalkCarriage(a, letter.carriage);
+    case Letter::Kind::kAsking:
+    case Letter::Kind::kTree:
+      return WalkTree(a, letter.tree);
   }
   return false;
 }

@@ -16,13 +16,14 @@
 #include <vector>
 
 #include "base/status.h"
+#include "fabric/live/askers.h"
 #include "fabric/live/collector.h"
 #include "fabric/live/model_daemon.h"
 #include "fabric/live/orders.h"
 
 namespace mercury::fabric {
 
-constexpr uint8_t kLetterVersion = 4;
+constexpr uint8_t kLetterVersion = 5;
 constexpr size_t kLetterBytesMax = 1 << 20;
 constexpr uint32_t kListMost = 1 << 15;
 constexpr uint32_t kLetterTextBytesMax = 1024;
@@ -82,13 +83,14 @@ struct Waybill {
   int64_t version = 0;            // of a model
   int64_t place = 0;              // of a model: it is in it, and all before it
   std::vector<int64_t> progress;  // of a model for a replica: so many of each worker's are in it
+  int64_t wish = 0;               // of a model or a sum for a worker: the wish that it grants
+  std::vector<Onward> onward;     // and whom it is to pass it on to
 };
 
-// What a worker asks the server for: a model with so many updates of each worker in it, or the sum
-// of an all-reduce.
-struct Wish {
-  int64_t updates = 0;
-  int64_t reduce = 0;  // the number of this worker's part; 0: the model
+// The way of `bytes` to those who have asked for them.
+struct Tree {
+  int64_t bytes = 0;
+  std::vector<Edge> edges;
 };
 
 // Bits that have come from one node to another without a pause.
@@ -114,11 +116,13 @@ struct Letter {
     kDelivered = 10,    // with the waybill: an update or a group is whole
     kAborted = 11,      // with the waybill's number: the rest will not come
     kGet = 12,          // worker -> server
-    kModel = 13,        // with the waybill: a model is whole
+    kModel = 13,        // with the waybill: a model, or the sum of an all-reduce, is whole
     kUnreachable = 14,  // all -> scheduler: the link to `node` is broken
     kServerIs = 15,     // scheduler -> all: `node` is the server from now on
     kCarried = 16,      // all -> scheduler
     kGot = 17,          // worker -> scheduler: it has the sum of an all-reduce
+    kAsking = 18,       // server -> scheduler: a tree is wanted, for all that have an edge
+    kTree = 19,         // scheduler -> server
   };
   Kind kind = Kind::kRequest;
   Request request;
@@ -132,6 +136,7 @@ struct Letter {
   int64_t answered_us = 0;  // kTime: by the scheduler; 0: asked
   Waybill waybill;
   Wish wish;  // kGet, kGot
+  Tree tree;
   int node = 0;
   Carriage carriage;
 };

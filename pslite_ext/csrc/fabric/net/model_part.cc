@@ -8,10 +8,11 @@
 namespace mercury::fabric {
 namespace {
 
-constexpr size_t kModelsAtOnce = 4;  // on their way to one node
-// To so many nodes at once: enough to fill the server's link, though some are slow. Others get a
-// newer model later, and need not share the link with all.
-constexpr size_t kPeersAtOnce = 8;
+// So few models may still be leaving when others that wait begin: one may be slow.
+constexpr size_t kStillLeaving = 2;
+constexpr size_t kAskedMost = 4;  // models on their way to one node
+constexpr size_t kTreeLeast = 3;  // that have asked: fewer get it straight from the server
+constexpr size_t kTreeMost = 64;  // of one tree: planning takes the square of it
 
 }  // namespace
 
@@ -48,11 +49,13 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
   } else if (letter.kind == Letter::Kind::kModel) {
     status = TakeModel(peer, letter, haul.cargo, &steps);
   } else if (letter.kind == Letter::Kind::kGet && peer > kSchedulerPeer && is_server()) {
-    if (sender_.waiting(peer) >= kModelsAtOnce) {
+    if (sender_.waiting(peer) >= kAskedMost) {
       return Status::Corrupt("it asks for the model too often");
     }
-    Withdraw(peer);
-    wishes_.emplace_back(peer, letter.wish);
+    askers_.Ask({NodeOf(peer), letter.wish});
+  } else if (letter.kind == Letter::Kind::kTree && peer == kSchedulerPeer) {
+    tree_asked_ = false;
+    Serve(letter.tree.edges);
   } else {
     return Status::Corrupt("a letter that " + NodeText(is_server() ? kServerNode : kReplicaNode) +
                            " does not get from there");
@@ -83,31 +86,48 @@ Status ModelPart::TakeModel(int peer, const Letter& letter, const Cargo& cargo, 
 
 void ModelPart::Gone(int peer, double /*now_s*/) {
   sender_.Gone(peer);
-  Withdraw(peer);
-  if (NodeOf(peer) >= 0) gone_.insert(NodeOf(peer));
+  if (NodeOf(peer) >= 0) {
+    askers_.Gone(NodeOf(peer));
+    gone_.insert(NodeOf(peer));
+  }
   if (peer == kReplicaPeer) daemon_.ReplicaLost();
   Answer();  // nobody waits for who is gone
 }
 
-bool ModelPart::Granted(const Wish& wish, int worker) const {
-  if (wish.reduce != 0) return reduced_of_.count({worker, wish.reduce}) != 0;
+bool ModelPart::Granted(const Asker& asker) const {
+  const auto [updates, reduce, number] = asker.wish;
+  if (reduce != 0) return reduced_of_.count({asker.worker, reduce}) != 0;
   for (size_t other = 0; other < progress_.size(); ++other) {
-    if (progress_[other] < wish.updates && gone_.count(static_cast<int>(other)) == 0) return false;
+    if (progress_[other] < updates && gone_.count(static_cast<int>(other)) == 0) return false;
   }
   return true;
 }
 
-void ModelPart::Withdraw(int peer) {
-  const auto is_theirs = [peer](const auto& wish) { return wish.first == peer; };
-  wishes_.erase(std::remove_if(wishes_.begin(), wishes_.end(), is_theirs), wishes_.end());
+// Whoever waits gets it when the server's link has nothing else to send; many, down a tree.
+void ModelPart::Answer() {
+  if (tree_asked_ || sender_.peers() > kStillLeaving) return;
+  std::vector<int> ready = askers_.Ready([this](const Asker& asker) { return Granted(asker); });
+  ready.resize(std::min(ready.size(), kTreeMost));
+  if (ready.empty()) return;
+  std::vector<Edge> straight;
+  straight.reserve(ready.size());
+  for (const int worker : ready) straight.push_back({kServerNode, worker});
+  if (ready.size() < kTreeLeast) return Serve(straight);
+  Letter letter;
+  letter.kind = Letter::Kind::kAsking;
+  letter.tree = {static_cast<int64_t>(model_.size() * sizeof(float)), std::move(straight)};
+  outbox_->Post(kSchedulerPeer, letter);
+  tree_asked_ = true;
 }
 
-void ModelPart::Answer() {
-  for (auto it = wishes_.begin(); it != wishes_.end() && sender_.peers() < kPeersAtOnce;) {
-    const auto [peer, wish] = *it;
-    const bool granted = Granted(wish, NodeOf(peer));
-    it = granted ? wishes_.erase(it) : std::next(it);
-    if (granted) SendToWorker(peer, wish);
+void ModelPart::Serve(const std::vector<Edge>& tree) {
+  for (Errand& errand : askers_.Take(tree)) {
+    Waybill waybill;
+    waybill.version = version();
+    waybill.wish = errand.to.wish.number;
+    waybill.onward = std::move(errand.onward);
+    const bool reduce = errand.to.wish.reduce != 0;
+    sender_.Send(PeerOf(errand.to.worker), waybill, {reduce ? reduced_ : Snapshot(), nullptr});
   }
 }
 
@@ -120,15 +140,12 @@ Vector ModelPart::Shown() const {
   return shown;
 }
 
-void ModelPart::SendToWorker(int peer, const Wish& wish) {
-  Waybill waybill;
-  waybill.version = version();
-  if (wish.reduce != 0) return sender_.Send(peer, waybill, {reduced_, nullptr});
+std::shared_ptr<const Vector> ModelPart::Snapshot() {
   if (snapshot_version_ != version() || snapshot_ == nullptr) {
     snapshot_ = std::make_shared<const Vector>(Shown());
     snapshot_version_ = version();
   }
-  sender_.Send(peer, waybill, {snapshot_, nullptr});
+  return snapshot_;
 }
 
 bool ModelPart::Next(int peer, double /*now_s*/, OutPacket* out) {
@@ -138,7 +155,7 @@ bool ModelPart::Next(int peer, double /*now_s*/, OutPacket* out) {
 }
 
 double ModelPart::WakeAt(int peer, double now_s) const {
-  return sender_.waiting(peer) == 0 ? kNever : now_s;
+  return sender_.IsNext(peer) ? now_s : kNever;
 }
 
 void ModelPart::Carry(const ModelSteps& steps) {

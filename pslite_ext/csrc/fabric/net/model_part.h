@@ -70,10 +70,10 @@ class ModelPart : public Part {
  private:
   Status TakeModel(int peer, const Letter& letter, const Cargo& cargo, ModelSteps* steps);
   bool has_step() const { return options_.rule.momentum > 0; }
-  bool Granted(const Wish& wish, int worker) const;
-  void Withdraw(int peer);
+  bool Granted(const Asker& asker) const;
   void Answer();
-  void SendToWorker(int peer, const Wish& wish);
+  void Serve(const std::vector<Edge>& tree);
+  std::shared_ptr<const Vector> Snapshot();
   void Carry(const ModelSteps& steps);
   void Apply(const ModelStep& step);
   void Reduce(const ModelStep& step, const Cargo& cargo);
@@ -88,9 +88,10 @@ class ModelPart : public Part {
   Vector step_;                             // with momentum: the last change
   std::shared_ptr<const Vector> snapshot_;  // for workers, of `snapshot_version_`
   int64_t snapshot_version_ = -1;
-  std::deque<std::pair<int, Wish>> wishes_;  // of peers, the oldest first; one of each
-  std::vector<int64_t> progress_;            // so many updates of each worker are in the model
-  std::set<int> gone_;                       // workers
+  Askers askers_;
+  bool tree_asked_ = false;
+  std::vector<int64_t> progress_;  // so many updates of each worker are in the model
+  std::set<int> gone_;             // workers
   std::shared_ptr<Vector> reduced_;
   std::set<UpdateId> reduced_of_;  // whose sum it is
   int64_t memories_ = 0;

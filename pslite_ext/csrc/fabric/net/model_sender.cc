@@ -1,5 +1,6 @@
 #include "fabric/net/model_sender.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mercury::fabric {
@@ -9,9 +10,12 @@ void ModelSender::Send(int peer, const Waybill& waybill, Cargo cargo) {
   Sending sending;
   sending.said_after.kind = Letter::Kind::kModel;
   sending.said_after.waybill = waybill;
-  sending.said_after.waybill.number = ++transfers_;
+  transfers_ = std::max(transfers_ + 1, kNotOfHops);
+  sending.said_after.waybill.number = transfers_;
   sending.cargo = std::move(cargo);
-  sending_[peer].push_back(std::move(sending));
+  std::deque<Sending>& theirs = sending_[peer];
+  if (theirs.empty()) order_.push_back(peer);
+  theirs.push_back(std::move(sending));
 }
 
 size_t ModelSender::waiting(int peer) const {
@@ -19,18 +23,28 @@ size_t ModelSender::waiting(int peer) const {
   return found == sending_.end() ? 0 : found->second.size();
 }
 
+bool ModelSender::IsNext(int peer) const {
+  const auto end = order_.begin() + static_cast<std::ptrdiff_t>(std::min(kModelsAtOnce, peers()));
+  return std::find(order_.begin(), end, peer) != end;
+}
+
 bool ModelSender::Next(int peer, OutPacket* out) {
-  const auto found = sending_.find(peer);
-  if (found == sending_.end()) return false;
-  Sending& sending = found->second.front();
+  if (!IsNext(peer)) return false;
+  std::deque<Sending>& theirs = sending_.at(peer);
+  Sending& sending = theirs.front();
   *out = PartOf(sending.cargo, sending.said_after.waybill.number, sending.offset, packet_bytes_);
   sending.offset += out->header.length;
   if (sending.offset == sending.cargo.bytes()) {
     outbox_->Post(peer, sending.said_after);
-    found->second.pop_front();
-    if (found->second.empty()) sending_.erase(found);
+    theirs.pop_front();
+    if (theirs.empty()) Gone(peer);
   }
   return true;
+}
+
+void ModelSender::Gone(int peer) {
+  sending_.erase(peer);
+  order_.erase(std::remove(order_.begin(), order_.end(), peer), order_.end());
 }
 
 }  // namespace mercury::fabric

@@ -7,6 +7,7 @@ namespace mercury::fabric {
 namespace {
 
 constexpr double kReportsHold_s = 60;
+constexpr size_t kDistributorsMost = 8;
 
 }  // namespace
 
@@ -39,6 +40,9 @@ SchedulerPart::SchedulerPart(const std::vector<Seat>& seats, const SchedulerOpti
       measured_(fleet_.nominal, options.lag_s),
       monitor_(fleet_.nominal, {&fed_, &measured_}),
       momentum_(options.collector.momentum),
+      distributors_(options.collector.as_they_come || options.collector.aggregators == 0
+                        ? 0
+                        : kDistributorsMost),
       workers_(static_cast<int>(fleet_.hosts.workers.size())) {
   if (options.record) chronicle_.emplace(kRecordBytesMost);
 }
@@ -61,6 +65,8 @@ Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/,
       return Status::Ok();
     case Letter::Kind::kNews:
       return Learn(peer, letter);
+    case Letter::Kind::kAsking:
+      return PlanTree(peer, letter.tree, now_s);
     case Letter::Kind::kUnreachable:
       return Complain(peer, letter.node, now_s);
     case Letter::Kind::kCarried: {
@@ -81,6 +87,26 @@ Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/,
     default:
       return Status::Corrupt("a letter that the scheduler does not get");
   }
+}
+
+Status SchedulerPart::PlanTree(int peer, const Tree& wanted, double now_s) {
+  if (peer != server_peer_) return Status::Corrupt("a model to give, from one who is no server");
+  FleetHosts hosts = fleet_.hosts;
+  if (server_peer_ == kReplicaPeer) hosts.server = *hosts.replica;
+  std::vector<int> askers;
+  for (const Edge& edge : wanted.edges) {
+    if (edge.to >= static_cast<int>(hosts.workers.size())) {
+      return Status::Corrupt("a model for a worker that there is not");
+    }
+    askers.push_back(edge.to);
+  }
+  Letter letter;
+  letter.kind = Letter::Kind::kTree;
+  letter.tree.bytes = wanted.bytes;
+  letter.tree.edges = ModelTree(hosts, monitor_.Links(now_s), askers, wanted.bytes, distributors_);
+  if (chronicle_) chronicle_->Grew(letter.tree, now_s);
+  outbox_->Post(peer, letter);
+  return Status::Ok();
 }
 
 Status SchedulerPart::Learn(int peer, const Letter& letter) {

@@ -67,6 +67,7 @@ class SchedulerPart : public Part {
   };
   static Fleet FleetOf(const std::vector<Seat>& seats);
   void Obey(const Orders& orders);
+  Status PlanTree(int peer, const Tree& wanted, double now_s);
   Status Learn(int peer, const Letter& letter);
   Status Complain(int peer, int about, double now_s);
   bool Alive(int peer) const { return outbox_->Linked(peer); }
@@ -79,6 +80,7 @@ class SchedulerPart : public Part {
   Monitor monitor_;
   int server_peer_ = kServerPeer;
   const double momentum_;
+  const size_t distributors_;  // at most, of a model
   int workers_ = 0;
   std::map<std::pair<int, int>, double> complaints_;  // two peers, the one to be cut off first
   std::vector<int> cut_off_;

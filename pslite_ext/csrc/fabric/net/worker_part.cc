@@ -24,7 +24,8 @@ void WorkerPart::Push(const Request& request, std::shared_ptr<const Vector> upda
   outbox_->Post(kSchedulerPeer, letter);
 }
 
-void WorkerPart::Get(const Wish& wish) {
+void WorkerPart::Get(Wish wish) {
+  wish.number = ++wishes_;  // what comes for an older one, perhaps from another server, is not it
   wish_ = wish;
   Letter letter;
   letter.kind = Letter::Kind::kGet;
@@ -32,15 +33,24 @@ void WorkerPart::Get(const Wish& wish) {
   outbox_->Post(server_peer_, letter);
 }
 
-void WorkerPart::Take(const Wish& wish, int64_t version,
-                      const std::shared_ptr<const Vector>& what) {
+// A model or a sum: for others, too, who wait for it.
+void WorkerPart::Take(const Waybill& bill, const Cargo& cargo) {
+  for (const Onward& next : bill.onward) {
+    Waybill theirs;
+    theirs.version = bill.version;
+    theirs.wish = next.wish;
+    sender_.Send(PeerOf(next.worker), theirs, cargo);
+  }
+  if (!wish_ || wish_->number != bill.wish) return;
+  const Wish wish = *wish_;
+  wish_.reset();
   if (wish.reduce != 0) {
     Letter letter;
     letter.kind = Letter::Kind::kGot;
     letter.wish = wish;
     outbox_->Post(kSchedulerPeer, letter);
   }
-  events_.got(version, what);
+  events_.got(bill.version, cargo.sum);
 }
 
 void WorkerPart::Give(int peer, const std::shared_ptr<const Vector>& model) {
@@ -64,14 +74,9 @@ Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double
     if (letter.node != kReplicaNode) return Status::Corrupt("a server that cannot be one");
     server_peer_ = PeerOf(letter.node);
     if (wish_) Get(*wish_);
-  } else if (letter.kind == Letter::Kind::kModel && peer < kSchedulerPeer) {
+  } else if (letter.kind == Letter::Kind::kModel && !scheduler) {
     if (haul.cargo.sum == nullptr) return Status::Corrupt("a model of which nothing came");
-    // Of a server that is none any more, nobody wants to know.
-    if (peer == server_peer_ && wish_) {
-      const Wish wish = *wish_;
-      wish_.reset();
-      Take(wish, letter.waybill.version, haul.cargo.sum);
-    }
+    Take(letter.waybill, haul.cargo);
   } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
     if (letter.waybill.places.size() != 1 || haul.cargo.sum == nullptr ||
         haul.cargo.step != nullptr) {
@@ -188,6 +193,7 @@ void WorkerPart::Over(int64_t number, int peer, const Parcel& parcel, const Carg
 }
 
 double WorkerPart::WakeAt(int peer, double now_s) const {
+  if (sender_.IsNext(peer)) return now_s;
   return daemon_.WakeAt(now_s, [&](int64_t number, const Hop& hop) {
     const int to = PeerFor(number, hop);
     return to == peer || to == self_ || Vanishes(to);

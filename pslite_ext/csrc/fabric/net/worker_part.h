@@ -42,7 +42,7 @@ class WorkerPart : public Part {
   // Numbers rise from 1.
   void Push(const Request& request, std::shared_ptr<const Vector> update);
   // The model or a sum, from whoever is the server; one at a time.
-  void Get(const Wish& wish);
+  void Get(Wish wish);
   // Before the job begins, worker 0's: the model's first values, to who has the model.
   void Give(int peer, const std::shared_ptr<const Vector>& model);
 
@@ -64,7 +64,7 @@ class WorkerPart : public Part {
   bool Vanishes(int peer) const { return peer != self_ && !outbox_->Linked(peer); }
   Cargo CargoOf(int64_t number, const Hop& hop) const;
   void Obey(const Order& order, double now_s);
-  void Take(const Wish& wish, int64_t version, const std::shared_ptr<const Vector>& what);
+  void Take(const Waybill& bill, const Cargo& cargo);
   void Deliver(int64_t place, Goal goal, const Cargo& cargo, double now_s);
   void Carry(const Steps& steps);
   void Add(int64_t hop, const Cargo& member);
@@ -80,6 +80,7 @@ class WorkerPart : public Part {
   ModelSender sender_;
   int server_peer_ = kServerPeer;
   std::optional<Wish> wish_;  // that is not granted yet
+  int64_t wishes_ = 0;
   int64_t memories_ = 0;
   std::map<UpdateId, std::shared_ptr<const Vector>> updates_;
   std::map<int64_t, Cargo> memory_;     // of members, by the number that the daemon was told

@@ -71,19 +71,45 @@ TEST(updates_are_applied_in_the_order_planned) {
            "{\"version\": 2, \"worker\": 1, \"number\": 1, \"computed_from\": 0}]");
 }
 
-TEST(of_many_who_ask_some_get_the_model_first_and_the_others_a_newer_one) {
+TEST(few_get_the_model_straight_and_many_down_a_tree_when_the_link_is_free) {
   Fixture server;
-  for (int worker = 0; worker < 10; ++worker) server.Hear(PeerOf(worker), Asking());
-  server.Hear(PeerOf(9), Asking());  // once more: it gets one
+  const auto letters = [&server](int peer) { return server.outbox.To(peer); };
+  for (int worker = 0; worker < 8; ++worker) {
+    Letter asking = Asking();
+    asking.wish.number = 10 + worker;
+    server.Hear(PeerOf(worker), asking);
+  }
+  // Three are on their way; the others wait.
+  CHECK_TRUE(server.Sent(PeerOf(3)).empty());
+  CHECK_TRUE(letters(kSchedulerPeer).empty());
   server.Expect({{1, {0, 1}, 0}});
   server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
-  CHECK_TRUE(server.Sent(PeerOf(8)).empty());
-  CHECK_TRUE(server.part.WakeAt(PeerOf(8), 7) == kNever);
-  CHECK_TRUE(server.Sent(PeerOf(3)) == Vector(6, 1));
-  CHECK_EQ(server.part.WakeAt(PeerOf(8), 7), 7);
-  CHECK_TRUE(server.Sent(PeerOf(9)).empty());
-  server.part.Gone(PeerOf(4), 0);  // in the middle, or before
-  for (const int worker : {8, 9}) CHECK_TRUE(server.Sent(PeerOf(worker)) == Vector(6, 3));
+  letters(kSchedulerPeer);
+  CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));
+  const std::vector<Letter> asked = letters(kSchedulerPeer);
+  REQUIRE_EQ(asked.size(), 1);
+  CHECK_TRUE(asked[0].kind == Letter::Kind::kAsking);
+  CHECK_EQ(asked[0].tree.bytes, 24);
+  CHECK_EQ(asked[0].tree.edges.size(), 5);
+  server.Sent(PeerOf(1));  // it does not ask twice
+  CHECK_TRUE(letters(kSchedulerPeer).empty());
+  Letter tree;
+  tree.kind = Letter::Kind::kTree;
+  tree.tree.edges = {{kServerNode, 4}, {4, 3}, {4, 5}, {kServerNode, 6}, {6, 7}};
+  server.Hear(kSchedulerPeer, tree);
+  CHECK_TRUE(server.Sent(PeerOf(4)) == Vector(6, 3));
+  const Letter said = letters(PeerOf(4)).back();
+  CHECK_EQ(said.waybill.version, 1);
+  CHECK_EQ(said.waybill.wish, 14);
+  REQUIRE_EQ(said.waybill.onward.size(), 2);
+  CHECK_EQ(said.waybill.onward[1].wish, 15);
+  CHECK_TRUE(server.Sent(PeerOf(3)).empty());
+  // Who is to pass it on has died: the others get it straight.
+  server.part.Gone(PeerOf(4), 0);
+  server.Sent(PeerOf(2));
+  server.Sent(PeerOf(6));
+  for (const int worker : {3, 5}) CHECK_TRUE(server.Sent(PeerOf(worker)) == Vector(6, 3));
+  CHECK_TRUE(server.Sent(PeerOf(7)).empty());
 }
 
 TEST(a_model_that_is_being_sent_stays_as_it_was) {

@@ -47,3 +47,25 @@ TEST(one_model_after_another_and_what_each_was) {
   sender.Gone(4);
   CHECK_FALSE(sender.Next(4, &packet));
 }
+
+TEST(a_few_at_once_in_the_order_in_which_they_began_to_wait) {
+  Recorder outbox;
+  ModelSender sender(16, &outbox);
+  for (const int peer : {9, 3, 7, 5, 4, 8}) sender.Send(peer, {}, {Of(1, 8), nullptr});
+  CHECK_EQ(sender.peers(), 6);
+  const auto next = [&sender] {
+    std::vector<int> peers;
+    for (int peer = 0; peer < 10; ++peer) {
+      if (sender.IsNext(peer)) peers.push_back(peer);
+    }
+    return peers;
+  };
+  CHECK_TRUE(next() == (std::vector<int>{3, 5, 7, 9}));
+  OutPacket packet;
+  CHECK_FALSE(sender.Next(4, &packet));
+  CHECK_TRUE(sender.Next(7, &packet) && sender.Next(7, &packet));  // all of it
+  CHECK_TRUE(next() == (std::vector<int>{3, 4, 5, 9}));
+  sender.Gone(9);
+  CHECK_TRUE(next() == (std::vector<int>{3, 4, 5, 8}));
+  CHECK_TRUE(packet.header.tensor > kNotOfHops);
+}

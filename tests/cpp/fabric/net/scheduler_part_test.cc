@@ -176,3 +176,26 @@ TEST(a_feed_knows_hosts_by_their_addresses) {
   CHECK_STATUS(Code::kInvalidArgument,
                scheduler.Feed(R"({"host": "h9", "in": 1e9, "out": 1e9})", 0));
 }
+
+TEST(a_server_is_told_by_which_tree_its_models_go) {
+  Recorder outbox;
+  SchedulerOptions options = Options();
+  options.record = true;
+  SchedulerPart scheduler(Seats(true), options, &outbox);
+  Letter asking;
+  asking.kind = Letter::Kind::kAsking;
+  asking.tree = {1000, {{kServerNode, 0}, {kServerNode, 1}}};
+  CHECK_OK(scheduler.Hear(kServerPeer, asking, {}, 0));
+  std::vector<Letter> said = outbox.To(kServerPeer);
+  REQUIRE_EQ(said.size(), 1);
+  CHECK_TRUE(said[0].kind == Letter::Kind::kTree);
+  // They share a host.
+  const std::vector<Edge> tree{{kServerNode, 0}, {0, 1}};
+  CHECK_TRUE(said[0].tree.edges == tree);
+  CHECK_EQ(scheduler.TakeRecords(),
+           "{\"t\": 0, \"event\": \"tree\", \"bytes\": 1000, \"edges\": [[\"server\", 0], [0, "
+           "1]]}\n");
+  CHECK_STATUS(Code::kCorrupt, scheduler.Hear(kReplicaPeer, asking, {}, 0));
+  asking.tree.edges.push_back({kServerNode, 2});
+  CHECK_STATUS(Code::kCorrupt, scheduler.Hear(kServerPeer, asking, {}, 0));
+}

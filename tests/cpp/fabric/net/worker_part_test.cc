@@ -63,6 +63,14 @@ std::shared_ptr<const Vector> Filled(float value) {
   return std::make_shared<const Vector>(10, value);
 }
 
+Letter Model(int64_t version, int64_t wish) {
+  Letter letter;
+  letter.kind = Letter::Kind::kModel;
+  letter.waybill.version = version;
+  letter.waybill.wish = wish;
+  return letter;
+}
+
 }  // namespace
 
 TEST(an_update_is_asked_for_sent_and_said_to_be_whole) {
@@ -154,14 +162,36 @@ TEST(the_model_is_asked_for_again_when_another_is_the_server) {
   server.kind = Letter::Kind::kServerIs;
   server.node = kReplicaNode;
   job.Hear(kSchedulerPeer, server);
-  CHECK_EQ(job.outbox.To(kReplicaPeer).size(), 1);
-  Letter model;
-  model.kind = Letter::Kind::kModel;
-  model.waybill.version = 6;
-  job.Hear(kServerPeer, model, Of(Vector(10, 0)));  // too late
+  const std::vector<Letter> asked = job.outbox.To(kReplicaPeer);
+  REQUIRE_EQ(asked.size(), 1);
+  CHECK_EQ(asked[0].wish.number, 2);
+  job.Hear(kServerPeer, Model(6, 1), Of(Vector(10, 0)));  // too late
+  job.Hear(PeerOf(1), Model(6, 1), Of(Vector(10, 0)));    // of the old server's, too
   CHECK_TRUE(job.got.empty());
-  job.Hear(kReplicaPeer, model, Of(Vector(10, 0)));
+  job.Hear(kReplicaPeer, Model(6, 2), Of(Vector(10, 0)));
+  job.Hear(PeerOf(1), Model(7, 2), Of(Vector(10, 0)));  // once more
   CHECK_TRUE(job.got == std::vector<int64_t>{6});
+}
+
+TEST(a_worker_passes_the_model_on_whether_it_wants_it_or_not) {
+  Fixture job;
+  Letter model = Model(6, 1);
+  model.waybill.onward = {{1, 9}, {2, 4}};
+  for (const bool asks : {false, true}) {
+    if (asks) job.worker.Get({});
+    job.Hear(kServerPeer, model, Of(Vector(10, 3)));
+    CHECK_EQ(job.got.size(), asks ? 1 : 0);
+    for (const Onward& next : model.waybill.onward) {
+      CHECK_TRUE(job.worker.WakeAt(PeerOf(next.worker), 5) <= 5);
+      CHECK_TRUE(job.Sent(PeerOf(next.worker)) == Vector(10, 3));
+      const std::vector<Letter> said = job.outbox.To(PeerOf(next.worker));
+      REQUIRE_EQ(said.size(), 1);
+      CHECK_TRUE(said[0].kind == Letter::Kind::kModel);
+      CHECK_EQ(said[0].waybill.version, 6);
+      CHECK_EQ(said[0].waybill.wish, next.wish);
+      CHECK_TRUE(said[0].waybill.onward.empty());
+    }
+  }
 }
 
 TEST(what_has_begun_does_not_go_on_at_the_new_server) {

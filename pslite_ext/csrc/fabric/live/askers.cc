@@ -1,0 +1,63 @@
+#include "fabric/live/askers.h"
+
+#include <algorithm>
+
+namespace mercury::fabric {
+namespace {
+
+auto Of(int worker) {
+  return [worker](const Asker& asker) { return asker.worker == worker; };
+}
+
+}  // namespace
+
+void Askers::Ask(const Asker& asker) {
+  under_way_.erase(asker.worker);
+  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), Of(asker.worker)),
+                 waiting_.end());
+  waiting_.push_back(asker);
+}
+
+void Askers::Gone(int worker) {
+  under_way_.erase(worker);
+  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), Of(worker)), waiting_.end());
+  for (auto it = under_way_.begin(); it != under_way_.end();) {
+    const auto& [to, way] = *it;
+    const bool theirs = way.by == worker;
+    if (theirs) waiting_.push_front({to, way.wish});
+    it = theirs ? under_way_.erase(it) : std::next(it);
+  }
+}
+
+std::vector<int> Askers::Ready(const std::function<bool(const Asker&)>& may) const {
+  std::vector<int> ready;
+  bool reduces = false;
+  for (const Asker& asker : waiting_) {
+    if (!may(asker)) continue;
+    if (ready.empty()) reduces = asker.wish.reduce != 0;
+    if ((asker.wish.reduce != 0) == reduces) ready.push_back(asker.worker);
+  }
+  return ready;
+}
+
+std::vector<Errand> Askers::Take(const std::vector<Edge>& tree) {
+  std::vector<Errand> errands;
+  for (const Edge& edge : tree) {
+    const auto asker = std::find_if(waiting_.begin(), waiting_.end(), Of(edge.to));
+    if (asker == waiting_.end()) continue;
+    if (edge.from == kServerNode) {
+      errands.push_back({*asker, {}});
+    } else {
+      const auto by = std::find_if(errands.begin(), errands.end(), [&](const Errand& errand) {
+        return errand.to.worker == edge.from;
+      });
+      if (by == errands.end()) continue;
+      by->onward.push_back({edge.to, asker->wish.number});
+      under_way_[edge.to] = {edge.from, asker->wish};
+    }
+    waiting_.erase(asker);
+  }
+  return errands;
+}
+
+}  // namespace mercury::fabric

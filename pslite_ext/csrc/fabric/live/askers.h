@@ -1,0 +1,70 @@
+// Which workers have asked for the model, or for the sum of an all-reduce, and who brings it.
+//
+//   Ask ──▶ waits ── Ready: may have it ── Take: a tree serves it ──▶ from the server: an errand
+//             ▲                                                  \──▶ from a worker: by way of it
+//             \──────────── that worker is gone: once more ───────────────┘
+//
+// Nobody says whether what goes by way of a worker has arrived. If that worker is gone, it is sent
+// again, perhaps for nothing: who has it already knows by the wish's number.
+//
+// Thread-safety: none, one owner; no clock. Invariants: of each worker, one wish at most waits or
+// is under way; who has asked longest is ready first.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "fabric/live/model_tree.h"
+
+namespace mercury::fabric {
+
+// What a worker asks the server for: a model with so many updates of each worker in it, or the sum
+// of an all-reduce.
+struct Wish {
+  int64_t updates = 0;
+  int64_t reduce = 0;  // the number of this worker's part; 0: the model
+  int64_t number = 0;  // of this worker's wishes; it rises
+};
+
+struct Asker {
+  int worker = 0;
+  Wish wish;
+};
+
+// Whom a worker passes a model on to, and the number of the wish that it grants.
+struct Onward {
+  int worker = 0;
+  int64_t wish = 0;
+};
+
+// What the server sends to a worker.
+struct Errand {
+  Asker to;
+  std::vector<Onward> onward;
+};
+
+class Askers {
+ public:
+  void Ask(const Asker& asker);
+  void Gone(int worker);
+
+  // Of those that wait and may have what they want, all that want the same as the first.
+  std::vector<int> Ready(const std::function<bool(const Asker&)>& may) const;
+  // Who gets it down this tree, in its order; whoever does not wait any more is left out, and what
+  // would go by way of such a one waits on.
+  std::vector<Errand> Take(const std::vector<Edge>& tree);
+
+ private:
+  struct Way {
+    int by = 0;
+    Wish wish;
+  };
+
+  std::deque<Asker> waiting_;
+  std::map<int, Way> under_way_;  // by worker: what goes by way of another
+};
+
+}  // namespace mercury::fabric

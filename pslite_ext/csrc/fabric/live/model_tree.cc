@@ -1,0 +1,55 @@
+#include "fabric/live/model_tree.h"
+
+#include <algorithm>
+#include <set>
+
+#include "fabric/distribution.h"
+
+namespace mercury::fabric {
+namespace {
+
+std::vector<int> Distributors(const FleetHosts& hosts, const std::vector<HostLink>& links,
+                              const std::vector<int>& askers, size_t most) {
+  std::vector<int> chosen;
+  std::set<size_t> taken{hosts.server};  // whoever is beside the server need not pass anything on
+  for (const int worker : askers) {
+    if (taken.insert(hosts.workers[static_cast<size_t>(worker)]).second) chosen.push_back(worker);
+  }
+  const auto way_out = [&](int worker) {
+    return links[hosts.workers[static_cast<size_t>(worker)]].out.Rate(0);
+  };
+  std::stable_sort(chosen.begin(), chosen.end(),
+                   [&](int a, int b) { return way_out(a) > way_out(b); });
+  chosen.resize(std::min(chosen.size(), most));
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<Edge> ModelTree(const FleetHosts& hosts, const std::vector<HostLink>& links,
+                            const std::vector<int>& askers, int64_t bytes, size_t distributors) {
+  const std::vector<int> passing = Distributors(hosts, links, askers, distributors);
+  Network network(links);
+  std::vector<Shipment> gets;
+  gets.reserve(askers.size());
+  for (const int worker : askers) {
+    gets.push_back({hosts.workers[static_cast<size_t>(worker)], 0, {bytes}});
+  }
+  Target target;
+  target.servers = {hosts.server};
+  for (const int worker : passing) {
+    target.aggregators.push_back(hosts.workers[static_cast<size_t>(worker)]);
+  }
+  std::vector<Edge> tree;
+  std::set<int> served;
+  for (const Delivery& delivery : Distribute(&network, gets, target)) {
+    const auto node = [&](int distributor) { return passing[static_cast<size_t>(distributor)]; };
+    const int to = delivery.to == kDirect ? askers[delivery.get] : node(delivery.to);
+    // A distributor's own get is answered by what it passes on.
+    if (!served.insert(to).second) continue;
+    tree.push_back({delivery.from == kDirect ? kServerNode : node(delivery.from), to});
+  }
+  return tree;
+}
+
+}  // namespace mercury::fabric

@@ -1,0 +1,73 @@
+#include "fabric/live/askers.h"
+
+#include "harness.h"
+
+using namespace mercury::fabric;
+using namespace mercury::testing;
+
+namespace {
+
+bool All(const Asker& /*asker*/) { return true; }
+
+std::vector<int> Waiting(const Askers& askers) { return askers.Ready(All); }
+
+Askers Of(const std::vector<int>& workers) {
+  Askers askers;
+  for (const int worker : workers) askers.Ask({worker, {0, 0, 10 + worker}});
+  return askers;
+}
+
+}  // namespace
+
+TEST(who_has_asked_longest_is_ready_first_if_it_may_have_it) {
+  Askers askers = Of({4, 2, 9});
+  CHECK_TRUE(Waiting(askers) == (std::vector<int>{4, 2, 9}));
+  CHECK_TRUE(askers.Ready([](const Asker& asker) { return asker.worker != 4; }) ==
+             (std::vector<int>{2, 9}));
+  askers.Ask({4, {0, 0, 15}});  // asks anew
+  CHECK_TRUE(Waiting(askers) == (std::vector<int>{2, 9, 4}));
+}
+
+TEST(a_model_and_a_sum_do_not_go_down_one_tree) {
+  Askers askers;
+  askers.Ask({0, {0, 7, 1}});
+  askers.Ask({1, {3, 0, 1}});
+  askers.Ask({2, {0, 8, 1}});
+  CHECK_TRUE(Waiting(askers) == (std::vector<int>{0, 2}));
+  CHECK_TRUE(askers.Ready([](const Asker& asker) { return asker.worker > 0; }) ==
+             (std::vector<int>{1}));
+}
+
+TEST(a_tree_becomes_errands_and_leaves_nobody_out) {
+  Askers askers = Of({0, 1, 2, 3, 4, 5});
+  askers.Gone(3);
+  const std::vector<Errand> errands = askers.Take(
+      {{kServerNode, 2}, {kServerNode, 3}, {2, 0}, {3, 5}, {kServerNode, 1}, {2, 4}, {7, 5}});
+  REQUIRE_EQ(errands.size(), 2);
+  CHECK_EQ(errands[0].to.worker, 2);
+  CHECK_EQ(errands[0].to.wish.number, 12);
+  REQUIRE_EQ(errands[0].onward.size(), 2);
+  CHECK_EQ(errands[0].onward[0].worker, 0);
+  CHECK_EQ(errands[0].onward[1].worker, 4);
+  CHECK_EQ(errands[0].onward[1].wish, 14);
+  CHECK_EQ(errands[1].to.worker, 1);
+  CHECK_TRUE(errands[1].onward.empty());
+  // It would have come by way of one that is gone.
+  CHECK_TRUE(Waiting(askers) == (std::vector<int>{5}));
+}
+
+TEST(what_goes_by_way_of_a_worker_that_dies_is_sent_again) {
+  Askers askers = Of({0, 1, 2, 3});
+  askers.Take({{kServerNode, 1}, {1, 0}, {1, 2}, {1, 3}});
+  CHECK_TRUE(Waiting(askers).empty());
+  askers.Ask({2, {0, 0, 20}});  // it has got it, and wants the next
+  askers.Gone(3);
+  askers.Gone(1);
+  CHECK_TRUE(Waiting(askers) == (std::vector<int>{0, 2}));
+  const std::vector<Errand> errands = askers.Take({{kServerNode, 2}, {2, 0}});
+  REQUIRE_EQ(errands.size(), 1);
+  CHECK_EQ(errands[0].to.wish.number, 20);
+  CHECK_EQ(errands[0].onward[0].wish, 10);  // as it had asked
+  askers.Gone(1);                           // once
+  CHECK_TRUE(Waiting(askers).empty());
+}
