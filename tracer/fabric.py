@@ -51,6 +51,7 @@ class History:
     fates: Counter[str] = field(default_factory=Counter)
     plans: int = 0
     groups: int = 0
+    trees: Counter[str] = field(default_factory=Counter)  # models down trees, by who gives them
     delays: Counter[int] = field(default_factory=Counter)
     heard_after_s: list[float] = field(default_factory=list)  # from push to request
     planned_after_s: list[float] = field(default_factory=list)  # from request to first plan
@@ -67,6 +68,11 @@ class History:
     def dropped(self) -> dict[str, int]:
         """How many, by reason."""
         return {n: c for n, c in sorted(self.fates.items()) if n not in ("committed", "lost")}
+
+    @property
+    def passed_on(self) -> int:
+        """Models that workers gave to others."""
+        return sum(n for node, n in self.trees.items() if node != "server")
 
     @property
     def waits(self) -> dict[str, list[float]]:
@@ -132,6 +138,8 @@ class _Reader:
         self._norms: dict[Update, float] = {}
         self._planned: set[Update] = set()
         self._at: dict[int, Update] = {}  # by place
+        self._in_rounds: set[int] = set()  # places that make a version together
+        self._reduced: set[int] = set()  # places of all-reduces, which make none
         self._lacking: set[int] = set()  # places that the server has applied, not the replica
         self._ahead: set[int] = set()  # places of which the replica was the first to tell
 
@@ -152,8 +160,12 @@ class _Reader:
     def _plan(self, event: dict[str, Any]) -> None:
         self._history.plans += 1
         for placed in event["updates"]:
-            update = _update(placed)
-            self._at[int(placed["place"])] = update
+            update, place = _update(placed), int(placed["place"])
+            self._at[place] = update
+            if placed.get("reduce"):
+                self._reduced.add(place)
+            elif "round" in placed:
+                self._in_rounds.add(place)
             if update not in self._planned:
                 self._planned.add(update)
                 waited = float(event["t"]) - self._asked[update][0]
@@ -163,14 +175,19 @@ class _Reader:
         self._history.groups += bool(event["gathered"])
 
     def _commit(self, event: dict[str, Any]) -> None:
-        first = int(event["version"]) - len(event["places"]) + 1
-        for version, place in enumerate(event["places"], first):
-            asked_s, computed_from = self._asked[self._at[int(place)]]
-            self._history.delays[version - computed_from] += 1
-            self._history.applied.append((self._since(event["t"]), version - computed_from))
+        places = set(map(int, event["places"]))
+        for place in places:
+            asked_s, _ = self._asked[self._at[place]]
             self._history.applied_after_s.append(float(event["t"]) - asked_s)
+        places -= self._reduced
+        version = int(event["version"])
+        together = bool(places & self._in_rounds)
+        for number, place in enumerate(sorted(places), 1):
+            _, computed_from = self._asked[self._at[place]]
+            delay = version - (0 if together else len(places) - number) - computed_from
+            self._history.delays[delay] += 1
+            self._history.applied.append((self._since(event["t"]), delay))
         if self._history.job.get("replica") and self._history.took_over is None:
-            places = set(map(int, event["places"]))
             self._lacking |= places - self._ahead
             self._ahead -= places
             self._history.behind_most = max(self._history.behind_most, len(self._lacking))
@@ -196,6 +213,10 @@ class _Reader:
 
     def _fate(self, event: dict[str, Any]) -> None:
         self._history.fates[str(event["fate"])] += 1
+
+    def _tree(self, event: dict[str, Any]) -> None:
+        for source, _ in event["edges"]:
+            self._history.trees[node_name(source)] += 1
 
     def _carried(self, event: dict[str, Any]) -> None:
         ends = (node_name(event["from"]), node_name(event["to"]))
@@ -234,6 +255,9 @@ def in_words(history: History) -> str:
         + (f", {fates['lost']} lost with the server" if fates["lost"] else ""),
         f"{history.plans} plans, {history.groups} groups",
     ]
+    if history.trees:
+        models = sum(history.trees.values())
+        lines.append(f"{models} models went down trees; workers passed {history.passed_on} on")
     if job.get("replica"):
         lines.append(f"after a commit, the replica lacked {history.behind_most} updates at most")
     if history.took_over is not None:

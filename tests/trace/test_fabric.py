@@ -78,6 +78,32 @@ def test_a_history_adds_up(tmp_path: Path) -> None:
     assert (link.bits, link.busy_s) == (16e6, 1.5)
 
 
+def test_rounds_make_a_version_and_all_reduces_none(tmp_path: Path) -> None:
+    together = planned(11, (1, 0, 1), (2, 1, 1))
+    sums = planned(12, (3, 0, 2), (4, 1, 2))
+    for update in together["updates"]:
+        update["round"] = 1
+    for update in sums["updates"]:
+        update |= {"round": 3, "reduce": True}
+    events = [
+        HEAD | {"replica": True},
+        *(asked(10, worker, number, 0) for number in (1, 2) for worker in (0, 1)),
+        *(together, {"t": 12, "event": "commit", "places": [1, 2], "version": 1}),
+        *(sums, {"t": 13, "event": "commit", "places": [3, 4], "version": 1}),
+    ]
+    history = read(record(tmp_path, events))
+    assert history.delays == {1: 2}
+    assert history.applied_after_s == [2, 2, 3, 3]
+    assert history.behind_most == 2  # sums are not for the replica
+
+
+def test_who_passes_the_model_on(tmp_path: Path) -> None:
+    tree = {"t": 12, "event": "tree", "bytes": 8, "edges": [["server", 0], [0, 1], [0, 2]]}
+    history = read(record(tmp_path, [HEAD, tree, tree]))
+    assert history.trees == {"server": 2, "worker 0": 4}
+    assert "6 models went down trees; workers passed 4 on\n" in in_words(history)
+
+
 def test_how_far_the_replica_was_behind(tmp_path: Path) -> None:
     def at(event: str, *places: int) -> dict[str, Any]:
         return {"t": 12, "event": event, "places": places, "version": len(places)}

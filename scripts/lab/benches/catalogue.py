@@ -179,6 +179,7 @@ def _fabric(systems: Systems, length: str) -> list[Case]:
     racers = _named(systems, (GLOO, TREE, ASYNC))
     for ours in _named(systems, (FABRIC,)):
         racers += [fabric.bounded(ours, versions) for versions in (30, 60)]
+        racers.append(fabric.synchronous(ours))
     cases = fabric.cells(racers)
     cases += fabric.cells(racers, fabric.FULL)[: len(racers)]
     cases += fabric.computing(racers)

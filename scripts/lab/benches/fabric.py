@@ -31,9 +31,6 @@ RATES = {"together": 0.07, "apart": 0.002}
 PARTIAL, FULL = 0.8, 0.93
 AT_MOST_S = {PARTIAL: 45.0, FULL: 100.0}
 STRAGGLERS = [kind for kind in KINDS if kind != "C0"]
-# Thirty models leave a server at once, by a queue of 72 KB: a letter that is lost there again and
-# again has taken more than ten seconds, and its worker was given up.
-PATIENT = {"MERCURY_HEARTBEAT_TIMEOUT_MS": "60000"}
 SLOW = 2.5e9  # unscaled: what counts as a slow link in N2
 # Norms by which a replica may differ. That of an update is about 0.01.
 BOUNDS = (0.0, 0.02, 0.1, 0.5, 3.0)
@@ -59,6 +56,10 @@ def bounded(fabric: System, versions: int) -> System:
     return fabric.variant(f"A-{versions}", MERCURY_FABRIC_DELAY_BOUND=str(versions))
 
 
+def synchronous(fabric: System) -> System:
+    return fabric.variant("S", MERCURY_FABRIC_MODE="sync")
+
+
 def _percentiles(delays: Iterator[int]) -> Figures:
     ordered = sorted(delays)
     if not ordered:
@@ -74,6 +75,9 @@ def _of_history(history: History) -> Figures:
     return {
         "dropped": Figure(100 * dropped / max(1, dropped + applied), "%"),
         **_percentiles(history.delays.elements()),
+        "models passed on": Figure(
+            100 * history.passed_on / max(1, sum(history.trees.values())), "%"
+        ),
         "plans": Figure(float(history.plans), ""),
         "updates a plan": Figure(applied / max(1, history.plans), ""),
         "groups": Figure(float(history.groups), ""),
@@ -139,7 +143,7 @@ def _case(what: str, system: System, setting: Setting, track: Track, env: dict[s
     return Case(
         *("fabric", what, system, setting, Config("race", track.told()), measure),
         track.at_most_s / 2,
-        env={**PATIENT, "MERCURY_TRACE_DIR": str(track.trace), **env},
+        env={"MERCURY_TRACE_DIR": str(track.trace), **env},
         timeout_s=track.at_most_s + 90,
         disturbance=track,
         hear=track.hear,
@@ -160,7 +164,7 @@ def race(
 ) -> Case:
     feed = folder() / "feed" if fed and system.name.startswith(FABRIC) else None
     draws = DrawnNetwork(network, SCALE, feed=feed, lag_s=lag_s, share=TCP_SHARE)
-    together = not system.servers
+    together = not system.servers or system.env.get("MERCURY_FABRIC_MODE") == "sync"
     rate = RATES["together" if together else "apart"]
     seconds = COMPUTE_S if compute_s is None else compute_s
     track = Track(draws, stragglers, rate, target, AT_MOST_S[target], seconds)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from scripts.lab.report.results import RowFields, number
 from scripts.lab.systems.system import ASYNC, GLOO, TREE
 
-RIVALS = (GLOO, TREE, ASYNC, "fabric A-30", "fabric A-60")
+RIVALS = (GLOO, TREE, ASYNC, "fabric A-30", "fabric A-60", "fabric S")
 _CELL = re.compile(r"(?P<stragglers>C\d) (?P<network>N\d), to (?P<target>[\d.]+)$")
 _MORE = {
     "gradients a second": "gradients / s",
@@ -17,6 +17,7 @@ _MORE = {
     "delay, most": "most",
     "dropped": "dropped [%]",
     "groups": "groups",
+    "models passed on": "models passed on [%]",
     "over slow links": "over slow links [%]",
     "to the replica, an update": "to the replica, an update [MB]",
     "accuracy in the end": "accuracy in the end",

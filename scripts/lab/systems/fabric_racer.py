@@ -15,11 +15,10 @@ from scripts.lab.workloads.race import first_vector
 
 
 class UnderFabric:
-    together = False
-
     def __init__(self) -> None:
         self._worker = fabric.register(first_vector())
         self.rank, self.workers = self._worker.rank, self._worker.num_workers
+        self.together = os.environ.get("MERCURY_FABRIC_MODE") == "sync"
 
     def get(self) -> Any:
         return self._worker.get()

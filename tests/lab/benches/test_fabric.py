@@ -108,10 +108,11 @@ def test_all_meet_in_all_nine_cells() -> None:
     assert cells == {f"C{c} N{n}, to 0.8" for c in (1, 2, 3) for n in (1, 2, 3)}
     for cell in cells:
         names = {case.system.name for case in cases if case.what == cell}
-        assert names == {TREE, ASYNC, "fabric A-30", "fabric A-60"}
+        assert names == {TREE, ASYNC, "fabric A-30", "fabric A-60", "fabric S"}
     assert "30 workers on 15 hosts" in str(cases[0].setting)
     told = {case.system.name: case.config.tensors for case in cases}
     assert told[TREE]["rate"] > told[ASYNC]["rate"] == told["fabric A-60"]["rate"]
+    assert told[TREE]["rate"] == told["fabric S"]["rate"]
     lame = [case for case in cases if "no order" in case.system.name]
     assert [case.system.env["LAB_WITHOUT"] for case in lame] == ["order"]
     assert all("MERCURY_FABRIC_FEED" not in c.env for c in cases if "by itself" in c.what)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "fabric/distribution.h"
 
@@ -15,11 +16,10 @@ std::vector<int> Distributors(const FleetHosts& hosts, const std::vector<HostLin
   for (const int worker : askers) {
     if (taken.insert(hosts.workers[static_cast<size_t>(worker)]).second) chosen.push_back(worker);
   }
-  const auto way_out = [&](int worker) {
-    return links[hosts.workers[static_cast<size_t>(worker)]].out.Rate(0);
+  const auto rank = [&](int worker) {
+    return std::pair(-links[hosts.workers[static_cast<size_t>(worker)]].out.Rate(0), worker);
   };
-  std::stable_sort(chosen.begin(), chosen.end(),
-                   [&](int a, int b) { return way_out(a) > way_out(b); });
+  std::sort(chosen.begin(), chosen.end(), [&](int a, int b) { return rank(a) < rank(b); });
   chosen.resize(std::min(chosen.size(), most));
   return chosen;
 }
