@@ -85,7 +85,8 @@ void Collector::SendModel(Orders* orders) {
 std::vector<UpdateId> Collector::WithoutOrphans(const std::vector<UpdateId>& ids, Orders* orders) {
   std::vector<UpdateId> kept;
   for (const UpdateId& id : ids) {
-    if (tasks_[id].request.version > version_) {
+    const Request& request = tasks_[id].request;
+    if (request.version > (request.of_replica ? version_ : std::min(version_, last_of_server_))) {
       Settle(id, Fate::kOrphaned, orders);
     } else {
       kept.push_back(id);

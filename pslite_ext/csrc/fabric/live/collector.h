@@ -35,6 +35,7 @@
 #include <string>
 #include <vector>
 
+#include "base/never.h"
 #include "base/status.h"
 #include "fabric/live/batching.h"
 #include "fabric/live/draft.h"
@@ -133,6 +134,7 @@ class Collector {
   FleetHosts hosts_;  // the server's is that of whoever is the server
   std::set<int> dead_;
   int64_t version_ = 0;
+  int64_t last_of_server_ = mercury::kNever;  // the versions that it made after that died with it
   int64_t next_place_ = 1;
   std::map<int, int64_t> numbers_;       // the last that each worker has asked for
   std::map<UpdateId, Task> tasks_;       // all that are not settled, or not forgotten

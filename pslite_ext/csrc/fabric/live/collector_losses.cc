@@ -11,7 +11,7 @@ Orders Collector::TookOver(int64_t version) {
   hosts_.server = hosts_.replica.value_or(hosts_.server);
   hosts_.replica.reset();
   state_ = State::kReady;
-  version_ = version;
+  last_of_server_ = version_ = version;
   for (const UpdateId& id : ledger_.Clear()) {
     if (options_.staleness.bounded()) {
       Again(id, &orders);

@@ -268,7 +268,8 @@ bool WalkLetter(A* a, L& letter) {
     case Letter::Kind::kRequest:
       return Walk(a, letter.request.id) && a->Integer(letter.request.version) &&
              a->Integer(letter.request.bytes) && a->Real(letter.request.norm) &&
-             a->Real(letter.request.pushed_s) && Choice(a, letter.request.reduce, 1);
+             a->Real(letter.request.pushed_s) && Choice(a, letter.request.reduce, 1) &&
+             Choice(a, letter.request.of_replica, 1);
     case Letter::Kind::kOrder:
       return WalkOrder(a, letter.order);
     case Letter::Kind::kNews:

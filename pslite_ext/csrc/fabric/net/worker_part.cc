@@ -18,6 +18,7 @@ void WorkerPart::Push(const Request& request, std::shared_ptr<const Vector> upda
   Letter letter;
   letter.request = request;
   letter.request.id.worker = rank_;
+  letter.request.of_replica = of_replica_;
   letter.request.bytes = static_cast<int64_t>(update->size() * sizeof(float));
   updates_[letter.request.id] = std::move(update);
   daemon_.Keep(letter.request.id, letter.request.bytes);
@@ -44,7 +45,9 @@ void WorkerPart::Take(const Waybill& bill, const Cargo& cargo) {
   if (!wish_ || wish_->number != bill.wish) return;
   const Wish wish = *wish_;
   wish_.reset();
-  if (wish.reduce != 0) {
+  if (wish.reduce == 0) {
+    of_replica_ = server_peer_ == kReplicaPeer;
+  } else {
     Letter letter;
     letter.kind = Letter::Kind::kGot;
     letter.wish = wish;

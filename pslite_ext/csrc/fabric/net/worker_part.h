@@ -79,6 +79,7 @@ class WorkerPart : public Part {
   WorkerDaemon daemon_;
   ModelSender sender_;
   int server_peer_ = kServerPeer;
+  bool of_replica_ = false;   // the model that it got last, after that took over
   std::optional<Wish> wish_;  // that is not granted yet
   int64_t wishes_ = 0;
   int64_t memories_ = 0;

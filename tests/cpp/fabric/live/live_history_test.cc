@@ -2,6 +2,7 @@
 //
 //   each update is applied once at most, and its worker hears what became of it, once;
 //   no update is applied too late; places are applied in rising order, but inside a round;
+//   nothing of what an update was computed from is lost where it is applied;
 //   the model is what applying those updates one by one, or round by round, gives;
 //   where a batch ends without a loss, server and replica are within the bound;
 //   a worker of a synchronous job gets the version that has as many updates of everybody as it has

@@ -110,13 +110,11 @@ class SimulatedJob {
       if (!worker.alive || worker.steps == kSteps) return;
       const bool reduce = ++worker.steps == 2 && reduces_;
       const UpdateId id{w, ++worker.numbers_used};
-      Sums& update = worker.updates[id];
-      for (double& value : update.sum) value = 2 * random_.Unit() - 1;
-      update.step = update.sum;
-      update.updates = 1;
-      values_[id] = update;
+      const Sums& update = values_[id] = worker.updates[id] = Drawn(&random_);
       worker.daemon.Keep(id, kBytes);
-      const Request request{id, worker.version, kBytes, Norm(update.sum), 0, reduce};
+      const Known& known = origins_[id] = worker.known;
+      const Request request{id, known.version, kBytes,          Norm(update.sum),
+                            0,  reduce,        known.of_replica};
       Tell(w, kScheduler, [this, request] { CHECK_OK(collector_.Push(request)); });
       if (reduce) {
         parts_.insert(id);
@@ -147,15 +145,15 @@ class SimulatedJob {
       it = granted ? holder->wishes.erase(it) : std::next(it);
       if (!granted || !holder->alive) continue;
       const Sums sums = wish.reduce != 0 ? holder->reduced : holder->model;
-      Tell(holder->node, w, [this, holder, w = w, sums, version = holder->daemon.version()] {
+      Tell(holder->node, w, [this, holder, w = w, sums, known = holder->Shows()] {
         const bool from_server = holder->node == kReplicaNode || !Of(w).knows_new_server;
-        if (holder->alive && from_server && Of(w).alive && Of(w).wish) Take(w, sums, version);
+        if (holder->alive && from_server && Of(w).alive && Of(w).wish) Take(w, sums, known);
       });
     }
   }
 
   // A worker gets what it has asked for.
-  void Take(int w, const Sums& sums, int64_t version) {
+  void Take(int w, const Sums& sums, const Known& known) {
     Worker& worker = Of(w);
     const Wish wish = *std::exchange(worker.wish, std::nullopt);
     ++worker.finished;
@@ -168,10 +166,10 @@ class SimulatedJob {
       CheckSame(sums.sum, sum);
       return;
     }
-    worker.version = version;
+    worker.known = known;
     if (!options_.staleness.everybody()) return;
-    CHECK_EQ(version, worker.pushed);
-    CheckSame(sums.sum, models_.emplace(version, sums).first->second.sum);
+    CHECK_EQ(known.version, worker.pushed);
+    CheckSame(sums.sum, models_.emplace(known.version, sums).first->second.sum);
   }
 
   Holder& At(Goal goal) { return goal == Goal::kReplica || took_over_ ? replica_ : server_; }
@@ -229,7 +227,7 @@ class SimulatedJob {
       ++worker.finished;
       Tell(w, kServerNode, [this, w] {  // get
         const Holder& holder = took_over_ ? replica_ : server_;
-        if (holder.alive) Of(w).version = holder.daemon.version();
+        if (holder.alive) Of(w).known = holder.Shows();
         Compute(w);
       });
     }
@@ -309,7 +307,7 @@ class SimulatedJob {
   // Does what the server's or the replica's daemon says.
   void Carry(Holder* holder, const ModelSteps& steps) {
     for (const ModelStep& step : steps) {
-      if (step.kind == ModelStep::kApply) holder->Apply(step, options_.momentum, Bound());
+      if (step.kind == ModelStep::kApply) holder->Apply(step, options_.momentum, Bound(), origins_);
       if (step.kind == ModelStep::kApply || step.kind == ModelStep::kDiscard) {
         CHECK_EQ(holder->memory.erase(step.memory), 1);
       }
@@ -434,6 +432,7 @@ class SimulatedJob {
   std::multimap<double, std::function<void()>> queue_;
   std::map<std::pair<int, int>, double> channels_;
   std::map<UpdateId, Sums> values_;
+  std::map<UpdateId, Known> origins_;  // what each update was computed from
   std::map<UpdateId, std::vector<Fate>> reports_;
   std::set<UpdateId> parts_;        // of the all-reduce
   std::map<int64_t, Sums> models_;  // by version, as a worker has got them

@@ -51,6 +51,23 @@ struct Sums {
   }
 };
 
+// An update.
+inline Sums Drawn(Random* random) {
+  Sums update;
+  for (double& value : update.sum) value = 2 * random->Unit() - 1;
+  update.step = update.sum;
+  update.updates = 1;
+  return update;
+}
+
+// A model as a worker has got it: so many updates were in it, the last at that place.
+struct Known {
+  int64_t version = 0;
+  bool of_replica = false;
+  size_t updates = 0;
+  int64_t last_place = 0;
+};
+
 // A process that has the model: the server, or the replica.
 struct Holder {
   Holder(ModelDaemon::Role role, bool is_alive, int64_t bound, bool confirm)
@@ -70,7 +87,13 @@ struct Holder {
   Sums reduced;
   std::set<UpdateId> reduced_of;
 
-  void Apply(const ModelStep& step, double momentum, int64_t delay_bound) {
+  Known Shows() const {
+    const int64_t last = lineage.empty() ? 0 : lineage.back().place;
+    return {daemon.version(), node == kReplicaNode, lineage.size(), last};
+  }
+
+  void Apply(const ModelStep& step, double momentum, int64_t delay_bound,
+             const std::map<UpdateId, Known>& origins) {
     const Sums& group = memory.at(step.memory);
     if (step.updates[0].reduce) {
       CHECK_EQ(step.versions, 0);
@@ -84,7 +107,12 @@ struct Holder {
     for (const Placed& update : step.updates) {
       CHECK_TRUE(lineage.empty() || lineage.back().place < update.place ||
                  lineage.back().round == update.round);
-      if (update.round == 0) CHECK_TRUE(++version - update.version <= delay_bound);
+      if (update.round == 0) {
+        CHECK_TRUE(++version - update.version <= delay_bound);
+        const Known& origin = origins.at(update.id);  // of which nothing was lost
+        CHECK_TRUE(origin.updates == 0 ||
+                   lineage.at(origin.updates - 1).place == origin.last_place);
+      }
       lineage.push_back(update);
       ++progress[update.id.worker];
     }
@@ -112,7 +140,7 @@ struct Worker {
   int64_t pushed = 0;  // updates, not parts of an all-reduce
   std::optional<Wish> wish;
   bool knows_new_server = false;
-  int64_t version = 0;  // that it knows
+  Known known;
   WorkerDaemon daemon;
   std::map<UpdateId, Sums> updates;
   std::map<int64_t, Sums> memory;  // what has come, by the number that the daemon was told
