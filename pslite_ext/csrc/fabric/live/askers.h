@@ -4,11 +4,11 @@
 //             ▲                                                  \──▶ from a worker: by way of it
 //             \──────────── that worker is gone: once more ───────────────┘
 //
-// Nobody says whether what goes by way of a worker has arrived. If that worker is gone, it is sent
-// again, perhaps for nothing: who has it already knows by the wish's number.
+// Nobody reports whether a model sent by way of a worker has arrived. If that worker is gone, it is
+// sent again, perhaps for nothing: a receiver that already has it knows by the wish's number.
 //
-// Thread-safety: none, one owner; no clock. Invariants: of each worker, one wish at most waits or
-// is under way; who has asked longest is ready first.
+// Thread-safety: none, one owner; no clock. Invariants: each worker has at most one wish that waits
+// or is under way; the one that has waited longest is ready first.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a batch is, in each kind of job: which of the updates that wait are planned together.
+// What a batch is in each kind of job: which of the waiting updates are planned together.
 //
 //   asynchronous        all that wait; each makes a version
 //   stale-synchronous   all that wait, as a round: its sum makes a version
@@ -6,7 +6,7 @@
 //   an all-reduce       in any job: one of each worker, the n-th of all; no version
 //
 // Thread-safety: none, one owner; no clock. Invariants: a round that needs everybody is taken as a
-// whole, and the n-th before the one after; what was added is taken once.
+// whole, and the n-th before the next; each update that was added is taken once.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// What a job's scheduler hears and decides, a line of JSON for each: requests, plans, hops,
-// commits, what became of updates, what links have carried (docs/fabric.md has the form).
+// The scheduler's record of a job, one line of JSON per event: requests, plans, hops, commits, what
+// became of updates, what links have carried (docs/fabric.md has the format).
 //
 // Thread-safety: none, one owner; `now_s` is passed in, by the scheduler's clock. No I/O: the owner
-// takes the lines and writes them. Invariants: lines are in the order of what happened; no more
-// than `most_bytes` wait to be taken, and those that found no room are counted in a line.
+// takes the lines and writes them. Invariants: lines are in the order of events; at most
+// `most_bytes` wait to be taken, and a line counts those that were lost for lack of room.
 #pragma once
 
 #include <cstddef>

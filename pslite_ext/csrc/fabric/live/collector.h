@@ -1,26 +1,26 @@
 // The scheduler's view of a job under MLfabric: requests become batches, batches plans, plans
-// orders; and whoever dies or is late on the way, each update is applied once or its worker hears
+// orders. Whatever dies or is late on the way, each update is applied once, or its worker is told
 // why not.
 //
-// One batch is under way at a time. The next is planned when all of it is applied or void, and the
-// replica has what it was promised: so a plan begins with a network that is free, with the server's
-// version as it is, and with the norm of the replica's last step.
+// Only one batch is under way at a time. The next is planned when all of it is applied or void, and
+// the replica has what it was promised. So a plan starts with a free network, and with the server's
+// exact version and the exact norm of the replica's last step.
 //
 //   update:  waiting --plan--> planned --server--> committed --replica--> forgotten
 //              ^  \--drop-----> reported            \--the server dies--> lost
 //              \--void: will not come (a dead node, a transfer that takes too long)
 //
-// What is planned together, batching.h says. A round (of a job that bounds staleness, or of an
-// all-reduce) is given as much time as it needs; nothing of it is dropped; what a dead server had
-// and its replica has not is planned again. Where a round needs everybody, a worker that is gone
-// ends the job. Parts of an all-reduce are kept until all workers have its sum.
+// batching.h decides what is planned together. A round (in a job that bounds staleness, or of an
+// all-reduce) gets as much time as it needs; none of it is dropped; what a dead server had and its
+// replica has not is planned again. If a round needs everybody, the loss of a worker ends the job.
+// Parts of an all-reduce are kept until all workers have its sum.
 //
-// The replica. The last commit of a batch is held until this knows exactly who is in it, and that
-// the two models are near enough with what the replica has by then. If they would not be, and
-// nothing more is on its way, what is held is void and planned again; and if the replica lacks an
-// update whose worker is dead, the server sends it the whole model before the next batch. A
-// round goes to the replica as a whole, or not at all. If one did not, and the next would break the
-// bound, the server sends its model first.
+// The replica. The last commit of a batch is held until it is known exactly what is in it, and the
+// two models are close enough with what the replica has by then. If they would not be, and nothing
+// more is on its way, what is held is void and planned again. If the replica lacks an update whose
+// worker is dead, the server sends it the whole model before the next batch. A round goes to the
+// replica as a whole, or not at all. If one did not, and the next would break the bound, the server
+// sends its model first.
 //
 // Thread-safety: none, one owner; `now_s` is passed in. Invariants: each update is reported once (a
 // commit that dies with its server, once more as lost); places rise; nothing is planned while a

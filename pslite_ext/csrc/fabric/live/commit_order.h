@@ -1,12 +1,12 @@
-// What is applied when: a server's updates in the order planned, a replica's in the server's.
+// What is applied when: on a server in the planned order, on a replica in the server's.
 //
-// Updates are expected (planned, at a server; committed by the server, at a replica) and arrive, in
+// Updates are expected (planned, on a server; committed by the server, on a replica) and arrive, in
 // either order, alone or summed in groups. A group is applied when its members are the first that
-// are expected and not held. What cannot come any more is voided; what has come and cannot be
-// applied any more is given back.
+// are expected and not held. What can no longer arrive is voided; what has arrived and can no
+// longer be applied is given back.
 //
-// Updates of a round wait until all of it has come, or is void, and then are applied together. A
-// group of a round never has members of another.
+// Updates of a round wait until all of it has arrived, or is void, and are then applied together. A
+// group belongs to at most one round.
 //
 //   expected --------------------applied        applied: all before it are applied or void, it has
 //      |  \___held___/release_____/                      arrived, and it is not held
@@ -14,10 +14,10 @@
 //                                                        expected between two members
 //
 // Thread-safety: none, one owner; no clock. Ownership: `memory` is the caller's number for what an
-// arrival brought. Invariants: places are applied in rising order, each once at most; a place that
-// was void is never applied; a round is applied as a whole, in one `Advance`; each version is one
-// more than the last; no update is applied later than `delay_bound` versions after the one that it
-// was computed from; every arrival that was kept is applied or given back once.
+// arrival brought. Invariants: places are applied in rising order, each at most once; a place that
+// was void is never applied; a round is applied as a whole, in one `Advance`; versions rise by one;
+// no update is applied more than `delay_bound` versions after the one it was computed from; every
+// arrival that was kept is applied or given back once.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// What a node sends of its own accord: nothing. It sends the hops that it was told to, each from
-// its time on, and at the pace of the plan.
+// A node sends nothing of its own accord: only the hops that it was told to send, each from its
+// time on, and at the pace of the plan.
 //
-// A hop begins when its time has come and what it carries is in memory; if that is later than
-// planned, its whole pace is. It may be ahead of the plan by a quarter, so that a link that has
-// become faster shows it, and by one packet. After the time at which it should have been over,
-// nothing slows it down. Of several, those that were planned to start first go first.
+// A hop starts when its time has come and its data is in memory; if that is later than planned, its
+// whole pace is shifted. It may be ahead of the plan by a quarter, so that a link that has become
+// faster shows it, and by one packet. After its planned end, it is no longer slowed down. Hops that
+// were planned to start earlier go first.
 //
 // Thread-safety: none, one owner; `now_s` is passed in, by the scheduler's clock. Invariants: no
 // byte is allowed before a hop's time; each hop is over once, with exactly its bytes; if something

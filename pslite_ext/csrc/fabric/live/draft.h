@@ -1,5 +1,5 @@
-// A batch on its way to the planner and back: requests become a batch of its indices, and what it
-// plans becomes places, fates and hops.
+// A batch on its way to the planner and back: requests become a batch of the planner's indices, and
+// its plan becomes places, fates and hops.
 //
 // Thread-safety: plain values and a pure function. Invariants: each update has a place or a fate;
 // places rise by one, in the order in which updates are to be applied; hops of one goal are in the

@@ -1,8 +1,7 @@
 // Rates from outside: an operator's telemetry, line by line, from a file or a socket.
 //
-// A line is a JSON object: {"host": "h1", "in": 2.5e9, "out": 1e9}, in bit/s. It holds until the
-// next line of that host, but not longer than `kFeedHolds_s`: a feed that has died is not believed
-// for ever.
+// A line is a JSON object: {"host": "h1", "in": 2.5e9, "out": 1e9}, in bit/s. It is valid until the
+// host's next line, but for at most `kFeedHolds_s`, so that a dead feed is not believed forever.
 //
 // Thread-safety: none, one owner; `now_s` is passed in. Invariant: a line that is refused changes
 // nothing.

@@ -1,4 +1,4 @@
-// Where everybody is, as the scheduler has it: indices of hosts.
+// On which host each node is, by host index, as the scheduler knows it.
 //
 // Thread-safety: a plain value.
 #pragma once

@@ -1,13 +1,13 @@
 // A group on its way through an aggregator: which of its members are added now, and when it is
-// whole.
+// complete.
 //
 // Members are added in the order of their places, because momentum weighs them by it
-// (sums/momentum_sum.h). One that comes before its predecessor waits; one that cannot come is
-// skipped. What is skipped and what is not is decided here and nowhere else: the group says so when
-// it goes on to the server.
+// (sums/momentum_sum.h). A member that arrives before its predecessor waits; one that cannot arrive
+// is skipped. It alone decides what is skipped; the group carries the decision when it goes on to
+// the server.
 //
 // Thread-safety: none, one owner; no clock. Invariants: members are added in rising order, each
-// once; each member is added or skipped in the end, and never both.
+// once; in the end each member is either added or skipped, never both.
 #pragma once
 
 #include <cstddef>

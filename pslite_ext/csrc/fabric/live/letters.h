@@ -1,13 +1,13 @@
 // What MLfabric's nodes say to each other, as bytes: who they are, push requests, orders, news,
-// what the server has applied, what the bytes before were.
+// what the server has applied, what the preceding bytes were.
 //
 // A letter is a kind, then the fields of that kind in the order of their structs: integers and
-// doubles in eight bytes, enumerations and truths in one, lists as their length in four bytes and
-// their items, texts likewise. All little-endian. Neither sender nor receiver is in it: who brings
-// it knows them. The first byte is the form's version.
+// doubles in eight bytes, enumerations and booleans in one, lists as a length in four bytes and
+// their items, texts likewise. All is little-endian. A letter names neither sender nor receiver:
+// the link it comes on tells. The first byte is the format's version.
 //
 // Thread-safety: pure functions. Invariants: Decode(Encode(x)) gives x; Decode accepts nothing that
-// Encode cannot have made, and no list of places that does not rise, no number that is not finite,
+// Encode cannot have made, no list of places that does not rise, no number that is not finite, and
 // nothing longer than the limits below.
 #pragma once
 

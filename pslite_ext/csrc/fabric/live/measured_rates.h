@@ -1,14 +1,14 @@
-// How fast links are, from the transfers that go over them.
+// How fast links are, measured from the transfers that go over them.
 //
-// A transfer shows what its whole path carries: the sender's way out or the receiver's way in may
-// be what bounds it. Time is cut into slots of `lag_s`, and slots into stretches in which the same
-// transfers were under way. At the end of a slot, a direction is believed to be at least as fast as
-// in its best stretch. If it was slower than believed there, and the other ends do not explain it
-// (they carried all that they are believed to), it has become slower. Whoever met several peers is
-// suspected first, then who is believed to be the slowest already.
+// A transfer shows what its whole path carries: the limit may be the sender's outgoing or the
+// receiver's incoming link. Time is cut into slots of `lag_s`, and slots into stretches in which
+// the same transfers were under way. At the end of a slot, a direction is believed to be at least
+// as fast as in its best stretch. If it was slower there than believed, and the other ends do not
+// explain it (they carried all they are believed to), it has become slower. The direction with the
+// most peers is suspected first, then the one already believed to be the slowest.
 //
 // Thread-safety: none, one owner; times are passed in. Invariants: nothing is known of a direction
-// that was not busy for `kForget_s`: a slow link that nobody uses gets another chance; beliefs
+// that was idle for `kForget_s`, so a slow link that nobody uses gets another chance; beliefs
 // change only at the ends of slots.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Who has the model: the server, or its replica until it is the server.
+// The daemon of a node that holds the model: the server, or its replica until that takes over.
 //
-// It takes what comes, decides what is applied (commit_order.h), and says what has become of it:
+// It takes what arrives, decides what is applied (commit_order.h), and reports what became of it:
 // the server to the scheduler and to the replica, the replica to the scheduler.
 //
 //   server:   orders and arrivals -> apply, commit, void, held          (to the scheduler)
@@ -9,10 +9,10 @@
 //             the whole model -> caught up; kTakeOver -> took over, and it is a server
 //
 // Thread-safety: none, one owner; no clock. Ownership: bytes are the caller's, who knows them by
-// `memory`. Steps are carried out in their order; so a report of the norm of the model's last step
-// is of the model as it is then. Invariants: those of CommitOrder; each memory is applied or
-// discarded, once; a replica applies nothing that it has not heard of from the server, until it
-// takes over; each held group is said once.
+// `memory`. Steps are carried out in order, so a reported norm of the model's last step is that of
+// the model at that moment. Invariants: those of CommitOrder; each memory is applied or discarded,
+// once; until it takes over, a replica applies only what the server has told it; each held group is
+// reported once.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// Which way a model goes to the workers that have asked for it: who passes it on to whom.
+// How a model gets to the workers that have asked for it: who passes it on to whom.
 //
-// The plan is Distribute's (distribution.h). Distributors are the askers themselves, one on a host,
-// those with the fastest ways out: they are served first, and by the way.
+// The plan is Distribute's (distribution.h). The distributors are askers themselves, one on each
+// host, those with the fastest outgoing links: they are served first, and pass the model on.
 //
 // Thread-safety: plain values and a pure function. Invariants: each asker gets the model once, from
-// the server or from one that gets it by an edge before; nobody gives it to itself.
+// the server or from one that an earlier edge serves; no edge leads from a node to itself.
 #pragma once
 
 #include <cstdint>

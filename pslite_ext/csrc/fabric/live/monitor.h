@@ -1,8 +1,8 @@
-// How fast each host's link is at the moment, from whoever knows it best.
+// How fast each host's link is at the moment, from the best source.
 //
-// Sources are asked in their order: an operator's own telemetry, say, before what the job's
-// transfers show. What nobody knows is the link's nominal speed. A plan is made for the rates that
-// hold now, as if for ever; the next one sees what has become of them.
+// Sources are asked in order: for example an operator's own telemetry before what the job's
+// transfers show. If none knows, it is the link's nominal speed. A plan assumes that current rates
+// hold forever; the next one sees how they have changed.
 //
 // Thread-safety: none, one owner; `now_s` is passed in. Ownership: sources outlive their monitor.
 // Invariant: a rate that is passed on is at least 1 bit/s and finite.

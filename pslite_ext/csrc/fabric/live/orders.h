@@ -1,10 +1,10 @@
 // What the scheduler tells the daemons, and how a plan becomes orders.
 //
-// A plan speaks of indices; daemons know nodes, places and times. Each hop of a plan becomes one
-// order to whoever sends it, and each group one to its aggregator.
+// A plan has indices; daemons know nodes, places and times. Each hop of a plan becomes one order to
+// its sender, and each group one to its aggregator.
 //
-// Thread-safety: plain values and pure functions. Invariants: a hop is told to its sender only; a
-// group's members have the places of the plan's order; times are the scheduler's own.
+// Thread-safety: plain values and pure functions. Invariants: only its sender is told of a hop; a
+// group's members have the places of the plan's order; times are by the scheduler's clock.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// What the server has applied and the replica has not, what is on its way there, and how far apart
-// that leaves the two models. A round counts as one step of the model.
+// What the server has applied and the replica has not, what is in flight to the replica, and how
+// far apart that leaves the two models. A round counts as one step of the model.
 //
-// Thread-safety: none, one owner; no clock. Invariants: the log rises by place and begins behind
+// Thread-safety: none, one owner; no clock. Invariants: the log rises by place and begins after
 // what the replica has applied; a group counts as applied only if it is exactly what comes next in
 // the log, a round only if all of it is there.
 #pragma once

@@ -1,4 +1,4 @@
-// A push that a worker asks for, and whether it makes sense.
+// A worker's request to push an update, and whether it makes sense.
 //
 // Thread-safety: a plain value and a pure function.
 #pragma once

@@ -1,12 +1,12 @@
-// What the live system calls an update, and its place among all others.
+// How the live system names an update, and its place among all others.
 //
-// A worker numbers its updates. The scheduler gives each that it plans a *place*: a number that
-// rises over the whole job, in the order in which updates are to be applied. What is planned again
-// gets a new place, so that whoever hears of an old one late can tell. Places of updates that are
-// never applied stay empty.
+// A worker numbers its updates. The scheduler gives each update it plans a *place*: a number that
+// rises over the whole job, in the order in which updates are to be applied. An update that is
+// planned again gets a new place, so a late message about the old one is recognized. Places of
+// updates that are never applied stay empty.
 //
-// Updates of a *round* are applied at once, by their sum: they make one version. A round of an
-// all-reduce makes none: its sum goes to the workers, and the model stays as it is.
+// Updates of a *round* are applied at once, by their sum, and make one version. A round of an
+// all-reduce makes none: its sum goes to the workers, and the model does not change.
 //
 // Thread-safety: plain values.
 #pragma once

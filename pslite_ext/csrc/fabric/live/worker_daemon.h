@@ -1,18 +1,18 @@
-// A worker's daemon: it sends this worker's updates when and where it is told to, and is the
-// aggregator of a group if it is told to be one.
+// A worker's daemon: it sends this worker's updates when and where it is told to, and acts as the
+// aggregator of a group if it is told to.
 //
 //   update:  kept ----kSend----> under way --over--> kept -----kForget----> gone
 //   group:   kGather --> gathering --whole--> under way --over--> gone
 //               what comes for it before waits; what belongs to an older batch is discarded
 //
 // There is one batch at a time, and at most one group for each goal. A newer group, or a newer hop
-// of the same update for the same goal, takes the older one's place: it was planned again.
+// of the same update for the same goal, replaces the older one: it was planned again.
 //
 // Thread-safety: none, one owner; `now_s` is passed in, by the scheduler's clock. Ownership: bytes
-// are the caller's, who knows them by its own numbers (`memory`), by the update, or by the hop that
-// a group goes on with. Invariants: each memory that comes for a group is added or discarded, once;
-// members are added in the order of their places; a group goes on once, or, if none of its members
-// came, is told to its goal as empty.
+// are the caller's, who knows them by its own numbers (`memory`), by the update, or by the hop with
+// which a group goes on. Invariants: each memory that arrives for a group is added or discarded,
+// once; members are added in the order of their places; a group goes on once or, if none of its
+// members came, is reported to its goal as empty.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,7 @@
-// What a transfer of MLfabric carries: an update, a group of them, or a model, as float32.
+// What a transfer of MLfabric carries, as float32: an update, a group of updates, or a model.
 //
-// A single update and a model that is asked for are one vector; with momentum, a group of several
-// and a model for the replica are two (sums/momentum_sum.h). They lie one behind the other in the
-// transfer.
+// A single update, or a model for a worker, is one vector. With momentum, a group of several
+// updates or a model for the replica is two (sums/momentum_sum.h), one after the other.
 //
 // Thread-safety: plain values; vectors are never written once they are in a cargo. Invariant: no
 // packet holds bytes of both vectors.

@@ -1,17 +1,16 @@
-// A node of an MLfabric job as a process has it: its lane, its door, its way into the job, and what
-// a script asks of it.
+// A node of an MLfabric job as its process sees it: its lane, its door, how it joins, and the calls
+// that a script makes.
 //
 //   joining --the scheduler says so--> running --all workers have left--> ended
 //      \-------------------------------------\--what went wrong---------> failed
 //
-// Every node dials the scheduler, whose door opens to who knows the job's token. The roster brings
-// the job's own identity; all other links are of that job only. Of two nodes, the one that comes
-// later in the order server, replica, workers by rank dials the other.
+// Every node dials the scheduler, whose door opens to nodes that know the job token. The roster
+// carries the job's own identity; all other links belong to that job only. In the order server,
+// replica, workers by rank, the later of two nodes dials the other.
 //
-// Thread-safety: all functions from any thread, but Start and Leave from one. What is asked is
-// handed to the lane; what the lane has to say lies behind a mutex. Ownership: the lane, which owns
-// the endpoint; the part. Invariants: the first failure sticks, and is what every wait ends with;
-// whoever waits hears of it.
+// Thread-safety: all functions from any thread, but Start and Leave from one. Calls are handed to
+// the lane; its answers are kept under a mutex. Ownership: the lane, which owns the endpoint; the
+// part. Invariants: the first failure sticks, and every wait ends with it; all waiters are woken.
 #pragma once
 
 #include <condition_variable>

@@ -1,11 +1,11 @@
-// What became of a worker's updates: counts of all, and the fate of each of the last ones.
+// What became of a worker's updates: counts of all, and the fate of each recent one.
 //
 //   Add -> unsettled --Settle--> committed --Settle--> lost
 //                       \------> dropped, by reason
 //
-// Thread-safety: none, one owner. Invariants: numbers rise from 1; at most `kFatesKept` updates are
-// remembered one by one, the last ones; a committed update may be settled once more, as lost, and
-// then counts as both.
+// Thread-safety: none, one owner. Invariants: numbers rise from 1; at most the last `kFatesKept`
+// updates are kept individually; a committed update may be settled once more, as lost, and then
+// counts as both.
 #pragma once
 
 #include <cstdint>

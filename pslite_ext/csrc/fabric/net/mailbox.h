@@ -1,11 +1,11 @@
-// One link of an MLfabric node: letters that wait to be sent, letters and transfers that arrive.
+// One link of an MLfabric node: letters waiting to be sent, and letters and transfers that arrive.
 //
-//   out: letters, in order, in pieces of a packet; they go before what is offered of transfers
+//   out: letters, in order, in pieces of a packet; they go before any transfers
 //   in:  pieces -> a letter; parts of transfers -> cargos, until a letter says what they were
 //
 // Thread-safety: none; its lane owns it. No I/O; `now_us` is passed in. Invariants: no memory is
-// taken for a letter above the limit, for a transfer that is longer than a model, for the parts of
-// more than `kTransfersMost` transfers, nor for any before `Expect`; parts are contiguous.
+// allocated for a letter above the limit, for a transfer longer than a model, for parts of more
+// than `kTransfersMost` transfers, nor for any transfer before `Expect`; parts are contiguous.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,14 @@
-// Who has the model in an MLfabric job: the server, or its replica.
+// The part of the nodes that hold the model: the server and its replica.
 //
-// What the daemon decides (live/model_daemon.h) is carried out here, on the model itself: updates
-// and groups are appended to it, it is sent to workers that ask for it and to the replica as a
-// whole. A worker may have to wait for the version that it asks for, or for others that get it
-// first. The sum of the last all-reduce is kept until the next one's is there. With Nesterov's
-// momentum, workers get it where its last step, once more, would take it. Without first values it
-// awaits those of worker 0.
+// It carries out what the daemon (live/model_daemon.h) decides: updates and groups are appended to
+// the model; the model is sent to workers that ask for it, and as a whole to the replica. A worker
+// may have to wait for the version that it asks for, or for others that are served first. The sum
+// of the last all-reduce is kept until the next one is complete. With Nesterov's momentum, workers
+// get the model where its last step, taken once more, would lead. Without first values, the part
+// waits for worker 0's.
 //
-// Thread-safety: none; the lane owns it. Invariants: the model is what appending the updates of
-// `commits` one after another gives, but for rounding; nobody is sent a model of between two
-// versions.
+// Thread-safety: none; the lane owns it. Invariants: up to rounding, the model is what appending
+// the updates of `commits` one by one gives; no model between two versions is ever sent.
 #pragma once
 
 #include <cstdint>

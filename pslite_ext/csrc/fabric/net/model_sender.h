@@ -1,13 +1,14 @@
 // Models on their way to other nodes, packet by packet; each link has its own queue.
 //
-// They go to a few nodes at once: enough to fill a link though some are slow, and the first have it
-// early. Thirty at once have kept heartbeats from getting through.
+// A few nodes are served at once: enough to fill the link even if some are slow, and few enough for
+// the first to be done early. Thirty at once have kept heartbeats from getting through.
 //
-// A model that is being sent stays as it was: vectors in a cargo are never written. When the last
-// packet of one has been handed over, the letter that says what it was is.
+// A model does not change while it is being sent: vectors in a cargo are never written. After its
+// last packet, a letter follows that says what it was.
 //
-// Thread-safety: none; the lane owns it. Invariants: to each peer, one model after another; peers
-// in the order in which they began to wait; numbers of transfers are none of the scheduler's hops'.
+// Thread-safety: none; the lane owns it. Invariants: each peer gets one model after another; peers
+// are served in the order in which they began to wait; transfer numbers differ from those of the
+// scheduler's hops.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// The scheduler of an MLfabric job until it begins: who is there, and whether they belong together.
+// The scheduler of an MLfabric job until the job begins: who is there, and do they belong together?
 //
 //   awaiting --all have joined--> all know each other --all are linked--> the job begins
 //
-// Thread-safety: none, one owner; no clock, no sockets. Invariants: nobody joins twice; a roster is
-// made of nodes that agree with the scheduler on the job's size, and with each other on the model.
+// Thread-safety: none, one owner; no clock, no sockets. Invariants: nobody joins twice; nodes on a
+// roster agree with the scheduler on the job's size, and with each other on the model.
 #pragma once
 
 #include <cstddef>

@@ -1,13 +1,13 @@
-// A node's end of all its links in an MLfabric job: mailboxes, the clock, and the part it plays.
+// A node's end of all its links in an MLfabric job: mailboxes, the clock, and the node's part.
 //
-// Letters of how a job begins and fails go to the node itself (`control`), the time is answered
-// here, all else is the part's. What comes over a link is timed, and the scheduler told how fast it
-// was.
+// Letters about the start and failure of the job go to the node itself (`control`). Questions about
+// the time are answered here. Everything else goes to the part. Transfers that arrive are timed,
+// and their rates reported to the scheduler.
 //
-// Thread-safety: none; the lane owns it, and its functions are called on the lane's thread. No
-// clock: `now_us` is passed in. Ownership: the part is the caller's, and there until the end.
-// Invariants: a part hears nothing of a peer after Gone; nothing is taken from, nor sent to, a peer
-// that was not opened.
+// Thread-safety: none; the lane owns it and calls it on its own thread. No clock: `now_us` is
+// passed in. Ownership: the part is the caller's, and lives until the end. Invariants: the part
+// hears nothing of a peer after Gone; nothing is accepted from, or sent to, a peer that was not
+// opened.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The part that a node plays in an MLfabric job: what it does with letters and transfers, and what
-// it sends when. Workers, those who have the model, and the scheduler play one each.
+// it sends when. There is one for workers, one for nodes with the model, one for the scheduler.
 //
-// Thread-safety: none; the node's lane owns both. No I/O, no clock: `now_s` is by the scheduler's.
-// Ownership: a part outlives nobody; its outbox outlives it.
+// Thread-safety: none; the node's lane owns the part and its outbox. No I/O, no clock: `now_s` is
+// by the scheduler's. Ownership: the outbox outlives the part.
 #pragma once
 
 #include <string>

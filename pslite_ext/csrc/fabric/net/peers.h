@@ -1,9 +1,9 @@
-// The nodes of an MLfabric job as the links between them count them.
+// How links number the nodes of an MLfabric job.
 //
-// Letters speak of nodes: workers by rank, -1 the server, -2 the replica, -3 the scheduler. Links
-// need a number from 0 on for each other end, the same everywhere: the peer.
+// Letters name nodes: workers by rank, -1 the server, -2 the replica, -3 the scheduler. Links need
+// a number from 0 on for each other end, the same on all nodes: the peer.
 //
-// Thread-safety: pure functions. Invariant: NodeOf(PeerOf(node)) is the node.
+// Thread-safety: pure functions. Invariant: NodeOf(PeerOf(node)) == node.
 #pragma once
 
 #include <string>

@@ -1,12 +1,12 @@
-// The scheduler of an MLfabric job, once it has begun: it hears requests and news, plans, and says
-// who sends what.
+// The scheduler of an MLfabric job once it has begun: it hears requests and news, plans, and tells
+// nodes who sends what.
 //
-// It takes who is the server from what it is told: after the replica has said that it took over,
-// orders for the server go there, and workers hear of it first. Two nodes that cannot reach each
-// other while both reach the scheduler are given a while; then one of them is cut off, the worker
-// of the two if there is one, because a job with a divided network gets no further.
+// It learns from news who the server is: once the replica has reported that it took over, orders
+// for the server go there, and workers are told first. If two nodes cannot reach each other while
+// both reach the scheduler, they are given some time. Then one of them is cut off, a worker if one
+// of the two is, because a job with a divided network makes no progress.
 //
-// Thread-safety: none; the lane owns it. Invariants: those of Collector; what a node says of
+// Thread-safety: none; the lane owns it. Invariants: those of Collector; what a node says about
 // another node's updates is refused.
 #pragma once
 

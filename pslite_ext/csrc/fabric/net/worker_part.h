@@ -1,12 +1,12 @@
 // A worker in an MLfabric job: its updates and its daemon's groups as bytes.
 //
-// What the daemon decides (live/worker_daemon.h) is carried out here: updates are kept until they
-// are forgotten, members of groups are added as they come, hops are cut into packets at the pace
-// that the daemon allows. A hop to this worker itself takes no link; one to a node that is gone is
-// over at once, and comes to nobody.
+// It carries out what the daemon (live/worker_daemon.h) decides: updates are kept until they are
+// forgotten, members of groups are added as they arrive, and hops are cut into packets at the pace
+// that the daemon allows. A hop to this worker itself uses no link. A hop to a node that is gone is
+// over at once, and goes to nobody.
 //
 // Thread-safety: none; the lane owns it. Invariants: `settled` is called once for each update, and
-// once more for one that is lost with its server; `got` once for each Get.
+// once more if it is lost with its server; `got` is called once for each Get.
 #pragma once
 
 #include <cstdint>
