@@ -40,9 +40,7 @@ SchedulerPart::SchedulerPart(const std::vector<Seat>& seats, const SchedulerOpti
       measured_(fleet_.nominal, options.lag_s),
       monitor_(fleet_.nominal, {&fed_, &measured_}),
       momentum_(options.collector.momentum),
-      distributors_(options.collector.as_they_come || options.collector.aggregators == 0
-                        ? 0
-                        : kDistributorsMost),
+      distributors_(options.collector.aggregators == 0 ? 0 : kDistributorsMost),
       workers_(static_cast<int>(fleet_.hosts.workers.size())) {
   if (options.record) chronicle_.emplace(kRecordBytesMost);
 }
