@@ -40,7 +40,7 @@ Letter Draw(Random* random) {
   letter.kind = static_cast<Letter::Kind>(random->Between(1, 19));
   if (letter.kind == Letter::Kind::kRequest) {
     letter.request = {DrawId(random), random->Between(0, 1000), random->Between(1, 1000), 0.5,
-                      random->Unit(), random->OneIn(2), random->OneIn(2)};
+                      random->Unit(), random->OneIn(2),         random->OneIn(2)};
   } else if (letter.kind == Letter::Kind::kOrder) {
     Order& order = letter.order;
     order.kind = static_cast<Order::Kind>(random->Below(Order::kFail + 1));
