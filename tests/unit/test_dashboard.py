@@ -148,9 +148,18 @@ def test_a_real_prometheus_answers_every_question(prometheus: int) -> None:
 
 
 def test_a_browser_draws_every_question(prometheus: int, tmp_path: Path) -> None:
-    """On Prometheus's own page, a frame for each: no package has Grafana."""
-    picture = ROOT / "build" / "dashboard-in-prometheus.png"
-    picture.parent.mkdir(exist_ok=True)
+    """On Prometheus's own page, a frame for each: no package has Grafana, nor this page a dark
+    theme, so the browser darkens it.
+    """
+    dark = ["--blink-settings=forceDarkModeEnabled=true"]
+    for name, options in (("light", []), ("dark", dark)):
+        picture = ROOT / "build" / f"dashboard-in-prometheus-{name}.png"
+        picture.parent.mkdir(exist_ok=True)
+        draw(prometheus, picture, tmp_path / name, options)
+        assert picture.stat().st_size > 50_000
+
+
+def draw(prometheus: int, picture: Path, profile: Path, options: list[str]) -> None:
     asked = [urllib.parse.urlencode({"g0.expr": query, "g0.tab": "0"}) for query in ASKED]
     frames = "".join(
         f'<iframe src="/graph?{words}&g0.range_input=1m" width="800" height="850"></iframe>'
@@ -159,10 +168,9 @@ def test_a_browser_draws_every_question(prometheus: int, tmp_path: Path) -> None
     texts = "[...document.querySelectorAll('iframe')].map(f => f.contentDocument?.body?.innerText)"
     drawn = f"{texts}.filter(text => /Total time series: [1-9]/.test(text)).length"
     size = [f"--window-size=1640,{(len(ASKED) + 1) // 2 * 860}"]
-    with Page(f"http://127.0.0.1:{prometheus}/graph", tmp_path / "profile", size) as page:
+    with Page(f"http://127.0.0.1:{prometheus}/graph", profile, size + options) as page:
         there = "document.readyState == 'complete' && location.pathname.endsWith('/graph')"
         assert page.value_once_there(there, within_s=60)
         page.value(f"document.body.innerHTML = {json.dumps(frames)}")
         assert page.value_once_there(f"{drawn} == {len(ASKED)}", within_s=60)
         page.picture(picture)
-    assert picture.stat().st_size > 50_000
