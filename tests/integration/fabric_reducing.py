@@ -8,28 +8,18 @@ That node, such as server_0, kills itself in the middle.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pslite_ext import fabric
+from tests.integration.fabric_process import NAME, RANK, ROLE, die, hold, wait_for_version
 
 FOLDER, ROUNDS = Path(sys.argv[1]), int(sys.argv[2])
-ROLE, RANK = os.environ["DMLC_ROLE"], int(os.environ.get("DMLC_TASK_ID") or 0)
-DIES = sys.argv[3:] == [f"{ROLE}_{RANK}"]
+DIES = sys.argv[3:] == [NAME]
 SIZE = 70_000  # 280 kB: several packets
-# Everybody is a host of its own to the planner, or it would see no network.
-os.environ["DMLC_NODE_HOST"] = f"127.0.0.{10 + RANK + {'server': 100, 'replica': 101}.get(ROLE, 0)}"
-
-
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def work(model: Any) -> None:
@@ -51,17 +41,8 @@ def work(model: Any) -> None:
 
 
 def die_in_the_middle(holder: fabric.Holder) -> None:
-    while holder.stats()["version"] < ROUNDS // 2:
-        time.sleep(0.002)
+    wait_for_version(holder, ROUNDS // 2)
     die()
-
-
-def hold(model: Any) -> None:
-    register = fabric.register_as_server if ROLE == "server" else fabric.register_as_replica
-    holder = register(model)
-    if DIES:
-        threading.Thread(target=die_in_the_middle, args=(holder,), daemon=True).start()
-    holder.serve()
 
 
 def main() -> None:
@@ -71,7 +52,7 @@ def main() -> None:
     elif ROLE == "scheduler":
         fabric.register_as_scheduler().serve()
     else:
-        hold(model)
+        hold(model, die_in_the_middle if DIES else None)
 
 
 if __name__ == "__main__":

@@ -8,26 +8,20 @@ That node, such as server_0, sends itself the signal in the middle.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pslite_ext import fabric
+from tests.integration.fabric_process import NAME, RANK, ROLE, die, hold, wait_for_version
 
 FOLDER = Path(sys.argv[1])
 STEPS = int(sys.argv[2])
-ROLE, RANK = os.environ["DMLC_ROLE"], int(os.environ.get("DMLC_TASK_ID") or 0)
-DIES = sys.argv[3:4] == [f"{ROLE}_{RANK}"]
+DIES = sys.argv[3:4] == [NAME]
 SHAPE = (250, 400)  # 400 kB: several packets
 DIES_AT = 8  # versions, or steps of a worker
-# Everybody is a host of its own to the planner, or it would see no network.
-os.environ["DMLC_NODE_HOST"] = f"127.0.0.{10 + RANK + {'server': 100, 'replica': 101}.get(ROLE, 0)}"
 
 
 def work(model: Any) -> None:
@@ -37,7 +31,7 @@ def work(model: Any) -> None:
     versions = []
     for step in range(STEPS):
         if DIES and step == DIES_AT:
-            die()
+            die(sys.argv[4])
         got = worker.get()
         versions.append(worker.version)
         updates.append((random.standard_normal(SHAPE) / 100).astype(np.float32))
@@ -51,25 +45,16 @@ def work(model: Any) -> None:
     write(ROLE, {"stats": told, "versions": versions})
 
 
-def die() -> None:
-    os.kill(os.getpid(), signal.Signals[sys.argv[4]])
-
-
 def die_in_the_middle(holder: fabric.Holder) -> None:
-    while holder.stats()["version"] < DIES_AT:
-        time.sleep(0.005)
+    wait_for_version(holder, DIES_AT)
     model, version = holder.model()
     np.save(FOLDER / f"last_of_{ROLE}.npy", model)
     write(f"last_of_{ROLE}", {"version": version})
-    die()
+    die(sys.argv[4])
 
 
-def hold(model: Any) -> None:
-    register = fabric.register_as_server if ROLE == "server" else fabric.register_as_replica
-    holder = register(model)
-    if DIES:
-        threading.Thread(target=die_in_the_middle, args=(holder,), daemon=True).start()
-    holder.serve()
+def serve(model: Any) -> None:
+    holder = hold(model, die_in_the_middle if DIES else None)
     model, version = holder.model()
     np.save(FOLDER / f"model_{ROLE}.npy", model)
     write(ROLE, {"stats": holder.stats(), "version": version})
@@ -88,7 +73,7 @@ def main() -> None:
         scheduler.serve()
         write(ROLE, {"stats": scheduler.stats()})
     else:
-        hold(model)
+        serve(model)
 
 
 if __name__ == "__main__":

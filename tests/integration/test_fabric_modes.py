@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,12 @@ import numpy as np
 import pytest
 
 from tests.cluster import ROOT, cluster
+from tests.integration.test_fabric_job import told
 from tracer.fabric import read
 
 TRAINING = str(ROOT / "tests" / "integration" / "fabric_training.py")
 REDUCING = str(ROOT / "tests" / "integration" / "fabric_reducing.py")
 WORKERS = 3
-
-
-def told(folder: Path, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
-    return found
 
 
 def nothing_is_missing(folder: Path, steps: int) -> None:

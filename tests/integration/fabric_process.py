@@ -1,0 +1,36 @@
+"""A process of a test's job under MLfabric: who it is, how it serves, and how it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pslite_ext import fabric
+
+ROLE, RANK = os.environ["DMLC_ROLE"], int(os.environ.get("DMLC_TASK_ID") or 0)
+NAME = f"{ROLE}_{RANK}"
+# Everybody is a host of its own to the planner, or it would see no network.
+os.environ["DMLC_NODE_HOST"] = f"127.0.0.{10 + RANK + {'server': 100, 'replica': 101}.get(ROLE, 0)}"
+
+
+def die(by: str = "SIGKILL") -> None:
+    os.kill(os.getpid(), signal.Signals[by])
+
+
+def wait_for_version(holder: fabric.Holder, version: int) -> None:
+    while holder.stats()["version"] < version:
+        time.sleep(0.002)
+
+
+def hold(model: Any, beside: Callable[[fabric.Holder], None] | None) -> fabric.Holder:
+    """Serves until the job is over, as the server or its replica."""
+    register = fabric.register_as_server if ROLE == "server" else fabric.register_as_replica
+    holder = register(model)
+    if beside is not None:
+        threading.Thread(target=beside, args=(holder,), daemon=True).start()
+    holder.serve()
+    return holder
