@@ -6,7 +6,7 @@ the same sums. The server only sums, so nothing is lost with it if it has a repl
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import mxnet as mx
 import numpy as np
@@ -19,8 +19,30 @@ from mxnet_plugins.keys import Key
 from pslite_ext.fabric import Rule, Worker
 
 
+def _array(values: Any) -> NDArray:
+    return mx.nd.array(values, ctx=CPU, dtype=np.float32)
+
+
+class Pushed(NamedTuple):
+    """What a script has pushed in a step; `model` is the array of all parameters before it."""
+
+    model: Any
+    parameters: Parameters
+    gradients: dict[Key, NDArray]
+
+    def optimized(self, optimizer: WorkerPart, gradients: dict[Key, NDArray]) -> Any:
+        """The model as the optimizer leaves it."""
+        after = self.model.copy()
+        with mx.autograd.pause():
+            for key, gradient in gradients.items():
+                weight = _array(self.parameters.part(self.model, key))
+                optimizer(key, gradient, weight)
+                self.parameters.part(after, key)[...] = weight.asnumpy()
+        return after
+
+
 class Steps(Protocol):
-    """A kind of job; `model` is the array of all parameters."""
+    """A kind of job."""
 
     needs_optimizer: bool
 
@@ -30,30 +52,8 @@ class Steps(Protocol):
     def rule(self, optimizer: WorkerPart | None) -> Rule | None:
         """What the server is asked to do."""
 
-    def finish(
-        self,
-        worker: Worker,
-        model: Any,
-        parameters: Parameters,
-        gradients: dict[Key, NDArray],
-        optimizer: WorkerPart | None,
-    ) -> Any:
+    def finish(self, worker: Worker, pushed: Pushed, optimizer: WorkerPart | None) -> Any:
         """The model after the step."""
-
-
-def _apply(
-    optimizer: WorkerPart,
-    model: Any,
-    parameters: Parameters,
-    gradients: dict[Key, NDArray],
-    into: Any,
-) -> None:
-    """The parameters as the optimizer leaves them, those that have a gradient."""
-    with mx.autograd.pause():
-        for key, gradient in gradients.items():
-            weight = mx.nd.array(parameters.part(model, key), ctx=CPU, dtype=np.float32)
-            optimizer(key, gradient, weight)
-            parameters.part(into, key)[...] = weight.asnumpy()
 
 
 class Asynchronous:
@@ -67,18 +67,9 @@ class Asynchronous:
     def rule(self, optimizer: WorkerPart | None) -> Rule | None:
         return None if optimizer is None else optimizer.rule
 
-    def finish(
-        self,
-        worker: Worker,
-        model: Any,
-        parameters: Parameters,
-        gradients: dict[Key, NDArray],
-        optimizer: WorkerPart | None,
-    ) -> Any:
+    def finish(self, worker: Worker, pushed: Pushed, optimizer: WorkerPart | None) -> Any:
         assert optimizer is not None
-        after = model.copy()
-        _apply(optimizer, model, parameters, gradients, after)
-        worker.push(after - model)
+        worker.push(pushed.optimized(optimizer, pushed.gradients) - pushed.model)
         return worker.get()
 
 
@@ -94,26 +85,16 @@ class Synchronous:
         del optimizer
         return None
 
-    def finish(
-        self,
-        worker: Worker,
-        model: Any,
-        parameters: Parameters,
-        gradients: dict[Key, NDArray],
-        optimizer: WorkerPart | None,
-    ) -> Any:
-        values = np.zeros_like(model)
-        for key, gradient in gradients.items():
-            parameters.part(values, key)[...] = gradient.asnumpy()
-        values = worker.all_reduce(values)
-        after = model.copy()
-        if optimizer is None:
-            for key in gradients:
-                parameters.part(after, key)[...] = parameters.part(values, key)
-            return after
-        sums = {
-            key: mx.nd.array(parameters.part(values, key), ctx=CPU, dtype=np.float32)
-            for key in gradients
-        }
-        _apply(optimizer, model, parameters, sums, after)
+    def finish(self, worker: Worker, pushed: Pushed, optimizer: WorkerPart | None) -> Any:
+        part = pushed.parameters.part
+        sums = np.zeros_like(pushed.model)
+        for key, gradient in pushed.gradients.items():
+            part(sums, key)[...] = gradient.asnumpy()
+        sums = worker.all_reduce(sums)
+        if optimizer is not None:
+            gradients = {key: _array(part(sums, key)) for key in pushed.gradients}
+            return pushed.optimized(optimizer, gradients)
+        after = pushed.model.copy()
+        for key in pushed.gradients:
+            part(after, key)[...] = part(sums, key)
         return after

@@ -27,7 +27,7 @@ from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.fabric import job
 from mxnet_plugins.fabric.optimizers import WorkerPart
 from mxnet_plugins.fabric.parameters import Parameters, Step
-from mxnet_plugins.fabric.steps import Asynchronous, Steps, Synchronous
+from mxnet_plugins.fabric.steps import Asynchronous, Pushed, Steps, Synchronous
 from mxnet_plugins.keys import Key, announced, pairs, single
 from mxnet_plugins.steps import STEPS
 from pslite_ext import fabric
@@ -228,9 +228,8 @@ class FabricKVStore(BaseStore):
         self._step.over()
         for key in gradients:
             STEPS.pushed(key)
-        self._model = self._steps.finish(
-            self._worker, self._model, self._parameters, gradients, self._optimizer
-        )
+        pushed = Pushed(self._model, self._parameters, gradients)
+        self._model = self._steps.finish(self._worker, pushed, self._optimizer)
         self._answer()
 
     def _finish_at_exit(self) -> None:
