@@ -11,16 +11,18 @@ auto Of(int worker) {
 
 }  // namespace
 
+void Askers::Withdraw(int worker) {
+  under_way_.erase(worker);
+  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), Of(worker)), waiting_.end());
+}
+
 void Askers::Ask(const Asker& asker) {
-  under_way_.erase(asker.worker);
-  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), Of(asker.worker)),
-                 waiting_.end());
+  Withdraw(asker.worker);
   waiting_.push_back(asker);
 }
 
 void Askers::Gone(int worker) {
-  under_way_.erase(worker);
-  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), Of(worker)), waiting_.end());
+  Withdraw(worker);
   for (auto it = under_way_.begin(); it != under_way_.end();) {
     const auto& [to, way] = *it;
     const bool theirs = way.by == worker;

@@ -63,6 +63,8 @@ class Askers {
     Wish wish;
   };
 
+  void Withdraw(int worker);
+
   std::deque<Asker> waiting_;
   std::map<int, Way> under_way_;  // by worker: what goes by way of another
 };

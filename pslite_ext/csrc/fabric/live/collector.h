@@ -88,6 +88,7 @@ class Collector {
   Orders Lost(int node);
 
   int64_t version() const { return version_; }
+  const FleetHosts& hosts() const { return hosts_; }
   size_t under_way() const { return planned_.size(); }
   size_t waiting() const { return batching_.size(); }
 

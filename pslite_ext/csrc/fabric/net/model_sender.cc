@@ -13,38 +13,38 @@ void ModelSender::Send(int peer, const Waybill& waybill, Cargo cargo) {
   transfers_ = std::max(transfers_ + 1, kNotOfHops);
   sending.said_after.waybill.number = transfers_;
   sending.cargo = std::move(cargo);
-  std::deque<Sending>& theirs = sending_[peer];
-  if (theirs.empty()) order_.push_back(peer);
-  theirs.push_back(std::move(sending));
+  auto theirs = Find(queues_, peer);
+  if (theirs == queues_.end()) theirs = queues_.insert(theirs, {peer, {}});
+  theirs->models.push_back(std::move(sending));
 }
 
 size_t ModelSender::waiting(int peer) const {
-  const auto found = sending_.find(peer);
-  return found == sending_.end() ? 0 : found->second.size();
+  const auto found = Find(queues_, peer);
+  return found == queues_.end() ? 0 : found->models.size();
 }
 
 bool ModelSender::IsNext(int peer) const {
-  const auto end = order_.begin() + static_cast<std::ptrdiff_t>(std::min(kModelsAtOnce, peers()));
-  return std::find(order_.begin(), end, peer) != end;
+  const auto end = queues_.begin() + static_cast<std::ptrdiff_t>(std::min(kModelsAtOnce, peers()));
+  return std::any_of(queues_.begin(), end, [&](const Queue& queue) { return queue.peer == peer; });
 }
 
 bool ModelSender::Next(int peer, OutPacket* out) {
   if (!IsNext(peer)) return false;
-  std::deque<Sending>& theirs = sending_.at(peer);
-  Sending& sending = theirs.front();
+  std::deque<Sending>& models = Find(queues_, peer)->models;
+  Sending& sending = models.front();
   *out = PartOf(sending.cargo, sending.said_after.waybill.number, sending.offset, packet_bytes_);
   sending.offset += out->header.length;
   if (sending.offset == sending.cargo.bytes()) {
     outbox_->Post(peer, sending.said_after);
-    theirs.pop_front();
-    if (theirs.empty()) Gone(peer);
+    models.pop_front();
+    if (models.empty()) Gone(peer);
   }
   return true;
 }
 
 void ModelSender::Gone(int peer) {
-  sending_.erase(peer);
-  order_.erase(std::remove(order_.begin(), order_.end(), peer), order_.end());
+  const auto found = Find(queues_, peer);
+  if (found != queues_.end()) queues_.erase(found);
 }
 
 }  // namespace mercury::fabric

@@ -11,9 +11,10 @@
 // scheduler's hops.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <map>
+#include <vector>
 
 #include "fabric/net/part.h"
 
@@ -29,7 +30,7 @@ class ModelSender {
   // The letter's waybill says all but the transfer's number. Nothing happens if there is no link.
   void Send(int peer, const Waybill& waybill, Cargo cargo);
   size_t waiting(int peer) const;
-  size_t peers() const { return sending_.size(); }  // to which something is on its way
+  size_t peers() const { return queues_.size(); }  // to which something is on its way
   bool IsNext(int peer) const;
   // As Part's.
   bool Next(int peer, OutPacket* out);
@@ -41,12 +42,19 @@ class ModelSender {
     Cargo cargo;
     size_t offset = 0;
   };
+  struct Queue {
+    int peer = 0;
+    std::deque<Sending> models;
+  };
+  template <typename Queues>
+  static auto Find(Queues& queues, int peer) {
+    return std::find_if(queues.begin(), queues.end(), [&](auto& q) { return q.peer == peer; });
+  }
 
   const size_t packet_bytes_;
   Outbox* const outbox_;
   uint32_t transfers_ = kNotOfHops;
-  std::map<int, std::deque<Sending>> sending_;
-  std::deque<int> order_;  // of peers
+  std::vector<Queue> queues_;  // none is empty; the peer that began to wait first is first
 };
 
 }  // namespace mercury::fabric

@@ -89,8 +89,7 @@ Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/,
 
 Status SchedulerPart::PlanTree(int peer, const Tree& wanted, double now_s) {
   if (peer != server_peer_) return Status::Corrupt("a model to give, from one who is no server");
-  FleetHosts hosts = fleet_.hosts;
-  if (server_peer_ == kReplicaPeer) hosts.server = hosts.replica.value_or(hosts.server);
+  const FleetHosts& hosts = collector_.hosts();
   std::vector<int> askers;
   for (const Edge& edge : wanted.edges) {
     if (edge.to >= static_cast<int>(hosts.workers.size())) {
