@@ -55,6 +55,9 @@ class History:
     delays: Counter[int] = field(default_factory=Counter)
     heard_after_s: list[float] = field(default_factory=list)  # from push to request
     planned_after_s: list[float] = field(default_factory=list)  # from request to first plan
+    planning_s: list[float] = field(default_factory=list)  # from there until its orders went out
+    told_after_s: list[float] = field(default_factory=list)  # until the worker heard its own
+    control_s: list[float] = field(default_factory=list)  # from push to there, but for the wait
     applied_after_s: list[float] = field(default_factory=list)  # from request to commit
     links: dict[tuple[str, str], Link] = field(default_factory=dict)
     took_over: int | None = None  # the version at which the replica became the server
@@ -80,6 +83,9 @@ class History:
         all_of_them = {
             "push to request": self.heard_after_s,
             "request to plan": self.planned_after_s,
+            "plan to its orders": self.planning_s,
+            "orders to the worker": self.told_after_s,
+            "push to the worker, but for request to plan": self.control_s,
             "request to commit": self.applied_after_s,
         }
         return {what: times for what, times in all_of_them.items() if times}
@@ -136,7 +142,10 @@ class _Reader:
         self._began_s = float(history.job["t"])
         self._asked: dict[Update, tuple[float, int]] = {}  # when, and of which version
         self._norms: dict[Update, float] = {}
+        self._way_s: dict[Update, float] = {}  # from push to request
         self._planned: set[Update] = set()
+        self._first: dict[Update, float] = {}  # planned for the first time, when; not sent out yet
+        self._out: dict[Update, tuple[float, float]] = {}  # when, and after how much planning
         self._at: dict[int, Update] = {}  # by place
         self._in_rounds: set[int] = set()  # places that make a version together
         self._reduced: set[int] = set()  # places of all-reduces, which make none
@@ -155,7 +164,8 @@ class _Reader:
         self._asked[_update(event)] = (float(event["t"]), int(event["version"]))
         self._norms[_update(event)] = float(event.get("norm", 0))
         if "pushed" in event:
-            self._history.heard_after_s.append(float(event["t"]) - float(event["pushed"]))
+            way_s = self._way_s[_update(event)] = float(event["t"]) - float(event["pushed"])
+            self._history.heard_after_s.append(way_s)
 
     def _plan(self, event: dict[str, Any]) -> None:
         self._history.plans += 1
@@ -168,8 +178,26 @@ class _Reader:
                 self._in_rounds.add(place)
             if update not in self._planned:
                 self._planned.add(update)
+                self._first[update] = float(event["t"])
                 waited = float(event["t"]) - self._asked[update][0]
                 self._history.planned_after_s.append(waited)
+
+    def _sent_out(self, event: dict[str, Any]) -> None:
+        at_s = float(event["t"])
+        for update, planned_s in self._first.items():
+            self._history.planning_s.append(at_s - planned_s)
+            self._out[update] = (at_s, at_s - planned_s)
+        self._first.clear()
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        update, at_s = _update(event), float(event["at"])
+        if update not in self._out:
+            return  # planned again
+        sent_out_s, planning_s = self._out.pop(update)
+        self._history.told_after_s.append(at_s - sent_out_s)
+        if update in self._way_s:
+            control_s = self._way_s[update] + planning_s + at_s - sent_out_s
+            self._history.control_s.append(control_s)
 
     def _hop(self, event: dict[str, Any]) -> None:
         self._history.groups += bool(event["gathered"])

@@ -81,7 +81,7 @@ def make_bed(case: Case) -> LoopbackBed:
     hosts = [*dict.fromkeys(setting.places().values())]
     if setting.loopback:
         return LoopbackBed(hosts)
-    return best_bed(hosts, setting.rate)
+    return best_bed(hosts, setting.rate, setting.classes)
 
 
 @contextmanager

@@ -68,11 +68,11 @@ Letter::Kind DrawKind(Bytes* bytes, int from, int to) {
   const auto one_of = [bytes](const Kinds& kinds) {
     return kinds[static_cast<size_t>(bytes->Below(static_cast<int>(kinds.size())))];
   };
-  if (bytes->Below(16) == 0) return static_cast<Is>(bytes->Between(1, 17));
+  if (bytes->Below(16) == 0) return static_cast<Is>(bytes->Between(1, 20));
   if (to == kSchedulerNode) {
     if (from < 0) return one_of({Is::kNews, Is::kNews, Is::kNews, Is::kCarried, Is::kUnreachable});
-    return one_of(
-        {Is::kRequest, Is::kRequest, Is::kCarried, Is::kUnreachable, Is::kTime, Is::kGot});
+    return one_of({Is::kRequest, Is::kRequest, Is::kCarried, Is::kUnreachable, Is::kTime, Is::kGot,
+                   Is::kHeard});
   }
   if (from == kSchedulerNode) return to < 0 || bytes->Below(8) != 0 ? Is::kOrder : Is::kServerIs;
   if (from < 0) return to < 0 ? one_of({Is::kConfirm, Is::kModel}) : Is::kModel;
@@ -137,6 +137,7 @@ Letter DrawLetter(Bytes* bytes, int from, int to) {
   letter.carriage.to = bytes->Between(-3, 3);
   letter.carriage.bits = bytes->Between(-1, 100);
   letter.carriage.end_s = bytes->Below(3);
+  letter.hearing.update = letter.request.id;
   return letter;
 }
 

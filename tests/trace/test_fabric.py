@@ -78,6 +78,32 @@ def test_a_history_adds_up(tmp_path: Path) -> None:
     assert (link.bits, link.busy_s) == (16e6, 1.5)
 
 
+def test_the_control_path_is_told_apart_from_the_wait_for_a_batch(tmp_path: Path) -> None:
+    def heard(t: float, worker: int, number: int, at: float) -> dict[str, Any]:
+        return {"t": t, "event": "heard", "worker": worker, "number": number, "at": at}
+
+    events = [
+        HEAD,
+        {**asked(10.25, 0, 1, 0), "pushed": 10.0},
+        asked(10.5, 1, 1, 0),  # of an older version
+        planned(12, (1, 0, 1), (2, 1, 1)),
+        {"t": 12.125, "event": "sent_out"},
+        heard(13.5, 1, 1, 12.5),
+        heard(14, 0, 1, 13.125),
+        planned(15, (3, 0, 1)),  # again
+        {"t": 15.5, "event": "sent_out"},
+        heard(17, 0, 1, 16.5),
+    ]
+    waits = read(record(tmp_path, events)).waits
+    assert waits == {
+        "push to request": [0.25],
+        "request to plan": [1.75, 1.5],
+        "plan to its orders": [0.125, 0.125],
+        "orders to the worker": [0.375, 1.0],
+        "push to the worker, but for request to plan": [0.25 + 0.125 + 1.0],
+    }
+
+
 def test_rounds_make_a_version_and_all_reduces_none(tmp_path: Path) -> None:
     together = planned(11, (1, 0, 1), (2, 1, 1))
     sums = planned(12, (3, 0, 2), (4, 1, 2))

@@ -1,6 +1,7 @@
 #include "links/tcp.h"
 
 #include <arpa/inet.h>
+#include <linux/pkt_sched.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <unistd.h>
@@ -195,6 +196,12 @@ void BoundUnsent(int fd, uint64_t bytes) {
 }
 
 void SendOnlyFullSegments(int fd, bool only) { Set(fd, IPPROTO_TCP, TCP_CORK, only ? 1 : 0); }
+
+void SendFirst(int fd) {
+  Set(fd, IPPROTO_IP, IP_TOS, kSignalling);
+  Set(fd, IPPROTO_IPV6, IPV6_TCLASS, kSignalling);
+  Set(fd, SOL_SOCKET, SO_PRIORITY, TC_PRIO_INTERACTIVE);  // last: with the class goes another
+}
 
 TcpCalls& Calls() {
   static TcpCalls calls{sendmsg, recvmsg, accept4};

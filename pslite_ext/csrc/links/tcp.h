@@ -77,6 +77,11 @@ void BoundUnsent(int fd, uint64_t bytes);
 // Whether the last bytes wait until they fill a segment, or until this is taken back.
 void SendOnlyFullSegments(int fd, bool only);
 
+// Asks hosts and switches on the way to let it pass before all else: for letters that are few and
+// short. By the class of service that signalling has (DSCP CS5), and in queues of this host.
+constexpr int kSignalling = 5 << 5;
+void SendFirst(int fd);
+
 // Calls of the system, to be replaced by tests that make the n-th one fail.
 struct TcpCalls {
   ssize_t (*send)(int fd, const msghdr* message, int flags);

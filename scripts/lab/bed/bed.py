@@ -12,6 +12,9 @@ TCP that probes by filling it (cubic) reaches the rate in both directions at onc
 systems have as default, does not, so the hosts' connections begin with cubic unless told
 otherwise (`congestion`; None: this machine's default). Programs may choose another for a socket
 that is connected.
+
+With `classes`, packets that are marked as signalling (DSCP CS5) pass each cable at once, as in
+networks that know classes of service. They must be few: nothing limits them.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from scripts.lab.bed.namespaces import (
     privilege_missing,
     remove_leftovers,
     tc,
+    tc_batch,
 )
 
 BURST_S = 0.001  # of the rate may pass at once: covers a late wake-up of the kernel's timer
@@ -40,6 +44,9 @@ QUEUE_S = 0.004  # of the rate may wait; what comes on top is dropped
 # TCP hands over up to 64 KB in one piece. Of a smaller burst, tbf would cut it up, and pieces that
 # leave from different cores arrive out of order: measured, 0.8 of the rate instead of 0.955.
 BURST_BYTES_MIN = QUEUE_BYTES_MIN = 72 * 1024
+SIGNALLING = 5 << 5  # as an IP header has it
+_MARKED = f"match ip dsfield {SIGNALLING:#x} 0xfc"
+_AT_ONCE = "htb rate 100gbit quantum 65536"
 Rate = Union[float, None]  # bits per second; None: not limited
 
 
@@ -147,10 +154,17 @@ class Bed(LoopbackBed):
     device = "eth0"
 
     def __init__(
-        self, hosts: Sequence[str], rate: Rate = None, *, congestion: str | None = "cubic"
+        self,
+        hosts: Sequence[str],
+        rate: Rate = None,
+        *,
+        congestion: str | None = "cubic",
+        classes: bool = False,
     ):
         super().__init__(hosts, rate)
         self._congestion = congestion
+        self._classes = classes
+        self._classified: set[tuple[str, str]] = set()  # namespaces' devices that have classes
         self._run: str | None = None
 
     def __enter__(self) -> Bed:
@@ -226,12 +240,25 @@ class Bed(LoopbackBed):
 
     def _limit(self, namespace: str, device: str, rate: Rate) -> None:
         if rate is None:
+            self._classified.discard((namespace, device))
             with suppress(LabError):  # it was not limited
                 tc(f"qdisc del dev {device} root", namespace)
             return
         if not 8_000 <= rate <= 100e9:
             raise LabError(f"a rate of {rate} bit/s: 8 kbit/s to 100 Gbit/s can be set")
-        tc(f"qdisc replace dev {device} root handle 1: {_tbf(rate)}", namespace)
+        if not self._classes:
+            tc(f"qdisc replace dev {device} root handle 1: {_tbf(rate)}", namespace)
+            return
+        lines = []
+        if (namespace, device) not in self._classified:
+            self._classified.add((namespace, device))
+            lines = [
+                f"qdisc add dev {device} root handle 1: htb default 2",
+                *(f"class add dev {device} parent 1: classid 1:{i} {_AT_ONCE}" for i in (1, 2)),
+                f"filter add dev {device} parent 1: protocol ip u32 {_MARKED} flowid 1:1",
+            ]
+        lines.append(f"qdisc replace dev {device} parent 1:2 handle 2: {_tbf(rate)}")
+        tc_batch(lines, namespace)
 
     def cut(self, host: str) -> None:
         """Pulls the host's cable; connections stay open and wait."""
@@ -287,10 +314,10 @@ def read_queues(text: str) -> dict[str, Queue]:
     }
 
 
-def best_bed(hosts: Sequence[str], rate: Rate = None) -> LoopbackBed:
+def best_bed(hosts: Sequence[str], rate: Rate = None, classes: bool = False) -> LoopbackBed:
     """A Bed where that is allowed; otherwise a LoopbackBed, and says so."""
     reason = privilege_missing()
     if reason is None:
-        return Bed(hosts, rate)
+        return Bed(hosts, rate, classes=classes)
     print(f"lab: loopback without shaping, because {reason}", file=sys.stderr)
     return LoopbackBed(hosts, rate)

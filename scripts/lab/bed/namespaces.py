@@ -44,6 +44,10 @@ def tc(line: str, namespace: str) -> str:
     return _run(["tc", "-n", namespace, *line.split()])
 
 
+def tc_batch(lines: Sequence[str], namespace: str) -> None:
+    _run(["tc", "-n", namespace, "-batch", "-"], "\n".join(lines) + "\n")
+
+
 def no_filters(namespace: str) -> None:
     """What its bridges pass on does not go through a firewall, as it would where one is loaded.
 

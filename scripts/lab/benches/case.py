@@ -33,6 +33,7 @@ class Setting:
     rate: float | None = 1e9  # bits per second, each host, each way; None: not limited
     loopback: bool = False  # one address range of one host, as jobs on one machine have it
     beside: bool = False  # servers live on the workers' hosts
+    classes: bool = False  # what is marked as signalling passes first
 
     def link_s(self, size: float) -> float:
         """How long so many bytes take one way, headers left out."""

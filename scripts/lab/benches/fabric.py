@@ -19,7 +19,7 @@ from scripts.lab.systems.system import FABRIC, TREE, System
 from scripts.lab.systems.tree import parents
 from scripts.lab.workloads.job_config import Config
 from scripts.lab.workloads.stragglers import KINDS
-from tracer.fabric import History, read
+from tracer.fabric import History, quantile, read
 
 SCALE = 0.01  # of the authors' rates
 COMPUTE_S = 0.1
@@ -43,6 +43,7 @@ class Paired(Setting):
     workers: int = WORKERS
     servers: int = 1
     rate: float | None = 10e9 * SCALE
+    classes: bool = True
 
     def places(self) -> dict[str, str]:
         return paired(self.workers)
@@ -58,6 +59,24 @@ def bounded(fabric: System, versions: int) -> System:
 
 def synchronous(fabric: System) -> System:
     return fabric.variant("S", MERCURY_FABRIC_MODE="sync")
+
+
+def _control(history: History) -> Figures:
+    """How long updates take to the scheduler, are planned, and their orders take back; and for how
+    long they wait for that plan."""
+    parts = {
+        "control": history.control_s,
+        "way to the scheduler": history.heard_after_s,
+        "planning": history.planning_s,
+        "way back": history.told_after_s,
+        "wait for a plan": history.planned_after_s,
+    }
+    return {
+        f"{name}, {word}": Figure(1e3 * quantile(times, share), "ms")
+        for name, times in parts.items()
+        if times
+        for word, share in (("median", 0.5), ("99 %", 0.99))
+    }
 
 
 def _percentiles(delays: Iterator[int]) -> Figures:
@@ -81,6 +100,7 @@ def _of_history(history: History) -> Figures:
         "plans": Figure(float(history.plans), ""),
         "updates a plan": Figure(applied / max(1, history.plans), ""),
         "groups": Figure(float(history.groups), ""),
+        **_control(history),
     }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from scripts.lab.bed import namespaces
-from scripts.lab.bed.bed import Bed, LoopbackBed, Queue, best_bed, read_queues
+from scripts.lab.bed.bed import SIGNALLING, Bed, LoopbackBed, Queue, best_bed, read_queues
 from scripts.lab.bed.disturbance import STREAM
 from scripts.lab.bed.namespaces import LabError
 
@@ -70,6 +70,41 @@ def test_a_changed_rate_holds_within_a_second(make_bed: MakeBed) -> None:
         if not missing:
             return
     pytest.fail(str(measured))
+
+
+TWO_DATAGRAMS = """
+import socket, sys, time
+for _ in range(200):
+    for tos in (0, int(sys.argv[2])):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+            sock.sendto(str(tos).encode(), (sys.argv[1], 5001))
+    time.sleep(0.05)
+"""
+FIRST_COME = """
+import socket
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    sock.bind(("0.0.0.0", 5001))
+    print("listening", flush=True)
+    while True:
+        print(sock.recv(100).decode(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_what_is_marked_overtakes_only_where_classes_are_known(
+    make_bed: MakeBed, classes: bool
+) -> None:
+    bed = make_bed(["a", "b"], 10e6, classes=classes)
+    bed.set_rate("a", up=5e6, down=5e6)  # a change keeps the classes
+    stream = start_stream(bed, "a", "b")
+    goodput(stream, 1)  # the queue is full
+    come: queue.SimpleQueue[str] = queue.SimpleQueue()
+    bed.start("b", [sys.executable, "-c", FIRST_COME], told=come.put)
+    assert come.get(timeout=SILENT_S) == "listening"
+    bed.start("a", [sys.executable, "-c", TWO_DATAGRAMS, bed.address("b"), str(SIGNALLING)])
+    assert come.get(timeout=SILENT_S) == str(SIGNALLING if classes else 0)
+    assert goodput(stream, 1) < 1.1 * 5e6  # the others are limited as before
 
 
 def test_counters_tell_hosts_and_directions_apart(make_bed: MakeBed) -> None:

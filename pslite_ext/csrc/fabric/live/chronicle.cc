@@ -120,6 +120,12 @@ void Chronicle::Grew(const Tree& tree, double now_s) {
   Write("tree", now_s, IntegerMember("bytes", tree.bytes) + Member("edges", "[" + edges + "]"));
 }
 
+void Chronicle::SentOut(double now_s) { Write("sent_out", now_s, ""); }
+
+void Chronicle::Heard(const Hearing& hearing, double now_s) {
+  Write("heard", now_s, UpdateMembers(hearing.update) + RealMember("at", hearing.at_s));
+}
+
 void Chronicle::Carried(const Carriage& run, double now_s) {
   Write("carried", now_s,
         NodeMember("from", run.from) + NodeMember("to", run.to) + RealMember("bits", run.bits) +

@@ -27,6 +27,9 @@ class Chronicle {
   void Ordered(const Order& order, double now_s);
   // Of a model, to those who have asked for it.
   void Grew(const Tree& tree, double now_s);
+  // The orders of the last plan are on their way; a worker has heard its own.
+  void SentOut(double now_s);
+  void Heard(const Hearing& hearing, double now_s);
   void Carried(const Carriage& run, double now_s);
   void Gone(int node, double now_s);
 

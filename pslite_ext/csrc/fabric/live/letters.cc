@@ -302,6 +302,8 @@ bool WalkLetter(A* a, L& letter) {
     case Letter::Kind::kAsking:
     case Letter::Kind::kTree:
       return WalkTree(a, letter.tree);
+    case Letter::Kind::kHeard:
+      return Walk(a, letter.hearing.update) && a->Real(letter.hearing.at_s);
   }
   return false;
 }

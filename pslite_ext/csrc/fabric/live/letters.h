@@ -23,7 +23,7 @@
 
 namespace mercury::fabric {
 
-constexpr uint8_t kLetterVersion = 5;
+constexpr uint8_t kLetterVersion = 6;
 constexpr size_t kLetterBytesMax = 1 << 20;
 constexpr uint32_t kListMost = 1 << 15;
 constexpr uint32_t kLetterTextBytesMax = 1024;
@@ -102,6 +102,12 @@ struct Carriage {
   double end_s = 0;
 };
 
+// A worker has been told how to send an update to the server.
+struct Hearing {
+  UpdateId update;
+  double at_s = 0;  // by the scheduler's clock
+};
+
 struct Letter {
   enum class Kind : uint8_t {
     kRequest = 1,       // worker -> scheduler
@@ -123,6 +129,7 @@ struct Letter {
     kGot = 17,          // worker -> scheduler: it has the sum of an all-reduce
     kAsking = 18,       // server -> scheduler: a tree is wanted, for all that have an edge
     kTree = 19,         // scheduler -> server
+    kHeard = 20,        // worker -> scheduler
   };
   Kind kind = Kind::kRequest;
   Request request;
@@ -139,6 +146,7 @@ struct Letter {
   Tree tree;
   int node = 0;
   Carriage carriage;
+  Hearing hearing;
 };
 
 std::string Encode(const Letter& letter);

@@ -117,6 +117,7 @@ void FabricNode::Take(int peer, TcpSocket socket) {
 
 void FabricNode::Linked(int peer, TcpSocket socket) {
   endpoint_->Open(peer);
+  if (is_scheduler() || peer == kSchedulerPeer) SendFirst(socket.fd());
   lane_->AddLink(std::move(socket), peer);
   if (is_scheduler()) return;
   if (peer != kSchedulerPeer) {
@@ -293,6 +294,7 @@ void FabricNode::Turn(int64_t now_us) {
                                         : "the job has not begun after " + waited));
   }
   if (!is_scheduler()) return;
+  if (scheduler_ != nullptr) scheduler_->SentOut(endpoint_->SchedulerTime(NowUs()));
   if (scheduler_ != nullptr && !ending_) {
     for (const int peer : scheduler_->TakeCutOff()) {
       Letter letter = Saying(Letter::Kind::kOrder);

@@ -82,6 +82,12 @@ Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/,
       if (chronicle_) chronicle_->Carried(run, now_s);
       return Status::Ok();
     }
+    case Letter::Kind::kHeard:
+      if (node < 0 || letter.hearing.update.worker != node) {
+        return Status::Corrupt("a worker has heard of another's update");
+      }
+      if (chronicle_) chronicle_->Heard(letter.hearing, now_s);
+      return Status::Ok();
     default:
       return Status::Corrupt("a letter that the scheduler does not get");
   }
@@ -181,6 +187,10 @@ void SchedulerPart::Turn(double now_s) {
   Obey(collector_.Tick(monitor_.Links(now_s), now_s));
 }
 
+void SchedulerPart::SentOut(double now_s) {
+  if (std::exchange(planned_, false) && chronicle_) chronicle_->SentOut(now_s);
+}
+
 double SchedulerPart::WakeAt(int /*peer*/, double /*now_s*/) const {
   double at_s = collector_.WakeAt();
   for (const auto& [pair, due_s] : complaints_) at_s = std::min(at_s, due_s);
@@ -201,7 +211,10 @@ void SchedulerPart::Obey(const Orders& orders) {
       continue;
     }
     if (chronicle_) chronicle_->Ordered(order, now_s_);
-    if (order.kind == Order::kExpect) ++batches_;
+    if (order.kind == Order::kExpect) {
+      ++batches_;
+      planned_ = true;
+    }
     if (order.kind == Order::kGather) ++gathered_;
     Letter letter;
     letter.kind = Letter::Kind::kOrder;

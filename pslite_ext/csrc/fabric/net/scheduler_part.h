@@ -46,6 +46,9 @@ class SchedulerPart : public Part {
   double WakeAt(int peer, double now_s) const override;
   std::string Figures() const override;
 
+  // A turn is over, and what it has planned is on its way.
+  void SentOut(double now_s);
+
   // A line of an operator's feed.
   Status Feed(const std::string& line, double now_s) { return fed_.Feed(line, now_s); }
 
@@ -87,6 +90,7 @@ class SchedulerPart : public Part {
   std::string failure_;
   std::optional<Chronicle> chronicle_;
   double now_s_ = 0;
+  bool planned_ = false;  // in this turn
   int64_t batches_ = 0;
   int64_t gathered_ = 0;  // groups that aggregators were told to make
 };

@@ -72,6 +72,12 @@ Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double
     if (hop.two_sums && momentum_ == 0) {
       return Status::Corrupt("an order for two sums, where there is no momentum");
     }
+    if (sends && hop.goal == Goal::kServer) {
+      Letter heard;
+      heard.kind = Letter::Kind::kHeard;
+      heard.hearing = {hop.update, now_s};
+      outbox_->Post(kSchedulerPeer, heard);
+    }
     Obey(letter.order, now_s);
   } else if (letter.kind == Letter::Kind::kServerIs && scheduler) {
     if (letter.node != kReplicaNode) return Status::Corrupt("a server that cannot be one");

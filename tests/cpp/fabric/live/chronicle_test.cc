@@ -34,6 +34,8 @@ TEST(each_thing_that_happens_is_a_line) {
   send.hop.end_s = 2;
   chronicle.Ordered(send, 1.75);
   chronicle.Ordered(MakeOrder(Order::kForget, 2), 1.75);  // follows from the rest
+  chronicle.SentOut(1.8125);
+  chronicle.Heard({{2, 5}, 1.875}, 1.9375);
   chronicle.Told(Tells(News::kCommitted, {3, 4}), 2);
   chronicle.Told(Tells(News::kTookOver, {}), 3);
   Order report = MakeOrder(Order::kReport, 2);
@@ -52,6 +54,8 @@ TEST(each_thing_that_happens_is_a_line) {
       R"({"t": 1.5, "event": "request", "worker": 2, "number": 5, "version": 7, "bytes": 400, "norm": 0.5, "pushed": 0}
 {"t": 1.75, "event": "plan", "updates": [{"place": 3, "worker": 2, "number": 5, "version": 7}, {"place": 4, "worker": 0, "number": 1, "version": 6}]}
 {"t": 1.75, "event": "hop", "from": 2, "to": "server", "goal": "server", "gathered": false, "places": [3], "bytes": 400, "start": 0, "end": 2}
+{"t": 1.8125, "event": "sent_out"}
+{"t": 1.9375, "event": "heard", "worker": 2, "number": 5, "at": 1.875}
 {"t": 2, "event": "commit", "places": [3, 4], "version": 9}
 {"t": 3, "event": "took_over", "version": 9}
 {"t": 3, "event": "fate", "worker": 2, "number": 5, "fate": "lost"}

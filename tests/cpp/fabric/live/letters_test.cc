@@ -37,7 +37,7 @@ std::vector<Placed> DrawUpdates(Random* random) {
 
 Letter Draw(Random* random) {
   Letter letter;
-  letter.kind = static_cast<Letter::Kind>(random->Between(1, 19));
+  letter.kind = static_cast<Letter::Kind>(random->Between(1, 20));
   if (letter.kind == Letter::Kind::kRequest) {
     letter.request = {DrawId(random), random->Between(0, 1000), random->Between(1, 1000), 0.5,
                       random->Unit(), random->OneIn(2),         random->OneIn(2)};
@@ -107,6 +107,7 @@ Letter Draw(Random* random) {
     letter.tree = {random->Between(1, 1000), std::vector<Edge>(random->Below(3), {-1, 7})};
     letter.node = static_cast<int>(random->Between(-2, 9));
     letter.carriage = {1, 2, random->Unit(), random->Unit(), 1 + random->Unit()};
+    letter.hearing = {DrawId(random), random->Unit()};
   }
   return letter;
 }
@@ -176,6 +177,6 @@ TEST(what_makes_no_sense_is_refused) {
   CHECK_TRUE(refused(letter));
   std::string bytes = Encode(Letter());
   bytes[0] = 2;
-  CHECK_EQ(Decode(bytes, &read).message, "a letter of MLfabric has version 2; this node knows 5");
+  CHECK_EQ(Decode(bytes, &read).message, "a letter of MLfabric has version 2; this node knows 6");
   CHECK_STATUS(Code::kCorrupt, Decode("", &read));
 }

@@ -30,6 +30,13 @@ Letter Asks(int worker, int64_t number) {
   return letter;
 }
 
+Letter Heard(int worker) {
+  Letter letter;
+  letter.kind = Letter::Kind::kHeard;
+  letter.hearing = {{worker, 1}, 2.5};
+  return letter;
+}
+
 Letter Tells(News::Kind kind, const std::vector<int64_t>& places) {
   Letter letter;
   letter.kind = Letter::Kind::kNews;
@@ -66,15 +73,20 @@ TEST(what_happens_is_recorded_if_asked_for) {
     options.record = record;
     SchedulerPart scheduler(Seats(false), options, &outbox);
     CHECK_OK(scheduler.Hear(PeerOf(1), Asks(1, 1), {}, 2));
+    scheduler.SentOut(2.25);  // nothing
     scheduler.Turn(2.5);
+    scheduler.SentOut(2.75);
+    CHECK_OK(scheduler.Hear(PeerOf(1), Heard(1), {}, 2.875));
     CHECK_OK(scheduler.Hear(kServerPeer, Tells(News::kCommitted, {1}), {}, 3));
     scheduler.Gone(PeerOf(0), 4);
     const std::string records = scheduler.TakeRecords();
     std::string events;
-    for (const std::string event : {"request", "plan", "hop", "commit", "fate", "gone"}) {
-      if (records.find("\"event\": \"" + event + "\"") != std::string::npos) events += event + " ";
+    const std::string before = "\"event\": \"";
+    for (size_t at = 0; (at = records.find(before, at)) != std::string::npos;) {
+      at += before.size();
+      events += records.substr(at, records.find('"', at) - at) + " ";
     }
-    CHECK_EQ(events, record ? "request plan hop commit fate gone " : "");
+    CHECK_EQ(events, record ? "request plan hop sent_out heard commit fate gone " : "");
     CHECK_EQ(records.rfind("{\"t\": 2, \"event\": \"request\"", 0), record ? 0 : std::string::npos);
     CHECK_EQ(scheduler.TakeRecords(), "");
   }
@@ -103,6 +115,8 @@ TEST(nobody_speaks_for_another) {
   };
   CHECK_TRUE(refused(PeerOf(0), Asks(1, 1)));
   CHECK_TRUE(refused(kServerPeer, Asks(-1, 1)));
+  CHECK_TRUE(refused(PeerOf(0), Heard(1)));
+  CHECK_TRUE(refused(kServerPeer, Heard(-1)));
   CHECK_TRUE(refused(kReplicaPeer, Tells(News::kCommitted, {1})));
   CHECK_TRUE(refused(kServerPeer, Tells(News::kReplicaApplied, {1})));
   CHECK_TRUE(refused(PeerOf(0), Tells(News::kHeld, {1})));

@@ -82,6 +82,10 @@ TEST(an_update_is_asked_for_sent_and_said_to_be_whole) {
   CHECK_EQ(asked[0].request.bytes, 40);
   CHECK_TRUE(job.Sent(kServerPeer).empty());
   job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
+  const std::vector<Letter> heard = job.outbox.To(kSchedulerPeer);
+  REQUIRE_EQ(heard.size(), 1);
+  CHECK_TRUE(heard[0].kind == Letter::Kind::kHeard);
+  CHECK_EQ(heard[0].hearing.update.number, 1);
   CHECK_TRUE(job.Sent(kReplicaPeer).empty());
   CHECK_TRUE(job.Sent(kServerPeer) == *Filled(2));
   const std::vector<Letter> said = job.outbox.To(kServerPeer);
