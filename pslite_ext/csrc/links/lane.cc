@@ -26,6 +26,13 @@ constexpr double kUnsentSeconds = 2.8e-3;
 constexpr double kUnsentBytesMin = 8 << 10;
 constexpr int64_t kGoodbyeUs = 500000;  // how long a goodbye may take
 
+ShareLimits Limits(uint64_t first_bytes, const LinkOptions& options) {
+  ShareLimits limits;
+  limits.first_bytes = first_bytes;
+  limits.links_beside = options.links_beside;
+  return limits;
+}
+
 }  // namespace
 
 // Brings a link's events to its lane.
@@ -46,7 +53,8 @@ Lane::Lane(std::unique_ptr<Endpoint> endpoint, const LinkOptions& options, LaneE
     : endpoint_(std::move(endpoint)),
       options_(options),
       events_(std::move(events)),
-      out_({kUnsentBytesMax}) {}
+      in_(Limits(ShareLimits().first_bytes, options), [this] { return host_.received(); }),
+      out_(Limits(kUnsentBytesMax, options), [this] { return host_.sent(); }) {}
 
 Lane::~Lane() { Stop(); }
 
@@ -109,6 +117,7 @@ void Lane::AddLink(TcpSocket socket, int peer) {
   link->shares = !IsLocal(link->fd());
   if (link->shares) {
     link->path = PathOf(link->fd());
+    if (!host_.known()) host_ = InterfaceBytes(link->fd());
     in_.Add(peer);
     out_.Add(peer);
     next_share_us_ = 0;

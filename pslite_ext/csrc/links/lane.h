@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "links/event_loop.h"
+#include "links/interface_bytes.h"
 #include "links/link.h"
 #include "policy/fair_share.h"
 
@@ -79,7 +80,8 @@ class Lane {
   int64_t stop_by_us_ = 0;
   int64_t next_tick_us_ = 0;
   int64_t next_share_us_ = 0;
-  FairShare in_, out_;  // of what the links carry
+  InterfaceBytes host_;  // of the interface that the links use
+  FairShare in_, out_;   // of what the links carry
 };
 
 }  // namespace mercury

@@ -27,6 +27,7 @@ struct LinkOptions {
   TraceRing* trace = nullptr;     // null: nothing is traced
   int first_peer = 0;             // that a lane serves first: not the same for all nodes
   bool local = false;             // a Unix socket's
+  int links_beside = 0;           // of the other lanes on this host
 };
 
 class Link : private PacketSink {

@@ -38,6 +38,7 @@ struct MercuryOptions {
   // From the job:
   JobIdentity job{};
   int rank = 0;
+  int links_beside = 0;  // of other processes and lanes on this host, for each lane
 
   DoorOptions door() const {
     return {token, job,           terms(),
@@ -46,7 +47,9 @@ struct MercuryOptions {
   // A process that hangs is noticed by its silence towards the scheduler first.
   LinkOptions link() const {
     const int64_t silence_us = int64_t{tcp.timeout_ms} * 1200;
-    return {policy.packet_bytes, checksum, silence_us, trace};
+    LinkOptions link{policy.packet_bytes, checksum, silence_us, trace};
+    link.links_beside = links_beside;
+    return link;
   }
   uint64_t packet_overhead() const { return kHeaderBytes + (checksum ? kChecksumBytes : 0); }
   // With this process's rank as server; a worker fills in which server it means.

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "packets/links_beside.h"
+
 namespace mercury {
 
 MercuryVan::MercuryVan(const ZmqVanOptions& van, MercuryOptions options, VanObserver* observer)
@@ -35,6 +37,7 @@ void MercuryVan::Stop() {
 void MercuryVan::OnReady(int my_node_id) {
   options_.job = job();
   options_.rank = RankOf(my_node_id);
+  options_.links_beside = LinksBeside(members(), my_node_id, options_.lanes);
   if (role_ == Role::kWorker) return StartWorker(my_node_id);
   if (role_ == Role::kServer) return StartServer(my_node_id);
   observer_->OnReady(my_node_id);

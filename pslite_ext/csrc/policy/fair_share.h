@@ -12,13 +12,19 @@
 // unevenly. Of many links each has little time to spare: they are to stay level. A link that
 // carries nothing for a while gives its part back.
 //
+// Where other lanes of the job share the host, a rate of one's own would not do: who has carried
+// more would get the larger windows and carry more still. So while something comes beside one's
+// own, the host's whole rate counts, and it is divided among the links of all these lanes.
+//
 // Thread-safety: none; no clock, `now_us` never goes back. Invariants: a window is within the
 // limits; while no rate is known, it is an equal part of `first_bytes`.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <unordered_map>
+#include <utility>
 
 namespace mercury {
 
@@ -28,11 +34,16 @@ struct ShareLimits {
   // one, two leave no room for the next.
   uint64_t segments_min = 3;
   uint64_t bytes_max = 64 << 20;
+  int links_beside = 0;  // of the other lanes on this host, in one direction
 };
 
 class FairShare {
  public:
-  explicit FairShare(const ShareLimits& limits = {}) : limits_(limits) {}
+  // What the host's way has carried in all, whoever it was for; 0: that is not known.
+  using HostBytes = std::function<uint64_t()>;
+
+  explicit FairShare(const ShareLimits& limits = {}, HostBytes host_bytes = nullptr)
+      : limits_(limits), host_bytes_(std::move(host_bytes)) {}
 
   void Add(int link);
   void Remove(int link);
@@ -42,8 +53,8 @@ class FairShare {
   // For a link whose path takes so long, there and back, without queues, and whose segments are so
   // large.
   uint64_t window_bytes(int64_t round_trip_us, uint64_t segment_bytes) const;
-  double bytes_per_second() const { return rate_; }  // of all links; 0: not known
-  int links() const;                                 // that are used
+  double bytes_per_second() const { return rate_; }  // of all that share it; 0: not known
+  int links() const;                                 // that share it
 
  private:
   struct Stretch {
@@ -52,8 +63,10 @@ class FairShare {
   };
   void Measure(uint64_t bytes, int64_t now_us);
   void CountUsed(int64_t now_us);
+  void Begin(int64_t now_us, uint64_t host_bytes);
 
   const ShareLimits limits_;
+  const HostBytes host_bytes_;
   std::unordered_map<int, int64_t> used_at_us_;
   int used_ = 0;
   int64_t count_at_us_ = 0;  // when links may have fallen idle
@@ -62,8 +75,10 @@ class FairShare {
   // The stretch under way; the first after a pause is not measured: a link that has been idle lets
   // a burst pass.
   int64_t start_us_ = -1, last_us_ = 0;
-  uint64_t bytes_ = 0;
+  uint64_t bytes_ = 0, host_start_ = 0;
   bool first_ = true;
+  int64_t shared_until_us_ = -1;  // something came beside ours
+  bool shared_ = false;
 };
 
 }  // namespace mercury

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -95,6 +96,51 @@ double Sum(const std::vector<uint64_t>& values) {
   return sum;
 }
 
+// Two lanes of one host behind one queue, where each flow's part is what its window is of all of
+// them: what the lanes settle on by themselves, from any beginning.
+class TwoLanes {
+ public:
+  explicit TwoLanes(int links_beside) {
+    ShareLimits limits;
+    limits.links_beside = links_beside;
+    for (auto& share : shares_) {
+      share = std::make_unique<FairShare>(limits, [this] { return static_cast<uint64_t>(host_); });
+      for (int link = 0; link < kLinks; ++link) share->Add(link);
+    }
+  }
+  // The first lane's part of the rate, which it keeps for a second before windows decide.
+  void Begin(double part) {
+    for (const int64_t end = now_us_ + 1000000; now_us_ < end;) Step(part);
+  }
+  void Run(int64_t us) {
+    for (const int64_t end = now_us_ + us; now_us_ < end;) Step(part());
+  }
+  double part() const {
+    const auto window = [this](int i) {
+      return static_cast<double>(shares_[i]->window_bytes(400, 100));
+    };
+    return window(0) / (window(0) + window(1));
+  }
+  const FairShare& share(int lane) const { return *shares_[lane]; }
+
+ private:
+  static constexpr int kLinks = 4;
+  static constexpr double kRate = 12.5;  // bytes a microsecond, 100 Mbit/s
+  void Step(double part) {
+    now_us_ += 1000;
+    host_ += 1.05 * kRate * 1000;  // with headers
+    for (int i = 0; i < 2; ++i) {
+      const double bytes = kRate * 1000 * (i == 0 ? part : 1 - part) / kLinks;
+      for (int link = 0; link < kLinks; ++link) {
+        shares_[i]->Carried(link, static_cast<uint64_t>(bytes), now_us_);
+      }
+    }
+  }
+  double host_ = 1e9;  // of before
+  int64_t now_us_ = 0;
+  std::unique_ptr<FairShare> shares_[2];
+};
+
 // What the rate carries in the time that windows are made for.
 double Product(double bytes_per_us, int64_t round_trip_us, int links) {
   const double queue_us = std::min(1000 + 20000.0 / links, 6000.0);
@@ -165,6 +211,50 @@ TEST(while_no_rate_is_known_links_have_equal_parts_of_the_first_window) {
   share.Remove(3);
   CHECK_EQ(share.window_bytes(0, kSegment), ShareLimits().first_bytes / 2);
   CHECK_EQ(share.bytes_per_second(), 0.0);
+}
+
+TEST(lanes_of_one_host_come_to_equal_parts) {
+  for (const double part : {0.1, 0.35, 0.5, 0.8}) {
+    TwoLanes lanes(4);
+    lanes.Begin(part);
+    lanes.Run(3000000);
+    CHECK_TRUE(lanes.part() > 0.49 && lanes.part() < 0.51);
+    for (int i = 0; i < 2; ++i) {
+      CHECK_EQ(lanes.share(i).links(), 8);
+      CHECK_TRUE(lanes.share(i).bytes_per_second() < 1.1 * 12.5e6);
+    }
+  }
+}
+
+// The other one gets its part as soon as it has something to carry, and gives it back.
+TEST(a_lane_whose_neighbour_is_idle_has_the_whole_way) {
+  TwoLanes lanes(4);
+  lanes.Begin(1.0);
+  CHECK_EQ(lanes.share(0).links(), 4);
+  const uint64_t alone = lanes.share(0).window_bytes(400, 100);
+  lanes.Begin(0.7);
+  CHECK_EQ(lanes.share(0).links(), 8);
+  CHECK_TRUE(lanes.share(0).window_bytes(400, 100) < alone * 6 / 10);
+  lanes.Begin(1.0);
+  lanes.Begin(1.0);
+  CHECK_EQ(lanes.share(0).links(), 4);
+  CHECK_TRUE(lanes.share(0).window_bytes(400, 100) > alone * 9 / 10);
+}
+
+// Another job, a backup: what comes is measured as a whole, and all of it is divided among ours.
+TEST(what_is_not_of_this_job_takes_no_windows) {
+  TwoLanes lanes(0);
+  lanes.Begin(0.3);
+  CHECK_EQ(lanes.share(0).links(), 4);
+  CHECK_TRUE(lanes.share(0).bytes_per_second() > 12.4e6);
+}
+
+TEST(an_interface_that_does_not_tell_leaves_the_own_rate) {
+  FairShare share({}, [] { return uint64_t{0}; });
+  share.Add(0);
+  for (int64_t now = 0; now < 1000000; now += 1000) share.Carried(0, 5000, now);
+  CHECK_TRUE(share.bytes_per_second() > 4.9e6 && share.bytes_per_second() < 5.3e6);
+  CHECK_EQ(share.links(), 1);
 }
 
 TEST(a_burst_after_a_pause_is_not_a_rate) {

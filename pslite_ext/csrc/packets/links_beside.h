@@ -1,0 +1,16 @@
+// How many links other processes and lanes of the job have on a node's host.
+//
+// Thread-safety: a pure function.
+#pragma once
+
+#include <vector>
+
+#include "control/membership.h"
+
+namespace mercury {
+
+// For one lane of the node `me`: each worker has a link to each server in each lane, but those
+// within a host use no network.
+int LinksBeside(const std::vector<Member>& members, int me, int lanes);
+
+}  // namespace mercury
