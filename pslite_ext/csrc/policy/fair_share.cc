@@ -99,7 +99,9 @@ uint64_t FairShare::window_bytes(int64_t round_trip_us, uint64_t segment_bytes) 
     const double us = 1.25 * static_cast<double>(round_trip_us) + queue_us;
     bytes = rate_ * us * 1e-6 / n;
   }
-  const auto whole = static_cast<uint64_t>(std::min(bytes, static_cast<double>(limits_.bytes_max)));
+  auto whole = static_cast<uint64_t>(std::min(bytes, static_cast<double>(limits_.bytes_max)));
+  // Of a segment that does not fit, nothing is sent.
+  if (segment_bytes != 0) whole = (whole + segment_bytes - 1) / segment_bytes * segment_bytes;
   return std::clamp(whole, std::min(limits_.segments_min * segment_bytes, limits_.bytes_max),
                     limits_.bytes_max);
 }
