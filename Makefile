@@ -21,9 +21,9 @@ export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
-$(VENV)/.tools: requirements-dev.txt
+$(VENV)/.tools: requirements-dev.txt constraints-dev.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install -r requirements-dev.txt
+	$(PIP) install -r requirements-dev.txt -c constraints-dev.txt
 	$(PIP) install --no-deps mlc-chakra==1.0.0  # a test reads with it; what it says it needs, it needs for other things
 	touch $@
 
@@ -41,7 +41,7 @@ $(MXNET_DIST): $(wildcard patches/mxnet/*) patches/sources.toml scripts/build_wh
 # For developers: our packages from the tree, MXNet from the patched wheel.
 $(VENV)/.ready: $(VENV)/.tools $(NATIVE) dist/.mxnet
 	$(PIP) install --force-reinstall --no-deps dist/mxnet-1.9.1+*.whl
-	$(PIP) install 'numpy<2' requests graphviz pyzmq
+	$(PIP) install -c constraints-dev.txt 'numpy<2' requests graphviz pyzmq
 	$(call digits,$(VENV))
 	echo $(CURDIR) > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/mercury_ps_tree.pth
 	printf '#!$(abspath $(BIN)/python)\nimport sys\n\nfrom pslite_ext.command.main import main\n\nsys.exit(main())\n' > $(BIN)/mercury && chmod +x $(BIN)/mercury

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pslite_ext.forecast.simulate.cluster import Cluster
 
 # As pslite_ext/csrc/policy/fair_share.cc and process/node_options.cc have it.
@@ -14,7 +16,12 @@ def window_bytes(bandwidth: float, links: int, round_trip_s: float) -> float:
     """What each of a host's links may have under way, if all are used."""
     queue_s = min(DELAY_S + SPARE_S / links, QUEUE_S_MAX)
     share = bandwidth * (1.25 * round_trip_s + queue_s) / links
-    return max(share, SEGMENTS_MIN * SEGMENT_BYTES)
+    return SEGMENT_BYTES * max(math.ceil(share / SEGMENT_BYTES), SEGMENTS_MIN)
+
+
+def links_of_a_host(workers: int, servers: int, beside: bool) -> int:
+    """In one direction; `beside` counts those of the worker and of the server that share it."""
+    return workers + servers - 2 if beside else max(workers, servers)
 
 
 def packet_bytes(bandwidth: float, workers: int, servers: int) -> float:
@@ -34,6 +41,7 @@ def mercury_cluster(
     beside: bool = False,
 ) -> Cluster:
     """All nodes alike; `bandwidth` is what a link carries of data, in bytes a second."""
+    links = links_of_a_host(workers, servers, beside)
     return Cluster.even(
         workers,
         servers,
@@ -41,7 +49,7 @@ def mercury_cluster(
         latency_s=latency_s,
         packet_bytes=packet_bytes(bandwidth, workers, servers),
         sharing="fifo",
-        window_bytes=window_bytes(bandwidth, max(workers, servers), 2 * latency_s),
+        window_bytes=window_bytes(bandwidth, max(links, 1), 2 * latency_s),
         reaction_s=reaction_s,
         beside=beside,
     )
