@@ -45,6 +45,7 @@ SHELL = {
     "transport/figures": "cpp/packets/mercury_plane_test.cc",
     "links/acceptor": "faults/test_strangers.py",
     "links/dialer": "cpp/packets/door_test.cc",
+    "links/interface_bytes": "cpp/links/interface_bytes_test.cc",
     "links/tcp": "cpp/links/tcp_test.cc",
     "links/event_loop": "cpp/packets/mercury_plane_test.cc",
     "packets/mercury_worker": "cpp/packets/mercury_plane_test.cc",
