@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from scripts.lab.benches.fabric import AT_MOST_S, SCALE
+from scripts.lab.benches.race_prediction import Conditions, rival
 from scripts.lab.report.results import RowFields, number
 from scripts.lab.systems.system import ASYNC, GLOO, TREE
 
@@ -69,6 +71,38 @@ def by_cell(rows: Sequence[RowFields]) -> list[str]:
                 cells.append(cell)
             lines.append(f"| {match['stragglers']} {match['network']} | {' | '.join(cells)} |")
     return lines
+
+
+def foretold(rows: Sequence[RowFields]) -> list[str]:
+    """Gradients a second until the race ended: simulated, measured, and the one over the other."""
+    lines: list[str] = []
+    for what, of_race in sorted(_races(rows).items()):
+        match = _CELL.match(what)
+        if match is None:
+            continue
+        conditions = Conditions(match["stragglers"], match["network"], SCALE)
+        cells = []
+        for name in RIVALS:
+            of = of_race.get(name, {})
+            simulated = rival(name, conditions)
+            if "gradients" not in of or simulated is None:
+                cells.append("")
+                continue
+            seconds = of["time"]["median"] if "time" in of else AT_MOST_S[float(match["target"])]
+            rates = simulated.gradients(seconds) / seconds, of["gradients"]["median"] / seconds
+            ratio = f"{rates[0] / rates[1]:.2f}" if rates[1] > 0 else ""
+            cells.append(f"{number(rates[0])} / {number(rates[1])} = {ratio}")
+        if any(cells):
+            lines.append(f"| {what} | {' | '.join(cells)} |")
+    if not lines:
+        return []
+    intro = (
+        "Gradients a second until the race ended, as a simulation in virtual time foretells them "
+        "(`scripts/lab/benches/race_prediction.py`; drawn rates and stragglers, MLfabric's own "
+        "planner, nothing fitted), over what was measured:"
+    )
+    head = "| | " + " | ".join(RIVALS) + " |"
+    return ["", intro, "", head, "|---" * (1 + len(RIVALS)) + "|", *lines]
 
 
 def by_race(rows: Sequence[RowFields]) -> list[str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from scripts.lab.report.fabric_tables import RIVALS, by_cell, by_race
+import pytest
+
+from scripts.lab.report.fabric_tables import RIVALS, by_cell, by_race, foretold
 from scripts.lab.systems.system import GLOO
 
 
@@ -33,6 +36,20 @@ def test_cells_stand_beside_the_ring() -> None:
     assert text.index("80 %") < text.index("| C2 N1") < text.index("93 %")
     assert "N2" not in text  # which is no cell of the table
     assert text.count(" | ".join(RIVALS)) == 2
+
+
+def test_what_was_foretold_stands_beside_what_was_measured() -> None:
+    rows = [*ROWS, _row("C1 N1, to 0.8", GLOO, "gradients", 500.0)]
+    rows.append(_row("C1 N3, to 0.8", "fabric A-30", "gradients", 90.0))  # did not arrive: in 45 s
+    text = foretold(rows)
+    assert foretold(ROWS) == []
+    (first,) = [line for line in text if line.startswith("| C1 N1")]
+    (third,) = [line for line in text if line.startswith("| C1 N3")]
+    told, measured, ratio = re.findall(r"[\d.]+", first.split("|")[2])
+    assert measured == "62.5"
+    assert float(told) / 62.5 == pytest.approx(float(ratio), abs=0.01)
+    assert " / 2 = " in third
+    assert third.count("=") == 1
 
 
 def test_every_race_has_a_line() -> None:

@@ -1,0 +1,122 @@
+"""Transfers that share links in virtual time, as TCP connections that live long do: max-min fairly.
+
+A transfer uses its sender's way out and its receiver's way in; within a host it takes no time. A
+way's rate holds until the next change. Packets, queues and round trips are not modelled.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+Call = Callable[[], None]
+Rates = Callable[[float], Sequence[tuple[float, float]]]  # at a time: each host's out and in
+# Of connections that share a link, none gets exactly its share for the length of a transfer.
+UNEVEN = (0.5, 1.5)
+_LEFT = 1e-6  # bytes: less is rounding
+
+
+@dataclass(eq=False)
+class Transfer:
+    source: int
+    target: int
+    left: float  # bytes
+    done: Call
+    limit: float = math.inf  # bytes a second
+    weight: float = 1.0  # its share, beside others
+    rate: float = 0.0
+
+    @property
+    def ways(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """A host, and 0: out, 1: in."""
+        return (self.source, 0), (self.target, 1)
+
+
+class FluidNetwork:
+    """`rates`: in bytes a second. `every_s`: so often they change."""
+
+    def __init__(self, rates: Rates, every_s: float) -> None:
+        self.now = 0.0
+        self._rates, self._every_s = rates, every_s
+        self._transfers: list[Transfer] = []
+        self._calls: list[tuple[float, int, Call]] = []
+        self._order = itertools.count()
+        self._random = random.Random(1)
+        self._fair = False  # whether all have the rates that they should have
+
+    def at(self, time: float, call: Call) -> None:
+        heapq.heappush(self._calls, (max(time, self.now), next(self._order), call))
+
+    def after(self, seconds: float, call: Call) -> None:
+        self.at(self.now + seconds, call)
+
+    def send(
+        self, source: int, target: int, size: float, done: Call, limit: float = math.inf
+    ) -> Transfer:
+        """From now on; `done` is called when all of it is there."""
+        weight = self._random.uniform(*UNEVEN)
+        transfer = Transfer(source, target, size, done, limit, weight)
+        if source == target:
+            self.at(self.now, done)
+        else:
+            self._transfers.append(transfer)
+            self._fair = False
+        return transfer
+
+    def lift_limit(self, transfer: Transfer) -> None:
+        transfer.limit = math.inf
+        self._fair = False
+
+    def run(self, until: float) -> None:
+        """What begins later than that is left out."""
+        while True:
+            if not self._fair:
+                self._share()
+            change = self._every_s * (math.floor(self.now / self._every_s + 1e-9) + 1)
+            due = min([self.now + t.left / t.rate for t in self._transfers], default=math.inf)
+            next_s = min(due, change, self._calls[0][0] if self._calls else math.inf)
+            if next_s > until:
+                return
+            for transfer in self._transfers:
+                transfer.left -= (next_s - self.now) * transfer.rate
+            self.now = next_s
+            self._fair = self._fair and next_s < change
+            over = [t for t in self._transfers if t.left <= _LEFT + 1e-9 * t.rate]
+            if over:
+                self._transfers = [t for t in self._transfers if t not in over]
+                self._fair = False
+                for transfer in over:
+                    transfer.done()
+            while self._calls and self._calls[0][0] <= self.now:
+                heapq.heappop(self._calls)[2]()
+
+    def _share(self) -> None:
+        """The way that leaves least for each of its transfers decides for them; then the next."""
+        self._fair = True
+        rates = self._rates(self.now)
+        room: dict[tuple[int, int], float] = {}
+        weights: dict[tuple[int, int], float] = {}
+        open_ = list(self._transfers)
+        for transfer in open_:
+            for way in transfer.ways:
+                room[way] = rates[way[0]][way[1]]
+                weights[way] = weights.get(way, 0.0) + transfer.weight
+        while open_:
+            share = min(room[way] / weights[way] for t in open_ for way in t.ways)
+            share = min(share, min(t.limit / t.weight for t in open_))
+            still: list[Transfer] = []
+            decided: list[Transfer] = []
+            for transfer in open_:
+                tight = any(room[w] <= share * weights[w] * (1 + 1e-9) for w in transfer.ways)
+                tight = tight or transfer.limit <= share * transfer.weight * (1 + 1e-9)
+                (decided if tight else still).append(transfer)
+            for transfer in decided:
+                transfer.rate = share * transfer.weight
+                for way in transfer.ways:
+                    room[way] = max(0.0, room[way] - transfer.rate)
+                    weights[way] -= transfer.weight
+            open_ = still
