@@ -1,7 +1,6 @@
 #include "policy/fair_share.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace mercury {
 namespace {
@@ -89,12 +88,7 @@ void FairShare::Measure(uint64_t bytes, int64_t now_us) {
 uint64_t FairShare::window_bytes(int64_t round_trip_us, uint64_t segment_bytes) const {
   const double n = links();
   double bytes = static_cast<double>(limits_.first_bytes) / n;
-  static const char* hack = std::getenv("HACK_RATE");
-  if (rate_ != 0 && hack != nullptr && limits_.first_bytes > (200 << 10)) {
-    const double half = std::atof(hack) / 2;
-    const double queue_us = std::min(kDelayUs + kSpareUs / n, kQueueUsMax);
-    bytes = half * (1.25 * static_cast<double>(round_trip_us) + queue_us) * 1e-6 / n;
-  } else if (rate_ != 0) {
+  if (rate_ != 0) {
     const double queue_us = std::min(kDelayUs + kSpareUs / n, kQueueUsMax);
     const double us = 1.25 * static_cast<double>(round_trip_us) + queue_us;
     bytes = rate_ * us * 1e-6 / n;
