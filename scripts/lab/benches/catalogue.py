@@ -183,6 +183,7 @@ def _fabric(systems: Systems, length: str) -> list[Case]:
     cases = fabric.cells(racers)
     cases += fabric.cells(racers, fabric.FULL)[: len(racers)]
     cases += fabric.computing(racers)
+    cases += fabric.sampling(racers)
     cases += [fabric.race(system, "C1", "N1") for system in _named(systems, (MPI_RING,))]
     for ours in _named(systems, (FABRIC,)):
         cases += fabric.ablations(ours) + fabric.replication(ours)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from scripts.lab.bed.drawn_network import NETWORKS, DrawnNetwork
 from scripts.lab.benches.case import TCP_SHARE, Case, Figure, Figures, Setting
@@ -24,12 +25,14 @@ from tracer.fabric import History, quantile, read
 SCALE = 0.01  # of the authors' rates
 COMPUTE_S = 0.1
 MUCH_S = 1.0
+SWEEP_S = 0.18  # over a worker's documents
 WORKERS = 30
 # What they learn fastest with: all together, of 0.05, 0.07, 0.1, 0.15 and 0.2; each on its own, of
 # 0.001, 0.002, 0.003, 0.005 and 0.007.
 RATES = {"together": 0.07, "apart": 0.002}
 PARTIAL, FULL = 0.8, 0.93
-AT_MOST_S = {PARTIAL: 45.0, FULL: 100.0}
+LIKELY = -4.6  # of a held-out word, its log-likelihood
+AT_MOST_S = {PARTIAL: 45.0, FULL: 100.0, LIKELY: 100.0}
 STRAGGLERS = [kind for kind in KINDS if kind != "C0"]
 SLOW = 2.5e9  # unscaled: what counts as a slow link in N2
 # Norms by which a replica may differ. That of an update is about 0.01.
@@ -137,10 +140,10 @@ def _case(what: str, system: System, setting: Setting, track: Track, env: dict[s
         seconds = outcome.seconds
         gradients = sum(r["iterations"] for r in outcome.results)
         busy = outcome.samples["end"].machine_cpu_s - outcome.samples["begin"].machine_cpu_s
-        best = statistics.mean(look.accuracy for look in sorted(track.looks)[-5:])
+        best = statistics.mean(look.quality for look in sorted(track.looks)[-5:])
         figures |= {
             "ran for": Figure(seconds, "s"),
-            "accuracy in the end": Figure(best, ""),
+            track.quality: Figure(best, ""),
             "gradients": Figure(float(gradients), ""),
             "gradients a second": Figure(gradients / seconds, ""),
             "processors": Figure(100 * busy / seconds / CORES, "%"),
@@ -181,15 +184,16 @@ def race(
     fed: bool = True,
     compute_s: float | None = None,
     note: str = "",
+    topics: bool = False,
 ) -> Case:
     feed = folder() / "feed" if fed and system.name.startswith(FABRIC) else None
     draws = DrawnNetwork(network, SCALE, feed=feed, lag_s=lag_s, share=TCP_SHARE)
     together = not system.servers or system.env.get("MERCURY_FABRIC_MODE") == "sync"
     rate = RATES["together" if together else "apart"]
     seconds = COMPUTE_S if compute_s is None else compute_s
-    track = Track(draws, stragglers, rate, target, AT_MOST_S[target], seconds)
+    track = Track(draws, stragglers, rate, target, AT_MOST_S[target], seconds, topics)
     env = {} if feed is None else {"MERCURY_FABRIC_FEED": str(feed)}
-    what = f"{stragglers} {network}, to {target:g}{note}"
+    what = f"{'LDA, ' if topics else ''}{stragglers} {network}, to {target:g}{note}"
     return _case(what, system, Paired(workers), track, env)
 
 
@@ -229,6 +233,13 @@ def computing(systems: Sequence[System]) -> list[Case]:
     """With far more to compute for each byte, as of a model with few weights and large inputs."""
     note = f", {MUCH_S:g} s of computation"
     return [race(system, "C2", "N1", compute_s=MUCH_S, note=note) for system in systems]
+
+
+def sampling(systems: Sequence[System]) -> list[Case]:
+    """Topics of documents, which no gradient finds: updates that were dropped are made up for."""
+    options: dict[str, Any] = {"compute_s": SWEEP_S, "topics": True}
+    networks = ("N1", "N2")
+    return [race(s, "C1", network, LIKELY, **options) for network in networks for s in systems]
 
 
 def cells(systems: Sequence[System], target: float = PARTIAL) -> list[Case]:

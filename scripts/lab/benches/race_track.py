@@ -38,7 +38,7 @@ class Look(NamedTuple):
     """At a model that a worker has got."""
 
     t: float
-    accuracy: float
+    quality: float  # accuracy, or a log-likelihood
 
 
 class Hop(NamedTuple):
@@ -64,7 +64,7 @@ def reached_at(looks: list[Look], target: float) -> float | None:
         while first <= last - LOOKS_LEAST and looks[first].t < look.t - WINDOW_S:
             first += 1
         seen = looks[first : last + 1]
-        if sum(k.accuracy for k in seen) / len(seen) >= target:
+        if sum(k.quality for k in seen) / len(seen) >= target:
             return look.t
     return None
 
@@ -77,6 +77,7 @@ class Track:
     target: float
     at_most_s: float
     compute_s: float
+    topics: bool = False
     begin: float | None = None
     looks: list[Look] = field(default_factory=list)
     took_s: float | None = None  # until the target was reached
@@ -94,6 +95,10 @@ class Track:
     def trace(self) -> Path:
         return folder() / "trace"
 
+    @property
+    def quality(self) -> str:
+        return "log-likelihood in the end" if self.topics else "accuracy in the end"
+
     def told(self) -> dict[str, Any]:
         """What workers are told."""
         race = Race(
@@ -103,6 +108,7 @@ class Track:
             self.network.seed,
             self.compute_s,
             self.rate,
+            self.topics,
         )
         return asdict(race)
 
@@ -123,7 +129,7 @@ class Track:
             self.begin = event["t"]
         if event["event"] != "evaluated" or self.begin is None:
             return
-        self.looks.append(Look(event["t"], event["accuracy"]))
+        self.looks.append(Look(event["t"], event["quality"]))
         if self.took_s is None and (at := reached_at(sorted(self.looks), self.target)) is not None:
             self.took_s = at - self.begin
         if self.took_s is not None or event["t"] > self.begin + self.at_most_s:

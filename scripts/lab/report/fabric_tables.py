@@ -11,6 +11,7 @@ from scripts.lab.report.results import RowFields, number
 from scripts.lab.systems.system import ASYNC, GLOO, TREE
 
 RIVALS = (GLOO, TREE, ASYNC, "fabric A-30", "fabric A-60", "fabric S")
+LDA = "LDA, "
 _CELL = re.compile(r"(?P<stragglers>C\d) (?P<network>N\d), to (?P<target>[\d.]+)$")
 _MORE = {
     "gradients a second": "gradients / s",
@@ -105,6 +106,28 @@ def foretold(rows: Sequence[RowFields]) -> list[str]:
     return ["", intro, "", head, "|---" * (1 + len(RIVALS)) + "|", *lines]
 
 
+def sampling(rows: Sequence[RowFields]) -> list[str]:
+    """Topics of documents: how often each worker went over its own until the target was reached."""
+    lines: list[str] = []
+    for what, of_race in sorted(_races(rows).items()):
+        if not what.startswith(LDA):
+            continue
+        for system, of in of_race.items():
+            workers = int(of["gradients"]["setting"].split()[0])
+            sweeps = number(of["gradients"]["median"] / workers)
+            metrics = ("dropped", "delay, median", "delay, most", "log-likelihood in the end")
+            cells = " | ".join(_cell(of.get(metric)) for metric in metrics)
+            lines.append(f"| {what[len(LDA) :]} | {system} | {_time(of)} | {sweeps} | {cells} |")
+    if not lines:
+        return []
+    head = (
+        "| | system | time [s] | sweeps of a worker | dropped [%] | delay, median | most "
+        "| log-likelihood in the end |"
+    )
+    intro = "Topics of documents, until a held-out word has so much log-likelihood:"
+    return ["", intro, "", head, "|---" * 8 + "|", *lines]
+
+
 def by_race(rows: Sequence[RowFields]) -> list[str]:
     most = max((row["repeats"] for row in rows), default=1)
     times = "Each race was run once" if most == 1 else f"Each race was run up to {most} times"
@@ -113,6 +136,8 @@ def by_race(rows: Sequence[RowFields]) -> list[str]:
     lines += ["| race | system | time [s] | " + " | ".join(_MORE.values()) + " |"]
     lines.append("|---" * (3 + len(_MORE)) + "|")
     for what, of_race in sorted(_races(rows).items()):
+        if what.startswith(LDA):
+            continue
         for system, of in of_race.items():
             more = " | ".join(_cell(of.get(metric)) for metric in _MORE)
             lines.append(f"| {what} | {system} | {_time(of)} | {more} |")

@@ -179,7 +179,7 @@ def markdown(results: Results, folder: Path, known: Mapping[str, str] | None = N
             lines += pictures.scaling(bench, of_bench) + by_hosts(of_bench)
         if bench == "fabric":
             lines += fabric_tables.by_cell(of_bench) + fabric_tables.foretold(of_bench)
-            lines += fabric_tables.by_race(of_bench)
+            lines += fabric_tables.sampling(of_bench) + fabric_tables.by_race(of_bench)
         of_bench.sort(key=_place)
         for place, group in itertools.groupby(of_bench, key=_place):
             if bench != "fabric" and prophet_tables.rated(place[1]) is None:

@@ -10,21 +10,26 @@ from typing import Any
 
 from pslite_ext import fabric
 from pslite_ext.fabric.options import ALL_OF_IT, Planning
-from scripts.lab.systems.racer import race
+from scripts.lab.systems.racer import race, told
 from scripts.lab.workloads.race import first_vector
 
 
 class UnderFabric:
     def __init__(self) -> None:
-        self._worker = fabric.register(first_vector())
+        self._worker = fabric.register(first_vector(told()))
         self.rank, self.workers = self._worker.rank, self._worker.num_workers
+        self._pushed = 0  # the number of the last update
         self.together = os.environ.get("MERCURY_FABRIC_MODE") == "sync"
 
     def get(self) -> Any:
         return self._worker.get()
 
+    @property
+    def applied(self) -> bool:
+        return self._worker.fate(self._pushed) == "committed"
+
     def push(self, update: Any) -> None:
-        self._worker.push(update)
+        self._pushed = self._worker.push(update)
 
     def figures(self) -> dict[str, Any]:
         return {"updates": self._worker.stats()}

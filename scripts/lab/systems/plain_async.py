@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from scripts.lab.systems.racer import race
+from scripts.lab.systems.racer import race, told
 from scripts.lab.systems.rendezvous import await_port, place
 from scripts.lab.workloads.race import BYTES, first_vector
 
@@ -33,7 +33,7 @@ def receive(sock: socket.socket, into: memoryview) -> bool:
 
 class Server:
     def __init__(self) -> None:
-        self._model = first_vector()
+        self._model = first_vector(told())
         self._version = 0
         self._lock = threading.Lock()
 
@@ -67,7 +67,7 @@ class Server:
 
 
 class Pushed:
-    together = False
+    together, applied = False, True
 
     def __init__(self) -> None:
         self.rank, self.workers, _ = place()

@@ -15,12 +15,12 @@ from scripts.lab.workloads.race import Exchange, Race, first_vector, run
 class Summed:
     """An all-reduce as an exchange: everybody has the model, and adds the sum of all updates."""
 
-    together = True
+    together = applied = True
 
     def __init__(self, all_reduce: Any) -> None:
         self.rank, self.workers, _ = place()
         self._all_reduce = all_reduce  # sums a vector over all workers, in place
-        self._model = first_vector()
+        self._model = first_vector(told())
         nothing = np.zeros_like(self._model)
         all_reduce(nothing)  # all are there, and connected
 

@@ -105,3 +105,18 @@ class Batches:
     def next(self) -> tuple[Any, Any]:
         chosen = self._random.integers(len(self._digits.train_y), size=self._size)
         return self._digits.train_x[chosen], self._digits.train_y[chosen]
+
+
+class Learner:
+    """A worker's part of the training: an update is a step against the gradient of a batch."""
+
+    def __init__(self, digits: Digits, worker: int, step: float) -> None:
+        self._digits = digits
+        self._batches = Batches(digits, worker)
+        self._step = step
+
+    def update(self, model: Any, applied: bool) -> Any:
+        return np.multiply(gradient(model, *self._batches.next()), -self._step)
+
+    def quality(self, model: Any) -> float:
+        return accuracy(model, self._digits)

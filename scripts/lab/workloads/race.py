@@ -1,9 +1,9 @@
-"""Real training of a small model until somebody says that it is good enough.
+"""Real work on a small model until somebody says that it is good enough.
 
 A worker gets the model, computes an update from it, and gives that away; how, is the exchange's
-part. The computation is emulated: gradient and accuracy are really computed, in about two
-milliseconds, and what is left of an iteration's time is slept. The vector that is exchanged has one
-number more than the model has: above 0, all are to stop.
+part, and what is computed, the task's. Only the time is emulated: update and quality are really
+computed, in some milliseconds, and what is left of an iteration's time is slept. The vector that is
+exchanged has one number more than the model has: above 0, all are to stop.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from scripts.lab.workloads import digits_training
 from scripts.lab.workloads.measurement import say, usage
 from scripts.lab.workloads.stragglers import slowness
+from scripts.lab.workloads.topics import Topics
 
 ELEMENTS = digits_training.ELEMENTS + 1
 BYTES = 4 * ELEMENTS
@@ -34,6 +35,7 @@ class Race:
     seed: int
     compute_s: float
     rate: float  # of learning
+    topics: bool = False  # of documents are found; else digits are learned
 
 
 class Exchange(Protocol):
@@ -42,6 +44,10 @@ class Exchange(Protocol):
     rank: int
     workers: int
     together: bool  # all have the same model, and end with the same iteration
+
+    @property
+    def applied(self) -> bool:
+        """Once the model is there: whether it has what was pushed last."""
 
     def get(self) -> Any: ...
 
@@ -52,14 +58,29 @@ class Exchange(Protocol):
     def leave(self) -> None: ...
 
 
-def first_vector() -> Any:
+class Task(Protocol):
+    def update(self, model: Any, applied: bool) -> Any:
+        """From the model, which may have the last one."""
+
+    def quality(self, model: Any) -> float: ...
+
+
+def first_vector(race: Race) -> Any:
+    if race.topics:
+        return np.zeros(ELEMENTS, np.float32)
     return np.append(digits_training.first_model(), np.float32(0))
 
 
-def run(race: Race, exchange: Exchange) -> None:
-    digits = digits_training.Digits.read(Path(race.digits))
-    batches = digits_training.Batches(digits, exchange.rank)
+def _task(race: Race, exchange: Exchange) -> Task:
+    if race.topics:
+        return Topics(exchange.rank, exchange.workers)
     step = race.rate / exchange.workers if exchange.together else race.rate
+    digits = digits_training.Digits.read(Path(race.digits))
+    return digits_training.Learner(digits, exchange.rank, step)
+
+
+def run(race: Race, exchange: Exchange) -> None:
+    task = _task(race, exchange)
     update = np.zeros(ELEMENTS, np.float32)
     iteration = overran = 0
     say("started", **usage())
@@ -71,11 +92,10 @@ def run(race: Race, exchange: Exchange) -> None:
         if vector[-1] > 0 or (over and not exchange.together):
             break
         model = vector[:-1]
-        np.multiply(digits_training.gradient(model, *batches.next()), -step, out=update[:-1])
+        update[:-1] = task.update(model, exchange.applied)
         update[-1] = 1.0 if over else 0.0
         if exchange.rank == 0 or not exchange.together:
-            accuracy = digits_training.accuracy(model, digits)
-            say("evaluated", t=began, accuracy=accuracy, iteration=iteration)
+            say("evaluated", t=began, quality=task.quality(model), iteration=iteration)
         slow = slowness(race.stragglers, exchange.rank, iteration, race.seed)
         left = began + race.compute_s * slow - time.monotonic()
         overran += left < 0

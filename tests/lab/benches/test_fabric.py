@@ -41,7 +41,7 @@ def _track(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Track:
 
 
 def _evaluated(t: float, accuracy: float) -> dict[str, Any]:
-    return {"event": "evaluated", "t": t, "accuracy": accuracy}
+    return {"event": "evaluated", "t": t, "quality": accuracy}
 
 
 def test_all_are_told_to_stop_when_one_of_them_is_good_enough(
@@ -113,6 +113,8 @@ def test_all_meet_in_all_nine_cells() -> None:
     told = {case.system.name: case.config.tensors for case in cases}
     assert told[TREE]["rate"] > told[ASYNC]["rate"] == told["fabric A-60"]["rate"]
     assert told[TREE]["rate"] == told["fabric S"]["rate"]
+    sampling = {case.what for case in cases if case.config.tensors["topics"]}
+    assert sampling == {"LDA, C1 N1, to -4.6", "LDA, C1 N2, to -4.6"}
     lame = [case for case in cases if "no order" in case.system.name]
     assert [case.system.env["LAB_WITHOUT"] for case in lame] == ["order"]
     assert all("MERCURY_FABRIC_FEED" not in c.env for c in cases if "by itself" in c.what)

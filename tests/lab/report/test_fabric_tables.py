@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scripts.lab.report.fabric_tables import RIVALS, by_cell, by_race, foretold
+from scripts.lab.report.fabric_tables import RIVALS, by_cell, by_race, foretold, sampling
 from scripts.lab.systems.system import GLOO
 
 
@@ -50,6 +50,14 @@ def test_what_was_foretold_stands_beside_what_was_measured() -> None:
     assert float(told) / 62.5 == pytest.approx(float(ratio), abs=0.01)
     assert " / 2 = " in third
     assert third.count("=") == 1
+
+
+def test_topics_have_a_table_of_their_own() -> None:
+    what = "LDA, C1 N1, to -4.6"
+    rows = [_row(what, "fabric A-30", m, v) for m, v in (("time", 20.0), ("gradients", 330.0))]
+    assert sampling(ROWS) == []
+    assert "| C1 N1, to -4.6 | fabric A-30 | 20 | 11 |  |  |  |  |" in sampling([*ROWS, *rows])
+    assert len(by_race([*ROWS, *rows])) == len(by_race(ROWS))
 
 
 def test_every_race_has_a_line() -> None:

@@ -14,17 +14,20 @@ from scripts.lab.workloads.digits_training import CLASSES, INPUTS, Digits
 from scripts.lab.workloads.measurement import MARK
 from scripts.lab.workloads.race import ELEMENTS, Race, first_vector, run
 
+_NO_TOPICS = Race("", "", "C0", 1, 0.0, 0.01)
+
 
 class Alone:
     """An exchange of one worker, which takes the stop's file away or puts it there."""
 
     workers = 1
+    applied = True
 
     def __init__(self, together: bool, stop: Path, stop_after: int, rank: int = 0) -> None:
         self.together = together
         self.rank = rank
         self.pushed: list[Any] = []
-        self._model = first_vector()
+        self._model = first_vector(_NO_TOPICS)
         self._stop, self._stop_after = stop, stop_after
 
     def get(self) -> Any:
