@@ -1,4 +1,4 @@
-"""What a soak came to, as a page: faults and their outcomes."""
+"""The page of a soak: faults and their outcomes."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def page(runs: Sequence[Run]) -> str:
     wrong = [r for r in rounds if not r.verdict.right]
     text = (
         "# Faults\n\n"
-        "What jobs come to when something goes wrong: `make soak` starts jobs of real processes,\n"
-        "each on a host of its own behind a middlebox, disturbs each once at a random moment and\n"
-        "place, and judges what comes of it. A job goes on with all sums right, or every process\n"
-        "that is left ends by itself, in time, with an error that names the culprit (of a link\n"
-        "between a worker and a server: both). Nothing is left behind: no process, no shared\n"
-        "memory, no temporary file. Times are those of [operations](operations.md), and\n"
-        f"{GRACE_S:g} s more for all processes to end.\n\n"
+        "`make soak` starts jobs of real processes, each on its own host behind a middlebox. It\n"
+        "disturbs each job once, at a random moment and place, and judges the outcome. Either\n"
+        "the job goes on and all sums are right, or every remaining process ends by itself, in\n"
+        "time, with an error that names the culprit (for a link between a worker and a server:\n"
+        "both ends). Afterwards, no process, shared memory or temporary file may be left. The\n"
+        "time limits are those of [operations](operations.md), plus\n"
+        f"{GRACE_S:g} s for all processes to end.\n\n"
         f"{len(rounds)} jobs in {_hours(rounds):.1f} h, {len(wrong)} of them wrong.\n\n"
     )
     text += table(rounds) + "\nMade by:\n\n"
