@@ -107,7 +107,7 @@ def _of_history(history: History) -> Figures:
     }
 
 
-def _of_hops(track: Track, applied: int) -> Figures:
+def _of_hops(track: Track, applied: int, replica: bool) -> Figures:
     hops = track.hops()
     slow = sum(track.is_slow(hop.source, hop.target, hop.start, SLOW) for hop in hops)
     copied = sum(hop.bytes for hop in hops if hop.goal == "replica")
@@ -115,7 +115,7 @@ def _of_hops(track: Track, applied: int) -> Figures:
         "transfers": Figure(float(len(hops)), ""),
         "over slow links": Figure(100 * slow / max(1, len(hops)), "%"),
     }
-    if copied:
+    if replica:
         figures["to the replica, an update"] = Figure(copied / max(1, applied) / 1e6, "MB")
     return figures
 
@@ -151,7 +151,8 @@ def _case(what: str, system: System, setting: Setting, track: Track, env: dict[s
         }
         if system.name.startswith(FABRIC):
             history = read(track.trace)
-            figures |= _of_history(history) | _of_hops(track, sum(history.delays.values()))
+            applied = sum(history.delays.values())
+            figures |= _of_history(history) | _of_hops(track, applied, system.replica)
         elif system.name == TREE:
             figures |= _of_tree(track, setting)
         elif "delays" in outcome.results[0]:
