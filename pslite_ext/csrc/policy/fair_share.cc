@@ -54,8 +54,17 @@ void FairShare::Begin(int64_t now_us, uint64_t host_bytes) {
   host_start_ = host_bytes;
 }
 
+// What all lanes of the job may have carried for each byte of ours: twice as much as if they were
+// even. The rest is of others, such as a disk's over the network.
+double FairShare::OfTheJob() const {
+  const int own = std::max(used_, 1);
+  return 2.0 * (own + limits_.links_beside) / own;
+}
+
 void FairShare::Measure(uint64_t bytes, int64_t now_us) {
-  const auto host_bytes = [this] { return host_bytes_ ? host_bytes_() : 0; };
+  const auto host_bytes = [this] {
+    return limits_.links_beside > 0 && host_bytes_ ? host_bytes_() : 0;
+  };
   const bool paused = start_us_ < 0 || now_us - last_us_ > kPauseUs;
   last_us_ = now_us;
   if (paused) {
@@ -68,12 +77,10 @@ void FairShare::Measure(uint64_t bytes, int64_t now_us) {
   const uint64_t host = host_bytes();
   if (!first_) {
     auto carried = static_cast<double>(bytes_);
-    if (host_start_ != 0 && host > host_start_) {
-      const auto whole = static_cast<double>(host - host_start_);
-      if (whole > kOverhead * carried) {
-        carried = whole;
-        shared_until_us_ = now_us + kIdleUs;
-      }
+    const auto whole = static_cast<double>(host > host_start_ ? host - host_start_ : 0);
+    if (host_start_ != 0 && whole > kOverhead * carried) {
+      shared_until_us_ = now_us + kIdleUs;
+      carried = std::min(whole, carried * OfTheJob());
     }
     shared_ = now_us < shared_until_us_;
     stretches_.push_back({now_us, carried * 1e6 / static_cast<double>(us)});

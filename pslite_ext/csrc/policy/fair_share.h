@@ -64,6 +64,7 @@ class FairShare {
   void Measure(uint64_t bytes, int64_t now_us);
   void CountUsed(int64_t now_us);
   void Begin(int64_t now_us, uint64_t host_bytes);
+  double OfTheJob() const;
 
   const ShareLimits limits_;
   const HostBytes host_bytes_;

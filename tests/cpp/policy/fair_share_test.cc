@@ -243,12 +243,17 @@ TEST(a_lane_whose_neighbour_is_idle_has_the_whole_way) {
   CHECK_TRUE(lanes.share(0).window_bytes(400, 100) > alone * 9 / 10);
 }
 
-// Another job, a backup: what comes is measured as a whole, and all of it is divided among ours.
+// A backup, another job: alone on its host, a lane has what it carries; among others of its job, at
+// most twice what they would have if they were even.
 TEST(what_is_not_of_this_job_takes_no_windows) {
-  TwoLanes lanes(0);
-  lanes.Begin(0.3);
-  CHECK_EQ(lanes.share(0).links(), 4);
-  CHECK_TRUE(lanes.share(0).bytes_per_second() > 12.4e6);
+  TwoLanes strangers(0);
+  strangers.Begin(0.3);
+  CHECK_EQ(strangers.share(0).links(), 4);
+  CHECK_TRUE(strangers.share(0).bytes_per_second() < 0.33 * 12.5e6);
+  TwoLanes lanes(4);
+  lanes.Begin(0.05);
+  CHECK_TRUE(lanes.share(0).bytes_per_second() > 0.19 * 12.5e6);
+  CHECK_TRUE(lanes.share(0).bytes_per_second() < 0.22 * 12.5e6);
 }
 
 TEST(an_interface_that_does_not_tell_leaves_the_own_rate) {
