@@ -147,3 +147,22 @@ def test_a_race_of_four(
     assert figures["gradients"] > 20
     assert figures["accuracy in the end"] > 0.6
     assert ("dropped" in figures) == (name == FABRIC)
+
+
+@pytest.mark.parametrize("name", [FABRIC, ASYNC])
+def test_four_find_topics(
+    name: str, make_bed: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_bed(["warm"])
+    monkeypatch.setattr(fabric, "SCALE", 0.1)
+    target = -5.3
+    monkeypatch.setitem(fabric.AT_MOST_S, target, 20.0)
+    case = fabric.race(
+        system(name, None), "C1", "N1", target, workers=4, compute_s=0.01, topics=True
+    )
+    session = Session(tmp_path / "results.json", {})
+    said = measure(case, session)
+    assert not session.failures, session.failures[0].reason
+    assert said.startswith("time "), session.rows
+    figures = {row.metric: row.values[0] for row in session.rows}
+    assert figures["log-likelihood in the end"] > target - 0.1
