@@ -12,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "links/local_socket.h"
-
 namespace mercury {
 namespace {
 
@@ -39,6 +37,7 @@ ShareLimits Limits(uint64_t first_bytes, const LinkOptions& options) {
 struct Lane::Watch : public EventHandler {
   Watch(Lane* owner, Link* watched) : lane(owner), link(watched) {}
   void OnEvents(uint32_t events) override {
+    if (link->channel().only_wakes()) return link->channel().Woken();  // ServeLocal does the rest
     const int64_t now = NowUs();
     Status status;
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) status = lane->Read(link, now);
@@ -106,10 +105,12 @@ bool Lane::Ask(const std::function<void()>& question) {
 void Lane::AddLink(TcpSocket socket, int peer) {
   if (broken_) return;
   // Both are in place before the loop knows them: each of these lines may run out of memory.
+  std::unique_ptr<Channel> channel;
+  Status status = MakeChannel(std::move(socket), &channel);
+  if (!status.ok()) return events_.lost(peer, status);
   LinkOptions options = options_;
-  options.local = IsUnixSocket(socket.fd());
-  if (options.local) options.checksum = false;  // nothing is changed inside the kernel
-  auto fresh = std::make_unique<Link>(std::move(socket), peer, endpoint_.get(), options);
+  if (channel->only_wakes()) options.checksum = false;  // nothing is changed inside a host
+  auto fresh = std::make_unique<Link>(std::move(channel), peer, endpoint_.get(), options);
   auto watch = std::make_unique<Watch>(this, fresh.get());
   watches_[peer] = std::move(watch);
   links_[peer] = std::move(fresh);
@@ -122,7 +123,7 @@ void Lane::AddLink(TcpSocket socket, int peer) {
     out_.Add(peer);
     next_share_us_ = 0;
   }
-  const Status status = loop_.Add(links_[peer]->fd(), EPOLLIN, watches_[peer].get());
+  status = loop_.Add(links_[peer]->fd(), EPOLLIN, watches_[peer].get());
   if (!status.ok()) Drop(peer, status);
 }
 
@@ -194,6 +195,30 @@ void Lane::Tick(int64_t now_us) {
   if (events_.tick) events_.tick(now_us);
 }
 
+// Of links whose descriptors only wake: reads what is there, and goes on where there is room again.
+void Lane::ServeLocal(int64_t now_us) {
+  if (broken_) return;
+  std::vector<std::pair<int, Status>> failed;
+  for (auto& [peer, link] : links_) {
+    Status status;
+    if (link->channel().HasBytes()) status = Read(link.get(), now_us);
+    if (status.ok() && link->blocked() && link->channel().HasRoom()) {
+      status = Write(link.get(), now_us);
+    }
+    if (!status.ok()) failed.emplace_back(peer, std::move(status));
+  }
+  for (const auto& [peer, status] : failed) Drop(peer, status);
+}
+
+// Whether there is nothing to do before something wakes the lane.
+bool Lane::Rest() {
+  bool nothing = true;
+  for (auto& [peer, link] : links_) {
+    if (!link->channel().Rest(link->blocked())) nothing = false;
+  }
+  return nothing || broken_;
+}
+
 void Lane::WriteAll(int64_t now_us) {
   if (broken_) return;
   std::vector<std::pair<int, Status>> failed;
@@ -208,7 +233,7 @@ void Lane::WriteAll(int64_t now_us) {
       failed.emplace_back(peer, std::move(status));
       continue;
     }
-    if (link->blocked() != link->watched_for_writing) {
+    if (link->blocked() != link->watched_for_writing && !link->channel().only_wakes()) {
       link->watched_for_writing = link->blocked();
       loop_.Change(link->fd(), EPOLLIN | (link->blocked() ? uint32_t{EPOLLOUT} : 0U));
     }
@@ -226,7 +251,7 @@ void Lane::Turn() {
   }
   const int64_t wake_us = wake_at_us - now;
   const int64_t wait_ms = std::clamp<int64_t>((wake_us + 999) / 1000, 0, stopping_ ? 10 : 1000);
-  loop_.Wait(static_cast<int>(wait_ms));
+  loop_.Wait(Rest() ? static_cast<int>(wait_ms) : 0);
   now = NowUs();
   if (on_turn) on_turn(now);
   if (now >= next_tick_us_) {
@@ -238,6 +263,7 @@ void Lane::Turn() {
     ShareOut();
   }
   CheckProgress(now);
+  ServeLocal(now);
   WriteAll(now);
 }
 

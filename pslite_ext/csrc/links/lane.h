@@ -62,6 +62,8 @@ class Lane {
   void CheckProgress(int64_t now_us);
   void Tick(int64_t now_us);
   void ShareOut();
+  void ServeLocal(int64_t now_us);
+  bool Rest();
   void Drop(int peer, const Status& status);
   void Break(const char* how);
 

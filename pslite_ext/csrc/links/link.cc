@@ -25,8 +25,9 @@ constexpr size_t kWakeBytesMax = 64 << 10;  // well below what a receive buffer 
 
 }  // namespace
 
-Link::Link(TcpSocket socket, int peer, Endpoint* endpoint, const LinkOptions& options)
-    : socket_(std::move(socket)),
+Link::Link(std::unique_ptr<Channel> channel, int peer, Endpoint* endpoint,
+           const LinkOptions& options)
+    : channel_(std::move(channel)),
       peer_(peer),
       endpoint_(endpoint),
       options_(options),
@@ -46,13 +47,14 @@ Status Link::Read(int64_t now_us) {
     message.msg_iov = pieces;
     message.msg_iovlen = static_cast<size_t>(reader_.Targets(pieces));
     ++counters_.receive_calls;
-    const ssize_t got = Calls().receive(socket_.fd(), &message, MSG_DONTWAIT);
+    const ssize_t got = channel_->Receive(&message);
     if (got < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) {
         WakeWhenWhole();
         return Status::Ok();
       }
+      if (errno == EPROTO) return Status::Corrupt("it breaks the rules of shared memory");
       const std::string why = std::strerror(errno);
       if (errno == ENOMEM || errno == ENOBUFS) return Status::Exhausted("cannot receive: " + why);
       return Broken("its connection broke: " + why);
@@ -87,11 +89,11 @@ Status Link::Broken(const std::string& how) const {
 // A part of a packet is of no use: not to be woken for each segment of it saves more than half of
 // the processor time on links of 1 Gbit/s.
 void Link::WakeWhenWhole() {
-  if (options_.local) return;  // it would make no difference
+  if (channel_->only_wakes()) return;
   const int bytes = static_cast<int>(std::min(reader_.missing(), kWakeBytesMax));
   if (bytes == wake_bytes_) return;
   wake_bytes_ = bytes;
-  setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+  setsockopt(fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
 Status Link::OnHeader(const Header& header, char** target) {
@@ -194,7 +196,7 @@ ssize_t Link::Send(size_t most, int64_t* at_us) {
   pieces_[end - 1].iov_len -= beyond;
   ++counters_.send_calls;
   *at_us = marked_.empty() ? 0 : NowUs();
-  const ssize_t sent = Calls().send(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t sent = channel_->Send(&message);
   pieces_[end - 1].iov_len += beyond;
   return sent;
 }
@@ -233,9 +235,10 @@ Status Link::Write(int64_t now_us) {
     blocked_since_us_ = -1;
   }
   for (size_t total = 0; true;) {
-    // A local socket is short, and says by itself when it is full.
-    const size_t most = options_.local ? kBytesAtOnce : unsent_bytes_ - total;
-    if (total >= unsent_bytes_ && !options_.local) {
+    // Shared memory is short, and says by itself when it is full.
+    const bool local = channel_->only_wakes();
+    const size_t most = local ? kBytesAtOnce : unsent_bytes_ - total;
+    if (total >= unsent_bytes_ && !local) {
       // The socket would take more; TCP_NOTSENT_LOWAT counts only when it makes a new buffer.
       Block(now_us);
       return Status::Ok();

@@ -1,6 +1,6 @@
 // One connection that carries packets: reads them into place, writes what its endpoint offers.
 //
-// Thread-safety: none; one lane owns it. Ownership: the socket; packets being written keep their
+// Thread-safety: none; one lane owns it. Ownership: the channel; packets being written keep their
 // memory. Invariants: a packet that has begun is written to its end before any other; after the
 // first error nothing is read or written.
 #pragma once
@@ -8,13 +8,14 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "links/channel.h"
 #include "links/endpoint.h"
 #include "links/link_progress.h"
 #include "links/packet_reader.h"
-#include "links/tcp.h"
 #include "trace/trace_ring.h"
 #include "transport/figures.h"
 
@@ -26,13 +27,12 @@ struct LinkOptions {
   int64_t silence_us = 12000000;  // after which a link that is in use is broken
   TraceRing* trace = nullptr;     // null: nothing is traced
   int first_peer = 0;             // that a lane serves first: not the same for all nodes
-  bool local = false;             // a Unix socket's
   int links_beside = 0;           // of the other lanes on this host
 };
 
 class Link : private PacketSink {
  public:
-  Link(TcpSocket socket, int peer, Endpoint* endpoint, const LinkOptions& options);
+  Link(std::unique_ptr<Channel> channel, int peer, Endpoint* endpoint, const LinkOptions& options);
 
   // Reads what is there, but not forever; kClosed: the peer has said goodbye and hung up.
   Status Read(int64_t now_us);
@@ -52,7 +52,8 @@ class Link : private PacketSink {
   bool said_goodbye() const { return leaving_ && goodbye_written_ && pieces_.empty(); }
 
   bool blocked() const { return blocked_since_us_ >= 0; }
-  int fd() const { return socket_.fd(); }
+  Channel& channel() { return *channel_; }
+  int fd() const { return channel_->fd(); }
   int peer() const { return peer_; }
   const LinkCounters& counters() const { return counters_; }
 
@@ -73,7 +74,7 @@ class Link : private PacketSink {
   void Append(const OutPacket& packet);
   void TraceSent(int64_t at_us, size_t begun);
 
-  TcpSocket socket_;
+  const std::unique_ptr<Channel> channel_;
   const int peer_;
   Endpoint* const endpoint_;
   const LinkOptions options_;

@@ -1,6 +1,7 @@
 #include "links/local_socket.h"
 
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -12,7 +13,7 @@ namespace {
 struct Name {
   explicit Name(const Address& beside) {
     address.sun_family = AF_UNIX;
-    const std::string text = "mercury-ps " + beside.text();
+    const std::string text = "mercury-ps shared " + beside.text();
     fits = text.size() < sizeof(address.sun_path);
     if (!fits) return;
     // After a zero byte: no file's name.
@@ -29,17 +30,8 @@ Status Failed() {
   return Status::PeerLost(std::string("no local socket: ") + std::strerror(errno));
 }
 
-// The kernel says that there is room again only when three quarters of this are free.
-constexpr int kBufferBytes = 1 << 20;
-
-void SetBuffer(int fd) {
-  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof(kBufferBytes));
-}
-
 TcpSocket Made() {
-  TcpSocket fresh(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (fresh) SetBuffer(fresh.fd());
-  return fresh;
+  return TcpSocket(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 }  // namespace
@@ -59,8 +51,15 @@ Status ConnectLocally(const Address& beside, TcpSocket* socket) {
   const Name name(beside);
   TcpSocket fresh = Made();
   if (!name.fits || !fresh || connect(fresh.fd(), name.get(), name.bytes) != 0) return Failed();
+  if (!IsOurUser(fresh.fd())) return Status::PeerLost("who has its local name is another user");
   *socket = std::move(fresh);
   return Status::Ok();
+}
+
+bool IsOurUser(int fd) {
+  ucred other{};
+  socklen_t bytes = sizeof(other);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &bytes) == 0 && other.uid == geteuid();
 }
 
 bool IsUnixSocket(int fd) {

@@ -17,5 +17,7 @@ Status ListenLocally(const Address& beside, TcpSocket* listener);
 // At once; an error: nobody listens there in this namespace.
 Status ConnectLocally(const Address& beside, TcpSocket* socket);
 bool IsUnixSocket(int fd);
+// Whether the process at the other end belongs to the same user.
+bool IsOurUser(int fd);
 
 }  // namespace mercury

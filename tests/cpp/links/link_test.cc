@@ -54,7 +54,8 @@ struct Wire {
   Wire() {
     TcpSocket near;
     std::tie(near, far) = mercury::testing::ConnectedPair();
-    link = std::make_unique<Link>(std::move(near), 0, &sink, LinkOptions());
+    link = std::make_unique<Link>(mercury::testing::ChannelOf(std::move(near)), 0, &sink,
+                                  LinkOptions());
   }
   void Send(const std::string& bytes) const {
     REQUIRE_EQ(send(far.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL), bytes.size());

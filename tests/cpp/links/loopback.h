@@ -1,10 +1,13 @@
-// Both ends of a TCP connection on this host.
+// Both ends of a connection on this host: of TCP, or locally.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "harness.h"
+#include "links/channel.h"
+#include "links/local_socket.h"
 #include "links/tcp.h"
 
 namespace mercury::testing {
@@ -21,6 +24,26 @@ inline std::pair<TcpSocket, TcpSocket> ConnectedPair() {
   while (accepted.code == Code::kTimeout) accepted = Accept(listener, options, &near, &from);
   REQUIRE_OK(accepted);
   return {std::move(near), std::move(far)};
+}
+
+// The one who listens, and the one who has come.
+inline std::pair<TcpSocket, TcpSocket> LocalPair() {
+  TcpOptions options;
+  options.congestion = "";
+  TcpSocket beside, listener, host, guest;
+  Address address{"127.0.0.1", 0};
+  std::string from;
+  REQUIRE_OK(Listen(address.host, &address.port, options, &beside));
+  REQUIRE_OK(ListenLocally(address, &listener));
+  REQUIRE_OK(ConnectLocally(address, &guest));
+  REQUIRE_OK(Accept(listener, options, &host, &from));
+  return {std::move(host), std::move(guest)};
+}
+
+inline std::unique_ptr<Channel> ChannelOf(TcpSocket socket) {
+  std::unique_ptr<Channel> channel;
+  REQUIRE_OK(MakeChannel(std::move(socket), &channel));
+  return channel;
 }
 
 }  // namespace mercury::testing

@@ -50,7 +50,8 @@ class Middlebox {
       LinkOptions options;
       options.checksum = checksum;
       options.silence_us = 10 * kSecond;
-      links[i] = std::make_unique<Link>(std::move(near), 0, &ends[i], options);
+      links[i] = std::make_unique<Link>(mercury::testing::ChannelOf(std::move(near)), 0, &ends[i],
+                                        options);
     }
   }
 

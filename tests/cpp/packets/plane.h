@@ -55,11 +55,14 @@ struct Exchange {
 
 class Plane {
  public:
-  explicit Plane(const MercuryOptions& options) : options_(options) {
+  // Where servers listen is a part of their local names: who comes to 127.0.0.1 does not find the
+  // one of "0.0.0.0", and uses TCP.
+  explicit Plane(const MercuryOptions& options, const std::string& listen = "127.0.0.1")
+      : options_(options) {
     for (int s = 0; s < options_.shares.servers(); ++s) {
       servers_.push_back(std::make_unique<MercuryServer>(EventsOf(true, s)));
       addresses_.push_back({"127.0.0.1", 0});
-      REQUIRE_OK(servers_.back()->Listen("127.0.0.1", options_.tcp, &addresses_.back().port));
+      REQUIRE_OK(servers_.back()->Listen(listen, options_.tcp, &addresses_.back().port));
       REQUIRE_OK(servers_.back()->Start(Of(s)));
     }
   }

@@ -1,0 +1,31 @@
+#include "links/channel.h"
+
+#include "links/local_channel.h"
+#include "links/local_socket.h"
+
+namespace mercury {
+namespace {
+
+class SocketChannel : public Channel {
+ public:
+  using Channel::Channel;
+  ssize_t Send(const msghdr* message) override {
+    return Calls().send(fd(), message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  ssize_t Receive(msghdr* message) override { return Calls().receive(fd(), message, MSG_DONTWAIT); }
+};
+
+}  // namespace
+
+Status MakeChannel(TcpSocket socket, std::unique_ptr<Channel>* channel) {
+  if (!IsUnixSocket(socket.fd())) {
+    *channel = std::make_unique<SocketChannel>(std::move(socket));
+    return Status::Ok();
+  }
+  auto local = std::make_unique<LocalChannel>(std::move(socket));
+  const Status status = local->Begin();
+  *channel = std::move(local);
+  return status;
+}
+
+}  // namespace mercury

@@ -1,0 +1,49 @@
+// What a link's bytes go through: a TCP connection, or memory that it shares with a process of this
+// host (local_channel.h).
+//
+// Thread-safety: none; one lane owns it. Ownership: the socket. Invariant: bytes arrive in order,
+// or not at all.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <memory>
+#include <utility>
+
+#include "links/tcp.h"
+
+namespace mercury {
+
+class Channel {
+ public:
+  explicit Channel(TcpSocket socket) : socket_(std::move(socket)) {}
+  virtual ~Channel() = default;
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  int fd() const { return socket_.fd(); }
+  // As sendmsg and recvmsg, which do not wait: -1 and errno; 0 received: the end.
+  virtual ssize_t Send(const msghdr* message) = 0;
+  virtual ssize_t Receive(msghdr* message) = 0;
+
+  // Of a channel whose descriptor only wakes: what comes is not read from it, and it can be written
+  // to long before there is room.
+  virtual bool only_wakes() const { return false; }
+  // The descriptor has woken the lane.
+  virtual void Woken() {}
+  // Whether there is something to receive, or room for what is to be sent.
+  virtual bool HasBytes() const { return false; }
+  virtual bool HasRoom() const { return false; }
+  // From now on the descriptor wakes for bytes, and for room if that is wanted. False: there is
+  // something to do already.
+  virtual bool Rest(bool /*wants_room*/) { return true; }
+
+ protected:
+  const TcpSocket socket_;
+};
+
+// The kind of channel that the socket is for.
+Status MakeChannel(TcpSocket socket, std::unique_ptr<Channel>* channel);
+
+}  // namespace mercury

@@ -1,0 +1,145 @@
+#include "links/local_channel.h"
+
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "links/local_socket.h"
+
+namespace mercury {
+namespace {
+
+// One for each direction: what the host writes, what the guest writes.
+struct Rings {
+  RingMemory of_host, of_guest;
+};
+
+// Who listens has a name, and so have the sockets that it accepts.
+bool IsHost(int fd) {
+  sockaddr_un name{};
+  socklen_t bytes = sizeof(name);
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&name), &bytes) == 0 &&
+         bytes > offsetof(sockaddr_un, sun_path);
+}
+
+constexpr size_t kDescriptorSpace = CMSG_SPACE(sizeof(int));
+
+// One byte, and a descriptor with it.
+bool HandOver(int socket, int descriptor) {
+  char byte = 0;
+  iovec piece{&byte, 1};
+  alignas(cmsghdr) char control[kDescriptorSpace] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+  return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+}  // namespace
+
+Status LocalChannel::Begin() {
+  if (!IsOurUser(fd())) return Status::PeerLost("it belongs to another user of this host");
+  if (!IsHost(fd())) return Status::Ok();
+  SharedMemory memory;
+  TcpSocket descriptor;
+  Status status = SharedMemory::Make(sizeof(Rings), &memory, &descriptor);
+  if (!status.ok()) return status;
+  if (!HandOver(fd(), descriptor.fd())) {
+    return Status::PeerLost("it takes no memory to share");
+  }
+  Take(std::move(memory), true);
+  return Status::Ok();
+}
+
+void LocalChannel::Take(SharedMemory memory, bool host) {
+  memory_ = std::move(memory);
+  auto* rings = static_cast<Rings*>(memory_.data());
+  out_.emplace(host ? &rings->of_host : &rings->of_guest);
+  in_.emplace(host ? &rings->of_guest : &rings->of_host);
+}
+
+ssize_t LocalChannel::Send(const msghdr* message) {
+  const size_t sent = out_ ? out_->Write(message->msg_iov, message->msg_iovlen) : 0;
+  owes_wake_ = owes_wake_ || sent != 0;
+  if (owes_wake_ && out_->half_full()) WakeReader();
+  if (sent != 0 && error_ == 0) return static_cast<ssize_t>(sent);
+  return Failed(out_ && out_->broken());
+}
+
+ssize_t LocalChannel::Receive(msghdr* message) {
+  const size_t got = in_ ? in_->Read(message->msg_iov, message->msg_iovlen) : 0;
+  if (got != 0 && in_->TakeWritersRest()) WakeOther();
+  if (got != 0) return static_cast<ssize_t>(got);
+  if (ended_ && error_ == 0) return 0;
+  return Failed(in_ && in_->broken());
+}
+
+ssize_t LocalChannel::Failed(bool broken) {
+  if (broken) error_ = EPROTO;
+  errno = error_ != 0 ? error_ : EAGAIN;
+  return -1;
+}
+
+void LocalChannel::WakeReader() {
+  owes_wake_ = false;
+  if (out_->TakeReadersRest()) WakeOther();
+}
+
+// If the socket takes nothing, it is full of such bytes: then the other one will wake.
+void LocalChannel::WakeOther() {
+  const char byte = 0;
+  const ssize_t sent = send(fd(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0 && errno != EAGAIN && errno != EINTR) error_ = errno;
+}
+
+// Only a guest takes a descriptor, and only one; any other is closed at once.
+void LocalChannel::Woken() {
+  char bytes[64];
+  iovec piece{bytes, sizeof(bytes)};
+  alignas(cmsghdr) char control[kDescriptorSpace] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const ssize_t got = recvmsg(fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    ended_ = true;
+    if (got < 0) error_ = errno;
+    return;
+  }
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS ||
+      header->cmsg_len != CMSG_LEN(sizeof(int))) {
+    return;
+  }
+  int descriptor;
+  std::memcpy(&descriptor, CMSG_DATA(header), sizeof(int));
+  const TcpSocket handed(descriptor);
+  if (memory_) return;
+  SharedMemory memory;
+  if (SharedMemory::Map(handed, sizeof(Rings), &memory).ok()) return Take(std::move(memory), false);
+  ended_ = true;
+  error_ = EPROTO;
+}
+
+bool LocalChannel::Rest(bool wants_room) {
+  if (ended_) return false;
+  if (!in_) return true;
+  if (owes_wake_) WakeReader();
+  const bool nothing_in = in_->Rest();
+  return (!wants_room || out_->Rest()) && nothing_in;
+}
+
+}  // namespace mercury

@@ -1,0 +1,54 @@
+// A link's bytes between two processes of one host: through memory that they share, a ring for each
+// direction. A Unix socket stays beside it: it hands the memory over, wakes who rests, and ends
+// when a process does.
+//
+//   host:   makes the memory -- its descriptor, with one byte -->  guest: maps it, and may write
+//   either: one byte: wake up
+//
+// The host is who listens. Both have proved themselves before (handshake.h), and belong to the same
+// user (local_socket.h).
+//
+// Thread-safety: none; one lane owns it. Ownership: the socket and the mapping. Invariants: what
+// the other process writes into the memory or says on the socket, breaks this channel at worst;
+// what it wrote before it ended is received.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "links/byte_ring.h"
+#include "links/channel.h"
+#include "links/shared_memory.h"
+
+namespace mercury {
+
+class LocalChannel : public Channel {
+ public:
+  using Channel::Channel;
+  // Once, first of all.
+  Status Begin();
+
+  ssize_t Send(const msghdr* message) override;
+  ssize_t Receive(msghdr* message) override;
+  bool only_wakes() const override { return true; }
+  void Woken() override;
+  bool HasBytes() const override { return ended_ || (in_ && in_->has_bytes()); }
+  bool HasRoom() const override { return out_ && out_->has_room(); }
+  bool Rest(bool wants_room) override;
+
+ private:
+  void Take(SharedMemory memory, bool host);
+  ssize_t Failed(bool broken);
+  void WakeReader();
+  void WakeOther();
+
+  SharedMemory memory_;  // a guest's: none until the host has handed it over
+  std::optional<RingReader> in_;
+  std::optional<RingWriter> out_;
+  bool owes_wake_ = false;  // something was written, of which the reader may not know
+  bool ended_ = false;
+  int error_ = 0;  // errno of what has broken it
+};
+
+}  // namespace mercury

@@ -1,0 +1,60 @@
+#include "links/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace mercury {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+Status Failed(const char* what) {
+  return Status::Exhausted(std::string("no memory to share with a process of this host: ") + what +
+                           ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+SharedMemory::~SharedMemory() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Status SharedMemory::Make(size_t bytes, SharedMemory* memory, TcpSocket* descriptor) {
+  TcpSocket fresh(memfd_create("mercury-ps", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fresh) return Failed("memfd_create");
+  if (ftruncate(fresh.fd(), static_cast<off_t>(bytes)) != 0) return Failed("ftruncate");
+  if (fcntl(fresh.fd(), F_ADD_SEALS, kSeals) != 0) return Failed("F_ADD_SEALS");
+  *descriptor = std::move(fresh);
+  return Map(*descriptor, bytes, memory);
+}
+
+Status SharedMemory::Map(const TcpSocket& descriptor, size_t bytes, SharedMemory* memory) {
+  struct stat found{};
+  const int seals = fcntl(descriptor.fd(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals || fstat(descriptor.fd(), &found) != 0 ||
+      found.st_size != static_cast<off_t>(bytes)) {
+    return Status::Corrupt("what it has handed over to be shared is not memory of a fixed size");
+  }
+  void* data =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor.fd(), 0);
+  if (data == MAP_FAILED) return Failed("mmap");
+  SharedMemory fresh;
+  fresh.data_ = data;
+  fresh.bytes_ = bytes;
+  *memory = std::move(fresh);
+  return Status::Ok();
+}
+
+}  // namespace mercury

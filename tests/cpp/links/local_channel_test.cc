@@ -1,0 +1,283 @@
+// Two processes' shared memory and the socket beside it: what comes, who is woken, who ends it, and
+// what somebody who knows the token but keeps to no rules can do.
+#include "links/local_channel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "harness.h"
+#include "links/lane.h"
+#include "links/loopback.h"
+
+namespace mercury {
+namespace {
+
+using mercury::testing::ChannelOf;
+using mercury::testing::LocalPair;
+
+bool Woken(const Channel& channel) {
+  pollfd ready{channel.fd(), POLLIN, 0};
+  return poll(&ready, 1, 0) == 1;
+}
+
+ssize_t Send(Channel* channel, std::string bytes) {
+  iovec piece{bytes.data(), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  return channel->Send(&message);
+}
+
+std::string Receive(Channel* channel, ssize_t* got) {
+  std::string bytes(100, '\0');
+  iovec piece{bytes.data(), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  *got = channel->Receive(&message);
+  return bytes.substr(0, static_cast<size_t>(std::max<ssize_t>(*got, 0)));
+}
+
+std::string Receive(Channel* channel) {
+  ssize_t got;
+  return Receive(channel, &got);
+}
+
+struct Pair {
+  Pair() {
+    auto [listening, come] = LocalPair();
+    guest = ChannelOf(std::move(come));
+    host = ChannelOf(std::move(listening));
+  }
+  std::unique_ptr<Channel> host, guest;
+};
+
+TEST(a_guest_waits_for_the_memory_and_then_both_speak) {
+  Pair pair;
+  CHECK_TRUE(pair.guest->Rest(true));
+  CHECK_FALSE(pair.guest->HasRoom());
+  CHECK_EQ(Send(pair.guest.get(), "too early"), -1);
+  CHECK_EQ(errno, EAGAIN);
+  CHECK_EQ(Send(pair.host.get(), "welcome"), 7);
+  REQUIRE_TRUE(Woken(*pair.guest));
+  pair.guest->Woken();
+  CHECK_TRUE(pair.guest->HasRoom() && pair.guest->HasBytes());
+  CHECK_EQ(Receive(pair.guest.get()), std::string("welcome"));
+  CHECK_EQ(Send(pair.guest.get(), "thanks"), 6);
+  CHECK_EQ(Receive(pair.host.get()), std::string("thanks"));
+  CHECK_EQ(Receive(pair.host.get()), std::string());
+  CHECK_EQ(errno, EAGAIN);
+}
+
+TEST(only_who_rests_is_woken_when_the_other_has_no_more_to_say) {
+  Pair pair;
+  pair.guest->Woken();
+  Send(pair.guest.get(), "a");
+  CHECK_TRUE(pair.guest->Rest(false));
+  CHECK_FALSE(Woken(*pair.host));
+  CHECK_FALSE(pair.host->Rest(false));  // it has found it by itself
+  CHECK_EQ(Receive(pair.host.get()), std::string("a"));
+  CHECK_TRUE(pair.host->Rest(false));
+  Send(pair.guest.get(), "b");
+  CHECK_FALSE(Woken(*pair.host));  // more may come
+  CHECK_TRUE(pair.guest->Rest(false));
+  REQUIRE_TRUE(Woken(*pair.host));
+  pair.host->Woken();
+  CHECK_FALSE(Woken(*pair.host));
+  CHECK_EQ(Receive(pair.host.get()), std::string("b"));
+  CHECK_TRUE(pair.host->Rest(false));
+  Send(pair.guest.get(), std::string(kRingBytes, 'c'));
+  CHECK_TRUE(Woken(*pair.host));  // with so much waiting it had better begin
+}
+
+TEST(what_was_said_before_the_end_is_heard_and_then_the_end) {
+  Pair pair;
+  pair.guest->Woken();
+  Send(pair.guest.get(), "farewell");
+  pair.guest.reset();
+  REQUIRE_TRUE(Woken(*pair.host));
+  pair.host->Woken();
+  CHECK_TRUE(pair.host->HasBytes());
+  CHECK_EQ(Receive(pair.host.get()), std::string("farewell"));
+  CHECK_TRUE(pair.host->HasBytes());
+  ssize_t got;
+  Receive(pair.host.get(), &got);
+  CHECK_EQ(got, 0);
+}
+
+// What a guest does when its host hands over `descriptor`.
+void HandOver(int socket, int descriptor) {
+  char byte = 0;
+  iovec piece{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+  REQUIRE_EQ(sendmsg(socket, &message, 0), 1);
+}
+
+int DescriptorsOpen() {
+  int open = 0;
+  for (int fd = 0; fd < 256; ++fd) open += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+  return open;
+}
+
+TEST(memory_that_could_be_taken_back_ends_the_channel) {
+  auto [host, come] = LocalPair();
+  const auto guest = ChannelOf(std::move(come));
+  const TcpSocket unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  REQUIRE_EQ(ftruncate(unsealed.fd(), 2 * sizeof(RingMemory)), 0);
+  const int before = DescriptorsOpen();
+  HandOver(host.fd(), unsealed.fd());
+  guest->Woken();
+  CHECK_EQ(DescriptorsOpen(), before);
+  CHECK_TRUE(guest->HasBytes());
+  ssize_t got;
+  Receive(guest.get(), &got);
+  CHECK_EQ(got, -1);
+  CHECK_EQ(errno, EPROTO);
+}
+
+TEST(who_is_handed_more_descriptors_keeps_none) {
+  auto [listening, come] = LocalPair();
+  const int dup = fcntl(listening.fd(), F_DUPFD_CLOEXEC, 0), back = fcntl(come.fd(), F_DUPFD, 0);
+  const TcpSocket to_guest(dup), to_host(back);
+  const auto guest = ChannelOf(std::move(come));
+  const auto host = ChannelOf(std::move(listening));
+  guest->Woken();
+  const int before = DescriptorsOpen();
+  for (int i = 0; i < 100; ++i) {
+    HandOver(to_guest.fd(), STDIN_FILENO);
+    HandOver(to_host.fd(), STDIN_FILENO);
+    guest->Woken();
+    host->Woken();
+  }
+  CHECK_EQ(DescriptorsOpen(), before);
+  CHECK_EQ(Send(guest.get(), "still there"), 11);
+  CHECK_EQ(Receive(host.get()), std::string("still there"));
+}
+
+TEST(a_count_that_cannot_be_ends_the_channel) {
+  auto [listening, come] = LocalPair();
+  const auto host = ChannelOf(std::move(listening));
+  // A guest that maps the memory itself: its own ring is the second.
+  char byte;
+  iovec piece{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  REQUIRE_EQ(recvmsg(come.fd(), &message, 0), 1);
+  int fd;
+  std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+  SharedMemory memory;
+  REQUIRE_OK(SharedMemory::Map(TcpSocket(fd), 2 * sizeof(RingMemory), &memory));
+  auto* rings = static_cast<RingMemory*>(memory.data());
+  rings[1].writer.count = uint64_t{1} << 40;
+  CHECK_FALSE(host->Rest(false));
+  CHECK_TRUE(host->HasBytes());
+  ssize_t got;
+  Receive(host.get(), &got);
+  CHECK_EQ(got, -1);
+  CHECK_EQ(errno, EPROTO);
+}
+
+TEST(another_user_of_the_host_is_given_nothing) {
+  if (geteuid() != 0) return;  // nobody else can be played
+  TcpOptions options;
+  options.congestion = "";
+  TcpSocket beside, listener, host, guest;
+  Address address{"127.0.0.1", 0};
+  std::string from;
+  REQUIRE_OK(Listen(address.host, &address.port, options, &beside));
+  REQUIRE_OK(ListenLocally(address, &listener));
+  REQUIRE_EQ(seteuid(65534), 0);
+  const Status connected = ConnectLocally(address, &guest);
+  REQUIRE_EQ(seteuid(0), 0);
+  CHECK_STATUS(Code::kPeerLost, connected);
+  REQUIRE_OK(Accept(listener, options, &host, &from));
+  std::unique_ptr<Channel> channel;
+  CHECK_STATUS(Code::kPeerLost, MakeChannel(std::move(host), &channel));
+}
+
+// Sends so many packets, each of its own length, and takes the other's.
+struct Chatter : Endpoint {
+  Status OnHeader(int /*peer*/, const Header& header, int64_t /*now*/, char** target) override {
+    if (header.length != 0) *target = inbox.data();
+    return Status::Ok();
+  }
+  Status OnPacket(int /*peer*/, const Header& header, int64_t /*now*/) override {
+    if (header.kind == Kind::kGoodbye) return Status::Ok();
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (size_t i = 0; i < header.length; i += 997) {
+      if (inbox[i] != static_cast<char>(header.tensor)) ++wrong;
+    }
+    if (++came == kPackets) changed.notify_all();
+    return Status::Ok();
+  }
+  bool Next(int /*peer*/, int64_t /*now*/, OutPacket* out) override {
+    if (sent == kPackets) return false;
+    out->header.tensor = sent++;
+    out->header.length = sent * 7919 % 65536;
+    auto payload =
+        std::make_shared<std::string>(out->header.length, static_cast<char>(out->header.tensor));
+    out->payload = payload->data();
+    out->keep = payload;
+    return true;
+  }
+  bool Heard() {
+    std::unique_lock<std::mutex> lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(60), [&] { return came == kPackets; });
+  }
+  static constexpr uint32_t kPackets = 5000;
+  std::vector<char> inbox = std::vector<char>(64 << 10);
+  uint32_t sent = 0, came = 0, wrong = 0;
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+
+TEST(two_lanes_that_flood_each_other_take_it_all) {
+  auto pair = LocalPair();
+  std::vector<std::unique_ptr<Lane>> lanes;
+  std::vector<Chatter*> chatters;
+  for (TcpSocket* socket : {&pair.first, &pair.second}) {
+    auto chatter = std::make_unique<Chatter>();
+    chatters.push_back(chatter.get());
+    LaneEvents events;
+    events.lost = [](int /*peer*/, const Status& status) { CHECK_OK(status); };
+    events.left = [](int /*peer*/) {};
+    lanes.push_back(std::make_unique<Lane>(std::move(chatter), LinkOptions(), std::move(events)));
+    REQUIRE_OK(lanes.back()->Start("mercury-test"));
+    Lane* lane = lanes.back().get();
+    REQUIRE_TRUE(lane->Ask([&] { lane->AddLink(std::move(*socket), 0); }));
+  }
+  for (Chatter* chatter : chatters) {
+    CHECK_TRUE(chatter->Heard());
+    CHECK_EQ(chatter->wrong, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace mercury
