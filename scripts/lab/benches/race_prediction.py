@@ -2,8 +2,9 @@
 
 Rates and stragglers are the lab's draws. MLfabric's plans are its planner's, and so are the trees
 by which models travel. Transfers share links (fluid_network.py); those of a plan start as planned,
-at its pace. No figure is fitted; LETTER_S was measured. Left out: processors, what TCP takes to
-react, bursts, replicas, and that a batch which takes far too long is given up.
+at its pace. LETTER_S was measured. That connections share links unevenly (UNEVEN) was assumed after
+a look at the rate of plain async, which would otherwise be a third too slow. Left out: processors,
+what TCP takes to react, bursts, replicas, and that a batch which takes far too long is given up.
 """
 
 from __future__ import annotations

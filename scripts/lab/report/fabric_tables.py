@@ -100,7 +100,8 @@ def foretold(rows: Sequence[RowFields]) -> list[str]:
     intro = (
         "Gradients a second until the race ended, as a simulation in virtual time foretells them "
         "(`scripts/lab/benches/race_prediction.py`; drawn rates and stragglers, MLfabric's own "
-        "planner, nothing fitted), over what was measured:"
+        "planner; one assumption, how unevenly connections share a link, was made after a look at "
+        "plain async), over what was measured:"
     )
     head = "| | " + " | ".join(RIVALS) + " |"
     return ["", intro, "", head, "|---" * (1 + len(RIVALS)) + "|", *lines]
