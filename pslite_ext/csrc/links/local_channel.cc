@@ -64,24 +64,34 @@ Status LocalChannel::Begin() {
 void LocalChannel::Take(SharedMemory memory, bool host) {
   memory_ = std::move(memory);
   auto* rings = static_cast<Rings*>(memory_.data());
-  out_.emplace(host ? &rings->of_host : &rings->of_guest);
-  in_.emplace(host ? &rings->of_guest : &rings->of_host);
+  if (host) {
+    ends_.emplace(Ends{RingReader(&rings->of_guest), RingWriter(&rings->of_host)});
+  } else {
+    ends_.emplace(Ends{RingReader(&rings->of_host), RingWriter(&rings->of_guest)});
+  }
 }
 
 ssize_t LocalChannel::Send(const msghdr* message) {
-  const size_t sent = out_ ? out_->Write(message->msg_iov, message->msg_iovlen) : 0;
+  if (!ends_) return Failed(false);
+  RingWriter& out = ends_->out;
+  const size_t sent = out.Write(message->msg_iov, message->msg_iovlen);
   owes_wake_ = owes_wake_ || sent != 0;
-  if (owes_wake_ && out_->half_full()) WakeReader();
+  if (owes_wake_ && out.half_full()) WakeReader(&out);
   if (sent != 0 && error_ == 0) return static_cast<ssize_t>(sent);
-  return Failed(out_ && out_->broken());
+  return Failed(out.broken());
 }
 
 ssize_t LocalChannel::Receive(msghdr* message) {
-  const size_t got = in_ ? in_->Read(message->msg_iov, message->msg_iovlen) : 0;
-  if (got != 0 && in_->TakeWritersRest()) WakeOther();
-  if (got != 0) return static_cast<ssize_t>(got);
+  bool broken = false;
+  if (ends_) {
+    RingReader& in = ends_->in;
+    const size_t got = in.Read(message->msg_iov, message->msg_iovlen);
+    if (got != 0 && in.TakeWritersRest()) WakeOther();
+    if (got != 0) return static_cast<ssize_t>(got);
+    broken = in.broken();
+  }
   if (ended_ && error_ == 0) return 0;
-  return Failed(in_ && in_->broken());
+  return Failed(broken);
 }
 
 ssize_t LocalChannel::Failed(bool broken) {
@@ -90,9 +100,9 @@ ssize_t LocalChannel::Failed(bool broken) {
   return -1;
 }
 
-void LocalChannel::WakeReader() {
+void LocalChannel::WakeReader(RingWriter* out) {
   owes_wake_ = false;
-  if (out_->TakeReadersRest()) WakeOther();
+  if (out->TakeReadersRest()) WakeOther();
 }
 
 // If the socket takes nothing, it is full of such bytes: then the other one will wake.
@@ -136,10 +146,11 @@ void LocalChannel::Woken() {
 
 bool LocalChannel::Rest(bool wants_room) {
   if (ended_) return false;
-  if (!in_) return true;
-  if (owes_wake_) WakeReader();
-  const bool nothing_in = in_->Rest();
-  return (!wants_room || out_->Rest()) && nothing_in;
+  if (!ends_) return true;
+  auto& [in, out] = *ends_;
+  if (owes_wake_) WakeReader(&out);
+  const bool nothing_in = in.Rest();
+  return (!wants_room || out.Rest()) && nothing_in;
 }
 
 }  // namespace mercury

@@ -33,19 +33,22 @@ class LocalChannel : public Channel {
   ssize_t Receive(msghdr* message) override;
   bool only_wakes() const override { return true; }
   void Woken() override;
-  bool HasBytes() const override { return ended_ || (in_ && in_->has_bytes()); }
-  bool HasRoom() const override { return out_ && out_->has_room(); }
+  bool HasBytes() const override { return ended_ || (ends_ && ends_->in.has_bytes()); }
+  bool HasRoom() const override { return ends_ && ends_->out.has_room(); }
   bool Rest(bool wants_room) override;
 
  private:
   void Take(SharedMemory memory, bool host);
   ssize_t Failed(bool broken);
-  void WakeReader();
+  void WakeReader(RingWriter* out);
   void WakeOther();
 
+  struct Ends {
+    RingReader in;
+    RingWriter out;
+  };
   SharedMemory memory_;  // a guest's: none until the host has handed it over
-  std::optional<RingReader> in_;
-  std::optional<RingWriter> out_;
+  std::optional<Ends> ends_;
   bool owes_wake_ = false;  // something was written, of which the reader may not know
   bool ended_ = false;
   int error_ = 0;  // errno of what has broken it

@@ -47,8 +47,7 @@ Status SharedMemory::Map(const TcpSocket& descriptor, size_t bytes, SharedMemory
       found.st_size != static_cast<off_t>(bytes)) {
     return Status::Corrupt("what it has handed over to be shared is not memory of a fixed size");
   }
-  void* data =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor.fd(), 0);
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.fd(), 0);
   if (data == MAP_FAILED) return Failed("mmap");
   SharedMemory fresh;
   fresh.data_ = data;
