@@ -6,20 +6,10 @@
 namespace mercury {
 namespace {
 
-// Between what an end has done and its look at whether the other one rests; the other one has it
-// between saying that it rests and its last look. So one of them sees what the other has done.
-void Settle() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-
-bool TakeRest(std::atomic<uint32_t>* rests) {
-  Settle();
-  return rests->load(std::memory_order_relaxed) != 0 &&
-         rests->exchange(0, std::memory_order_relaxed) != 0;
-}
-
-void SayRest(std::atomic<uint32_t>* rests) {
-  rests->store(1, std::memory_order_relaxed);
-  Settle();
-}
+// All of the memory's words are read and written in one order for everybody: an end writes its
+// count and then looks whether the other one rests, which says that it does and then looks at the
+// count once more. So one of them sees what the other has done.
+bool TakeRest(std::atomic<uint32_t>* rests) { return *rests != 0 && rests->exchange(0) != 0; }
 
 // Calls copy(in the ring, in the piece, bytes) for `bytes` of the stream from `at` on.
 template <typename Copy>
@@ -48,7 +38,7 @@ size_t Total(const iovec* pieces, size_t count) {
 }  // namespace
 
 size_t RingWriter::Room() const {
-  const uint64_t read = memory_->reader.count.load(std::memory_order_acquire);
+  const uint64_t read = memory_->reader.count;
   const uint64_t held = written_ - read;
   if (held <= kRingBytes) return kRingBytes - held;
   broken_ = true;
@@ -61,19 +51,19 @@ size_t RingWriter::Write(const iovec* pieces, size_t count) {
   ForEachRun(pieces, written_, bytes, memory_->bytes,
              [](char* ring, char* piece, size_t run) { std::memcpy(ring, piece, run); });
   written_ += bytes;
-  memory_->writer.count.store(written_, std::memory_order_release);
+  memory_->writer.count = written_;
   return bytes;
 }
 
 bool RingWriter::TakeReadersRest() { return TakeRest(&memory_->writer.other_rests); }
 
 bool RingWriter::Rest() {
-  SayRest(&memory_->reader.other_rests);
+  memory_->reader.other_rests = 1;
   return !has_room();
 }
 
 size_t RingReader::Bytes() const {
-  const uint64_t written = memory_->writer.count.load(std::memory_order_acquire);
+  const uint64_t written = memory_->writer.count;
   const uint64_t held = written - read_;
   if (held <= kRingBytes) return held;
   broken_ = true;
@@ -86,7 +76,7 @@ size_t RingReader::Read(const iovec* pieces, size_t count) {
   ForEachRun(pieces, read_, bytes, memory_->bytes,
              [](char* ring, char* piece, size_t run) { std::memcpy(piece, ring, run); });
   read_ += bytes;
-  memory_->reader.count.store(read_, std::memory_order_release);
+  memory_->reader.count = read_;
   return bytes;
 }
 
@@ -95,7 +85,7 @@ bool RingReader::TakeWritersRest() {
 }
 
 bool RingReader::Rest() {
-  SayRest(&memory_->writer.other_rests);
+  memory_->writer.other_rests = 1;
   return !has_bytes();
 }
 

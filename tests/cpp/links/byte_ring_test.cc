@@ -27,10 +27,10 @@ TEST(bytes_come_out_in_order_however_they_are_cut) {
   Ring ring;
   auto random = mercury::testing::Random();
   uint64_t written = 0, read = 0;
-  for (int turn = 0; turn < 20000; ++turn) {
+  for (int turn = 0; turn < 2000; ++turn) {
     std::vector<char> bytes(random() % (kRingBytes / 8));
     const size_t cut = bytes.empty() ? 0 : random() % bytes.size();
-    iovec pieces[3] = {{bytes.data(), cut}, {nullptr, 0}, {&bytes[0] + cut, bytes.size() - cut}};
+    iovec pieces[3] = {{bytes.data(), cut}, {nullptr, 0}, {bytes.data() + cut, bytes.size() - cut}};
     if (random() % 2 == 0) {
       for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = At(written + i);
       const size_t took = ring.writer.Write(pieces, 3);
@@ -79,7 +79,7 @@ TEST(two_that_rest_and_wake_each_other_never_both_wait) {
     char byte;
     CHECK_EQ(read(fd, &byte, 1), 1);
   };
-  constexpr uint64_t kBytes = uint64_t{512} << 20;
+  constexpr uint64_t kBytes = uint64_t{64} << 20;
   std::thread writer([&] {
     std::vector<char> bytes(3 * kRingBytes / 4);
     for (uint64_t n = 0; n < kBytes;) {
