@@ -5,7 +5,6 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -14,24 +13,15 @@
 namespace mercury {
 namespace {
 
-bool SameAddress(const sockaddr* a, const sockaddr* b) {
-  if (a == nullptr || a->sa_family != b->sa_family) return false;
-  if (a->sa_family == AF_INET) {
-    return reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr ==
-           reinterpret_cast<const sockaddr_in*>(b)->sin_addr.s_addr;
-  }
-  return a->sa_family == AF_INET6 &&
-         IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr,
-                            &reinterpret_cast<const sockaddr_in6*>(b)->sin6_addr);
-}
-
 // 0: none has this address.
 unsigned IndexOf(const sockaddr* address) {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return 0;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (SameAddress(one->ifa_addr, address)) return if_nametoindex(one->ifa_name);
+    if (one->ifa_addr != nullptr && SameHost(one->ifa_addr, address)) {
+      return if_nametoindex(one->ifa_name);
+    }
   }
   return 0;
 }

@@ -52,8 +52,9 @@ Lane::Lane(std::unique_ptr<Endpoint> endpoint, const LinkOptions& options, LaneE
     : endpoint_(std::move(endpoint)),
       options_(options),
       events_(std::move(events)),
-      in_(Limits(ShareLimits().first_bytes, options), [this] { return host_.received(); }),
-      out_(Limits(kUnsentBytesMax, options), [this] { return host_.sent(); }) {}
+      in_(Limits(ShareLimits().first_bytes, options),
+          [this] { return host_ ? host_->received() : 0; }),
+      out_(Limits(kUnsentBytesMax, options), [this] { return host_ ? host_->sent() : 0; }) {}
 
 Lane::~Lane() { Stop(); }
 
@@ -118,7 +119,7 @@ void Lane::AddLink(TcpSocket socket, int peer) {
   link->shares = !IsLocal(link->fd());
   if (link->shares) {
     link->path = PathOf(link->fd());
-    if (!host_.known()) host_ = InterfaceBytes(link->fd());
+    if (options_.links_beside > 0 && !host_) host_.emplace(link->fd());
     in_.Add(peer);
     out_.Add(peer);
     next_share_us_ = 0;

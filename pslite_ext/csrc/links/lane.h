@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -82,8 +83,8 @@ class Lane {
   int64_t stop_by_us_ = 0;
   int64_t next_tick_us_ = 0;
   int64_t next_share_us_ = 0;
-  InterfaceBytes host_;  // of the interface that the links use
-  FairShare in_, out_;   // of what the links carry
+  std::optional<InterfaceBytes> host_;  // where others share it: the first link's interface
+  FairShare in_, out_;                  // of what the links carry
 };
 
 }  // namespace mercury

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <utility>
 
 #include "links/local_socket.h"
@@ -23,26 +22,6 @@ bool IsHost(int fd) {
   socklen_t bytes = sizeof(name);
   return getsockname(fd, reinterpret_cast<sockaddr*>(&name), &bytes) == 0 &&
          bytes > offsetof(sockaddr_un, sun_path);
-}
-
-constexpr size_t kDescriptorSpace = CMSG_SPACE(sizeof(int));
-
-// One byte, and a descriptor with it.
-bool HandOver(int socket, int descriptor) {
-  char byte = 0;
-  iovec piece{&byte, 1};
-  alignas(cmsghdr) char control[kDescriptorSpace] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
-  return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
 }  // namespace
@@ -114,30 +93,15 @@ void LocalChannel::WakeOther() {
 
 // Only a guest takes a descriptor, and only one; any other is closed at once.
 void LocalChannel::Woken() {
-  char bytes[64];
-  iovec piece{bytes, sizeof(bytes)};
-  alignas(cmsghdr) char control[kDescriptorSpace] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  const ssize_t got = recvmsg(fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  TcpSocket handed;
+  const ssize_t got = Hear(fd(), &handed);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
     ended_ = true;
     if (got < 0) error_ = errno;
     return;
   }
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS ||
-      header->cmsg_len != CMSG_LEN(sizeof(int))) {
-    return;
-  }
-  int descriptor;
-  std::memcpy(&descriptor, CMSG_DATA(header), sizeof(int));
-  const TcpSocket handed(descriptor);
-  if (memory_) return;
+  if (!handed || memory_) return;
   SharedMemory memory;
   if (SharedMemory::Map(handed, sizeof(Rings), &memory).ok()) return Take(std::move(memory), false);
   ended_ = true;

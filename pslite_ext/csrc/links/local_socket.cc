@@ -30,6 +30,19 @@ Status Failed() {
   return Status::PeerLost(std::string("no local socket: ") + std::strerror(errno));
 }
 
+// A message of one piece with room for a descriptor beside it.
+struct Parcel {
+  Parcel(void* data, size_t bytes) : piece{data, bytes} {
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+  }
+  iovec piece;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+};
+
 TcpSocket Made() {
   return TcpSocket(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
@@ -60,6 +73,33 @@ bool IsOurUser(int fd) {
   ucred other{};
   socklen_t bytes = sizeof(other);
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &bytes) == 0 && other.uid == geteuid();
+}
+
+bool HandOver(int fd, int descriptor) {
+  char byte = 0;
+  Parcel parcel(&byte, 1);
+  cmsghdr* header = CMSG_FIRSTHDR(&parcel.message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+  return sendmsg(fd, &parcel.message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+ssize_t Hear(int fd, TcpSocket* handed) {
+  char bytes[64];
+  Parcel parcel(bytes, sizeof(bytes));
+  const ssize_t got = recvmsg(fd, &parcel.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got <= 0) return got;
+  const cmsghdr* header = CMSG_FIRSTHDR(&parcel.message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS ||
+      header->cmsg_len != CMSG_LEN(sizeof(int))) {
+    return got;
+  }
+  int descriptor;
+  std::memcpy(&descriptor, CMSG_DATA(header), sizeof(int));
+  *handed = TcpSocket(descriptor);
+  return got;
 }
 
 bool IsUnixSocket(int fd) {

@@ -20,4 +20,9 @@ bool IsUnixSocket(int fd);
 // Whether the process at the other end belongs to the same user.
 bool IsOurUser(int fd);
 
+// One byte, and a descriptor with it; at once.
+bool HandOver(int fd, int descriptor);
+// As recv, for bytes that say no more than that they came, and the descriptor that came with them.
+ssize_t Hear(int fd, TcpSocket* handed);
+
 }  // namespace mercury

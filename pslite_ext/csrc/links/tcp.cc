@@ -168,23 +168,23 @@ TcpPath PathOf(int fd) {
   return path;
 }
 
+bool SameHost(const sockaddr* a, const sockaddr* b) {
+  if (a->sa_family != b->sa_family) return false;
+  if (a->sa_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in*>(b)->sin_addr.s_addr;
+  }
+  return a->sa_family == AF_INET6 &&
+         IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr,
+                            &reinterpret_cast<const sockaddr_in6*>(b)->sin6_addr);
+}
+
 bool IsLocal(int fd) {
   SocketAddress here, there;
   here.bytes = there.bytes = sizeof(sockaddr_storage);
   if (getsockname(fd, here.get(), &here.bytes) != 0) return false;
   if (getpeername(fd, there.get(), &there.bytes) != 0) return false;
-  if (here.storage.ss_family != there.storage.ss_family) return false;
-  if (here.storage.ss_family == AF_UNIX) return true;
-  if (here.storage.ss_family == AF_INET) {
-    const auto ip = [](const SocketAddress& a) {
-      return reinterpret_cast<const sockaddr_in*>(&a.storage)->sin_addr.s_addr;
-    };
-    return ip(here) == ip(there);
-  }
-  const auto ip = [](const SocketAddress& a) {
-    return &reinterpret_cast<const sockaddr_in6*>(&a.storage)->sin6_addr;
-  };
-  return IN6_ARE_ADDR_EQUAL(ip(here), ip(there));
+  return here.storage.ss_family == AF_UNIX || SameHost(here.get(), there.get());
 }
 
 void BoundUnderWay(int fd, uint64_t bytes) {

@@ -66,6 +66,8 @@ struct TcpPath {
   uint64_t sent_again = 0;      // segments that were
 };
 TcpPath PathOf(int fd);
+// Whether they name the same host; ports do not count.
+bool SameHost(const sockaddr* a, const sockaddr* b);
 // Whether both ends are on this host, so that no link of it carries anything.
 bool IsLocal(int fd);
 

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -27,6 +26,7 @@ namespace {
 
 using mercury::testing::ChannelOf;
 using mercury::testing::LocalPair;
+using mercury::testing::Place;
 
 bool Woken(const Channel& channel) {
   pollfd ready{channel.fd(), POLLIN, 0};
@@ -118,24 +118,6 @@ TEST(what_was_said_before_the_end_is_heard_and_then_the_end) {
   CHECK_EQ(got, 0);
 }
 
-// What a guest does when its host hands over `descriptor`.
-void HandOver(int socket, int descriptor) {
-  char byte = 0;
-  iovec piece{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
-  REQUIRE_EQ(sendmsg(socket, &message, 0), 1);
-}
-
 int DescriptorsOpen() {
   int open = 0;
   for (int fd = 0; fd < 256; ++fd) open += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
@@ -148,7 +130,7 @@ TEST(memory_that_could_be_taken_back_ends_the_channel) {
   const TcpSocket unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE_EQ(ftruncate(unsealed.fd(), 2 * sizeof(RingMemory)), 0);
   const int before = DescriptorsOpen();
-  HandOver(host.fd(), unsealed.fd());
+  REQUIRE_TRUE(HandOver(host.fd(), unsealed.fd()));
   guest->Woken();
   CHECK_EQ(DescriptorsOpen(), before);
   CHECK_TRUE(guest->HasBytes());
@@ -167,8 +149,8 @@ TEST(who_is_handed_more_descriptors_keeps_none) {
   guest->Woken();
   const int before = DescriptorsOpen();
   for (int i = 0; i < 100; ++i) {
-    HandOver(to_guest.fd(), STDIN_FILENO);
-    HandOver(to_host.fd(), STDIN_FILENO);
+    REQUIRE_TRUE(HandOver(to_guest.fd(), STDIN_FILENO));
+    REQUIRE_TRUE(HandOver(to_host.fd(), STDIN_FILENO));
     guest->Woken();
     host->Woken();
   }
@@ -181,19 +163,10 @@ TEST(a_count_that_cannot_be_ends_the_channel) {
   auto [listening, come] = LocalPair();
   const auto host = ChannelOf(std::move(listening));
   // A guest that maps the memory itself: its own ring is the second.
-  char byte;
-  iovec piece{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  REQUIRE_EQ(recvmsg(come.fd(), &message, 0), 1);
-  int fd;
-  std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+  TcpSocket handed;
+  REQUIRE_EQ(Hear(come.fd(), &handed), 1);
   SharedMemory memory;
-  REQUIRE_OK(SharedMemory::Map(TcpSocket(fd), 2 * sizeof(RingMemory), &memory));
+  REQUIRE_OK(SharedMemory::Map(handed, 2 * sizeof(RingMemory), &memory));
   auto* rings = static_cast<RingMemory*>(memory.data());
   rings[1].writer.count = uint64_t{1} << 40;
   CHECK_FALSE(host->Rest(false));
@@ -206,18 +179,15 @@ TEST(a_count_that_cannot_be_ends_the_channel) {
 
 TEST(another_user_of_the_host_is_given_nothing) {
   if (geteuid() != 0) return;  // nobody else can be played
-  TcpOptions options;
-  options.congestion = "";
-  TcpSocket beside, listener, host, guest;
-  Address address{"127.0.0.1", 0};
+  const Place place;
+  TcpSocket listener, host, guest;
   std::string from;
-  REQUIRE_OK(Listen(address.host, &address.port, options, &beside));
-  REQUIRE_OK(ListenLocally(address, &listener));
+  REQUIRE_OK(ListenLocally(place.address, &listener));
   REQUIRE_EQ(seteuid(65534), 0);
-  const Status connected = ConnectLocally(address, &guest);
+  const Status connected = ConnectLocally(place.address, &guest);
   REQUIRE_EQ(seteuid(0), 0);
   CHECK_STATUS(Code::kPeerLost, connected);
-  REQUIRE_OK(Accept(listener, options, &host, &from));
+  REQUIRE_OK(Accept(listener, TcpOptions(), &host, &from));
   std::unique_ptr<Channel> channel;
   CHECK_STATUS(Code::kPeerLost, MakeChannel(std::move(host), &channel));
 }

@@ -11,16 +11,7 @@
 namespace mercury {
 namespace {
 
-// No other test's process has it: the kernel gave its port to this one.
-struct Place {
-  Place() {
-    TcpOptions options;
-    options.congestion = "";
-    REQUIRE_OK(Listen(address.host, &address.port, options, &tcp));
-  }
-  Address address{"127.0.0.1", 0};
-  TcpSocket tcp;
-};
+using mercury::testing::Place;
 
 TEST(who_listens_beside_an_address_is_found_by_it) {
   const Place place;

@@ -26,17 +26,25 @@ inline std::pair<TcpSocket, TcpSocket> ConnectedPair() {
   return {std::move(near), std::move(far)};
 }
 
+// No other test's process has it: the kernel gave its port to this one.
+struct Place {
+  Place() {
+    TcpOptions options;
+    options.congestion = "";
+    REQUIRE_OK(Listen(address.host, &address.port, options, &tcp));
+  }
+  Address address{"127.0.0.1", 0};
+  TcpSocket tcp;
+};
+
 // The one who listens, and the one who has come.
 inline std::pair<TcpSocket, TcpSocket> LocalPair() {
-  TcpOptions options;
-  options.congestion = "";
-  TcpSocket beside, listener, host, guest;
-  Address address{"127.0.0.1", 0};
+  const Place place;
+  TcpSocket listener, host, guest;
   std::string from;
-  REQUIRE_OK(Listen(address.host, &address.port, options, &beside));
-  REQUIRE_OK(ListenLocally(address, &listener));
-  REQUIRE_OK(ConnectLocally(address, &guest));
-  REQUIRE_OK(Accept(listener, options, &host, &from));
+  REQUIRE_OK(ListenLocally(place.address, &listener));
+  REQUIRE_OK(ConnectLocally(place.address, &guest));
+  REQUIRE_OK(Accept(listener, TcpOptions(), &host, &from));
   return {std::move(host), std::move(guest)};
 }
 
