@@ -21,7 +21,7 @@ def window_bytes(bandwidth: float, links: int, round_trip_s: float) -> float:
 
 def links_of_a_host(workers: int, servers: int, beside: bool) -> int:
     """In one direction; `beside` counts those of the worker and of the server that share it."""
-    return workers + servers - 2 if beside else max(workers, servers)
+    return max(workers + servers - 2, 1) if beside else max(workers, servers)
 
 
 def packet_bytes(bandwidth: float, workers: int, servers: int) -> float:
@@ -49,7 +49,7 @@ def mercury_cluster(
         latency_s=latency_s,
         packet_bytes=packet_bytes(bandwidth, workers, servers),
         sharing="fifo",
-        window_bytes=window_bytes(bandwidth, max(links, 1), 2 * latency_s),
+        window_bytes=window_bytes(bandwidth, links, 2 * latency_s),
         reaction_s=reaction_s,
         beside=beside,
     )

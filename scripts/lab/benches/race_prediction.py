@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import random
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from pslite_ext import _core
@@ -48,12 +49,7 @@ class Conditions:
 
     def bits(self, time: float) -> list[tuple[float, float]]:
         """Each host's rates out and in, in bit/s of data."""
-        number = max(0, int(time / EVERY_S + 1e-9))
-        if number not in _DRAWN.setdefault(self, {}):
-            ways = drawn(self.network, self.hosts, number, self.seed)
-            share = self.scale * TCP_SHARE
-            _DRAWN[self][number] = [(way.out * share, way.into * share) for way in ways]
-        return _DRAWN[self][number]
+        return _drawn_bits(self, max(0, int(time / EVERY_S + 1e-9)))
 
     def bytes(self, time: float) -> list[tuple[float, float]]:
         return [(out / 8, into / 8) for out, into in self.bits(time)]
@@ -62,14 +58,18 @@ class Conditions:
         return self.compute_s * slowness(self.stragglers, worker, iteration, self.seed)
 
 
-_DRAWN: dict[Conditions, dict[int, list[tuple[float, float]]]] = {}
+@cache
+def _drawn_bits(conditions: Conditions, number: int) -> list[tuple[float, float]]:
+    ways = drawn(conditions.network, conditions.hosts, number, conditions.seed)
+    share = conditions.scale * TCP_SHARE
+    return [(way.out * share, way.into * share) for way in ways]
 
 
 def host_of(worker: int) -> int:
     return 1 + worker // 2
 
 
-class Simulated:
+class Simulated(ABC):
     """Workers that compute whenever they have what they need. A subclass says what that is."""
 
     def __init__(self, conditions: Conditions) -> None:
@@ -90,11 +90,11 @@ class Simulated:
         self.iterations[worker] += 1
         self.push(worker)
 
-    def begin(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def begin(self) -> None: ...
 
-    def push(self, worker: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def push(self, worker: int) -> None: ...
 
 
 class Async(Simulated):
