@@ -7,9 +7,10 @@ four with one host whose link is slower.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scripts.lab.bed.disturbance import slow_link
 from scripts.lab.benches import flood
@@ -36,6 +37,7 @@ RATES = (1.0, 0.5)  # of a host's part of TOGETHER
 SLOW_NODES = (4, 4)
 SLOW_HOSTS = (SlowHost("worker0", 0.5), SlowHost("server0", 0.5))
 STREAM_S = 8.0
+MEASURED_S = 8.0  # at least, of short iterations: what start-up left behind ends meanwhile
 PUSHES = 40
 
 
@@ -73,6 +75,7 @@ def _case(
         env = slow.env(setting) if system.ours else {}
         disturbance = slow_link(slow.host, (setting.rate or 0.0) * slow.speed)
         what = f"{what}, {slow}"
+    config = replace(config, rounds=max(config.rounds, math.ceil(MEASURED_S / floor)))
 
     def foretold(took: float) -> Figures:
         if system.name != MERCURY or slow is not None or setting.servers > setting.workers:

@@ -76,6 +76,15 @@ def test_systems_without_servers_are_measured_once() -> None:
     assert all(case.watched for case in cases)
 
 
+def test_short_iterations_are_measured_more_often() -> None:
+    def rounds(scale: float | None) -> set[int]:
+        asked = Asked(nodes=[(4, 4)], rate=1e8, scale=scale, models=["vgg16"])
+        return {case.config.rounds for case in scaling([system(MERCURY, None), RING], asked, 3)}
+
+    assert rounds(None) == {3}
+    assert min(rounds(0.01)) > 8
+
+
 def test_the_quick_ones_are_vgg16_at_four_and_eight_in_both_placements() -> None:
     cases = cases_of(["scaling"], [system(MERCURY, None)], "quick")
     assert [(c.setting.workers, c.setting.beside) for c in cases] == [
