@@ -177,6 +177,7 @@ Status Lane::Write(Link* link, int64_t now_us) {
 }
 
 void Lane::ShareOut() {
+  in_.NextTurn();
   for (const auto& [peer, link] : links_) {
     const TcpPath& path = link->path;
     if (!link->shares) continue;

@@ -202,14 +202,11 @@ ssize_t Link::Send(size_t most, int64_t* at_us) {
 }
 
 void Link::SetShare(uint64_t in_bytes, uint64_t out_bytes) {
-  const auto differs = [](uint64_t a, uint64_t b) {
-    return std::max(a, b) - std::min(a, b) > b / 8;
-  };
   // Again and again: the kernel forgets it when it comes to think otherwise of what a buffer holds.
-  if (differs(in_bytes, in_bytes_)) in_bytes_ = in_bytes;
-  BoundUnderWay(fd(), in_bytes_);
+  BoundUnderWay(fd(), in_bytes);
   const uint64_t unsent = std::clamp<uint64_t>(out_bytes, kUnsentBytesMin, kUnsentBytesMax);
-  if (differs(unsent, unsent_bytes_)) {
+  const uint64_t change = std::max(unsent, unsent_bytes_) - std::min(unsent, unsent_bytes_);
+  if (change > unsent_bytes_ / 8) {
     unsent_bytes_ = unsent;
     BoundUnsent(fd(), unsent);
   }

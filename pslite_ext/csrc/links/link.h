@@ -99,7 +99,6 @@ class Link : private PacketSink {
   std::vector<Marked> marked_;  // packets of this batch that the trace has still to hear of
   bool leaving_ = false, failed_ = false, goodbye_written_ = false;
   size_t unsent_bytes_ = kUnsentBytesMax;  // handed over at once, at most
-  uint64_t in_bytes_ = 0;                  // as the socket knows it; 0: no bound of ours
   int64_t blocked_since_us_ = -1;
   bool holds_tail_ = false;  // as the socket knows it
   LinkCounters counters_;

@@ -1,6 +1,7 @@
 #include "policy/fair_share.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace mercury {
 namespace {
@@ -12,6 +13,8 @@ constexpr int64_t kIdleUs = 1000000;    // then a link is not used
 // What an interface counts beyond our bytes, if there are no others': headers, acknowledgements.
 constexpr double kOverhead = 1.25;
 constexpr double kDelayUs = 1000, kSpareUs = 20000, kQueueUsMax = 6000;
+// Multiples of it, less whole ones, are spread evenly however many there are: the golden ratio.
+constexpr double kTurn = 0.6180339887;
 
 }  // namespace
 
@@ -92,6 +95,8 @@ void FairShare::Measure(uint64_t bytes, int64_t now_us) {
   Begin(now_us, host);
 }
 
+void FairShare::NextTurn() { turn_ = std::fmod(turn_ + kTurn, 1.0); }
+
 uint64_t FairShare::window_bytes(int64_t round_trip_us, uint64_t segment_bytes) const {
   const double n = links();
   double bytes = static_cast<double>(limits_.first_bytes) / n;
@@ -100,9 +105,10 @@ uint64_t FairShare::window_bytes(int64_t round_trip_us, uint64_t segment_bytes) 
     const double us = 1.25 * static_cast<double>(round_trip_us) + queue_us;
     bytes = rate_ * us * 1e-6 / n;
   }
-  auto whole = static_cast<uint64_t>(std::min(bytes, static_cast<double>(limits_.bytes_max)));
   // Of a segment that does not fit, nothing is sent.
-  if (segment_bytes != 0) whole = (whole + segment_bytes - 1) / segment_bytes * segment_bytes;
+  bytes += (0.5 + turn_) * static_cast<double>(segment_bytes);
+  auto whole = static_cast<uint64_t>(std::min(bytes, static_cast<double>(limits_.bytes_max)));
+  if (segment_bytes != 0) whole -= whole % segment_bytes;
   return std::clamp(whole, std::min(limits_.segments_min * segment_bytes, limits_.bytes_max),
                     limits_.bytes_max);
 }

@@ -12,6 +12,10 @@
 // unevenly. Of many links each has little time to spare: they are to stay level. A link that
 // carries nothing for a while gives its part back.
 //
+// Windows are whole segments, of which there are few: where one link has eight and its neighbour
+// seven, every sum waits for the neighbour. So a share between the two is now eight, now seven, as
+// often as it takes for it to be the share on average.
+//
 // Where other lanes of the job share the host, a rate of one's own would not do: who has carried
 // more would get the larger windows and carry more still. So while something comes beside one's
 // own, the host's whole rate counts, and it is divided among the links of all these lanes.
@@ -50,8 +54,10 @@ class FairShare {
   // The link has carried so much since it was last said.
   void Carried(int link, uint64_t bytes, int64_t now_us);
 
+  // From now on windows are rounded otherwise; every few round trips.
+  void NextTurn();
   // For a link whose path takes so long, there and back, without queues, and whose segments are so
-  // large.
+  // large. On average over the turns, half a segment more than its share.
   uint64_t window_bytes(int64_t round_trip_us, uint64_t segment_bytes) const;
   double bytes_per_second() const { return rate_; }  // of all that share it; 0: not known
   int links() const;                                 // that share it
@@ -80,6 +86,7 @@ class FairShare {
   bool first_ = true;
   int64_t shared_until_us_ = -1;  // something came beside ours
   bool shared_ = false;
+  double turn_ = 0;  // of a segment
 };
 
 }  // namespace mercury

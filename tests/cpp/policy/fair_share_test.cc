@@ -2,6 +2,7 @@
 #include "policy/fair_share.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -169,6 +170,33 @@ TEST(windows_together_are_about_what_the_way_carries_in_a_round_trip) {
     CHECK_TRUE(static_cast<double>(way.TakeQueueMax()) < most_wanted);
     const auto [least, most] = std::minmax_element(carried.begin(), carried.end());
     CHECK_TRUE(*most - *least < *most / 10);
+  }
+}
+
+// Two lanes whose rates differ by little differ by little, on whichever side of a whole segment.
+TEST(turn_by_turn_windows_are_the_share_on_average) {
+  const auto average = [](double bytes_per_us, uint64_t segment) {
+    FairShare share;
+    for (int link = 0; link < 4; ++link) share.Add(link);
+    for (int64_t now = 0; now < 1000000; now += 1000) {
+      for (int link = 0; link < 4; ++link) {
+        share.Carried(link, static_cast<uint64_t>(bytes_per_us * 1000 / 4), now);
+      }
+    }
+    const uint64_t first = share.window_bytes(400, segment);
+    double sum = 0;
+    for (int turn = 0; turn < 34; ++turn) {
+      share.NextTurn();
+      const uint64_t window = share.window_bytes(400, segment);
+      CHECK_TRUE(window + segment >= first && window <= first + segment);
+      CHECK_EQ(window % segment, 0U);
+      sum += static_cast<double>(window) / 34;
+    }
+    return sum;
+  };
+  for (double rate = 10; rate < 16; rate += 0.2) {
+    const double share = average(rate, 1);
+    CHECK_TRUE(std::abs(average(rate, kSegment) - share - kSegment / 2.0) < kSegment / 25.0);
   }
 }
 
