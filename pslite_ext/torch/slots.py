@@ -16,7 +16,7 @@ import torch
 from pslite_ext import _core
 from pslite_ext.errors import PsliteError
 from pslite_ext.torch.alone import refuse_sparse
-from pslite_ext.torch.values import memory
+from pslite_ext.torch.staging import Way, Work
 
 _grad, _data = torch.Tensor.grad, torch.Tensor.data
 _is_compiling = getattr(torch.compiler, "is_compiling", lambda: False)  # before torch 2.3
@@ -107,10 +107,12 @@ class Slot:
         self,
         name: str,
         parameter: Any,
+        way: Way,
         update: Callable[[Slot], None],
         used: Callable[[Slot], bool],
     ) -> None:
         self.name = name
+        self._way = way
         self._update, self._used = update, used
         self.parameter = parameter
         self.tensor: _core.Tensor | None = None
@@ -118,7 +120,7 @@ class Slot:
         self.total: Any = None
         self.idle = False  # this worker had no gradient: whether another had is not known yet
         self.stepped = False  # the optimizer has been told; the update is still to come
-        self._work: _core.Work | None = None
+        self._work: Work | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()  # a copy of the parameter, or a pickled one, is nobody's
@@ -134,7 +136,7 @@ class Slot:
         grad.detach().div_(workers)
         self.total = grad
         if self.tensor is not None:
-            self._work = self.tensor.sum_memory(memory(grad), self.priority)
+            self._work = self._way.sum(self.tensor, grad, self.priority)
 
     def send_zeros(self, workers: int) -> None:
         """The others may have a gradient, and wait for this worker's."""

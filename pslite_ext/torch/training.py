@@ -13,6 +13,7 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.alone import check_step
 from pslite_ext.torch.order import BeforeForward, OrderOfUse
 from pslite_ext.torch.slots import OwnParameters, Slot, SummedParameter, raw_grad
+from pslite_ext.torch.staging import way_from
 from pslite_ext.torch.updates import Part, Updates, parts_of
 from pslite_ext.torch.values import memory, wire_key
 
@@ -34,10 +35,10 @@ class Training:
         self._number, self._workers = number, workers
         self._optimizer = optimizer
         self._updates = Updates(optimizer, step)
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        ways = {device: way_from(device) for device in {p.device for p in parameters}}
         self._slots = {
-            parameter: Slot(names[parameter], parameter, self._update, self._is_used)
-            for group in optimizer.param_groups
-            for parameter in group["params"]
+            p: Slot(names[p], p, ways[p.device], self._update, self._is_used) for p in parameters
         }
         self._order = OrderOfUse(list(self._slots.values()))
         self._places: dict[Slot, int] = {}

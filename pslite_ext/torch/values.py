@@ -26,7 +26,7 @@ def memory(tensor: Any) -> _core.Memory:
 
 
 def _bytes(tensor: Any) -> Any:
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _batches(tensors: Iterable[Any]) -> list[list[Any]]:

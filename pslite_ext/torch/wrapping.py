@@ -12,6 +12,7 @@ from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch import membership
 from pslite_ext.torch.alone import Alone
+from pslite_ext.torch.staging import KINDS
 from pslite_ext.torch.training import Training
 from pslite_ext.torch.values import take_from_worker_0, wire_key
 
@@ -49,8 +50,10 @@ def _check(model: Any, optimizer: Any) -> dict[Any, str]:
     for parameter, name in names.items():
         if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
             _refuse(f"parameter '{name}' has no shape yet: run the model once before it is wrapped")
-        if parameter.device.type != "cpu":
-            _refuse(f"parameter '{name}' is on {parameter.device}: only the CPU is supported")
+        if parameter.device.type not in KINDS:
+            _refuse(
+                f"parameter '{name}' is on {parameter.device}: it must be on {' or '.join(KINDS)}"
+            )
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if parameter not in names:

@@ -19,6 +19,8 @@ CASES = {
         "mlp:adam:1:0.5",
         "cnn:adamw:4:0",
         "cnn:adam:2:0.5:each",
+        "mlp:adam:1:0.5:staged",
+        "cnn:momentum:2:0:each:staged",
     ),
     "zmq": ("mlp:adam:1:0", "cnn:momentum:4:0.5"),
 }

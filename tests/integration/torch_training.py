@@ -1,8 +1,8 @@
 """A worker that trains with PyTorch on mercury, and the same model again with DDP over Gloo.
 
-Its arguments are cases: model, optimizer, backwards a step, norm to clip to (0: none), and `each`
-if the sum of each of these backwards is taken. The weights are equal to rounding, and alike on all
-workers.
+Its arguments are cases: model, optimizer, backwards a step, norm to clip to (0: none), `each` if
+the sum of each of these backwards is taken, and `staged` if gradients go through memory of their
+own, as a GPU's do. The weights are equal to rounding, and alike on all workers.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import copy
 import functools
 import os
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import distributed, nn
@@ -20,6 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import pslite_ext.torch as mercury
 from pslite_ext import _core
+from pslite_ext.torch import staging
 
 STEPS = 12
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
@@ -28,6 +32,28 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
     "adam": lambda p: torch.optim.Adam(p, lr=0.01),
     "adamw": lambda p: torch.optim.AdamW(p, lr=0.01, foreach=True),
 }
+
+
+class LateCopies(staging.Copies):
+    """A device that copies in order, a while after it has been told to."""
+
+    def __init__(self) -> None:
+        self._stream = ThreadPoolExecutor(1)
+
+    def host_memory(self, like: Any) -> Any:
+        return torch.full_like(like, torch.nan)
+
+    def begin_out(self, source: Any, host: Any) -> Callable[[], None]:
+        return self._stream.submit(self._copy, source, host).result
+
+    def begin_in(self, host: Any, target: Any) -> None:
+        self._stream.submit(self._copy, host, target).result()
+        host.fill_(torch.nan)  # whoever reads it before the next copy is found out
+
+    @staticmethod
+    def _copy(source: Any, target: Any) -> None:
+        time.sleep(0.001)
+        target.copy_(source)
 
 
 class Mlp(nn.Module):  # type: ignore[misc]
@@ -82,11 +108,13 @@ def weights(model: Any) -> Any:
 
 
 def compare(case: str) -> None:
-    kind, name, accumulations, norm, *each = case.split(":")
+    kind, name, accumulations, norm, *more = case.split(":")
     accumulate, clip = int(accumulations), float(norm) or None
     torch.manual_seed(int(os.environ["DMLC_TASK_ID"]))  # worker 0's values count
     model = Mlp() if kind == "mlp" else cnn()
-    model, optimizer = mercury.wrap(model, OPTIMIZERS[name](model.parameters()))
+    way = (lambda _: staging.Staged(LateCopies())) if "staged" in more else staging.way_from
+    with patch("pslite_ext.torch.training.way_from", way):
+        model, optimizer = mercury.wrap(model, OPTIMIZERS[name](model.parameters()))
     rank = _core.rank()
     twin = copy.deepcopy(model)
     torch.manual_seed(100 + rank)
@@ -97,7 +125,9 @@ def compare(case: str) -> None:
             batches.append((torch.randn(6, 8), step % 4 == rank or step % 4 == 3, target))
         else:
             batches.append((torch.randn(6, 1, 8, 8), target))
-    norms = train(model, optimizer, batches, accumulate, clip, None if each else optimizer.no_sync)
+    norms = train(
+        model, optimizer, batches, accumulate, clip, None if "each" in more else optimizer.no_sync
+    )
     state = model.state_dict()  # waits for what is left
     ours = weights(model)
 
@@ -109,7 +139,7 @@ def compare(case: str) -> None:
         batches,
         accumulate,
         clip,
-        None if each else other.no_sync,
+        None if "each" in more else other.no_sync,
     )
     torch.testing.assert_close(ours, weights(twin), rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(torch.tensor(norms), torch.tensor(theirs))
