@@ -163,7 +163,7 @@ def _prophet(systems: Systems, length: str) -> list[Case]:
 def _scaling(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     rivals = _named(systems, (MERCURY, "stock", "stock-p3", "mpi", "torch-ddp"))
     if length == "quick":
-        return scaling.scaling(rivals, asked, rounds=3, quick=True)
+        return scaling.scaling(rivals, asked, rounds=2, quick=True)
     cases = scaling.scaling(rivals, asked, rounds=10 if length == "full" else 3)
     if asked == scaling.Asked():
         cases += scaling.slow_hosts(rivals, rounds=3)

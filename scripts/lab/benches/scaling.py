@@ -30,7 +30,7 @@ TOGETHER = 4e8
 # Of the scales in speed.py: 67 MB on each link, and so 4 MB in each flow of sixteen workers and an
 # iteration.
 SHARE = 0.61
-QUICK = 0.25  # of that
+QUICK = 0.15  # of that
 NODES = ((2, 2), (4, 4), (8, 8))
 MODELS = ("vgg16", "resnet50", "bert_base")
 RATES = (1.0, 0.5)  # of a host's part of TOGETHER
@@ -65,7 +65,12 @@ def link_figures(links: Links, rate: float) -> Figures:
 
 
 def _case(
-    what: str, system: System, setting: Setting, config: Config, slow: SlowHost | None = None
+    what: str,
+    system: System,
+    setting: Setting,
+    config: Config,
+    slow: SlowHost | None = None,
+    measured_s: float = MEASURED_S,
 ) -> Case:
     floor = peers_floor_s(config, setting, 1.0, system.servers)
     env, disturbance = {}, None
@@ -75,7 +80,7 @@ def _case(
         env = slow.env(setting) if system.ours else {}
         disturbance = slow_link(slow.host, (setting.rate or 0.0) * slow.speed)
         what = f"{what}, {slow}"
-    config = replace(config, rounds=max(config.rounds, math.ceil(MEASURED_S / floor)))
+    config = replace(config, rounds=max(config.rounds, math.ceil(measured_s / floor)))
 
     def foretold(took: float) -> Figures:
         if system.name != MERCURY or slow is not None or setting.servers > setting.workers:
@@ -120,12 +125,13 @@ def training(
     setting: Setting,
     rounds: int,
     slow: SlowHost | None = None,
+    measured_s: float = MEASURED_S,
 ) -> list[Case]:
     shape = {"model": model, "scale": scale}
     compute_s = round(RATIOS["network-bound"] * setting.link_s(workload_of(shape).bytes), 3)
     config = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds)
     what = f"{model} x {scale:.3g}, {compute_s:g} s of computation"
-    return [_case(what, system, setting, config, slow) for system in systems]
+    return [_case(what, system, setting, config, slow, measured_s) for system in systems]
 
 
 def settings(
@@ -152,7 +158,8 @@ def scaling(
             for model in models:
                 scale = asked.scale or SCALES[model] * SHARE * (QUICK if quick else 1.0)
                 slow = asked.slow if asked.slow and asked.slow.is_in(setting) else None
-                cases += training(here, model, scale, setting, rounds, slow)
+                measured_s = 0.0 if quick else MEASURED_S
+                cases += training(here, model, scale, setting, rounds, slow, measured_s)
     return cases
 
 
