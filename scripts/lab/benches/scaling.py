@@ -65,12 +65,7 @@ def link_figures(links: Links, rate: float) -> Figures:
 
 
 def _case(
-    what: str,
-    system: System,
-    setting: Setting,
-    config: Config,
-    slow: SlowHost | None = None,
-    measured_s: float = MEASURED_S,
+    what: str, system: System, setting: Setting, config: Config, slow: SlowHost | None = None
 ) -> Case:
     floor = peers_floor_s(config, setting, 1.0, system.servers)
     env, disturbance = {}, None
@@ -80,7 +75,6 @@ def _case(
         env = slow.env(setting) if system.ours else {}
         disturbance = slow_link(slow.host, (setting.rate or 0.0) * slow.speed)
         what = f"{what}, {slow}"
-    config = replace(config, rounds=max(config.rounds, math.ceil(measured_s / floor)))
 
     def foretold(took: float) -> Figures:
         if system.name != MERCURY or slow is not None or setting.servers > setting.workers:
@@ -129,9 +123,11 @@ def training(
 ) -> list[Case]:
     shape = {"model": model, "scale": scale}
     compute_s = round(RATIOS["network-bound"] * setting.link_s(workload_of(shape).bytes), 3)
-    config = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds)
+    config = Config("train", {**shape, "compute_s": compute_s})
+    enough = math.ceil(measured_s / peers_floor_s(config, setting, 1.0, servers=True))
+    config = replace(config, rounds=max(rounds, enough))
     what = f"{model} x {scale:.3g}, {compute_s:g} s of computation"
-    return [_case(what, system, setting, config, slow, measured_s) for system in systems]
+    return [_case(what, system, setting, config, slow) for system in systems]
 
 
 def settings(
