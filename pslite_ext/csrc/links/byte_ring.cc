@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "links/lent_memory.h"
+
 namespace mercury {
 namespace {
 
@@ -11,23 +13,27 @@ namespace {
 // count once more. So one of them sees what the other has done.
 bool TakeRest(std::atomic<uint32_t>* rests) { return *rests != 0 && rests->exchange(0) != 0; }
 
-// Calls copy(in the ring, in the piece, bytes) for `bytes` of the stream from `at` on.
-template <typename Copy>
-void ForEachRun(const iovec* pieces, uint64_t at, size_t bytes, char* ring, const Copy& copy) {
+// Calls each(data, bytes), which says how much of it was done, for so many bytes of the pieces.
+template <typename Each>
+void ForEachRun(const iovec* pieces, size_t bytes, const Each& each) {
   for (size_t done = 0, in_piece = 0; done < bytes;) {
     if (in_piece == pieces->iov_len) {
       ++pieces;
       in_piece = 0;
       continue;
     }
-    const size_t start = (at + done) % kRingBytes;
-    const size_t run =
-        std::min({bytes - done, pieces->iov_len - in_piece, size_t{kRingBytes - start}});
-    copy(ring + start, static_cast<char*>(pieces->iov_base) + in_piece, run);
+    char* data = static_cast<char*>(pieces->iov_base) + in_piece;
+    const size_t run = each(data, std::min(bytes - done, pieces->iov_len - in_piece));
+    if (run == 0) return;
     done += run;
     in_piece += run;
   }
 }
+
+// Of so many bytes of the stream from `at` on, those that lie together.
+size_t Together(uint64_t at, size_t bytes) { return std::min(bytes, kRingBytes - at % kRingBytes); }
+
+static_assert(kLoansMax * kLoanBytesMin >= kRingBytes);  // the ring is full first
 
 size_t Total(const iovec* pieces, size_t count) {
   size_t bytes = 0;
@@ -48,11 +54,28 @@ size_t RingWriter::Room() const {
 size_t RingWriter::Write(const iovec* pieces, size_t count) {
   const size_t bytes = std::min(Total(pieces, count), Room());
   if (bytes == 0) return 0;
-  ForEachRun(pieces, written_, bytes, memory_->bytes,
-             [](char* ring, char* piece, size_t run) { std::memcpy(ring, piece, run); });
-  written_ += bytes;
+  ForEachRun(pieces, bytes, [&](const char* data, size_t most) {
+    size_t run = most;
+    if (!Lend(data, most)) {
+      run = Together(written_, most);
+      std::memcpy(memory_->bytes + written_ % kRingBytes, data, run);
+    }
+    written_ += run;
+    return run;
+  });
   memory_->writer.count = written_;
   return bytes;
+}
+
+bool RingWriter::Lend(const char* data, size_t bytes) {
+  if (bytes < kLoanBytesMin || data < lent_.data || data >= lent_.data + lent_.bytes) return false;
+  RingMemory::Loan& loan = memory_->loans[loans_made_ % kLoansMax];
+  loan.at = written_;
+  loan.where = static_cast<uint64_t>(data - lent_.data);
+  loan.bytes = bytes;
+  lent_until_ = written_ + bytes;
+  memory_->loans_made = ++loans_made_;
+  return true;
 }
 
 bool RingWriter::TakeReadersRest() { return TakeRest(&memory_->writer.other_rests); }
@@ -63,6 +86,7 @@ bool RingWriter::Rest() {
 }
 
 size_t RingReader::Bytes() const {
+  if (broken_) return 0;
   const uint64_t written = memory_->writer.count;
   const uint64_t held = written - read_;
   if (held <= kRingBytes) return held;
@@ -72,12 +96,38 @@ size_t RingReader::Bytes() const {
 
 size_t RingReader::Read(const iovec* pieces, size_t count) {
   const size_t bytes = std::min(Total(pieces, count), Bytes());
-  if (bytes == 0) return 0;
-  ForEachRun(pieces, read_, bytes, memory_->bytes,
-             [](char* ring, char* piece, size_t run) { std::memcpy(piece, ring, run); });
-  read_ += bytes;
-  memory_->reader.count = read_;
-  return bytes;
+  const uint64_t before = read_;
+  ForEachRun(pieces, bytes, [&](char* data, size_t most) {
+    if (loan_.bytes == 0 && !TakeLoan()) return size_t{0};
+    const uint64_t in_loan = read_ - loan_.at;  // huge: before it
+    size_t run;
+    if (in_loan < loan_.bytes) {
+      run = std::min(most, loan_.bytes - in_loan);
+      std::memcpy(data, lent_.data + loan_.where + in_loan, run);
+      if (in_loan + run == loan_.bytes) loan_ = Loan();
+    } else {
+      run = Together(read_, loan_.bytes == 0 ? most : std::min<uint64_t>(most, loan_.at - read_));
+      std::memcpy(data, memory_->bytes + read_ % kRingBytes, run);
+    }
+    read_ += run;
+    return run;
+  });
+  if (read_ != before) memory_->reader.count = read_;
+  return read_ - before;
+}
+
+// The next loan, if there is one. False: it cannot be.
+bool RingReader::TakeLoan() {
+  const uint64_t made = memory_->loans_made;
+  if (made == loans_taken_) return true;
+  const RingMemory::Loan& told = memory_->loans[loans_taken_ % kLoansMax];
+  const Loan loan{told.at, told.where, told.bytes};
+  ++loans_taken_;
+  broken_ = made - loans_taken_ >= kLoansMax || loan.at - read_ > kRingBytes || loan.bytes == 0 ||
+            loan.bytes > kRingBytes || loan.where > lent_.bytes ||
+            loan.bytes > lent_.bytes - loan.where;
+  if (!broken_) loan_ = loan;
+  return !broken_;
 }
 
 bool RingReader::TakeWritersRest() {

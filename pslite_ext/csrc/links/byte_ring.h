@@ -2,14 +2,19 @@
 //
 //   | written, reader rests |  64 bytes, of which the writer counts
 //   | read, writer rests    |  64 bytes, of which the reader counts
+//   | loans                 |  of which the writer counts; loan n is at n modulo kLoansMax
 //   | bytes                 |  kRingBytes: byte n of the stream is at n modulo kRingBytes
+//
+// What lies in memory that the reader can read, too (lent_memory.h), is not copied into the ring: a
+// loan says where it is, and its bytes in the ring mean nothing. It stays there until the reader
+// has counted past it.
 //
 // Who has nothing to do says so in the memory, looks once more, and rests; the other one takes that
 // back when it has done something, and then has to wake it, by other means.
 //
 // Nothing in the memory is believed: each end keeps its own count to itself, and takes the other's
-// once, if it is possible. Bytes are copied out before anybody looks at them. The memory is zero
-// at the beginning.
+// once, if it is possible; so with a loan. Bytes are copied out before anybody looks at them. The
+// memory is zero at the beginning.
 //
 // Thread-safety: an end is one thread's; the ends may be two threads' or two processes'. Ownership:
 // none of the memory. Invariant: read <= written <= read + kRingBytes, by each end's own books.
@@ -27,20 +32,34 @@ namespace mercury {
 // more, urgent packets would wait: nothing overtakes what is in here.
 constexpr size_t kRingBytes = 1 << 20;
 constexpr size_t kRoomBytes = kRingBytes / 4;  // for less a writer does not come back
+constexpr size_t kLoansMax = 256;              // that are not counted past: more do not fit
 
 struct RingMemory {
+  struct Loan {
+    std::atomic<uint64_t> at;     // in the stream
+    std::atomic<uint64_t> where;  // in the memory that is lent
+    std::atomic<uint64_t> bytes;
+  };
   struct alignas(64) End {
     std::atomic<uint64_t> count;
     std::atomic<uint32_t> other_rests;
   };
   End writer, reader;
+  alignas(64) std::atomic<uint64_t> loans_made;
+  alignas(64) Loan loans[kLoansMax];
   char bytes[kRingBytes];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
+// What one lends and the other reads.
+struct Lent {
+  const char* data = nullptr;
+  size_t bytes = 0;
+};
+
 class RingWriter {
  public:
-  explicit RingWriter(RingMemory* memory) : memory_(memory) {}
+  explicit RingWriter(RingMemory* memory, Lent lent = {}) : memory_(memory), lent_(lent) {}
   // As much of it as there is room for.
   size_t Write(const iovec* pieces, size_t count);
   // Whether the reader rests, and is to be woken, as it should be when nothing more comes at once.
@@ -52,18 +71,26 @@ class RingWriter {
   bool has_room() const { return Room() >= kRoomBytes || broken_; }
   // The reader has counted what was never written.
   bool broken() const { return broken_; }
+  uint64_t written() const { return written_; }
+  // Whether the reader has all of the stream before `at`.
+  bool HasRead(uint64_t at) const { return written_ - at >= kRingBytes - Room(); }
+  bool lends() const { return !HasRead(lent_until_); }
 
  private:
   size_t Room() const;
+  bool Lend(const char* data, size_t bytes);
 
   RingMemory* const memory_;
+  const Lent lent_;
   uint64_t written_ = 0;
+  uint64_t loans_made_ = 0;
+  uint64_t lent_until_ = 0;  // in the stream
   mutable bool broken_ = false;
 };
 
 class RingReader {
  public:
-  explicit RingReader(RingMemory* memory) : memory_(memory) {}
+  explicit RingReader(RingMemory* memory, Lent lent = {}) : memory_(memory), lent_(lent) {}
   // As much as there is.
   size_t Read(const iovec* pieces, size_t count);
   // Whether the writer rests although it has room by now, and is to be woken.
@@ -71,14 +98,21 @@ class RingReader {
   // From now on the writer wakes who reads when there is something. False: there is already.
   bool Rest();
   bool has_bytes() const { return Bytes() != 0 || broken_; }
-  // The writer has counted more than fits.
+  // The writer has counted more than fits, or lent what it cannot lend.
   bool broken() const { return broken_; }
 
  private:
+  struct Loan {
+    uint64_t at = 0, where = 0, bytes = 0;
+  };
   size_t Bytes() const;
+  bool TakeLoan();
 
   RingMemory* const memory_;
+  const Lent lent_;
   uint64_t read_ = 0;
+  uint64_t loans_taken_ = 0;
+  Loan loan_;  // the next one, or the one that is being read; none: 0 bytes
   mutable bool broken_ = false;
 };
 

@@ -17,12 +17,13 @@ class SocketChannel : public Channel {
 
 }  // namespace
 
-Status MakeChannel(TcpSocket socket, std::unique_ptr<Channel>* channel) {
+Status MakeChannel(TcpSocket socket, std::shared_ptr<LentMemory> lends,
+                   std::unique_ptr<Channel>* channel) {
   if (!IsUnixSocket(socket.fd())) {
     *channel = std::make_unique<SocketChannel>(std::move(socket));
     return Status::Ok();
   }
-  auto local = std::make_unique<LocalChannel>(std::move(socket));
+  auto local = std::make_unique<LocalChannel>(std::move(socket), std::move(lends));
   const Status status = local->Begin();
   *channel = std::move(local);
   return status;

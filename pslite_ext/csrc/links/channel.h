@@ -10,7 +10,9 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "links/lent_memory.h"
 #include "links/tcp.h"
 
 namespace mercury {
@@ -35,6 +37,8 @@ class Channel {
   // Whether there is something to receive, or room for what is to be sent.
   virtual bool HasBytes() const { return false; }
   virtual bool HasRoom() const { return false; }
+  // What has been sent out of may not change before the peer has it: a channel that lends takes it.
+  virtual void Keep(std::vector<std::shared_ptr<const void>>* /*sent*/) {}
   // From now on the descriptor wakes for bytes, and for room if that is wanted. False: there is
   // something to do already.
   virtual bool Rest(bool /*wants_room*/) { return true; }
@@ -43,7 +47,8 @@ class Channel {
   const TcpSocket socket_;
 };
 
-// The kind of channel that the socket is for.
-Status MakeChannel(TcpSocket socket, std::unique_ptr<Channel>* channel);
+// The kind of channel that the socket is for; `lends`, if not null, is lent to a guest.
+Status MakeChannel(TcpSocket socket, std::shared_ptr<LentMemory> lends,
+                   std::unique_ptr<Channel>* channel);
 
 }  // namespace mercury

@@ -107,7 +107,7 @@ void Lane::AddLink(TcpSocket socket, int peer) {
   if (broken_) return;
   // Both are in place before the loop knows them: each of these lines may run out of memory.
   std::unique_ptr<Channel> channel;
-  Status status = MakeChannel(std::move(socket), &channel);
+  Status status = MakeChannel(std::move(socket), options_.lends, &channel);
   if (!status.ok()) return events_.lost(peer, status);
   LinkOptions options = options_;
   if (channel->only_wakes()) options.checksum = false;  // nothing is changed inside a host

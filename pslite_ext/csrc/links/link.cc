@@ -279,6 +279,7 @@ Status Link::Write(int64_t now_us) {
     pieces_.clear();
     headers_.clear();
     checksums_.clear();
+    channel_->Keep(&kept_);
     kept_.clear();
     next_piece_ = 0;
   }

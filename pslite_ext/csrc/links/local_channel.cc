@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <mutex>
+#include <new>
 #include <utility>
 
 #include "links/local_socket.h"
@@ -29,25 +31,48 @@ bool IsHost(int fd) {
 Status LocalChannel::Begin() {
   if (!IsOurUser(fd())) return Status::PeerLost("it belongs to another user of this host");
   if (!IsHost(fd())) return Status::Ok();
-  SharedMemory memory;
   TcpSocket descriptor;
-  Status status = SharedMemory::Make(sizeof(Rings), &memory, &descriptor);
+  Status status = SharedMemory::Make(sizeof(Rings), &memory_, &descriptor);
   if (!status.ok()) return status;
-  if (!HandOver(fd(), descriptor.fd())) {
+  if (!HandOver(fd(), descriptor.fd(), lends_ != nullptr ? lends_->Lend() : -1)) {
     return Status::PeerLost("it takes no memory to share");
   }
-  Take(std::move(memory), true);
+  const Lent lent = lends_ != nullptr ? Lent{lends_->data(), kLentBytes} : Lent();
+  auto* rings = static_cast<Rings*>(memory_.data());
+  ends_.emplace(Ends{RingReader(&rings->of_guest), RingWriter(&rings->of_host, lent)});
   return Status::Ok();
 }
 
-void LocalChannel::Take(SharedMemory memory, bool host) {
-  memory_ = std::move(memory);
-  auto* rings = static_cast<Rings*>(memory_.data());
-  if (host) {
-    ends_.emplace(Ends{RingReader(&rings->of_guest), RingWriter(&rings->of_host)});
-  } else {
-    ends_.emplace(Ends{RingReader(&rings->of_host), RingWriter(&rings->of_guest)});
+// A guest's.
+Status LocalChannel::Take(const TcpSocket& handed, const TcpSocket& lent) {
+  Status status = SharedMemory::Map(handed, sizeof(Rings), SharedMemory::For::kWriting, &memory_);
+  if (status.ok() && lent) {
+    status = SharedMemory::Map(lent, kLentBytes, SharedMemory::For::kReading, &borrowed_);
   }
+  if (!status.ok()) return status;
+  const Lent borrowed{static_cast<const char*>(borrowed_.data()), borrowed_ ? kLentBytes : 0};
+  auto* rings = static_cast<Rings*>(memory_.data());
+  ends_.emplace(Ends{RingReader(&rings->of_host, borrowed), RingWriter(&rings->of_guest)});
+  return Status::Ok();
+}
+
+// Who has not read all of it may still do so, and must not find what came there later.
+LocalChannel::~LocalChannel() {
+  if (kept_.empty() || ended_ || ends_->out.HasRead(kept_.back().until)) return;
+  static std::mutex mutex;
+  static auto* const for_good = new std::vector<std::deque<Kept>>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  try {
+    for_good->push_back(std::move(kept_));
+  } catch (const std::bad_alloc&) {  // then the job fails for that
+  }
+}
+
+void LocalChannel::Keep(std::vector<std::shared_ptr<const void>>* sent) {
+  if (!ends_) return;
+  const RingWriter& out = ends_->out;
+  while (!kept_.empty() && out.HasRead(kept_.front().until)) kept_.pop_front();
+  if (out.lends()) kept_.push_back({out.written(), std::move(*sent)});
 }
 
 ssize_t LocalChannel::Send(const msghdr* message) {
@@ -91,10 +116,10 @@ void LocalChannel::WakeOther() {
   if (sent < 0 && errno != EAGAIN && errno != EINTR) error_ = errno;
 }
 
-// Only a guest takes a descriptor, and only one; any other is closed at once.
+// Only a guest takes descriptors, and only once; any other is closed at once.
 void LocalChannel::Woken() {
-  TcpSocket handed;
-  const ssize_t got = Hear(fd(), &handed);
+  TcpSocket handed, lent;
+  const ssize_t got = Hear(fd(), &handed, &lent);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
     ended_ = true;
@@ -102,8 +127,7 @@ void LocalChannel::Woken() {
     return;
   }
   if (!handed || memory_) return;
-  SharedMemory memory;
-  if (SharedMemory::Map(handed, sizeof(Rings), &memory).ok()) return Take(std::move(memory), false);
+  if (Take(handed, lent).ok()) return;
   ended_ = true;
   error_ = EPROTO;
 }

@@ -3,19 +3,23 @@
 // when a process does.
 //
 //   host:   makes the memory -- its descriptor, with one byte -->  guest: maps it, and may write
+//           (and beside it that of what it lends, if it does; the guest only reads there)
 //   either: one byte: wake up
 //
 // The host is who listens. Both have proved themselves before (handshake.h), and belong to the same
 // user (local_socket.h).
 //
-// Thread-safety: none; one lane owns it. Ownership: the socket and the mapping. Invariants: what
-// the other process writes into the memory or says on the socket, breaks this channel at worst;
-// what it wrote before it ended is received.
+// Thread-safety: none; one lane owns it. Ownership: the socket and the mappings; blocks that are
+// lent until they are read. Invariants: what the other process writes into the memory or says on
+// the socket, breaks this channel at worst; what it wrote before it ended is received.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "links/byte_ring.h"
 #include "links/channel.h"
@@ -25,7 +29,9 @@ namespace mercury {
 
 class LocalChannel : public Channel {
  public:
-  using Channel::Channel;
+  LocalChannel(TcpSocket socket, std::shared_ptr<LentMemory> lends)
+      : Channel(std::move(socket)), lends_(std::move(lends)) {}
+  ~LocalChannel() override;
   // Once, first of all.
   Status Begin();
 
@@ -36,9 +42,10 @@ class LocalChannel : public Channel {
   bool HasBytes() const override { return ended_ || (ends_ && ends_->in.has_bytes()); }
   bool HasRoom() const override { return ends_ && ends_->out.has_room(); }
   bool Rest(bool wants_room) override;
+  void Keep(std::vector<std::shared_ptr<const void>>* sent) override;
 
  private:
-  void Take(SharedMemory memory, bool host);
+  Status Take(const TcpSocket& rings, const TcpSocket& lent);
   ssize_t Failed(bool broken);
   void WakeReader(RingWriter* out);
   void WakeOther();
@@ -47,8 +54,15 @@ class LocalChannel : public Channel {
     RingReader in;
     RingWriter out;
   };
-  SharedMemory memory_;  // a guest's: none until the host has handed it over
+  struct Kept {
+    uint64_t until;  // the reader has read so much
+    std::vector<std::shared_ptr<const void>> blocks;
+  };
+  const std::shared_ptr<LentMemory> lends_;  // null: nothing
+  SharedMemory memory_;                      // a guest's: none until the host has handed it over
+  SharedMemory borrowed_;                    // none: the host lends nothing
   std::optional<Ends> ends_;
+  std::deque<Kept> kept_;
   bool owes_wake_ = false;  // something was written, of which the reader may not know
   bool ended_ = false;
   int error_ = 0;  // errno of what has broken it

@@ -3,6 +3,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -30,7 +31,7 @@ Status Failed() {
   return Status::PeerLost(std::string("no local socket: ") + std::strerror(errno));
 }
 
-// A message of one piece with room for a descriptor beside it.
+// A message of one piece with room for two descriptors beside it.
 struct Parcel {
   Parcel(void* data, size_t bytes) : piece{data, bytes} {
     message.msg_iov = &piece;
@@ -39,7 +40,7 @@ struct Parcel {
     message.msg_controllen = sizeof(control);
   }
   iovec piece;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
   msghdr message{};
 };
 
@@ -75,30 +76,32 @@ bool IsOurUser(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &bytes) == 0 && other.uid == geteuid();
 }
 
-bool HandOver(int fd, int descriptor) {
+bool HandOver(int fd, int descriptor, int second) {
   char byte = 0;
   Parcel parcel(&byte, 1);
   cmsghdr* header = CMSG_FIRSTHDR(&parcel.message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+  const int descriptors[] = {descriptor, second};
+  const size_t bytes = second < 0 ? sizeof(int) : sizeof(descriptors);
+  header->cmsg_len = CMSG_LEN(bytes);
+  parcel.message.msg_controllen = CMSG_SPACE(bytes);
+  std::memcpy(CMSG_DATA(header), descriptors, bytes);
   return sendmsg(fd, &parcel.message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
-ssize_t Hear(int fd, TcpSocket* handed) {
+ssize_t Hear(int fd, TcpSocket* handed, TcpSocket* second) {
   char bytes[64];
   Parcel parcel(bytes, sizeof(bytes));
   const ssize_t got = recvmsg(fd, &parcel.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got <= 0) return got;
   const cmsghdr* header = CMSG_FIRSTHDR(&parcel.message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS ||
-      header->cmsg_len != CMSG_LEN(sizeof(int))) {
-    return got;
-  }
-  int descriptor;
-  std::memcpy(&descriptor, CMSG_DATA(header), sizeof(int));
-  *handed = TcpSocket(descriptor);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return got;
+  const size_t came = header->cmsg_len - CMSG_LEN(0);
+  int descriptors[2] = {-1, -1};
+  std::memcpy(descriptors, CMSG_DATA(header), std::min(came, sizeof(descriptors)));
+  *handed = TcpSocket(descriptors[0]);
+  *second = TcpSocket(descriptors[1]);
   return got;
 }
 

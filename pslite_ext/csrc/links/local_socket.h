@@ -20,9 +20,9 @@ bool IsUnixSocket(int fd);
 // Whether the process at the other end belongs to the same user.
 bool IsOurUser(int fd);
 
-// One byte, and a descriptor with it; at once.
-bool HandOver(int fd, int descriptor);
-// As recv, for bytes that say no more than that they came, and the descriptor that came with them.
-ssize_t Hear(int fd, TcpSocket* handed);
+// One byte, and a descriptor with it, or two; at once.
+bool HandOver(int fd, int descriptor, int second = -1);
+// As recv, for bytes that say no more than that they came, and the descriptors that came with them.
+ssize_t Hear(int fd, TcpSocket* handed, TcpSocket* second);
 
 }  // namespace mercury

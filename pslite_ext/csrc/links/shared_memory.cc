@@ -37,18 +37,20 @@ Status SharedMemory::Make(size_t bytes, SharedMemory* memory, TcpSocket* descrip
   if (ftruncate(fresh.fd(), static_cast<off_t>(bytes)) != 0) return Failed("ftruncate");
   if (fcntl(fresh.fd(), F_ADD_SEALS, kSeals) != 0) return Failed("F_ADD_SEALS");
   *descriptor = std::move(fresh);
-  return Map(*descriptor, bytes, memory);
+  return Map(*descriptor, bytes, For::kWriting, memory);
 }
 
-Status SharedMemory::Map(const TcpSocket& descriptor, size_t bytes, SharedMemory* memory) {
+Status SharedMemory::Map(const TcpSocket& descriptor, size_t bytes, For use, SharedMemory* memory) {
   struct stat found{};
   const int seals = fcntl(descriptor.fd(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(descriptor.fd(), &found) != 0 ||
       found.st_size != static_cast<off_t>(bytes)) {
     return Status::Corrupt("what it has handed over to be shared is not memory of a fixed size");
   }
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.fd(), 0);
+  const int access = use == For::kWriting ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* data = mmap(nullptr, bytes, access, MAP_SHARED, descriptor.fd(), 0);
   if (data == MAP_FAILED) return Failed("mmap");
+  madvise(data, bytes, MADV_DONTDUMP);  // a dump would fill every page of it
   SharedMemory fresh;
   fresh.data_ = data;
   fresh.bytes_ = bytes;

@@ -25,7 +25,8 @@ class SharedMemory {
   // New memory, all zero, and a descriptor to hand on.
   static Status Make(size_t bytes, SharedMemory* memory, TcpSocket* descriptor);
   // The memory behind a descriptor that somebody else has made.
-  static Status Map(const TcpSocket& descriptor, size_t bytes, SharedMemory* memory);
+  enum class For : bool { kReading, kWriting };
+  static Status Map(const TcpSocket& descriptor, size_t bytes, For use, SharedMemory* memory);
 
   void* data() const { return data_; }
   explicit operator bool() const { return data_ != nullptr; }

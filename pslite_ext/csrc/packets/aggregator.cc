@@ -70,7 +70,7 @@ struct Aggregator::Peer {
 
 Aggregator::Aggregator(const AggregatorOptions& options)
     : options_(options),
-      pool_(options.bytes_max, options.allocate),
+      pool_(options.bytes_max, options.lends, options.allocate),
       trace_(options.trace, true, options.trace_overhead) {
   for (int i = 0; i < options_.num_workers; ++i) {
     peers_.push_back(std::make_unique<Peer>(options_.levels_max));

@@ -52,6 +52,7 @@ struct AggregatorOptions {
   bool deterministic = false;
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
+  std::shared_ptr<LentMemory> lends;        // where sums lie; null: nobody borrows
   PacketPool::Allocate allocate = nullptr;  // for tests
 };
 

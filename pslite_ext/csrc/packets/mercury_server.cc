@@ -45,6 +45,7 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     aggregator_options.deterministic = options_.deterministic;
     aggregator_options.trace = options_.trace;
     aggregator_options.trace_overhead = options_.packet_overhead();
+    if (local_listener_) aggregator_options.lends = LentMemory::Make();
     auto aggregator = std::make_unique<Aggregator>(aggregator_options);
     auto slice = std::make_unique<Slice>();
     slice->aggregator = aggregator.get();
@@ -52,6 +53,7 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     events.lost = events_.lost;
     events.left = [](int /*worker*/) {};  // the aggregator has heard the goodbye
     LinkOptions link = options_.link();
+    link.lends = aggregator_options.lends;
     link.first_peer = options_.rank % options_.workers;
     slice->lane = std::make_unique<Lane>(std::move(aggregator), link, std::move(events));
     slices_.push_back(std::move(slice));

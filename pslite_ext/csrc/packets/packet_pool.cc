@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 namespace mercury {
 namespace {
@@ -25,18 +26,31 @@ size_t BlockBytes(size_t c, bool short_one) {
 struct PacketPool::Shelves {
   ~Shelves() {
     for (auto& shelf : free) {
-      for (char* block : shelf) std::free(block);
+      for (char* block : shelf) {
+        if (!IsLent(block)) std::free(block);  // the others go as a whole
+      }
     }
   }
   std::array<std::vector<char*>, 2 * (kClassMax + 1)> free;
   uint64_t bytes = 0, handed_out = 0, bytes_max = 0;
+  std::shared_ptr<LentMemory> lends;
   Allocate allocate = nullptr;
+
+  bool IsLent(const char* block) const { return lends != nullptr && lends->Holds(block); }
+  char* New(size_t block_bytes) const {
+    char* lent = lends != nullptr ? lends->Get(block_bytes) : nullptr;
+    return lent != nullptr ? lent : static_cast<char*>(allocate(kAlignment, block_bytes));
+  }
+  void Delete(char* block, size_t block_bytes) const {
+    if (IsLent(block)) return lends->Return(block, block_bytes);
+    std::free(block);
+  }
 
   // Gives back to the system what is kept for other sizes.
   void Trim() {
     for (size_t i = 0; i < free.size(); ++i) {
       for (char* block : free[i]) {
-        std::free(block);
+        Delete(block, BlockBytes(i / 2, i % 2 != 0));
         bytes -= BlockBytes(i / 2, i % 2 != 0);
       }
       free[i].clear();
@@ -44,8 +58,9 @@ struct PacketPool::Shelves {
   }
 };
 
-PacketPool::PacketPool(uint64_t bytes_max, Allocate allocate)
+PacketPool::PacketPool(uint64_t bytes_max, std::shared_ptr<LentMemory> lends, Allocate allocate)
     : shelves_(std::make_shared<Shelves>()) {
+  shelves_->lends = std::move(lends);
   shelves_->bytes_max = bytes_max;
   shelves_->allocate = allocate != nullptr ? allocate : std::aligned_alloc;
 }
@@ -69,7 +84,7 @@ Block PacketPool::Get(size_t bytes) {
     };
     if (!fits()) shelves.Trim();
     if (!fits()) return nullptr;
-    block = static_cast<char*>(shelves.allocate(kAlignment, block_bytes));
+    block = shelves.New(block_bytes);
     if (block == nullptr) return nullptr;
     shelves.bytes += block_bytes;
     // So that giving a block back needs no memory.
@@ -78,7 +93,7 @@ Block PacketPool::Get(size_t bytes) {
       try {
         shelf.reserve(2 * blocks);
       } catch (const std::bad_alloc&) {
-        std::free(block);
+        shelves.Delete(block, block_bytes);
         shelves.bytes -= block_bytes;
         return nullptr;
       }

@@ -1,4 +1,5 @@
-// Memory for packets on a server: aligned blocks, handed out again and again, below a cap.
+// Memory for packets on a server: aligned blocks, handed out again and again, below a cap. They lie
+// where workers of this host can read them, if there are any.
 //
 // Thread-safety: none; one lane owns it, and the blocks it hands out live on that lane's thread.
 // Ownership: a block goes back to the pool when its last holder lets go; blocks may outlive the
@@ -11,6 +12,8 @@
 #include <memory>
 #include <vector>
 
+#include "links/lent_memory.h"
+
 namespace mercury {
 
 using Block = std::shared_ptr<char>;
@@ -19,8 +22,9 @@ class PacketPool {
  public:
   using Allocate = void* (*)(size_t alignment, size_t bytes);
 
-  // bytes_max 0: no cap. `allocate` is for tests.
-  explicit PacketPool(uint64_t bytes_max, Allocate allocate = nullptr);
+  // bytes_max 0: no cap; `lends` null: nobody borrows; `allocate` is for tests.
+  explicit PacketPool(uint64_t bytes_max, std::shared_ptr<LentMemory> lends = nullptr,
+                      Allocate allocate = nullptr);
   ~PacketPool();
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;

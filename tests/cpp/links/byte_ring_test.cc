@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "harness.h"
+#include "links/lent_memory.h"
 
 namespace mercury {
 namespace {
@@ -44,6 +46,108 @@ TEST(bytes_come_out_in_order_however_they_are_cut) {
     }
     CHECK_EQ(ring.reader.has_bytes(), written != read);
     CHECK_EQ(ring.writer.has_room(), kRingBytes - (written - read) >= kRoomBytes);
+  }
+}
+
+// A ring whose writer lends: the reader has the same memory elsewhere.
+struct LendingRing {
+  explicit LendingRing(size_t bytes) : lent(bytes), borrowed(bytes) {}
+  // Of what is written now; nobody has copied it if the reader finds it where it is put here.
+  size_t Write(size_t at, size_t bytes) {
+    std::memcpy(borrowed.data() + at, lent.data() + at, bytes);
+    const iovec piece{lent.data() + at, bytes};
+    return writer.Write(&piece, 1);
+  }
+  std::unique_ptr<RingMemory> memory = std::make_unique<RingMemory>();
+  std::vector<char> lent, borrowed;
+  RingWriter writer{memory.get(), {lent.data(), lent.size()}};
+  RingReader reader{memory.get(), {borrowed.data(), borrowed.size()}};
+};
+
+TEST(what_is_lent_comes_in_order_with_the_rest_however_it_is_cut) {
+  constexpr size_t kLent = 2 * kRingBytes;
+  LendingRing ring(kLent);
+  auto random = mercury::testing::Random();
+  uint64_t written = 0, read = 0;
+  std::vector<char> own(kRingBytes);
+  for (int turn = 0; turn < 3000; ++turn) {
+    if (random() % 2 == 0) {
+      // Lent bytes of the ring's last two turns are never written over: the reader has them.
+      std::vector<iovec> pieces;
+      uint64_t offered = 0;
+      const size_t most = kRingBytes - (written - read);
+      for (size_t i = random() % 4; i > 0; --i) {
+        const size_t bytes = std::min<size_t>(random() % (3 * kLoanBytesMin), most - offered);
+        const size_t at = (written + offered) % kLent;
+        const bool lend = random() % 2 == 0 && at + bytes <= kLent;
+        char* data = lend ? ring.lent.data() + at : own.data() + offered;
+        for (size_t k = 0; k < bytes; ++k) data[k] = At(written + offered + k);
+        if (lend) std::memcpy(ring.borrowed.data() + at, data, bytes);
+        pieces.push_back({data, bytes});
+        offered += bytes;
+      }
+      REQUIRE_EQ(ring.writer.Write(pieces.data(), pieces.size()), offered);
+      written += offered;
+    } else {
+      std::vector<char> bytes(random() % (kRingBytes / 8));
+      const iovec piece{bytes.data(), bytes.size()};
+      const size_t got = ring.reader.Read(&piece, 1);
+      CHECK_EQ(got, std::min<size_t>(bytes.size(), written - read));
+      for (size_t i = 0; i < got; ++i) REQUIRE_EQ(bytes[i], At(read + i));
+      read += got;
+      CHECK_TRUE(ring.writer.HasRead(read));
+      CHECK_EQ(ring.writer.HasRead(read + 1), written == read);
+    }
+  }
+  CHECK_TRUE(read > 10 * kRingBytes);
+}
+
+TEST(what_is_long_enough_is_lent_and_nothing_else) {
+  LendingRing ring(kRingBytes);
+  std::vector<char> took(kRingBytes);
+  const iovec all{took.data(), took.size()};
+  CHECK_EQ(ring.Write(0, kLoanBytesMin - 1), kLoanBytesMin - 1);
+  CHECK_FALSE(ring.writer.lends());
+  CHECK_EQ(ring.Write(10000, kLoanBytesMin), kLoanBytesMin);
+  CHECK_TRUE(ring.writer.lends());
+  ring.borrowed[10005] = 'x';
+  CHECK_EQ(ring.reader.Read(&all, 1), 2 * kLoanBytesMin - 1);
+  CHECK_EQ(took[kLoanBytesMin - 1 + 5], 'x');
+  CHECK_FALSE(ring.writer.lends());
+  // As many as fit, more than once around.
+  for (int turn = 0; turn < 3; ++turn) {
+    for (size_t i = 0; i < kRingBytes / kLoanBytesMin; ++i) {
+      CHECK_EQ(ring.Write(i * kLoanBytesMin, kLoanBytesMin), kLoanBytesMin);
+    }
+    CHECK_EQ(ring.Write(0, 1), 0U);
+    std::memset(ring.borrowed.data(), 'a' + turn, kRingBytes);
+    CHECK_EQ(ring.reader.Read(&all, 1), kRingBytes);
+    CHECK_TRUE(took == ring.borrowed);
+  }
+}
+
+TEST(a_loan_that_cannot_be_breaks_the_ring) {
+  constexpr uint64_t kLent = 100000;
+  struct Loan {
+    uint64_t at, where, bytes, made;
+  };
+  for (const Loan& loan :
+       {Loan{0, kLent, 1, 1}, Loan{0, kLent - 99, 100, 1}, Loan{0, 0, 0, 1},
+        Loan{0, ~uint64_t{0}, 2, 1}, Loan{0, 0, ~uint64_t{0}, 1}, Loan{0, 0, kRingBytes + 1, 1},
+        Loan{kRingBytes + 1, 0, 1, 1}, Loan{~uint64_t{0}, 0, 100, 1},
+        Loan{0, 0, 100, kLoansMax + 1}, Loan{0, 0, 100, ~uint64_t{0}}}) {
+    LendingRing ring(kLent);
+    ring.memory->loans[0].at = loan.at;
+    ring.memory->loans[0].where = loan.where;
+    ring.memory->loans[0].bytes = loan.bytes;
+    ring.memory->loans_made = loan.made;
+    ring.memory->writer.count = 200;
+    char bytes[200];
+    const iovec piece{bytes, sizeof(bytes)};
+    CHECK_EQ(ring.reader.Read(&piece, 1), 0U);
+    CHECK_TRUE(ring.reader.broken());
+    CHECK_TRUE(ring.reader.has_bytes());
+    CHECK_EQ(ring.reader.Read(&piece, 1), 0U);
   }
 }
 

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -20,6 +22,7 @@
 #include "harness.h"
 #include "links/lane.h"
 #include "links/loopback.h"
+#include "packets/packet_pool.h"
 
 namespace mercury {
 namespace {
@@ -159,15 +162,20 @@ TEST(who_is_handed_more_descriptors_keeps_none) {
   CHECK_EQ(Receive(host.get()), std::string("still there"));
 }
 
+// A guest that maps the memory itself; its own ring is the second.
+RingMemory* TakeAsGuest(const TcpSocket& come, SharedMemory* memory) {
+  TcpSocket handed, lent;
+  REQUIRE_EQ(Hear(come.fd(), &handed, &lent), 1);
+  REQUIRE_OK(
+      SharedMemory::Map(handed, 2 * sizeof(RingMemory), SharedMemory::For::kWriting, memory));
+  return static_cast<RingMemory*>(memory->data());
+}
+
 TEST(a_count_that_cannot_be_ends_the_channel) {
   auto [listening, come] = LocalPair();
   const auto host = ChannelOf(std::move(listening));
-  // A guest that maps the memory itself: its own ring is the second.
-  TcpSocket handed;
-  REQUIRE_EQ(Hear(come.fd(), &handed), 1);
   SharedMemory memory;
-  REQUIRE_OK(SharedMemory::Map(handed, 2 * sizeof(RingMemory), &memory));
-  auto* rings = static_cast<RingMemory*>(memory.data());
+  RingMemory* rings = TakeAsGuest(come, &memory);
   rings[1].writer.count = uint64_t{1} << 40;
   CHECK_FALSE(host->Rest(false));
   CHECK_TRUE(host->HasBytes());
@@ -189,11 +197,109 @@ TEST(another_user_of_the_host_is_given_nothing) {
   CHECK_STATUS(Code::kPeerLost, connected);
   REQUIRE_OK(Accept(listener, TcpOptions(), &host, &from));
   std::unique_ptr<Channel> channel;
-  CHECK_STATUS(Code::kPeerLost, MakeChannel(std::move(host), &channel));
+  CHECK_STATUS(Code::kPeerLost, MakeChannel(std::move(host), nullptr, &channel));
+}
+
+// A host that lends, and its guest.
+struct Lending {
+  Lending() {
+    auto [listening, come] = LocalPair();
+    guest = ChannelOf(std::move(come));
+    host = ChannelOf(std::move(listening), lends);
+    guest->Woken();
+  }
+  // A block of the memory that is lent, full of one letter.
+  std::shared_ptr<char> Block(char letter) const {
+    char* block = lends->Get(kBlockBytes);
+    REQUIRE_TRUE(block != nullptr);
+    std::memset(block, letter, kBlockBytes);
+    const auto memory = lends;
+    return {block, [memory](char* gone) { memory->Return(gone, kBlockBytes); }};
+  }
+  // Sends all of it, and lets go of it as a link does.
+  void SendAndKeep(std::shared_ptr<char> block) const {
+    iovec piece{block.get(), kBlockBytes};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    CHECK_EQ(host->Send(&message), static_cast<ssize_t>(kBlockBytes));
+    std::vector<std::shared_ptr<const void>> sent{std::move(block)};
+    host->Keep(&sent);
+  }
+  std::string Take(size_t bytes) const {
+    std::string taken;
+    while (taken.size() < bytes) taken += Receive(guest.get());
+    return taken;
+  }
+  static constexpr size_t kBlockBytes = 10000;  // of which Receive takes 100 at a time
+  const std::shared_ptr<LentMemory> lends = LentMemory::Make();
+  std::unique_ptr<Channel> host, guest;
+};
+
+TEST(what_is_lent_is_read_where_it_lies_and_kept_until_then) {
+  const Lending pair;
+  auto first = pair.Block('a');
+  const std::weak_ptr<char> watched = first;
+  char* where = first.get();
+  pair.SendAndKeep(std::move(first));
+  where[5000] = 'x';  // nobody has copied it
+  CHECK_EQ(pair.Take(9900), std::string(5000, 'a') + "x" + std::string(4899, 'a'));
+  pair.SendAndKeep(pair.Block('b'));
+  CHECK_FALSE(watched.expired());
+  CHECK_EQ(pair.Take(Lending::kBlockBytes + 100),
+           std::string(100, 'a') + std::string(Lending::kBlockBytes, 'b'));
+  pair.SendAndKeep(pair.Block('c'));
+  CHECK_TRUE(watched.expired());
+}
+
+TEST(what_a_guest_has_not_read_yet_stays_when_the_host_lets_go) {
+  std::weak_ptr<char> unread, read;
+  {
+    Lending pair;
+    auto block = pair.Block('a');
+    unread = block;
+    pair.SendAndKeep(std::move(block));
+    pair.host.reset();
+    CHECK_FALSE(unread.expired());
+    CHECK_EQ(pair.Take(Lending::kBlockBytes), std::string(Lending::kBlockBytes, 'a'));
+  }
+  {
+    Lending pair;
+    auto block = pair.Block('a');
+    read = block;
+    pair.SendAndKeep(std::move(block));
+    pair.Take(Lending::kBlockBytes);
+    pair.host.reset();
+    CHECK_TRUE(read.expired());
+  }
+}
+
+TEST(a_loan_that_cannot_be_ends_the_channel) {
+  for (const bool lends : {false, true}) {
+    auto [listening, come] = LocalPair();
+    const auto guest = ChannelOf(std::move(come));
+    // A host that makes the memory itself; its own ring is the first.
+    SharedMemory memory;
+    TcpSocket descriptor;
+    REQUIRE_OK(SharedMemory::Make(2 * sizeof(RingMemory), &memory, &descriptor));
+    const auto lent = LentMemory::Make();
+    REQUIRE_TRUE(HandOver(listening.fd(), descriptor.fd(), lends ? lent->Lend() : -1));
+    guest->Woken();
+    auto* rings = static_cast<RingMemory*>(memory.data());
+    rings[0].loans[0].bytes = 100;
+    rings[0].loans[0].where = lends ? kLentBytes - 99 : 0;
+    rings[0].loans_made = 1;
+    rings[0].writer.count = 100;
+    ssize_t got;
+    Receive(guest.get(), &got);
+    CHECK_EQ(got, -1);
+    CHECK_EQ(errno, EPROTO);
+  }
 }
 
 // Sends so many packets, each of its own length, and takes the other's.
 struct Chatter : Endpoint {
+  explicit Chatter(std::shared_ptr<LentMemory> lends) : pool(0, std::move(lends)) {}
   Status OnHeader(int /*peer*/, const Header& header, int64_t /*now*/, char** target) override {
     if (header.length != 0) *target = inbox.data();
     return Status::Ok();
@@ -211,9 +317,9 @@ struct Chatter : Endpoint {
     if (sent == kPackets) return false;
     out->header.tensor = sent++;
     out->header.length = sent * 7919 % 65536;
-    auto payload =
-        std::make_shared<std::string>(out->header.length, static_cast<char>(out->header.tensor));
-    out->payload = payload->data();
+    const Block payload = pool.Get(out->header.length);
+    std::memset(payload.get(), static_cast<char>(out->header.tensor), out->header.length);
+    out->payload = payload.get();
     out->keep = payload;
     return true;
   }
@@ -222,23 +328,27 @@ struct Chatter : Endpoint {
     return changed.wait_for(lock, std::chrono::seconds(60), [&] { return came == kPackets; });
   }
   static constexpr uint32_t kPackets = 5000;
+  PacketPool pool;
   std::vector<char> inbox = std::vector<char>(64 << 10);
   uint32_t sent = 0, came = 0, wrong = 0;
   std::mutex mutex;
   std::condition_variable changed;
 };
 
+// One of them lends, from blocks that are used again as soon as they may be.
 TEST(two_lanes_that_flood_each_other_take_it_all) {
   auto pair = LocalPair();
   std::vector<std::unique_ptr<Lane>> lanes;
   std::vector<Chatter*> chatters;
   for (TcpSocket* socket : {&pair.first, &pair.second}) {
-    auto chatter = std::make_unique<Chatter>();
+    LinkOptions options;
+    if (socket == &pair.first) options.lends = LentMemory::Make();
+    auto chatter = std::make_unique<Chatter>(options.lends);
     chatters.push_back(chatter.get());
     LaneEvents events;
     events.lost = [](int /*peer*/, const Status& status) { CHECK_OK(status); };
     events.left = [](int /*peer*/) {};
-    lanes.push_back(std::make_unique<Lane>(std::move(chatter), LinkOptions(), std::move(events)));
+    lanes.push_back(std::make_unique<Lane>(std::move(chatter), options, std::move(events)));
     REQUIRE_OK(lanes.back()->Start("mercury-test"));
     Lane* lane = lanes.back().get();
     REQUIRE_TRUE(lane->Ask([&] { lane->AddLink(std::move(*socket), 0); }));

@@ -48,9 +48,10 @@ inline std::pair<TcpSocket, TcpSocket> LocalPair() {
   return {std::move(host), std::move(guest)};
 }
 
-inline std::unique_ptr<Channel> ChannelOf(TcpSocket socket) {
+inline std::unique_ptr<Channel> ChannelOf(TcpSocket socket,
+                                          std::shared_ptr<LentMemory> lends = nullptr) {
   std::unique_ptr<Channel> channel;
-  REQUIRE_OK(MakeChannel(std::move(socket), &channel));
+  REQUIRE_OK(MakeChannel(std::move(socket), std::move(lends), &channel));
   return channel;
 }
 

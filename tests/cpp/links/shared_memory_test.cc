@@ -15,11 +15,15 @@ namespace {
 
 constexpr size_t kBytes = 8192;
 
+Status Map(const TcpSocket& descriptor, SharedMemory* memory) {
+  return SharedMemory::Map(descriptor, kBytes, SharedMemory::For::kWriting, memory);
+}
+
 TEST(what_one_writes_the_other_reads) {
   SharedMemory mine, yours;
   TcpSocket descriptor;
   REQUIRE_OK(SharedMemory::Make(kBytes, &mine, &descriptor));
-  REQUIRE_OK(SharedMemory::Map(descriptor, kBytes, &yours));
+  REQUIRE_OK(SharedMemory::Map(descriptor, kBytes, SharedMemory::For::kReading, &yours));
   CHECK_EQ(ftruncate(descriptor.fd(), 0), -1);  // neither takes it from under the other
   descriptor.Close();
   CHECK_FALSE(mine.data() == yours.data());
@@ -32,7 +36,7 @@ TEST(what_one_writes_the_other_reads) {
 TEST(what_may_still_shrink_or_has_another_size_is_refused) {
   SharedMemory memory;
   const auto refused = [&](TcpSocket descriptor) {
-    const Status status = SharedMemory::Map(descriptor, kBytes, &memory);
+    const Status status = Map(descriptor, &memory);
     CHECK_STATUS(Code::kCorrupt, status);
     CHECK_FALSE(memory);
   };
@@ -52,7 +56,7 @@ TEST(what_may_still_shrink_or_has_another_size_is_refused) {
   refused(TcpSocket(ends[0]));
   refused(TcpSocket(ends[1]));
   refused(TcpSocket());
-  REQUIRE_OK(SharedMemory::Map(made(kBytes, kAll), kBytes, &memory));
+  REQUIRE_OK(Map(made(kBytes, kAll), &memory));
 }
 
 }  // namespace

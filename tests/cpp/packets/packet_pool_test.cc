@@ -51,7 +51,7 @@ TEST(a_block_loses_at_most_a_third) {
 
 TEST(blocks_are_used_again) {
   const Counted counted;
-  PacketPool pool(0, Allocate);
+  PacketPool pool(0, nullptr, Allocate);
   char* first = nullptr;
   for (int i = 0; i < 1000; ++i) {
     const Block block = pool.Get(5000);
@@ -71,6 +71,33 @@ TEST(the_last_holder_gives_back) {
   two.reset();
   CHECK_EQ(pool.bytes_handed_out(), 0U);
   CHECK_EQ(pool.bytes(), 1024U);
+}
+
+TEST(blocks_lie_where_others_read_as_soon_as_they_do) {
+  const auto lends = LentMemory::Make();
+  PacketPool pool(1 << 20, lends);
+  Block before = pool.Get(100000);
+  CHECK_FALSE(lends->Holds(before.get()));
+  lends->Lend();
+  const Block after = pool.Get(100000), small = pool.Get(1000);
+  CHECK_TRUE(lends->Holds(after.get()));
+  CHECK_FALSE(lends->Holds(small.get()));
+  before.reset();
+  CHECK_FALSE(lends->Holds(pool.Get(100000).get()));  // it is used again
+  CHECK_TRUE(pool.Get(900000) == nullptr);            // the cap is for both
+}
+
+TEST(lent_blocks_that_make_room_give_their_pages_back) {
+  const auto lends = LentMemory::Make();
+  lends->Lend();
+  PacketPool pool(1 << 20, lends);
+  Block block = pool.Get(1 << 20);
+  char* at = block.get();
+  std::memset(at, 1, 1 << 20);
+  block.reset();
+  const Block other = pool.Get(5000);
+  CHECK_EQ(at[1 << 19], 0);
+  CHECK_EQ(pool.bytes(), 6144U);
 }
 
 TEST(blocks_may_outlive_the_pool) {
@@ -108,7 +135,7 @@ TEST(no_block_is_larger_than_any_packet_may_be) {
 
 TEST(a_failed_allocation_changes_nothing) {
   const Counted counted;
-  PacketPool pool(0, Allocate);
+  PacketPool pool(0, nullptr, Allocate);
   const Block kept = pool.Get(100);
   failing = 1;
   CHECK_TRUE(pool.Get(100) == nullptr);

@@ -1,0 +1,53 @@
+#include "links/lent_memory.h"
+
+#include <sys/mman.h>
+
+#include <new>
+#include <utility>
+
+namespace mercury {
+namespace {
+
+constexpr size_t kPageBytes = 4 << 10;  // on a system with larger ones, pages stay
+constexpr size_t kAlignment = 64;
+
+size_t RoundedUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+}  // namespace
+
+std::shared_ptr<LentMemory> LentMemory::Make() {
+  auto made = std::make_shared<LentMemory>();
+  const Status status = SharedMemory::Make(kLentBytes, &made->memory_, &made->descriptor_);
+  return status.ok() ? std::move(made) : nullptr;
+}
+
+int LentMemory::Lend() {
+  lending_ = true;
+  return descriptor_.fd();
+}
+
+char* LentMemory::Get(size_t bytes) {
+  if (!lending_ || bytes < kLoanBytesMin) return nullptr;
+  if (const auto same = given_.find(bytes); same != given_.end() && !same->second.empty()) {
+    char* block = same->second.back();
+    same->second.pop_back();
+    return block;
+  }
+  const size_t room = RoundedUp(bytes, kAlignment);
+  if (bytes > kLentBytes - used_) return nullptr;
+  char* block = static_cast<char*>(memory_.data()) + used_;
+  used_ += room;
+  return block;
+}
+
+void LentMemory::Return(char* block, size_t bytes) {
+  const size_t at = static_cast<size_t>(block - data());
+  const size_t first = RoundedUp(at, kPageBytes), end = (at + bytes) / kPageBytes * kPageBytes;
+  if (first < end) madvise(block + (first - at), end - first, MADV_REMOVE);
+  try {
+    given_[bytes].push_back(block);
+  } catch (const std::bad_alloc&) {  // then nobody gets these addresses again
+  }
+}
+
+}  // namespace mercury

@@ -1,0 +1,46 @@
+// Memory whose blocks a process lets others of its host read, instead of copying them: a server's,
+// where its sums lie.
+//
+// It has room for more than there is memory; the system gives pages as blocks are used. Nothing
+// comes from it before somebody borrows: where nobody does, blocks lie where they always did.
+//
+// Thread-safety: none; one lane owns it. Ownership: the mapping; what is handed out goes back, or
+// ends with it. Invariant: blocks do not overlap.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "links/shared_memory.h"
+#include "links/tcp.h"
+
+namespace mercury {
+
+constexpr size_t kLentBytes = size_t{64} << 30;  // of addresses
+// Less is copied sooner than it is lent.
+constexpr size_t kLoanBytesMin = 4 << 10;
+
+class LentMemory {
+ public:
+  // Null: the system gives none. Then blocks are copied.
+  static std::shared_ptr<LentMemory> Make();
+
+  // Aligned to 64; null: nobody borrows, it is too small, or no room is left.
+  char* Get(size_t bytes);
+  void Return(char* block, size_t bytes);
+  bool Holds(const char* at) const { return at >= data() && at < data() + kLentBytes; }
+  const char* data() const { return static_cast<const char*>(memory_.data()); }
+  // The descriptor of all of it, for somebody who will borrow.
+  int Lend();
+
+ private:
+  SharedMemory memory_;
+  TcpSocket descriptor_;
+  bool lending_ = false;
+  size_t used_ = 0;                             // bytes from the beginning that were ever given out
+  std::map<size_t, std::vector<char*>> given_;  // back, by size
+};
+
+}  // namespace mercury
