@@ -28,13 +28,20 @@ int LentMemory::Lend() {
 
 char* LentMemory::Get(size_t bytes) {
   if (!lending_ || bytes < kLoanBytesMin) return nullptr;
-  if (const auto same = given_.find(bytes); same != given_.end() && !same->second.empty()) {
-    char* block = same->second.back();
-    same->second.pop_back();
+  if (const auto same = given_.find(bytes); same != given_.end() && !same->second.blocks.empty()) {
+    char* block = same->second.blocks.back();
+    same->second.blocks.pop_back();
     return block;
   }
-  const size_t room = RoundedUp(bytes, kAlignment);
   if (bytes > kLentBytes - used_) return nullptr;
+  try {
+    Given& given = given_[bytes];
+    if (given.blocks.capacity() <= given.made) given.blocks.reserve(2 * given.made + 1);
+    ++given.made;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  const size_t room = RoundedUp(bytes, kAlignment);
   char* block = static_cast<char*>(memory_.data()) + used_;
   used_ += room;
   return block;
@@ -44,10 +51,7 @@ void LentMemory::Return(char* block, size_t bytes) {
   const size_t at = static_cast<size_t>(block - data());
   const size_t first = RoundedUp(at, kPageBytes), end = (at + bytes) / kPageBytes * kPageBytes;
   if (first < end) madvise(block + (first - at), end - first, MADV_REMOVE);
-  try {
-    given_[bytes].push_back(block);
-  } catch (const std::bad_alloc&) {  // then nobody gets these addresses again
-  }
+  given_.at(bytes).blocks.push_back(block);  // there is room
 }
 
 }  // namespace mercury

@@ -39,8 +39,12 @@ class LentMemory {
   SharedMemory memory_;
   TcpSocket descriptor_;
   bool lending_ = false;
-  size_t used_ = 0;                             // bytes from the beginning that were ever given out
-  std::map<size_t, std::vector<char*>> given_;  // back, by size
+  struct Given {
+    size_t made = 0;
+    std::vector<char*> blocks;  // that came back; has room for all
+  };
+  size_t used_ = 0;                // bytes from the beginning that were ever given out
+  std::map<size_t, Given> given_;  // by size
 };
 
 }  // namespace mercury

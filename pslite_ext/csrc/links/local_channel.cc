@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "links/local_socket.h"
@@ -58,14 +57,11 @@ Status LocalChannel::Take(const TcpSocket& handed, const TcpSocket& lent) {
 
 // Who has not read all of it may still do so, and must not find what came there later.
 LocalChannel::~LocalChannel() {
-  if (kept_.empty() || ended_ || ends_->out.HasRead(kept_.back().until)) return;
+  if (kept_.empty() || !ends_ || ended_ || ends_->out.HasRead(kept_.back().until)) return;
   static std::mutex mutex;
-  static auto* const for_good = new std::vector<std::deque<Kept>>();
+  static std::list<Kept> for_good;
   const std::lock_guard<std::mutex> lock(mutex);
-  try {
-    for_good->push_back(std::move(kept_));
-  } catch (const std::bad_alloc&) {  // then the job fails for that
-  }
+  for_good.splice(for_good.end(), kept_);
 }
 
 void LocalChannel::Keep(std::vector<std::shared_ptr<const void>>* sent) {

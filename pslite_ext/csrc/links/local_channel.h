@@ -15,7 +15,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -62,7 +62,7 @@ class LocalChannel : public Channel {
   SharedMemory memory_;                      // a guest's: none until the host has handed it over
   SharedMemory borrowed_;                    // none: the host lends nothing
   std::optional<Ends> ends_;
-  std::deque<Kept> kept_;
+  std::list<Kept> kept_;
   bool owes_wake_ = false;  // something was written, of which the reader may not know
   bool ended_ = false;
   int error_ = 0;  // errno of what has broken it
