@@ -26,6 +26,7 @@ ALONE = Setting(1, 1, rate=None, loopback=True, beside=True)
 OVERHEAD = ("-m", "scripts.lab.systems.torch_overhead")
 OVERHEAD_OF = {"transformer": 200, "cnn": 500}  # so many steps
 LOOPBACK = Setting(2, 1, rate=None, loopback=True, beside=True)
+EXCHANGES = 100  # a median of three, each of a tenth of a second, would be of little worth
 
 
 def with_buckets(systems: Sequence[System]) -> list[System]:
@@ -51,7 +52,7 @@ def _on_loopback(system: System, model: str, scale: float, rounds: int) -> Case:
         }
 
     what = f"{model} x {scale:.3g}, no computation"
-    return Case("torch", what, system, LOOPBACK, config, measure, 0.5 * rounds)
+    return Case("torch", what, system, LOOPBACK, config, measure, 0.1 * rounds)
 
 
 def _real(system: System, rounds: int) -> Case:
@@ -109,7 +110,8 @@ def pytorch(
     cases = [replace(case, bench="torch") for case in cases]
     for model in models:
         scale = asked.scale or SCALES[model] * scaling.SHARE
-        cases += [_on_loopback(system, model, scale, rounds) for system in systems]
+        exchanges = rounds if quick else EXCHANGES
+        cases += [_on_loopback(system, model, scale, exchanges) for system in systems]
     cases += [_real(system, rounds) for system in systems]
     ours = [system for system in systems if system.ours]
     return cases + [_overhead(system, model) for system in ours for model in OVERHEAD_OF]
