@@ -28,6 +28,7 @@ ShareLimits Limits(uint64_t first_bytes, const LinkOptions& options) {
   ShareLimits limits;
   limits.first_bytes = first_bytes;
   limits.links_beside = options.links_beside;
+  limits.take_turns = options.take_turns;
   return limits;
 }
 

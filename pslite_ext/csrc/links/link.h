@@ -28,6 +28,7 @@ struct LinkOptions {
   TraceRing* trace = nullptr;     // null: nothing is traced
   int first_peer = 0;             // that a lane serves first: not the same for all nodes
   int links_beside = 0;           // of the other lanes on this host
+  bool take_turns = false;        // the lane's links do, as somebody plans
   std::shared_ptr<LentMemory> lends = nullptr;  // to peers on this host; null: nothing
 };
 

@@ -27,7 +27,8 @@ void FairShare::Remove(int link) {
 
 // While none is used, all of them may be at any moment.
 int FairShare::links() const {
-  const int own = used_ != 0 ? used_ : static_cast<int>(used_at_us_.size());
+  const int all = used_ != 0 ? used_ : static_cast<int>(used_at_us_.size());
+  const int own = limits_.take_turns ? 1 : all;
   return std::max(own + (shared_ ? limits_.links_beside : 0), 1);
 }
 

@@ -39,6 +39,8 @@ struct ShareLimits {
   uint64_t segments_min = 3;
   uint64_t bytes_max = 64 << 20;
   int links_beside = 0;  // of the other lanes on this host, in one direction
+  // Something else sees to it that links carry one after the other: each has the whole way.
+  bool take_turns = false;
 };
 
 class FairShare {

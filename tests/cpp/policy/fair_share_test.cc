@@ -243,6 +243,22 @@ TEST(while_no_rate_is_known_links_have_equal_parts_of_the_first_window) {
   CHECK_EQ(share.bytes_per_second(), 0.0);
 }
 
+TEST(links_that_take_turns_each_have_the_whole_way) {
+  ShareLimits limits;
+  limits.take_turns = true;
+  FairShare turns(limits), level;
+  for (int link = 0; link < 30; ++link) turns.Add(link);
+  level.Add(0);
+  CHECK_EQ(turns.window_bytes(0, 1024), ShareLimits().first_bytes);
+  // Each carries for 80 ms; the other lane has one link, which carries the same.
+  for (int64_t now = 0; now < 2400000; now += 1000) {
+    turns.Carried(static_cast<int>(now / 80000), 12500, now);
+    level.Carried(0, 12500, now);
+  }
+  CHECK_EQ(turns.links(), 1);
+  CHECK_EQ(turns.window_bytes(400, 1448), level.window_bytes(400, 1448));
+}
+
 TEST(lanes_of_one_host_come_to_equal_parts) {
   for (const double part : {0.1, 0.35, 0.5, 0.8}) {
     TwoLanes lanes(4);

@@ -39,6 +39,7 @@ FabricNode::FabricNode(FabricNodeOptions options, Vector model)
   link.packet_bytes_max = kPacketBytes;
   link.checksum = options_.checksum;
   link.silence_us = options_.silence_us;
+  link.take_turns = true;
   LaneEvents events;
   events.lost = [this](int peer, const Status& status) { Gone(peer, status, false); };
   events.left = [this](int peer) { Gone(peer, Status::Ok(), true); };
