@@ -69,6 +69,7 @@ size_t RingWriter::Write(const iovec* pieces, size_t count) {
 
 bool RingWriter::Lend(const char* data, size_t bytes) {
   if (bytes < kLoanBytesMin || data < lent_.data || data >= lent_.data + lent_.bytes) return false;
+  if (memory_->reader_borrows == 0) return false;
   RingMemory::Loan& loan = memory_->loans[loans_made_ % kLoansMax];
   loan.at = written_;
   loan.where = static_cast<uint64_t>(data - lent_.data);

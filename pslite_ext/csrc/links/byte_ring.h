@@ -2,12 +2,12 @@
 //
 //   | written, reader rests |  64 bytes, of which the writer counts
 //   | read, writer rests    |  64 bytes, of which the reader counts
-//   | loans                 |  of which the writer counts; loan n is at n modulo kLoansMax
+//   | loans                 |  which the writer counts; loan n is at n modulo kLoansMax
 //   | bytes                 |  kRingBytes: byte n of the stream is at n modulo kRingBytes
 //
-// What lies in memory that the reader can read, too (lent_memory.h), is not copied into the ring: a
-// loan says where it is, and its bytes in the ring mean nothing. It stays there until the reader
-// has counted past it.
+// What lies in memory that the reader can read, too (lent_memory.h), is not copied into the ring,
+// if the reader has said that it can: a loan says where it is, and its bytes in the ring mean
+// nothing. It stays there until the reader has counted past it.
 //
 // Who has nothing to do says so in the memory, looks once more, and rests; the other one takes that
 // back when it has done something, and then has to wake it, by other means.
@@ -46,6 +46,7 @@ struct RingMemory {
   };
   End writer, reader;
   alignas(64) std::atomic<uint64_t> loans_made;
+  std::atomic<uint32_t> reader_borrows;
   alignas(64) Loan loans[kLoansMax];
   char bytes[kRingBytes];
 };
@@ -90,7 +91,9 @@ class RingWriter {
 
 class RingReader {
  public:
-  explicit RingReader(RingMemory* memory, Lent lent = {}) : memory_(memory), lent_(lent) {}
+  explicit RingReader(RingMemory* memory, Lent lent = {}) : memory_(memory), lent_(lent) {
+    if (lent.bytes != 0) memory->reader_borrows = 1;
+  }
   // As much as there is.
   size_t Read(const iovec* pieces, size_t count);
   // Whether the writer rests although it has room by now, and is to be woken.

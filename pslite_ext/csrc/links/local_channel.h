@@ -3,7 +3,8 @@
 // when a process does.
 //
 //   host:   makes the memory -- its descriptor, with one byte -->  guest: maps it, and may write
-//           (and beside it that of what it lends, if it does; the guest only reads there)
+//           (and beside it that of what it lends, if it does; the guest only reads there, or
+//           does without, if it has no room for so many addresses)
 //   either: one byte: wake up
 //
 // The host is who listens. Both have proved themselves before (handshake.h), and belong to the same

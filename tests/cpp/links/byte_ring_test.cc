@@ -126,6 +126,18 @@ TEST(what_is_long_enough_is_lent_and_nothing_else) {
   }
 }
 
+TEST(nothing_is_lent_to_a_reader_that_cannot_read_there) {
+  auto memory = std::make_unique<RingMemory>();
+  std::vector<char> lent(2 * kLoanBytesMin, 'a'), took(lent.size());
+  RingWriter writer(memory.get(), {lent.data(), lent.size()});
+  RingReader reader(memory.get());
+  const iovec piece{lent.data(), lent.size()}, target{took.data(), took.size()};
+  CHECK_EQ(writer.Write(&piece, 1), lent.size());
+  CHECK_FALSE(writer.lends());
+  CHECK_EQ(reader.Read(&target, 1), lent.size());
+  CHECK_TRUE(took == lent);
+}
+
 TEST(a_loan_that_cannot_be_breaks_the_ring) {
   constexpr uint64_t kLent = 100000;
   struct Loan {

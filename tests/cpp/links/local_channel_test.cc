@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -272,6 +274,31 @@ TEST(what_a_guest_has_not_read_yet_stays_when_the_host_lets_go) {
     pair.host.reset();
     CHECK_TRUE(read.expired());
   }
+}
+
+// Of this process, used.
+rlim_t AddressBytes() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST(a_guest_without_room_for_what_is_lent_gets_copies) {
+  Lending pair;
+  auto [listening, come] = LocalPair();
+  pair.guest = ChannelOf(std::move(come));
+  pair.host = ChannelOf(std::move(listening), pair.lends);
+  rlimit before{};
+  REQUIRE_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit tight{AddressBytes() + (rlim_t{16} << 20), before.rlim_max};
+  REQUIRE_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  pair.guest->Woken();
+  REQUIRE_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  auto block = pair.Block('a');
+  const std::weak_ptr<char> watched = block;
+  pair.SendAndKeep(std::move(block));
+  CHECK_TRUE(watched.expired());
+  CHECK_EQ(pair.Take(Lending::kBlockBytes), std::string(Lending::kBlockBytes, 'a'));
 }
 
 TEST(a_loan_that_cannot_be_ends_the_channel) {
