@@ -40,7 +40,8 @@ class Division {
     SendStraight(count);
     const double all_straight_s = outcomes_[count].last_s;
     if (!target_.together) {
-      sum_most_s_ = outcomes_[count].sum_s + static_cast<double>(count) * kSameTime_s;
+      sum_most_s_ =
+          outcomes_[count].sum_s * (1 + kSamePart) + static_cast<double>(count) * kSameTime_s;
     }
     // A few are tried at first. What they end at is a bound: whatever sends so many straight that
     // these alone end later need not be looked at.

@@ -14,6 +14,8 @@ namespace mercury::fabric {
 
 // Two times that differ by no more are the same.
 constexpr double kSameTime_s = 1e-9;
+// Of long ones, that is less than the rounding of their sums: this part of a sum is nothing, too.
+constexpr double kSamePart = 1e-12;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 inline double Bits(int64_t bytes) { return 8.0 * static_cast<double>(bytes); }

@@ -123,7 +123,7 @@ TEST(schedules_are_those_of_the_rules_word_by_word) {
       const Outcome outcome = Walked(network, shipments, target, schedule);
       const double own_mean_s = outcome.sum_s / static_cast<double>(order.size());
       if (n == order.size()) mean_s = own_mean_s;
-      if (!target.together && own_mean_s > mean_s + kSameTime_s) continue;
+      if (!target.together && own_mean_s > mean_s * (1 + kSamePart) + kSameTime_s) continue;
       if (best.empty() || outcome.last_s < least_s - kSameTime_s) {
         best = schedule;
         least_s = outcome.last_s;
