@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,28 +12,9 @@ import numpy as np
 import pytest
 
 from tests.cluster import ROOT, clean_environment
-from tracer.fabric import read
 
 SCRIPT = str(ROOT / "tests" / "integration" / "fabric_gluon.py")
 LENET = str(ROOT / "examples" / "train_lenet.py")
-
-
-# In the server, before it serves.
-DIES = """
-import os, runpy, signal, sys, threading, time
-from pslite_ext.fabric import membership
-
-def die():
-    while membership._here is None or membership._here.stats().get("version", 0) < 100:
-        time.sleep(0.01)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-if os.environ.get("DMLC_ROLE") == "server":
-    threading.Thread(target=die, daemon=True).start()
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-DELAY_BOUND = 30  # the default
 
 
 def launched(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
@@ -107,27 +87,6 @@ def test_half_a_step_of_a_script_that_fails_is_not_sent(tmp_path: Path) -> None:
     assert job.returncode == 1
     assert "InvalidArgumentError: under MLfabric a process has one store" in job.stdout
     assert "worker 0: 1 updates pushed, 1 committed" in job.stdout
-
-
-def test_lenet_goes_on_when_its_server_is_killed(tmp_path: Path) -> None:
-    dies = tmp_path / "dies.py"
-    dies.write_text(DIES)
-    trace = tmp_path / "trace"
-    job = launched(
-        *("-n", 4, "-s", 1, "--replicas", 1, "--trace-dir", trace, "--", sys.executable, dies),
-        *(LENET, "--kvstore", "dist_async", "--epochs", 16, "--learning-rate", 0.02),
-        PYTHONPATH=str(ROOT / "examples"),
-    )
-    assert job.returncode == 0, job.stdout + job.stderr
-    assert "server 0 was killed by signal 9; its replica is there" in job.stderr
-    accuracies = [float(a) for a in re.findall(r"accuracy ([0-9.]+)", job.stdout)]
-    assert len(accuracies) == 4
-    assert min(accuracies) > 0.95
-    history = read(trace)
-    assert history.job["momentum"] == 0.9  # as the optimizer has it
-    assert max(history.delays) <= DELAY_BOUND
-    assert history.took_over is not None
-    assert history.fates["committed"] > history.took_over
 
 
 @pytest.mark.parametrize(
