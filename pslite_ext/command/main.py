@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 from pslite_ext.command.lab import is_here
-from pslite_ext.command.output import UnwritableError, say
+from pslite_ext.command.output import code_of, say
 from pslite_ext.command_line import Parser, suggestion
 
 # name -> (module, function, what it does). Beside `main` its parser is called `parser`, beside any
@@ -98,18 +97,7 @@ def _module(name: str) -> ModuleType:
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    try:
-        try:
-            return _run(words)
-        finally:
-            say("")
-    except BrokenPipeError:
-        _forget_output()
-        return 141
-    except UnwritableError as error:
-        _forget_output()
-        print(f"{' '.join(['mercury', *words[:1]])}: {error}", file=sys.stderr)
-        return 2
+    return code_of(" ".join(["mercury", *words[:1]]), lambda: _run(words))
 
 
 def _run(words: list[str]) -> int:
@@ -123,7 +111,3 @@ def _run(words: list[str]) -> int:
         return 2
     module, function, _ = COMMANDS[words[0]]
     return int(getattr(_module(module), function)(words[1:]))
-
-
-def _forget_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit

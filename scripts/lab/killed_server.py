@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pslite_ext.command.output import code_of
 from pslite_ext.command_line import Parser
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
@@ -163,6 +164,6 @@ def main(argv: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(code_of("killed_server", lambda: main(sys.argv[1:])))
     except KeyboardInterrupt:
         sys.exit(130)

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from pslite_ext.command.output import code_of
 from scripts.lab.bed.bed import LoopbackBed, best_bed
 from scripts.lab.bed.disturbance import Milestones
 from scripts.lab.bed.namespaces import LabError, privilege_missing
@@ -329,4 +330,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(code_of("lab", main))

@@ -1,13 +1,16 @@
 """PyTorch's ways to train on several hosts: ours, and DDP over Gloo with buckets of several sizes.
 
 Servers live beside the workers, so that links carry what a ring's do, and ours once more with
-servers on hosts of their own. On one machine's loopback there is nothing to gain, only to lose.
-And a real transformer, which the processor computes, since the others' computation is emulated.
-With one worker, `wrap` is to cost next to nothing.
+servers on hosts of their own. DDP's next forward pass waits for all gradients, so what it loses
+grows with the computation: little of it, and as much as VGG-16 had where it was published. On one
+machine's loopback there is nothing to gain, only to lose. And a real transformer, which the
+processor computes, since the others' computation is emulated. With one worker, `wrap` is to cost
+next to nothing.
 """
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +29,10 @@ ALONE = Setting(1, 1, rate=None, loopback=True, beside=True)
 OVERHEAD = ("-m", "scripts.lab.systems.torch_overhead")
 OVERHEAD_OF = {"transformer": 200, "cnn": 500}  # so many steps
 LOOPBACK = Setting(2, 1, rate=None, loopback=True, beside=True)
+PART = {
+    "network-bound": 1.0,
+    "as published": 0.5,
+}  # of the bytes: iterations of the second are long
 EXCHANGES = 100  # a median of three, each of a tenth of a second, would be of little worth
 
 
@@ -102,11 +109,11 @@ def pytorch(
     for beside in (True,) if asked.colocate or quick else (True, False):
         here = [s for s in systems if s.servers or beside]
         for setting in scaling.settings(nodes, asked.rate, scaling.RATES[:1], beside):
-            for model in models:
-                scale = asked.scale or SCALES[model] * scaling.SHARE * (
-                    scaling.QUICK if quick else 1.0
-                )
-                cases += scaling.training(here, model, scale, setting, rounds)
+            ratios = [*PART] if beside and not quick else [*PART][:1]
+            for model, ratio in itertools.product(models, ratios):
+                part = PART[ratio] * scaling.SHARE * (scaling.QUICK if quick else 1.0)
+                scale = asked.scale or SCALES[model] * part
+                cases += scaling.training(here, model, scale, setting, rounds, ratio=ratio)
     cases = [replace(case, bench="torch") for case in cases]
     for model in models:
         scale = asked.scale or SCALES[model] * scaling.SHARE
