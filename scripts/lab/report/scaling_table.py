@@ -9,12 +9,13 @@ from typing import NamedTuple
 from scripts.lab.benches.slow_host import APART
 from scripts.lab.benches.speed import SCALES
 from scripts.lab.report.results import RowFields
+from scripts.lab.workloads.job_config import workload_of
 
 # A setting of as many servers as workers, as `Setting` names it.
 _PLACED = re.compile(
     r"(?P<n>\d+) workers, (?P=n) servers(?P<beside> beside them)?, (?P<rate>[\d.]+) "
 )
-_SCALED = re.compile(r"(?P<model>\w+) x (?P<scale>[\d.e-]+)")
+_SCALED = re.compile(r"(?P<model>\w+) x (?P<scale>[\d.e-]+), (?P<computed_s>[\d.]+) s")
 
 
 class Placed(NamedTuple):
@@ -23,6 +24,7 @@ class Placed(NamedTuple):
     n: int
     rate: float
     beside: bool
+    computed: float  # for each second in which a link carries the model one way
 
 
 def placed(row: RowFields) -> Placed | None:
@@ -31,9 +33,11 @@ def placed(row: RowFields) -> Placed | None:
     if row["metric"] != "ratio to floor" or place is None or of is None or APART in row["what"]:
         return None
     # Names have scales in three digits.
-    share = round(float(of["scale"]) / SCALES[of["model"]], 2)
-    beside = place["beside"] is not None
-    return Placed(of["model"], share, int(place["n"]), float(place["rate"]), beside)
+    model, scale, rate = of["model"], float(of["scale"]), float(place["rate"])
+    share = round(scale / SCALES[model], 2)
+    link_s = 8e-6 * workload_of({"model": model, "scale": scale}).bytes / rate
+    computed = round(float(of["computed_s"]) / link_s, 2)
+    return Placed(model, share, int(place["n"]), rate, place["beside"] is not None, computed)
 
 
 def by_hosts(rows: Iterable[RowFields]) -> list[str]:
@@ -49,14 +53,18 @@ def by_hosts(rows: Iterable[RowFields]) -> list[str]:
     if not found:
         return []
     lines = ["", "Time of an iteration / floor, of all cases below:", ""]
-    lines.append("| hosts | of the models | servers | system | " + " | ".join(models) + " |")
-    lines.append("|---" * (4 + len(models)) + "|")
+    differ = len({at.computed for at, _ in found}) > 1
+    heads = ["hosts", "of the models", *(["computation / way"] if differ else []), "servers"]
+    lines.append("| " + " | ".join([*heads, "system", *models]) + " |")
+    lines.append("|---" * (len(heads) + 1 + len(models)) + "|")
     for (at, system), cells in sorted(found.items(), key=lambda item: _order(item[0][0])):
         where = "beside workers" if at.beside else "own hosts"
-        heads = (f"{at.n}, {at.rate:g} Mbit/s", f"{at.share:g}", where, system)
+        heads = [f"{at.n}, {at.rate:g} Mbit/s", f"{at.share:g}"]
+        heads += [f"{at.computed:g}"] if differ else []
+        heads += [where, system]
         lines.append("| " + " | ".join([*heads, *(cells.get(m, "") for m in models)]) + " |")
     return lines
 
 
-def _order(at: Placed) -> tuple[float, int, float, bool]:
-    return -at.share, at.n, -at.rate, at.beside
+def _order(at: Placed) -> tuple[float, int, float, float, bool]:
+    return -at.share, at.n, -at.rate, at.computed, at.beside

@@ -27,5 +27,15 @@ def test_a_line_for_each_system_and_place_the_largest_models_first() -> None:
     ]
 
 
+def test_where_computation_differs_it_is_told() -> None:
+    rows = [scaled(4, "", 100, 1.1, computed=1.34), scaled(4, "", 100, 1.2)]
+    assert by_hosts(rows)[3:] == [
+        "| hosts | of the models | computation / way | servers | system | vgg16 |",
+        "|---|---|---|---|---|---|",
+        "| 4, 100 Mbit/s | 0.3 | 0.6 | own hosts | mercury-mercury | 1.200 |",
+        "| 4, 100 Mbit/s | 0.3 | 1.34 | own hosts | mercury-mercury | 1.100 |",
+    ]
+
+
 def test_no_table_of_no_cases() -> None:
     assert by_hosts([]) == []
