@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import queue
-import secrets
 import statistics
 import sys
 import tempfile
@@ -23,10 +22,10 @@ from pslite_ext.command.output import code_of
 from pslite_ext.command_line import Parser
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
+from scripts.lab.systems.job import ROOT, environment, place
 from tracer.fabric import events, read
 
-ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = str(ROOT / "examples" / "train_lenet.py")
+SCRIPT = ROOT / "examples" / "train_lenet.py"
 WORKERS = 4
 HOSTS = ("scheduler", "server0", *(f"worker{rank}" for rank in range(WORKERS)))
 RATE = 1e9
@@ -62,30 +61,15 @@ def _accuracies(hosts: Sequence[str], words: Sequence[str], env: dict[str, str])
     """Of each worker's last model; the worker that ended last comes last."""
     lines: deque[str] = deque(maxlen=200)
     with Bed(hosts, RATE) as bed:
-        base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
-        base |= {
-            "DMLC_PS_ROOT_URI": bed.address("scheduler"),
-            "DMLC_PS_ROOT_PORT": "9091",
-            "DMLC_NUM_WORKER": str(WORKERS),
-            "DMLC_NUM_SERVER": "1",
-            "DMLC_NUM_REPLICA": str(int("replica0" in hosts)),
-            "DMLC_PS_VAN_TYPE": "mercury",
-            "MERCURY_JOB_TOKEN": secrets.token_hex(16),
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join([str(ROOT / "examples"), str(ROOT)]),
-            "PYTHONUNBUFFERED": "1",
-            **env,
+        base = environment(bed, WORKERS, 1, int("replica0" in hosts))
+        beside_it = os.pathsep.join([str(SCRIPT.parent), base["PYTHONPATH"]])
+        base |= {"DMLC_PS_VAN_TYPE": "mercury", "PYTHONPATH": beside_it, **env}
+        processes = {
+            host: bed.start(
+                host, [sys.executable, *words], base | place(bed, host, host), lines.append
+            )
+            for host in hosts
         }
-        processes = {}
-        for host in hosts:
-            role = host.rstrip("0123456789")
-            place = {
-                "DMLC_ROLE": role,
-                "DMLC_NODE_HOST": bed.address(host),
-                "DMLC_TASK_ID": host[len(role) :] or "0",
-            }
-            argv = [sys.executable, *words]
-            processes[host] = bed.start(host, argv, base | place, lines.append)
         deadline = time.monotonic() + _TIMEOUT_S
         with suppress(queue.Empty):  # who has not ended by then is ended
             for _ in hosts:
@@ -98,7 +82,7 @@ def _accuracies(hosts: Sequence[str], words: Sequence[str], env: dict[str, str])
 
 def together(seed: int, epochs: int) -> float:
     """The accuracy with dist_sync: all workers end with the same model."""
-    words = [SCRIPT, "--kvstore", "dist_sync", "--epochs", str(epochs), "--seed", str(seed)]
+    words = [str(SCRIPT), "--kvstore", "dist_sync", "--epochs", str(epochs), "--seed", str(seed)]
     accuracies = _accuracies(HOSTS, words, {})
     if len(accuracies) != WORKERS or len(set(accuracies)) != 1:
         raise LabError(f"with dist_sync, the workers' accuracies are {accuracies}")
@@ -112,7 +96,7 @@ def killed(seed: int, epochs: int) -> Survival:
         dies.write_text(_DIES)
         accuracies = _accuracies(
             [*HOSTS, "replica0"],
-            [str(dies), SCRIPT, "--kvstore", "dist_async", *words],
+            [str(dies), str(SCRIPT), "--kvstore", "dist_async", *words],
             {"MERCURY_FABRIC": "1", "MERCURY_TRACE_DIR": folder},
         )
         history = read(folder)
@@ -123,7 +107,8 @@ def killed(seed: int, epochs: int) -> Survival:
     died = [float(e["t"]) for e in told if e["event"] == "took_over"]
     if len(died) != 1 or max(commits) < died[0]:
         raise LabError("the replica did not go on")
-    last, first = (max(t for t in commits if t <= died[0]), min(t for t in commits if t > died[0]))
+    last = max(t for t in commits if t <= died[0])
+    first = min(t for t in commits if t > died[0])
     # Workers do not wait for each other at the end: the last one has the model with all updates.
     return Survival(accuracies[-1], max(history.delays), first - last)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.lab.bed.namespaces import privilege_missing
 from scripts.lab.killed_server import DELAY_BOUND, killed, main
 
 pytest.importorskip("mxnet")
 GOES_ON_WITHIN_S = 5.0
 
 
-@pytest.mark.skipif(privilege_missing() is not None, reason=f"no test bed: {privilege_missing()}")
+@pytest.mark.usefixtures("privileged")
 def test_the_replica_s_model_is_as_good_in_time_and_not_too_late() -> None:
     survival = killed(seed=1, epochs=24)
     assert survival.most_delay <= DELAY_BOUND

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from scripts.lab.benches.case import Setting
 from scripts.lab.benches.slow_host import APART
 from scripts.lab.benches.speed import SCALES
 from scripts.lab.report.results import RowFields
@@ -35,9 +36,10 @@ def placed(row: RowFields) -> Placed | None:
     # Names have scales in three digits.
     model, scale, rate = of["model"], float(of["scale"]), float(place["rate"])
     share = round(scale / SCALES[model], 2)
-    link_s = 8e-6 * workload_of({"model": model, "scale": scale}).bytes / rate
-    computed = round(float(of["computed_s"]) / link_s, 2)
-    return Placed(model, share, int(place["n"]), rate, place["beside"] is not None, computed)
+    n = int(place["n"])
+    way_s = Setting(n, n, 1e6 * rate).link_s(workload_of({"model": model, "scale": scale}).bytes)
+    computed = round(float(of["computed_s"]) / way_s, 2)
+    return Placed(model, share, n, rate, place["beside"] is not None, computed)
 
 
 def by_hosts(rows: Iterable[RowFields]) -> list[str]:

@@ -175,6 +175,35 @@ def host_names(workers: int, servers: int, beside: bool = False) -> list[str]:
     ]
 
 
+def environment(bed: LoopbackBed, workers: int, servers: int, replicas: int) -> dict[str, str]:
+    """Ours, but for what it says of a job, and what all processes of one on the bed are told."""
+    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+    return {
+        **base,
+        "DMLC_PS_ROOT_URI": bed.address("scheduler"),
+        "DMLC_PS_ROOT_PORT": str(PORT),
+        "DMLC_NUM_WORKER": str(workers),
+        "DMLC_NUM_SERVER": str(servers),
+        "DMLC_NUM_REPLICA": str(replicas),
+        "MERCURY_JOB_TOKEN": secrets.token_hex(16),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONUNBUFFERED": "1",
+        # The lab, for Pythons that have nothing of ours. It makes no MXNet ours: only the
+        # patched wheel asks for mxnet_plugins.
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [base.get("PYTHONPATH")])]),
+    }
+
+
+def place(bed: LoopbackBed, name: str, host: str) -> dict[str, str]:
+    """What one of them is told, by its name, such as worker3, and its host."""
+    role = name.rstrip("0123456789")
+    return {
+        "DMLC_ROLE": role,
+        "DMLC_NODE_HOST": bed.address(host),
+        "DMLC_TASK_ID": name[len(role) :] or "0",
+    }
+
+
 class MeasuredJob:
     """`at`: each process's host, by its name; else every host has the process of its name."""
 
@@ -203,22 +232,12 @@ class MeasuredJob:
         if not system.replica:
             places.pop("replica0", None)
         self._workers = len(workers)
-        base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+        servers = sum(name.startswith("server") for name in places)
+        base = environment(bed, len(workers), servers, int("replica0" in places))
         base.update(
-            DMLC_PS_ROOT_URI=bed.address("scheduler"),
-            DMLC_PS_ROOT_PORT=str(PORT),
-            DMLC_NUM_WORKER=str(len(workers)),
-            DMLC_NUM_SERVER=str(sum(name.startswith("server") for name in places)),
-            DMLC_NUM_REPLICA=str(int("replica0" in places)),
             LAB_SIZE=str(len(workers)),
             LAB_FIRST=workers[0],
             LAB_WORKERS=",".join(workers),
-            MERCURY_JOB_TOKEN=secrets.token_hex(16),
-            OMP_NUM_THREADS="1",
-            PYTHONUNBUFFERED="1",
-            # The lab, for Pythons that have nothing of ours. It makes no MXNet ours: only the
-            # patched wheel asks for mxnet_plugins.
-            PYTHONPATH=os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
         )
         base[DEVICE] = bed.device
         base.update(system.env)
@@ -237,14 +256,9 @@ class MeasuredJob:
         self._processes = [self._start(*item, argv, base) for item in places.items()]
 
     def _start(self, name: str, host: str, argv: list[str], base: dict[str, str]) -> Process:
-        role = name.rstrip("0123456789")
-        env = {
-            **base,
-            "DMLC_ROLE": role,
-            "DMLC_NODE_HOST": self._bed.address(host),
-            "DMLC_TASK_ID": name[len(role) :] or "0",
-            "LAB_RANK": name[len(role) :] or "0",
-        }
+        told = place(self._bed, name, host)
+        role = told["DMLC_ROLE"]
+        env = {**base, **told, "LAB_RANK": told["DMLC_TASK_ID"]}
         if self._named:  # its address is a host's name, which everybody can resolve
             argv = [*_NAMED, self._bed.address(host), *argv]
         process = Process(role, name, host)

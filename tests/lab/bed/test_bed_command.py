@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from scripts.lab.bed import namespaces
-from scripts.lab.bed.namespaces import privilege_missing
 from tests.cluster import mercury
 
 
@@ -18,9 +17,7 @@ def lab(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def run() -> Iterator[str]:
-    if (reason := privilege_missing()) is not None:
-        pytest.skip(f"no test bed: {reason}")
+def run(privileged: None) -> Iterator[str]:
     done = lab("up", "a", "b", "--rate", "200")
     assert done.returncode == 0, done.stderr
     name = done.stdout.strip()

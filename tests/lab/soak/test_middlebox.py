@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from scripts.lab.bed.namespaces import privilege_missing
 from scripts.soak.crossing import Crossing
 from scripts.soak.middlebox import Middlebox
 
@@ -75,9 +74,7 @@ class Two:
 
 
 @pytest.fixture
-def two() -> Iterator[Two]:
-    if (reason := privilege_missing()) is not None:
-        pytest.skip(f"no hosts of their own: {reason}")
+def two(privileged: None) -> Iterator[Two]:
     firsts: list[str] = []
     with (
         Crossing(["a", "b"]) as bed,

@@ -6,17 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from scripts.lab.bed.namespaces import privilege_missing
 from scripts.soak.job import DisturbedJob
 from scripts.soak.runner import one_round
 
+pytestmark = pytest.mark.usefixtures("privileged")
 both_vans = pytest.mark.parametrize("van", ["zmq", "mercury"])
-
-
-@pytest.fixture(autouse=True)
-def _privileged() -> None:
-    if (reason := privilege_missing()) is not None:
-        pytest.skip(f"no hosts of their own: {reason}")
 
 
 @both_vans
