@@ -2,10 +2,9 @@
 
 Servers live beside the workers, so that links carry what a ring's do, and ours once more with
 servers on hosts of their own. DDP's next forward pass waits for all gradients, so what it loses
-grows with the computation: little of it, and as much as VGG-16 had where it was published. On one
-machine's loopback there is nothing to gain, only to lose. And a real transformer, which the
-processor computes, since the others' computation is emulated. With one worker, `wrap` is to cost
-next to nothing.
+depends on the computation: there are three amounts. On one machine's loopback there is nothing to
+gain, only to lose. And a real transformer, which the processor computes, since the others'
+computation is emulated. With one worker, `wrap` is to cost next to nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import replace
 
 from scripts.lab.benches import scaling
 from scripts.lab.benches.case import Case, Figure, Figures, Setting
-from scripts.lab.benches.speed import SCALES
+from scripts.lab.benches.speed import RATIOS, SCALES
 from scripts.lab.systems.job import JobFailed, Outcome
 from scripts.lab.systems.system import System
 from scripts.lab.workloads.job_config import Config
@@ -29,11 +28,20 @@ ALONE = Setting(1, 1, rate=None, loopback=True, beside=True)
 OVERHEAD = ("-m", "scripts.lab.systems.torch_overhead")
 OVERHEAD_OF = {"transformer": 200, "cnn": 500}  # so many steps
 LOOPBACK = Setting(2, 1, rate=None, loopback=True, beside=True)
-PART = {
-    "network-bound": 1.0,
-    "as published": 0.5,
-}  # of the bytes: iterations of the second are long
 EXCHANGES = 100  # a median of three, each of a tenth of a second, would be of little worth
+
+
+def computations(setting: Setting) -> list[tuple[float, float]]:
+    """Seconds of computation by second of a link one way, and which part of the models' bytes.
+
+    Little of it; as much as where VGG-16 was published; and as long as the links are busy, which
+    is longer the more hosts there are. Iterations with much of it are long, so they send half.
+    """
+    return [
+        (RATIOS["network-bound"], 1.0),
+        (RATIOS["as published"], 0.5),
+        (setting.load(servers=False), 0.5),
+    ]
 
 
 def with_buckets(systems: Sequence[System]) -> list[System]:
@@ -109,10 +117,10 @@ def pytorch(
     for beside in (True,) if asked.colocate or quick else (True, False):
         here = [s for s in systems if s.servers or beside]
         for setting in scaling.settings(nodes, asked.rate, scaling.RATES[:1], beside):
-            ratios = [*PART] if beside and not quick else [*PART][:1]
-            for model, ratio in itertools.product(models, ratios):
-                part = PART[ratio] * scaling.SHARE * (scaling.QUICK if quick else 1.0)
-                scale = asked.scale or SCALES[model] * part
+            amounts = computations(setting)[: None if beside and not quick else 1]
+            for model, (ratio, part) in itertools.product(models, amounts):
+                share = part * scaling.SHARE * (scaling.QUICK if quick else 1.0)
+                scale = asked.scale or SCALES[model] * share
                 cases += scaling.training(here, model, scale, setting, rounds, ratio=ratio)
     cases = [replace(case, bench="torch") for case in cases]
     for model in models:

@@ -120,10 +120,10 @@ def training(
     rounds: int,
     slow: SlowHost | None = None,
     measured_s: float = MEASURED_S,
-    ratio: str = "network-bound",
+    ratio: float = RATIOS["network-bound"],
 ) -> list[Case]:
     shape = {"model": model, "scale": scale}
-    compute_s = round(RATIOS[ratio] * setting.link_s(workload_of(shape).bytes), 3)
+    compute_s = round(ratio * setting.link_s(workload_of(shape).bytes), 3)
     config = Config("train", {**shape, "compute_s": compute_s})
     enough = math.ceil(measured_s / peers_floor_s(config, setting, 1.0, servers=True))
     config = replace(config, rounds=max(rounds, enough))

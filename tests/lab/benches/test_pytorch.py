@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from scripts.lab.benches.case import Setting
 from scripts.lab.benches.catalogue import BENCHES, LONG, cases_of, wanted
-from scripts.lab.benches.pytorch import PART, with_buckets
+from scripts.lab.benches.pytorch import computations, with_buckets
 from scripts.lab.benches.scaling import Asked
 from scripts.lab.systems.system import TORCH, System, system
 
@@ -27,7 +28,7 @@ def test_each_way_is_measured_on_the_ring_s_bed() -> None:
     beside = [c for c in cases if c.setting.beside]
     assert {c.system.name for c in beside} == WAYS
     assert {c.setting.workers for c in beside} == {2, 4, 8}
-    assert len(beside) == len(WAYS) * 3 * 3 * len(PART)
+    assert len(beside) == len(WAYS) * 3 * 3 * len(computations(beside[0].setting))
     assert {c.system.name for c in cases if not c.setting.beside} == {TORCH}
     assert {c.bench for c in cases} == {"torch"}
 
@@ -37,7 +38,8 @@ def test_what_is_asked_for_counts() -> None:
     cases = cases_of(["torch"], SYSTEMS, "usual", asked)
     alone = [c for c in cases if c.setting.workers == 1]
     assert {c.system.name for c in alone} == {TORCH}
-    assert len(cases) - len(alone) == 4 * len(WAYS)
+    amounts = len(computations(Setting(2, 2, 1e6, beside=True)))
+    assert len(cases) - len(alone) == (amounts + 2) * len(WAYS)
     assert sum(c.setting.loopback for c in cases) - len(alone) == len(WAYS)
 
 
