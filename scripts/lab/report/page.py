@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.lab.report import fabric_tables, prophet_tables
+from scripts.lab.report.ddp_table import against_ddp
 from scripts.lab.report.pictures import Pictures, Place
 from scripts.lab.report.results import RowFields, gained_anew, number
 from scripts.lab.report.scaling_table import by_hosts
@@ -177,6 +178,7 @@ def markdown(results: Results, folder: Path, known: Mapping[str, str] | None = N
         lines += ["", f"## {heading}", *_measured_by(results.abouts(bench))]
         if bench in ("scaling", "torch"):
             lines += pictures.scaling(bench, of_bench) + by_hosts(of_bench)
+            lines += against_ddp(of_bench)
         if bench == "fabric":
             lines += fabric_tables.by_cell(of_bench) + fabric_tables.foretold(of_bench)
             lines += fabric_tables.sampling(of_bench) + fabric_tables.by_race(of_bench)

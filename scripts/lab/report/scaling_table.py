@@ -59,7 +59,7 @@ def by_hosts(rows: Iterable[RowFields]) -> list[str]:
     heads = ["hosts", "of the models", *(["computation / way"] if differ else []), "servers"]
     lines.append("| " + " | ".join([*heads, "system", *models]) + " |")
     lines.append("|---" * (len(heads) + 1 + len(models)) + "|")
-    for (at, system), cells in sorted(found.items(), key=lambda item: _order(item[0][0])):
+    for (at, system), cells in sorted(found.items(), key=lambda item: by_size(item[0][0])):
         where = "beside workers" if at.beside else "own hosts"
         heads = [f"{at.n}, {at.rate:g} Mbit/s", f"{at.share:g}"]
         heads += [f"{at.computed:g}"] if differ else []
@@ -68,5 +68,5 @@ def by_hosts(rows: Iterable[RowFields]) -> list[str]:
     return lines
 
 
-def _order(at: Placed) -> tuple[float, int, float, float, bool]:
+def by_size(at: Placed) -> tuple[float, int, float, float, bool]:
     return -at.share, at.n, -at.rate, at.computed, at.beside
