@@ -99,7 +99,7 @@ define sanitized
 endef
 define ctest
 	$(BIN)/cmake --build build/cmake/$(1) -j $(JOBS)
-	cd build/cmake/$(1) && $(abspath $(BIN)/ctest) -j $(JOBS) --output-on-failure
+	cd build/cmake/$(1) && $(abspath $(BIN)/ctest) -j $$((2 * $(JOBS))) --output-on-failure  # some wait for time to pass
 endef
 
 test: test-cpp test-sanitize test-python test-lab  ## all tests: C++ (plain and with sanitizers) and Python

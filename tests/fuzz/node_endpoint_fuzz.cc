@@ -258,9 +258,9 @@ struct Player {
   }
   void Act() {
     if (worker == nullptr) return;
-    const int64_t number = ++pushed;
-    worker->Push({{0, number}, 0, 0, 1}, std::make_shared<const Vector>(kElements, 1.0F));
-    worker->Get({0, number % 2 == 0 ? number : 0});
+    const int64_t push = ++pushed;
+    worker->Push({{0, push}, 0, 0, 1}, std::make_shared<const Vector>(kElements, 1.0F));
+    worker->Get({0, push % 2 == 0 ? number : 0});
   }
 };
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "fabric/live/places.h"
+
 namespace mercury::fabric {
 namespace {
 
@@ -13,10 +15,6 @@ constexpr double kGrace_s = 1;   // and this, is given up
 constexpr int kAttemptsMost = 3;
 constexpr size_t kPendingMost = 32;  // for each worker: so many updates it keeps for the replica
 constexpr double kRounding = 1e-9;
-
-bool Contains(const std::vector<int64_t>& places, int64_t place) {
-  return std::find(places.begin(), places.end(), place) != places.end();
-}
 
 }  // namespace
 

@@ -4,16 +4,10 @@
 #include <iterator>
 #include <set>
 
+#include "fabric/live/places.h"
 #include "fabric/replication.h"
 
 namespace mercury::fabric {
-namespace {
-
-bool Contains(const std::vector<int64_t>& places, int64_t place) {
-  return std::find(places.begin(), places.end(), place) != places.end();
-}
-
-}  // namespace
 
 void ReplicaLedger::Arrived(const std::vector<int64_t>& places) {
   if (places.empty()) return;
