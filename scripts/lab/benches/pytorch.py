@@ -2,7 +2,7 @@
 
 Servers live beside the workers, so that links carry what a ring's do, and ours once more with
 servers on hosts of their own. DDP's next forward pass waits for all gradients, so what it loses
-depends on the computation: there are three amounts. On one machine's loopback there is nothing to
+depends on the computation: there are four amounts. On one machine's loopback there is nothing to
 gain, only to lose. And a real transformer, which the processor computes, since the others'
 computation is emulated. With one worker, `wrap` is to cost next to nothing.
 """
