@@ -54,7 +54,8 @@ def _tables(page: str) -> list[Table]:
     return found
 
 
-PAGE = _tables((ROOT / "docs" / "benchmarks.md").read_text())
+BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text()
+PAGE = _tables(BENCHMARKS)
 README = (ROOT / "README.md").read_text()
 
 
@@ -111,7 +112,7 @@ def test_readmes_ratios_are_the_pages(place: str) -> None:
     names = {"mercury-ps": MERCURY, "MPI": "mpi", "PyTorch DDP": "torch-ddp"}
     (rows,) = [table for table in _first_tables() if "2 hosts" in table[0][1]]
     head, _, *systems = rows
-    order = [m.replace("-", "").replace("BERTBase", "bert_base").lower() for m in _models(head[0])]
+    order = _models(head[0].rpartition(": ")[2], " / ")
     here = [row for row in systems if ("own hosts" in row[0]) == (place == "own hosts")]
     assert here
     for name, *cells in here:
@@ -146,33 +147,25 @@ def _best(system: str, what: str, setting: str) -> float:
 
 def test_the_gains_over_ddp_are_the_pages() -> None:
     """docs/pytorch.md: amounts of computation in rows, hosts in columns, ranges over the models."""
-    section = sections((ROOT / "docs" / "benchmarks.md").read_text())[HEADINGS["torch"]]
-    head, _, *gains = _rows(_block(section, "| hosts | of the models | computation / way | comp"))
+    begins = "| hosts | of the models | computation / way | computation / ring |"
+    head, _, *gains = _rows(_block(sections(BENCHMARKS)[HEADINGS["torch"]], begins))
     models = head[4:]
     page = (ROOT / "docs" / "pytorch.md").read_text()
-    (hosts, _, *rows) = _rows(_block(page, "| computation | 2 hosts"))
+    hosts, _, *rows = _rows(_block(page, "| computation | 2 hosts |"))
     for amount, *cells in rows:
-        ratio, per = (
-            re.findall(r"^([\d.]+) (s|times)", amount)[0] if amount[0].isdigit() else ("1", "")
-        )
-        column = 2 if per == "s" else 3
-        _, _, named = amount.partition("takes: ")
-        asked = [
-            m.replace("-", "").replace("BERTBase", "bert_base").lower() for m in named.split(", ")
-        ]
-        for n, cell in zip(hosts[1:], cells):
-            found = [
-                float(gain)
+        times, by, _ = amount.split(" ", 2)  # "0.6 s ...", "0.8 times ...", "as long ..."
+        column, ratio = {"s": (2, times), "times": (3, times), "long": (3, "1")}[by]
+        asked = _models(amount.partition("takes: ")[2], ", ") if "takes: " in amount else models
+        for heading, cell in zip(hosts[1:], cells):
+            n = int(heading.removesuffix(" hosts"))
+            found = sorted(
+                gain
                 for row in gains
-                if row[0].split(",")[0] == n.split()[0]
-                and float(row[column]) == float(ratio)
-                # The same rates for all.
-                and row[0].endswith(f" {400 // int(n.split()[0])} Mbit/s")
+                if row[0] == f"{n}, {400 // n} Mbit/s" and float(row[column]) == float(ratio)
                 for model, gain in zip(models, row[4:])
-                if not named or model in asked
-            ]
-            low, high = f"{min(found):.2f}", f"{max(found):.2f}"
-            assert cell == (low if low == high else f"{low} to {high}"), (amount, n)
+                if model in asked
+            )
+            assert cell == " to ".join(dict.fromkeys((found[0], found[-1]))), (amount, heading)
 
 
 def _block(text: str, first: str) -> list[str]:
@@ -180,5 +173,7 @@ def _block(text: str, first: str) -> list[str]:
     return text[text.index(first) :].partition("\n\n")[0].splitlines()
 
 
-def _models(head: str) -> list[str]:
-    return [name.strip() for name in head.rpartition(":")[2].split("/")]
+def _models(names: str, between: str) -> list[str]:
+    """As benches call them."""
+    plain = names.replace("-", "").replace("BERTBase", "bert_base").lower()
+    return [name.strip() for name in plain.split(between)]

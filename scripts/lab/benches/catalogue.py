@@ -25,6 +25,7 @@ from scripts.lab.systems.peers import PEERS
 from scripts.lab.systems.system import (
     ASYNC,
     BASIC,
+    DDP,
     FABRIC,
     GLOO,
     MERCURY,
@@ -161,7 +162,7 @@ def _prophet(systems: Systems, length: str) -> list[Case]:
 
 
 def _scaling(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
-    rivals = _named(systems, (MERCURY, "stock", "stock-p3", "mpi", "torch-ddp"))
+    rivals = _named(systems, (MERCURY, "stock", "stock-p3", "mpi", DDP))
     if length == "quick":
         return scaling.scaling(rivals, asked, rounds=2, quick=True)
     cases = scaling.scaling(rivals, asked, rounds=10 if length == "full" else 3)
@@ -171,7 +172,7 @@ def _scaling(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
 
 
 def _torch(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
-    chosen = _named(systems, (TORCH, "torch-ddp"))
+    chosen = _named(systems, (TORCH, DDP))
     return pytorch.pytorch(chosen, asked, {"quick": 3, "usual": 3, "full": 10}[length], length)
 
 
@@ -254,7 +255,7 @@ def cases_of(
 
 def wanted(system: str, benches: Sequence[str]) -> bool:
     """Whether one of the benches would measure the system, were it here."""
-    if system in (TORCH, "torch-ddp") and "torch" in benches:
+    if system in (TORCH, DDP) and "torch" in benches:
         return True
     if system in RACERS:
         return "fabric" in benches

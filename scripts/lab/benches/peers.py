@@ -15,14 +15,14 @@ from scripts.lab.benches.case import USUAL, Case, Figure, Figures, Setting
 from scripts.lab.benches.prediction import floor_s
 from scripts.lab.benches.speed import RATIOS, SCALES
 from scripts.lab.systems.job import Outcome
-from scripts.lab.systems.system import MERCURY, System
+from scripts.lab.systems.system import DDP, MERCURY, System
 from scripts.lab.workloads.job_config import Config, workload_of
 
 SHARE = 0.5  # of the scales in speed.py: there are many cases, and half a second shows the same
 MODELS = ("vgg16", "resnet50", "bert_base")
 SLOWER = 0.5  # of the rate, on one worker's link: all wait for its part of the sums
 SAMPLED = "vgg16"  # whose throughput over time is noted, of these:
-SAMPLED_SYSTEMS = ("stock", "stock-p3", MERCURY, "horovod", "torch-ddp", "mpi")
+SAMPLED_SYSTEMS = ("stock", "stock-p3", MERCURY, "horovod", DDP, "mpi")
 SAMPLE_S = 0.05
 
 

@@ -18,7 +18,7 @@ from scripts.lab.benches import scaling
 from scripts.lab.benches.case import Case, Figure, Figures, Setting
 from scripts.lab.benches.speed import RATIOS, SCALES
 from scripts.lab.systems.job import JobFailed, Outcome
-from scripts.lab.systems.system import System
+from scripts.lab.systems.system import DDP, System
 from scripts.lab.workloads.job_config import Config
 
 BUCKETS_MB = (1, 5)  # beside DDP's own 25
@@ -54,7 +54,7 @@ def with_buckets(systems: Sequence[System]) -> list[System]:
     made = []
     for system in systems:
         made.append(system)
-        if system.name == "torch-ddp":
+        if system.name == DDP:
             made += [system.variant(f"{mb} MB", LAB_BUCKET_MB=str(mb)) for mb in BUCKETS_MB]
     return made
 

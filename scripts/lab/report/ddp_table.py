@@ -10,9 +10,7 @@ from collections.abc import Iterable
 from scripts.lab.benches.case import Setting
 from scripts.lab.report.results import RowFields
 from scripts.lab.report.scaling_table import Placed, by_size, placed
-from scripts.lab.systems.system import TORCH
-
-DDP = "torch-ddp"
+from scripts.lab.systems.system import DDP, TORCH
 
 
 def against_ddp(rows: Iterable[RowFields]) -> list[str]:

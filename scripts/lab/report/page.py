@@ -178,6 +178,7 @@ def markdown(results: Results, folder: Path, known: Mapping[str, str] | None = N
         lines += ["", f"## {heading}", *_measured_by(results.abouts(bench))]
         if bench in ("scaling", "torch"):
             lines += pictures.scaling(bench, of_bench) + by_hosts(of_bench)
+        if bench == "torch":
             lines += against_ddp(of_bench)
         if bench == "fabric":
             lines += fabric_tables.by_cell(of_bench) + fabric_tables.foretold(of_bench)

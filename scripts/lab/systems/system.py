@@ -46,6 +46,7 @@ MERCURY = "mercury-mercury"
 POLICIES = {MERCURY if p == "priority" else f"mercury-{p}": p for p in _core.policies()}
 BASIC = ("stock", "stock-p3", "zmq", *POLICIES)
 TORCH = "torch"  # ours, under it
+DDP = "torch-ddp"
 NAMES = (*BASIC, "stock-device", TORCH, *PEERS, *RACERS)
 PROPHET_STEPS = 8  # iterations from which it learns when gradients appear: before what is measured
 
@@ -78,8 +79,8 @@ def system(name: str, stock_python: str | None) -> System:
         return System(name, python, store="horovod", servers=False, own_hosts=True)
     if name == TORCH:
         env = {"DMLC_PS_VAN_TYPE": "mercury"}
-        return System(name, peer_python("torch-ddp"), env, program=TORCH_MERCURY)
-    if name == "torch-ddp":
+        return System(name, peer_python(DDP), env, program=TORCH_MERCURY)
+    if name == DDP:
         return System(name, peer_python(name), program=TORCH_WORKER, servers=False)
     if name == "mpi":
         program = (*MPI_HOST, *WORKER)
@@ -101,7 +102,7 @@ def _racer(name: str) -> System:
         return System(name, sys.executable, program=("-m", f"{module}.tree"), servers=False)
     if name == GLOO:
         program = ("-m", f"{module}.forked", f"{module}.gloo_ring")
-        python = peer_python("torch-ddp")
+        python = peer_python(DDP)
         return System(
             *(name, python), program=program, servers=False, own_hosts=True, starter="job"
         )

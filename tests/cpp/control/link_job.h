@@ -22,7 +22,6 @@
 
 namespace mercury::testing {
 
-inline constexpr int kServerApp = 7, kWorkerApp = 8;
 // A heartbeat, and the silence after which a link has failed; long ones where something else must
 // be noticed first.
 inline constexpr MembershipTimes kShort{400, 3000, 10000, 60000}, kLong{400, 60000, 10000, 60000};
@@ -109,12 +108,7 @@ class LinkJob {
     return role == boxed ? job_.AddSpecial<BoxedVan>(role, &box, behind) : job_.Add(role);
   }
   void Answer(const ps::Message& asked) {
-    ps::Message answer;
-    answer.meta.request = true;  // or ps-lite looks for what it answers
-    answer.meta.app_id = kWorkerApp;
-    answer.meta.customer_id = 0;
-    answer.meta.head = asked.meta.head;
-    answer.meta.recver = asked.meta.sender;
+    ps::Message answer = AnswerTo(asked);
     answer.AddData(asked.data.at(0));
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -144,9 +138,9 @@ inline bool Until(const std::function<bool()>& reached) {
   return reached();
 }
 
-inline constexpr char kLink[] = "worker 0 and server 0 cannot reach each other: ";
-
-inline std::string Names(const std::string& why) { return kLink + why; }
+inline std::string Names(const std::string& why) {
+  return "worker 0 and server 0 cannot reach each other: " + why;
+}
 
 // All that is sent from now on is gone: a connection breaks while it is under way.
 inline void LoseOneWay(LinkJob* job, const std::function<void()>& send) {

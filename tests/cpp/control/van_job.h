@@ -20,6 +20,18 @@
 namespace mercury::testing {
 
 constexpr auto kPatience = std::chrono::seconds(60);
+constexpr int kServerApp = 7, kWorkerApp = 8;
+
+// From the application of a server to that of the worker that asked; without data.
+inline ps::Message AnswerTo(const ps::Message& asked) {
+  ps::Message answer;
+  answer.meta.request = true;  // or ps-lite looks for what it answers
+  answer.meta.app_id = kWorkerApp;
+  answer.meta.customer_id = 0;
+  answer.meta.head = asked.meta.head;
+  answer.meta.recver = asked.meta.sender;
+  return answer;
+}
 
 class Observer : public VanObserver {
  public:

@@ -97,7 +97,6 @@ TEST(a_failure_reaches_everybody_once) {
 }
 
 TEST(a_request_that_comes_before_the_node_knows_its_place_is_answered) {
-  constexpr int kServerApp = 7, kWorkerApp = 8;
   Job job(1, 1);
   Node& worker = job.Add(Role::kWorker);
   ps::Message request;
@@ -114,12 +113,7 @@ TEST(a_request_that_comes_before_the_node_knows_its_place_is_answered) {
   });
   Node& server = job.AddSpecial<LateVan>(Role::kServer);
   ps::Customer serves(kServerApp, kServerApp, [&](const ps::Message& asked) {
-    ps::Message answer;
-    answer.meta.request = true;  // or ps-lite looks for what it answers
-    answer.meta.app_id = kWorkerApp;
-    answer.meta.customer_id = 0;
-    answer.meta.head = asked.meta.head;
-    answer.meta.recver = asked.meta.sender;
+    ps::Message answer = AnswerTo(asked);
     server.van->SendMsg(answer);
   });
   REQUIRE_TRUE(worker.observer.Wait([&] { return worker.observer.id != 0; }));
