@@ -10,57 +10,62 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pslite_ext.errors import InvalidArgumentError
-
-
-def refuse_sparse(name: str) -> None:
-    raise InvalidArgumentError(
-        f"parameter '{name}' has a sparse gradient: give its embedding sparse=False"
-    )
-
-
-def check_step(optimizer: Any, wrapped: Any, has_gradient: bool) -> None:
-    """Whether the optimizer may step: it has the parameters that it had, and a gradient."""
-    now = {p for group in optimizer.param_groups for p in group["params"]}
-    if now != wrapped:
-        raise InvalidArgumentError(
-            "the optimizer's parameters are not those it had when it was wrapped: wrap the "
-            "model when all of them are there"
-        )
-    if not has_gradient:
-        raise InvalidArgumentError(
-            "optimizer.step() without backward(): no parameter has a gradient"
-        )
+from pslite_ext.torch.checks import check_parameters, check_step, names_of
+from pslite_ext.torch.modules import Hook, refuse_assign
+from pslite_ext.torch.slots import refuse_sparse, wrapped
 
 
 class Wrapped:
-    """Marks a parameter; a copy of it, or a pickled one, is nobody's."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(None), ()
+    """Marks a parameter."""
 
 
 class Alone:
     """What Training is among several workers."""
 
-    def __init__(self, optimizer: Any, names: dict[Any, str], step: Callable[[Any], Any]) -> None:
-        self._optimizer, self._step = optimizer, step
-        self._names = {p: names[p] for group in optimizer.param_groups for p in group["params"]}
-        for parameter in names:
-            parameter._mercury_slot = Wrapped()
+    def __init__(
+        self, model: Any, optimizer: Any, names: dict[Any, str], step: Callable[..., Any]
+    ) -> None:
+        self._model, self._optimizer, self._step = model, optimizer, step
+        self._names: dict[Any, str] = {}
+        self._marks = {parameter: Wrapped() for parameter in names}
+        wrapped.update((id(parameter), mark) for parameter, mark in self._marks.items())
+        self.add_parameters()
+        for module in model.modules():
+            module._register_load_state_dict_pre_hook(Hook(refuse_assign))
 
-    def step(self) -> None:
-        gradients = [(p, p.grad) for p in self._names]
-        check_step(
-            self._optimizer, self._names.keys(), any(grad is not None for _, grad in gradients)
-        )
-        for parameter, grad in gradients:
+    def add_parameters(self) -> None:
+        given = [p for group in self._optimizer.param_groups for p in group["params"]]
+        self._names = check_parameters(given, names_of(self._model))
+
+    def step(self, *args: Any, **kwargs: Any) -> Any:
+        closure = kwargs.get("closure", args[0] if args else None)
+        if closure is None:
+            self._check()
+        elif args:
+            args = (self._checked(closure), *args[1:])
+        else:
+            kwargs = {**kwargs, "closure": self._checked(closure)}
+        return self._step(self._optimizer, *args, **kwargs)
+
+    def _checked(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        def checked() -> Any:
+            loss = closure()
+            self._check()
+            return loss
+
+        return checked
+
+    def _check(self) -> None:
+        gradients = [parameter.grad for parameter in self._names]
+        check_step(self._optimizer, self._names, any(grad is not None for grad in gradients))
+        for name, grad in zip(self._names.values(), gradients):
             if grad is not None and grad.is_sparse:
-                refuse_sparse(self._names[parameter])
-        self._step(self._optimizer)
+                refuse_sparse(name)
 
     def synchronize(self) -> None:
         """Nothing is under way."""
+
+    finish_updates = loaded = synchronize
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ import atexit
 import multiprocessing
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from multiprocessing.util import Finalize
 from types import TracebackType
@@ -123,32 +124,42 @@ def _leave_spawned() -> None:
         reason = f"it ended with exit code {error.code}" if error.code else ""
     elif error is not None:
         reason = _first_line(error)
-    _core.finish(_finished(reason))
+    failed, code = _finished(reason)
+    _core.finish(failed)
+    if failed and not reason:  # only now: nobody looks at what this function raises
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _leave() -> None:
     """Python is about to end; what the exit code will be is known only when it has."""
-    reason = _finished(_reason)
+    reason, code = _finished(_reason)
     if not reason:
         return _core.finish_at_exit()
-    elsewhere = _core.failed_elsewhere()
     _core.finish(reason)
-    return _core.finish_at_exit(FAILED_ELSEWHERE if elsewhere else 1)
+    return _core.finish_at_exit(code)
 
 
-def _finished(reason: str) -> str:
-    """What is left is done, unless there is a reason not to; why this worker's part has failed."""
+def _finished(reason: str) -> tuple[str, int]:
+    """What is left is done, unless there is a reason not to; why this worker's part has failed,
+    and the exit code for that."""
+    code = FAILED_ELSEWHERE if _core.failed_elsewhere() else 1
     try:
         if not reason:
             for finish in _at_end:
                 finish()
         _core.check()
-    except PsliteError as error:
+    except BaseException as error:
         if not reason:
             # The script has ended without looking at what failed: its exit code must tell.
+            reason, code = _first_line(error), 1
+            if isinstance(error, PsliteError):
+                code = FAILED_ELSEWHERE if _core.failed_elsewhere() else 1
+            else:  # not the job's failure, but this worker's own
+                traceback.print_exception(type(error), error, error.__traceback__)
             print(f"mercury: the job has failed: {error}", file=sys.stderr)
-            reason = f"{type(error).__name__}: {error}"
     figures.say()
     if _settings is not None and _core.rank() == 0:  # one file, one writer
         prophet_profile.write(_settings.prophet_profile, _core.prophet_profile())
-    return reason
+    return reason, code

@@ -1,29 +1,41 @@
-"""A parameter's gradient on its way: from where it appears until the parameter is updated.
+"""A parameter of a wrapped model, between its gradient's appearance and its update.
 
-While a sum is under way its memory is the core's. Whoever reads `.grad` then waits for the sum,
-and after the optimizer's step for the update, whatever code it is (clipping, GradScaler, a
-script): the parameter's class says so. Its values may be older after the step: whoever gets the
-parameter from its module, copies or pickles it, or takes its `.data`, waits for the update.
+While a parameter waits for something, its class is one that hears of its use, whatever code that
+is. Reading `.grad` waits for the sum, and after the optimizer's step for the update as well; any
+operation of torch's on the parameter itself waits for the update. Before the first gradient, uses
+are noted: they are the order in which a forward needs the parameters. Once nothing is to be
+waited for, the parameter has its own class again, and costs what it always did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import copy
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pslite_ext import _core
-from pslite_ext.errors import PsliteError
-from pslite_ext.torch.alone import refuse_sparse
-from pslite_ext.torch.staging import Way, Work
+from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch.layouts import is_dense, same_order
 
-_grad, _data = torch.Tensor.grad, torch.Tensor.data
-_is_compiling = getattr(torch.compiler, "is_compiling", lambda: False)  # before torch 2.3
+if TYPE_CHECKING:
+    from pslite_ext.torch.parcels import Parcel
+
+_grad = torch.Tensor.grad
+# By the parameter's id: who has an entry keeps the parameter alive. A copy has none.
+wrapped: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def unheard() -> AbstractContextManager[Any]:
+    """In this context, uses of parameters are not heard."""
+    context: AbstractContextManager[Any] = torch._C.DisableTorchFunctionSubclass()
+    return context
 
 
 def raw_grad(parameter: Any) -> Any:
-    """`.grad` as it is now, without waiting."""
+    """`.grad` as it is now, of a parameter that waits for nothing, or unheard."""
     return _grad.__get__(parameter)
 
 
@@ -31,154 +43,211 @@ def set_raw_grad(parameter: Any, value: Any) -> None:
     _grad.__set__(parameter, value)
 
 
-class SummedParameter(torch.nn.Parameter):  # type: ignore[misc]
-    """A parameter whose gradient is summed over all workers."""
+def refuse_sparse(name: str) -> None:
+    raise InvalidArgumentError(
+        f"parameter '{name}' has a sparse gradient: give its embedding sparse=False"
+    )
+
+
+class Slot:
+    """One parameter's.
+
+    `total` is its gradient from submission to update; `idle`: this worker had none, and whether
+    another had is not known yet. `touched` hears of uses before the first gradient, until it says
+    that it has heard enough.
+    """
+
+    def __init__(self, name: str, parameter: Any, touched: Callable[[Slot], bool]) -> None:
+        self.name, self.parameter = name, parameter
+        self.parcel: Parcel | None = None  # from the first gradient on
+        self.total: Any = None
+        self.idle = False
+        self._touched = touched
+        # As it was claimed: what workers have agreed on, and the order in which it is sent.
+        self.dtype, self.device = parameter.dtype, parameter.device
+        self.stride = parameter.stride()
+        self._own_class: Any = type(parameter)
+        self._listening_class = _listening(self._own_class)
+        wrapped[id(parameter)] = self
+        self.listen()
+
+    def listen(self) -> None:
+        self.parameter.__class__ = self._listening_class
+
+    def rest(self) -> None:
+        self.parameter.__class__ = self._own_class
+
+    def fit(self, grad: Any) -> Any:
+        """The gradient in its parameter's memory order, in which some optimizers read both."""
+        parameter = self.parameter
+        if (
+            grad.stride() == parameter.stride()
+            and grad.dtype is self.dtype
+            and grad.layout is torch.strided
+            and grad.device == self.device
+            and not grad.is_conj()
+        ):
+            return grad
+        if grad.is_sparse:
+            refuse_sparse(self.name)
+        self._check_unchanged("parameter", parameter)
+        self._check_unchanged("the gradient of parameter", grad)
+        if same_order(grad, parameter) and is_dense(grad) and not grad.is_conj():
+            return grad
+        with torch.no_grad():
+            fitting = torch.empty_like(parameter, requires_grad=False).copy_(grad)
+        set_raw_grad(parameter, fitting)
+        return fitting
+
+    def _check_unchanged(self, what: str, now: Any) -> None:
+        if (now.dtype, now.device) != (self.dtype, self.device):
+            raise InvalidArgumentError(
+                f"{what} '{self.name}' is {now.dtype} on {now.device}, but the parameter was "
+                f"{self.dtype} on {self.device} when it was wrapped: convert the model before "
+                "mercury.wrap"
+            )
+
+    # --- heard while the parameter listens --------------------------------------------------------
+
+    def used(self) -> None:
+        """The parameter may be read, and written, from here on."""
+        if self.parcel is None:
+            if self._touched(self):
+                self.rest()
+        elif self.parcel.stepped:
+            tracing = torch._C._get_tracing_state()
+            torch._C._set_tracing_state(None)  # the update is no part of what torch.jit traces
+            try:
+                self.parcel.finish()
+            finally:
+                torch._C._set_tracing_state(tracing)
+
+    def settle(self) -> None:
+        """The gradient may be read, and written, from here on."""
+        if self.parcel is not None:
+            self.parcel.settle()
+
+    def replace(self, value: Any) -> None:
+        """The script sets `.grad`. What the optimizer has been told of stays as it is."""
+        if self.parcel is not None and not self.parcel.stepped:
+            self.parcel.wait()
+            self.total = value
+
+
+# What neither reads nor writes values: anything else may.
+_ATTRIBUTES = (
+    *("grad", "_grad", "grad_fn", "requires_grad", "retains_grad", "is_leaf", "output_nr"),
+    *("shape", "dtype", "device", "layout", "ndim", "names", "_version", "_base"),
+    *("is_sparse", "is_cuda", "is_cpu", "is_meta", "is_nested", "is_quantized"),
+)
+_METHODS = (
+    *("size", "stride", "dim", "ndimension", "numel", "nelement", "element_size", "get_device"),
+    *("storage_offset", "is_contiguous", "is_floating_point", "is_complex", "is_conj", "is_neg"),
+    *("is_inference", "requires_grad_", "register_hook", "register_post_accumulate_grad_hook"),
+)
+
+
+def _of_tensors(names: Iterable[str]) -> Iterator[Any]:
+    """Not every version of torch has all of them."""
+    return (getattr(torch.Tensor, name) for name in names if hasattr(torch.Tensor, name))
+
+
+_OF_NO_VALUES = frozenset(
+    (
+        *(attribute.__get__ for attribute in _of_tensors(_ATTRIBUTES)),
+        *(attribute.__set__ for attribute in _of_tensors(("grad", "requires_grad"))),
+        *_of_tensors(_METHODS),
+    )
+)
+
+
+def slot_of(parameter: Any) -> Slot | None:
+    found = wrapped.get(id(parameter))
+    return found if isinstance(found, Slot) else None
+
+
+@torch.compiler.disable  # type: ignore[misc]
+def _hear(used: Any) -> None:
+    """Of an operation's arguments: some of them listen."""
+    if isinstance(used, torch.Tensor):
+        slot = slot_of(used)
+        if slot is not None:
+            slot.used()
+    elif isinstance(used, (list, tuple)):
+        for one in used:
+            _hear(one)
+    elif isinstance(used, dict):
+        _hear(tuple(used.values()))
+
+
+class Listening:
+    """What a parameter's class is, too, as long as something is to be waited for."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if function not in _OF_NO_VALUES:
+            _hear((args, kwargs))
+        with unheard():
+            return function(*args, **(kwargs or {}))
 
     @property
     def grad(self) -> Any:
-        slot = self.__dict__.get("_mercury_slot")
+        slot = slot_of(self)
         if slot is not None:
             slot.settle()
-        return raw_grad(self)
+        with unheard():
+            return raw_grad(self)
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        slot = self.__dict__.get("_mercury_slot")
+        slot = slot_of(self)
         if slot is not None:
             slot.replace(value)
-        set_raw_grad(self, value)
+        with unheard():
+            set_raw_grad(self, value)
 
     @grad.deleter
     def grad(self) -> None:
         self.grad = None
 
-    @property
-    def data(self) -> Any:
-        return _data.__get__(up_to_date(self))
+    # A copy is nobody's, and of the parameter's own class.
 
-    @data.setter
-    def data(self, value: Any) -> None:
-        _data.__set__(up_to_date(self), value)
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        with _at_rest(self):
+            return self.__reduce_ex__(protocol)
 
-    def __repr__(self) -> str:
-        return repr(torch.nn.Parameter(self.data, self.requires_grad))
-
-
-def up_to_date(parameter: Any) -> Any:
-    """The parameter, when the last step's update of it is done.
-
-    In a graph of torch.compile's nothing waits: that is done before the graph.
-    """
-    if _is_compiling():
-        return parameter
-    slot = None if parameter is None else parameter.__dict__.get("_mercury_slot")
-    if slot is not None:
-        slot.finish()
-    return parameter
+    def __deepcopy__(self, memo: Any) -> Any:
+        with _at_rest(self):
+            return copy.deepcopy(self, memo)
 
 
-class OwnParameters(dict):  # type: ignore[type-arg]
-    """A module's parameters by name: who gets one from here gets it up to date."""
-
-    def __getitem__(self, name: str) -> Any:
-        return up_to_date(super().__getitem__(name))
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return up_to_date(super().get(name, default))
-
-    def values(self) -> Any:
-        return [up_to_date(parameter) for parameter in super().values()]
-
-    def items(self) -> Any:
-        return [(name, up_to_date(parameter)) for name, parameter in super().items()]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self.items()),)  # a copy of the module waits for nobody
+@contextmanager
+def _at_rest(parameter: Any) -> Iterator[None]:
+    listening = type(parameter)
+    slot = slot_of(parameter)
+    if slot is None:
+        parameter.__class__ = listening.__mro__[2]
+        yield
+        return
+    slot.settle()
+    before = type(parameter)
+    slot.rest()
+    try:
+        yield
+    finally:
+        parameter.__class__ = before
 
 
-class Slot:
-    """One parameter's. `total` is its gradient from submission to update, or to being replaced.
+_classes: dict[Any, type[Any]] = {}
 
-    `update` does what is left of the optimizer's step for it; `used` waits until it is known
-    whether any worker had a gradient, and says so.
-    """
 
-    def __init__(
-        self,
-        name: str,
-        parameter: Any,
-        way: Way,
-        update: Callable[[Slot], None],
-        used: Callable[[Slot], bool],
-    ) -> None:
-        self.name = name
-        self._way = way
-        self._update, self._used = update, used
-        self.parameter = parameter
-        self.tensor: _core.Tensor | None = None
-        self.priority = 0
-        self.total: Any = None
-        self.idle = False  # this worker had no gradient: whether another had is not known yet
-        self.stepped = False  # the optimizer has been told; the update is still to come
-        self._work: Work | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(None), ()  # a copy of the parameter, or a pickled one, is nobody's
-
-    def send(self, grad: Any, workers: int) -> None:
-        """Starts the average of `grad` over all workers, in its own memory."""
-        if grad.is_sparse:
-            refuse_sparse(self.name)
-        self.wait()
-        if not grad.is_contiguous():
-            grad = grad.contiguous()
-            set_raw_grad(self.parameter, grad)
-        grad.detach().div_(workers)
-        self.total = grad
-        if self.tensor is not None:
-            self._work = self._way.sum(self.tensor, grad, self.priority)
-
-    def send_zeros(self, workers: int) -> None:
-        """The others may have a gradient, and wait for this worker's."""
-        self.send(torch.zeros_like(self.parameter, memory_format=torch.contiguous_format), workers)
-        self.idle = True
-
-    @property
-    def arrived(self) -> bool:
-        return not self.idle and (self._work is None or self._work.over)
-
-    def wait(self) -> None:
-        if self._work is not None:
-            try:
-                self._work.wait()
-            except PsliteError as error:
-                # What workers disagree on, before what came of that.
-                assert self.tensor is not None
-                self.tensor.check()
-                raise error from None
-            self._work = None
-        if self.idle:
-            self.idle = False
-            if not self._used(self):
-                self.total = None
-            elif not self.stepped:
-                set_raw_grad(self.parameter, self.total)
-
-    def settle(self) -> None:
-        """The gradient may be read, and written, from here on."""
-        self.wait()
-        self.finish()
-
-    def finish(self) -> None:
-        """The parameter may be read, and written, from here on."""
-        if self.stepped:
-            self._update(self)
-
-    def replace(self, value: Any) -> None:
-        """The script has set `.grad`. What the optimizer has been told of stays as it is."""
-        if not self.stepped:
-            self.total = None if self.total is None else value
-
-    def clear(self) -> None:
-        self.total = None
-        self.idle = self.stepped = False
+def _listening(own: Any) -> type[Any]:
+    if own in _classes:
+        return _classes[own]
+    members = {"__module__": own.__module__, "__qualname__": own.__qualname__}
+    _classes[own] = type(own.__name__, (Listening, own), members)
+    return _classes[own]

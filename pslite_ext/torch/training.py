@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import filterfalse
 from typing import Any
 
 import torch
 
 from pslite_ext import _core
-from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.torch.alone import check_step
-from pslite_ext.torch.order import BeforeForward, OrderOfUse
-from pslite_ext.torch.slots import OwnParameters, Slot, SummedParameter, raw_grad
-from pslite_ext.torch.staging import way_from
-from pslite_ext.torch.updates import Part, Updates, parts_of
-from pslite_ext.torch.values import memory, wire_key
-
-USED_PRIORITY = 1  # above all parameters: it is short
+from pslite_ext.torch.agreement import Agreement, claim_model, claim_optimizer
+from pslite_ext.torch.checks import check_parameters, check_step, names_of
+from pslite_ext.torch.modules import (
+    ForwardHook,
+    Hook,
+    is_scripted,
+    refuse_assign,
+    refuse_ddp_around,
+    waiting,
+)
+from pslite_ext.torch.optimizers import has_step_hooks, steps_in_parts
+from pslite_ext.torch.order import OrderOfUse
+from pslite_ext.torch.parcels import Parcel
+from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad, slot_of, unheard
+from pslite_ext.torch.staging import Way, way_from
+from pslite_ext.torch.updates import Updates
+from pslite_ext.torch.values import take_from_worker_0, wire_key
 
 
 class Training:
@@ -30,168 +39,262 @@ class Training:
         optimizer: Any,
         names: dict[Any, str],
         workers: int,
-        step: Callable[[Any], Any],
+        step: Callable[..., Any],
     ) -> None:
         self._number, self._workers = number, workers
-        self._optimizer = optimizer
+        self._model, self._optimizer, self._names = model, optimizer, names
+        self._bare_step = step
+        self._may_part = steps_in_parts(optimizer)
         self._updates = Updates(optimizer, step)
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        ways = {device: way_from(device) for device in {p.device for p in parameters}}
-        self._slots = {
-            p: Slot(names[p], p, ways[p.device], self._update, self._is_used) for p in parameters
-        }
-        self._order = OrderOfUse(list(self._slots.values()))
-        self._places: dict[Slot, int] = {}
-        self._parts: list[Part] = []
-        self._used_tensor: _core.Tensor | None = None
-        self._used: _core.Work | None = None
-        self._counts: Any = None  # of the last backward, by place: workers that had a gradient
-        self._sent: dict[Slot, None] = {}  # in the backward under way
+        self._ways: dict[Any, Way] = {}
+        self._slots: list[Slot] = []  # in the optimizer's order
+        self._group_of: dict[Slot, int] = {}
+        self._order = OrderOfUse()
+        self._orders = 0  # that workers have agreed on
+        self._parcels: list[Parcel] = []  # of the agreed order, if there is one
+        self._places: list[Slot] = []  # the same order
+        self._unseen: list[Parcel] = []
+        self._agreement = Agreement(number, names, optimizer, workers)
+        self._in_backward = False
         self._complete_since_step = False
-        self._unseen: list[Slot] = []
         self._alone = False
-        self._hook_modules(model)
-        for parameter, slot in self._slots.items():
-            self._hook_parameter(parameter, slot)
+        claim_model(number, "", names, optimizer)
+        claim_optimizer(number, names, optimizer)
+        take_from_worker_0(number, "values", [*names, *model.buffers()])
+        self._take_parameters()
+        self._hook_modules()
 
     # --- hooks ------------------------------------------------------------------------------------
 
-    def _hook_modules(self, model: Any) -> None:
-        compiled: set[Any] = set()
-        for module in model.modules():  # whoever holds a module comes before it
-            module.register_state_dict_pre_hook(BeforeForward(self.synchronize))
-            own = vars(module)["_parameters"] = OwnParameters(vars(module)["_parameters"])
-            waits_for: Iterable[Any] = own.values()
-            if module in compiled:
-                waits_for = ()  # all that is in it has been waited for before it begins
-            elif hasattr(module, "_orig_mod"):  # torch.compile's: one graph, one wait
-                compiled.update(module.modules())
-                waits_for = module.parameters()
-            slots = [self._slots[p] for p in waits_for if p in self._slots]
-            if slots or module is model:
-                before = self._before(slots, module is model)
-                module.register_forward_pre_hook(before, prepend=True)
+    def _hook_modules(self) -> None:
+        for module, parameters in waiting(self._model):
+            wait = self._waits_for(parameters)
+            module.register_forward_pre_hook(ForwardHook(wait, wait), prepend=True)
+        begin = ForwardHook(self._before_model, self._before_graph)
+        self._model.register_forward_pre_hook(begin, prepend=True)
+        for module in filterfalse(is_scripted, self._model.modules()):
+            module._register_load_state_dict_pre_hook(Hook(refuse_assign))
+            module.register_load_state_dict_post_hook(Hook(self._model_loaded))
 
-    def _before(self, own: list[Slot], whole: bool) -> BeforeForward:
-        def call() -> None:
-            self._order.note(own)
-            if whole:
-                self._sent = {}  # a backward that raised has not come to its end
-                self._updates.wait_for(self._unseen)
-            self._updates.wait_for(own)
+    def _take_parameters(self) -> None:
+        """Of the optimizer's groups; those that are new are hooked."""
+        self._slots, self._group_of = [], {}
+        for index, group in enumerate(self._optimizer.param_groups):
+            for parameter in group["params"]:
+                slot = slot_of(parameter)
+                if slot is None:
+                    slot = Slot(self._names[parameter], parameter, self._note)
+                    if parameter.device not in self._ways:
+                        self._ways[parameter.device] = way_from(parameter.device)
+                    self._hook_parameter(slot)
+                self._slots.append(slot)
+                self._group_of[slot] = index
 
-        return BeforeForward(call)
+    def _hook_parameter(self, slot: Slot) -> None:
+        if not slot.parameter.requires_grad:
+            return  # should it learn later, its gradient is sent when the backward is over
 
-    def _hook_parameter(self, parameter: Any, slot: Slot) -> None:
-        parameter.__class__ = SummedParameter
-        parameter._mercury_slot = slot
-        if not parameter.requires_grad:
-            return  # should it learn later, step() sends its gradient
-        parameter.register_hook(lambda _grad: self._before_gradient(slot))
-        parameter.register_post_accumulate_grad_hook(lambda p: self._on_gradient(slot, p))
+        def before(_grad: Any) -> None:
+            """The gradient is about to be added to one that may still be under way."""
+            if slot.parcel is not None and not slot.parcel.at_rest:
+                slot.parcel.settle()
 
-    @staticmethod
-    def _before_gradient(slot: Slot) -> None:
-        """The gradient is about to be added to one that may still be under way."""
-        if slot.stepped:
-            raise InvalidArgumentError(
-                f"parameter '{slot.name}' was used before its update was done: call "
-                "optimizer.synchronize() before code that uses it without calling its module"
-            )
-        slot.wait()
+        def after(_parameter: Any) -> None:
+            if not self._alone:
+                self._on_gradient(slot)
 
-    def _on_gradient(self, slot: Slot, parameter: Any) -> None:
-        if self._alone:
-            return
-        if not self._sent:
+        slot.parameter.register_hook(before)
+        slot.parameter.register_post_accumulate_grad_hook(after)
+
+    def _waits_for(self, parameters: list[Any]) -> Callable[..., None]:
+        slots = [slot for slot in map(slot_of, parameters) if slot is not None]
+
+        def wait(*_args: Any) -> None:
+            for slot in slots:
+                slot.used()
+
+        return wait
+
+    def _before_model(self, *_args: Any) -> None:
+        refuse_ddp_around()
+        self._updates.check()
+        if not self._parcels:
+            self._order.watch()
+        if self._in_backward and torch._C._current_graph_task_id() == -1:
+            self._in_backward = False  # a backward that raised has not come to its end
+        for parcel in self._unseen:
+            parcel.slots[0].used()
+        if torch._C._get_tracing_state() is not None:
+            self._wait_for_all()
+
+    def _before_graph(self) -> None:
+        """All of the model in a graph of torch.compile's waits once."""
+        self._before_model()
+        self._wait_for_all()
+
+    def _wait_for_all(self) -> None:
+        for slot in self._slots:
+            slot.used()
+
+    def _note(self, slot: Slot) -> bool:
+        return self._order.note(slot)
+
+    def _model_loaded(self, *_args: Any) -> None:
+        self._agreement.loaded()
+
+    # --- a backward -------------------------------------------------------------------------------
+
+    def _on_gradient(self, slot: Slot) -> None:
+        if not self._in_backward:
             torch.autograd.Variable._execution_engine.queue_callback(self._backward_over)
-        self._sent[slot] = None
-        self._send(slot, raw_grad(parameter))
+            self._begin()
+            self._in_backward = True
+            for parcel in self._parcels:
+                parcel.sent = False
+                parcel.ready.clear()
+        own = slot.parcel
+        assert own is not None
+        own.ready.add(slot)
+        if len(own.ready) == len(own.slots):
+            own.send(self._workers)
 
     def _backward_over(self) -> None:
-        missing = [slot for slot in self._slots.values() if slot not in self._sent]
-        self._sent = {}
-        self._complete(missing)
-
-    # --- a step -----------------------------------------------------------------------------------
-
-    def _send(self, slot: Slot, grad: Any) -> None:
-        self._begin()
-        slot.send(grad, self._workers)
+        self._in_backward = False
+        self._complete()
 
     def _begin(self) -> None:
         """With the first gradient: by now a forward has shown the order."""
-        if self._order.agreed:
+        if self._parcels:
             return
-        self._unseen = self._order.unseen
-        ordered = self._order.agree(self._number)
-        keys = [wire_key(self._number, "sum", slot.name) for slot in ordered]
-        _core.announce([(k, s.name, -i) for i, (k, s) in enumerate(zip(keys, ordered))])
-        for index, (key, slot) in enumerate(zip(keys, ordered)):
-            slot.priority = -index
-            shape, dtype = slot.parameter.shape, str(slot.parameter.dtype).removeprefix("torch.")
-            if slot.parameter.numel():
-                label = f"parameter '{slot.name}'"
-                slot.tensor = _core.Tensor(key, slot.name, dtype, shape, label=label)
-        self._places = {slot: index for index, slot in enumerate(ordered)}
-        used = wire_key(self._number, "used", "")
-        self._used_tensor = _core.Tensor(used, "used parameters", "int32", [len(ordered)])
-        groups = self._optimizer.param_groups
-        group_of = {p: i for i, group in enumerate(groups) for p in group["params"]}
-        self._parts = parts_of(ordered, lambda slot: group_of[slot.parameter])
+        self._orders += 1
+        number, which = self._number, self._orders
+        together = self._order.agree(self._slots, number, f"order {which}")
+        for slots in together:
+            way = self._ways[slots[0].device]
+            parcel = Parcel(slots, way, self._is_used, self._update)
+            self._parcels.append(parcel)
+        keys = [wire_key(number, f"sum {which}", parcel.name) for parcel in self._parcels]
+        _core.announce(
+            [(key, parcel.name, -i) for i, (key, parcel) in enumerate(zip(keys, self._parcels))]
+        )
+        for index, (key, parcel) in enumerate(zip(keys, self._parcels)):
+            parcel.announced(key, -index)
+        unseen = set(self._order.unseen(self._slots))
+        self._unseen = [parcel for parcel in self._parcels if unseen.intersection(parcel.slots)]
+        self._places = [slot for parcel in self._parcels for slot in parcel.slots]
+        self._agreement.start(which, self._places)
 
-    def step(self) -> None:
-        """Notes the step; updates follow when sums are in."""
-        slots = self._slots.values()
-        self._updates.finish()
-        has_gradient = any(s.total is not None or raw_grad(s.parameter) is not None for s in slots)
-        check_step(self._optimizer, self._slots.keys(), has_gradient)
-        if not self._complete_since_step:  # all was accumulated alone, or set by hand
-            self._complete([slot for slot in slots if slot.total is None])
-        self._complete_since_step = False
-        self._updates.begin(self._parts)
-        if getattr(self._optimizer, "found_inf", None) is not None:
-            self._updates.finish()  # GradScaler's words to a fused optimizer hold for this call
-
-    def _complete(self, missing: Sequence[Slot]) -> None:
+    def _complete(self) -> None:
         """Every worker takes part in every sum, and says of what it had a gradient.
 
         After each backward: what `.grad` is from then on is the same on all workers.
         """
         self._begin()
-        for slot in missing:
-            slot.settle()
-            grad = raw_grad(slot.parameter)
-            if grad is not None:
-                slot.send(grad, self._workers)
-        idle = [slot for slot in missing if raw_grad(slot.parameter) is None]
-        assert self._used_tensor is not None
-        if self._used is not None:
-            self._used.wait()  # a tensor has one sum at a time
-        out = set(idle)
-        self._counts = torch.tensor([int(s not in out) for s in self._places], dtype=torch.int32)
-        self._used = self._used_tensor.sum_memory(memory(self._counts), USED_PRIORITY)
-        for slot in idle:
-            slot.send_zeros(self._workers)
+        missing = [parcel for parcel in self._parcels if parcel.ready or not parcel.sent]
+        for parcel in missing:
+            parcel.settle()
+        idle = {
+            slot for parcel in missing for slot in parcel.slots if raw_grad(slot.parameter) is None
+        }
+        self._agreement.begin(idle)
+        for parcel in missing:
+            parcel.send(self._workers)
         self._complete_since_step = True
 
     def _is_used(self, slot: Slot) -> bool:
-        assert self._used is not None
-        self._used.wait()
-        return bool(self._counts[self._places[slot]] > 0)
+        return self._agreement.is_used(slot)
 
-    def _update(self, slot: Slot) -> None:
-        self._updates.wait_for([slot])
+    def _update(self, parcel: Parcel) -> None:
+        self._updates.wait_for([parcel])
+
+    # --- a step -----------------------------------------------------------------------------------
+
+    def step(self, *args: Any, **kwargs: Any) -> Any:
+        """In parts, it notes what is to be done; updates follow when sums are in."""
+        self._updates.finish()
+        options = dict(kwargs)
+        closure = args[0] if args else options.pop("closure", None)
+        if not (options or args[1:]) and self._may_part_now():
+            loss = None
+            if closure is not None:
+                with torch.enable_grad():
+                    loss = closure()
+            self._prepare()
+            self._updates.begin(self._parcels, self._group_of)
+            return loss
+        return self._whole_step(closure, args, kwargs)
+
+    def _may_part_now(self) -> bool:
+        scaled = getattr(self._optimizer, "found_inf", None) is not None  # GradScaler's, for now
+        return self._may_part and not scaled and not has_step_hooks(self._optimizer)
+
+    def _whole_step(self, closure: Any, args: Any, kwargs: Any) -> Any:
+        def with_sums() -> Any:
+            loss = closure()
+            self._prepare()
+            self.synchronize()
+            return loss
+
+        if closure is None:
+            self._prepare()
+            self.synchronize()
+        elif args:
+            args = (with_sums, *args[1:])
+        else:
+            kwargs = {**kwargs, "closure": with_sums}
+        result = self._bare_step(self._optimizer, *args, **kwargs)
+        for parcel in self._parcels:
+            parcel.over()
+        self._complete_since_step = False
+        return result
+
+    def _prepare(self) -> None:
+        """All that the optimizer is to see has been sent."""
+        with unheard():
+            has_gradient = any(
+                slot.total is not None or raw_grad(slot.parameter) is not None
+                for slot in self._slots
+            )
+        check_step(self._optimizer, [slot.parameter for slot in self._slots], has_gradient)
+        if not self._complete_since_step:  # all was accumulated alone, or set by hand
+            self._complete()
+        self._complete_since_step = False
 
     # --- for scripts ------------------------------------------------------------------------------
 
     def synchronize(self) -> None:
         """Waits for all sums that are under way, and does all updates that are left."""
-        for slot in self._slots.values():
-            slot.wait()
+        for parcel in self._parcels:
+            parcel.wait()
         self._updates.finish()
-        if self._used is not None:
-            self._used.wait()
+        self._agreement.wait()
+
+    def finish_updates(self) -> None:
+        self._updates.finish()
+
+    def loaded(self) -> None:
+        """The optimizer's state is a checkpoint's."""
+        self._agreement.loaded()
+
+    def add_parameters(self) -> None:
+        """Those that the optimizer has, and had not; the next forward shows a new order."""
+        self.synchronize()
+        names = names_of(self._model)
+        given = [p for group in self._optimizer.param_groups for p in group["params"]]
+        new = check_parameters([p for p in given if slot_of(p) is None], names)
+        self._names.update(names)
+        self._share(new)
+        self._take_parameters()
+        self._order, self._parcels, self._unseen = OrderOfUse(), [], []
+        self._complete_since_step = False
+        for slot in self._slots:
+            slot.parcel = None
+            slot.listen()
+
+    def _share(self, new: dict[Any, str]) -> None:
+        """Workers have the same parameters, and worker 0's values."""
+        claim_model(self._number, f"{self._orders}", new, self._optimizer)
+        take_from_worker_0(self._number, f"values {self._orders}", list(new))
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -203,6 +306,9 @@ class Training:
             self._alone = before
 
     def forget_gradients(self) -> None:
-        for group in self._optimizer.param_groups:
-            for parameter in group["params"]:
-                parameter.grad = None
+        for parcel in self._parcels:
+            if not parcel.stepped:
+                parcel.wait()
+        with unheard():
+            for slot in self._slots:
+                set_raw_grad(slot.parameter, None)

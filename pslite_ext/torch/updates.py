@@ -1,21 +1,25 @@
-"""The optimizer's step, in parts: each few parameters as soon as their sums are in.
+"""The optimizer's step, in parts: each parcel's parameters as soon as their sums are in.
 
 `step()` notes what the step is to be (learning rates change after it) and returns. A part is done
-when a forward needs one of its parameters, or when somebody waits for all.
+when somebody needs one of its parameters, or waits for all. If a part fails, all that comes later
+fails of that: weights that lack an update are not to be trained further, or saved, unnoticed.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 
+from pslite_ext.torch.parcels import Parcel
 from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad
 
-# Parameters smaller than this together are updated together: each call of an optimizer costs.
-PART_ELEMENTS = 1 << 16
+
+class UpdateFailedError(RuntimeError):
+    """Weights lack an update."""
 
 
 def _noted(options: dict[str, Any]) -> dict[str, Any]:
@@ -27,30 +31,15 @@ def _noted(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class Part:
-    """A few parameters of one group."""
-
-    def __init__(self, group: int) -> None:
-        self.group = group
-        self.slots: list[Slot] = []
-
-    @property
-    def arrived(self) -> bool:
-        return all(slot.arrived for slot in self.slots)
-
-
-def parts_of(slots: Iterable[Slot], group_of: Callable[[Slot], int]) -> list[Part]:
-    """In the order of use, so that what is needed first waits for little else."""
-    parts: list[Part] = []
-    room = 0
-    for slot in slots:
-        group, size = group_of(slot), slot.parameter.numel()
-        if not parts or parts[-1].group != group or size > room:
-            parts.append(Part(group))
-            room = PART_ELEMENTS
-        parts[-1].slots.append(slot)
-        room -= size
-    return parts
+@contextmanager
+def _outside_of_forward(kinds: Iterable[str]) -> Iterator[None]:
+    """A step is made as `step()` itself would, whatever mode the code is in that needs it."""
+    with ExitStack() as modes:
+        modes.enter_context(torch.inference_mode(False))
+        modes.enter_context(torch.no_grad())
+        for kind in kinds:
+            modes.enter_context(torch.autocast(kind, enabled=False))
+        yield
 
 
 class Updates:
@@ -60,70 +49,93 @@ class Updates:
         self._optimizer = optimizer
         self._step = step
         self._groups: list[dict[str, Any]] = []
-        self._part_of: dict[Slot, Part] = {}
-        self._left: dict[Part, None] = {}  # an ordered set
+        self._group_of: dict[Slot, int] = {}
+        self._left: dict[Parcel, None] = {}  # an ordered set
+        self._failure: UpdateFailedError | None = None
+        self._stepping = False
 
-    def begin(self, parts: list[Part]) -> None:
+    def begin(self, parcels: Sequence[Parcel], group_of: dict[Slot, int]) -> None:
         """What has no gradient on any worker is left as it is."""
         self._groups = [_noted(group) for group in self._optimizer.param_groups]
-        self._left = dict.fromkeys(parts)
-        self._part_of = {slot: part for part in parts for slot in part.slots}
-        for slot in self._part_of:
-            slot.stepped = True
-        self._apply([part for part in parts if part.arrived])
+        self._group_of = group_of
+        self._left = dict.fromkeys(parcels)
+        for parcel in parcels:
+            parcel.step_later()
+        self._apply([parcel for parcel in parcels if parcel.arrived])
 
-    def wait_for(self, slots: Iterable[Slot]) -> None:
-        """The parts of these, and what has arrived of those that will be needed next."""
-        if not self._left:
-            return
-        needed = dict.fromkeys(part for slot in slots if (part := self._part_of.get(slot)))
-        needed = {part: None for part in needed if part in self._left}
-        if not needed:
-            return
-        self._wait(needed)
-        self._apply([*needed, *self._arrived_first(needed)])
+    def wait_for(self, parcels: Iterable[Parcel]) -> None:
+        """These, and what has arrived of those that will be needed next."""
+        self.check()
+        needed = dict.fromkeys(parcel for parcel in parcels if parcel in self._left)
+        if needed:
+            self._wait(needed)
+            self._apply([*needed, *self._arrived_first(needed)])
 
     def finish(self) -> None:
+        self.check()
+        if self._stepping:
+            return  # the optimizer's own code asks
         while self._left:
             first = next(iter(self._left))
             self._wait([first])
             self._apply([first, *self._arrived_first({first: None})])
 
-    def _arrived_first(self, but: dict[Part, None]) -> list[Part]:
+    def check(self) -> None:
+        """Raises the failure of an earlier update."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _arrived_first(self, but: dict[Parcel, None]) -> list[Parcel]:
         """Of those that are left, up to the first that has not arrived: one step for all of them
         costs less than one for each."""
-        others = (part for part in self._left if part not in but)
-        return list(itertools.takewhile(lambda part: part.arrived, others))
+        others = (parcel for parcel in self._left if parcel not in but)
+        return list(itertools.takewhile(lambda parcel: parcel.arrived, others))
 
     @staticmethod
-    def _wait(parts: Iterable[Part]) -> None:
-        for part in parts:
-            for slot in part.slots:
-                slot.wait()
+    def _wait(parcels: Iterable[Parcel]) -> None:
+        for parcel in parcels:
+            parcel.wait()
 
-    def _apply(self, parts: list[Part]) -> None:
-        self._wait(parts)
+    def _apply(self, parcels: list[Parcel]) -> None:
+        self._wait(parcels)
         later = []
         chosen: dict[int, list[Any]] = {}
-        for part in parts:
-            del self._left[part]
-            for slot in part.slots:
+        for parcel in parcels:
+            del self._left[parcel]
+            parcel.for_update()
+            for slot in parcel.slots:
                 if slot.total is not None:
-                    later.append((slot.parameter, raw_grad(slot.parameter)))
-                    set_raw_grad(slot.parameter, slot.total)
-                    chosen.setdefault(part.group, []).append(slot.parameter)
-                slot.clear()
-        if not chosen:
-            return
+                    parameter = slot.parameter
+                    grad = raw_grad(parameter)
+                    if grad is not slot.total:
+                        later.append((parameter, grad))
+                        set_raw_grad(parameter, slot.total)
+                    chosen.setdefault(self._group_of[slot], []).append(parameter)
+            parcel.over()
+        if chosen:
+            try:
+                self._step_on(chosen)
+            except BaseException as error:
+                names = ", ".join(f"'{parcel.name}'" for parcel in parcels)
+                self._failure = UpdateFailedError(
+                    f"the update of {names} failed and is lost ({type(error).__name__}: {error}): "
+                    "go on from a checkpoint"
+                )
+                raise
+            finally:
+                for parameter, grad in later:
+                    set_raw_grad(parameter, grad)
+
+    def _step_on(self, chosen: dict[int, list[Any]]) -> None:
         groups = self._optimizer.param_groups
         self._optimizer.param_groups = [
             {**self._groups[group], "params": parameters} for group, parameters in chosen.items()
         ]
+        kinds = {parameter.device.type for some in chosen.values() for parameter in some}
+        self._stepping = True
         try:
-            # Whatever mode the forward is in that needs it.
-            with torch.inference_mode(False), torch.no_grad():
+            with _outside_of_forward(kinds):
                 self._step(self._optimizer)
         finally:
+            self._stepping = False
             self._optimizer.param_groups = groups
-            for parameter, grad in later:
-                set_raw_grad(parameter, grad)

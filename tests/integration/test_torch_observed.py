@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
 STEPS = 8  # of torch_observed.py
 UNTRACED = 3
-NAMES = [f"{layer}.{what}" for layer in (0, 3, 4) for what in ("weight", "bias")]
+NAMES = ["0.weight to 0.bias (2)", "3.weight", "3.bias to 4.bias (3)"]
 
 
 def figures(job: Cluster) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,9 @@ CASES = {
 }
 
 
+DIGEST = re.compile(r" [0-9a-f]{16}$")
+
+
 def said(worker: Process) -> list[str]:
     """But for the farewell."""
     return [line for line in worker.output.splitlines() if not line.startswith("mercury: ")]
@@ -45,12 +49,28 @@ def test_each_use_that_the_docs_promise() -> None:
     with torch_job("torch_uses.py") as job:
         job.check()
         assert all("all uses" in worker.output for worker in job.workers), job.report()
+        told = "nn.SyncBatchNorm finds no process group"
+        assert all(worker.output.count(told) == 1 for worker in job.workers), job.report()
 
 
 def test_one_worker_is_plain_torch() -> None:
     with torch_job("torch_alone.py", workers=1) as job:
         job.check()
         assert "the same bit for bit, and nothing travelled" in job.workers[0].output, job.report()
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_weights_of_every_optimizer_in_every_layout(workers: int) -> None:
+    # Half of the optimizers with each number of workers: together, all of them.
+    with torch_job("torch_weights.py", "2", str(workers - 2), workers=workers) as job:
+        job.wait(timeout_s=400)
+        job.check()
+        tables = [[line for line in said(w) if DIGEST.search(line)] for w in job.workers]
+        assert len(tables[0]) >= 10, job.report()
+        assert all(table == tables[0] for table in tables), job.report()
+        missing = job.workers[0].output.partition("missing:")[2].split("\n")[0]
+    if missing.strip():
+        pytest.skip(f"all as they should be, but without the optimizers of{missing}")
 
 
 @pytest.mark.parametrize("workers", [2, 4])

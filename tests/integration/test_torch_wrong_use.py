@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
 
 from pslite_ext import torch as mercury
-from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.errors import FAILED_ELSEWHERE, InvalidArgumentError
 from tests.cluster import ROOT, clean_environment
 from tests.integration.torch_workers import torch_job, torch_python
 
@@ -17,14 +18,29 @@ pytestmark = pytest.mark.xdist_group("torch")  # imported once
 TOLD = (
     "a torch.nn.Module is needed, not SGD",
     "the optimizer has a parameter of shape (2, 3) that the model has not",
-    "something has replaced optimizer.step: make learning rate schedulers after wrap",
+    "something has replaced optimizer.step: wrap the optimizer before that",
     "LBFGS does not update each parameter by its own gradient alone",
+    "ZeroRedundancyOptimizer talks to the other workers in its step",
+    "there is a DistributedDataParallel, which sums gradients, too",
+    "parameter 'every_other' of shape (3,) and strides (2,) does not fill its memory",
     "this model or this optimizer has been wrapped already: wrap them once, together",
     "this model or this optimizer has been wrapped already: wrap them once, together",
     "optimizer.step() without backward(): no parameter has a gradient",
-    "a wrapped optimizer takes no more parameters",
+    "load_state_dict(assign=True) puts other parameters in the place",
+    "the optimizer has a parameter of shape (1,) that the model has not",
     "the optimizer's parameters are not those it had when it was wrapped",
     "parameter 'weight' has a sparse gradient",
+)
+TOLD_SEVERAL = (
+    r"worker \d has key weight torch.float32 \(3, 2\) (\('par|dimensions in the order 1, 0)",
+    r"same options and state.* worker \d has key lr = (0\.1|1\.1) ",
+    r"same options and state.* worker 0 has key momentum_buffer of '\w+' with digest",
+    r"same options and state.* worker \d has key lr = (0\.1|0\.05) ",
+    r"load the same checkpoint.* worker \d has key (loaded a|no) checkpoint",
+    r"load the same checkpoint.* worker \d has key (loaded a|no) checkpoint",
+    r"given to mercury\.wrap, and to DistributedDataParallel as well",
+    r"parameter 'weight' is torch\.float64 on cpu, but the parameter was torch\.float32 on",
+    r"a wrapped model cannot be scripted",
 )
 
 
@@ -46,6 +62,37 @@ def test_workers_with_different_models_hear_of_it() -> None:
         job.wait()
         for worker in job.workers:
             assert "the workers' models differ" in worker.output, job.report()
+
+
+def test_what_several_workers_do_wrong_is_told_to_all() -> None:
+    with torch_job("torch_wrong_use.py", "several") as job:
+        job.wait()
+        for worker in job.workers:
+            told = [line for line in worker.output.splitlines() if line.startswith("told:")]
+            assert len(told) == len(TOLD_SEVERAL), job.report()
+            for line, expected in zip(told, TOLD_SEVERAL):
+                assert re.search(expected, line), line
+            assert worker.code == 1, job.report()
+
+
+def test_a_last_update_that_fails_is_the_exit_code() -> None:
+    with torch_job("torch_wrong_use.py", "last_update") as job:
+        job.wait()
+        # Who hears of the other's failure first may not come to its own.
+        codes = [worker.code for worker in job.workers]
+        assert 1 in codes, job.report()
+        assert set(codes) <= {1, FAILED_ELSEWHERE}, job.report()
+        told = "the job has failed: no room for the third step"
+        assert told in job.workers[codes.index(1)].output, job.report()
+
+
+def test_an_update_that_failed_is_not_lost_in_silence() -> None:
+    with torch_job("torch_wrong_use.py", "caught_update") as job:
+        job.wait()
+        for worker in job.workers:
+            assert worker.code == 1, job.report()
+            assert "caught: MemoryError no room for the third step" in worker.output
+            assert "caught: UpdateFailedError the update of 'weight to bias (2)'" in worker.output
 
 
 def test_mlfabric_is_not_pytorch_s() -> None:

@@ -264,6 +264,157 @@ def compiled() -> None:
     alike(model, alone)
 
 
+def late(model: Any, optimizer: Any, alone: Any, other: Any, x: Any) -> None:
+    """A step whose update is not done when it returns: worker 1 is late."""
+    if _core.rank() == 1:
+        time.sleep(0.03)
+    step(model, optimizer, x)
+    step(alone, other, x)
+
+
+def parameters_that_were_kept() -> None:
+    """From before wrap: read, changed, averaged, each while an update is still to come."""
+    torch.manual_seed(3)
+    alone = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+    model = copy.deepcopy(alone)
+    kept, of_alone = list(model.parameters()), list(alone.parameters())
+    model, optimizer = mercury.wrap(model, sgd(model))
+    both = [(kept, optimizer), (of_alone, sgd(alone))]
+    averages = [[p.detach().clone() for p in some] for some, _ in both]
+    ways: tuple[Callable[[Any, Any, Any], Any], ...] = (
+        lambda some, _its, _mean: [p.norm() for p in some],
+        lambda some, _its, _mean: torch._foreach_norm(some),
+        lambda some, _its, _mean: [p.detach().numpy().sum() for p in some],
+        lambda some, _its, _mean: [p.mul_(0.9).sum() for p in some],
+        lambda some, _its, _mean: torch._foreach_mul_(some, 0.9),
+        lambda some, _its, mean: torch._foreach_lerp_(mean, some, 0.5),
+        lambda _some, its, _mean: [p.add_(0.1).sum() for p in its.param_groups[0]["params"]],
+        lambda _some, its, _mean: [s["momentum_buffer"].sum() for s in its.state.values()],
+        lambda some, _its, _mean: [(p @ p.t()).sum() for p in some if p.dim() == 2],
+        lambda some, _its, _mean: torch.cat([p.flatten() for p in some]).tolist(),
+        lambda some, _its, _mean: [p[0].item() for p in some if p.dim() == 1],
+    )
+    for number, way in enumerate(ways):
+        late(model, optimizer, alone, both[1][1], inputs()[number % STEPS])
+        with torch.no_grad():
+            seen = [way(*one, mean) for one, mean in zip(both, averages)]
+        torch.testing.assert_close(seen[0], seen[1], msg=lambda text, n=number: f"way {n}: {text}")
+    alike(model, alone)
+    torch.testing.assert_close(*averages)
+
+
+def hooks_after_the_step() -> None:
+    """They see what the step has done."""
+    model, optimizer, alone, other = pair()
+    seen: list[Any] = []
+    for its, whose in ((optimizer, model), (other, alone)):
+        its.register_step_post_hook(
+            lambda *_, one=whose: seen.append([p.sum().item() for p in one.parameters()])
+        )
+    for x in inputs():
+        late(model, optimizer, alone, other, x)
+        torch.testing.assert_close(seen[-2], seen[-1])
+
+
+def schedules_made_before() -> None:
+    torch.manual_seed(3)
+    alone = layers()
+    model = copy.deepcopy(alone)
+    both = [(model, sgd(model)), (alone, sgd(alone))]
+    schedules = [torch.optim.lr_scheduler.StepLR(its, 1, gamma=0.5) for _, its in both]
+    mercury.wrap(*both[0])
+    for x in inputs():
+        for (one, its), schedule in zip(both, schedules):
+            step(one, its, x)
+            schedule.step()
+    assert both[0][1].param_groups[0]["lr"] == 0.1 * 0.5**STEPS
+    alike(model, alone)
+
+
+def parameters_added_later() -> None:
+    """Unfrozen in the middle, as in fine-tuning; worker 0's values count for these, too."""
+
+    def of_the_last(model: Any) -> Any:
+        model[0].requires_grad_(False)
+        return torch.optim.SGD(model[3].parameters(), lr=0.1, momentum=0.5)
+
+    model, optimizer, alone, other = pair(optimizer=of_the_last)
+    train_both(model, optimizer, alone, other)
+    for one, its in ((model, optimizer), (alone, other)):
+        one[0].requires_grad_(True)
+        its.add_param_group({"params": one[0].parameters(), "lr": 0.05})
+    train_both(model, optimizer, alone, other)
+
+
+def pickled() -> None:
+    """What comes out needs none of us, and is nobody's."""
+    model, optimizer, alone, other = pair()
+    late(model, optimizer, alone, other, inputs()[0])
+    for one in (model, optimizer, model.state_dict(), list(model.parameters())):
+        data = pickle.dumps(one)
+        assert b"pslite" not in data
+        assert b"mercury" not in data
+    late(model, optimizer, alone, other, inputs()[1])
+    twin, its = pickle.loads(pickle.dumps((model, optimizer)))
+    assert type(its) is torch.optim.SGD
+    assert all(type(p) is nn.Parameter for p in twin.parameters())
+    alike(twin, alone)
+    for x in inputs():
+        step(twin, its, x)
+        step(alone, other, x)
+    alike(twin, alone)
+    assert type(copy.deepcopy(optimizer)) is torch.optim.SGD
+
+
+class Own(torch.optim.SGD):  # type: ignore[misc]
+    """One that counts in its group, takes more than a closure, and forgets gradients in its way."""
+
+    def step(self, closure: Any = None, scale: float = 1.0) -> Any:
+        for group in self.param_groups:
+            group["step"] = group.get("step", 0) + 1
+            group["lr"] = 0.1 * scale / group["step"]
+        return super().step(closure)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self.forgotten = True
+        super().zero_grad(set_to_none)
+
+
+def optimizers_of_one_s_own() -> None:
+    model, optimizer, alone, other = pair(optimizer=lambda m: Own(m.parameters(), lr=0.1))
+    for number, x in enumerate(inputs()):
+        for one, its in ((model, optimizer), (alone, other)):
+            one(x).pow(2).sum().backward()
+            its.step(scale=0.5 + number)
+            its.zero_grad()
+            assert its.forgotten
+    assert optimizer.param_groups[0]["step"] == STEPS
+    alike(model, alone)
+
+
+class Rotation(nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn = nn.Parameter(torch.randn(4, 3, dtype=torch.complex64))
+        self.shift = nn.Parameter(torch.randn(3))
+
+    def forward(self, x: Any) -> Any:
+        return (x.to(torch.complex64) @ self.turn).abs() + self.shift
+
+
+def complex_parameters() -> None:
+    def adam(model: Any) -> Any:
+        return torch.optim.Adam(model.parameters(), lr=0.1)
+
+    for kind in (sgd, adam):
+        train_both(*pair(Rotation, kind))
+
+
+def batch_norm_over_workers_without_a_group() -> None:
+    """It says so; a process group would be a script's own affair."""
+    pair(lambda: nn.SyncBatchNorm.convert_sync_batchnorm(layers()))
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     for use in (
@@ -278,6 +429,14 @@ if __name__ == "__main__":
         groups_with_options_of_their_own,
         steps_with_a_closure,
         compiled,
+        parameters_that_were_kept,
+        hooks_after_the_step,
+        schedules_made_before,
+        parameters_added_later,
+        pickled,
+        optimizers_of_one_s_own,
+        complex_parameters,
+        batch_norm_over_workers_without_a_group,
     ):
         use()
         print(use.__name__, flush=True)

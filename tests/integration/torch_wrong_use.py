@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
@@ -26,22 +28,44 @@ def pair() -> tuple[Any, Any]:
     return model, torch.optim.SGD(model.parameters(), lr=0.1)
 
 
+class Averaging(nn.Module):  # type: ignore[misc]
+    """By its name, what sums gradients, too."""
+
+
+Averaging.__name__ = "DistributedDataParallel"
+
+
+def step(model: Any, optimizer: Any) -> None:
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
 def alone() -> None:
     tell(lambda: mercury.wrap(*pair()[::-1]))
     model, optimizer = pair()
     tell(lambda: mercury.wrap(nn.Linear(3, 2), optimizer))
-    torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    optimizer.step = lambda: None
     tell(lambda: mercury.wrap(model, optimizer))
     tell(lambda: mercury.wrap(model, torch.optim.LBFGS(model.parameters())))
+    zero = type("ZeroRedundancyOptimizer", (torch.optim.SGD,), {})
+    tell(lambda: mercury.wrap(model, zero(model.parameters(), lr=0.1)))
+    around = Averaging()
+    around.inner = model
+    tell(lambda: mercury.wrap(around, torch.optim.SGD(model.parameters(), lr=0.1)))
+    gaps = nn.Module()
+    gaps.every_other = nn.Parameter(torch.ones(6)[::2])
+    tell(lambda: mercury.wrap(gaps, torch.optim.SGD(gaps.parameters(), lr=0.1)))
     model, optimizer = mercury.wrap(*pair())
     tell(lambda: mercury.wrap(model, optimizer))
     tell(lambda: mercury.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1)))
     tell(optimizer.step)
-    model(torch.ones(1, 3)).sum().backward()
-    optimizer.step()
+    step(model, optimizer)
+    tell(lambda: model.load_state_dict(model.state_dict(), assign=True))
     tell(lambda: optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))]}))
+    step(model, optimizer)
     del optimizer.param_groups[0]["params"][0]
-    tell(optimizer.step)
+    tell(lambda: step(model, optimizer))
     rows = nn.Embedding(4, 2, sparse=True)
     _, optimizer = mercury.wrap(rows, torch.optim.SGD(rows.parameters(), lr=0.1))
     tell(lambda: (rows(torch.tensor([1])).sum().backward(), optimizer.step()))
@@ -53,6 +77,83 @@ def different() -> None:
     tell(lambda: mercury.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1)))
 
 
+def several() -> None:
+    """What only several workers can do wrong."""
+    rank = int(os.environ["DMLC_TASK_ID"])
+    model = nn.Module()
+    model.weight = nn.Parameter(torch.ones(2, 3).t() if rank else torch.ones(3, 2))
+    tell(lambda: mercury.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1)))
+    model = nn.Linear(3, 2)
+    tell(lambda: mercury.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1 + rank)))
+    model, optimizer = nn.Linear(3, 2), None
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    if rank == 0:
+        step(model, optimizer)  # as if from a checkpoint
+    tell(lambda: mercury.wrap(model, optimizer))
+
+    def trained(change: Callable[[Any, Any], None]) -> None:
+        model, optimizer = mercury.wrap(*pair())
+        step(model, optimizer)
+        if rank == 0:
+            change(model, optimizer)
+        step(model, optimizer)
+        optimizer.synchronize()
+
+    tell(lambda: trained(lambda _, optimizer: optimizer.param_groups[0].update(lr=0.05)))
+    tell(lambda: trained(lambda model, _: model.load_state_dict(nn.Linear(3, 2).state_dict())))
+    tell(lambda: trained(lambda _, its: its.load_state_dict(its.state_dict())))
+
+    def twice() -> None:
+        """In DistributedDataParallel as well, as far as its forward shows it."""
+        model, optimizer = mercury.wrap(*pair())
+        with patch.object(nn.parallel.DistributedDataParallel, "_active_ddp_module", model):
+            step(model, optimizer)
+
+    tell(twice)
+    model, optimizer = mercury.wrap(*pair())
+    step(model, optimizer)
+    model.double()
+    tell(lambda: model(torch.ones(1, 3).double()).sum().backward())
+    tell(lambda: torch.jit.script(model))
+    print("over", flush=True)
+
+
+class Failing(torch.optim.SGD):  # type: ignore[misc]
+    """Its third step fails."""
+
+    mercury_per_parameter = True
+    steps = 0
+
+    def step(self, closure: Any = None) -> Any:
+        self.steps += 1
+        if self.steps == 3:
+            raise MemoryError("no room for the third step")
+        return super().step(closure)
+
+
+def last_update(caught: bool = False) -> None:
+    """The last update fails: at the end of the script, or where the script catches it."""
+    model = nn.Linear(3, 2)
+    model, optimizer = mercury.wrap(model, Failing(model.parameters(), lr=0.1))
+    for number in range(3):
+        if number == 2 and os.environ["DMLC_TASK_ID"] == "1":
+            time.sleep(0.2)  # so that worker 0's update is still to come
+        step(model, optimizer) if not caught or number < 2 else None
+    if caught:
+        for _ in range(2):
+            try:
+                step(model, optimizer)
+                optimizer.synchronize()
+            except (MemoryError, RuntimeError) as error:
+                print("caught:", type(error).__name__, error, flush=True)
+    print("over", flush=True)
+
+
+def caught_update() -> None:
+    last_update(caught=True)
+
+
 if __name__ == "__main__":
-    cases: dict[str, Callable[[], None]] = {"alone": alone, "different": different}
-    cases[sys.argv[1]]()
+    for case in (alone, different, several, last_update, caught_update):
+        if case.__name__ == sys.argv[1]:
+            case()

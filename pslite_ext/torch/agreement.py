@@ -1,0 +1,178 @@
+"""What all workers must have in common, compared: as a model is wrapped, and as training goes on.
+
+Each backward ends with a short sum: which parameters had a gradient on how many workers, and a few
+numbers that stand for the optimizer's options and for the checkpoints that were loaded. Where
+these differ, all workers learn it from the same sum, and then say in words what they have.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch.layouts import order_of
+from pslite_ext.torch.slots import Slot
+from pslite_ext.torch.values import memory, wire_key
+from pslite_ext.torch.words import words_of
+
+USED_PRIORITY = 1  # above all parameters: it is short
+_PLAIN = (bool, int, float, complex, str, type(None))
+
+
+def claim_model(number: int, which: str, names: dict[Any, str], optimizer: Any) -> None:
+    """All workers train the same model with the same kind of optimizer, or hear what differs."""
+    said = [(_described(name, parameter), "parameter") for parameter, name in names.items()]
+    said.append((type(optimizer).__name__, "optimizer"))
+    _core.claim_model(wire_key(number, "model", which), said)
+
+
+def claim_optimizer(number: int, names: dict[Any, str], optimizer: Any) -> None:
+    """The same options and state, or hear what differs."""
+    said = [
+        line
+        for index in range(len(optimizer.param_groups))
+        for line in _options(optimizer.param_groups, index)
+    ]
+    _claim(wire_key(number, "optimizer", ""), [*said, *_state(names, optimizer)])
+
+
+def _claim(subject: int, said: Sequence[str]) -> None:
+    try:
+        _core.claim_model(subject, [(line, "of the optimizer") for line in said])
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(
+            "all workers' optimizers must have the same options and state, and load the same "
+            f"checkpoint: {error}"
+        ) from None
+
+
+def _described(name: str, parameter: Any) -> str:
+    words = (name, str(parameter.dtype), str(tuple(parameter.shape)), order_of(parameter))
+    return " ".join(words).rstrip()
+
+
+def _options(groups: Sequence[dict[str, Any]], index: int) -> list[str]:
+    where = f" in group {index}" if len(groups) > 1 else ""
+    made = []
+    for key, value in groups[index].items():
+        values = value if isinstance(value, (tuple, list)) else (value,)
+        if key != "params" and all(isinstance(v, _PLAIN) or _is_number(v) for v in values):
+            made.append(f"{key} = {', '.join(map(_text, values))}{where}")
+    return made
+
+
+def _is_number(value: Any) -> bool:
+    """What can be read without waiting for a device."""
+    return isinstance(value, torch.Tensor) and value.numel() == 1 and value.device.type == "cpu"
+
+
+def _text(value: Any) -> str:
+    """Processors of different kinds may differ in a number's last digits."""
+    if isinstance(value, torch.Tensor):
+        value = value.item()
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _state(names: dict[Any, str], optimizer: Any) -> Iterator[str]:
+    for parameter, state in optimizer.state.items():
+        of = names.get(parameter, "") if isinstance(parameter, torch.Tensor) else ""
+        for key, value in state.items() if isinstance(state, dict) else ():
+            if isinstance(value, torch.Tensor):
+                yield f"{key} of '{of}' with digest {digest([value])}"
+            elif isinstance(value, _PLAIN):
+                yield f"{key} of '{of}' = {_text(value)}"
+
+
+def digest(tensors: Iterable[Any]) -> str:
+    """Of their values, in the usual order."""
+    said = hashlib.blake2b(digest_size=8)
+    for tensor in tensors:
+        dense = tensor.detach().to_dense() if tensor.layout is not torch.strided else tensor
+        values = dense.detach().resolve_conj().resolve_neg().cpu().contiguous()
+        size = values.numel() * values.element_size()
+        said.update((ctypes.c_char * size).from_address(values.data_ptr()) if size else b"")
+    return said.hexdigest()
+
+
+class Agreement:
+    """Of one model's training, from its first gradient on."""
+
+    def __init__(self, number: int, names: dict[Any, str], optimizer: Any, workers: int) -> None:
+        self._number, self._names, self._optimizer = number, names, optimizer
+        self._workers = workers
+        self._places: dict[Slot, int] = {}
+        self._tensor: _core.Tensor | None = None
+        self._work: _core.Work | None = None
+        self._sums: Any = None  # of the last backward
+        self._said: list[str] = []
+        self._backwards = 0
+        self._checkpoint = "no checkpoint since it was wrapped"
+        self._has_loaded = False
+        self._failure: InvalidArgumentError | None = None
+
+    def start(self, which: int, slots: Sequence[Slot]) -> None:
+        """With an order that all workers have agreed on."""
+        self._places = {slot: place for place, slot in enumerate(slots)}
+        key = wire_key(self._number, "used", str(which))
+        length = len(slots) + len(words_of(""))
+        self._tensor = _core.Tensor(key, "used parameters", "int32", [length])
+
+    def loaded(self) -> None:
+        """The model or the optimizer has loaded a checkpoint, here."""
+        self._has_loaded = True
+
+    def begin(self, idle: set[Slot]) -> None:
+        """At the end of a backward, which these slots had no gradient in."""
+        self.wait()
+        groups = self._optimizer.param_groups
+        self._said = [*_options(groups, self._backwards % len(groups)), self._loaded()]
+        self._backwards += 1
+        had = [int(slot not in idle) for slot in self._places] if idle else [1] * len(self._places)
+        self._sums = torch.tensor([*had, *self._words()], dtype=torch.int32)
+        assert self._tensor is not None
+        self._work = self._tensor.sum_memory(memory(self._sums), USED_PRIORITY)
+
+    def wait(self) -> None:
+        """Until the last backward's sum is here; raises what workers have not in common."""
+        if self._failure is not None:
+            raise self._failure
+        if self._work is None:
+            return
+        self._work.wait()
+        self._work = None
+        of_all = [self._workers * word for word in self._words()]
+        if self._sums[len(self._places) :].tolist() != of_all:
+            self._failure = self._difference()
+            raise self._failure
+
+    def is_used(self, slot: Slot) -> bool:
+        """Whether any worker had a gradient."""
+        self.wait()
+        return bool(self._sums[self._places[slot]] > 0)
+
+    def _words(self) -> list[int]:
+        return words_of("; ".join(self._said))
+
+    def _loaded(self) -> str:
+        if self._has_loaded:
+            self._has_loaded = False
+            state = "".join(_state(self._names, self._optimizer))
+            both = digest([*self._names, torch.tensor(list(state.encode()), dtype=torch.uint8)])
+            self._checkpoint = f"loaded a checkpoint with digest {both}"
+        return self._checkpoint
+
+    def _difference(self) -> InvalidArgumentError:
+        try:
+            _claim(wire_key(self._number, "differs", str(self._backwards)), self._said)
+        except InvalidArgumentError as error:
+            return error
+        return InvalidArgumentError(
+            "the workers' optimizers differ, or have loaded other checkpoints; this one's last "
+            "options: " + "; ".join(self._said)
+        )

@@ -1,0 +1,220 @@
+"""What travels as one tensor: a large parameter's gradient, or those of small neighbours together.
+
+Each tensor on its way costs time, however small it is. Small neighbours in the order of use are
+needed, and appear, at about the same time, so they lose little by waiting for each other. They
+travel in memory of the parcel's own; a gradient that travels alone is summed where it is, if its
+memory is in the order that workers have agreed on.
+
+A parcel is also a part of the optimizer's step: its parameters are updated together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+
+from pslite_ext import _core
+from pslite_ext.errors import PsliteError
+from pslite_ext.torch.layouts import in_memory
+from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad, unheard
+from pslite_ext.torch.staging import Way, Work
+
+# Parameters that are smaller than this together share a parcel.
+PARCEL_ELEMENTS = 1 << 13
+
+
+def numbered(slots: Iterable[Slot]) -> list[int]:
+    """For each slot, in the order of use, the number of its parcel."""
+    numbers: list[int] = []
+    kind, room, number = None, 0, -1
+    for slot in slots:
+        # One that is frozen now comes last of all, so that the others do not wait for it.
+        own = (slot.dtype, slot.device, slot.parameter.requires_grad)
+        size = slot.parameter.numel()
+        if own != kind or size > room:
+            kind, room, number = own, PARCEL_ELEMENTS, number + 1
+        room -= size
+        numbers.append(number)
+    return numbers
+
+
+class Parcel:
+    """`used` waits until it is known whether any worker had a gradient, and says so; `update` does
+    what is left of the optimizer's step for this parcel."""
+
+    def __init__(
+        self,
+        slots: Sequence[Slot],
+        way: Way,
+        used: Callable[[Slot], bool],
+        update: Callable[[Parcel], None],
+    ) -> None:
+        self.slots = slots
+        self.ready: set[Slot] = set()  # whose gradients are complete, and have not been sent
+        self.sent = False  # in the backward under way
+        self.stepped = False  # the optimizer has been told; the update is still to come
+        self.at_rest = True  # nothing is to be waited for
+        self.priority = 0
+        self._way, self._used, self._update = way, used, update
+        self._tensor: _core.Tensor | None = None
+        self._work: Work | None = None
+        self._together: Any = None  # memory of its own
+        self._places: list[Any] = []  # each one's in it, in the order that was claimed
+        self._on_their_way: list[tuple[Any, Any]] = []  # gradients, and their places
+        for slot in slots:
+            slot.parcel = self
+        self._rest()
+
+    @property
+    def name(self) -> str:
+        first, last = self.slots[0].name, self.slots[-1].name
+        return first if first == last else f"{first} to {last} ({len(self.slots)})"
+
+    @property
+    def size(self) -> int:
+        return sum(slot.parameter.numel() for slot in self.slots)
+
+    def announced(self, key: int, priority: int) -> None:
+        """From here on, the core knows it."""
+        self.priority = priority
+        first = self.slots[0]
+        several = len(self.slots) > 1
+        reals = 2 if first.dtype.is_complex else 1
+        if not self.size:
+            return
+        kind = str(first.dtype.to_real()).removeprefix("torch.")
+        shape = [self.size] if several else list(first.parameter.shape)
+        if reals == 2:
+            shape.append(reals)
+        label = f"parameters {self.name}" if several else f"parameter '{self.name}'"
+        self._tensor = _core.Tensor(key, self.name, kind, shape, label=label)
+        if several:
+            self._make_memory()
+
+    def _make_memory(self) -> None:
+        """In which gradients travel that do not lie there already in the order that was claimed."""
+        first = self.slots[0]
+        self._together = torch.empty(self.size, dtype=first.dtype, device=first.device)
+        begin = 0
+        for slot in self.slots:
+            shape = slot.parameter.shape
+            self._places.append(self._together.as_strided(shape, slot.stride, begin))
+            begin += slot.parameter.numel()
+
+    def send(self, workers: int) -> None:
+        """Starts the average over all workers: zeros for what has no gradient here."""
+        self.settle()
+        self.ready.clear()
+        self.sent = True
+        totals = []
+        for slot in self.slots:
+            grad = raw_grad(slot.parameter)
+            slot.total = None if grad is None else slot.fit(grad)
+            slot.idle = grad is None
+            totals.append(slot.total)
+        with torch.no_grad():
+            memory = self._gathered(totals)
+            memory.div_(workers)
+        if self._tensor is not None:
+            self._work = self._way.sum(self._tensor, in_memory(memory), self.priority)
+            self._listen()
+        else:  # they have no elements
+            for slot in self.slots:
+                slot.idle = False
+
+    def _gathered(self, totals: list[Any]) -> Any:
+        """The memory in which all of them are."""
+        alone = self.slots[0]
+        if self._together is None:
+            if totals[0] is not None and totals[0].stride() == alone.stride:
+                return totals[0]
+            self._make_memory()
+        pairs = list(zip(totals, self._places))
+        self._on_their_way = [pair for pair in pairs if pair[0] is not None]
+        if len(self._on_their_way) < len(pairs):
+            self._together.zero_()
+        if self._on_their_way:
+            grads, places = zip(*self._on_their_way)
+            torch._foreach_copy_(places, grads)
+        return self._together
+
+    @property
+    def arrived(self) -> bool:
+        """Waiting for it would take no time."""
+        if self._work is None:
+            return True
+        return self._work.over and not any(slot.idle for slot in self.slots)
+
+    def wait(self) -> None:
+        """Until the gradients are the averages."""
+        if self._work is None:
+            return
+        try:
+            self._work.wait()
+        except PsliteError as error:
+            # What workers disagree on, before what came of that.
+            assert self._tensor is not None
+            self._tensor.check()
+            raise error from None
+        # Whatever mode the code is in that needs it.
+        with torch.inference_mode(False), torch.no_grad(), unheard():
+            self._take_out()
+        self._work = None
+        if not self.stepped:
+            self._rest()
+
+    def _take_out(self) -> None:
+        if self._on_their_way:
+            grads, places = zip(*self._on_their_way)
+            torch._foreach_copy_(grads, places)
+            self._on_their_way = []
+        for slot, place in zip(self.slots, self._places):
+            if slot.idle:
+                slot.idle = False
+                if self._used(slot):
+                    slot.total = torch.empty_like(slot.parameter, requires_grad=False).copy_(place)
+                if slot.total is not None and not self.stepped:
+                    set_raw_grad(slot.parameter, slot.total)
+
+    def settle(self) -> None:
+        """Gradients may be read, and written, from here on."""
+        if self._work is not None:
+            self.wait()
+        if self.stepped:
+            self._update(self)
+
+    def finish(self) -> None:
+        """Parameters may be read, and written, from here on."""
+        if self.stepped:
+            self._update(self)
+
+    def step_later(self) -> None:
+        """The optimizer has been told of the gradients as they are now."""
+        self.stepped = True
+        if self._work is None:
+            for slot in self.slots:
+                slot.total = raw_grad(slot.parameter)
+        self._listen()
+
+    def for_update(self) -> None:
+        """The optimizer may have the parameters: nobody else's use is to be heard."""
+        self._rest()
+
+    def over(self) -> None:
+        """The optimizer's step is done."""
+        self.stepped = self.sent = False
+        for slot in self.slots:
+            slot.total = None
+        self._rest()
+
+    def _listen(self) -> None:
+        self.at_rest = False
+        for slot in self.slots:
+            slot.listen()
+
+    def _rest(self) -> None:
+        self.at_rest = True
+        for slot in self.slots:
+            slot.rest()

@@ -1,0 +1,15 @@
+"""A text as numbers whose sums over all workers tell whether all have the same text."""
+
+from __future__ import annotations
+
+import hashlib
+
+WORDS = 3
+WORD_END = 1 << 10  # the sum of 2000 squares is an int32
+
+
+def words_of(what: str) -> list[int]:
+    """Numbers and their squares: their sums are n times these only if all n workers' are these."""
+    digest = hashlib.blake2b(what.encode(), digest_size=2 * WORDS).digest()
+    parts = [int.from_bytes(digest[2 * i : 2 * i + 2], "little") % WORD_END for i in range(WORDS)]
+    return [*parts, *(part * part for part in parts)]
