@@ -45,7 +45,8 @@ StoreRequest Request(const uint8_t* head, size_t payload_bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  ServerStore store(kWorkers, kBytesMax);
+  // Of the first request's bits, one that says nothing there.
+  ServerStore store(kWorkers, kBytesMax, size > 10 && (data[10] & 2) != 0);
   std::set<uint64_t> open;
   std::vector<StoreReply> replies;
   uint64_t ticket = 0;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,62 @@ from pslite_ext.errors import InvalidArgumentError
 
 ELEMENTS = 100_000
 ROUNDS = 20
+ROWS, ROW = 50, 20  # of the tensor that is summed by rows
 
 
 def memory(array: np.ndarray[Any, Any]) -> _core.Memory:
     return array, array.ctypes.data, array.nbytes
+
+
+def part(rank: int) -> np.ndarray[Any, Any]:
+    """Of float32 of different sizes, whose sums differ with the order."""
+    random = np.random.RandomState(rank)
+    scale = (10.0 ** random.randint(-4, 5, ROWS * ROW)).astype(np.float32)
+    return (random.rand(ROWS * ROW).astype(np.float32) - 0.5) * scale
+
+
+def sum_in_order(rank: int, workers: int) -> None:
+    """Whoever comes first; each round's sums are those in the order of ranks, bit for bit."""
+    whole = _core.Tensor(200, "whole", "float32", [ROWS, ROW])
+    by_rows = _core.Tensor(201, "by_rows", "float32", [ROWS, ROW])
+    numbers = np.arange(ROWS, dtype=np.int64).tobytes()
+    due = part(0)
+    for other in range(1, workers):
+        due = due + part(other)
+    for step in range(ROUNDS):
+        time.sleep((rank + step) % workers / 500)
+        array = part(rank)
+        ticket = by_rows.push_rows(numbers, array.tobytes(), ROW)
+        whole.sum_memory(memory(array)).wait()
+        assert array.tobytes() == due.tobytes(), f"step {step}"
+        assert by_rows.wait_rows(ticket) == (numbers, due.tobytes()), f"step {step}"
+
+
+def refused(what: Any) -> None:
+    try:
+        what()
+    except InvalidArgumentError as error:
+        print("refused:", error, flush=True)
+
+
+def use_what_was_refused(rank: int, workers: int) -> None:
+    """A refusal leaves its tensor as it was."""
+    value = _core.Tensor(300, "value", "float32", [4])
+    got = np.full(4, 7, np.float32)
+    if rank == 0:
+        value.first_value(memory(got)).wait()
+    refused(lambda: value.sum_memory(memory(np.ones(3, np.float32))))
+    got[:] = 0
+    value.pull_memory(memory(got)).wait()
+    assert (got == 7).all()
+
+    rows = _core.Tensor(301, "rows", "float32", [ROWS, 2])
+    ones = np.ones(2, np.float32).tobytes()
+    for row in (-1, ROWS):
+        refused(lambda row=row: rows.push_rows(np.int64(row).tobytes(), ones, 2))
+    last = np.int64(ROWS - 1).tobytes()
+    summed = rows.wait_rows(rows.push_rows(last, ones, 2))
+    assert summed == (last, np.full(2, workers, np.float32).tobytes())
 
 
 def main() -> int:
@@ -44,10 +97,9 @@ def main() -> int:
     # Dropped while under way, array and all: the memory is kept until nobody uses it.
     tensors[0].sum_memory(memory(np.ones(ELEMENTS, np.float32)))
     tensors[1].sum_memory(memory(np.ones(ELEMENTS, np.float32))).wait()
-    try:
-        tensors[2].sum_memory(memory(np.ones(3, np.float32)))
-    except InvalidArgumentError as error:
-        print("refused:", error, flush=True)
+    use_what_was_refused(rank, workers)
+    refused(lambda: _core.Tensor(400, "loose", "float32", [4], asynchronous=True))
+    sum_in_order(rank, workers)
     _core.barrier()
     assert "mxnet" not in sys.modules
     print("summed", flush=True)

@@ -10,8 +10,8 @@
 #include "trace/trace_log.h"
 
 namespace mercury {
-ClassicServer::ClassicServer(int num_workers, uint64_t bytes_max)
-    : store_(num_workers, bytes_max),
+ClassicServer::ClassicServer(int num_workers, uint64_t bytes_max, bool deterministic)
+    : store_(num_workers, bytes_max, deterministic),
       agreement_(num_workers),
       app_(std::make_unique<ps::KVServer<char>>(kClassicApp)) {
   // ps-lite's server hides the handler of commands behind that of pushes and pulls.

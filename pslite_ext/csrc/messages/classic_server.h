@@ -19,7 +19,7 @@ namespace mercury {
 
 class ClassicServer {
  public:
-  ClassicServer(int num_workers, uint64_t bytes_max);
+  ClassicServer(int num_workers, uint64_t bytes_max, bool deterministic);
   ~ClassicServer();
   void Departed(int worker);
 

@@ -91,6 +91,10 @@ void ServerStore::FailRound(Piece* piece, const Status& status, std::vector<Stor
   FailAll(&piece->waiting_pushes, status, replies);
   FailAll(&piece->round_pulls, status, replies);
   piece->pushed.assign(piece->pushed.size(), false);
+  for (StoreRequest& kept : piece->kept) Release(&kept.payload);
+  piece->kept.clear();
+  Release(&piece->sum);
+  if (piece->rows) piece->rows->Clear();
 }
 
 Status ServerStore::Check(const StoreRequest& request, const Piece& piece) const {
@@ -144,16 +148,8 @@ Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreR
                            std::to_string(request->offset) + " of key " +
                            std::to_string(request->key) + " twice in one round");
   }
-  const bool first = piece->waiting_pushes.empty();
-  Status status;
-  if (request->row_bytes != 0) {
-    if (!piece->rows) {
-      piece->rows = std::make_unique<SparseSum>(RowsOf(*request));
-    }
-    status = piece->rows->Add(request->payload.data, request->payload.bytes);
-  } else {
-    status = Accumulate(request, &piece->sum, first);
-  }
+  Status status = deterministic_ ? Keep(request, piece)
+                                 : AddPush(request, piece, piece->waiting_pushes.empty());
   if (!status.ok()) return status;
   piece->pushed[worker] = true;
   piece->waiting_pushes.push_back(request->ticket);
@@ -162,17 +158,18 @@ Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreR
     if (!status.ok()) FailRound(piece, status, replies);
     return Status::Ok();  // answered already, or later
   }
-  Buffer value = std::exchange(piece->sum, {});
-  if (piece->rows) {
+  if (deterministic_) status = AddKept(piece);
+  if (status.ok() && piece->rows) {
     const std::vector<char> encoded = piece->rows->Encode();
     piece->rows->Clear();
-    status = Reserve(encoded.size(), &value);
-    if (status.ok()) std::memcpy(value.data, encoded.data(), encoded.size());
+    status = Reserve(encoded.size(), &piece->sum);
+    if (status.ok()) std::memcpy(piece->sum.data, encoded.data(), encoded.size());
   }
   if (!status.ok()) {
     FailRound(piece, status, replies);
     return Status::Ok();  // answered with the others
   }
+  Buffer value = std::exchange(piece->sum, {});
   AnswerAll(&piece->waiting_pushes, {}, replies);
   piece->pushed.assign(piece->pushed.size(), false);
   Publish(piece, std::move(value), replies);
@@ -201,6 +198,42 @@ Status ServerStore::PushAsync(StoreRequest* request, Piece* piece,
   return Status::Ok();
 }
 
+// Until all have pushed. What is wrong with it, its own worker hears now.
+Status ServerStore::Keep(StoreRequest* request, Piece* piece) {
+  if (request->row_bytes != 0) {
+    size_t count;
+    Status status = RowsOf(*request).Check(request->payload.data, request->payload.bytes, &count);
+    if (!status.ok()) return status;
+  }
+  Buffer held;
+  Status status = Hold(std::move(request->payload), &held);
+  if (!status.ok()) return status;
+  piece->kept.resize(static_cast<size_t>(num_workers_));
+  StoreRequest& kept = piece->kept[static_cast<size_t>(request->worker)];
+  kept = *request;
+  kept.payload = std::move(held);
+  return Status::Ok();
+}
+
+// In the order of ranks.
+Status ServerStore::AddKept(Piece* piece) {
+  Status status;
+  for (size_t worker = 0; worker < piece->kept.size() && status.ok(); ++worker) {
+    StoreRequest& push = piece->kept[worker];
+    bytes_ -= push.payload.bytes;  // what becomes the sum is counted again
+    status = AddPush(&push, piece, worker == 0);
+    push.payload = {};
+  }
+  if (status.ok()) piece->kept.clear();
+  return status;
+}
+
+Status ServerStore::AddPush(StoreRequest* request, Piece* piece, bool first) {
+  if (request->row_bytes == 0) return Accumulate(request, &piece->sum, first);
+  if (!piece->rows) piece->rows = std::make_unique<SparseSum>(RowsOf(*request));
+  return piece->rows->Add(request->payload.data, request->payload.bytes);
+}
+
 // The first copy becomes the sum, without being copied; later ones are added to it.
 Status ServerStore::Accumulate(StoreRequest* request, Buffer* sum, bool first) {
   if (request->compression != Compression::kNone) {
@@ -219,29 +252,33 @@ Status ServerStore::Accumulate(StoreRequest* request, Buffer* sum, bool first) {
     Add(request->dtype, sum->data, request->payload.data, request->bytes);
     return Status::Ok();
   }
-  if (bytes_max_ != 0 && bytes_ + request->bytes > bytes_max_) {
-    return Status::Exhausted("the server's memory is full: MERCURY_SERVER_BYTES_MAX is " +
-                             std::to_string(bytes_max_));
-  }
-  Release(sum);
-  if (request->payload.bytes > kAdoptBytesMin) {
-    *sum = std::move(request->payload);
-    bytes_ += sum->bytes;
+  return Hold(std::move(request->payload), sum);
+}
+
+Status ServerStore::Hold(Buffer payload, Buffer* held) {
+  if (payload.bytes > kAdoptBytesMin) {
+    if (IsFull(payload.bytes)) return Full();
+    *held = std::move(payload);
+    bytes_ += held->bytes;
     return Status::Ok();
   }
   // A small message shares its receive buffer with others; do not keep all of them in memory.
-  Status status = Reserve(request->bytes, sum);
-  if (status.ok() && request->bytes != 0) {
-    std::memcpy(sum->data, request->payload.data, request->bytes);
-  }
+  Status status = Reserve(payload.bytes, held);
+  if (status.ok() && payload.bytes != 0) std::memcpy(held->data, payload.data, payload.bytes);
   return status;
 }
 
+bool ServerStore::IsFull(size_t bytes) const {
+  return bytes_max_ != 0 && bytes_ + bytes > bytes_max_;
+}
+
+Status ServerStore::Full() const {
+  return Status::Exhausted("the server's memory is full: MERCURY_SERVER_BYTES_MAX is " +
+                           std::to_string(bytes_max_));
+}
+
 Status ServerStore::Reserve(size_t bytes, Buffer* buffer) {
-  if (bytes_max_ != 0 && bytes_ + bytes > bytes_max_) {
-    return Status::Exhausted("the server's memory is full: MERCURY_SERVER_BYTES_MAX is " +
-                             std::to_string(bytes_max_));
-  }
+  if (IsFull(bytes)) return Full();
   *buffer = Buffer::Allocate(bytes);
   if (buffer->data == nullptr) {
     return Status::Exhausted("the server has no memory for " + std::to_string(bytes) + " bytes");

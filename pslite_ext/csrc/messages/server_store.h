@@ -9,6 +9,9 @@
 //   round of a piece:  empty --push--> summing --last push--> empty (value replaced, pushes
 //   answered, then pulls)
 //
+// So that sums are the same in every run, a round's pushes are kept and added in the order of ranks
+// when the last one is in.
+//
 // Thread-safety: none; one thread owns it. No I/O: requests go in, replies come out. Ownership: a
 // value is shared with the replies that carry it and never written again while shared. Invariants:
 // every request gets exactly one reply, now or later; memory for values and sums stays below
@@ -54,9 +57,9 @@ struct StoreReply {
 
 class ServerStore {
  public:
-  // bytes_max 0: no cap.
-  ServerStore(int num_workers, uint64_t bytes_max)
-      : num_workers_(num_workers), bytes_max_(bytes_max) {}
+  // bytes_max 0: no cap. `deterministic`: rounds are summed in the order of ranks.
+  ServerStore(int num_workers, uint64_t bytes_max, bool deterministic)
+      : num_workers_(num_workers), bytes_max_(bytes_max), deterministic_(deterministic) {}
 
   void Handle(StoreRequest request, std::vector<StoreReply>* replies);
   // `worker` has finished and will push no more: rounds that wait for it fail.
@@ -75,6 +78,7 @@ class ServerStore {
     Buffer value, sum;
     bool has_value = false;
     std::unique_ptr<SparseSum> rows;  // of a row-sparse tensor
+    std::vector<StoreRequest> kept;   // of the round, by rank; where their order counts
     std::vector<bool> pushed;
     std::vector<uint64_t> waiting_pushes;
     std::vector<uint64_t> waiting_pulls;  // for the first value
@@ -86,7 +90,14 @@ class ServerStore {
   Status Init(const StoreRequest& request, Piece* piece, std::vector<StoreReply>* replies);
   Status Push(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies);
   Status PushAsync(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies);
+  Status Keep(StoreRequest* request, Piece* piece);
+  Status AddKept(Piece* piece);
+  Status AddPush(StoreRequest* request, Piece* piece, bool first);
   Status Accumulate(StoreRequest* request, Buffer* sum, bool first);
+  // What has come stays, without being copied.
+  Status Hold(Buffer payload, Buffer* held);
+  bool IsFull(size_t bytes) const;
+  Status Full() const;
   Status Reserve(size_t bytes, Buffer* buffer);
   void Release(Buffer* buffer);
   void Publish(Piece* piece, Buffer value, std::vector<StoreReply>* replies);
@@ -95,11 +106,12 @@ class ServerStore {
                         std::vector<StoreReply>* replies);
   static void FailAll(std::vector<uint64_t>* tickets, const Status& status,
                       std::vector<StoreReply>* replies);
-  static void FailRound(Piece* piece, const Status& status, std::vector<StoreReply>* replies);
+  void FailRound(Piece* piece, const Status& status, std::vector<StoreReply>* replies);
   Status WaitsForDeparted(const Piece& piece) const;
 
   const int num_workers_;
   const uint64_t bytes_max_;
+  const bool deterministic_;
   uint64_t bytes_ = 0;
   std::map<PieceKey, Piece> pieces_;
   std::set<int> departed_;

@@ -251,8 +251,11 @@ int mercury_command(int head, const char* body, size_t bytes, mercury_ticket** t
 int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_rows,
                       const char* values, uint32_t row_bytes, mercury_ticket** ticket) {
   return WithWorker([&](Worker* worker) {
+    const Operation::Rows given{rows, num_rows, values, row_bytes};
+    const Status status = Worker::CheckRows(*tensor->its, given);
+    if (!status.ok()) return status;
     auto op = worker->NewOperation(Operation::Kind::kRows, tensor->its, 0);
-    op->rows = {rows, num_rows, values, row_bytes};
+    op->rows = given;
     *ticket = Submitted(worker, std::move(op));
     return Status::Ok();
   });

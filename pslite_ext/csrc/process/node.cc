@@ -276,7 +276,8 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   if (options_.van.role == Role::kWorker) {
     messages_ = std::make_unique<ClassicWorker>(options_.classic);
   } else if (options_.van.role == Role::kServer) {
-    server_ = std::make_unique<ClassicServer>(options_.van.workers, options_.server_bytes_max);
+    server_ = std::make_unique<ClassicServer>(options_.van.workers, options_.server_bytes_max,
+                                              options_.mercury.deterministic);
   }
   return Status::Ok();
 }
@@ -287,7 +288,8 @@ void Node::OnReady(int my_node_id) {
   id_ = my_node_id;
   if (messages_) {
     Transport* packets = mercury_van_ != nullptr ? mercury_van_->worker() : nullptr;
-    worker_ = std::make_unique<Worker>(std::array<Transport*, kWays>{messages_.get(), packets});
+    worker_ = std::make_unique<Worker>(std::array<Transport*, kWays>{messages_.get(), packets},
+                                       options_.mercury.deterministic);
   }
   ready_ = true;
   changed_.notify_all();

@@ -86,10 +86,14 @@ struct Operation {
   std::atomic<uint64_t> parts_left{0};  // slots of all lanes that are not in
 
   // What it does to the arrays that it is given.
-  bool reads() const {
+  static bool Reads(Kind kind) {
     return kind == Kind::kSum || kind == Kind::kPush || kind == Kind::kFirstValue;
   }
-  bool writes() const { return kind == Kind::kSum || kind == Kind::kPull || kind == Kind::kAgain; }
+  static bool Writes(Kind kind) {
+    return kind == Kind::kSum || kind == Kind::kPull || kind == Kind::kAgain;
+  }
+  bool reads() const { return Reads(kind); }
+  bool writes() const { return Writes(kind); }
   // Whether a pull follows the push.
   bool pulls_sum() const { return kind == Kind::kSum || kind == Kind::kRows; }
   void Finish(const Status& status) {

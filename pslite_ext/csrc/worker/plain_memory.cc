@@ -36,10 +36,11 @@ Status SubmitMemory(Worker* worker, const std::shared_ptr<Tensor>& tensor, Opera
     const Status refusal = tensor->gate->refusal();
     if (!refusal.ok()) return refusal;
   }
-  std::shared_ptr<Operation> op = worker->NewOperation(kind, tensor, priority);
-  Status status = Check(*tensor, "reads", op->reads(), src);
-  if (status.ok()) status = Check(*tensor, "writes", op->writes(), dst);
+  // First: a tensor remembers how its last operation went.
+  Status status = Check(*tensor, "reads", Operation::Reads(kind), src);
+  if (status.ok()) status = Check(*tensor, "writes", Operation::Writes(kind), dst);
   if (!status.ok()) return status;
+  std::shared_ptr<Operation> op = worker->NewOperation(kind, tensor, priority);
   op->src = static_cast<const char*>(src.data);
   op->dst = static_cast<char*>(dst.data);
   *work = std::make_unique<MemoryWork>(op.get());

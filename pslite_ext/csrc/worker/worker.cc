@@ -12,11 +12,21 @@ namespace {
 // Keys are spread over all numbers, so that what is far from one is nobody's.
 uint64_t SubjectOf(uint64_t key, uint64_t number) { return key + number * 0xd1342543de82ef95; }
 
+std::string About(const TensorTraits& traits) {
+  return traits.label.empty() ? "tensor '" + traits.name + "'" : traits.label;
+}
+
 }  // namespace
 
 Status Worker::OpenTensor(TensorTraits traits, uint64_t parameter,
                           std::shared_ptr<Tensor>* tensor) {
   const bool further = traits.key != parameter;
+  if (deterministic_ && traits.asynchronous) {
+    return Status::InvalidArgument(
+        About(traits) +
+        " is asynchronous, so what workers push is added as it comes, and MERCURY_DETERMINISTIC=1 "
+        "asks for the order of ranks: use 'dist_sync', or unset it");
+  }
   Status status = tensors_.Open(std::move(traits), parameter, tensor);
   if (!status.ok()) return status;
   if (!further) Note(tensor->get());
@@ -49,7 +59,7 @@ void Worker::Agree(Tensor* tensor, uint64_t parameter) {
     return;
   }
   tensor->gate = std::make_shared<Gate>(
-      traits.key, traits.label.empty() ? "tensor '" + traits.name + "'" : traits.label,
+      traits.key, About(traits),
       [this](std::shared_ptr<Operation> op) { at(op->way)->Submit(std::move(op)); });
   Claims({traits.key, Claim::Of::kTensor, Text(traits)}, tensor->gate);
 }
@@ -92,6 +102,28 @@ Status Worker::SetCompression(Tensor* tensor, const std::string& kind, float thr
   }
   tensor->compression = compression;
   tensor->threshold = threshold;
+  return Status::Ok();
+}
+
+Status Worker::CheckRows(const Tensor& tensor, const Operation::Rows& rows) {
+  const uint64_t bytes = tensor.traits.bytes();
+  if (rows.row_bytes == 0 || bytes % rows.row_bytes != 0) {
+    return Status::InvalidArgument(About(tensor.traits) + " has no rows of " +
+                                   std::to_string(rows.row_bytes) + " bytes");
+  }
+  const auto count = static_cast<int64_t>(bytes / rows.row_bytes);
+  for (size_t i = 0; i < rows.count; ++i) {
+    const int64_t row = rows.numbers[i];
+    if (row < 0 || row >= count) {
+      return Status::InvalidArgument(About(tensor.traits) + " has " + std::to_string(count) +
+                                     " rows, so no row " + std::to_string(row));
+    }
+    if (i != 0 && row <= rows.numbers[i - 1]) {
+      return Status::InvalidArgument(About(tensor.traits) + ": row " + std::to_string(row) +
+                                     " comes after row " + std::to_string(rows.numbers[i - 1]) +
+                                     ": give each row once, in ascending order");
+    }
+  }
   return Status::Ok();
 }
 

@@ -22,13 +22,17 @@ namespace mercury {
 
 class Worker {
  public:
-  // By Way; packets may be null.
-  explicit Worker(const std::array<Transport*, kWays>& transports) : transports_(transports) {}
+  // By Way; packets may be null. `deterministic`: sums are to be the same in every run.
+  explicit Worker(const std::array<Transport*, kWays>& transports, bool deterministic = false)
+      : transports_(transports), deterministic_(deterministic) {}
 
   Tensors& tensors() { return tensors_; }
-  // `traits` and `parameter` as Tensors::Open has them; the trace learns of the tensor.
+  // `traits` and `parameter` as Tensors::Open has them; the trace learns of the tensor. An
+  // asynchronous one is refused where sums are to be the same in every run.
   Status OpenTensor(TensorTraits traits, uint64_t parameter, std::shared_ptr<Tensor>* tensor);
   Status SetCompression(Tensor* tensor, const std::string& kind, float threshold) const;
+  // kInvalidArgument unless they are rows of this tensor, ascending.
+  static Status CheckRows(const Tensor& tensor, const Operation::Rows& rows);
   // Whether sums of this tensor stay with the workers, and servers keep only the last.
   bool SumsInPackets(const Tensor& tensor) const;
 
@@ -57,6 +61,7 @@ class Worker {
   static void Note(Tensor* tensor);
 
   const std::array<Transport*, kWays> transports_;
+  const bool deterministic_;
   Tensors tensors_;
 };
 

@@ -1,10 +1,14 @@
 #include "messages/server_store.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "harness.h"
@@ -27,7 +31,8 @@ std::vector<float> Values(const Buffer& buffer) {
 
 class Harness {
  public:
-  explicit Harness(int workers, uint64_t bytes_max = 0) : store(workers, bytes_max) {}
+  explicit Harness(int workers, uint64_t bytes_max = 0, bool deterministic = false)
+      : store(workers, bytes_max, deterministic) {}
 
   uint64_t Send(int worker, StoreOperation op, uint64_t key, const std::vector<float>& values,
                 bool asynchronous = false) {
@@ -271,6 +276,103 @@ TEST(rows_of_another_piece_are_refused) {
       CHECK_STATUS(there ? Code::kOk : Code::kCorrupt, h.StatusOf(h.tickets));
     }
   }
+}
+
+// A push of values of which no two sums in another order are alike.
+StoreRequest PushOf(const std::string& kind, int worker) {
+  const float scale[] = {1e8F, 1.1F, -1e8F, 1e-3F};
+  std::vector<float> values(kind == "whole arrays" ? 5000 : 8);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = scale[worker] * (1 + static_cast<float>(i % 7) / 3);
+  }
+  StoreRequest r;
+  r.worker = worker;
+  r.key = 7;
+  r.bytes = values.size() * sizeof(float);
+  if (kind == "rows") {  // 0 and 2 of 0 to 3, of two elements
+    r.row_bytes = 8;
+    const int64_t head[] = {2, 0, 2};
+    r.payload = Buffer::Allocate(sizeof(head) + 16);
+    std::memcpy(r.payload.data, head, sizeof(head));
+    std::memcpy(r.payload.data + sizeof(head), values.data(), 16);
+  } else if (kind == "compressed") {
+    r.compression = Compression::kTwoBit;
+    const float threshold = std::abs(scale[worker]);
+    const std::vector<uint8_t> packed(CompressedBytes(r.compression, values.size()),
+                                      scale[worker] > 0 ? 0xff : 0xaa);
+    r.payload = Buffer::Allocate(sizeof(threshold) + packed.size());
+    std::memcpy(r.payload.data, &threshold, sizeof(threshold));
+    std::memcpy(r.payload.data + sizeof(threshold), packed.data(), packed.size());
+  } else {
+    r.payload = Floats(values);
+  }
+  return r;
+}
+
+// The sums of all orders of arrival, in each of two rounds.
+std::set<std::string> SumsOf(const std::string& kind, bool deterministic) {
+  std::set<std::string> sums;
+  std::vector<int> order = {0, 1, 2, 3};
+  do {
+    Harness h(4, 1 << 20, deterministic);
+    for (int round = 0; round < 2; ++round) {
+      for (const int worker : order) {
+        StoreRequest r = PushOf(kind, worker);
+        r.ticket = ++h.tickets;
+        std::vector<StoreReply> replies;
+        h.store.Handle(std::move(r), &replies);
+        h.Take(std::move(replies));
+      }
+      REQUIRE_OK(h.StatusOf(h.tickets));
+      StoreRequest r = PushOf(kind, 0);
+      r.operation = StoreOperation::kPull;
+      r.ticket = ++h.tickets;
+      r.payload = {};
+      r.compression = Compression::kNone;
+      std::vector<StoreReply> replies;
+      h.store.Handle(std::move(r), &replies);
+      h.Take(std::move(replies));
+      const Buffer& value = h.answers[h.tickets].value;
+      sums.emplace(value.data, value.bytes);
+      CHECK_EQ(h.store.bytes(), value.bytes);  // nothing else is kept
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+  return sums;
+}
+
+TEST(where_order_counts_sums_are_those_in_the_order_of_ranks) {
+  for (const std::string kind : {"whole arrays", "few elements", "rows", "compressed"}) {
+    const std::set<std::string> sums = SumsOf(kind, true);
+    CHECK_EQ(sums.size(), 1U);
+    CHECK_TRUE(SumsOf(kind, false).size() > 1);
+    CHECK_TRUE(SumsOf(kind, false).count(*sums.begin()) == 1);
+    if (kind != "few elements") continue;
+    float first;
+    std::memcpy(&first, sums.begin()->data(), sizeof(first));
+    CHECK_EQ(first, ((1e8F + 1.1F) - 1e8F) + 1e-3F);
+  }
+}
+
+TEST(what_is_kept_for_its_order_is_checked_counted_and_given_back) {
+  Harness h(2, 100, true);
+  const uint64_t first = h.Send(0, StoreOperation::kPush, 7, std::vector<float>(15));
+  CHECK_EQ(h.store.bytes(), uint64_t{60});
+  CHECK_STATUS(Code::kExhausted,
+               h.StatusOf(h.Send(1, StoreOperation::kPush, 7, std::vector<float>(15))));
+  CHECK_TRUE(!h.Answered(first));
+  std::vector<StoreReply> replies;
+  h.store.Departed(1, &replies);
+  h.Take(std::move(replies));
+  CHECK_STATUS(Code::kPeerLost, h.StatusOf(first));
+  CHECK_EQ(h.store.bytes(), uint64_t{0});
+
+  StoreRequest rows = PushOf("rows", 0);
+  rows.ticket = ++h.tickets;
+  rows.key = 8;
+  rows.payload.bytes -= 1;
+  h.store.Handle(std::move(rows), &replies);
+  h.Take(std::move(replies));
+  CHECK_STATUS(Code::kCorrupt, h.StatusOf(h.tickets));
 }
 
 TEST(zero_size_tensors_synchronise) {

@@ -92,6 +92,18 @@ TEST(memory_of_another_size_is_refused_before_anything_begins) {
   CHECK_TRUE(front.work == nullptr);
 }
 
+TEST(what_is_refused_leaves_its_tensor_as_it_was) {
+  Front front;
+  front.Open();
+  CHECK_STATUS(Code::kInvalidArgument,
+               front.Ask(Operation::Kind::kSum, {front.values, 12}, {front.values, 12}));
+  // The value is still the servers', and not a sum that never was.
+  REQUIRE_OK(front.Ask(Operation::Kind::kPull, {}, front.all()));
+  REQUIRE_EQ(front.messages.taken.size(), 1U);
+  CHECK_TRUE(front.messages.taken[0]->kind == Operation::Kind::kPull);
+  CHECK_EQ(front.packets.taken.size(), 0U);
+}
+
 TEST(a_tensor_that_workers_disagree_on_takes_its_first_value_alone) {
   Front front;
   front.messages.claims = Status::InvalidArgument("worker 1 has another");

@@ -247,3 +247,38 @@ TEST(who_hears_of_a_disagreement_by_another_worker_s_end_is_told_what_it_is) {
     CHECK_EQ(front.tensor->gate->refusal().message, text);
   }
 }
+
+TEST(rows_that_a_tensor_has_not_are_refused) {
+  Front front;  // of four elements: two rows of two
+  const auto check = [&](const std::vector<int64_t>& numbers, uint32_t row_bytes = 8) {
+    return Worker::CheckRows(*front.tensor, {numbers.data(), numbers.size(), nullptr, row_bytes});
+  };
+  CHECK_OK(check({}));
+  CHECK_OK(check({0, 1}));
+  for (const int64_t row : {int64_t{-1}, int64_t{2}, int64_t{1} << 62}) {
+    const Status status = check({row});
+    CHECK_STATUS(Code::kInvalidArgument, status);
+    CHECK_EQ(status.message, "tensor 'w' has 2 rows, so no row " + std::to_string(row));
+  }
+  CHECK_STATUS(Code::kInvalidArgument, check({1, 0}));
+  CHECK_STATUS(Code::kInvalidArgument, check({1, 1}));
+  CHECK_STATUS(Code::kInvalidArgument, check({0}, 0));
+  CHECK_STATUS(Code::kInvalidArgument, check({0}, 12));
+}
+
+TEST(where_sums_are_to_be_the_same_in_every_run_none_is_asynchronous) {
+  Recorder messages;
+  for (const bool deterministic : {false, true}) {
+    Worker worker({&messages, nullptr}, deterministic);
+    std::shared_ptr<Tensor> tensor;
+    TensorTraits traits;
+    traits.key = 1;
+    traits.name = "w";
+    REQUIRE_OK(worker.OpenTensor(traits, 1, &tensor));
+    traits.key = 2;
+    traits.asynchronous = true;
+    const Status status = worker.OpenTensor(traits, 2, &tensor);
+    CHECK_STATUS(deterministic ? Code::kInvalidArgument : Code::kOk, status);
+    CHECK_EQ(status.message.find("MERCURY_DETERMINISTIC=1") != std::string::npos, deterministic);
+  }
+}
