@@ -45,6 +45,13 @@ def encodable(what: str, value: Any) -> str:
     return value
 
 
+def rows(key: Any, numbers: Any, count: int) -> None:
+    """Of a row_sparse array, or wanted of one that has `count` rows."""
+    outside = numbers[(numbers < 0) | (numbers >= count)]
+    if len(outside):
+        raise InvalidArgumentError(f"key {key!r} has {count} rows, so no row {outside[0]}")
+
+
 def _is_optimizer(value: Any) -> bool:
     return all(hasattr(value, name) for name in _OPTIMIZER)
 

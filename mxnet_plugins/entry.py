@@ -15,8 +15,9 @@ import numpy as np
 from mxnet.ndarray import NDArray
 from mxnet.ndarray.sparse import RowSparseNDArray
 
+from mxnet_plugins import arguments
 from mxnet_plugins.errors import InvalidArgumentError
-from mxnet_plugins.keys import Key, wire_key
+from mxnet_plugins.keys import Key, check_rows, wire_key
 from pslite_ext import _core
 
 Updater = Callable[[Any, NDArray, NDArray], None]
@@ -82,6 +83,11 @@ class Entry:
                 f"key {self.key!r} has shape {self.shape}, but the array has {array.shape}"
             )
 
+    def _check_given(self, arrays: list[NDArray]) -> None:
+        for array in arrays:
+            self.check_shape(array)
+            check_rows(self.key, array)
+
     def _empty(self) -> NDArray:
         return mx.nd.empty(self.shape, ctx=CPU, dtype=self.dtype)
 
@@ -100,8 +106,7 @@ class Entry:
 
     def _sum_of(self, arrays: list[NDArray]) -> NDArray:
         """The sum over this worker's devices, dense, on the CPU, in our type."""
-        for array in arrays:
-            self.check_shape(array)
+        self._check_given(arrays)
         if len(arrays) == 1:
             array = dense(on_cpu(arrays[0]))
             return array if array.dtype == self.dtype else array.astype(self.dtype)
@@ -217,8 +222,7 @@ class Entry:
     # --- row-sparse -------------------------------------------------------------------------------
 
     def _push_rows(self, arrays: list[NDArray], updater: Updater | None) -> None:
-        for array in arrays:
-            self.check_shape(array)
+        self._check_given(arrays)
         if updater is not None:
             self.weight()  # fetched before any round can replace it
         merged = on_cpu(arrays[0])
@@ -272,10 +276,7 @@ class Entry:
         for out, ids in zip(outs, row_ids):
             self.check_shape(out)
             rows = np.unique(ids.asnumpy().astype(np.int64).reshape(-1))
-            if len(rows) and (rows[0] < 0 or rows[-1] >= self.shape[0]):
-                raise InvalidArgumentError(
-                    f"key {self.key!r} has {self.shape[0]} rows, so no row {rows[-1]}"
-                )
+            arguments.rows(self.key, rows, self.shape[0])
             if len(rows) == 0:
                 mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype).copyto(out)
                 continue

@@ -9,6 +9,7 @@ from typing import Any, Union
 
 from mxnet.ndarray import NDArray
 
+from mxnet_plugins import arguments
 from mxnet_plugins.arguments import encodable, whole
 from mxnet_plugins.errors import InvalidArgumentError, WrongTypeError
 
@@ -65,6 +66,12 @@ def _arrays(key: Key, value: Any) -> list[NDArray]:
     return [array.as_nd_ndarray() for array in arrays]
 
 
+def check_rows(key: Key, array: NDArray) -> None:
+    """MXNet would read and write where a row that is not there would be."""
+    if array.stype == "row_sparse":
+        arguments.rows(key, array.indices.asnumpy(), array.shape[0])
+
+
 def pairs(keys: Any, values: Any) -> list[tuple[Key, list[NDArray]]]:
     """Groups keys and arrays: one key or many, one array or many for each, nested or repeated."""
     if not isinstance(keys, (list, tuple)):
@@ -98,5 +105,6 @@ def single(keys: Any, values: Any) -> list[tuple[Key, NDArray]]:
                 f"key {key!r} has a {arrays[0].stype} array: a store has dense and row_sparse "
                 "ones; convert it with tostype('default')"
             )
+        check_rows(key, arrays[0])
         found.append((key, arrays[0]))
     return found

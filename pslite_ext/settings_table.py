@@ -238,7 +238,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             0,
             "1: servers add in the order of ranks, so that runs are bit-for-bit equal even with "
             "three or more workers. Servers then hold a copy of each worker's data that is under "
-            "way, and sums are ready later.",
+            "way, and sums are ready later. Whole, compressed and `row_sparse` sums alike; "
+            "`dist_async` and MLfabric, which add as data comes, are refused.",
             0,
             1,
             shared=True,

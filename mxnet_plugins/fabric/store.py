@@ -28,7 +28,7 @@ from mxnet_plugins.fabric import job
 from mxnet_plugins.fabric.optimizers import WorkerPart
 from mxnet_plugins.fabric.parameters import Parameters, Step
 from mxnet_plugins.fabric.steps import Asynchronous, Pushed, Steps, Synchronous
-from mxnet_plugins.keys import Key, announced, pairs, single
+from mxnet_plugins.keys import Key, announced, check_rows, pairs, single
 from mxnet_plugins.steps import STEPS
 from pslite_ext import fabric
 from pslite_ext.errors import PsliteError
@@ -148,6 +148,9 @@ class FabricKVStore(BaseStore):
             self._known(k)
             for array in arrays:
                 self._check_shape(k, array)
+        for k, arrays in values:
+            for array in arrays:
+                check_rows(k, array)
         if self._optimizer is None and self._steps.needs_optimizer:
             raise InvalidArgumentError(
                 "under MLfabric the server adds up what optimizers make of gradients: "

@@ -96,6 +96,15 @@ def refuse_update_rule(settings: Settings) -> None:
         )
 
 
+def _refuse_an_order(settings: Settings) -> None:
+    name = "MERCURY_DETERMINISTIC"
+    if settings.values[name]:
+        raise SettingError(
+            f"{name} is '1', and under MLfabric updates are added in the order in which they come: "
+            "unset it"
+        )
+
+
 def _number(text: str) -> float | None:
     try:
         number = float(text)
@@ -162,6 +171,7 @@ def node_options(
     settings: Settings, asked: Rule | None = None, planning: Planning = ALL_OF_IT
 ) -> dict[str, object]:
     """As `pslite_ext._core.Fabric` takes them. `asked`: what a worker asks of the server."""
+    _refuse_an_order(settings)
     values = settings.values
     workers = int(values["DMLC_NUM_WORKER"])
     told = update_rule(str(values[_UPDATE]), workers)

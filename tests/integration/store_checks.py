@@ -19,6 +19,8 @@ import mxnet_plugins
 from tests.integration import array_checks, gluon_checks  # noqa: F401 - they add checks
 from tests.integration.sum_checks import CHECKS, SHAPE, check, equal, everybody
 
+DETERMINISTIC = os.environ.get("MERCURY_DETERMINISTIC") == "1"
+
 
 def store(name: str = "dist_sync") -> Any:
     return mx.kv.create(name)
@@ -43,6 +45,8 @@ def every_distributed_name_is_ours(kv: Any) -> None:
         found = store(name)
         assert type(found) is type(kv)
         assert found.type == name.lower()
+        if DETERMINISTIC and "_async" in found.type:
+            continue  # see `asynchronous`
         found.init("w", mx.nd.ones(SHAPE))
         value = mx.nd.ones(SHAPE)
         found.pushpull("w", value)
@@ -265,6 +269,31 @@ def row_sparse_without_rows_or_optimizer(kv: Any) -> None:
 
 
 @check
+def rows_that_are_not_there(kv: Any) -> None:
+    """Refused, on one worker, and the key is as it was."""
+    shape = (8, 2)
+    kv.init("outside", mx.nd.zeros(shape).tostype("row_sparse"))
+    out = mx.nd.sparse.zeros("row_sparse", shape)
+    for row in (-1, 8) if kv.rank == 0 else ():
+        ones = np.ones((1, 2), np.float32)
+        wrong = mx.nd.sparse.row_sparse_array((ones, [row]), shape=shape)
+        for call in (
+            lambda wrong=wrong: kv.init("outside too", wrong),
+            lambda wrong=wrong: kv.push("outside", wrong),
+            lambda wrong=wrong: kv.push(
+                "outside", [mx.nd.ones(shape).tostype("row_sparse"), wrong]
+            ),
+            lambda row=row: kv.row_sparse_pull("outside", out=out, row_ids=mx.nd.array([row, 3])),
+        ):
+            with pytest.raises(mx.MXNetError, match=f"has 8 rows, so no row {row}") as raised:
+                call()
+            assert isinstance(raised.value, ValueError)
+    kv.push("outside", mx.nd.ones(shape).tostype("row_sparse"))
+    kv.row_sparse_pull("outside", out=out, row_ids=mx.nd.arange(8))
+    equal(out, kv.num_workers)
+
+
+@check
 def row_sparse_pushes_in_any_order(kv: Any) -> None:
     kv = store()
     keys = ["a", "b", "c", "d"]
@@ -296,6 +325,10 @@ def sparse_gradient_of_a_dense_weight(kv: Any) -> None:
 @check
 def asynchronous(kv: Any) -> None:
     kv = store("dist_async")
+    if DETERMINISTIC:  # what is added as it comes has no order
+        with pytest.raises(mx.MXNetError, match="MERCURY_DETERMINISTIC=1 asks for the order"):
+            kv.init("x", mx.nd.zeros(SHAPE))
+        return
     kv.init("x", mx.nd.zeros(SHAPE))
     out = mx.nd.zeros(SHAPE)
     kv.push("x", mx.nd.ones(SHAPE) * (kv.rank + 1))
@@ -308,6 +341,8 @@ def asynchronous(kv: Any) -> None:
 
 @check
 def asynchronous_optimizer(kv: Any) -> None:
+    if DETERMINISTIC:
+        return
     kv = store("dist_async")
     kv.init("y", mx.nd.zeros(SHAPE))
     kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))

@@ -53,6 +53,11 @@ def test_a_node_is_told_its_part() -> None:
     assert node_options(settings())["port"] == 0
 
 
+def test_what_comes_as_it_comes_has_no_order() -> None:
+    with pytest.raises(SettingError, match="MERCURY_DETERMINISTIC is '1', and under MLfabric"):
+        node_options(settings(MERCURY_DETERMINISTIC="1"))
+
+
 def test_a_worker_may_ask_for_what_the_server_does() -> None:
     options = node_options(settings(), Rule(0.5, nesterov=True))
     assert (options["momentum"], options["nesterov"]) == (0.5, 1)
