@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import mxnet as mx
@@ -277,14 +278,14 @@ def rows_that_are_not_there(kv: Any) -> None:
     for row in (-1, 8) if kv.rank == 0 else ():
         ones = np.ones((1, 2), np.float32)
         wrong = mx.nd.sparse.row_sparse_array((ones, [row]), shape=shape)
-        for call in (
-            lambda wrong=wrong: kv.init("outside too", wrong),
-            lambda wrong=wrong: kv.push("outside", wrong),
-            lambda wrong=wrong: kv.push(
-                "outside", [mx.nd.ones(shape).tostype("row_sparse"), wrong]
-            ),
-            lambda row=row: kv.row_sparse_pull("outside", out=out, row_ids=mx.nd.array([row, 3])),
-        ):
+        beside = mx.nd.ones(shape).tostype("row_sparse")
+        calls: list[Callable[[], Any]] = [
+            partial(kv.init, "outside too", wrong),
+            partial(kv.push, "outside", wrong),
+            partial(kv.push, "outside", [beside, wrong]),
+            partial(kv.row_sparse_pull, "outside", out=out, row_ids=mx.nd.array([row, 3])),
+        ]
+        for call in calls:
             with pytest.raises(mx.MXNetError, match=f"has 8 rows, so no row {row}") as raised:
                 call()
             assert isinstance(raised.value, ValueError)
