@@ -214,4 +214,7 @@ class Fabric:
     def stats(self) -> str:
         """JSON."""
 
+    def failed_elsewhere(self) -> bool:
+        """Whether the job has failed for what another node did or suffered."""
+
     def leave(self, failed: bool) -> None: ...

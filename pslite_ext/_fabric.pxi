@@ -32,6 +32,7 @@ cdef extern from "process/fabric_api.h" nogil:
     int mercury_fabric_feed(mercury_fabric*, const char*, size_t)
     const char* mercury_fabric_records(mercury_fabric*)
     const char* mercury_fabric_stats(mercury_fabric*)
+    int mercury_fabric_failed_elsewhere(mercury_fabric*)
     void mercury_fabric_leave(mercury_fabric*, int)
     void mercury_fabric_free(mercury_fabric*)
 
@@ -155,6 +156,9 @@ cdef class Fabric:
         with nogil:
             text = mercury_fabric_stats(self._fabric)
         return text.decode()
+
+    def failed_elsewhere(self):
+        return mercury_fabric_failed_elsewhere(self._fabric) != 0
 
     def leave(self, failed):
         cdef int how = 1 if failed else 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -207,6 +208,7 @@ class FabricKVStore(BaseStore):
         atexit.register(self._say)  # after this worker has left
         worker = fabric.register_as_worker(first, self._steps.rule(self._optimizer))
         atexit.register(self._finish_at_exit)
+        os.register_at_fork(after_in_child=self._forked)
         self._watch_exceptions()
         figures.serve(
             str(self._settings.values["MERCURY_METRICS_HOST"]),
@@ -239,6 +241,11 @@ class FabricKVStore(BaseStore):
         """A step that nothing follows. Of a job that has failed, leaving it tells."""
         with contextlib.suppress(PsliteError):
             self._finish_step()
+
+    def _forked(self) -> None:
+        """A child is not in the job."""
+        atexit.unregister(self._finish_at_exit)
+        atexit.unregister(self._say)
 
     def _watch_exceptions(self) -> None:
         """What a script had pushed when it failed is no step."""

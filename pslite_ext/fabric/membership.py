@@ -14,7 +14,7 @@ import numpy as np
 
 from pslite_ext import _core
 from pslite_ext.config import Settings
-from pslite_ext.errors import ClosedError, InvalidArgumentError, PsliteError
+from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, InvalidArgumentError, PsliteError
 from pslite_ext.fabric.feed import Feed
 from pslite_ext.fabric.options import ALL_OF_IT, Planning, Rule, feed_path, node_options
 from pslite_ext.fabric.recording import Recording
@@ -46,6 +46,7 @@ class _Node:
         size = 0 if first is None else int(first.size)
         self.num_workers = int(settings.values["DMLC_NUM_WORKER"])
         self._left = False
+        self._failure = ""  # of the job, as this node has heard of it
         self._starter = _Starter(bool(settings.values["MERCURY_LAUNCHED"]), role)
         options = node_options(settings, rule, planning)
         self._feed_path = feed_path(settings) if role == "scheduler" else ""
@@ -60,12 +61,18 @@ class _Node:
         self._core = _core.Fabric(options, values, size)
         _here = self
         atexit.register(self._leave_at_exit)
+        os.register_at_fork(after_in_child=self._forked)
         try:
             while not self._core.wait(_BEGUN):
                 self._starter.check()
-        except BaseException:
-            self.leave(failed=True)
+        except BaseException as error:
+            self._fail(error)
             raise
+
+    def _fail(self, error: BaseException) -> None:
+        self.leave(failed=True)
+        if isinstance(error, PsliteError):
+            self._failure = str(error)
 
     def stats(self) -> dict[str, Any]:
         """What has happened so far, as numbers by name."""
@@ -78,14 +85,32 @@ class _Node:
             self._left = True
             self._core.leave(failed)
 
+    def exit_code(self) -> int:
+        """Of this process, if it ends for what the job has failed of."""
+        return FAILED_ELSEWHERE if self._core.failed_elsewhere() else 1
+
     def _leave_at_exit(self) -> None:
+        # Then the script has ended because of that, whatever exit code it chose.
+        knew = self._core.failed_elsewhere()
+        self._leave_last()
+        if self._failure:
+            code = self.exit_code() if _tells_of(self._failure) else 1
+            _core.finish_at_exit(code, over_chosen=knew)
+
+    def _leave_last(self) -> None:
         self.leave(failed=True)
+
+    def _forked(self) -> None:
+        """A child is not in the job: it has none of the threads that leaving it takes."""
+        atexit.unregister(self._leave_at_exit)
+        self._left = True
 
 
 class Worker(_Node):
-    """Computes updates and pushes them; gets the model."""
+    """Computes updates and pushes them; gets the model. Any thread may call."""
 
     def __init__(self, model: Any, rule: Rule | None = None) -> None:
+        self._asking = threading.Lock()  # one at a time waits for a model or a sum
         super().__init__("worker", model, rule)
         self.version = 0  # of the model that was got last
 
@@ -110,7 +135,8 @@ class Worker(_Node):
         """
         self.settle()
         out = np.empty(self.shape, np.float32)
-        self.version = self._core.get(out.reshape(-1))
+        with self._asking:
+            self.version = self._core.get(out.reshape(-1))
         return out
 
     def all_reduce(self, values: Any) -> Any:
@@ -120,7 +146,8 @@ class Worker(_Node):
         """
         part = self._flat(values)
         out = np.empty(self.shape, np.float32)
-        self._core.reduce(part, out.reshape(-1))
+        with self._asking:
+            self._core.reduce(part, out.reshape(-1))
         return out
 
     def _flat(self, update: Any) -> Any:
@@ -149,12 +176,17 @@ class Worker(_Node):
             self.settle()
         super().leave(failed=failed)
 
-    def _leave_at_exit(self) -> None:
+    def _leave_last(self) -> None:
         try:
             self.leave()
         except PsliteError as error:
             super().leave(failed=True)
+            self._failure = str(error)
             print(f"mercury: the MLfabric job has failed: {error}", file=sys.stderr)
+
+    def _forked(self) -> None:
+        super()._forked()
+        self._asking = threading.Lock()  # a thread that is not in the child may hold the other
 
 
 class _Serving(_Node):
@@ -163,8 +195,8 @@ class _Serving(_Node):
         try:
             while not self._core.wait(_ENDED):
                 pass
-        except BaseException:
-            self.leave(failed=True)
+        except BaseException as error:
+            self._fail(error)
             raise
         self.leave()
 
@@ -233,6 +265,17 @@ def _checked(model: Any) -> Any:
     return values
 
 
+def _tells_of(failure: str) -> bool:
+    """Whether this process ends of that: of no exception, or of one that it led to."""
+    uncaught: BaseException | None = getattr(sys, "last_value", None)
+    error = uncaught
+    while error is not None:
+        if failure in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return uncaught is None
+
+
 def current_worker() -> Worker | None:
     """This process, if it is a worker of an MLfabric job, or was."""
     return _here if isinstance(_here, Worker) else None
@@ -280,7 +323,7 @@ def register(model: Any, at_end: Callable[[Any], object] | None = None) -> Worke
     except SettingError as error:
         _end(error, 2)
     except PsliteError as error:
-        _end(error, 1)
+        _end(error, 1 if _here is None else _here.exit_code())
     sys.exit(0)
 
 

@@ -8,18 +8,42 @@ That node, such as server_0, kills itself in the middle.
 from __future__ import annotations
 
 import json
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pslite_ext import fabric
+from pslite_ext.errors import ClosedError
 from tests.integration.fabric_process import NAME, RANK, ROLE, die, hold, wait_for_version
 
 FOLDER, ROUNDS = Path(sys.argv[1]), int(sys.argv[2])
 DIES = sys.argv[3:] == [NAME]
 SIZE = 70_000  # 280 kB: several packets
+
+
+def get_from_threads(worker: fabric.Worker) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        models = list(pool.map(lambda _: worker.get(), range(12)))
+    assert all((model == models[0]).all() for model in models)
+
+
+def fork_a_child(worker: fabric.Worker, part: Any) -> None:
+    """It is not in the job, says so, and ends as any process does."""
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+        return
+    calls = (worker.get, worker.settle, lambda: worker.push(part), lambda: worker.all_reduce(part))
+    for call in calls:
+        with pytest.raises(ClosedError, match="was forked by a node of the job"):
+            call()
+    worker.leave()
+    sys.exit(0)
 
 
 def work(model: Any) -> None:
@@ -34,6 +58,8 @@ def work(model: Any) -> None:
         worker.push(np.full(SIZE, 0.5, np.float32))
     worker.settle()
     worker.all_reduce(parts[0])  # all have settled
+    get_from_threads(worker)
+    fork_a_child(worker, parts[0])
     model = worker.get()
     worker.leave()
     np.savez(FOLDER / f"worker_{RANK}.npz", parts=parts, sums=np.stack(sums), model=model)

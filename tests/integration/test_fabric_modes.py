@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pslite_ext.errors import FAILED_ELSEWHERE
 from tests.cluster import ROOT, cluster
 from tests.integration.test_fabric_job import told
 from tracer.fabric import read
@@ -72,7 +73,7 @@ def test_a_synchronous_job_ends_with_a_worker(tmp_path: Path) -> None:
     with cluster(command, WORKERS, 1, "mercury", env=env) as job:
         job.wait()
         for process in [job.scheduler, job.workers[0], job.workers[2]]:
-            assert process.code == 1
+            assert process.code == FAILED_ELSEWHERE
             assert "worker 1 is gone, and others wait for it" in process.output, job.report()
 
 
@@ -109,5 +110,5 @@ def test_an_all_reduce_ends_with_a_worker(tmp_path: Path) -> None:
     with cluster([REDUCING, str(tmp_path), "10", "worker_1"], WORKERS, 1, "mercury") as job:
         job.wait()
         for process in [job.scheduler, job.workers[0], job.workers[2]]:
-            assert process.code == 1
+            assert process.code == FAILED_ELSEWHERE
             assert "worker 1 is gone, and others wait for it" in process.output, job.report()

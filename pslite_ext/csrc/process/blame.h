@@ -5,12 +5,15 @@
 // on nobody else.
 #pragma once
 
+#include <string>
+
 #include "base/node_name.h"
 #include "base/status.h"
 
 namespace mercury {
 
-// Whether it is another node's than `me`; `me` is 0 as long as it has no rank, and thus no name.
-bool BlamesAnother(const Status& status, int me);
+// Whether it is another node's than `me`, as texts call it; "" as long as it has no rank.
+bool BlamesAnother(const Status& status, const std::string& me);
+bool BlamesAnother(const Status& status, int me);  // by ps-lite's number; 0: it has no rank
 
 }  // namespace mercury

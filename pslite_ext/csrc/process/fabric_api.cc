@@ -1,5 +1,8 @@
 #include "process/fabric_api.h"
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -7,6 +10,8 @@
 #include <utility>
 
 #include "fabric/net/fabric_node.h"
+#include "fabric/net/peers.h"
+#include "process/blame.h"
 #include "process/c_api.h"
 #include "process/returned.h"
 
@@ -19,7 +24,23 @@ using mercury::fabric::Vector;
 
 struct mercury_fabric {
   FabricNode its;
+  const int node;
+  const pid_t process = getpid();
+
+  // Then it has none of the node's threads, and locks may be held by them for ever.
+  bool forked() const { return getpid() != process; }
 };
+
+namespace {
+
+// `body` with the node, unless this process is a child of its process.
+template <typename Body>
+Status OfNode(mercury_fabric* fabric, const Body& body) {
+  if (!fabric->forked()) return body(&fabric->its);
+  return Status::Closed("this process was forked by a node of the job, which alone is in it");
+}
+
+}  // namespace
 
 int mercury_fabric_join(const mercury_fabric_options* options, const float* model, size_t elements,
                         mercury_fabric** fabric) {
@@ -54,7 +75,9 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
     its.planning.record = options->record != 0;
     its.weights.assign(options->weights, options->weights + options->num_weights);
     Vector first(model, model + (model == nullptr ? 0 : elements));
-    std::unique_ptr<mercury_fabric> made(new mercury_fabric{{std::move(its), std::move(first)}});
+    const int node = its.node;
+    std::unique_ptr<mercury_fabric> made(
+        new mercury_fabric{{std::move(its), std::move(first)}, node});
     status = made->its.Start();
     if (status.ok()) *fabric = made.release();
     return status;
@@ -62,39 +85,53 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
 }
 
 int mercury_fabric_wait(mercury_fabric* fabric, int what, int slice_ms) {
-  Status status;
-  const bool over = what == MERCURY_FABRIC_BEGUN   ? fabric->its.WaitBegun(slice_ms, &status)
-                    : what == MERCURY_FABRIC_ENDED ? fabric->its.WaitEnded(slice_ms, &status)
-                                                   : fabric->its.WaitSettled(slice_ms, &status);
+  bool over = true;
+  const Status status = OfNode(fabric, [&](FabricNode* its) {
+    Status how;
+    over = what == MERCURY_FABRIC_BEGUN   ? its->WaitBegun(slice_ms, &how)
+           : what == MERCURY_FABRIC_ENDED ? its->WaitEnded(slice_ms, &how)
+                                          : its->WaitSettled(slice_ms, &how);
+    return how;
+  });
   return over ? Return(status) : MERCURY_NOT_YET;
 }
 
 int mercury_fabric_push(mercury_fabric* fabric, const float* update, double norm, int64_t* number) {
-  return Guarded([&] { return fabric->its.Push(update, norm, number); });
+  return Guarded([&] {
+    return OfNode(fabric, [&](FabricNode* its) { return its->Push(update, norm, number); });
+  });
 }
 
 int mercury_fabric_reduce(mercury_fabric* fabric, const float* part) {
-  return Guarded([&] { return fabric->its.Reduce(part); });
+  return Guarded(
+      [&] { return OfNode(fabric, [&](FabricNode* its) { return its->Reduce(part); }); });
 }
 
 const char* mercury_fabric_fate(mercury_fabric* fabric, int64_t number) {
-  const std::optional<mercury::fabric::Fate> fate = fabric->its.FateOf(number);
+  std::optional<mercury::fabric::Fate> fate;
+  if (!fabric->forked()) fate = fabric->its.FateOf(number);
   return fate ? mercury::fabric::FateName(*fate) : "";
 }
 
 int mercury_fabric_ask(mercury_fabric* fabric) {
-  return Guarded([&] { return fabric->its.AskModel(); });
+  return Guarded([&] { return OfNode(fabric, [](FabricNode* its) { return its->AskModel(); }); });
 }
 
 int mercury_fabric_take(mercury_fabric* fabric, int slice_ms, float* out, int64_t* version) {
-  Status status;
-  return fabric->its.WaitModel(slice_ms, &status, out, version) ? Return(status) : MERCURY_NOT_YET;
+  bool over = true;
+  const Status status = OfNode(fabric, [&](FabricNode* its) {
+    Status how;
+    over = its->WaitModel(slice_ms, &how, out, version);
+    return how;
+  });
+  return over ? Return(status) : MERCURY_NOT_YET;
 }
 
 int mercury_fabric_model(mercury_fabric* fabric, float* out, size_t elements, int64_t* version) {
   return Guarded([&] {
     Vector model;
-    Status status = fabric->its.CopyModel(&model, version);
+    const Status status =
+        OfNode(fabric, [&](FabricNode* its) { return its->CopyModel(&model, version); });
     if (!status.ok()) return status;
     if (model.size() != elements) return Status::InvalidArgument("the model has another size");
     std::copy(model.begin(), model.end(), out);
@@ -103,17 +140,30 @@ int mercury_fabric_model(mercury_fabric* fabric, float* out, size_t elements, in
 }
 
 int mercury_fabric_feed(mercury_fabric* fabric, const char* line, size_t bytes) {
-  return Guarded([&] { return fabric->its.Feed(std::string(line, bytes)); });
+  return Guarded([&] {
+    return OfNode(fabric, [&](FabricNode* its) { return its->Feed(std::string(line, bytes)); });
+  });
 }
 
 const char* mercury_fabric_records(mercury_fabric* fabric) {
-  return mercury::Text([&] { return fabric->its.TakeRecords(); }, "");
+  return mercury::Text([&] { return fabric->forked() ? std::string() : fabric->its.TakeRecords(); },
+                       "");
 }
 
 const char* mercury_fabric_stats(mercury_fabric* fabric) {
-  return mercury::Text([&] { return fabric->its.Stats(); }, "{}");
+  return mercury::Text([&] { return fabric->forked() ? "{}" : fabric->its.Stats(); }, "{}");
 }
 
-void mercury_fabric_leave(mercury_fabric* fabric, int failed) { fabric->its.Leave(failed != 0); }
+int mercury_fabric_failed_elsewhere(mercury_fabric* fabric) {
+  if (fabric->forked()) return 0;
+  const std::string me = mercury::fabric::NodeText(fabric->node);
+  return mercury::BlamesAnother(fabric->its.failure(), me) ? 1 : 0;
+}
 
-void mercury_fabric_free(mercury_fabric* fabric) { delete fabric; }
+void mercury_fabric_leave(mercury_fabric* fabric, int failed) {
+  if (!fabric->forked()) fabric->its.Leave(failed != 0);
+}
+
+void mercury_fabric_free(mercury_fabric* fabric) {
+  if (!fabric->forked()) delete fabric;  // else it would wait for threads that are not there
+}

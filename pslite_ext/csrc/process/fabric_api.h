@@ -1,7 +1,8 @@
 /* The C API of MLfabric's live system: a process as a node of such a job, beside c_api.h and by its
  * rules: functions return a Code or MERCURY_NOT_YET, mercury_last_error() is the text.
  *
- * Thread-safety: all functions, but the free of what others use. */
+ * Thread-safety: all functions, but the free of what others use. In a child that a node's process
+ * has forked, everything that can fail is kClosed, and nothing else does anything. */
 #pragma once
 
 #include <stddef.h>
@@ -69,6 +70,8 @@ int mercury_fabric_feed(mercury_fabric* fabric, const char* line, size_t bytes);
 const char* mercury_fabric_records(mercury_fabric* fabric);
 /* JSON, valid until the calling thread's next call. */
 const char* mercury_fabric_stats(mercury_fabric* fabric);
+/* 1: the job has failed for what another node did or suffered. */
+int mercury_fabric_failed_elsewhere(mercury_fabric* fabric);
 void mercury_fabric_leave(mercury_fabric* fabric, int failed);
 void mercury_fabric_free(mercury_fabric* fabric);
 

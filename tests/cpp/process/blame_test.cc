@@ -52,3 +52,25 @@ TEST(a_node_without_a_rank_has_no_name_to_be_blamed_by) {
   CHECK_TRUE(BlamesAnother(stopped, 0));
   CHECK_FALSE(BlamesAnother(stopped, kSchedulerId));
 }
+
+TEST(under_mlfabric_nodes_are_called_by_their_role) {
+  for (const Status& status : {
+           Status::PeerLost("the server is lost, and there is no replica to take over"),
+           Status::InvalidArgument("the server has a model of 3 elements, worker 0 one of 4"),
+       }) {
+    CHECK_FALSE(BlamesAnother(status, "the server"));
+    for (const char* other : {"worker 0", "the replica", "the scheduler"}) {
+      CHECK_TRUE(BlamesAnother(status, other));
+    }
+  }
+  const Status cut_off = Status::PeerLost("another node cannot reach worker 1");
+  CHECK_FALSE(BlamesAnother(cut_off, "worker 1"));
+  CHECK_TRUE(BlamesAnother(cut_off, "worker 10"));
+}
+
+TEST(whom_a_node_could_not_reach_when_it_came_is_not_to_blame) {
+  for (const char* who : {"the scheduler", "the server", "worker 0"}) {
+    const Status status = Status::PeerLost(std::string(who) + " at 127.0.0.1:9: it hung up");
+    CHECK_FALSE(BlamesAnother(status, "worker 1"));
+  }
+}

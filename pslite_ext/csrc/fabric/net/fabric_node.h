@@ -91,6 +91,8 @@ class FabricNode {
   std::string TakeRecords();
   // JSON.
   std::string Stats();
+  // What the job has failed of; ok if it has not.
+  Status failure();
   // Ends the node. `failed`: not because its work is done.
   void Leave(bool failed);
 

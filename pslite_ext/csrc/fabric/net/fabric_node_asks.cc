@@ -16,6 +16,11 @@ bool FabricNode::Wait(int slice_ms, const std::function<bool()>& over, Status* s
   return true;
 }
 
+Status FabricNode::failure() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return status_;
+}
+
 bool FabricNode::WaitBegun(int slice_ms, Status* status) {
   return Wait(slice_ms, [this] { return phase_ != Phase::kJoining; }, status);
 }
