@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 from typing import Any
@@ -74,7 +75,14 @@ def use_what_was_refused(rank: int, workers: int) -> None:
     assert summed == (last, np.full(2, workers, np.float32).tobytes())
 
 
+def share_no_memory() -> None:
+    """No file, and no memory behind a descriptor, is larger than this."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+
 def main() -> int:
+    if (os.environ["DMLC_ROLE"], os.environ["DMLC_TASK_ID"]) == ("server", "0"):
+        share_no_memory()
     if os.environ["DMLC_ROLE"] != "worker":
         return server.main()
     settings = Settings.from_environment(os.environ)

@@ -16,6 +16,8 @@ def test_arrays_are_summed_without_mxnet(van: str) -> None:
     env = {"PYTHONPATH": str(ROOT), "MERCURY_DETERMINISTIC": "1"}
     with cluster([WORKER], 4, van=van, env=env) as job:
         job.check()
+        said = [process.output.count("no memory to share") for process in job.processes]
+        assert sum(said) == (van == "mercury"), job.report()  # of server 0, once
         for worker in job.workers:
             assert "summed" in worker.output
             refused = [line for line in worker.output.splitlines() if line.startswith("refused: ")]

@@ -30,7 +30,7 @@ class Channel {
   virtual ssize_t Receive(msghdr* message) = 0;
 
   // Of a channel whose descriptor only wakes: what comes is not read from it, and it can be written
-  // to long before there is room.
+  // to long before there is room. What is so at first may have ended when it has been woken.
   virtual bool only_wakes() const { return false; }
   // The descriptor has woken the lane.
   virtual void Woken() {}

@@ -38,7 +38,11 @@ ShareLimits Limits(uint64_t first_bytes, const LinkOptions& options) {
 struct Lane::Watch : public EventHandler {
   Watch(Lane* owner, Link* watched) : lane(owner), link(watched) {}
   void OnEvents(uint32_t events) override {
-    if (link->channel().only_wakes()) return link->channel().Woken();  // ServeLocal does the rest
+    if (link->channel().only_wakes()) {
+      link->channel().Woken();
+      if (link->channel().only_wakes()) return;  // ServeLocal does the rest
+      events = EPOLLOUT;                         // from now on it is a socket like any other
+    }
     const int64_t now = NowUs();
     Status status;
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) status = lane->Read(link, now);
@@ -174,6 +178,11 @@ Status Lane::Write(Link* link, int64_t now_us) {
   const uint64_t before = link->counters().bytes_sent;
   Status status = link->Write(now_us);
   out_.Carried(link->peer(), link->counters().bytes_sent - before, now_us);
+  if (!status.ok() || link->channel().only_wakes()) return status;
+  if (link->blocked() != link->watched_for_writing) {
+    link->watched_for_writing = link->blocked();
+    loop_.Change(link->fd(), EPOLLIN | (link->blocked() ? uint32_t{EPOLLOUT} : 0U));
+  }
   return status;
 }
 
@@ -232,14 +241,7 @@ void Lane::WriteAll(int64_t now_us) {
     const auto& [peer, link] = *it;
     if (link->blocked()) continue;
     Status status = Write(link.get(), now_us);
-    if (!status.ok()) {
-      failed.emplace_back(peer, std::move(status));
-      continue;
-    }
-    if (link->blocked() != link->watched_for_writing && !link->channel().only_wakes()) {
-      link->watched_for_writing = link->blocked();
-      loop_.Change(link->fd(), EPOLLIN | (link->blocked() ? uint32_t{EPOLLOUT} : 0U));
-    }
+    if (!status.ok()) failed.emplace_back(peer, std::move(status));
   }
   for (const auto& [peer, status] : failed) Drop(peer, status);
 }

@@ -18,7 +18,9 @@ size_t RoundedUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 std::shared_ptr<LentMemory> LentMemory::Make() {
   auto made = std::make_shared<LentMemory>();
   const Status status = SharedMemory::Make(kLentBytes, &made->memory_, &made->descriptor_);
-  return status.ok() ? std::move(made) : nullptr;
+  if (status.ok()) return made;
+  SayNotShared(status);
+  return nullptr;
 }
 
 int LentMemory::Lend() {
@@ -30,10 +32,11 @@ char* LentMemory::Get(size_t bytes) {
   if (!lending_ || bytes < kLoanBytesMin) return nullptr;
   if (const auto same = given_.find(bytes); same != given_.end() && !same->second.blocks.empty()) {
     char* block = same->second.blocks.back();
+    if (!Provide(static_cast<size_t>(block - data()), bytes)) return nullptr;
     same->second.blocks.pop_back();
     return block;
   }
-  if (bytes > kLentBytes - used_) return nullptr;
+  if (bytes > kLentBytes - used_ || !Provide(used_, bytes)) return nullptr;
   try {
     Given& given = given_[bytes];
     if (given.blocks.capacity() <= given.made) given.blocks.reserve(2 * given.made + 1);
@@ -45,6 +48,12 @@ char* LentMemory::Get(size_t bytes) {
   char* block = static_cast<char*>(memory_.data()) + used_;
   used_ += room;
   return block;
+}
+
+bool LentMemory::Provide(size_t at, size_t bytes) const {
+  const Status status = SharedMemory::Provide(descriptor_, at, bytes);
+  if (!status.ok()) SayNotShared(status);
+  return status.ok();
 }
 
 void LentMemory::Return(char* block, size_t bytes) {

@@ -1,7 +1,7 @@
 // Memory whose blocks a process lets others of its host read, instead of copying them: a server's,
 // where its sums lie.
 //
-// It has room for more than there is memory; the system gives pages as blocks are used. Nothing
+// It has room for more than there is memory; a block gets its pages when it is handed out. Nothing
 // comes from it before somebody borrows: where nobody does, blocks lie where they always did.
 //
 // Thread-safety: none; one lane owns it. Ownership: the mapping; what is handed out goes back, or
@@ -27,7 +27,7 @@ class LentMemory {
   // Null: the system gives none. Then blocks are copied.
   static std::shared_ptr<LentMemory> Make();
 
-  // Aligned to 64; null: nobody borrows, it is too small, or no room is left.
+  // Aligned to 64; null: nobody borrows, it is too small, or no room or memory is left.
   char* Get(size_t bytes);
   void Return(char* block, size_t bytes);
   bool Holds(const char* at) const { return at >= data() && at < data() + kLentBytes; }
@@ -36,6 +36,8 @@ class LentMemory {
   int Lend();
 
  private:
+  bool Provide(size_t at, size_t bytes) const;
+
   SharedMemory memory_;
   TcpSocket descriptor_;
   bool lending_ = false;

@@ -4,7 +4,9 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "links/local_socket.h"
@@ -16,6 +18,11 @@ namespace {
 struct Rings {
   RingMemory of_host, of_guest;
 };
+
+// What each says first, with one byte.
+constexpr char kNone = 0, kMemory = 1;
+
+bool Say(int fd, char byte) { return send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1; }
 
 // Who listens has a name, and so have the sockets that it accepts.
 bool IsHost(int fd) {
@@ -29,31 +36,73 @@ bool IsHost(int fd) {
 
 Status LocalChannel::Begin() {
   if (!IsOurUser(fd())) return Status::PeerLost("it belongs to another user of this host");
-  if (!IsHost(fd())) return Status::Ok();
+  host_ = IsHost(fd());
+  if (!host_) return Status::Ok();
+  const Status offered = Offer();
+  if (offered.ok()) return offered;
+  SayNotShared(offered);
+  memory_ = SharedMemory();
+  return Say(fd(), kNone) ? Status::Ok() : Status::PeerLost("it takes no memory to share");
+}
+
+Status LocalChannel::Offer() {
   TcpSocket descriptor;
   Status status = SharedMemory::Make(sizeof(Rings), &memory_, &descriptor);
+  if (status.ok()) status = SharedMemory::Provide(descriptor, 0, sizeof(Rings));
   if (!status.ok()) return status;
-  if (!HandOver(fd(), descriptor.fd(), lends_ != nullptr ? lends_->Lend() : -1)) {
-    return Status::PeerLost("it takes no memory to share");
+  if (HandOver(fd(), kMemory, descriptor.fd(), lends_ != nullptr ? lends_->Lend() : -1)) {
+    return status;
   }
-  const Lent lent = lends_ != nullptr ? Lent{lends_->data(), kLentBytes} : Lent();
-  auto* rings = static_cast<Rings*>(memory_.data());
-  ends_.emplace(Ends{RingReader(&rings->of_guest), RingWriter(&rings->of_host, lent)});
-  return Status::Ok();
+  return Status::Exhausted(
+      std::string("no memory to share with processes of this host: sendmsg: ") +
+      std::strerror(errno));
 }
 
 // A guest's.
 Status LocalChannel::Take(const TcpSocket& handed, const TcpSocket& lent) {
-  Status status = SharedMemory::Map(handed, sizeof(Rings), SharedMemory::For::kWriting, &memory_);
-  if (status.ok() && lent) {
-    status = SharedMemory::Map(lent, kLentBytes, SharedMemory::For::kReading, &borrowed_);
-    if (status.code == Code::kExhausted) status = Status::Ok();
+  if (!handed) {
+    return Status::Exhausted(
+        "no memory to share with processes of this host: no descriptor is left for it");
   }
-  if (!status.ok()) return status;
-  const Lent borrowed{static_cast<const char*>(borrowed_.data()), borrowed_ ? kLentBytes : 0};
-  auto* rings = static_cast<Rings*>(memory_.data());
-  ends_.emplace(Ends{RingReader(&rings->of_host, borrowed), RingWriter(&rings->of_guest)});
+  Status status = SharedMemory::Map(handed, sizeof(Rings), SharedMemory::For::kWriting, &memory_);
+  if (!status.ok() || !lent) return status;
+  status = SharedMemory::Map(lent, kLentBytes, SharedMemory::For::kReading, &borrowed_);
+  if (status.code != Code::kExhausted) return status;
+  SayNotShared(status);
   return Status::Ok();
+}
+
+// What the other one has said first.
+void LocalChannel::Meet(char said, const TcpSocket& rings, const TcpSocket& lent) {
+  if (host_ && said == kMemory && memory_) {
+    return Share(lends_ != nullptr ? Lent{lends_->data(), kLentBytes} : Lent(), Lent());
+  }
+  if (host_) return said == kNone ? Stream() : Break(EPROTO);
+  const Status taken = said == kMemory ? Take(rings, lent) : Status::Ok();
+  if (taken.code == Code::kCorrupt) return Break(EPROTO);
+  if (!taken.ok()) SayNotShared(taken);
+  const bool has = said == kMemory && taken.ok();
+  if (!Say(fd(), has ? kMemory : kNone)) return Break(EPIPE);
+  if (!has) return Stream();
+  Share(Lent(), {static_cast<const char*>(borrowed_.data()), borrowed_ ? kLentBytes : 0});
+}
+
+void LocalChannel::Share(Lent lent, Lent borrowed) {
+  auto* rings = static_cast<Rings*>(memory_.data());
+  RingMemory* in = host_ ? &rings->of_guest : &rings->of_host;
+  RingMemory* out = host_ ? &rings->of_host : &rings->of_guest;
+  ends_.emplace(Ends{RingReader(in, borrowed), RingWriter(out, lent)});
+  state_ = State::kSharing;
+}
+
+void LocalChannel::Stream() {
+  memory_ = SharedMemory();
+  state_ = State::kStreaming;
+}
+
+void LocalChannel::Break(int error) {
+  ended_ = true;
+  error_ = error;
 }
 
 // Who has not read all of it may still do so, and must not find what came there later.
@@ -73,6 +122,9 @@ void LocalChannel::Keep(std::vector<std::shared_ptr<const void>>* sent) {
 }
 
 ssize_t LocalChannel::Send(const msghdr* message) {
+  if (state_ == State::kStreaming) {
+    return Calls().send(fd(), message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
   if (!ends_) return Failed(false);
   RingWriter& out = ends_->out;
   const size_t sent = out.Write(message->msg_iov, message->msg_iovlen);
@@ -83,6 +135,7 @@ ssize_t LocalChannel::Send(const msghdr* message) {
 }
 
 ssize_t LocalChannel::Receive(msghdr* message) {
+  if (state_ == State::kStreaming) return Calls().receive(fd(), message, MSG_DONTWAIT);
   bool broken = false;
   if (ends_) {
     RingReader& in = ends_->in;
@@ -113,20 +166,20 @@ void LocalChannel::WakeOther() {
   if (sent < 0 && errno != EAGAIN && errno != EINTR) error_ = errno;
 }
 
-// Only a guest takes descriptors, and only once; any other is closed at once.
+// Descriptors that nobody has asked for are closed at once. What comes behind the first byte may be
+// the stream already.
 void LocalChannel::Woken() {
   TcpSocket handed, lent;
-  const ssize_t got = Hear(fd(), &handed, &lent);
+  char bytes[64];
+  const size_t most = state_ == State::kMeeting ? 1 : sizeof(bytes);
+  const ssize_t got = Hear(fd(), bytes, most, &handed, &lent);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
     ended_ = true;
     if (got < 0) error_ = errno;
     return;
   }
-  if (!handed || memory_) return;
-  if (Take(handed, lent).ok()) return;
-  ended_ = true;
-  error_ = EPROTO;
+  if (state_ == State::kMeeting) Meet(bytes[0], handed, lent);
 }
 
 bool LocalChannel::Rest(bool wants_room) {

@@ -2,10 +2,14 @@
 // direction. A Unix socket stays beside it: it hands the memory over, wakes who rests, and ends
 // when a process does.
 //
-//   host:   makes the memory -- its descriptor, with one byte -->  guest: maps it, and may write
+//   host:   makes the memory -- its descriptor, with one byte -->  guest: maps it
 //           (and beside it that of what it lends, if it does; the guest only reads there, or
 //           does without, if it has no room for so many addresses)
+//   guest:  one byte: whether it has the memory
 //   either: one byte: wake up
+//
+//   meeting --both have the memory--> sharing
+//           --one has not--> streaming: bytes go through the socket, as they would over TCP
 //
 // The host is who listens. Both have proved themselves before (handshake.h), and belong to the same
 // user (local_socket.h).
@@ -38,7 +42,7 @@ class LocalChannel : public Channel {
 
   ssize_t Send(const msghdr* message) override;
   ssize_t Receive(msghdr* message) override;
-  bool only_wakes() const override { return true; }
+  bool only_wakes() const override { return state_ != State::kStreaming; }
   void Woken() override;
   bool HasBytes() const override { return ended_ || (ends_ && ends_->in.has_bytes()); }
   bool HasRoom() const override { return ends_ && ends_->out.has_room(); }
@@ -46,7 +50,13 @@ class LocalChannel : public Channel {
   void Keep(std::vector<std::shared_ptr<const void>>* sent) override;
 
  private:
+  enum class State : uint8_t { kMeeting, kSharing, kStreaming };
+  Status Offer();
   Status Take(const TcpSocket& rings, const TcpSocket& lent);
+  void Meet(char said, const TcpSocket& rings, const TcpSocket& lent);
+  void Share(Lent lent, Lent borrowed);
+  void Stream();
+  void Break(int error);
   ssize_t Failed(bool broken);
   void WakeReader(RingWriter* out);
   void WakeOther();
@@ -60,9 +70,11 @@ class LocalChannel : public Channel {
     std::vector<std::shared_ptr<const void>> blocks;
   };
   const std::shared_ptr<LentMemory> lends_;  // null: nothing
-  SharedMemory memory_;                      // a guest's: none until the host has handed it over
-  SharedMemory borrowed_;                    // none: the host lends nothing
-  std::optional<Ends> ends_;
+  bool host_ = false;
+  State state_ = State::kMeeting;
+  SharedMemory memory_;       // none: it is not there yet, or streaming
+  SharedMemory borrowed_;     // none: the host lends nothing
+  std::optional<Ends> ends_;  // while sharing
   std::list<Kept> kept_;
   bool owes_wake_ = false;  // something was written, of which the reader may not know
   bool ended_ = false;

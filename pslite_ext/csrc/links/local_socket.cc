@@ -76,8 +76,7 @@ bool IsOurUser(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &bytes) == 0 && other.uid == geteuid();
 }
 
-bool HandOver(int fd, int descriptor, int second) {
-  char byte = 0;
+bool HandOver(int fd, char byte, int descriptor, int second) {
   Parcel parcel(&byte, 1);
   cmsghdr* header = CMSG_FIRSTHDR(&parcel.message);
   header->cmsg_level = SOL_SOCKET;
@@ -90,9 +89,8 @@ bool HandOver(int fd, int descriptor, int second) {
   return sendmsg(fd, &parcel.message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
-ssize_t Hear(int fd, TcpSocket* handed, TcpSocket* second) {
-  char bytes[64];
-  Parcel parcel(bytes, sizeof(bytes));
+ssize_t Hear(int fd, char* bytes, size_t most, TcpSocket* handed, TcpSocket* second) {
+  Parcel parcel(bytes, most);
   const ssize_t got = recvmsg(fd, &parcel.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got <= 0) return got;
   const cmsghdr* header = CMSG_FIRSTHDR(&parcel.message);

@@ -21,8 +21,8 @@ bool IsUnixSocket(int fd);
 bool IsOurUser(int fd);
 
 // One byte, and a descriptor with it, or two; at once.
-bool HandOver(int fd, int descriptor, int second = -1);
-// As recv, for bytes that say no more than that they came, and the descriptors that came with them.
-ssize_t Hear(int fd, TcpSocket* handed, TcpSocket* second);
+bool HandOver(int fd, char byte, int descriptor, int second = -1);
+// As recv, and the descriptors that came with the bytes.
+ssize_t Hear(int fd, char* bytes, size_t most, TcpSocket* handed, TcpSocket* second);
 
 }  // namespace mercury

@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string>
+
+#include "base/log.h"
 
 namespace mercury {
 namespace {
@@ -15,11 +18,19 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Status Failed(const char* what) {
-  return Status::Exhausted(std::string("no memory to share with a process of this host: ") + what +
+  return Status::Exhausted(std::string("no memory to share with processes of this host: ") + what +
                            ": " + std::strerror(errno));
 }
 
 }  // namespace
+
+void SayNotShared(const Status& why) {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  Log(LogLevel::kWarning, why.message +
+                              ": what goes between them is copied by the system instead, and takes "
+                              "more processor time");
+}
 
 SharedMemory::~SharedMemory() {
   if (data_ != nullptr) munmap(data_, bytes_);
@@ -38,6 +49,14 @@ Status SharedMemory::Make(size_t bytes, SharedMemory* memory, TcpSocket* descrip
   if (fcntl(fresh.fd(), F_ADD_SEALS, kSeals) != 0) return Failed("F_ADD_SEALS");
   *descriptor = std::move(fresh);
   return Map(*descriptor, bytes, For::kWriting, memory);
+}
+
+Status SharedMemory::Provide(const TcpSocket& descriptor, size_t at, size_t bytes) {
+  const auto from = static_cast<off_t>(at), length = static_cast<off_t>(bytes);
+  while (fallocate(descriptor.fd(), 0, from, length) != 0) {
+    if (errno != EINTR) return Failed("fallocate");
+  }
+  return Status::Ok();
 }
 
 Status SharedMemory::Map(const TcpSocket& descriptor, size_t bytes, For use, SharedMemory* memory) {

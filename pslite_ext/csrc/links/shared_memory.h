@@ -1,7 +1,8 @@
 // Memory that two processes of one host share, behind a descriptor that one hands to the other.
 //
 // Its size is sealed: neither can take it from under the other. Whoever is handed a descriptor
-// refuses one that is not.
+// refuses one that is not. A page that nobody has provided comes when it is first used, and kills
+// who uses it if the system has none left.
 //
 // Thread-safety: a value; one thread's. Ownership: the mapping; the memory lives as long as a
 // mapping or a descriptor of it.
@@ -15,6 +16,9 @@
 
 namespace mercury {
 
+// In the log, once in a process's life: it goes on without.
+void SayNotShared(const Status& why);
+
 class SharedMemory {
  public:
   SharedMemory() = default;
@@ -24,6 +28,8 @@ class SharedMemory {
 
   // New memory, all zero, and a descriptor to hand on.
   static Status Make(size_t bytes, SharedMemory* memory, TcpSocket* descriptor);
+  // Pages for a part of it: kExhausted if there are none.
+  static Status Provide(const TcpSocket& descriptor, size_t at, size_t bytes);
   // The memory behind a descriptor that somebody else has made.
   enum class For : bool { kReading, kWriting };
   static Status Map(const TcpSocket& descriptor, size_t bytes, For use, SharedMemory* memory);

@@ -2,6 +2,7 @@
 #include "links/lent_memory.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -63,6 +64,23 @@ TEST(what_comes_back_is_empty_and_serves_again) {
   CHECK_EQ(neighbour[0], 2);
   CHECK_TRUE(memory->Get(kBytes) == block);
   CHECK_TRUE(memory->Get(kBytes) > neighbour);
+}
+
+TEST(a_block_that_the_system_has_no_pages_for_is_not_handed_out) {
+  const auto memory = LentMemory::Make();
+  const int lent = memory->Lend();
+  constexpr size_t kBytes = 1 << 20;
+  char* block = memory->Get(kBytes);
+  REQUIRE_TRUE(block != nullptr);
+  memory->Return(block, kBytes);
+  const TcpSocket kept(fcntl(lent, F_DUPFD_CLOEXEC, 0));
+  const TcpSocket nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  REQUIRE_EQ(dup3(nothing.fd(), lent, O_CLOEXEC), lent);  // where no page can be had
+  CHECK_TRUE(memory->Get(kBytes) == nullptr);             // neither again
+  CHECK_TRUE(memory->Get(2 * kBytes) == nullptr);         // nor another
+  REQUIRE_EQ(dup3(kept.fd(), lent, O_CLOEXEC), lent);
+  CHECK_TRUE(memory->Get(kBytes) == block);
+  CHECK_TRUE(memory->Get(2 * kBytes) != nullptr);
 }
 
 }  // namespace

@@ -12,10 +12,12 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -67,29 +69,128 @@ struct Pair {
     guest = ChannelOf(std::move(come));
     host = ChannelOf(std::move(listening));
   }
+  void Meet() const {
+    guest->Woken();
+    host->Woken();
+  }
   std::unique_ptr<Channel> host, guest;
 };
 
-TEST(a_guest_waits_for_the_memory_and_then_both_speak) {
+TEST(both_speak_once_both_have_the_memory) {
   Pair pair;
-  CHECK_TRUE(pair.guest->Rest(true));
-  CHECK_FALSE(pair.guest->HasRoom());
-  CHECK_EQ(Send(pair.guest.get(), "too early"), -1);
-  CHECK_EQ(errno, EAGAIN);
-  CHECK_EQ(Send(pair.host.get(), "welcome"), 7);
+  for (Channel* each : {pair.host.get(), pair.guest.get()}) {
+    CHECK_TRUE(each->Rest(true));
+    CHECK_FALSE(each->HasRoom());
+    CHECK_EQ(Send(each, "too early"), -1);
+    CHECK_EQ(errno, EAGAIN);
+  }
   REQUIRE_TRUE(Woken(*pair.guest));
   pair.guest->Woken();
-  CHECK_TRUE(pair.guest->HasRoom() && pair.guest->HasBytes());
-  CHECK_EQ(Receive(pair.guest.get()), std::string("welcome"));
+  CHECK_TRUE(pair.guest->HasRoom());
   CHECK_EQ(Send(pair.guest.get(), "thanks"), 6);
+  REQUIRE_TRUE(Woken(*pair.host));
+  pair.host->Woken();
+  CHECK_TRUE(pair.host->HasRoom() && pair.host->HasBytes() && pair.host->only_wakes());
   CHECK_EQ(Receive(pair.host.get()), std::string("thanks"));
   CHECK_EQ(Receive(pair.host.get()), std::string());
   CHECK_EQ(errno, EAGAIN);
+  CHECK_EQ(Send(pair.host.get(), "welcome"), 7);
+  CHECK_EQ(Receive(pair.guest.get()), std::string("welcome"));
+}
+
+// A limit of this process, for a while.
+class Limit {
+ public:
+  Limit(int of, rlim_t bytes) : of_(of) {
+    REQUIRE_EQ(getrlimit(of_, &before_), 0);
+    const rlimit tight{bytes, before_.rlim_max};
+    REQUIRE_EQ(setrlimit(of_, &tight), 0);
+  }
+  ~Limit() { CHECK_EQ(setrlimit(of_, &before_), 0); }
+
+ private:
+  const int of_;
+  rlimit before_{};
+};
+
+// Of this process, used.
+rlim_t AddressBytes() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Neither of them has memory; what follows goes through the socket.
+void CheckStreams(const Pair& pair) {
+  for (const auto& [from, to] : {std::pair{pair.host.get(), pair.guest.get()},
+                                 std::pair{pair.guest.get(), pair.host.get()}}) {
+    CHECK_FALSE(from->only_wakes());
+    CHECK_TRUE(from->Rest(true));
+    CHECK_EQ(Send(from, "by the socket"), 13);
+    CHECK_EQ(Receive(to), std::string("by the socket"));
+    CHECK_EQ(Receive(to), std::string());
+    CHECK_EQ(errno, EAGAIN);
+  }
+}
+
+TEST(a_host_without_memory_streams) {
+  std::signal(SIGXFSZ, SIG_IGN);  // as Python does
+  auto [listening, come] = LocalPair();
+  Pair pair;
+  pair.guest = ChannelOf(std::move(come));
+  {
+    const Limit files(RLIMIT_FSIZE, 1 << 20);
+    pair.host = ChannelOf(std::move(listening));
+  }
+  pair.guest->Woken();
+  CHECK_EQ(Send(pair.guest.get(), "at once"), 7);  // right behind its answer
+  pair.host->Woken();
+  CHECK_EQ(Receive(pair.host.get()), std::string("at once"));
+  CheckStreams(pair);
+}
+
+TEST(a_guest_without_room_for_the_memory_streams) {
+  Pair pair;
+  {
+    const Limit addresses(RLIMIT_AS, AddressBytes() + (rlim_t{1} << 20));
+    pair.guest->Woken();
+  }
+  pair.host->Woken();
+  CheckStreams(pair);
+}
+
+TEST(a_guest_that_can_take_no_descriptor_streams) {
+  Pair pair;
+  {
+    const Limit descriptors(RLIMIT_NOFILE, 3);
+    pair.guest->Woken();
+  }
+  pair.host->Woken();
+  CheckStreams(pair);
+}
+
+TEST(an_answer_that_cannot_be_ends_the_channel) {
+  for (const char answer : {'\1', '\2'}) {
+    auto [listening, come] = LocalPair();
+    std::unique_ptr<Channel> host;
+    {
+      // None is offered, so none can have been taken; and 2 is no answer at all.
+      const Limit files(RLIMIT_FSIZE, answer == 1 ? 1 << 20 : RLIM_INFINITY);
+      host = ChannelOf(std::move(listening));
+    }
+    REQUIRE_EQ(send(come.fd(), &answer, 1, 0), 1);
+    host->Woken();
+    CHECK_TRUE(host->HasBytes());
+    ssize_t got;
+    Receive(host.get(), &got);
+    CHECK_EQ(got, -1);
+    CHECK_EQ(errno, EPROTO);
+  }
 }
 
 TEST(only_who_rests_is_woken_when_the_other_has_no_more_to_say) {
   Pair pair;
-  pair.guest->Woken();
+  pair.Meet();
   Send(pair.guest.get(), "a");
   CHECK_TRUE(pair.guest->Rest(false));
   CHECK_FALSE(Woken(*pair.host));
@@ -110,7 +211,7 @@ TEST(only_who_rests_is_woken_when_the_other_has_no_more_to_say) {
 
 TEST(what_was_said_before_the_end_is_heard_and_then_the_end) {
   Pair pair;
-  pair.guest->Woken();
+  pair.Meet();
   Send(pair.guest.get(), "farewell");
   pair.guest.reset();
   REQUIRE_TRUE(Woken(*pair.host));
@@ -135,7 +236,7 @@ TEST(memory_that_could_be_taken_back_ends_the_channel) {
   const TcpSocket unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE_EQ(ftruncate(unsealed.fd(), 2 * sizeof(RingMemory)), 0);
   const int before = DescriptorsOpen();
-  REQUIRE_TRUE(HandOver(host.fd(), unsealed.fd()));
+  REQUIRE_TRUE(HandOver(host.fd(), 1, unsealed.fd()));
   guest->Woken();
   CHECK_EQ(DescriptorsOpen(), before);
   CHECK_TRUE(guest->HasBytes());
@@ -152,10 +253,11 @@ TEST(who_is_handed_more_descriptors_keeps_none) {
   const auto guest = ChannelOf(std::move(come));
   const auto host = ChannelOf(std::move(listening));
   guest->Woken();
+  host->Woken();
   const int before = DescriptorsOpen();
   for (int i = 0; i < 100; ++i) {
-    REQUIRE_TRUE(HandOver(to_guest.fd(), STDIN_FILENO));
-    REQUIRE_TRUE(HandOver(to_host.fd(), STDIN_FILENO));
+    REQUIRE_TRUE(HandOver(to_guest.fd(), 0, STDIN_FILENO));
+    REQUIRE_TRUE(HandOver(to_host.fd(), 0, STDIN_FILENO));
     guest->Woken();
     host->Woken();
   }
@@ -167,7 +269,9 @@ TEST(who_is_handed_more_descriptors_keeps_none) {
 // A guest that maps the memory itself; its own ring is the second.
 RingMemory* TakeAsGuest(const TcpSocket& come, SharedMemory* memory) {
   TcpSocket handed, lent;
-  REQUIRE_EQ(Hear(come.fd(), &handed, &lent), 1);
+  char byte;
+  REQUIRE_EQ(Hear(come.fd(), &byte, 1, &handed, &lent), 1);
+  REQUIRE_EQ(send(come.fd(), &byte, 1, 0), 1);  // it has it
   REQUIRE_OK(
       SharedMemory::Map(handed, 2 * sizeof(RingMemory), SharedMemory::For::kWriting, memory));
   return static_cast<RingMemory*>(memory->data());
@@ -178,6 +282,7 @@ TEST(a_count_that_cannot_be_ends_the_channel) {
   const auto host = ChannelOf(std::move(listening));
   SharedMemory memory;
   RingMemory* rings = TakeAsGuest(come, &memory);
+  host->Woken();
   rings[1].writer.count = uint64_t{1} << 40;
   CHECK_FALSE(host->Rest(false));
   CHECK_TRUE(host->HasBytes());
@@ -209,6 +314,7 @@ struct Lending {
     guest = ChannelOf(std::move(come));
     host = ChannelOf(std::move(listening), lends);
     guest->Woken();
+    host->Woken();
   }
   // A block of the memory that is lent, full of one letter.
   std::shared_ptr<char> Block(char letter) const {
@@ -276,24 +382,16 @@ TEST(what_a_guest_has_not_read_yet_stays_when_the_host_lets_go) {
   }
 }
 
-// Of this process, used.
-rlim_t AddressBytes() {
-  rlim_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
-}
-
 TEST(a_guest_without_room_for_what_is_lent_gets_copies) {
   Lending pair;
   auto [listening, come] = LocalPair();
   pair.guest = ChannelOf(std::move(come));
   pair.host = ChannelOf(std::move(listening), pair.lends);
-  rlimit before{};
-  REQUIRE_EQ(getrlimit(RLIMIT_AS, &before), 0);
-  const rlimit tight{AddressBytes() + (rlim_t{16} << 20), before.rlim_max};
-  REQUIRE_EQ(setrlimit(RLIMIT_AS, &tight), 0);
-  pair.guest->Woken();
-  REQUIRE_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  {
+    const Limit addresses(RLIMIT_AS, AddressBytes() + (rlim_t{16} << 20));
+    pair.guest->Woken();
+  }
+  pair.host->Woken();
   auto block = pair.Block('a');
   const std::weak_ptr<char> watched = block;
   pair.SendAndKeep(std::move(block));
@@ -310,7 +408,7 @@ TEST(a_loan_that_cannot_be_ends_the_channel) {
     TcpSocket descriptor;
     REQUIRE_OK(SharedMemory::Make(2 * sizeof(RingMemory), &memory, &descriptor));
     const auto lent = LentMemory::Make();
-    REQUIRE_TRUE(HandOver(listening.fd(), descriptor.fd(), lends ? lent->Lend() : -1));
+    REQUIRE_TRUE(HandOver(listening.fd(), 1, descriptor.fd(), lends ? lent->Lend() : -1));
     guest->Woken();
     auto* rings = static_cast<RingMemory*>(memory.data());
     rings[0].loans[0].bytes = 100;
@@ -363,7 +461,7 @@ struct Chatter : Endpoint {
 };
 
 // One of them lends, from blocks that are used again as soon as they may be.
-TEST(two_lanes_that_flood_each_other_take_it_all) {
+void FloodEachOther(bool share) {
   auto pair = LocalPair();
   std::vector<std::unique_ptr<Lane>> lanes;
   std::vector<Chatter*> chatters;
@@ -378,13 +476,20 @@ TEST(two_lanes_that_flood_each_other_take_it_all) {
     lanes.push_back(std::make_unique<Lane>(std::move(chatter), options, std::move(events)));
     REQUIRE_OK(lanes.back()->Start("mercury-test"));
     Lane* lane = lanes.back().get();
-    REQUIRE_TRUE(lane->Ask([&] { lane->AddLink(std::move(*socket), 0); }));
+    REQUIRE_TRUE(lane->Ask([&] {
+      std::optional<Limit> files;
+      if (!share) files.emplace(RLIMIT_FSIZE, 1 << 20);
+      lane->AddLink(std::move(*socket), 0);
+    }));
   }
   for (Chatter* chatter : chatters) {
     CHECK_TRUE(chatter->Heard());
     CHECK_EQ(chatter->wrong, 0U);
   }
 }
+
+TEST(two_lanes_that_flood_each_other_take_it_all) { FloodEachOther(true); }
+TEST(two_lanes_without_memory_to_share_take_it_all_by_their_socket) { FloodEachOther(false); }
 
 }  // namespace
 }  // namespace mercury

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -57,6 +58,20 @@ TEST(what_may_still_shrink_or_has_another_size_is_refused) {
   refused(TcpSocket(ends[1]));
   refused(TcpSocket());
   REQUIRE_OK(Map(made(kBytes, kAll), &memory));
+}
+
+TEST(pages_are_there_before_they_are_used) {
+  SharedMemory memory;
+  TcpSocket descriptor;
+  constexpr size_t kPages = 16 * kBytes;
+  REQUIRE_OK(SharedMemory::Make(kPages, &memory, &descriptor));
+  struct stat found{};
+  REQUIRE_EQ(fstat(descriptor.fd(), &found), 0);
+  CHECK_EQ(found.st_blocks, 0);
+  REQUIRE_OK(SharedMemory::Provide(descriptor, 0, kPages));
+  REQUIRE_EQ(fstat(descriptor.fd(), &found), 0);
+  CHECK_EQ(found.st_blocks * 512, static_cast<int64_t>(kPages));
+  CHECK_STATUS(Code::kExhausted, SharedMemory::Provide(descriptor, kPages, kBytes));
 }
 
 }  // namespace
