@@ -412,11 +412,16 @@ Actions SchedulerMembership::Judge(int64_t now_ms) {
   return Fail(text + " cannot reach each other: " + why);
 }
 
-Actions SchedulerMembership::Tick(int64_t now_ms) {
+Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
   if (state_ == State::kEnded || state_ == State::kFailed) return {};
-  const int64_t pause = times_.own_pause_ms(now_ms, last_tick_ms_);
+  const int64_t pause =
+      starved.empty() ? times_.own_pause_ms(now_ms, last_tick_ms_) : now_ms - last_tick_ms_;
   last_tick_ms_ = now_ms;
-  if (state_ == State::kGathering) return Await(now_ms, pause);
+  starved_ms_ = starved.empty() ? kNever : std::min(starved_ms_, now_ms);
+  if (state_ == State::kGathering) {
+    const bool late = now_ms >= start_by_ms() || now_ms - starved_ms_ >= times_.suspicion_ms();
+    return !starved.empty() && late ? Fail(starved) : Await(now_ms, pause);
+  }
   for (auto& [id, since] : suspect_ms_) since += pause;
   for (Accusation& a : accusations_) a.since_ms += pause;
   for (auto& [id, heard] : heard_ms_) heard += pause;

@@ -124,7 +124,9 @@ class SchedulerMembership {
   bool ComesLate(const Member& member);
   Actions Barrier(int node);
   Actions Fail(const std::string& text);
-  Actions Tick(int64_t now_ms);
+  // `starved`: why the scheduler can connect to nobody now, which is no fault of theirs; empty: it
+  // can.
+  Actions Tick(int64_t now_ms, const std::string& starved = "");
 
   bool running() const { return state_ == State::kRunning; }
   // When the start times out; kNever once it is over.
@@ -174,6 +176,7 @@ class SchedulerMembership {
   std::set<std::pair<Role, int>> gone_;  // that ended before the job had begun, by their hints
   std::string first_gone_;               // how the first of them did
   int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_;
+  int64_t starved_ms_ = kNever;  // since when, while gathering
 };
 
 }  // namespace mercury

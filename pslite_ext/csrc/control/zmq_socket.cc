@@ -79,6 +79,7 @@ Status ZmqSocket::Bind(const std::string& endpoint) {
 }
 
 Status ZmqSocket::Connect(const std::string& endpoint) {
+  if (socket_ == nullptr) return Status::Exhausted("no socket to connect to " + endpoint);
   if (zmq_connect(socket_, endpoint.c_str()) == 0) return Status::Ok();
   return Status::InvalidArgument("cannot connect to " + endpoint + ": " +
                                  zmq_strerror(zmq_errno()));

@@ -180,7 +180,7 @@ void ZmqVan::Connect(const ps::Node& node) {
     dealer.Set(ZMQ_TCP_KEEPALIVE_CNT, kKeepaliveTries);
   }
   const Status status = dealer.Connect(TcpEndpoint(node.hostname, node.port));
-  if (!status.ok()) return FailJob(status, true);
+  if (!status.ok() || !dealer.events()) return FailJob(CannotConnect(status), true);
   dealers_[node.id] = std::move(dealer);
 }
 
@@ -273,7 +273,7 @@ void ZmqVan::Loop() {
       FailJob(reported_, false);
       continue;
     }
-    CarryOut(is_scheduler_ ? scheduler_membership_->Tick(now) : node_membership_->Tick(now));
+    CarryOut(Tick(now));
     // Right then: the nodes' own patience ends soon after.
     if (is_scheduler_) next_tick = std::min(next_tick, scheduler_membership_->start_by_ms());
     WatchLinks(now);

@@ -174,6 +174,8 @@ class ZmqVan : public ps::Van {
 
   void Dispatch(const ps::Message& message, int64_t now_ms);
   void OnControl(const ps::Message& message, int64_t now_ms);
+  Actions Tick(int64_t now_ms);
+  Status CannotConnect(const Status& status) const;
   void ConnectGuests();
   void TakeIn(const Member& member);
   void OnLate(const ps::Message& message);

@@ -4,10 +4,26 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/node_name.h"
+#include "control/descriptors.h"
 #include "control/member_node.h"
 #include "control/zmq_van.h"
 
 namespace mercury {
+
+Actions ZmqVan::Tick(int64_t now_ms) {
+  if (!is_scheduler_) return node_membership_->Tick(now_ms);
+  const bool starved = !ready_ && !DescriptorLeft();
+  return scheduler_membership_->Tick(now_ms, starved ? NoDescriptorLeft(NodeName(my_id_)) : "");
+}
+
+// `status` is ok where a connection could be made, but not be watched.
+Status ZmqVan::CannotConnect(const Status& status) const {
+  if (!status.ok() && status.code != Code::kExhausted) return status;
+  // The scheduler says which node it was that had no rank yet.
+  if (my_id_ == kNoNode) return Status::Exhausted(NoDescriptorLeft("this node"));
+  return Status::PeerLost(NoDescriptorLeft(NodeName(my_id_)));
+}
 
 // To those who are members now, and to nobody else.
 void ZmqVan::ConnectGuests() {

@@ -233,3 +233,23 @@ TEST(random_starts_begin_whole_jobs_or_fail_once) {
     CHECK_EQ(ids.count(kNoNode), 0U);
   }
 }
+
+TEST(while_the_scheduler_can_reach_nobody_nobody_else_is_to_blame) {
+  const std::string why = "the scheduler has no file descriptor left";
+  SchedulerMembership s(2, 1, Times(), 0);
+  Join(&s, M(Role::kServer, 9, 0), 0);
+  REQUIRE_TRUE(s.Register(M(Role::kWorker, 2, 1), 0).empty());  // and is not reached
+  for (int64_t now = 500; now < 3500; now += 500) CHECK_TRUE(s.Tick(now, why).empty());
+  const Actions failed = s.Tick(3500, why);
+  REQUIRE_EQ(failed.size(), 1U);
+  CHECK_EQ(Find(failed, Action::kFail)->text, why);
+}
+
+TEST(a_scheduler_that_can_reach_others_again_has_lost_no_time_of_theirs) {
+  SchedulerMembership s(2, 1, Times(), 0);
+  REQUIRE_TRUE(s.Register(M(Role::kWorker, 2, 1), 0).empty());
+  for (int64_t now = 500; now <= 2500; now += 500) CHECK_TRUE(s.Tick(now, "full").empty());
+  CHECK_TRUE(s.Tick(5000).empty());
+  CHECK_TRUE(s.Tick(5100, "full").empty());  // counted anew
+  CHECK_TRUE(Says(Find(s.Tick(6000), Action::kWarn), "the scheduler cannot connect to it there"));
+}

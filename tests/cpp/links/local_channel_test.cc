@@ -3,7 +3,6 @@
 #include "links/local_channel.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -12,12 +11,9 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -25,168 +21,22 @@
 
 #include "harness.h"
 #include "links/lane.h"
+#include "links/local_pair.h"
 #include "links/loopback.h"
 #include "packets/packet_pool.h"
 
 namespace mercury {
 namespace {
 
+using mercury::testing::AddressBytes;
 using mercury::testing::ChannelOf;
+using mercury::testing::Limit;
 using mercury::testing::LocalPair;
+using mercury::testing::Pair;
 using mercury::testing::Place;
-
-bool Woken(const Channel& channel) {
-  pollfd ready{channel.fd(), POLLIN, 0};
-  return poll(&ready, 1, 0) == 1;
-}
-
-ssize_t Send(Channel* channel, std::string bytes) {
-  iovec piece{bytes.data(), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  return channel->Send(&message);
-}
-
-std::string Receive(Channel* channel, ssize_t* got) {
-  std::string bytes(100, '\0');
-  iovec piece{bytes.data(), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  *got = channel->Receive(&message);
-  return bytes.substr(0, static_cast<size_t>(std::max<ssize_t>(*got, 0)));
-}
-
-std::string Receive(Channel* channel) {
-  ssize_t got;
-  return Receive(channel, &got);
-}
-
-struct Pair {
-  Pair() {
-    auto [listening, come] = LocalPair();
-    guest = ChannelOf(std::move(come));
-    host = ChannelOf(std::move(listening));
-  }
-  void Meet() const {
-    guest->Woken();
-    host->Woken();
-  }
-  std::unique_ptr<Channel> host, guest;
-};
-
-TEST(both_speak_once_both_have_the_memory) {
-  Pair pair;
-  for (Channel* each : {pair.host.get(), pair.guest.get()}) {
-    CHECK_TRUE(each->Rest(true));
-    CHECK_FALSE(each->HasRoom());
-    CHECK_EQ(Send(each, "too early"), -1);
-    CHECK_EQ(errno, EAGAIN);
-  }
-  REQUIRE_TRUE(Woken(*pair.guest));
-  pair.guest->Woken();
-  CHECK_TRUE(pair.guest->HasRoom());
-  CHECK_EQ(Send(pair.guest.get(), "thanks"), 6);
-  REQUIRE_TRUE(Woken(*pair.host));
-  pair.host->Woken();
-  CHECK_TRUE(pair.host->HasRoom() && pair.host->HasBytes() && pair.host->only_wakes());
-  CHECK_EQ(Receive(pair.host.get()), std::string("thanks"));
-  CHECK_EQ(Receive(pair.host.get()), std::string());
-  CHECK_EQ(errno, EAGAIN);
-  CHECK_EQ(Send(pair.host.get(), "welcome"), 7);
-  CHECK_EQ(Receive(pair.guest.get()), std::string("welcome"));
-}
-
-// A limit of this process, for a while.
-class Limit {
- public:
-  Limit(int of, rlim_t bytes) : of_(of) {
-    REQUIRE_EQ(getrlimit(of_, &before_), 0);
-    const rlimit tight{bytes, before_.rlim_max};
-    REQUIRE_EQ(setrlimit(of_, &tight), 0);
-  }
-  ~Limit() { CHECK_EQ(setrlimit(of_, &before_), 0); }
-
- private:
-  const int of_;
-  rlimit before_{};
-};
-
-// Of this process, used.
-rlim_t AddressBytes() {
-  rlim_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
-}
-
-// Neither of them has memory; what follows goes through the socket.
-void CheckStreams(const Pair& pair) {
-  for (const auto& [from, to] : {std::pair{pair.host.get(), pair.guest.get()},
-                                 std::pair{pair.guest.get(), pair.host.get()}}) {
-    CHECK_FALSE(from->only_wakes());
-    CHECK_TRUE(from->Rest(true));
-    CHECK_EQ(Send(from, "by the socket"), 13);
-    CHECK_EQ(Receive(to), std::string("by the socket"));
-    CHECK_EQ(Receive(to), std::string());
-    CHECK_EQ(errno, EAGAIN);
-  }
-}
-
-TEST(a_host_without_memory_streams) {
-  std::signal(SIGXFSZ, SIG_IGN);  // as Python does
-  auto [listening, come] = LocalPair();
-  Pair pair;
-  pair.guest = ChannelOf(std::move(come));
-  {
-    const Limit files(RLIMIT_FSIZE, 1 << 20);
-    pair.host = ChannelOf(std::move(listening));
-  }
-  pair.guest->Woken();
-  CHECK_EQ(Send(pair.guest.get(), "at once"), 7);  // right behind its answer
-  pair.host->Woken();
-  CHECK_EQ(Receive(pair.host.get()), std::string("at once"));
-  CheckStreams(pair);
-}
-
-TEST(a_guest_without_room_for_the_memory_streams) {
-  Pair pair;
-  {
-    const Limit addresses(RLIMIT_AS, AddressBytes() + (rlim_t{1} << 20));
-    pair.guest->Woken();
-  }
-  pair.host->Woken();
-  CheckStreams(pair);
-}
-
-TEST(a_guest_that_can_take_no_descriptor_streams) {
-  Pair pair;
-  {
-    const Limit descriptors(RLIMIT_NOFILE, 3);
-    pair.guest->Woken();
-  }
-  pair.host->Woken();
-  CheckStreams(pair);
-}
-
-TEST(an_answer_that_cannot_be_ends_the_channel) {
-  for (const char answer : {'\1', '\2'}) {
-    auto [listening, come] = LocalPair();
-    std::unique_ptr<Channel> host;
-    {
-      // None is offered, so none can have been taken; and 2 is no answer at all.
-      const Limit files(RLIMIT_FSIZE, answer == 1 ? 1 << 20 : RLIM_INFINITY);
-      host = ChannelOf(std::move(listening));
-    }
-    REQUIRE_EQ(send(come.fd(), &answer, 1, 0), 1);
-    host->Woken();
-    CHECK_TRUE(host->HasBytes());
-    ssize_t got;
-    Receive(host.get(), &got);
-    CHECK_EQ(got, -1);
-    CHECK_EQ(errno, EPROTO);
-  }
-}
+using mercury::testing::Receive;
+using mercury::testing::Send;
+using mercury::testing::Woken;
 
 TEST(only_who_rests_is_woken_when_the_other_has_no_more_to_say) {
   Pair pair;
@@ -477,8 +327,7 @@ void FloodEachOther(bool share) {
     REQUIRE_OK(lanes.back()->Start("mercury-test"));
     Lane* lane = lanes.back().get();
     REQUIRE_TRUE(lane->Ask([&] {
-      std::optional<Limit> files;
-      if (!share) files.emplace(RLIMIT_FSIZE, 1 << 20);
+      const Limit files(RLIMIT_FSIZE, share ? RLIM_INFINITY : 1 << 20);
       lane->AddLink(std::move(*socket), 0);
     }));
   }

@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/refusal.h"
+#include "control/descriptors.h"
 
 namespace mercury::fabric {
 namespace {
@@ -288,6 +289,9 @@ void FabricNode::Turn(int64_t now_us) {
   for (const auto& dialer : dialers_) dialer->Turn(now_us);
   endpoint_->Turn(now_us);
   SayReady();
+  if (!begun_ && !ending_ && now_us >= give_up_at_us_ && is_scheduler() && !DescriptorLeft()) {
+    Fail(Status::Exhausted(NoDescriptorLeft(NodeText(kSchedulerNode))));  // nobody else's doing
+  }
   if (!begun_ && !ending_ && now_us >= give_up_at_us_) {
     const std::string waited = std::to_string(options_.start_timeout_us / 1000000) + " s";
     Fail(Status::Timeout(is_scheduler() ? "the job has not begun after " + waited + ": " +
