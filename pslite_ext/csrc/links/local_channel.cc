@@ -38,7 +38,7 @@ Status LocalChannel::Begin() {
   if (!IsOurUser(fd())) return Status::PeerLost("it belongs to another user of this host");
   host_ = IsHost(fd());
   if (!host_) return Status::Ok();
-  const Status offered = Offer();
+  Status offered = Offer();
   if (offered.ok()) return offered;
   SayNotShared(offered);
   memory_ = SharedMemory();

@@ -252,7 +252,7 @@ int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_ro
                       const char* values, uint32_t row_bytes, mercury_ticket** ticket) {
   return WithWorker([&](Worker* worker) {
     const Operation::Rows given{rows, num_rows, values, row_bytes};
-    const Status status = Worker::CheckRows(*tensor->its, given);
+    Status status = Worker::CheckRows(*tensor->its, given);
     if (!status.ok()) return status;
     auto op = worker->NewOperation(Operation::Kind::kRows, tensor->its, 0);
     op->rows = given;
