@@ -22,6 +22,7 @@ from pslite_ext.torch.values import memory, wire_key
 from pslite_ext.torch.words import words_of
 
 USED_PRIORITY = 1  # above all parameters: it is short
+VALUES_MAX = 8  # of an option that is compared at every step
 _PLAIN = (bool, int, float, complex, str, type(None))
 
 
@@ -62,7 +63,9 @@ def _options(groups: Sequence[dict[str, Any]], index: int) -> list[str]:
     made = []
     for key, value in groups[index].items():
         values = value if isinstance(value, (tuple, list)) else (value,)
-        if key != "params" and all(isinstance(v, _PLAIN) or _is_number(v) for v in values):
+        if key in ("params", "param_names") or len(values) > VALUES_MAX:
+            continue
+        if all(isinstance(v, _PLAIN) or _is_number(v) for v in values):
             made.append(f"{key} = {', '.join(map(_text, values))}{where}")
     return made
 

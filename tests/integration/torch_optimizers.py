@@ -103,7 +103,7 @@ def _of_others() -> dict[str, tuple[str, Make]]:
         ("schedulefree", "AdamWScheduleFree", {"lr": 0.01}),
         ("schedulefree", "SGDScheduleFree", {"lr": 0.1}),
         ("prodigyopt", "Prodigy", {"lr": 1.0}),
-        ("dadaptation", "DAdaptAdam", {"lr": 1.0}),
+        ("pytorch_optimizer", "DAdaptAdam", {"lr": 1.0}),
         ("lion_pytorch", "Lion", {"lr": 0.001}),
         ("bitsandbytes.optim", "AdamW", {"lr": 0.01}),
         ("bitsandbytes.optim", "AdamW8bit", {"lr": 0.01}),

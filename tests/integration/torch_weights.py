@@ -2,7 +2,7 @@
 
 The reference is one process with all workers' examples in one batch, in float64: nothing but
 rounding can hide a difference. Its arguments, `2 0` say, are how many parts the cases are cut
-into, and which of them is wanted.
+into, and which of them is wanted; with `cuda` after these, all of it is on that device.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pslite_ext import _core
 from tests.integration.torch_optimizers import optimizers
 
 os.environ["TORCH_COMPILE_DISABLE"] = "1"  # torchao compiles for minutes what takes a moment
+TORCHRUN = ("RANK", "WORLD_SIZE")
 STEPS = 5
 BATCH = 3
 # They compute in float32 or less, whatever they are given.
@@ -79,12 +80,14 @@ def vector(model: Any) -> Any:
     return torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
 
 
-def compare(name: str, make: Any, rank: int, workers: int, late: random.Random) -> str:
+def compare(name: str, make: Any, rank: int, workers: int, late: random.Random, device: str) -> str:
     torch.manual_seed(17)
-    twin = Layouts().double().eval()  # statistics of a part of the batch would not be the batch's
+    # Statistics of a part of the batch would not be the batch's.
+    twin = Layouts().double().eval().to(device)
     model = copy.deepcopy(twin)
     model, optimizer = mercury.wrap(model, make(list(model.parameters())))
     everybody = torch.randn(STEPS, workers, BATCH, 2, 5, 6, dtype=torch.float64)
+    everybody = everybody.to(device)
     for x in everybody[:, rank]:
         if rank == late.randrange(workers):
             time.sleep(0.004 * late.random())
@@ -102,20 +105,22 @@ def compare(name: str, make: Any, rank: int, workers: int, late: random.Random) 
         ours, vector(twin), rtol=tolerance, atol=tolerance, msg=lambda text: f"{name}: {text}"
     )
     assert (ours - before).norm() > 1e-4, f"{name} has learned nothing"
-    return hashlib.sha256(ours.numpy().tobytes()).hexdigest()[:16]
+    return hashlib.sha256(ours.cpu().numpy().tobytes()).hexdigest()[:16]
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    rank, workers = int(os.environ["DMLC_TASK_ID"]), int(os.environ["DMLC_NUM_WORKER"])
+    place = ("DMLC_TASK_ID", "DMLC_NUM_WORKER") if "DMLC_ROLE" in os.environ else TORCHRUN
+    rank, workers = (int(os.environ[name]) for name in place)
     parts, which = (int(word) for word in sys.argv[1:3]) if sys.argv[1:] else (1, 0)
+    device = sys.argv[3] if sys.argv[3:] else "cpu"
     made, missing = optimizers()
     seed = int(os.environ.get("MERCURY_TEST_SEED", str(time.time_ns() % 1000)))
     late = random.Random(seed)
     for name in list(made)[which::parts]:
         if workers == 2 or name not in CHAOTIC:
-            print(name, compare(name, made[name], rank, workers, late), flush=True)
+            print(name, compare(name, made[name], rank, workers, late, device), flush=True)
     assert _core.rank() == rank
     print("seed", seed if rank == 0 else "of worker 0", file=sys.stderr)
     print("missing:", *missing, flush=True)

@@ -54,7 +54,10 @@ SETUPS = {
         },
     ),
     "torch-ddp": Setup(
-        (("torch.txt", "--only-binary", ":all:"),),
+        (
+            ("torch.txt", "--only-binary", ":all:"),
+            ("torch_optimizers.txt", "--no-deps", "--only-binary", ":all:"),
+        ),
         "import torch.distributed as d; assert d.is_gloo_available()",
         cuda=True,
     ),
