@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 
 from pslite_ext.config import SettingError, Settings
@@ -67,8 +68,8 @@ def _see_late_ones(left: threading.Event) -> None:
         time.sleep(_LOOK_S)
 
 
-def main() -> int:
-    """Serves until the job is over; the process's exit code."""
+def main(on_begin: Callable[[], None] = lambda: None) -> int:
+    """Serves until the job is over; the process's exit code. `on_begin`: called once it begins."""
     try:
         settings = Settings.from_environment(os.environ)
     except SettingError as error:
@@ -90,6 +91,7 @@ def main() -> int:
         dump.watch(str(settings.values["DMLC_ROLE"]), str(settings.values["MERCURY_TRACE_DIR"]))
         _core.start(settings.options())
         begun.set()
+        on_begin()
         figures.serve(
             str(settings.values["MERCURY_METRICS_HOST"]),
             int(settings.values["MERCURY_METRICS_PORT"]),

@@ -5,10 +5,13 @@ Arrays are given as MXNet `NDArrayHandle` values (`ndarray.handle.value`). Error
 Every call that waits releases the GIL and answers Ctrl-C.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-def start(options: Mapping[str, int | str]) -> None:
-    """Joins the job; returns when all nodes have registered. `options`: Settings.options()."""
+def start(options: Mapping[str, int | str], look: Callable[[], None] | None = None) -> None:
+    """Joins the job; returns when all nodes have registered. `options`: Settings.options().
+
+    While they have not, `look` is called now and then; what it raises ends the start.
+    """
 
 def serve() -> None:
     """Server and scheduler: returns when the job has ended, raises when it has failed."""

@@ -22,11 +22,13 @@ cdef int ok(int code) except -1:
     return 0
 
 
-cdef int wait(wait_function function) except -1:
+cdef int wait(wait_function function, look=None) except -1:
     cdef int code
     while True:
         with nogil:
             code = function(SLICE_MS)
+        if code != 0 and look is not None:
+            look()  # before an error is raised: it may know better why
         if code != MERCURY_NOT_YET:
             return ok(code)
         # Back in Python for a moment: a pending signal is delivered here.
@@ -41,7 +43,7 @@ cdef int check_signals() except -1:
     return PyErr_CheckSignals()
 
 
-def start(options):
+def start(options, look=None):
     names = [name.encode() for name in options]
     values = [str(value).encode() for value in options.values()]
     cdef vector[const char*] name_texts, value_texts
@@ -53,7 +55,7 @@ def start(options):
         code = mercury_start(name_texts.data(), value_texts.data(), name_texts.size())
     ok(code)
     try:
-        wait(mercury_wait_ready)
+        wait(mercury_wait_ready, look)
     except BaseException:
         if not awaits_late():  # else whoever called leaves when those who come are told
             finish("it gave up while the job was starting")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pslite_ext.errors import FAILED_ELSEWHERE
-from pslite_ext.launch.supervise import Child, Supervisor
+from pslite_ext.launch.supervise import Child, Supervisor, how_it_ended
 from pslite_ext.launch.tasks import LaunchError, Task
 
 TAIL_LINES = 20
@@ -101,14 +101,16 @@ class Watch:
                 ended_well.append(child)
                 continue
             if left := self._does_without(child):
-                self._say(f"{self._name(child)} {_end_of(child)}; its {left} is there")
+                self._say(
+                    f"{self._name(child)} {how_it_ended(child.returncode)}; its {left} is there"
+                )
                 continue
             if deadline is None:
                 deadline = time.monotonic() + self._grace_s
             if first is None or first.returncode == FAILED_ELSEWHERE != child.returncode:
                 first = child
                 if child.returncode != FAILED_ELSEWHERE and running:
-                    what = f"{self._name(child)} {_end_of(child)}"
+                    what = f"{self._name(child)} {how_it_ended(child.returncode)}"
                     self._say(f"{what}; the others have {self._grace_s:g} s to end")
         if first is None:
             if not any(child.has_read() for child in self._of_role("scheduler")):
@@ -117,9 +119,10 @@ class Watch:
                     "script create a store, as mx.kv.create('dist_sync') does?"
                 )
             return 0
-        code, how = first.returncode, f"failed first: it {_end_of(first)}"
+        code, how = first.returncode, f"failed first: it {how_it_ended(first.returncode)}"
         if code == FAILED_ELSEWHERE and (culprit := self._blamed([*ended_well, *hung])):
-            first, code, how = culprit, ENDED_EARLY, f"{_end_of(culprit)} before the job was over"
+            first, code = culprit, ENDED_EARLY
+            how = f"{how_it_ended(culprit.returncode)} before the job was over"
             if culprit in hung:
                 how = "hung and was ended"
         _, tail = self._tasks[first]
@@ -133,7 +136,7 @@ class Watch:
         """Those who still wait for it at the start would do so for long: the scheduler tells."""
         for scheduler in self._of_role("scheduler"):
             if scheduler is not child:
-                scheduler.tell(f"{self._name(child)} {_end_of(child)}")
+                scheduler.tell(f"{self._name(child)} {how_it_ended(child.returncode)}")
 
     def _does_without(self, child: Child) -> str:
         """Who keeps the job going without it: of a server and its replica, the other one.
@@ -190,8 +193,3 @@ def _show(stream: TextIO, text: str) -> str:
             os.dup2(nowhere.fileno(), stream.fileno())
         return error.strerror or str(error)
     return ""
-
-
-def _end_of(child: Child) -> str:
-    code = child.returncode
-    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

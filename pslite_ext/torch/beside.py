@@ -2,7 +2,8 @@
 
 The ranks' own store hands the job's address and a random token out. Each host's first worker
 starts a server beside it, rank 0 the scheduler, too. These hear by their standard input that the
-worker has ended, and end with the job.
+worker has ended, and end with the job. If one of them ends before the job has begun, the store
+tells all ranks.
 """
 
 from __future__ import annotations
@@ -11,26 +12,27 @@ import ipaddress
 import json
 import secrets
 import socket
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from pslite_ext.config import TABLE, SettingError, Settings, address_towards, resolve, wanted_van
-from pslite_ext.errors import WaitTimeoutError
+from pslite_ext.errors import PeerLostError, WaitTimeoutError
 from pslite_ext.launch.command import TOKEN_SETTINGS, free_port
 from pslite_ext.launch.tasks import LaunchError
+from pslite_ext.torch.started import Started
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LOOPBACK = "127.0.0.1"
 # Of a network that nobody has (RFC 5737): the way there is the way to anywhere.
 ANYWHERE = "192.0.2.1"
 METRICS = "MERCURY_METRICS_PORT"
-SERVE = "import pslite_ext.torch"
-_children: list[subprocess.Popen[bytes]] = []
+FAILED = "failed"
+_children: list[Started] = []
+_failure: _Failure | None = None
 
 
 @dataclass(frozen=True)
@@ -96,23 +98,69 @@ def start_job(environ: Mapping[str, str], meeting: Meeting) -> dict[str, str]:
     store.set(f"{about}worker {rank}", environ.get("LOCAL_RANK", "").strip() or f"@{_host()}")
     everybody = [f"{about}worker {r}" for r in range(meeting.workers)]
     leads = leaders([text.decode() for text in _get(store, everybody, environ)])
+    global _failure
+    _failure = _Failure(meeting, f"{about}{FAILED}")
+    scheduler = f"{about}worker 0's scheduler"
     if rank == 0:
-        job = _new_job(environ, meeting.workers, len(leads))
-        _start({**environ, **job, "DMLC_ROLE": "scheduler", METRICS: "0"})
-        store.set(f"{about}worker 0's scheduler", json.dumps(job))
-    job = json.loads(_get(store, [f"{about}worker 0's scheduler"], environ)[0])
+        with _failure.told_to_all(scheduler):
+            job = _new_job(environ, meeting.workers, len(leads))
+            _start("the scheduler", rank, {**environ, **job, "DMLC_ROLE": "scheduler"})
+        store.set(scheduler, json.dumps(job))
+    job = json.loads(_get(store, [scheduler], environ)[0])
+    if FAILED in job:
+        raise PeerLostError(job[FAILED])
     if rank in leads:
-        server = {"DMLC_ROLE": "server", "DMLC_TASK_ID": str(leads.index(rank))}
-        _start({**environ, **job, **server, METRICS: "0"})
+        number = str(leads.index(rank))
+        server = {"DMLC_ROLE": "server", "DMLC_TASK_ID": number}
+        with _failure.told_to_all():
+            _start(f"server {number}", rank, {**environ, **job, **server})
     own = {"DMLC_ROLE": "worker", "DMLC_TASK_ID": str(rank)}
     return {**environ, **job, **own}
+
+
+class _Failure:
+    """Why the job cannot begin: whoever sees it first tells all ranks, by their store."""
+
+    def __init__(self, meeting: Meeting, key: str) -> None:
+        self._store = meeting.store
+        self._rank = meeting.rank
+        self._key = key
+
+    def tell(self, why: str, also: str = "") -> None:
+        with suppress(RuntimeError):  # the rank that holds the store has ended
+            self._store.set(self._key, why)
+            if also:
+                self._store.set(also, json.dumps({FAILED: why}))
+
+    @contextmanager
+    def told_to_all(self, also: str = "") -> Iterator[None]:
+        """What is raised; `also`: a key that others wait for."""
+        try:
+            yield
+        except Exception as error:
+            self.tell(f"worker {self._rank} could not start its part of the job: {error}", also)
+            raise
+
+    def look(self) -> None:
+        with suppress(RuntimeError):
+            if self._store.check([self._key]):
+                raise PeerLostError(self._store.get(self._key).decode())
+
+
+def look() -> None:
+    """While the job is starting: raises if something that was started for it has ended."""
+    if _failure is None:
+        return
+    for why in filter(None, (child.end() for child in _children)):
+        _failure.tell(why)
+        raise PeerLostError(why)
+    _failure.look()
 
 
 def forked() -> None:
     """In a child of this process: who waits for this process's end does not wait for the child."""
     for child in _children:
-        assert child.stdin is not None
-        child.stdin.close()
+        child.forget()
 
 
 def _new_job(environ: Mapping[str, str], workers: int, hosts: int) -> dict[str, str]:
@@ -137,18 +185,10 @@ def _new_job(environ: Mapping[str, str], workers: int, hosts: int) -> dict[str, 
     return job
 
 
-def _start(environ: Mapping[str, str]) -> None:
-    """A server or a scheduler. It outlives this process until the job is over."""
+def _start(name: str, rank: int, environ: Mapping[str, str]) -> None:
     Settings.from_environment(environ)  # what is wrong is raised here
-    ours = Path(__file__).resolve().parents[2]
-    paths = [path for path in (environ.get("PYTHONPATH", ""),) if path]
-    if ours.name not in ("site-packages", "dist-packages"):
-        paths.append(str(ours))
-    own = {**environ, "MERCURY_LAUNCHED": "1", "PYTHONPATH": ":".join(paths)}
-    command = [sys.executable, "-c", SERVE]
-    _children.append(
-        subprocess.Popen(command, env=own, stdin=subprocess.PIPE, start_new_session=True)
-    )
+    name = f"{name}, which worker {rank} started,"
+    _children.append(Started(name, {**environ, METRICS: "0"}))
 
 
 def _get(store: Any, keys: list[str], environ: Mapping[str, str]) -> list[bytes]:

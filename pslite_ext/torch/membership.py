@@ -61,7 +61,7 @@ def join(meeting: beside.Meeting | None = None) -> int:
         os.register_at_fork(after_in_child=_forked)
         _watch_exceptions()
         dump.watch("worker", str(settings.values["MERCURY_TRACE_DIR"]))
-        _core.start(settings.options())
+        _core.start(settings.options(), beside.look)
         _settings = settings
         figures.serve(
             str(settings.values["MERCURY_METRICS_HOST"]),

@@ -95,6 +95,27 @@ def test_a_host_s_first_worker_dies() -> None:
         wait_nobody_left(f"MASTER_PORT={job.port}")
 
 
+@pytest.mark.parametrize("role", ["scheduler", "server"])
+def test_what_a_rank_has_started_ends_before_the_job_begins(role: str, tmp_path: Path) -> None:
+    broken = (
+        "import os, sys\n"
+        f"if os.environ.get('DMLC_ROLE') == '{role}':\n"
+        "    print('something is missing', file=sys.stderr, flush=True)\n"
+        "    os._exit(7)\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(broken)
+    with ranks("torch_killed.py", "wrap", "9", PYTHONPATH=str(tmp_path)) as job:
+        job.wait()
+        who = "the scheduler" if role == "scheduler" else "server 0"
+        why = f"PeerLostError: {who}, which worker 0 started, ended with exit code 7 before the job"
+        for worker in job.workers:
+            assert worker.code != 0, job.report()
+            assert why in worker.output, job.report()
+            assert "its last lines:\n    something is missing\n" in worker.output, job.report()
+        assert "\nsomething is missing\n" in f"\n{job.workers[0].output}", job.report()
+        wait_nobody_left(f"MASTER_PORT={job.port}")
+
+
 @pytest.mark.parametrize("manner", ["wrap", "ddp", "backend"])
 def test_a_killed_worker_is_named_by_all_others(manner: str) -> None:
     with ranks("torch_killed.py", manner, "1", workers=3) as job:

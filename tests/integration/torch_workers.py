@@ -155,8 +155,7 @@ def ranks(script: str, *words: str, workers: int = 2, **env: str) -> Iterator[Cl
         LOCAL_WORLD_SIZE=str(workers),
         MASTER_ADDR="127.0.0.1",
         MASTER_PORT=str(port),
-        PYTHONPATH=str(ROOT),
-        **env,
+        **{"PYTHONPATH": str(ROOT), **env},
     )
     processes: list[Process] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pslite_ext.config import SettingError
-from pslite_ext.errors import WaitTimeoutError
+from pslite_ext.errors import PeerLostError, WaitTimeoutError
 from pslite_ext.torch import beside
 from tests.cluster import ROOT, clean_environment, free_port
 
@@ -40,7 +41,7 @@ class Store:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """The environments of what would have been started."""
     found: list[dict[str, str]] = []
-    monkeypatch.setattr(beside, "_start", lambda environ: found.append(dict(environ)))
+    monkeypatch.setattr(beside, "_start", lambda _name, _rank, environ: found.append(environ))
     return found
 
 
@@ -105,19 +106,74 @@ def test_without_a_launcher_the_ways_to_start_are_named(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("role", ["scheduler", "server"])
-def test_whose_worker_ends_before_the_job_begins_ends_too(role: str) -> None:
+def test_whose_worker_ends_before_the_job_begins_ends_too(role: str, tmp_path: Path) -> None:
+    """It is ours, whatever is in the working directory, and what it says is seen."""
+    another = tmp_path / "pslite_ext" / "__init__.py"
+    another.parent.mkdir()
+    another.write_text("raise ImportError('another')\n")
     environ = clean_environment(
-        DMLC_ROLE=role,
         DMLC_PS_VAN_TYPE="mercury",
         DMLC_PS_ROOT_URI="127.0.0.1",
         DMLC_PS_ROOT_PORT=str(free_port()),
         DMLC_NUM_WORKER="1",
         DMLC_NUM_SERVER="1",
-        MERCURY_LAUNCHED="1",
-        MERCURY_JOB_TOKEN="t",
+        MERCURY_JOB_TOKEN="" if role == "scheduler" else "t",
     )
-    command = [sys.executable, "-c", beside.SERVE]
+    script = tmp_path / "scripts" / "script.py"
+    script.parent.mkdir()
+    script.write_text(
+        "import os\nfrom pslite_ext.torch.started import Started\n"
+        f"Started('it', {{**os.environ, 'DMLC_ROLE': '{role}'}})\n"
+    )
     done = subprocess.run(
-        command, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL, timeout=120, capture_output=True
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env={**environ, "PYTHONPATH": str(ROOT)},
+        timeout=120,
+        capture_output=True,
+        text=True,
     )
-    assert done.returncode == 143, done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert ("no job token" in done.stderr) == (role == "scheduler"), done.stderr
+
+
+def test_what_ends_before_the_job_begins_is_told_to_all_ranks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    why = "server 0, which worker 0 started, ended with exit code 1 before the job had begun"
+
+    class Ended:
+        def end(self) -> str:
+            return why
+
+    store = Store()
+    store.set("mercury 0: worker 1", "1")
+    monkeypatch.setattr(beside, "_children", [])
+    monkeypatch.setattr(beside, "_failure", None)
+    beside.look()  # of another launcher's job
+    monkeypatch.setattr(beside, "_start", lambda *_: None)
+    beside.start_job({"LOCAL_RANK": "0"}, beside.Meeting(store, 0, 2))
+    beside.look()
+    monkeypatch.setattr(beside, "_children", [Ended()])
+    with pytest.raises(PeerLostError, match=why):
+        beside.look()
+    monkeypatch.setattr(beside, "_children", [])
+    with pytest.raises(PeerLostError, match=why):
+        beside.look()
+
+
+def test_a_rank_that_cannot_start_the_scheduler_tells_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(name: str, rank: int, environ: dict[str, str]) -> None:
+        raise SettingError("MERCURY_LANES is 'many'")
+
+    store = Store()
+    for rank in range(2):
+        store.set(f"mercury 0: worker {rank}", str(rank))
+    monkeypatch.setattr(beside, "_start", fails)
+    with pytest.raises(SettingError, match="'many'"):
+        beside.start_job({"LOCAL_RANK": "0"}, beside.Meeting(store, 0, 2))
+    with pytest.raises(PeerLostError, match="worker 0 could not start .*'many'"):
+        beside.start_job({"LOCAL_RANK": "1"}, beside.Meeting(store, 1, 2))
