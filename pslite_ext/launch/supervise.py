@@ -1,7 +1,8 @@
 """Processes that are started together and end together.
 
 Every child leads a session of its own, so that ending its group ends what it started, too, and
-nothing else; the kernel kills it if this process dies without having had the chance.
+nothing else. If this process dies without having had the chance, the kernel kills its children, and
+a guard what they started.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from pslite_ext.launch.guard import GUARD
 from pslite_ext.launch.output import Lines, Log
 
 KILLED_WITHIN_S = 5.0
@@ -67,6 +69,11 @@ class Child(subprocess.Popen[bytes]):
             return False
         return True
 
+    def forget_if_gone(self) -> None:
+        """Once it has ended, its number may become another's."""
+        if not self.is_left():
+            GUARD.forget(self.pid)
+
 
 class Supervisor:
     """Starts children, hears them, and ends them. A thread for each child; any thread may call."""
@@ -103,6 +110,7 @@ class Supervisor:
                 preexec_fn=_prepare,
             )
             self.children.append(child)
+            GUARD.watch(child.pid)
             threading.Thread(target=self._hear, args=(child, log, told), daemon=True).start()
         if child.stdin is not None and stdin:
             with suppress(BrokenPipeError):  # it has ended already
@@ -113,6 +121,7 @@ class Supervisor:
     def _hear(self, child: Child, log: Path | None, told: Callable[[str], None] | None) -> None:
         if child.stdout is None or told is None:
             child.wait()
+            child.forget_if_gone()
             self.ended.put(child)
             return
         output = self._output(child, child.stdout.fileno())
@@ -123,6 +132,7 @@ class Supervisor:
             for _ in output:
                 pass
             child.wait()
+            child.forget_if_gone()
             if not child.holds_output:
                 self.ended.put(child)
 
@@ -187,6 +197,7 @@ class Supervisor:
             while any(child.is_left() for child in ending) and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
         for child in ending:
+            child.forget_if_gone()
             with suppress(ValueError):  # another thread was faster
                 self.children.remove(child)
 

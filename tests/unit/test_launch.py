@@ -255,14 +255,16 @@ def test_interrupted_nothing_is_left(tmp_path: Path, number: int) -> None:
 
 
 def test_killed_nothing_is_left(tmp_path: Path) -> None:
-    """Even SIGKILL: the kernel ends the children of a launcher that is gone."""
+    """Even SIGKILL, and even of what a script has started that did not become it."""
     marker = f"orphan{os.getpid()}"
-    job = launch(tmp_path, "-n", "1", *python("print('up')\ntime.sleep(600)"), marker)
+    code = "import time; print('up', flush=True); time.sleep(600)"
+    script = f'{sys.executable} -c "{code}" {marker}; true'
+    job = launch(tmp_path, "-n", "1", "--", "bash", "-c", script)
     assert job.stdout is not None
     for _ in range(3):
-        job.stdout.readline()
+        assert "up" in job.stdout.readline()
     job.kill()
-    job.wait()
+    job.communicate()
     wait_gone(marker)
 
 

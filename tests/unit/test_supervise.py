@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import queue
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from pslite_ext.launch.guard import Guard
 from pslite_ext.launch.supervise import Child, Supervisor
 
 LIMIT_S = 60
@@ -51,3 +54,24 @@ def test_a_log_that_is_full_keeps_nobody_from_being_told() -> None:
     said = f"(this output is not kept from here on: /dev/full: {os.strerror(errno.ENOSPC)})"
     assert lines.count(said) == 1
     assert [line for line in lines if line != said] == [f"line {i}" for i in range(30000)]
+
+
+def test_a_guard_ends_whom_it_watches_when_we_are_gone() -> None:
+    guard = Guard()
+    sleeps = [
+        subprocess.Popen(["sleep", str(LIMIT_S)], start_new_session=True, stdout=subprocess.DEVNULL)
+        for _ in range(3)
+    ]
+    for child in sleeps:
+        guard.watch(child.pid)
+    guard.forget(sleeps[1].pid)
+    assert guard._shell is not None
+    assert guard._shell.stdin is not None
+    guard._shell.stdin.close()
+    try:
+        assert [sleeps[i].wait(LIMIT_S) for i in (0, 2)] == [-signal.SIGTERM] * 2
+        guard._shell.wait(LIMIT_S)
+        assert sleeps[1].poll() is None
+    finally:
+        sleeps[1].kill()
+        sleeps[1].wait()
