@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
-import socketserver
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from mxnet_plugins import metrics
+from mxnet_plugins.page_server import PageServer
 from mxnet_plugins.steps import STEPS
 from pslite_ext import __version__, _core, fabric
 
@@ -33,38 +31,10 @@ def now() -> dict[str, Any]:
     return figures
 
 
-def page(openmetrics: bool = False) -> str:
-    return metrics.page(now(), STEPS.histogram(), __version__, openmetrics)
-
-
-class _Page(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        if self.path.partition("?")[0] not in ("/", "/metrics"):
-            self.send_error(404, "there is /metrics")
-            return
-        openmetrics = "application/openmetrics-text" in self.headers.get("Accept", "")
-        body = page(openmetrics).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", metrics.OPENMETRICS if openmetrics else metrics.PLAIN)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a page that is read every few seconds would fill the log."""
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, host: str, port: int) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        super().__init__((host, port), _Page)
-
-    def server_bind(self) -> None:
-        """Without asking a name server for our name, which may take long."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+def page(openmetrics: bool = False) -> tuple[str, str]:
+    """Its type and its text."""
+    text = metrics.page(now(), STEPS.histogram(), __version__, openmetrics)
+    return metrics.OPENMETRICS if openmetrics else metrics.PLAIN, text
 
 
 def serve(host: str, port: int) -> None:
@@ -78,7 +48,7 @@ def serve(host: str, port: int) -> None:
     why = ""
     for number in range(port, last + 1):
         try:
-            server = _Server(host, number)
+            server = PageServer(host, number, page)
         except OSError as error:
             why = error.strerror or str(error)
             continue
