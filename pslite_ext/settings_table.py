@@ -413,7 +413,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "MERCURY_FABRIC_FEED",
             "",
             "Where an operator's telemetry says how fast links are, one line per host.",
-            unit="a file that grows, or a Unix socket",
+            unit="a file that grows, a named pipe, or a Unix socket",
             core=False,
         ),
     ),

@@ -1,11 +1,13 @@
-"""An operator's telemetry for the scheduler: lines from a file that grows, or from a Unix socket.
+"""An operator's telemetry for the scheduler: lines from a file that grows, a pipe, or a Unix socket.
 
-A line that makes no sense is said once and changes nothing; one that is cut off waits for its rest.
+A line that makes no sense changes nothing, and the first of its kind is said; one that is cut off
+waits for its rest. Nothing here waits for who writes: the job ends without him, too.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import socket
 import stat
 import sys
@@ -16,6 +18,7 @@ from pslite_ext.errors import PsliteError
 
 LINE_BYTES_MAX = 4096
 _LOOK_S = 0.05
+_VARIES = re.compile(r'"(\\.|[^"\\])*"|\d+')
 
 
 class Feed:
@@ -44,7 +47,8 @@ class Feed:
             self._say(f"{error.strerror or error}; rates are measured from here on")
 
     def _read_file(self) -> None:
-        with open(self._path, "rb") as file:
+        """Or a pipe, which nobody may have opened yet, or any more."""
+        with open(os.open(self._path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:
             while not self._over.is_set():
                 if some := file.read(1 << 16):
                     self._hear(some)
@@ -53,7 +57,9 @@ class Feed:
 
     def _read_socket(self) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.connect(self._path)
+            sock.setblocking(False)
+            while not (self._over.is_set() or self._connects(sock)):
+                self._over.wait(_LOOK_S)
             sock.settimeout(_LOOK_S)
             while not self._over.is_set():
                 try:
@@ -65,18 +71,31 @@ class Feed:
                 self._hear(some)
             return None
 
+    def _connects(self, sock: socket.socket) -> bool:
+        """Not while more wait to be accepted than the operator's program allows."""
+        try:
+            sock.connect(self._path)
+        except BlockingIOError:
+            return False
+        return True
+
     def _hear(self, some: bytes) -> None:
         *lines, self._rest = (self._rest + some).split(b"\n")
         for line in filter(None, lines):
             try:
                 self._take(line)
             except PsliteError as error:
-                self._say(str(error))
+                self._say_first(str(error))
         if len(self._rest) > LINE_BYTES_MAX:
             self._rest = b""
-            self._say(f"a line has more than {LINE_BYTES_MAX} bytes")
+            self._say_first(f"a line has more than {LINE_BYTES_MAX} bytes")
+
+    def _say_first(self, what: str) -> None:
+        """Of its kind: lines differ by what is quoted, by numbers, and by where the mistake is."""
+        kind = _VARIES.sub("", what).rpartition(": ")[2]
+        if kind not in self._told:
+            self._told.add(kind)
+            self._say(f"{what}; no more is said of such lines")
 
     def _say(self, what: str) -> None:
-        if what not in self._told:
-            self._told.add(what)
-            print(f"mercury: MERCURY_FABRIC_FEED {self._path}: {what}", file=sys.stderr)
+        print(f"mercury: MERCURY_FABRIC_FEED {self._path}: {what}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -54,21 +55,55 @@ def test_a_socket_that_ends(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     feed.close()
 
 
+def test_a_named_pipe(tmp_path: Path) -> None:
+    """Whoever writes may come late, go, and come again, or never."""
+    path = tmp_path / "feed"
+    os.mkfifo(path)
+    heard: list[bytes] = []
+    feed = Feed(str(path), heard.append)
+    for line in (b"one", b"two"):
+        with path.open("wb") as pipe:
+            pipe.write(line + b"\n")
+        wait_until(lambda line=line: heard[-1:] == [line])  # type: ignore[misc]
+    feed.close()
+    Feed(str(path), heard.append).close()
+    assert heard == [b"one", b"two"]
+
+
+def test_a_socket_that_nobody_accepts(tmp_path: Path) -> None:
+    path = str(tmp_path / "feed")
+    heard: list[bytes] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        door.bind(path)
+        door.listen(0)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as first:
+            first.connect(path)  # no more can wait
+            Feed(path, heard.append).close()
+            feed = Feed(path, heard.append)
+            door.accept()[0].close()
+            operator, _ = door.accept()
+        operator.sendall(b"one\n")
+        wait_until(lambda: heard == [b"one"])
+        feed.close()
+        operator.close()
+
+
 def test_what_makes_no_sense_is_said_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "feed"
-    path.write_bytes(b"bad\nbad\n" + b"x" * (LINE_BYTES_MAX + 1) + b"\ngood\n")
+    path.write_bytes(b"bad 9\nbad 10\n" + b"x" * (LINE_BYTES_MAX + 1) + b"\ngood\n")
     heard: list[bytes] = []
 
     def take(line: bytes) -> None:
-        if line == b"bad":
-            raise InvalidArgumentError("host: there is no 'h9' in this job")
+        if line.startswith(b"bad"):
+            number = line[4:].decode()
+            raise InvalidArgumentError(f'host{number}: there is no host "h{number}" in this job')
         heard.append(line)
 
     feed = Feed(str(path), take)
     wait_until(lambda: heard[-1:] == [b"good"])
     feed.close()
     said = capfd.readouterr().err
-    assert said.count("there is no 'h9'") == 1
-    assert f"MERCURY_FABRIC_FEED {path}: host" in said
+    assert said.count("there is no host") == 1
+    assert f'MERCURY_FABRIC_FEED {path}: host9: there is no host "h9" in this job; no more' in said
