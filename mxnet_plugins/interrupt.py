@@ -65,8 +65,10 @@ def _on_interrupt(_number: int, _frame: object) -> None:
 
 
 def _listen() -> None:
+    comes = select.poll()
+    comes.register(_hears, select.POLLIN)
     while True:
-        select.select([_hears], [], [])
+        comes.poll()
         answers = _answers
         time.sleep(_GRACE_S)
         if answers != _answers:

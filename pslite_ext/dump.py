@@ -56,10 +56,12 @@ def forget() -> None:
 def _listen(role: str, directory: str, reading: int, by_signal: bool) -> None:
     if by_signal:
         ctypes.CDLL(None).prctl(_PR_SET_NAME, THREAD, 0, 0, 0)
+    comes = select.poll()
+    comes.register(reading, select.POLLIN)
     while True:
-        select.select([reading], [], [])
+        comes.poll()
         heard = b""
-        while select.select([reading], [], [], 0 if heard[:1] == b"\0" else SILENCE_S)[0]:
+        while comes.poll(0 if heard[:1] == b"\0" else SILENCE_S * 1000):
             heard += os.read(reading, _PIPE_BYTES)
         why = "it was asked to"
         if heard[:1] == b"\0":  # the core: nobody's handler has written

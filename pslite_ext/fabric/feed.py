@@ -1,4 +1,4 @@
-"""An operator's telemetry for the scheduler: lines from a file that grows, a pipe, or a Unix socket.
+"""An operator's telemetry for the scheduler: lines of a file that grows, a pipe, or a Unix socket.
 
 A line that makes no sense changes nothing, and the first of its kind is said; one that is cut off
 waits for its rest. Nothing here waits for who writes: the job ends without him, too.
