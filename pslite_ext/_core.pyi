@@ -35,6 +35,9 @@ def finish_at_exit(code: int = 0, over_chosen: bool = False) -> None:
     `over_chosen`.
     """
 
+def say_at_exit(line: str) -> None:
+    """On standard error once the process ends, if its exit code is 0."""
+
 def rank() -> int: ...
 def check() -> None:
     """Raises the job's first error, if it has failed."""

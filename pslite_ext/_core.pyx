@@ -85,6 +85,10 @@ def finish_at_exit(code=0, over_chosen=False):
     mercury_finish_at_exit(code, 1 if over_chosen else 0)
 
 
+def say_at_exit(line):
+    mercury_say_at_exit(line.encode())
+
+
 def rank():
     return mercury_rank()
 

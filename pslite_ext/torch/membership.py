@@ -71,16 +71,18 @@ def join(meeting: beside.Meeting | None = None) -> int:
 
 
 def say_if_forgotten() -> None:
-    """At the end of a worker that has imported us: did it ever take part in its job?"""
+    """At the end of a worker that has imported us, and ends well: did it ever join its job?"""
+    if multiprocessing.parent_process() is not None:
+        return  # it loads data for a worker
+    process = os.getpid()
 
     def say() -> None:
         role = os.environ.get("DMLC_ROLE", "").strip()
         started = role == "worker" or (not role and beside.is_under_torchrun(os.environ))
-        if _settings is None and not _reason and started:
-            print(
+        if _settings is None and started and os.getpid() == process:
+            _core.say_at_exit(
                 "mercury: this worker trained alone: pslite_ext.torch was imported, but "
-                "mercury.wrap(model, optimizer) was never called",
-                file=sys.stderr,
+                "mercury.wrap(model, optimizer) was never called"
             )
 
     atexit.register(say)

@@ -118,14 +118,33 @@ def test_mlfabric_is_not_pytorch_s() -> None:
     assert "MERCURY_FABRIC is 1, and there is no MLfabric under PyTorch: unset it" in run.stderr
 
 
-def test_who_never_wraps_hears_of_it() -> None:
-    code = "import pslite_ext.torch"
+@pytest.mark.parametrize(
+    ("code", "is_told"),
+    [
+        ("import pslite_ext.torch", True),
+        # What follows has not trained.
+        ("import sys, pslite_ext.torch; sys.exit(2)", False),
+        ("import pslite_ext.torch; raise ValueError('of its own')", False),
+        ("import os, sys, pslite_ext.torch; os.fork() and (os.wait(), os._exit(0))", False),
+        (
+            "import importlib, multiprocessing\n"
+            "spawn = multiprocessing.get_context('spawn')\n"
+            "child = spawn.Process(target=importlib.import_module, args=('pslite_ext.torch',))\n"
+            "child.start()\n"
+            "child.join()\n",
+            False,
+        ),
+    ],
+    ids=["trains", "usage", "raises", "forked", "spawned"],
+)
+def test_who_never_wraps_hears_of_it(code: str, is_told: bool) -> None:
     environment = clean_environment(DMLC_ROLE="worker")
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
     )
-    assert run.stderr.count("\n") == 1
-    assert "mercury.wrap(model, optimizer) was never called" in run.stderr
+    told = "mercury.wrap(model, optimizer) was never called"
+    assert run.stderr.count(told) == is_told, run.stderr
+    assert run.stderr.count("\n") == 1 or not is_told
 
 
 def test_what_is_missing_or_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 #include "process/c_api.h"
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
@@ -124,6 +126,14 @@ int mercury_other_ended(int is_worker, int rank_hint, const char* how, int faile
 int mercury_awaits_late(void) { return Node::Get().awaits_late() ? 1 : 0; }
 void mercury_finish_at_exit(int code, int over_chosen) {
   Node::Get().FinishAtExit(code, over_chosen != 0);
+}
+void mercury_say_at_exit(const char* line) {
+  on_exit(
+      [](int status, void* text) {
+        const std::unique_ptr<std::string> said(static_cast<std::string*>(text));
+        if (status == 0) std::fprintf(stderr, "%s\n", said->c_str());
+      },
+      new std::string(line));
 }
 int mercury_rank(void) { return Node::Get().rank(); }
 int mercury_num_lost(int group) { return Node::Get().NumLost(group); }

@@ -40,6 +40,8 @@ int mercury_awaits_late(void);
 /* Finishes once the process ends: any exit code but 0 fails the job. `code` above 0 becomes the
    exit code, if that says nothing in particular (0 or 1) or `over_chosen`. */
 void mercury_finish_at_exit(int code, int over_chosen);
+/* Once the process ends, if its exit code is 0: a line on standard error. */
+void mercury_say_at_exit(const char* line);
 int mercury_rank(void);
 int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);
