@@ -202,6 +202,7 @@ def run(arguments: argparse.Namespace) -> int:
         watch.end_all()
         if stopped:
             watch.say_ended(stopped)
+        watch.close()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ import ctypes
 import fcntl
 import os
 import queue
-import selectors
+import select
 import signal
 import subprocess
 import termios
@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,44 +90,63 @@ class Supervisor:
         *,
         log: Path | None = None,
         told: Callable[[str], None] | None = None,
+        keeps_up: Callable[[], bool] = lambda: True,
         stdin: bytes | None = None,
     ) -> Child:
         """What it prints goes to `log` and, line by line, to `told`; without them, where ours goes.
 
+        While `keeps_up` says no, which may take a moment, no more is told: whoever prints waits.
         `stdin` is written, then kept open for `tell` until `end`.
         """
         with ExitStack() as files, _uninterrupted():
             out: Any = subprocess.PIPE if told else None
             if log and not told:
                 out = files.enter_context(log.open("wb"))
-            child = Child(
-                command,
-                bufsize=0,
-                env=None if env is None else dict(env),
-                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-                stdout=out,
-                stderr=subprocess.STDOUT if out else None,
-                start_new_session=True,
-                preexec_fn=_prepare,
-            )
+            with ExitStack() as unless_started:
+                has_ended, says_ended = os.pipe()
+                unless_started.callback(os.close, has_ended)
+                unless_started.callback(os.close, says_ended)
+                child = Child(
+                    command,
+                    bufsize=0,
+                    env=None if env is None else dict(env),
+                    stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                    stdout=out,
+                    stderr=subprocess.STDOUT if out else None,
+                    start_new_session=True,
+                    preexec_fn=_prepare,
+                )
+                unless_started.pop_all()
             self.children.append(child)
             GUARD.watch(child.pid)
-            threading.Thread(target=self._hear, args=(child, log, told), daemon=True).start()
+            for does in (
+                partial(self._await, child, says_ended),
+                partial(self._hear, child, has_ended, log, told, keeps_up),
+            ):
+                threading.Thread(target=does, daemon=True).start()
         if child.stdin is not None and stdin:
             with suppress(BrokenPipeError):  # it has ended already
                 child.stdin.write(stdin)
                 child.told_bytes = len(stdin)
         return child
 
-    def _hear(self, child: Child, log: Path | None, told: Callable[[str], None] | None) -> None:
-        if child.stdout is None or told is None:
-            child.wait()
-            child.forget_if_gone()
-            self.ended.put(child)
-            return
-        output = self._output(child, child.stdout.fileno())
+    @staticmethod
+    def _await(child: Child, says_ended: int) -> None:
+        child.wait()
+        os.close(says_ended)
+
+    def _hear(
+        self,
+        child: Child,
+        has_ended: int,
+        log: Path | None,
+        told: Callable[[str], None] | None,
+        keeps_up: Callable[[], bool],
+    ) -> None:
+        output = self._output(child, has_ended)
         try:
-            self._pass_on(output, log, told)
+            if told is not None:
+                self._pass_on(self._slowly(child, output, keeps_up), log, told)
         finally:
             # Even if nobody can be told any more: it must not stand still, nor end unheard.
             for _ in output:
@@ -135,6 +155,16 @@ class Supervisor:
             child.forget_if_gone()
             if not child.holds_output:
                 self.ended.put(child)
+
+    @staticmethod
+    def _slowly(
+        child: Child, output: Iterator[bytes], keeps_up: Callable[[], bool]
+    ) -> Iterator[bytes]:
+        """Whoever prints waits for who is told; but the end of a child is not waited for."""
+        for some in output:
+            yield some
+            while (child.returncode is None or child.holds_output) and not keeps_up():
+                pass
 
     @staticmethod
     def _pass_on(output: Iterator[bytes], log: Path | None, told: Callable[[str], None]) -> None:
@@ -148,42 +178,37 @@ class Supervisor:
             for line in lines.rest():
                 told(line)
 
-    def _output(self, child: Child, output: int) -> Iterator[bytes]:
+    def _output(self, child: Child, has_ended: int) -> Iterator[bytes]:
         """Until nobody can print any more. A process that it leaves behind may keep its output
         open forever: the child's own end is reported once all that it printed is told.
         """
-        has_ended, says_ended = os.pipe()
-
-        def wait() -> None:
-            child.wait()
-            os.close(says_ended)
-
-        threading.Thread(target=wait, daemon=True).start()
         left_bytes, deadline = 0, 0.0  # once it has ended
-        with selectors.DefaultSelector() as selector:
-            selector.register(output, selectors.EVENT_READ)
-            selector.register(has_ended, selectors.EVENT_READ)
-            while True:
-                awaits = bool(deadline) and not child.holds_output
-                timeout = max(0.0, deadline - time.monotonic()) if awaits else None
-                ready = {key.fd for key, _ in selector.select(timeout)}
-                if has_ended in ready:
-                    selector.unregister(has_ended)
-                    os.close(has_ended)
-                    deadline = time.monotonic() + CLOSED_WITHIN_S
-                if output in ready:
-                    some = os.read(output, 1 << 16)
-                    if not some:
-                        break
-                    yield some
-                    left_bytes += len(some) if deadline else 0
-                silent = output not in ready and time.monotonic() >= deadline
-                if awaits and (silent or left_bytes > _LEFT_BYTES_MAX):
-                    child.holds_output = True
-                    self.ended.put(child)
-            if not deadline:
-                os.read(has_ended, 1)  # it has closed its output, and goes on
-                os.close(has_ended)
+        comes = select.poll()
+        comes.register(has_ended, select.POLLIN)
+        output = -1
+        if child.stdout is not None:
+            output = child.stdout.fileno()
+            comes.register(output, select.POLLIN)
+        while output >= 0:
+            awaits = bool(deadline) and not child.holds_output
+            timeout = max(0.0, deadline - time.monotonic()) if awaits else None
+            ready = {fd for fd, _ in comes.poll(None if timeout is None else timeout * 1000)}
+            if has_ended in ready:
+                comes.unregister(has_ended)
+                deadline = time.monotonic() + CLOSED_WITHIN_S
+            if output in ready:
+                some = os.read(output, 1 << 16)
+                if not some:
+                    break
+                yield some
+                left_bytes += len(some) if deadline else 0
+            silent = output not in ready and time.monotonic() >= deadline
+            if awaits and (silent or left_bytes > _LEFT_BYTES_MAX):
+                child.holds_output = True
+                self.ended.put(child)
+        if not deadline:
+            os.read(has_ended, 1)  # it has closed its output, and goes on
+        os.close(has_ended)
 
     def end(self, which: Sequence[Child] | None = None, ask_s: float = 0.0) -> None:
         """Ends the groups of `which`, or of all: asked first, killed if left after `ask_s`."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import re
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 from pslite_ext.errors import FAILED_ELSEWHERE
+from pslite_ext.launch.display import Display
 from pslite_ext.launch.supervise import Child, Supervisor, how_it_ended
 from pslite_ext.launch.tasks import LaunchError, Task
 
 TAIL_LINES = 20
+IN_ORDER_S = 0.5  # for what is printed to be shown before what we say of it
 TERM_S = 5.0  # between asking a process to end and killing it
 ENDED_EARLY = 1  # our exit code if all others failed for one that ended with 0 itself
 ERROR = "[mercury scheduler] error: "
@@ -31,9 +30,9 @@ class Watch:
         self._grace_s = grace_s  # for the others to notice a failure themselves
         self._supervisor = Supervisor()
         self._tasks: dict[Child, tuple[Task, deque[str]]] = {}  # with its last lines
-        self._print_lock = threading.Lock()  # guards standard output
+        self._error = Display(sys.stderr)
+        self._output = Display(sys.stdout, self._no_longer_shown)
         self._colour = sys.stdout.isatty()
-        self._hushed = False
         self._job_s_error = ""  # the scheduler's first
 
     def start(self, tasks: Sequence[Task]) -> None:
@@ -50,7 +49,12 @@ class Watch:
             told = partial(self._print, prefix, tail)
             try:
                 child = self._supervisor.start(
-                    task.command, task.env or None, log=log, told=told, stdin=task.stdin
+                    task.command,
+                    task.env or None,
+                    log=log,
+                    told=told,
+                    keeps_up=self._output.keeps_up,
+                    stdin=task.stdin,
                 )
             except OSError as error:
                 raise LaunchError(f"cannot run {task.command[0]}: {error.strerror}") from None
@@ -59,12 +63,11 @@ class Watch:
     def _print(self, prefix: str, tail: deque[str], line: str) -> None:
         tail.append(line)
         self._job_s_error = self._job_s_error or line.partition(ERROR)[2]
-        if self._hushed:
-            return
-        with self._print_lock:
-            why_not = _show(sys.stdout, prefix + line)
-        if why_not:
-            self._say(f"output is no longer shown ({why_not}); it goes on in {self._log_dir}")
+        self._output.say(prefix + line)
+
+    def _no_longer_shown(self, why: str) -> None:
+        text = f"output is no longer shown ({why}); it goes on in {self._log_dir}"
+        self._error.say(f"mercury launch: {text}")
 
     def wait(self) -> int:
         """Until all have ended; the exit code of the process that failed first, 0 if none did.
@@ -126,10 +129,10 @@ class Watch:
             if culprit in hung:
                 how = "hung and was ended"
         _, tail = self._tasks[first]
-        lines = [f"mercury launch: {self._name(first)} {how}; its last lines:"]
+        lines = [f"{self._name(first)} {how}; its last lines:"]
         lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]
         lines += [f"mercury launch: all logs are in {self._log_dir}"]
-        _show(sys.stderr, "\n".join(lines))
+        self._say("\n".join(lines))
         return code if code > 0 else 128 - code
 
     def _tell_scheduler(self, child: Child) -> None:
@@ -163,14 +166,14 @@ class Watch:
     def _name(self, child: Child) -> str:
         return self._tasks[child][0].name
 
-    @staticmethod
-    def _say(text: str) -> None:
-        """Without the lock: who prints a process's output may be kept waiting."""
-        _show(sys.stderr, f"mercury launch: {text}")
+    def _say(self, text: str) -> None:
+        """After what was printed before, unless nobody reads that."""
+        self._output.is_done(IN_ORDER_S)
+        self._error.say(f"mercury launch: {text}")
 
     def hush(self) -> None:
         """Shows nothing from here on: what we end may say that others were lost. Logs keep it."""
-        self._hushed = True
+        self._output.hush()
 
     def end_all(self) -> None:
         self._supervisor.end(ask_s=TERM_S)
@@ -181,15 +184,7 @@ class Watch:
         what = f"still there: {', '.join(left)}" if left else "everything has ended"
         self._say(f"{why}; {what}; all logs are in {self._log_dir}")
 
-
-def _show(stream: TextIO, text: str) -> str:
-    """Why nothing is shown there from now on, such as "Broken pipe"; "" if it has been."""
-    known = stream.encoding or "utf-8"
-    try:
-        print(text.encode(known, "replace").decode(known), file=stream, flush=True)
-    except OSError as error:
-        # When Python ends it would try again, and its failure would be our exit code.
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), stream.fileno())
-        return error.strerror or str(error)
-    return ""
+    def close(self) -> None:
+        """Waits for who reads what is shown, unless he does not."""
+        self._output.close()
+        self._error.close()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
+from pslite_ext.launch import display
 from pslite_ext.launch.tasks import Task
 from pslite_ext.launch.watch import Watch
 from tests.cluster import ROOT, clean_environment, wait_gone
@@ -152,52 +150,35 @@ def test_nobody_has_to_read_what_is_shown(tmp_path: Path) -> None:
     assert (tmp_path / "logs" / "worker_0.log").read_text().endswith("the last\n")
 
 
-class _Held(io.StringIO):
-    """A reader who reads no further until he is told."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_held, self.goes_on = threading.Event(), threading.Event()
-
-    def write(self, text: str) -> int:
-        self.is_held.set()
-        self.goes_on.wait(LIMIT_S)
-        return super().write(text)
-
-
-def test_a_slow_reader_keeps_the_scheduler_from_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_reader_who_reads_nothing_keeps_nobody_from_hearing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    shown = _Held()
-    monkeypatch.setattr(sys, "stdout", shown)
+    """A worker that prints more than anybody takes is killed: all others hear of it."""
+    reading, writing = os.pipe()
+    monkeypatch.setattr(display, "PATIENCE_S", 0.0)
     heard = tmp_path / "heard"
-    fails = tmp_path / "fails"
     repeats = ("bash", "-c", 'read line; echo "$line" > $0', str(heard))
-    ends = ("bash", "-c", "until [ -e $0 ]; do sleep 0.05; done; exit 3", str(fails))
-    watch = Watch(tmp_path / "logs", LIMIT_S)
-    watch.start(
-        [
-            Task("scheduler", 0, repeats, {}, b""),
-            Task("server", 0, ("echo", "shown"), {}),
-            Task("worker", 0, ends, {}),
-        ]
-    )
-    codes: list[int] = []
-    waiting = threading.Thread(target=lambda: codes.append(watch.wait()))
-    waiting.start()
-    assert shown.is_held.wait(LIMIT_S)
-    fails.touch()
-    try:
-        deadline = time.monotonic() + LIMIT_S
-        while not (heard.exists() and heard.read_text()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert heard.read_text() == "worker 0 ended with exit code 3\n"
-    finally:
-        shown.goes_on.set()
-        waiting.join(LIMIT_S)
-        watch.end_all()
-    assert codes == [3]
-    assert shown.getvalue() == "[server 0] shown\n"
+    prints = "import signal\nsignal.alarm(1)\nwhile True: print('x' * 1000)\n"
+    with open(writing, "w") as shown, open(reading, "rb") as reader:
+        monkeypatch.setattr(sys, "stdout", shown)
+        watch = Watch(tmp_path / "logs", LIMIT_S)
+        watch.start(
+            [
+                Task("scheduler", 0, repeats, {}, b""),
+                Task("worker", 0, (sys.executable, "-c", prints), {}),
+            ]
+        )
+        try:
+            assert watch.wait() == 128 + signal.SIGALRM
+        finally:
+            watch.end_all()
+            watch.close()
+        begun = reader.read(100)
+    assert begun == b"[worker 0] " + b"x" * 89
+    assert heard.read_text() == "worker 0 was killed by signal 14\n"
+    said = capfd.readouterr().err
+    assert "worker 0 failed first: it was killed by signal 14; its last lines:\n    xxx" in said
+    assert f"output is no longer shown (nobody reads it); it goes on in {tmp_path}" in said
 
 
 @pytest.mark.parametrize(("dies", "stays"), [("server", "replica"), ("replica", "server")])
