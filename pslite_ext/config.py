@@ -225,9 +225,11 @@ def read_token(values: Mapping[str, int | str]) -> str:
         return str(values["MERCURY_JOB_TOKEN"])
     path = Path(str(values["MERCURY_JOB_TOKEN_FILE"]))
     try:
-        token = path.read_text().strip()
+        token = path.read_text(encoding="utf-8").strip()
     except OSError as error:
         raise SettingError(f"MERCURY_JOB_TOKEN_FILE is '{path}': {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingError(f"MERCURY_JOB_TOKEN_FILE is '{path}', which is not UTF-8 text") from None
     if not token:
         raise SettingError(f"MERCURY_JOB_TOKEN_FILE is '{path}', which is empty")
     return token

@@ -54,6 +54,8 @@ class Setting:
                 raise SettingError(f"{self.name} is not set: give {self.allowed}")
             return self.default
         if not self.is_number:
+            if any("\udc80" <= character <= "\udcff" for character in text):
+                raise SettingError(f"{self.name} is not UTF-8 text")
             return self.renamed.get(text, text)
         try:
             number = int(text)

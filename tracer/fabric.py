@@ -107,7 +107,7 @@ def events(path: str | Path) -> Iterator[dict[str, Any]]:
             event = json.loads(line)
             if not isinstance(event, dict) or not isinstance(event.get("event"), str):
                 raise ValueError
-        except ValueError:
+        except (ValueError, RecursionError):
             raise TraceError(
                 f"{file}:{number}: this is not an event of a job under MLfabric"
             ) from None

@@ -1,7 +1,11 @@
-"""What a command prints: a full disk behind stdout is one line on stderr, not a traceback."""
+"""What a command prints: a full disk behind stdout is one line on stderr, not a traceback.
+
+Nor are a standard stream that is closed, and a limit on open files that is too low.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -36,6 +40,21 @@ def code_of(name: str, run: Callable[[], int]) -> int:
         _forget_output()
         print(f"{name}: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        print(f"{name}: {error.strerror}: raise the limit, as by `ulimit -n 4096`", file=sys.stderr)
+        return 2
+
+
+def open_missing_streams() -> None:
+    """One that our caller has closed (`>&-`): without it, a file of ours would get its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def _forget_output() -> None:

@@ -110,7 +110,7 @@ def _first_given_port() -> int:
 def address_for(hosts: Sequence[Host]) -> str:
     """Our address as the hosts see it: a loopback one only if all of them are this machine."""
     for host in hosts:
-        address = address_towards(resolve("hostfile", host.name), host.port)
+        address = address_towards(resolve("hostfile", host.address), host.port)
         if not ipaddress.ip_address(address).is_loopback:
             break
     return address

@@ -15,6 +15,12 @@ from pslite_ext.quantity import bytes_per_second
 # What a remote shell is given of our environment, beside --env.
 PASSED = re.compile(r"^(MERCURY_|MXNET_|OMP_NUM_THREADS$|PYTHONPATH$|LD_LIBRARY_PATH$)")
 
+# A name or an IPv4 address, an IPv6 address, or one in brackets, after which there may be a port.
+PLACE = re.compile(
+    r"(?P<name>[^-:\[\]][^:\[\]]*)(:(?P<port>\d{0,5}))?"
+    r"|(?P<bare>[^-:\[\]]*:[^:\[\]]*:[^\[\]]*)"
+    r"|\[(?P<bracketed>[^-\[\]][^\[\]]*)\](:(?P<after>\d{0,5}))?"
+)
 # Runs $command in a session of its own and ends that when our side closes the connection. What the
 # command leaves behind is ended with it: ssh waits until nobody can print any more.
 REMOTE = """\
@@ -42,9 +48,13 @@ class LaunchError(Exception):
 
 @dataclass(frozen=True)
 class Host:
-    name: str
+    name: str  # as ssh takes it: there may be a user before it
     port: int = 22
     speed: float | None = None  # of its link, in bytes a second
+
+    @property
+    def address(self) -> str:
+        return self.name.rpartition("@")[2]
 
 
 @dataclass(frozen=True)
@@ -65,12 +75,15 @@ class Task:
 def read_hosts(path: Path) -> list[Host]:
     """One host a line: `name` or `name:port`, and the speed of its link as `link=10Gbps`.
 
-    What else follows a blank, such as slots=4, is ignored.
+    A user may come before it, `user@name`. An IPv6 address with a port is `[fd00::1]:22`. What else
+    follows a blank, such as slots=4, is ignored.
     """
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise LaunchError(f"hostfile {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise LaunchError(f"hostfile {path}: it is not UTF-8 text") from None
     hosts: list[Host] = []
     for number, line in enumerate(lines, 1):
         words = line.split("#")[0].split()
@@ -89,19 +102,21 @@ def read_hosts(path: Path) -> list[Host]:
 
 
 def _host(words: Sequence[str]) -> Host:
-    name, _, port = words[0].partition(":")
-    if not name or not (port or "22").isdigit():
+    user, at, place = words[0].rpartition("@")
+    found = PLACE.fullmatch(place)
+    port = int(found["port"] or found["after"] or 22) if found else 0
+    # What begins with a dash would be an option of ssh.
+    if found is None or not 0 < port < 65536 or user.startswith("-") or bool(at) != bool(user):
         raise ValueError(f"'{words[0]}' is not HOST or HOST:PORT")
+    name = f"{user}{at}{found['bracketed'] or found['bare'] or found['name']}"
     speeds = [word.partition("=")[2] for word in words[1:] if word.startswith("link=")]
-    if not speeds:
-        return Host(name, int(port or 22))
-    return Host(name, int(port or 22), bytes_per_second(speeds[-1]))
+    return Host(name, port, bytes_per_second(speeds[-1]) if speeds else None)
 
 
 def remote_script(command: Sequence[str], env: Mapping[str, str], folder: str) -> bytes:
     exports = "".join(f"export {k}={shlex.quote(v)}\n" for k, v in sorted(env.items()))
     body = REMOTE.format(folder=shlex.quote(folder), command=shlex.join(command))
-    return (exports + body).encode()
+    return (exports + body).encode(errors="surrogateescape")  # as the environment has it
 
 
 def ssh_task(role: str, rank: int, host: Host, script: bytes) -> Task:
@@ -138,7 +153,7 @@ def _as_torchrun(
 ) -> dict[int, dict[str, str]]:
     """What torchrun would set for each worker, by rank: PyTorch's scripts read it."""
     at = {rank: place for role, rank, place in where if role == "worker"}
-    master = hosts[at[0]].name.rpartition("@")[2] if hosts else "127.0.0.1"
+    master = hosts[at[0]].address if hosts else "127.0.0.1"
     found: dict[int, dict[str, str]] = {}
     for rank, place in at.items():
         beside = [other for other, its in at.items() if its == place]

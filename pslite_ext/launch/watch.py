@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import queue
 import re
 import sys
@@ -57,6 +58,8 @@ class Watch:
                     stdin=task.stdin,
                 )
             except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    raise
                 raise LaunchError(f"cannot run {task.command[0]}: {error.strerror}") from None
             self._tasks[child] = (task, tail)
 

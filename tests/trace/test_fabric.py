@@ -196,6 +196,7 @@ def test_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("", "it is empty"),
         ('{"event": "job", "version": 9}\n', "it does not begin as version 1"),
         (json.dumps(HEAD) + "\n[]\n", "2: this is not an event"),
+        (json.dumps(HEAD) + "\n" + "[" * 100000 + "\n", "2: this is not an event"),
         (json.dumps(HEAD) + '\n{"t": 1, "event": "commit"}\n', "line 2: the event 'commit' lacks"),
         ('{"event": "job", "version": 1}\n', "line 1: the event 'job' lacks"),
     ],

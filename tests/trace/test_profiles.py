@@ -15,6 +15,7 @@ from tests.trace.profiles import kineto, mxnet
 from tests.trace.synthetic_runs import run_of
 from tracer.clocks import aligned
 from tracer.errors import TraceError, UsageError
+from tracer.export import profile
 from tracer.export.chrome import write_chrome
 from tracer.export.profile import named_profile, of_workers, read_profile
 from tracer.round_trip import W_PUSH_SEND
@@ -128,12 +129,19 @@ def test_whose_it_is(tmp_path: Path) -> None:
     [
         (b"{", "is not JSON, or is cut off"),
         (b"\x1f\x8bxx", "cannot be read"),
+        (gzip.compress(b"[]")[:12] + b"xxxxxxxxxxxx", "cannot be read"),
+        (gzip.compress(b" " * 1001), "more than 0 MiB when it is unpacked; profile fewer steps"),
+        (gzip.compress(b" " * 1000), "is not JSON"),
+        (b"[" * 100000, "is nested too deep to be a profile"),
         (b'{"a": 1}', "no list of traceEvents"),
         (b'{"traceEvents": [{"ph": "X", "ts": 5, "dur": 1}]}', "does not say when it was"),
         (b'[{"ph": "C", "ts": 1700000000000000, "name": "n"}]', "was the profiler running"),
     ],
 )
-def test_what_is_no_profile(content: bytes, says: str, tmp_path: Path) -> None:
+def test_what_is_no_profile(
+    content: bytes, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profile, "UNPACKED_BYTES_MAX", 1000)
     (tmp_path / "p.json").write_bytes(content)
     with pytest.raises(TraceError, match=says):
         read_profile(tmp_path / "p.json")

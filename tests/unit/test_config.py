@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,11 @@ def test_token_from_a_file(tmp_path: Path) -> None:
     file.write_text("\n")
     with pytest.raises(SettingError, match="empty"):
         settings(MERCURY_JOB_TOKEN_FILE=str(file))
+    file.write_bytes(b"\xff")
+    with pytest.raises(SettingError, match="which is not UTF-8 text"):
+        settings(MERCURY_JOB_TOKEN_FILE=str(file))
+    with pytest.raises(SettingError, match="MERCURY_JOB_TOKEN is not UTF-8 text"):
+        settings(MERCURY_JOB_TOKEN=os.fsdecode(b"\xff"))
 
 
 def test_a_setting_error_is_a_value_error_of_ours() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import sys
@@ -17,6 +18,10 @@ def test_hostfile(tmp_path: Path) -> None:
     file = tmp_path / "hosts"
     file.write_text("# two\nalpha slots=4\n\nbeta:2222\n")
     assert read_hosts(file) == [Host("alpha"), Host("beta", 2222)]
+    file.write_text("me@alpha:7\nfd00::5\nme@[fe80::1%eth0]:2222\n[::1]\n")
+    hosts = [Host("me@alpha", 7), Host("fd00::5"), Host("me@fe80::1%eth0", 2222), Host("::1")]
+    assert read_hosts(file) == hosts
+    assert [host.address for host in hosts] == ["alpha", "fd00::5", "fe80::1%eth0", "::1"]
     file.write_text("alpha slots=4 link=10Gbps\nbeta:2222 link=2.5Gbit/s # old\n")
     assert read_hosts(file) == [Host("alpha", speed=1.25e9), Host("beta", 2222, 312.5e6)]
 
@@ -25,6 +30,15 @@ def test_hostfile(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("alpha:port", "hosts:1: 'alpha:port' is not HOST or HOST:PORT"),
+        ("-oProxyCommand=x", "hosts:1: '-oProxyCommand=x' is not HOST or HOST:PORT"),
+        ("-oProxyCommand=x@alpha", "is not HOST or HOST:PORT"),
+        ("me@-alpha", "is not HOST or HOST:PORT"),
+        ("[-x]:22", "is not HOST or HOST:PORT"),
+        ("@alpha", "is not HOST or HOST:PORT"),
+        ("alpha:0", "is not HOST or HOST:PORT"),
+        ("alpha:65536", "is not HOST or HOST:PORT"),
+        ("[fd00::5", "is not HOST or HOST:PORT"),
+        ("\udcff", "hosts: it is not UTF-8 text"),
         ("alpha\n\nbeta link=fast", "hosts:3: 'fast' is not a bandwidth such as 10Gbps"),
         ("alpha link=0Gbps", "hosts:1: a bandwidth must be > 0"),
         ("alpha link=1Gbps\nbeta", "hosts: beta has no link=SPEED, others have"),
@@ -33,7 +47,7 @@ def test_hostfile(tmp_path: Path) -> None:
 )
 def test_mistakes_in_a_hostfile(tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "hosts"
-    file.write_text(text + "\n")
+    file.write_bytes(os.fsencode(text + "\n"))
     with pytest.raises(LaunchError) as raised:
         read_hosts(file)
     assert says in str(raised.value)
@@ -64,6 +78,7 @@ def test_the_scheduler_s_address_is_one_that_all_hosts_reach(
     assert command.address_for([here, there]) == "192.0.2.1"
     assert command.address_for([there, here]) == "192.0.2.1"
     assert command.address_for([here, here]) == "127.0.0.1"
+    assert command.address_for([Host("me@127.0.0.1")]) == "127.0.0.1"
 
 
 def test_remote_secrets_go_to_standard_input() -> None:

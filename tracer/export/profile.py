@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import bisect
 import gzip
+import io
 import json
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +26,8 @@ Place = tuple[str, str]  # process and thread, as the profiler named them
 ABSOLUTE_US = 1e14  # a time above this is since 1970, one below since the file's base
 ROUNDING_US = 0.0005
 SHORTEST_US = 0.002
+# Of one that is packed: in memory its events are about ten times as large.
+UNPACKED_BYTES_MAX = 256 << 20
 RANK_IN_NAME = re.compile(r"(?:rank|worker)[-_.]?(\d+)", re.IGNORECASE)
 
 
@@ -123,13 +127,22 @@ def of_workers(texts: Iterable[str], workers: int) -> list[Profile]:
 def _document(path: str | Path) -> dict[str, Any]:
     try:
         raw = Path(path).read_bytes()
-        text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-        found = json.loads(text)
-    except (OSError, EOFError) as error:
+        if raw[:2] == b"\x1f\x8b":
+            with gzip.open(io.BytesIO(raw)) as packed:
+                raw = packed.read(UNPACKED_BYTES_MAX + 1)
+            if len(raw) > UNPACKED_BYTES_MAX:
+                raise TraceError(
+                    f"{path}: has more than {UNPACKED_BYTES_MAX >> 20} MiB when it is unpacked; "
+                    "profile fewer steps, or unpack it first if there is memory for ten times that"
+                )
+        found = json.loads(raw)
+    except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise TraceError(f"{path}: cannot be read: {why}") from error
     except ValueError as error:
         raise TraceError(f"{path}: is not JSON, or is cut off: {error}") from error
+    except RecursionError:
+        raise TraceError(f"{path}: is nested too deep to be a profile") from None
     return found if isinstance(found, dict) else {"traceEvents": found}
 
 

@@ -44,6 +44,8 @@ def read_job(path: Path) -> Job:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise ModelError(f"{path}: is not JSON: {error}") from error
+    except RecursionError:
+        raise ModelError(f"{path}: is nested too deep to be a job") from None
     layers = given.get("layers") if isinstance(given, dict) else None
     if not isinstance(layers, list):
         raise ModelError(f'{path}: is not a job: it has no list "layers"')

@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +88,30 @@ def test_a_full_disk_behind_stdout_is_one_line(words: tuple[str, ...]) -> None:
     assert result.returncode == 2
     name = " ".join(["mercury", *words[:1]])
     assert result.stderr == f"{name}: stdout cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("shell", "code", "says"),
+    [
+        ("exec {} version >&-", 0, ""),
+        ("exec {} lunch >&- 2>&-", 2, ""),
+        ("exec {} launch -n 1 --log-dir {}/logs -- echo shown <&- >&- 2>&-", 0, ""),
+        (
+            "ulimit -n 12; exec {} launch -n 1 --log-dir {}/logs -- true",
+            2,
+            "mercury launch: Too many open files: raise the limit, as by `ulimit -n 4096`\n",
+        ),
+    ],
+)
+def test_closed_streams_and_few_files_are_no_traceback(
+    shell: str, code: int, says: str, tmp_path: Path
+) -> None:
+    words = shell.format(f"{sys.executable} -m tracer", tmp_path)
+    environ = clean_environment(PYTHONPATH=str(ROOT))
+    result = subprocess.run(["bash", "-c", words], env=environ, capture_output=True, text=True)
+    assert (result.returncode, result.stderr, result.stdout) == (code, says, "")
+    for log in (tmp_path / "logs").glob("*_0.log"):
+        assert log.read_text() == "shown\n"
 
 
 def test_doctor_in_good_health() -> None:

@@ -259,6 +259,7 @@ def test_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
     ("text", "says"),
     [
         ("", "is not JSON"),
+        ("[" * 100000, "is nested too deep to be a job"),
         ("[]", 'no list "layers"'),
         ('{"layers": []}', "at least one layer"),
         ('{"layers": [5]}', "layer 1: is not an object"),
