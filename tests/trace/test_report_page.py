@@ -28,16 +28,20 @@ SECTIONS = ("check", "time", "timeline", *NAMES, "clocks")
 
 
 HOSTILE = "<script>x</script> $a_b$"
+LONG = "x" * 5000
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a run with a name that tries to be more than a name, as if under Prophet."""
+    """Of a run with names that try to be more than names, as if under Prophet."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     run = run_of(PLAN)
     for trace in run.traces:
         trace.notes = [
-            type(note)(note.before, note.text.replace("conv0_weight", HOSTILE))
+            type(note)(
+                note.before,
+                note.text.replace("conv0_weight", HOSTILE).replace("conv1_weight", LONG),
+            )
             for note in trace.notes
         ]
     for trace in run.workers:
@@ -117,6 +121,14 @@ def test_a_hostile_name_stays_text(report: Path) -> None:
     page = report.read_text()
     assert "<script" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_a_long_name_leaves_pictures_their_room(report: Path) -> None:
+    page = report.read_text()
+    drawn = re.findall(r"<text [^>]*>([^<]*)</text>", page)
+    assert any("…xxx" in text for text in drawn)
+    assert max(map(len, drawn)) < 80
+    assert LONG in page  # in the tables
 
 
 LAID_OUT = """

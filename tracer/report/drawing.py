@@ -24,6 +24,7 @@ INK, FAINT, PAPER = "#202124", "#dadce0", "#ffffff"
 OF_PAGE = {INK: "var(--ink)", FAINT: "var(--line)", PAPER: "none"}
 WIDE_IN, NARROW_IN = 9.0, 4.3
 DPI = 150
+LABEL_LENGTH = 40
 
 STYLE = {
     "font.size": 9,
@@ -48,6 +49,16 @@ STYLE = {
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
 }
+
+
+def shortened(name: str, most: int = LABEL_LENGTH) -> str:
+    """A name as a picture has it: its two ends, if it is long, since a picture leaves a label all
+    the room that this takes.
+    """
+    if len(name) > most:
+        ahead = (most - 1) // 2
+        name = f"{name[:ahead]}…{name[len(name) - most + 1 + ahead :]}"
+    return name.replace("$", r"\$")  # which would begin a formula
 
 
 class Canvas:

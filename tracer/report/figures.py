@@ -8,7 +8,18 @@ import numpy as np
 
 from tracer import round_trip as rt
 from tracer.analysis.message_parts import PARTS
-from tracer.report.drawing import BLUE, CYCLE, GREEN, GREY, ORANGE, RED, SKY, Axes, Canvas
+from tracer.report.drawing import (
+    BLUE,
+    CYCLE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    SKY,
+    Axes,
+    Canvas,
+    shortened,
+)
 from tracer.round_trip import RoundTrips
 from tracer.table import Table
 
@@ -28,9 +39,7 @@ def _bars(canvas: Canvas, names: list[str], values: Any, label: str, colour: str
 
 
 def _named(keys: Any, names: list[str]) -> list[str]:
-    """A dollar sign would begin a formula."""
-    plain = [name.replace("$", r"\$") for name in names]
-    return [f"{key} {name}" for key, name in zip(np.asarray(keys).tolist(), plain)]
+    return [shortened(f"{key} {name}") for key, name in zip(np.asarray(keys).tolist(), names)]
 
 
 def _legend(canvas: Canvas, axes: Axes, columns: int = 3) -> None:
@@ -101,7 +110,7 @@ def _curves(canvas: Canvas, found: Table, scale: float = 1.0, least: float | Non
         axes.plot(
             values if least is None else np.maximum(values, least),
             np.asarray(found["share"])[mine],
-            color=colour, label=name.replace("$", r"\$"), drawstyle="steps-post",
+            color=colour, label=shortened(name), drawstyle="steps-post",
         )  # fmt: skip
     axes.set(ylim=(0, 1.02))
     axes.grid()
@@ -207,7 +216,12 @@ def inversion(canvas: Canvas, keys: Table) -> None:
 
 
 def critical(canvas: Canvas, kinds: Table) -> None:
-    _bars(canvas, kinds["what"], np.asarray(kinds["share"]) * 100, "% of the critical path")
+    _bars(
+        canvas,
+        [shortened(what) for what in kinds["what"]],
+        np.asarray(kinds["share"]) * 100,
+        "% of the critical path",
+    )
 
 
 def spread(begin: Any, end: Any, size: Any, edges: Any) -> Any:

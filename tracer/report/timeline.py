@@ -8,7 +8,7 @@ from tracer import round_trip as rt
 from tracer.analysis.phases import edges, follows
 from tracer.format.record import Ints
 from tracer.grouping import group
-from tracer.report.drawing import BLUE, GREEN, GREY, ORANGE, RED, Canvas
+from tracer.report.drawing import BLUE, GREEN, GREY, ORANGE, RED, Canvas, shortened
 from tracer.round_trip import RoundTrips
 
 LANE_IN = 0.11  # height of a key's lane, as long as there is room
@@ -86,8 +86,7 @@ def _lane_names(table: RoundTrips, keys: Ints) -> list[tuple[int, str]]:
     """What to write at which of a node's lanes."""
     every = -(-len(keys) // NAMED_MOST)
     names = [(i, f"{key} {table.name(key)}") for i, key in enumerate(keys.tolist())][::every]
-    short = [(i, n if len(n) <= NAME_LENGTH else n[: NAME_LENGTH - 1] + "…") for i, n in names]
-    return [(place, name.replace("$", r"\$")) for place, name in short]
+    return [(place, shortened(name, NAME_LENGTH)) for place, name in names]
 
 
 def _legend(canvas: Canvas, axes: object, at_server: tuple[str, str], packets: bool) -> None:
