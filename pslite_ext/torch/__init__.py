@@ -75,11 +75,11 @@ def trace(on: bool) -> None:
 ddp_comm_hook.__annotations__.clear()
 
 
-def _process_group(store: Any, rank: int, size: int, timeout: Any) -> Any:
+def _process_group(asked: Any, options: Any) -> Any:
     _check_torch()
-    from pslite_ext.torch.process_group import ProcessGroup
+    from pslite_ext.torch import process_group
 
-    return ProcessGroup(store, rank, size, timeout)
+    return process_group.create(asked, options)
 
 
 def _register_backend() -> None:
@@ -92,7 +92,7 @@ def _register_backend() -> None:
     if is_too_old(torch.__version__):
         return
     if dist.is_available() and not hasattr(dist.Backend, "MERCURY"):
-        dist.Backend.register_backend("mercury", _process_group, devices=["cpu"])
+        dist.Backend.register_backend("mercury", _process_group, extended_api=True, devices=["cpu"])
 
 
 membership.serve_if_asked()

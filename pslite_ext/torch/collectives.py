@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ import torch
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError, WaitTimeoutError
-from pslite_ext.torch import membership
+from pslite_ext.torch import callbacks, membership
 from pslite_ext.torch.values import memory, wire_key
 
 PIECE_BYTES_MAX = 4 << 20
@@ -30,6 +31,7 @@ TURN_BYTES = 16 << 20  # of all tensors of a size, between the two
 WORDS = 3
 WORD_END = 1 << 10  # the sum of 2000 squares is an int32
 WORD_PRIORITY = 1 << 20
+LOOK_S = 0.5  # how often one who waits asks whether the job has failed
 _SUMMED = {
     torch.float32: "float32",
     torch.float64: "float64",
@@ -66,8 +68,9 @@ def words_of(what: str) -> list[int]:
 class Turn:
     """One of the core's tensors, and what it carries."""
 
-    def __init__(self, dtype: Any, size: int, number: int) -> None:
+    def __init__(self, dtype: Any, size: int, number: int, depth: int) -> None:
         name = f"{size} bytes of {_SUMMED[dtype]}, {number}"
+        name += f", of callbacks {depth} deep" if depth else ""
         length = size // torch.empty(0, dtype=dtype).element_size()
         self.tensor = _core.Tensor(wire_key(-1, "piece", name), name, _SUMMED[dtype], [length])
         self.work: _core.Work | None = None
@@ -96,7 +99,6 @@ class Job:
         self.filled: list[tuple[Any, Any]] = []  # what was filled up, and where its begin belongs
         self.words: Any = None
         self.error: BaseException | None = None
-        self.future = torch.futures.Future()
         self.over = threading.Event()
 
     def end(self, workers: int) -> None:
@@ -115,34 +117,44 @@ class Job:
         self.finish()
 
     def wait(self, timeout_s: float | None = None) -> None:
-        if not self.over.wait(timeout_s):
-            raise WaitTimeoutError(
-                f"{self.what} is not over within its timeout of {timeout_s:g} s: not all workers "
-                "have called it"
-            )
+        until = time.monotonic() + (threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
+        while not self.over.wait(min(LOOK_S, max(0.0, until - time.monotonic()))):
+            _core.check()  # what travels over Gloo does not hear of it
+            if time.monotonic() >= until:
+                raise WaitTimeoutError(
+                    f"{self.what} is not over within its timeout of {timeout_s:g} s: not all "
+                    "workers have called it"
+                )
         if self.error is not None:
             raise self.error
 
-    def result(self, value: Any) -> Any:
+    def result(self, value: Any) -> callbacks.Future:
         """A future of `value`, when it is over."""
 
-        def told(_future: Any) -> Any:
+        def produce() -> Any:
             self.wait()
             return value
 
-        return self.future.then(told)
+        return callbacks.Future(produce)
+
+
+_failure: BaseException | None = None  # the first, of any depth: no more can be started
 
 
 class Collectives:
-    """This process's. Any thread may start them, as long as all workers have the same order."""
+    """This process's, at one depth of callbacks, whose order is apart from that of all others.
 
-    def __init__(self) -> None:
+    Any thread may start them, as long as all workers have the same order.
+    """
+
+    def __init__(self, depth: int) -> None:
         self.workers = membership.join()
+        self._depth = depth
         self._turns: dict[tuple[Any, int], Iterator[Turn]] = {}
         self._started: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the order, and the turns
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._end_jobs, daemon=True, name="mercury-torch")
+        name = f"mercury-torch-{depth}"
+        self._thread = threading.Thread(target=self._end_jobs, daemon=True, name=name)
         self._thread.start()
         membership.at_end(self._close)
 
@@ -157,8 +169,8 @@ class Collectives:
         sizes = ", ".join(f"{flat.numel()} {_SUMMED[flat.dtype]}" for flat in flats)
         job = Job(f"{what} of {sizes}" if flats else what, finish)
         with self._lock:
-            if self._failure is not None:
-                raise self._failure
+            if _failure is not None:
+                raise _failure
             job.words = torch.zeros(PIECE_BYTES_MIN // 4, dtype=torch.int32)
             job.words[: 2 * WORDS] = torch.tensor(words_of(job.what), dtype=torch.int32)
             job.sums.append(self._send(job.words, WORD_PRIORITY))
@@ -183,43 +195,44 @@ class Collectives:
     def _send(self, part: Any, priority: int) -> tuple[Turn, _core.Work]:
         dtype, size = part.dtype, part.numel() * part.element_size()
         if (dtype, size) not in self._turns:
-            self._turns[dtype, size] = _in_turns(dtype, size)
+            self._turns[dtype, size] = _in_turns(dtype, size, self._depth)
         turn = next(self._turns[dtype, size])
         return turn, turn.sum(part, priority)
 
     def _end_jobs(self) -> None:
+        global _failure
         while (job := self._started.get()) is not None:
             try:
-                if self._failure is not None:
-                    raise self._failure
+                if _failure is not None:
+                    raise _failure
                 with torch.no_grad():
                     job.end(self.workers)
             except Exception as error:
-                self._failure = job.error = error
+                _failure = job.error = error
             job.over.set()
-            job.future.set_result(None)
 
     def _close(self) -> None:
         self._started.put(None)
         self._thread.join()
 
 
-def _in_turns(dtype: Any, size: int) -> Iterator[Turn]:
+def _in_turns(dtype: Any, size: int, depth: int) -> Iterator[Turn]:
     made: list[Turn] = []
     count = max(TURNS_MIN, min(TURNS_MAX, TURN_BYTES // size))
     for number in itertools.cycle(range(count)):
         if number == len(made):
-            made.append(Turn(dtype, size, number))
+            made.append(Turn(dtype, size, number, depth))
         yield made[number]
 
 
 _lock = threading.Lock()
-_collectives: Collectives | None = None
+_collectives: dict[int, Collectives] = {}
 
 
 def collectives() -> Collectives:
-    global _collectives
+    """Those of the depth that this thread is at."""
+    depth = callbacks.depth()
     with _lock:
-        if _collectives is None:
-            _collectives = Collectives()
-        return _collectives
+        if depth not in _collectives:
+            _collectives[depth] = Collectives(depth)
+        return _collectives[depth]

@@ -1,32 +1,47 @@
-"""The backend "mercury" of torch.distributed: its collectives, made of sums over all workers."""
+"""The backend "mercury" of torch.distributed.
+
+A group of all workers makes its collectives of sums, which is what the transport carries; what sums
+cannot do goes over Gloo. A group of some workers is Gloo's, since nobody else takes part in it.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from pslite_ext import _core
-from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.torch import membership
+from pslite_ext.torch import callbacks, gloo, membership
 from pslite_ext.torch.beside import Meeting
-from pslite_ext.torch.collectives import Job, can_sum, collectives
-
-NOT_OFFERED = (
-    *("gather", "scatter", "send", "recv", "recv_anysource", "alltoall", "alltoall_base"),
-    *("all_to_all_single", "allgather_into_tensor_coalesced"),
-    *("all_gather_single_coalesced", "reduce_scatter_single_coalesced"),
-    *("reduce_scatter_tensor_coalesced", "monitored_barrier", "split_group"),
+from pslite_ext.torch.collectives import Job, collectives
+from pslite_ext.torch.flat import (
+    bytes_of,
+    check_operation,
+    in_one_piece,
+    numbers,
+    put,
+    put_bytes,
+    refuse,
+    sizes_of,
 )
+
 _groups = itertools.count()
 
 
-def _refuse(text: str) -> NoReturn:
-    raise InvalidArgumentError(f"the backend 'mercury': {text}")
+def create(asked: Any, _options: Any) -> Any:
+    """For torch.distributed, which asks for a group with these ranks of the workers."""
+    ranks = list(asked.global_ranks_in_group)  # none: all, in order
+    if not ranks or ranks == list(range(dist.get_world_size())):
+        return ProcessGroup(asked.store, asked.group_rank, asked.group_size, asked.timeout)
+    group = gloo.connect(asked.store, asked.group_rank, asked.group_size, asked.timeout)
+    group.options.global_ranks_in_group = ranks
+    group.options.group_name = asked.group_id
+    group._set_sequence_number_for_group()
+    return group
 
 
 class Work(dist._Work):  # type: ignore[misc]
@@ -55,24 +70,27 @@ class Work(dist._Work):  # type: ignore[misc]
     def result(self) -> Any:
         return self._result
 
-    def get_future(self) -> Any:
+    def get_future(self) -> callbacks.Future:
         return self._job.result(self._result)
 
 
 class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
-    """Of all workers: their sums are what the transport carries."""
+    """Of all workers, in the job's order."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         workers = membership.join(Meeting(store, rank, size))
         if (size, rank) != (workers, _core.rank()):
-            _refuse(
-                f"a group is always of all {workers} workers, in the job's order; this is rank "
-                f"{rank} of {size}, in the job {_core.rank()}: make it with backend='gloo'"
+            refuse(
+                f"this is rank {rank} of {size}, but worker {_core.rank()} of {workers} in the "
+                "job: give init_process_group the rank and the world size of the job"
             )
         self._number = next(_groups)
         self._patience = timeout
         self._name = ""
+        # torch itself takes it for what has no method here.
+        self._gloo = gloo.connect(store, rank, size, timeout)
+        self._register_backend(torch.device("cpu"), self.BackendType.CUSTOM, self._gloo)
 
     def getBackendName(self) -> str:
         return "mercury"
@@ -85,73 +103,68 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """The last moment at which torch knows the name, which it asks for again."""
         self._name = self.group_name
 
-    # --- sums -------------------------------------------------------------------------------------
+    # --- sums, or what Gloo makes of all workers' numbers -----------------------------------------
 
     def allreduce(self, tensors: Any, opts: Any = None) -> Work:
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-        average = self._is_average(opts, tensors)
-        flats = [_flat(tensor) for tensor in tensors]
-        self._divide(flats, average)
 
-        def finish() -> None:
+        def finish(flats: Sequence[Any]) -> None:
             for tensor, flat in zip(tensors, flats):
-                _put(tensor, flat)
+                put(tensor, flat)
 
-        return self._start(f"allreduce ({_name(average)})", flats, tensors, finish)
+        return self._reduced("allreduce", opts, [[t] for t in tensors], tensors, finish)
 
     allreduce_coalesced = allreduce
 
     def reduce(self, tensors: Any, opts: Any) -> Work:
-        average = self._is_average(opts, tensors)
-        flats = [_flat(tensor).clone() for tensor in tensors]
-        self._divide(flats, average)
+        tensors = list(tensors)
 
-        def finish() -> None:
+        def finish(flats: Sequence[Any]) -> None:
             if self.rank() == opts.rootRank:
                 for tensor, flat in zip(tensors, flats):
-                    _put(tensor, flat)
+                    put(tensor, flat)
 
-        what = f"reduce ({_name(average)}) to {opts.rootRank}"
-        return self._start(what, flats, list(tensors), finish)
+        what = f"reduce to {opts.rootRank}"
+        return self._reduced(what, opts, [[t] for t in tensors], tensors, finish, kept=True)
 
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
-        average = self._is_average(opts, [tensor for given in inputs for tensor in given])
-        flats = [torch.cat([_flat(tensor) for tensor in given]) for given in inputs]
-        self._divide(flats, average)
-
-        def finish() -> None:
+        def finish(flats: Sequence[Any]) -> None:
             for output, given, flat in zip(outputs, inputs, flats):
-                output.copy_(flat.split([t.numel() for t in given])[self.rank()].view_as(output))
+                sizes = [numbers(tensor).numel() for tensor in given]
+                put(output, flat.split(sizes)[self.rank()])
 
-        return self._start(f"reduce_scatter ({_name(average)})", flats, list(outputs), finish)
+        return self._reduced("reduce_scatter", opts, inputs, list(outputs), finish, kept=True)
 
     def _reduce_scatter_base(self, output: Any, given: Any, opts: Any = None) -> Work:
-        if given.numel() != output.numel() * self.size():
-            _refuse(f"reduce_scatter of {given.numel()} elements into {output.numel()} a worker")
-        parts = _flat(given).view(self.size(), output.numel()).unbind()
-        return self.reduce_scatter([output], [list(parts)], opts)
+        return self.reduce_scatter_tensor_coalesced([output], [given], opts)
 
-    reduce_scatter_single = _reduce_scatter_base  # so newer versions of torch call it
+    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        parts = [self._parts("reduce_scatter", each, own) for each, own in zip(inputs, outputs)]
+        return self.reduce_scatter(outputs, parts, opts)
+
+    # So newer versions of torch call them.
+    reduce_scatter_single = _reduce_scatter_base
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
     # --- bytes: the owner's, plus zeros -----------------------------------------------------------
 
     def broadcast(self, tensors: Any, opts: Any) -> Work:
         tensors = list(tensors)
-        flats = [_bytes(tensor) for tensor in tensors]
+        flats = [bytes_of(tensor) for tensor in tensors]
         if self.rank() != opts.rootRank:
             flats = [torch.zeros_like(flat) for flat in flats]
 
         def finish() -> None:
             if self.rank() != opts.rootRank:
                 for tensor, flat in zip(tensors, flats):
-                    _put(tensor, flat.view(tensor.dtype))
+                    put_bytes(tensor, flat)
 
         return self._start(f"broadcast from {opts.rootRank}", flats, tensors, finish)
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         flats = []
         for given in inputs:
-            own = _bytes(given)
+            own = bytes_of(given)
             everybody = torch.zeros(self.size(), own.numel(), dtype=torch.uint8)
             everybody[self.rank()] = own
             flats.append(everybody.view(-1))
@@ -159,28 +172,105 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         def finish() -> None:
             for places, flat in zip(outputs, flats):
                 for place, part in zip(places, flat.view(self.size(), -1) if flat.numel() else ()):
-                    _put(place, part.clone().view(place.dtype))
+                    put_bytes(place, part)
 
         return self._start("allgather", flats, list(outputs), finish)
 
     def _allgather_base(self, output: Any, given: Any, opts: Any = None) -> Work:
-        if output.numel() != given.numel() * self.size():
-            _refuse(f"allgather of {given.numel()} elements a worker into {output.numel()}")
-        if not output.is_contiguous():
-            _refuse("all_gather_into_tensor needs a contiguous output")
-        parts = output.view(self.size(), given.numel()).unbind()
-        return self.allgather([list(parts)], [given], opts)
+        return self.allgather_into_tensor_coalesced([output], [given], opts)
+
+    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        parts = [self._parts("allgather", each, own) for each, own in zip(outputs, inputs)]
+        return self.allgather(parts, inputs, opts)
 
     all_gather_single = _allgather_base
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
 
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """`outputs` has a list for each worker."""
         return self.allgather([list(places) for places in zip(*outputs)], inputs, opts)
 
     def barrier(self, opts: Any = None) -> Work:
-        return self._start("barrier", [], [], lambda: None)
+        work = self._start("barrier", [], [], lambda: None)
+        if opts is not None and opts.timeout > timedelta(0):
+            work._patience = opts.timeout
+        return work
+
+    # --- bytes over Gloo --------------------------------------------------------------------------
+
+    def gather(self, outputs: Any, inputs: Any, opts: Any) -> Work:
+        own = [bytes_of(tensor) for tensor in inputs]
+        places = [[torch.empty_like(bytes_of(tensor)) for tensor in each] for each in outputs]
+
+        def finish() -> None:
+            for each, flats in zip(outputs, places):
+                for tensor, flat in zip(each, flats):
+                    put_bytes(tensor, flat)
+
+        what = f"gather to {opts.rootRank} of {sizes_of(own)}"
+        return self._over_gloo(
+            what, lambda: self._gloo.gather(places, own, opts).wait(), outputs[:1], finish
+        )
+
+    def scatter(self, outputs: Any, inputs: Any, opts: Any) -> Work:
+        places = [torch.empty_like(bytes_of(tensor)) for tensor in outputs]
+        own = [[bytes_of(tensor) for tensor in each] for each in inputs]
+
+        def finish() -> None:
+            for tensor, flat in zip(outputs, places):
+                put_bytes(tensor, flat)
+
+        what = f"scatter from {opts.rootRank} of {sizes_of(places)}"
+        return self._over_gloo(
+            what, lambda: self._gloo.scatter(places, own, opts).wait(), list(outputs), finish
+        )
+
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        own = [bytes_of(tensor) for tensor in inputs]
+        sizes = [bytes_of(tensor).numel() for tensor in outputs]
+        flat, place = torch.cat(own), torch.empty(sum(sizes), dtype=torch.uint8)
+
+        def finish() -> None:
+            for tensor, part in zip(outputs, place.split(sizes)):
+                put_bytes(tensor, part)
+
+        def run() -> None:
+            given = [part.numel() for part in own]
+            self._gloo.alltoall_base(place, flat, sizes, given, dist.AllToAllOptions()).wait()
+
+        return self._over_gloo("alltoall", run, list(outputs), finish)
+
+    def alltoall_base(
+        self, output: Any, given: Any, output_sizes: Any, input_sizes: Any, opts: Any = None
+    ) -> Work:
+        places, parts = self._split(output, output_sizes), self._split(given, input_sizes)
+        if not output.is_contiguous():
+            refuse("all_to_all_single needs a contiguous output")
+        work = self.alltoall(places, parts, opts)
+        work._result = [output]
+        return work
+
+    all_to_all_single = alltoall_base
+
+    def send(self, tensors: Any, to: int, tag: int) -> gloo.Message:
+        tensors = [in_one_piece(tensor, f"send to {to}") for tensor in tensors]
+        return gloo.Message(f"send to {to}", self._gloo.send(tensors, to, tag), tensors)
+
+    def recv(self, tensors: Any, source: int, tag: int) -> gloo.Message:
+        tensors = [in_one_piece(tensor, f"recv from {source}") for tensor in tensors]
+        return gloo.Message(f"recv from {source}", self._gloo.recv(tensors, source, tag), tensors)
+
+    def recv_anysource(self, tensors: Any, tag: int) -> gloo.Message:
+        tensors = [in_one_piece(tensor, "recv from anyone") for tensor in tensors]
+        return gloo.Message("recv from anyone", self._gloo.recv_anysource(tensors, tag), tensors)
 
     # --- of all -----------------------------------------------------------------------------------
+
+    def _start_coalescing(self, _device: Any) -> None:
+        """Each is as fast alone."""
+
+    def _end_coalescing(self, _device: Any) -> None:
+        """They have been started."""
 
     def _start(
         self, what: str, flats: Sequence[Any], result: Any, finish: Callable[[], None]
@@ -188,58 +278,72 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         job = collectives().sum(f"{what}, group {self._number},", flats, finish)
         return Work(job, result, self._patience)
 
-    def _is_average(self, opts: Any, tensors: Sequence[Any]) -> bool:
-        op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
-        average = bool(op == dist.ReduceOp.AVG)
-        if not (average or op == dist.ReduceOp.SUM):
-            name = getattr(op, "op", op).name
-            _refuse(f"{name} is not offered, SUM and AVG are; use a group with backend='gloo'")
-        for tensor in tensors:
-            _check(tensor)
-            if not can_sum(tensor.dtype) or (average and not tensor.dtype.is_floating_point):
-                _refuse(f"no {_name(average)} of {tensor.dtype}")
-        return average
+    def _over_gloo(
+        self, what: str, run: Callable[[], object], result: Any, finish: Callable[[], None]
+    ) -> Work:
+        """Begins when all workers are known to have called it."""
 
-    def _divide(self, flats: Sequence[Any], average: bool) -> None:
-        if average:
+        def end() -> None:
+            gloo.ended(what, run)
+            finish()
+
+        return self._start(what, [], result, end)
+
+    def _reduced(
+        self,
+        what: str,
+        opts: Any,
+        tensors: Sequence[Sequence[Any]],
+        result: Any,
+        finish: Callable[[Sequence[Any]], None],
+        kept: bool = False,
+    ) -> Work:
+        """Each list of `tensors` as one; `kept`: their memory stays as it is."""
+        operation = dist.ReduceOp.SUM if opts is None else opts.reduceOp
+        name = getattr(operation, "op", operation).name
+        for each in tensors:
+            for tensor in each:
+                check_operation(name, tensor)
+        flats = [
+            torch.cat([numbers(t) for t in each]) if len(each) > 1 else numbers(each[0], kept)
+            for each in tensors
+        ]
+        what = f"{what} ({name})"
+        if name in ("SUM", "AVG"):
             with torch.no_grad():
-                for flat in flats:
-                    flat.div_(self.size())
+                for flat in flats if name == "AVG" else ():
+                    if flat.is_floating_point():
+                        flat.div_(self.size())
 
+            def summed() -> None:
+                for flat in flats if name == "AVG" else ():
+                    if not flat.is_floating_point():  # as NCCL has it
+                        flat.copy_(torch.div(flat, self.size(), rounding_mode="trunc"))
+                finish(flats)
 
-def _not_offered(name: str) -> Callable[..., NoReturn]:
-    def refuse(*_args: Any, **_options: Any) -> NoReturn:
-        _refuse(f"{name} is not offered; use a group with backend='gloo'")
+            return self._start(what, flats, result, summed)
 
-    return refuse
+        options = dist.AllreduceOptions()
+        options.reduceOp = operation
 
+        def run() -> None:
+            for flat in flats:
+                self._gloo.allreduce([flat], options).wait()
 
-for _refused in NOT_OFFERED:
-    setattr(ProcessGroup, _refused, _not_offered(_refused))
+        what = f"{what} of {sizes_of(flats)}"
+        return self._over_gloo(what, run, result, lambda: finish(flats))
 
+    def _parts(self, what: str, each: Any, own: Any) -> list[Any]:
+        """Views of a tensor, each as large as `own`, one for each worker."""
+        if each.numel() != own.numel() * self.size():
+            refuse(f"{what}: {own.numel()} elements a worker, {each.numel()} of all workers")
+        if not each.is_contiguous():
+            refuse(f"{what} needs a contiguous tensor of all workers")
+        return list(each.view(self.size(), own.numel()).unbind())
 
-def _name(average: bool) -> str:
-    return "AVG" if average else "SUM"
-
-
-def _check(tensor: Any) -> None:
-    if tensor.device.type != "cpu":
-        _refuse(f"a tensor on {tensor.device}: only the CPU is supported")
-    if tensor.layout != torch.strided:
-        _refuse(f"a tensor of layout {tensor.layout}: only dense ones are supported")
-
-
-def _flat(tensor: Any) -> Any:
-    """Its memory, or a copy if that is not contiguous."""
-    _check(tensor)
-    return tensor.detach().contiguous().view(-1)
-
-
-def _bytes(tensor: Any) -> Any:
-    return _flat(tensor).view(torch.uint8)
-
-
-def _put(tensor: Any, flat: Any) -> None:
-    """Unless it is there already."""
-    if tensor.data_ptr() != flat.data_ptr():
-        tensor.detach().copy_(flat.view(tensor.shape))
+    def _split(self, tensor: Any, sizes: Any) -> list[Any]:
+        if not sizes:
+            if tensor.shape[0] % self.size():
+                refuse(f"alltoall: {tensor.shape[0]} rows are not as many for each worker")
+            sizes = [tensor.shape[0] // self.size()] * self.size()
+        return list(tensor.split(list(sizes)))

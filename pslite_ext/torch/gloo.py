@@ -1,0 +1,105 @@
+"""Gloo, for what sums over all workers cannot do: groups of some workers, messages between two.
+
+Its waits know nothing of our job, so whoever waits here looks after both.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+
+from pslite_ext import _core
+from pslite_ext.errors import PeerLostError, WaitTimeoutError
+from pslite_ext.torch import membership
+from pslite_ext.torch.collectives import LOOK_S
+
+# A worker's end is often seen here first: until then, the job may say who it was.
+HEARD_WITHIN_S = 2.0
+HEARD_EVERY_S = 0.02
+
+
+def connect(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
+    """Returns when all members have come. In a job, over the addresses that it uses."""
+    options = dist.ProcessGroupGloo._Options()
+    settings = membership._settings
+    if settings is None:
+        options._devices = [dist.ProcessGroupGloo.create_default_device()]
+        options._timeout = timeout
+    else:
+        options._devices = [dist.ProcessGroupGloo.create_device(hostname=settings.host)]
+        options._timeout = timedelta(seconds=int(settings.values["MERCURY_START_TIMEOUT_S"]))
+    try:
+        group = dist.ProcessGroupGloo(store, rank, size, options)
+    except RuntimeError as error:
+        raise WaitTimeoutError(
+            f"the backend 'mercury': rank {rank} of {size} was not connected to all others by "
+            f"Gloo, which carries what sums cannot: {error}"
+        ) from None
+    group._set_default_timeout(timeout)
+    return group
+
+
+def ended(what: str, wait: Callable[[], object]) -> None:
+    """Waits by `wait`; says what the job failed of, if that is why Gloo fails."""
+    try:
+        wait()
+    except RuntimeError as error:
+        until = time.monotonic() + HEARD_WITHIN_S
+        while time.monotonic() < until and "Timed out" not in str(error):
+            _core.check()
+            time.sleep(HEARD_EVERY_S)
+        kind = WaitTimeoutError if "Timed out" in str(error) else PeerLostError
+        raise kind(f"{what}, over Gloo: {error}") from None
+
+
+class Message(dist._Work):  # type: ignore[misc]
+    """Between two workers, on its way."""
+
+    def __init__(self, what: str, work: Any, tensors: list[Any]) -> None:
+        super().__init__()
+        self._what, self._work, self._tensors = what, work, tensors
+        self._waiting: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        if self._waiting is None:  # a thread, since Gloo's wait can neither be looked at nor ended
+            self._waiting = threading.Thread(target=self._wait, args=(timeout,), daemon=True)
+            self._waiting.start()
+        self._waiting.join(LOOK_S)
+        while self._waiting.is_alive():
+            _core.check()
+            self._waiting.join(LOOK_S)
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        return self._waiting is not None and not self._waiting.is_alive()
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    def result(self) -> list[Any]:
+        return self._tensors
+
+    def source_rank(self) -> int:
+        return int(self._work._source_rank())
+
+    _source_rank = source_rank
+
+    def _wait(self, timeout: timedelta) -> None:
+        try:
+            ended(self._what, lambda: self._work.wait(timeout) if timeout else self._work.wait())
+        except Exception as error:
+            self._error = error
