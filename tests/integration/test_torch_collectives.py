@@ -9,23 +9,28 @@ from tests.integration.torch_workers import ranks
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
 TOLD = (
-    "MAX is not offered, SUM and AVG are; use a group with backend='gloo'",
-    "no SUM of torch.bool",
-    "no AVG of torch.int32",
+    "no SUM of torch.float8_e4m3fn",
+    "no AVG of torch.bool",
+    "no BAND of torch.float32",
     "a tensor of layout torch.sparse_coo: only dense ones are supported",
-    "gather is not offered",
-    "a group is always of all 2 workers",
+    "allgather: 2 elements a worker, 5 of all workers",
     "but not all workers call the same",
 )
 
 
 def test_all_collectives() -> None:
-    with ranks("torch_collectives.py", "different") as job:
+    with ranks("torch_collectives.py", "different", workers=3) as job:
         job.check()
         for worker in job.workers:
             assert f"all collectives {worker.rank}" in worker.output, job.report()
             for text in TOLD:
                 assert text in worker.output, text
+
+
+def test_callbacks_that_wait_for_other_collectives() -> None:
+    with ranks("torch_futures.py", workers=3) as job:
+        job.check()
+        assert all("of any depth" in worker.output for worker in job.workers), job.report()
 
 
 def test_a_hook_for_ddp() -> None:

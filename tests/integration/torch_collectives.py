@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import sys
@@ -95,6 +96,116 @@ def parts(rank: int, workers: int) -> None:
     assert output.tolist() == [2.0 * rank, 2.0 * rank + 1]
 
 
+def extremes(rank: int, workers: int) -> None:
+    """What is no sum, of types that have no sum of their own, too."""
+    everybody = [float(r + 1) for r in range(workers)]
+    for op, due in (
+        (dist.ReduceOp.MIN, 1.0),
+        (dist.ReduceOp.MAX, float(workers)),
+        (dist.ReduceOp.PRODUCT, math.prod(everybody)),
+    ):
+        for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.int16, torch.uint8):
+            tensor = torch.full((5, 3), rank + 1).to(dtype).t()  # not contiguous
+            dist.all_reduce(tensor, op=op)
+            assert (tensor == due).all(), (op, tensor)
+    bits = torch.tensor([1 << rank, 7], dtype=torch.int32)
+    dist.all_reduce(bits, op=dist.ReduceOp.BOR)
+    assert bits.tolist() == [(1 << workers) - 1, 7]
+    flags = torch.tensor([rank == 1, False, True])
+    dist.all_reduce(flags)
+    assert flags.tolist() == [True, False, True]
+    dist.all_reduce(flags := torch.tensor([rank == 1, True]), op=dist.ReduceOp.MIN)
+    assert flags.tolist() == [False, True]
+    whole = torch.tensor([rank - 9, 10 * rank], dtype=torch.int32)  # cut towards zero, as by NCCL
+    dist.all_reduce(whole, op=dist.ReduceOp.AVG)
+    assert whole.tolist() == [-int(9 - (workers - 1) / 2), 5 * (workers - 1)]
+    short = torch.tensor([20000], dtype=torch.int16)
+    dist.all_reduce(short)
+    assert short.item() == (20000 * workers + 2**15) % 2**16 - 2**15
+    both = torch.full((2,), complex(rank, 1))
+    dist.all_reduce(both)
+    assert both.tolist() == [complex(sum(range(workers)), workers)] * 2
+    dist.reduce(own := torch.tensor([rank]), 1, op=dist.ReduceOp.MAX)
+    assert own.item() == (workers - 1 if rank == 1 else rank)
+    output = torch.empty(2)
+    dist.reduce_scatter_tensor(output, torch.arange(2.0 * workers) * rank, op=dist.ReduceOp.MAX)
+    assert output.tolist() == [2.0 * rank * (workers - 1), (2.0 * rank + 1) * (workers - 1)]
+
+
+def from_one_to_one(rank: int, workers: int) -> None:
+    own = torch.tensor([rank, rank + 1], dtype=torch.int16)
+    places = [torch.empty_like(own) for _ in range(workers)] if rank == 1 else None
+    dist.gather(own, places, 1)
+    if places is not None:
+        assert [p.tolist() for p in places] == [[r, r + 1] for r in range(workers)]
+    given = [torch.tensor(float(r)) for r in range(workers)] if rank == 0 else None
+    dist.scatter(place := torch.empty(()), given, 0)
+    assert place.item() == rank
+    outputs = [torch.empty(rank + 1) for _ in range(workers)]
+    dist.all_to_all(outputs, [torch.full((r + 1,), 10.0 * rank + r) for r in range(workers)])
+    assert [t.tolist() for t in outputs] == [[10.0 * r + rank] * (rank + 1) for r in range(workers)]
+    dist.all_to_all_single(rows := torch.empty(workers, 2), torch.full((workers, 2), float(rank)))
+    assert rows.tolist() == [[float(r)] * 2 for r in range(workers)]
+    objects: list[object] = [None] * workers
+    dist.gather_object({"rank": rank}, objects if rank == 0 else None, 0)
+    assert rank or objects == [{"rank": r} for r in range(workers)]
+    after, before = (rank + 1) % workers, (rank - 1) % workers
+    received = torch.empty(3)
+    operations = [
+        dist.P2POp(dist.isend, torch.full((3,), float(rank)), after),
+        dist.P2POp(dist.irecv, received, before),
+    ]
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    assert received.tolist() == [float(before)] * 3
+    if rank == 0:
+        senders = sorted(dist.recv(received) for _ in range(workers - 1))
+        assert senders == list(range(1, workers))
+    else:
+        dist.send(torch.full((3,), 1.0), 0)
+
+
+def together(rank: int, workers: int) -> None:
+    with dist._coalescing_manager(async_ops=True) as coalesced:
+        for tensor in (summed := [torch.ones(n) for n in (2, 3)]):
+            dist.all_reduce(tensor)
+    coalesced.wait()
+    assert [t.tolist() for t in summed] == [[workers] * 2, [workers] * 3]
+    gathered = [torch.empty(workers * n) for n in (1, 2)]
+    with dist._coalescing_manager():
+        for output in gathered:
+            dist.all_gather_into_tensor(
+                output, torch.full((output.numel() // workers,), 1.0 * rank)
+            )
+    assert gathered[1].tolist() == [float(r) for r in range(workers) for _ in "ab"]
+    scattered = [torch.empty(n) for n in (1, 2)]
+    with dist._coalescing_manager():
+        for output in scattered:
+            dist.reduce_scatter_tensor(output, torch.arange(1.0 * workers * output.numel()))
+    assert scattered[1].tolist() == [workers * (2.0 * rank + i) for i in range(2)]
+
+
+def of_some(rank: int, workers: int) -> None:
+    """Two groups at once, while nobody else does anything; then of all, in another order."""
+    ends = [0, workers - 1]
+    outer, inner = dist.new_group(ends), dist.new_group(list(range(1, workers - 1)))
+    for group, members in ((outer, ends), (inner, list(range(1, workers - 1)))):
+        if rank in members:
+            dist.all_reduce(mean := torch.tensor([1.0 * rank]), op=dist.ReduceOp.AVG, group=group)
+            assert mean.item() == sum(members) / len(members)
+            dist.broadcast(first := torch.tensor([rank]), members[0], group=group)
+            assert first.item() == members[0]
+    if rank in ends:
+        other = ends[1 - ends.index(rank)]
+        work = dist.isend(torch.tensor([rank]), other, group=outer)
+        dist.recv(number := torch.tensor([-1]), other, group=outer)
+        work.wait()
+        assert number.item() == other
+    alone = dist.new_group([rank], use_local_synchronization=True)
+    dist.all_reduce(one := torch.ones(1), group=alone)
+    assert one.item() == 1
+
+
 def ddp(rank: int) -> None:
     torch.manual_seed(rank)
     model = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU(), torch.nn.Linear(5, 1))
@@ -113,12 +224,11 @@ def ddp(rank: int) -> None:
 def refusals(rank: int) -> None:
     vector = torch.ones(2)
     attempts: tuple[Callable[[], object], ...] = (
-        lambda: dist.all_reduce(vector, op=dist.ReduceOp.MAX),
-        lambda: dist.all_reduce(torch.tensor([True])),
-        lambda: dist.all_reduce(torch.ones(2, dtype=torch.int32), op=dist.ReduceOp.AVG),
+        lambda: dist.all_reduce(vector.to(torch.float8_e4m3fn)),
+        lambda: dist.all_reduce(torch.tensor([True]), op=dist.ReduceOp.AVG),
+        lambda: dist.all_reduce(vector, op=dist.ReduceOp.BAND),
         lambda: dist.all_reduce(torch.eye(2).to_sparse()),
-        lambda: dist.gather(vector, [vector] * 2 if rank == 0 else None),
-        lambda: dist.new_group([rank], backend="mercury", use_local_synchronization=True),
+        lambda: dist.all_gather_into_tensor(torch.ones(5), vector),
     )
     for attempt in attempts:
         try:
@@ -130,9 +240,9 @@ def refusals(rank: int) -> None:
 
 
 def different(rank: int) -> None:
-    """The workers do not do the same."""
+    """The workers do not do the same: one asks for what Gloo carries."""
     try:
-        dist.all_reduce(torch.ones(5000 if rank else 5))
+        dist.all_reduce(torch.ones(5), op=dist.ReduceOp.MAX if rank else dist.ReduceOp.SUM)
     except InvalidArgumentError as error:
         print(f"told {rank}:", error, flush=True)
     else:
@@ -147,6 +257,10 @@ def main() -> None:
     sums(rank, workers)
     bytes_of_others(rank, workers)
     parts(rank, workers)
+    extremes(rank, workers)
+    from_one_to_one(rank, workers)
+    together(rank, workers)
+    of_some(rank, workers)
     ddp(rank)
     refusals(rank)
     dist.barrier()
