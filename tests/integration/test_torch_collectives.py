@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.integration.torch_workers import ranks
@@ -31,6 +33,13 @@ def test_callbacks_that_wait_for_other_collectives() -> None:
     with ranks("torch_futures.py", workers=3) as job:
         job.check()
         assert all("of any depth" in worker.output for worker in job.workers), job.report()
+
+
+def test_what_torch_builds_on_groups_of_some_workers(tmp_path: Path) -> None:
+    """FSDP2 and hybrid sharding train as one process does; checkpoints, DTensor and Join work."""
+    with ranks("torch_sharded.py", str(tmp_path), workers=4) as job:
+        job.check()
+        assert all("as alone" in worker.output for worker in job.workers), job.report()
 
 
 def test_a_hook_for_ddp() -> None:

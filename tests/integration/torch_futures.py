@@ -76,7 +76,7 @@ def out_of_order(workers: int) -> None:
 def later_value(later: list[torch.futures.Future[float]]) -> float:
     while not later:
         time.sleep(0.001)
-    return later[0].wait()
+    return float(later[0].wait())
 
 
 def errors() -> None:

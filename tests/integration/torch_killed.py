@@ -1,6 +1,6 @@
 """A worker of those that train until they are told of the one that killed itself.
 
-`MANNER VICTIM`: wrap, ddp or backend is how they train.
+`MANNER VICTIM`: wrap, ddp, or something of the backend is how they train.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
@@ -18,7 +19,29 @@ import pslite_ext.torch as mercury
 from pslite_ext.errors import PsliteError
 
 STEPS = 100000
+OURS = torch.ones(10000)
 FATAL = 3  # step
+
+
+def message() -> None:
+    """The others wait for those that are alive and have nothing to say."""
+    place = torch.empty(3)
+    if dist.get_rank() == 2:
+        dist.recv(place, 0)
+    else:
+        dist.recv(place)
+
+
+BACKEND: dict[str, Callable[[], object]] = {
+    "sums": lambda: dist.all_reduce(OURS),
+    "extremes": lambda: dist.all_reduce(OURS, op=dist.ReduceOp.MAX),
+    "futures": lambda: dist.all_reduce(OURS, async_op=True).get_future().then(value).wait(),
+    "messages": message,
+}
+
+
+def value(future: torch.futures.Future[list[torch.Tensor]]) -> torch.Tensor:
+    return future.value()[0]
 
 
 def main() -> None:
@@ -34,12 +57,12 @@ def main() -> None:
         if manner == "ddp":
             model = DistributedDataParallel(model)
     for step in range(STEPS):
-        if rank == victim and step == FATAL:
+        if rank == victim and (step == FATAL or manner == "messages"):
             time.sleep(0.3)  # the others wait by now
             os.kill(os.getpid(), signal.SIGKILL)
         try:
-            if manner == "backend":
-                dist.all_reduce(torch.ones(10000))
+            if manner in BACKEND:
+                BACKEND[manner]()
             else:
                 model(torch.randn(4, 30)).sum().backward()
                 optimizer.step()
