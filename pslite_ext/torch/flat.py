@@ -26,6 +26,10 @@ def check(tensor: Any) -> None:
         refuse(f"a tensor of layout {tensor.layout}: only dense ones are supported")
 
 
+def operation_of(opts: Any) -> str:
+    return str(getattr(opts.reduceOp, "op", opts.reduceOp).name)
+
+
 def check_operation(name: str, tensor: Any) -> None:
     check(tensor)
     dtype = tensor.dtype

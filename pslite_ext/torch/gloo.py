@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from pslite_ext import _core
@@ -44,6 +45,11 @@ def connect(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     return group
 
 
+def _check_job() -> None:
+    if membership._settings is not None:  # or this process has none, and Gloo's group all the same
+        _core.check()
+
+
 def ended(what: str, wait: Callable[[], object]) -> None:
     """Waits by `wait`; says what the job failed of, if that is why Gloo fails."""
     try:
@@ -51,18 +57,18 @@ def ended(what: str, wait: Callable[[], object]) -> None:
     except RuntimeError as error:
         until = time.monotonic() + HEARD_WITHIN_S
         while time.monotonic() < until and "Timed out" not in str(error):
-            _core.check()
+            _check_job()
             time.sleep(HEARD_EVERY_S)
         kind = WaitTimeoutError if "Timed out" in str(error) else PeerLostError
         raise kind(f"{what}, over Gloo: {error}") from None
 
 
-class Message(dist._Work):  # type: ignore[misc]
-    """Between two workers, on its way."""
+class Work(dist._Work):  # type: ignore[misc]
+    """Of Gloo's, under way."""
 
-    def __init__(self, what: str, work: Any, tensors: list[Any]) -> None:
+    def __init__(self, what: str, work: Any, result: Any) -> None:
         super().__init__()
-        self._what, self._work, self._tensors = what, work, tensors
+        self._what, self._work, self._result = what, work, result
         self._waiting: threading.Thread | None = None
         self._error: BaseException | None = None
 
@@ -72,7 +78,7 @@ class Message(dist._Work):  # type: ignore[misc]
             self._waiting.start()
         self._waiting.join(LOOK_S)
         while self._waiting.is_alive():
-            _core.check()
+            _check_job()
             self._waiting.join(LOOK_S)
         if self._error is not None:
             raise self._error
@@ -82,7 +88,9 @@ class Message(dist._Work):  # type: ignore[misc]
         self.wait()
 
     def is_completed(self) -> bool:
-        return self._waiting is not None and not self._waiting.is_alive()
+        if self._waiting is None:
+            return bool(self._work.is_completed())
+        return not self._waiting.is_alive()
 
     def is_success(self) -> bool:
         return self.is_completed() and self._error is None
@@ -90,8 +98,11 @@ class Message(dist._Work):  # type: ignore[misc]
     def exception(self) -> BaseException | None:
         return self._error
 
-    def result(self) -> list[Any]:
-        return self._tensors
+    def result(self) -> Any:
+        return self._result
+
+    def get_future(self) -> Any:
+        return self._work.get_future()
 
     def source_rank(self) -> int:
         return int(self._work._source_rank())
@@ -103,3 +114,47 @@ class Message(dist._Work):  # type: ignore[misc]
             ended(self._what, lambda: self._work.wait(timeout) if timeout else self._work.wait())
         except Exception as error:
             self._error = error
+
+
+class GroupOfSome(dist.ProcessGroup):  # type: ignore[misc]
+    """Gloo's; what has no method here, torch itself takes from there."""
+
+    def __init__(self, asked: Any) -> None:
+        super().__init__(asked.group_rank, asked.group_size)
+        self._gloo = connect(asked.store, asked.group_rank, asked.group_size, asked.timeout)
+        self._gloo.options.global_ranks_in_group = list(asked.global_ranks_in_group)
+        self._gloo.options.group_name = asked.group_id
+        self._gloo._set_sequence_number_for_group()
+        self._register_backend(torch.device("cpu"), self.BackendType.CUSTOM, self._gloo)
+        self._name = str(asked.group_id)
+
+    def getBackendName(self) -> str:
+        return "mercury"
+
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    def shutdown(self) -> None:
+        """It ends when nobody has it any more."""
+
+
+def _of_gloo(name: str) -> Callable[..., Work]:
+    def call(self: GroupOfSome, *given: Any, **options: Any) -> Work:
+        return Work(name, getattr(self._gloo, name)(*given, **options), given[0] if given else None)
+
+    return call
+
+
+# And what newer versions of torch call some of them.
+for _theirs, _name in (
+    *((name, name) for name in ("allreduce", "allreduce_coalesced", "reduce", "broadcast")),
+    *((name, name) for name in ("allgather", "allgather_coalesced", "_allgather_base")),
+    *((name, name) for name in ("reduce_scatter", "_reduce_scatter_base", "gather", "scatter")),
+    *((name, name) for name in ("alltoall", "alltoall_base", "barrier")),
+    *((name, name) for name in ("send", "recv", "recv_anysource")),
+    ("all_gather_single", "_allgather_base"),
+    ("reduce_scatter_single", "_reduce_scatter_base"),
+    ("all_to_all_single", "alltoall_base"),
+):
+    setattr(GroupOfSome, _theirs, _of_gloo(_name))

@@ -23,6 +23,7 @@ from pslite_ext.torch.flat import (
     check_operation,
     in_one_piece,
     numbers,
+    operation_of,
     put,
     put_bytes,
     refuse,
@@ -37,11 +38,7 @@ def create(asked: Any, _options: Any) -> Any:
     ranks = list(asked.global_ranks_in_group)  # none: all, in order
     if not ranks or ranks == list(range(dist.get_world_size())):
         return ProcessGroup(asked.store, asked.group_rank, asked.group_size, asked.timeout)
-    group = gloo.connect(asked.store, asked.group_rank, asked.group_size, asked.timeout)
-    group.options.global_ranks_in_group = ranks
-    group.options.group_name = asked.group_id
-    group._set_sequence_number_for_group()
-    return group
+    return gloo.GroupOfSome(asked)
 
 
 class Work(dist._Work):  # type: ignore[misc]
@@ -107,6 +104,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def allreduce(self, tensors: Any, opts: Any = None) -> Work:
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+        if any(tensor.layout == torch.sparse_coo for tensor in tensors):
+            return self._sparse_allreduce(tensors, opts)
 
         def finish(flats: Sequence[Any]) -> None:
             for tensor, flat in zip(tensors, flats):
@@ -115,6 +114,16 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._reduced("allreduce", opts, [[t] for t in tensors], tensors, finish)
 
     allreduce_coalesced = allreduce
+
+    def _sparse_allreduce(self, tensors: list[Any], opts: Any) -> Work:
+        if opts is not None and operation_of(opts) != "SUM":
+            refuse(f"no {operation_of(opts)} of sparse tensors")
+
+        def run() -> None:
+            for tensor in tensors:
+                self._gloo.allreduce([tensor]).wait()
+
+        return self._over_gloo("allreduce of sparse tensors", run, tensors, lambda: None)
 
     def reduce(self, tensors: Any, opts: Any) -> Work:
         tensors = list(tensors)
@@ -252,17 +261,17 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     all_to_all_single = alltoall_base
 
-    def send(self, tensors: Any, to: int, tag: int) -> gloo.Message:
+    def send(self, tensors: Any, to: int, tag: int) -> gloo.Work:
         tensors = [in_one_piece(tensor, f"send to {to}") for tensor in tensors]
-        return gloo.Message(f"send to {to}", self._gloo.send(tensors, to, tag), tensors)
+        return gloo.Work(f"send to {to}", self._gloo.send(tensors, to, tag), tensors)
 
-    def recv(self, tensors: Any, source: int, tag: int) -> gloo.Message:
+    def recv(self, tensors: Any, source: int, tag: int) -> gloo.Work:
         tensors = [in_one_piece(tensor, f"recv from {source}") for tensor in tensors]
-        return gloo.Message(f"recv from {source}", self._gloo.recv(tensors, source, tag), tensors)
+        return gloo.Work(f"recv from {source}", self._gloo.recv(tensors, source, tag), tensors)
 
-    def recv_anysource(self, tensors: Any, tag: int) -> gloo.Message:
+    def recv_anysource(self, tensors: Any, tag: int) -> gloo.Work:
         tensors = [in_one_piece(tensor, "recv from anyone") for tensor in tensors]
-        return gloo.Message("recv from anyone", self._gloo.recv_anysource(tensors, tag), tensors)
+        return gloo.Work("recv from anyone", self._gloo.recv_anysource(tensors, tag), tensors)
 
     # --- of all -----------------------------------------------------------------------------------
 
@@ -299,8 +308,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         kept: bool = False,
     ) -> Work:
         """Each list of `tensors` as one; `kept`: their memory stays as it is."""
-        operation = dist.ReduceOp.SUM if opts is None else opts.reduceOp
-        name = getattr(operation, "op", operation).name
+        name = "SUM" if opts is None else operation_of(opts)
         for each in tensors:
             for tensor in each:
                 check_operation(name, tensor)
@@ -324,7 +332,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             return self._start(what, flats, result, summed)
 
         options = dist.AllreduceOptions()
-        options.reduceOp = operation
+        options.reduceOp = opts.reduceOp
 
         def run() -> None:
             for flat in flats:

@@ -116,7 +116,9 @@ def test_what_a_rank_has_started_ends_before_the_job_begins(role: str, tmp_path:
         wait_nobody_left(f"MASTER_PORT={job.port}")
 
 
-@pytest.mark.parametrize("manner", ["wrap", "ddp", "sums", "extremes", "futures", "messages"])
+@pytest.mark.parametrize(
+    "manner", ["wrap", "ddp", "sums", "extremes", "futures", "messages", "group"]
+)
 def test_a_killed_worker_is_named_by_all_others(manner: str) -> None:
     with ranks("torch_killed.py", manner, "1", workers=3) as job:
         job.wait()

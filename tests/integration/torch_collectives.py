@@ -125,6 +125,8 @@ def extremes(rank: int, workers: int) -> None:
     both = torch.full((2,), complex(rank, 1))
     dist.all_reduce(both)
     assert both.tolist() == [complex(sum(range(workers)), workers)] * 2
+    dist.all_reduce(sparse := torch.eye(3).to_sparse())
+    assert torch.equal(sparse.to_dense(), workers * torch.eye(3))
     dist.reduce(own := torch.tensor([rank]), 1, op=dist.ReduceOp.MAX)
     assert own.item() == (workers - 1 if rank == 1 else rank)
     output = torch.empty(2)
@@ -227,7 +229,7 @@ def refusals(rank: int) -> None:
         lambda: dist.all_reduce(vector.to(torch.float8_e4m3fn)),
         lambda: dist.all_reduce(torch.tensor([True]), op=dist.ReduceOp.AVG),
         lambda: dist.all_reduce(vector, op=dist.ReduceOp.BAND),
-        lambda: dist.all_reduce(torch.eye(2).to_sparse()),
+        lambda: dist.broadcast(torch.eye(2).to_sparse(), 0),
         lambda: dist.all_gather_into_tensor(torch.ones(5), vector),
     )
     for attempt in attempts:

@@ -32,11 +32,18 @@ def message() -> None:
         dist.recv(place)
 
 
+def some() -> None:
+    """One waits in a group of it and the one that is killed, the other for both of them."""
+    pair = dist.distributed_c10d._find_pg_by_ranks_and_tag("", [0, 1])
+    dist.all_reduce(OURS, group=pair if dist.get_rank() < 2 else None)
+
+
 BACKEND: dict[str, Callable[[], object]] = {
     "sums": lambda: dist.all_reduce(OURS),
     "extremes": lambda: dist.all_reduce(OURS, op=dist.ReduceOp.MAX),
     "futures": lambda: dist.all_reduce(OURS, async_op=True).get_future().then(value).wait(),
     "messages": message,
+    "group": some,
 }
 
 
@@ -54,10 +61,12 @@ def main() -> None:
         model, optimizer = mercury.wrap(model, optimizer)
     else:
         dist.init_process_group("mercury")
+        if manner == "group":
+            dist.new_group([0, 1])
         if manner == "ddp":
             model = DistributedDataParallel(model)
     for step in range(STEPS):
-        if rank == victim and (step == FATAL or manner == "messages"):
+        if rank == victim and (step == FATAL or manner in ("messages", "group")):
             time.sleep(0.3)  # the others wait by now
             os.kill(os.getpid(), signal.SIGKILL)
         try:

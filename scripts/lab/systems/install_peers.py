@@ -31,6 +31,7 @@ class Setup:
     probe: str
     environment: Mapping[str, str] = field(default_factory=dict)
     cuda: bool = False  # whether pip may have only a build for GPUs
+    extras: tuple[tuple[str, ...], ...] = ()  # for some tests, which are skipped without them
 
 
 SETUPS = {
@@ -60,6 +61,7 @@ SETUPS = {
         ),
         "import torch.distributed as d; assert d.is_gloo_available()",
         cuda=True,
+        extras=(("torch_recipes.txt", "--no-deps", "--only-binary", ":all:", "--no-compile"),),
     ),
     "mpi": Setup(
         (
@@ -130,7 +132,18 @@ def set_up(name: str, root: Path, gpu_builds: bool, jobs: int) -> str:
         (folder / REASON).write_text(f"it could not be installed: {error}\n")
         return f"skipped: {error}"
     (folder / READY).touch()
-    return "ready"
+    return "; ".join(["ready", *add_extras(SETUPS[name], folder)])
+
+
+def add_extras(setup: Setup, folder: Path) -> list[str]:
+    """What there is to say of those that could not be installed."""
+    missing = []
+    for arguments in setup.extras:
+        try:
+            _run("pip", _pip(folder / "bin" / "python", arguments), os.environ)
+        except SetupFailed as error:
+            missing.append(f"{arguments[0]}: skipped: {error}")
+    return missing
 
 
 def main() -> int:

@@ -106,7 +106,8 @@ def test_peers_run_in_their_bench_alone() -> None:
 
 def test_every_peer_has_its_setup() -> None:
     assert list(SETUPS) == INSTALLABLE
-    files = [arguments[0] for setup in SETUPS.values() for arguments in setup.requirements]
+    setups = SETUPS.values()
+    files = [arguments[0] for s in setups for arguments in (*s.requirements, *s.extras)]
     assert {path.name for path in install_peers.PINNED.iterdir()} == set(files)
     for file in files:
         lines = (install_peers.PINNED / file).read_text().splitlines()
@@ -133,6 +134,13 @@ def test_a_setup_that_fails_leaves_its_reason(
     monkeypatch.setattr(install_peers, "make", lambda *_: None)
     assert set_up("mpi", tmp_path, gpu_builds=False, jobs=1) == "ready"
     assert peer_python("mpi", tmp_path).startswith(str(tmp_path))
+    # What only some tests need may be missing; here, there is no Python to install it with.
+    (tmp_path / PEERS["torch-ddp"].environment).mkdir()
+    python = tmp_path / PEERS["torch-ddp"].environment / "bin" / "python"
+    python.parent.mkdir()
+    python.symlink_to("/bin/false")
+    said = set_up("torch-ddp", tmp_path, gpu_builds=False, jobs=1)
+    assert said.startswith("ready; torch_recipes.txt: skipped: "), said
     assert set_up("byteps", tmp_path, gpu_builds=False, jobs=1).startswith("skipped: ")
 
 
