@@ -80,7 +80,7 @@ endef
 
 demo: wheel  ## LeNet-5 on digits: 2 workers and 2 servers on this machine, in a fresh environment
 	$(PYTHON) -m venv --clear build/demo
-	build/demo/bin/python -m pip --disable-pip-version-check --quiet install dist/mercury_ps-*-$$($(PYTHON) -c "import sys; print('cp%d%d' % sys.version_info[:2])")-*.whl dist/mxnet-1.9.1+*.whl 'numpy<2' 'matplotlib<3.10'
+	build/demo/bin/python -m pip --disable-pip-version-check --quiet install dist/mercury_ps-*-$$($(PYTHON) -c "import sys; print('cp%d%d' % sys.version_info[:2])")-*.whl dist/mxnet-1.9.1+*.whl 'matplotlib<3.10'
 	$(call digits,build/demo)
 	build/demo/bin/python -m pip --disable-pip-version-check check
 	build/demo/bin/python scripts/demo.py

@@ -59,12 +59,6 @@ def readme_script(readme: str) -> str:
     return str(script)
 
 
-def readme_requirements(readme: str) -> list[str]:
-    """What README installs beside the wheels."""
-    (line,) = re.findall(r"^pip install dist/\*\.whl (.*)$", readme, re.MULTILINE)
-    return [word.strip("'") for word in line.split()]
-
-
 def learnt(output: str) -> int:
     """How many workers say that they have found README's line."""
     found = re.findall(r"worker \d learnt \[\[ *(\S+) +(\S+)\]\] \[(\S+)\]", output)
@@ -84,7 +78,7 @@ def attempt(python: str, dist: Path) -> str:
         run(python, "-m", "venv", "env", cwd=here)
         inside = here / "env" / "bin"
         pip = (inside / "python", "-m", "pip", "--disable-pip-version-check", "--quiet")
-        run(*pip, "install", *wheels, *readme_requirements(readme), cwd=here)
+        run(*pip, "install", *wheels, cwd=here)
         run(*pip, "check", cwd=here)
         (here / "train.py").write_text(readme_script(readme))
         began = time.monotonic()

@@ -124,5 +124,5 @@ def test_the_dockerfile_installs_what_this_tree_builds() -> None:
     python = re.search(r"FROM python:(3\.\d+)-slim-bookworm", text)
     assert python is not None
     assert f'Python :: {python[1]}"' in (ROOT / "pyproject.toml").read_text()
-    assert "pip install --no-cache-dir /wheels/*.whl 'numpy<2'" in text
+    assert "pip install --no-cache-dir /wheels/*.whl &&" in text
     assert text.rstrip().endswith('CMD ["python", "train.py"]')

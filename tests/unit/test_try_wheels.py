@@ -11,7 +11,6 @@ from scripts.try_wheels import (
     Failed,
     attempt,
     learnt,
-    readme_requirements,
     readme_script,
     run,
     the_wheel,
@@ -21,7 +20,7 @@ from tests.cluster import ROOT
 
 def test_readme_says_what_is_installed_and_run() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert readme_requirements(readme) == ["numpy<2"]
+    assert "\npip install dist/*.whl\n" in readme
     compile(readme_script(readme), "train.py", "exec")
 
 
