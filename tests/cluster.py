@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import signal
 import socket
@@ -23,8 +24,11 @@ from typing import Any, Protocol
 import pytest
 
 from pslite_ext.launch.supervise import Supervisor
+from tests.forks import Forked, end, mxnet_forks
 
 ROOT = Path(__file__).resolve().parent.parent
+# What Python and MXNet read when they start.
+BEFORE_IMPORTS = ("MXNET_", "OMP_", "PYTHON")
 
 
 def free_port() -> int:
@@ -173,6 +177,11 @@ class Cluster:
         assert [p.code for p in self.processes] == [0] * len(self.processes), self.report()
 
 
+def imports_mxnet(command: Sequence[str]) -> bool:
+    text = command[1] if command[0] == "-c" else Path(command[0]).read_text()
+    return re.search(r"^(from|import) mxnet\b", text, re.MULTILINE) is not None
+
+
 @contextmanager
 def cluster(
     command: Sequence[str],
@@ -184,10 +193,12 @@ def cluster(
     token: str | None = None,
     start_worker: Callable[[dict[str, str], Path], Started] | None = None,
     replicas: int = 0,
+    forked: bool = True,
 ) -> Iterator[Cluster]:
     """`command`: a script and its arguments, or -c and code; run in every role.
 
-    `start_worker` starts workers in another way, with an environment and a log.
+    Workers with MXNet are forked from a process that has it, unless a test is about how processes
+    start. `start_worker` starts them in another way, with an environment and a log.
     """
     port = free_port()
     base = clean_environment(
@@ -206,21 +217,26 @@ def cluster(
     roles = [("scheduler", 0)]
     roles += [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
     roles += [("replica", i) for i in range(replicas)]
+    forked = forked and van is not None and python == sys.executable and imports_mxnet(command)
+    forked = forked and not any(name.startswith(BEFORE_IMPORTS) for name in env or {})
+    processes: list[Process] = []
     supervisor = Supervisor()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            processes = []
             for role, rank in roles:
                 log = Path(folder) / f"{role}_{rank}.log"
                 own = {**base, "DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
                 child: Started
                 if role == "worker" and start_worker is not None:
                     child = start_worker(own, log)
+                elif role == "worker" and forked:
+                    child = mxnet_forks().start(command, own, log)
                 else:
                     child = supervisor.start([python, *command], own, log=log)
                 processes.append(Process(role, rank, child, log))
             yield Cluster(processes, port)
         finally:
+            end(p.child for p in processes if isinstance(p.child, Forked))
             supervisor.end()
 
 
@@ -229,11 +245,12 @@ TRAINING = [str(ROOT / "tests" / "faults" / "training.py")]
 
 @contextmanager
 def job_that_trains_on(
-    folder: Path, van: str = "zmq", env: dict[str, str] | None = None
+    folder: Path, van: str = "zmq", env: dict[str, str] | None = None, forked: bool = True
 ) -> Iterator[Cluster]:
     """Looping when the body begins; after it, it still trains, and ends well."""
     stop = folder / "stop"
-    with cluster(TRAINING, van=van, env={**(env or {}), "STOP_FILE": str(stop)}) as job:
+    env = {**(env or {}), "STOP_FILE": str(stop)}
+    with cluster(TRAINING, van=van, env=env, forked=forked) as job:
         job.wait_output("looping")
         yield job
         stop.touch()

@@ -121,7 +121,7 @@ def test_nobody_comes() -> None:
 
 
 def test_one_too_many(tmp_path: Path) -> None:
-    with job_that_trains_on(tmp_path) as job:
+    with job_that_trains_on(tmp_path, forked=False) as job:
         late = subprocess.run(
             job.workers[0].child.args,
             env={**_environment(job.workers[0]), "DMLC_TASK_ID": "9"},

@@ -79,7 +79,7 @@ mx.nd.waitall()
 
 
 def test_signals_are_the_script_s_until_it_waits_for_ever() -> None:
-    with cluster(["-c", SCRIPT], 2, 1, van="mercury") as job:
+    with cluster(["-c", SCRIPT], 2, 1, van="mercury", forked=False) as job:
         worker = job.workers[0]
         job.wait_until("it waits", lambda: "waits\n" in worker.output or worker.code is not None)
         assert "child: this process was forked" in worker.output, job.report()

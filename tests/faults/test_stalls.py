@@ -62,7 +62,8 @@ def test_a_stall_ends_the_job_and_dumps(van: str, tmp_path: Path) -> None:
 
 
 def test_on_request_every_process_dumps_and_the_job_goes_on(tmp_path: Path) -> None:
-    with cluster(["-c", HANGS.replace("while True", "for _ in range(150)")], 2, 1) as job:
+    code = HANGS.replace("while True", "for _ in range(150)")
+    with cluster(["-c", code], 2, 1, forked=False) as job:
         job.wait_output("looping")
         for process in job.processes:
             asked = mercury("dump", process.child.pid)

@@ -64,7 +64,7 @@ def test_packets(env: dict[str, str], workers: int, servers: int, tmp_path: Path
 
 
 def test_servers_and_schedulers_do_without_mxnet(tmp_path: Path) -> None:
-    with job_that_trains_on(tmp_path) as job:
+    with job_that_trains_on(tmp_path, forked=False) as job:
         loaded = {
             process.role: "libmxnet" in Path(f"/proc/{process.child.pid}/maps").read_text()
             for process in job.processes

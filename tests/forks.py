@@ -1,0 +1,99 @@
+"""The other side of tests/forking.py: asks for processes, and hears how they end."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pslite_ext.launch.supervise import Supervisor
+
+FOLDER = Path(__file__).resolve().parent
+GONE_WITHIN_S = 10.0
+
+
+class Forked:
+    """A process that is not this one's child, as far as tests handle one."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.code: int | None = None
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def send_signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+
+class Forks:
+    """The process that forks; it lives as long as this one."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._started: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._alive: dict[int, Forked] = {}
+        self._said: list[str] = []
+        self._lock = threading.Lock()  # who asks is who is answered
+        supervisor = Supervisor()
+        atexit.register(supervisor.end)
+        self._child = supervisor.start(command, environment, told=self._hear, stdin=b"")
+
+    def start(self, command: Sequence[str], env: Mapping[str, str], log: Path) -> Forked:
+        """`command`: a script, or -c and code, and its arguments."""
+        log.touch()
+        script, *words = command
+        asked = {"script": script, "words": words, "env": dict(env), "log": str(log)}
+        assert self._child.stdin is not None
+        with self._lock:
+            self._child.stdin.write(json.dumps(asked).encode() + b"\n")
+            try:
+                return self._alive[self._started.get(timeout=120)]
+            except queue.Empty:
+                raise AssertionError(f"no process was started: {self._said}") from None
+
+    def _hear(self, line: str) -> None:
+        try:
+            told = json.loads(line)
+        except ValueError:
+            self._said.append(line)
+            return
+        if "started" in told:
+            self._alive[told["started"]] = Forked(told["started"])
+            self._started.put(told["started"])
+        else:
+            self._alive.pop(told["ended"]).code = told["code"]
+
+
+def end(processes: Iterable[Forked]) -> None:
+    left = [process for process in processes if process.poll() is None]
+    for process in left:
+        process.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while any(process.poll() is None for process in left) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+_once = threading.Lock()
+
+
+@functools.cache
+def _mxnet_forks() -> Forks:
+    base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
+    environment = {**base, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(FOLDER.parent)}
+    return Forks([sys.executable, "-u", str(FOLDER / "mxnet_forks.py")], environment)
+
+
+def mxnet_forks() -> Forks:
+    """Of workers that have MXNet."""
+    with _once:
+        return _mxnet_forks()
