@@ -9,16 +9,19 @@ import os
 import queue
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from pslite_ext.launch.supervise import Supervisor
 
 FOLDER = Path(__file__).resolve().parent
 GONE_WITHIN_S = 10.0
+RUN_LIMIT_S = 60.0
 
 
 class Forked:
@@ -60,6 +63,20 @@ class Forks:
                 return self._alive[self._started.get(timeout=120)]
             except queue.Empty:
                 raise AssertionError(f"no process was started: {self._said}") from None
+
+    def run(self, command: Sequence[str], env: Mapping[str, str]) -> CompletedProcess[str]:
+        """To its end; all that it prints is in `stderr`."""
+        with tempfile.NamedTemporaryFile() as log:
+            process = self.start(command, env, Path(log.name))
+            deadline = time.monotonic() + RUN_LIMIT_S
+            while process.poll() is None:
+                if time.monotonic() > deadline:
+                    end([process])
+                    raise AssertionError(f"not done: {log.read().decode(errors='replace')}")
+                time.sleep(0.01)
+            said = log.read().decode(errors="replace")
+        assert process.code is not None
+        return CompletedProcess(command, process.code, "", said)
 
     def _hear(self, line: str) -> None:
         try:

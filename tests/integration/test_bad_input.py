@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import clean_environment, free_port
+from tests.forks import mxnet_forks
 
 GOOD = {
     "DMLC_PS_VAN_TYPE": "zmq",
@@ -27,6 +28,8 @@ def run(
     changes: Mapping[str, str | None], script: str = SCRIPT
 ) -> subprocess.CompletedProcess[str]:
     env = clean_environment(**{k: v for k, v in {**GOOD, **changes}.items() if v is not None})
+    if env.get("DMLC_ROLE") == "worker":
+        return mxnet_forks().run(["-c", script], env)
     return subprocess.run(
         [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=60
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cluster import ROOT, clean_environment
+from tests.cluster import ROOT, clean_environment, cluster
 
 SCRIPT = str(ROOT / "tests" / "integration" / "fabric_gluon.py")
 LENET = str(ROOT / "examples" / "train_lenet.py")
@@ -31,9 +31,9 @@ def launched(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
 def train(
     folder: Path, workers: int, way: str, steps: int, *optimizer: object
 ) -> list[dict[str, Any]]:
-    command = ("--", sys.executable, SCRIPT, folder, way, steps, *optimizer)
-    job = launched("-n", workers, "-s", 1, *command)
-    assert job.returncode == 0, job.stdout + job.stderr
+    command = [SCRIPT, *map(str, (folder, way, steps, *optimizer))]
+    with cluster(command, workers, 1, "mercury", env={"MERCURY_FABRIC": "1"}) as job:
+        job.check()
     return [json.loads((folder / f"worker_{rank}.json").read_text()) for rank in range(workers)]
 
 
@@ -104,10 +104,10 @@ def test_half_a_step_of_a_script_that_fails_is_not_sent(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_clear_line(words: list[str], env: dict[str, str], says: str) -> None:
-    script = words or ["--kvstore", "dist_async"]
-    job = launched("-n", 2, "-s", 1, "--", sys.executable, LENET, *script, "--steps", 1, **env)
-    assert job.returncode != 0
-    assert says in job.stdout + job.stderr
+    command = [LENET, *(words or ["--kvstore", "dist_async"]), "--steps", "1"]
+    with cluster(command, 2, 1, "mercury", env={"MERCURY_FABRIC": "1", **env}) as job:
+        job.wait_until("one fails", lambda: any(process.code for process in job.processes))
+        job.wait_until("it says why", lambda: says in job.report())
 
 
 def test_mlfabric_needs_packets() -> None:
