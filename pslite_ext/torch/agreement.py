@@ -19,7 +19,7 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.layouts import order_of
 from pslite_ext.torch.slots import Slot
 from pslite_ext.torch.values import memory, wire_key
-from pslite_ext.torch.words import words_of
+from pslite_ext.torch.words import NUMBERS, words_of
 
 USED_PRIORITY = 1  # above all parameters: it is short
 VALUES_MAX = 8  # of an option that is compared at every step
@@ -123,7 +123,7 @@ class Agreement:
         """With an order that all workers have agreed on."""
         self._places = {slot: place for place, slot in enumerate(slots)}
         key = wire_key(self._number, "used", str(which))
-        length = len(slots) + len(words_of(""))
+        length = len(slots) + NUMBERS
         self._tensor = _core.Tensor(key, "used parameters", "int32", [length])
 
     def loaded(self) -> None:

@@ -8,7 +8,6 @@ workers that do not agree hear of it.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import queue
 import threading
@@ -22,14 +21,13 @@ from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError, WaitTimeoutError
 from pslite_ext.torch import callbacks, membership
 from pslite_ext.torch.values import memory, wire_key
+from pslite_ext.torch.words import NUMBERS, words_of
 
 PIECE_BYTES_MAX = 4 << 20
 PIECE_BYTES_MIN = 1 << 10  # what is left is filled up
 # As many of a size are under way at once; who starts more waits for the first of them.
 TURNS_MIN, TURNS_MAX = 16, 64
 TURN_BYTES = 16 << 20  # of all tensors of a size, between the two
-WORDS = 3
-WORD_END = 1 << 10  # the sum of 2000 squares is an int32
 WORD_PRIORITY = 1 << 20
 LOOK_S = 0.5  # how often one who waits asks whether the job has failed
 _SUMMED = {
@@ -56,13 +54,6 @@ def cut(size: int) -> Iterator[int]:
             piece //= 2
         yield piece
         size -= piece
-
-
-def words_of(what: str) -> list[int]:
-    """Numbers and their squares: their sums are n times these only if all n workers' are these."""
-    digest = hashlib.blake2b(what.encode(), digest_size=2 * WORDS).digest()
-    parts = [int.from_bytes(digest[2 * i : 2 * i + 2], "little") % WORD_END for i in range(WORDS)]
-    return [*parts, *(part * part for part in parts)]
 
 
 class Turn:
@@ -105,7 +96,7 @@ class Job:
         """Waits for the sums, that of the words first."""
         for turn, work in self.sums[:1]:
             turn.wait(work)
-        if self.words.tolist()[: 2 * WORDS] != [workers * word for word in words_of(self.what)]:
+        if self.words.tolist()[:NUMBERS] != [workers * word for word in words_of(self.what)]:
             raise InvalidArgumentError(
                 f"worker {_core.rank()} calls {self.what}, but not all workers call the same: each "
                 "must start the same collectives in the same order"
@@ -172,7 +163,7 @@ class Collectives:
             if _failure is not None:
                 raise _failure
             job.words = torch.zeros(PIECE_BYTES_MIN // 4, dtype=torch.int32)
-            job.words[: 2 * WORDS] = torch.tensor(words_of(job.what), dtype=torch.int32)
+            job.words[:NUMBERS] = torch.tensor(words_of(job.what), dtype=torch.int32)
             job.sums.append(self._send(job.words, WORD_PRIORITY))
             for flat in flats:
                 self._send_all(job, flat, priority)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-WORDS = 3
+WORDS = 3  # and as many squares
+NUMBERS = 2 * WORDS
 WORD_END = 1 << 10  # the sum of 2000 squares is an int32
 
 

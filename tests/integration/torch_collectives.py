@@ -14,7 +14,8 @@ import torch.distributed as dist
 
 import pslite_ext.torch  # noqa: F401 (it brings the backend)
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.torch.collectives import PIECE_BYTES_MAX, PIECE_BYTES_MIN, cut, words_of
+from pslite_ext.torch.collectives import PIECE_BYTES_MAX, PIECE_BYTES_MIN, cut
+from pslite_ext.torch.words import words_of
 
 SIZES = 60
 

@@ -55,13 +55,13 @@ SETUPS = {
         },
     ),
     "torch-ddp": Setup(
-        (
-            ("torch.txt", "--only-binary", ":all:"),
-            ("torch_optimizers.txt", "--no-deps", "--only-binary", ":all:"),
-        ),
+        (("torch.txt", "--only-binary", ":all:"),),
         "import torch.distributed as d; assert d.is_gloo_available()",
         cuda=True,
-        extras=(("torch_recipes.txt", "--no-deps", "--only-binary", ":all:", "--no-compile"),),
+        extras=tuple(
+            (file, "--no-deps", "--only-binary", ":all:", "--no-compile")
+            for file in ("torch_recipes.txt", "torch_optimizers.txt")
+        ),
     ),
     "mpi": Setup(
         (
