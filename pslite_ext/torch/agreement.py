@@ -92,10 +92,20 @@ def _state(names: dict[Any, str], optimizer: Any) -> Iterator[str]:
                 yield f"{key} of '{of}' = {_text(value)}"
 
 
+def _with_memory(tensors: Iterable[Any]) -> Iterator[Any]:
+    """In the place of tensors that are made of others, these."""
+    for tensor in tensors:
+        if hasattr(tensor, "__tensor_flatten__"):
+            names, _ = tensor.__tensor_flatten__()
+            yield from _with_memory(getattr(tensor, name) for name in names)
+        elif tensor.device.type != "meta":
+            yield tensor
+
+
 def digest(tensors: Iterable[Any]) -> str:
     """Of their values, in the usual order."""
     said = hashlib.blake2b(digest_size=8)
-    for tensor in tensors:
+    for tensor in _with_memory(tensors):
         dense = tensor.detach().to_dense() if tensor.layout is not torch.strided else tensor
         values = dense.detach().resolve_conj().resolve_neg().cpu().contiguous()
         size = values.numel() * values.element_size()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import filterfalse
 from typing import Any
 
 from pslite_ext.torch.checks import check_parameters, check_step, names_of
-from pslite_ext.torch.modules import Hook, refuse_assign
+from pslite_ext.torch.modules import Hook, is_scripted, refuse_assign
 from pslite_ext.torch.slots import refuse_sparse, wrapped
 
 
@@ -30,7 +31,7 @@ class Alone:
         self._marks = {parameter: Wrapped() for parameter in names}
         wrapped.update((id(parameter), mark) for parameter, mark in self._marks.items())
         self.add_parameters()
-        for module in model.modules():
+        for module in filterfalse(is_scripted, model.modules()):
             module._register_load_state_dict_pre_hook(Hook(refuse_assign))
 
     def add_parameters(self) -> None:

@@ -78,7 +78,7 @@ def patched_by_a_scheduler(optimizer: Any) -> bool:
     return hasattr(step, "_wrapped_by_lr_sched") or hasattr(step, "_with_counter")
 
 
-def wrapped_class(base: type[Any]) -> type[Any]:
+def wrapped_class(base: type[Any], in_parts: bool) -> type[Any]:
     """`base` as it is after wrap; isinstance and the name stay true."""
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -138,7 +138,8 @@ def wrapped_class(base: type[Any]) -> type[Any]:
 
     own = (zero_grad, state_dict, load_state_dict, add_param_group, synchronize, no_sync)
     members: dict[str, Any] = {function.__name__: function for function in own}
-    members["state"] = property(state, set_state)
+    if in_parts and not hasattr(base, "state"):
+        members["state"] = property(state, set_state)
     members["__reduce_ex__"] = reduced
     members["step"] = hooked = torch.optim.Optimizer.profile_hook_step(step)
     hooked.hooked = True

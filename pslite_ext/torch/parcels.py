@@ -22,7 +22,7 @@ from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad, unheard
 from pslite_ext.torch.staging import Way, Work
 
 # Parameters that are smaller than this together share a parcel.
-PARCEL_ELEMENTS = 1 << 13
+PARCEL_ELEMENTS = 1 << 15
 
 
 def numbered(slots: Iterable[Slot]) -> list[int]:
@@ -30,7 +30,7 @@ def numbered(slots: Iterable[Slot]) -> list[int]:
     numbers: list[int] = []
     kind, room, number = None, 0, -1
     for slot in slots:
-        # One that is frozen now comes last of all, so that the others do not wait for it.
+        # One that is frozen is sent at the end of the backward: the others are not to wait for it.
         own = (slot.dtype, slot.device, slot.parameter.requires_grad)
         size = slot.parameter.numel()
         if own != kind or size > room:
@@ -63,9 +63,10 @@ class Parcel:
         self._together: Any = None  # memory of its own
         self._places: list[Any] = []  # each one's in it, in the order that was claimed
         self._on_their_way: list[tuple[Any, Any]] = []  # gradients, and their places
+        self._has_idle = False
         for slot in slots:
             slot.parcel = self
-        self._rest()
+            slot.rest()
 
     @property
     def name(self) -> str:
@@ -111,9 +112,13 @@ class Parcel:
         totals = []
         for slot in self.slots:
             grad = raw_grad(slot.parameter)
-            slot.total = None if grad is None else slot.fit(grad)
-            slot.idle = grad is None
-            totals.append(slot.total)
+            if grad is None:
+                slot.idle = True
+            elif not slot.fits(grad):
+                grad = slot.fit(grad)
+            slot.total = grad
+            totals.append(grad)
+        self._has_idle = any(total is None for total in totals)
         with torch.no_grad():
             memory = self._gathered(totals)
             memory.div_(workers)
@@ -121,6 +126,7 @@ class Parcel:
             self._work = self._way.sum(self._tensor, in_memory(memory), self.priority)
             self._listen()
         else:  # they have no elements
+            self._has_idle = False
             for slot in self.slots:
                 slot.idle = False
 
@@ -145,7 +151,7 @@ class Parcel:
         """Waiting for it would take no time."""
         if self._work is None:
             return True
-        return self._work.over and not any(slot.idle for slot in self.slots)
+        return self._work.over and not self._has_idle
 
     def wait(self) -> None:
         """Until the gradients are the averages."""
@@ -170,13 +176,14 @@ class Parcel:
             grads, places = zip(*self._on_their_way)
             torch._foreach_copy_(grads, places)
             self._on_their_way = []
-        for slot, place in zip(self.slots, self._places):
+        for slot, place in zip(self.slots, self._places) if self._has_idle else ():
             if slot.idle:
                 slot.idle = False
                 if self._used(slot):
                     slot.total = torch.empty_like(slot.parameter, requires_grad=False).copy_(place)
                 if slot.total is not None and not self.stepped:
                     set_raw_grad(slot.parameter, slot.total)
+        self._has_idle = False
 
     def settle(self) -> None:
         """Gradients may be read, and written, from here on."""
@@ -210,11 +217,13 @@ class Parcel:
         self._rest()
 
     def _listen(self) -> None:
-        self.at_rest = False
-        for slot in self.slots:
-            slot.listen()
+        if self.at_rest:
+            self.at_rest = False
+            for slot in self.slots:
+                slot.parameter.__class__ = slot.listening_class
 
     def _rest(self) -> None:
-        self.at_rest = True
-        for slot in self.slots:
-            slot.rest()
+        if not self.at_rest:
+            self.at_rest = True
+            for slot in self.slots:
+                slot.parameter.__class__ = slot.own_class

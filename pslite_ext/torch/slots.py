@@ -66,28 +66,31 @@ class Slot:
         # As it was claimed: what workers have agreed on, and the order in which it is sent.
         self.dtype, self.device = parameter.dtype, parameter.device
         self.stride = parameter.stride()
-        self._own_class: Any = type(parameter)
-        self._listening_class = _listening(self._own_class)
+        self._is_complex = parameter.is_complex()
+        self.own_class: Any = type(parameter)
+        self.listening_class = _listening(self.own_class)
         wrapped[id(parameter)] = self
         self.listen()
 
     def listen(self) -> None:
-        self.parameter.__class__ = self._listening_class
+        self.parameter.__class__ = self.listening_class
 
     def rest(self) -> None:
-        self.parameter.__class__ = self._own_class
+        self.parameter.__class__ = self.own_class
+
+    def fits(self, grad: Any) -> bool:
+        """Whether it may be sent as it is; this is asked for each gradient."""
+        return (
+            grad.layout is torch.strided
+            and grad.stride() == self.parameter.stride()
+            and grad.dtype is self.dtype
+            and grad.device == self.device
+            and not (self._is_complex and grad.is_conj())
+        )
 
     def fit(self, grad: Any) -> Any:
         """The gradient in its parameter's memory order, in which some optimizers read both."""
         parameter = self.parameter
-        if (
-            grad.stride() == parameter.stride()
-            and grad.dtype is self.dtype
-            and grad.layout is torch.strided
-            and grad.device == self.device
-            and not grad.is_conj()
-        ):
-            return grad
         if grad.is_sparse:
             refuse_sparse(self.name)
         self._check_unchanged("parameter", parameter)

@@ -48,6 +48,7 @@ class Training:
         self._updates = Updates(optimizer, step)
         self._ways: dict[Any, Way] = {}
         self._slots: list[Slot] = []  # in the optimizer's order
+        self._parameters: list[Any] = []  # the same
         self._group_of: dict[Slot, int] = {}
         self._order = OrderOfUse()
         self._orders = 0  # that workers have agreed on
@@ -78,7 +79,7 @@ class Training:
 
     def _take_parameters(self) -> None:
         """Of the optimizer's groups; those that are new are hooked."""
-        self._slots, self._group_of = [], {}
+        self._slots, self._parameters, self._group_of = [], [], {}
         for index, group in enumerate(self._optimizer.param_groups):
             for parameter in group["params"]:
                 slot = slot_of(parameter)
@@ -88,6 +89,7 @@ class Training:
                         self._ways[parameter.device] = way_from(parameter.device)
                     self._hook_parameter(slot)
                 self._slots.append(slot)
+                self._parameters.append(parameter)
                 self._group_of[slot] = index
 
     def _hook_parameter(self, slot: Slot) -> None:
@@ -96,12 +98,21 @@ class Training:
 
         def before(_grad: Any) -> None:
             """The gradient is about to be added to one that may still be under way."""
-            if slot.parcel is not None and not slot.parcel.at_rest:
-                slot.parcel.settle()
+            parcel = slot.parcel
+            if parcel is not None and not parcel.at_rest:
+                parcel.settle()
 
         def after(_parameter: Any) -> None:
-            if not self._alone:
-                self._on_gradient(slot)
+            """It is complete."""
+            if not self._in_backward:
+                if self._alone:
+                    return
+                self._backward_begins()
+            parcel = slot.parcel
+            assert parcel is not None
+            parcel.ready.add(slot)
+            if len(parcel.ready) == len(parcel.slots):
+                parcel.send(self._workers)
 
         slot.parameter.register_hook(before)
         slot.parameter.register_post_accumulate_grad_hook(after)
@@ -144,19 +155,13 @@ class Training:
 
     # --- a backward -------------------------------------------------------------------------------
 
-    def _on_gradient(self, slot: Slot) -> None:
-        if not self._in_backward:
-            torch.autograd.Variable._execution_engine.queue_callback(self._backward_over)
-            self._begin()
-            self._in_backward = True
-            for parcel in self._parcels:
-                parcel.sent = False
-                parcel.ready.clear()
-        own = slot.parcel
-        assert own is not None
-        own.ready.add(slot)
-        if len(own.ready) == len(own.slots):
-            own.send(self._workers)
+    def _backward_begins(self) -> None:
+        torch.autograd.Variable._execution_engine.queue_callback(self._backward_over)
+        self._begin()
+        self._in_backward = True
+        for parcel in self._parcels:
+            parcel.sent = False
+            parcel.ready.clear()
 
     def _backward_over(self) -> None:
         self._in_backward = False
@@ -255,7 +260,7 @@ class Training:
                 slot.total is not None or raw_grad(slot.parameter) is not None
                 for slot in self._slots
             )
-        check_step(self._optimizer, [slot.parameter for slot in self._slots], has_gradient)
+        check_step(self._optimizer, self._parameters, has_gradient)
         if not self._complete_since_step:  # all was accumulated alone, or set by hand
             self._complete()
         self._complete_since_step = False

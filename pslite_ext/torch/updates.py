@@ -47,12 +47,12 @@ class Updates:
 
     def __init__(self, optimizer: Any, step: Callable[[Any], Any]) -> None:
         self._optimizer = optimizer
+        self._own_class = type(optimizer)
         self._step = step
         self._groups: list[dict[str, Any]] = []
         self._group_of: dict[Slot, int] = {}
         self._left: dict[Parcel, None] = {}  # an ordered set
         self._failure: UpdateFailedError | None = None
-        self._stepping = False
 
     def begin(self, parcels: Sequence[Parcel], group_of: dict[Slot, int]) -> None:
         """What has no gradient on any worker is left as it is."""
@@ -73,8 +73,6 @@ class Updates:
 
     def finish(self) -> None:
         self.check()
-        if self._stepping:
-            return  # the optimizer's own code asks
         while self._left:
             first = next(iter(self._left))
             self._wait([first])
@@ -104,12 +102,12 @@ class Updates:
             del self._left[parcel]
             parcel.for_update()
             for slot in parcel.slots:
-                if slot.total is not None:
-                    parameter = slot.parameter
+                total, parameter = slot.total, slot.parameter
+                if total is not None:
                     grad = raw_grad(parameter)
-                    if grad is not slot.total:
+                    if grad is not total:
                         later.append((parameter, grad))
-                        set_raw_grad(parameter, slot.total)
+                        set_raw_grad(parameter, total)
                     chosen.setdefault(self._group_of[slot], []).append(parameter)
             parcel.over()
         if chosen:
@@ -132,10 +130,11 @@ class Updates:
             {**self._groups[group], "params": parameters} for group, parameters in chosen.items()
         ]
         kinds = {parameter.device.type for some in chosen.values() for parameter in some}
-        self._stepping = True
+        wrapped_class = type(self._optimizer)
+        self._optimizer.__class__ = self._own_class  # its own code waits for nothing
         try:
             with _outside_of_forward(kinds):
                 self._step(self._optimizer)
         finally:
-            self._stepping = False
+            self._optimizer.__class__ = wrapped_class
             self._optimizer.param_groups = groups

@@ -11,7 +11,12 @@ import torch
 from pslite_ext.torch import membership
 from pslite_ext.torch.alone import Alone
 from pslite_ext.torch.checks import check
-from pslite_ext.torch.optimizers import bare_step, patched_by_a_scheduler, wrapped_class
+from pslite_ext.torch.optimizers import (
+    bare_step,
+    patched_by_a_scheduler,
+    steps_in_parts,
+    wrapped_class,
+)
 from pslite_ext.torch.training import Training
 
 _models = itertools.count()
@@ -41,7 +46,7 @@ def wrap(model: Any, optimizer: Any) -> tuple[Any, Any]:
     training = _training(model, optimizer, names, membership.join())
     if patched_by_a_scheduler(optimizer):
         del optimizer.step  # the class's own does what the scheduler needs
-    optimizer.__class__ = wrapped_class(type(optimizer))
+    optimizer.__class__ = wrapped_class(type(optimizer), steps_in_parts(optimizer))
     optimizer._mercury = training
     membership.at_end(training.synchronize)
     return model, optimizer

@@ -72,7 +72,7 @@ def test_what_several_workers_do_wrong_is_told_to_all() -> None:
             assert len(told) == len(TOLD_SEVERAL), job.report()
             for line, expected in zip(told, TOLD_SEVERAL):
                 assert re.search(expected, line), line
-            assert worker.code == 1, job.report()
+            assert worker.code in (1, FAILED_ELSEWHERE), job.report()
 
 
 def test_a_last_update_that_fails_is_the_exit_code() -> None:

@@ -42,7 +42,7 @@ _OF_PYTORCH_OPTIMIZER = (
 )
 
 
-def _of_torch() -> dict[str, Make]:
+def _of_torch(device: str) -> dict[str, Make]:
     made: dict[str, Make] = {}
     for name in dir(torch.optim):
         kind = getattr(torch.optim, name)
@@ -53,7 +53,7 @@ def _of_torch() -> dict[str, Make]:
             if name == "Rprop":
                 del options["weight_decay"]
             try:
-                kind([torch.zeros(1, requires_grad=True)], **options, **how)
+                kind([torch.zeros(1, device=device, requires_grad=True)], **options, **how)
             except (TypeError, RuntimeError):
                 continue  # it has no such way
             made[f"{name} {way}"] = functools.partial(kind, **options, **how)
@@ -114,9 +114,9 @@ def _of_others() -> dict[str, tuple[str, Make]]:
     return made
 
 
-def optimizers() -> tuple[dict[str, Make], list[str]]:
+def optimizers(device: str = "cpu") -> tuple[dict[str, Make], list[str]]:
     """All that are there, and the packages that are not."""
-    made, missing = _of_torch(), set()
+    made, missing = _of_torch(device), set()
     for name, (package, make) in _of_others().items():
         if importlib.util.find_spec(package) is None:
             missing.add(package)

@@ -115,7 +115,7 @@ def main() -> None:
     rank, workers = (int(os.environ[name]) for name in place)
     parts, which = (int(word) for word in sys.argv[1:3]) if sys.argv[1:] else (1, 0)
     device = sys.argv[3] if sys.argv[3:] else "cpu"
-    made, missing = optimizers()
+    made, missing = optimizers(device)
     seed = int(os.environ.get("MERCURY_TEST_SEED", str(time.time_ns() % 1000)))
     late = random.Random(seed)
     for name in list(made)[which::parts]:
