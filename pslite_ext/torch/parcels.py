@@ -22,7 +22,7 @@ from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad, unheard
 from pslite_ext.torch.staging import Way, Work
 
 # Parameters that are smaller than this together share a parcel.
-PARCEL_ELEMENTS = 1 << 15
+PARCEL_ELEMENTS = 1 << 16
 
 
 def numbered(slots: Iterable[Slot]) -> list[int]:

@@ -58,7 +58,7 @@ def test_figures_and_policies(policy: str, tmp_path: Path) -> None:
         found = figures(job)
         assert (found["role"], found["policy"]) == ("worker", policy)
         assert {p["peer"] for p in found["peers"]} == {"server 0", "server 1"}
-        payload = 4 * (80 + 288 * 200 + 200 + 800 + 4)
+        payload = 4 * (80 + 288 * 300 + 300 + 1200 + 4)
         assert sum(p["bytes_sent"] for p in found["peers"]) > STEPS * payload
         assert "mercury_sent_bytes_total{" in job.workers[0].output
         assert "B sent in" in job.workers[0].output

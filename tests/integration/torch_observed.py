@@ -23,7 +23,7 @@ if __name__ == "__main__":
     os.environ["MERCURY_METRICS_PORT"] = port = "0" if rank else (sys.argv[1:] or ["0"])[0]
     torch.manual_seed(rank)
     model = nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 200), nn.Linear(200, 4)
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 300), nn.Linear(300, 4)
     )
     model, optimizer = mercury.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
     for step in range(STEPS):

@@ -52,8 +52,10 @@ def _of_torch(device: str) -> dict[str, Make]:
             options = {"lr": _RATES.get(name, 0.01), "weight_decay": 1e-3, **_MORE.get(name, {})}
             if name == "Rprop":
                 del options["weight_decay"]
+            parameter = torch.zeros(1, device=device, requires_grad=True)
+            parameter.grad = torch.zeros_like(parameter)
             try:
-                kind([torch.zeros(1, device=device, requires_grad=True)], **options, **how)
+                kind([parameter], **options, **how).step()
             except (TypeError, RuntimeError):
                 continue  # it has no such way
             made[f"{name} {way}"] = functools.partial(kind, **options, **how)
