@@ -64,11 +64,11 @@ def ended(what: str, wait: Callable[[], object]) -> None:
 
 
 class Work(dist._Work):  # type: ignore[misc]
-    """Of Gloo's, under way."""
+    """One or several of Gloo's, under way."""
 
-    def __init__(self, what: str, work: Any, result: Any) -> None:
+    def __init__(self, what: str, result: Any, *works: Any) -> None:
         super().__init__()
-        self._what, self._work, self._result = what, work, result
+        self._what, self._works, self._result = what, works, result
         self._waiting: threading.Thread | None = None
         self._error: BaseException | None = None
 
@@ -89,7 +89,7 @@ class Work(dist._Work):  # type: ignore[misc]
 
     def is_completed(self) -> bool:
         if self._waiting is None:
-            return bool(self._work.is_completed())
+            return all(work.is_completed() for work in self._works)
         return not self._waiting.is_alive()
 
     def is_success(self) -> bool:
@@ -102,22 +102,28 @@ class Work(dist._Work):  # type: ignore[misc]
         return self._result
 
     def get_future(self) -> Any:
-        return self._work.get_future()
+        futures = [work.get_future() for work in self._works]
+        return futures[0] if len(futures) == 1 else torch.futures.collect_all(futures)
 
     def source_rank(self) -> int:
-        return int(self._work._source_rank())
+        return int(self._works[0]._source_rank())
 
     _source_rank = source_rank
 
     def _wait(self, timeout: timedelta) -> None:
+        def wait() -> None:
+            for work in self._works:
+                work.wait(timeout) if timeout else work.wait()
+
         try:
-            ended(self._what, lambda: self._work.wait(timeout) if timeout else self._work.wait())
+            ended(self._what, wait)
         except Exception as error:
             self._error = error
 
 
 class GroupOfSome(dist.ProcessGroup):  # type: ignore[misc]
-    """Gloo's; what has no method here, torch itself takes from there."""
+    """Gloo's. All that it begins is begun from here: where torch's own code does that, it may hold
+    Python's lock, for which a thread of Gloo's waits while it holds the lock that is needed."""
 
     def __init__(self, asked: Any) -> None:
         super().__init__(asked.group_rank, asked.group_size)
@@ -138,10 +144,32 @@ class GroupOfSome(dist.ProcessGroup):  # type: ignore[misc]
     def shutdown(self) -> None:
         """It ends when nobody has it any more."""
 
+    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        parts = [output.chunk(self.size()) for output in outputs]
+        places = [list(each) for each in zip(*parts)]  # a list for each member
+        work = self._gloo.allgather_coalesced(places, inputs, opts or dist.AllgatherOptions())
+        return Work("allgather", outputs, work)
+
+    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        opts = opts or dist.ReduceScatterOptions()
+        pairs = zip(outputs, inputs)
+        works = [self._gloo._reduce_scatter_base(output, given, opts) for output, given in pairs]
+        return Work("reduce_scatter", outputs, *works)
+
+    def _start_coalescing(self, _device: Any) -> None:
+        """Each is as fast alone."""
+
+    def _end_coalescing(self, _device: Any) -> None:
+        """They have been started."""
+
+    # So newer versions of torch call them.
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+
 
 def _of_gloo(name: str) -> Callable[..., Work]:
     def call(self: GroupOfSome, *given: Any, **options: Any) -> Work:
-        return Work(name, getattr(self._gloo, name)(*given, **options), given[0] if given else None)
+        return Work(name, given[0] if given else None, getattr(self._gloo, name)(*given, **options))
 
     return call
 

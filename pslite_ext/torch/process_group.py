@@ -85,7 +85,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._number = next(_groups)
         self._patience = timeout
         self._name = ""
-        # torch itself takes it for what has no method here.
+        # torch asks it what it knows; all that begins something has a method here.
         self._gloo = gloo.connect(store, rank, size, timeout)
         self._register_backend(torch.device("cpu"), self.BackendType.CUSTOM, self._gloo)
 
@@ -263,15 +263,15 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def send(self, tensors: Any, to: int, tag: int) -> gloo.Work:
         tensors = [in_one_piece(tensor, f"send to {to}") for tensor in tensors]
-        return gloo.Work(f"send to {to}", self._gloo.send(tensors, to, tag), tensors)
+        return gloo.Work(f"send to {to}", tensors, self._gloo.send(tensors, to, tag))
 
     def recv(self, tensors: Any, source: int, tag: int) -> gloo.Work:
         tensors = [in_one_piece(tensor, f"recv from {source}") for tensor in tensors]
-        return gloo.Work(f"recv from {source}", self._gloo.recv(tensors, source, tag), tensors)
+        return gloo.Work(f"recv from {source}", tensors, self._gloo.recv(tensors, source, tag))
 
     def recv_anysource(self, tensors: Any, tag: int) -> gloo.Work:
         tensors = [in_one_piece(tensor, "recv from anyone") for tensor in tensors]
-        return gloo.Work("recv from anyone", self._gloo.recv_anysource(tensors, tag), tensors)
+        return gloo.Work("recv from anyone", tensors, self._gloo.recv_anysource(tensors, tag))
 
     # --- of all -----------------------------------------------------------------------------------
 

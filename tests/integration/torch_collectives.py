@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import re
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -188,6 +189,15 @@ def together(rank: int, workers: int) -> None:
     assert scattered[1].tolist() == [workers * (2.0 * rank + i) for i in range(2)]
 
 
+def all_is_begun_by_us(*groups: dist.ProcessGroup) -> None:
+    """What a group has no method for, torch takes from Gloo, which may never come back."""
+    said = {name: str(getattr(dist.ProcessGroup, name).__doc__) for name in dir(dist.ProcessGroup)}
+    begun = {name for name, text in said.items() if re.search(r"-> .*\bWork\b", text)}
+    assert len(begun) > 15, said
+    for group in groups:
+        assert begun <= {*vars(type(group)), "_register_on_completion_hook"}, begun
+
+
 def of_some(rank: int, workers: int) -> None:
     """Two groups at once, while nobody else does anything; then of all, in another order."""
     ends = [0, workers - 1]
@@ -204,6 +214,21 @@ def of_some(rank: int, workers: int) -> None:
         dist.recv(number := torch.tensor([-1]), other, group=outer)
         work.wait()
         assert number.item() == other
+    mine = outer if rank in ends else inner
+    all_is_begun_by_us(dist.group.WORLD, mine)
+    outputs = [torch.empty(mine.size() * n) for n in (1, 2)]
+    with dist._coalescing_manager(group=mine):
+        for output in outputs:
+            dist.all_gather_into_tensor(
+                output, torch.full((output.numel() // mine.size(),), 1.0 * rank), group=mine
+            )
+    members = dist.get_process_group_ranks(mine)
+    assert outputs[1].tolist() == [float(r) for r in members for _ in "ab"]
+    scattered = [torch.empty(n) for n in (1, 2)]
+    with dist._coalescing_manager(group=mine):
+        for output in scattered:
+            dist.reduce_scatter_tensor(output, torch.ones(output.numel() * mine.size()), group=mine)
+    assert scattered[1].tolist() == [mine.size()] * 2
     alone = dist.new_group([rank], use_local_synchronization=True)
     dist.all_reduce(one := torch.ones(1), group=alone)
     assert one.item() == 1
