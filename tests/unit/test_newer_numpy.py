@@ -49,3 +49,10 @@ def test_what_is_no_number_is_written_as_before() -> None:
     for value in (None, True, 2, 0.5, "a", np.float32(0.1), (), (1,), [None, "a"], ((1, 2), [3])):
         assert mx.base.param_text(value) == str(value)
     assert mx.base.param_text(((TWO, np.float32(0.1)), [TWO, None])) == "((2, 0.1), [2, None])"
+
+
+def test_padding_needs_no_module_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(np, "compat", raising=False)
+    padded = mx.np.pad(mx.np.ones((2,)), (1, 1), "constant")
+    assert padded.asnumpy().tolist() == [0, 1, 1, 0]
+    assert mx.sym.np.pad(mx.sym.var("x").as_np_ndarray(), (1, 1), "constant") is not None
