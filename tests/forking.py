@@ -15,7 +15,6 @@ import signal
 import sys
 import types
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 LOOK_S = 0.02
@@ -64,12 +63,10 @@ def run(script: str, words: list[str]) -> None:
     if script == "-c":
         code, *words = words
         sys.argv[:] = [script, *words]
-        sys.path[0] = ""
         sys.modules["__main__"] = main = types.ModuleType("__main__")
         exec(compile(code, "<string>", "exec"), main.__dict__)
     else:
         sys.argv[:] = [script, *words]
-        sys.path[0] = str(Path(script).parent)
         runpy.run_path(script, run_name="__main__")
 
 

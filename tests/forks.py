@@ -106,7 +106,8 @@ _once = threading.Lock()
 @functools.cache
 def _mxnet_forks() -> Forks:
     base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
-    environment = {**base, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(FOLDER.parent)}
+    path = f"{FOLDER.parent}:{FOLDER.parent / 'examples'}"
+    environment = {**base, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     return Forks([sys.executable, "-u", str(FOLDER / "mxnet_forks.py")], environment)
 
 
