@@ -23,7 +23,6 @@ import pslite_ext.torch as mercury
 from pslite_ext import _core
 from tests.integration.torch_optimizers import optimizers
 
-os.environ["TORCH_COMPILE_DISABLE"] = "1"  # torchao compiles for minutes what takes a moment
 TORCHRUN = ("RANK", "WORLD_SIZE")
 STEPS = 5
 BATCH = 3
@@ -111,6 +110,7 @@ def compare(name: str, make: Any, rank: int, workers: int, late: random.Random, 
 def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    torch.compiler.set_stance("force_eager")  # torchao compiles for minutes what takes a moment
     place = ("DMLC_TASK_ID", "DMLC_NUM_WORKER") if "DMLC_ROLE" in os.environ else TORCHRUN
     rank, workers = (int(os.environ[name]) for name in place)
     parts, which = (int(word) for word in sys.argv[1:3]) if sys.argv[1:] else (1, 0)
