@@ -31,7 +31,9 @@ def has(package: str) -> bool:
 def test_weights_are_those_of_gloo(package: str, script: str, words: str) -> None:
     if not has(package):
         pytest.skip(f"no {package} (make bench-install-peers PEERS=torch-ddp), so not tried")
-    asked = (str(EXAMPLES / script), str(free_port()), *words.split())
+    ways = words.count("with") + 2
+    ports = ",".join(str(free_port()) for _ in range(ways - 1))
+    asked = (str(EXAMPLES / script), ports, *words.split())
     # Variables of torchrun's, for those that look whether it has started them.
     started = ranks(
         "torch_recipe.py",
@@ -42,7 +44,6 @@ def test_weights_are_those_of_gloo(package: str, script: str, words: str) -> Non
     )
     with started as job:
         job.check()
-        ways = words.count("with") + 2
         for worker in job.workers:
             weights = re.findall(r"weights (\w+)", worker.output)
             assert len(weights) == ways, job.report()

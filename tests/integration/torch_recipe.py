@@ -1,6 +1,7 @@
 """Runs an example over Gloo, then over mercury in each of its ways, in one process.
 
-Arguments: the script, a second free port, and options of the script after each `with`.
+Arguments: the script, as many free ports as there are ways over mercury (a job keeps the store by
+which its ranks have met, and so the store's port), and options of the script after each `with`.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ def forget_the_group() -> None:
 
 
 def main() -> None:
-    script, port, *words = sys.argv[1:]
+    script, ports, *words = sys.argv[1:]
     ways = [way.split() for way in " ".join(words).split("with")]
-    for way in ([*ways[0], "--backend", "gloo"], *ways):
+    ways.insert(0, [*ways[0], "--backend", "gloo"])
+    for way, port in zip(ways, [os.environ["MASTER_PORT"], *ports.split(",")]):
+        os.environ["MASTER_PORT"] = port
         sys.argv = [script, *way]
         runpy.run_path(script, run_name="__main__")
         print("over", *way, flush=True)
         forget_the_group()
-        os.environ["MASTER_PORT"] = port
 
 
 if __name__ == "__main__":
