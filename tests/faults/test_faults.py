@@ -108,7 +108,7 @@ def test_different_shapes(van: str) -> None:
 
 def test_nobody_comes() -> None:
     env = {"MERCURY_START_TIMEOUT_S": "12"}
-    with cluster(TRAINING, workers=2, env=env) as job:
+    with cluster(TRAINING, workers=2, env=env, forked=False) as job:  # killed before they register
         for missing in (job.workers[1], job.servers[0]):
             missing.kill(signal.SIGKILL)
         present = [job.scheduler, job.servers[1], job.workers[0]]
