@@ -34,7 +34,7 @@ for n in range(int(iterations)):
 figures = mxnet_plugins.stats()
 print('blocks', sum(p['blocks'] for p in figures['peers']), 'profiles', figures['profiles'])
 assert figures['policy'] == 'prophet' and figures['iterations'] >= int(iterations) - 1, figures
-page = mxnet_plugins.figures.page()
+_, page = mxnet_plugins.figures.page()
 assert 'mercury_blocks_total{' in page and 'mercury_wait_first_seconds_total{' in page, page
 print('waits', figures['waits'], figures['wait_first_us'])
 print('sums are right')
