@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import pslite_ext.torch as mercury
+from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 
 
@@ -115,6 +116,7 @@ def several() -> None:
     model.double()
     tell(lambda: model(torch.ones(1, 3).double()).sum().backward())
     tell(lambda: torch.jit.script(model))
+    _core.barrier()  # who ends fails the job, and the other is to hear of all this first
     print("over", flush=True)
 
 
@@ -146,6 +148,7 @@ def last_update(caught: bool = False) -> None:
                 optimizer.synchronize()
             except (MemoryError, RuntimeError) as error:
                 print("caught:", type(error).__name__, error, flush=True)
+        _core.barrier()  # who ends fails the job, and the other is to come to its own failure first
     print("over", flush=True)
 
 
