@@ -1,8 +1,8 @@
 """A wrapped model's modules: which of them wait before they run, and what they refuse.
 
 Operations of torch's hear that a parameter waits, so modules made of these need no hook. What runs
-outside of them has one: a compiled module, and whatever class is not torch's own, for
-it may hand a parameter to a function that torch does not know.
+outside of them has one: a compiled module, and whatever class is not torch's own, for it may hand a
+parameter to a function that torch does not know.
 """
 
 from __future__ import annotations

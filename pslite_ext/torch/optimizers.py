@@ -16,7 +16,7 @@ import torch
 # They need all gradients at once and decide by this worker's loss, or have sparse gradients.
 _NEVER = ("LBFGS", "SparseAdam")
 # Packages, classes of whose optimizers talk to other processes in a step.
-_COMMUNICATING = ("horovod", "byteps", "deepspeed", "fairscale", "hivemind", "torch.distributed")
+_COMMUNICATING = ("horovod", "byteps", "deepspeed", "fairscale", "hivemind")
 _COMMUNICATING_CLASSES = (
     "ZeroRedundancyOptimizer",
     "PostLocalSGDOptimizer",

@@ -187,10 +187,8 @@ class Parcel:
 
     def settle(self) -> None:
         """Gradients may be read, and written, from here on."""
-        if self._work is not None:
-            self.wait()
-        if self.stepped:
-            self._update(self)
+        self.wait()
+        self.finish()
 
     def finish(self) -> None:
         """Parameters may be read, and written, from here on."""

@@ -53,7 +53,6 @@ class Training:
         self._order = OrderOfUse()
         self._orders = 0  # that workers have agreed on
         self._parcels: list[Parcel] = []  # of the agreed order, if there is one
-        self._places: list[Slot] = []  # the same order
         self._unseen: list[Parcel] = []
         self._agreement = Agreement(number, names, optimizer, workers)
         self._in_backward = False
@@ -186,8 +185,7 @@ class Training:
             parcel.announced(key, -index)
         unseen = set(self._order.unseen(self._slots))
         self._unseen = [parcel for parcel in self._parcels if unseen.intersection(parcel.slots)]
-        self._places = [slot for parcel in self._parcels for slot in parcel.slots]
-        self._agreement.start(which, self._places)
+        self._agreement.start(which, [slot for slots in together for slot in slots])
 
     def _complete(self) -> None:
         """Every worker takes part in every sum, and says of what it had a gradient.
