@@ -32,6 +32,7 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_awaits_late()
     void mercury_finish_at_exit(int, int)
     void mercury_say_at_exit(const char*)
+    void mercury_park_ended_threads()
     int mercury_rank()
     int mercury_num_lost(int)
     const char* mercury_sum_instruction_set()

@@ -38,6 +38,9 @@ def finish_at_exit(code: int = 0, over_chosen: bool = False) -> None:
 def say_at_exit(line: str) -> None:
     """On standard error once the process ends, if its exit code is 0."""
 
+def park_ended_threads() -> None:
+    """As Python ends: a thread that it ends inside C++ stands still, and nothing is aborted."""
+
 def rank() -> int: ...
 def check() -> None:
     """Raises the job's first error, if it has failed."""

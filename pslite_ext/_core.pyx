@@ -89,6 +89,10 @@ def say_at_exit(line):
     mercury_say_at_exit(line.encode())
 
 
+def park_ended_threads():
+    mercury_park_ended_threads()
+
+
 def rank():
     return mercury_rank()
 

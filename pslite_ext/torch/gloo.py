@@ -5,8 +5,10 @@ Its waits know nothing of our job, so whoever waits here looks after both.
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -22,6 +24,15 @@ from pslite_ext.torch.collectives import LOOK_S
 # A worker's end is often seen here first: until then, the job may say who it was.
 HEARD_WITHIN_S = 2.0
 HEARD_EVERY_S = 0.02
+
+_in_gloo: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+@atexit.register
+def _leave_those_who_wait() -> None:
+    """Nothing ends a wait of Gloo's: one that was given up may end while Python does."""
+    if any(thread.is_alive() for thread in _in_gloo):
+        _core.park_ended_threads()
 
 
 def connect(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
@@ -76,6 +87,7 @@ class Work(dist._Work):  # type: ignore[misc]
         if self._waiting is None:  # a thread, since Gloo's wait can neither be looked at nor ended
             self._waiting = threading.Thread(target=self._wait, args=(timeout,), daemon=True)
             self._waiting.start()
+            _in_gloo.add(self._waiting)
         self._waiting.join(LOOK_S)
         while self._waiting.is_alive():
             _check_job()

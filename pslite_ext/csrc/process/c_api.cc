@@ -16,6 +16,7 @@
 #include "fabric/planner.h"
 #include "messages/classic_wire.h"
 #include "policy/prophet/prophet_blocks.h"
+#include "process/ended_threads.h"
 #include "process/mxnet_engine.h"
 #include "process/node.h"
 #include "process/returned.h"
@@ -135,6 +136,7 @@ void mercury_say_at_exit(const char* line) {
       },
       new std::string(line));
 }
+void mercury_park_ended_threads(void) { mercury::ParkEndedThreads(); }
 int mercury_rank(void) { return Node::Get().rank(); }
 int mercury_num_lost(int group) { return Node::Get().NumLost(group); }
 const char* mercury_sum_instruction_set(void) { return mercury::SumInstructionSet(); }

@@ -42,6 +42,8 @@ int mercury_awaits_late(void);
 void mercury_finish_at_exit(int code, int over_chosen);
 /* Once the process ends, if its exit code is 0: a line on standard error. */
 void mercury_say_at_exit(const char* line);
+/* As Python ends: a thread that it ends inside C++ stands still, and nothing is aborted. */
+void mercury_park_ended_threads(void);
 int mercury_rank(void);
 int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);

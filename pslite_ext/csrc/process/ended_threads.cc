@@ -1,0 +1,25 @@
+#include "process/ended_threads.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+
+namespace mercury {
+namespace {
+
+std::terminate_handler g_earlier = nullptr;
+
+}  // namespace
+
+void ParkEndedThreads() {
+  g_earlier = std::set_terminate([] {
+    // An unwinding that no exception is behind is a thread's end.
+    const bool ended = std::current_exception() == nullptr && gettid() != getpid();
+    while (ended) pause();
+    g_earlier();
+    std::abort();
+  });
+}
+
+}  // namespace mercury
