@@ -10,13 +10,16 @@ namespace {
 
 std::terminate_handler g_earlier = nullptr;
 
+[[noreturn]] void StandStill() {
+  for (;;) pause();
+}
+
 }  // namespace
 
 void ParkEndedThreads() {
   g_earlier = std::set_terminate([] {
     // An unwinding that no exception is behind is a thread's end.
-    const bool ended = std::current_exception() == nullptr && gettid() != getpid();
-    while (ended) pause();
+    if (std::current_exception() == nullptr && gettid() != getpid()) StandStill();
     g_earlier();
     std::abort();
   });

@@ -1,5 +1,5 @@
-// Threads that Python ends while it ends itself. It unwinds their stacks, and where one of C++ may
-// not be unwound, as a wait of Gloo's, that would end the process by SIGABRT whatever its exit code.
+// Threads that Python ends while it ends itself. It unwinds their stacks; where C++ may not be
+// unwound, as in a wait of Gloo's, that ends the process by SIGABRT, whatever its exit code was.
 //
 // Thread-safety: once, as Python ends.
 #pragma once
