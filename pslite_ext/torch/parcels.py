@@ -18,7 +18,7 @@ import torch
 from pslite_ext import _core
 from pslite_ext.errors import PsliteError
 from pslite_ext.torch.layouts import in_memory
-from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad, unheard
+from pslite_ext.torch.slots import Slot, raw_grad, unheard
 from pslite_ext.torch.staging import Way, Work
 
 # Parameters that are smaller than this together share a parcel.
@@ -109,15 +109,7 @@ class Parcel:
         self.settle()
         self.ready.clear()
         self.sent = True
-        totals = []
-        for slot in self.slots:
-            grad = raw_grad(slot.parameter)
-            if grad is None:
-                slot.idle = True
-            elif not slot.fits(grad):
-                grad = slot.fit(grad)
-            slot.total = grad
-            totals.append(grad)
+        totals = [slot.take() for slot in self.slots]
         self._has_idle = any(total is None for total in totals)
         with torch.no_grad():
             memory = self._gathered(totals)
@@ -129,6 +121,7 @@ class Parcel:
             self._has_idle = False
             for slot in self.slots:
                 slot.idle = False
+                slot.give_back()
 
     def _gathered(self, totals: list[Any]) -> Any:
         """The memory in which all of them are."""
@@ -167,9 +160,11 @@ class Parcel:
         # Whatever mode the code is in that needs it.
         with torch.inference_mode(False), torch.no_grad(), unheard():
             self._take_out()
-        self._work = None
-        if not self.stepped:
-            self._rest()
+            self._work = None
+            if not self.stepped:
+                for slot in self.slots:
+                    slot.give_back()
+                self._rest()
 
     def _take_out(self) -> None:
         if self._on_their_way:
@@ -181,8 +176,6 @@ class Parcel:
                 slot.idle = False
                 if self._used(slot):
                     slot.total = torch.empty_like(slot.parameter, requires_grad=False).copy_(place)
-                if slot.total is not None and not self.stepped:
-                    set_raw_grad(slot.parameter, slot.total)
         self._has_idle = False
 
     def settle(self) -> None:
@@ -211,7 +204,7 @@ class Parcel:
         """The optimizer's step is done."""
         self.stepped = self.sent = False
         for slot in self.slots:
-            slot.total = None
+            slot.total, slot.kept = None, False
         self._rest()
 
     def _listen(self) -> None:

@@ -52,15 +52,17 @@ def refuse_sparse(name: str) -> None:
 class Slot:
     """One parameter's.
 
-    `total` is its gradient from submission to update; `idle`: this worker had none, and whether
-    another had is not known yet. `touched` hears of uses before the first gradient, until it says
-    that it has heard enough.
+    `total` is its gradient from submission to update. While that is under way, `.grad` is empty:
+    what a backward adds meanwhile is not mixed with it. `kept`: afterwards `.grad` is to be the
+    total. `idle`: this worker had none, and whether another had is not known yet. `touched` hears
+    of uses before the first gradient, until it says that it has heard enough.
     """
 
     def __init__(self, name: str, parameter: Any, touched: Callable[[Slot], bool]) -> None:
         self.name, self.parameter = name, parameter
         self.parcel: Parcel | None = None  # from the first gradient on
         self.total: Any = None
+        self.kept = False
         self.idle = False
         self._touched = touched
         # As it was claimed: what workers have agreed on, and the order in which it is sent.
@@ -98,9 +100,7 @@ class Slot:
         if same_order(grad, parameter) and is_dense(grad) and not grad.is_conj():
             return grad
         with torch.no_grad():
-            fitting = torch.empty_like(parameter, requires_grad=False).copy_(grad)
-        set_raw_grad(parameter, fitting)
-        return fitting
+            return torch.empty_like(parameter, requires_grad=False).copy_(grad)
 
     def _check_unchanged(self, what: str, now: Any) -> None:
         if (now.dtype, now.device) != (self.dtype, self.device):
@@ -109,6 +109,38 @@ class Slot:
                 f"{self.dtype} on {self.device} when it was wrapped: convert the model before "
                 "mercury.wrap"
             )
+
+    def take(self) -> Any:
+        """The gradient goes on its way: its total from now on, or nothing."""
+        grad = raw_grad(self.parameter)
+        if grad is None:
+            self.idle = True
+        else:
+            if not self.fits(grad):
+                grad = self.fit(grad)
+            set_raw_grad(self.parameter, None)
+        self.total, self.kept = grad, True
+        return grad
+
+    def give_back(self) -> None:
+        """It has come back, and nobody's update is to see it."""
+        if self.kept:
+            self.kept = False
+            self.add_to(self.total)
+
+    def add_to(self, total: Any) -> None:
+        """`.grad` is `total`, and what a backward has added since that went on its way."""
+        added = raw_grad(self.parameter)
+        if total is not None and added is not total:
+            if added is not None:
+                with torch.no_grad():
+                    total.add_(added)
+            set_raw_grad(self.parameter, total)
+
+    def drop(self) -> None:
+        """The script wants none."""
+        self.kept = False
+        set_raw_grad(self.parameter, None)
 
     # --- heard while the parameter listens --------------------------------------------------------
 
@@ -132,9 +164,11 @@ class Slot:
 
     def replace(self, value: Any) -> None:
         """The script sets `.grad`. What the optimizer has been told of stays as it is."""
-        if self.parcel is not None and not self.parcel.stepped:
-            self.parcel.wait()
-            self.total = value
+        if self.parcel is not None:
+            if not self.parcel.stepped:
+                self.parcel.wait()
+                self.total = value
+            self.kept = False
 
 
 # What neither reads nor writes values: anything else may.

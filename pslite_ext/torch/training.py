@@ -23,7 +23,7 @@ from pslite_ext.torch.modules import (
 from pslite_ext.torch.optimizers import has_step_hooks, steps_in_parts
 from pslite_ext.torch.order import OrderOfUse
 from pslite_ext.torch.parcels import Parcel
-from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad, slot_of, unheard
+from pslite_ext.torch.slots import Slot, raw_grad, slot_of, unheard
 from pslite_ext.torch.staging import Way, way_from
 from pslite_ext.torch.updates import Updates
 from pslite_ext.torch.values import take_from_worker_0, wire_key
@@ -95,26 +95,22 @@ class Training:
         if not slot.parameter.requires_grad:
             return  # should it learn later, its gradient is sent when the backward is over
 
-        def before(_grad: Any) -> None:
-            """The gradient is about to be added to one that may still be under way."""
+        def complete(_parameter: Any) -> None:
+            """Its gradient is, as far as this backward goes."""
             parcel = slot.parcel
             if parcel is not None and not parcel.at_rest:
-                parcel.settle()
-
-        def after(_parameter: Any) -> None:
-            """It is complete."""
+                parcel.settle()  # what is under way is that of an earlier one
             if not self._in_backward:
                 if self._alone:
                     return
                 self._backward_begins()
-            parcel = slot.parcel
+                parcel = slot.parcel
             assert parcel is not None
             parcel.ready.add(slot)
             if len(parcel.ready) == len(parcel.slots):
                 parcel.send(self._workers)
 
-        slot.parameter.register_hook(before)
-        slot.parameter.register_post_accumulate_grad_hook(after)
+        slot.parameter.register_post_accumulate_grad_hook(complete)
 
     def _waits_for(self, parameters: list[Any]) -> Callable[..., None]:
         slots = [slot for slot in map(slot_of, parameters) if slot is not None]
@@ -314,4 +310,4 @@ class Training:
                 parcel.wait()
         with unheard():
             for slot in self._slots:
-                set_raw_grad(slot.parameter, None)
+                slot.drop()

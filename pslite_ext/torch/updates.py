@@ -106,7 +106,7 @@ class Updates:
                 if total is not None:
                     grad = raw_grad(parameter)
                     if grad is not total:
-                        later.append((parameter, grad))
+                        later.append((slot, total if slot.kept else None, grad))
                         set_raw_grad(parameter, total)
                     chosen.setdefault(self._group_of[slot], []).append(parameter)
             parcel.over()
@@ -121,8 +121,9 @@ class Updates:
                 )
                 raise
             finally:
-                for parameter, grad in later:
-                    set_raw_grad(parameter, grad)
+                for slot, kept, grad in later:
+                    set_raw_grad(slot.parameter, grad)
+                    slot.add_to(kept)
 
     def _step_on(self, chosen: dict[int, list[Any]]) -> None:
         groups = self._optimizer.param_groups

@@ -303,6 +303,49 @@ def parameters_that_were_kept() -> None:
     torch.testing.assert_close(*averages)
 
 
+class Branch(nn.Module):  # type: ignore[misc]
+    """Half of it is used or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.always, self.sometimes = nn.Linear(4, 2), nn.Linear(4, 2)
+
+    def forward(self, x: Any, both: bool) -> Any:
+        return self.always(x) + self.sometimes(x) if both else self.always(x)
+
+
+def gradients_that_stay() -> None:
+    """And what a backward adds to them while the last sums are under way: worker 1 is late, and
+    the only one that uses all of the model in each forward."""
+
+    def drop(parameter: Any) -> None:
+        parameter.grad = None
+
+    def put(parameter: Any) -> None:
+        parameter.grad = torch.ones_like(parameter)
+
+    ways: tuple[tuple[Callable[[Any], Any] | None, int], ...] = (
+        *((None, 1), (None, 2), (drop, 1), (drop, 2), (put, 1), (put, 2)),
+        *((lambda parameter: parameter.grad.mul_(0.5), backwards) for backwards in (1, 2)),
+    )
+    for way, backwards in ways:
+        model, optimizer, alone, other = pair(Branch)
+        for x in inputs():
+            if _core.rank() == 1:
+                time.sleep(0.02)
+            for _ in range(backwards):
+                model(x, _core.rank() == 1).pow(2).mean().backward()
+                (alone(x, False).pow(2).mean() + alone(x, True).pow(2).mean()).div(2).backward()
+            optimizer.step()
+            other.step()
+            if way is not None:
+                for parameter in (*model.parameters(), *alone.parameters()):
+                    way(parameter)
+        alike(model, alone)
+        for parameter, own in zip(model.parameters(), alone.parameters()):
+            torch.testing.assert_close(parameter.grad, own.grad)
+
+
 def hooks_after_the_step() -> None:
     """They see what the step has done."""
     model, optimizer, alone, other = pair()
@@ -430,6 +473,7 @@ if __name__ == "__main__":
         steps_with_a_closure,
         compiled,
         parameters_that_were_kept,
+        gradients_that_stay,
         hooks_after_the_step,
         schedules_made_before,
         parameters_added_later,

@@ -123,15 +123,15 @@ def set_up(name: str, root: Path, gpu_builds: bool, jobs: int) -> str:
     if PEERS[name].never:
         return f"skipped: {PEERS[name].never}"
     folder = root / PEERS[name].environment
-    if (folder / READY).exists():
-        return "ready"
-    try:
-        make(SETUPS[name], folder, gpu_builds, jobs)
-    except (SetupFailed, patches.PatchError, OSError) as error:
-        folder.mkdir(exist_ok=True)
-        (folder / REASON).write_text(f"it could not be installed: {error}\n")
-        return f"skipped: {error}"
-    (folder / READY).touch()
+    if not (folder / READY).exists():
+        try:
+            make(SETUPS[name], folder, gpu_builds, jobs)
+        except (SetupFailed, patches.PatchError, OSError) as error:
+            folder.mkdir(exist_ok=True)
+            (folder / REASON).write_text(f"it could not be installed: {error}\n")
+            return f"skipped: {error}"
+        (folder / READY).touch()
+    # Also where it is ready: then what was missing, or has been pinned since.
     return "; ".join(["ready", *add_extras(SETUPS[name], folder)])
 
 
