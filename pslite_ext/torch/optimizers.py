@@ -48,16 +48,19 @@ def why_not(optimizer: Any) -> str:
     return ""
 
 
+def is_torchs_own(optimizer: Any) -> bool:
+    kind = type(optimizer)
+    own: Any = getattr(torch.optim, kind.__name__, None)
+    return kind is own and kind.__module__.startswith("torch.optim.")
+
+
 def steps_in_parts(optimizer: Any) -> bool:
     """Whether parameters may be updated a few at a time."""
-    kind = type(optimizer)
     said = getattr(optimizer, "mercury_per_parameter", None)
     if said is not None:
         return bool(said)
-    own = kind.__module__.startswith("torch.optim.") and kind is getattr(
-        torch.optim, kind.__name__, None
-    )
-    return own and not any(group.get("differentiable") for group in optimizer.param_groups)
+    differentiable = any(group.get("differentiable") for group in optimizer.param_groups)
+    return is_torchs_own(optimizer) and not differentiable
 
 
 def has_step_hooks(optimizer: Any) -> bool:

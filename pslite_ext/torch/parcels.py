@@ -2,15 +2,17 @@
 
 Each tensor on its way costs time, however small it is. Small neighbours in the order of use are
 needed, and appear, at about the same time, so they lose little by waiting for each other. They
-travel in memory of the parcel's own; a gradient that travels alone is summed where it is, if its
-memory is in the order that workers have agreed on.
+travel in memory of the parcel's own, from which an optimizer that keeps no gradient reads their
+sums; a gradient that travels alone is summed where it is, if its memory is in the order that
+workers have agreed on.
 
 A parcel is also a part of the optimizer's step: its parameters are updated together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -40,9 +42,17 @@ def numbered(slots: Iterable[Slot]) -> list[int]:
     return numbers
 
 
+@contextmanager
+def _in_no_mode() -> Iterator[None]:
+    """Whatever mode the code is in that needs a gradient."""
+    with torch.inference_mode(False), torch.no_grad(), unheard():
+        yield
+
+
 class Parcel:
     """`used` waits until it is known whether any worker had a gradient, and says so; `update` does
-    what is left of the optimizer's step for this parcel."""
+    what is left of the optimizer's step for this parcel. `lends`: the optimizer may have sums that
+    are in this parcel's memory, which is that of the next ones."""
 
     def __init__(
         self,
@@ -50,19 +60,21 @@ class Parcel:
         way: Way,
         used: Callable[[Slot], bool],
         update: Callable[[Parcel], None],
+        lends: bool,
     ) -> None:
         self.slots = slots
         self.ready: set[Slot] = set()  # whose gradients are complete, and have not been sent
         self.sent = False  # in the backward under way
         self.stepped = False  # the optimizer has been told; the update is still to come
         self.at_rest = True  # nothing is to be waited for
+        self.lends = lends
         self.priority = 0
         self._way, self._used, self._update = way, used, update
         self._tensor: _core.Tensor | None = None
         self._work: Work | None = None
         self._together: Any = None  # memory of its own
         self._places: list[Any] = []  # each one's in it, in the order that was claimed
-        self._on_their_way: list[tuple[Any, Any]] = []  # gradients, and their places
+        self._on_their_way: list[tuple[Slot, Any]] = []  # whose sums are in these places
         self._has_idle = False
         for slot in slots:
             slot.parcel = self
@@ -130,14 +142,19 @@ class Parcel:
             if totals[0] is not None and totals[0].stride() == alone.stride:
                 return totals[0]
             self._make_memory()
-        pairs = list(zip(totals, self._places))
-        self._on_their_way = [pair for pair in pairs if pair[0] is not None]
+        pairs = list(zip(self.slots, self._places))
+        self._on_their_way = [pair for pair, total in zip(pairs, totals) if total is not None]
         if len(self._on_their_way) < len(pairs):
             self._together.zero_()
         if self._on_their_way:
-            grads, places = zip(*self._on_their_way)
-            torch._foreach_copy_(places, grads)
+            places = [place for _, place in self._on_their_way]
+            torch._foreach_copy_(places, [slot.total for slot, _ in self._on_their_way])
         return self._together
+
+    @property
+    def is_back(self) -> bool:
+        """Nothing is to be waited for."""
+        return self._work is None
 
     @property
     def arrived(self) -> bool:
@@ -157,8 +174,7 @@ class Parcel:
             assert self._tensor is not None
             self._tensor.check()
             raise error from None
-        # Whatever mode the code is in that needs it.
-        with torch.inference_mode(False), torch.no_grad(), unheard():
+        with _in_no_mode():
             self._take_out()
             self._work = None
             if not self.stepped:
@@ -167,10 +183,8 @@ class Parcel:
                 self._rest()
 
     def _take_out(self) -> None:
-        if self._on_their_way:
-            grads, places = zip(*self._on_their_way)
-            torch._foreach_copy_(grads, places)
-            self._on_their_way = []
+        if not (self.stepped and self.lends):
+            self._copy_out(self._on_their_way)
         for slot, place in zip(self.slots, self._places) if self._has_idle else ():
             if slot.idle:
                 slot.idle = False
@@ -196,16 +210,31 @@ class Parcel:
                 slot.total = raw_grad(slot.parameter)
         self._listen()
 
-    def for_update(self) -> None:
-        """The optimizer may have the parameters: nobody else's use is to be heard."""
+    def for_update(self) -> list[Any]:
+        """The sums, as the optimizer may have them: nobody else's use is to be heard."""
         self._rest()
+        totals = [slot.total for slot in self.slots]
+        if self._on_their_way:
+            pairs = zip(totals, self._places)
+            return [place if total is not None else None for total, place in pairs]
+        return totals
 
     def over(self) -> None:
         """The optimizer's step is done."""
         self.stepped = self.sent = False
-        for slot in self.slots:
-            slot.total, slot.kept = None, False
+        with _in_no_mode():
+            self._copy_out([pair for pair in self._on_their_way if pair[0].kept])
+            for slot in self.slots:
+                slot.give_back()
+                slot.total = None
         self._rest()
+
+    def _copy_out(self, pairs: list[tuple[Slot, Any]]) -> None:
+        """Of what is on its way, all that anybody is to see."""
+        if pairs:
+            places = [place for _, place in pairs]
+            torch._foreach_copy_([slot.total for slot, _ in pairs], places)
+        self._on_their_way = []
 
     def _listen(self) -> None:
         if self.at_rest:

@@ -23,7 +23,9 @@ from pslite_ext.torch.layouts import is_dense, same_order
 if TYPE_CHECKING:
     from pslite_ext.torch.parcels import Parcel
 
-_grad = torch.Tensor.grad
+# `.grad` as it is now, of a parameter that waits for nothing, or unheard.
+raw_grad: Callable[[Any], Any] = torch.Tensor.grad.__get__
+set_raw_grad: Callable[[Any, Any], None] = torch.Tensor.grad.__set__
 # By the parameter's id: who has an entry keeps the parameter alive. A copy has none.
 wrapped: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
@@ -32,15 +34,6 @@ def unheard() -> AbstractContextManager[Any]:
     """In this context, uses of parameters are not heard."""
     context: AbstractContextManager[Any] = torch._C.DisableTorchFunctionSubclass()
     return context
-
-
-def raw_grad(parameter: Any) -> Any:
-    """`.grad` as it is now, of a parameter that waits for nothing, or unheard."""
-    return _grad.__get__(parameter)
-
-
-def set_raw_grad(parameter: Any, value: Any) -> None:
-    _grad.__set__(parameter, value)
 
 
 def refuse_sparse(name: str) -> None:
@@ -81,10 +74,10 @@ class Slot:
         self.parameter.__class__ = self.own_class
 
     def fits(self, grad: Any) -> bool:
-        """Whether it may be sent as it is; this is asked for each gradient."""
+        """Whether both are as the parameter was claimed; this is asked for each gradient."""
         return (
             grad.layout is torch.strided
-            and grad.stride() == self.parameter.stride()
+            and grad.stride() == self.stride == self.parameter.stride()
             and grad.dtype is self.dtype
             and grad.device == self.device
             and not (self._is_complex and grad.is_conj())
@@ -118,29 +111,21 @@ class Slot:
         else:
             if not self.fits(grad):
                 grad = self.fit(grad)
+                assert self.parcel is not None
+                self.parcel.lends = False
             set_raw_grad(self.parameter, None)
         self.total, self.kept = grad, True
         return grad
 
     def give_back(self) -> None:
-        """It has come back, and nobody's update is to see it."""
+        """`.grad` is the total if that is wanted, with what a backward has added meanwhile."""
         if self.kept:
             self.kept = False
-            self.add_to(self.total)
-
-    def add_to(self, total: Any) -> None:
-        """`.grad` is `total`, and what a backward has added since that went on its way."""
-        added = raw_grad(self.parameter)
-        if total is not None and added is not total:
-            if added is not None:
-                with torch.no_grad():
-                    total.add_(added)
-            set_raw_grad(self.parameter, total)
-
-    def drop(self) -> None:
-        """The script wants none."""
-        self.kept = False
-        set_raw_grad(self.parameter, None)
+            added = raw_grad(self.parameter)
+            if self.total is not None:
+                if added is not None and added is not self.total:
+                    self.total.add_(added)
+                set_raw_grad(self.parameter, self.total)
 
     # --- heard while the parameter listens --------------------------------------------------------
 

@@ -20,10 +20,10 @@ from pslite_ext.torch.modules import (
     refuse_ddp_around,
     waiting,
 )
-from pslite_ext.torch.optimizers import has_step_hooks, steps_in_parts
+from pslite_ext.torch.optimizers import has_step_hooks, is_torchs_own, steps_in_parts
 from pslite_ext.torch.order import OrderOfUse
 from pslite_ext.torch.parcels import Parcel
-from pslite_ext.torch.slots import Slot, raw_grad, slot_of, unheard
+from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad, slot_of, unheard
 from pslite_ext.torch.staging import Way, way_from
 from pslite_ext.torch.updates import Updates
 from pslite_ext.torch.values import take_from_worker_0, wire_key
@@ -45,6 +45,7 @@ class Training:
         self._model, self._optimizer, self._names = model, optimizer, names
         self._bare_step = step
         self._may_part = steps_in_parts(optimizer)
+        self._lends = is_torchs_own(optimizer)  # which keep no gradient
         self._updates = Updates(optimizer, step)
         self._ways: dict[Any, Way] = {}
         self._slots: list[Slot] = []  # in the optimizer's order
@@ -106,8 +107,9 @@ class Training:
                 self._backward_begins()
                 parcel = slot.parcel
             assert parcel is not None
-            parcel.ready.add(slot)
-            if len(parcel.ready) == len(parcel.slots):
+            ready = parcel.ready
+            ready.add(slot)
+            if len(ready) == len(parcel.slots):
                 parcel.send(self._workers)
 
         slot.parameter.register_post_accumulate_grad_hook(complete)
@@ -171,7 +173,7 @@ class Training:
         together = self._order.agree(self._slots, number, f"order {which}")
         for slots in together:
             way = self._ways[slots[0].device]
-            parcel = Parcel(slots, way, self._is_used, self._update)
+            parcel = Parcel(slots, way, self._is_used, self._update, self._lends)
             self._parcels.append(parcel)
         keys = [wire_key(number, f"sum {which}", parcel.name) for parcel in self._parcels]
         _core.announce(
@@ -310,4 +312,5 @@ class Training:
                 parcel.wait()
         with unheard():
             for slot in self._slots:
-                slot.drop()
+                slot.kept = False
+                set_raw_grad(slot.parameter, None)

@@ -8,6 +8,7 @@ fails of that: weights that lack an update are not to be trained further, or sav
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -61,7 +62,7 @@ class Updates:
         self._left = dict.fromkeys(parcels)
         for parcel in parcels:
             parcel.step_later()
-        self._apply([parcel for parcel in parcels if parcel.arrived])
+        self._apply([parcel for parcel in parcels if parcel.is_back])
 
     def wait_for(self, parcels: Iterable[Parcel]) -> None:
         """These, and what has arrived of those that will be needed next."""
@@ -96,34 +97,33 @@ class Updates:
 
     def _apply(self, parcels: list[Parcel]) -> None:
         self._wait(parcels)
-        later = []
-        chosen: dict[int, list[Any]] = {}
+        meanwhile = []  # what `.grad` was
+        chosen: dict[int, list[Any]] = defaultdict(list)
         for parcel in parcels:
             del self._left[parcel]
-            parcel.for_update()
-            for slot in parcel.slots:
-                total, parameter = slot.total, slot.parameter
-                if total is not None:
+            for slot, summed in zip(parcel.slots, parcel.for_update()):
+                if summed is not None:
+                    parameter = slot.parameter
                     grad = raw_grad(parameter)
-                    if grad is not total:
-                        later.append((slot, total if slot.kept else None, grad))
-                        set_raw_grad(parameter, total)
-                    chosen.setdefault(self._group_of[slot], []).append(parameter)
-            parcel.over()
-        if chosen:
-            try:
+                    if grad is not summed:
+                        meanwhile.append((parameter, grad))
+                        set_raw_grad(parameter, summed)
+                    chosen[self._group_of[slot]].append(parameter)
+        try:
+            if chosen:
                 self._step_on(chosen)
-            except BaseException as error:
-                names = ", ".join(f"'{parcel.name}'" for parcel in parcels)
-                self._failure = UpdateFailedError(
-                    f"the update of {names} failed and is lost ({type(error).__name__}: {error}): "
-                    "go on from a checkpoint"
-                )
-                raise
-            finally:
-                for slot, kept, grad in later:
-                    set_raw_grad(slot.parameter, grad)
-                    slot.add_to(kept)
+        except BaseException as error:
+            names = ", ".join(f"'{parcel.name}'" for parcel in parcels)
+            self._failure = UpdateFailedError(
+                f"the update of {names} failed and is lost ({type(error).__name__}: {error}): "
+                "go on from a checkpoint"
+            )
+            raise
+        finally:
+            for parameter, grad in meanwhile:
+                set_raw_grad(parameter, grad)
+            for parcel in parcels:
+                parcel.over()
 
     def _step_on(self, chosen: dict[int, list[Any]]) -> None:
         groups = self._optimizer.param_groups

@@ -73,6 +73,7 @@ def _timm(module: str, name: str) -> Make:
             for package, part in (("timm", ""), ("timm.optim", "optim")):
                 stub = types.ModuleType(package)
                 stub.__path__ = [os.path.join(folders[0], part)]
+                stub.__spec__ = found  # others ask whether it is there
                 sys.modules[package] = stub
         kind = getattr(importlib.import_module(f"timm.optim.{module}"), name)
         if name == "Lookahead":
