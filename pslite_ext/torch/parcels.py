@@ -213,11 +213,10 @@ class Parcel:
     def for_update(self) -> list[Any]:
         """The sums, as the optimizer may have them: nobody else's use is to be heard."""
         self._rest()
-        totals = [slot.total for slot in self.slots]
-        if self._on_their_way:
-            pairs = zip(totals, self._places)
-            return [place if total is not None else None for total, place in pairs]
-        return totals
+        if len(self._on_their_way) == len(self.slots):
+            return self._places
+        where = dict(self._on_their_way)
+        return [where.get(slot, slot.total) for slot in self.slots]
 
     def over(self) -> None:
         """The optimizer's step is done."""

@@ -18,6 +18,7 @@ from scripts.lab.benches import (
     speed,
     sum_kernel,
     sweep,
+    turns,
 )
 from scripts.lab.benches.case import Case, Row, Setting
 from scripts.lab.benches.limits import LOOPBACK
@@ -176,6 +177,11 @@ def _torch(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     return pytorch.pytorch(chosen, asked, {"quick": 3, "usual": 3, "full": 10}[length], length)
 
 
+def _turns(systems: Systems, length: str) -> list[Case]:
+    counts = {"quick": 2, "usual": 12, "full": 24}
+    return turns.turns(_named(systems, (TORCH,)), counts[length])
+
+
 def _fabric(systems: Systems, length: str) -> list[Case]:
     racers = _named(systems, (GLOO, TREE, ASYNC))
     for ours in _named(systems, (FABRIC,)):
@@ -211,11 +217,12 @@ PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
     "sum_kernel": lambda _systems: sum_kernel.run(),
     "joining": lambda systems: joining.run([system.name for system in systems]),
 }
-BENCHES = [*_CASES, "scaling", "torch", "fabric", *PROGRAMS]
+BENCHES = [*_CASES, "scaling", "torch", "turns", "fabric", *PROGRAMS]
 # Only if asked for by name, or with --full.
 LONG = (
     "scaling",
     "torch",
+    "turns",
     "fabric",
     "joining",
     "scenarios",
@@ -236,7 +243,7 @@ def cases_of(
     asked: scaling.Asked = scaling.Asked(),  # noqa: B008  # frozen
 ) -> list[Case]:
     """Systems beyond the basic ones are measured where all are compared: `peers`, `scaling`; and
-    those that need PyTorch by `torch`.
+    those that need PyTorch by `torch` and `turns`.
     """
     basic = _named(systems, BASIC)
     cases: list[Case] = []
@@ -248,6 +255,8 @@ def cases_of(
             cases += _scaling(systems, length, asked)
         elif name == "torch":
             cases += _torch(systems, length, asked)
+        elif name == "turns":
+            cases += _turns(systems, length)
         elif name == "fabric":
             cases += _fabric(systems, length)
     return cases
@@ -260,5 +269,5 @@ def wanted(system: str, benches: Sequence[str]) -> bool:
     if system in RACERS:
         return "fabric" in benches
     if system == TORCH:
-        return False
+        return "turns" in benches
     return "peers" in benches or "scaling" in benches or system in BASIC

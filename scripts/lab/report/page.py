@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 HEADINGS = {
     "scaling": "More and more hosts",
     "torch": "PyTorch, beside DistributedDataParallel",
+    "turns": "PyTorch on one machine, by turns with DistributedDataParallel",
     "fabric": "MLfabric, beside a ring, a tree and plain asynchronous training",
     "iteration": "Iterations with an emulated GPU",
     "communication": "Communication alone",

@@ -6,6 +6,8 @@ from scripts.lab.benches.case import Setting
 from scripts.lab.benches.catalogue import BENCHES, LONG, cases_of, wanted
 from scripts.lab.benches.pytorch import computations, with_buckets
 from scripts.lab.benches.scaling import Asked
+from scripts.lab.benches.turns import MODELS
+from scripts.lab.systems.peers import ROOT
 from scripts.lab.systems.system import TORCH, System, system
 
 OURS = System(TORCH, "python", {"DMLC_PS_VAN_TYPE": "mercury"})
@@ -57,3 +59,14 @@ def test_it_runs_only_when_asked_for() -> None:
     assert wanted(TORCH, ["torch"])
     assert wanted("torch-ddp", ["torch"])
     assert not wanted("torch-ddp", ["iteration"])
+
+
+def test_by_turns_in_one_job() -> None:
+    """DDP's steps are in the same processes, so ours is the only system."""
+    cases = cases_of(["turns"], SYSTEMS, "usual")
+    assert {c.system.name for c in cases} == {TORCH}
+    assert {c.bench for c in cases} == {"turns"}
+    assert wanted(TORCH, ["turns"])
+    assert not wanted("torch-ddp", ["turns"])
+    source = (ROOT / "scripts/lab/systems/torch_by_turns.py").read_text()
+    assert all(f'    "{model}": (' in source for model in MODELS)
