@@ -168,6 +168,22 @@ def test_the_gains_over_ddp_are_the_pages() -> None:
             assert cell == " to ".join(dict.fromkeys((found[0], found[-1]))), (amount, heading)
 
 
+def test_a_step_beside_ddp_s_is_the_pages() -> None:
+    ratios = [
+        ratio
+        for table in PAGE
+        if table.bench == "turns"
+        for (_, column), ratio in table.cells.items()
+        if column == "time / DDP's"
+    ]
+    page = (ROOT / "docs" / "pytorch.md").read_text()
+    printed = re.search(
+        r"takes (\S+) to (\S+) of DDP's \(`make bench BENCH=\"--only turns\"`\)", page
+    )
+    assert printed is not None
+    assert list(printed.groups()) == [f"{limit:.2f}" for limit in (min(ratios), max(ratios))]
+
+
 def _block(text: str, first: str) -> list[str]:
     """The table that begins so."""
     return text[text.index(first) :].partition("\n\n")[0].splitlines()
