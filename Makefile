@@ -107,8 +107,8 @@ test: test-cpp test-sanitize test-python test-lab  ## all tests: C++ (plain and 
 test-python: setup $(STOCK)/.ready
 	$(BIN)/python -m pytest -n 3 --dist loadgroup tests --ignore tests/lab
 
-test-lab: setup $(STOCK)/.ready  # a bed of its own: nothing beside it
-	$(BIN)/python -m pytest tests/lab
+test-lab: setup $(STOCK)/.ready  # beds of their own; they mostly wait for their links
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/lab
 
 lint: $(VENV)/.ready  ## ruff, mypy --strict, clang-format, clang-tidy, patches, tidiness
 	$(BIN)/ruff check .
