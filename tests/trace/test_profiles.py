@@ -129,9 +129,12 @@ def test_whose_it_is(tmp_path: Path) -> None:
     [
         (b"{", "is not JSON, or is cut off"),
         (b"\x1f\x8bxx", "cannot be read"),
-        (gzip.compress(b"[]")[:12] + b"xxxxxxxxxxxx", "cannot be read"),
-        (gzip.compress(b" " * 1001), "more than 0 MiB when it is unpacked; profile fewer steps"),
-        (gzip.compress(b" " * 1000), "is not JSON"),
+        (gzip.compress(b"[]", mtime=0)[:12] + b"xxxxxxxxxxxx", "cannot be read"),
+        (
+            gzip.compress(b" " * 1001, mtime=0),
+            "more than 0 MiB when it is unpacked; profile fewer steps",
+        ),
+        (gzip.compress(b" " * 1000, mtime=0), "is not JSON"),
         (b"[" * 100000, "is nested too deep to be a profile"),
         (b'{"a": 1}', "no list of traceEvents"),
         (b'{"traceEvents": [{"ph": "X", "ts": 5, "dur": 1}]}', "does not say when it was"),
