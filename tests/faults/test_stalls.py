@@ -62,7 +62,8 @@ def test_a_stall_ends_the_job_and_dumps(van: str, tmp_path: Path) -> None:
 
 
 def test_on_request_every_process_dumps_and_the_job_goes_on(tmp_path: Path) -> None:
-    code = HANGS.replace("while True", "for _ in range(150)")
+    seen = tmp_path / "seen"
+    code = HANGS.replace("while True", f"import os\n    while not os.path.exists({str(seen)!r})")
     with cluster(["-c", code], 2, 1, forked=False) as job:
         job.wait_output("looping")
         for process in job.processes:
@@ -75,6 +76,7 @@ def test_on_request_every_process_dumps_and_the_job_goes_on(tmp_path: Path) -> N
         assert "stuck_alone" in job.workers[1].output
         assert re.search(r"tensor 'w': for \d+ s, 0 of 1 pieces are done", job.workers[0].output)
         assert "dumped because it was asked to" in job.servers[0].output
+        seen.touch()
         job.check()
 
 
