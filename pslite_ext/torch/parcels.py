@@ -121,10 +121,11 @@ class Parcel:
         self.settle()
         self.ready.clear()
         self.sent = True
-        totals = [slot.take() for slot in self.slots]
-        self._has_idle = any(total is None for total in totals)
+        for slot in self.slots:
+            slot.take()
+        self._has_idle = any(slot.total is None for slot in self.slots)
         with torch.no_grad():
-            memory = self._gathered(totals)
+            memory = self._gathered()
             memory.div_(workers)
         if self._tensor is not None:
             self._work = self._way.sum(self._tensor, in_memory(memory), self.priority)
@@ -135,16 +136,16 @@ class Parcel:
                 slot.idle = False
                 slot.give_back()
 
-    def _gathered(self, totals: list[Any]) -> Any:
+    def _gathered(self) -> Any:
         """The memory in which all of them are."""
         alone = self.slots[0]
         if self._together is None:
-            if totals[0] is not None and totals[0].stride() == alone.stride:
-                return totals[0]
+            if alone.total is not None and alone.total.stride() == alone.stride:
+                return alone.total
             self._make_memory()
-        pairs = list(zip(self.slots, self._places))
-        self._on_their_way = [pair for pair, total in zip(pairs, totals) if total is not None]
-        if len(self._on_their_way) < len(pairs):
+        pairs = zip(self.slots, self._places)
+        self._on_their_way = [pair for pair in pairs if pair[0].total is not None]
+        if len(self._on_their_way) < len(self.slots):
             self._together.zero_()
         if self._on_their_way:
             places = [place for _, place in self._on_their_way]
@@ -153,7 +154,7 @@ class Parcel:
 
     @property
     def is_back(self) -> bool:
-        """Nothing is to be waited for."""
+        """No sum is under way."""
         return self._work is None
 
     @property

@@ -103,7 +103,7 @@ class Slot:
                 "mercury.wrap"
             )
 
-    def take(self) -> Any:
+    def take(self) -> None:
         """The gradient goes on its way: its total from now on, or nothing."""
         grad = raw_grad(self.parameter)
         if grad is None:
@@ -115,7 +115,6 @@ class Slot:
                 self.parcel.lends = False
             set_raw_grad(self.parameter, None)
         self.total, self.kept = grad, True
-        return grad
 
     def give_back(self) -> None:
         """`.grad` is the total if that is wanted, with what a backward has added meanwhile."""
