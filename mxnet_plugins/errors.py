@@ -12,7 +12,7 @@ from functools import partial
 
 from mxnet.base import MXNetError, register_error
 
-from pslite_ext import errors
+from pslite_ext import _core, errors
 
 _WHERE = re.compile(r'Traceback \(most recent |Stack trace|\s*\[bt\] |\s*File ".*", line \d')
 
@@ -28,7 +28,8 @@ class WrongTypeError(InvalidArgumentError, TypeError):
 def as_mxnet(error: errors.PsliteError) -> errors.PsliteError:
     """The same error as an MXNetError: of what knows nothing of MXNet, such as the settings."""
     known = isinstance(error, MXNetError)
-    return error if known else errors.with_base(type(error), MXNetError)(*error.args)
+    kind = errors.with_base(type(error), MXNetError)
+    return error if known else errors.reworded(error, str(error), kind)
 
 
 def gist(text: str) -> str:
@@ -48,7 +49,10 @@ def reason(kind: str, text: str) -> str:
 
 
 def _of_engine(code: int, prefix: str, text: str) -> errors.PsliteError:
-    return errors.from_status(code, text.removeprefix(prefix).strip())
+    number, _, rest = text.removeprefix(prefix).strip().partition(" ")
+    # Of very many, the engine's text is all that is left.
+    known = _core.engine_failure(int(number))
+    return known or errors.from_status(errors.Failure(code), rest)
 
 
 def install() -> None:

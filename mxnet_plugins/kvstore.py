@@ -19,7 +19,7 @@ from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.keys import Key, announced, checked, pairs, single, wire_key
 from mxnet_plugins.steps import STEPS
 from pslite_ext import _core
-from pslite_ext.errors import PeerLostError, PsliteError
+from pslite_ext.errors import PeerLostError, PsliteError, reworded
 
 _store_ids = itertools.count()
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -81,10 +81,10 @@ class MercuryKVStore(BaseStore):
         try:
             _core.claim_model(subject, ((repr(key), " ".join(name.split())) for key, name in keys))
         except PeerLostError as error:
-            if "the workers' models differ" not in str(error):
+            if error.failure is None or error.failure.about != ("model", subject):
                 raise
             # Another worker has ended of it before this one has heard.
-            raise InvalidArgumentError(str(error)) from None
+            raise reworded(error, str(error), InvalidArgumentError) from None
 
     def _check(self) -> None:
         """Raises what has become of the job; what workers disagree on before what came of that."""
@@ -146,7 +146,7 @@ class MercuryKVStore(BaseStore):
             if not alone:
                 raise
             text = f"{error}; this one has {alone}, which not all workers have"
-            raise type(error)(text) from None
+            raise reworded(error, text) from None
         for entry in added:
             entry.tensor.check()
 

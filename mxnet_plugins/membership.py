@@ -16,12 +16,12 @@ from mxnet.base import MXNetError
 from mxnet_plugins import errors, figures, interrupt, server_profile
 from pslite_ext import _core, dump, prophet_profile
 from pslite_ext.config import NO_REPLICA, Settings
-from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError, told
+from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError, follows, told
 
 _lock = threading.Lock()
 _settings: Settings | None = None
 _reason = ""
-_follows = False  # the exception that ends this process is the job's failure
+_error: BaseException | None = None  # that no one has caught
 
 
 def join(asynchronous: bool = False) -> Settings:
@@ -83,31 +83,20 @@ def _watch_exceptions() -> None:
     earlier = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        global _reason, _follows
-        _reason = errors.reason(kind.__name__, str(error))
-        _follows = _tells_of_failure(error)
+        global _reason, _error
+        _reason, _error = errors.reason(kind.__name__, str(error)), error
         earlier(kind, error, trace)
 
     sys.excepthook = hook
 
 
-def _failure() -> str:
-    """What the job has failed of; "" if it has not."""
+def _failure() -> PsliteError | None:
+    """What the job has failed of; None if it has not."""
     try:
         _core.check()
     except PsliteError as error:
-        return str(error)
-    return ""
-
-
-def _tells_of_failure(error: BaseException | None) -> bool:
-    """Whether the job's failure led to this exception."""
-    failure = _failure()
-    while failure and error is not None:
-        if failure in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+        return error
+    return None
 
 
 def _keep_profile() -> None:
@@ -130,12 +119,13 @@ def _unseen() -> str:
         pass  # one of ours, of which the core knows all
     except MXNetError as error:
         return errors.reason(type(error).__name__, str(error))
-    return next((text for text in _core.engine_failures() if text.strip() not in seen), "")
+    unseen = (text for failure, text in _core.engine_failures() if failure.number not in seen)
+    return next(unseen, "")
 
 
 def _leave() -> None:
     """Python is about to end; what the exit code will be is known only when it has."""
-    reason = _reason
+    reason, follows_it = _reason, not _reason
     # Then the script has ended because of that, whatever exit code it chose.
     knew = _core.failed_elsewhere()
     if not reason:
@@ -143,16 +133,17 @@ def _leave() -> None:
     figures.say()
     _keep_profile()
     failure = _failure()
-    if not reason and not failure:
+    if not reason and failure is None:
         return _core.finish_at_exit()
-    _core.finish(reason)
+    if failure is not None:
+        follows_it = follows_it or follows(_error, failure.failure)
+    _core.finish(reason, _error)
     # What is pending has failed now. MXNet's own end would print it as a traceback.
     with contextlib.suppress(MXNetError):
         mx.nd.waitall()
     if not _reason:
         # The script has ended without looking at what failed: its exit code must tell.
         print(f"mercury: the job has failed: {failure or reason}", file=sys.stderr)
-    elsewhere = _core.failed_elsewhere() and (_follows or not _reason)
-    if elsewhere:
+    if _core.failed_elsewhere() and follows_it:
         return _core.finish_at_exit(FAILED_ELSEWHERE, over_chosen=knew)
     return _core.finish_at_exit(1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import signal
 import sys
 import threading
@@ -18,6 +17,8 @@ from types import FrameType
 
 from pslite_ext.config import SettingError, Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, PsliteError
+from pslite_ext.job.starter import Starter
+from pslite_ext.launch.scheduler_words import Ending
 
 
 def _terminate(number: int, _frame: FrameType | None) -> None:
@@ -28,33 +29,14 @@ _LOOK_S = 0.1
 # For a job that has begun to be known here, too; and for those that come late, once nobody listens.
 _BEGUN_S = 5.0
 _LATE_S = 10.0
-_ENDED = re.compile(
-    r"(?P<role>worker|server) (?P<rank>\d{1,6}) "
-    r"(ended with exit code (?P<code>\d+)|was killed by signal \d+)$"
-)
 
 
-def _hear_starter(begun: threading.Event, left: threading.Event) -> None:
-    """Who has started us may write a line when a process has ended, which may not have joined yet.
-
-    If it ends before the job has begun, nobody will end us.
-    """
+def _tell_of_end(ended: Ending) -> None:
     from pslite_ext import _core
 
-    heard = b""
-    while some := os.read(0, 4096):
-        *lines, heard = (heard + some).split(b"\n")
-        for line in lines:
-            how = line.decode(errors="replace")
-            ended = _ENDED.match(how)
-            if ended is None:
-                continue
-            failed = ended["code"] not in ("0", str(FAILED_ELSEWHERE))
-            while not _core.other_ended(ended["role"] == "worker", int(ended["rank"]), how, failed):
-                time.sleep(_LOOK_S)  # it has not begun to listen yet
-    left.set()
-    if not begun.wait(_BEGUN_S):
-        os.kill(os.getpid(), signal.SIGTERM)
+    worker = ended.role == "worker"
+    while not _core.other_ended(worker, ended.rank, ended.how, ended.failed):
+        time.sleep(_LOOK_S)  # it has not begun to listen yet
 
 
 def _see_late_ones(left: threading.Event) -> None:
@@ -82,12 +64,14 @@ def main(on_begin: Callable[[], None] = lambda: None) -> int:
     reason = "it was stopped"
     launched = bool(settings.values["MERCURY_LAUNCHED"])
     begun, left = threading.Event(), threading.Event()
+
+    def starter_left() -> None:
+        left.set()
+        if not begun.wait(_BEGUN_S):
+            os.kill(os.getpid(), signal.SIGTERM)  # nobody else will end us
+
+    starter = Starter(launched, _tell_of_end, starter_left)
     try:
-        if launched:
-            hear = threading.Thread(
-                target=_hear_starter, args=(begun, left), daemon=True, name="mercury-launcher"
-            )
-            hear.start()
         dump.watch(str(settings.values["DMLC_ROLE"]), str(settings.values["MERCURY_TRACE_DIR"]))
         _core.start(settings.options())
         begun.set()
@@ -102,6 +86,7 @@ def main(on_begin: Callable[[], None] = lambda: None) -> int:
         begun.set()  # we end by ourselves
         if launched:
             _see_late_ones(left)
+        starter.say(error)
         # The core has logged what happened to the job; a start that failed has told nobody yet.
         if not _core.failed():
             print(f"mercury: {error}", file=sys.stderr)

@@ -17,7 +17,16 @@ cdef extern from "process/c_api.h" nogil:
         pass
     ctypedef struct mercury_work:
         pass
-    const char* mercury_last_error()
+    ctypedef struct mercury_failure:
+        int code
+        uint64_t number
+        int role
+        int rank
+        int about
+        uint64_t key
+        const char* text
+    void mercury_last_failure(mercury_failure*)
+    void mercury_word_failures_as(const char*)
     int mercury_start(const char* const*, const char* const*, size_t)
     const char* mercury_policies()
     int mercury_wait_ready(int)
@@ -27,7 +36,7 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_check()
     int mercury_failed()
     int mercury_failed_elsewhere()
-    void mercury_finish(const char*)
+    void mercury_finish(const char*, int, int, uint64_t)
     int mercury_other_ended(int, int, const char*, int)
     int mercury_awaits_late()
     void mercury_finish_at_exit(int, int)
@@ -51,7 +60,7 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_tensor_check(const mercury_tensor*)
     int mercury_tensor_agreed(const mercury_tensor*)
     int mercury_same_variable(void*, void*)
-    const char* mercury_engine_failure(size_t)
+    int mercury_engine_failure(size_t)
     int mercury_trace_switch(int, mercury_ticket**)
     int mercury_tensor_new(
         uint64_t, uint64_t, const char*, const char*, const char*, const uint64_t*, size_t, int, mercury_tensor**)

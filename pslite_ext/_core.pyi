@@ -7,6 +7,8 @@ Every call that waits releases the GIL and answers Ctrl-C.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from pslite_ext.errors import Failure, PsliteError
+
 def start(options: Mapping[str, int | str], look: Callable[[], None] | None = None) -> None:
     """Joins the job; returns when all nodes have registered. `options`: Settings.options().
 
@@ -16,8 +18,14 @@ def start(options: Mapping[str, int | str], look: Callable[[], None] | None = No
 def serve() -> None:
     """Server and scheduler: returns when the job has ended, raises when it has failed."""
 
-def finish(reason: str = "") -> None:
-    """Leave the job. A non-empty `reason` fails it for everybody. Safe to call twice."""
+def word_failures_as(text: str) -> None:
+    """For tests: the core tells all failures in these words, so that nothing can depend on them."""
+
+def finish(reason: str = "", error: BaseException | None = None) -> None:
+    """Leave the job. A non-empty `reason` fails it for everybody. Safe to call twice.
+
+    `error`: what has led to that, if it is known.
+    """
 
 def other_ended(is_worker: bool, rank_hint: int, how: str, failed: bool) -> bool:
     """The scheduler is told that another process has ended; False: it does not listen yet.
@@ -66,8 +74,11 @@ def attach_engine(libmxnet: int) -> None:
 def same_variable(a: int, b: int) -> bool:
     """Whether two NDArrays are views of one: no operation may read one and write the other."""
 
-def engine_failures() -> list[str]:
-    """What the engine's operations have failed of, each text once."""
+def engine_failures() -> list[tuple[Failure, str]]:
+    """What the engine's operations have failed of, each failure once."""
+
+def engine_failure(index: int) -> PsliteError | None:
+    """One of these."""
 
 def announce(tensors: Sequence[tuple[int, str, int]]) -> None:
     """(key, name, priority) of tensors to come; names them in errors, traces, reports."""

@@ -7,7 +7,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from pslite_ext.errors import InvalidArgumentError, raise_status
+from pslite_ext.errors import (
+    ROLES, SUBJECTS, Failure, PsliteError, from_status, raise_status, refuse)
 
 # How long a wait goes on before it looks for a signal (Ctrl-C).
 cdef enum:
@@ -16,10 +17,26 @@ cdef enum:
 ctypedef int (*wait_function)(int) noexcept nogil
 
 
+cdef last_failure():
+    """As (what it is, its text)."""
+    cdef mercury_failure its
+    mercury_last_failure(&its)
+    culprit = None if its.role < 0 else (ROLES[its.role], its.rank)
+    about = None if its.about == 0 else (SUBJECTS[its.about], its.key)
+    failure = Failure(its.code, its.number, culprit, about)
+    return failure, its.text.decode("utf-8", "replace")
+
+
 cdef int ok(int code) except -1:
     if code != 0:
-        raise_status(code, mercury_last_error().decode("utf-8", "replace"))
+        raise_status(*last_failure())
     return 0
+
+
+def word_failures_as(text):
+    global _words  # the core keeps a pointer into it
+    _words = text.encode()
+    mercury_word_failures_as(_words)
 
 
 cdef int wait(wait_function function, look=None) except -1:
@@ -66,11 +83,16 @@ def serve():
     wait(mercury_wait_end)
 
 
-def finish(reason=""):
+def finish(reason="", error=None):
     cdef bytes text = reason.encode()
     cdef const char* pointer = text
+    cdef int code = error.code if isinstance(error, PsliteError) else 0
+    failure = error.failure if code else None
+    subject, subject_key = failure and failure.about or ("", 0)
+    cdef int about = SUBJECTS.index(subject)
+    cdef uint64_t key = subject_key
     with nogil:
-        mercury_finish(pointer)
+        mercury_finish(pointer, code, about, key)
 
 
 def other_ended(is_worker, rank_hint, how, failed):
@@ -143,8 +165,7 @@ def prophet_profile():
 
 def prophet_plan(produced, wire, double startup):
     if len(produced) != len(wire):
-        raise_status(
-            InvalidArgumentError.code,
+        refuse(
             f"{len(produced)} production times, but {len(wire)} transfers: give one of each "
             "for each gradient")
     if not len(produced):
@@ -198,13 +219,15 @@ def same_variable(size_t a, size_t b):
     return mercury_same_variable(<void*>a, <void*>b) != 0
 
 
+def engine_failure(size_t index):
+    return from_status(*last_failure()) if mercury_engine_failure(index) != 0 else None
+
+
 def engine_failures():
-    texts = []
-    cdef bytes text = mercury_engine_failure(0)
-    while text:
-        texts.append(text.decode("utf-8", "replace"))
-        text = mercury_engine_failure(len(texts))
-    return texts
+    found = []
+    while mercury_engine_failure(len(found)) != 0:
+        found.append(last_failure())
+    return found
 
 
 def announce(tensors):
@@ -373,8 +396,7 @@ cdef class Tensor:
         cdef size_t count = len(rows) // sizeof(int64_t)
         cdef uint32_t row_bytes = row_size * <uint32_t>self._element_bytes
         if row_bytes == 0 or len(rows) % sizeof(int64_t) or len(values) != count * row_bytes:
-            raise_status(
-                InvalidArgumentError.code,
+            refuse(
                 f"{len(rows)} bytes of row numbers and {len(values)} bytes of values are not "
                 f"rows of {row_size} elements: give 8 bytes and {row_bytes} bytes for each row")
         cdef mercury_ticket* ticket = NULL

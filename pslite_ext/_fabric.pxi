@@ -167,6 +167,5 @@ cdef class Fabric:
 
     def _check(self, const float[::1] values):
         if <size_t>values.shape[0] != self._elements:
-            raise_status(
-                InvalidArgumentError.code,
+            refuse(
                 f"{values.shape[0]} elements, where the model has {self._elements}")

@@ -6,16 +6,32 @@ have one more base: inside MXNet, every error is an MXNetError (mxnet_plugins/er
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NoReturn
 
 # The exit code of a process whose job failed for what another process did: look at that one.
 FAILED_ELSEWHERE = 69
 
 
+@dataclass(frozen=True)
+class Failure:
+    """What the core says of a failure. Programs look at this; the text is for people."""
+
+    code: int
+    number: int = 0  # the same in all that failed of one thing in this process; 0: not of the core
+    culprit: tuple[str, int] | None = None  # role and rank; -1 is the rank of a role's only one
+    about: tuple[str, int] | None = None  # "tensor" or "model", and its key
+
+
+ROLES = ("server", "worker", "scheduler", "replica")  # as the core numbers them
+SUBJECTS = ("", "tensor", "model")
+
+
 class PsliteError(Exception):
     """The base of all errors of this package. `code` is the core's number for it."""
 
     code = 7
+    failure: Failure | None = None  # None: of Python's own making
 
 
 class InvalidArgumentError(PsliteError, ValueError):
@@ -77,23 +93,47 @@ def with_base(error: type[PsliteError], base: type[Exception]) -> type[PsliteErr
     return type(error.__name__, (error, base), traits)
 
 
-_told: set[str] = set()
+_told: set[int] = set()
 
 
-def told() -> frozenset[str]:
-    """The texts of what the core has raised in this process so far.
+def told() -> frozenset[int]:
+    """The numbers of the failures that the core has raised in this process so far.
 
     Several operations may fail of one thing, each in its own time: who heard of it once knows.
     """
     return frozenset(_told)
 
 
-def from_status(code: int, message: str) -> PsliteError:
+def from_status(failure: Failure, text: str) -> PsliteError:
     """The exception for a status of the core."""
-    _told.add(message.strip())
-    return _raised.get(code, _raised[InternalError.code])(message)
+    _told.add(failure.number)
+    error = _raised.get(failure.code, _raised[InternalError.code])(text)
+    error.failure = failure
+    return error
 
 
-def raise_status(code: int, message: str) -> NoReturn:
+def refuse(text: str) -> NoReturn:
+    """Of a call that makes no sense, before the core has seen it."""
+    raise_status(Failure(InvalidArgumentError.code), text)
+
+
+def raise_status(failure: Failure, text: str) -> NoReturn:
     """Raises the exception for a status of the core."""
-    raise from_status(code, message)
+    raise from_status(failure, text)
+
+
+def reworded(error: PsliteError, text: str, kind: type[PsliteError] | None = None) -> PsliteError:
+    """The same failure in other words, and perhaps of another kind."""
+    its = (kind or type(error))(text)
+    its.failure = error.failure
+    return its
+
+
+def follows(error: BaseException | None, failure: Failure | None) -> bool:
+    """Whether the failure led to this exception."""
+    while failure is not None and error is not None:
+        its = error.failure if isinstance(error, PsliteError) else None
+        if its is not None and its.number == failure.number:
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -172,8 +172,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_LAUNCHED",
             0,
-            "1: whatever started this scheduler or server tells it through standard input why "
-            "other processes failed, and closes that input at the end. `mercury launch` sets it, "
+            "1: whatever started this scheduler or server tells it through standard input how "
+            "other processes ended, and closes that input at the end. `mercury launch` sets it, "
             "and so do workers under torchrun.",
             0,
             1,

@@ -33,11 +33,13 @@ CORE_ROOMS = (
 )
 # Units that need sockets, threads or MXNet: tested as running jobs, in these files.
 SHELL = {
+    "base/status_text": "cpp/base/status_test.cc",
     "base/log": "faults/test_faults.py",
     "base/node_name": "cpp/control/membership_test.cc",
     "base/buffer": "cpp/messages/server_store_test.cc",
     "trace/trace_file": "integration/test_capture.py",
     "trace/trace_log": "integration/test_capture.py",
+    "control/membership_losses": "cpp/control/membership_test.cc",
     "control/zmq_van_control": "cpp/control/zmq_van_test.cc",
     "control/zmq_van_gathering": "cpp/control/zmq_van_test.cc",
     "control/member_node": "cpp/control/zmq_van_test.cc",
@@ -272,3 +274,24 @@ def test_the_readme_s_map_is_the_tree() -> None:
         assert f"`{folder}/`" in text, f"README.md does not mention {folder}/"
     for path in re.findall(r"\]\((docs/[a-z-]+\.md)\)", text):
         assert (ROOT / path).exists(), path
+
+
+def test_nobody_reads_messages() -> None:
+    """Whoever must know what failed looks at the code, at who is to blame and at what it is about:
+    messages are for people, and may be worded anew (tests/faults/test_words.py)."""
+    said = r"(str\((error|e|why|failure)\)|error\.args\[0\])"
+    python = re.compile(
+        rf"\bin {said}(?!\.split)|{said}\.(starts|ends|find|partition)|re\.\w+\([^)]*{said}"
+    )
+    core = re.compile(r"\b(text|detail)\(\)\s*(\.(find|rfind|compare)\(|[!=]=)")
+    found = []
+    ours = [*(ROOT / "pslite_ext").rglob("*.py*"), *(ROOT / "mxnet_plugins").rglob("*.py")]
+    for rule, files in (
+        (python, [f for f in ours if f.suffix in (".py", ".pyx")]),
+        (core, [*CSRC.rglob("*.cc"), *CSRC.rglob("*.h")]),
+    ):
+        for file in files:
+            for number, line in enumerate(file.read_text().splitlines(), 1):
+                if rule.search(line):
+                    found.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert not found, "\n".join(found)

@@ -14,10 +14,18 @@ import numpy as np
 
 from pslite_ext import _core
 from pslite_ext.config import Settings
-from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, InvalidArgumentError, PsliteError
+from pslite_ext.errors import (
+    FAILED_ELSEWHERE,
+    ClosedError,
+    InvalidArgumentError,
+    PsliteError,
+    follows,
+)
 from pslite_ext.fabric.feed import Feed
 from pslite_ext.fabric.options import ALL_OF_IT, Planning, Rule, feed_path, node_options
 from pslite_ext.fabric.recording import Recording
+from pslite_ext.job.starter import Starter
+from pslite_ext.launch.scheduler_words import Ending
 from pslite_ext.settings_table import SettingError
 
 _BEGUN, _ENDED, _SETTLED = 0, 1, 2
@@ -46,8 +54,10 @@ class _Node:
         size = 0 if first is None else int(first.size)
         self.num_workers = int(settings.values["DMLC_NUM_WORKER"])
         self._left = False
-        self._failure = ""  # of the job, as this node has heard of it
-        self._starter = _Starter(bool(settings.values["MERCURY_LAUNCHED"]), role)
+        self._failure: PsliteError | None = None  # of the job, as this node has heard of it
+        launched = bool(settings.values["MERCURY_LAUNCHED"])
+        self._ended = ""  # who has, before the job has begun
+        self._starter = Starter(launched and role == "scheduler", self._other_ended)
         options = node_options(settings, rule, planning)
         self._feed_path = feed_path(settings) if role == "scheduler" else ""
         self._trace_folder = str(settings.values["MERCURY_TRACE_DIR"])
@@ -64,7 +74,7 @@ class _Node:
         os.register_at_fork(after_in_child=self._forked)
         try:
             while not self._core.wait(_BEGUN):
-                self._starter.check()
+                self._check_others()
         except BaseException as error:
             self._fail(error)
             raise
@@ -72,7 +82,15 @@ class _Node:
     def _fail(self, error: BaseException) -> None:
         self.leave(failed=True)
         if isinstance(error, PsliteError):
-            self._failure = str(error)
+            self._failure = error
+            self._starter.say(error)
+
+    def _other_ended(self, ended: Ending) -> None:
+        self._ended = self._ended or f"{ended.role} {ended.rank} {ended.how}"
+
+    def _check_others(self) -> None:
+        if self._ended:
+            raise ClosedError(f"the job has not begun: {self._ended}")
 
     def stats(self) -> dict[str, Any]:
         """What has happened so far, as numbers by name."""
@@ -94,7 +112,9 @@ class _Node:
         knew = self._core.failed_elsewhere()
         self._leave_last()
         if self._failure:
-            code = self.exit_code() if _tells_of(self._failure) else 1
+            uncaught = getattr(sys, "last_value", None)
+            of_it = uncaught is None or follows(uncaught, self._failure.failure)
+            code = self.exit_code() if of_it else 1
             _core.finish_at_exit(code, over_chosen=knew)
 
     def _leave_last(self) -> None:
@@ -181,7 +201,7 @@ class Worker(_Node):
             self.leave()
         except PsliteError as error:
             super().leave(failed=True)
-            self._failure = str(error)
+            self._failure = error
             print(f"mercury: the MLfabric job has failed: {error}", file=sys.stderr)
 
     def _forked(self) -> None:
@@ -235,26 +255,6 @@ class Scheduler(_Serving):
             self._recording = None
 
 
-class _Starter:
-    """Whoever has started us may write a line when a process has ended that we still wait for."""
-
-    def __init__(self, launched: bool, role: str) -> None:
-        self._ended = ""
-        if launched and role == "scheduler":
-            threading.Thread(target=self._hear, daemon=True, name="mercury-launcher").start()
-
-    def _hear(self) -> None:
-        heard = b""
-        while some := os.read(0, 4096):
-            *lines, heard = (heard + some).split(b"\n")
-            for line in filter(None, lines):
-                self._ended = self._ended or line.decode(errors="replace")
-
-    def check(self) -> None:
-        if self._ended:
-            raise ClosedError(f"the job has not begun: {self._ended}")
-
-
 def _checked(model: Any) -> Any:
     """As float32; an update of another kind would be another one there."""
     values = np.asarray(model)
@@ -263,17 +263,6 @@ def _checked(model: Any) -> Any:
     if values.size == 0:
         raise InvalidArgumentError("an array without elements")
     return values
-
-
-def _tells_of(failure: str) -> bool:
-    """Whether this process ends of that: of no exception, or of one that it led to."""
-    uncaught: BaseException | None = getattr(sys, "last_value", None)
-    error = uncaught
-    while error is not None:
-        if failure in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return uncaught is None
 
 
 def current_worker() -> Worker | None:

@@ -211,4 +211,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(arguments)
     except (LaunchError, SettingError) as error:
         print(f"mercury launch: {error}", file=sys.stderr)
-        return 127 if str(error).startswith("cannot run") else 2
+        return error.exit_code if isinstance(error, LaunchError) else 2

@@ -227,11 +227,6 @@ class Supervisor:
                 self.children.remove(child)
 
 
-def how_it_ended(code: int) -> str:
-    """By the code that `poll` gives."""
-    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-
-
 def _prepare() -> None:
     """In the child: it dies with us, and Ctrl-C works, which a shell's background jobs ignore."""
     _libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pslite_ext.launch.scheduler_words import GREETING
 from pslite_ext.launch.shares import server_shares
 from pslite_ext.quantity import bytes_per_second
 
@@ -44,6 +45,14 @@ exit $code
 
 class LaunchError(Exception):
     """The job cannot be started as asked; one line says why."""
+
+    exit_code = 2
+
+
+class CannotRunError(LaunchError):
+    """The command is none: as a shell has it."""
+
+    exit_code = 127
 
 
 @dataclass(frozen=True)
@@ -189,7 +198,7 @@ def plan(
     passed = {k: v for k, v in base.items() if PASSED.match(k) or k in job}
     own = {"DMLC_ROLE": "scheduler", "MERCURY_LAUNCHED": "1"}
     # A scheduler that joins its job reads: so we know whether any did.
-    tasks = [Task("scheduler", 0, tuple(command), {**base, **own}, b"\n")]
+    tasks = [Task("scheduler", 0, tuple(command), {**base, **own}, f"{GREETING}\n".encode())]
     torch = _as_torchrun(where, hosts, torch_port) if torch_port else {}
     for role, rank, place in where:
         own = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}

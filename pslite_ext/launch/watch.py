@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import queue
-import re
 import sys
 import time
 from collections import deque
@@ -14,14 +13,14 @@ from pathlib import Path
 
 from pslite_ext.errors import FAILED_ELSEWHERE
 from pslite_ext.launch.display import Display
-from pslite_ext.launch.supervise import Child, Supervisor, how_it_ended
-from pslite_ext.launch.tasks import LaunchError, Task
+from pslite_ext.launch.scheduler_words import culprit, ending, how_it_ended
+from pslite_ext.launch.supervise import Child, Supervisor
+from pslite_ext.launch.tasks import CannotRunError, LaunchError, Task
 
 TAIL_LINES = 20
 IN_ORDER_S = 0.5  # for what is printed to be shown before what we say of it
 TERM_S = 5.0  # between asking a process to end and killing it
 ENDED_EARLY = 1  # our exit code if all others failed for one that ended with 0 itself
-ERROR = "[mercury scheduler] error: "
 COLOURS = {"worker": 32, "server": 34, "replica": 36, "scheduler": 35}
 
 
@@ -34,7 +33,7 @@ class Watch:
         self._error = Display(sys.stderr)
         self._output = Display(sys.stdout, self._no_longer_shown)
         self._colour = sys.stdout.isatty()
-        self._job_s_error = ""  # the scheduler's first
+        self._culprit = ""  # of the job's failure, as the scheduler names it
 
     def start(self, tasks: Sequence[Task]) -> None:
         try:
@@ -60,12 +59,15 @@ class Watch:
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
                     raise
-                raise LaunchError(f"cannot run {task.command[0]}: {error.strerror}") from None
+                raise CannotRunError(f"cannot run {task.command[0]}: {error.strerror}") from None
             self._tasks[child] = (task, tail)
 
     def _print(self, prefix: str, tail: deque[str], line: str) -> None:
+        named = culprit(line)
+        if named is not None:
+            self._culprit = self._culprit or named
+            return
         tail.append(line)
-        self._job_s_error = self._job_s_error or line.partition(ERROR)[2]
         self._output.say(prefix + line)
 
     def _no_longer_shown(self, why: str) -> None:
@@ -142,7 +144,8 @@ class Watch:
         """Those who still wait for it at the start would do so for long: the scheduler tells."""
         for scheduler in self._of_role("scheduler"):
             if scheduler is not child:
-                scheduler.tell(f"{self._name(child)} {how_it_ended(child.returncode)}")
+                task, _ = self._tasks[child]
+                scheduler.tell(ending(task.role, task.rank, child.returncode))
 
     def _does_without(self, child: Child) -> str:
         """Who keeps the job going without it: of a server and its replica, the other one.
@@ -159,12 +162,7 @@ class Watch:
 
     def _blamed(self, suspects: Sequence[Child]) -> Child | None:
         """The one of these of which the scheduler says that the job failed."""
-        named = [
-            (found.start(), order, child)
-            for order, child in enumerate(suspects)
-            if (found := re.search(rf"\b{self._name(child)}\b", self._job_s_error))
-        ]
-        return min(named)[2] if named else None
+        return next((child for child in suspects if self._name(child) == self._culprit), None)
 
     def _name(self, child: Child) -> str:
         return self._tasks[child][0].name

@@ -61,25 +61,30 @@ def _check_job() -> None:
         _core.check()
 
 
-def ended(what: str, wait: Callable[[], object]) -> None:
-    """Waits by `wait`; says what the job failed of, if that is why Gloo fails."""
+def ended(what: str, wait: Callable[[], object], patience: timedelta, began_s: float) -> None:
+    """Waits by `wait`; says what the job failed of, if that is why Gloo fails.
+
+    Gloo was given `patience` when it began; of its errors, only the time tells one that is late.
+    """
     try:
         wait()
     except RuntimeError as error:
-        until = time.monotonic() + HEARD_WITHIN_S
-        while time.monotonic() < until and "Timed out" not in str(error):
+        now_s = time.monotonic()
+        late = now_s - began_s >= patience.total_seconds()
+        while not late and time.monotonic() < now_s + HEARD_WITHIN_S:
             _check_job()
             time.sleep(HEARD_EVERY_S)
-        kind = WaitTimeoutError if "Timed out" in str(error) else PeerLostError
+        kind = WaitTimeoutError if late else PeerLostError
         raise kind(f"{what}, over Gloo: {error}") from None
 
 
 class Work(dist._Work):  # type: ignore[misc]
     """One or several of Gloo's, under way."""
 
-    def __init__(self, what: str, result: Any, *works: Any) -> None:
+    def __init__(self, what: str, result: Any, patience: timedelta, *works: Any) -> None:
         super().__init__()
         self._what, self._works, self._result = what, works, result
+        self._patience, self._began_s = patience, time.monotonic()
         self._waiting: threading.Thread | None = None
         self._error: BaseException | None = None
 
@@ -128,7 +133,7 @@ class Work(dist._Work):  # type: ignore[misc]
                 work.wait(timeout) if timeout else work.wait()
 
         try:
-            ended(self._what, wait)
+            ended(self._what, wait, timeout or self._patience, self._began_s)
         except Exception as error:
             self._error = error
 
@@ -139,6 +144,7 @@ class GroupOfSome(dist.ProcessGroup):  # type: ignore[misc]
 
     def __init__(self, asked: Any) -> None:
         super().__init__(asked.group_rank, asked.group_size)
+        self._patience = asked.timeout
         self._gloo = connect(asked.store, asked.group_rank, asked.group_size, asked.timeout)
         self._gloo.options.global_ranks_in_group = list(asked.global_ranks_in_group)
         self._gloo.options.group_name = asked.group_id
@@ -160,13 +166,13 @@ class GroupOfSome(dist.ProcessGroup):  # type: ignore[misc]
         parts = [output.chunk(self.size()) for output in outputs]
         places = [list(each) for each in zip(*parts)]  # a list for each member
         work = self._gloo.allgather_coalesced(places, inputs, opts or dist.AllgatherOptions())
-        return Work("allgather", outputs, work)
+        return Work("allgather", outputs, self._patience, work)
 
     def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         opts = opts or dist.ReduceScatterOptions()
         pairs = zip(outputs, inputs)
         works = [self._gloo._reduce_scatter_base(output, given, opts) for output, given in pairs]
-        return Work("reduce_scatter", outputs, *works)
+        return Work("reduce_scatter", outputs, self._patience, *works)
 
     def _start_coalescing(self, _device: Any) -> None:
         """Each is as fast alone."""
@@ -181,7 +187,8 @@ class GroupOfSome(dist.ProcessGroup):  # type: ignore[misc]
 
 def _of_gloo(name: str) -> Callable[..., Work]:
     def call(self: GroupOfSome, *given: Any, **options: Any) -> Work:
-        return Work(name, given[0] if given else None, getattr(self._gloo, name)(*given, **options))
+        work = getattr(self._gloo, name)(*given, **options)
+        return Work(name, given[0] if given else None, self._patience, work)
 
     return call
 

@@ -20,6 +20,7 @@ from pslite_ext.torch import beside
 _settings: Settings | None = None
 _meeting: beside.Meeting | None = None  # kept: rank 0's process may hold the store for all
 _reason = ""
+_error: BaseException | None = None  # that no one has caught
 _at_end: list[Callable[[], None]] = []
 
 
@@ -105,8 +106,8 @@ def _watch_exceptions() -> None:
     earlier = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        global _reason
-        _reason = _first_line(error)
+        global _reason, _error
+        _reason, _error = _first_line(error), error
         earlier(kind, error, trace)
 
     sys.excepthook = hook
@@ -127,7 +128,7 @@ def _leave_spawned() -> None:
     elif error is not None:
         reason = _first_line(error)
     failed, code = _finished(reason)
-    _core.finish(failed)
+    _core.finish(failed, error)
     if failed and not reason:  # only now: nobody looks at what this function raises
         sys.stdout.flush()
         sys.stderr.flush()
@@ -139,7 +140,7 @@ def _leave() -> None:
     reason, code = _finished(_reason)
     if not reason:
         return _core.finish_at_exit()
-    _core.finish(reason)
+    _core.finish(reason, _error)
     return _core.finish_at_exit(code)
 
 

@@ -7,6 +7,7 @@ cannot do goes over Gloo. A group of some workers is Gloo's, since nobody else t
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -263,15 +264,19 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def send(self, tensors: Any, to: int, tag: int) -> gloo.Work:
         tensors = [in_one_piece(tensor, f"send to {to}") for tensor in tensors]
-        return gloo.Work(f"send to {to}", tensors, self._gloo.send(tensors, to, tag))
+        return gloo.Work(
+            f"send to {to}", tensors, self._patience, self._gloo.send(tensors, to, tag)
+        )
 
     def recv(self, tensors: Any, source: int, tag: int) -> gloo.Work:
         tensors = [in_one_piece(tensor, f"recv from {source}") for tensor in tensors]
-        return gloo.Work(f"recv from {source}", tensors, self._gloo.recv(tensors, source, tag))
+        work = self._gloo.recv(tensors, source, tag)
+        return gloo.Work(f"recv from {source}", tensors, self._patience, work)
 
     def recv_anysource(self, tensors: Any, tag: int) -> gloo.Work:
         tensors = [in_one_piece(tensor, "recv from anyone") for tensor in tensors]
-        return gloo.Work("recv from anyone", tensors, self._gloo.recv_anysource(tensors, tag))
+        work = self._gloo.recv_anysource(tensors, tag)
+        return gloo.Work("recv from anyone", tensors, self._patience, work)
 
     # --- of all -----------------------------------------------------------------------------------
 
@@ -293,7 +298,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Begins when all workers are known to have called it."""
 
         def end() -> None:
-            gloo.ended(what, run)
+            gloo.ended(what, run, self._patience, time.monotonic())
             finish()
 
         return self._start(what, [], result, end)

@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pslite_ext.launch.output import Lines
-from pslite_ext.launch.supervise import CLOSED_WITHIN_S, how_it_ended
+from pslite_ext.launch.scheduler_words import how_it_ended
+from pslite_ext.launch.supervise import CLOSED_WITHIN_S
 
 OURS = Path(__file__).resolve().parents[2]
 SERVING = OURS / "pslite_ext" / "serving"

@@ -129,9 +129,9 @@ bool CheckEqual(const char* file, int line, const char* text, const A& a, const 
 
 inline bool CheckStatus(const char* file, int line, const char* text, Code code,
                         const Status& status) {
-  if (status.code == code && status.ok() == status.message.empty()) return true;
+  if (status.code() == code && status.ok() == status.text().empty()) return true;
   return Report(file, line,
-                std::string(text) + ": code " + Shown(status.code) + " (" + status.message +
+                std::string(text) + ": code " + Shown(status.code()) + " (" + status.text() +
                     "), expected code " + Shown(code));
 }
 

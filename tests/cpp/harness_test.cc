@@ -35,7 +35,7 @@ TEST(a_true_check_passes) {
 }
 
 TEST(a_false_check_fails_and_goes_on) {
-  std::fprintf(stderr, "(the next 7 reports are meant to be there)\n");
+  std::fprintf(stderr, "(the next 6 reports are meant to be there)\n");
   CHECK_EQ(Failures([] {
              CHECK_TRUE(2 < 1);
              CHECK_EQ(1, 2);
@@ -43,9 +43,8 @@ TEST(a_false_check_fails_and_goes_on) {
              CHECK_EQ(Colour::kRed, Colour::kBlue);
              CHECK_OK(Status::Corrupt("bad"));
              CHECK_STATUS(Code::kCorrupt, Status::Timeout("late"));
-             CHECK_STATUS(Code::kOk, (Status{Code::kOk, "a message without an error"}));
            }),
-           7);
+           6);
 }
 
 TEST(a_false_requirement_ends_the_test) {

@@ -30,7 +30,7 @@ class ByteLink : private mercury::PacketSink {
       }
       FUZZ_REQUIRE(read != 0);
       status_ = reader_.Advance(read);
-      FUZZ_REQUIRE(status_.ok() == status_.message.empty());
+      FUZZ_REQUIRE(status_.ok() == status_.text().empty());
     }
   }
   const mercury::Status& status() const { return status_; }

@@ -21,8 +21,8 @@ Status Feed(Side* side, const std::string& bytes, size_t most, std::string* repl
     FUZZ_REQUIRE(side->wants() <= kDoorHelloBytes);
     const size_t n = std::min({most, side->wants(), bytes.size() - at});
     Status status = side->Feed(bytes.data() + at, n, reply);
-    FUZZ_REQUIRE(status.ok() == status.message.empty());
-    FUZZ_REQUIRE(status.ok() || status.code == Code::kCorrupt);
+    FUZZ_REQUIRE(status.ok() == status.text().empty());
+    FUZZ_REQUIRE(status.ok() || status.code() == Code::kCorrupt);
     if (!status.ok()) return status;
     at += n;
   }

@@ -16,9 +16,9 @@ constexpr size_t kSignedBytes = 48;  // as the layout in envelope.h says
 void Check(const HmacKey& key, const std::vector<uint8_t>& frame) {
   Envelope envelope;
   const Status status = Open(key, frame.data(), frame.size(), &envelope);
-  FUZZ_REQUIRE(status.ok() == status.message.empty());
+  FUZZ_REQUIRE(status.ok() == status.text().empty());
   if (!status.ok()) {
-    FUZZ_REQUIRE(status.code == Code::kCorrupt);
+    FUZZ_REQUIRE(status.code() == Code::kCorrupt);
     return;
   }
   FUZZ_REQUIRE(envelope.data_frames <= kDataFramesMax);
@@ -31,7 +31,7 @@ void Check(const HmacKey& key, const std::vector<uint8_t>& frame) {
   SequenceCheck sequence;
   const Status first = sequence.Accept(envelope.life, envelope.sequence);
   FUZZ_REQUIRE(first.ok() == (envelope.sequence == 1));
-  FUZZ_REQUIRE(sequence.Accept(envelope.life, envelope.sequence).code == Code::kCorrupt);
+  FUZZ_REQUIRE(sequence.Accept(envelope.life, envelope.sequence).code() == Code::kCorrupt);
 }
 
 }  // namespace

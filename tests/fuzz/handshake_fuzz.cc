@@ -30,7 +30,7 @@ Status Feed(Side* side, const std::string& bytes, size_t most, std::string* repl
     FUZZ_REQUIRE(side->wants() <= kHelloBytes + kWelcomeTextBytesMax);
     const size_t n = std::min({most, side->wants(), bytes.size() - at});
     Status status = side->Feed(bytes.data() + at, n, reply);
-    FUZZ_REQUIRE(status.ok() == status.message.empty());
+    FUZZ_REQUIRE(status.ok() == status.text().empty());
     FUZZ_REQUIRE(reply->size() <= kWelcomeBytes + kWelcomeTextBytesMax);
     if (!status.ok()) return status;
     at += n;
@@ -65,7 +65,7 @@ void ToServer(const HmacKey& key, std::string bytes, size_t most, bool sign) {
   }
   // Who does not know the token hears nothing.
   if (!sign) FUZZ_REQUIRE(reply.empty());
-  if (status.code == Code::kInvalidArgument) FUZZ_REQUIRE(reply.size() > kWelcomeBytes);
+  if (status.code() == Code::kInvalidArgument) FUZZ_REQUIRE(reply.size() > kWelcomeBytes);
 }
 
 void ToWorker(const HmacKey& key, std::string bytes, size_t most, bool sign) {
@@ -87,7 +87,7 @@ void ToWorker(const HmacKey& key, std::string bytes, size_t most, bool sign) {
   const Status status = Feed(&worker, bytes, most, &reply);
   FUZZ_REQUIRE(reply.empty() || reply.size() == kHelloBytes);
   if (worker.done()) FUZZ_REQUIRE(sign && status.ok());
-  if (!sign) FUZZ_REQUIRE(status.ok() || status.code == Code::kCorrupt);
+  if (!sign) FUZZ_REQUIRE(status.ok() || status.code() == Code::kCorrupt);
 }
 
 }  // namespace

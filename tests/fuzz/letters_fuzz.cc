@@ -14,9 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   Letter letter;
   const Status status = Decode(bytes, &letter);
-  FUZZ_REQUIRE(status.ok() == status.message.empty());
+  FUZZ_REQUIRE(status.ok() == status.text().empty());
   if (!status.ok()) {
-    FUZZ_REQUIRE(status.code == Code::kCorrupt);
+    FUZZ_REQUIRE(status.code() == Code::kCorrupt);
     return 0;
   }
   FUZZ_REQUIRE(Encode(letter) == bytes);
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   hosts.workers = {1, 2};
   hosts.replica = 3;
   Collector collector(hosts, CollectorOptions());
-  collector.Push(letter.request);
+  (void)collector.Push(letter.request);
   collector.Committed(letter.news.places, letter.news.version);
   collector.Voided(letter.news.places);
   collector.Got(letter.request.id);
@@ -39,9 +39,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ModelDaemon replica(ModelDaemon::Role::kReplica, 3, false);
   ModelSteps steps;
   for (ModelDaemon* daemon : {&server, &replica}) {
-    FUZZ_REQUIRE(daemon->Obey(letter.order, &steps).message.size() < 1000);
+    FUZZ_REQUIRE(daemon->Obey(letter.order, &steps).text().size() < 1000);
     daemon->Arrive(letter.order.places, {}, 1);
-    FUZZ_REQUIRE(daemon->Confirmed(letter.applied, &steps).message.size() < 1000);
+    FUZZ_REQUIRE(daemon->Confirmed(letter.applied, &steps).text().size() < 1000);
   }
   return 0;
 }

@@ -30,9 +30,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                                          &std::free);
   if (size != 0) std::memcpy(meta.get(), data, size);
   const mercury::Status status = mercury::CheckMeta(meta.get(), size);
-  FUZZ_REQUIRE(status.ok() == status.message.empty());
+  FUZZ_REQUIRE(status.ok() == status.text().empty());
   if (!status.ok()) {
-    FUZZ_REQUIRE(status.code == mercury::Code::kCorrupt);
+    FUZZ_REQUIRE(status.code() == mercury::Code::kCorrupt);
     return 0;
   }
   ps::Meta unpacked;

@@ -199,7 +199,7 @@ struct Player {
     Status status = end.OnHeader(peer, header, now_us, &target);
     if (status.ok() && header.length != 0) std::copy(payload, payload + header.length, target);
     if (status.ok()) status = end.OnPacket(peer, header, now_us);
-    FUZZ_REQUIRE(status.ok() == status.message.empty());
+    FUZZ_REQUIRE(status.ok() == status.text().empty());
     if (!status.ok()) end.Close(peer, now_us);
   }
   void Say(int peer, const Letter& letter) {

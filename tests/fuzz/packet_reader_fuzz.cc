@@ -63,8 +63,8 @@ std::pair<std::string, Code> Read(const std::string& bytes, bool checksum, uint6
     }
     FUZZ_REQUIRE(read != 0);
     const Status status = reader.Advance(read);
-    FUZZ_REQUIRE(status.ok() == status.message.empty());
-    if (!status.ok()) return {sink.seen, status.code};
+    FUZZ_REQUIRE(status.ok() == status.text().empty());
+    if (!status.ok()) return {sink.seen, status.code()};
   }
   return {sink.seen, Code::kOk};
 }

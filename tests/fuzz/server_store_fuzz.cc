@@ -20,7 +20,7 @@ constexpr size_t kHeadBytes = 12;
 void Take(std::vector<StoreReply>* replies, std::set<uint64_t>* open) {
   for (const StoreReply& reply : *replies) {
     FUZZ_REQUIRE(open->erase(reply.ticket) == 1);
-    FUZZ_REQUIRE(reply.status.ok() == reply.status.message.empty());
+    FUZZ_REQUIRE(reply.status.ok() == reply.status.text().empty());
   }
   replies->clear();
 }

@@ -9,9 +9,9 @@ using namespace mercury;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   SharedSettings settings;
   const Status status = FromText(std::string(reinterpret_cast<const char*>(data), size), &settings);
-  FUZZ_REQUIRE(status.ok() == status.message.empty());
+  FUZZ_REQUIRE(status.ok() == status.text().empty());
   if (!status.ok()) {
-    FUZZ_REQUIRE(status.code == Code::kCorrupt && settings.empty());
+    FUZZ_REQUIRE(status.code() == Code::kCorrupt && settings.empty());
     return 0;
   }
   FUZZ_REQUIRE(settings.size() <= kSharedSettingsMax);

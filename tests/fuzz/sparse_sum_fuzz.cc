@@ -23,9 +23,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Memory that ends where the set ends, for the sanitizer.
   const std::vector<uint8_t> set(data + 2, data + size);
   const Status status = sum.Add(set.data(), set.size());
-  FUZZ_REQUIRE(status.ok() == status.message.empty());
+  FUZZ_REQUIRE(status.ok() == status.text().empty());
   if (!status.ok()) {
-    FUZZ_REQUIRE(status.code == (valid_shape ? Code::kCorrupt : Code::kInvalidArgument));
+    FUZZ_REQUIRE(status.code() == (valid_shape ? Code::kCorrupt : Code::kInvalidArgument));
     FUZZ_REQUIRE(sum.Encode() == before);
     return 0;
   }

@@ -39,7 +39,7 @@ void Submit(WorkerStreams* streams, Asked* asked, bool fetch) {
   op->keep = std::make_shared<std::pair<decltype(arrays), decltype(dst)>>(arrays, dst);
   op->done = [asked, arrays](const Status& status) {
     FUZZ_REQUIRE(asked->under_way);  // once
-    FUZZ_REQUIRE(status.ok() == status.message.empty());
+    FUZZ_REQUIRE(status.ok() == status.text().empty());
     for (const char c : *arrays) FUZZ_REQUIRE(c == 's');
     asked->under_way = false;
   };
@@ -91,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     link.Feed(data + at, bytes, now_us);
     at += bytes;
     if (!link.status().ok()) {
-      FUZZ_REQUIRE(link.status().code == Code::kCorrupt);
+      FUZZ_REQUIRE(link.status().code() == Code::kCorrupt);
       break;
     }
     now_us += 50000;

@@ -29,7 +29,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_status_is_one(installed: None, code: int) -> None:
     plain = errors.BY_CODE[code]
     with pytest.raises(mx.MXNetError, match="what happened") as raised:
-        errors.raise_status(code, "what happened")
+        errors.raise_status(errors.Failure(code), "what happened")
     assert isinstance(raised.value, plain)
     assert type(raised.value).__name__ == plain.__name__
     assert type(pickle.loads(pickle.dumps(raised.value))) is plain
@@ -37,7 +37,7 @@ def test_every_status_is_one(installed: None, code: int) -> None:
 
 @pytest.mark.parametrize("code", errors.BY_CODE)
 def test_every_error_of_the_engine_is_one(installed: None, code: int) -> None:
-    text, name = mx.base.c2pyerror(f"mercury.error_{code}: tensor 'w': what\nhappened\n")
+    text, name = mx.base.c2pyerror(f"mercury.error_{code}: 1000 tensor 'w': what\nhappened\n")
     error = mx.base.error_types[name](text)
     assert isinstance(error, mx.MXNetError)
     assert isinstance(error, errors.BY_CODE[code])
@@ -129,7 +129,7 @@ def test_why_a_process_has_ended() -> None:
 def test_the_others_hear_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "excepthook", lambda *_: None)
     monkeypatch.setattr(membership, "_reason", "")
-    monkeypatch.setattr(membership, "_follows", False)
+    monkeypatch.setattr(membership, "_error", None)
     membership._watch_exceptions()
     text = f'Traceback (most recent call last):\n  File "../src/dot.h", line 9\nMXNetError: {CHECK}'
     sys.excepthook(mx.MXNetError, mx.MXNetError(text), None)
@@ -137,11 +137,10 @@ def test_the_others_hear_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_raised_is_known(installed: None) -> None:
-    text = "tensor 'v': what was raised"
-    assert text not in errors.told()
-    name = f"mercury.error_{errors.InvalidArgumentError.code}"
-    mx.base.error_types[name](f"{name}: {text}\n")
-    assert text in errors.told()
+    failure = errors.Failure(errors.InvalidArgumentError.code, number=1 << 60)
+    assert failure.number not in errors.told()
+    errors.from_status(failure, "tensor 'v': what was raised")
+    assert failure.number in errors.told()
 
 
 def test_settings_that_are_wrong() -> None:

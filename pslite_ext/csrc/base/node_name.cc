@@ -10,6 +10,8 @@ const char* Name(Role role) {
       return "worker";
     case Role::kScheduler:
       return "scheduler";
+    case Role::kReplica:
+      return "replica";
   }
   return "node";
 }
@@ -25,7 +27,7 @@ Role RoleOf(int node_id) {
 int RankOf(int node_id) { return node_id < 8 ? 0 : (node_id - 8) / 2; }
 
 std::string NodeName(Role role, int rank) {
-  if (role == Role::kScheduler) return "the scheduler";
+  if (role == Role::kScheduler || rank == kOnlyOne) return std::string("the ") + Name(role);
   return std::string(Name(role)) + " " + std::to_string(rank);
 }
 std::string NodeName(int node_id) { return NodeName(RoleOf(node_id), RankOf(node_id)); }

@@ -7,9 +7,11 @@
 
 namespace mercury {
 
-enum class Role { kServer, kWorker, kScheduler };
+enum class Role { kServer, kWorker, kScheduler, kReplica };
+constexpr int kRoles = 4;
+constexpr int kOnlyOne = -1;  // the rank of who has none: there is no other of its role
 const char* Name(Role role);
-// "worker 1", "server 0", "the scheduler".
+// "worker 1", "server 0", "the scheduler"; "the server" of the only one.
 std::string NodeName(Role role, int rank);
 std::string NodeName(int node_id);  // by ps-lite's number
 

@@ -28,7 +28,7 @@
 namespace mercury {
 
 constexpr size_t kEnvelopeBytes = 64;
-constexpr uint16_t kControlVersion = 3;
+constexpr uint16_t kControlVersion = 4;
 constexpr int32_t kNoNode = -1;
 constexpr int kDataFramesMax = 16;
 

@@ -11,9 +11,9 @@ std::string Seconds(int64_t ms) {
          " s";
 }
 
-namespace {
-
 std::string At(const Member& m) { return m.host + ":" + std::to_string(m.port); }
+
+namespace {
 
 // Before ranks are given.
 std::string Guest(const Member& m) {
@@ -31,6 +31,11 @@ bool SamePlace(const Member& a, const Member& b) {
 }
 
 constexpr int kFirstGuest = -2;  // below kNoNode
+
+Status StatusOf(const Exit& exit, const std::string& when) {
+  return Status::PeerLost(NodeName(exit.role, exit.rank_hint) + " " + exit.how + when)
+      .By({Blame::kNamed, Party{exit.role, exit.rank_hint, ""}});
+}
 
 }  // namespace
 
@@ -144,9 +149,11 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
   return actions;
 }
 
-Actions SchedulerMembership::Ended(Role role, int rank_hint, const std::string& how, bool failed) {
-  if (!begun_ && gone_.emplace(role, rank_hint).second && first_gone_.empty()) first_gone_ = how;
-  return failed ? Fail(how) : CheckGone();
+Actions SchedulerMembership::Ended(const Exit& exit) {
+  if (!begun_ && gone_.emplace(exit.role, exit.rank_hint).second && !first_gone_) {
+    first_gone_ = exit;
+  }
+  return exit.failed ? Fail(StatusOf(exit, "")) : CheckGone();
 }
 
 Actions SchedulerMembership::CheckGone() {
@@ -158,8 +165,10 @@ Actions SchedulerMembership::CheckGone() {
       std::count_if(gone_.begin(), gone_.end(),
                     [](const std::pair<Role, int>& g) { return g.first == Role::kWorker; });
   if (!waits && workers_gone < workers_) return {};
-  return Fail(first_gone_ + " before the job had begun" +
-              (waits ? "" : ", and no worker has joined it: does the script create a store?"));
+  return Fail(
+      StatusOf(*first_gone_, waits ? " before the job had begun"
+                                   : " before the job had begun, and no worker has joined it: does "
+                                     "the script create a store?"));
 }
 
 bool SchedulerMembership::AwaitsLate() const {
@@ -205,10 +214,8 @@ Actions SchedulerMembership::GuestIsThere(int guest, int64_t now_ms) {
 // While not all are here.
 Actions SchedulerMembership::Await(int64_t now_ms, int64_t pause_ms) {
   if (now_ms - started_ms_ >= times_.start_timeout_ms) {
-    Actions late = Fail("not everybody registered within " + Seconds(times_.start_timeout_ms) +
-                        "; missing: " + Missing());
-    late[0].late = true;
-    return late;
+    return Fail(Status::Timeout("not everybody registered within " +
+                                Seconds(times_.start_timeout_ms) + "; missing: " + Missing()));
   }
   Actions actions;
   for (Member& m : members_) {
@@ -221,8 +228,8 @@ Actions SchedulerMembership::Await(int64_t now_ms, int64_t pause_ms) {
         "lost " + Guest(m) + " before the job had begun: " +
         (m.reached ? "its connection broke" : "the scheduler cannot connect to it there");
     if (away_ms >= times_.suspicion_ms() + times_.replacement_ms()) {
-      return Fail(lost + ", and no other took its place within " +
-                  Seconds(times_.replacement_ms()));
+      return Fail(Status::PeerLost(lost + ", and no other took its place within " +
+                                   Seconds(times_.replacement_ms())));
     }
     if (away_ms < times_.suspicion_ms() || m.named_lost) continue;
     m.named_lost = true;
@@ -245,9 +252,9 @@ std::string SchedulerMembership::Contradiction(const Member& member) const {
   return "";
 }
 
-// Settles what the scheduler was not told; `ids` are those that the members will have. Where two
-// were told otherwise, returns who they are.
-std::string SchedulerMembership::Settle(const std::vector<int>& ids) {
+// Settles what the scheduler was not told; `ids` are those that the members will have. Not ok where
+// two were told otherwise.
+Status SchedulerMembership::Settle(const std::vector<int>& ids) {
   const auto first = std::find_if(members_.begin(), members_.end(),
                                   [](const Member& m) { return m.role == Role::kWorker; });
   for (SharedSetting& setting : settings_) {
@@ -257,12 +264,13 @@ std::string SchedulerMembership::Settle(const std::vector<int>& ids) {
     for (size_t i = 0; i < members_.size(); ++i) {
       const SharedSetting* theirs = Find(members_[i].told, setting.name);
       if (theirs == nullptr || theirs->value == setting.value) continue;
-      return NodeName(ids[i]) + " has " + setting.name + "=" + theirs->value + ", " +
-             NodeName(Role::kWorker, 0) + " " + setting.value +
-             (setting.told ? "" : " (the default)");
+      return Status::InvalidArgument(NodeName(ids[i]) + " has " + setting.name + "=" +
+                                     theirs->value + ", " + NodeName(Role::kWorker, 0) + " " +
+                                     setting.value + (setting.told ? "" : " (the default)"))
+          .By({Blame::kNamed, ids[i]});
     }
   }
-  return "";
+  return Status::Ok();
 }
 
 // Ranks in one total order that does not depend on who came first.
@@ -279,10 +287,10 @@ Actions SchedulerMembership::Assign(int64_t now_ms) {
   for (const Member& m : members_) {
     ids.push_back(NodeId(m.role, next_rank[m.role == Role::kWorker ? 1 : 0]++));
   }
-  const std::string disagreement = Settle(ids);
-  if (!disagreement.empty()) {
+  const Status disagreement = Settle(ids);
+  if (!disagreement.ok()) {
     state_ = State::kFailed;
-    return {{Action::kDisagree, -1, disagreement, {}}};
+    return {{Action::kDisagree, -1, "", {}, disagreement}};
   }
   for (size_t i = 0; i < ids.size(); ++i) {
     members_[i].id = ids[i];
@@ -294,29 +302,22 @@ Actions SchedulerMembership::Assign(int64_t now_ms) {
   return {{Action::kAssign, -1, "", {}}};
 }
 
-void SchedulerMembership::Heard(int node, int64_t now_ms) {
-  const auto it = heard_ms_.find(node);
-  if (it == heard_ms_.end()) return;
-  it->second = now_ms;
-  const auto suspect = suspect_ms_.find(node);
-  if (suspect == suspect_ms_.end()) return;
-  if (now_ms - suspect->second >= times_.afterlife_ms()) suspect_ms_.erase(suspect);
-}
-
-Actions SchedulerMembership::Suspect(int node, int64_t now_ms) {
-  if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
-  suspect_ms_.emplace(node, now_ms);
-  return Judge(now_ms);
-}
-
-Actions SchedulerMembership::Leave(int node, const std::string& reason, int64_t now_ms) {
+Actions SchedulerMembership::Leave(int node, const Status& why, int64_t now_ms) {
   if (state_ != State::kRunning || heard_ms_.count(node) == 0 || left_.count(node) != 0) return {};
   Heard(node, now_ms);
-  if (!reason.empty()) {
+  if (!why.ok()) {
     left_.insert(node);
-    return Fail(NodeName(node) + " ended: " + reason);
+    Subject subject = why.subject();
+    subject.label.clear();  // its own text has it
+    return Fail(Status::PeerLost(why.text())
+                    .By({Blame::kEnded, node})
+                    .About(std::move(subject))
+                    .Of(why.cause()));
   }
-  if (RoleOf(node) != Role::kWorker) return Fail(NodeName(node) + " left before the workers did");
+  if (RoleOf(node) != Role::kWorker) {
+    return Fail(Status::PeerLost(NodeName(node) + " left before the workers did")
+                    .By({Blame::kNamed, node}));
+  }
   left_.insert(node);
   int workers_left = 0;
   for (int id : left_) workers_left += RoleOf(id) == Role::kWorker ? 1 : 0;
@@ -330,15 +331,15 @@ Actions SchedulerMembership::Leave(int node, const std::string& reason, int64_t 
   return actions;
 }
 
-Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& reason, int64_t now_ms) {
+Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& why, int64_t now_ms) {
   for (size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].life != life) continue;
     const Member gone = members_[i];
     // It does not know yet that it has a rank.
-    if (gone.id != -1) return Leave(gone.id, reason, now_ms);
+    if (gone.id != -1) return Leave(gone.id, Status::PeerLost(why), now_ms);
     members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
-    return Fail(std::string(Name(gone.role)) + " at " + At(gone) +
-                " ended before the job had started: " + reason);
+    return Fail(Status::PeerLost(std::string(Name(gone.role)) + " at " + At(gone) +
+                                 " ended before the job had started: " + why));
   }
   return {};
 }
@@ -354,8 +355,9 @@ Actions SchedulerMembership::CheckBarrier() {
   if (at_barrier_.empty()) return {};
   for (int id : left_) {
     if (RoleOf(id) == Role::kWorker) {
-      return Fail(NodeName(id) + " has finished, but " + NodeName(*at_barrier_.begin()) +
-                  " waits for it at a barrier");
+      return Fail(Status::PeerLost(NodeName(id) + " has finished, but " +
+                                   NodeName(*at_barrier_.begin()) + " waits for it at a barrier")
+                      .By({Blame::kNamed, id}));
     }
   }
   if (static_cast<int>(at_barrier_.size()) != workers_) return {};
@@ -363,53 +365,10 @@ Actions SchedulerMembership::CheckBarrier() {
   return {{Action::kRelease, -1, "", {}}};
 }
 
-Actions SchedulerMembership::Fail(const std::string& text) {
+Actions SchedulerMembership::Fail(const Status& status) {
   if (state_ == State::kFailed || state_ == State::kEnded) return {};
   state_ = State::kFailed;
-  return {{Action::kFail, -1, text, {}}};
-}
-
-std::string SchedulerMembership::Losses() const {
-  std::string names;
-  for (const Member& m : members_) {
-    if (lost_.count(m.id) == 0) continue;
-    names += (names.empty() ? "" : ", ") + NodeName(m.id) + " (" + At(m) + ")";
-  }
-  return names;
-}
-
-Actions SchedulerMembership::Accuse(int reporter, int node, const std::string& how,
-                                    int64_t now_ms) {
-  if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
-  accusations_.push_back({reporter, node, how, now_ms});
-  return Judge(now_ms);
-}
-
-// Two processes have lost each other. If one of them died, that is whom to name: its connection to
-// the scheduler breaks as well, or it falls silent. If both are heard again, it was the link.
-Actions SchedulerMembership::Judge(int64_t now_ms) {
-  std::set<std::string> links;
-  std::string why;
-  for (const Accusation& a : accusations_) {
-    if (left_.count(a.node) != 0) continue;
-    const bool heard = heard_ms_[a.node] - a.since_ms >= times_.afterlife_ms();
-    const bool late = now_ms - a.since_ms >= times_.suspicion_ms();
-    if (a.node == a.reporter || suspect_ms_.count(a.node) != 0 || (late && !heard)) {
-      lost_.insert(a.node);
-      why = a.how;
-    } else if (heard && suspect_ms_.count(a.reporter) == 0) {
-      // Workers first, whoever of the two has said so.
-      const bool in_order = RoleOf(a.reporter) == Role::kWorker;
-      links.insert(NodeName(in_order ? a.reporter : a.node) + " and " +
-                   NodeName(in_order ? a.node : a.reporter));
-      if (lost_.empty()) why = a.how;
-    }
-  }
-  if (!lost_.empty()) return Fail("lost " + Losses() + ": " + why);
-  if (links.empty()) return {};
-  std::string text;
-  for (const std::string& link : links) text += (text.empty() ? "" : ", ") + link;
-  return Fail(text + " cannot reach each other: " + why);
+  return {{Action::kFail, -1, "", {}, status}};
 }
 
 Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
@@ -420,7 +379,9 @@ Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
   starved_ms_ = starved.empty() ? kNever : std::min(starved_ms_, now_ms);
   if (state_ == State::kGathering) {
     const bool late = now_ms >= start_by_ms() || now_ms - starved_ms_ >= times_.suspicion_ms();
-    return !starved.empty() && late ? Fail(starved) : Await(now_ms, pause);
+    return !starved.empty() && late
+               ? Fail(Status::PeerLost(starved).By({Blame::kNamed, kSchedulerId}))
+               : Await(now_ms, pause);
   }
   for (auto& [id, since] : suspect_ms_) since += pause;
   for (Accusation& a : accusations_) a.since_ms += pause;
@@ -434,7 +395,9 @@ Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
         suspect != suspect_ms_.end() && now_ms - suspect->second >= times_.suspicion_ms();
     if (missed || now_ms - heard >= times_.heartbeat_timeout_ms) lost_.insert(id);
   }
-  if (!lost_.empty()) return Fail("lost " + Losses() + ": it fell silent");
+  if (!lost_.empty()) {
+    return Fail(Status::PeerLost("it fell silent").By({Blame::kLost, Losses()}));
+  }
   if (now_ms < next_heartbeat_ms_) return {};
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
   return {{Action::kHeartbeat, -1, "", {}}};

@@ -17,13 +17,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/never.h"
-#include "base/node_name.h"
+#include "base/status.h"
 #include "control/shared_settings.h"
 
 namespace mercury {
@@ -73,23 +74,32 @@ struct Action {
   enum Kind {
     kAssign,     // everybody is here: send the table to all members
     kReject,     // tell `member` that it cannot join: `text`
-    kDisagree,   // tell all members that there can be no job with these settings: `text`
+    kDisagree,   // tell all members that there can be no job with these settings: `status`
     kHeartbeat,  // send a heartbeat (scheduler: to all members that have not left)
     kRelease,    // the workers' barrier is complete: tell all workers
     kDeparted,   // tell all members that `node` has left in good order
     kWarn,       // log `text`
-    kFail,       // the job has failed: `text`; tell everybody who can still hear it
+    kFail,       // the job has failed of `status`; tell everybody who can still hear it
     kEnd,        // the job is over: tell the servers, stop
   };
   Kind kind;
   int node = -1;
   std::string text;
   Member member;
-  bool late = false;  // of kFail: nothing was lost, but not all have come in time
+  Status status = {};
 };
 using Actions = std::vector<Action>;
 
 std::string Seconds(int64_t ms);
+std::string At(const Member& member);  // "10.0.0.5:40123"
+
+// Of a process that was started for the job.
+struct Exit {
+  Role role = Role::kWorker;
+  int rank_hint = 0;
+  std::string how;      // "ended with exit code 3"
+  bool failed = false;  // that fails the job
+};
 
 class SchedulerMembership {
  public:
@@ -101,10 +111,10 @@ class SchedulerMembership {
   void Heard(int node, int64_t now_ms);
   // Its connection broke: it is lost unless it is heard again soon.
   Actions Suspect(int node, int64_t now_ms);
-  // `reason` empty: the node has done its work. Otherwise it fails the job.
-  Actions Leave(int node, const std::string& reason, int64_t now_ms);
+  // `why` ok: the node has done its work. Otherwise it fails the job.
+  Actions Leave(int node, const Status& why, int64_t now_ms);
   // A member that ends before it knows its rank.
-  Actions Withdraw(uint64_t life, const std::string& reason, int64_t now_ms);
+  Actions Withdraw(uint64_t life, const std::string& why, int64_t now_ms);
   // While gathering: the connection to `guest` broke or could not be made, or is there. Who stays
   // away is lost, and fails the job unless another takes its place: a process that was started
   // again, say.
@@ -113,17 +123,15 @@ class SchedulerMembership {
   // `reporter` cannot reach `node` any more, for what `how` says. Fails the job, unless the node
   // has left: once it is clear whether the node is lost, or only the link between the two.
   Actions Accuse(int reporter, int node, const std::string& how, int64_t now_ms);
-  // Whoever started the nodes has seen one end, as `how` says; `failed`: that fails the job. Who
-  // has ended before the job has begun cannot come any more, and fails it as soon as a worker
-  // waits, or none is left that could: until then, it may be a script that has no store in any of
-  // them.
-  Actions Ended(Role role, int rank_hint, const std::string& how, bool failed);
+  // The launcher saw a process exit. Before the job begins, that fails it only if a worker is
+  // waiting or none can come.
+  Actions Ended(const Exit& exit);
   // The start has failed, and some may still come who do not know.
   bool AwaitsLate() const;
   // One of them has; false: it has been told already.
   bool ComesLate(const Member& member);
   Actions Barrier(int node);
-  Actions Fail(const std::string& text);
+  Actions Fail(const Status& status);
   // `starved`: why the scheduler can connect to nobody now, which is no fault of theirs; empty: it
   // can.
   Actions Tick(int64_t now_ms, const std::string& starved = "");
@@ -153,10 +161,10 @@ class SchedulerMembership {
   std::vector<Member>::iterator Place(const Member& member);
   bool Complete() const;
   Actions Await(int64_t now_ms, int64_t pause_ms);
-  std::string Losses() const;
+  std::vector<Party> Losses() const;
   Actions Judge(int64_t now_ms);
   std::string Contradiction(const Member& member) const;
-  std::string Settle(const std::vector<int>& ids);
+  Status Settle(const std::vector<int>& ids);
   Actions Assign(int64_t now_ms);
   Actions CheckBarrier();
   Actions CheckGone();
@@ -174,7 +182,7 @@ class SchedulerMembership {
   std::set<int> left_, lost_, at_barrier_;
   bool begun_ = false;
   std::set<std::pair<Role, int>> gone_;  // that ended before the job had begun, by their hints
-  std::string first_gone_;               // how the first of them did
+  std::optional<Exit> first_gone_;
   int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_;
   int64_t starved_ms_ = kNever;  // since when, while gathering
 };

@@ -25,9 +25,9 @@ void NodeMembership::Assigned(int64_t now_ms) {
   next_heartbeat_ms_ = now_ms;
 }
 
-Actions NodeMembership::GiveUp(const std::string& why, bool late) {
+Actions NodeMembership::GiveUp(const Status& why) {
   state_ = State::kEnded;
-  return {{Action::kFail, kSchedulerId, why, {}, late}};
+  return {{Action::kFail, kSchedulerId, "", {}, why}};
 }
 
 Actions NodeMembership::Tick(int64_t now_ms) {
@@ -38,14 +38,14 @@ Actions NodeMembership::Tick(int64_t now_ms) {
   if (state_ == State::kJoining) {
     if (late_since_ms_ >= 0) late_since_ms_ += pause;
     if (late_since_ms_ >= 0 && now_ms - late_since_ms_ >= times_.suspicion_ms()) {
-      return GiveUp("this node and the scheduler (" + scheduler_address_ +
-                    ") cannot reach each other: messages were lost on the way");
+      return GiveUp(Status::PeerLost("this node and the scheduler (" + scheduler_address_ +
+                                     ") cannot reach each other: messages were lost on the way"));
     }
     if (now_ms - started_ms_ >= times_.node_start_timeout_ms()) {
-      return GiveUp("the scheduler at " + scheduler_address_ + " did not start the job within " +
-                        Seconds(times_.start_timeout_ms) +
-                        ": is it running, is the address right, have all nodes the same job token?",
-                    true);
+      return GiveUp(Status::Timeout(
+          "the scheduler at " + scheduler_address_ + " did not start the job within " +
+          Seconds(times_.start_timeout_ms) +
+          ": is it running, is the address right, have all nodes the same job token?"));
     }
     if (now_ms < next_warn_ms_) return {};
     next_warn_ms_ = now_ms + times_.start_warn_ms;
@@ -55,7 +55,8 @@ Actions NodeMembership::Tick(int64_t now_ms) {
              {}}};
   }
   if (now_ms - heard_ms_ >= times_.heartbeat_timeout_ms) {
-    return GiveUp("lost the scheduler (" + scheduler_address_ + "): it fell silent");
+    return GiveUp(Status::PeerLost("it fell silent")
+                      .By({Blame::kLost, Party{Role::kScheduler, kOnlyOne, scheduler_address_}}));
   }
   if (now_ms < next_heartbeat_ms_) return {};
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;

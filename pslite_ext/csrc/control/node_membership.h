@@ -32,7 +32,7 @@ class NodeMembership {
 
  private:
   enum class State { kJoining, kRunning, kEnded };
-  Actions GiveUp(const std::string& why, bool late = false);
+  Actions GiveUp(const Status& why);
   const std::string scheduler_address_;
   const MembershipTimes times_;
   State state_ = State::kJoining;

@@ -36,7 +36,7 @@ class Doorman::HostDoor : public zmq::door_t {
   size_t wants() const override { return handshake_.wants(); }
   bool take(const unsigned char* data, size_t size, std::string* reply) override {
     const Status status = handshake_.Feed(Chars(data), size, reply);
-    why_ = status.message;
+    why_ = status.text();
     return status.ok();
   }
   void late() override { why_ = kLate; }
@@ -69,7 +69,7 @@ class Doorman::GuestDoor : public zmq::door_t {
   size_t wants() const override { return handshake_.wants(); }
   bool take(const unsigned char* data, size_t size, std::string* reply) override {
     const Status status = handshake_.Feed(Chars(data), size, reply);
-    why_ = status.message;
+    why_ = status.text();
     if (handshake_.done() && joins_) doorman_->found_(handshake_.job());
     return status.ok();
   }

@@ -389,7 +389,7 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   ZmqFrame& head = frames[1];
   Envelope envelope;
   Status status = Open(key_, head.data(), head.size(), &envelope);
-  if (!status.ok()) return refuse(status.message);
+  if (!status.ok()) return refuse(status.text());
   const std::string from = envelope.sender == kNoNode ? "a new node" : NodeName(envelope.sender);
   const size_t data_frames = frames.size() - 2;
   size_t data_bytes = 0;
@@ -415,7 +415,7 @@ int ZmqVan::RecvMsg(ps::Message* message) {
     return 0;
   };
   status = sequence_from_.Accept(envelope.life, envelope.sequence);
-  if (status.code == Code::kCorrupt) return refuse(status.message);
+  if (status.code() == Code::kCorrupt) return refuse(status.text());
   if (!status.ok()) return lose(status);
   if (Watched(envelope.sender)) {
     if (link_watch_.broken(envelope.sender)) return 0;
@@ -429,8 +429,8 @@ int ZmqVan::RecvMsg(ps::Message* message) {
   char* meta = reinterpret_cast<char*>(meta_buffer_.data());
   std::memcpy(meta, head.data() + kEnvelopeBytes, meta_bytes);
   status = CheckMeta(meta, meta_bytes);
-  if (!status.ok() && envelope.sender == kNoNode) return refuse(status.message);
-  if (!status.ok()) return lose(OfNoUse(status.message));
+  if (!status.ok() && envelope.sender == kNoNode) return refuse(status.text());
+  if (!status.ok()) return lose(OfNoUse(status.text()));
   UnpackMeta(meta, static_cast<int>(meta_bytes), &message->meta);
   message->meta.sender = envelope.sender == kNoNode ? ps::Meta::kEmpty : envelope.sender;
   message->meta.recver = envelope.receiver;

@@ -88,11 +88,11 @@ class ZmqVan : public ps::Van {
   int my_port() const { return my_port_; }
   void Stop() override;
 
-  // Tells the scheduler that this node's work is done, or (with a reason) that the job has failed.
-  void Leave(const std::string& reason);
+  // Tells the scheduler that this node's work is done (`why` is ok), or that the job has failed.
+  void Leave(const Status& why);
   void EnterBarrier();
   // The scheduler is told that another process has ended: see SchedulerMembership::Ended.
-  void OtherEnded(Role role, int rank_hint, const std::string& how, bool failed);
+  void OtherEnded(const Exit& exit);
   // Of a scheduler whose start has failed: some have not come yet, and wait for it if it goes.
   bool awaits_late() const { return awaits_late_; }
   void Fail(const std::string& what) override;

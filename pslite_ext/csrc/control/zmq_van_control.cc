@@ -31,6 +31,7 @@ void SetBody(ps::Meta* meta, const std::string& text) {
 int GroupOf(int node_id) {
   switch (RoleOf(node_id)) {
     case Role::kScheduler:
+    case Role::kReplica:
       return ps::kScheduler;
     case Role::kServer:
       return ps::kServerGroup;
@@ -42,15 +43,14 @@ int GroupOf(int node_id) {
 
 }  // namespace
 
-void ZmqVan::Leave(const std::string& reason) {
+void ZmqVan::Leave(const Status& why) {
   Outbound item;
-  item.run = [this, reason] {
+  item.run = [this, why] {
     if (over_) return;
-    if (my_id_ == kNoNode || !reason.empty()) {
-      const std::string why = reason.empty() ? "it left" : reason;
+    if (my_id_ == kNoNode || !why.ok()) {
+      const Status known = why.ok() ? Status::PeerLost("it left") : why;
       // Of a node, the scheduler says which one it was; nobody says so of the scheduler.
-      return FailJob(
-          Status::PeerLost(is_scheduler_ ? NodeName(kSchedulerId) + " ended: " + why : why), true);
+      return FailJob(is_scheduler_ ? known.By({Blame::kEnded, kSchedulerId}) : known, true);
     }
     SendTerminate(kSchedulerId, Status::Ok());
     if (node_membership_) node_membership_->End();
@@ -81,18 +81,17 @@ void ZmqVan::Report(int node, const Status& status) {
   Outbound item;
   item.run = [this, node, status] {
     if (over_ || !reported_.ok()) return;
-    const bool lost = status.code == Code::kPeerLost;
-    reported_ = {status.code, (lost ? "lost " : "") + NodeName(node) + ": " + status.message};
+    const bool lost = status.code() == Code::kPeerLost;
+    reported_ = status.By({lost ? Blame::kLost : Blame::kDid, node});
     // The scheduler itself waits, to see who of the two is still there.
     verdict_by_ms_ = NowMs() + 2 * options_.times.suspicion_ms();
     ps::Meta meta;
     meta.control.cmd = ps::Control::TERMINATE;
     meta.option = kReport;
-    meta.head = static_cast<int>(status.code);
     for (const Member& m : members_) {
       if (lost && m.id == node) meta.control.node.push_back(ToNode(m));
     }
-    SetBody(&meta, lost ? status.message : reported_.message);
+    SetBody(&meta, Encode(reported_, kTextBytesMax));
     SendControl(kSchedulerId, meta);
   };
   Post(std::move(item));
@@ -148,7 +147,7 @@ void ZmqVan::SayHello() {
   meta.control.node.push_back(my_node_);
   meta.key = static_cast<uint64_t>(node_membership_->waited_ms(NowMs()));
   SetBody(&meta, ToText(Told(options_.settings)));
-  TrySend(Control(kSchedulerId, meta));
+  (void)TrySend(Control(kSchedulerId, meta));  // it is said again
 }
 
 // A node that traces asks for the time along with it: `key` is when, by its own clock.
@@ -194,8 +193,7 @@ void ZmqVan::OnHeartbeat(const ps::Message& message, int64_t now_ms) {
 void ZmqVan::SendTerminate(int receiver, const Status& status) {
   ps::Meta meta;
   meta.control.cmd = ps::Control::TERMINATE;
-  meta.head = static_cast<int>(status.code);
-  SetBody(&meta, status.message);
+  SetBody(&meta, Encode(status, kTextBytesMax));
   if (scheduler_membership_) {
     for (const Member& m : scheduler_membership_->members()) {
       if (scheduler_membership_->lost().count(m.id) != 0) meta.control.node.push_back(ToNode(m));
@@ -206,7 +204,7 @@ void ZmqVan::SendTerminate(int receiver, const Status& status) {
 
 void ZmqVan::Reject(const Member& member, const Status& status) {
   Log(LogLevel::kWarning, "refused " + std::string(Name(member.role)) + " at " + member.host + ":" +
-                              std::to_string(member.port) + ": " + status.message);
+                              std::to_string(member.port) + ": " + status.text());
   ZmqSocket dealer = NewDealer(member.host, doorman_.to_node());
   if (!dealer.Connect(TcpEndpoint(member.host, member.port)).ok()) return;
   const int no_node = kNoNode;
@@ -265,7 +263,7 @@ void ZmqVan::OnRegistration(const ps::Message& message, int64_t now_ms) {
   Member member = ToMember(control.node[0], control.msg_sig, -1);
   member.waited_ms = static_cast<int64_t>(message.meta.key);
   const Status status = FromText(message.meta.body, &member.told);
-  if (!status.ok()) return Refuse(status.message);
+  if (!status.ok()) return Refuse(status.text());
   if (TraceLog::Active() != nullptr && registered_.size() < kRegistrationsKept) {
     registered_.emplace(control.msg_sig,
                         std::make_pair(NowUs(), int64_t{GetPackMetaLen(message.meta)}));
@@ -303,26 +301,25 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
 }
 
 void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
-  std::string text = message.meta.body;
-  text.erase(text.find_last_not_of(' ') + 1);
-  Status status{static_cast<Code>(message.meta.head), text};
-  if (status.code <= Code::kOk || status.code > Code::kInternal) status.code = Code::kPeerLost;
+  Status status;
+  if (!message.meta.body.empty()) Decode(message.meta.body, &status);
   if (is_scheduler_ && message.meta.sender == ps::Meta::kEmpty) {
-    return CarryOut(scheduler_membership_->Withdraw(message.meta.control.msg_sig, text, now_ms));
+    return CarryOut(
+        scheduler_membership_->Withdraw(message.meta.control.msg_sig, status.text(), now_ms));
   }
   if (is_scheduler_ && message.meta.option == kReport) {
-    if (status.code != Code::kPeerLost || message.meta.control.node.empty()) {
+    if (status.code() != Code::kPeerLost || message.meta.control.node.empty()) {
       return FailJob(status, true);
     }
-    return CarryOut(scheduler_membership_->Accuse(message.meta.sender,
-                                                  message.meta.control.node[0].id, text, now_ms));
+    return CarryOut(scheduler_membership_->Accuse(
+        message.meta.sender, message.meta.control.node[0].id, status.detail(), now_ms));
   }
   if (is_scheduler_) {
-    return CarryOut(scheduler_membership_->Leave(message.meta.sender, text, now_ms));
+    return CarryOut(scheduler_membership_->Leave(message.meta.sender, status, now_ms));
   }
   if (message.meta.sender != kSchedulerId) return Refuse("only the scheduler ends the job");
   for (const ps::Node& node : message.meta.control.node) {
-    if (text.empty()) {
+    if (status.ok()) {
       Forget(node.id);
       observer_->OnDeparted(node.id);
     } else {
@@ -331,7 +328,7 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
       }
     }
   }
-  if (!text.empty()) return FailJob(status, false);
+  if (!status.ok()) return FailJob(status, false);
   if (!message.meta.control.node.empty()) return;
   over_ = true;
   node_membership_->End();
@@ -367,7 +364,7 @@ void ZmqVan::TellOfFailure(const Status& status, bool tell_others) {
     if (m.id == kNoNode) SendTerminate(m.guest, status);
   }
   Broadcast([&](int node) { SendTerminate(node, status); });
-  scheduler_membership_->Fail(status.message);
+  scheduler_membership_->Fail(status);
 }
 
 void ZmqVan::CarryOut(const Actions& actions) {
@@ -401,7 +398,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
                                                       " refuses this node: " + action.text));
         break;
       case Action::kDisagree:
-        FailJob(Status::InvalidArgument(action.text), true);
+        FailJob(action.status, true);
         break;
       case Action::kHeartbeat:
         if (is_scheduler_) {
@@ -429,7 +426,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         Log(LogLevel::kWarning, action.text);
         break;
       case Action::kFail:
-        FailJob(action.late ? Status::Timeout(action.text) : Status::PeerLost(action.text), true);
+        FailJob(action.status, true);
         break;
       case Action::kEnd:
         Broadcast([&](int node) { SendTerminate(node, Status::Ok()); });

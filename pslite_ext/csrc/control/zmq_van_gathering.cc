@@ -19,10 +19,10 @@ Actions ZmqVan::Tick(int64_t now_ms) {
 
 // `status` is ok where a connection could be made, but not be watched.
 Status ZmqVan::CannotConnect(const Status& status) const {
-  if (!status.ok() && status.code != Code::kExhausted) return status;
+  if (!status.ok() && status.code() != Code::kExhausted) return status;
   // The scheduler says which node it was that had no rank yet.
   if (my_id_ == kNoNode) return Status::Exhausted(NoDescriptorLeft("this node"));
-  return Status::PeerLost(NoDescriptorLeft(NodeName(my_id_)));
+  return Status::PeerLost(NoDescriptorLeft(NodeName(my_id_))).By({Blame::kNamed, my_id_});
 }
 
 // To those who are members now, and to nobody else.
@@ -74,11 +74,11 @@ void ZmqVan::OnGuestEvent(int guest, int event, int64_t now_ms) {
   CarryOut(scheduler_membership_->GuestIsThere(guest, now_ms));
 }
 
-void ZmqVan::OtherEnded(Role role, int rank_hint, const std::string& how, bool failed) {
+void ZmqVan::OtherEnded(const Exit& exit) {
   Outbound item;
-  item.run = [this, role, rank_hint, how, failed] {
+  item.run = [this, exit] {
     if (!scheduler_membership_) return;
-    CarryOut(scheduler_membership_->Ended(role, rank_hint, how, failed));
+    CarryOut(scheduler_membership_->Ended(exit));
     if (over_) LookForLate(late_hear_);
   };
   Post(std::move(item));
@@ -88,7 +88,7 @@ void ZmqVan::LookForLate(const Status& failure) {
   if (!scheduler_membership_) return;
   late_hear_ = failure;
   // When the start has timed out, so have they, or soon will.
-  awaits_late_ = failure.code != Code::kTimeout && scheduler_membership_->AwaitsLate();
+  awaits_late_ = failure.code() != Code::kTimeout && scheduler_membership_->AwaitsLate();
 }
 
 // Who comes when the start has failed is told of it; else he would wait until his patience ends.

@@ -70,7 +70,7 @@ void ZmqVan::LookAt(int peer, int64_t now_ms) {
     if (!status.ok() || envelope.kind != EnvelopeKind::kAcknowledgement ||
         envelope.sender != peer || envelope.receiver != my_id_ ||
         (life != life_of_.end() && life->second != envelope.life)) {
-      Refuse(status.ok() ? "it acknowledges nothing of this node's" : status.message);
+      Refuse(status.ok() ? "it acknowledges nothing of this node's" : status.text());
       continue;
     }
     link_watch_.Acknowledged(peer, envelope.sequence, now_ms);
@@ -111,10 +111,13 @@ void ZmqVan::Acknowledge(int peer) {
 void ZmqVan::LoseLink(int peer, const Status& status) {
   if (!Watched(peer)) {
     const int node = is_scheduler_ ? peer : my_id_;
-    const std::string name = node == kNoNode ? "a new node" : NodeName(node);
-    return FailJob({status.code, name + " and " + NodeName(kSchedulerId) +
-                                     " cannot reach each other: " + status.message},
-                   true);
+    if (node == kNoNode) {
+      return FailJob(status.Saying("a new node and " + NodeName(kSchedulerId) +
+                                   " cannot reach each other: " + status.detail()),
+                     true);
+    }
+    const std::vector<Party> both = {{RoleOf(node), RankOf(node), ""}, {Role::kScheduler, 0, ""}};
+    return FailJob(status.By({Blame::kApart, both}), true);
   }
   link_watch_.Break(peer);
   Report(peer, status);

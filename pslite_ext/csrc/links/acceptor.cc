@@ -70,8 +70,9 @@ void Acceptor::AcceptFrom(const TcpSocket& listener) {
     TcpSocket socket;
     std::string from;
     const Status status = Accept(listener, options_.tcp, &socket, &from);
-    if (status.code == Code::kTimeout) return;
-    if (!status.ok() && status.code != Code::kExhausted) continue;  // it is who knocks that failed
+    if (status.code() == Code::kTimeout) return;
+    if (!status.ok() && status.code() != Code::kExhausted)
+      continue;  // it is who knocks that failed
     if (!status.ok()) {
       // No descriptor is left: the oldest stranger gives his up.
       if (strangers_.empty()) return Pause();
@@ -110,7 +111,7 @@ void Acceptor::Hear(Stranger* stranger) {
       status = Status::PeerLost("it takes nothing");
     }
   }
-  if (!status.ok()) return Drop(stranger, status.message);
+  if (!status.ok()) return Drop(stranger, status.text());
   if (!stranger->handshake.done()) return;
   loop_->Remove(stranger->socket.fd());
   TcpSocket socket = std::move(stranger->socket);

@@ -148,7 +148,7 @@ void Lane::Drop(int peer, const Status& status) {
   out_.Remove(peer);
   Post([gone] {});
   if (stopping_) return;
-  if (status.code == Code::kClosed) {
+  if (status.code() == Code::kClosed) {
     events_.left(peer);
   } else {
     events_.lost(peer, status);

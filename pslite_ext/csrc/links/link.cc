@@ -258,7 +258,7 @@ Status Link::Write(int64_t now_us) {
       for (int i = 0; i < kLastTurns && !goodbye_read_; ++i) {
         const Status last = Read(now_us);
         if (!last.ok())
-          return last.code == Code::kPeerLost ? Broken("its connection broke: " + why) : last;
+          return last.code() == Code::kPeerLost ? Broken("its connection broke: " + why) : last;
       }
       return Broken("its connection broke: " + why);
     }

@@ -67,7 +67,7 @@ Status LocalChannel::Take(const TcpSocket& handed, const TcpSocket& lent) {
   Status status = SharedMemory::Map(handed, sizeof(Rings), SharedMemory::For::kWriting, &memory_);
   if (!status.ok() || !lent) return status;
   status = SharedMemory::Map(lent, kLentBytes, SharedMemory::For::kReading, &borrowed_);
-  if (status.code != Code::kExhausted) return status;
+  if (status.code() != Code::kExhausted) return status;
   SayNotShared(status);
   return Status::Ok();
 }
@@ -79,7 +79,7 @@ void LocalChannel::Meet(char said, const TcpSocket& rings, const TcpSocket& lent
   }
   if (host_) return said == kNone ? Stream() : Break(EPROTO);
   const Status taken = said == kMemory ? Take(rings, lent) : Status::Ok();
-  if (taken.code == Code::kCorrupt) return Break(EPROTO);
+  if (taken.code() == Code::kCorrupt) return Break(EPROTO);
   if (!taken.ok()) SayNotShared(taken);
   const bool has = said == kMemory && taken.ok();
   if (!Say(fd(), has ? kMemory : kNone)) return Break(EPIPE);

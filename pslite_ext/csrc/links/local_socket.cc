@@ -11,8 +11,8 @@
 namespace mercury {
 namespace {
 
-struct Name {
-  explicit Name(const Address& beside) {
+struct LocalName {
+  explicit LocalName(const Address& beside) {
     address.sun_family = AF_UNIX;
     const std::string text = "mercury-ps shared " + beside.text();
     fits = text.size() < sizeof(address.sun_path);
@@ -51,7 +51,7 @@ TcpSocket Made() {
 }  // namespace
 
 Status ListenLocally(const Address& beside, TcpSocket* listener) {
-  const Name name(beside);
+  const LocalName name(beside);
   TcpSocket fresh = Made();
   if (!name.fits || !fresh || bind(fresh.fd(), name.get(), name.bytes) != 0 ||
       listen(fresh.fd(), 1024) != 0) {
@@ -62,7 +62,7 @@ Status ListenLocally(const Address& beside, TcpSocket* listener) {
 }
 
 Status ConnectLocally(const Address& beside, TcpSocket* socket) {
-  const Name name(beside);
+  const LocalName name(beside);
   TcpSocket fresh = Made();
   if (!name.fits || !fresh || connect(fresh.fd(), name.get(), name.bytes) != 0) return Failed();
   if (!IsOurUser(fresh.fd())) return Status::PeerLost("who has its local name is another user");

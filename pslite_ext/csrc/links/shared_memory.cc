@@ -27,7 +27,7 @@ Status Failed(const char* what) {
 void SayNotShared(const Status& why) {
   static std::atomic<bool> said{false};
   if (said.exchange(true)) return;
-  Log(LogLevel::kWarning, why.message +
+  Log(LogLevel::kWarning, why.text() +
                               ": what goes between them is copied by the system instead, and takes "
                               "more processor time");
 }

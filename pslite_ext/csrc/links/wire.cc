@@ -21,7 +21,7 @@ size_t PayloadMax(Kind kind, size_t packet_bytes_max) {
     case Kind::kDeclare:
       return kDeclarationBytes + kTensorNameBytesMax;
     case Kind::kError:
-      return kErrorTextBytesMax;
+      return kFailureBytesMax;
     case Kind::kAnswer:
       return 4096;  // more workers than a job may have
     case Kind::kFetch:

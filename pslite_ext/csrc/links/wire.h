@@ -24,11 +24,10 @@
 
 namespace mercury {
 
-constexpr uint16_t kWireVersion = 4;
+constexpr uint16_t kWireVersion = 5;
 constexpr size_t kHeaderBytes = 24;
 constexpr size_t kChecksumBytes = 4;
 constexpr size_t kTensorNameBytesMax = 512;
-constexpr size_t kErrorTextBytesMax = 1024;
 constexpr uint64_t kTensorBytesMax = uint64_t{1} << 44;
 
 enum class Kind : uint8_t {
@@ -36,7 +35,7 @@ enum class Kind : uint8_t {
   kSum = 2,        // server -> worker: a piece of the sum
   kDeclare = 3,    // worker -> server: what tensor a number stands for
   kFetch = 4,      // worker -> server: send the last sum once more
-  kError = 5,      // server -> worker: a tensor has failed; offset is the Code, payload the text
+  kError = 5,      // server -> worker: a tensor has failed of what the payload says (base/status.h)
   kGoodbye = 6,    // either: nothing more will come; offset 0: all is done, 1: the job has failed
   kAsk = 7,        // worker -> server: whom does this tensor wait for?
   kAnswer = 8,     // server -> worker: payload is one byte for each worker, 1: has not sent it all

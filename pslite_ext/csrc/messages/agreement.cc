@@ -88,21 +88,6 @@ Status Decode(const std::string& body, Claim* claim) {
   return Status::Ok();
 }
 
-std::string EncodeVerdict(const Status& status) {
-  if (status.ok()) return {};
-  return std::to_string(static_cast<int>(status.code)) + " " + status.message;
-}
-
-Status DecodeVerdict(const std::string& body) {
-  if (body.empty()) return Status::Ok();
-  int code = 0;
-  const auto [read, error] = std::from_chars(body.data(), body.data() + body.size(), code);
-  const bool known = error == std::errc() && code > 0 && code <= static_cast<int>(Code::kInternal);
-  if (!known) return Status::Corrupt("an answer that cannot be read");
-  const auto digits = static_cast<size_t>(read - body.data());
-  return {static_cast<Code>(code), body.substr(std::min(digits + 1, body.size()))};
-}
-
 void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
                      std::vector<Verdict>* verdicts) {
   if (worker < 0 || static_cast<size_t>(worker) >= departed_.size()) {

@@ -38,8 +38,6 @@ constexpr size_t kClaimHeadBytes = 17;
 constexpr size_t kClaimTextBytesMax = kMetaBodyBytesMax - kClaimHeadBytes;
 std::string Encode(const Claim& claim);
 Status Decode(const std::string& body, Claim* claim);
-std::string EncodeVerdict(const Status& status);  // "" if all is well
-Status DecodeVerdict(const std::string& body);
 
 class Agreement {
  public:

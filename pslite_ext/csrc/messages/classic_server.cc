@@ -92,7 +92,7 @@ void ClassicServer::HandleQuestion(const ps::SimpleData& command) {
 void ClassicServer::Send(const std::vector<Agreement::Verdict>& verdicts) {
   for (const Agreement::Verdict& verdict : verdicts) {
     const auto it = open_claims_.find(verdict.ticket);
-    app_->ps::SimpleApp::Response(it->second, EncodeVerdict(verdict.status));
+    app_->ps::SimpleApp::Response(it->second, Encode(verdict.status, kMetaBodyBytesMax));
     open_claims_.erase(it);
   }
 }
@@ -103,13 +103,13 @@ void ClassicServer::Send(const std::vector<StoreReply>& replies) {
     const auto it = open_.find(reply.ticket);
     ps::KVMeta meta = it->second;
     open_.erase(it);
-    meta.option = static_cast<int>(reply.status.code);
+    meta.option = reply.status.ok() ? 0 : 1;
     ps::KVPairs<char> data;
     data.keys = ps::SArray<ps::Key>(std::vector<ps::Key>{meta.key});
     if (reply.status.ok()) {
       data.vals = Shared(reply.value.data, reply.value.bytes, reply.value.owner, reply.value.sum);
     } else {
-      const std::string& text = reply.status.message;
+      const std::string text = Encode(reply.status);
       data.vals.CopyFrom(text.data(), text.size());
     }
     app_->Response(meta, data);

@@ -311,23 +311,22 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
   if (op.command.answer != nullptr) {
     *op.command.answer = meta.body;
   } else if (op.kind == Operation::Kind::kCommand) {
-    pending->status = DecodeVerdict(meta.body);
-    if (!pending->status.ok()) {
-      pending->status.message = op.command.about + ": " + pending->status.message;
-    }
+    if (!meta.body.empty()) Decode(meta.body, &pending->status);
+    pending->status = pending->status.About(op.command.about);
   } else {
     if (piece.offset != meta.addr || message.data.size() < 2) return false;
     const ps::SArray<char>& payload = message.data[1];
     if (meta.option != 0) {
-      const bool known = meta.option > 0 && meta.option <= static_cast<int>(Code::kInternal);
-      pending->status = {known ? static_cast<Code>(meta.option) : Code::kInternal,
-                         "tensor '" + op.tensor->traits.name + "' on " + NodeName(meta.sender) +
-                             ": " + std::string(payload.data(), payload.size())};
+      const TensorTraits& tensor = op.tensor->traits;
+      Decode(std::string(payload.data(), payload.size()), &pending->status);
+      pending->status =
+          pending->status.About({Subject::kTensor, tensor.key,
+                                 "tensor '" + tensor.name + "' on " + NodeName(meta.sender)});
     } else if (value) {
       pending->status = TakeValue(payload, piece, i, pending->op.get());
       if (!pending->status.ok()) {
-        pending->status.message =
-            NodeName(meta.sender) + " answered with " + pending->status.message;
+        pending->status = pending->status.Saying(NodeName(meta.sender) + " answered with " +
+                                                 pending->status.detail());
       }
     }
   }
@@ -390,7 +389,7 @@ std::unique_ptr<ClassicWorker::Pending> ClassicWorker::LongestStall(int64_t now_
   asks->op = std::make_shared<Operation>();
   asks->op->kind = Operation::Kind::kCommand;
   const auto answer = std::make_shared<std::string>();
-  asks->op->command = {kStallHead, Encode(stall.question), true, 0, "", answer};
+  asks->op->command = {kStallHead, Encode(stall.question), true, 0, {}, answer};
   asks->pieces.push_back({server, 0, 0});
   const int64_t seconds = (now_us - longest->since_us) / 1000000;
   const bool over = options_.stalled && options_.stall.Over(longest->moved_us, now_us);

@@ -6,9 +6,10 @@
 //   key      the tensor's 64-bit key             addr      offset of the piece
 //   push     push or pull                        val_len   bytes of the piece
 //   option   dtype, 8 bits above it compression, the bits above in classic_wire.h; in an
-//            answer a Code
+//            answer whether it failed
 //   recv_key the tensor's index                  push_pull_operation   dispatch number
-//   data[0]  {key, row bytes}                    data[1]   payload; of an error its text
+//   data[0]  {key, row bytes}                    data[1]   payload; of a failure what it says
+//   (base/status.h)
 //
 // Thread-safety: all public functions from any thread. Ownership: what was handed to ZeroMQ holds
 // the operation whose memory it is. Invariants: every operation's `done` is called exactly once, of

@@ -312,7 +312,8 @@ Status ServerStore::WaitsForDeparted(const Piece& piece) const {
     if (piece.pushed[static_cast<size_t>(worker)]) continue;
     return Status::PeerLost(NodeName(Role::kWorker, worker) +
                             " has finished and pushes no more, but others wait for it: have all "
-                            "workers the same number of batches?");
+                            "workers the same number of batches?")
+        .By({Blame::kNamed, NodeId(Role::kWorker, worker)});
   }
   return Status::Ok();
 }

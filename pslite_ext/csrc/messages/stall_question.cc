@@ -44,17 +44,17 @@ Stall StallOf(const Operation& op, uint64_t offset) {
         {StallQuestion::Of::kPiece, tensor.key, offset}, "tensor '" + tensor.name + "'", of_a_sum};
   }
   Claim claim;
-  Decode(op.command.body, &claim);
+  (void)Decode(op.command.body, &claim);  // it is this worker's own
   const StallQuestion question = {StallQuestion::Of::kClaim, claim.subject, 0};
   switch (claim.of) {
     case Claim::Of::kModel:
       return {question, "the list of the model's parameters", "has not said which it has"};
     case Claim::Of::kSums:
-      return {question, op.command.about, of_a_sum};
+      return {question, op.command.about.label, of_a_sum};
     case Claim::Of::kTensor:
       break;
   }
-  return {question, op.command.about, "has not said that it has it"};
+  return {question, op.command.about.label, "has not said that it has it"};
 }
 
 std::string EncodeRanks(const std::vector<int>& ranks) {

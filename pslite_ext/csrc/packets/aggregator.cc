@@ -393,12 +393,12 @@ Status Aggregator::Answer(Peer* peer, int worker, const Header& header) {
 }
 
 void Aggregator::SendError(Peer* peer, uint32_t number, const Status& status) {
-  peer->first.push_back(TextPacket(Kind::kError, number, static_cast<uint64_t>(status.code),
-                                   status.message.substr(0, kErrorTextBytesMax)));
+  peer->first.push_back(TextPacket(Kind::kError, number, 0, Encode(status)));
 }
 
 void Aggregator::FailTensor(Tensor* tensor, const Status& status) {
-  tensor->failed = {status.code, "tensor '" + tensor->declared.name + "': " + status.message};
+  tensor->failed = status.About(
+      {Subject::kTensor, tensor->declared.key, "tensor '" + tensor->declared.name + "'"});
   for (size_t w = 0; w < peers_.size(); ++w) {
     Peer& peer = *peers_[w];
     peer.ready.Remove([tensor](const Ready& ready) { return ready.tensor == tensor; });
@@ -416,7 +416,8 @@ void Aggregator::FailIfDeparted(Tensor* tensor, uint64_t mine) {
     return FailTensor(
         tensor, Status::PeerLost(NodeName(Role::kWorker, static_cast<int>(w)) +
                                  " has finished and pushes no more, but others wait for it: have "
-                                 "all workers the same number of batches?"));
+                                 "all workers the same number of batches?")
+                    .By({Blame::kNamed, NodeId(Role::kWorker, static_cast<int>(w))}));
   }
 }
 

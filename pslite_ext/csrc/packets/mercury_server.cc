@@ -21,7 +21,7 @@ MercuryServer::~MercuryServer() { Stop(); }
 Status MercuryServer::Listen(const std::string& host, const TcpOptions& options, int* port) {
   Status status = mercury::Listen(host, port, options, &listener_);
   // Without it, workers of this host use TCP.
-  if (status.ok()) ListenLocally({host, *port}, &local_listener_);
+  if (status.ok()) (void)ListenLocally({host, *port}, &local_listener_);
   return status;
 }
 

@@ -304,14 +304,14 @@ Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us)
 void WorkerStreams::TakeError(int server, const Header& header) {
   Link& link = *links_[static_cast<size_t>(server)];
   Stream* tensor = link.tensors[header.tensor];
-  const bool known = header.offset >= 1 && header.offset <= static_cast<uint64_t>(Code::kInternal);
-  const Status status{known ? static_cast<Code>(header.offset) : Code::kInternal,
-                      link.text + " (said " + NodeName(Role::kServer, server) + ")"};
-  tensor->shared->Fail(status);
+  Status status;
+  Decode(link.text, &status);
+  tensor->shared->Fail(
+      status.Saying(status.detail() + " (said " + NodeName(Role::kServer, server) + ")"));
   if (tensor->op == nullptr) return;
   const std::shared_ptr<Operation> op = tensor->op;
   End(tensor);
-  given_up_.Add(op, status);
+  given_up_.Add(op, tensor->shared->failure());
 }
 
 void WorkerStreams::LoadProfile() {
@@ -413,10 +413,11 @@ int64_t WorkerStreams::WakeAt(int server) const {
 void WorkerStreams::Fail(Status status) {
   if (!failure_.ok()) return;
   failure_ = std::move(status);
+  active_.clear();
   for (auto& [key, tensor] : tensors_) {
     if (tensor == nullptr || tensor->op == nullptr) continue;
-    const std::shared_ptr<Operation> op = tensor->op;
-    End(tensor.get());
+    // Not by End: the policy may need memory to forget it, and is not asked again.
+    const std::shared_ptr<Operation> op = std::move(tensor->op);
     op->Finish(failure_);
   }
   given_up_.Finish(failure_);

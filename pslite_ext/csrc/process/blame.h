@@ -1,19 +1,18 @@
-// Whose doing a job's failure is, as its text says: every such text begins with the node it befell
-// or that brought it about.
+// Whose doing a job's failure is: a process whose job failed for what another did ends with an exit
+// code of its own.
 //
 // Thread-safety: pure functions. Ownership: none. Invariant: a failure that names nobody is blamed
 // on nobody else.
 #pragma once
 
-#include <string>
+#include <optional>
 
-#include "base/node_name.h"
 #include "base/status.h"
 
 namespace mercury {
 
-// Whether it is another node's than `me`, as texts call it; "" as long as it has no rank.
-bool BlamesAnother(const Status& status, const std::string& me);
+// Whether it is another node's than `me`; null as long as it has no rank.
+bool BlamesAnother(const Status& status, const std::optional<Party>& me);
 bool BlamesAnother(const Status& status, int me);  // by ps-lite's number; 0: it has no rank
 
 }  // namespace mercury

@@ -24,7 +24,7 @@
 #include "worker/ticket.h"
 
 using mercury::Guarded;
-using mercury::LastError;
+using mercury::LastFailure;
 using mercury::Node;
 using mercury::Operation;
 using mercury::Return;
@@ -71,7 +71,24 @@ mercury_ticket* Submitted(Worker* worker, std::shared_ptr<Operation> op) {
 
 extern "C" {
 
-const char* mercury_last_error(void) { return LastError().c_str(); }
+void mercury_last_failure(mercury_failure* failure) {
+  const Status& status = LastFailure();
+  const mercury::Blame& blame = status.blame();
+  const bool named = !blame.parties.empty() && blame.fault != mercury::Blame::kApart;
+  *failure = {static_cast<int>(status.code()),
+              status.number(),
+              named ? static_cast<int>(blame.parties[0].role) : -1,
+              named ? blame.parties[0].rank : 0,
+              status.subject().of,
+              status.subject().key,
+              Text([&] { return status.text(); }, "")};
+}
+
+void mercury_word_failures_as(const char* text) {
+  static const char* words;
+  words = text;
+  mercury::SetWording([](const Status& /*status*/) { return std::string(words); });
+}
 
 int mercury_start(const char* const* names, const char* const* values, size_t count) {
   return Guarded([&] {
@@ -119,10 +136,18 @@ int mercury_wait_barrier(int slice_ms) {
 int mercury_check(void) { return Return(Node::Get().failure()); }
 int mercury_failed(void) { return Node::Get().failed() ? 1 : 0; }
 int mercury_failed_elsewhere(void) { return Node::Get().failed_elsewhere() ? 1 : 0; }
-void mercury_finish(const char* reason) { Node::Get().Finish(reason); }
+void mercury_finish(const char* reason, int code, int about, uint64_t key) {
+  Status why;
+  if (*reason != '\0') {
+    why = Status::PeerLost(reason)
+              .Of(static_cast<mercury::Code>(code))
+              .About({static_cast<mercury::Subject::Of>(about), key, ""});
+  }
+  Node::Get().Finish(why);
+}
 int mercury_other_ended(int is_worker, int rank_hint, const char* how, int failed) {
   const mercury::Role role = is_worker != 0 ? mercury::Role::kWorker : mercury::Role::kServer;
-  return Node::Get().OtherEnded(role, rank_hint, how, failed != 0) ? 1 : 0;
+  return Node::Get().OtherEnded({role, rank_hint, how, failed != 0}) ? 1 : 0;
 }
 int mercury_awaits_late(void) { return Node::Get().awaits_late() ? 1 : 0; }
 void mercury_finish_at_exit(int code, int over_chosen) {
@@ -157,8 +182,8 @@ int mercury_attach_engine(void* libmxnet) {
 
 int mercury_same_variable(void* a, void* b) { return mercury::SameVariable(a, b) ? 1 : 0; }
 
-const char* mercury_engine_failure(size_t index) {
-  return Text([index] { return mercury::EngineFailure(index); }, "");
+int mercury_engine_failure(size_t index) {
+  return Guarded([index] { return mercury::EngineFailure(index); });
 }
 
 int mercury_announce(uint64_t key, const char* name, int priority) {

@@ -1,7 +1,7 @@
 /* The C API of the core: what _core.pyx binds, and nothing else of ours is visible to others.
  *
  * Functions return a Code (status.h), or MERCURY_NOT_YET where they wait for at most `slice_ms`;
- * mercury_last_error() is the text of the calling thread's last error. Thread-safe. */
+ * mercury_last_failure() tells of the calling thread's last failure. Thread-safe. */
 #pragma once
 
 #include <stddef.h>
@@ -16,7 +16,19 @@ enum { MERCURY_NOT_YET = -1 };
 typedef struct mercury_tensor mercury_tensor;
 typedef struct mercury_ticket mercury_ticket;
 
-const char* mercury_last_error(void);
+/* A failure as base/status.h has it: role and rank are the culprit's, role -1: nobody's; `about` is
+ * Subject::Of. Texts are valid until the calling thread's next call. */
+typedef struct {
+  int code;
+  uint64_t number;
+  int role, rank;
+  int about;
+  uint64_t key;
+  const char* text;
+} mercury_failure;
+void mercury_last_failure(mercury_failure* failure);
+/* For tests: all failures are told in these words, which stay where they are. */
+void mercury_word_failures_as(const char* text);
 
 /* Settings by name, as in pslite_ext/settings_table.py; the others are their defaults. */
 int mercury_start(const char* const* names, const char* const* values, size_t count);
@@ -31,7 +43,9 @@ int mercury_check(void);
 int mercury_failed(void);
 /* Whether it has, for what another node did. */
 int mercury_failed_elsewhere(void);
-void mercury_finish(const char* reason);
+/* `reason`: why the job fails; "": this process has done its work. Of a failure, its code, and what
+   it is about; else 0. */
+void mercury_finish(const char* reason, int code, int about, uint64_t key);
 /* The scheduler is told that the worker (else the server) of that number has ended, `how` says as
    what; `failed`: it fails the job. 0: it does not listen yet. */
 int mercury_other_ended(int is_worker, int rank_hint, const char* how, int failed);
@@ -73,8 +87,8 @@ int mercury_announce(uint64_t key, const char* name, int priority);
 int mercury_attach_engine(void* libmxnet);
 /* Whether two NDArrays are views of one, so that no operation may read one and write the other. */
 int mercury_same_variable(void* a, void* b);
-/* What operations have failed of, each text once; "" past the last. Valid as the figures are. */
-const char* mercury_engine_failure(size_t index);
+/* What operations have failed of, each failure once; 0 past the last. */
+int mercury_engine_failure(size_t index);
 
 /* `label`: what errors about what workers disagree on begin with. `parameter`: the key by which it
  * was announced; one parameter may have several tensors. */

@@ -156,7 +156,7 @@ const char* mercury_fabric_stats(mercury_fabric* fabric) {
 
 int mercury_fabric_failed_elsewhere(mercury_fabric* fabric) {
   if (fabric->forked()) return 0;
-  const std::string me = mercury::fabric::NodeText(fabric->node);
+  const mercury::Party me = mercury::fabric::PartyOf(fabric->node);
   return mercury::BlamesAnother(fabric->its.failure(), me) ? 1 : 0;
 }
 

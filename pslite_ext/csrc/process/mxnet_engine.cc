@@ -91,23 +91,26 @@ class EngineArrays {
 };
 Status Write(NDArrayHandle array, char** data);
 
-// What operations have failed of: a few texts, however many operations.
+// What operations have failed of: a few failures, however many operations.
 class Failures {
  public:
-  void Note(const std::string& text) {
+  // Its index; where there is no room for more, one that nothing is at.
+  size_t Note(const Status& status) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (texts_.size() == kTextsMax) return;
-    if (std::find(texts_.begin(), texts_.end(), text) == texts_.end()) texts_.push_back(text);
+    size_t index = 0;
+    while (index < failures_.size() && failures_[index].number() != status.number()) ++index;
+    if (index == failures_.size() && index != kFailuresMax) failures_.push_back(status);
+    return index;
   }
-  std::string At(size_t index) const {
+  Status At(size_t index) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return index < texts_.size() ? texts_[index] : std::string();
+    return index < failures_.size() ? failures_[index] : Status::Ok();
   }
 
  private:
-  static constexpr size_t kTextsMax = 1000;
+  static constexpr size_t kFailuresMax = 1000;
   mutable std::mutex mutex_;
-  std::vector<std::string> texts_;
+  std::vector<Status> failures_;
 };
 
 Failures& AllFailures() {
@@ -139,11 +142,12 @@ void Run(void* /*run_context*/, void* on_complete, void* param) {
     if (status.ok()) {
       complete.callback(complete.engine, complete.param, nullptr);
     } else {
-      AllFailures().Note(status.message);
       // MXNet copies it and raises it at the next read of an output: as an MXNetError, or as what
-      // is registered by the name before the colon (mxnet_plugins/errors.py).
+      // is registered by the name before the colon (mxnet_plugins/errors.py). The number behind
+      // that is EngineFailure's.
       const std::runtime_error error(
-          "mercury.error_" + std::to_string(static_cast<int>(status.code)) + ": " + status.message);
+          "mercury.error_" + std::to_string(static_cast<int>(status.code())) + ": " +
+          std::to_string(AllFailures().Note(status)) + " " + status.text());
       Fail(complete, error);
     }
   };
@@ -293,7 +297,7 @@ Status AttachEngine(void* libmxnet) {
 
 bool SameVariable(NDArrayHandle a, NDArrayHandle b) { return Chunk(a) == Chunk(b); }
 
-std::string EngineFailure(size_t index) { return AllFailures().At(index); }
+Status EngineFailure(size_t index) { return AllFailures().At(index); }
 
 Status SubmitWhenReady(Worker* worker, std::shared_ptr<Operation> op, NDArrayHandle src,
                        NDArrayHandle out, NDArrayHandle token) {

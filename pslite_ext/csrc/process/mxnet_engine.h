@@ -24,9 +24,9 @@ Status AttachEngine(void* libmxnet);
 // Whether the engine knows both by one variable: one array, or views of one.
 bool SameVariable(NDArrayHandle a, NDArrayHandle b);
 
-// What operations have failed of, each text once, in the order of failing; "" past the last. MXNet
-// itself tells of one and forgets the others.
-std::string EngineFailure(size_t index);
+// The failures of operations, each one once, in the order in which they came; ok past the last.
+// MXNet itself reports only one of them.
+Status EngineFailure(size_t index);
 
 // Submits `op` to `worker` once all earlier operations on the arrays are over; it reads `src` (or
 // null), writes `out` (or null, or src), and is over for the engine when it is over. `token` is

@@ -93,16 +93,16 @@ Status Node::Start(const Settings& settings, const std::set<std::string>& told) 
   return status;
 }
 
-void Node::Finish(const std::string& reason) {
+void Node::Finish(const Status& why) {
   if (forked_) return;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (finished_ || van_ == nullptr) return;
     finished_ = true;
   }
-  if (!reason.empty() && !failed_) NoteFailure(reason);
+  if (!why.ok() && !failed_) NoteFailure(why.text());
   if (van_->start_status().ok()) {
-    if (options_.van.role == Role::kWorker || !reason.empty()) van_->Leave(reason);
+    if (options_.van.role == Role::kWorker || !why.ok()) van_->Leave(why);
   }
   van_->Stop();
   if (messages_) messages_->Fail(Status::Closed("this node has left the job"));
@@ -116,7 +116,9 @@ void Node::FinishAtExit(int code, bool over_chosen) {
   on_exit(
       [](int status, void* /*unused*/) {
         Node& node = Get();
-        node.Finish(status == 0 ? "" : "it ended with exit code " + std::to_string(status));
+        node.Finish(status == 0
+                        ? Status::Ok()
+                        : Status::PeerLost("it ended with exit code " + std::to_string(status)));
         if (node.forked_ || node.exit_code_ <= 0) return;
         if (status > kExceptionExitCode && !node.over_chosen_) return;
         std::fflush(nullptr);
@@ -125,12 +127,12 @@ void Node::FinishAtExit(int code, bool over_chosen) {
       nullptr);
 }
 
-bool Node::OtherEnded(Role role, int rank_hint, const std::string& how, bool failed) {
+bool Node::OtherEnded(const Exit& exit) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!listens_) return false;
   }
-  van_->OtherEnded(role, rank_hint, how, failed);
+  van_->OtherEnded(exit);
   return true;
 }
 
@@ -306,10 +308,10 @@ void Node::OnDeparted(int node_id) {
 }
 
 void Node::OnFailed(const Status& status) {
-  Log(LogLevel::kError, status.message);
+  Log(LogLevel::kError, status.text());
   // In a job that has begun, this is a stall.
-  if (status.code == Code::kTimeout && id_ != 0) AwaitDump();
-  NoteFailure(status.message);
+  if (status.code() == Code::kTimeout && id_ != 0) AwaitDump();
+  NoteFailure(status.text());
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const int me = options_.van.role == Role::kScheduler ? kSchedulerId : id_.load();

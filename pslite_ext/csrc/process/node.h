@@ -31,14 +31,14 @@ class Node : public VanObserver {
   // Begins to join; WaitReady tells when everybody is in. `told`: names of the settings that are
   // not defaults.
   Status Start(const Settings& settings, const std::set<std::string>& told);
-  // Leaves the job (a reason fails it for everybody) and stops the van.
-  void Finish(const std::string& reason);
+  // Leaves the job (unless `why` is ok, it fails for everybody) and stops the van.
+  void Finish(const Status& why);
   // The same once the process ends and its exit code is known: any but 0 fails the job.
-  // `code` above 0: an exit code that says nothing in particular (0 or 1) becomes it, and if
-  // `over_chosen`, any that the script has chosen.
+  // If `code` > 0, it replaces an exit status of 0 or 1; if `over_chosen`, any that the script has
+  // chosen.
   void FinishAtExit(int code, bool over_chosen);
   // The scheduler is told that another process has ended; false: it does not listen yet.
-  bool OtherEnded(Role role, int rank_hint, const std::string& how, bool failed);
+  bool OtherEnded(const Exit& exit);
   // Of a scheduler: the start has failed, and some may still come who do not know.
   bool awaits_late();
 

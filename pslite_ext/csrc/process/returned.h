@@ -1,7 +1,8 @@
-// How functions of the C API return: a Status becomes a number and the calling thread's last error.
+// How functions of the C API return: a Status becomes a number and the calling thread's last
+// failure.
 //
-// Thread-safety: the last error and the last text are the calling thread's own. Invariant: nothing
-// is thrown through the C API.
+// Thread-safety: the last failure and the last text are the calling thread's own. Invariant:
+// nothing is thrown through the C API.
 #pragma once
 
 #include <exception>
@@ -12,14 +13,14 @@
 
 namespace mercury {
 
-inline std::string& LastError() {
-  thread_local std::string text;
-  return text;
+inline Status& LastFailure() {
+  thread_local Status status;
+  return status;
 }
 
 inline int Return(const Status& status) {
-  if (!status.ok()) LastError() = status.message;
-  return static_cast<int>(status.code);
+  if (!status.ok()) LastFailure() = status;
+  return static_cast<int>(status.code());
 }
 
 template <typename F>

@@ -114,7 +114,7 @@ void TraceLog::Stop(const Status& status) {
   broken_ = true;
   active_ = nullptr;
   Log(LogLevel::kWarning,
-      "the trace of this node ends here: " + status.message + "; training goes on without it");
+      "the trace of this node ends here: " + status.text() + "; training goes on without it");
 }
 
 // A call counts from when it was made, however late this thread is. By a file as well, because that

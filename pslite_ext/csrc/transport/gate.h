@@ -40,13 +40,10 @@ class Gate {
  public:
   using Pass = std::function<void(std::shared_ptr<Operation>)>;
 
-  // Closed, until the one question that is asked already is decided. `about`: what an error of it
-  // begins with.
-  Gate(uint64_t key, std::string about, Pass pass)
-      : key_(key), about_(std::move(about)), pass_(std::move(pass)) {}
+  // Closed, until the one question that is asked already is decided. `about` is the parameter.
+  Gate(Subject about, Pass pass) : about_(std::move(about)), pass_(std::move(pass)) {}
 
-  uint64_t key() const { return key_; }  // the parameter's
-  const std::string& about() const { return about_; }
+  const Subject& about() const { return about_; }
 
   // Closes before a sum in another manner than the last: whether that must be agreed on, as the
   // parameter's question of this number, from 1.
@@ -59,8 +56,7 @@ class Gate {
   Status refusal() const;
 
  private:
-  const uint64_t key_;
-  const std::string about_;
+  const Subject about_;
   const Pass pass_;
   std::atomic<bool> open_{false};
   mutable std::mutex mutex_;  // guards what follows

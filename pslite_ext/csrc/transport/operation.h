@@ -46,7 +46,7 @@ struct Operation {
     std::string body;
     bool to_one = false;  // the server that `key` begins at; otherwise to all
     uint64_t key = 0;
-    std::string about;  // what an error begins with
+    Subject about;  // of its failure
     std::shared_ptr<std::string>
         answer;  // where that goes; null: it says what is wrong, or nothing
   };

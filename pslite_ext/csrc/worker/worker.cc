@@ -12,8 +12,9 @@ namespace {
 // Keys are spread over all numbers, so that what is far from one is nobody's.
 uint64_t SubjectOf(uint64_t key, uint64_t number) { return key + number * 0xd1342543de82ef95; }
 
-std::string About(const TensorTraits& traits) {
-  return traits.label.empty() ? "tensor '" + traits.name + "'" : traits.label;
+Subject About(const TensorTraits& traits) {
+  return {Subject::kTensor, traits.key,
+          traits.label.empty() ? "tensor '" + traits.name + "'" : traits.label};
 }
 
 }  // namespace
@@ -23,7 +24,7 @@ Status Worker::OpenTensor(TensorTraits traits, uint64_t parameter,
   const bool further = traits.key != parameter;
   if (deterministic_ && traits.asynchronous) {
     return Status::InvalidArgument(
-        About(traits) +
+        About(traits).label +
         " is asynchronous, so what workers push is added as it comes, and MERCURY_DETERMINISTIC=1 "
         "asks for the order of ranks: use 'dist_sync', or unset it");
   }
@@ -34,7 +35,7 @@ Status Worker::OpenTensor(TensorTraits traits, uint64_t parameter,
   return Status::Ok();
 }
 
-std::shared_ptr<Operation> Worker::NewClaim(const Claim& claim, std::string about) {
+std::shared_ptr<Operation> Worker::NewClaim(const Claim& claim, Subject about) {
   auto op = NewOperation(Operation::Kind::kCommand, nullptr, 0);
   op->command = {kClaimHead, Encode(claim), true, claim.subject, std::move(about), nullptr};
   return op;
@@ -48,7 +49,8 @@ Status Worker::NewModelClaim(uint64_t subject, std::string keys,
                                    std::to_string(kClaimTextBytesMax) +
                                    ": workers cannot compare them; use shorter names");
   }
-  *claim = NewClaim({subject, Claim::Of::kModel, std::move(keys)}, "the workers' models differ");
+  *claim = NewClaim({subject, Claim::Of::kModel, std::move(keys)},
+                    {Subject::kModel, subject, "the workers' models differ"});
   return Status::Ok();
 }
 
@@ -59,8 +61,7 @@ void Worker::Agree(Tensor* tensor, uint64_t parameter) {
     return;
   }
   tensor->gate = std::make_shared<Gate>(
-      traits.key, About(traits),
-      [this](std::shared_ptr<Operation> op) { at(op->way)->Submit(std::move(op)); });
+      About(traits), [this](std::shared_ptr<Operation> op) { at(op->way)->Submit(std::move(op)); });
   Claims({traits.key, Claim::Of::kTensor, Text(traits)}, tensor->gate);
 }
 
@@ -73,16 +74,16 @@ void Worker::AgreeOnManner(const Operation& op, const std::shared_ptr<Gate>& gat
   const Manner manner = Manner::Of(op);
   uint64_t number;
   if (!gate->ClosesFor(manner, &number)) return;
-  Claims({SubjectOf(gate->key(), number), Claim::Of::kSums, Text(manner)}, gate);
+  Claims({SubjectOf(gate->about().key, number), Claim::Of::kSums, Text(manner)}, gate);
 }
 
 void Worker::Claims(const Claim& claim, const std::shared_ptr<Gate>& gate) {
   auto op = NewClaim(claim, gate->about());
   op->done = [gate](const Status& status) {
     // Another worker may have ended of it before this one has heard.
-    const bool of_it = status.message.find("InvalidArgumentError: " + gate->about() +
-                                           ": worker ") != std::string::npos;
-    gate->Decide(of_it ? Status::InvalidArgument(status.message) : status);
+    const bool of_it =
+        status.cause() == Code::kInvalidArgument && status.subject().Is(gate->about());
+    gate->Decide(of_it ? status.As(Code::kInvalidArgument) : status);
   };
   Submit(std::move(op));
 }
@@ -108,18 +109,18 @@ Status Worker::SetCompression(Tensor* tensor, const std::string& kind, float thr
 Status Worker::CheckRows(const Tensor& tensor, const Operation::Rows& rows) {
   const uint64_t bytes = tensor.traits.bytes();
   if (rows.row_bytes == 0 || bytes % rows.row_bytes != 0) {
-    return Status::InvalidArgument(About(tensor.traits) + " has no rows of " +
+    return Status::InvalidArgument(About(tensor.traits).label + " has no rows of " +
                                    std::to_string(rows.row_bytes) + " bytes");
   }
   const auto count = static_cast<int64_t>(bytes / rows.row_bytes);
   for (size_t i = 0; i < rows.count; ++i) {
     const int64_t row = rows.numbers[i];
     if (row < 0 || row >= count) {
-      return Status::InvalidArgument(About(tensor.traits) + " has " + std::to_string(count) +
+      return Status::InvalidArgument(About(tensor.traits).label + " has " + std::to_string(count) +
                                      " rows, so no row " + std::to_string(row));
     }
     if (i != 0 && row <= rows.numbers[i - 1]) {
-      return Status::InvalidArgument(About(tensor.traits) + ": row " + std::to_string(row) +
+      return Status::InvalidArgument(About(tensor.traits).label + ": row " + std::to_string(row) +
                                      " comes after row " + std::to_string(rows.numbers[i - 1]) +
                                      ": give each row once, in ascending order");
     }

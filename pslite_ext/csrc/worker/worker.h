@@ -54,7 +54,7 @@ class Worker {
  private:
   Transport* at(Way way) const { return transports_[static_cast<size_t>(way)]; }
   Transport* main() const;
-  std::shared_ptr<Operation> NewClaim(const Claim& claim, std::string about);
+  std::shared_ptr<Operation> NewClaim(const Claim& claim, Subject about);
   void Agree(Tensor* tensor, uint64_t parameter);
   void AgreeOnManner(const Operation& op, const std::shared_ptr<Gate>& gate);
   void Claims(const Claim& claim, const std::shared_ptr<Gate>& gate);

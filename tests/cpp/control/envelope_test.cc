@@ -59,7 +59,7 @@ TEST(golden_bytes) {
     hex += text;
   }
   CHECK_EQ(hex, std::string("4d505331"
-                            "0300"
+                            "0400"
                             "0210"
                             "09000000"
                             "08000000"

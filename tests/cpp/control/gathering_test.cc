@@ -46,21 +46,23 @@ TEST(a_node_that_is_lost_while_others_gather_is_named) {
   CHECK_TRUE(s.Tick(6000).empty());  // said once
   CHECK_TRUE(Says(Find(s.Tick(10000), Action::kWarn), "2 of 2 workers and 1 of 1 servers"));
   const Actions failed = s.Tick(13000);
-  CHECK_EQ(Find(failed, Action::kFail)->text, lost + ", and no other took its place within 10 s");
-  CHECK_TRUE(!failed[0].late);
+  CHECK_EQ(Find(failed, Action::kFail)->status.text(),
+           lost + ", and no other took its place within 10 s");
+  CHECK_STATUS(Code::kPeerLost, failed[0].status);
 }
 
 TEST(who_has_ended_is_not_waited_for) {
   for (const bool comes_first : {true, false}) {
     SchedulerMembership s(2, 1, Times(), 0);
-    const std::string how = "worker 1 ended with exit code 0";
+    const std::string how = "ended with exit code 0";
     Join(&s, M(Role::kServer, 9, 0), 0);  // servers always come
     if (comes_first) Join(&s, M(Role::kWorker, 2, 0), 0);
-    const Actions told = s.Ended(Role::kWorker, 1, how, false);
+    const Actions told = s.Ended({Role::kWorker, 1, how, false});
     CHECK_EQ(told.size(), comes_first ? 1U : 0U);
     const Actions failed = comes_first ? told : Join(&s, M(Role::kWorker, 2, 0), 0);
     REQUIRE_TRUE(Find(failed, Action::kFail) != nullptr);
-    CHECK_EQ(Find(failed, Action::kFail)->text, how + " before the job had begun");
+    CHECK_EQ(Find(failed, Action::kFail)->status.text(),
+             "worker 1 " + how + " before the job had begun");
     CHECK_TRUE(!s.AwaitsLate());
   }
 }
@@ -68,7 +70,7 @@ TEST(who_has_ended_is_not_waited_for) {
 TEST(a_worker_that_ends_when_it_has_registered_is_not_one_that_waits) {
   SchedulerMembership s(2, 1, Times(), 0);
   Join(&s, M(Role::kWorker, 2, 0), 0);
-  CHECK_TRUE(s.Ended(Role::kWorker, 0, "worker 0 ended with exit code 0", false).empty());
+  CHECK_TRUE(s.Ended({Role::kWorker, 0, "ended with exit code 0", false}).empty());
   CHECK_TRUE(
       Says(Find(Join(&s, M(Role::kWorker, 3, 1), 0), Action::kFail), "worker 0 ended with exit"));
 }
@@ -76,11 +78,10 @@ TEST(a_worker_that_ends_when_it_has_registered_is_not_one_that_waits) {
 TEST(workers_that_all_end_without_a_store_are_not_waited_for) {
   SchedulerMembership s(2, 1, Times(), 0);
   Join(&s, M(Role::kServer, 9, 0), 0);
-  CHECK_TRUE(s.Ended(Role::kWorker, 1, "worker 1 ended with exit code 0", false).empty());
-  CHECK_TRUE(
-      Says(Find(s.Ended(Role::kWorker, 0, "worker 0 ended with exit code 0", false), Action::kFail),
-           "worker 1 ended with exit code 0 before the job had begun, and no worker has "
-           "joined it"));
+  CHECK_TRUE(s.Ended({Role::kWorker, 1, "ended with exit code 0", false}).empty());
+  CHECK_TRUE(Says(Find(s.Ended({Role::kWorker, 0, "ended with exit code 0", false}), Action::kFail),
+                  "worker 1 ended with exit code 0 before the job had begun, and no worker has "
+                  "joined it"));
 }
 
 TEST(an_end_in_a_job_that_has_begun_fails_it_only_if_it_failed) {
@@ -88,10 +89,10 @@ TEST(an_end_in_a_job_that_has_begun_fails_it_only_if_it_failed) {
   Join(&s, M(Role::kWorker, 2, 0), 0);
   Join(&s, M(Role::kServer, 9, 0), 0);
   REQUIRE_TRUE(s.running());
-  CHECK_TRUE(s.Ended(Role::kWorker, 0, "worker 0 ended with exit code 0", false).empty());
-  CHECK_EQ(
-      Find(s.Ended(Role::kServer, 0, "server 0 was killed by signal 9", true), Action::kFail)->text,
-      "server 0 was killed by signal 9");
+  CHECK_TRUE(s.Ended({Role::kWorker, 0, "ended with exit code 0", false}).empty());
+  CHECK_EQ(Find(s.Ended({Role::kServer, 0, "was killed by signal 9", true}), Action::kFail)
+               ->status.text(),
+           "server 0 was killed by signal 9");
   CHECK_TRUE(!s.AwaitsLate());
   CHECK_TRUE(!s.ComesLate(M(Role::kWorker, 4, 0)));
 }
@@ -100,15 +101,15 @@ TEST(whoever_comes_when_the_start_has_failed_is_awaited_and_told_once) {
   SchedulerMembership s(3, 1, Times(), 0);
   Join(&s, M(Role::kServer, 9, 0), 0);
   CHECK_TRUE(!s.AwaitsLate());
-  CHECK_TRUE(Find(s.Ended(Role::kWorker, 1, "worker 1 was killed by signal 9", true),
-                  Action::kFail) != nullptr);
+  CHECK_TRUE(Find(s.Ended({Role::kWorker, 1, "was killed by signal 9", true}), Action::kFail) !=
+             nullptr);
   CHECK_TRUE(s.AwaitsLate());
   CHECK_TRUE(s.ComesLate(M(Role::kWorker, 2, 0)));
   CHECK_TRUE(!s.ComesLate(M(Role::kWorker, 2, 0)));
   CHECK_TRUE(s.AwaitsLate());
-  s.Ended(Role::kWorker, 0, "worker 0 ended with exit code 69", false);  // as it was told to
+  s.Ended({Role::kWorker, 0, "ended with exit code 69", false});  // as it was told to
   CHECK_TRUE(s.AwaitsLate());
-  s.Ended(Role::kWorker, 2, "worker 2 ended with exit code 0", false);
+  s.Ended({Role::kWorker, 2, "ended with exit code 0", false});
   CHECK_TRUE(!s.AwaitsLate());
 }
 
@@ -179,7 +180,7 @@ TEST(a_node_may_end_before_it_hears_that_it_has_a_rank) {
   SchedulerMembership s(1, 1, Times(), 0);
   Join(&s, M(Role::kServer, 1), 0);
   CHECK_TRUE(Find(Join(&s, M(Role::kWorker, 2, 0), 0), Action::kAssign) != nullptr);
-  CHECK_EQ(Find(s.Withdraw(2000, "interrupted", 100), Action::kFail)->text,
+  CHECK_EQ(Find(s.Withdraw(2000, "interrupted", 100), Action::kFail)->status.text(),
            "worker 0 ended: interrupted");
   CHECK_TRUE(s.Withdraw(2000, "interrupted", 200).empty());
 }
@@ -242,7 +243,7 @@ TEST(while_the_scheduler_can_reach_nobody_nobody_else_is_to_blame) {
   for (int64_t now = 500; now < 3500; now += 500) CHECK_TRUE(s.Tick(now, why).empty());
   const Actions failed = s.Tick(3500, why);
   REQUIRE_EQ(failed.size(), 1U);
-  CHECK_EQ(Find(failed, Action::kFail)->text, why);
+  CHECK_EQ(Find(failed, Action::kFail)->status.text(), why);
 }
 
 TEST(a_scheduler_that_can_reach_others_again_has_lost_no_time_of_theirs) {

@@ -90,8 +90,8 @@ class LinkJob {
     for (const auto& node : job_.nodes) {
       REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
       CHECK_STATUS(code, node->observer.failure);
-      if (node->observer.failure.message.find(text) == std::string::npos) {
-        CHECK_EQ(node->observer.failure.message, text);
+      if (node->observer.failure.text().find(text) == std::string::npos) {
+        CHECK_EQ(node->observer.failure.text(), text);
       }
     }
   }

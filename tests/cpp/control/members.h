@@ -26,7 +26,9 @@ inline const Action* Find(const Actions& actions, Action::Kind kind) {
 }
 
 inline bool Says(const Action* action, const std::string& text) {
-  return action != nullptr && action->text.find(text) != std::string::npos;
+  if (action == nullptr) return false;
+  const std::string said = action->status.ok() ? action->text : action->status.text();
+  return said.find(text) != std::string::npos;
 }
 
 // Registers, and is reached at once.

@@ -140,12 +140,13 @@ TEST(nodes_that_were_told_different_settings_make_no_job) {
       const Actions actions = Join(&s, first, 0);
       REQUIRE_EQ(actions.size(), 1U);
       CHECK_TRUE(actions[0].kind == Action::kDisagree);
-      CHECK_EQ(actions[0].text, std::string(role == Role::kWorker ? "worker 1" : "server 0") +
-                                    " has POLICY=fifo, worker 0 " +
-                                    (first_was_told ? "p3" : "priority (the default)"));
+      CHECK_EQ(actions[0].status.text(),
+               std::string(role == Role::kWorker ? "worker 1" : "server 0") +
+                   " has POLICY=fifo, worker 0 " +
+                   (first_was_told ? "p3" : "priority (the default)"));
       for (const Member& m : s.members()) CHECK_EQ(m.id, -1);  // nobody was given a rank
       CHECK_TRUE(s.Tick(100000).empty());
-      CHECK_TRUE(s.Fail("again").empty());
+      CHECK_TRUE(s.Fail(Status::Internal("again")).empty());
     }
   }
 }
@@ -177,29 +178,31 @@ TEST(a_suspended_scheduler_blames_nobody) {
 
 TEST(ends_when_all_workers_have_left) {
   SchedulerMembership s = Running();
-  const Actions first = s.Leave(NodeId(Role::kWorker, 0), "", 1);
+  const Actions first = s.Leave(NodeId(Role::kWorker, 0), Status::Ok(), 1);
   CHECK_TRUE(Find(first, Action::kDeparted) != nullptr);
   CHECK_TRUE(Find(first, Action::kEnd) == nullptr);
-  CHECK_TRUE(s.Leave(NodeId(Role::kWorker, 0), "", 1).empty());
+  CHECK_TRUE(s.Leave(NodeId(Role::kWorker, 0), Status::Ok(), 1).empty());
   for (int64_t t = 500; t < 30000; t += 500) {  // who has left is not missed
     s.Heard(NodeId(Role::kServer, 0), t);
     s.Heard(NodeId(Role::kWorker, 1), t);
     CHECK_TRUE(Find(s.Tick(t), Action::kFail) == nullptr);
   }
-  CHECK_TRUE(Find(s.Leave(NodeId(Role::kWorker, 1), "", 1), Action::kEnd) != nullptr);
+  CHECK_TRUE(Find(s.Leave(NodeId(Role::kWorker, 1), Status::Ok(), 1), Action::kEnd) != nullptr);
 }
 
 TEST(a_reason_fails_the_job) {
   SchedulerMembership s = Running();
-  CHECK_TRUE(Says(Find(s.Leave(NodeId(Role::kWorker, 1), "ValueError: no", 1), Action::kFail),
-                  "worker 1 ended: ValueError: no"));
-  CHECK_TRUE(s.Leave(NodeId(Role::kWorker, 0), "", 1).empty());
-  CHECK_TRUE(s.Fail("again").empty());
+  CHECK_TRUE(Says(
+      Find(s.Leave(NodeId(Role::kWorker, 1), Status::PeerLost("ValueError: no"), 1), Action::kFail),
+      "worker 1 ended: ValueError: no"));
+  CHECK_TRUE(s.Leave(NodeId(Role::kWorker, 0), Status::Ok(), 1).empty());
+  CHECK_TRUE(s.Fail(Status::Internal("again")).empty());
 }
 
 TEST(a_server_does_not_leave_early) {
   SchedulerMembership s = Running();
-  CHECK_TRUE(Says(Find(s.Leave(NodeId(Role::kServer, 0), "", 1), Action::kFail), "server 0 left"));
+  CHECK_TRUE(Says(Find(s.Leave(NodeId(Role::kServer, 0), Status::Ok(), 1), Action::kFail),
+                  "server 0 left"));
 }
 
 TEST(withdrawing_while_gathering_fails_the_job) {
@@ -216,7 +219,7 @@ TEST(barrier) {
   CHECK_TRUE(s.Barrier(NodeId(Role::kWorker, 0)).empty());
   CHECK_TRUE(Find(s.Barrier(NodeId(Role::kWorker, 1)), Action::kRelease) != nullptr);
   CHECK_TRUE(s.Barrier(NodeId(Role::kWorker, 1)).empty());
-  CHECK_TRUE(Says(Find(s.Leave(NodeId(Role::kWorker, 0), "", 1), Action::kFail),
+  CHECK_TRUE(Says(Find(s.Leave(NodeId(Role::kWorker, 0), Status::Ok(), 1), Action::kFail),
                   "worker 1 waits for it at a barrier"));
 }
 
@@ -244,7 +247,8 @@ TEST(random_events_fail_at_most_once) {
           actions = s.Barrier(node);
           break;
         case 3:
-          if (random() % 10 == 0) actions = s.Leave(node, random() % 2 ? "" : "why", now);
+          if (random() % 10 == 0)
+            actions = s.Leave(node, random() % 2 ? Status::Ok() : Status::PeerLost("why"), now);
           break;
         case 4:
           actions = s.Suspect(node, now);
@@ -280,7 +284,7 @@ std::string Watch(SchedulerMembership* s, const std::vector<int>& alive, int64_t
       if (*now % 1000 == 0) s->Heard(node, *now);
     }
     const Actions actions = s->Tick(*now);
-    if (const Action* fail = Find(actions, Action::kFail)) return fail->text;
+    if (const Action* fail = Find(actions, Action::kFail)) return fail->status.text();
   }
   return "";
 }
@@ -358,7 +362,7 @@ TEST(who_has_left_is_not_accused) {
   SchedulerMembership s = Running();
   int64_t now = 0;
   Watch(&s, {kServer0, kWorker0, kWorker1}, &now, 20300);
-  s.Leave(kWorker1, "", now);
+  s.Leave(kWorker1, Status::Ok(), now);
   CHECK_TRUE(s.Accuse(kServer0, kWorker1, "its connection was closed", now).empty());
   CHECK_EQ(Watch(&s, {kServer0, kWorker0}, &now, now + 30000), "");
 }

@@ -24,7 +24,7 @@ TEST(node_start_timeout) {
   for (int64_t t = 0; t < 60800; t += 100) CHECK_TRUE(Find(n.Tick(t), Action::kFail) == nullptr);
   const Actions gives_up = n.Tick(60800);  // right after the scheduler, which knows who is missing
   CHECK_TRUE(Says(Find(gives_up, Action::kFail), "did not start the job within 60 s"));
-  CHECK_TRUE(gives_up[0].late);
+  CHECK_STATUS(Code::kTimeout, gives_up[0].status);
 }
 
 TEST(what_the_scheduler_said_first_is_lost) {
@@ -34,7 +34,7 @@ TEST(what_the_scheduler_said_first_is_lost) {
   CHECK_TRUE(n.Tick(3900).empty());
   const Actions fails = n.Tick(4000);
   CHECK_TRUE(Says(Find(fails, Action::kFail), "messages were lost on the way"));
-  CHECK_TRUE(!fails[0].late);
+  CHECK_STATUS(Code::kPeerLost, fails[0].status);
   CHECK_TRUE(n.Tick(5000).empty());
 }
 

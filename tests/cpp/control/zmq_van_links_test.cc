@@ -90,7 +90,7 @@ TEST(who_has_left_is_not_called_on_again) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
   }
   REQUIRE_TRUE(Until([&] { return box.open() == 1; }));
-  leaves.van->Leave("");
+  leaves.van->Leave(Status::Ok());
   REQUIRE_TRUE(server.observer.Wait([&] { return server.observer.departed.size() == 1; }));
   // It still listens: it is the server that has hung up.
   CHECK_TRUE(Until([&] { return box.open() == 0; }));
@@ -100,7 +100,7 @@ TEST(who_has_left_is_not_called_on_again) {
   late.meta.app_id = kWorkerApp;
   late.meta.recver = NodeId(Role::kWorker, 0);
   server.van->SendMsg(late);
-  stays.van->Leave("");
+  stays.van->Leave(Status::Ok());
   for (Node* node : {&server, &job.scheduler()}) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends == 1; }));
     CHECK_OK(node->observer.failure);

@@ -67,10 +67,10 @@ TEST(a_job_from_joining_to_leaving) {
       REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.barriers == round; }));
     }
   }
-  first.van->Leave("");
+  first.van->Leave(Status::Ok());
   REQUIRE_TRUE(server.observer.Wait([&] { return server.observer.departed.size() == 1; }));
   CHECK_EQ(server.observer.departed[0], NodeId(Role::kWorker, 0));
-  second.van->Leave("");
+  second.van->Leave(Status::Ok());
   for (Node* node : {&server, &job.scheduler()}) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends == 1; }));
     CHECK_OK(node->observer.failure);
@@ -86,12 +86,12 @@ TEST(a_failure_reaches_everybody_once) {
   for (auto& node : job.nodes) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
   }
-  job.nodes[1]->van->Leave("ValueError: no");
+  job.nodes[1]->van->Leave(Status::PeerLost("ValueError: no"));
   job.nodes[1]->van->Fail("again");
   for (auto& node : job.nodes) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
     CHECK_STATUS(Code::kPeerLost, node->observer.failure);
-    CHECK_TRUE(node->observer.failure.message.find("ValueError: no") != std::string::npos);
+    CHECK_TRUE(node->observer.failure.text().find("ValueError: no") != std::string::npos);
   }
   for (auto& node : job.nodes) CHECK_EQ(node->observer.ends, 1);
 }
@@ -140,7 +140,7 @@ TEST(a_node_that_vanishes_is_missed) {
   victim.van->Stop();  // without a word
   for (Node* node : {&server, &other, &job.scheduler()}) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
-    CHECK_TRUE(node->observer.failure.message.find("lost worker 1") != std::string::npos);
+    CHECK_TRUE(node->observer.failure.text().find("lost worker 1") != std::string::npos);
   }
   CHECK_EQ(other.van->NumLost(4), 1);
   CHECK_EQ(other.van->NumLost(2), 0);
@@ -159,7 +159,7 @@ TEST(a_node_that_vanishes_while_others_are_awaited_is_missed) {
   for (Node* node : {&server, &job.scheduler()}) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
     CHECK_STATUS(Code::kPeerLost, node->observer.failure);
-    CHECK_TRUE(node->observer.failure.message.find("lost worker (DMLC_TASK_ID=1)") !=
+    CHECK_TRUE(node->observer.failure.text().find("lost worker (DMLC_TASK_ID=1)") !=
                std::string::npos);
   }
 }
@@ -223,9 +223,9 @@ TEST(nodes_that_count_the_job_otherwise_are_refused) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
     CHECK_STATUS(Code::kInvalidArgument, node->observer.failure);
   }
-  CHECK_TRUE(worker.observer.failure.message.find("it has DMLC_NUM_SERVER=1, the scheduler 2") !=
+  CHECK_TRUE(worker.observer.failure.text().find("it has DMLC_NUM_SERVER=1, the scheduler 2") !=
              std::string::npos);
-  CHECK_TRUE(server.observer.failure.message.find("it has DMLC_NUM_WORKER=1, the scheduler 2") !=
+  CHECK_TRUE(server.observer.failure.text().find("it has DMLC_NUM_WORKER=1, the scheduler 2") !=
              std::string::npos);
 }
 
@@ -251,7 +251,7 @@ TEST(who_was_told_otherwise_than_worker_0_ends_the_job_and_everybody_knows) {
   for (auto& node : job.nodes) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
     CHECK_STATUS(Code::kInvalidArgument, node->observer.failure);
-    CHECK_EQ(node->observer.failure.message, "worker 1 has MERCURY_POLICY=fifo, worker 0 p3");
+    CHECK_EQ(node->observer.failure.text(), "worker 1 has MERCURY_POLICY=fifo, worker 0 p3");
     CHECK_EQ(node->observer.id, 0);
   }
 }
@@ -263,7 +263,7 @@ TEST(a_node_that_cannot_use_what_was_agreed_fails_the_job) {
   job.Add(Role::kWorker);
   for (auto& node : job.nodes) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
-    CHECK_TRUE(node->observer.failure.message.find("no such policy") != std::string::npos);
+    CHECK_TRUE(node->observer.failure.text().find("no such policy") != std::string::npos);
   }
   CHECK_EQ(server.observer.id, 0);
 }
@@ -276,7 +276,7 @@ TEST(an_exception_on_the_van_s_thread_fails_the_job_and_not_the_process) {
   job.Add(Role::kServer);
   for (auto& node : job.nodes) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
-    CHECK_TRUE(node->observer.failure.message.find("no room") != std::string::npos);
+    CHECK_TRUE(node->observer.failure.text().find("no room") != std::string::npos);
   }
   CHECK_EQ(first.observer.ends, 1);
   CHECK_EQ(second.observer.ends, 1);
@@ -289,29 +289,29 @@ TEST(a_scheduler_that_is_stopped_says_who_it_is) {
   for (auto& node : job.nodes) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
   }
-  job.scheduler().van->Leave("it was stopped");
+  job.scheduler().van->Leave(Status::PeerLost("it was stopped"));
   REQUIRE_TRUE(worker.observer.Wait([&] { return worker.observer.ends != 0; }));
-  CHECK_EQ(worker.observer.failure.message, "the scheduler ended: it was stopped");
+  CHECK_EQ(worker.observer.failure.text(), "the scheduler ended: it was stopped");
 }
 
 TEST(who_comes_when_the_start_has_failed_hears_why) {
   Job job(2, 1);
   Node& early = job.Add(Role::kServer, 0);
-  const std::string why = "worker 1 was killed by signal 9";
-  job.scheduler().van->OtherEnded(Role::kWorker, 1, why, true);
+  const std::string why = "was killed by signal 9";
+  job.scheduler().van->OtherEnded({Role::kWorker, 1, why, true});
   for (Node* node : {&job.scheduler(), &early}) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
   }
   Node& late = job.Add(Role::kWorker, 0);
   REQUIRE_TRUE(late.observer.Wait([&] { return late.observer.ends != 0; }));
   CHECK_STATUS(Code::kPeerLost, late.observer.failure);
-  CHECK_EQ(late.observer.failure.message, why);
+  CHECK_EQ(late.observer.failure.text(), "worker 1 " + why);
   CHECK_TRUE(!job.scheduler().van->awaits_late());
 }
 
 TEST(a_start_that_has_timed_out_is_over_for_all) {
   Job job(2, 1, 500);
-  job.scheduler().van->OtherEnded(Role::kWorker, 1, "worker 1 ended with exit code 0", false);
+  job.scheduler().van->OtherEnded({Role::kWorker, 1, "ended with exit code 0", false});
   REQUIRE_TRUE(job.scheduler().observer.Wait([&] { return job.scheduler().observer.ends != 0; }));
   CHECK_STATUS(Code::kTimeout, job.scheduler().observer.failure);
   CHECK_TRUE(!job.scheduler().van->awaits_late());
@@ -323,7 +323,7 @@ TEST(another_token_is_not_heard) {
   Node& stranger = job.Add(Role::kWorker, -1, "guess");
   REQUIRE_TRUE(server.observer.Wait([&] { return server.observer.ends != 0; }));
   CHECK_STATUS(Code::kTimeout, server.observer.failure);
-  CHECK_TRUE(server.observer.failure.message.find("1 of 1 workers") != std::string::npos);
+  CHECK_TRUE(server.observer.failure.text().find("1 of 1 workers") != std::string::npos);
   REQUIRE_TRUE(stranger.observer.Wait([&] { return stranger.observer.ends != 0; }));
   CHECK_STATUS(Code::kTimeout, stranger.observer.failure);
 }
@@ -338,6 +338,6 @@ TEST(a_taken_port_is_an_error_that_names_it) {
   ZmqVan van(options, &observer);
   van.Start(0, false);
   CHECK_STATUS(Code::kInvalidArgument, van.start_status());
-  CHECK_TRUE(van.start_status().message.find("127.0.0.1:" + std::to_string(options.port)) !=
+  CHECK_TRUE(van.start_status().text().find("127.0.0.1:" + std::to_string(options.port)) !=
              std::string::npos);
 }

@@ -28,8 +28,8 @@ std::string With(const std::string& from, const std::string& to) {
 std::string Problem(const std::string& text) {
   Batch batch;
   const mercury::Status status = ReadBatch(text, &batch);
-  CHECK_EQ(status.message.find('\n'), std::string::npos);
-  return status.message;
+  CHECK_EQ(status.text().find('\n'), std::string::npos);
+  return status.text();
 }
 
 }  // namespace

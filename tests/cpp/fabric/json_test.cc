@@ -73,10 +73,10 @@ TEST(errors_say_where) {
   Json value;
   const mercury::Status status = ReadJson("{\n  \"a\": x}", &value);
   CHECK_STATUS(mercury::Code::kInvalidArgument, status);
-  CHECK_EQ(status.message, "a: it is not JSON: line 2, column 8: a value is expected");
-  CHECK_EQ(ReadJson("{\"x\": [1, {\"a b\": NaN}]}", &value).message,
+  CHECK_EQ(status.text(), "a: it is not JSON: line 2, column 8: a value is expected");
+  CHECK_EQ(ReadJson("{\"x\": [1, {\"a b\": NaN}]}", &value).text(),
            "x[1][\"a b\"]: it is not JSON: line 1, column 19: a value is expected");
-  CHECK_EQ(ReadJson("[1] x", &value).message,
+  CHECK_EQ(ReadJson("[1] x", &value).text(),
            "it is not JSON: line 1, column 5: something follows the value");
 }
 

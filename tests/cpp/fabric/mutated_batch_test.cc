@@ -41,7 +41,7 @@ TEST(mutated_batches_are_refused_or_planned) {
     }
     Batch batch;
     const mercury::Status status = ReadBatch(mutated, &batch);
-    CHECK_EQ(status.message.find('\n'), std::string::npos);
+    CHECK_EQ(status.text().find('\n'), std::string::npos);
     if (!status.ok()) continue;
     ++planned;
     for (const bool search : {false, true}) {

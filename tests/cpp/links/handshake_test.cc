@@ -114,7 +114,7 @@ TEST(golden_bytes_of_the_messages) {
   CHECK_EQ(o.challenge.size(), kChallengeBytes);
   CHECK_EQ(o.hello.size(), kHelloBytes);
   CHECK_EQ(o.welcome.size(), kWelcomeBytes);
-  const std::string prefix("MRCY\x04\x00", 6);
+  const std::string prefix("MRCY\x05\x00", 6);
   CHECK_TRUE(o.challenge.substr(0, 8) == prefix + std::string(2, '\0'));
   CHECK_TRUE(o.hello.substr(0, 6) == prefix);
   CHECK_TRUE(o.welcome.substr(0, 12) == prefix + std::string(6, '\0'));
@@ -157,8 +157,8 @@ TEST(each_disagreement_is_named_on_both_sides) {
     const Outcome o = Shake(ServersTerms(), terms, Key(), Key(), 3);
     CHECK_STATUS(Code::kInvalidArgument, o.server);
     CHECK_STATUS(Code::kInvalidArgument, o.worker);
-    CHECK_TRUE(o.server.message.find(word) != std::string::npos);
-    CHECK_EQ(o.server.message, o.worker.message);
+    CHECK_TRUE(o.server.text().find(word) != std::string::npos);
+    CHECK_EQ(o.server.text(), o.worker.text());
     CHECK_FALSE(o.server_done || o.worker_done);
   }
 }
@@ -191,8 +191,8 @@ TEST(no_changed_byte_is_believed) {
     const bool unused = which == 0 && (at == 6 || at == 7);  // two bytes of the challenge
     CHECK_EQ(o.worker_done, unused);
     if (which != 2) CHECK_EQ(o.server_done, unused);
-    CHECK_TRUE(o.worker.ok() || o.worker.code == Code::kCorrupt);
-    CHECK_TRUE(o.server.ok() || o.server.code == Code::kCorrupt);
+    CHECK_TRUE(o.worker.ok() || o.worker.code() == Code::kCorrupt);
+    CHECK_TRUE(o.server.ok() || o.server.code() == Code::kCorrupt);
   }
 }
 
@@ -200,10 +200,10 @@ TEST(another_version_is_named) {
   const Change newer = [](std::string* bytes) { (*bytes)[4] = 9; };
   const Outcome worker = Shake(ServersTerms(), WorkersTerms(), Key(), Key(), 1, newer);
   CHECK_STATUS(Code::kCorrupt, worker.worker);
-  CHECK_TRUE(worker.worker.message.find("version 9") != std::string::npos);
+  CHECK_TRUE(worker.worker.text().find("version 9") != std::string::npos);
   const Outcome server = Shake(ServersTerms(), WorkersTerms(), Key(), Key(), 1, nullptr, newer);
   CHECK_STATUS(Code::kCorrupt, server.server);
-  CHECK_TRUE(server.server.message.find("version 9") != std::string::npos);
+  CHECK_TRUE(server.server.text().find("version 9") != std::string::npos);
   const Change http = [](std::string* bytes) { *bytes = "GET / HTTP/1.1\r\n"; };
   CHECK_STATUS(Code::kCorrupt,
                Shake(ServersTerms(), WorkersTerms(), Key(), Key(), 50, nullptr, http).server);

@@ -77,7 +77,7 @@ TEST(an_endpoint_that_throws_ends_its_lane_and_not_the_process) {
                                         [&] { return !running.lost.empty(); }));
   CHECK_EQ(running.lost[0].first, -1);
   CHECK_STATUS(Code::kInternal, running.lost[0].second);
-  CHECK_TRUE(running.lost[0].second.message.find("too much of something") != std::string::npos);
+  CHECK_TRUE(running.lost[0].second.text().find("too much of something") != std::string::npos);
   lock.unlock();
   running.lane->Stop();
   CHECK_EQ(running.lost.size(), 1U);

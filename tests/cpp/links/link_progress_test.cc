@@ -125,7 +125,7 @@ TEST(whichever_way_bytes_vanish_the_link_ends_in_time) {
       }
       const Status& status = pair.status[0].ok() ? pair.status[1] : pair.status[0];
       CHECK_STATUS(Code::kPeerLost, status);
-      CHECK_TRUE(status.message.find("bytes vanish on the way") != std::string::npos);
+      CHECK_TRUE(status.text().find("bytes vanish on the way") != std::string::npos);
       CHECK_TRUE(pair.now_us - since_us >= kTimeout - kSecond);
       CHECK_TRUE(pair.now_us - since_us <= kTimeout + 3 * kSecond);
     }
@@ -209,7 +209,7 @@ TEST(a_packet_that_does_not_go_on_ends_the_link) {
   pair.Run(60 * kSecond);
   CHECK_OK(pair.status[0]);
   CHECK_STATUS(Code::kPeerLost, pair.status[1]);
-  CHECK_TRUE(pair.status[1].message.find("a packet that had begun") != std::string::npos);
+  CHECK_TRUE(pair.status[1].text().find("a packet that had begun") != std::string::npos);
 }
 
 TEST(reports_that_cannot_be_are_corrupt) {

@@ -18,7 +18,7 @@ TEST(who_listens_beside_an_address_is_found_by_it) {
   TcpSocket listener, near, far;
   std::string from;
   REQUIRE_OK(ListenLocally(place.address, &listener));
-  CHECK_TRUE(Accept(listener, TcpOptions(), &near, &from).code == Code::kTimeout);
+  CHECK_TRUE(Accept(listener, TcpOptions(), &near, &from).code() == Code::kTimeout);
   REQUIRE_OK(ConnectLocally(place.address, &far));
   REQUIRE_OK(Connected(far));
   REQUIRE_OK(Accept(listener, TcpOptions(), &near, &from));

@@ -21,7 +21,7 @@ inline std::pair<TcpSocket, TcpSocket> ConnectedPair() {
   REQUIRE_OK(Listen("127.0.0.1", &port, options, &listener));
   REQUIRE_OK(Connect("127.0.0.1", port, options, &far));
   Status accepted = Status::Timeout("");
-  while (accepted.code == Code::kTimeout) accepted = Accept(listener, options, &near, &from);
+  while (accepted.code() == Code::kTimeout) accepted = Accept(listener, options, &near, &from);
   REQUIRE_OK(accepted);
   return {std::move(near), std::move(far)};
 }

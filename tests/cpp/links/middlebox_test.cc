@@ -133,7 +133,7 @@ TEST(a_link_that_is_swallowed_ends_on_either_side) {
       talk(60);
       const Status& status = box.status[0].ok() ? box.status[1] : box.status[0];
       CHECK_STATUS(Code::kPeerLost, status);
-      CHECK_TRUE(status.message.find("bytes vanish on the way") != std::string::npos);
+      CHECK_TRUE(status.text().find("bytes vanish on the way") != std::string::npos);
       CHECK_TRUE(box.now_us - since_us > 8 * kSecond);
       CHECK_TRUE(box.now_us - since_us < 14 * kSecond);
     }
@@ -196,8 +196,8 @@ TEST(a_changed_bit_ends_the_link_and_no_packet_of_it_is_believed) {
     const Status& status = box.status[1 - from];
     CHECK_EQ(box.ends[1 - from].packets, whole);
     // A length that was changed in the last packets makes it wait for what never comes.
-    if (status.code != Code::kPeerLost) CHECK_STATUS(Code::kCorrupt, status);
-    if (status.code == Code::kPeerLost) CHECK_EQ(whole, 9U);
+    if (status.code() != Code::kPeerLost) CHECK_STATUS(Code::kCorrupt, status);
+    if (status.code() == Code::kPeerLost) CHECK_EQ(whole, 9U);
   }
 }
 

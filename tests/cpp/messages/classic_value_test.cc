@@ -34,6 +34,6 @@ TEST(a_value_of_another_size_is_refused) {
   op.dst = memory.data();
   const Status status = TakeValue(Bytes("abcde"), {0, 0, 4}, 0, &op);
   CHECK_STATUS(Code::kCorrupt, status);
-  CHECK_EQ(status.message, "5 bytes instead of 4");
+  CHECK_EQ(status.text(), "5 bytes instead of 4");
   CHECK_EQ(memory, "....");
 }

@@ -110,9 +110,10 @@ struct Job {
       answer.meta.request = false;
       answer.meta.sender = answer.meta.recver;
       answer.meta.data_type.clear();
-      answer.meta.option = static_cast<int>(code);
+      answer.meta.option = code == Code::kOk ? 0 : 1;
+      const std::string body = code == Code::kOk ? text : Encode(Status(code, text));
       ps::SArray<char> payload;
-      payload.CopyFrom(text.data(), text.size());
+      payload.CopyFrom(body.data(), body.size());
       answer.AddData(ps::SArray<ps::Key>(1, 0));
       answer.AddData(payload);
       return ps::Postoffice::Get()->GetCustomer(answer.meta.app_id, 0, 0)->Accept(answer);
@@ -156,7 +157,7 @@ TEST(what_has_failed_is_over_when_nothing_of_it_is_to_be_sent) {
   last.clear();
   REQUIRE_EQ(sum.outcomes, 1);
   CHECK_STATUS(Code::kExhausted, sum.outcome);
-  CHECK_EQ(sum.outcome.message, "tensor 'w' on server 0: no memory");
+  CHECK_EQ(sum.outcome.text(), "tensor 'w' on server 0: no memory");
 }
 
 TEST(a_sum_can_come_back_while_the_tensor_still_leaves) {
@@ -214,7 +215,7 @@ TEST(what_lends_nothing_fails_at_once) {
   answer.meta = Van().sent.at(0).meta;
   answer.meta.request = false;
   answer.meta.sender = answer.meta.recver;
-  answer.meta.body = EncodeVerdict(Status::InvalidArgument("no"));
+  answer.meta.body = Encode(Status::InvalidArgument("no"));
   ps::Postoffice::Get()->GetCustomer(answer.meta.app_id, 0, 0)->Accept(answer);
   REQUIRE_TRUE(command.Wait());
   CHECK_STATUS(Code::kInvalidArgument, command.outcome);

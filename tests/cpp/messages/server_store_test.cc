@@ -171,7 +171,7 @@ TEST(workers_that_disagree_fail_the_tensor_for_all) {
   CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(first));
   CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(pull));
   CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(second));
-  CHECK_TRUE(h.StatusOf(first).message.find("worker 1 has 12 bytes of float32, worker 0 has 8") !=
+  CHECK_TRUE(h.StatusOf(first).text().find("worker 1 has 12 bytes of float32, worker 0 has 8") !=
              std::string::npos);
   CHECK_STATUS(Code::kInvalidArgument, h.StatusOf(h.Send(0, StoreOperation::kPull, 7, {0, 0})));
 }
@@ -181,7 +181,7 @@ TEST(pushing_twice_in_a_round_is_refused) {
   const uint64_t first = h.Send(0, StoreOperation::kPush, 7, {1});
   const Status second = h.StatusOf(h.Send(0, StoreOperation::kPush, 7, {1}));
   CHECK_STATUS(Code::kCorrupt, second);
-  CHECK_EQ(second.message, "worker 0 sent the piece at 0 of key 7 twice in one round");
+  CHECK_EQ(second.text(), "worker 0 sent the piece at 0 of key 7 twice in one round");
   CHECK_TRUE(!h.Answered(first));
 }
 
@@ -194,7 +194,7 @@ TEST(a_departed_worker_is_named) {
   h.Take(std::move(replies));
   CHECK_STATUS(Code::kPeerLost, h.StatusOf(waiting));
   CHECK_STATUS(Code::kPeerLost, h.StatusOf(pull));
-  CHECK_TRUE(h.StatusOf(waiting).message.find("worker 1 has finished") != std::string::npos);
+  CHECK_TRUE(h.StatusOf(waiting).text().find("worker 1 has finished") != std::string::npos);
   CHECK_STATUS(Code::kPeerLost, h.StatusOf(h.Send(0, StoreOperation::kPush, 8, {1})));
   CHECK_TRUE(h.Answered(h.Send(0, StoreOperation::kInit, 9, {1})));
 }

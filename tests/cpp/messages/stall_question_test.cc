@@ -38,7 +38,7 @@ TEST(what_waits_is_named_and_what_is_owed) {
   CHECK_EQ(of_sum.owes, std::string("has not sent it all"));
   Operation claims;
   claims.kind = Operation::Kind::kCommand;
-  claims.command.about = "tensor 'w' (key 3)";
+  claims.command.about.label = "tensor 'w' (key 3)";
   for (const auto& [of, what, owes] :
        {std::tuple{Claim::Of::kTensor, "tensor 'w' (key 3)", "has not said that it has it"},
         std::tuple{Claim::Of::kSums, "tensor 'w' (key 3)", "has not sent it all"},

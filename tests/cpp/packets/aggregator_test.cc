@@ -14,7 +14,7 @@ using namespace mercury::testing;  // NOLINT: a test
 namespace {
 
 bool Says(const Status& status, const std::string& words) {
-  return status.message.find(words) != std::string::npos;
+  return status.text().find(words) != std::string::npos;
 }
 
 std::string Sums(const std::vector<Got>& got, uint64_t from, uint8_t round) {
@@ -149,9 +149,9 @@ TEST(workers_that_disagree_fail_the_tensor_for_all) {
     CHECK_STATUS(Code::kInvalidArgument, status);
     CHECK_TRUE(Says(status, "'t7'") && Says(status, "worker 0 has 100 elements of uint8"));
     CHECK_TRUE(Says(status, shape ? "worker 1 has 200 elements of uint8" : "of int8"));
-    CHECK_EQ(server.ErrorTo(1).message, status.message);
+    CHECK_EQ(server.ErrorTo(1).text(), status.text());
     REQUIRE_OK(server.Declare(2, 0, 7, 100));  // whoever comes later hears it, too
-    CHECK_EQ(server.ErrorTo(2).message, status.message);
+    CHECK_EQ(server.ErrorTo(2).text(), status.text());
     CHECK_OK(server.Data(2, 0, 0, 1, Of(100, 1)));  // is dropped, and no error of the link
     CHECK_TRUE(server.Drain(2).empty());
     CHECK_EQ(server.aggregator.pool().bytes_handed_out(), 0U);
@@ -220,7 +220,9 @@ TEST(no_allocation_that_fails_does_more_than_fail_its_tensor) {
         if (got.header.kind == Kind::kError) {
           CHECK_FALSE(error[got.header.tensor]);
           error[got.header.tensor] = true;
-          CHECK_EQ(got.header.offset, static_cast<uint64_t>(Code::kExhausted));
+          Status status;
+          Decode(got.payload, &status);
+          CHECK_STATUS(Code::kExhausted, status);
         } else {
           bytes[got.header.tensor] += got.payload.size();
           CHECK_TRUE(got.payload == Of(got.payload.size(), 2));

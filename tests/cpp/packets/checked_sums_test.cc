@@ -22,8 +22,8 @@ TEST(a_piece_that_was_sent_twice_is_called_so) {
     const auto is_twice = [&](int worker, uint64_t offset, uint8_t round, size_t bytes) {
       const Status status = s.Data(worker, 0, offset, round, Of(bytes, 1));
       CHECK_STATUS(Code::kCorrupt, status);
-      CHECK_EQ(status.message, "tensor 't7': it sent the piece at " + std::to_string(offset) +
-                                   " twice in round " + std::to_string(round) + " (modulo 256)");
+      CHECK_EQ(status.text(), "tensor 't7': it sent the piece at " + std::to_string(offset) +
+                                  " twice in round " + std::to_string(round) + " (modulo 256)");
     };
     CHECK_OK(s.Data(1, 0, 768, 1, Of(64, 1)));
     is_twice(1, 768, 1, 64);
@@ -40,7 +40,7 @@ TEST(a_piece_that_was_sent_twice_is_called_so) {
     is_twice(1, 768, 1, 64);
     const Status gap = s.Data(1, 0, 0, 0, Of(64, 1));
     CHECK_STATUS(Code::kCorrupt, gap);
-    CHECK_TRUE(gap.message.find("twice") == std::string::npos);
+    CHECK_TRUE(gap.text().find("twice") == std::string::npos);
   }
 }
 

@@ -190,7 +190,7 @@ TEST(a_worker_on_the_server_s_host_comes_by_its_local_name) {
 TEST(who_is_turned_away_to_the_end_says_why_that_may_be) {
   const Status status = Dialled(1000000, 500000);
   CHECK_STATUS(Code::kPeerLost, status);
-  CHECK_TRUE(status.message.find("have the same job token") != std::string::npos);
+  CHECK_TRUE(status.text().find("have the same job token") != std::string::npos);
 }
 
 }  // namespace

@@ -87,7 +87,9 @@ class LoneServer {
   Status ErrorTo(int worker) {
     const auto got = Drain(worker);
     if (got.size() != 1 || got[0].header.kind != Kind::kError) return Status::Ok();
-    return {static_cast<Code>(got[0].header.offset), got[0].payload};
+    Status status;
+    Decode(got[0].payload, &status);
+    return status;
   }
 
   Aggregator aggregator;

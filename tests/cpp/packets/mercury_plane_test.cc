@@ -114,12 +114,12 @@ void Disagrees(const std::string& expected, const std::function<void(MercuryOpti
   CHECK_FALSE(event.at_server);
   CHECK_EQ(event.rank, 1);
   CHECK_EQ(event.peer, 0);
-  if (event.status.message.find(expected) == std::string::npos) {
-    CHECK_EQ(event.status.message, expected);
+  if (event.status.text().find(expected) == std::string::npos) {
+    CHECK_EQ(event.status.text(), expected);
   }
   const auto exchange = plane.Submit(1, 1, 10, 0);
   REQUIRE_TRUE(plane.WaitDone());
-  CHECK_EQ(exchange->status.message, event.status.message);
+  CHECK_EQ(exchange->status.text(), event.status.text());
 }
 
 TEST(nodes_that_disagree_say_about_what) {
@@ -229,11 +229,11 @@ void IsRefused(const MercuryOptions& options, const Bad& bad) {
   CHECK_TRUE(event.at_server);
   CHECK_EQ(event.peer, 1);
   CHECK_STATUS(bad.code, event.status);
-  if (event.status.message.find(bad.reason) == std::string::npos) {
-    CHECK_EQ(std::string(bad.name) + ": " + event.status.message, bad.reason);
+  if (event.status.text().find(bad.reason) == std::string::npos) {
+    CHECK_EQ(std::string(bad.name) + ": " + event.status.text(), bad.reason);
   }
   REQUIRE_TRUE(plane.WaitDone());
-  CHECK_EQ(waits->status.message, event.status.message);
+  CHECK_EQ(waits->status.text(), event.status.text());
   plane.Stop();
   CHECK_EQ(plane.events().size(), size_t{1});
 }
@@ -297,7 +297,7 @@ TEST(a_worker_that_says_goodbye_is_not_lost) {
   const auto waits = plane.Submit(0, 5, 100, 0);
   REQUIRE_TRUE(plane.WaitDone());
   CHECK_STATUS(Code::kPeerLost, waits->status);
-  CHECK_TRUE(waits->status.message.find("worker 1 has finished") != std::string::npos);
+  CHECK_TRUE(waits->status.text().find("worker 1 has finished") != std::string::npos);
   CHECK_EQ(plane.events().size(), size_t{0});
 }
 
@@ -340,7 +340,7 @@ TEST(different_shapes_name_both_workers) {
   REQUIRE_TRUE(plane.WaitDone());
   for (const auto& exchange : {five, six}) {
     CHECK_STATUS(Code::kInvalidArgument, exchange->status);
-    const std::string& text = exchange->status.message;
+    const std::string& text = exchange->status.text();
     CHECK_TRUE(text.find("tensor 'tensor1'") != std::string::npos);
     CHECK_TRUE(text.find("worker 0 has") != std::string::npos);
     CHECK_TRUE(text.find("worker 1 has") != std::string::npos);

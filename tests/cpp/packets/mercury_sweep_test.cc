@@ -116,7 +116,7 @@ bool ShortJob(const MercuryOptions& options, Code* code, const std::string& list
   for (int round = 0; round < 2 && good; ++round) good = plane.Round(kSizes);
   plane.Stop();
   const auto events = plane.events();
-  *code = events.empty() ? plane.failed() : events[0].status.code;
+  *code = events.empty() ? plane.failed() : events[0].status.code();
   return good;
 }
 

@@ -51,7 +51,7 @@ TEST(whoever_hears_of_an_operation_s_failure_can_ask_whose_it_is) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
   }
   dynamic_cast<Van&>(*waits.van).worker()->Submit(op);
-  ends.van->Leave("ValueError: no");
+  ends.van->Leave(Status::PeerLost("ValueError: no"));
   REQUIRE_TRUE(waits.observer.Wait([&] { return waits.observer.ends != 0; }));
   waits.van->Stop();
   CHECK_TRUE(knew.load());

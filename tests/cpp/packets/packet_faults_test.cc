@@ -97,7 +97,7 @@ TEST(the_nth_allocation_fails_whichever_it_is) {
         failed = 0;
         for (size_t t = 0; t < 3; ++t) {
           for (const auto& of_worker : all.results) {
-            CHECK_TRUE(of_worker[t].status.ok() || of_worker[t].status.code == Code::kExhausted);
+            CHECK_TRUE(of_worker[t].status.ok() || of_worker[t].status.code() == Code::kExhausted);
             CHECK_EQ(of_worker[t].status.ok(), all.results[0][t].status.ok());
             failed += of_worker[t].status.ok() ? 0 : 1;
           }
@@ -129,7 +129,7 @@ TEST(a_cap_ends_what_does_not_fit_and_nothing_hangs) {
     for (const auto& of_worker : all.results) {
       for (size_t t = 0; t < 6; ++t) {
         const Status& status = of_worker[t].status;
-        CHECK_TRUE(status.ok() || status.code == Code::kExhausted);
+        CHECK_TRUE(status.ok() || status.code() == Code::kExhausted);
         CHECK_EQ(status.ok(), all.results[0][t].status.ok());
         ++(status.ok() ? fine : failed);
       }
@@ -165,8 +165,8 @@ TEST(workers_that_disagree_on_a_shape_hear_of_it_and_the_rest_goes_on) {
     CHECK_TRUE(network.Run([&] { return all.over() && outcomes.size() == 3; }));
     for (const Status& status : outcomes) {
       CHECK_STATUS(Code::kInvalidArgument, status);
-      CHECK_TRUE(status.message.find("'tensor1'") != std::string::npos);
-      CHECK_TRUE(status.message.find("9999 elements") != std::string::npos);
+      CHECK_TRUE(status.text().find("'tensor1'") != std::string::npos);
+      CHECK_TRUE(status.text().find("9999 elements") != std::string::npos);
     }
     for (int w = 0; w < 3; ++w) CHECK_EQ(all.results[static_cast<size_t>(w)][right].rounds, 3);
     network.Settle();
@@ -202,7 +202,7 @@ TEST(who_waits_for_a_worker_that_has_finished_is_told) {
     for (int w = 0; w < 2; ++w) {
       for (const Result& result : more.results[static_cast<size_t>(w)]) {
         CHECK_STATUS(Code::kPeerLost, result.status);
-        CHECK_TRUE(result.status.message.find("worker 2 has finished") != std::string::npos);
+        CHECK_TRUE(result.status.text().find("worker 2 has finished") != std::string::npos);
       }
     }
   }

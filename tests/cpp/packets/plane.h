@@ -154,8 +154,8 @@ class Plane {
         if (worker[t]->status.ok()) {
           CHECK_TRUE(Right(*worker[t], t));
         } else {
-          CHECK_FALSE(worker[t]->status.message.empty());
-          failed_ = worker[t]->status.code;
+          CHECK_FALSE(worker[t]->status.text().empty());
+          failed_ = worker[t]->status.code();
           all = false;
         }
       }

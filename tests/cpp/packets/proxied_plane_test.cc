@@ -111,7 +111,7 @@ PlaneEvent FailureOf(const MercuryOptions& options, const Proxy::Faults& faults)
   }
   REQUIRE_TRUE(plane.WaitEvent());
   const PlaneEvent first = plane.events().at(0);
-  CHECK_EQ(plane.failed(), first.status.code);
+  CHECK_EQ(plane.failed(), first.status.code());
   plane.Stop();
   return first;
 }
@@ -141,7 +141,7 @@ TEST(bytes_that_vanish_end_the_job_whichever_way) {
     faults.swallow_from[direction] = 500000;
     const PlaneEvent event = FailureOf(options, faults);
     CHECK_STATUS(Code::kPeerLost, event.status);
-    CHECK_TRUE(event.status.message.find("bytes vanish on the way") != std::string::npos);
+    CHECK_TRUE(event.status.text().find("bytes vanish on the way") != std::string::npos);
     CHECK_TRUE(event.at_server ? event.peer == 1 : event.rank == 1);
   }
 }

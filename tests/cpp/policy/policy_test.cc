@@ -29,7 +29,7 @@ TEST(names_and_kinds_match) {
   for (const char* wrong : {"", "P3", "priority ", "tic"}) {
     const Status status = ParsePolicy(wrong, &kind);
     CHECK_STATUS(Code::kInvalidArgument, status);
-    CHECK_TRUE(status.message.find("bytescheduler") != std::string::npos);
+    CHECK_TRUE(status.text().find("bytescheduler") != std::string::npos);
   }
   CHECK_EQ(std::string(Name(static_cast<PolicyKind>(99))), "unknown");
 }

@@ -101,10 +101,10 @@ TEST(what_is_wrong_is_named) {
   settings.role = "boss";
   Status status = MakeNodeOptions(settings, &made);
   CHECK_STATUS(Code::kInvalidArgument, status);
-  CHECK_EQ(status.message, "DMLC_ROLE is 'boss'; allowed: worker, server, scheduler");
+  CHECK_EQ(status.text(), "DMLC_ROLE is 'boss'; allowed: worker, server, scheduler");
   settings = Worker();
   settings.policy = "p4";
   status = MakeNodeOptions(settings, &made);
   CHECK_STATUS(Code::kInvalidArgument, status);
-  CHECK_EQ(status.message, "MERCURY_POLICY is 'p4'; allowed: " + PolicyNames());
+  CHECK_EQ(status.text(), "MERCURY_POLICY is 'p4'; allowed: " + PolicyNames());
 }

@@ -14,7 +14,7 @@ TEST(numbers_are_bounded_and_named) {
   for (const char* bad : {"", "0", "65", "-1", "1.5", " 1", "1 ", "0x1", "99999999999999999999"}) {
     const Status status = SetSetting("MERCURY_LANES", bad, &settings);
     CHECK_STATUS(Code::kInvalidArgument, status);
-    CHECK_EQ(status.message, "MERCURY_LANES is '" + std::string(bad) + "'; allowed: 1 to 64");
+    CHECK_EQ(status.text(), "MERCURY_LANES is '" + std::string(bad) + "'; allowed: 1 to 64");
   }
   CHECK_EQ(settings.lanes, 64);
   CHECK_OK(SetSetting("DMLC_TASK_ID", "-1", &settings));
@@ -38,7 +38,7 @@ TEST(a_name_that_is_none_is_said) {
   Settings settings;
   const Status status = SetSetting("MERCURY_LANE", "1", &settings);
   CHECK_STATUS(Code::kInvalidArgument, status);
-  CHECK_EQ(status.message, "there is no setting 'MERCURY_LANE'");
+  CHECK_EQ(status.text(), "there is no setting 'MERCURY_LANE'");
 }
 
 TEST(what_is_shared_says_whether_it_was_told) {

@@ -11,12 +11,14 @@ using namespace mercury;
 namespace {
 
 struct Door {
-  Door() : gate(7, "w", [this](std::shared_ptr<Operation> op) { passed.push_back(op); }) {}
+  Door()
+      : gate({Subject::kTensor, 7, "w"},
+             [this](std::shared_ptr<Operation> op) { passed.push_back(op); }) {}
   // An operation, and what became of it: -1 while it waits or has passed.
   std::shared_ptr<Operation> Send(int* code, Operation::Kind kind = Operation::Kind::kSum) {
     auto op = std::make_shared<Operation>();
     op->kind = kind;
-    op->done = [code](const Status& status) { *code = static_cast<int>(status.code); };
+    op->done = [code](const Status& status) { *code = static_cast<int>(status.code()); };
     gate.Take(op);
     return op;
   }
@@ -50,7 +52,7 @@ TEST(a_refusal_fails_all_and_sticks) {
   CHECK_EQ(before, static_cast<int>(Code::kInvalidArgument));
   CHECK_EQ(after, static_cast<int>(Code::kInvalidArgument));
   CHECK_EQ(door.passed.size(), 0U);
-  CHECK_EQ(door.gate.refusal().message, std::string("no"));
+  CHECK_EQ(door.gate.refusal().text(), std::string("no"));
 }
 
 TEST(a_sum_in_another_manner_closes_it_until_that_is_decided_too) {
@@ -107,7 +109,7 @@ TEST(rows_that_wait_are_kept) {
   int code = -1;
   auto op = std::make_shared<Operation>();
   op->kind = Operation::Kind::kRows;
-  op->done = [&](const Status& status) { code = static_cast<int>(status.code); };
+  op->done = [&](const Status& status) { code = static_cast<int>(status.code()); };
   {
     std::vector<int64_t> numbers{3, 9};
     std::string values = "abcdefgh";
@@ -127,7 +129,8 @@ TEST(rows_that_wait_are_kept) {
 TEST(each_passes_once_whoever_decides_when) {
   for (int repeat = 0; repeat < 200; ++repeat) {
     std::atomic<int> passed{0};
-    Gate gate(7, "w", [&](const std::shared_ptr<Operation>& /*op*/) { ++passed; });
+    Gate gate({Subject::kTensor, 7, "w"},
+              [&](const std::shared_ptr<Operation>& /*op*/) { ++passed; });
     std::thread decides([&] { gate.Decide(Status::Ok()); });
     for (int i = 0; i < 3; ++i) gate.Take(std::make_shared<Operation>());
     decides.join();

@@ -11,7 +11,7 @@ TEST(what_is_given_up_is_over_when_it_is_dropped_or_the_job_fails) {
   std::vector<Code> outcomes;
   const auto made = [&outcomes] {
     auto op = std::make_shared<Operation>();
-    op->done = [&outcomes](const Status& status) { outcomes.push_back(status.code); };
+    op->done = [&outcomes](const Status& status) { outcomes.push_back(status.code()); };
     return op;
   };
   GivenUp given_up;

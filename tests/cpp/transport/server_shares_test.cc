@@ -86,7 +86,7 @@ TEST(what_is_wrong_is_named) {
     ServerShares shares(3);
     const Status status = ServerShares::FromText(c.text, 3, &shares);
     CHECK_STATUS(Code::kInvalidArgument, status);
-    CHECK_EQ(status.message, "MERCURY_SERVER_SHARES is '" + c.text + "'; allowed: " + c.allowed);
+    CHECK_EQ(status.text(), "MERCURY_SERVER_SHARES is '" + c.text + "'; allowed: " + c.allowed);
     CHECK_EQ(shares.turns(), 3);
   }
 }

@@ -42,7 +42,7 @@ TEST(a_size_that_cannot_be_is_refused) {
   Tensors tensors;
   std::shared_ptr<Tensor> tensor;
   for (const uint64_t length : {uint64_t{1} << 32, ~uint64_t{0}}) {
-    CHECK_TRUE(tensors.Open(Traits(1, {length, length}), 1, &tensor).code ==
+    CHECK_TRUE(tensors.Open(Traits(1, {length, length}), 1, &tensor).code() ==
                Code::kInvalidArgument);
   }
   CHECK_OK(tensors.Open(Traits(2, {0, 7}), 2, &tensor));
@@ -57,9 +57,9 @@ TEST(a_key_stands_for_one_shape_and_type_while_somebody_holds_it) {
   CHECK_TRUE(first == second);
   std::shared_ptr<Tensor> other;
   const Status status = tensors.Open(Traits(7, {20, 10}), 7, &other);
-  CHECK_TRUE(status.code == Code::kInvalidArgument);
+  CHECK_TRUE(status.code() == Code::kInvalidArgument);
   for (const char* words : {"'w'", "(10, 20)", "(20, 10)", "float32"}) {
-    CHECK_TRUE(status.message.find(words) != std::string::npos);
+    CHECK_TRUE(status.text().find(words) != std::string::npos);
   }
   first = second = nullptr;
   CHECK_OK(tensors.Open(Traits(7, {20, 10}), 7, &other));

@@ -114,7 +114,7 @@ class Collector {
   void SendModel(Orders* orders);
   void Again(UpdateId id, Orders* orders);
   void ForgetReduced(Orders* orders);
-  void Fail(const std::string& text, Orders* orders);
+  void Fail(const Status& status, Orders* orders);
   void FailWithout(int worker, Orders* orders);
   void GiveUp(double now_s, Orders* orders);
   void CatchUp(Orders* orders);

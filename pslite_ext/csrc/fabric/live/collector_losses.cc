@@ -48,22 +48,26 @@ Orders Collector::Lost(int node) {
     ledger_.GiveUp();
     hold_ = 0;
   } else {
-    Fail("the server is lost, and there is no replica to take over", &orders);
+    Fail(Status::PeerLost("the server is lost, and there is no replica to take over")
+             .By({Blame::kNamed, Party{Role::kServer}}),
+         &orders);
   }
   return orders;
 }
 
-void Collector::Fail(const std::string& text, Orders* orders) {
+void Collector::Fail(const Status& status, Orders* orders) {
   if (state_ == State::kFailed) return;
   state_ = State::kFailed;
   Order order = MakeOrder(Order::kFail, kServerNode);
-  order.text = text;
+  order.text = Encode(status);
   orders->push_back(std::move(order));
 }
 
 void Collector::FailWithout(int worker, Orders* orders) {
-  Fail("worker " + std::to_string(worker) +
-           " is gone, and others wait for it: synchronous updates and all-reduces need all workers",
+  Fail(Status::PeerLost(NodeName(Role::kWorker, worker) +
+                        " is gone, and others wait for it: synchronous updates and all-reduces "
+                        "need all workers")
+           .By({Blame::kNamed, Party{Role::kWorker, worker, ""}}),
        orders);
 }
 

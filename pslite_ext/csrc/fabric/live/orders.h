@@ -63,7 +63,7 @@ struct Order {
     kTakeOver,  // to the replica: be the server; `updates` is the order as far as it is known
     kReport,    // to a worker: `fate` of `update`
     kForget,    // to a worker: nobody will ask for `update` any more
-    kFail,      // the job cannot go on: `text`
+    kFail,      // the job cannot go on, for what `text` says (base/status.h)
   };
   Kind kind = kFail;
   int node = kServerNode;

@@ -88,8 +88,9 @@ void FabricNode::Dial(int peer, const Address& address, const HmacKey& key, uint
       &lane_->loop(), key, terms, address, options_.tcp, now_us + options_.start_timeout_us,
       [this, peer, address](const Status& status, TcpSocket socket) {
         if (status.ok()) return Linked(peer, std::move(socket));
-        Fail({status.code,
-              NodeText(NodeOf(peer)) + " at " + address.text() + ": " + status.message});
+        Party party = PartyOf(NodeOf(peer));
+        party.address = address.text();
+        Fail(status.By({Blame::kUnreached, std::move(party)}));
       }));
   dialers_.back()->Start(now_us);
 }
@@ -170,7 +171,9 @@ Status FabricNode::Control(int peer, const Letter& letter) {
     return Status::Ok();
   }
   if (letter.kind != Letter::Kind::kOrder) return Status::Corrupt("a letter out of turn");
-  Fail(Status::PeerLost(letter.order.text));
+  Status status;
+  Decode(letter.order.text, &status);
+  Fail(status);
   return Status::Ok();
 }
 
@@ -178,7 +181,7 @@ Status FabricNode::Control(int peer, const Letter& letter) {
 Status FabricNode::Join(int peer, const Joining& joining) {
   const Status status = muster_.Join(NodeOf(peer), joining);
   if (!status.ok()) {
-    Fail(status);
+    Fail(status.By({Blame::kNamed, PartyOf(NodeOf(peer))}));
     return Status::Ok();  // it hears why
   }
   if (!muster_.all_joined()) return Status::Ok();
@@ -265,19 +268,20 @@ Status FabricNode::Enter(const Roster& roster) {
 }
 
 void FabricNode::Gone(int peer, const Status& status, bool left) {
-  const std::string who = peer < 0 ? "its own thread" : NodeText(NodeOf(peer));
   if (peer < 0) return Fail(status);
+  const Party party = PartyOf(NodeOf(peer));
+  const std::string who = NodeName(party.role, party.rank);
+  const std::string how = left ? "it has left" : status.text();
   if (!is_scheduler() && peer == kSchedulerPeer) {
     if (begun_ && left) return SetPhase(Phase::kEnded, Status::Ok());
-    return Fail(
-        Status::PeerLost("the scheduler is lost: " + (left ? "it has left" : status.message)));
+    return Fail(Status::PeerLost(how).By({Blame::kLost, party}));
   }
   endpoint_->Close(peer, NowUs());
   if (!begun_) {
-    return Fail(Status::PeerLost(
-        who + " was lost before the job began: " + (left ? "it has left" : status.message)));
+    return Fail(Status::PeerLost(who + " was lost before the job began: " + how)
+                    .By({Blame::kNamed, party}));
   }
-  if (!left) Log(LogLevel::kWarning, who + " is lost: " + status.message);
+  if (!left) Log(LogLevel::kWarning, who + " is lost: " + how);
   if (is_scheduler() || left) return;
   Letter letter = Saying(Letter::Kind::kUnreachable);
   letter.node = NodeOf(peer);
@@ -304,10 +308,12 @@ void FabricNode::Turn(int64_t now_us) {
     for (const int peer : scheduler_->TakeCutOff()) {
       Letter letter = Saying(Letter::Kind::kOrder);
       letter.order = MakeOrder(Order::kFail, NodeOf(peer));
-      letter.order.text = "another node cannot reach " + NodeText(NodeOf(peer));
+      letter.order.text =
+          Encode(Status::PeerLost("another node cannot reach " + NodeText(NodeOf(peer)))
+                     .By({Blame::kNamed, PartyOf(NodeOf(peer))}));
       endpoint_->Post(peer, letter);  // it leaves then, and is gone
     }
-    if (!scheduler_->failure().empty()) Fail(Status::PeerLost(scheduler_->failure()));
+    if (!scheduler_->failure().ok()) Fail(scheduler_->failure());
     if (!scheduler_->workers_left() && !ending_) ending_ = Status::Ok();
   }
   if (ending_ && endpoint_->all_said()) {
@@ -321,7 +327,7 @@ void FabricNode::Fail(const Status& status) {
   if (ending_) return;
   ending_ = status;
   Letter letter = Saying(Letter::Kind::kOrder);
-  letter.order.text = status.message.substr(0, kLetterTextBytesMax);
+  letter.order.text = Encode(status);
   Broadcast(letter);
   lane_->Post([] {});  // another turn, to see that all have been told
 }

@@ -2,11 +2,16 @@
 
 namespace mercury::fabric {
 
+Party PartyOf(int node) {
+  if (node == kServerNode) return {Role::kServer};
+  if (node == kReplicaNode) return {Role::kReplica};
+  if (node == kSchedulerNode) return {Role::kScheduler};
+  return {Role::kWorker, node, ""};
+}
+
 std::string NodeText(int node) {
-  if (node == kServerNode) return "the server";
-  if (node == kReplicaNode) return "the replica";
-  if (node == kSchedulerNode) return "the scheduler";
-  return "worker " + std::to_string(node);
+  const Party party = PartyOf(node);
+  return NodeName(party.role, party.rank);
 }
 
 std::string LogNameOf(int node) {

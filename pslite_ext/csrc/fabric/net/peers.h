@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "base/status.h"
 #include "fabric/live/orders.h"
 
 namespace mercury::fabric {
@@ -21,6 +22,7 @@ constexpr int kServerPeer = PeerOf(kServerNode);
 constexpr int kReplicaPeer = PeerOf(kReplicaNode);
 constexpr int kSchedulerPeer = PeerOf(kSchedulerNode);
 
+Party PartyOf(int node);
 // "worker 1", "the server".
 std::string NodeText(int node);
 // "worker 1", "server 0": as logs name processes.

@@ -207,7 +207,7 @@ std::string SchedulerPart::Figures() const {
 void SchedulerPart::Obey(const Orders& orders) {
   for (const Order& order : orders) {
     if (order.kind == Order::kFail) {
-      failure_ = order.text;
+      Decode(order.text, &failure_);
       continue;
     }
     if (chronicle_) chronicle_->Ordered(order, now_s_);

@@ -56,7 +56,7 @@ class SchedulerPart : public Part {
   std::string TakeRecords() { return chronicle_ ? chronicle_->Take() : ""; }
 
   // Why the job cannot go on; empty: it can.
-  const std::string& failure() const { return failure_; }
+  const Status& failure() const { return failure_; }
   bool workers_left() const { return workers_ > 0; }
   // Whom the node is to cut off; it is then gone.
   std::vector<int> TakeCutOff() { return std::exchange(cut_off_, {}); }
@@ -87,7 +87,7 @@ class SchedulerPart : public Part {
   int workers_ = 0;
   std::map<std::pair<int, int>, double> complaints_;  // two peers, the one to be cut off first
   std::vector<int> cut_off_;
-  std::string failure_;
+  Status failure_;
   std::optional<Chronicle> chronicle_;
   double now_s_ = 0;
   bool planned_ = false;  // in this turn

@@ -41,7 +41,7 @@ bool WaitedLonger(const ProphetFigures& figures, const ProphetFigures& than) {
 }
 
 std::string ProfileRefused(const Status& status) {
-  return "what MERCURY_PROPHET_PROFILE names is not a Prophet profile: " + status.message +
+  return "what MERCURY_PROPHET_PROFILE names is not a Prophet profile: " + status.text() +
          "; one is learnt anew";
 }
 

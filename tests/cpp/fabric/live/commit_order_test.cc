@@ -122,7 +122,7 @@ TEST(what_comes_before_it_is_expected_is_kept) {
 TEST(no_update_is_taken_that_could_come_too_late) {
   CommitOrder order(10, 3);
   CHECK_STATUS(Code::kInvalidArgument, order.Expect(At({1, 2}, 8)));
-  CHECK_EQ(order.Expect(At({1, 2}, 8)).message,
+  CHECK_EQ(order.Expect(At({1, 2}, 8)).text(),
            "update 2 of worker 0 was computed from version 8 and would make version 12: more than "
            "3 later");
   CHECK_EQ(order.waiting(), 0);

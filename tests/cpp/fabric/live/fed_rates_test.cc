@@ -20,7 +20,7 @@ TEST(a_line_holds_until_the_next_or_until_it_is_old) {
 
 TEST(what_makes_no_sense_is_refused_with_its_field) {
   FedRates feed({"h0"});
-  const auto says = [&feed](const std::string& line) { return feed.Feed(line, 0).message; };
+  const auto says = [&feed](const std::string& line) { return feed.Feed(line, 0).text(); };
   CHECK_EQ(says("{"), "it is not JSON: line 1, column 2: a field's name in quotes is expected");
   CHECK_EQ(says("[]"), "host: it must be the name of a host");
   CHECK_EQ(says(R"({"host": 1})"), "host: it must be the name of a host");

@@ -147,7 +147,7 @@ TEST(a_request_comes_through) {
 TEST(what_makes_no_sense_is_refused) {
   Letter read;
   const auto refused = [&read](const Letter& letter) {
-    return Decode(Encode(letter), &read).code == Code::kCorrupt;
+    return Decode(Encode(letter), &read).code() == Code::kCorrupt;
   };
   Letter letter;
   letter.request.norm = std::numeric_limits<double>::quiet_NaN();
@@ -177,6 +177,6 @@ TEST(what_makes_no_sense_is_refused) {
   CHECK_TRUE(refused(letter));
   std::string bytes = Encode(Letter());
   bytes[0] = 2;
-  CHECK_EQ(Decode(bytes, &read).message, "a letter of MLfabric has version 2; this node knows 6");
+  CHECK_EQ(Decode(bytes, &read).text(), "a letter of MLfabric has version 2; this node knows 6");
   CHECK_STATUS(Code::kCorrupt, Decode("", &read));
 }

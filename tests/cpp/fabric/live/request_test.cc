@@ -8,7 +8,7 @@
 using namespace mercury::fabric;
 
 TEST(requests_that_make_no_sense_are_refused) {
-  const auto says = [](const Request& request) { return Check(request, 2).message; };
+  const auto says = [](const Request& request) { return Check(request, 2).text(); };
   CHECK_TRUE(Check({{1, 1}, 0, 1, 0, 0}, 2).ok());
   CHECK_EQ(says({{2, 1}, 0, 1, 1, 0}), "update 1 of worker 2: there is no such worker");
   CHECK_EQ(says({{-1, 1}, 0, 1, 1, 0}), "update 1 of worker -1: there is no such worker");

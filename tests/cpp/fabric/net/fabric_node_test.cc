@@ -156,7 +156,7 @@ TEST(who_is_there_already_is_not_let_in_twice) {
   job.Add(0, 1);
   const Status status = Until([&](Status* s) { return job.others.back()->WaitBegun(kSliceMs, s); });
   CHECK_STATUS(Code::kPeerLost, status);
-  CHECK_EQ(status.message.substr(0, 22), "the scheduler is lost:");
+  CHECK_EQ(status.text().substr(0, 19), "lost the scheduler:");
   job.nodes[0] = job.others[2].get();  // the first one goes on
   Vector model;
   CHECK_EQ(job.Get(0, &model), 0);
@@ -175,7 +175,7 @@ TEST(a_job_that_does_not_begin_says_for_whom_it_waited) {
   REQUIRE_OK(server.Start());
   Status status = Until([&](Status* s) { return scheduler.WaitBegun(kSliceMs, s); });
   CHECK_STATUS(Code::kTimeout, status);
-  CHECK_TRUE(status.message.find("worker 0 did not come") != std::string::npos);
+  CHECK_TRUE(status.text().find("worker 0 did not come") != std::string::npos);
   // The server may come too late to hear why.
   status = Until([&](Status* s) { return server.WaitBegun(kSliceMs, s); });
   CHECK_TRUE(!status.ok());

@@ -212,7 +212,7 @@ TEST(an_all_reduce_brings_the_sum_and_leaves_the_model) {
 TEST(what_makes_no_sense_is_refused) {
   Fixture server(ModelDaemon::Role::kServer, 0.5);
   const auto refused = [&server](int peer, const Letter& letter, const Haul& haul) {
-    return server.part.Hear(peer, letter, haul, 0).code == Code::kCorrupt;
+    return server.part.Hear(peer, letter, haul, 0).code() == Code::kCorrupt;
   };
   CHECK_TRUE(refused(PeerOf(0), Delivered(0, Goal::kServer, {1}), {}));  // nothing came
   Haul two = Of(Vector(6, 1));

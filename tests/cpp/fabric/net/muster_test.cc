@@ -53,17 +53,17 @@ TEST(those_who_disagree_are_named) {
   other.workers = 1;
   other.replica = false;
   CHECK_EQ(
-      muster.Join(0, other).message,
+      muster.Join(0, other).text(),
       "worker 0 was told of 1 worker and no replica, the scheduler of 2 workers and a replica");
   CHECK_OK(muster.Join(0, Says()));
-  CHECK_EQ(muster.Join(1, Says(11)).message,
+  CHECK_EQ(muster.Join(1, Says(11)).text(),
            "worker 1 has a model of 11 elements, worker 0 one of 10");
   CHECK_STATUS(Code::kInvalidArgument, muster.Join(1, Says(0)));
   other = Says();
   other.link_bit_per_s = -1;
   CHECK_STATUS(Code::kInvalidArgument, muster.Join(1, other));
   CHECK_OK(muster.Join(kServerNode, Says(10, 1)));
-  CHECK_EQ(muster.Join(kReplicaNode, Says(10, 2)).message,
+  CHECK_EQ(muster.Join(kReplicaNode, Says(10, 2)).text(),
            "the server and the replica begin with different models: give both the same values");
   CHECK_OK(muster.Join(kReplicaNode, Says(10, 1)));
 }
@@ -76,7 +76,7 @@ TEST(who_has_the_model_may_await_the_first_values) {
     return joining;
   };
   CHECK_OK(muster.Join(kServerNode, says(0)));
-  CHECK_EQ(muster.Join(kReplicaNode, says(10)).message,
+  CHECK_EQ(muster.Join(kReplicaNode, says(10)).text(),
            "of the server and the replica one has first values, and the other awaits worker 0's: "
            "give both the same, or neither any");
   CHECK_OK(muster.Join(kReplicaNode, says(0)));
@@ -98,7 +98,7 @@ TEST(workers_whose_optimizers_ask_for_the_same_are_obeyed) {
   CHECK_EQ(muster.Called().rule.momentum, 0.9);
   Joining other = one;
   other.rule = {0.9, false};
-  CHECK_EQ(muster.Join(0, other).message,
+  CHECK_EQ(muster.Join(0, other).text(),
            "worker 0 asks the server for momentum 0.9, worker 1 for Nesterov's momentum 0.9: give "
            "all workers the same optimizer");
   other.has_rule = false;
@@ -118,11 +118,11 @@ TEST(who_was_told_other_settings_is_told_both_values) {
   joining.told = "RULE=sum\n";
   CHECK_OK(muster.Join(1, joining));
   joining.told = "RULE=sum\nBOUND=5\n";
-  CHECK_EQ(muster.Join(0, joining).message,
+  CHECK_EQ(muster.Join(0, joining).text(),
            "worker 0 was told BOUND=5, and the scheduler uses 30: set it for the scheduler alone, "
            "or for all alike");
   joining.told = "COLOUR=red\n";
-  CHECK_EQ(muster.Join(0, joining).message,
+  CHECK_EQ(muster.Join(0, joining).text(),
            "worker 0 was told COLOUR=red, which the scheduler does not know");
   joining.told = "no setting";
   CHECK_STATUS(Code::kCorrupt, muster.Join(0, joining));

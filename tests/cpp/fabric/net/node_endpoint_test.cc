@@ -204,7 +204,7 @@ TEST(when_the_server_dies_its_replica_goes_on) {
     job.Get(0);
     job.Run();
     CHECK_EQ(job.version(0), job.model(kReplicaPeer).version());
-    CHECK_EQ(job.scheduler().failure(), "");
+    CHECK_OK(job.scheduler().failure());
   }
 }
 

@@ -111,7 +111,7 @@ TEST(nobody_speaks_for_another) {
   Recorder outbox;
   SchedulerPart scheduler(Seats(true), Options(), &outbox);
   const auto refused = [&](int peer, const Letter& letter) {
-    return scheduler.Hear(peer, letter, {}, 0).code == Code::kCorrupt;
+    return scheduler.Hear(peer, letter, {}, 0).code() == Code::kCorrupt;
   };
   CHECK_TRUE(refused(PeerOf(0), Asks(1, 1)));
   CHECK_TRUE(refused(kServerPeer, Asks(-1, 1)));
@@ -156,7 +156,7 @@ TEST(a_job_ends_with_its_workers_and_fails_with_its_last_server) {
   scheduler.Gone(PeerOf(0), 0);
   CHECK_TRUE(scheduler.workers_left());
   scheduler.Gone(kServerPeer, 0);
-  CHECK_EQ(scheduler.failure(), "the server is lost, and there is no replica to take over");
+  CHECK_EQ(scheduler.failure().text(), "the server is lost, and there is no replica to take over");
   scheduler.Gone(PeerOf(1), 0);
   CHECK_FALSE(scheduler.workers_left());
 }

@@ -226,7 +226,7 @@ TEST(what_has_begun_does_not_go_on_at_the_new_server) {
 TEST(a_worker_believes_nobody_else_s_letters) {
   Fixture job;
   const auto refused = [&job](int peer, const Letter& letter, const Haul& haul = {}) {
-    return job.worker.Hear(peer, letter, haul, 0).code == Code::kCorrupt;
+    return job.worker.Hear(peer, letter, haul, 0).code() == Code::kCorrupt;
   };
   CHECK_TRUE(refused(kServerPeer, OrderLetter(MakeOrder(Order::kReport, 0))));
   Letter letter;

@@ -1,0 +1,1 @@
+"""A process's part in its job, whatever it trains with."""
