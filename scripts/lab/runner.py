@@ -157,8 +157,6 @@ def measure(case: Case, session: Session) -> str:
         "timeline": outcome.results[0].get("timeline", []),
         "blocks": [(t - begin, *seen) for t, *seen in outcome.blocks() if t >= begin],
     }
-    if outcome.links is not None and case.setting.rate is not None:
-        shown["links"] = outcome.links.shares(case.setting.rate)
     if any(shown.values()) and str(case) not in session.series:
         place = {"bench": case.bench, "what": case.what, "setting": session.setting(case)}
         session.series[str(case)] = {**place, "system": case.system.name, **shown}

@@ -61,22 +61,6 @@ class Links:
         """Bytes in each host's queue, on average."""
         return {h: statistics.mean(k.waiting for k in s) for h, s in self.looks.items() if s}
 
-    def shares(self, rate: float) -> dict[str, list[list[float]]]:
-        """By host: seconds, the shares of its link used out and in since the look before, and the
-        bytes that waited."""
-        return {
-            host: [
-                [
-                    round(b.t - looks[0].t, 3),
-                    round((b.sent - a.sent) * 8 / (b.t - a.t) / rate, 3),
-                    round((b.received - a.received) * 8 / (b.t - a.t) / rate, 3),
-                    b.waiting,
-                ]
-                for a, b in zip(looks, looks[1:])
-            ]
-            for host, looks in self.looks.items()
-        }
-
 
 def read_segments(snmp: str) -> tuple[int, int]:
     """Sent and retransmitted, from the text of /proc/net/snmp."""

@@ -27,7 +27,6 @@ def test_a_host_s_figures_are_of_the_time_between_the_marks() -> None:
     assert links.retransmitted() == {"worker0": 0.002}
     assert links.used(rate) == {"worker0": (0.5, 0.25)}
     assert links.waiting() == {"worker0": 1000}
-    assert links.shares(rate) == {"worker0": [[0.5, 0.5, 1.0, 3000], [1.0, 1.0, 0.0, 0]]}
 
 
 def test_a_watch_needs_both_ends() -> None:
