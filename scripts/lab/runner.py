@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import re
 import signal
@@ -320,7 +319,7 @@ def main() -> int:
         print(f"{ended}, and nothing was measured; {asked.out} is as it was")
         return 130 if ended == "interrupted" else 1
     session.save()
-    print("\n".join(results.table(json.loads(asked.out.read_text())["rows"])))
+    print("\n".join(results.table(results.Results([asked.out]).rows)))
     for failure in session.failures:
         print(f"\nfailed: {failure.bench}, {failure.what}, {failure.system}\n{failure.reason}")
     print(f"\n{ended} in {(time.monotonic() - began) / 60:.1f} min; {asked.out}")

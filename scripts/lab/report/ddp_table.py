@@ -7,35 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scripts.lab.benches.case import Setting
-from scripts.lab.report.results import RowFields
+from scripts.lab.benches.case import Row, Setting
+from scripts.lab.report.markdown_table import Table
 from scripts.lab.report.scaling_table import Placed, by_size, placed
 from scripts.lab.systems.system import DDP, TORCH
 
 
-def against_ddp(rows: Iterable[RowFields]) -> list[str]:
+def against_ddp(rows: Iterable[Row]) -> list[str]:
     ours: dict[Placed, float] = {}
     ddps: dict[Placed, float] = {}
     for row in rows:
         place = placed(row)
         if place is None or not place.beside:  # a ring has no other hosts
             continue
-        if row["system"] == TORCH:
-            ours[place] = row["median"]
-        elif row["system"].startswith(DDP):
-            ddps[place] = min(row["median"], ddps.get(place, row["median"]))
+        if row.system == TORCH:
+            ours[place] = row.median
+        elif row.system.startswith(DDP):
+            ddps[place] = min(row.median, ddps.get(place, row.median))
     compared = {place: ddps[place] / of for place, of in ours.items() if place in ddps}
-    if not compared:
-        return []
     models = list(dict.fromkeys(place.model for place in compared))
-    lines = ["", "Time of an iteration, DDP's with the best of its buckets / ours:", ""]
     heads = ["hosts", "of the models", "computation / way", "computation / ring", *models]
-    lines += ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    lines = []
     for at in sorted({place._replace(model="") for place in compared}, key=by_size):
         ring = Setting(at.n, at.n).load(servers=False)
-        heads = [f"{at.n}, {at.rate:g} Mbit/s", f"{at.share:g}"]
-        heads += [f"{at.computed:g}", f"{at.computed / ring:.2f}"]
         gains = [compared.get(at._replace(model=model)) for model in models]
-        heads += ["" if gain is None else f"{gain:.2f}" for gain in gains]
-        lines.append("| " + " | ".join(heads) + " |")
-    return lines
+        line = [f"{at.n}, {at.rate:g} Mbit/s", f"{at.share:g}"]
+        line += [f"{at.computed:g}", f"{at.computed / ring:.2f}"]
+        lines.append([*line, *("" if gain is None else f"{gain:.2f}" for gain in gains)])
+    title = "Time of an iteration, DDP's with the best of its buckets / ours:"
+    return Table(title, heads, lines).lines()

@@ -1,28 +1,27 @@
-"""The charts of docs/benchmarks.md, from the rows and series of results files."""
+"""The charts of docs/benchmarks, from the rows and series of results files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from scripts.lab.benches.case import Row
 from scripts.lab.benches.scenarios import GROWING
 from scripts.lab.report import prophet_tables
 from scripts.lab.report.chart import bar_chart, line_chart, timeline_chart
-from scripts.lab.report.results import RowFields
+from scripts.lab.report.results import Place
 from scripts.lab.report.scaling_table import placed
+from scripts.lab.report.series import Points
 from scripts.lab.systems.system import MERCURY
 
-Place = tuple[str, str, str]  # bench, what, setting
-BIN_S = 0.25  # of a chart's points
-SHORT_S = 3.0  # of an iteration's throughput, which is shown closely
 DRAWN = ("stock", "stock-p3", "zmq", MERCURY)  # where more lines would hide each other
 APART = ("network-bound", "as published", "as measured", "static", "one worker's link")
 SWEPT = re.compile(r"(?P<line>.*?),? (?P<kib>\d+) KiB$")
 
 
 class Pictures:
-    """Writes charts into a folder; every method returns the lines that show them on the page."""
+    """Writes charts into a folder; every method returns what shows them on a page there."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,16 +30,15 @@ class Pictures:
         file = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") + ".svg"
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / file).write_text(svg)
-        return ["", f"![{title}]({self._folder.name}/{file})"]
+        return ["", f"![{title}]({file})"]
 
-    def throughput(self, place: Place, systems: dict[str, list[list[float]]]) -> list[str]:
+    def throughput(self, place: Place, systems: dict[str, Points]) -> list[str]:
         """Uplink and downlink of worker 0 over time."""
         lines = []
-        close = place[0] == "iteration"
         for column, way in ((1, "sent"), (2, "received")):
             title = f"{place[1]}: {way} by worker 0"
             drawn = {
-                name: _binned(series, column, close)
+                name: [(point[0], point[column] / 1e6) for point in series]
                 for name, series in systems.items()
                 if name in DRAWN or len(systems) <= len(DRAWN)
             }
@@ -48,13 +46,13 @@ class Pictures:
             lines += self._shown(f"{place[0]} {place[1]} {way}", title, chart)
         return lines
 
-    def timeline(self, place: Place, systems: dict[str, list[list[float]]]) -> list[str]:
+    def timeline(self, place: Place, systems: dict[str, Points]) -> list[str]:
         panels = {name: layers for name, layers in systems.items() if name in DRAWN}
         title = f"{place[1]}: one iteration of worker 0, layer by layer"
         chart = timeline_chart(title, panels or systems)
         return self._shown(f"{place[0]} {place[1]} timeline", title, chart)
 
-    def blocks(self, place: Place, systems: dict[str, list[list[float]]]) -> list[str]:
+    def blocks(self, place: Place, systems: dict[str, Points]) -> list[str]:
         """How large Prophet's blocks are, and the rate that it assumes, over time."""
         lines = []
         for name, blocks in systems.items():
@@ -67,21 +65,21 @@ class Pictures:
             lines += self._shown(f"{place[0]} {place[1]} {name} blocks", title, chart)
         return lines
 
-    def speed(self, rows: Iterable[RowFields]) -> list[str]:
+    def speed(self, rows: Iterable[Row]) -> list[str]:
         """How near to the floor each system is, by model."""
         groups: dict[str, dict[str, float]] = {}
         bench = ""
         for row in rows:
-            if row["metric"] == "ratio to floor":
-                bench = row["bench"]
-                groups.setdefault(_model(row["what"]), {})[row["system"]] = 1 / row["median"]
+            if row.metric == "ratio to floor":
+                bench = row.bench
+                groups.setdefault(_model(row.what), {})[row.system] = 1 / row.median
         if not groups:
             return []
         title = "Speed: floor / time of an iteration (1 is the optimum)"
         chart = bar_chart(title, "floor / time", groups)
         return self._shown(f"{bench} speed by system and model", title, chart)
 
-    def rates(self, rows: list[RowFields]) -> list[str]:
+    def rates(self, rows: list[Row]) -> list[str]:
         """How near to the optimum, which mercury's prediction is, systems are at each rate."""
         lines = []
         for model, rates in prophet_tables.times(rows).items():
@@ -100,13 +98,13 @@ class Pictures:
                 lines += self._shown(f"prophet rates {model}", title, chart)
         return lines
 
-    def growth(self, rows: Iterable[RowFields]) -> list[str]:
+    def growth(self, rows: Iterable[Row]) -> list[str]:
         """Workers' progress together, in that of one worker with one server."""
         times: dict[str, dict[int, float]] = {}
         for row in rows:
-            _, found, nodes = row["what"].partition(f"{GROWING}: ")
-            if found and row["metric"] == "time":
-                times.setdefault(row["system"], {})[int(nodes)] = row["median"]
+            _, found, nodes = row.what.partition(f"{GROWING}: ")
+            if found and row.metric == "time":
+                times.setdefault(row.system, {})[int(nodes)] = row.median
         lines = {
             system: [(float(n), n * of[1] / of[n]) for n in sorted(of)]
             for system, of in times.items()
@@ -119,7 +117,7 @@ class Pictures:
         title = "Scaling: workers' progress together, one worker's being 1"
         return self._shown("scaling", title, line_chart(title, "workers", "speedup", lines, True))
 
-    def scaling(self, bench: str, rows: Iterable[RowFields]) -> list[str]:
+    def scaling(self, rows: Sequence[Row]) -> list[str]:
         """By model: time / floor against the number of hosts, with most bytes, fastest links."""
         found: dict[str, dict[str, dict[int, tuple[float, float, float]]]] = {}
         for row in rows:
@@ -128,11 +126,11 @@ class Pictures:
                 continue
             where = "beside" if place.beside else "own hosts"
             line = found.setdefault(place.model, {}).setdefault(
-                f"{row['system'].replace(MERCURY, 'mercury')}, {where}", {}
+                f"{row.system.replace(MERCURY, 'mercury')}, {where}", {}
             )
             taken = line.get(place.n)
             if taken is None or (place.share, place.rate) > taken[:2]:
-                line[place.n] = (place.share, place.rate, row["median"])
+                line[place.n] = (place.share, place.rate, row.median)
         lines = []
         for model, systems in found.items():
             drawn = {
@@ -143,23 +141,23 @@ class Pictures:
             if drawn:
                 title = f"{model}: time of an iteration / floor, n workers and n servers"
                 chart = line_chart(title, "n", "time / floor", drawn, True)
-                lines += self._shown(f"{bench} {model}", title, chart)
+                lines += self._shown(f"{rows[0].bench} {model}", title, chart)
         return lines
 
-    def sweep(self, rows: list[RowFields]) -> list[str]:
+    def sweep(self, rows: list[Row]) -> list[str]:
         """A chart for each figure of each sweep that says how good a value is."""
         lines = []
         wanted = ("urgent, median", "goodput each way / link", "ratio to floor")
-        for what in dict.fromkeys(row["what"] for row in rows):
+        for what in dict.fromkeys(row.what for row in rows):
             for metric in wanted:
                 drawn: dict[str, list[tuple[float, float]]] = {}
                 unit = ""
                 for row in rows:
-                    found = SWEPT.fullmatch(row["system"])
-                    if row["what"] == what and row["metric"] == metric and found:
+                    found = SWEPT.fullmatch(row.system)
+                    if row.what == what and row.metric == metric and found:
                         name = found["line"].replace("mercury-", "")
-                        drawn.setdefault(name, []).append((float(found["kib"]), row["median"]))
-                        unit = f" [{row['unit']}]" if row["unit"] else ""
+                        drawn.setdefault(name, []).append((float(found["kib"]), row.median))
+                        unit = f" [{row.unit}]" if row.unit else ""
                 if drawn:
                     subject = what.partition(":")[0]
                     title = f"{metric}, by {subject}"
@@ -174,13 +172,3 @@ def _model(what: str) -> str:
     model = what.partition(" x ")[0]
     apart = [words for words in APART if words in what]
     return ", ".join([model, *apart])
-
-
-def _binned(series: list[list[float]], column: int, close: bool) -> list[tuple[float, float]]:
-    """Mbit/s: every sample of the first seconds if looked at closely, else averages."""
-    if close:
-        return [(point[0], point[column] / 1e6) for point in series if point[0] <= SHORT_S]
-    bins: dict[int, list[float]] = {}
-    for point in series:
-        bins.setdefault(int(point[0] / BIN_S), []).append(point[column] / 1e6)
-    return [(BIN_S * (i + 0.5), sum(v) / len(v)) for i, v in sorted(bins.items())]

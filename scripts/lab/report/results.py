@@ -1,4 +1,7 @@
-"""build/bench/results.json: what was measured, where, with what; and the table of it."""
+"""Results files: what was measured, where, with what; and the table of it.
+
+The runner writes build/bench/results.json. What the pages show is kept in docs/benchmarks/results.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from scripts.lab.benches.case import Failure, Row
+from scripts.lab.report.series import KINDS, Points, drawn
 
 ROOT = Path(__file__).resolve().parents[3]
-RowFields = dict[str, Any]  # of the file's rows
+Place = tuple[str, str, str]  # bench, what, setting
 # (bench, metric) -> whether more is better: what is compared with the stock systems of a run.
 COMPARED = {
     ("iteration", "time"): False,
@@ -89,27 +93,48 @@ def with_gains(rows: list[Row]) -> list[Row]:
                 gain = 1 / gain
             metric = f"{row.metric},{GAIN}{name}"
             result.append(Row(row.bench, row.what, row.system, metric, "", row.setting, [gain]))
-    order = {key: i for i, key in enumerate(dict.fromkeys(map(case_of, rows)))}
-    return sorted(result, key=lambda row: (order[case_of(row)], GAIN in row.metric))
+    order = {key: i for i, key in enumerate(dict.fromkeys(map(place_of, rows)))}
+    return sorted(result, key=lambda row: (order[place_of(row)], GAIN in row.metric))
 
 
-def fields_of(row: Row) -> RowFields:
-    return {
-        **asdict(row),
-        "repeats": len(row.values),
-        "median": row.median,
-        "spread": row.spread,
-    }
+class Results:
+    """What results files hold; the cases of later runs replace those of earlier ones."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._runs: list[tuple[set[str], dict[str, Any]]] = []  # what benches, under what
+        rows: dict[tuple[Place, str, str], Row] = {}
+        failures: dict[tuple[Place, str], Failure] = {}
+        # Of a case's systems: throughput over time, the layers of one iteration, Prophet's blocks.
+        self.series: dict[str, dict[Place, dict[str, Points]]] = {kind: {} for kind in KINDS}
+        runs = [json.loads(path.read_text()) for path in paths]
+        for run in sorted(runs, key=lambda run: str(run["started"])):
+            found = [Row(**row) for row in run["rows"]]
+            failed = [Failure(**failure) for failure in run["failures"]]
+            for row in found:
+                rows[place_of(row), row.system, row.metric] = row
+                failures.pop((place_of(row), row.system), None)  # measured again, and well
+            failures.update({(place_of(f), f.system): f for f in failed})
+            for series in run["series"]:
+                place = (series["bench"], series["what"], series["setting"])
+                for kind in KINDS & series.keys():
+                    self.series[kind].setdefault(place, {})[series["system"]] = series[kind]
+            self._runs.append(({r.bench for r in found} | {f.bench for f in failed}, run))
+        self.rows = with_gains(list(rows.values()))
+        self.failures = list(failures.values())
+
+    def runs(self, bench: str) -> list[dict[str, Any]]:
+        return [run for benches, run in self._runs if bench in benches]
 
 
-def gained_anew(rows: Iterable[RowFields]) -> list[RowFields]:
-    """Of rows that come from several files: the gains are those of the figures that are left."""
-    names = [field.name for field in fields(Row)]
-    measured = [row for row in rows if GAIN not in row["metric"]]
-    return [fields_of(r) for r in with_gains([Row(*(m[n] for n in names)) for m in measured])]
+def by_case(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, Row]]]:
+    """By what is measured, system and metric."""
+    found: dict[str, dict[str, dict[str, Row]]] = {}
+    for row in rows:
+        found.setdefault(row.what, {}).setdefault(row.system, {})[row.metric] = row
+    return found
 
 
-def case_of(row: Row) -> tuple[str, str, str]:
+def place_of(row: Row | Failure) -> Place:
     return (row.bench, row.what, row.setting)
 
 
@@ -120,44 +145,48 @@ def write(
     failures: list[Failure],
     series: Sequence[dict[str, Any]] = (),
 ) -> None:
-    content = {
+    """Each row and each series in a line of its own, so that two files can be compared."""
+    content: dict[str, Any] = {
         **about,
-        "rows": [
-            {
-                **fields_of(r),
-                "again": _again(r, about.get("length", "usual")),
-                **{name: about.get(name, "") for name in ("machine", "kernel", "commit")},
-            }
-            for r in with_gains(rows)
-        ],
-        "failures": [asdict(f) for f in failures],
-        "series": list(series),
+        "rows": [asdict(row) for row in rows],
+        "failures": [asdict(failure) for failure in failures],
+        "series": drawn(series),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(content, indent=1) + "\n")
+    members = (f"{json.dumps(name)}: {_lined(value)}" for name, value in content.items())
+    draft.write_text("{" + ",\n".join(members) + "}\n")
     draft.replace(path)
 
 
-def _again(row: Row, length: str) -> str:
-    line = f"python -m scripts.lab.runner --only {row.bench} --match {shlex.quote(row.what)}"
-    return line if length == "usual" else f"{line} --{length}"
+def _lined(value: object) -> str:
+    if not isinstance(value, list):
+        return json.dumps(value)
+    return "[" + ",\n ".join(json.dumps(one) for one in value) + "]"
 
 
 def number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def table(rows: Iterable[dict[str, Any]]) -> list[str]:
+def cell(row: Row | None) -> str:
+    """With half the distance of its extremes."""
+    if row is None:
+        return ""
+    spread = f" ± {number(row.spread / 2)}" if row.spread > 0 else ""
+    return number(row.median) + spread
+
+
+def table(rows: Iterable[Row]) -> list[str]:
     """Plain text, a heading for each case."""
     lines: list[str] = []
     heading = ""
     for row in rows:
-        this = f"{row['bench']}: {row['what']} ({row['setting']})"
+        this = f"{row.bench}: {row.what} ({row.setting})"
         if this != heading:
             heading = this
             lines += ["", heading]
-        spread = f"+- {number(row['spread'] / 2)}" if row["repeats"] > 1 else ""
-        figure = f"{number(row['median'])} {row['unit']}".strip()
-        lines.append(f"  {row['system']:24} {row['metric']:48} {figure:>14} {spread}".rstrip())
+        spread = f"+- {number(row.spread / 2)}" if len(row.values) > 1 else ""
+        figure = f"{number(row.median)} {row.unit}".strip()
+        lines.append(f"  {row.system:24} {row.metric:48} {figure:>14} {spread}".rstrip())
     return lines

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from scripts.lab.benches.case import Setting
+from scripts.lab.benches.case import Row, Setting
 from scripts.lab.benches.slow_host import APART
 from scripts.lab.benches.speed import SCALES
-from scripts.lab.report.results import RowFields
+from scripts.lab.report.markdown_table import Table
 from scripts.lab.workloads.job_config import workload_of
 
 # A setting of as many servers as workers, as `Setting` names it.
@@ -28,10 +28,10 @@ class Placed(NamedTuple):
     computed: float  # for each second in which a link carries the model one way
 
 
-def placed(row: RowFields) -> Placed | None:
+def placed(row: Row) -> Placed | None:
     """Where the row's ratio stands in the table; None: it is no such ratio."""
-    place, of = _PLACED.match(row["setting"]), _SCALED.match(row["what"])
-    if row["metric"] != "ratio to floor" or place is None or of is None or APART in row["what"]:
+    place, of = _PLACED.match(row.setting), _SCALED.match(row.what)
+    if row.metric != "ratio to floor" or place is None or of is None or APART in row.what:
         return None
     # Names have scales in three digits.
     model, scale, rate = of["model"], float(of["scale"]), float(place["rate"])
@@ -42,7 +42,7 @@ def placed(row: RowFields) -> Placed | None:
     return Placed(model, share, n, rate, place["beside"] is not None, computed)
 
 
-def by_hosts(rows: Iterable[RowFields]) -> list[str]:
+def by_hosts(rows: Iterable[Row]) -> list[str]:
     found: dict[tuple[Placed, str], dict[str, str]] = {}
     models: dict[str, None] = {}
     for row in rows:
@@ -50,22 +50,18 @@ def by_hosts(rows: Iterable[RowFields]) -> list[str]:
         if place is None:
             continue
         models[place.model] = None
-        line = found.setdefault((place._replace(model=""), row["system"]), {})
-        line[place.model] = f"{row['median']:.3f}"
-    if not found:
-        return []
-    lines = ["", "Time of an iteration / floor, of all cases below:", ""]
+        cells = found.setdefault((place._replace(model=""), row.system), {})
+        cells[place.model] = f"{row.median:.3f}"
     differ = len({at.computed for at, _ in found}) > 1
     heads = ["hosts", "of the models", *(["computation / way"] if differ else []), "servers"]
-    lines.append("| " + " | ".join([*heads, "system", *models]) + " |")
-    lines.append("|---" * (len(heads) + 1 + len(models)) + "|")
+    lines = []
     for (at, system), cells in sorted(found.items(), key=lambda item: by_size(item[0][0])):
-        where = "beside workers" if at.beside else "own hosts"
-        heads = [f"{at.n}, {at.rate:g} Mbit/s", f"{at.share:g}"]
-        heads += [f"{at.computed:g}"] if differ else []
-        heads += [where, system]
-        lines.append("| " + " | ".join([*heads, *(cells.get(m, "") for m in models)]) + " |")
-    return lines
+        line = [f"{at.n}, {at.rate:g} Mbit/s", f"{at.share:g}"]
+        line += [f"{at.computed:g}"] if differ else []
+        line += ["beside workers" if at.beside else "own hosts", system]
+        lines.append([*line, *(cells.get(model, "") for model in models)])
+    title = "Time of an iteration / floor, of all cases below:"
+    return Table(title, [*heads, "system", *models], lines).lines()
 
 
 def by_size(at: Placed) -> tuple[float, int, float, float, bool]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
+from scripts.lab.benches.case import Row
 from scripts.lab.report.fabric_tables import RIVALS, by_cell, by_race, foretold, sampling
 from scripts.lab.systems.system import GLOO
 
 
-def _row(what: str, system: str, metric: str, *values: float) -> dict[str, Any]:
-    middle, spread = sorted(values)[len(values) // 2], max(values) - min(values)
-    place = {"what": what, "system": system, "metric": metric, "setting": "30 workers"}
-    return {**place, "median": middle, "spread": spread, "repeats": len(values)}
+def _row(what: str, system: str, metric: str, *values: float) -> Row:
+    return Row("fabric", what, system, metric, "", "30 workers", list(values))
 
 
 ROWS = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +11,9 @@ from xml.etree import ElementTree
 from scripts.lab.benches.case import Case, Failure, Figure, Row, Setting
 from scripts.lab.benches.catalogue import BENCHES, LONG, PROGRAMS, cases_of
 from scripts.lab.benches.prophet import foretold_s, rates, with_variants
-from scripts.lab.report.page import HEADINGS, Results, markdown, sections
-from scripts.lab.report.results import table, with_gains, write
+from scripts.lab.report.page import write_pages
+from scripts.lab.report.results import Results, table, with_gains, write
+from scripts.lab.report.summary import headings
 from scripts.lab.runner import in_turn
 from scripts.lab.systems.system import BASIC, FABRIC, TORCH, system
 from scripts.lab.workloads.job_config import Config, workload_of
@@ -38,17 +38,18 @@ def row(system_name: str, metric: str, *values: float, unit: str = "s") -> Row:
 def page_of(
     folder: Path, rows: list[Row], failures: Sequence[Failure] = (), **more: Any
 ) -> tuple[str, list[Path]]:
-    """Of one results file: the page, and its charts."""
+    """Of one results file: the page of its bench, and the charts."""
     about = {**ABOUT, "skipped": more.get("skipped", {})}
     write(folder / "results.json", about, rows, list(failures), more.get("series", ()))
-    page = markdown(Results([folder / "results.json"]), folder / "charts")
-    charts = sorted((folder / "charts").glob("*.svg"))
-    assert all(f"(charts/{chart.name})" in page for chart in charts)
+    write_pages(folder, [folder / "results.json"])
+    page = (folder / "benchmarks" / f"{rows[0].bench}.md").read_text()
+    charts = sorted((folder / "benchmarks").glob("*.svg"))
+    assert all(f"({chart.name})" in page for chart in charts)
     return page, charts
 
 
 def test_every_bench_has_its_place_on_the_page() -> None:
-    assert set(HEADINGS) == set(BENCHES)
+    assert set(headings()) == set(BENCHES)
 
 
 def test_gains_say_how_many_times_better() -> None:
@@ -64,44 +65,45 @@ def test_results_hold_repeats_median_and_spread_and_become_a_page(tmp_path: Path
         "communication", "vgg16", "2 workers", "mercury-fifo", "scheduler ended\nmore"
     )
     page, _ = page_of(tmp_path, [row("stock", "time", 2.0, 2.4, 2.1)], [failure])
-    content = json.loads((tmp_path / "results.json").read_text())
-    found = content["rows"][0]
-    assert (found["repeats"], found["median"]) == (3, 2.1)
-    assert abs(found["spread"] - 0.4) < 1e-9
-    assert any("2.1 s +- 0.2" in line for line in table(content["rows"]))
+    rows = Results([tmp_path / "results.json"]).rows
+    assert (rows[0].values, rows[0].median) == ([2.0, 2.4, 2.1], 2.1)
+    assert any("2.1 s +- 0.2" in line for line in table(rows))
     assert "| stock | 2.1 ± 0.2 |" in page
     assert "- failed: mercury-fifo, vgg16; 2 workers: scheduler ended" in page
     assert "commit c0ffee;" in page
 
 
 def test_a_later_file_replaces_cases_and_forgives_failures(tmp_path: Path) -> None:
-    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    first, second = tmp_path / "b.json", tmp_path / "a.json"
+    page = tmp_path / "benchmarks" / "communication.md"
     failure = Failure("communication", "vgg16", "2 workers", "zmq", "wrong sums")
     write(first, ABOUT, [row("stock", "time", 2.0), row("zmq", "time", 1.0)], [failure])
-    page = markdown(Results([first]), tmp_path / "benchmarks")
-    assert "- failed: zmq, vgg16; 2 workers: wrong sums" in page  # of one of its repeats
-    write(second, ABOUT, [row("stock", "time", 3.0), row("zmq", "time", 1.0)], [])
-    page = markdown(Results([first, second]), tmp_path / "benchmarks")
-    assert "| stock | 3 |" in page
-    assert "| zmq | 1 | 3 |" in page  # the gain is the later figures'
-    assert "failed" not in page.partition("## Communication")[2]
+    write_pages(tmp_path, [first])
+    assert "- failed: zmq, vgg16; 2 workers: wrong sums" in page.read_text()  # of one repeat
+    later = {**ABOUT, "started": "tomorrow"}
+    write(second, later, [row("stock", "time", 3.0), row("zmq", "time", 1.0)], [])
+    write_pages(tmp_path, [second])
+    text = page.read_text()
+    assert "| stock | 3 |" in text
+    assert "| zmq | 1 | 3 |" in text  # the gain is the later figures'
+    assert "failed" not in text
 
 
-def test_what_was_not_run_stays_on_the_page(tmp_path: Path) -> None:
-    first, second = tmp_path / "a.json", tmp_path / "b.json"
-    sums = Row("sum_kernel", "float32", "ours", "rate", "GB/s", "one core", [9.0])
-    write(first, {**ABOUT, "commit": "first"}, [row("stock", "time", 2.0), sums], [])
-    before = markdown(Results([first]), tmp_path / "charts")
-    write(second, {**ABOUT, "commit": "second"}, [row("stock", "time", 3.0)], [])
-    after = markdown(Results([second]), tmp_path / "charts", sections(before))
-    assert sections(after)["Sums"] == sections(before)["Sums"]
-    assert "commit first;" in sections(after)["Sums"]
-    again = sections(after)["Communication alone"]
+def test_a_page_stays_without_its_results_and_goes_with_new_ones(tmp_path: Path) -> None:
+    kept = tmp_path / "benchmarks"
+    for commit, rows in (
+        ("first", [row("stock", "time", 2.0), Row("sum_kernel", "a", "b", "c", "d", "e", [9.0])]),
+        ("second", [row("stock", "time", 3.0)]),
+    ):
+        write(tmp_path / "r.json", {**ABOUT, "commit": commit}, rows, [])
+        write_pages(tmp_path, [tmp_path / "r.json"])  # in place of the one of that name
+    assert "commit first;" in (kept / "sum_kernel.md").read_text()
+    again = (kept / "communication.md").read_text()
     assert "| stock | 3 |" in again
     assert "commit second;" in again
     assert "first" not in again
-    assert markdown(Results([second]), tmp_path / "charts", sections(after)) == after
-    assert list(sections(after)) == ["Communication alone", "Sums", "How this is measured"]
+    write_pages(tmp_path)
+    assert (kept / "communication.md").read_text() == again
 
 
 def test_throughput_becomes_charts(tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_prophet_is_compared_with_bytescheduler_and_its_blocks_are_drawn(tmp_pat
     blocks = [[0.5, 4e6, 90_000.0], [1.0, 8e6, 180_000.0]]
     series = {**place, "system": "mercury-prophet", "throughput": [], "blocks": blocks}
     page, (chart,) = page_of(tmp_path, rows, series=[series])
-    assert "## Prophet" in page
+    assert page.startswith("# Prophet")
     assert "mean block, kB" in chart.read_text()
 
 

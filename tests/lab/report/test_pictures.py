@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from scripts.lab.benches.adapt import EVERY_S, HIGH, LOW, adapted_after_s
+from scripts.lab.benches.case import Row
 from scripts.lab.report.chart import bar_chart, line_chart, timeline_chart
 from scripts.lab.report.pictures import Pictures
 from tracer.report.drawing import BLUE, GREEN, ORANGE
@@ -75,9 +76,8 @@ def test_a_timeline_shows_each_layer_s_three_phases() -> None:
     assert "ours" in words(svg)
 
 
-def row(what: str, system: str, metric: str, median: float, unit: str = "") -> dict[str, Any]:
-    names = ("bench", "what", "system", "metric", "median", "unit")
-    return dict(zip(names, ("any", what, system, metric, median, unit)))
+def row(what: str, system: str, metric: str, value: float, unit: str = "") -> Row:
+    return Row("any", what, system, metric, unit, "", [value])
 
 
 def test_a_page_shows_speed_growth_and_sweeps(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_page_shows_speed_growth_and_sweeps(tmp_path: Path) -> None:
     shown = pictures.speed(
         [row("vgg16 x 1", "zmq", "ratio to floor", 2.0), row("vgg16 x 1", "zmq", "time", 9.0)]
     )
-    assert shown[1].endswith("(charts/any_speed_by_system_and_model.svg)")
+    assert shown[1].endswith("(any_speed_by_system_and_model.svg)")
     growing = "vgg16, as many servers as workers: "
     times = {1: 1.0, 2: 1.0, 4: 2.0}
     pictures.growth([row(f"{growing}{n}", "zmq", "time", t) for n, t in times.items()])
@@ -123,16 +123,11 @@ def scaled(
     name: str = "mercury-mercury",
     scale: float = 0.06,
     computed: float = 0.6,
-) -> Any:
+) -> Row:
     way_s = 8 * 553.43 * scale / rate
-    return {
-        "bench": "scaling",
-        "what": f"vgg16 x {scale:g}, {computed * way_s:.3f} s of computation",
-        "setting": f"{n} workers, {n} servers{place}, {rate} Mbit/s",
-        "system": name,
-        "metric": "ratio to floor",
-        "median": ratio,
-    }
+    what = f"vgg16 x {scale:g}, {computed * way_s:.3f} s of computation"
+    setting = f"{n} workers, {n} servers{place}, {rate} Mbit/s"
+    return Row("scaling", what, name, "ratio to floor", "", setting, [ratio])
 
 
 def test_scaling_is_drawn_by_placement_with_most_bytes_at_the_highest_rate(tmp_path: Path) -> None:
@@ -140,10 +135,10 @@ def test_scaling_is_drawn_by_placement_with_most_bytes_at_the_highest_rate(tmp_p
     rows = [of(n, place, 1000 // n, 1.01) for n in (2, 4, 8) for place in ("", " beside them")]
     rows += [of(2, "", 250, 3.0), of(2, " beside them", 500, 1.13, "mpi")]
     rows += [of(2, "", 1000, 3.0, scale=0.03)]
-    rows += [{**of(8, "", 999, 9.0), "setting": "8 workers, 4 servers, 999 Mbit/s"}]
-    (line,) = Pictures(tmp_path).scaling("scaling", rows)[1:]
+    rows += [replace(of(8, "", 999, 9.0), setting="8 workers, 4 servers, 999 Mbit/s")]
+    (line,) = Pictures(tmp_path).scaling(rows)[1:]
     (chart,) = tmp_path.glob("*.svg")
-    assert f"({tmp_path.name}/{chart.name})" in line
+    assert f"({chart.name})" in line
     svg = chart.read_text()
     assert {"mercury, own hosts", "mercury, beside"} <= {*words(svg)}
     assert "mpi, beside" not in words(svg)  # one point is no line

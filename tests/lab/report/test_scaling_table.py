@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scripts.lab.report.scaling_table import by_hosts
 from tests.lab.report.test_pictures import scaled
 
@@ -14,9 +16,9 @@ def test_a_line_for_each_system_and_place_the_largest_models_first() -> None:
         scaled(2, "", 500, 1.1, scale=0.01),
     ]
     apart = "vgg16 x 0.122, 1 s of computation, worker0's link at 0.5 of the rate"
-    rows.append({**rows[0], "what": apart, "median": 9.0})
-    rows.append({**rows[0], "metric": "time", "median": 9.0})
-    rows.append({**rows[0], "setting": "8 workers, 4 servers, 50 Mbit/s", "median": 9.0})
+    rows.append(replace(rows[0], what=apart, values=[9.0]))
+    rows.append(replace(rows[0], metric="time", values=[9.0]))
+    rows.append(replace(rows[0], setting="8 workers, 4 servers, 50 Mbit/s", values=[9.0]))
     assert by_hosts(rows)[3:] == [
         "| hosts | of the models | servers | system | vgg16 |",
         "|---|---|---|---|---|",
