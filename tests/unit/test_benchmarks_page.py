@@ -9,7 +9,7 @@ import pytest
 
 from scripts.lab.report.markdown_table import tables
 from scripts.lab.report.results import COMPARED
-from scripts.lab.report.summary import NOT_MEASURED, figures, headings, summary
+from scripts.lab.report.summary import NOT_MEASURED, figures, pages, summary
 from scripts.lab.systems.system import MERCURY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,9 +19,7 @@ ROUNDED = 0.011
 
 
 FOLDER = ROOT / "docs" / "benchmarks"
-PAGES = {
-    bench: page.read_text() for bench in headings() if (page := FOLDER / f"{bench}.md").exists()
-}
+PAGES = pages(FOLDER)
 README = (ROOT / "README.md").read_text()
 PYTORCH = (ROOT / "docs" / "pytorch.md").read_text()
 MODELS = ["vgg16", "resnet50", "bert_base"]
@@ -29,7 +27,7 @@ MODELS = ["vgg16", "resnet50", "bert_base"]
 
 def test_the_short_page_says_what_the_others_do() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
-    assert page == summary(FOLDER), "run python -m scripts.lab.report.page"
+    assert page == summary(PAGES), "run python -m scripts.lab.report.page"
     assert NOT_MEASURED not in page
     assert len(page) < 10_000
 
@@ -84,7 +82,7 @@ def test_readmes_seconds_are_the_pages() -> None:
 
 def test_readmes_ratios_are_the_pages() -> None:
     """Models in a cell, hosts in columns, systems and places in rows; DDP's best buckets count."""
-    pages = {
+    names = {
         "mercury-ps": f"scaling; {MERCURY}",
         "MPI": "scaling; mpi",
         "PyTorch DDP": "torch; 0\\.6; torch-ddp.*",
@@ -92,7 +90,7 @@ def test_readmes_ratios_are_the_pages() -> None:
     (shown,) = [table for table in tables(README) if "2 hosts" in table.heads[1]]
     assert _models(shown.heads[0].rpartition(": ")[2], " / ") == MODELS
     for name, *row in shown.rows:
-        (page,) = [pages[known] for known in pages if known in name]
+        (page,) = [names[known] for known in names if known in name]
         place = "own hosts" if "own hosts" in name else "beside workers"
         for hosts, cell in zip(shown.heads[1:], row):
             at = f"{page}; {place}; 0\\.61; {hosts.replace(' hosts', '')}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from scripts.lab.benches.case import Row
 from scripts.lab.benches.fabric import AT_MOST_S, SCALE
@@ -39,33 +39,33 @@ def _time(of: dict[str, Row]) -> str:
     return cell(of["time"]) if "time" in of else f"> {number(of['ran for'].median)}"
 
 
+def _cells(rows: Sequence[Row]) -> Iterator[tuple[re.Match[str], dict[str, dict[str, Row]]]]:
+    for what, of in sorted(by_case(rows).items()):
+        if match := _CELL.match(what):
+            yield match, of
+
+
 def by_cell(rows: Sequence[Row]) -> list[str]:
-    races = by_case(rows)
+    found: dict[str, list[list[str]]] = {}
+    for match, of in _cells(rows):
+        cells = [_time(of[name]) if name in of else "" for name in RIVALS]
+        ring, *times = [of.get(name, {}).get("time") for name in RIVALS]
+        for i, time in enumerate(times, 1):
+            if ring is not None and time is not None:
+                cells[i] += f" ({ring.median / time.median:.2f})"
+        line = [f"{match['stragglers']} {match['network']}", *cells]
+        found.setdefault(match["target"], []).append(line)
     lines: list[str] = []
-    for target in sorted({m["target"] for what in races if (m := _CELL.match(what))}):
-        found = []
-        for what, of in sorted(races.items()):
-            match = _CELL.match(what)
-            if match is None or match["target"] != target:
-                continue
-            cells = [_time(of[name]) if name in of else "" for name in RIVALS]
-            ring, *times = [of.get(name, {}).get("time") for name in RIVALS]
-            for i, time in enumerate(times, 1):
-                if ring is not None and time is not None:
-                    cells[i] += f" ({ring.median / time.median:.2f})"
-            found.append([f"{match['stragglers']} {match['network']}", *cells])
+    for target, of_target in sorted(found.items()):
         title = f"Seconds until {100 * float(target):g} % are known, and the ring's over it:"
-        lines += Table(title, ["", *RIVALS], found).lines()
+        lines += Table(title, ["", *RIVALS], of_target).lines()
     return lines
 
 
 def foretold(rows: Sequence[Row]) -> list[str]:
     """Gradients a second until the race ended: simulated, measured, and the one over the other."""
     found = []
-    for what, of_race in sorted(by_case(rows).items()):
-        match = _CELL.match(what)
-        if match is None:
-            continue
+    for match, of_race in _cells(rows):
         conditions = Conditions(match["stragglers"], match["network"], SCALE)
         cells = []
         for name in RIVALS:
@@ -79,7 +79,7 @@ def foretold(rows: Sequence[Row]) -> list[str]:
             ratio = f"{rates[0] / rates[1]:.2f}" if rates[1] > 0 else ""
             cells.append(f"{number(rates[0])} / {number(rates[1])} = {ratio}")
         if any(cells):
-            found.append([what, *cells])
+            found.append([match.string, *cells])
     title = (
         "Gradients a second until the race ended, as a simulation in virtual time foretells them "
         "(`scripts/lab/benches/race_prediction.py`; drawn rates and stragglers, MLfabric's own "

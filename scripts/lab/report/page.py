@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from scripts.lab.benches.case import Row
-from scripts.lab.report import fabric_tables, prophet_tables
 from scripts.lab.report.ddp_table import against_ddp
+from scripts.lab.report.fabric_tables import by_cell, by_race, foretold, sampling
 from scripts.lab.report.markdown_table import Table
 from scripts.lab.report.pictures import Pictures
+from scripts.lab.report.prophet_tables import by_rate, rated
 from scripts.lab.report.results import Results, by_case, cell, place_of
 from scripts.lab.report.scaling_table import by_hosts
-from scripts.lab.report.summary import headings, summary
+from scripts.lab.report.summary import headings, pages, summary
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 OPENING = (
@@ -44,7 +45,7 @@ def _case(rows: list[Row]) -> list[str]:
     return Table(title, ["system", *heads], lines).lines()
 
 
-def _foretold(rows: list[Row]) -> list[str]:
+def _predicted(rows: list[Row]) -> list[str]:
     """The model's predictions beside what was measured."""
     metrics = ("predicted time", "time", "predicted / measured")
     lines = [
@@ -83,17 +84,12 @@ def page_of(bench: str, heading: str, results: Results, folder: Path) -> str:
     above: dict[str, list[Callable[[list[Row]], list[str]]]] = {
         "scaling": [pictures.scaling, by_hosts],
         "torch": [pictures.scaling, by_hosts, against_ddp],
-        "fabric": [
-            fabric_tables.by_cell,
-            fabric_tables.foretold,
-            fabric_tables.sampling,
-            fabric_tables.by_race,
-        ],
+        "fabric": [by_cell, foretold, sampling, by_race],
     }
     below: dict[str, list[Callable[[list[Row]], list[str]]]] = {
-        "iteration": [pictures.speed, _foretold],
+        "iteration": [pictures.speed, _predicted],
         "peers": [pictures.speed],
-        "prophet": [prophet_tables.by_rate, pictures.rates],
+        "prophet": [by_rate, pictures.rates],
         "scenarios": [pictures.growth],
         "sweep": [pictures.sweep],
     }
@@ -107,7 +103,7 @@ def page_of(bench: str, heading: str, results: Results, folder: Path) -> str:
         lines += tables(rows)
     rows.sort(key=place_of)
     for place, group in itertools.groupby(rows, key=place_of):
-        if bench != "fabric" and prophet_tables.rated(place[1]) is None:
+        if bench != "fabric" and rated(place[1]) is None:
             lines += _case(list(group))
         for kind, draw in of_a_case.items():
             if place in results.series[kind]:
@@ -115,10 +111,9 @@ def page_of(bench: str, heading: str, results: Results, folder: Path) -> str:
     for tables in below.get(bench, ()):
         lines += tables(rows)
     lines += [""] if failed else []
-    for failure in failed:
-        reason = failure.reason.splitlines()[0]
-        case = f"{failure.system}, {failure.what}; {failure.setting}"
-        lines.append(f"- failed: {case}: {reason}")
+    for f in failed:
+        reason = f.reason.splitlines()[0]
+        lines.append(f"- failed: {f.system}, {f.what}; {f.setting}: {reason}")
     return "\n".join(lines) + "\n"
 
 
@@ -133,7 +128,7 @@ def write_pages(docs: Path, given: Iterable[Path] = ()) -> None:
     for bench, heading in headings().items():
         if page := page_of(bench, heading, results, folder):
             (folder / f"{bench}.md").write_text(page)
-    (docs / "benchmarks.md").write_text(summary(folder))
+    (docs / "benchmarks.md").write_text(summary(pages(folder)))
 
 
 def main() -> int:

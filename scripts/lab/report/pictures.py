@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from scripts.lab.benches.case import Row
 from scripts.lab.benches.scenarios import GROWING
 from scripts.lab.report import prophet_tables
-from scripts.lab.report.chart import bar_chart, line_chart, timeline_chart
+from scripts.lab.report.chart import Line, bar_chart, line_chart, timeline_chart
 from scripts.lab.report.results import Place
 from scripts.lab.report.scaling_table import placed
 from scripts.lab.report.series import Points
@@ -32,6 +32,17 @@ class Pictures:
         (self._folder / file).write_text(svg)
         return ["", f"![{title}]({file})"]
 
+    def _lines(
+        self,
+        name: str,
+        title: str,
+        axes: tuple[str, str],
+        lines: Mapping[str, Line],
+        doubling: bool = False,
+    ) -> list[str]:
+        """Nothing is shown of nothing."""
+        return self._shown(name, title, line_chart(title, *axes, lines, doubling)) if lines else []
+
     def throughput(self, place: Place, systems: dict[str, Points]) -> list[str]:
         """Uplink and downlink of worker 0 over time."""
         lines = []
@@ -42,8 +53,8 @@ class Pictures:
                 for name, series in systems.items()
                 if name in DRAWN or len(systems) <= len(DRAWN)
             }
-            chart = line_chart(title, "seconds", "Mbit/s", drawn)
-            lines += self._shown(f"{place[0]} {place[1]} {way}", title, chart)
+            name = f"{place[0]} {place[1]} {way}"
+            lines += self._lines(name, title, ("seconds", "Mbit/s"), drawn)
         return lines
 
     def timeline(self, place: Place, systems: dict[str, Points]) -> list[str]:
@@ -61,8 +72,8 @@ class Pictures:
                 "mean block, kB": [(t, size / 1e3) for t, _, size in blocks],
                 "rate, 10 kB/s": [(t, rate / 1e4) for t, rate, _ in blocks],
             }
-            chart = line_chart(title, "seconds", "kB", drawn)
-            lines += self._shown(f"{place[0]} {place[1]} {name} blocks", title, chart)
+            of_name = f"{place[0]} {place[1]} {name} blocks"
+            lines += self._lines(of_name, title, ("seconds", "kB"), drawn)
         return lines
 
     def speed(self, rows: Iterable[Row]) -> list[str]:
@@ -85,17 +96,16 @@ class Pictures:
         for model, rates in prophet_tables.times(rows).items():
             drawn: dict[str, list[tuple[float, float]]] = {}
             for (share, _), of in rates.items():
-                best = prophet_tables.predicted(of, MERCURY)
+                best = prophet_tables.seconds(of, MERCURY, "predicted time")
                 for name in sorted(of, key=lambda name: name != prophet_tables.PROPHET):
-                    took = prophet_tables.measured(of, name)
+                    took = prophet_tables.seconds(of, name)
                     if best is not None and took is not None:
                         point = (share, best / took)
                         short = name.replace("mercury-", "").replace(" KiB", "")
                         drawn.setdefault(short, []).append(point)
-            if drawn:
-                title = f"{model}: optimum / time of an iteration"
-                chart = line_chart(title, "share of the balanced rate", "optimum / time", drawn)
-                lines += self._shown(f"prophet rates {model}", title, chart)
+            title = f"{model}: optimum / time of an iteration"
+            axes = ("share of the balanced rate", "optimum / time")
+            lines += self._lines(f"prophet rates {model}", title, axes, drawn)
         return lines
 
     def growth(self, rows: Iterable[Row]) -> list[str]:
@@ -110,12 +120,10 @@ class Pictures:
             for system, of in times.items()
             if 1 in of and len(of) > 1
         }
-        if not lines:
-            return []
         counts = sorted({x for line in lines.values() for x, _ in line})
-        lines = {"ideal": [(x, x) for x in counts], **lines}
+        ideal = {"ideal": [(x, x) for x in counts]} if counts else {}
         title = "Scaling: workers' progress together, one worker's being 1"
-        return self._shown("scaling", title, line_chart(title, "workers", "speedup", lines, True))
+        return self._lines("scaling", title, ("workers", "speedup"), {**ideal, **lines}, True)
 
     def scaling(self, rows: Sequence[Row]) -> list[str]:
         """By model: time / floor against the number of hosts, with most bytes, fastest links."""
@@ -138,10 +146,9 @@ class Pictures:
                 for name, line in systems.items()
                 if len(line) > 1
             }
-            if drawn:
-                title = f"{model}: time of an iteration / floor, n workers and n servers"
-                chart = line_chart(title, "n", "time / floor", drawn, True)
-                lines += self._shown(f"{rows[0].bench} {model}", title, chart)
+            title = f"{model}: time of an iteration / floor, n workers and n servers"
+            name = f"{rows[0].bench} {model}"
+            lines += self._lines(name, title, ("n", "time / floor"), drawn, True)
         return lines
 
     def sweep(self, rows: list[Row]) -> list[str]:
@@ -158,12 +165,11 @@ class Pictures:
                         name = found["line"].replace("mercury-", "")
                         drawn.setdefault(name, []).append((float(found["kib"]), row.median))
                         unit = f" [{row.unit}]" if row.unit else ""
-                if drawn:
-                    subject = what.partition(":")[0]
-                    title = f"{metric}, by {subject}"
-                    ordered = {name: sorted(line) for name, line in drawn.items()}
-                    chart = line_chart(title, f"{subject} [KiB]", f"{metric}{unit}", ordered, True)
-                    lines += self._shown(f"sweep {subject} {metric}", title, chart)
+                subject = what.partition(":")[0]
+                axes = (f"{subject} [KiB]", f"{metric}{unit}")
+                ordered = {name: sorted(line) for name, line in drawn.items()}
+                title = f"{metric}, by {subject}"
+                lines += self._lines(f"sweep {subject} {metric}", title, axes, ordered, True)
         return lines
 
 

@@ -30,13 +30,9 @@ def times(rows: list[Row]) -> dict[str, dict[tuple[float, str], Times]]:
     return {model: dict(sorted(rates.items())) for model, rates in sorted(models.items())}
 
 
-def measured(of: Times, name: str) -> float | None:
-    return float(of[name]["time"].median) if "time" in of.get(name, {}) else None
-
-
-def predicted(of: Times, name: str) -> float | None:
-    row = of.get(name, {}).get("predicted time")
-    return float(row.median) if row else None
+def seconds(of: Times, name: str, metric: str = "time") -> float | None:
+    row = of.get(name, {}).get(metric)
+    return row.median if row else None
 
 
 def by_rate(rows: list[Row]) -> list[str]:
@@ -48,11 +44,12 @@ def by_rate(rows: list[Row]) -> list[str]:
         heads = ["rate", *(name.replace("mercury-", "") for name in systems), *GAINS]
         rows_of_model = []
         for (share, setting), of in rates.items():
-            cells = [f"{share:g}: {setting}", *(_seconds(of, name) for name in systems)]
-            tuned = [measured(of, name) for name in of if name.startswith(f"{RIVAL} ")]
+            cells = [f"{share:g}: {setting}", *(_cell(of, name) for name in systems)]
+            ours = seconds(of, PROPHET)
+            tuned = [seconds(of, name) for name in of if name.startswith(f"{RIVAL} ")]
             better = min((time for time in tuned if time is not None), default=None)
-            for rival in (measured(of, RIVAL), better, measured(of, MERCURY)):
-                cells.append(_times_faster(measured(of, PROPHET), rival))
+            for rival in (seconds(of, RIVAL), better, seconds(of, MERCURY)):
+                cells.append(f"{rival / ours:.2f}" if ours and rival else "")
             rows_of_model.append(cells)
         title = (
             f"{model}: seconds an iteration, in brackets as predicted; and how many times faster "
@@ -62,8 +59,8 @@ def by_rate(rows: list[Row]) -> list[str]:
     return lines
 
 
-def _seconds(of: Times, name: str) -> str:
-    took, foretold = measured(of, name), predicted(of, name)
+def _cell(of: Times, name: str) -> str:
+    took, foretold = seconds(of, name), seconds(of, name, "predicted time")
     if took is None:
         return ""
     spread = of[name]["time"].spread
@@ -72,7 +69,3 @@ def _seconds(of: Times, name: str) -> str:
         + (f" ± {spread / 2:.2g}" if spread > 0 else "")
         + (f" ({foretold:#.3g})" if foretold is not None else "")
     )
-
-
-def _times_faster(ours: float | None, theirs: float | None) -> str:
-    return f"{theirs / ours:.2f}" if ours and theirs else ""

@@ -101,7 +101,7 @@ class Results:
     """What results files hold; the cases of later runs replace those of earlier ones."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        self._runs: list[tuple[set[str], dict[str, Any]]] = []  # what benches, under what
+        self._runs: list[tuple[set[str], dict[str, Any]]] = []  # with the benches that each ran
         rows: dict[tuple[Place, str, str], Row] = {}
         failures: dict[tuple[Place, str], Failure] = {}
         # Of a case's systems: throughput over time, the layers of one iteration, Prophet's blocks.

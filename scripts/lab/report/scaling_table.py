@@ -52,16 +52,14 @@ def by_hosts(rows: Iterable[Row]) -> list[str]:
         models[place.model] = None
         cells = found.setdefault((place._replace(model=""), row.system), {})
         cells[place.model] = f"{row.median:.3f}"
-    differ = len({at.computed for at, _ in found}) > 1
-    heads = ["hosts", "of the models", *(["computation / way"] if differ else []), "servers"]
     lines = []
     for (at, system), cells in sorted(found.items(), key=lambda item: by_size(item[0][0])):
-        line = [f"{at.n}, {at.rate:g} Mbit/s", f"{at.share:g}"]
-        line += [f"{at.computed:g}"] if differ else []
-        line += ["beside workers" if at.beside else "own hosts", system]
-        lines.append([*line, *(cells.get(model, "") for model in models)])
+        servers = "beside workers" if at.beside else "own hosts"
+        case = [f"{at.n}, {at.rate:g} Mbit/s", f"{at.share:g}", f"{at.computed:g}", servers, system]
+        lines.append([*case, *(cells.get(model, "") for model in models)])
     title = "Time of an iteration / floor, of all cases below:"
-    return Table(title, [*heads, "system", *models], lines).lines()
+    heads = ["hosts", "of the models", "computation / way", "servers", "system", *models]
+    return Table(title, heads, lines).lines()
 
 
 def by_size(at: Placed) -> tuple[float, int, float, float, bool]:

@@ -8,7 +8,7 @@ columns of that name. Patterns and column are regular expressions.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scripts.lab.report.markdown_table import tables
@@ -24,21 +24,24 @@ def headings() -> dict[str, str]:
     return {bench: heading for heading, bench in HEADING.findall(SUMMARY.read_text())}
 
 
-def summary(folder: Path) -> str:
-    """Sections whose pages are not in the folder are left out."""
+def pages(folder: Path) -> dict[str, str]:
+    """Those that there are."""
+    files = {bench: folder / f"{bench}.md" for bench in headings()}
+    return {bench: file.read_text() for bench, file in files.items() if file.exists()}
+
+
+def summary(known: Mapping[str, str]) -> str:
+    """Sections without pages are left out."""
     sections = re.split(r"^(?=## )", SUMMARY.read_text(), flags=re.MULTILINE)
-    pages = {
-        bench: page.read_text() for bench in headings() if (page := folder / f"{bench}.md").exists()
-    }
-    there = [s for s in sections if (of := HEADING.match(s)) is None or of[2] in pages]
-    return FIGURES.sub(lambda asked: figures(pages, asked[1]), "".join(there).rstrip() + "\n")
+    there = [s for s in sections if (of := HEADING.match(s)) is None or of[2] in known]
+    return FIGURES.sub(lambda asked: figures(known, asked[1]), "".join(there).rstrip() + "\n")
 
 
-def figures(pages: dict[str, str], asked: str) -> str:
+def figures(known: Mapping[str, str], asked: str) -> str:
     page, *patterns, column = asked.split("; ")
     found = [
         cell
-        for table in tables(pages[page])
+        for table in tables(known[page])
         for row in table.rows
         if all(_is_about(pattern, table.title, row) for pattern in patterns)
         for head, cell in zip(table.heads, row)

@@ -44,6 +44,6 @@ def test_ranges_are_of_the_rows_and_columns_asked_for(
     summary.SUMMARY.write_text(WORDS)
     (tmp_path / "times.md").write_text(TIMES)
     assert summary.headings() == {"times": "Times", "not_run": "Not run"}
-    page = summary.summary(tmp_path)
+    page = summary.summary(summary.pages(tmp_path))
     assert "Ours: 10.0; on few: 9.50 to 10.0; 0.5 to 9.50;\n(not measured).\n" in page
     assert "Not run" not in page
