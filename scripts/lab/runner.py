@@ -72,8 +72,7 @@ class Session:
             self.failures.append(failure)
 
     def save(self) -> None:
-        series = list(self.series.values())
-        results.write(self.out, self.about, self.rows, self.failures, series)
+        results.write(self.out, self.about, self.rows, self.failures, self.series.values())
 
 
 def make_bed(case: Case) -> LoopbackBed:
@@ -156,9 +155,8 @@ def measure(case: Case, session: Session) -> str:
         "timeline": outcome.results[0].get("timeline", []),
         "blocks": [(t - begin, *seen) for t, *seen in outcome.blocks() if t >= begin],
     }
-    if any(shown.values()) and str(case) not in session.series:
-        place = {"bench": case.bench, "what": case.what, "setting": session.setting(case)}
-        session.series[str(case)] = {**place, "system": case.system.name, **shown}
+    place = {"bench": case.bench, "what": case.what, "setting": session.setting(case)}
+    session.series.setdefault(str(case), {**place, "system": case.system.name, **shown})
     session.add(case, {name: (figure.value, figure.unit) for name, figure in figures.items()})
     name, figure = next(iter(figures.items()))
     return f"{name} {results.number(figure.value)} {figure.unit}"

@@ -45,20 +45,6 @@ def _case(rows: list[Row]) -> list[str]:
     return Table(title, ["system", *heads], lines).lines()
 
 
-def _predicted(rows: list[Row]) -> list[str]:
-    """The model's predictions beside what was measured."""
-    metrics = ("predicted time", "time", "predicted / measured")
-    lines = [
-        [what, system, *(cell(of.get(m)) for m in metrics)]
-        for what, systems in by_case(rows).items()
-        for system, of in systems.items()
-        if metrics[0] in of
-    ]
-    title = "What the model foretells (`scripts/lab/benches/prediction.py`), nothing fitted:"
-    heads = ["model", "system", "predicted [s]", "measured [s]", metrics[2]]
-    return Table(title, heads, lines).lines()
-
-
 def _measured_by(runs: list[dict[str, Any]]) -> list[str]:
     lines = [""]
     for run in runs:
@@ -87,7 +73,7 @@ def page_of(bench: str, heading: str, results: Results, folder: Path) -> str:
         "fabric": [by_cell, foretold, sampling, by_race],
     }
     below: dict[str, list[Callable[[list[Row]], list[str]]]] = {
-        "iteration": [pictures.speed, _predicted],
+        "iteration": [pictures.speed],
         "peers": [pictures.speed],
         "prophet": [by_rate, pictures.rates],
         "scenarios": [pictures.growth],

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -143,7 +143,7 @@ def write(
     about: dict[str, Any],
     rows: list[Row],
     failures: list[Failure],
-    series: Sequence[dict[str, Any]] = (),
+    series: Iterable[dict[str, Any]] = (),
 ) -> None:
     """Each row and each series in a line of its own, so that two files can be compared."""
     content: dict[str, Any] = {
