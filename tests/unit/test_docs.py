@@ -8,8 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from pslite_ext.settings_table import TABLE
+
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?://)([^)\s#]*)(?:#([^)\s]+))?\)")
 
 
@@ -29,6 +31,17 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), path
         if anchor:
             assert anchor in anchors(target), f"{path}#{anchor}"
+
+
+def test_the_security_page_names_what_there_is() -> None:
+    text = (ROOT / "SECURITY.md").read_text()
+    settings = {setting.name for setting in TABLE}
+    assert set(re.findall(r"MERCURY_\w+", text)) <= settings
+    counted = (ROOT / "mxnet_plugins" / "metrics.py").read_text()
+    for figure in re.findall(r"`(\w+_refused)`", text):
+        assert f'"{figure}"' in counted
+    # It names the repository as the way to report because no maintainer has an address here.
+    assert not re.search(r"^(authors|maintainers)", (ROOT / "pyproject.toml").read_text(), re.M)
 
 
 def test_the_picture_says_what_it_shows() -> None:
