@@ -153,7 +153,7 @@ build/docs/.ready: scripts/docs/requirements.txt
 	touch $@
 
 docs: build/docs/.ready  ## docs/ as a site in build/site; a dead link fails it
-	build/docs/bin/mkdocs build --config-file scripts/docs/mkdocs.yml
+	COLUMNS=100 build/docs/bin/python -m mkdocs build --config-file scripts/docs/mkdocs.yml
 
 clean:  ## remove what was built (downloads stay)
 	rm -rf build/cmake build/src build/demo dist pslite_ext/_core*.so $(VENV)/.ready

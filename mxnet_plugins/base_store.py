@@ -23,6 +23,7 @@ class BaseStore(KVStore):  # type: ignore[misc]
 
     @property
     def type(self) -> str:
+        """The name that it was created by, such as "dist_sync"."""
         return self._name
 
     @property
@@ -32,19 +33,23 @@ class BaseStore(KVStore):  # type: ignore[misc]
 
     @property
     def num_workers(self) -> int:
+        """How many workers the job has."""
         return int(self._settings.values["DMLC_NUM_WORKER"])
 
     def is_capable(self, capability: str) -> bool:
+        """Of "optimizer", all that MXNet asks for: yes."""
         if arguments.encodable("a capability", capability).lower() == self.OPTIMIZER:
             return True
         raise InvalidArgumentError(f"Unknown capability: {capability}")
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """This worker's states, which all workers have alike (not in asynchronous training)."""
         states = self._states("save").get_states(dump_optimizer)
         with open(arguments.file_name(fname), "wb") as file:
             file.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
+        """What save_optimizer_states has written; it is unpickled, so it must be trusted."""
         updater = self._states("load")
         with open(arguments.file_name(fname), "rb") as file:
             arguments.load_states(updater, file.read(), fname)

@@ -57,6 +57,7 @@ class MercuryKVStore(BaseStore):
 
     @property
     def rank(self) -> int:
+        """This worker's number, from 0."""
         return _core.rank()
 
     def num_dead_node(self, node_id: int = 7, timeout: int = 60) -> int:
@@ -133,6 +134,7 @@ class MercuryKVStore(BaseStore):
 
     @_unrecorded
     def init(self, key: Any, value: Any) -> None:
+        """On every worker, once for each key; worker 0's values count. Waits for all workers."""
         self._check()
         added = self._add(single(key, value))
         for entry in added:
@@ -152,6 +154,7 @@ class MercuryKVStore(BaseStore):
 
     @_unrecorded
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """init and pull in one; worker 0's values are in `out` when it is read."""
         self._check()
         self._add(single(key, value))
         # The others' pulls wait on the servers until worker 0's value is there: no barrier.
@@ -160,6 +163,7 @@ class MercuryKVStore(BaseStore):
 
     @_unrecorded
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Adds this worker's arrays to the sum; the higher the priority, the sooner they go."""
         self._check()
         for k, arrays in pairs(key, value):
             self._entry(k).push(arrays, checked(k, priority), self._updater)
@@ -169,6 +173,7 @@ class MercuryKVStore(BaseStore):
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
     ) -> None:
+        """What the pushes before it led to: the weight with an optimizer, else the sum."""
         self._check()
         if out is None:
             raise InvalidArgumentError("pull needs out=")
@@ -182,6 +187,7 @@ class MercuryKVStore(BaseStore):
 
     @_unrecorded
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """push and pull in one, into `out` or else into `value`; faster than the two calls."""
         self._check()
         values = pairs(key, value)
         outputs = dict(values if out is None or out is value else pairs(key, out))
@@ -196,6 +202,7 @@ class MercuryKVStore(BaseStore):
     def row_sparse_pull(
         self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
     ) -> None:
+        """As pull, but only the rows of `row_ids`, into `row_sparse` arrays."""
         self._check()
         if out is None or row_ids is None:
             raise InvalidArgumentError("row_sparse_pull needs out= and row_ids=")
@@ -222,6 +229,7 @@ class MercuryKVStore(BaseStore):
         self._updater = updater
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
+        """Such as {"type": "2bit", "threshold": 0.5}, from the next push on; float32 alone."""
         self._compression = arguments.compression(compression_params)
         for entry in self._entries.values():
             self._compress(entry)

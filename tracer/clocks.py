@@ -53,6 +53,8 @@ class Clock:
 
 @dataclass
 class Alignment:
+    """A clock for each node, and how far they can be trusted."""
+
     clocks: dict[str, Clock]
     notes_agree: bool = True  # False: what the files say of clocks contradicts their messages
     consistent: bool = True  # False: even in short windows no set of clocks explains the times

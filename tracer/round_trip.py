@@ -23,6 +23,8 @@ S_PUSH_RECV, S_PUSH_SEND, S_PULL_RECV, S_PULL_SEND = range(SLOTS, 2 * SLOTS)
 
 @dataclass
 class RoundTrips:
+    """Columns: a row for each push of a worker to a server and the pull that answers it."""
+
     iteration: Ints
     key: Ints
     worker: Ints

@@ -28,6 +28,8 @@ class Key:
 
 @dataclass
 class Run:
+    """A run's traces by role, each role in the order of ranks."""
+
     workers: list[Trace]
     servers: list[Trace]
     scheduler: list[Trace] = field(default_factory=list)
