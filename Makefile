@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes compiles all
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint fmt soak fuzz bench bench-install-peers bench-repeat bench-model docs clean
+.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint fmt soak fuzz nightly bench bench-install-peers bench-repeat bench-model docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -130,10 +130,15 @@ soak: setup  ## jobs disturbed at random, and judged (SOAK="--seconds 1800 --log
 
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.tools  ## every decoder of what a network brings, with sanitizers (FUZZ_SECONDS=3600 in all); needs clang++
-	@command -v clang++ > /dev/null || { echo "make fuzz: there is no clang++ here (Debian: clang)"; exit 2; }
+	@mkdir -p build; echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' | clang++ -x c++ -fsanitize=fuzzer,address - -o build/.fuzzer 2> /dev/null || \
+	  { echo "make fuzz: there is no clang++ here, or it has no fuzzer (Debian: clang; and, where recommended packages are not installed, libclang-rt-dev)"; exit 2; }
 	$(BIN)/cmake -S . -B build/cmake/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DMERCURY_BUILD_TESTS=ON -DMERCURY_SANITIZE=address$(comma)undefined -DMERCURY_FUZZ_ENGINE=-fsanitize=fuzzer > /dev/null
 	$(BIN)/cmake --build build/cmake/fuzz -j $(JOBS) --target $(FUZZ_TARGETS)
 	$(PYTHON) -m scripts.fuzz build/cmake/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+nightly: FUZZ_SECONDS := 600
+nightly: export MERCURY_TEST_LONG := 1
+nightly: test-cpp fuzz  ## ten times as many random cases in C++ tests, then ten minutes of fuzz; needs clang++
 
 bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
 	$(BIN)/python -m scripts.lab.runner $(BENCH)

@@ -9,7 +9,9 @@ from pslite_ext.settings_table import TABLE, SettingError
 
 PREFIX = "MERCURY_"
 # What begins like a setting, and is for our tests and the lab.
-NOT_SETTINGS = frozenset({"MERCURY_STOCK_PYTHON", "MERCURY_TEST_SEED", "MERCURY_TORCH_PYTHON"})
+NOT_SETTINGS = frozenset(
+    {"MERCURY_STOCK_PYTHON", "MERCURY_TEST_LONG", "MERCURY_TEST_SEED", "MERCURY_TORCH_PYTHON"}
+)
 
 
 def check_names(environ: Mapping[str, str]) -> None:

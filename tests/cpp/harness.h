@@ -5,7 +5,8 @@
 //
 // A binary is one *_test.cc linked with what it tests; `main` is here. Arguments are substrings of
 // the names of tests to run (default: all); MERCURY_TEST_SEED=<number> repeats a run's random
-// numbers.
+// numbers. With MERCURY_TEST_LONG=1 (`make nightly`), tests that take long draw ten times as many
+// cases.
 //
 // Thread-safety: checks may be made on any thread, requirements on the test's own. Invariant: a
 // test draws the same numbers for a seed whether it runs alone or with others.
@@ -73,6 +74,13 @@ class Random : public std::mt19937_64 {
     return hash;
   }
 };
+
+// Of how many random cases a test that takes long makes: a tenth, unless the run may be long. The
+// numbers of a seed stay the same: a long run begins with the cases of a short one.
+inline int Trials(int all) {
+  static const char* const may_be_long = std::getenv("MERCURY_TEST_LONG");
+  return may_be_long != nullptr && *may_be_long == '1' ? all : (all + 9) / 10;
+}
 
 template <typename T, typename = void>
 struct Streams : std::false_type {};

@@ -6,6 +6,7 @@
 using namespace mercury;
 using mercury::testing::failed_checks;
 using mercury::testing::Random;
+using mercury::testing::Trials;
 
 namespace {
 
@@ -83,6 +84,14 @@ TEST(random_numbers_follow_from_the_seed) {
     const double unit = a.Unit();
     CHECK_TRUE(0 <= unit && unit < 1);
   }
+}
+
+TEST(a_short_run_makes_a_tenth_of_the_cases_and_at_least_one) {
+  const bool may_be_long = Trials(100) == 100;
+  for (const int all : {1, 9, 10, 11, 30'000}) {
+    CHECK_EQ(Trials(all), may_be_long ? all : (all + 9) / 10);
+  }
+  CHECK_EQ(Trials(1), 1);
 }
 
 TEST(all_checks_can_be_shown) {

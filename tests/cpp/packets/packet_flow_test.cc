@@ -166,7 +166,8 @@ bool RunCase(const NetworkOptions& options, Random* random) {
 void RunCases(PolicyKind kind) {
   Random random;
   int bad = 0;
-  for (int i = 0; i < 20 && bad < 3; ++i) {
+  const int trials = Trials(100);
+  for (int i = 0; i < trials && bad < 3; ++i) {
     NetworkOptions options = RandomOptions(kind, &random);
     options.deterministic = random.OneIn(4);
     bad += RunCase(options, &random) ? 0 : 1;

@@ -129,7 +129,8 @@ TEST(prophets_with_different_views_do_not_block_each_other) {
   Random random;
   uint64_t blocks = 0;
   const int before = failed_checks;
-  for (int trial = 0; trial < 40 && failed_checks == before; ++trial) blocks += Trains(&random);
+  const int trials = Trials(200);
+  for (int trial = 0; trial < trials && failed_checks == before; ++trial) blocks += Trains(&random);
   // Or nothing was tested.
   CHECK_TRUE(blocks > 100);
   std::printf("%llu blocks\n", static_cast<unsigned long long>(blocks));

@@ -18,13 +18,14 @@ using namespace mercury::testing;
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__  // some ten times slower
-constexpr int kHistories = 1000;
+constexpr int kHistories = 10'000;
 #else
 constexpr int kHistories = 30'000;
 #endif
 
-void Play(int histories, int64_t staleness_most, bool reduces) {
+void Play(int all, int64_t staleness_most, bool reduces) {
   Random random;
+  const int histories = Trials(all);
   for (int history = 0; history < histories; ++history) {
     const Staleness staleness{random.Between(std::min(staleness_most, int64_t{1}), staleness_most)};
     SimulatedJob(&random, staleness, reduces).Run();
