@@ -11,13 +11,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 digits = $(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --only-binary :all: --upgrade scikit-learn==1.5.2 --target $(1)/digits
 CORE := $(shell find pslite_ext/csrc -name "*.cc" -o -name "*.h")
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
-CORE_TESTS := $(shell find tests/cpp tests/fuzz -name "*.cc" -o -name "*.h")
+CORE_TESTS := $(shell find tests/bench_units tests/cpp tests/fuzz -name "*.cc" -o -name "*.h")
 SOURCES := CMakeLists.txt $(CORE) pslite_ext/_core.pyx pslite_ext/_core.pxd pslite_ext/_fabric.pxi pslite_ext/settings_table.py pslite_ext/settings_header.py $(wildcard patches/ps-lite/* patches/zeromq/*) patches/sources.toml
 unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes compiles all modules again
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint fmt soak fuzz nightly bench bench-install-peers bench-repeat bench-model docs clean
+.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint fmt soak fuzz nightly bench bench-units bench-install-peers bench-repeat bench-model docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -142,6 +142,10 @@ nightly: test-cpp fuzz  ## ten times as many random cases in C++ tests, then ten
 
 bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
 	$(BIN)/python -m scripts.lab.runner $(BENCH)
+
+bench-units: $(NATIVE)  ## hot units of the core, each by itself (BENCH_UNITS="--json FILE", "--against FILE", "crc32c")
+	$(BIN)/cmake --build $(CMAKE_BUILD) -j $(JOBS) --target bench_units
+	$(CMAKE_BUILD)/bench_units $(BENCH_UNITS)
 
 bench-install-peers:  ## other systems, for `make bench BENCH="--only peers"`: ten minutes, 2 GB
 	$(PYTHON) -m scripts.lab.systems.install_peers --jobs $(JOBS) $(PEERS)
