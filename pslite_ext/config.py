@@ -8,7 +8,7 @@ import socket
 import struct
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pslite_ext import prophet_profile
@@ -150,11 +150,11 @@ def say_renamed(environ: Mapping[str, str], setting: Setting) -> None:
 
 @dataclass(frozen=True)
 class Settings:
-    values: Mapping[str, int | str]
+    values: Mapping[str, int | str] = field(repr=False)  # the token is among them
     told: frozenset[str]  # the names of those that are set; the others are defaults
     root_host: str
     host: str
-    token: str
+    token: str = field(repr=False)
 
     @staticmethod
     def from_environment(environ: Mapping[str, str]) -> Settings:

@@ -91,6 +91,10 @@ def test_token_from_a_file(tmp_path: Path) -> None:
         settings(MERCURY_JOB_TOKEN=os.fsdecode(b"\xff"))
 
 
+def test_the_token_is_in_nothing_that_is_shown() -> None:
+    assert "secret" not in repr(settings(MERCURY_JOB_TOKEN="secret"))
+
+
 def test_a_setting_error_is_a_value_error_of_ours() -> None:
     with pytest.raises(ValueError, match="DMLC_ROLE") as raised:
         settings(DMLC_ROLE="")
