@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pslite_ext.command_line import Parser
-from pslite_ext.dump import THREAD
 
 PROCESSES = Path("/proc")
 
@@ -33,6 +32,8 @@ def parser() -> argparse.ArgumentParser:
 
 def answers(process: int) -> bool:
     """Whether it has the thread that a dump is made by."""
+    from pslite_ext.dump import THREAD  # it needs the core, which help does not
+
     try:
         tasks = list((PROCESSES / str(process) / "task").iterdir())
         return any((task / "comm").read_bytes().strip() == THREAD for task in tasks)

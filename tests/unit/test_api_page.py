@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,14 @@ def test_commands_inside_commands_are_found() -> None:
     assert programs[0] == "mercury trace"
     assert "mercury trace report" in programs
     assert len(programs) == len(set(programs))
+
+
+def test_help_needs_nothing_that_is_built_or_installed() -> None:
+    missing = ("pslite_ext._core", "numpy", "mxnet", "torch", "matplotlib")
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({missing}))\n"
+        "from scripts.docs.commands import helps, main\n"
+        "[list(helps(main.parser_of(name))) for name in main.commands()]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
