@@ -114,7 +114,7 @@ void Checksums(Stopwatch* watch) {
 
 void Fail(const Status& status) {
   if (status.ok()) return;
-  std::fprintf(stderr, "bench_units: %s\n", status.message.c_str());
+  std::fprintf(stderr, "bench_units: %s\n", status.text().c_str());
   std::exit(1);
 }
 

@@ -23,7 +23,7 @@
 
 namespace mercury::fabric {
 
-constexpr uint8_t kLetterVersion = 6;
+constexpr uint8_t kLetterVersion = 7;
 constexpr size_t kLetterBytesMax = 1 << 20;
 constexpr uint32_t kListMost = 1 << 15;
 constexpr uint32_t kLetterTextBytesMax = 1024;

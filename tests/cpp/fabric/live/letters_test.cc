@@ -177,6 +177,6 @@ TEST(what_makes_no_sense_is_refused) {
   CHECK_TRUE(refused(letter));
   std::string bytes = Encode(Letter());
   bytes[0] = 2;
-  CHECK_EQ(Decode(bytes, &read).text(), "a letter of MLfabric has version 2; this node knows 6");
+  CHECK_EQ(Decode(bytes, &read).text(), "a letter of MLfabric has version 2; this node knows 7");
   CHECK_STATUS(Code::kCorrupt, Decode("", &read));
 }
