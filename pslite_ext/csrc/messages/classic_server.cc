@@ -3,24 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "base/node_name.h"
 #include "messages/classic_wire.h"
 #include "messages/shared_array.h"
-#include "messages/stall_question.h"
-#include "trace/trace_log.h"
 
 namespace mercury {
+
 ClassicServer::ClassicServer(int num_workers, uint64_t bytes_max, bool deterministic)
     : store_(num_workers, bytes_max, deterministic),
-      agreement_(num_workers),
+      clerk_(
+          num_workers, [this](int worker, const JobLetter& letter) { Send(worker, letter); }, Obey,
+          [this](uint64_t key, uint64_t offset) { return store_.Missing(key, offset); }),
       app_(std::make_unique<ps::KVServer<char>>(kClassicApp)) {
   // ps-lite's server hides the handler of commands behind that of pushes and pulls.
   static_cast<ps::SimpleApp&>(*app_).set_request_handle(
       [this](const ps::SimpleData& command, ps::SimpleApp* app) {
-        if (command.head == kClaimHead) return HandleClaim(command);
-        if (command.head == kStallHead) return HandleQuestion(command);
-        TraceLog* log = TraceLog::Started();
-        if (command.head == kTraceSwitchHead && log != nullptr) log->Switch(command.body != "off");
+        if (command.head == kLetterHead) return HandleLetter(command);
         app->Response(command);
       });
   app_->set_request_handle([this](const ps::KVMeta& meta, const ps::KVPairs<char>& data,
@@ -56,45 +55,20 @@ void ClassicServer::Departed(int worker) {
   std::lock_guard<std::mutex> lock(mutex_);
   store_.Departed(worker, &replies);
   Send(replies);
-  std::vector<Agreement::Verdict> verdicts;
-  agreement_.Departed(worker, &verdicts);
-  Send(verdicts);
+  clerk_.Departed(worker);
 }
 
-void ClassicServer::HandleClaim(const ps::SimpleData& command) {
-  const int worker = RoleOf(command.sender) == Role::kWorker ? RankOf(command.sender) : -1;
-  std::vector<Agreement::Verdict> verdicts;
-  Claim claim;
-  const Status status = Decode(command.body, &claim);
+void ClassicServer::HandleLetter(const ps::SimpleData& command) {
+  if (RoleOf(command.sender) != Role::kWorker) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  const uint64_t ticket = next_ticket_++;
-  open_claims_.emplace(ticket, command);
-  if (status.ok()) {
-    agreement_.Hear(worker, claim, ticket, &verdicts);
-  } else {
-    verdicts.push_back({ticket, status});
-  }
-  Send(verdicts);
+  last_letter_[RankOf(command.sender)] = command;
+  const Status status = clerk_.Hear(RankOf(command.sender), command.body);
+  if (!status.ok()) Log(LogLevel::kWarning, NodeName(command.sender) + ": " + status.text());
 }
 
-void ClassicServer::HandleQuestion(const ps::SimpleData& command) {
-  StallQuestion question;
-  std::vector<int> missing;
-  if (Decode(command.body, &question).ok()) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    missing = question.of == StallQuestion::Of::kPiece
-                  ? store_.Missing(question.key, question.offset)
-                  : agreement_.Missing(question.key);
-  }
-  app_->ps::SimpleApp::Response(command, EncodeRanks(missing));
-}
-
-void ClassicServer::Send(const std::vector<Agreement::Verdict>& verdicts) {
-  for (const Agreement::Verdict& verdict : verdicts) {
-    const auto it = open_claims_.find(verdict.ticket);
-    app_->ps::SimpleApp::Response(it->second, Encode(verdict.status, kMetaBodyBytesMax));
-    open_claims_.erase(it);
-  }
+// As an answer to that worker's last letter: which one it answers, its ticket says.
+void ClassicServer::Send(int worker, const JobLetter& letter) {
+  app_->ps::SimpleApp::Response(last_letter_.at(worker), Encode(letter));
 }
 
 // Under the lock: the replies of two requests keep their order.

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "messages/agreement.h"
+#include "letters/clerk.h"
 #include "messages/server_store.h"
 #include "ps/ps.h"
 
@@ -26,17 +26,16 @@ class ClassicServer {
  private:
   void Handle(const ps::KVMeta& meta, const ps::KVPairs<char>& data);
   void Send(const std::vector<StoreReply>& replies);
-  void HandleClaim(const ps::SimpleData& command);
-  void Send(const std::vector<Agreement::Verdict>& verdicts);
-  void HandleQuestion(const ps::SimpleData& command);
+  void HandleLetter(const ps::SimpleData& command);
+  void Send(int worker, const JobLetter& letter);
 
   std::mutex mutex_;  // guards what follows
   ServerStore store_;
-  Agreement agreement_;
+  Clerk clerk_;
   uint64_t next_ticket_ = 1;
   std::unordered_map<uint64_t, ps::KVMeta> open_;
-  std::unordered_map<uint64_t, ps::SimpleData> open_claims_;
-  std::unique_ptr<ps::KVServer<char>> app_;  // last: its thread ends first
+  std::unordered_map<int, ps::SimpleData> last_letter_;  // by worker
+  std::unique_ptr<ps::KVServer<char>> app_;              // last: its thread ends first
 };
 
 }  // namespace mercury

@@ -19,11 +19,7 @@ constexpr int MessagesOf(int head) { return head >> kHeadBits; }
 constexpr int kAsynchronousBit = 1 << 16;
 // In the option of a pull's request that goes right behind its push.
 constexpr int kBehindPushBit = 1 << 17;
-// The command by which a worker's script switches the servers' recording.
-constexpr int kTraceSwitchHead = -0x74726163;
-// The command by which a worker says what it has (agreement.h); answered when all have.
-constexpr int kClaimHead = -0x636c6169;
-// The command by which a worker asks whom it waits for (stall_question.h).
-constexpr int kStallHead = -0x7374616c;
+// The head of a command that is a letter (letters/job_letters.h), as its answer is.
+constexpr int kLetterHead = -0x6c657474;
 
 }  // namespace mercury

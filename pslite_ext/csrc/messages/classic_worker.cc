@@ -8,12 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/node_name.h"
-#include "control/meta_bounds.h"
-#include "messages/agreement.h"
 #include "messages/classic_value.h"
 #include "messages/classic_wire.h"
 #include "messages/shared_array.h"
-#include "messages/stall_question.h"
 #include "transport/figures.h"
 
 namespace mercury {
@@ -47,7 +44,13 @@ struct ClassicWorker::Pending {
 };
 
 ClassicWorker::ClassicWorker(const ClassicOptions& options)
-    : ps::SimpleApp(kClassicApp, 0), options_(options) {
+    : ps::SimpleApp(kClassicApp, 0),
+      options_(options),
+      errands_(
+          {options.shares, options.stall, options.stalled, options.trace},
+          [this](int server, const JobLetter& letter) { SendLetter(server, letter); },
+          [](const std::string& line) { Log(LogLevel::kWarning, line); }),
+      letters_(obj_->NewRequest(ps::kServerGroup)) {
   if (options_.prophet) {
     schedule_ = std::make_unique<ClassicSchedule>(options_.profile_steps, options_.profile_text);
   }
@@ -70,21 +73,7 @@ void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
   Status status;
   switch (kind) {
     case Operation::Kind::kCommand:
-      if (const size_t bytes = pending->op->command.body.size(); bytes > kMetaBodyBytesMax) {
-        status = Status::InvalidArgument("a command of " + std::to_string(bytes) +
-                                         " bytes for the servers, more than " +
-                                         std::to_string(kMetaBodyBytesMax));
-        break;
-      }
-      if (pending->op->command.to_one) {
-        const int home = options_.shares.Home(pending->op->command.key);
-        pending->pieces.push_back({home, 0, 0});
-        break;
-      }
-      for (int s = 0; s < options_.shares.servers(); ++s) {
-        pending->pieces.push_back({s, static_cast<uint64_t>(s), 0});
-      }
-      break;
+      return SubmitCommand(std::move(pending->op));
     case Operation::Kind::kRows:
       status = SetsOfRows(pending.get());
       break;
@@ -100,6 +89,33 @@ void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
   if (!status.ok()) return Complete(std::move(pending), status);
   if (kind == Operation::Kind::kSum && schedule_ != nullptr) return Schedule(std::move(pending));
   Begin(std::move(pending));
+}
+
+void ClassicWorker::SubmitCommand(std::shared_ptr<Operation> op) {
+  std::vector<Over> over;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (failure_.ok()) {
+      errands_.Begin(std::move(op), NowUs(), &over);
+    } else {
+      over.push_back({std::move(op), failure_});
+    }
+  }
+  FinishAll(over);
+}
+
+void ClassicWorker::SendLetter(int server, const JobLetter& letter) {
+  ps::Message message;
+  ps::Meta& meta = message.meta;
+  meta.app_id = kClassicApp;
+  meta.customer_id = 0;
+  meta.request = true;
+  meta.simple_app = true;
+  meta.timestamp = letters_;
+  meta.recver = NodeId(Role::kServer, server);
+  meta.head = kLetterHead;
+  meta.body = Encode(letter);
+  ps::Postoffice::Get()->van()->SendMsg(message);
 }
 
 void ClassicWorker::Schedule(std::unique_ptr<Pending> pending) {
@@ -185,7 +201,7 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> pending) {
   pending->answered.assign(pieces, !Pulls(op));
   pending->since_us = pending->moved_us = NowUs();
   pending->ask_at_us = options_.stall.FirstQuestion(pending->since_us);
-  if (op.tensor != nullptr && options_.numbers != nullptr) op.number = options_.numbers->Take(op);
+  if (options_.numbers != nullptr) op.number = options_.numbers->Take(op);
   std::unique_lock<std::mutex> lock(mutex_);
   if (!failure_.ok()) {
     const Status status = failure_;
@@ -226,36 +242,30 @@ void ClassicWorker::SendPiece(int slot, const Pending& pending, size_t i, int me
   meta.request = true;
   meta.timestamp = slot;
   meta.recver = NodeId(Role::kServer, piece.server);
-  if (op.kind == Operation::Kind::kCommand) {
-    meta.simple_app = true;
-    meta.head = op.command.head;
-    meta.body = op.command.body;
+  const TensorTraits& tensor = op.tensor->traits;
+  const bool rows = op.kind == Operation::Kind::kRows;
+  const bool packed = push && !rows && !pending.payloads.empty();
+  meta.push = push;
+  meta.head = static_cast<int>(push ? PhaseOf(op.kind) : StoreOperation::kPull) | messages
+                                                                                      << kHeadBits;
+  meta.key = tensor.key;
+  meta.addr = piece.offset;
+  meta.val_len = static_cast<int>(piece.bytes);
+  meta.option = static_cast<int>(tensor.dtype) |
+                static_cast<int>(packed ? op.compression : Compression::kNone) << 8 |
+                (tensor.asynchronous ? kAsynchronousBit : 0) |
+                (!push && Pushes(op) ? kBehindPushBit : 0);
+  meta.recv_key = tensor.index;
+  meta.push_pull_operation = op.number + (op.pulls_sum() && !push ? 1 : 0);
+  const ps::Key row_bytes = rows ? op.rows.row_bytes : 0;
+  message.AddData(ps::SArray<ps::Key>(std::vector<ps::Key>{tensor.key, row_bytes}));
+  if (!push) {
+    message.AddData(ps::SArray<char>());
+  } else if (!pending.payloads.empty()) {
+    const Buffer& payload = pending.payloads[i];
+    message.AddData(Shared(payload.data, payload.bytes, payload.owner));
   } else {
-    const TensorTraits& tensor = op.tensor->traits;
-    const bool rows = op.kind == Operation::Kind::kRows;
-    const bool packed = push && !rows && !pending.payloads.empty();
-    meta.push = push;
-    meta.head =
-        static_cast<int>(push ? PhaseOf(op.kind) : StoreOperation::kPull) | messages << kHeadBits;
-    meta.key = tensor.key;
-    meta.addr = piece.offset;
-    meta.val_len = static_cast<int>(piece.bytes);
-    meta.option = static_cast<int>(tensor.dtype) |
-                  static_cast<int>(packed ? op.compression : Compression::kNone) << 8 |
-                  (tensor.asynchronous ? kAsynchronousBit : 0) |
-                  (!push && Pushes(op) ? kBehindPushBit : 0);
-    meta.recv_key = tensor.index;
-    meta.push_pull_operation = op.number + (op.pulls_sum() && !push ? 1 : 0);
-    const ps::Key row_bytes = rows ? op.rows.row_bytes : 0;
-    message.AddData(ps::SArray<ps::Key>(std::vector<ps::Key>{tensor.key, row_bytes}));
-    if (!push) {
-      message.AddData(ps::SArray<char>());
-    } else if (!pending.payloads.empty()) {
-      const Buffer& payload = pending.payloads[i];
-      message.AddData(Shared(payload.data, payload.bytes, payload.owner));
-    } else {
-      message.AddData(Shared(const_cast<char*>(op.src) + piece.offset, piece.bytes, pending.op));
-    }
+    message.AddData(Shared(const_cast<char*>(op.src) + piece.offset, piece.bytes, pending.op));
   }
   ps::Postoffice::Get()->van()->SendMsg(message);
 }
@@ -264,6 +274,14 @@ void ClassicWorker::SendPiece(int slot, const Pending& pending, size_t i, int me
 void ClassicWorker::Process(const ps::Message& message) {
   if (message.meta.request) return;  // nobody asks a worker
   std::unique_lock<std::mutex> lock(mutex_);
+  if (message.meta.simple_app) {
+    std::vector<Over> over;
+    const Status heard =
+        errands_.Hear(RankOf(message.meta.sender), message.meta.body, NowUs(), &over);
+    lock.unlock();
+    if (!heard.ok()) Log(LogLevel::kWarning, NodeName(message.meta.sender) + ": " + heard.text());
+    return FinishAll(over);
+  }
   const auto slot = static_cast<size_t>(message.meta.timestamp);
   if (slot >= slots_.size() || !slots_[slot]) return;  // failed already
   Pending& pending = *slots_[slot];
@@ -292,42 +310,29 @@ bool ClassicWorker::Take(const ps::Message& message, Pending* pending) {
   const ps::Meta& meta = message.meta;
   const Operation& op = *pending->op;
   const int server = RankOf(meta.sender);
-  size_t i = 0;
-  if (op.kind == Operation::Kind::kCommand) {
-    i = op.command.to_one ? 0 : static_cast<size_t>(server);
-  } else {
-    const auto piece =
-        std::lower_bound(pending->pieces.begin(), pending->pieces.end(), meta.addr,
-                         [](const Piece& p, uint64_t offset) { return p.offset < offset; });
-    i = static_cast<size_t>(piece - pending->pieces.begin());
-    if (meta.key != op.tensor->traits.key) return false;
-  }
+  const auto found =
+      std::lower_bound(pending->pieces.begin(), pending->pieces.end(), meta.addr,
+                       [](const Piece& p, uint64_t offset) { return p.offset < offset; });
+  const auto i = static_cast<size_t>(found - pending->pieces.begin());
+  if (meta.key != op.tensor->traits.key) return false;
   if (i >= pending->pieces.size() || pending->pieces[i].server != server) return false;
   const bool value = !meta.push && Pulls(op);
   std::vector<bool>& in = value ? pending->answered : pending->confirmed;
   if (in[i]) return false;
   pending->moved_us = NowUs();
   const Piece& piece = pending->pieces[i];
-  if (op.command.answer != nullptr) {
-    *op.command.answer = meta.body;
-  } else if (op.kind == Operation::Kind::kCommand) {
-    if (!meta.body.empty()) Decode(meta.body, &pending->status);
-    pending->status = pending->status.About(op.command.about);
-  } else {
-    if (piece.offset != meta.addr || message.data.size() < 2) return false;
-    const ps::SArray<char>& payload = message.data[1];
-    if (meta.option != 0) {
-      const TensorTraits& tensor = op.tensor->traits;
-      Decode(std::string(payload.data(), payload.size()), &pending->status);
-      pending->status =
-          pending->status.About({Subject::kTensor, tensor.key,
-                                 "tensor '" + tensor.name + "' on " + NodeName(meta.sender)});
-    } else if (value) {
-      pending->status = TakeValue(payload, piece, i, pending->op.get());
-      if (!pending->status.ok()) {
-        pending->status = pending->status.Saying(NodeName(meta.sender) + " answered with " +
-                                                 pending->status.detail());
-      }
+  if (piece.offset != meta.addr || message.data.size() < 2) return false;
+  const ps::SArray<char>& payload = message.data[1];
+  if (meta.option != 0) {
+    const TensorTraits& tensor = op.tensor->traits;
+    Decode(std::string(payload.data(), payload.size()), &pending->status);
+    pending->status = pending->status.About(
+        {Subject::kTensor, tensor.key, "tensor '" + tensor.name + "' on " + NodeName(meta.sender)});
+  } else if (value) {
+    pending->status = TakeValue(payload, piece, i, pending->op.get());
+    if (!pending->status.ok()) {
+      pending->status = pending->status.Saying(NodeName(meta.sender) + " answered with " +
+                                               pending->status.detail());
     }
   }
   in[i] = true;
@@ -342,16 +347,19 @@ void ClassicWorker::Complete(std::unique_ptr<Pending> pending, const Status& sta
 
 void ClassicWorker::Fail(const Status& status) {
   std::vector<std::unique_ptr<Pending>> failed;
+  std::vector<Over> over;
   GivenUp given_up;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!failure_.ok()) return;
     failure_ = status;
+    errands_.Fail(status, &over);
     given_up = std::move(given_up_);
     for (auto& pending : slots_) {
       if (pending) failed.push_back(std::move(pending));
     }
   }
+  FinishAll(over);
   for (auto& pending : failed) Complete(std::move(pending), status);
   given_up.Finish(status);
   if (schedule_ != nullptr) schedule_->Flush();
@@ -362,58 +370,36 @@ void ClassicWorker::WatchForStalls() {
       std::chrono::microseconds(std::min(options_.stall.FirstQuestion(0) / 4, kTurnUs));
   std::unique_lock<std::mutex> lock(mutex_);
   while (!leaves_.wait_for(lock, turn, [this] { return leaving_ || !failure_.ok(); })) {
-    std::unique_ptr<Pending> question = LongestStall(NowUs());
-    if (question == nullptr) continue;
-    lock.unlock();
-    Begin(std::move(question));
-    lock.lock();
+    const int64_t now_us = NowUs();
+    errands_.Tick(now_us);
+    AskAboutLongest(now_us);
   }
 }
 
-std::unique_ptr<ClassicWorker::Pending> ClassicWorker::LongestStall(int64_t now_us) {
+void ClassicWorker::AskAboutLongest(int64_t now_us) {
   Pending* longest = nullptr;
   for (const auto& pending : slots_) {
     if (pending == nullptr || now_us < pending->ask_at_us) continue;
-    const Operation& op = *pending->op;
-    if (op.tensor == nullptr && op.command.head != kClaimHead) continue;
     pending->ask_at_us = options_.stall.NextQuestion(pending->since_us, pending->moved_us, now_us);
     if (longest == nullptr || pending->since_us < longest->since_us) longest = pending.get();
   }
-  if (longest == nullptr) return nullptr;
-  const Operation& op = *longest->op;
+  if (longest == nullptr) return;
+  const TensorTraits& tensor = longest->op->tensor->traits;
   size_t i = 0;
   while (i + 1 < longest->pieces.size() && longest->confirmed[i] && longest->answered[i]) ++i;
-  const int server = longest->pieces[i].server;
-  const Stall stall = StallOf(op, longest->pieces[i].offset);
-  auto asks = std::make_unique<Pending>();
-  asks->op = std::make_shared<Operation>();
-  asks->op->kind = Operation::Kind::kCommand;
-  const auto answer = std::make_shared<std::string>();
-  asks->op->command = {kStallHead, Encode(stall.question), true, 0, {}, answer};
-  asks->pieces.push_back({server, 0, 0});
-  const int64_t seconds = (now_us - longest->since_us) / 1000000;
-  const bool over = options_.stalled && options_.stall.Over(longest->moved_us, now_us);
-  asks->op->done = [=](const Status& status) {
-    if (!status.ok() || !AreRanks(*answer)) return;
-    const std::string why = answer->empty()
-                                ? "its answer is on its way from " + NodeName(Role::kServer, server)
-                                : "worker " + *answer + " " + stall.owes;
-    const std::string line =
-        stall.what + " has waited for " + std::to_string(seconds) + " s: " + why;
-    Log(LogLevel::kWarning, line);
-    if (over && FirstRank(*answer) >= 0) options_.stalled(FirstRank(*answer), line);
-  };
-  return asks;
+  errands_.AskAbout(longest->pieces[i].server,
+                    {0, MissingLetter::Of::kPiece, tensor.key, longest->pieces[i].offset},
+                    "tensor '" + tensor.name + "'", "has not sent it all", longest->since_us,
+                    longest->moved_us, now_us);
 }
 
 std::string ClassicWorker::Waiting() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::string lines;
+  std::string lines = errands_.Waiting(NowUs());
   for (const auto& pending : slots_) {
-    if (pending == nullptr || pending->op->command.answer != nullptr) continue;
+    if (pending == nullptr) continue;
     const size_t open = std::max(pending->unconfirmed, pending->unanswered);
-    const std::string what = StallOf(*pending->op, 0).what;
-    lines += (what.empty() ? "a command" : what) + ": for " +
+    lines += "tensor '" + pending->op->tensor->traits.name + "': for " +
              std::to_string((NowUs() - pending->since_us) / 1000000) + " s, " +
              std::to_string(pending->pieces.size() - open) + " of " +
              std::to_string(pending->pieces.size()) + " pieces are done\n";

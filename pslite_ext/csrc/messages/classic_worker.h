@@ -25,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "letters/errands.h"
 #include "messages/classic_schedule.h"
 #include "messages/partition.h"
 #include "ps/ps.h"
@@ -49,6 +50,7 @@ struct ClassicOptions {
   StallTimes stall{0};
   Stalled stalled;                     // null: nobody ends the job for that
   DispatchNumbers* numbers = nullptr;  // null: operations are not numbered
+  TraceRing* trace = nullptr;          // null: nothing is traced
 };
 
 class ClassicWorker : public ps::SimpleApp, public Transport {
@@ -80,14 +82,18 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   // Takes the answer in; true when it was the operation's last.
   bool Take(const ps::Message& message, Pending* pending);
   void Complete(std::unique_ptr<Pending> pending, const Status& status);
-  // In a thread of its own: asks whom what waits for long waits for, and says so in the log.
+  void SubmitCommand(std::shared_ptr<Operation> op);
+  void SendLetter(int server, const JobLetter& letter);
+  // In a thread of its own: asks the server which worker a long-stalled operation waits for, and
+  // logs it.
   void WatchForStalls();
-  // The question, and what it is about; null if nothing has waited for so long again.
-  std::unique_ptr<Pending> LongestStall(int64_t now_us);
+  void AskAboutLongest(int64_t now_us);
 
   const ClassicOptions options_;
   std::mutex mutex_;  // guards what follows
   Status failure_;
+  Errands errands_;
+  const int letters_;                            // their timestamp: ps-lite counts answers by it
   std::vector<std::unique_ptr<Pending>> slots_;  // by ps-lite's timestamp
   std::vector<int> free_slots_;
   GivenUp given_up_;                                 // may still be being sent

@@ -11,14 +11,7 @@ void TraceMessage(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends
   event.node = TraceNodeOf(sends ? meta.recver : meta.sender);
   event.time_us = now_us;
   event.length = bytes;
-  if (meta.simple_app) {
-    const bool ours =
-        meta.head == kTraceSwitchHead || meta.head == kClaimHead || meta.head == kStallHead;
-    if (sends != meta.request || ours) return;  // a server's end of it, or none of the script's
-    event.operation = sends ? kTraceCommand : kTraceReply;
-    log->ring()->Add(event);
-    return;
-  }
+  if (meta.simple_app) return;  // letters/errands.h knows which of them are the script's
   if (!meta.request && meta.option != 0) return;  // an error instead of an answer
   event.key = static_cast<uint32_t>(meta.recv_key);
   event.number = meta.push_pull_operation;

@@ -4,6 +4,7 @@
 
 #include "base/node_name.h"
 #include "base/refusal.h"
+#include "letters/letter_endpoint.h"
 #include "links/local_socket.h"
 #include "transport/figures.h"
 
@@ -49,13 +50,15 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     auto aggregator = std::make_unique<Aggregator>(aggregator_options);
     auto slice = std::make_unique<Slice>();
     slice->aggregator = aggregator.get();
+    std::unique_ptr<Endpoint> endpoint = std::move(aggregator);
+    if (i == 0) endpoint = WithLetters(std::move(endpoint));
     LaneEvents events;
     events.lost = events_.lost;
     events.left = [](int /*worker*/) {};  // the aggregator has heard the goodbye
     LinkOptions link = options_.link();
     link.lends = aggregator_options.lends;
     link.first_peer = options_.rank % options_.workers;
-    slice->lane = std::make_unique<Lane>(std::move(aggregator), link, std::move(events));
+    slice->lane = std::make_unique<Lane>(std::move(endpoint), link, std::move(events));
     slices_.push_back(std::move(slice));
   }
   door_ = std::make_unique<Acceptor>(
@@ -71,6 +74,23 @@ Status MercuryServer::Start(const MercuryOptions& options) {
   const std::lock_guard<std::mutex> lock(mutex_);
   running_ = status.ok();
   return status;
+}
+
+std::unique_ptr<Endpoint> MercuryServer::WithLetters(std::unique_ptr<Endpoint> aggregator) {
+  LetterEndpoint::Hears hears;
+  hears.letter = [this](int worker, const std::string& letter, int64_t /*now_us*/) {
+    return clerk_->Hear(worker, letter);
+  };
+  hears.goodbye = [this](int worker) { clerk_->Departed(worker); };
+  auto endpoint = std::make_unique<LetterEndpoint>(
+      std::move(aggregator), options_.policy.packet_bytes, kJobLetterBytesMax, std::move(hears));
+  clerk_ = std::make_unique<Clerk>(
+      options_.workers,
+      [post = endpoint.get()](int worker, const JobLetter& letter) {
+        post->Post(worker, Encode(letter));
+      },
+      Obey);
+  return endpoint;
 }
 
 void MercuryServer::Take(int worker, int lane, TcpSocket socket) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "letters/clerk.h"
 #include "links/acceptor.h"
 #include "links/lane.h"
 #include "packets/aggregator.h"
@@ -32,12 +33,14 @@ class MercuryServer {
 
  private:
   struct Slice;
+  std::unique_ptr<Endpoint> WithLetters(std::unique_ptr<Endpoint> aggregator);
   void Take(int worker, int lane, TcpSocket socket);
   void Refused(const std::string& why);
 
   const PlaneEvents events_;
   MercuryOptions options_;
   TcpSocket listener_, local_listener_;
+  std::unique_ptr<Clerk> clerk_;                // of the first lane's thread
   std::vector<std::unique_ptr<Slice>> slices_;  // by lane
   std::unique_ptr<Acceptor> door_;
   std::set<std::pair<int, int>> taken_;  // worker and lane; of the first lane's thread

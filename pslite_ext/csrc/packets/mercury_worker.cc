@@ -5,6 +5,8 @@
 
 #include "base/log.h"
 #include "base/node_name.h"
+#include "letters/errands.h"
+#include "letters/letter_endpoint.h"
 #include "trace/trace_log.h"
 #include "transport/figures.h"
 
@@ -27,6 +29,8 @@ const ProphetProfile* BetterProfile(const WorkerStreams& lane,
 struct MercuryWorker::Slice {
   uint16_t number = 0;
   WorkerStreams* streams = nullptr;
+  std::unique_ptr<Errands> errands;  // of the first lane
+  Status failure;                    // the errands'
   std::vector<std::unique_ptr<Dialer>> dialers;
   std::unique_ptr<Lane> lane;  // last: its thread uses the rest
 };
@@ -56,13 +60,18 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     auto streams = std::make_unique<WorkerStreams>(
         options, [](const std::string& line) { Log(LogLevel::kWarning, line); });
     slice->streams = streams.get();
+    std::unique_ptr<Endpoint> endpoint = std::move(streams);
+    if (i == 0) endpoint = WithLetters(slice.get(), std::move(endpoint));
     LaneEvents events;
     events.lost = events_.lost;
     events.left = [](int /*server*/) {};  // the job ends, and the control plane says how
-    events.tick = [s = slice.get()](int64_t now_us) { s->streams->Tick(now_us); };
+    events.tick = [s = slice.get()](int64_t now_us) {
+      s->streams->Tick(now_us);
+      if (s->errands) s->errands->Tick(now_us);
+    };
     LinkOptions link = options_.link();
     link.first_peer = options_.rank % options_.shares.servers();
-    slice->lane = std::make_unique<Lane>(std::move(streams), link, std::move(events));
+    slice->lane = std::make_unique<Lane>(std::move(endpoint), link, std::move(events));
     slice->lane->on_turn = [s = slice.get()](int64_t now_us) {
       for (auto& dialer : s->dialers) dialer->Turn(now_us);
     };
@@ -77,6 +86,27 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     });
   }
   return Status::Ok();
+}
+
+std::unique_ptr<Endpoint> MercuryWorker::WithLetters(Slice* slice,
+                                                     std::unique_ptr<Endpoint> streams) {
+  LetterEndpoint::Hears hears;
+  hears.letter = [slice](int server, const std::string& letter, int64_t now_us) {
+    std::vector<Over> over;
+    const Status status = slice->errands->Hear(server, letter, now_us, &over);
+    FinishAll(over);
+    return status;
+  };
+  hears.goodbye = [](int /*server*/) {};
+  auto endpoint = std::make_unique<LetterEndpoint>(std::move(streams), options_.policy.packet_bytes,
+                                                   kJobLetterBytesMax, std::move(hears));
+  slice->errands = std::make_unique<Errands>(
+      ErrandsOptions{options_.shares, options_.stall, options_.stalled, options_.trace},
+      [post = endpoint.get()](int server, const JobLetter& letter) {
+        post->Post(server, Encode(letter));
+      },
+      [](const std::string& line) { Log(LogLevel::kWarning, line); });
+  return endpoint;
 }
 
 void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
@@ -105,12 +135,33 @@ void MercuryWorker::Stop() {
   for (auto& slice : slices_) slice->lane->Stop(failed);
   // The lanes' threads are gone: what they still held fails here.
   for (auto& slice : slices_) {
-    slice->streams->Fail(Status::Closed("this node has left the job"));
+    Fail(slice.get(), Status::Closed("this node has left the job"));
     slice->dialers.clear();
   }
 }
 
+void MercuryWorker::SubmitCommand(std::shared_ptr<Operation> op) {
+  Status failure;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    failure = failure_;
+    if (failure.ok()) {
+      slices_[0]->lane->Post([slice = slices_[0].get(), op] {
+        std::vector<Over> over;
+        if (slice->failure.ok()) {
+          slice->errands->Begin(op, NowUs(), &over);
+        } else {
+          over.push_back({op, slice->failure});
+        }
+        FinishAll(over);
+      });
+    }
+  }
+  if (!failure.ok()) op->Finish(failure);
+}
+
 void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
+  if (op->kind == Operation::Kind::kCommand) return SubmitCommand(std::move(op));
   const TensorTraits& d = op->tensor->traits;
   const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.shares,
                             options_.lanes);
@@ -135,8 +186,18 @@ void MercuryWorker::Fail(const Status& status) {
   if (!failure_.ok()) return;
   failure_ = status;
   for (auto& slice : slices_) {
-    slice->lane->Post([s = slice.get(), status] { s->streams->Fail(status); });
+    slice->lane->Post([s = slice.get(), status] { Fail(s, status); });
   }
+}
+
+// On the lane's thread, or when there is none any more.
+void MercuryWorker::Fail(Slice* slice, const Status& status) {
+  slice->streams->Fail(status);
+  if (!slice->errands || !slice->failure.ok()) return;
+  slice->failure = status;
+  std::vector<Over> over;
+  slice->errands->Fail(status, &over);
+  FinishAll(over);
 }
 
 std::string MercuryWorker::Figures() {
@@ -186,7 +247,10 @@ std::string MercuryWorker::Waiting() {
   }
   std::string lines;
   for (auto& slice : slices_) {
-    slice->lane->Ask([&] { lines += slice->streams->Waiting(NowUs()); });
+    slice->lane->Ask([&] {
+      lines += slice->streams->Waiting(NowUs());
+      if (slice->errands) lines += slice->errands->Waiting(NowUs());
+    });
   }
   return lines;
 }

@@ -29,7 +29,7 @@ class MercuryWorker : public Transport {
   // Says goodbye to the servers: after Fail, that it is not because the work is done.
   void Stop();
 
-  // A sum, or the last one again.
+  // A sum, or the last one again; or a command, as a letter in the first lane.
   void Submit(std::shared_ptr<Operation> op) override;
   void Fail(const Status& status) override;
   std::string Figures() override;
@@ -39,6 +39,9 @@ class MercuryWorker : public Transport {
  private:
   struct Slice;
   void Dial(Slice* slice, int server, const Address& address);
+  void SubmitCommand(std::shared_ptr<Operation> op);
+  static void Fail(Slice* slice, const Status& status);
+  std::unique_ptr<Endpoint> WithLetters(Slice* slice, std::unique_ptr<Endpoint> streams);
 
   const MercuryOptions options_;
   const PlaneEvents events_;

@@ -14,7 +14,6 @@
 #include "fabric/explanation.h"
 #include "fabric/plan_text.h"
 #include "fabric/planner.h"
-#include "messages/classic_wire.h"
 #include "policy/prophet/prophet_blocks.h"
 #include "process/ended_threads.h"
 #include "process/mxnet_engine.h"
@@ -222,7 +221,12 @@ int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, flo
 }
 
 int mercury_tensor_check(const mercury_tensor* tensor) {
-  return Guarded([&] { return tensor->its->gate->refusal(); });
+  return Guarded([&] {
+    const mercury::Gate& gate = *tensor->its->gate;
+    const Status refusal = gate.refusal();
+    // Of a job that has failed, the gate may not have heard yet.
+    return refusal.ok() ? Worker::AsSeenBy(gate.about(), Node::Get().failure()) : refusal;
+  });
 }
 
 int mercury_tensor_agreed(const mercury_tensor* tensor) {

@@ -273,7 +273,9 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
             NodeId(Role::kWorker, worker),
             Status::Timeout(NodeName(id_.load()) + " gives up (MERCURY_STALL_TIMEOUT_S): " + line));
       };
-  if (TraceLog* log = TraceLog::Active()) options_.mercury.trace = log->ring();
+  if (TraceLog* log = TraceLog::Active()) {
+    options_.mercury.trace = options_.classic.trace = log->ring();
+  }
   if (mercury_van_ != nullptr) mercury_van_->Configure(options_.mercury);
   if (options_.van.role == Role::kWorker) {
     messages_ = std::make_unique<ClassicWorker>(options_.classic);

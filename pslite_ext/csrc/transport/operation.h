@@ -11,15 +11,20 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/buffer.h"
 #include "base/status.h"
+#include "transport/claim.h"
 #include "transport/tensor.h"
 
 namespace mercury {
+
+// The command by which a worker's script switches the servers' recording.
+constexpr int kTraceSwitchHead = -0x74726163;
 
 // Made beforehand: there is no memory when it is needed.
 inline const Status kDropped = Status::Exhausted("no memory to carry a tensor");
@@ -32,7 +37,7 @@ struct Operation {
     kAgain = 3,       // the last sum once more; this worker must have taken part in it
     kFirstValue = 4,  // src becomes the value, before anything is summed
     kRows = 5,        // `rows` are summed over all workers into `answers`
-    kCommand = 6,     // `command` to all servers, or to one; done when each has answered
+    kCommand = 6,     // `command` to the servers; done when all that were asked have answered
   };
   // Ascending, unique; read before Submit returns.
   struct Rows {
@@ -44,11 +49,8 @@ struct Operation {
   struct Command {
     int head = 0;
     std::string body;
-    bool to_one = false;  // the server that `key` begins at; otherwise to all
-    uint64_t key = 0;
-    Subject about;  // of its failure
-    std::shared_ptr<std::string>
-        answer;  // where that goes; null: it says what is wrong, or nothing
+    std::optional<Claim> claim;  // instead; to the server that its subject begins at
+    Subject about;               // of its failure
   };
   using Done = std::function<void(const Status&)>;
 

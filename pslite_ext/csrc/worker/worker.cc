@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "messages/classic_wire.h"
 #include "trace/trace_log.h"
 #include "trace/trace_text.h"
 
@@ -37,7 +36,8 @@ Status Worker::OpenTensor(TensorTraits traits, uint64_t parameter,
 
 std::shared_ptr<Operation> Worker::NewClaim(const Claim& claim, Subject about) {
   auto op = NewOperation(Operation::Kind::kCommand, nullptr, 0);
-  op->command = {kClaimHead, Encode(claim), true, claim.subject, std::move(about), nullptr};
+  op->command.claim = claim;
+  op->command.about = std::move(about);
   return op;
 }
 
@@ -79,13 +79,13 @@ void Worker::AgreeOnManner(const Operation& op, const std::shared_ptr<Gate>& gat
 
 void Worker::Claims(const Claim& claim, const std::shared_ptr<Gate>& gate) {
   auto op = NewClaim(claim, gate->about());
-  op->done = [gate](const Status& status) {
-    // Another worker may have ended of it before this one has heard.
-    const bool of_it =
-        status.cause() == Code::kInvalidArgument && status.subject().Is(gate->about());
-    gate->Decide(of_it ? status.As(Code::kInvalidArgument) : status);
-  };
+  op->done = [gate](const Status& status) { gate->Decide(AsSeenBy(gate->about(), status)); };
   Submit(std::move(op));
+}
+
+Status Worker::AsSeenBy(const Subject& about, const Status& status) {
+  const bool of_it = status.cause() == Code::kInvalidArgument && status.subject().Is(about);
+  return of_it ? status.As(Code::kInvalidArgument) : status;
 }
 
 Status Worker::SetCompression(Tensor* tensor, const std::string& kind, float threshold) const {
@@ -139,7 +139,10 @@ std::shared_ptr<Operation> Worker::NewOperation(Operation::Kind kind,
   op->tensor = std::move(tensor);
   op->priority = priority;
   op->kind = kind;
-  if (op->tensor == nullptr) return op;  // a command
+  if (op->tensor == nullptr) {  // a command
+    op->way = at(Way::kPackets) != nullptr ? Way::kPackets : Way::kMessages;
+    return op;
+  }
   Tensor& its = *op->tensor;
   const Choice choice = ChooseWay(kind, its, at(Way::kPackets) != nullptr);
   op->kind = choice.kind;

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "messages/agreement.h"
+#include "transport/claim.h"
 #include "transport/gate.h"
 #include "transport/transport.h"
 #include "worker/choose_way.h"
@@ -40,8 +40,11 @@ class Worker {
   std::shared_ptr<Operation> NewOperation(Operation::Kind kind, std::shared_ptr<Tensor> tensor,
                                           int32_t priority);
   // A first value goes at once; all else of a tensor once every worker has said that it has the
-  // same tensor, and sums it in the same manner (messages/agreement.h).
+  // same tensor, and sums it in the same manner (letters/agreement.h).
   void Submit(std::shared_ptr<Operation> op);
+  // `status` as what it is for a parameter: if another worker has ended because all have not the
+  // same, this one hears of that end before it hears why.
+  static Status AsSeenBy(const Subject& about, const Status& status);
   // Says which keys this worker's model has; over when all workers have said the same.
   // kInvalidArgument if that is too long to say.
   Status NewModelClaim(uint64_t subject, std::string keys, std::shared_ptr<Operation>* claim);

@@ -12,7 +12,6 @@
 
 #include "base/node_name.h"
 #include "control/meta_bounds.h"
-#include "messages/agreement.h"
 #include "ps/internal/customer.h"
 #include "ps/internal/env.h"
 #include "ps/internal/postoffice.h"
@@ -71,7 +70,7 @@ class Asked {
     traits.shape = {kBytes};
     op->kind = kind;
     if (kind == Operation::Kind::kCommand) {
-      op->command.to_one = true;
+      op->command.claim = Claim{7, Claim::Of::kTensor, "text"};
     } else {
       op->tensor = std::make_shared<Tensor>(traits);
       op->src = op->dst = memory.data();
@@ -125,8 +124,14 @@ struct Job {
     Asked command(Operation::Kind::kCommand);
     const size_t before = Van().sent.size();
     worker->Submit(std::move(command.op));
-    const int server = RankOf(Van().sent.at(before).meta.recver);
-    Answer(server, Code::kOk, "", before);
+    ps::Message answer;
+    answer.meta = Van().sent.at(before).meta;
+    answer.meta.request = false;
+    answer.meta.sender = answer.meta.recver;
+    JobLetter asked;
+    REQUIRE_OK(Decode(answer.meta.body, &asked));
+    answer.meta.body = Encode(AnswerLetter{std::get<ClaimLetter>(asked).ticket, "", {}});
+    ps::Postoffice::Get()->GetCustomer(answer.meta.app_id, 0, 0)->Accept(answer);
     REQUIRE_TRUE(command.Wait());
     CHECK_OK(command.outcome);
     Van().sent.resize(before);
@@ -193,20 +198,6 @@ TEST(when_the_job_fails_all_is_over_at_once) {
   CHECK_EQ(failed.outcomes, 1);
 }
 
-TEST(a_command_that_no_server_would_read_is_refused) {
-  Asked longest(Operation::Kind::kCommand), longer(Operation::Kind::kCommand);
-  longest.op->command.body.assign(kMetaBodyBytesMax, 'x');
-  longer.op->command.body.assign(kMetaBodyBytesMax + 1, 'x');
-  Job job;
-  job.worker->Submit(std::move(longest.op));
-  CHECK_EQ(Van().sent.size(), 1U);
-  job.worker->Submit(std::move(longer.op));
-  CHECK_EQ(Van().sent.size(), 1U);
-  REQUIRE_EQ(longer.outcomes, 1);
-  CHECK_STATUS(Code::kInvalidArgument, longer.outcome);
-  job.worker->Fail(Status::Closed("over"));
-}
-
 TEST(what_lends_nothing_fails_at_once) {
   Asked command(Operation::Kind::kCommand);
   Job job;
@@ -215,7 +206,10 @@ TEST(what_lends_nothing_fails_at_once) {
   answer.meta = Van().sent.at(0).meta;
   answer.meta.request = false;
   answer.meta.sender = answer.meta.recver;
-  answer.meta.body = Encode(Status::InvalidArgument("no"));
+  JobLetter asked;
+  REQUIRE_OK(Decode(answer.meta.body, &asked));
+  answer.meta.body = Encode(
+      AnswerLetter{std::get<ClaimLetter>(asked).ticket, Encode(Status::InvalidArgument("no")), {}});
   ps::Postoffice::Get()->GetCustomer(answer.meta.app_id, 0, 0)->Accept(answer);
   REQUIRE_TRUE(command.Wait());
   CHECK_STATUS(Code::kInvalidArgument, command.outcome);

@@ -106,7 +106,7 @@ TEST(what_is_refused_leaves_its_tensor_as_it_was) {
 
 TEST(a_tensor_that_workers_disagree_on_takes_its_first_value_alone) {
   Front front;
-  front.messages.claims = Status::InvalidArgument("worker 1 has another");
+  front.packets.claims = Status::InvalidArgument("worker 1 has another");
   front.Open();
   CHECK_STATUS(Code::kInvalidArgument, front.Ask(Operation::Kind::kSum, front.all(), front.all()));
   CHECK_OK(front.Ask(Operation::Kind::kFirstValue, front.all(), {}));

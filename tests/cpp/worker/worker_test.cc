@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "harness.h"
-#include "messages/classic_wire.h"
 #include "worker/ticket.h"
 
 using namespace mercury;
@@ -16,7 +15,7 @@ namespace {
 class Recorder : public Transport {
  public:
   void Submit(std::shared_ptr<Operation> op) override {
-    const bool claim = op->kind == Operation::Kind::kCommand && op->command.head == kClaimHead;
+    const bool claim = op->kind == Operation::Kind::kCommand && op->command.claim.has_value();
     (claim ? claims : taken).push_back(op);
     if (claim && agreed && op->done) op->Finish(Status::Ok());
   }
@@ -33,7 +32,7 @@ struct Front {
   // What all agree on, unless a test decides.
   explicit Front(bool agreed = true) : worker({&messages, &packets}) {
     messages.name = "messages";
-    messages.agreed = agreed;
+    packets.agreed = agreed;
     packets.name = "packets";
     TensorTraits traits;
     traits.key = 1;
@@ -92,7 +91,7 @@ TEST(an_operation_that_its_transport_drops_tells_who_waits) {
   front.worker.Submit(std::move(op));
   Status status;
   CHECK_FALSE(ticket.Wait(0, &status));
-  front.messages.taken.clear();
+  front.packets.taken.clear();
   REQUIRE_TRUE(ticket.Wait(1000, &status));
   CHECK_TRUE(status.code() == Code::kExhausted);
 }
@@ -127,21 +126,20 @@ TEST(a_ticket_hears_once_and_may_be_dropped) {
 
 TEST(a_tensor_waits_until_all_workers_have_it_but_for_its_first_value) {
   Front front(false);
-  REQUIRE_EQ(front.messages.claims.size(), 1U);
-  const Operation::Command& command = front.messages.claims[0]->command;
-  CHECK_TRUE(command.to_one && command.key == 1);
+  REQUIRE_EQ(front.packets.claims.size(), 1U);
+  const Operation::Command& command = front.packets.claims[0]->command;
+  REQUIRE_TRUE(command.claim.has_value());
+  CHECK_EQ(command.claim->subject, 1U);
   CHECK_EQ(command.about.label, std::string("tensor 'w'"));
-  Claim claim;
-  REQUIRE_OK(Decode(command.body, &claim));
-  CHECK_EQ(claim.text, std::string("float32 of shape (4,)"));
+  CHECK_EQ(command.claim->text, std::string("float32 of shape (4,)"));
   front.Ask(Operation::Kind::kFirstValue);
   front.Ask(Operation::Kind::kSum);
   CHECK_EQ(front.messages.taken.size(), 1U);
   CHECK_EQ(front.packets.taken.size(), 0U);
-  front.messages.claims[0]->Finish(Status::Ok());
+  front.packets.claims[0]->Finish(Status::Ok());
   CHECK_EQ(front.packets.taken.size(), 0U);
-  REQUIRE_EQ(front.messages.claims.size(), 2U);
-  front.messages.claims[1]->Finish(Status::Ok());
+  REQUIRE_EQ(front.packets.claims.size(), 2U);
+  front.packets.claims[1]->Finish(Status::Ok());
   CHECK_EQ(front.packets.taken.size(), 1U);
 }
 
@@ -151,9 +149,9 @@ TEST(sums_wait_until_all_workers_make_them_in_the_same_manner) {
   const auto sum = [&](Operation::Kind kind) {
     front.Ask(kind);
     said.clear();
-    for (const auto& op : front.messages.claims) {
-      said.emplace_back();
-      REQUIRE_OK(Decode(op->command.body, &said.back()));
+    for (const auto& op : front.packets.claims) {
+      REQUIRE_TRUE(op->command.claim.has_value());
+      said.push_back(*op->command.claim);
     }
     return said.size();
   };
@@ -161,7 +159,7 @@ TEST(sums_wait_until_all_workers_make_them_in_the_same_manner) {
   CHECK_EQ(sum(Operation::Kind::kSum), 2U);
   CHECK_TRUE(said.back().of == Claim::Of::kSums);
   CHECK_EQ(said.back().text, std::string("whole arrays"));
-  CHECK_EQ(front.messages.claims.back()->command.about.label, std::string("tensor 'w'"));
+  CHECK_EQ(front.packets.claims.back()->command.about.label, std::string("tensor 'w'"));
   CHECK_EQ(sum(Operation::Kind::kSum), 2U);  // as before
   REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "2bit", 0.25F));
   CHECK_EQ(sum(Operation::Kind::kPush), 3U);
@@ -172,14 +170,14 @@ TEST(sums_wait_until_all_workers_make_them_in_the_same_manner) {
   for (size_t i = 0; i < said.size(); ++i) {
     for (size_t j = 0; j < i; ++j) CHECK_TRUE(said[i].subject != said[j].subject);
   }
-  front.messages.agreed = false;
+  front.packets.agreed = false;
   REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "2bit", 0.5F));
   auto op = front.worker.NewOperation(Operation::Kind::kSum, front.tensor, 0);
   Status over;
   op->done = [&over](const Status& status) { over = status; };
   front.worker.Submit(std::move(op));
   const size_t taken = front.messages.taken.size();
-  front.messages.claims.back()->Finish(Status::InvalidArgument("workers disagree"));
+  front.packets.claims.back()->Finish(Status::InvalidArgument("workers disagree"));
   CHECK_STATUS(Code::kInvalidArgument, over);
   CHECK_EQ(front.messages.taken.size(), taken);
   CHECK_TRUE(front.tensor->gate->refusal().code() == Code::kInvalidArgument);
@@ -208,8 +206,8 @@ TEST(rows_wait_with_their_parameter_and_a_tensor_is_claimed_once) {
   REQUIRE_OK(front.worker.OpenTensor(rows, 1, &further));
   REQUIRE_OK(front.worker.OpenTensor(front.tensor->traits, 1, &again));
   CHECK_TRUE(further->gate == front.tensor->gate);
-  CHECK_EQ(front.messages.claims.size(), 1U);
-  front.messages.claims[0]->Finish(Status::InvalidArgument("workers disagree"));
+  CHECK_EQ(front.packets.claims.size(), 1U);
+  front.packets.claims[0]->Finish(Status::InvalidArgument("workers disagree"));
   CHECK_TRUE(further->gate->refusal().code() == Code::kInvalidArgument);
 }
 
@@ -218,8 +216,7 @@ TEST(a_model_is_claimed_with_its_keys) {
   std::shared_ptr<Operation> op;
   REQUIRE_OK(front.worker.NewModelClaim(7, "0\tweight\n", &op));
   front.worker.Submit(std::move(op));
-  Claim claim;
-  REQUIRE_OK(Decode(front.messages.claims.at(1)->command.body, &claim));
+  const Claim claim = front.packets.claims.at(1)->command.claim.value();
   CHECK_TRUE(claim.subject == 7 && claim.of == Claim::Of::kModel);
   CHECK_EQ(claim.text, std::string("0\tweight\n"));
 }
@@ -229,10 +226,7 @@ TEST(a_model_that_cannot_be_claimed_is_refused) {
   const std::string longest(kClaimTextBytesMax, 'x');
   std::shared_ptr<Operation> op;
   REQUIRE_OK(front.worker.NewModelClaim(7, longest, &op));
-  CHECK_EQ(op->command.body.size(), kMetaBodyBytesMax);
-  Claim claim;
-  REQUIRE_OK(Decode(op->command.body, &claim));
-  CHECK_TRUE(claim.text == longest);
+  CHECK_TRUE(op->command.claim->text == longest);
   CHECK_STATUS(Code::kInvalidArgument, front.worker.NewModelClaim(7, longest + 'x', &op));
 }
 
@@ -245,7 +239,7 @@ TEST(who_hears_of_a_disagreement_by_another_worker_s_end_is_told_what_it_is) {
         std::pair{ended.Of(Code::kInvalidArgument).About(another), Code::kPeerLost},
         std::pair{ended.Of(Code::kClosed).About(its), Code::kPeerLost}}) {
     Front hears(false);
-    hears.messages.claims[0]->Finish(status);
+    hears.packets.claims[0]->Finish(status);
     CHECK_TRUE(hears.tensor->gate->refusal().code() == code);
     CHECK_EQ(hears.tensor->gate->refusal().text(), status.text());
   }

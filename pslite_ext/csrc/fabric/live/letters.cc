@@ -1,107 +1,12 @@
 #include "fabric/live/letters.h"
 
-#include <cmath>
-#include <cstring>
-#include <type_traits>
-
-#include "base/little_endian.h"
+#include "base/fields.h"
 
 namespace mercury::fabric {
 namespace {
 
-// Both directions walk the same fields: `Writer` appends them, `Reader` fills them in and says
-// whether they can be what they should.
-class Writer {
- public:
-  explicit Writer(std::string* out) : out_(*out) {}
-
-  bool Byte(uint8_t value, uint8_t /*last*/) {
-    out_ += static_cast<char>(value);
-    return true;
-  }
-  bool Integer(int64_t value) {
-    AppendNumber(&out_, value);
-    return true;
-  }
-  bool Real(double value) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    AppendNumber(&out_, bits);
-    return true;
-  }
-  bool Text(const std::string& text) {
-    AppendNumber(&out_, static_cast<uint32_t>(text.size()));
-    out_ += text;
-    return true;
-  }
-  template <typename T>
-  bool Length(const std::vector<T>& list) {
-    AppendNumber(&out_, static_cast<uint32_t>(list.size()));
-    return true;
-  }
-
- private:
-  std::string& out_;
-};
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-
-  bool Byte(uint8_t& value, uint8_t last) { return Take(&value) && value <= last; }
-  bool Integer(int64_t& value) { return Take(&value); }
-  bool Integer(int& value) {
-    int64_t wide = 0;
-    if (!Take(&wide) || wide != static_cast<int>(wide)) return false;
-    value = static_cast<int>(wide);
-    return true;
-  }
-  bool Real(double& value) {
-    uint64_t bits = 0;
-    if (!Take(&bits)) return false;
-    std::memcpy(&value, &bits, sizeof value);
-    return std::isfinite(value);
-  }
-  bool Text(std::string& text) {
-    uint32_t size = 0;
-    if (!Take(&size) || size > kLetterTextBytesMax || size > bytes_.size()) return false;
-    text.assign(bytes_.substr(0, size));
-    bytes_.remove_prefix(size);
-    return true;
-  }
-  template <typename T>
-  bool Length(std::vector<T>& list) {
-    uint32_t size = 0;
-    // An item has eight bytes at least: no more room is made than the letter is long.
-    if (!Take(&size) || size > kListMost || size > bytes_.size() / 8) return false;
-    list.assign(size, T());
-    return true;
-  }
-  bool at_end() const { return bytes_.empty(); }
-
- private:
-  template <typename T>
-  bool Take(T* value) {
-    if (bytes_.size() < sizeof(T)) return false;
-    *value = Load<T>(reinterpret_cast<const uint8_t*>(bytes_.data()));
-    bytes_.remove_prefix(sizeof(T));
-    return true;
-  }
-
-  std::string_view bytes_;
-};
-
-template <typename A>
-constexpr bool kReads = std::is_same_v<A, Reader>;
-
-// `field` has the values 0 to `last`.
-template <typename A, typename E>
-bool Choice(A* a, E& field, int last) {
-  auto value = static_cast<uint8_t>(field);
-  if (!a->Byte(value, static_cast<uint8_t>(last))) return false;
-  if constexpr (kReads<A>) field = static_cast<E>(value);
-  return true;
-}
+using Writer = FieldWriter;
+using Reader = FieldReader;
 
 template <typename A, typename U>
 bool Walk(A* a, U& update) {
@@ -328,7 +233,7 @@ Status Decode(std::string_view bytes, Letter* letter) {
                            "; this node knows " + std::to_string(kLetterVersion));
   }
   letter->kind = static_cast<Letter::Kind>(bytes[1]);
-  Reader reader(bytes.substr(2));
+  Reader reader(bytes.substr(2), kLetterTextBytesMax, kListMost);
   if (!WalkLetter(&reader, *letter) || !reader.at_end()) {
     *letter = Letter();
     return Status::Corrupt("a letter of MLfabric makes no sense");

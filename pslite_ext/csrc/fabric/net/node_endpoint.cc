@@ -17,17 +17,17 @@ void NodeEndpoint::Play(Part* part, size_t elements, bool two_vectors) {
   part_ = part;
   elements_ = elements;
   two_vectors_ = two_vectors;
-  for (const auto& [peer, mailbox] : mailboxes_) mailbox->Expect(elements, two_vectors);
+  for (const auto& [peer, dock] : docks_) dock->Expect(elements, two_vectors);
 }
 
 void NodeEndpoint::Open(int peer) {
-  auto mailbox = std::make_unique<Mailbox>(packet_bytes_);
-  mailbox->Expect(elements_, two_vectors_);
-  mailboxes_[peer] = std::move(mailbox);
+  auto dock = std::make_unique<Dock>(packet_bytes_);
+  dock->Expect(elements_, two_vectors_);
+  docks_[peer] = std::move(dock);
 }
 
 void NodeEndpoint::Close(int peer, int64_t now_us) {
-  if (mailboxes_.erase(peer) != 0 && part_ != nullptr) part_->Gone(peer, SchedulerTime(now_us));
+  if (docks_.erase(peer) != 0 && part_ != nullptr) part_->Gone(peer, SchedulerTime(now_us));
 }
 
 void NodeEndpoint::Turn(int64_t now_us) {
@@ -36,7 +36,7 @@ void NodeEndpoint::Turn(int64_t now_us) {
 }
 
 bool NodeEndpoint::all_said() const {
-  return std::all_of(mailboxes_.begin(), mailboxes_.end(),
+  return std::all_of(docks_.begin(), docks_.end(),
                      [](const auto& each) { return each.second->empty(); });
 }
 
@@ -52,25 +52,25 @@ void NodeEndpoint::AskTime(int64_t now_us) {
 }
 
 void NodeEndpoint::Post(int peer, const Letter& letter) {
-  const auto found = mailboxes_.find(peer);
-  if (found != mailboxes_.end()) found->second->Post(letter);
+  const auto found = docks_.find(peer);
+  if (found != docks_.end()) found->second->Post(letter);
 }
 
 Status NodeEndpoint::OnHeader(int peer, const Header& header, int64_t now_us, char** target) {
-  const auto found = mailboxes_.find(peer);
-  if (found == mailboxes_.end()) return Status::Internal("a link that is not open");
+  const auto found = docks_.find(peer);
+  if (found == docks_.end()) return Status::Internal("a link that is not open");
   return found->second->OnHeader(header, now_us, target);
 }
 
 Status NodeEndpoint::OnPacket(int peer, const Header& header, int64_t now_us) {
   std::optional<Letter> letter;
-  Status status = mailboxes_.at(peer)->OnPacket(header, now_us, &letter);
+  Status status = docks_.at(peer)->OnPacket(header, now_us, &letter);
   return status.ok() && letter ? Hear(peer, *letter, now_us) : status;
 }
 
 Status NodeEndpoint::Hear(int peer, const Letter& letter, int64_t now_us) {
   now_us_ = std::max(now_us_, now_us);
-  Mailbox& mailbox = *mailboxes_.at(peer);
+  Dock& dock = *docks_.at(peer);
   Haul haul;
   switch (letter.kind) {
     case Letter::Kind::kJoin:
@@ -82,7 +82,7 @@ Status NodeEndpoint::Hear(int peer, const Letter& letter, int64_t now_us) {
       TakeTime(peer, letter, now_us);
       return Status::Ok();
     case Letter::Kind::kAborted:
-      mailbox.Forget(letter.waybill.number);
+      dock.Forget(letter.waybill.number);
       return Status::Ok();
     case Letter::Kind::kOrder:
       if (letter.order.kind == Order::kFail) return control_(peer, letter);
@@ -90,7 +90,7 @@ Status NodeEndpoint::Hear(int peer, const Letter& letter, int64_t now_us) {
     case Letter::Kind::kDelivered:
     case Letter::Kind::kModel: {
       if (letter.waybill.number == 0) break;
-      Status status = mailbox.Take(letter.waybill.number, &haul);
+      Status status = dock.Take(letter.waybill.number, &haul);
       if (!status.ok()) return status;
       SayCarried(peer, haul);
       break;
@@ -135,8 +135,8 @@ void NodeEndpoint::SayCarried(int peer, const Haul& haul) {
 
 bool NodeEndpoint::Next(int peer, int64_t now_us, OutPacket* out) {
   now_us_ = now_us;
-  const auto found = mailboxes_.find(peer);
-  if (found == mailboxes_.end()) return false;
+  const auto found = docks_.find(peer);
+  if (found == docks_.end()) return false;
   if (found->second->Next(out)) return true;
   return part_ != nullptr && part_->Next(peer, SchedulerTime(now_us), out);
 }

@@ -1,4 +1,4 @@
-// A node's end of all its links in an MLfabric job: mailboxes, the clock, and the node's part.
+// A node's end of all its links in an MLfabric job: docks, the clock, and the node's part.
 //
 // Letters about the start and failure of the job go to the node itself (`control`). Questions about
 // the time are answered here. Everything else goes to the part. Transfers that arrive are timed,
@@ -15,7 +15,7 @@
 #include <map>
 #include <memory>
 
-#include "fabric/net/mailbox.h"
+#include "fabric/net/dock.h"
 #include "fabric/net/part.h"
 #include "links/endpoint.h"
 #include "trace/clock_offset.h"
@@ -45,7 +45,7 @@ class NodeEndpoint : public Endpoint, public Outbox {
   int64_t WakeAt(int peer) const override;
 
   void Post(int peer, const Letter& letter) override;
-  bool Linked(int peer) const override { return mailboxes_.count(peer) != 0; }
+  bool Linked(int peer) const override { return docks_.count(peer) != 0; }
 
  private:
   Status Hear(int peer, const Letter& letter, int64_t now_us);
@@ -58,7 +58,7 @@ class NodeEndpoint : public Endpoint, public Outbox {
   Part* part_ = nullptr;
   size_t elements_ = 0;
   bool two_vectors_ = false;
-  std::map<int, std::unique_ptr<Mailbox>> mailboxes_;
+  std::map<int, std::unique_ptr<Dock>> docks_;
   ClockOffset clock_;
   int64_t add_us_ = 0;  // gives the scheduler's time
   bool timed_ = false;

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "fabric/live/letters.h"
-#include "fabric/net/mailbox.h"
+#include "fabric/net/dock.h"
 
 namespace mercury::fabric {
 

@@ -219,7 +219,7 @@ TEST(nodes_know_the_scheduler_s_time) {
   Letter answer;
   CHECK_OK(Decode({packet.payload, packet.header.length}, &answer));
   answer.answered_us = 90'000'000;
-  Mailbox scheduler(1024);
+  Dock scheduler(1024);
   scheduler.Post(answer);
   OutPacket back;
   CHECK_TRUE(scheduler.Next(&back));
@@ -233,7 +233,7 @@ TEST(nodes_know_the_scheduler_s_time) {
 TEST(nothing_is_heard_before_the_job_has_begun) {
   NodeEndpoint node(0, 1024, [](int, const Letter&) { return Status::Ok(); });
   char* target = nullptr;
-  Mailbox other(1024);
+  Dock other(1024);
   other.Post(Letter());
   OutPacket packet;
   CHECK_TRUE(other.Next(&packet));
@@ -247,7 +247,7 @@ TEST(nothing_is_heard_before_the_job_has_begun) {
 TEST(the_scheduler_is_told_of_the_first_values_transfer_and_does_not_mind) {
   NodeEndpoint node(kSchedulerNode, 1024, [](int, const Letter&) { return Status::Ok(); });
   node.Open(kServerPeer);
-  Mailbox other(1024);
+  Dock other(1024);
   Letter letter;
   letter.kind = Letter::Kind::kCarried;
   other.Post(letter);

@@ -19,25 +19,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "control/meta_bounds.h"
+#include "transport/claim.h"
 
 namespace mercury {
-
-// A claim's and a verdict's text as they travel: in a command's body and its answer's.
-struct Claim {
-  enum class Of : char { kTensor = 't', kModel = 'm', kSums = 's' };
-  uint64_t subject = 0;  // the tensor's key, or a number of the same kind
-  Of of = Of::kTensor;
-  // Of a tensor "float32 of shape (2, 3)"; of a model a line for each key: key, tab, name; of sums
-  // "row_sparse arrays".
-  std::string text;
-};
-// As much as travels, behind the subject and `of`: lines for more parameters than there may be
-// tensors, if their names are not very long.
-constexpr size_t kClaimHeadBytes = 17;
-constexpr size_t kClaimTextBytesMax = kMetaBodyBytesMax - kClaimHeadBytes;
-std::string Encode(const Claim& claim);
-Status Decode(const std::string& body, Claim* claim);
 
 class Agreement {
  public:

@@ -1,22 +1,19 @@
-// One link of an MLfabric node: letters waiting to be sent, and letters and transfers that arrive.
-//
-//   out: letters, in order, in pieces of a packet; they go before any transfers
-//   in:  pieces -> a letter; parts of transfers -> cargos, until a letter says what they were
+// One link of an MLfabric node: its letters, and the transfers that arrive: parts -> cargos, until
+// a letter says what they were. Letters go before transfers.
 //
 // Thread-safety: none; its lane owns it. No I/O; `now_us` is passed in. Invariants: no memory is
-// allocated for a letter above the limit, for a transfer longer than a model, for parts of more
-// than `kTransfersMost` transfers, nor for any transfer before `Expect`; parts are contiguous.
+// allocated for a transfer longer than a model, for parts of more than `kTransfersMost` transfers,
+// nor for any transfer before `Expect`; parts are contiguous.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "fabric/live/letters.h"
 #include "fabric/net/cargo.h"
+#include "letters/mailbox.h"
 
 namespace mercury::fabric {
 
@@ -29,15 +26,15 @@ struct Haul {
   int64_t last_us = 0;
 };
 
-class Mailbox {
+class Dock {
  public:
-  explicit Mailbox(size_t packet_bytes) : packet_bytes_(packet_bytes) {}
+  explicit Dock(size_t packet_bytes) : letters_(packet_bytes, kLetterBytesMax) {}
 
   // From now on transfers may come: of models with so many elements, and perhaps of two vectors.
   void Expect(size_t elements, bool two_vectors);
 
-  void Post(const Letter& letter);
-  bool Next(OutPacket* out);
+  void Post(const Letter& letter) { letters_.Post(Encode(letter)); }
+  bool Next(OutPacket* out) { return letters_.Next(out); }
   bool empty() const { return letters_.empty(); }
 
   // As PacketSink's. A letter that is whole is put into `letter`.
@@ -57,13 +54,9 @@ class Mailbox {
   };
   Status BeginPart(const Header& header, int64_t now_us, char** target);
 
-  const size_t packet_bytes_;
+  Mailbox letters_;
   size_t vector_bytes_ = 0;
   size_t transfer_bytes_most_ = 0;
-  std::deque<std::shared_ptr<const std::string>> letters_;
-  size_t sent_ = 0;  // of the first letter
-  std::string coming_;
-  size_t come_ = 0;
   std::map<int64_t, Transfer> transfers_;
 };
 

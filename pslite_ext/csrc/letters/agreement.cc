@@ -1,7 +1,6 @@
-#include "messages/agreement.h"
+#include "letters/agreement.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -10,8 +9,6 @@
 
 namespace mercury {
 namespace {
-
-constexpr size_t kKeyDigits = kClaimHeadBytes - 1;
 
 using Keys = std::map<std::string, std::string>;  // of a model, with their names
 
@@ -62,31 +59,6 @@ Status Compare(const Claim& ours, int us, const Claim& theirs, int them) {
 }
 
 }  // namespace
-
-std::string Encode(const Claim& claim) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string body(kKeyDigits, '0');
-  for (size_t i = 0; i < kKeyDigits; ++i) {
-    body[i] = kDigits[claim.subject >> (4 * (kKeyDigits - 1 - i)) & 15];
-  }
-  return body + static_cast<char>(claim.of) + claim.text;
-}
-
-Status Decode(const std::string& body, Claim* claim) {
-  Status bad = Status::Corrupt("a claim that cannot be read");
-  if (body.size() < kClaimHeadBytes || body.size() > kClaimHeadBytes + kClaimTextBytesMax)
-    return bad;
-  const char* end = body.data() + kKeyDigits;
-  const auto [read, error] = std::from_chars(body.data(), end, claim->subject, 16);
-  if (error != std::errc() || read != end) return bad;
-  claim->of = static_cast<Claim::Of>(*end);
-  if (claim->of != Claim::Of::kTensor && claim->of != Claim::Of::kModel &&
-      claim->of != Claim::Of::kSums) {
-    return bad;
-  }
-  claim->text = body.substr(kKeyDigits + 1);
-  return Status::Ok();
-}
 
 void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
                      std::vector<Verdict>* verdicts) {

@@ -1,4 +1,4 @@
-#include "messages/agreement.h"
+#include "letters/agreement.h"
 
 #include <map>
 #include <random>
@@ -166,22 +166,5 @@ TEST(every_claim_gets_one_verdict_in_any_order) {
     }
     for (int worker = 0; worker < workers; ++worker) server.Departed(worker);
     CHECK_EQ(server.answers.size(), server.tickets);
-  }
-}
-
-TEST(what_travels_is_read_as_it_was_written) {
-  for (const uint64_t subject : {uint64_t{0}, uint64_t{0x123456789abcdef0}, ~uint64_t{0}}) {
-    Claim read;
-    REQUIRE_OK(Decode(Encode({subject, Claim::Of::kModel, "0\tw\n"}), &read));
-    CHECK_EQ(read.subject, subject);
-    CHECK_TRUE(read.of == Claim::Of::kModel);
-    CHECK_EQ(read.text, std::string("0\tw\n"));
-  }
-  Claim claim;
-  const std::string good = Encode({5, Claim::Of::kTensor, "text"});
-  for (const std::string& body :
-       {std::string(), good.substr(0, 16), "x" + good.substr(1), "-" + good.substr(1),
-        good.substr(0, 16) + "z", std::string(17 + (16 << 20) + 1, '0')}) {
-    CHECK_TRUE(Decode(body, &claim).code() == Code::kCorrupt);
   }
 }

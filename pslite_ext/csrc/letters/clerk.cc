@@ -1,0 +1,56 @@
+#include "letters/clerk.h"
+
+#include <utility>
+
+#include "trace/trace_log.h"
+#include "transport/operation.h"
+
+namespace mercury {
+
+void Obey(int head, const std::string& body) {
+  TraceLog* log = TraceLog::Started();
+  if (head == kTraceSwitchHead && log != nullptr) log->Switch(body != "off");
+}
+
+Status Clerk::Hear(int worker, const std::string& bytes) {
+  JobLetter letter;
+  const Status status = Decode(bytes, &letter);
+  if (!status.ok()) return status;
+  if (const auto* claims = std::get_if<ClaimLetter>(&letter)) {
+    std::vector<Agreement::Verdict> verdicts;
+    open_[next_] = {worker, claims->ticket};
+    agreement_.Hear(worker, claims->claim, next_++, &verdicts);
+    Answer(verdicts);
+  } else if (const auto* asks = std::get_if<MissingLetter>(&letter)) {
+    std::vector<int> missing;
+    if (asks->of == MissingLetter::Of::kClaim) {
+      missing = agreement_.Missing(asks->key);
+    } else if (of_piece_) {
+      missing = of_piece_(asks->key, asks->offset);
+    }
+    send_(worker, AnswerLetter{asks->ticket, "", std::move(missing)});
+  } else if (const auto* command = std::get_if<CommandLetter>(&letter)) {
+    obeys_(command->head, command->body);
+    send_(worker, AnswerLetter{command->ticket, "", {}});
+  } else {
+    return Status::Corrupt("a letter that only servers send");
+  }
+  return Status::Ok();
+}
+
+void Clerk::Departed(int worker) {
+  std::vector<Agreement::Verdict> verdicts;
+  agreement_.Departed(worker, &verdicts);
+  Answer(verdicts);
+}
+
+void Clerk::Answer(const std::vector<Agreement::Verdict>& verdicts) {
+  for (const Agreement::Verdict& verdict : verdicts) {
+    const auto it = open_.find(verdict.ticket);
+    const auto [worker, ticket] = it->second;
+    open_.erase(it);
+    send_(worker, AnswerLetter{ticket, Encode(verdict.status), {}});
+  }
+}
+
+}  // namespace mercury

@@ -1,0 +1,50 @@
+// A server's end of letters: hears claims until all workers have said the same, and carries out
+// commands.
+//
+// Thread-safety: none; one lane owns it. No I/O, no clock. Invariant: every letter that asks is
+// answered once, now or later.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "letters/agreement.h"
+#include "letters/job_letters.h"
+
+namespace mercury {
+
+// What a command tells a server itself: to record, or no more.
+void Obey(int head, const std::string& body);
+
+class Clerk {
+ public:
+  using Send = std::function<void(int worker, const JobLetter& letter)>;
+  using Obeys = std::function<void(int head, const std::string& body)>;
+
+  // `of_piece`: which workers a piece waits for, where pieces are not packets; else null.
+  using OfPiece = std::function<std::vector<int>(uint64_t key, uint64_t offset)>;
+  Clerk(int num_workers, Send send, Obeys obeys, OfPiece of_piece = nullptr)
+      : agreement_(num_workers),
+        send_(std::move(send)),
+        obeys_(std::move(obeys)),
+        of_piece_(std::move(of_piece)) {}
+
+  Status Hear(int worker, const std::string& bytes);
+  void Departed(int worker);
+
+ private:
+  void Answer(const std::vector<Agreement::Verdict>& verdicts);
+
+  Agreement agreement_;
+  const Send send_;
+  const Obeys obeys_;
+  const OfPiece of_piece_;
+  uint64_t next_ = 1;
+  std::unordered_map<uint64_t, std::pair<int, uint64_t>> open_;  // claims: whose, its ticket
+};
+
+}  // namespace mercury

@@ -1,0 +1,23 @@
+// What a worker says that it has, and all must have alike before anything is summed.
+//
+// Thread-safety: a plain value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace mercury {
+
+struct Claim {
+  enum class Of : char { kTensor = 't', kModel = 'm', kSums = 's' };
+  uint64_t subject = 0;  // the tensor's key, or a number of the same kind
+  Of of = Of::kTensor;
+  // Of a tensor "float32 of shape (2, 3)"; of a model a line for each key: key, tab, name; of sums
+  // "row_sparse arrays".
+  std::string text;
+};
+// Lines for more parameters than there may be tensors, if their names are not very long.
+constexpr size_t kClaimTextBytesMax = (size_t{16} << 20) - 64;
+
+}  // namespace mercury

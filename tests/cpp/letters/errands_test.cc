@@ -1,0 +1,182 @@
+// A job's letters from end to end: workers' errands, and servers' clerks, with nothing between
+// them.
+#include "letters/errands.h"
+
+#include <deque>
+
+#include "harness.h"
+#include "letters/clerk.h"
+
+using namespace mercury;
+
+namespace {
+
+constexpr int64_t kSecond = 1000000;
+
+struct Job {
+  explicit Job(int num_workers, int num_servers = 2) {
+    StallTimes stall;
+    stall.warn_us = 30 * kSecond;
+    stall.end_us = 100 * kSecond;
+    for (int s = 0; s < num_servers; ++s) {
+      clerks.push_back(std::make_unique<Clerk>(
+          num_workers,
+          [this, s](int worker, const JobLetter& letter) {
+            mail.push_back([this, s, worker, bytes = Encode(letter)] {
+              std::vector<Over> over;
+              CHECK_OK(errands[static_cast<size_t>(worker)]->Hear(s, bytes, now_us, &over));
+              FinishAll(over);
+            });
+          },
+          [this](int head, const std::string& body) {
+            obeyed.push_back(std::to_string(head) + body);
+          },
+          [](uint64_t key, uint64_t offset) {
+            return std::vector<int>{static_cast<int>(key), static_cast<int>(offset)};
+          }));
+    }
+    for (int w = 0; w < num_workers; ++w) {
+      errands.push_back(std::make_unique<Errands>(
+          ErrandsOptions{ServerShares(num_servers), stall,
+                         [this](int worker, const std::string& /*line*/) { ended_by = worker; }},
+          [this, w](int server, const JobLetter& letter) {
+            mail.push_back([this, w, server, bytes = Encode(letter)] {
+              CHECK_OK(clerks[static_cast<size_t>(server)]->Hear(w, bytes));
+            });
+          },
+          [this](const std::string& line) { lines.push_back(line); }));
+    }
+  }
+  void Deliver() {
+    for (; !mail.empty(); mail.pop_front()) mail.front()();
+  }
+  // What became of it: kCodes while it is open.
+  std::shared_ptr<int> Ask(int worker, Operation::Command command) {
+    auto code = std::make_shared<int>(kCodes);
+    auto op = std::make_shared<Operation>();
+    op->kind = Operation::Kind::kCommand;
+    op->command = std::move(command);
+    op->done = [code, this](const Status& status) {
+      *code = static_cast<int>(status.code());
+      text = status.text();
+    };
+    std::vector<Over> over;
+    errands[static_cast<size_t>(worker)]->Begin(op, now_us, &over);
+    FinishAll(over);
+    return code;
+  }
+  static Operation::Command Says(uint64_t subject, const std::string& what) {
+    Operation::Command command;
+    command.claim = Claim{subject, Claim::Of::kTensor, what};
+    command.about = {Subject::kTensor, subject, "tensor 'w'"};
+    return command;
+  }
+
+  std::vector<std::unique_ptr<Clerk>> clerks;
+  std::vector<std::unique_ptr<Errands>> errands;
+  std::deque<std::function<void()>> mail;
+  std::vector<std::string> obeyed, lines;
+  std::string text;
+  int ended_by = -1;
+  int64_t now_us = 0;
+};
+
+}  // namespace
+
+TEST(a_claim_is_answered_when_all_have_said_the_same) {
+  Job job(2);
+  const auto first = job.Ask(0, Job::Says(5, "float32"));
+  job.Deliver();
+  CHECK_EQ(*first, kCodes);
+  const auto second = job.Ask(1, Job::Says(5, "float32"));
+  job.Deliver();
+  CHECK_EQ(*first, 0);
+  CHECK_EQ(*second, 0);
+}
+
+TEST(who_disagrees_is_told_about_what) {
+  Job job(2);
+  const auto first = job.Ask(0, Job::Says(5, "float32"));
+  const auto second = job.Ask(1, Job::Says(5, "float16"));
+  job.Deliver();
+  for (const auto& code : {first, second}) {
+    CHECK_EQ(*code, static_cast<int>(Code::kInvalidArgument));
+  }
+  CHECK_EQ(job.text.substr(0, 23), "tensor 'w': worker 0 ha");
+}
+
+TEST(who_leaves_is_not_waited_for) {
+  Job job(2);
+  const auto first = job.Ask(0, Job::Says(5, "float32"));
+  job.Deliver();
+  for (auto& clerk : job.clerks) clerk->Departed(1);
+  job.Deliver();
+  CHECK_EQ(*first, static_cast<int>(Code::kInvalidArgument));
+}
+
+TEST(a_command_is_over_when_all_servers_have_obeyed) {
+  Job job(1, 3);
+  Operation::Command command;
+  command.head = 7;
+  command.body = "x";
+  const auto code = job.Ask(0, command);
+  for (int server = 0; server < 3; ++server) {
+    CHECK_EQ(*code, kCodes);
+    job.mail.front()();
+    job.mail.pop_front();
+  }
+  CHECK_TRUE(job.obeyed == std::vector<std::string>({"7x", "7x", "7x"}));
+  job.Deliver();
+  CHECK_EQ(*code, 0);
+  command.body.assign(kClaimTextBytesMax + 1, 'x');
+  CHECK_EQ(*job.Ask(0, command), static_cast<int>(Code::kInvalidArgument));
+}
+
+TEST(whom_a_claim_waits_for_is_asked_and_said_and_ends_the_job_at_last) {
+  Job job(3);
+  const auto code = job.Ask(1, Job::Says(5, "float32"));
+  job.Deliver();
+  for (; job.ended_by < 0 && job.now_us < 200 * kSecond; job.now_us += kSecond) {
+    job.errands[1]->Tick(job.now_us);
+    job.Deliver();
+  }
+  CHECK_EQ(job.ended_by, 0);
+  CHECK_TRUE(job.now_us >= 100 * kSecond && job.lines.size() >= 2);
+  CHECK_EQ(job.lines[0], "tensor 'w' has waited for 30 s: worker 0, 2 has not said that it has it");
+  CHECK_TRUE(job.errands[1]->Waiting(job.now_us).find("tensor 'w'") == 0);
+  CHECK_EQ(*code, kCodes);
+}
+
+TEST(of_a_piece_the_server_says_who_has_not_sent_it) {
+  Job job(1);
+  job.errands[0]->AskAbout(1, {0, MissingLetter::Of::kPiece, 3, 4}, "tensor 'x'", "owes it", 0, 0,
+                           5 * kSecond);
+  job.Deliver();
+  REQUIRE_EQ(job.lines.size(), 1U);
+  CHECK_EQ(job.lines[0], "tensor 'x' has waited for 5 s: worker 3, 4 owes it");
+}
+
+TEST(when_the_job_fails_all_is_over_and_late_answers_are_nothing) {
+  Job job(2);
+  const auto code = job.Ask(0, Job::Says(5, "float32"));
+  job.Ask(1, Job::Says(5, "float32"));
+  std::vector<Over> over;
+  job.errands[0]->Fail(Status::PeerLost("why"), &over);
+  FinishAll(over);
+  CHECK_EQ(*code, static_cast<int>(Code::kPeerLost));
+  job.Deliver();
+  CHECK_EQ(*code, static_cast<int>(Code::kPeerLost));
+}
+
+TEST(a_letter_to_the_wrong_end_is_refused) {
+  Job job(1);
+  std::vector<Over> over;
+  CHECK_STATUS(Code::kCorrupt, job.clerks[0]->Hear(0, Encode(AnswerLetter{1, "", {}})));
+  CHECK_STATUS(Code::kCorrupt, job.clerks[0]->Hear(0, "nonsense"));
+  CHECK_STATUS(Code::kCorrupt, job.errands[0]->Hear(0, Encode(CommandLetter{1, 2, "x"}), 0, &over));
+  const auto code = job.Ask(0, Job::Says(5, "float32"));
+  const int home = ServerShares(2).Home(5);
+  CHECK_STATUS(Code::kCorrupt,
+               job.errands[0]->Hear(1 - home, Encode(AnswerLetter{1, "", {}}), 0, &over));
+  CHECK_EQ(*code, kCodes);
+}
