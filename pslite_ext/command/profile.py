@@ -22,7 +22,7 @@ from tracer.output import whole_file
 from tracer.progress import Progress
 
 if TYPE_CHECKING:
-    from mxnet_plugins.layer_times import LayerTimes
+    from pslite_ext.command.layer_times import LayerTimes
 
 FAILED, INTERRUPTED = 2, 130
 SHAPES = {"inceptionv3": "3,299,299"}  # of one sample; others have USUAL_SHAPE
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
         except ImportError as error:
             raise ProfileError(f"needs MXNet, and it does not load: {error}") from error
         name, net, inputs = _model(options, mx)
-        from mxnet_plugins.layer_times import measure
+        from pslite_ext.command.layer_times import measure
 
         with Progress("profiling", 1, options.quiet) as progress:
             try:

@@ -130,12 +130,12 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
 
 
 def test_ctrl_c_leaves_no_file(nets: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import mxnet_plugins.layer_times
+    from pslite_ext.command import layer_times
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(mxnet_plugins.layer_times, "_timed", interrupted)
+    monkeypatch.setattr(layer_times, "_timed", interrupted)
     out = tmp_path / "job.json"
     assert main([f"{nets}:plain", "--shape", "1,9,9", "--out", str(out)]) == 130
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["nets.py"]
