@@ -18,7 +18,7 @@ def announce(store: Any, tensors: Iterable[tuple[Any, ...]]) -> None:
 
 
 def stats() -> dict[str, Any]:
-    """This process's live figures (mxnet_plugins/figures.py says which)."""
-    from mxnet_plugins import figures
+    """This process's live figures (pslite_ext/job/figures.py says which)."""
+    from pslite_ext.job import figures
 
     return figures.now()

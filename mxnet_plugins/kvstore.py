@@ -17,9 +17,9 @@ from mxnet_plugins.compat import is_asynchronous
 from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.keys import Key, announced, checked, pairs, single, wire_key
-from mxnet_plugins.steps import STEPS
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError, reworded
+from pslite_ext.job.steps import STEPS
 
 _store_ids = itertools.count()
 _Method = TypeVar("_Method", bound=Callable[..., Any])

@@ -13,10 +13,11 @@ from types import TracebackType
 import mxnet as mx
 from mxnet.base import MXNetError
 
-from mxnet_plugins import errors, figures, interrupt, server_profile
+from mxnet_plugins import errors, server_profile
 from pslite_ext import _core, dump, prophet_profile
 from pslite_ext.config import NO_REPLICA, Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, PsliteError, follows, told
+from pslite_ext.job import figures, interrupt
 
 _lock = threading.Lock()
 _settings: Settings | None = None
@@ -57,9 +58,7 @@ def _join(asynchronous: bool) -> Settings:
     _core.start({**settings.options(), "asynchronous": int(asynchronous)})
     _settings = settings
     interrupt.watch()
-    figures.serve(
-        str(settings.values["MERCURY_METRICS_HOST"]), int(settings.values["MERCURY_METRICS_PORT"])
-    )
+    figures.serve(settings.values)
     return settings
 
 
@@ -74,8 +73,6 @@ def _watch_end() -> None:
 def _forked() -> None:
     """A child is not in the job: it has none of the threads that leaving it takes."""
     atexit.unregister(_leave)
-    interrupt.forget()
-    dump.forget()
 
 
 def _watch_exceptions() -> None:

@@ -57,8 +57,8 @@ def main(on_begin: Callable[[], None] = lambda: None) -> int:
     except SettingError as error:
         print(f"mercury: {error}", file=sys.stderr)
         return 2
-    from mxnet_plugins import figures
     from pslite_ext import _core, dump
+    from pslite_ext.job import figures
 
     signal.signal(signal.SIGTERM, _terminate)
     reason = "it was stopped"
@@ -76,10 +76,7 @@ def main(on_begin: Callable[[], None] = lambda: None) -> int:
         _core.start(settings.options())
         begun.set()
         on_begin()
-        figures.serve(
-            str(settings.values["MERCURY_METRICS_HOST"]),
-            int(settings.values["MERCURY_METRICS_PORT"]),
-        )
+        figures.serve(settings.values)
         _core.serve()
         reason = ""
     except PsliteError as error:

@@ -27,30 +27,26 @@ THREAD = b"mercury-dump"  # by which `mercury dump` knows a process that answers
 SILENCE_S = 0.2  # after which a signal's stacks are all there
 _PIPE_BYTES = 1 << 20  # so many fit into it before somebody reads
 _F_SETPIPE_SZ, _PR_SET_NAME = 1031, 15
-_watches = _by_signal = False
+_watches = False
 
 
 def watch(role: str, directory: str) -> None:
     """Before the process joins. A script that handles SIGUSR1 itself keeps it."""
-    global _watches, _by_signal
+    global _watches
     if _watches:
         return
     _watches = True
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     with contextlib.suppress(OSError):  # otherwise stacks that do not fit are cut off
         fcntl.fcntl(writing, _F_SETPIPE_SZ, _PIPE_BYTES)
-    if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
+    by_signal = signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
+    if by_signal:
         faulthandler.register(signal.SIGUSR1, file=writing, all_threads=True)
-        _by_signal = True
+        # In a forked child, the pipe is its parent's.
+        os.register_at_fork(after_in_child=lambda: faulthandler.unregister(signal.SIGUSR1))
     _core.dump_to(writing)
-    arguments = (role, directory, reading, _by_signal)
+    arguments = (role, directory, reading, by_signal)
     threading.Thread(target=_listen, args=arguments, daemon=True, name="mercury-dump").start()
-
-
-def forget() -> None:
-    """In a forked child: the pipe is its parent's."""
-    if _by_signal:
-        faulthandler.unregister(signal.SIGUSR1)
 
 
 def _listen(role: str, directory: str, reading: int, by_signal: bool) -> None:

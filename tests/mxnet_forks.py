@@ -5,8 +5,7 @@ from __future__ import annotations
 from mxnet.kvstore import kvstore_server
 
 import mxnet_plugins.fabric.store
-import mxnet_plugins.kvstore
-import mxnet_plugins.metrics  # noqa: F401
+import mxnet_plugins.kvstore  # noqa: F401
 from tests.forking import fork_for_who_asks
 
 if __name__ == "__main__":

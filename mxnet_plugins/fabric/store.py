@@ -21,7 +21,7 @@ import mxnet as mx
 import numpy as np
 from mxnet.ndarray import NDArray
 
-from mxnet_plugins import arguments, errors, figures
+from mxnet_plugins import arguments, errors
 from mxnet_plugins.base_store import BaseStore
 from mxnet_plugins.entry import CPU, Updater, dense, on_cpu
 from mxnet_plugins.errors import InvalidArgumentError
@@ -30,10 +30,11 @@ from mxnet_plugins.fabric.optimizers import WorkerPart
 from mxnet_plugins.fabric.parameters import Parameters, Step
 from mxnet_plugins.fabric.steps import Asynchronous, Pushed, Steps, Synchronous
 from mxnet_plugins.keys import Key, announced, check_rows, pairs, single
-from mxnet_plugins.steps import STEPS
 from pslite_ext import fabric
 from pslite_ext.errors import PsliteError
 from pslite_ext.fabric.options import node_of
+from pslite_ext.job import figures
+from pslite_ext.job.steps import STEPS
 
 Arrays = list[tuple[Key, list[NDArray]]]
 
@@ -205,15 +206,12 @@ class FabricKVStore(BaseStore):
                 "under MLfabric a process has one store, with all parameters: this is the second"
             )
         first = np.concatenate(self._first)
-        atexit.register(self._say)  # after this worker has left
+        atexit.register(figures.say)  # after this worker has left
         worker = fabric.register_as_worker(first, self._steps.rule(self._optimizer))
         atexit.register(self._finish_at_exit)
         os.register_at_fork(after_in_child=self._forked)
         self._watch_exceptions()
-        figures.serve(
-            str(self._settings.values["MERCURY_METRICS_HOST"]),
-            int(self._settings.values["MERCURY_METRICS_PORT"]),
-        )
+        figures.serve(self._settings.values)
         self._model = worker.get()
         self._worker = worker
         self._first = []
@@ -245,7 +243,7 @@ class FabricKVStore(BaseStore):
     def _forked(self) -> None:
         """A child is not in the job."""
         atexit.unregister(self._finish_at_exit)
-        atexit.unregister(self._say)
+        atexit.unregister(figures.say)
 
     def _watch_exceptions(self) -> None:
         """What a script had pushed when it failed is no step."""
@@ -256,10 +254,6 @@ class FabricKVStore(BaseStore):
             earlier(kind, error, trace)
 
         sys.excepthook = hook
-
-    def _say(self) -> None:
-        if line := figures.of_fabric(figures.now()):
-            print(f"mercury: {line}", file=sys.stderr)
 
     # --- optimizer --------------------------------------------------------------------------------
 

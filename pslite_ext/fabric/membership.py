@@ -24,6 +24,7 @@ from pslite_ext.errors import (
 from pslite_ext.fabric.feed import Feed
 from pslite_ext.fabric.options import ALL_OF_IT, Planning, Rule, feed_path, node_options
 from pslite_ext.fabric.recording import Recording
+from pslite_ext.job import figures
 from pslite_ext.job.starter import Starter
 from pslite_ext.launch.scheduler_words import Ending
 from pslite_ext.settings_table import SettingError
@@ -70,6 +71,9 @@ class _Node:
         values = None if first is None or self.rank > 0 else np.ascontiguousarray(first).ravel()
         self._core = _core.Fabric(options, values, size)
         _here = self
+        if role == "worker":
+            me = {"role": role, "rank": self.rank, "policy": "mlfabric"}
+            figures.come_from(lambda: {**me, "fabric": self.stats()})
         atexit.register(self._leave_at_exit)
         os.register_at_fork(after_in_child=self._forked)
         try:

@@ -55,8 +55,8 @@ def ddp_comm_hook(state: Any, bucket: Any) -> Any:
 
 
 def stats() -> dict[str, Any]:
-    """This process's live figures (mxnet_plugins/figures.py says which)."""
-    from mxnet_plugins import figures
+    """This process's live figures (pslite_ext/job/figures.py says which)."""
+    from pslite_ext.job import figures
 
     return figures.now()
 

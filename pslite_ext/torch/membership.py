@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from multiprocessing.util import Finalize
 from types import TracebackType
 
-from mxnet_plugins import figures
 from pslite_ext import _core, dump, prophet_profile
 from pslite_ext.config import NO_REPLICA, Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, InvalidArgumentError, PsliteError
+from pslite_ext.job import figures
 from pslite_ext.torch import beside
 
 _settings: Settings | None = None
@@ -64,10 +64,7 @@ def join(meeting: beside.Meeting | None = None) -> int:
         dump.watch("worker", str(settings.values["MERCURY_TRACE_DIR"]))
         _core.start(settings.options(), beside.look)
         _settings = settings
-        figures.serve(
-            str(settings.values["MERCURY_METRICS_HOST"]),
-            int(settings.values["MERCURY_METRICS_PORT"]),
-        )
+        figures.serve(settings.values)
     return int(_settings.values["DMLC_NUM_WORKER"])
 
 
@@ -97,7 +94,6 @@ def at_end(finish: Callable[[], None]) -> None:
 def _forked() -> None:
     """A child, such as a loader of data, is not in the job."""
     atexit.unregister(_leave)
-    dump.forget()
     beside.forked()
 
 

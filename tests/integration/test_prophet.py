@@ -15,7 +15,8 @@ from tracer.run import read_run
 # Twelve gradients in four steps, 40 ms apart, the most urgent last, as a backward pass makes them.
 SCRIPT = """
 import sys, time
-import mxnet as mx, mxnet_plugins, mxnet_plugins.figures
+import mxnet as mx, mxnet_plugins
+from pslite_ext.job import figures as live
 iterations = sys.argv[1]
 kv = mx.kv.create('dist_sync')
 arrays = [mx.nd.ones((20000 * (i + 1),)) for i in range(12)]
@@ -34,7 +35,7 @@ for n in range(int(iterations)):
 figures = mxnet_plugins.stats()
 print('blocks', sum(p['blocks'] for p in figures['peers']), 'profiles', figures['profiles'])
 assert figures['policy'] == 'prophet' and figures['iterations'] >= int(iterations) - 1, figures
-_, page = mxnet_plugins.figures.page()
+_, page = live.page()
 assert 'mercury_blocks_total{' in page and 'mercury_wait_first_seconds_total{' in page, page
 print('waits', figures['waits'], figures['wait_first_us'])
 print('sums are right')

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from mxnet_plugins import figures, metrics
-from mxnet_plugins.steps import Steps
+from pslite_ext.job import figures, metrics
+from pslite_ext.job.steps import Steps
 from tests.cluster import ROOT, free_port
 from tests.trace.browser import Page
-from tests.unit.test_metrics import FIGURES, steps_of
+from tests.unit.job.test_metrics import FIGURES, serve, steps_of
 
 FOLDER = ROOT / "examples" / "grafana"
 BOARD: dict[str, Any] = json.loads((FOLDER / "mercury.json").read_text())
@@ -109,7 +109,7 @@ def prometheus(
 
     monkeypatch.setattr(figures, "STEPS", steps)
     monkeypatch.setattr(figures, "now", growing)
-    figures.serve("127.0.0.1", free_port())
+    serve("127.0.0.1", free_port())
     ours = re.findall(r"127\.0\.0\.1:\d+", capsys.readouterr().err)
     config = tmp_path / "prometheus.yml"
     config.write_text(

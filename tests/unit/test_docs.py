@@ -37,7 +37,7 @@ def test_the_security_page_names_what_there_is() -> None:
     text = (ROOT / "SECURITY.md").read_text()
     settings = {setting.name for setting in TABLE}
     assert set(re.findall(r"MERCURY_\w+", text)) <= settings
-    counted = (ROOT / "mxnet_plugins" / "metrics.py").read_text()
+    counted = (ROOT / "pslite_ext" / "job" / "metrics.py").read_text()
     for figure in re.findall(r"`(\w+_refused)`", text):
         assert f'"{figure}"' in counted
     # It names the repository as the way to report because no maintainer has an address here.

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mxnet_plugins import interrupt
 from pslite_ext import _core, dump
+from pslite_ext.job import interrupt
 
 HIGH = 1100
 

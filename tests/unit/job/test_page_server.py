@@ -13,8 +13,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from mxnet_plugins import page_server
-from mxnet_plugins.page_server import AT_ONCE, PageServer
+from pslite_ext.job import page_server
+from pslite_ext.job.page_server import AT_ONCE, PageServer
 
 LIMIT_S = 60
 

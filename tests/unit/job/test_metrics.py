@@ -11,8 +11,8 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
 
-from mxnet_plugins import figures, metrics
-from mxnet_plugins.steps import BOUNDS_S, Steps
+from pslite_ext.job import figures, metrics
+from pslite_ext.job.steps import BOUNDS_S, Steps
 
 PEER = {metric.figure: 7 for metric in (*metrics.TRAFFIC, *metrics.PEER)}
 FIGURES: dict[str, Any] = {
@@ -88,8 +88,8 @@ def test_a_worker_under_mlfabric_tells_of_its_updates(openmetrics_form: bool) ->
     assert families["mercury_fabric_pushed_updates"].samples[0].value == 9
     assert "mercury_step_seconds" in families
     line = "worker 1: 9 updates pushed, 6 committed, 2 dropped (2 too_old), 1 lost with the server"
-    assert figures.of_fabric(mine) == line
-    assert figures.of_fabric({"role": "worker", "rank": 1}) == ""
+    assert figures.summary(mine) == line
+    assert figures.summary({**mine, "fabric": dict.fromkeys(fates, 0)}) == ""
 
 
 def test_steps_are_a_histogram() -> None:
@@ -116,10 +116,14 @@ def test_without_a_job_the_page_is_empty() -> None:
     assert metrics.page({}, Steps().histogram(), "0", openmetrics=True) == "# EOF\n"
 
 
+def serve(host: str, port: int) -> None:
+    figures.serve({"MERCURY_METRICS_HOST": host, "MERCURY_METRICS_PORT": port})
+
+
 def test_a_port_that_is_taken_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = int(taken.getsockname()[1])
-        figures.serve("127.0.0.1", port)
+        serve("127.0.0.1", port)
         said = capsys.readouterr().err
         assert said.startswith("mercury: live figures are at http://127.0.0.1:")
         address = said.split()[-1]
@@ -128,11 +132,11 @@ def test_a_port_that_is_taken_costs_nothing(capsys: pytest.CaptureFixture[str]) 
         with urllib.request.urlopen(asked) as answer:
             assert answer.headers["Content-Type"] == metrics.OPENMETRICS
             assert answer.read() == b"# EOF\n"
-    figures.serve("192.0.2.77", port)
+    serve("192.0.2.77", port)
     said = capsys.readouterr().err
     assert "no live figures" in said
     assert "the job goes on" in said
-    figures.serve("127.0.0.1", 0)
+    serve("127.0.0.1", 0)
     assert capsys.readouterr().err == ""
 
 

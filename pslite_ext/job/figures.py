@@ -5,14 +5,29 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from mxnet_plugins import metrics
-from mxnet_plugins.page_server import PageServer
-from mxnet_plugins.steps import STEPS
-from pslite_ext import __version__, _core, fabric
+from pslite_ext import __version__, _core
+from pslite_ext.job import metrics
+from pslite_ext.job.page_server import PageServer
+from pslite_ext.job.steps import STEPS
 
 PORTS_TRIED = 64  # of processes that share a machine, each has its own
+
+
+def _of_core() -> dict[str, Any]:
+    figures: dict[str, Any] = json.loads(_core.figures())
+    return figures
+
+
+_source = _of_core
+
+
+def come_from(source: Callable[[], dict[str, Any]]) -> None:
+    """Of a worker under MLfabric, which counts other things than the core does elsewhere."""
+    global _source
+    _source = source
 
 
 def now() -> dict[str, Any]:
@@ -23,12 +38,7 @@ def now() -> dict[str, Any]:
     [priority, how many wait], the most urgent first. `messages` has one for each with which it
     exchanges messages.
     """
-    worker = fabric.current_worker()
-    if worker is not None:
-        me = {"role": "worker", "rank": worker.rank, "policy": "mlfabric"}
-        return {**me, "fabric": worker.stats()}
-    figures: dict[str, Any] = json.loads(_core.figures())
-    return figures
+    return _source()
 
 
 def page(openmetrics: bool = False) -> tuple[str, str]:
@@ -37,11 +47,12 @@ def page(openmetrics: bool = False) -> tuple[str, str]:
     return metrics.OPENMETRICS if openmetrics else metrics.PLAIN, text
 
 
-def serve(host: str, port: int) -> None:
-    """Opens the page there, or at the next port that is free; port 0: does nothing.
+def serve(settings: Mapping[str, int | str]) -> None:
+    """Opens the page where they say, or at the next port that is free; port 0: does nothing.
 
     A page is not worth a job: without one, the job goes on.
     """
+    host, port = str(settings["MERCURY_METRICS_HOST"]), int(settings["MERCURY_METRICS_PORT"])
     if port == 0:
         return
     last = min(port + PORTS_TRIED, 65536) - 1
@@ -65,6 +76,8 @@ def serve(host: str, port: int) -> None:
 
 def summary(figures: dict[str, Any]) -> str:
     """One line for the log; empty if nothing was carried."""
+    if "fabric" in figures:
+        return _of_updates(figures["rank"], dict(figures["fabric"]))
     peers = [p for p in figures.get("peers", []) if "bytes_sent" in p]
     messages = figures.get("messages", [])
     sent, received = (
@@ -115,16 +128,14 @@ def _of_prophet(figures: dict[str, Any]) -> str:
     )
 
 
-def of_fabric(figures: dict[str, Any]) -> str:
-    """One line for the log of an MLfabric job's worker."""
-    fates = dict(figures.get("fabric", {}))
+def _of_updates(rank: int, fates: dict[str, int]) -> str:
     pushed, committed, lost = (fates.pop(name, 0) for name in ("pushed", "committed", "lost"))
     if not pushed:
         return ""
     dropped = [f"{count} {reason}" for reason, count in fates.items() if count]
     return ", ".join(
         [
-            f"worker {figures['rank']}: {pushed} updates pushed",
+            f"worker {rank}: {pushed} updates pushed",
             f"{committed} committed",
             f"{sum(fates.values())} dropped" + (f" ({', '.join(dropped)})" if dropped else ""),
             f"{lost} lost with the server",
@@ -133,6 +144,6 @@ def of_fabric(figures: dict[str, Any]) -> str:
 
 
 def say() -> None:
-    """The last word of a process whose tensors went as packets."""
+    """This process's last word."""
     if line := summary(now()):
         print(f"mercury: {line}", file=sys.stderr)

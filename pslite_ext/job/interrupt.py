@@ -1,9 +1,10 @@
-"""Ctrl-C while MXNet waits for the network.
+"""Ctrl-C while an engine such as MXNet's waits for the network.
 
-Python cannot raise KeyboardInterrupt while the main thread is inside MXNet, and if what MXNet
-waits for never comes, it never returns. So a thread hears of the signal, gives Python a moment,
-and then leaves the job: what is pending fails, MXNet returns, and Python raises its
-KeyboardInterrupt. A script that has a handler of its own decides for itself.
+Python cannot raise KeyboardInterrupt while the main thread is inside the engine, and if what that
+waits for never comes, it never returns. So a thread hears of the signal, gives Python a moment, and
+then leaves the job: what is pending fails, the engine returns, and Python raises its
+KeyboardInterrupt. A script that has a handler of its own decides for itself. Waits of our own core
+need none of this.
 """
 
 from __future__ import annotations
@@ -39,12 +40,11 @@ def watch() -> None:
     _hears = reading
     signal.signal(signal.SIGINT, _on_interrupt)
     threading.Thread(target=_listen, daemon=True, name="mercury-interrupt").start()
+    os.register_at_fork(after_in_child=_forget)
 
 
-def forget() -> None:
+def _forget() -> None:
     """In a forked child: its signals are none of this job's, and it shares the pipe."""
-    if _hears == -1:
-        return
     signal.set_wakeup_fd(-1)
     if signal.getsignal(signal.SIGINT) is _on_interrupt:
         signal.signal(signal.SIGINT, signal.default_int_handler)
