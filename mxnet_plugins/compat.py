@@ -57,13 +57,13 @@ def serve() -> None:
     """In a server or scheduler of a job of ours, runs that and exits: it needs nothing of MXNet."""
     role = os.environ.get("DMLC_ROLE", "").strip()
     if _wanted() and _under_fabric() and role in ("server", "replica", "scheduler"):
-        from mxnet_plugins.fabric import serving
+        from mxnet_plugins.fabric import serving as fabric_serving
+
+        sys.exit(fabric_serving.main())
+    if _wanted() and role in ("server", "scheduler"):
+        from pslite_ext.job import serving
 
         sys.exit(serving.main())
-    if _wanted() and role in ("server", "scheduler"):
-        from mxnet_plugins import server
-
-        sys.exit(server.main())
 
 
 def activate(base: Any) -> None:

@@ -6,23 +6,17 @@ workers.
 
 from __future__ import annotations
 
-import signal
 import sys
-from types import FrameType
 
+from mxnet_plugins.fabric import job
+from pslite_ext import fabric
+from pslite_ext.job.serving import end_when_told
 from pslite_ext.settings_table import SettingError
-
-
-def _terminate(number: int, _frame: FrameType | None) -> None:
-    sys.exit(128 + number)
 
 
 def main() -> int:
     """Serves until the job is over; the process's exit code."""
-    from mxnet_plugins.fabric import job
-    from pslite_ext import fabric
-
-    signal.signal(signal.SIGTERM, _terminate)
+    end_when_told()
     try:
         job.settings()
         fabric.register(None)  # ends the process

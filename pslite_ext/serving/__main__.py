@@ -48,9 +48,9 @@ class StandardError:
 def main() -> int:
     error = StandardError(*map(int, sys.argv[1:]))
     try:
-        from mxnet_plugins import server
+        from pslite_ext.job import serving
 
-        return server.main(error.show)
+        return serving.main(error.show)
     finally:
         if error.nobody_reads():
             error.show()

@@ -27,9 +27,9 @@ _at_end: list[Callable[[], None]] = []
 def serve_if_asked() -> None:
     """In a server or scheduler, runs that and exits: it needs nothing of PyTorch."""
     if os.environ.get("DMLC_ROLE", "").strip() in ("server", "scheduler"):
-        from mxnet_plugins import server
+        from pslite_ext.job import serving
 
-        sys.exit(server.main())
+        sys.exit(serving.main())
 
 
 def join(meeting: beside.Meeting | None = None) -> int:

@@ -114,7 +114,7 @@ class DisturbedJob:
         if role == "worker":
             script = [TRAINING, str(self._stop), str(self._progress(name))]
         else:  # what `import mxnet` does there, without importing it
-            script = ["-c", "import sys; from mxnet_plugins.server import main; sys.exit(main())"]
+            script = ["-c", "import sys; from pslite_ext.job.serving import main; sys.exit(main())"]
         argv = [sys.executable, *script]
         program = ["ip", "netns", "exec", self._bed.namespace(name)]
         program += ["sh", "-c", _SHARES, str(self._private[1]), *self._command, *argv]

@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from mxnet_plugins import server
 from pslite_ext import _core
 from pslite_ext.config import Settings
+from pslite_ext.job import serving
 
 
 def await_file(name: str) -> None:
@@ -27,7 +27,7 @@ def main() -> int:
     if name.startswith(os.environ.get("ENDS_FIRST", "nobody")):
         return 0
     if os.environ["DMLC_ROLE"] != "worker":
-        return server.main()
+        return serving.main()
     if os.environ["DMLC_TASK_ID"] == os.environ.get("STAYS_OUT"):
         print("stays out", os.getpid(), flush=True)
         await_file(os.environ.get("GO", "/no/such/file"))

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mxnet_plugins import server
 from pslite_ext import _core
 from pslite_ext.config import Settings
 from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.job import serving
 
 ELEMENTS = 100_000
 ROUNDS = 20
@@ -84,7 +84,7 @@ def main() -> int:
     if (os.environ["DMLC_ROLE"], os.environ["DMLC_TASK_ID"]) == ("server", "0"):
         share_no_memory()
     if os.environ["DMLC_ROLE"] != "worker":
-        return server.main()
+        return serving.main()
     settings = Settings.from_environment(os.environ)
     _core.start(settings.options())
     rank, workers = _core.rank(), int(settings.values["DMLC_NUM_WORKER"])

@@ -23,7 +23,7 @@ from tests.forks import Forked, Forks, end
 
 EXAMPLES = ROOT / "examples"
 FOLDER = Path(__file__).parent
-SERVE = ["-c", "import sys; from mxnet_plugins import server; sys.exit(server.main())"]
+SERVE = ["-c", "import sys; from pslite_ext.job import serving; sys.exit(serving.main())"]
 
 
 @functools.cache

@@ -1,7 +1,6 @@
 """What a process whose DMLC_ROLE is server or scheduler does, instead of the user's script.
 
-It runs inside `import mxnet` and ends the process, as upstream's does. Nothing here unpickles
-anything and no user code runs: a server only sums.
+Nothing here unpickles anything and no user code runs: a server only sums.
 """
 
 from __future__ import annotations
@@ -15,15 +14,12 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from pslite_ext import _core, dump
 from pslite_ext.config import SettingError, Settings
 from pslite_ext.errors import FAILED_ELSEWHERE, PsliteError
+from pslite_ext.job import figures
 from pslite_ext.job.starter import Starter
 from pslite_ext.launch.scheduler_words import Ending
-
-
-def _terminate(number: int, _frame: FrameType | None) -> None:
-    sys.exit(128 + number)
-
 
 _LOOK_S = 0.1
 # For a job that has begun to be known here, too; and for those that come late, once nobody listens.
@@ -31,9 +27,16 @@ _BEGUN_S = 5.0
 _LATE_S = 10.0
 
 
-def _tell_of_end(ended: Ending) -> None:
-    from pslite_ext import _core
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
 
+
+def end_when_told() -> None:
+    """On SIGTERM, as Python ends: what must be done before is done."""
+    signal.signal(signal.SIGTERM, _terminate)
+
+
+def _tell_of_end(ended: Ending) -> None:
     worker = ended.role == "worker"
     while not _core.other_ended(worker, ended.rank, ended.how, ended.failed):
         time.sleep(_LOOK_S)  # it has not begun to listen yet
@@ -41,8 +44,6 @@ def _tell_of_end(ended: Ending) -> None:
 
 def _see_late_ones(left: threading.Event) -> None:
     """Until all that were started with us have been told that the start has failed."""
-    from pslite_ext import _core
-
     deadline = math.inf
     while _core.awaits_late() and time.monotonic() < deadline:
         if left.is_set():
@@ -57,10 +58,7 @@ def main(on_begin: Callable[[], None] = lambda: None) -> int:
     except SettingError as error:
         print(f"mercury: {error}", file=sys.stderr)
         return 2
-    from pslite_ext import _core, dump
-    from pslite_ext.job import figures
-
-    signal.signal(signal.SIGTERM, _terminate)
+    end_when_told()
     reason = "it was stopped"
     launched = bool(settings.values["MERCURY_LAUNCHED"])
     begun, left = threading.Event(), threading.Event()
