@@ -10,6 +10,11 @@ from mxnet_plugins import arguments
 from mxnet_plugins.errors import InvalidArgumentError
 from pslite_ext.config import Settings
 
+NO_STORES = (
+    "has no stores and should serve before MXNet is imported: install the MXNet wheel that was "
+    "built with this mercury-ps"
+)
+
 
 class BaseStore(KVStore):  # type: ignore[misc]
     """A distributed store. It has no native handle: Trainer and Module only need the class."""

@@ -7,14 +7,11 @@ next read: then its text begins with a name by which MXNet finds the exception.
 
 from __future__ import annotations
 
-import re
 from functools import partial
 
 from mxnet.base import MXNetError, register_error
 
 from pslite_ext import _core, errors
-
-_WHERE = re.compile(r'Traceback \(most recent |Stack trace|\s*\[bt\] |\s*File ".*", line \d')
 
 
 class InvalidArgumentError(errors.InvalidArgumentError, MXNetError):  # type: ignore[misc]
@@ -30,22 +27,6 @@ def as_mxnet(error: errors.PsliteError) -> errors.PsliteError:
     known = isinstance(error, MXNetError)
     kind = errors.with_base(type(error), MXNetError)
     return error if known else errors.reworded(error, str(error), kind)
-
-
-def gist(text: str) -> str:
-    """The line of an error's text that says what is wrong; "" if none does.
-
-    MXNet's texts begin or end with where in its sources it was, as Python's tracebacks do.
-    """
-    said = [line for line in text.splitlines() if line.strip() and not _WHERE.match(line)]
-    flush = [line for line in said if not line[0].isspace()]
-    return (flush or said or [""])[0].strip()
-
-
-def reason(kind: str, text: str) -> str:
-    """In a line, why a process has ended: the kind of error and the gist of its text."""
-    line = gist(text)
-    return line if line.startswith(f"{kind}: ") else f"{kind}: {line}" if line else kind
 
 
 def _of_engine(code: int, prefix: str, text: str) -> errors.PsliteError:

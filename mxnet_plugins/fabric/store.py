@@ -10,10 +10,7 @@ the first step: a key that is pushed a second time begins another one.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,7 +19,7 @@ import numpy as np
 from mxnet.ndarray import NDArray
 
 from mxnet_plugins import arguments, errors
-from mxnet_plugins.base_store import BaseStore
+from mxnet_plugins.base_store import NO_STORES, BaseStore
 from mxnet_plugins.entry import CPU, Updater, dense, on_cpu
 from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.fabric import job
@@ -34,6 +31,7 @@ from pslite_ext import fabric
 from pslite_ext.errors import PsliteError
 from pslite_ext.fabric.options import node_of
 from pslite_ext.job import figures
+from pslite_ext.job.leaving import at_exit, uncaught
 from pslite_ext.job.steps import STEPS
 
 Arrays = list[tuple[Key, list[NDArray]]]
@@ -53,10 +51,7 @@ class FabricKVStore(BaseStore):
         except PsliteError as error:
             raise errors.as_mxnet(error) from None
         if self._rank < 0:
-            raise InvalidArgumentError(
-                f"a {self._settings.values['DMLC_ROLE']} has no stores and should serve before "
-                "MXNet is imported: install the MXNet wheel that was built with this mercury-ps"
-            )
+            raise InvalidArgumentError(f"a {self._settings.values['DMLC_ROLE']} {NO_STORES}")
         self._name = name
         self._parameters = Parameters()
         self._names: dict[Key, str] = {}
@@ -206,11 +201,9 @@ class FabricKVStore(BaseStore):
                 "under MLfabric a process has one store, with all parameters: this is the second"
             )
         first = np.concatenate(self._first)
-        atexit.register(figures.say)  # after this worker has left
+        at_exit(figures.say)  # after this worker has left
         worker = fabric.register_as_worker(first, self._steps.rule(self._optimizer))
-        atexit.register(self._finish_at_exit)
-        os.register_at_fork(after_in_child=self._forked)
-        self._watch_exceptions()
+        at_exit(self._finish_at_exit)
         figures.serve(self._settings.values)
         self._model = worker.get()
         self._worker = worker
@@ -237,23 +230,10 @@ class FabricKVStore(BaseStore):
 
     def _finish_at_exit(self) -> None:
         """A step that nothing follows. Of a job that has failed, leaving it tells."""
+        if uncaught() is not None:
+            return  # what a script had pushed when it failed is no step
         with contextlib.suppress(PsliteError):
             self._finish_step()
-
-    def _forked(self) -> None:
-        """A child is not in the job."""
-        atexit.unregister(self._finish_at_exit)
-        atexit.unregister(figures.say)
-
-    def _watch_exceptions(self) -> None:
-        """What a script had pushed when it failed is no step."""
-        earlier = sys.excepthook
-
-        def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-            self._gradients.clear()
-            earlier(kind, error, trace)
-
-        sys.excepthook = hook
 
     # --- optimizer --------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import sys
@@ -14,17 +13,12 @@ import numpy as np
 
 from pslite_ext import _core
 from pslite_ext.config import Settings
-from pslite_ext.errors import (
-    FAILED_ELSEWHERE,
-    ClosedError,
-    InvalidArgumentError,
-    PsliteError,
-    follows,
-)
+from pslite_ext.errors import ClosedError, InvalidArgumentError, PsliteError, follows
 from pslite_ext.fabric.feed import Feed
 from pslite_ext.fabric.options import ALL_OF_IT, Planning, Rule, feed_path, node_options
 from pslite_ext.fabric.recording import Recording
 from pslite_ext.job import figures
+from pslite_ext.job.leaving import at_exit, end_with, exit_code, remember_uncaught, uncaught
 from pslite_ext.job.starter import Starter
 from pslite_ext.launch.scheduler_words import Ending
 from pslite_ext.settings_table import SettingError
@@ -74,7 +68,8 @@ class _Node:
         if role == "worker":
             me = {"role": role, "rank": self.rank, "policy": "mlfabric"}
             figures.come_from(lambda: {**me, "fabric": self.stats()})
-        atexit.register(self._leave_at_exit)
+        at_exit(self._leave_at_exit)
+        remember_uncaught()
         os.register_at_fork(after_in_child=self._forked)
         try:
             while not self._core.wait(_BEGUN):
@@ -109,24 +104,21 @@ class _Node:
 
     def exit_code(self) -> int:
         """Of this process, if it ends for what the job has failed of."""
-        return FAILED_ELSEWHERE if self._core.failed_elsewhere() else 1
+        return exit_code(self._core.failed_elsewhere())
 
     def _leave_at_exit(self) -> None:
-        # Then the script has ended because of that, whatever exit code it chose.
         knew = self._core.failed_elsewhere()
         self._leave_last()
         if self._failure:
-            uncaught = getattr(sys, "last_value", None)
-            of_it = uncaught is None or follows(uncaught, self._failure.failure)
-            code = self.exit_code() if of_it else 1
-            _core.finish_at_exit(code, over_chosen=knew)
+            error = uncaught()
+            of_it = error is None or follows(error, self._failure.failure)
+            end_with(exit_code(self._core.failed_elsewhere(), of_it), knew)
 
     def _leave_last(self) -> None:
         self.leave(failed=True)
 
     def _forked(self) -> None:
         """A child is not in the job: it has none of the threads that leaving it takes."""
-        atexit.unregister(self._leave_at_exit)
         self._left = True
 
 

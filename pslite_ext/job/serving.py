@@ -16,8 +16,9 @@ from types import FrameType
 
 from pslite_ext import _core, dump
 from pslite_ext.config import SettingError, Settings
-from pslite_ext.errors import FAILED_ELSEWHERE, PsliteError
+from pslite_ext.errors import PsliteError
 from pslite_ext.job import figures
+from pslite_ext.job.leaving import exit_code
 from pslite_ext.job.starter import Starter
 from pslite_ext.launch.scheduler_words import Ending
 
@@ -85,7 +86,7 @@ def main(on_begin: Callable[[], None] = lambda: None) -> int:
         # The core has logged what happened to the job; a start that failed has told nobody yet.
         if not _core.failed():
             print(f"mercury: {error}", file=sys.stderr)
-        return FAILED_ELSEWHERE if _core.failed_elsewhere() else 1
+        return exit_code(_core.failed_elsewhere())
     except KeyboardInterrupt:
         reason = "it was interrupted"
         return 130

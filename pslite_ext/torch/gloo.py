@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, WaitTimeoutError
-from pslite_ext.torch import membership
+from pslite_ext.job import joining
 from pslite_ext.torch.collectives import LOOK_S
 
 # A worker's end is often seen here first: until then, the job may say who it was.
@@ -38,7 +38,7 @@ def _leave_those_who_wait() -> None:
 def connect(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     """Returns when all members have come. In a job, over the addresses that it uses."""
     options = dist.ProcessGroupGloo._Options()
-    settings = membership._settings
+    settings = joining.joined
     if settings is None:
         options._devices = [dist.ProcessGroupGloo.create_default_device()]
         options._timeout = timeout
@@ -57,7 +57,7 @@ def connect(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
 
 
 def _check_job() -> None:
-    if membership._settings is not None:  # or this process has none, and Gloo's group all the same
+    if joining.joined is not None:  # or this process has none, and Gloo's group all the same
         _core.check()
 
 

@@ -1,4 +1,4 @@
-"""This worker process in its job, under PyTorch: joins at the first wrap, leaves as Python ends."""
+"""This worker process in its job, under PyTorch: joins at the first wrap, or with the backend."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from multiprocessing.util import Finalize
-from types import TracebackType
 
-from pslite_ext import _core, dump, prophet_profile
-from pslite_ext.config import NO_REPLICA, Settings
-from pslite_ext.errors import FAILED_ELSEWHERE, ClosedError, InvalidArgumentError, PsliteError
-from pslite_ext.job import figures
+from pslite_ext import _core
+from pslite_ext.errors import ClosedError, InvalidArgumentError, PsliteError
+from pslite_ext.job import joining, leaving
+from pslite_ext.job.reason import why
 from pslite_ext.torch import beside
 
-_settings: Settings | None = None
 _meeting: beside.Meeting | None = None  # kept: rank 0's process may hold the store for all
-_reason = ""
-_error: BaseException | None = None  # that no one has caught
 _at_end: list[Callable[[], None]] = []
 
 
@@ -37,35 +32,22 @@ def join(meeting: beside.Meeting | None = None) -> int:
 
     The environment describes it, or, under torchrun, the workers start it when they meet.
     """
-    global _settings, _meeting
-    if _settings is None:
+    global _meeting
+    if (settings := joining.joined) is None:
         environ: Mapping[str, str] = os.environ
         if not environ.get("DMLC_ROLE", "").strip():
             if _meeting is not None:
                 raise ClosedError("this process could not join its job: start a new process")
             _meeting = meeting or beside.meet(environ)
             environ = beside.start_job(environ, _meeting)
-        settings = Settings.from_environment(environ)
-        if settings.values["DMLC_ROLE"] == "replica":
-            raise ClosedError(NO_REPLICA)
+        settings = joining.settings_of_worker(environ, "trains no model: it only serves")
         if settings.values["MERCURY_FABRIC"]:
             raise InvalidArgumentError(
                 "MERCURY_FABRIC is 1, and there is no MLfabric under PyTorch: unset it"
             )
-        if settings.values["DMLC_ROLE"] != "worker":
-            raise ClosedError(f"a {settings.values['DMLC_ROLE']} trains no model: it only serves")
-        # First: whatever happens from here on, this process leaves as it should.
-        if multiprocessing.parent_process() is None:
-            atexit.register(_leave)
-        else:  # it ends without atexit
-            Finalize(None, _leave_spawned, exitpriority=0)
-        os.register_at_fork(after_in_child=_forked)
-        _watch_exceptions()
-        dump.watch("worker", str(settings.values["MERCURY_TRACE_DIR"]))
-        _core.start(settings.options(), beside.look)
-        _settings = settings
-        figures.serve(settings.values)
-    return int(_settings.values["DMLC_NUM_WORKER"])
+        os.register_at_fork(after_in_child=beside.forked)
+        joining.join(settings, _LEAVING, look=beside.look)
+    return int(settings.values["DMLC_NUM_WORKER"])
 
 
 def say_if_forgotten() -> None:
@@ -77,7 +59,7 @@ def say_if_forgotten() -> None:
     def say() -> None:
         role = os.environ.get("DMLC_ROLE", "").strip()
         started = role == "worker" or (not role and beside.is_under_torchrun(os.environ))
-        if _settings is None and started and os.getpid() == process:
+        if joining.joined is None and started and os.getpid() == process:
             _core.say_at_exit(
                 "mercury: this worker trained alone: pslite_ext.torch was imported, but "
                 "mercury.wrap(model, optimizer) was never called"
@@ -91,74 +73,17 @@ def at_end(finish: Callable[[], None]) -> None:
     _at_end.append(finish)
 
 
-def _forked() -> None:
-    """A child, such as a loader of data, is not in the job."""
-    atexit.unregister(_leave)
-    beside.forked()
-
-
-def _watch_exceptions() -> None:
-    """Remembers an uncaught exception: the others are told why this worker ended."""
-    earlier = sys.excepthook
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        global _reason, _error
-        _reason, _error = _first_line(error), error
-        earlier(kind, error, trace)
-
-    sys.excepthook = hook
-
-
-def _first_line(error: BaseException) -> str:
-    name = type(error).__name__
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{name}: {first}" if first else name
-
-
-def _leave_spawned() -> None:
-    """This process's function is over; what it raised is still on its way."""
-    error = sys.exc_info()[1]
-    reason = ""
-    if isinstance(error, SystemExit):
-        reason = f"it ended with exit code {error.code}" if error.code else ""
-    elif error is not None:
-        reason = _first_line(error)
-    failed, code = _finished(reason)
-    _core.finish(failed, error)
-    if failed and not reason:  # only now: nobody looks at what this function raises
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def _leave() -> None:
-    """Python is about to end; what the exit code will be is known only when it has."""
-    reason, code = _finished(_reason)
-    if not reason:
-        return _core.finish_at_exit()
-    _core.finish(reason, _error)
-    return _core.finish_at_exit(code)
-
-
-def _finished(reason: str) -> tuple[str, int]:
-    """What is left is done, unless there is a reason not to; why this worker's part has failed,
-    and the exit code for that."""
-    code = FAILED_ELSEWHERE if _core.failed_elsewhere() else 1
+def _last() -> leaving.Unseen | None:
     try:
-        if not reason:
-            for finish in _at_end:
-                finish()
+        for finish in _at_end:
+            finish()
         _core.check()
     except BaseException as error:
-        if not reason:
-            # The script has ended without looking at what failed: its exit code must tell.
-            reason, code = _first_line(error), 1
-            if isinstance(error, PsliteError):
-                code = FAILED_ELSEWHERE if _core.failed_elsewhere() else 1
-            else:  # not the job's failure, but this worker's own
-                traceback.print_exception(type(error), error, error.__traceback__)
-            print(f"mercury: the job has failed: {error}", file=sys.stderr)
-    figures.say()
-    if _settings is not None and _core.rank() == 0:  # one file, one writer
-        prophet_profile.write(_settings.prophet_profile, _core.prophet_profile())
-    return reason, code
+        own = not isinstance(error, PsliteError)
+        if own:
+            traceback.print_exception(type(error), error, error.__traceback__)
+        return leaving.Unseen(why(error), str(error), own)
+    return None
+
+
+_LEAVING = leaving.Leaving(_last, rewords=True, spawned=True)

@@ -10,7 +10,7 @@ import time
 
 import mxnet as mx
 
-import mxnet_plugins.membership as membership
+from pslite_ext.job import leaving
 
 KEYS = 400
 
@@ -62,7 +62,7 @@ gate = Gate(gradient)
 for key, out in enumerate(outs):
     kv.pushpull(key, gradient, out=out)
 print("waiting", flush=True)
-while not membership._failure():
+while not leaving.failure():
     time.sleep(0.01)
 gate.open()
 failed = 0

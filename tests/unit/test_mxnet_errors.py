@@ -12,8 +12,9 @@ import mxnet as mx
 import pytest
 
 from mxnet_plugins import errors as ours
-from mxnet_plugins import keys, membership
+from mxnet_plugins import keys
 from pslite_ext import _core, errors
+from pslite_ext.job.reason import why
 from tests.cluster import clean_environment
 
 
@@ -81,59 +82,12 @@ def test_values_of_keys_have_a_length_and_can_be_iterated() -> None:
         assert got == [("a", [1, 1]), ("b", [0, 0])]
 
 
-CHECK = "Check failed: L == R (3 vs. 2) : dot shape error: [2,3] X [2,3]"
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("", ""),
-        (" \n\n", ""),
-        ("plain", "plain"),
-        ("\n  an indented line alone\n", "an indented line alone"),
-        ("first\nsecond", "first"),
-        ("first\n  its detail", "first"),
-        (f'Traceback (most recent call last):\n  File "../src/dot.h", line 9\n{CHECK}', CHECK),
-        (f'Traceback (most recent call last):\nFile "../src/dot.h", line 9\n{CHECK}', CHECK),
-        (
-            "Traceback (most recent call last):\n"
-            "  [bt] (2) libmxnet.so(MXImperativeInvoke+0x1) [0x7f]\n"
-            "  [bt] (1) libmxnet.so(+0x7f) [0x7f]\n"
-            f"{CHECK}\nand more",
-            CHECK,
-        ),
-        (f"{CHECK}\nStack trace:\n  [bt] (0) libmxnet.so(+0x7f) [0x7f]\n", CHECK),
-        (f"Stack trace returned 1 entries:\n[bt] (0) libmxnet.so\n\n{CHECK}", CHECK),
-        (
-            'Traceback (most recent call last):\n  File "a.py", line 2, in f\n    g()\nKeyError: 7',
-            "KeyError: 7",
-        ),
-        ("Traceback (most recent call last):\n", ""),
-    ],
-)
-def test_the_line_that_says_what_is_wrong(text: str, line: str) -> None:
-    assert ours.gist(text) == line
-
-
-def test_why_a_process_has_ended() -> None:
-    assert ours.reason("ValueError", "") == "ValueError"
-    assert ours.reason("ValueError", "no such row") == "ValueError: no such row"
-    assert ours.reason("MXNetError", f"MXNetError: {CHECK}") == f"MXNetError: {CHECK}"
+def test_the_others_hear_what_mxnet_found_wrong() -> None:
     with pytest.raises(mx.MXNetError) as raised:
         mx.nd.dot(mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))
-    why = ours.reason("MXNetError", str(raised.value))
-    assert why.startswith("MXNetError: Check failed: ")
-    assert why.endswith("[2,3] X [2,3]")
-
-
-def test_the_others_hear_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "excepthook", lambda *_: None)
-    monkeypatch.setattr(membership, "_reason", "")
-    monkeypatch.setattr(membership, "_error", None)
-    membership._watch_exceptions()
-    text = f'Traceback (most recent call last):\n  File "../src/dot.h", line 9\nMXNetError: {CHECK}'
-    sys.excepthook(mx.MXNetError, mx.MXNetError(text), None)
-    assert membership._reason == f"MXNetError: {CHECK}"
+    said = why(raised.value)
+    assert said.startswith("MXNetError: Check failed: ")
+    assert said.endswith("[2,3] X [2,3]")
 
 
 def test_what_was_raised_is_known(installed: None) -> None:
