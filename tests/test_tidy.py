@@ -101,10 +101,13 @@ MAY_READ_ENVIRONMENT = {
 # Rooms of Python, one above the other: each imports only what comes before it. All else that is
 # installed comes before the first of them.
 ROOMS = ("pslite_ext.forecast", "tracer", "pslite_ext.command")
+INSTALLED = ("pslite_ext.", "mxnet_plugins.", "tracer.")
 LAB = "scripts.lab"
 LAB_ROOMS = ("bed", "workloads", "systems", "benches", "report")
 # Doors: `python -m tracer` is the command; `mercury lab` leads to the lab, in the tree.
 DOORS = {"tracer/__main__.py", "pslite_ext/command/lab.py"}
+# Each framework's front, which no other code knows of; MXNet's has one for MLfabric's.
+FRONTS = ("mxnet_plugins", "pslite_ext.torch", "pslite_ext.fabric")
 VAGUE = re.compile(r"(manager|utils?|helpers?|common|misc)(\.|_|$)")
 
 
@@ -222,7 +225,6 @@ def _place(module: str, rooms: tuple[str, ...]) -> int:
 
 
 def test_rooms_import_only_what_comes_before_them() -> None:
-    installed = ("pslite_ext.", "mxnet_plugins.", "tracer.")
     lab = tuple(f"{LAB}.{room}" for room in LAB_ROOMS)
     upward = []
     for path in sources(".py"):
@@ -231,7 +233,7 @@ def test_rooms_import_only_what_comes_before_them() -> None:
         if name in DOORS or name.startswith("tests/"):
             continue
         for other in _imports(path):
-            if module.startswith(installed):
+            if module.startswith(INSTALLED):
                 wrong = _place(other, ROOMS) > _place(module, ROOMS)
                 wrong |= other.startswith(("scripts.", "tests."))
             elif (own := _place(module, lab)) >= 0:
@@ -242,6 +244,31 @@ def test_rooms_import_only_what_comes_before_them() -> None:
             if wrong:
                 upward.append(f"{name} imports {other}")
     assert upward == []
+
+
+def _front(module: str) -> str:
+    return next((front for front in FRONTS if f"{module}.".startswith(f"{front}.")), "")
+
+
+def knows_a_front(module: str, other: str) -> bool:
+    """Whether `other` is of a front, and `module` is not."""
+    if module.startswith("mxnet_plugins.fabric.") and _front(other) == "pslite_ext.fabric":
+        return False
+    return _front(other) not in ("", _front(module))
+
+
+def test_no_front_is_known_outside_of_it() -> None:
+    assert knows_a_front("pslite_ext.job.figures", "mxnet_plugins.steps")
+    assert knows_a_front("pslite_ext.torch.flat", "pslite_ext.fabric")
+    assert knows_a_front("mxnet_plugins.entry", "pslite_ext.fabric.Rule")
+    assert not knows_a_front("mxnet_plugins.fabric.store", "pslite_ext.fabric.Rule")
+    found = []
+    for path in sources(".py"):
+        name = str(path.relative_to(ROOT))
+        module = name[: -len(".py")].replace("/", ".")
+        if module.startswith(INSTALLED):
+            found += [f"{name}: {o}" for o in _imports(path) if knows_a_front(module, o)]
+    assert found == []
 
 
 def test_no_unfinished_marks() -> None:
