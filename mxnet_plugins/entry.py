@@ -67,7 +67,7 @@ class Entry:
         self._queued = False  # a dense push that the engine may not have begun
         self._merged: NDArray | None = None
         self._staged: NDArray | None = None
-        # The last sum was pushed without an output; with packets it is here, not on the servers.
+        # The last sum, if it was pushed without an output.
         self._sum: NDArray | None = None
 
     # --- values -----------------------------------------------------------------------------------
@@ -132,11 +132,10 @@ class Entry:
         self._queued = True
         if updater is None:
             self._weight = None
-        if updater is None and self.tensor.in_packets:
+        if updater is None and not self.asynchronous:
             self._sum = self._merged = self._merged if self._merged is not None else self._empty()
             self.tensor.pushpull(handle(gradient), handle(self._sum), handle(self.token), priority)
         elif updater is None:
-            self._sum = None
             self.tensor.push(handle(gradient), handle(self.token), priority)
         elif self.asynchronous:
             self._update_async(gradient, priority, updater)
@@ -185,7 +184,7 @@ class Entry:
         self.settle(updater)
         self._forget_weight(updater)
         sparse = isinstance(arrays[0], RowSparseNDArray) or self._weight is not None
-        if updater is not None or self.asynchronous or sparse:
+        if updater is not None or sparse:
             self.push(arrays, priority, updater)
             self.pull(outs, priority, updater)
             return

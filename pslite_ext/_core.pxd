@@ -53,7 +53,6 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_prophet_plan(size_t, const double*, const double*, double, double*)
     int mercury_fabric_plan(const char*, size_t, int, int, const char**)
     int mercury_fabric_tree(const char*, size_t, const char**)
-    int mercury_tensor_in_packets(const mercury_tensor*, int*)
     int mercury_announce(uint64_t, const char*, int)
     int mercury_attach_engine(void*)
     int mercury_claim_model(uint64_t, const char*, mercury_ticket**)

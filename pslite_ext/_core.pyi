@@ -172,10 +172,6 @@ class Tensor:
     def agreed(self) -> bool:
         """All workers are known to have this tensor, with the same shape and type."""
 
-    @property
-    def in_packets(self) -> bool:
-        """Sums travel as packets: pushpull alone makes them, and servers keep only the last."""
-
     def init(self, src: int, token: int, priority: int = 0) -> None:
         """Worker 0 sets the initial value; pulls of the others wait for it."""
 

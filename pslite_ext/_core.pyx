@@ -349,12 +349,6 @@ cdef class Tensor:
     def agreed(self):
         return mercury_tensor_agreed(self._tensor) != 0
 
-    @property
-    def in_packets(self):
-        cdef int in_packets = 0
-        ok(mercury_tensor_in_packets(self._tensor, &in_packets))
-        return in_packets != 0
-
     def init(self, size_t src, size_t token, int priority=0):
         ok(mercury_submit(
             self._tensor, MERCURY_FIRST_VALUE, <void*>src, NULL, <void*>token, priority))

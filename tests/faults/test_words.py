@@ -99,6 +99,6 @@ def test_what_a_script_has_seen_does_not_fail_it(tmp_path: Path) -> None:
         "for out in (x, y): kv.pushpull('w', mx.nd.ones((5,)), out=out)\n"
         "try:\n    x.wait_to_read()\nexcept errors.ExhaustedError: print('seen', flush=True)\n"
     )
-    returned, out = comes_to(tmp_path, script, MERCURY_SERVER_BYTES_MAX="64")
+    returned, out = comes_to(tmp_path, script, MERCURY_SERVER_BYTES_MAX="200")
     assert returned == 0, out
     assert out.count("] seen\n") == 2

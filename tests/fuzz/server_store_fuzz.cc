@@ -36,7 +36,8 @@ StoreRequest Request(const uint8_t* head, size_t payload_bytes) {
   std::memcpy(&claimed, head + 4, sizeof(claimed));
   request.bytes = claimed == 0 ? payload_bytes : claimed;
   request.dtype = static_cast<DType>(head[8]);
-  request.compression = static_cast<Compression>(head[9]);
+  const Codec* codec = FindCodec(head[9]);
+  if (codec != nullptr && !codec->plain) request.codec = codec;
   request.asynchronous = (head[10] & 1) != 0;
   request.row_bytes = head[11];
   return request;

@@ -7,6 +7,7 @@
 
 #include "byte_link.h"
 #include "fuzz.h"
+#include "packets/coded_operation.h"
 #include "packets/worker_streams.h"
 
 using namespace mercury;
@@ -34,8 +35,17 @@ void Submit(WorkerStreams* streams, Asked* asked, bool fetch) {
   op->src = fetch ? nullptr : arrays->data();
   op->dst = dst->get();
   op->priority = static_cast<int32_t>(d.key);
-  if (fetch) op->kind = Operation::Kind::kAgain;
-  op->parts_left = Placement(d.key, d.bytes(), kPacketBytes, ServerShares(1), 1).slots;
+  if (fetch) op->kind = Operation::Kind::kPull;
+  if (!fetch && d.key == 1) op->kind = Operation::Kind::kPush;
+  if (!fetch && d.key == 2) op->kind = Operation::Kind::kFirstValue;
+  const int64_t rows[] = {0, 3};
+  if (!fetch && d.key == 3) {
+    op->kind = Operation::Kind::kRows;
+    op->rows = {rows, 2, arrays->data(), 100};
+  }
+  const Placement placement = PlacementOf(*op, kPacketBytes, ServerShares(1), 1);
+  op->parts_left = placement.slots;
+  FUZZ_REQUIRE(CodeOperation(placement, op.get()).ok());
   op->keep = std::make_shared<std::pair<decltype(arrays), decltype(dst)>>(arrays, dst);
   op->done = [asked, arrays](const Status& status) {
     FUZZ_REQUIRE(asked->under_way);  // once

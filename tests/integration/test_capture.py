@@ -91,7 +91,7 @@ def numbers_of_dispatch(run: Run) -> None:
     """Initial pushes take none: initial pulls are 1 to 8, training goes on from there."""
     r, training = run.workers[0].records, run.workers[0].iteration() >= 0
     pulls = r.is_data & ~training & (r.operation == CODE["Pull_Recv_Worker"])
-    assert sorted(r.num_pp[pulls].tolist()) == [*range(1, 9)]
+    assert sorted(set(r.num_pp[pulls].tolist())) == [*range(1, 9)]
     pushes = training & (r.operation == CODE["Push_Send_Worker"])
     assert r.num_pp[pushes].min() == 9
     # Each command has its reply.

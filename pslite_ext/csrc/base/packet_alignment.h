@@ -7,7 +7,7 @@
 
 namespace mercury {
 
-// Packets begin at multiples of this in their tensor, so that none ends inside an element.
+// Packets of whole arrays are a multiple of this long, but for the last of a slot.
 constexpr uint64_t kPacketAlignment = 64;
 
 }  // namespace mercury

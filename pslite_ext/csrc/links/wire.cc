@@ -9,17 +9,20 @@ namespace mercury {
 namespace {
 
 constexpr uint8_t kMark[2] = {'M', 'P'};
-constexpr size_t kDeclarationBytes = 24;  // before the name
 
 size_t PayloadMax(Kind kind, size_t packet_bytes_max) {
   switch (kind) {
     case Kind::kData:
     case Kind::kSum:
+    case Kind::kPush:
+    case Kind::kFirst:
+    case Kind::kRows:
+    case Kind::kRowSum:
     case Kind::kLetter:
     case Kind::kPart:
       return packet_bytes_max;
     case Kind::kDeclare:
-      return kDeclarationBytes + kTensorNameBytesMax;
+      return kDeclarationBytesMax;
     case Kind::kError:
       return kFailureBytesMax;
     case Kind::kAnswer:
@@ -30,6 +33,7 @@ size_t PayloadMax(Kind kind, size_t packet_bytes_max) {
     case Kind::kAck:
     case Kind::kNumber:
     case Kind::kReceived:
+    case Kind::kTaken:
       return 0;
   }
   return 0;
@@ -59,7 +63,7 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
     return Status::Corrupt("a packet does not begin where it should");
   }
   if (bytes[20] < static_cast<uint8_t>(Kind::kData) ||
-      bytes[20] > static_cast<uint8_t>(Kind::kPart)) {
+      bytes[20] > static_cast<uint8_t>(Kind::kRowSum)) {
     return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
   }
   header->tensor = Load<uint32_t>(&bytes[0]);
@@ -72,34 +76,6 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
     return Status::Corrupt("a packet of " + std::to_string(header->length) + " bytes, of kind " +
                            std::to_string(bytes[20]));
   }
-  return Status::Ok();
-}
-
-std::string Encode(const Declaration& declaration) {
-  uint8_t bytes[kDeclarationBytes] = {};
-  Store<uint64_t>(&bytes[0], declaration.key);
-  Store<uint64_t>(&bytes[8], declaration.elements);
-  bytes[16] = static_cast<uint8_t>(declaration.dtype);
-  Store<uint32_t>(&bytes[20], declaration.index);
-  std::string text(reinterpret_cast<const char*>(bytes), sizeof(bytes));
-  return text + declaration.name.substr(0, kTensorNameBytesMax);
-}
-
-Status Decode(const char* text, size_t size, Declaration* declaration) {
-  if (size < kDeclarationBytes) return Status::Corrupt("a declaration that is cut off");
-  const auto* bytes = reinterpret_cast<const uint8_t*>(text);
-  declaration->key = Load<uint64_t>(&bytes[0]);
-  declaration->elements = Load<uint64_t>(&bytes[8]);
-  declaration->dtype = static_cast<DType>(bytes[16]);
-  const size_t element_bytes = ElementBytes(declaration->dtype);
-  if (element_bytes == 0) {
-    return Status::Corrupt("a tensor of the unknown type " + std::to_string(bytes[16]));
-  }
-  if (declaration->elements > kTensorBytesMax / element_bytes) {
-    return Status::Corrupt("a tensor of " + std::to_string(declaration->elements) + " elements");
-  }
-  declaration->index = Load<uint32_t>(&bytes[20]);
-  declaration->name.assign(text + kDeclarationBytes, size - kDeclarationBytes);
   return Status::Ok();
 }
 

@@ -5,8 +5,9 @@
 //  |        |        |                 | rity   |    |   |    |                  | if asked|
 //
 // Little-endian. `tensor` is the number that the worker gave it on this link, by declaring it;
-// `offset` and `length` are bytes of the tensor; `priority` is MXNet's, larger is more urgent;
-// `round` is the number of the sum, modulo 256. The CRC covers the payload, then the header: a
+// `offset` is an element of the tensor, or, of rows, a place; `length` is the payload's,
+// in bytes; `priority` is MXNet's, larger is more urgent; `round` is the number of the sum, modulo
+// 256. The CRC covers the payload, then the header: a
 // payload that goes over several links is summed once.
 //
 // Thread-safety: pure functions. Invariant: Decode(Encode(x)) == x; Decode accepts nothing that
@@ -20,21 +21,19 @@
 
 #include "base/packet_alignment.h"
 #include "base/status.h"
-#include "sums/sum_kernels.h"
 
 namespace mercury {
 
-constexpr uint16_t kWireVersion = 5;
+constexpr uint16_t kWireVersion = 6;
 constexpr size_t kHeaderBytes = 24;
 constexpr size_t kChecksumBytes = 4;
-constexpr size_t kTensorNameBytesMax = 512;
-constexpr uint64_t kTensorBytesMax = uint64_t{1} << 44;
+constexpr size_t kDeclarationBytesMax = 552;
 
 enum class Kind : uint8_t {
-  kData = 1,       // worker -> server: a piece of this worker's tensor
-  kSum = 2,        // server -> worker: a piece of the sum
+  kData = 1,       // worker -> server: coded elements of this worker's tensor, for a sum
+  kSum = 2,        // server -> worker: elements of the sum
   kDeclare = 3,    // worker -> server: what tensor a number stands for
-  kFetch = 4,      // worker -> server: send the last sum once more
+  kFetch = 4,      // worker -> server: send the value, once there is one
   kError = 5,      // server -> worker: a tensor has failed of what the payload says (base/status.h)
   kGoodbye = 6,    // either: nothing more will come; offset 0: all is done, 1: the job has failed
   kAsk = 7,        // worker -> server: whom does this tensor wait for?
@@ -44,6 +43,11 @@ enum class Kind : uint8_t {
   kReceived = 11,  // either: `offset` bytes of this link have reached the sender, in all
   kLetter = 12,    // MLfabric, either: a piece of a letter of `tensor` bytes, at `offset`
   kPart = 13,      // MLfabric, either: bytes of transfer number `tensor`, at `offset`
+  kPush = 14,      // as kData, but the sum is not wanted: the slot's kTaken tells that it is made
+  kFirst = 15,     // worker -> server: elements of the first value; answered by the slot's kTaken
+  kTaken = 16,     // server -> worker: nothing more will come of the slot at `offset`
+  kRows = 17,      // worker -> server: bytes of a slot's set of rows, for a sum
+  kRowSum = 18,    // server -> worker: bytes of a slot's set of summed rows
 };
 
 struct Header {
@@ -61,18 +65,5 @@ HeaderBytes Encode(const Header& header);
 uint32_t PacketCrc(uint32_t payload_crc, const HeaderBytes& header);
 // `packet_bytes_max` bounds the payload of data and sums.
 Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header);
-
-struct Declaration {
-  uint64_t key = 0;
-  uint64_t elements = 0;
-  DType dtype = DType::kFloat32;
-  uint32_t index = 0;  // of the parameter, in traces
-  std::string name;
-
-  uint64_t bytes() const { return elements * ElementBytes(dtype); }
-};
-
-std::string Encode(const Declaration& declaration);
-Status Decode(const char* bytes, size_t size, Declaration* declaration);
 
 }  // namespace mercury

@@ -37,7 +37,8 @@ void ClassicServer::Handle(const ps::KVMeta& meta, const ps::KVPairs<char>& data
   request.offset = meta.addr;
   request.bytes = static_cast<uint64_t>(std::max(meta.val_len, 0));
   request.dtype = static_cast<DType>(meta.option & 0xff);
-  request.compression = static_cast<Compression>(meta.option >> 8 & 0xff);
+  const Codec* codec = FindCodec(static_cast<uint8_t>(meta.option >> 8 & 0xff));
+  if (codec != nullptr && !codec->plain) request.codec = codec;
   request.asynchronous = (meta.option & kAsynchronousBit) != 0;
   request.row_bytes = data.keys.size() > 1 ? static_cast<uint32_t>(data.keys[1]) : 0;
   auto owner = std::make_shared<ps::SArray<char>>(data.vals);

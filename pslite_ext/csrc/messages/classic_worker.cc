@@ -11,6 +11,7 @@
 #include "messages/classic_value.h"
 #include "messages/classic_wire.h"
 #include "messages/shared_array.h"
+#include "sums/sparse_sum.h"
 #include "transport/figures.h"
 
 namespace mercury {
@@ -20,7 +21,7 @@ constexpr int64_t kTurnUs = 1000000;  // of looking for what has waited for long
 
 StoreOperation PhaseOf(Operation::Kind kind) {
   if (kind == Operation::Kind::kFirstValue) return StoreOperation::kInit;
-  const bool pulls = kind == Operation::Kind::kPull || kind == Operation::Kind::kAgain;
+  const bool pulls = kind == Operation::Kind::kPull;
   return pulls ? StoreOperation::kPull : StoreOperation::kPush;
 }
 
@@ -79,10 +80,9 @@ void ClassicWorker::Submit(std::shared_ptr<Operation> op) {
       break;
     case Operation::Kind::kSum:
     case Operation::Kind::kPush:
-      if (pending->op->compression != Compression::kNone) status = Compressed(pending.get());
+      if (pending->op->codec != nullptr) status = Compressed(pending.get());
       break;
     case Operation::Kind::kPull:
-    case Operation::Kind::kAgain:
     case Operation::Kind::kFirstValue:
       break;
   }
@@ -154,13 +154,10 @@ Status ClassicWorker::SetsOfRows(Pending* pending) const {
     const auto end_row = static_cast<int64_t>((piece.offset + piece.bytes) / rows.row_bytes);
     const size_t end = static_cast<size_t>(
         std::lower_bound(rows.numbers + row, rows.numbers + rows.count, end_row) - rows.numbers);
-    const auto count = static_cast<int64_t>(end - row);
-    const size_t numbers = (end - row) * sizeof(int64_t), values = (end - row) * rows.row_bytes;
-    Buffer set = Buffer::Allocate(sizeof(count) + numbers + values);
+    Buffer set = Buffer::Allocate(SetBytes(end - row, rows.row_bytes));
     if (set.data == nullptr) return Status::Exhausted("no memory for a row-sparse push");
-    std::memcpy(set.data, &count, sizeof(count));
-    std::memcpy(set.data + sizeof(count), rows.numbers + row, numbers);
-    std::memcpy(set.data + sizeof(count) + numbers, rows.values + row * rows.row_bytes, values);
+    EncodeSet(rows.numbers + row, rows.values + row * rows.row_bytes, end - row, rows.row_bytes,
+              set.data);
     pending->payloads.push_back(std::move(set));
     row = end;
   }
@@ -177,12 +174,11 @@ Status ClassicWorker::Compressed(Pending* pending) const {
   for (const Piece& piece : pending->pieces) {
     const size_t elements = piece.bytes / sizeof(float);
     const size_t first = piece.offset / sizeof(float);
-    Buffer packed = Buffer::Allocate(sizeof(float) + CompressedBytes(op.compression, elements));
+    Buffer packed = Buffer::Allocate(sizeof(float) + op.codec->bytes(elements));
     if (packed.data == nullptr) return Status::Exhausted("no memory to compress a gradient");
-    std::memcpy(packed.data, &op.threshold, sizeof(float));
-    Compress(op.compression, op.threshold, reinterpret_cast<const float*>(op.src) + first,
-             tensor.residual.data() + first, elements,
-             reinterpret_cast<uint8_t*>(packed.data) + sizeof(float));
+    std::memcpy(packed.data, &op.parameter, sizeof(float));
+    op.codec->encode(op.parameter, op.src + piece.offset, tensor.residual.data() + first, elements,
+                     packed.data + sizeof(float));
     pending->payloads.push_back(std::move(packed));
   }
   return Status::Ok();
@@ -251,8 +247,7 @@ void ClassicWorker::SendPiece(int slot, const Pending& pending, size_t i, int me
   meta.key = tensor.key;
   meta.addr = piece.offset;
   meta.val_len = static_cast<int>(piece.bytes);
-  meta.option = static_cast<int>(tensor.dtype) |
-                static_cast<int>(packed ? op.compression : Compression::kNone) << 8 |
+  meta.option = static_cast<int>(tensor.dtype) | (packed ? op.codec->number : 0) << 8 |
                 (tensor.asynchronous ? kAsynchronousBit : 0) |
                 (!push && Pushes(op) ? kBehindPushBit : 0);
   meta.recv_key = tensor.index;

@@ -30,7 +30,7 @@ void ServerStore::Handle(StoreRequest request, std::vector<StoreReply>* replies)
   const size_t element = ElementBytes(request.dtype);
   if (element == 0 || request.bytes % element != 0 || request.worker < 0 ||
       request.worker >= num_workers_ || request.operation < StoreOperation::kInit ||
-      request.operation > StoreOperation::kPull || request.compression > Compression::kTwoBit) {
+      request.operation > StoreOperation::kPull) {
     return fail(Status::Corrupt("a request without a valid operation, type, size or worker"));
   }
   const auto failed = failed_keys_.find(request.key);
@@ -108,11 +108,11 @@ Status ServerStore::Check(const StoreRequest& request, const Piece& piece) const
   }
   if (request.operation == StoreOperation::kPull || request.row_bytes != 0) return Status::Ok();
   uint64_t expected = request.bytes;
-  if (request.compression != Compression::kNone) {
-    if (request.dtype != DType::kFloat32 || request.operation != StoreOperation::kPush) {
+  if (request.codec != nullptr) {
+    if (request.dtype != request.codec->dtype || request.operation != StoreOperation::kPush) {
       return Status::Corrupt("only pushes of float32 can be compressed");
     }
-    expected = sizeof(float) + CompressedBytes(request.compression, request.bytes / sizeof(float));
+    expected = sizeof(float) + request.codec->bytes(request.bytes / sizeof(float));
   }
   if (request.payload.bytes != expected) {
     return Status::Corrupt(NodeName(Role::kWorker, request.worker) + " sent " +
@@ -236,16 +236,15 @@ Status ServerStore::AddPush(StoreRequest* request, Piece* piece, bool first) {
 
 // The first copy becomes the sum, without being copied; later ones are added to it.
 Status ServerStore::Accumulate(StoreRequest* request, Buffer* sum, bool first) {
-  if (request->compression != Compression::kNone) {
+  if (request->codec != nullptr) {
     if (first) {
       Status status = Reserve(request->bytes, sum);
       if (!status.ok()) return status;
     }
     float threshold;
     std::memcpy(&threshold, request->payload.data, sizeof(threshold));
-    Decompress(request->compression, threshold,
-               reinterpret_cast<const uint8_t*>(request->payload.data) + sizeof(threshold),
-               request->bytes / sizeof(float), reinterpret_cast<float*>(sum->data), first);
+    request->codec->add(threshold, request->payload.data + sizeof(threshold),
+                        request->bytes / sizeof(float), sum->data, first);
     return Status::Ok();
   }
   if (!first) {

@@ -29,7 +29,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "messages/classic_wire.h"
-#include "sums/compress.h"
+#include "sums/codec.h"
 #include "sums/sparse_sum.h"
 #include "sums/sum_kernels.h"
 
@@ -43,7 +43,7 @@ struct StoreRequest {
   uint64_t offset = 0;  // of the piece in the tensor, bytes
   uint64_t bytes = 0;   // of the piece, uncompressed
   DType dtype = DType::kFloat32;
-  Compression compression = Compression::kNone;  // payload: float threshold, packed elements
+  const Codec* codec = nullptr;  // not null: the payload is its parameter and coded elements
   bool asynchronous = false;
   uint32_t row_bytes = 0;  // > 0: row-sparse, the payload is a set of rows (sparse_sum.h)
   Buffer payload;

@@ -6,24 +6,27 @@
 // Where a slot comes in several packets, what all copies have of it goes back before the rest is
 // there: when something more urgent comes in between, the rest may take its time.
 //
-// The first copy of a slot becomes the sum without being copied. A sum is kept until the next one
-// replaces it, so that a worker may fetch it again. Tensors are made by the first worker that
-// declares them; the others must declare the same. What is wrong with one tensor fails that tensor
-// on every worker; what is wrong with a packet fails the link.
+// A sum is kept as the slot's value until the next one replaces it, so that a worker may fetch it;
+// before the first sum, the value is what a worker has given as the first one, and who fetches
+// before there is one waits. What is pushed to an asynchronous tensor changes the value at once.
+// Tensors are made by the first worker that declares them; the others must declare the same. What
+// is wrong with one tensor fails that tensor on every worker; what is wrong with a packet fails the
+// link.
 //
 // Thread-safety, I/O, clock: see endpoint.h. Ownership: buffers come from the pool; a sum is shared
-// by those it is still to be sent to. Invariants: every worker gets every sum exactly once and in
-// full, or the tensor's failure; a slot never sums two rounds at a time; nothing that is shared is
-// written to.
+// by those it is still to be sent to. Invariants: every worker gets every sum that it wants exactly
+// once and in full, or the tensor's failure; a slot never sums two rounds at a time; nothing that
+// is shared is written to.
 #pragma once
 
-#include <deque>
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "links/endpoint.h"
+#include "packets/declaration.h"
 #include "packets/packet_pool.h"
 #include "packets/packet_trace.h"
 #include "packets/placement.h"
@@ -80,15 +83,31 @@ class Aggregator : public Endpoint {
   struct Peer;
   struct Slot;
   struct Ready;
+  struct Named;
 
   std::string NoMemory(const std::string& what) const;
   Status Declare(int worker, const Header& header);
+  std::unique_ptr<Tensor> NewTensor(int worker, const Declaration& declared) const;
   Status BeginData(Peer* peer, int worker, const Header& header, char** target);
-  void EndData(Peer* peer, int worker, int64_t now_us);
+  Status BeginRows(Peer* peer, int worker, const Header& header, char** target);
+  Status CheckRound(const Tensor& tensor, uint64_t mine, int worker, uint64_t at,
+                    const Header& header) const;
+  Status EndData(Peer* peer, int worker, const Header& header, int64_t now_us);
+  Status EndRows(Peer* peer, int worker, const Header& header, int64_t now_us);
+  void EndFirst(Peer* peer, int worker);
+  void Applied(Peer* peer, int worker, Kind kind);
+  void Acknowledge(Peer* peer, int worker, uint64_t bytes);
   void AnswerPart(Tensor* tensor, uint64_t mine);
+  void CopyComplete(Tensor* tensor, uint64_t mine, bool last_of_all);
   void SlotComplete(Tensor* tensor, uint64_t mine);
   void Enqueue(Tensor* tensor, uint64_t mine, const Block& sum, uint32_t from, uint8_t round);
-  Status Fetch(Peer* peer, const Header& header);
+  void GiveValue(Tensor* tensor, uint64_t mine, int worker, int32_t priority);
+  void GiveWaiting(Tensor* tensor, uint64_t mine);
+  void SayTaken(Tensor* tensor, uint64_t mine, int worker);
+  void NextSum(Peer* peer, int worker, OutPacket* out);
+  void NextRows(Peer* peer, int worker, OutPacket* out);
+  void Sent(Peer* peer, int worker);
+  Status Fetch(Peer* peer, int worker, const Header& header);
   Status Answer(Peer* peer, int worker, const Header& header);
   void FailTensor(Tensor* tensor, const Status& status);
   static void SendError(Peer* peer, uint32_t number, const Status& status);
@@ -97,7 +116,7 @@ class Aggregator : public Endpoint {
   const AggregatorOptions options_;
   PacketPool pool_;
   PacketTrace trace_;
-  std::unordered_map<uint64_t, std::unique_ptr<Tensor>> tensors_;
+  std::map<std::pair<uint64_t, bool>, std::unique_ptr<Tensor>> tensors_;  // by key, and rows
   std::vector<std::unique_ptr<Peer>> peers_;
 };
 

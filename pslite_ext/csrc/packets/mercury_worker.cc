@@ -7,6 +7,7 @@
 #include "base/node_name.h"
 #include "letters/errands.h"
 #include "letters/letter_endpoint.h"
+#include "packets/coded_operation.h"
 #include "trace/trace_log.h"
 #include "transport/figures.h"
 
@@ -162,10 +163,11 @@ void MercuryWorker::SubmitCommand(std::shared_ptr<Operation> op) {
 
 void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
   if (op->kind == Operation::Kind::kCommand) return SubmitCommand(std::move(op));
-  const TensorTraits& d = op->tensor->traits;
-  const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.shares,
-                            options_.lanes);
+  const Placement placement =
+      PlacementOf(*op, options_.policy.packet_bytes, options_.shares, options_.lanes);
   op->parts_left = placement.slots;
+  const Status coded = CodeOperation(placement, op.get());
+  if (!coded.ok()) return op->Finish(coded);
   if (options_.numbers != nullptr) op->number = options_.numbers->Take(*op);
   if (options_.trace != nullptr) op->handed_us = NowUs();
   Status failure;

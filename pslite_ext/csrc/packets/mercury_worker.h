@@ -29,7 +29,7 @@ class MercuryWorker : public Transport {
   // Says goodbye to the servers: after Fail, that it is not because the work is done.
   void Stop();
 
-  // A sum, or the last one again; or a command, as a letter in the first lane.
+  // In packets; a command as letters in the first lane.
   void Submit(std::shared_ptr<Operation> op) override;
   void Fail(const Status& status) override;
   std::string Figures() override;

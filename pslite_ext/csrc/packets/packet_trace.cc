@@ -13,6 +13,8 @@ TraceEvent PacketTrace::Event(int peer, uint32_t key, const Share& share, bool s
   event.parts = static_cast<uint16_t>(std::max<uint64_t>(share.lanes(), 1));
   event.number = flow.number < 0 ? 0 : flow.number + (sum ? 1 : 0);
   event.operation = sum ? kTraceRequest : kTracePush;
+  event.initial = !sum && flow.initial;
+  event.asynchronous = !sum && flow.asynchronous;
   return event;
 }
 

@@ -22,17 +22,21 @@ class PacketTrace {
       : ring_(ring), on_server_(on_server), overhead_(overhead) {}
 
   // What follows of this key and peer belongs to the push of this number and to its pull.
-  void Begin(int peer, uint32_t key, uint64_t number) {
-    if (ring_ != nullptr) *FlowOf(peer, key) = Flow{static_cast<int32_t>(number), {}, {}};
+  void Begin(int peer, uint32_t key, uint64_t number, bool initial, bool asynchronous) {
+    if (ring_ == nullptr) return;
+    *FlowOf(peer, key) = Flow{static_cast<int32_t>(number), initial, asynchronous, {}, {}};
   }
   // A worker's tensor waits for its turn from now on.
   void HandedOver(int peer, uint32_t key, const Share& share, int64_t now_us) {
     if (ring_ != nullptr) NoteHandedOver(peer, key, share, now_us);
   }
-  // As Begin, from what a worker says in front of its packets: a number, or a fetch's own.
-  void Announced(int peer, uint32_t key, const Header& header) {
-    if (header.kind == Kind::kNumber) Begin(peer, key, header.offset);
-    if (header.kind == Kind::kFetch) Begin(peer, key, header.offset - 1);
+  // As Begin, from what a worker says in front of its packets: a number (`round` 1: of a first
+  // value), or a fetch's own.
+  void Announced(int peer, uint32_t key, const Header& header, bool asynchronous) {
+    if (header.kind == Kind::kNumber) {
+      Begin(peer, key, header.offset, header.round != 0, asynchronous);
+    }
+    if (header.kind == Kind::kFetch) Begin(peer, key, header.offset - 1, false, asynchronous);
   }
   // A packet is there; `slot_done`: its slot's last.
   void Received(int peer, uint32_t key, const Share& share, uint64_t bytes, bool slot_done,
@@ -51,6 +55,7 @@ class PacketTrace {
   };
   struct Flow {
     int32_t number = -1;  // not known
+    bool initial = false, asynchronous = false;
     Way in, out;
   };
 

@@ -11,25 +11,38 @@ uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * t
 
 }  // namespace
 
-Placement::Placement(uint64_t key, uint64_t tensor_bytes, uint64_t packet_bytes,
-                     const ServerShares& server_shares, int num_lanes)
-    : bytes(tensor_bytes),
-      start(server_shares.HomeTurn(key)),
-      lanes(static_cast<uint64_t>(num_lanes)),
-      servers(server_shares) {
-  const uint64_t most =
-      std::max(packet_bytes / kPacketAlignment * kPacketAlignment, kPacketAlignment);
-  const uint64_t least = std::min(kSlotBytesMin, most);
-  const uint64_t needed = std::max<uint64_t>((bytes + most - 1) / most, 1);
-  const uint64_t even = RoundUp(needed, servers.turns());
-  const uint64_t sensible = std::max(needed, bytes / least);
-  const uint64_t wanted = std::max<uint64_t>(std::min(even, sensible), 1);
-  slot_bytes = std::max(RoundUp((bytes + wanted - 1) / wanted, kPacketAlignment), kPacketAlignment);
-  slots = std::max<uint64_t>((bytes + slot_bytes - 1) / slot_bytes, 1);
+void Placement::Cut(uint64_t its_elements, uint64_t wanted, uint64_t together) {
+  elements = its_elements;
+  slot_elements = std::max(RoundUp((elements + wanted - 1) / wanted, together), together);
+  slots = std::max<uint64_t>((elements + slot_elements - 1) / slot_elements, 1);
 }
 
-uint64_t Placement::Length(uint64_t slot) const {
-  return std::min(slot_bytes, bytes - std::min(bytes, Offset(slot)));
+Placement::Placement(uint64_t key, uint64_t its_elements, size_t element_bytes,
+                     uint64_t packet_bytes, const ServerShares& server_shares, int num_lanes)
+    : start(server_shares.HomeTurn(key)),
+      lanes(static_cast<uint64_t>(num_lanes)),
+      servers(server_shares) {
+  const uint64_t together = kPacketAlignment / element_bytes;
+  const uint64_t most = std::max(packet_bytes / element_bytes / together * together, together);
+  const uint64_t least = std::min(kSlotBytesMin / element_bytes, most);
+  const uint64_t needed = std::max<uint64_t>((its_elements + most - 1) / most, 1);
+  const uint64_t even = RoundUp(needed, servers.turns());
+  const uint64_t sensible = std::max(needed, its_elements / least);
+  Cut(its_elements, std::max<uint64_t>(std::min(even, sensible), 1), together);
+}
+
+Placement Placement::OfRows(uint64_t key, uint64_t its_elements, uint64_t row_elements,
+                            const ServerShares& server_shares, int num_lanes) {
+  Placement rows;
+  rows.start = server_shares.HomeTurn(key);
+  rows.lanes = static_cast<uint64_t>(num_lanes);
+  rows.servers = server_shares;
+  rows.Cut(its_elements, rows.servers.turns() * rows.lanes * kRowSlots, row_elements);
+  return rows;
+}
+
+uint64_t Placement::Elements(uint64_t slot) const {
+  return std::min(slot_elements, elements - std::min(elements, Begin(slot)));
 }
 
 Share::Share(const Placement& placement, int server, int in_lane)
@@ -44,9 +57,7 @@ Share::Share(const Placement& placement, int server, int in_lane)
   for (const uint64_t turn : turns) count += before + turn < left ? 1 : 0;
 }
 
-bool Share::Find(uint64_t offset, uint64_t* mine) const {
-  if (of.slot_bytes == 0) return false;
-  const uint64_t slot = offset / of.slot_bytes;
+bool Share::FindSlot(uint64_t slot, uint64_t* mine) const {
   const uint64_t cycle = slot / of.servers.turns();
   if (cycle % of.lanes != lane) return false;
   const uint64_t turn = slot % of.servers.turns();
@@ -56,9 +67,8 @@ bool Share::Find(uint64_t offset, uint64_t* mine) const {
   return *mine < count;
 }
 
-uint64_t Share::Bytes() const {
-  if (count == 0) return 0;
-  return (count - 1) * of.slot_bytes + of.Length(Slot(count - 1));
+uint64_t Share::Elements() const {
+  return count == 0 ? 0 : (count - 1) * of.slot_elements + Elements(count - 1);
 }
 
 uint64_t Share::lanes() const {

@@ -1,14 +1,16 @@
-// Which packets a tensor consists of, and on which server and lane each of them is summed: one
-// rule, shared by all nodes.
+// Which slots a tensor consists of, and on which server and lane each of them is summed: one rule,
+// shared by all nodes.
 //
-// A tensor is cut into slots of equal size (the last may be shorter), at most `packet_bytes` each,
-// and as many as a multiple of the servers' turns, so that each server has its share of the bytes,
-// unless that made slots smaller than kSlotBytesMin. Slots go to the servers in turn, from one that
-// the key chooses.
+// A whole array is cut into slots of equal numbers of elements (the last may be shorter), of at
+// most `packet_bytes` each as they are summed, and as many as a multiple of the servers' turns, so
+// that each server has its share, unless that made slots smaller than kSlotBytesMin. A tensor that
+// is summed by rows is cut into ranges of rows, kRowSlots of them for each turn of a server and
+// lane, so that the first rows' sums come back while the last ones leave. Slots go to the servers
+// in turn, from one that the key chooses.
 //
-// Thread-safety: pure functions. Invariants: slots cover [0, bytes) exactly, in order, and begin
-// at multiples of 64 bytes (so no element is split); a tensor of size 0 has one slot of length 0,
-// so that its rounds still synchronise.
+// Thread-safety: pure functions. Invariants: slots cover [0, elements) exactly, in order; of whole
+// arrays they begin at multiples of kPacketAlignment bytes, of rows at rows; a tensor without
+// elements has one slot without any, so that its rounds still synchronise.
 #pragma once
 
 #include <cstddef>
@@ -20,23 +22,30 @@
 namespace mercury {
 
 constexpr uint64_t kSlotBytesMin = 2048;
+constexpr uint64_t kRowSlots = 32;
 
 struct Placement {
-  uint64_t bytes = 0;
-  uint64_t slot_bytes = 0;  // of all slots but the last
+  uint64_t elements = 0;
+  uint64_t slot_elements = 0;  // of all slots but the last
   uint64_t slots = 0;
   uint64_t start = 0;  // whose turn the first is
   uint64_t lanes = 1;
   ServerShares servers;
 
   Placement() = default;
-  Placement(uint64_t key, uint64_t tensor_bytes, uint64_t packet_bytes,
+  // Of whole arrays.
+  Placement(uint64_t key, uint64_t its_elements, size_t element_bytes, uint64_t packet_bytes,
             const ServerShares& server_shares, int num_lanes);
+  static Placement OfRows(uint64_t key, uint64_t its_elements, uint64_t row_elements,
+                          const ServerShares& server_shares, int num_lanes);
 
-  uint64_t Offset(uint64_t slot) const { return slot * slot_bytes; }
-  uint64_t Length(uint64_t slot) const;
+  uint64_t Begin(uint64_t slot) const { return slot * slot_elements; }
+  uint64_t Elements(uint64_t slot) const;
   int Server(uint64_t slot) const { return servers.Server(start + slot); }
   int Lane(uint64_t slot) const { return static_cast<int>(slot / servers.turns() % lanes); }
+
+ private:
+  void Cut(uint64_t its_elements, uint64_t wanted, uint64_t together);
 };
 
 // The slots of one server and lane, numbered 0, 1, ... in order of offset.
@@ -53,9 +62,15 @@ struct Share {
     const uint64_t cycle = mine / turns.size() * of.lanes + lane;
     return cycle * of.servers.turns() + turns[mine % turns.size()];
   }
-  // Which of ours holds `offset`; false if none does.
-  bool Find(uint64_t offset, uint64_t* mine) const;
-  uint64_t Bytes() const;
+  uint64_t Begin(uint64_t mine) const { return of.Begin(Slot(mine)); }
+  uint64_t Elements(uint64_t mine) const { return of.Elements(Slot(mine)); }
+  // Which of ours is that slot, or holds that element; false if none does.
+  bool FindSlot(uint64_t slot, uint64_t* mine) const;
+  bool Find(uint64_t element, uint64_t* mine) const {
+    return of.slot_elements != 0 && FindSlot(element / of.slot_elements, mine);
+  }
+  // Of all of ours.
+  uint64_t Elements() const;
   // Of the server's lanes, how many hold some of the tensor.
   uint64_t lanes() const;
 };

@@ -15,46 +15,89 @@ constexpr size_t kPartsMax = 16;
 
 }  // namespace
 
-bool SlotSum::Begins(size_t at, bool deterministic) const {
-  return at == 0 && (deterministic || filled_ == 0);
+bool SlotSum::MakeRoom(const Codec& plain, uint64_t elements, PacketPool* pool, Block* block) {
+  *block = pool->Get(std::max<uint64_t>(plain.bytes(elements), 1));
+  return *block != nullptr;
 }
 
-void SlotSum::Add(DType dtype, size_t at, size_t length, Block* piece) {
-  if (filled_ == 0 && sum_ == nullptr && at == 0) {
-    sum_ = std::move(*piece);
-    filled_ = static_cast<uint32_t>(length);
-    return;
+bool SlotSum::Add(const Coded& coded, uint64_t at, uint64_t count, uint64_t slot_elements,
+                  Block* part, PacketPool* pool) {
+  const Codec& codec = *coded.codec;
+  if (sum_ == nullptr && codec.plain && at == 0) {
+    sum_ = std::move(*part);
+    filled_ = count;
+    return true;
   }
+  const Codec& plain = PlainCodec(codec.dtype);
+  if (sum_ == nullptr && !MakeRoom(plain, slot_elements, pool, &sum_)) return false;
   // Another worker may be ahead or behind: what is there already is added to, the rest is new.
-  const size_t known = std::min(length, filled_ - std::min<size_t>(at, filled_));
-  mercury::Add(dtype, sum_.get() + at, piece->get(), known);
-  std::memcpy(sum_.get() + at + known, piece->get() + known, length - known);
-  filled_ = std::max(filled_, static_cast<uint32_t>(at + length));
-}
-
-void SlotSum::Keep(size_t worker, size_t workers, size_t at, size_t length, Block* piece) {
-  copies_.resize(workers);
-  Block& copy = copies_[worker];
-  if (copy == nullptr) {
-    copy = std::move(*piece);
+  const uint64_t known = std::min(count, filled_ - std::min(at, filled_));
+  char* to = sum_.get() + plain.bytes(at);
+  if (known != 0 && known != count) {
+    codec.add(coded.parameter, part->get(), known, to, false);
+    codec.add(coded.parameter, part->get() + codec.bytes(known), count - known,
+              to + plain.bytes(known), true);
   } else {
-    std::memcpy(copy.get() + at, piece->get(), length);
+    codec.add(coded.parameter, part->get(), count, to, known == 0);
+  }
+  filled_ = std::max(filled_, at + count);
+  return true;
+}
+
+void SlotSum::Keep(size_t worker, size_t workers, const Coded& coded, uint64_t at, uint64_t count,
+                   Block* part) {
+  copies_.resize(workers);
+  Copy& copy = copies_[worker];
+  copy.coded = coded;
+  if (at == 0) {
+    copy.block = std::move(*part);
+  } else {
+    std::memcpy(copy.block.get() + coded.codec->bytes(at), part->get(), coded.codec->bytes(count));
   }
 }
 
-void SlotSum::Finish(DType dtype, size_t slot_bytes) {
-  if (!copies_.empty()) {
-    sum_ = std::move(copies_[0]);
-    for (size_t i = 1; i < copies_.size(); ++i) {
-      mercury::Add(dtype, sum_.get(), copies_[i].get(), slot_bytes);
-    }
-    copies_.clear();
+bool SlotSum::Apply(size_t worker, uint64_t slot_elements, PacketPool* pool) {
+  Copy copy = std::move(copies_[worker]);
+  const Codec& codec = *copy.coded.codec;
+  const Codec& plain = PlainCodec(codec.dtype);
+  if (value_ == nullptr && codec.plain) {
+    SetValue(std::move(copy.block));
+    return true;
   }
-  // Another sum may get the room of the one that goes now.
-  if (last_ != nullptr && parts_of_ == last_.get()) parts_of_ = nullptr;
-  last_ = std::move(sum_);
-  sum_.reset();
+  const bool first = value_ == nullptr;
+  Block into = value_;
+  value_.reset();
+  if (first || into.use_count() > 1) {  // it may be on its way to a worker: it stays as it is
+    Block fresh;
+    if (!MakeRoom(plain, slot_elements, pool, &fresh)) {
+      value_ = std::move(into);
+      return false;
+    }
+    if (!first) std::memcpy(fresh.get(), into.get(), plain.bytes(slot_elements));
+    into = std::move(fresh);
+  }
+  parts_of_ = nullptr;
+  codec.add(copy.coded.parameter, copy.block.get(), slot_elements, into.get(), first);
+  SetValue(std::move(into));
+  return true;
+}
+
+bool SlotSum::Finish(uint64_t slot_elements, PacketPool* pool) {
+  // Of those that were kept, in the order of ranks.
+  for (Copy& copy : copies_) {
+    if (copy.block == nullptr) continue;
+    if (!Add(copy.coded, 0, slot_elements, slot_elements, &copy.block, pool)) return false;
+    copy.block.reset();
+  }
+  SetValue(std::exchange(sum_, nullptr));
   filled_ = 0;
+  return true;
+}
+
+void SlotSum::SetValue(Block value) {
+  // Another sum may get the room of the one that goes now.
+  if (value_ != nullptr && parts_of_ == value_.get()) parts_of_ = nullptr;
+  value_ = std::move(value);
 }
 
 uint32_t SlotSum::Crc(const Block& sum, uint32_t at, uint32_t length) {

@@ -1,12 +1,14 @@
-// The sum of one slot, out of the workers' copies, and the one before it, which is sent to all.
+// The sum of one slot, out of the workers' copies, and the value: the sum before it, or the first
+// value, which is sent to whoever wants it.
 //
-// The first copy becomes the sum without being copied; later ones are added to it. Or, so that sums
-// are the same in every run, copies are kept and added in the order of ranks.
+// The first plain copy becomes the sum without being copied; later ones are added to it, and coded
+// ones are added as their codec says. Or, so that sums are the same in every run, copies are kept
+// and added in the order of ranks. What is asynchronous is added to the value when a copy is whole.
 //
 // Thread-safety: none; an aggregator owns it. Ownership: blocks are shared with the packets that
-// carry them. Invariants: a finished sum is never written to, nor is a part of the sum under way
-// that all copies have; each part that is sent is summed for its check once, however many workers
-// it goes to.
+// carry them. Invariants: a value that is shared is never written to, nor is a part of the sum
+// under way that all copies have; each part that is sent is summed for its check once, however many
+// workers it goes to.
 #pragma once
 
 #include <cstddef>
@@ -14,36 +16,58 @@
 #include <vector>
 
 #include "packets/packet_pool.h"
-#include "sums/sum_kernels.h"
+#include "sums/codec.h"
 
 namespace mercury {
 
+// A worker's copy, or a part of it.
+struct Coded {
+  const Codec* codec = nullptr;
+  float parameter = 0;
+};
+
 class SlotSum {
  public:
-  // Whether a piece at `at` needs room for the whole slot, because the sum begins with it.
-  bool Begins(size_t at, bool deterministic) const;
-  // A piece, in a block of its own; pieces of a worker come in order.
-  void Add(DType dtype, size_t at, size_t length, Block* piece);
-  // The same where order counts.
-  void Keep(size_t worker, size_t workers, size_t at, size_t length, Block* piece);
-  // All copies are in: the sum is the last one now.
-  void Finish(DType dtype, size_t slot_bytes);
+  // Whether a part at `at` needs room for the whole slot as it is coded, because the sum begins
+  // with it, or because it is kept.
+  bool Begins(uint64_t at, const Coded& coded, bool kept) const {
+    return at == 0 && (kept || (coded.codec->plain && sum_ == nullptr));
+  }
+  // Adds `count` elements from `at` on, in a block of their own; parts of a worker come in order.
+  // False: there is no memory.
+  bool Add(const Coded& coded, uint64_t at, uint64_t count, uint64_t slot_elements, Block* part,
+           PacketPool* pool);
+  // Keeps them until the copy is whole.
+  void Keep(size_t worker, size_t workers, const Coded& coded, uint64_t at, uint64_t count,
+            Block* part);
+  // All copies are in: the sum is the value now. False: there is no memory.
+  bool Finish(uint64_t slot_elements, PacketPool* pool);
+  // A kept copy is whole: it is added to the value, or becomes it. False: there is no memory.
+  bool Apply(size_t worker, uint64_t slot_elements, PacketPool* pool);
+  // A kept copy is whole, and the value from now on.
+  void Begin(size_t worker) { SetValue(std::move(copies_[worker].block)); }
 
   // Null: there is none yet.
-  const Block& last() const { return last_; }
+  const Block& value() const { return value_; }
   const Block& under_way() const { return sum_; }
-  // Crc32c(0, part) of a part that is not written to any more, of either of the two.
+  // Crc32c(0, part) of bytes that are not written to any more, of either of the two.
   uint32_t Crc(const Block& sum, uint32_t at, uint32_t length);
 
  private:
+  struct Copy {
+    Block block;
+    Coded coded;
+  };
   struct Part {
     uint32_t at, length, crc;
   };
+  bool MakeRoom(const Codec& plain, uint64_t elements, PacketPool* pool, Block* block);
+  void SetValue(Block value);
 
-  Block sum_, last_;
-  std::vector<Block> copies_;  // by rank
-  uint32_t filled_ = 0;        // bytes of `sum_` that hold something
-  std::vector<Part> parts_;    // of the sum in:
+  Block sum_, value_;
+  std::vector<Copy> copies_;  // by rank
+  uint64_t filled_ = 0;       // elements of `sum_` that hold something
+  std::vector<Part> parts_;   // of the sum in:
   const char* parts_of_ = nullptr;
 };
 

@@ -3,54 +3,37 @@
 #include <algorithm>
 
 #include "base/node_name.h"
+#include "packets/worker_stream.h"
 
 namespace mercury {
-
 namespace {
 
-Declaration DeclarationOf(const Tensor& tensor) {
-  const TensorTraits& traits = tensor.traits;
-  return {traits.key, traits.elements(), traits.dtype, traits.index, traits.name};
-}
+bool Fetches(const Operation& op) { return op.kind == Operation::Kind::kPull; }
 
-bool Fetches(const Operation& op) { return op.kind == Operation::Kind::kAgain; }
+Kind KindOf(const Operation& op) {
+  switch (op.kind) {
+    case Operation::Kind::kFirstValue:
+      return Kind::kFirst;
+    case Operation::Kind::kPush:
+      return Kind::kPush;
+    case Operation::Kind::kRows:
+      return Kind::kRows;
+    default:
+      return Kind::kData;
+  }
+}
 
 }  // namespace
 
-// What one link has to do with one tensor.
-struct WorkerStreams::Part {
-  Share share;
-  int64_t number = -1;             // on this link; -1: not declared yet
-  std::vector<uint32_t> received;  // bytes of each slot's sum, of this round
-  // The operation under way:
-  uint64_t portion = 0;
-  uint64_t next = 0;     // slot to send
-  uint32_t at = 0;       // bytes of it that have been sent
-  uint64_t waiting = 0;  // slots whose sums are not in
-};
-
-struct WorkerStreams::Stream {
-  std::shared_ptr<Tensor> shared;
-  std::vector<Part> parts;  // by server
-  std::shared_ptr<Operation> op;
-  uint64_t waiting = 0;  // slots of this lane whose sums are not in
-  uint64_t start = 0;    // its place in active_
-  uint8_t round = 0;
-  int64_t since_us = 0, moved_us = 0, ask_at_us = 0;
-};
-
-struct WorkerStreams::Link {
-  explicit Link(const PolicyOptions& options) : policy(MakePolicy(options)) {}
-  std::unique_ptr<Policy> policy;
-  std::vector<Stream*> tensors;  // by number
-  std::unordered_map<uint64_t, Stream*> portions;
-  std::deque<OutPacket> first;  // goes out before any data
-  // The packet that is being received.
-  std::string text;
-  Stream* tensor = nullptr;
-  std::shared_ptr<Operation> op;
-  uint64_t mine = 0;
-};
+Placement PlacementOf(const Operation& op, uint64_t packet_bytes, const ServerShares& shares,
+                      int lanes) {
+  const TensorTraits& d = op.tensor->traits;
+  const size_t element_bytes = ElementBytes(d.dtype);
+  if (op.kind == Operation::Kind::kRows) {
+    return Placement::OfRows(d.key, d.elements(), op.rows.row_bytes / element_bytes, shares, lanes);
+  }
+  return Placement(d.key, d.elements(), element_bytes, packet_bytes, shares, lanes);
+}
 
 WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
     : options_(options),
@@ -73,28 +56,30 @@ const Policy& WorkerStreams::policy(int server) const {
   return *links_[static_cast<size_t>(server)]->policy;
 }
 
-WorkerStreams::Stream* WorkerStreams::StreamOf(const std::shared_ptr<Tensor>& shared) {
-  auto& tensor = tensors_[shared->traits.key];
-  if (tensor != nullptr && tensor->shared == shared) return tensor.get();
-  if (tensor == nullptr) tensor = std::make_unique<Stream>();
-  tensor->shared = shared;
-  const TensorTraits& d = shared->traits;
-  const Placement placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.shares,
-                            options_.lanes);
-  tensor->parts.resize(static_cast<size_t>(options_.shares.servers()));
+WorkerStreams::Stream* WorkerStreams::StreamOf(const Operation& op) {
+  const std::shared_ptr<Tensor>& shared = op.tensor;
+  const bool rows = op.kind == Operation::Kind::kRows;
+  auto& stream = tensors_[{shared->traits.key, rows}];
+  if (stream != nullptr && stream->shared == shared) return stream.get();
+  if (stream == nullptr) stream = std::make_unique<Stream>();
+  stream->shared = shared;
+  const Placement placement =
+      PlacementOf(op, options_.policy.packet_bytes, options_.shares, options_.lanes);
+  if (rows) stream->row_elements = op.rows.row_bytes / ElementBytes(shared->traits.dtype);
+  stream->parts.resize(static_cast<size_t>(options_.shares.servers()));
   for (int s = 0; s < options_.shares.servers(); ++s) {
-    Part& part = tensor->parts[static_cast<size_t>(s)];
+    Part& part = stream->parts[static_cast<size_t>(s)];
     part.share = Share(placement, s, options_.lane);
     part.received.assign(part.share.count, 0);
   }
-  return tensor.get();
+  return stream.get();
 }
 
 void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   if (!failure_.ok()) return op->Finish(failure_);
   const Status failed = op->tensor->failure();
   if (!failed.ok()) return given_up_.Add(op, failed);  // other lanes may have begun
-  Stream* tensor = StreamOf(op->tensor);
+  Stream* tensor = StreamOf(*op);
   if (tensor->op != nullptr && !tensor->op->over()) {
     return op->Finish(Status::Internal("tensor '" + op->tensor->traits.name +
                                        "' was given a second time before its sum was in"));
@@ -103,8 +88,9 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   tensor->op = std::move(op);
   tensor->since_us = tensor->moved_us = now_us;
   tensor->ask_at_us = options_.stall.FirstQuestion(now_us);
-  if (!Fetches(*tensor->op)) ++tensor->round;
-  if (profile_ != nullptr && !Fetches(*tensor->op)) NoteReady(*tensor->op, now_us);
+  const bool sums = !Fetches(*tensor->op) && tensor->op->kind != Operation::Kind::kFirstValue;
+  if (sums && !tensor->shared->traits.asynchronous) ++tensor->round;
+  if (profile_ != nullptr && sums) NoteReady(*tensor->op, now_us);
   tensor->waiting = 0;
   for (const Part& part : tensor->parts) tensor->waiting += part.share.count;
   if (tensor->waiting == 0) return tensor->op.reset();  // all of it is in other lanes
@@ -125,16 +111,34 @@ void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
   notes_.Tell(profile_->figures(), blocks);
 }
 
+WorkerStreams::Number WorkerStreams::NumberOf(const Operation& op) const {
+  const bool coded = op.codec != nullptr && op.coded.data != nullptr;
+  return {coded ? op.codec : &PlainCodec(op.tensor->traits.dtype), coded ? op.parameter : 0, 0};
+}
+
+// Declares what the server does not know yet.
+void WorkerStreams::Say(Link* link, Stream* stream, Part* part) {
+  Number number = NumberOf(*stream->op);
+  for (const Number& known : part->numbers) {
+    if (!known.Is(number)) continue;
+    part->number = known.number;
+    return;
+  }
+  part->number = number.number = static_cast<uint32_t>(link->tensors.size());
+  part->numbers.push_back(number);
+  link->tensors.push_back(stream);
+  const TensorTraits& traits = stream->shared->traits;
+  const Declaration declared{traits.key,          traits.elements(),    traits.dtype,
+                             traits.index,        number.codec->number, number.parameter,
+                             traits.asynchronous, stream->row_elements, traits.name};
+  link->first.push_back(TextPacket(Kind::kDeclare, part->number, 0, Encode(declared)));
+}
+
 void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   Part& part = tensor->parts[static_cast<size_t>(server)];
   if (part.share.count == 0) return;
   Link& link = *links_[static_cast<size_t>(server)];
-  if (part.number < 0) {
-    part.number = static_cast<int64_t>(link.tensors.size());
-    link.tensors.push_back(tensor);
-    link.first.push_back(TextPacket(Kind::kDeclare, static_cast<uint32_t>(part.number), 0,
-                                    Encode(DeclarationOf(*tensor->shared))));
-  }
+  Say(&link, tensor, &part);
   std::fill(part.received.begin(), part.received.end(), 0);
   part.waiting = part.share.count;
   part.next = 0;
@@ -142,26 +146,32 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   part.portion = next_portion_++;
   const Operation& op = *tensor->op;
   const auto number = static_cast<uint64_t>(op.number);
-  trace_.Begin(server, tensor->shared->traits.index, Fetches(op) ? number - 1 : number);
-  if (Fetches(*tensor->op)) {
+  const bool first = op.kind == Operation::Kind::kFirstValue;
+  const TensorTraits& traits = tensor->shared->traits;
+  trace_.Begin(server, traits.index, Fetches(op) ? number - 1 : number, first, traits.asynchronous);
+  if (Fetches(op)) {
     part.next = part.share.count;
-    OutPacket fetch = TextPacket(Kind::kFetch, static_cast<uint32_t>(part.number), number, "");
-    fetch.header.priority = link.policy->WirePriority(tensor->op->priority);
+    OutPacket fetch = TextPacket(Kind::kFetch, part.number, number, "");
+    fetch.header.priority = link.policy->WirePriority(op.priority);
     link.first.push_back(std::move(fetch));
     return;
   }
-  trace_.HandedOver(server, tensor->shared->traits.index, part.share,
-                    op.handed_us != 0 ? op.handed_us : now_us);
+  trace_.HandedOver(server, traits.index, part.share, op.handed_us != 0 ? op.handed_us : now_us);
   if (options_.trace != nullptr) {
-    link.first.push_back(TextPacket(Kind::kNumber, static_cast<uint32_t>(part.number), number, ""));
+    link.first.push_back(TextPacket(Kind::kNumber, part.number, number, ""));
+    link.first.back().header.round = first ? 1 : 0;
   }
   const PolicyOptions& policy = options_.policy;
+  uint64_t unit_slots = 1, bytes = 0;
+  if (op.kind == Operation::Kind::kRows) {
+    for (uint64_t i = 0; i < part.share.count; ++i) bytes += op.sets[part.share.Slot(i)].bytes;
+  } else {
+    unit_slots = UnitSlots(policy.kind, policy.unit_bytes,
+                           tensor->plain().bytes(part.share.of.slot_elements), part.share.count);
+    bytes = NumberOf(op).codec->bytes(part.share.Elements());
+  }
   link.portions[part.portion] = tensor;
-  link.policy->Ready(
-      {part.portion, tensor->op->priority, part.share.count,
-       UnitSlots(policy.kind, policy.unit_bytes, part.share.of.slot_bytes, part.share.count),
-       part.share.Bytes()},
-      now_us);
+  link.policy->Ready({part.portion, op.priority, part.share.count, unit_slots, bytes}, now_us);
 }
 
 // The operation is over in this lane, well or not.
@@ -186,19 +196,34 @@ bool WorkerStreams::Next(int server, int64_t now_us, OutPacket* out) {
   if (!failure_.ok() || !link.policy->Next(now_us, &portion)) return false;
   Stream* tensor = link.portions.at(portion);
   Part& part = tensor->parts[static_cast<size_t>(server)];
-  const uint64_t slot = part.share.Slot(part.next);
-  const uint64_t slot_bytes = part.share.of.Length(slot);
-  out->header.kind = Kind::kData;
-  out->header.tensor = static_cast<uint32_t>(part.number);
-  out->header.offset = part.share.of.Offset(slot) + part.at;
-  out->header.length =
-      static_cast<uint32_t>(std::min(slot_bytes - part.at, link.policy->packet_bytes()));
-  out->header.priority = link.policy->WirePriority(tensor->op->priority);
+  const Operation& op = *tensor->op;
+  const uint64_t packet_bytes = link.policy->packet_bytes();
+  bool slot_done = false;
+  if (op.kind == Operation::Kind::kRows) {
+    const uint64_t slot = part.share.Slot(part.next);
+    const Buffer& set = op.sets[slot];
+    out->header.offset = OffsetOf({slot, part.at});
+    out->header.length = static_cast<uint32_t>(std::min(set.bytes - part.at, packet_bytes));
+    out->payload = set.data + part.at;
+    part.at += out->header.length;
+    slot_done = part.at == set.bytes;
+  } else {
+    const Codec& codec = *NumberOf(op).codec;
+    const uint64_t left = part.share.Elements(part.next) - part.at;
+    const uint64_t most = std::max<uint64_t>(
+        packet_bytes / codec.bytes(codec.together()) * codec.together(), codec.together());
+    const uint64_t count = std::min(left, most);
+    out->header.offset = part.share.Begin(part.next) + part.at;
+    out->header.length = static_cast<uint32_t>(codec.bytes(count));
+    out->payload = (codec.plain ? op.src : op.coded.data) + codec.bytes(out->header.offset);
+    part.at += count;
+    slot_done = count == left;
+  }
+  out->header.kind = KindOf(op);
+  out->header.tensor = part.number;
+  out->header.priority = link.policy->WirePriority(op.priority);
   out->header.round = tensor->round;
-  out->payload = tensor->op->src + out->header.offset;
   out->keep = tensor->op;
-  part.at += out->header.length;
-  const bool slot_done = part.at == slot_bytes;
   if (slot_done) {
     ++part.next;
     part.at = 0;
@@ -206,112 +231,6 @@ bool WorkerStreams::Next(int server, int64_t now_us, OutPacket* out) {
   trace_.Sending(server, tensor->shared->traits.index, part.share, slot_done, out);
   link.policy->Sent(portion, out->header.length, slot_done, now_us);
   return true;
-}
-
-Status WorkerStreams::OnHeader(int server, const Header& header, int64_t /*now_us*/,
-                               char** target) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  link.tensor = nullptr;
-  link.op.reset();
-  if (header.kind == Kind::kGoodbye) return Status::Ok();
-  if (header.kind != Kind::kSum && header.kind != Kind::kError && header.kind != Kind::kAnswer &&
-      header.kind != Kind::kAck) {
-    return Status::Corrupt("a packet that only workers send");
-  }
-  if (header.tensor >= link.tensors.size()) {
-    return Status::Corrupt("a packet of tensor number " + std::to_string(header.tensor) +
-                           ", which does not exist");
-  }
-  if (header.kind == Kind::kSum) return BeginSum(server, header, target);
-  link.text.assign(header.length, '\0');
-  *target = link.text.data();
-  return Status::Ok();
-}
-
-Status WorkerStreams::BeginSum(int server, const Header& header, char** target) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  Stream* tensor = link.tensors[header.tensor];
-  // Of a tensor that has failed, sums may still come: they are dropped.
-  if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
-  const auto corrupt = [&](const std::string& what) {
-    return Status::Corrupt("tensor '" + tensor->shared->traits.name + "': " + what);
-  };
-  Part& part = tensor->parts[static_cast<size_t>(server)];
-  uint64_t mine;
-  const auto sent = [&] {  // of the slot
-    return mine < part.next ? ~uint64_t{0} : mine == part.next ? part.at : 0;
-  };
-  if (tensor->op == nullptr || !part.share.Find(header.offset, &mine) || sent() == 0) {
-    return corrupt("a sum at " + std::to_string(header.offset) + " that was not asked for");
-  }
-  const uint64_t slot_bytes = part.share.of.Length(part.share.Slot(mine));
-  const uint64_t at = header.offset % part.share.of.slot_bytes;
-  if (header.round != tensor->round) {
-    return corrupt("a sum of round " + std::to_string(header.round) + " instead of " +
-                   std::to_string(tensor->round) + " (modulo 256)");
-  }
-  if (at < part.received[mine]) {
-    return corrupt("it sent the sum at " + std::to_string(header.offset) + " twice in round " +
-                   std::to_string(header.round) + " (modulo 256)");
-  }
-  if (at != part.received[mine] || at + header.length > slot_bytes ||
-      (header.length == 0 && slot_bytes != 0)) {
-    return corrupt("a sum of " + std::to_string(header.length) + " bytes at " +
-                   std::to_string(header.offset) + ", which is out of order or does not fit");
-  }
-  if (at + header.length > sent()) {
-    return corrupt("a sum at " + std::to_string(header.offset) + " of more than was sent");
-  }
-  link.tensor = tensor;
-  link.op = tensor->op;
-  link.mine = mine;
-  *target = tensor->op->dst + header.offset;
-  return Status::Ok();
-}
-
-Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  if (header.kind == Kind::kError) TakeError(server, header);
-  if (header.kind == Kind::kAnswer) TakeAnswer(server, header, now_us);
-  if (header.kind == Kind::kAck) {
-    const Part& part = link.tensors[header.tensor]->parts[static_cast<size_t>(server)];
-    link.policy->Acknowledged(part.portion, header.offset);
-  }
-  if (header.kind != Kind::kSum || link.tensor == nullptr) return Status::Ok();
-  Stream* tensor = link.tensor;
-  link.tensor = nullptr;
-  const std::shared_ptr<Operation> op = std::move(link.op);
-  if (tensor->op != op) return Status::Ok();  // failed meanwhile
-  Part& part = tensor->parts[static_cast<size_t>(server)];
-  const uint64_t slot_bytes = part.share.of.Length(part.share.Slot(link.mine));
-  part.received[link.mine] += header.length;
-  tensor->moved_us = now_us;
-  link.policy->Returned(part.portion, header.length, now_us);
-  trace_.Received(server, tensor->shared->traits.index, part.share, header.length,
-                  part.received[link.mine] >= slot_bytes, now_us);
-  if (part.received[link.mine] < slot_bytes) return Status::Ok();
-  // Nothing more may come of a slot, not even nothing.
-  part.received[link.mine] = ~uint32_t{0};
-  --part.waiting;
-  if (--tensor->waiting == 0) {
-    if (profile_ != nullptr) profile_->Done(tensor->shared->traits.key, now_us);
-    End(tensor);
-  }
-  op->PartIn();  // last: it may lead to the tensor's next operation
-  return Status::Ok();
-}
-
-void WorkerStreams::TakeError(int server, const Header& header) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  Stream* tensor = link.tensors[header.tensor];
-  Status status;
-  Decode(link.text, &status);
-  tensor->shared->Fail(
-      status.Saying(status.detail() + " (said " + NodeName(Role::kServer, server) + ")"));
-  if (tensor->op == nullptr) return;
-  const std::shared_ptr<Operation> op = tensor->op;
-  End(tensor);
-  given_up_.Add(op, tensor->shared->failure());
 }
 
 void WorkerStreams::LoadProfile() {
@@ -323,7 +242,7 @@ void WorkerStreams::LoadProfile() {
 std::string WorkerStreams::ProfileText() const {
   if (profile_ == nullptr || !profile_->known()) return {};
   return profile_->Text([this](uint64_t key) {
-    const auto it = tensors_.find(key);
+    const auto it = tensors_.find({key, false});
     const bool known =
         it != tensors_.end() && it->second != nullptr && it->second->shared != nullptr;
     return known ? it->second->shared->traits.name : std::string();
@@ -352,9 +271,8 @@ void WorkerStreams::Tick(int64_t now_us) {
     tensor->ask_at_us = options_.stall.NextQuestion(tensor->since_us, tensor->moved_us, now_us);
     for (int s = 0; s < options_.shares.servers(); ++s) {
       const Part& part = tensor->parts[static_cast<size_t>(s)];
-      if (part.waiting == 0 || part.number < 0) continue;
-      links_[static_cast<size_t>(s)]->first.push_back(
-          TextPacket(Kind::kAsk, static_cast<uint32_t>(part.number), 0, ""));
+      if (part.waiting == 0 || part.numbers.empty()) continue;
+      links_[static_cast<size_t>(s)]->first.push_back(TextPacket(Kind::kAsk, part.number, 0, ""));
       break;  // one answer is enough
     }
   }
@@ -371,34 +289,6 @@ std::string WorkerStreams::Waiting(int64_t now_us) const {
              " sums are in\n";
   }
   return lines;
-}
-
-void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  const Stream* tensor = link.tensors[header.tensor];
-  if (tensor->op == nullptr) return;
-  std::string ranks;
-  int first = -1;
-  for (size_t w = 0; w < link.text.size(); ++w) {
-    if (link.text[w] == 0) continue;
-    if (first < 0) first = static_cast<int>(w);
-    ranks += (ranks.empty() ? "" : ", ") + std::to_string(w);
-  }
-  const Part& part = tensor->parts[static_cast<size_t>(server)];
-  const bool several = ranks.find(',') != std::string::npos;
-  std::string why = (several ? "workers " : "worker ") + ranks +
-                    (several ? " have not sent it all" : " has not sent it all");
-  if (ranks.empty()) {
-    why = part.next < part.share.count
-              ? "this worker has not sent it all"
-              : "its sum is on its way from " + NodeName(Role::kServer, server);
-  }
-  const std::string line = "tensor '" + tensor->shared->traits.name + "' has waited for " +
-                           std::to_string((now_us - tensor->since_us) / 1000000) + " s: " + why;
-  report_(line);
-  if (first >= 0 && options_.stalled && options_.stall.Over(tensor->moved_us, now_us)) {
-    options_.stalled(first, line);
-  }
 }
 
 void WorkerStreams::OnPath(int server, int64_t round_trip_us, double /*bytes_per_second*/) {

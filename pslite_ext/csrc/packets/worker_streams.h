@@ -1,8 +1,9 @@
 // A worker's end: cuts tensors into packets, in the policy's order, for every server's link; puts
 // the sums that come back into place; completes a tensor when all of it is in.
 //
-// Nothing is copied: packets point into the gradient, sums are received into the output. The two
-// may be the same memory, because a piece's sum comes only after the server has the whole piece.
+// Nothing is copied: packets point into the gradient (or what it is coded as, or the sets of its
+// rows), sums are received into the output. Gradient and output may be the same memory, because a
+// part's sum comes only after the server has the whole part.
 //
 // Thread-safety, I/O, clock: see endpoint.h. Ownership: operations are held until their last packet
 // and sum in this lane; one that fails is given up, and is over when its last packet has been let
@@ -31,6 +32,10 @@
 #include "transport/stall_times.h"
 
 namespace mercury {
+
+// Where the slots of an operation's tensor are.
+Placement PlacementOf(const Operation& op, uint64_t packet_bytes, const ServerShares& shares,
+                      int lanes);
 
 struct WorkerStreamsOptions {
   ServerShares shares;
@@ -77,13 +82,21 @@ class WorkerStreams : public Endpoint {
   struct Stream;
   struct Link;
   struct Part;
+  struct Number;
 
   void LoadProfile();
   void NoteReady(const Operation& op, int64_t now_us);
-  Stream* StreamOf(const std::shared_ptr<Tensor>& shared);
+  Stream* StreamOf(const Operation& op);
   void Begin(Stream* tensor, int server, int64_t now_us);
   void End(Stream* tensor);
+  Number NumberOf(const Operation& op) const;
+  void Say(Link* link, Stream* stream, Part* part);
   Status BeginSum(int server, const Header& header, char** target);
+  Status BeginRows(int server, const Header& header, char** target);
+  void EndSum(int server, const Header& header, int64_t now_us);
+  Status EndRows(int server, const Header& header, int64_t now_us);
+  Status TakeTaken(int server, const Header& header, int64_t now_us);
+  void SlotOver(Stream* stream, Part* part, uint64_t mine, int64_t now_us);
   void TakeError(int server, const Header& header);
   void TakeAnswer(int server, const Header& header, int64_t now_us);
 
@@ -94,7 +107,7 @@ class WorkerStreams : public Endpoint {
   ProphetNotes notes_;
   Status failure_;
   uint64_t next_portion_ = 1;
-  std::unordered_map<uint64_t, std::unique_ptr<Stream>> tensors_;  // by key
+  std::map<std::pair<uint64_t, bool>, std::unique_ptr<Stream>> tensors_;  // by key, and rows
   std::vector<std::unique_ptr<Link>> links_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
   GivenUp given_up_;

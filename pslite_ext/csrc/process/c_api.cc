@@ -233,13 +233,6 @@ int mercury_tensor_agreed(const mercury_tensor* tensor) {
   return tensor->its->gate->open() ? 1 : 0;
 }
 
-int mercury_tensor_in_packets(const mercury_tensor* tensor, int* in_packets) {
-  return WithWorker([&](Worker* worker) {
-    *in_packets = worker->SumsInPackets(*tensor->its) ? 1 : 0;
-    return Status::Ok();
-  });
-}
-
 size_t mercury_element_bytes(const char* dtype) {
   mercury::DType parsed;
   return mercury::ParseDType(dtype, &parsed) ? mercury::ElementBytes(parsed) : 0;

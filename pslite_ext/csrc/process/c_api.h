@@ -104,8 +104,6 @@ int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, flo
 int mercury_tensor_check(const mercury_tensor* tensor);
 /* Whether all workers are known to have this tensor, and have it alike. */
 int mercury_tensor_agreed(const mercury_tensor* tensor);
-/* Whether its sums travel as packets: then they are the workers' to keep (MERCURY_SUM). */
-int mercury_tensor_in_packets(const mercury_tensor* tensor, int* in_packets);
 
 /* What may be submitted with arrays: Operation::Kind (transport/operation.h). */
 enum { MERCURY_SUM = 0, MERCURY_PUSH = 1, MERCURY_PULL = 2, MERCURY_FIRST_VALUE = 4 };

@@ -277,6 +277,7 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
     options_.mercury.trace = options_.classic.trace = log->ring();
   }
   if (mercury_van_ != nullptr) mercury_van_->Configure(options_.mercury);
+  if (mercury_van_ != nullptr) return Status::Ok();
   if (options_.van.role == Role::kWorker) {
     messages_ = std::make_unique<ClassicWorker>(options_.classic);
   } else if (options_.van.role == Role::kServer) {
@@ -290,10 +291,10 @@ void Node::OnReady(int my_node_id) {
   OpenTrace(my_node_id);
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;
-  if (messages_) {
-    Transport* packets = mercury_van_ != nullptr ? mercury_van_->worker() : nullptr;
-    worker_ = std::make_unique<Worker>(std::array<Transport*, kWays>{messages_.get(), packets},
-                                       options_.mercury.deterministic);
+  if (options_.van.role == Role::kWorker) {
+    Transport* transport = messages_.get();
+    if (mercury_van_ != nullptr) transport = mercury_van_->worker();
+    worker_ = std::make_unique<Worker>(transport, options_.mercury.deterministic);
   }
   ready_ = true;
   changed_.notify_all();

@@ -86,7 +86,7 @@ class Node : public VanObserver {
   ZmqVan* van_ = nullptr;              // lives as long as the process
   MercuryVan* mercury_van_ = nullptr;  // the same, if it is one
   DispatchNumbers numbers_;
-  std::unique_ptr<ClassicWorker> messages_;  // this and the next are made when all have agreed
+  std::unique_ptr<ClassicWorker> messages_;  // in zmq mode, as the next, once all have agreed
   std::unique_ptr<ClassicServer> server_;
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};
   std::atomic<bool> failed_elsewhere_{false};
@@ -101,7 +101,7 @@ class Node : public VanObserver {
   bool dumped_ = false;
   std::string peers_;
   Status failure_;
-  std::unique_ptr<Worker> worker_;  // of the two transports, once ready
+  std::unique_ptr<Worker> worker_;  // of the transport, once ready
 };
 
 }  // namespace mercury

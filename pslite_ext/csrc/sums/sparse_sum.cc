@@ -110,14 +110,18 @@ Status SparseSum::Add(const void* encoded, size_t bytes) {
   return Status::Ok();
 }
 
+void EncodeSet(const int64_t* numbers, const char* values, size_t rows, size_t row_bytes,
+               char* encoded) {
+  const auto count = static_cast<int64_t>(rows);
+  std::memcpy(encoded, &count, kCountBytes);
+  if (rows == 0) return;
+  std::memcpy(encoded + kCountBytes, numbers, rows * sizeof(int64_t));
+  std::memcpy(encoded + kCountBytes + rows * sizeof(int64_t), values, rows * row_bytes);
+}
+
 std::vector<char> SparseSum::Encode() const {
-  const auto count = static_cast<int64_t>(rows_.size());
-  const size_t rows_bytes = rows_.size() * sizeof(int64_t);
-  std::vector<char> encoded(kCountBytes + rows_bytes + values_.size());
-  std::memcpy(encoded.data(), &count, kCountBytes);
-  if (count == 0) return encoded;
-  std::memcpy(encoded.data() + kCountBytes, rows_.data(), rows_bytes);
-  std::memcpy(encoded.data() + kCountBytes + rows_bytes, values_.data(), values_.size());
+  std::vector<char> encoded(SetBytes(rows_.size(), row_bytes_));
+  EncodeSet(rows_.data(), values_.data(), rows_.size(), row_bytes_, encoded.data());
   return encoded;
 }
 

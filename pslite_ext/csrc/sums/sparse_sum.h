@@ -18,6 +18,13 @@
 
 namespace mercury {
 
+constexpr size_t SetBytes(size_t rows, size_t row_bytes) {
+  return sizeof(int64_t) + rows * (sizeof(int64_t) + row_bytes);
+}
+// Writes a set in wire form; `numbers` ascend.
+void EncodeSet(const int64_t* numbers, const char* values, size_t rows, size_t row_bytes,
+               char* encoded);
+
 class SparseSum {
  public:
   // `first_row`, `last_row`: what rows there can be.

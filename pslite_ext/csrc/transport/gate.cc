@@ -26,24 +26,18 @@ void KeepRows(Operation* op) {
 Manner Manner::Of(const Operation& op) {
   Manner manner;
   manner.rows = op.kind == Operation::Kind::kRows;
-  if (manner.rows || op.compression == Compression::kNone) return manner;
-  manner.compression = op.compression;
-  if (op.compression == Compression::kTwoBit) manner.threshold = op.threshold;
+  if (manner.rows || op.codec == nullptr) return manner;
+  manner.codec = op.codec;
+  if (op.codec->has_parameter) manner.parameter = op.parameter;
   return manner;
 }
 
 std::string Text(const Manner& manner) {
   if (manner.rows) return "row_sparse arrays";
-  switch (manner.compression) {
-    case Compression::kNone:
-      return "whole arrays";
-    case Compression::kOneBit:
-      return "whole arrays, 1bit compressed";
-    case Compression::kTwoBit:
-      break;
-  }
+  if (manner.codec == nullptr) return "whole arrays";
   std::ostringstream text;
-  text << "whole arrays, 2bit compressed with a threshold of " << manner.threshold;
+  text << "whole arrays, " << manner.codec->name << " compressed";
+  if (manner.codec->has_parameter) text << " with a threshold of " << manner.parameter;
   return text.str();
 }
 

@@ -25,13 +25,13 @@ namespace mercury {
 
 // How a sum is made: what all workers must do alike in each of its rounds.
 struct Manner {
-  bool rows = false;  // as sets of rows; or whole
-  Compression compression = Compression::kNone;
-  float threshold = 0;
+  bool rows = false;             // as sets of rows; or whole
+  const Codec* codec = nullptr;  // null: the plain one
+  float parameter = 0;
 
   static Manner Of(const Operation& op);
   bool operator==(const Manner& other) const {
-    return rows == other.rows && compression == other.compression && threshold == other.threshold;
+    return rows == other.rows && codec == other.codec && parameter == other.parameter;
   }
 };
 std::string Text(const Manner& manner);  // "row_sparse arrays"

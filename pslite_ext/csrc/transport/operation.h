@@ -33,8 +33,7 @@ struct Operation {
   enum class Kind : uint8_t {
     kSum = 0,         // src is summed over all workers into dst, which may be the same memory
     kPush = 1,        // src is summed; a pull asks for the sum
-    kPull = 2,        // the servers' value into dst
-    kAgain = 3,       // the last sum once more; this worker must have taken part in it
+    kPull = 2,        // the servers' value into dst: the last sum, or the first value
     kFirstValue = 4,  // src becomes the value, before anything is summed
     kRows = 5,        // `rows` are summed over all workers into `answers`
     kCommand = 6,     // `command` to the servers; done when all that were asked have answered
@@ -68,13 +67,12 @@ struct Operation {
   }
 
   Kind kind = Kind::kSum;
-  Way way = Way::kMessages;
   std::shared_ptr<Tensor> tensor;  // null for a command
   const char* src = nullptr;
   char* dst = nullptr;
   int32_t priority = 0;
-  Compression compression = Compression::kNone;  // of src, on its way
-  float threshold = 0.5F;
+  const Codec* codec = nullptr;  // of src, on its way; null: the plain one
+  float parameter = 0.5F;
   Rows rows;
   Command command;
   std::shared_ptr<void> keep;
@@ -84,16 +82,16 @@ struct Operation {
   // The transport's:
   int32_t number = 0;           // in the order of dispatch, for traces; its pull has the next one
   int64_t handed_us = 0;        // when it was handed over, if it is traced
-  std::vector<Buffer> answers;  // sets of rows, ascending (sums/sparse_sum.h)
+  Buffer coded;                 // instead of src, if it has a codec
+  std::vector<Buffer> sets;     // of rows, by part: what is sent (sums/sparse_sum.h)
+  std::vector<Buffer> answers;  // the same: what comes back, ascending
   std::atomic<uint64_t> parts_left{0};  // slots of all lanes that are not in
 
   // What it does to the arrays that it is given.
   static bool Reads(Kind kind) {
     return kind == Kind::kSum || kind == Kind::kPush || kind == Kind::kFirstValue;
   }
-  static bool Writes(Kind kind) {
-    return kind == Kind::kSum || kind == Kind::kPull || kind == Kind::kAgain;
-  }
+  static bool Writes(Kind kind) { return kind == Kind::kSum || kind == Kind::kPull; }
   bool reads() const { return Reads(kind); }
   bool writes() const { return Writes(kind); }
   // Whether a pull follows the push.

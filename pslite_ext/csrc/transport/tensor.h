@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "sums/compress.h"
-#include "sums/sum_kernels.h"
-#include "transport/way.h"
+#include "sums/codec.h"
 
 namespace mercury {
+
+constexpr uint64_t kTensorBytesMax = uint64_t{1} << 44;
 
 struct TensorTraits {
   uint64_t key = 0;    // 64 bits that no other tensor of the job has
@@ -47,12 +47,11 @@ class Tensor {
   explicit Tensor(TensorTraits its) : traits(std::move(its)) {}
   const TensorTraits traits;
 
-  Compression compression = Compression::kNone;  // of the operations to come
-  float threshold = 0.5F;
-  std::vector<float> residual;    // what compression has left out so far
-  Way last_sum = Way::kMessages;  // how it went
-  bool noted = false;             // in the trace
-  std::shared_ptr<Gate> gate;     // what its operations wait at; null: at nothing
+  const Codec* codec = nullptr;  // of the operations to come; null: the plain one
+  float parameter = 0.5F;        // the codec's
+  std::vector<float> residual;   // what the codec has left out so far
+  bool noted = false;            // in the trace
+  std::shared_ptr<Gate> gate;    // what its operations wait at; null: at nothing
 
   Status failure() const {
     if (!failed_.load(std::memory_order_acquire)) return Status::Ok();

@@ -1,7 +1,6 @@
 // A way from a worker to the servers and back: all that the rest of a worker knows of one.
 //
-// To add one, implement this in a room of its own, name it in way.h and say in worker/choose_way.cc
-// what it carries; process/node.cc makes it.
+// To add one, implement this in a room of its own; process/node.cc makes the one that its job has.
 // Thread-safety: all functions from any thread. Invariants: every operation is finished exactly
 // once; after Fail every operation, under way or to come, fails with the first error.
 #pragma once

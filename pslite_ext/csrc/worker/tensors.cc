@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "links/wire.h"
-
 namespace mercury {
 namespace {
 

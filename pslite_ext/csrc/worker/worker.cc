@@ -61,7 +61,7 @@ void Worker::Agree(Tensor* tensor, uint64_t parameter) {
     return;
   }
   tensor->gate = std::make_shared<Gate>(
-      About(traits), [this](std::shared_ptr<Operation> op) { at(op->way)->Submit(std::move(op)); });
+      About(traits), [this](std::shared_ptr<Operation> op) { transport_->Submit(std::move(op)); });
   Claims({traits.key, Claim::Of::kTensor, Text(traits)}, tensor->gate);
 }
 
@@ -89,20 +89,17 @@ Status Worker::AsSeenBy(const Subject& about, const Status& status) {
 }
 
 Status Worker::SetCompression(Tensor* tensor, const std::string& kind, float threshold) const {
-  Compression compression = Compression::kNone;
-  if (kind == "1bit") {
-    compression = Compression::kOneBit;
-  } else if (kind == "2bit") {
-    compression = Compression::kTwoBit;
-  } else if (kind != "none") {
+  const Codec* codec = kind == "none" ? nullptr : FindCodec(kind);
+  if (kind != "none" && (codec == nullptr || codec->plain)) {
     return Status::InvalidArgument("compression is '" + kind + "', not none, 1bit or 2bit");
   }
-  if (compression != Compression::kNone && tensor->traits.dtype != DType::kFloat32) {
-    return Status::InvalidArgument("tensor '" + tensor->traits.name +
-                                   "' is not float32: only float32 can be compressed");
+  if (codec != nullptr && codec->dtype != tensor->traits.dtype) {
+    return Status::InvalidArgument("tensor '" + tensor->traits.name + "' is not " +
+                                   Name(codec->dtype) + ": only " + Name(codec->dtype) +
+                                   " can be compressed");
   }
-  tensor->compression = compression;
-  tensor->threshold = threshold;
+  tensor->codec = codec;
+  tensor->parameter = threshold;
   return Status::Ok();
 }
 
@@ -128,30 +125,16 @@ Status Worker::CheckRows(const Tensor& tensor, const Operation::Rows& rows) {
   return Status::Ok();
 }
 
-bool Worker::SumsInPackets(const Tensor& tensor) const {
-  const bool packets = at(Way::kPackets) != nullptr;
-  return ChooseWay(Operation::Kind::kSum, tensor, packets).way == Way::kPackets;
-}
-
 std::shared_ptr<Operation> Worker::NewOperation(Operation::Kind kind,
                                                 std::shared_ptr<Tensor> tensor, int32_t priority) {
   auto op = std::make_shared<Operation>();
   op->tensor = std::move(tensor);
   op->priority = priority;
   op->kind = kind;
-  if (op->tensor == nullptr) {  // a command
-    op->way = at(Way::kPackets) != nullptr ? Way::kPackets : Way::kMessages;
-    return op;
-  }
+  if (op->tensor == nullptr) return op;  // a command
   Tensor& its = *op->tensor;
-  const Choice choice = ChooseWay(kind, its, at(Way::kPackets) != nullptr);
-  op->kind = choice.kind;
-  op->way = choice.way;
-  op->compression = its.compression;
-  op->threshold = its.threshold;
-  if (kind == Operation::Kind::kSum || kind == Operation::Kind::kPush) {
-    its.last_sum = op->way;
-  }
+  op->codec = its.codec;
+  op->parameter = its.parameter;
   if (kind == Operation::Kind::kRows) Note(&its);
   return op;
 }
@@ -164,21 +147,7 @@ void Worker::Submit(std::shared_ptr<Operation> op) {
     AgreeOnManner(*op, gate);
     return gate->Take(std::move(op));
   }
-  Transport* transport = at(op->way);
-  transport->Submit(std::move(op));
-}
-
-Transport* Worker::main() const {
-  Transport* packets = at(Way::kPackets);
-  return packets != nullptr ? packets : at(Way::kMessages);
-}
-
-std::string Worker::Waiting() const {
-  std::string lines;
-  for (Transport* transport : transports_) {
-    if (transport != nullptr) lines += transport->Waiting();
-  }
-  return lines;
+  transport_->Submit(std::move(op));
 }
 
 void Worker::Note(Tensor* tensor) {

@@ -3,11 +3,10 @@
 //
 // Thread-safety: what takes a tensor, from the thread that orders its operations; the rest from
 // any.
-// Ownership: transports are the node's and outlive this. Invariant: an operation that was submitted
-// is finished exactly once.
+// Ownership: the transport is the node's and outlives this. Invariant: an operation that was
+// submitted is finished exactly once.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,16 +14,15 @@
 #include "transport/claim.h"
 #include "transport/gate.h"
 #include "transport/transport.h"
-#include "worker/choose_way.h"
 #include "worker/tensors.h"
 
 namespace mercury {
 
 class Worker {
  public:
-  // By Way; packets may be null. `deterministic`: sums are to be the same in every run.
-  explicit Worker(const std::array<Transport*, kWays>& transports, bool deterministic = false)
-      : transports_(transports), deterministic_(deterministic) {}
+  // `deterministic`: sums are to be the same in every run.
+  explicit Worker(Transport* transport, bool deterministic = false)
+      : transport_(transport), deterministic_(deterministic) {}
 
   Tensors& tensors() { return tensors_; }
   // `traits` and `parameter` as Tensors::Open has them; the trace learns of the tensor. An
@@ -33,10 +31,8 @@ class Worker {
   Status SetCompression(Tensor* tensor, const std::string& kind, float threshold) const;
   // kInvalidArgument unless they are rows of this tensor, ascending.
   static Status CheckRows(const Tensor& tensor, const Operation::Rows& rows);
-  // Whether sums of this tensor stay with the workers, and servers keep only the last.
-  bool SumsInPackets(const Tensor& tensor) const;
 
-  // Decides how it goes, as the tensor is now; memory, `keep` and `done` are still to be filled in.
+  // As the tensor is coded now; memory, `keep` and `done` are still to be filled in.
   std::shared_ptr<Operation> NewOperation(Operation::Kind kind, std::shared_ptr<Tensor> tensor,
                                           int32_t priority);
   // A first value goes at once; all else of a tensor once every worker has said that it has the
@@ -48,22 +44,19 @@ class Worker {
   // Says which keys this worker's model has; over when all workers have said the same.
   // kInvalidArgument if that is too long to say.
   Status NewModelClaim(uint64_t subject, std::string keys, std::shared_ptr<Operation>* claim);
-  // Of the transport that carries most.
-  std::string Figures() { return main()->Figures(); }
-  std::string Profile() { return main()->Profile(); }
-  // What is under way, whichever carries it: a line for each.
-  std::string Waiting() const;
+  std::string Figures() { return transport_->Figures(); }
+  std::string Profile() { return transport_->Profile(); }
+  // What is under way: a line for each.
+  std::string Waiting() const { return transport_->Waiting(); }
 
  private:
-  Transport* at(Way way) const { return transports_[static_cast<size_t>(way)]; }
-  Transport* main() const;
   std::shared_ptr<Operation> NewClaim(const Claim& claim, Subject about);
   void Agree(Tensor* tensor, uint64_t parameter);
   void AgreeOnManner(const Operation& op, const std::shared_ptr<Gate>& gate);
   void Claims(const Claim& claim, const std::shared_ptr<Gate>& gate);
   static void Note(Tensor* tensor);
 
-  const std::array<Transport*, kWays> transports_;
+  Transport* const transport_;
   const bool deterministic_;
   Tensors tensors_;
 };

@@ -44,7 +44,7 @@ constexpr size_t kAny = ~uint32_t{0};
 
 // These bytes are the format: whoever changes them makes a new version of it (kWireVersion).
 TEST(golden_bytes_of_a_header) {
-  CHECK_EQ(kWireVersion, 5);
+  CHECK_EQ(kWireVersion, 6);
   CHECK_EQ(kHeaderBytes, 24U);
   const HeaderBytes bytes = Encode(Sample());
   CHECK_EQ(Hex(bytes.data(), bytes.size()),
@@ -55,22 +55,6 @@ TEST(golden_bytes_of_a_header) {
            "02"
            "fe"
            "4d50");
-}
-
-TEST(golden_bytes_of_a_declaration) {
-  Declaration d;
-  d.key = 0x1122334455667788;
-  d.elements = 1000;
-  d.dtype = DType::kBfloat16;
-  d.index = 0x0405;
-  d.name = "fc1_weight";
-  const std::string bytes = Encode(d);
-  CHECK_EQ(Hex(bytes.data(), bytes.size()),
-           "8877665544332211"
-           "e803000000000000"
-           "0c00000005040000"
-           "6663315f776569676874");
-  CHECK_EQ(d.bytes(), 2000U);
 }
 
 // Of the payload first, then of the header.
@@ -86,7 +70,8 @@ TEST(golden_check_sum_of_a_packet) {
 TEST(golden_numbers_of_the_kinds) {
   const Kind kinds[] = {Kind::kData,     Kind::kSum,    Kind::kDeclare, Kind::kFetch, Kind::kError,
                         Kind::kGoodbye,  Kind::kAsk,    Kind::kAnswer,  Kind::kAck,   Kind::kNumber,
-                        Kind::kReceived, Kind::kLetter, Kind::kPart};
+                        Kind::kReceived, Kind::kLetter, Kind::kPart,    Kind::kPush,  Kind::kFirst,
+                        Kind::kTaken,    Kind::kRows,   Kind::kRowSum};
   for (size_t i = 0; i < std::size(kinds); ++i) CHECK_EQ(static_cast<size_t>(kinds[i]), i + 1);
 }
 
@@ -133,11 +118,12 @@ TEST(lengths_are_bounded_by_kind) {
   struct {
     Kind kind;
     uint32_t most;
-  } const bounds[] = {{Kind::kData, 5000}, {Kind::kSum, 5000},    {Kind::kDeclare, 24 + 512},
+  } const bounds[] = {{Kind::kData, 5000}, {Kind::kSum, 5000},    {Kind::kDeclare, 40 + 512},
                       {Kind::kFetch, 0},   {Kind::kError, 1024},  {Kind::kGoodbye, 0},
                       {Kind::kAsk, 0},     {Kind::kAnswer, 4096}, {Kind::kAck, 0},
                       {Kind::kNumber, 0},  {Kind::kReceived, 0},  {Kind::kLetter, 5000},
-                      {Kind::kPart, 5000}};
+                      {Kind::kPart, 5000}, {Kind::kPush, 5000},   {Kind::kFirst, 5000},
+                      {Kind::kTaken, 0},   {Kind::kRows, 5000},   {Kind::kRowSum, 5000}};
   for (const auto& [kind, most] : bounds) {
     Header h;
     h.kind = kind;
@@ -155,7 +141,7 @@ TEST(unknown_kinds_and_marks_are_refused) {
     HeaderBytes bytes = Encode(Header());
     bytes[20] = static_cast<uint8_t>(kind);
     Header h;
-    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 13);
+    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 18);
   }
   for (const size_t at : {22, 23}) {
     HeaderBytes bytes = Encode(Header());
@@ -163,69 +149,4 @@ TEST(unknown_kinds_and_marks_are_refused) {
     Header h;
     CHECK_STATUS(Code::kCorrupt, Decode(bytes.data(), kAny, &h));
   }
-}
-
-TEST(declarations_come_back_as_they_were) {
-  mercury::testing::Random random;
-  const DType types[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kUint8,
-                         DType::kInt32,   DType::kInt8,    DType::kInt64,   DType::kBfloat16};
-  for (int trial = 0; trial < 500; ++trial) {
-    Declaration d;
-    d.key = random();
-    d.dtype = types[random.Below(std::size(types))];
-    d.elements = random.Below(kTensorBytesMax / ElementBytes(d.dtype) + 1);
-    d.index = static_cast<uint32_t>(random());
-    d.name.resize(random.Below(kTensorNameBytesMax + 1));
-    random.Fill(d.name.data(), d.name.size());
-    const std::string bytes = Encode(d);
-    Declaration back;
-    REQUIRE_OK(Decode(bytes.data(), bytes.size(), &back));
-    CHECK_EQ(back.key, d.key);
-    CHECK_EQ(back.elements, d.elements);
-    CHECK_EQ(back.index, d.index);
-    CHECK_TRUE(back.dtype == d.dtype && back.name == d.name);
-    CHECK_TRUE(d.bytes() <= kTensorBytesMax);
-  }
-}
-
-TEST(long_names_are_cut_so_that_the_packet_stays_legal) {
-  Declaration d;
-  d.name.assign(5000, 'x');
-  const std::string bytes = Encode(d);
-  Header h;
-  h.kind = Kind::kDeclare;
-  h.length = static_cast<uint32_t>(bytes.size());
-  CHECK_OK(Decode(Encode(h).data(), 64, &h));
-  Declaration back;
-  CHECK_OK(Decode(bytes.data(), bytes.size(), &back));
-  CHECK_EQ(back.name.size(), kTensorNameBytesMax);
-}
-
-TEST(declarations_that_make_no_sense) {
-  Declaration d;
-  d.elements = 10;
-  const std::string right = Encode(d);
-  for (size_t bytes = 0; bytes < right.size(); ++bytes) {
-    CHECK_STATUS(Code::kCorrupt, Decode(right.data(), bytes, &d));
-  }
-  std::set<int> known;
-  for (int type = 0; type < 256; ++type) {
-    std::string bytes = right;
-    bytes[16] = static_cast<char>(type);
-    const Status status = Decode(bytes.data(), bytes.size(), &d);
-    if (status.ok()) known.insert(type);
-    CHECK_TRUE(status.ok() || status.code() == Code::kCorrupt);
-  }
-  CHECK_TRUE((known == std::set<int>{0, 1, 2, 3, 4, 5, 6, 12}));
-  // As many bytes as may be, one element more, and as many as overflow.
-  Declaration big;
-  big.dtype = DType::kFloat64;
-  for (const uint64_t elements : {kTensorBytesMax / 8 + 1, uint64_t{1} << 61, ~uint64_t{0}}) {
-    big.elements = elements;
-    const std::string bytes = Encode(big);
-    CHECK_STATUS(Code::kCorrupt, Decode(bytes.data(), bytes.size(), &d));
-  }
-  big.elements = kTensorBytesMax / 8;
-  const std::string bytes = Encode(big);
-  CHECK_OK(Decode(bytes.data(), bytes.size(), &d));
 }

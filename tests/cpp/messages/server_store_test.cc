@@ -249,10 +249,7 @@ TEST(requests_that_make_no_sense) {
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->worker = -1; }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->bytes = 7; }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->bytes = 12; }));
-  CHECK_STATUS(Code::kCorrupt,
-               send([](StoreRequest* r) { r->compression = static_cast<Compression>(9); }));
-  CHECK_STATUS(Code::kCorrupt,
-               send([](StoreRequest* r) { r->compression = Compression::kTwoBit; }));
+  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->codec = FindCodec("2bit"); }));
 }
 
 TEST(rows_of_another_piece_are_refused) {
@@ -296,9 +293,9 @@ StoreRequest PushOf(const std::string& kind, int worker) {
     std::memcpy(r.payload.data, head, sizeof(head));
     std::memcpy(r.payload.data + sizeof(head), values.data(), 16);
   } else if (kind == "compressed") {
-    r.compression = Compression::kTwoBit;
+    r.codec = FindCodec("2bit");
     const float threshold = std::abs(scale[worker]);
-    const std::vector<uint8_t> packed(CompressedBytes(r.compression, values.size()),
+    const std::vector<uint8_t> packed(r.codec->bytes(values.size()),
                                       scale[worker] > 0 ? 0xff : 0xaa);
     r.payload = Buffer::Allocate(sizeof(threshold) + packed.size());
     std::memcpy(r.payload.data, &threshold, sizeof(threshold));
@@ -328,7 +325,7 @@ std::set<std::string> SumsOf(const std::string& kind, bool deterministic) {
       r.operation = StoreOperation::kPull;
       r.ticket = ++h.tickets;
       r.payload = {};
-      r.compression = Compression::kNone;
+      r.codec = nullptr;
       std::vector<StoreReply> replies;
       h.store.Handle(std::move(r), &replies);
       h.Take(std::move(replies));

@@ -59,6 +59,7 @@ class LoneServer {
     d.key = key;
     d.elements = elements;
     d.dtype = dtype;
+    d.codec = PlainCodec(dtype).number;
     d.name = "t" + std::to_string(key);
     Header h;
     h.kind = Kind::kDeclare;

@@ -55,11 +55,9 @@ class LoneWorker {
     op->src = fetch ? nullptr : asked->src.data();
     op->dst = asked->dst.data();
     op->priority = priority;
-    if (fetch) op->kind = Operation::Kind::kAgain;
-    const TensorTraits& d = asked->tensor->traits;
+    if (fetch) op->kind = Operation::Kind::kPull;
     op->parts_left =
-        Placement(d.key, d.bytes(), options_.policy.packet_bytes, options_.shares, options_.lanes)
-            .slots;
+        PlacementOf(*op, options_.policy.packet_bytes, options_.shares, options_.lanes).slots;
     op->done = [asked](const Status& status) { asked->outcomes.push_back(status); };
     return op;
   }

@@ -95,7 +95,7 @@ class Job {
     arrays->bytes = traits(tensor).bytes();
     arrays->dst = std::make_unique<char[]>(arrays->bytes);
     auto op = Operation_(worker, tensor, priority, arrays, std::move(then), mine.rounds);
-    op->kind = Operation::Kind::kAgain;
+    op->kind = Operation::Kind::kPull;
     network_->Submit(worker, op);
   }
 
@@ -116,7 +116,8 @@ class Job {
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const Placement p = PlacementOf(t);
       for (uint64_t slot = 0; slot < p.slots; ++slot) {
-        blocks.push_back(pool.Get(std::max<uint64_t>(p.Length(slot), 1)));
+        blocks.push_back(
+            pool.Get(std::max<uint64_t>(p.Elements(slot) * ElementBytes(traits(t).dtype), 1)));
       }
     }
     return pool.bytes_handed_out();
@@ -124,7 +125,8 @@ class Job {
   Placement PlacementOf(size_t tensor) const {
     const NetworkOptions& o = network_->options();
     const TensorTraits& d = traits(tensor);
-    return Placement(d.key, d.bytes(), o.policy.packet_bytes, o.shares, o.lanes);
+    return Placement(d.key, d.elements(), ElementBytes(d.dtype), o.policy.packet_bytes, o.shares,
+                     o.lanes);
   }
   std::string ValuesOf(int worker, size_t tensor, int round) const {
     const TensorTraits& d = traits(tensor);

@@ -29,12 +29,12 @@ struct Bench {
 };
 
 Share Of(uint64_t bytes, int servers = 1, int server = 0, int lanes = 1, int lane = 0) {
-  return Share(Placement(1, bytes, 4096, ServerShares(servers), lanes), server, lane);
+  return Share(Placement(1, bytes, 1, 4096, ServerShares(servers), lanes), server, lane);
 }
 
 TEST(a_worker_s_first_and_last_packet) {
   Bench bench(false);
-  bench.trace.Begin(1, 7, 41);
+  bench.trace.Begin(1, 7, 41, false, false);
   const Share share = Of(2 * 4096);
   REQUIRE_EQ(share.count, 2U);
   OutPacket packet;
@@ -52,7 +52,7 @@ TEST(a_worker_s_first_and_last_packet) {
 
 TEST(a_worker_s_tensor_is_handed_over_before_its_first_packet) {
   Bench bench(false);
-  bench.trace.Begin(1, 7, 41);
+  bench.trace.Begin(1, 7, 41, false, false);
   const Share share = Of(6 * 4096, 1, 0, 2, 1);
   bench.trace.HandedOver(1, 7, share, 50);
   OutPacket packet;
@@ -68,7 +68,7 @@ TEST(a_worker_s_tensor_is_handed_over_before_its_first_packet) {
 
 TEST(a_worker_s_first_and_last_sum) {
   Bench bench(false);
-  bench.trace.Begin(1, 7, 41);
+  bench.trace.Begin(1, 7, 41, false, false);
   const Share share = Of(2 * 4096);
   bench.trace.Received(1, 7, share, 4096, true, 100);
   bench.trace.Received(1, 7, share, 1000, false, 200);
@@ -96,7 +96,7 @@ TEST(a_server_sees_the_other_side_of_it) {
   CHECK_EQ(events[1].length, kOverhead);
   CHECK_EQ(events[1].node, TraceNode(TraceRole::kWorker, 1));
   OutPacket packet;
-  bench.trace.Begin(1, 7, 3);
+  bench.trace.Begin(1, 7, 3, false, false);
   CHECK_EQ(bench.Send(share, 0, true, &packet), 3);
   CHECK_EQ(packet.trace.event.operation, kTraceRequest);
   CHECK_EQ(packet.trace.last_operation, kTraceAnswer);
@@ -108,7 +108,7 @@ TEST(lanes_share_a_record) {
   // Six slots on two servers are three on each: in the first three of four lanes.
   for (const int lanes : {1, 2, 4}) {
     OutPacket packet;
-    bench.trace.Begin(1, 7, 1);
+    bench.trace.Begin(1, 7, 1, false, false);
     bench.Send(Of(6 * 4096, 2, 1, lanes, 0), 4096, true, &packet);
     CHECK_EQ(packet.trace.event.parts, std::min(lanes, 3));
   }
@@ -117,7 +117,7 @@ TEST(lanes_share_a_record) {
 TEST(without_a_ring_nothing_happens) {
   PacketTrace trace(nullptr, false, kOverhead);
   OutPacket packet;
-  trace.Begin(1, 7, 1);
+  trace.Begin(1, 7, 1, false, false);
   trace.HandedOver(1, 7, Of(100), 1);
   trace.Sending(1, 7, Of(100), true, &packet);
   trace.Received(1, 7, Of(100), 100, true, 1);

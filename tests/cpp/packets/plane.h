@@ -105,7 +105,7 @@ class Plane {
     auto& tensor = tensors_[{worker, key}];
     if (tensor == nullptr) tensor = std::make_shared<Tensor>(d);
     auto op = std::make_shared<Operation>();
-    if (fetch) op->kind = Operation::Kind::kAgain;
+    if (fetch) op->kind = Operation::Kind::kPull;
     op->fail_if_dropped = true;  // as the worker's front does
     op->tensor = tensor;
     op->priority = priority;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness.h"
+#include "packets/declaration.h"
 #include "packets/lone_worker.h"
 
 using namespace mercury;           // NOLINT: a test

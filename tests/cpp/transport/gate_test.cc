@@ -87,18 +87,18 @@ TEST(a_sum_in_another_manner_closes_it_until_that_is_decided_too) {
 
 TEST(a_manner_is_the_kind_of_the_arrays_and_their_compression) {
   Operation op;
-  op.threshold = 0.25F;
+  op.parameter = 0.25F;
   CHECK_EQ(Text(Manner::Of(op)), std::string("whole arrays"));
   const Manner plain = Manner::Of(op);
-  op.threshold = 0.5F;  // of nothing
+  op.parameter = 0.5F;  // of nothing
   CHECK_TRUE(Manner::Of(op) == plain);
-  op.compression = Compression::kOneBit;
+  op.codec = FindCodec("1bit");
   CHECK_EQ(Text(Manner::Of(op)), std::string("whole arrays, 1bit compressed"));
-  op.compression = Compression::kTwoBit;
+  op.codec = FindCodec("2bit");
   CHECK_EQ(Text(Manner::Of(op)),
            std::string("whole arrays, 2bit compressed with a threshold of 0.5"));
   const Manner half = Manner::Of(op);
-  op.threshold = 0.25F;
+  op.parameter = 0.25F;
   CHECK_FALSE(Manner::Of(op) == half);
   op.kind = Operation::Kind::kRows;
   CHECK_EQ(Text(Manner::Of(op)), std::string("row_sparse arrays"));

@@ -25,8 +25,8 @@ struct Keeper : Transport {
 };
 
 struct Front {
-  Keeper messages, packets;
-  Worker worker{{&messages, &packets}};
+  Keeper transport;
+  Worker worker{&transport};
   std::shared_ptr<Tensor> tensor;
   float values[4] = {};
   std::unique_ptr<MemoryWork> work;
@@ -49,8 +49,8 @@ TEST(a_sum_goes_at_once_with_the_memory_itself) {
   Front front;
   front.Open();
   REQUIRE_OK(front.Ask(Operation::Kind::kSum, front.all(), front.all()));
-  REQUIRE_EQ(front.packets.taken.size(), 1U);
-  const Operation& op = *front.packets.taken[0];
+  REQUIRE_EQ(front.transport.taken.size(), 1U);
+  const Operation& op = *front.transport.taken[0];
   CHECK_TRUE(op.src == reinterpret_cast<char*>(front.values) && op.src == op.dst);
   CHECK_EQ(op.priority, 7);
   Status status;
@@ -61,12 +61,12 @@ TEST(memory_is_in_use_until_nobody_holds_the_operation) {
   Front front;
   front.Open();
   REQUIRE_OK(front.Ask(Operation::Kind::kSum, front.all(), front.all()));
-  front.packets.taken[0]->Finish(Status::PeerLost("worker 1 died"));
+  front.transport.taken[0]->Finish(Status::PeerLost("worker 1 died"));
   Status status;
   REQUIRE_TRUE(front.work->ticket().Wait(0, &status));
   CHECK_STATUS(Code::kPeerLost, status);
   CHECK_FALSE(front.work->released());
-  front.packets.taken.clear();
+  front.transport.taken.clear();
   CHECK_TRUE(front.work->released());
 }
 
@@ -75,12 +75,12 @@ TEST(a_first_value_only_reads_and_a_pull_only_writes) {
   front.Open();
   REQUIRE_OK(front.Ask(Operation::Kind::kFirstValue, front.all(), {}));
   REQUIRE_OK(front.Ask(Operation::Kind::kPull, {}, front.all()));
-  REQUIRE_EQ(front.messages.taken.size(), 2U);
-  CHECK_TRUE(front.messages.taken[0]->dst == nullptr && front.messages.taken[1]->src == nullptr);
+  REQUIRE_EQ(front.transport.taken.size(), 2U);
+  CHECK_TRUE(front.transport.taken[0]->dst == nullptr && front.transport.taken[1]->src == nullptr);
   CHECK_STATUS(Code::kInvalidArgument,
                front.Ask(Operation::Kind::kFirstValue, front.all(), front.all()));
   CHECK_STATUS(Code::kInvalidArgument, front.Ask(Operation::Kind::kPull, {}, {}));
-  CHECK_EQ(front.messages.taken.size(), 2U);
+  CHECK_EQ(front.transport.taken.size(), 2U);
 }
 
 TEST(memory_of_another_size_is_refused_before_anything_begins) {
@@ -88,7 +88,7 @@ TEST(memory_of_another_size_is_refused_before_anything_begins) {
   front.Open();
   CHECK_STATUS(Code::kInvalidArgument, front.Ask(Operation::Kind::kSum, {front.values, 12},
                                                  {front.values, sizeof(front.values)}));
-  CHECK_EQ(front.packets.taken.size(), 0U);
+  CHECK_EQ(front.transport.taken.size(), 0U);
   CHECK_TRUE(front.work == nullptr);
 }
 
@@ -99,14 +99,13 @@ TEST(what_is_refused_leaves_its_tensor_as_it_was) {
                front.Ask(Operation::Kind::kSum, {front.values, 12}, {front.values, 12}));
   // The value is still the servers', and not a sum that never was.
   REQUIRE_OK(front.Ask(Operation::Kind::kPull, {}, front.all()));
-  REQUIRE_EQ(front.messages.taken.size(), 1U);
-  CHECK_TRUE(front.messages.taken[0]->kind == Operation::Kind::kPull);
-  CHECK_EQ(front.packets.taken.size(), 0U);
+  REQUIRE_EQ(front.transport.taken.size(), 1U);
+  CHECK_TRUE(front.transport.taken[0]->kind == Operation::Kind::kPull);
 }
 
 TEST(a_tensor_that_workers_disagree_on_takes_its_first_value_alone) {
   Front front;
-  front.packets.claims = Status::InvalidArgument("worker 1 has another");
+  front.transport.claims = Status::InvalidArgument("worker 1 has another");
   front.Open();
   CHECK_STATUS(Code::kInvalidArgument, front.Ask(Operation::Kind::kSum, front.all(), front.all()));
   CHECK_OK(front.Ask(Operation::Kind::kFirstValue, front.all(), {}));

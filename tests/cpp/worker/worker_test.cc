@@ -20,20 +20,17 @@ class Recorder : public Transport {
     if (claim && agreed && op->done) op->Finish(Status::Ok());
   }
   void Fail(const Status& /*status*/) override {}
-  std::string Figures() override { return name; }
-  std::string Profile() override { return name; }
+  std::string Figures() override { return ""; }
+  std::string Profile() override { return ""; }
 
-  std::string name;
   bool agreed = false;  // on all that is claimed, at once
   std::vector<std::shared_ptr<Operation>> taken, claims;
 };
 
 struct Front {
   // What all agree on, unless a test decides.
-  explicit Front(bool agreed = true) : worker({&messages, &packets}) {
-    messages.name = "messages";
-    packets.agreed = agreed;
-    packets.name = "packets";
+  explicit Front(bool agreed = true) : worker(&transport) {
+    transport.agreed = agreed;
     TensorTraits traits;
     traits.key = 1;
     traits.name = "w";
@@ -41,47 +38,22 @@ struct Front {
     REQUIRE_OK(worker.OpenTensor(traits, 1, &tensor));
   }
   void Ask(Operation::Kind kind) { worker.Submit(worker.NewOperation(kind, tensor, 3)); }
-  Recorder messages, packets;
+  Recorder transport;
   Worker worker;
   std::shared_ptr<Tensor> tensor;
 };
 
 }  // namespace
 
-TEST(a_pull_goes_where_the_last_sum_went) {
-  Front front;
-  front.Ask(Operation::Kind::kPull);
-  front.Ask(Operation::Kind::kSum);
-  front.Ask(Operation::Kind::kPull);
-  front.Ask(Operation::Kind::kPush);
-  front.Ask(Operation::Kind::kPull);
-  REQUIRE_EQ(front.messages.taken.size(), 3U);
-  REQUIRE_EQ(front.packets.taken.size(), 2U);
-  CHECK_TRUE(front.packets.taken[1]->kind == Operation::Kind::kAgain);
-  CHECK_TRUE(front.messages.taken[2]->kind == Operation::Kind::kPull);
-  CHECK_EQ(front.packets.taken[0]->priority, 3);
-}
-
 TEST(an_operation_is_compressed_as_its_tensor_was_when_it_was_made) {
   Front front;
   REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "2bit", 0.25F));
-  CHECK_FALSE(front.worker.SumsInPackets(*front.tensor));
   const auto op = front.worker.NewOperation(Operation::Kind::kSum, front.tensor, 0);
   REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "none", 0.5F));
-  CHECK_TRUE(front.worker.SumsInPackets(*front.tensor));
-  CHECK_TRUE(op->way == Way::kMessages && op->compression == Compression::kTwoBit);
-  CHECK_EQ(op->threshold, 0.25F);
+  CHECK_TRUE(op->codec == FindCodec("2bit"));
+  CHECK_EQ(op->parameter, 0.25F);
   CHECK_TRUE(front.worker.SetCompression(front.tensor.get(), "3bit", 0.5F).code() ==
              Code::kInvalidArgument);
-}
-
-TEST(who_has_packets_shows_their_figures) {
-  Front front;
-  CHECK_EQ(front.worker.Figures(), std::string("packets"));
-  Recorder only;
-  only.name = "only";
-  Worker worker({&only, nullptr});
-  CHECK_EQ(worker.Profile(), std::string("only"));
 }
 
 TEST(an_operation_that_its_transport_drops_tells_who_waits) {
@@ -91,7 +63,7 @@ TEST(an_operation_that_its_transport_drops_tells_who_waits) {
   front.worker.Submit(std::move(op));
   Status status;
   CHECK_FALSE(ticket.Wait(0, &status));
-  front.packets.taken.clear();
+  front.transport.taken.clear();
   REQUIRE_TRUE(ticket.Wait(1000, &status));
   CHECK_TRUE(status.code() == Code::kExhausted);
 }
@@ -126,21 +98,20 @@ TEST(a_ticket_hears_once_and_may_be_dropped) {
 
 TEST(a_tensor_waits_until_all_workers_have_it_but_for_its_first_value) {
   Front front(false);
-  REQUIRE_EQ(front.packets.claims.size(), 1U);
-  const Operation::Command& command = front.packets.claims[0]->command;
+  REQUIRE_EQ(front.transport.claims.size(), 1U);
+  const Operation::Command& command = front.transport.claims[0]->command;
   REQUIRE_TRUE(command.claim.has_value());
   CHECK_EQ(command.claim->subject, 1U);
   CHECK_EQ(command.about.label, std::string("tensor 'w'"));
   CHECK_EQ(command.claim->text, std::string("float32 of shape (4,)"));
   front.Ask(Operation::Kind::kFirstValue);
   front.Ask(Operation::Kind::kSum);
-  CHECK_EQ(front.messages.taken.size(), 1U);
-  CHECK_EQ(front.packets.taken.size(), 0U);
-  front.packets.claims[0]->Finish(Status::Ok());
-  CHECK_EQ(front.packets.taken.size(), 0U);
-  REQUIRE_EQ(front.packets.claims.size(), 2U);
-  front.packets.claims[1]->Finish(Status::Ok());
-  CHECK_EQ(front.packets.taken.size(), 1U);
+  CHECK_EQ(front.transport.taken.size(), 1U);
+  front.transport.claims[0]->Finish(Status::Ok());
+  CHECK_EQ(front.transport.taken.size(), 1U);
+  REQUIRE_EQ(front.transport.claims.size(), 2U);
+  front.transport.claims[1]->Finish(Status::Ok());
+  CHECK_EQ(front.transport.taken.size(), 2U);
 }
 
 TEST(sums_wait_until_all_workers_make_them_in_the_same_manner) {
@@ -149,7 +120,7 @@ TEST(sums_wait_until_all_workers_make_them_in_the_same_manner) {
   const auto sum = [&](Operation::Kind kind) {
     front.Ask(kind);
     said.clear();
-    for (const auto& op : front.packets.claims) {
+    for (const auto& op : front.transport.claims) {
       REQUIRE_TRUE(op->command.claim.has_value());
       said.push_back(*op->command.claim);
     }
@@ -159,7 +130,7 @@ TEST(sums_wait_until_all_workers_make_them_in_the_same_manner) {
   CHECK_EQ(sum(Operation::Kind::kSum), 2U);
   CHECK_TRUE(said.back().of == Claim::Of::kSums);
   CHECK_EQ(said.back().text, std::string("whole arrays"));
-  CHECK_EQ(front.packets.claims.back()->command.about.label, std::string("tensor 'w'"));
+  CHECK_EQ(front.transport.claims.back()->command.about.label, std::string("tensor 'w'"));
   CHECK_EQ(sum(Operation::Kind::kSum), 2U);  // as before
   REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "2bit", 0.25F));
   CHECK_EQ(sum(Operation::Kind::kPush), 3U);
@@ -170,23 +141,23 @@ TEST(sums_wait_until_all_workers_make_them_in_the_same_manner) {
   for (size_t i = 0; i < said.size(); ++i) {
     for (size_t j = 0; j < i; ++j) CHECK_TRUE(said[i].subject != said[j].subject);
   }
-  front.packets.agreed = false;
+  front.transport.agreed = false;
   REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "2bit", 0.5F));
   auto op = front.worker.NewOperation(Operation::Kind::kSum, front.tensor, 0);
   Status over;
   op->done = [&over](const Status& status) { over = status; };
   front.worker.Submit(std::move(op));
-  const size_t taken = front.messages.taken.size();
-  front.packets.claims.back()->Finish(Status::InvalidArgument("workers disagree"));
+  const size_t taken = front.transport.taken.size();
+  front.transport.claims.back()->Finish(Status::InvalidArgument("workers disagree"));
   CHECK_STATUS(Code::kInvalidArgument, over);
-  CHECK_EQ(front.messages.taken.size(), taken);
+  CHECK_EQ(front.transport.taken.size(), taken);
   CHECK_TRUE(front.tensor->gate->refusal().code() == Code::kInvalidArgument);
 }
 
 TEST(what_waits_for_nobody_is_summed_in_any_manner) {
   Recorder messages;
   messages.agreed = true;
-  Worker worker({&messages, nullptr});
+  Worker worker(&messages);
   TensorTraits traits;
   traits.key = 1;
   traits.shape = {4};
@@ -206,8 +177,8 @@ TEST(rows_wait_with_their_parameter_and_a_tensor_is_claimed_once) {
   REQUIRE_OK(front.worker.OpenTensor(rows, 1, &further));
   REQUIRE_OK(front.worker.OpenTensor(front.tensor->traits, 1, &again));
   CHECK_TRUE(further->gate == front.tensor->gate);
-  CHECK_EQ(front.packets.claims.size(), 1U);
-  front.packets.claims[0]->Finish(Status::InvalidArgument("workers disagree"));
+  CHECK_EQ(front.transport.claims.size(), 1U);
+  front.transport.claims[0]->Finish(Status::InvalidArgument("workers disagree"));
   CHECK_TRUE(further->gate->refusal().code() == Code::kInvalidArgument);
 }
 
@@ -216,7 +187,7 @@ TEST(a_model_is_claimed_with_its_keys) {
   std::shared_ptr<Operation> op;
   REQUIRE_OK(front.worker.NewModelClaim(7, "0\tweight\n", &op));
   front.worker.Submit(std::move(op));
-  const Claim claim = front.packets.claims.at(1)->command.claim.value();
+  const Claim claim = front.transport.claims.at(1)->command.claim.value();
   CHECK_TRUE(claim.subject == 7 && claim.of == Claim::Of::kModel);
   CHECK_EQ(claim.text, std::string("0\tweight\n"));
 }
@@ -239,7 +210,7 @@ TEST(who_hears_of_a_disagreement_by_another_worker_s_end_is_told_what_it_is) {
         std::pair{ended.Of(Code::kInvalidArgument).About(another), Code::kPeerLost},
         std::pair{ended.Of(Code::kClosed).About(its), Code::kPeerLost}}) {
     Front hears(false);
-    hears.packets.claims[0]->Finish(status);
+    hears.transport.claims[0]->Finish(status);
     CHECK_TRUE(hears.tensor->gate->refusal().code() == code);
     CHECK_EQ(hears.tensor->gate->refusal().text(), status.text());
   }
@@ -266,7 +237,7 @@ TEST(rows_that_a_tensor_has_not_are_refused) {
 TEST(where_sums_are_to_be_the_same_in_every_run_none_is_asynchronous) {
   Recorder messages;
   for (const bool deterministic : {false, true}) {
-    Worker worker({&messages, nullptr}, deterministic);
+    Worker worker(&messages, deterministic);
     std::shared_ptr<Tensor> tensor;
     TensorTraits traits;
     traits.key = 1;

@@ -1,0 +1,257 @@
+// What an aggregator sends back: sums, values that are fetched, and why a tensor has failed.
+#include <algorithm>
+#include <utility>
+
+#include "base/node_name.h"
+#include "packets/summed_tensor.h"
+
+namespace mercury {
+namespace {
+
+constexpr size_t kAnswersMax = 1024;  // that wait to be sent to a worker who keeps asking
+constexpr uint32_t kComplete = SlotProgress::kComplete, kOwed = SlotProgress::kOwed;
+
+}  // namespace
+
+void Aggregator::AnswerPart(Tensor* tensor, uint64_t mine) {
+  if (options_.deterministic || AnswersUnits(options_.policy) || tensor->rows()) return;
+  Slot& slot = tensor->slots[mine];
+  const uint32_t all_have = tensor->progress.InAll(mine);
+  if (all_have <= slot.answerable) return;
+  const uint32_t from = std::exchange(slot.answerable, all_have);
+  Enqueue(tensor, mine, slot.sum.under_way(), from, static_cast<uint8_t>(slot.round + 1));
+}
+
+void Aggregator::SlotComplete(Tensor* tensor, uint64_t mine) {
+  Slot& slot = tensor->slots[mine];
+  Status status;
+  if (tensor->rows()) {
+    status = slot.rows->Finish(&pool_);
+  } else if (!slot.sum.Finish(tensor->share.Elements(mine), &pool_)) {
+    status = Status::Exhausted("no memory");
+  }
+  if (!status.ok()) return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
+  slot.complete = 0;
+  const uint32_t answered = std::exchange(slot.answerable, 0);
+  ++slot.round;
+  tensor->progress.Summed(mine);
+  const uint64_t unit = mine / tensor->unit_slots;
+  const uint64_t first = unit * tensor->unit_slots;
+  const uint64_t end = std::min(first + tensor->unit_slots, tensor->share.count);
+  if (++tensor->unit_ready[unit] < end - first) return;
+  tensor->unit_ready[unit] = 0;
+  // Of a unit of several slots, nothing is answered before.
+  for (uint64_t i = first; i < end; ++i) {
+    Slot& done = tensor->slots[i];
+    Enqueue(tensor, i, tensor->rows() ? done.rows->value() : done.sum.value(), answered,
+            done.round);
+    GiveWaiting(tensor, i);
+  }
+}
+
+// To every worker, from `from` on; where a part before it still waits, all goes in that one's turn.
+void Aggregator::Enqueue(Tensor* tensor, uint64_t mine, const Block& sum, uint32_t from,
+                         uint8_t round) {
+  const Slot& slot = tensor->slots[mine];
+  const bool done = round == slot.round;
+  for (size_t w = 0; w < peers_.size(); ++w) {
+    if (tensor->progress.Quiet(mine, w) != 0) {
+      if (!done) continue;
+      tensor->progress.Quiet(mine, w) = 0;
+      tensor->progress.Of(mine, w) = 0;
+      SayTaken(tensor, mine, static_cast<int>(w));
+      continue;
+    }
+    uint8_t& queued = tensor->progress.Queued(mine, w);
+    const uint64_t bytes = tensor->rows() ? slot.rows->value_bytes() : 0;
+    if (queued == 0) {
+      peers_[w]->ready.Push(tensor->priority, {tensor, mine, sum, from, round, false, bytes});
+    }
+    queued = 1;
+  }
+}
+
+void Aggregator::SayTaken(Tensor* tensor, uint64_t mine, int worker) {
+  const auto number = tensor->number_of[static_cast<size_t>(worker)];
+  peers_[static_cast<size_t>(worker)]->first.push_back(
+      TextPacket(Kind::kTaken, static_cast<uint32_t>(number), tensor->share.Begin(mine), ""));
+}
+
+void Aggregator::GiveValue(Tensor* tensor, uint64_t mine, int worker, int32_t priority) {
+  const Slot& slot = tensor->slots[mine];
+  peers_[static_cast<size_t>(worker)]->ready.Push(
+      priority, {tensor, mine, slot.sum.value(), 0, slot.round, true, 0});
+}
+
+void Aggregator::GiveWaiting(Tensor* tensor, uint64_t mine) {
+  for (const int worker : std::exchange(tensor->slots[mine].waiting, {})) {
+    GiveValue(tensor, mine, worker, tensor->priority);
+  }
+}
+
+bool Aggregator::Next(int worker, int64_t /*now_us*/, OutPacket* out) {
+  Peer& peer = *peers_[static_cast<size_t>(worker)];
+  if (!peer.first.empty()) {
+    *out = std::move(peer.first.front());
+    peer.first.pop_front();
+    return true;
+  }
+  if (peer.ready.empty()) return false;
+  const Ready& ready = peer.ready.Front();
+  out->header.tensor = static_cast<uint32_t>(ready.tensor->number_of[static_cast<size_t>(worker)]);
+  out->header.priority = peer.ready.FrontPriority();
+  out->header.round = ready.round;
+  out->keep = ready.sum;
+  if (ready.tensor->rows()) {
+    NextRows(&peer, worker, out);
+  } else {
+    NextSum(&peer, worker, out);
+  }
+  return true;
+}
+
+void Aggregator::NextSum(Peer* peer, int worker, OutPacket* out) {
+  Ready& ready = peer->ready.Front();
+  Tensor& tensor = *ready.tensor;
+  const Codec& plain = tensor.plain();
+  const uint64_t slot_elements = tensor.share.Elements(ready.mine);
+  Slot& of = tensor.slots[ready.mine];
+  const bool under_way =
+      !tensor.declared.asynchronous && ready.round == static_cast<uint8_t>(of.round + 1);
+  const uint64_t end = under_way ? of.answerable : slot_elements;
+  const uint64_t most = std::max<uint64_t>(
+      peer->packet_bytes / plain.bytes(plain.together()) * plain.together(), plain.together());
+  const uint64_t count = std::min(end - ready.sent, most), at = plain.bytes(ready.sent);
+  out->header.kind = Kind::kSum;
+  out->header.offset = tensor.share.Begin(ready.mine) + ready.sent;
+  out->header.length = static_cast<uint32_t>(plain.bytes(count));
+  out->payload = ready.sum.get() + at;
+  if (out->checked && (under_way || of.sum.value() == ready.sum)) {
+    out->payload_crc = of.sum.Crc(ready.sum, static_cast<uint32_t>(at), out->header.length);
+  }
+  ready.sent += count;
+  trace_.Sending(worker, tensor.declared.index, tensor.share, ready.sent == slot_elements, out);
+  if (ready.sent >= end) Sent(peer, worker);
+}
+
+void Aggregator::NextRows(Peer* peer, int worker, OutPacket* out) {
+  Ready& ready = peer->ready.Front();
+  Tensor& tensor = *ready.tensor;
+  out->header.kind = Kind::kRowSum;
+  out->header.offset = OffsetOf({tensor.share.Slot(ready.mine), ready.sent});
+  out->header.length =
+      static_cast<uint32_t>(std::min(ready.bytes - ready.sent, peer->packet_bytes));
+  out->payload = ready.sum.get() + ready.sent;
+  ready.sent += out->header.length;
+  trace_.Sending(worker, tensor.declared.index, tensor.share, ready.sent == ready.bytes, out);
+  if (ready.sent == ready.bytes) Sent(peer, worker);
+}
+
+// All of the first that is ready: the worker may send its next copy of that slot.
+void Aggregator::Sent(Peer* peer, int worker) {
+  const Ready& ready = peer->ready.Front();
+  if (!ready.fetched) {
+    SlotProgress& progress = ready.tensor->progress;
+    uint32_t& its = progress.Of(ready.mine, static_cast<size_t>(worker));
+    if (its == kOwed) its = 0;
+    progress.Queued(ready.mine, static_cast<size_t>(worker)) = 0;
+  }
+  peer->ready.Pop();
+}
+
+Status Aggregator::Fetch(Peer* peer, int worker, const Header& header) {
+  Tensor* tensor = peer->tensors[header.tensor].tensor;
+  if (!tensor->failed.ok()) return Status::Ok();
+  if (tensor->rows()) return Status::Corrupt("it fetches rows");
+  if (peer->ready.size() > 2 * peer->slots) {
+    return Status::Corrupt("it fetches more than it has tensors for");
+  }
+  tensor->number_of[static_cast<size_t>(worker)] = header.tensor;
+  for (uint64_t i = 0; i < tensor->share.count; ++i) {
+    std::vector<int>& waiting = tensor->slots[i].waiting;
+    if (std::find(waiting.begin(), waiting.end(), worker) != waiting.end()) {
+      return Status::Corrupt("it fetches again what it waits for");
+    }
+    if (tensor->slots[i].sum.value() != nullptr) {
+      GiveValue(tensor, i, worker, header.priority);
+    } else {
+      waiting.push_back(worker);
+    }
+  }
+  return Status::Ok();
+}
+
+Status Aggregator::Answer(Peer* peer, int worker, const Header& header) {
+  Tensor* tensor = peer->tensors[header.tensor].tensor;
+  if (peer->first.size() > 2 * peer->tensors.size() + kAnswersMax) {
+    return Status::Corrupt("it asks more than it listens");
+  }
+  std::string missing(static_cast<size_t>(options_.num_workers), '\0');
+  for (uint64_t i = 0; tensor->failed.ok() && i < tensor->share.count; ++i) {
+    const std::vector<int>& waiting = tensor->slots[i].waiting;
+    // The first value is the first worker's to give.
+    if (std::find(waiting.begin(), waiting.end(), worker) != waiting.end()) missing[0] = 1;
+    if (tensor->progress.Of(i, static_cast<size_t>(worker)) != kComplete) continue;
+    for (size_t w = 0; w < peers_.size(); ++w) {
+      if (tensor->progress.Of(i, w) != kComplete) missing[w] = 1;
+    }
+  }
+  peer->first.push_back(TextPacket(Kind::kAnswer, header.tensor, 0, std::move(missing)));
+  return Status::Ok();
+}
+
+void Aggregator::SendError(Peer* peer, uint32_t number, const Status& status) {
+  peer->first.push_back(TextPacket(Kind::kError, number, 0, Encode(status)));
+}
+
+void Aggregator::FailTensor(Tensor* tensor, const Status& status) {
+  tensor->failed = status.About(
+      {Subject::kTensor, tensor->declared.key, "tensor '" + tensor->declared.name + "'"});
+  for (size_t w = 0; w < peers_.size(); ++w) {
+    Peer& peer = *peers_[w];
+    peer.ready.Remove([tensor](const Ready& ready) { return ready.tensor == tensor; });
+    if (peer.named.tensor == tensor) peer.named = Named();
+    const int64_t number = tensor->number_of[w];
+    if (number < 0 || peer.departed) continue;
+    SendError(&peer, static_cast<uint32_t>(number), tensor->failed);
+  }
+  for (Slot& slot : tensor->slots) slot = Slot();
+}
+
+void Aggregator::FailIfDeparted(Tensor* tensor, uint64_t mine) {
+  for (size_t w = 0; w < peers_.size(); ++w) {
+    if (!peers_[w]->departed || tensor->progress.Of(mine, w) == kComplete) continue;
+    return FailTensor(
+        tensor, Status::PeerLost(NodeName(Role::kWorker, static_cast<int>(w)) +
+                                 " has finished and pushes no more, but others wait for it: have "
+                                 "all workers the same number of batches?")
+                    .By({Blame::kNamed, NodeId(Role::kWorker, static_cast<int>(w))}));
+  }
+}
+
+void Aggregator::Departed(int worker) {
+  peers_[static_cast<size_t>(worker)]->departed = true;
+  for (auto& [key, tensor] : tensors_) {
+    for (uint64_t i = 0; tensor->failed.ok() && i < tensor->slots.size(); ++i) {
+      if (tensor->slots[i].complete != 0) FailIfDeparted(tensor.get(), i);
+    }
+  }
+}
+
+void Aggregator::OnPath(int worker, int64_t /*round_trip_us*/, double bytes_per_second) {
+  if (!options_.adapt_packets || bytes_per_second == 0) return;
+  SetPacketBytes(worker,
+                 PacketBytes(bytes_per_second * options_.num_workers, options_.packet_bytes));
+}
+
+void Aggregator::SetPacketBytes(int worker, uint64_t bytes) {
+  const uint64_t most = std::max(options_.packet_bytes, kPacketAlignment);
+  const uint64_t whole = bytes == 0 ? most : bytes / kPacketAlignment * kPacketAlignment;
+  peers_[static_cast<size_t>(worker)]->packet_bytes = std::clamp(whole, kPacketAlignment, most);
+}
+
+std::vector<std::pair<int32_t, size_t>> Aggregator::Depths(int worker) const {
+  return peers_[static_cast<size_t>(worker)]->ready.Depths();
+}
+
+}  // namespace mercury

@@ -1,0 +1,80 @@
+// What an aggregator knows of a tensor, of one of its slots, and of a worker.
+//
+// Thread-safety: none; an aggregator owns them.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "packets/aggregator.h"
+#include "packets/declaration.h"
+#include "packets/row_sum.h"
+#include "packets/slot_progress.h"
+#include "packets/slot_sum.h"
+
+namespace mercury {
+
+struct Aggregator::Slot {
+  SlotSum sum;
+  std::unique_ptr<RowSum> rows;  // instead, where rows are summed
+  int complete = 0;              // workers whose copy is in
+  uint32_t answerable = 0;       // elements of the sum under way that all copies have
+  uint8_t round = 0;             // rounds that are done, modulo 256
+  std::vector<int> waiting;      // workers that fetch what is not there yet
+  int giver = -1;                // whose first value is under way; -1: nobody's
+  uint32_t given = 0;            // elements of it
+};
+
+struct Aggregator::Tensor {
+  Declaration declared;  // by the first worker
+  int first_worker = 0;
+  Share share;
+  uint64_t unit_slots = 1;
+  std::vector<Slot> slots;
+  SlotProgress progress;
+  std::vector<uint32_t> unit_ready;  // complete slots, by unit
+  std::vector<uint32_t> unit_sent;   // by worker: bytes of the unit under way
+  std::vector<int64_t> number_of;    // on each worker's link, the last; -1: not declared there
+  int32_t priority = 0;
+  Status failed;
+
+  bool rows() const { return declared.row_elements != 0; }
+  const Codec& plain() const { return PlainCodec(declared.dtype); }
+};
+
+// What a worker calls by a number.
+struct Aggregator::Named {
+  Tensor* tensor = nullptr;
+  Coded coded;
+};
+
+// A sum, or a part of one, that waits to be sent to a worker.
+struct Aggregator::Ready {
+  Tensor* tensor = nullptr;
+  uint64_t mine = 0;
+  Block sum;
+  uint64_t sent = 0;  // elements, or bytes of rows
+  uint8_t round = 0;
+  bool fetched = false;  // asked for, not the answer to a copy
+  uint64_t bytes = 0;    // of rows
+};
+
+struct Aggregator::Peer {
+  explicit Peer(size_t levels_max) : ready(levels_max) {}
+  std::vector<Named> tensors;   // by number
+  uint64_t slots = 0;           // of all of them
+  std::deque<OutPacket> first;  // goes out before any sum
+  UrgencyQueue<Ready> ready;
+  uint64_t packet_bytes = 0;
+  bool departed = false;
+  // The packet that is being received.
+  std::string text;
+  Named named;
+  uint64_t mine = 0;
+  uint32_t at = 0, count = 0;  // elements
+  Block block;
+};
+
+}  // namespace mercury

@@ -1,0 +1,261 @@
+// What comes back to a worker: sums, values, rows, and why a tensor has failed.
+#include <algorithm>
+#include <cstring>
+
+#include "base/little_endian.h"
+#include "base/node_name.h"
+#include "packets/worker_stream.h"
+
+namespace mercury {
+
+Status WorkerStreams::OnHeader(int server, const Header& header, int64_t /*now_us*/,
+                               char** target) {
+  Link& link = *links_[static_cast<size_t>(server)];
+  link.tensor = nullptr;
+  link.op.reset();
+  switch (header.kind) {
+    case Kind::kGoodbye:
+      return Status::Ok();
+    case Kind::kSum:
+    case Kind::kRowSum:
+    case Kind::kTaken:
+    case Kind::kError:
+    case Kind::kAnswer:
+    case Kind::kAck:
+      break;
+    default:
+      return Status::Corrupt("a packet that only workers send");
+  }
+  if (header.tensor >= link.tensors.size()) {
+    return Status::Corrupt("a packet of tensor number " + std::to_string(header.tensor) +
+                           ", which does not exist");
+  }
+  if (header.kind == Kind::kSum) return BeginSum(server, header, target);
+  if (header.kind == Kind::kRowSum) return BeginRows(server, header, target);
+  link.text.assign(header.length, '\0');
+  *target = link.text.data();
+  return Status::Ok();
+}
+
+Status WorkerStreams::BeginSum(int server, const Header& header, char** target) {
+  Link& link = *links_[static_cast<size_t>(server)];
+  Stream* tensor = link.tensors[header.tensor];
+  // Of a tensor that has failed, sums may still come: they are dropped.
+  if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
+  const auto corrupt = [&](const std::string& what) {
+    return Status::Corrupt("tensor '" + tensor->shared->traits.name + "': " + what);
+  };
+  Part& part = tensor->parts[static_cast<size_t>(server)];
+  uint64_t mine;
+  const bool wanted = tensor->op != nullptr && tensor->op->writes() && tensor->row_elements == 0;
+  if (!wanted || !part.share.Find(header.offset, &mine) || part.sent(mine) == 0) {
+    return corrupt("a sum at " + std::to_string(header.offset) + " that was not asked for");
+  }
+  const uint64_t slot_elements = part.share.Elements(mine);
+  const uint64_t at = header.offset - part.share.Begin(mine);
+  if (header.round != tensor->round) {
+    return corrupt("a sum of round " + std::to_string(header.round) + " instead of " +
+                   std::to_string(tensor->round) + " (modulo 256)");
+  }
+  if (at < part.received[mine]) {
+    return corrupt("it sent the sum at " + std::to_string(header.offset) + " twice in round " +
+                   std::to_string(header.round) + " (modulo 256)");
+  }
+  uint64_t count = 0;
+  if (at != part.received[mine] || at > slot_elements ||
+      !tensor->plain().Elements(header.length, slot_elements - at, &count) ||
+      (count == 0 && slot_elements != 0)) {
+    return corrupt("a sum of " + std::to_string(header.length) + " bytes at " +
+                   std::to_string(header.offset) + ", which is out of order or does not fit");
+  }
+  if (at + count > part.sent(mine)) {
+    return corrupt("a sum at " + std::to_string(header.offset) + " of more than was sent");
+  }
+  link.tensor = tensor;
+  link.op = tensor->op;
+  link.mine = mine;
+  link.count = count;
+  *target = tensor->op->dst + tensor->plain().bytes(header.offset);
+  return Status::Ok();
+}
+
+Status WorkerStreams::BeginRows(int server, const Header& header, char** target) {
+  Link& link = *links_[static_cast<size_t>(server)];
+  Stream* tensor = link.tensors[header.tensor];
+  if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
+  Part& part = tensor->parts[static_cast<size_t>(server)];
+  const RowPlace place = RowPlaceOf(header.offset);
+  uint64_t mine;
+  const bool wanted = tensor->op != nullptr && tensor->row_elements != 0;
+  if (!wanted || !part.share.FindSlot(place.slot, &mine) || part.sent(mine) != Part::kOver ||
+      header.round != tensor->round || place.at != part.received[mine]) {
+    return Status::Corrupt("tensor '" + tensor->shared->traits.name +
+                           "': rows that were not asked for");
+  }
+  Buffer& set = tensor->op->answers[place.slot];
+  if (place.at == 0) set = Buffer::Allocate(header.length);
+  if (set.data == nullptr) return Status::Exhausted("no memory for the rows of a sum");
+  if (place.at + header.length > set.bytes || header.length < (place.at == 0 ? 8U : 1U)) {
+    return Status::Corrupt("tensor '" + tensor->shared->traits.name +
+                           "': rows that do not fit their set");
+  }
+  link.tensor = tensor;
+  link.op = tensor->op;
+  link.mine = mine;
+  *target = set.data + place.at;
+  return Status::Ok();
+}
+
+Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us) {
+  Link& link = *links_[static_cast<size_t>(server)];
+  switch (header.kind) {
+    case Kind::kError:
+      TakeError(server, header);
+      break;
+    case Kind::kAnswer:
+      TakeAnswer(server, header, now_us);
+      break;
+    case Kind::kAck:
+      link.policy->Acknowledged(
+          link.tensors[header.tensor]->parts[static_cast<size_t>(server)].portion, header.offset);
+      break;
+    case Kind::kTaken:
+      return TakeTaken(server, header, now_us);
+    case Kind::kSum:
+      if (link.tensor != nullptr) EndSum(server, header, now_us);
+      break;
+    case Kind::kRowSum:
+      if (link.tensor != nullptr) return EndRows(server, header, now_us);
+      break;
+    default:
+      break;
+  }
+  return Status::Ok();
+}
+
+void WorkerStreams::EndSum(int server, const Header& header, int64_t now_us) {
+  Link& link = *links_[static_cast<size_t>(server)];
+  Stream* tensor = std::exchange(link.tensor, nullptr);
+  const std::shared_ptr<Operation> op = std::move(link.op);
+  if (tensor->op != op) return;  // failed meanwhile
+  Part& part = tensor->parts[static_cast<size_t>(server)];
+  const uint64_t slot_elements = part.share.Elements(link.mine);
+  const uint64_t before = part.received[link.mine], now = before + link.count;
+  part.received[link.mine] = now;
+  tensor->moved_us = now_us;
+  // In bytes as they were sent, of which the policy keeps count.
+  const Codec& sent = *NumberOf(*op).codec;
+  link.policy->Returned(part.portion, sent.bytes(now) - sent.bytes(before), now_us);
+  trace_.Received(server, tensor->shared->traits.index, part.share, header.length,
+                  now >= slot_elements, now_us);
+  if (now >= slot_elements) SlotOver(tensor, &part, link.mine, now_us);
+}
+
+Status WorkerStreams::EndRows(int server, const Header& header, int64_t now_us) {
+  Link& link = *links_[static_cast<size_t>(server)];
+  Stream* tensor = std::exchange(link.tensor, nullptr);
+  const std::shared_ptr<Operation> op = std::move(link.op);
+  if (tensor->op != op) return Status::Ok();
+  Part& part = tensor->parts[static_cast<size_t>(server)];
+  const uint64_t slot = part.share.Slot(link.mine);
+  const uint64_t row = tensor->row_elements, row_bytes = tensor->plain().bytes(row);
+  Buffer& set = op->answers[slot];
+  if (part.received[link.mine] == 0) {
+    // The first part says how much there is.
+    const auto count = Load<uint64_t>(reinterpret_cast<const uint8_t*>(set.data));
+    const uint64_t rows = part.share.Elements(link.mine) / row;
+    const uint64_t bytes = sizeof(uint64_t) + std::min(count, rows) * (8 + row_bytes);
+    if (count > rows || bytes < header.length) {
+      return Status::Corrupt("tensor '" + tensor->shared->traits.name +
+                             "': a set of more rows than there are");
+    }
+    if (bytes > set.bytes) {
+      Buffer whole = Buffer::Allocate(bytes);
+      if (whole.data == nullptr) return Status::Exhausted("no memory for the rows of a sum");
+      std::memcpy(whole.data, set.data, header.length);
+      set = std::move(whole);
+    }
+  }
+  part.received[link.mine] += header.length;
+  tensor->moved_us = now_us;
+  const bool whole = part.received[link.mine] == set.bytes;
+  trace_.Received(server, tensor->shared->traits.index, part.share, header.length, whole, now_us);
+  if (!whole) return Status::Ok();
+  link.policy->Returned(part.portion, op->sets[slot].bytes, now_us);
+  SlotOver(tensor, &part, link.mine, now_us);
+  return Status::Ok();
+}
+
+Status WorkerStreams::TakeTaken(int server, const Header& header, int64_t now_us) {
+  Link& link = *links_[static_cast<size_t>(server)];
+  Stream* tensor = link.tensors[header.tensor];
+  if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
+  Part& part = tensor->parts[static_cast<size_t>(server)];
+  uint64_t mine;
+  if (tensor->op == nullptr || tensor->op->writes() || tensor->row_elements != 0 ||
+      !part.share.Find(header.offset, &mine) || part.share.Begin(mine) != header.offset ||
+      part.sent(mine) != Part::kOver || part.received[mine] != 0) {
+    return Status::Corrupt("tensor '" + tensor->shared->traits.name +
+                           "': it has taken what was not sent");
+  }
+  tensor->moved_us = now_us;
+  const Codec& sent = *NumberOf(*tensor->op).codec;
+  link.policy->Returned(part.portion, sent.bytes(part.share.Elements(mine)), now_us);
+  SlotOver(tensor, &part, mine, now_us);
+  return Status::Ok();
+}
+
+// Nothing more may come of a slot, not even nothing.
+void WorkerStreams::SlotOver(Stream* stream, Part* part, uint64_t mine, int64_t now_us) {
+  const std::shared_ptr<Operation> op = stream->op;
+  part->received[mine] = Part::kOver;
+  --part->waiting;
+  if (--stream->waiting == 0) {
+    if (profile_ != nullptr) profile_->Done(stream->shared->traits.key, now_us);
+    End(stream);
+  }
+  op->PartIn();  // last: it may lead to the tensor's next operation
+}
+
+void WorkerStreams::TakeError(int server, const Header& header) {
+  Link& link = *links_[static_cast<size_t>(server)];
+  Stream* tensor = link.tensors[header.tensor];
+  Status status;
+  Decode(link.text, &status);
+  tensor->shared->Fail(
+      status.Saying(status.detail() + " (said " + NodeName(Role::kServer, server) + ")"));
+  if (tensor->op == nullptr) return;
+  const std::shared_ptr<Operation> op = tensor->op;
+  End(tensor);
+  given_up_.Add(op, tensor->shared->failure());
+}
+
+void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us) {
+  Link& link = *links_[static_cast<size_t>(server)];
+  const Stream* tensor = link.tensors[header.tensor];
+  if (tensor->op == nullptr) return;
+  std::string ranks;
+  int first = -1;
+  for (size_t w = 0; w < link.text.size(); ++w) {
+    if (link.text[w] == 0) continue;
+    if (first < 0) first = static_cast<int>(w);
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(w);
+  }
+  const Part& part = tensor->parts[static_cast<size_t>(server)];
+  const bool several = ranks.find(',') != std::string::npos;
+  std::string why = (several ? "workers " : "worker ") + ranks +
+                    (several ? " have not sent it all" : " has not sent it all");
+  if (ranks.empty()) {
+    why = part.next < part.share.count
+              ? "this worker has not sent it all"
+              : "its sum is on its way from " + NodeName(Role::kServer, server);
+  }
+  const std::string line = "tensor '" + tensor->shared->traits.name + "' has waited for " +
+                           std::to_string((now_us - tensor->since_us) / 1000000) + " s: " + why;
+  report_(line);
+  if (first >= 0 && options_.stalled && options_.stall.Over(tensor->moved_us, now_us)) {
+    options_.stalled(first, line);
+  }
+}
+
+}  // namespace mercury
