@@ -6,7 +6,6 @@ import fcntl
 import ipaddress
 import socket
 import struct
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,13 +140,6 @@ def check_policy(name: str) -> None:
         raise SettingError(f"MERCURY_POLICY is '{name}'; allowed: {', '.join(_core.policies())}")
 
 
-def say_renamed(environ: Mapping[str, str], setting: Setting) -> None:
-    old = environ.get(setting.name, "").strip()
-    if old in setting.renamed:
-        new = setting.renamed[old]
-        print(f"mercury: {setting.name}={old} is called {new} now", file=sys.stderr)
-
-
 @dataclass(frozen=True)
 class Settings:
     values: Mapping[str, int | str] = field(repr=False)  # the token is among them
@@ -177,8 +169,6 @@ class Settings:
         check_trace_directory(str(values["MERCURY_TRACE_DIR"]))
         check_congestion(str(values["MERCURY_CONGESTION"]))
         root = resolve("DMLC_PS_ROOT_URI", str(values["DMLC_PS_ROOT_URI"]))
-        for setting in TABLE:
-            say_renamed(environ, setting)
         told = frozenset(s.name for s in TABLE if environ.get(s.name, "").strip())
         return Settings(values, told, root, own_host(values, root), read_token(values))
 

@@ -7,7 +7,7 @@ core reads (settings_header.py writes it when the core is built).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pslite_ext.errors import InvalidArgumentError
 
@@ -30,7 +30,6 @@ class Setting:
     shared: bool = False  # all nodes must agree: docs/settings.md says how they come to
     core: bool = True  # the native core takes it
     secret: bool = False
-    renamed: Mapping[str, str] = field(default_factory=dict)  # a value's old name: its new one
 
     @property
     def is_number(self) -> bool:
@@ -56,7 +55,7 @@ class Setting:
         if not self.is_number:
             if any("\udc80" <= character <= "\udcff" for character in text):
                 raise SettingError(f"{self.name} is not UTF-8 text")
-            return self.renamed.get(text, text)
+            return text
         try:
             number = int(text)
         except ValueError:
@@ -116,7 +115,6 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "difference.",
             unit="the name of a policy (docs/policies.md)",
             shared=True,
-            renamed={"mercury": "priority"},
         ),
         Setting(
             "MERCURY_TRACE_DIR",

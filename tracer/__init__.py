@@ -32,13 +32,10 @@ _HOME = {
     "Section": "tracer.table",
 }
 
-_OLD = {"Exchanges": "RoundTrips", "exchanges": "round_trips"}  # names that they had before
-
 __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    name = _OLD.get(name, name)
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'tracer' has no attribute '{name}'")

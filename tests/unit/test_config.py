@@ -44,13 +44,6 @@ def test_the_core_s_struct_has_every_setting_that_it_takes() -> None:
     assert '  std::string policy = "priority";' in text
 
 
-def test_a_policy_by_its_old_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert settings(MERCURY_POLICY="mercury").options()["MERCURY_POLICY"] == "priority"
-    assert capsys.readouterr().err == "mercury: MERCURY_POLICY=mercury is called priority now\n"
-    settings(MERCURY_POLICY="priority")
-    assert capsys.readouterr().err == ""
-
-
 def test_the_core_says_what_policies_there_are() -> None:
     for policy in _core.policies():
         settings(MERCURY_POLICY=policy)

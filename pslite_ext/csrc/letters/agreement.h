@@ -5,8 +5,8 @@
 //             open or agreed --a worker says something else--> refused
 //             open --a worker that has not spoken leaves--> refused
 //
-// How to sum is each time a subject of its own, and forgotten once it is agreed on; of it, who has
-// left has nothing to say, for the sum itself will miss that worker.
+// Each change of how a tensor is summed is a subject of its own, forgotten once all agree. Workers
+// that have left need not agree to it: the sum itself will miss them.
 //
 // Thread-safety: none; one thread owns it. No I/O: claims go in, verdicts come out. Ownership:
 // texts are kept once for each subject. Invariants: every claim gets exactly one verdict, now or

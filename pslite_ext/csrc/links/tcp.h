@@ -71,9 +71,9 @@ bool SameHost(const sockaddr* a, const sockaddr* b);
 // Whether both ends are on this host, so that no link of it carries anything.
 bool IsLocal(int fd);
 
-// From now on. What the peer may have under way to us: the window that it is told stays below,
-// whatever room there is, and whether or not we read. What of ours the kernel holds unsent.
+// Caps the receive window that the peer is told.
 void BoundUnderWay(int fd, uint64_t bytes);
+// Caps what the kernel holds of ours that it has not sent.
 void BoundUnsent(int fd, uint64_t bytes);
 
 // Whether the last bytes wait until they fill a segment, or until this is taken back.

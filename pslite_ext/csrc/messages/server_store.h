@@ -2,9 +2,9 @@
 // waits.
 //
 // Synchronous tensors: a push is answered when all workers have pushed the round, and the value
-// becomes the sum. Asynchronous ones: a push is added to the value and answered at once. A pull by
-// who has pushed the round waits for that round's sum, however early it comes; any other is
-// answered with the value as it is, or, before there is one, when there is.
+// becomes the sum. Asynchronous ones: a push is added to the value and answered at once. If the
+// worker has pushed this round, its pull waits for the round's sum; otherwise it gets the current
+// value, once there is one.
 //
 //   round of a piece:  empty --push--> summing --last push--> empty (value replaced, pushes
 //   answered, then pulls)

@@ -34,8 +34,8 @@ namespace mercury {
 
 struct ShareLimits {
   uint64_t first_bytes = 256 << 10;  // of all links, while no rate is known
-  // One alone would wait for a delayed acknowledgement; and where a short one has gone with a full
-  // one, two leave no room for the next.
+  // With one, the sender would wait for a delayed acknowledgement; with two, a short segment beside
+  // a full one would leave no room for the next full one.
   uint64_t segments_min = 3;
   uint64_t bytes_max = 64 << 20;
   int links_beside = 0;  // of the other lanes on this host, in one direction
