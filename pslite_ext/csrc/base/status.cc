@@ -102,7 +102,7 @@ Status Status::Changed(F&& change) const {
     change(failure.get());
     status.failure_ = std::move(failure);
   } catch (const std::bad_alloc&) {
-    // Less is known of it then.
+    return status;  // less is known of it then
   }
   return status;
 }

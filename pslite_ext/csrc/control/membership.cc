@@ -157,7 +157,7 @@ Actions SchedulerMembership::Ended(const Exit& exit) {
 }
 
 Actions SchedulerMembership::CheckGone() {
-  if (state_ != State::kGathering || gone_.empty()) return {};
+  if (state_ != State::kGathering || !first_gone_) return {};
   const bool waits = std::any_of(members_.begin(), members_.end(), [this](const Member& m) {
     return m.role == Role::kWorker && !IsGone(m);
   });

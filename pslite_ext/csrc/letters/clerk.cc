@@ -14,7 +14,7 @@ void Obey(int head, const std::string& body) {
 
 Status Clerk::Hear(int worker, const std::string& bytes) {
   JobLetter letter;
-  const Status status = Decode(bytes, &letter);
+  Status status = Decode(bytes, &letter);
   if (!status.ok()) return status;
   if (const auto* claims = std::get_if<ClaimLetter>(&letter)) {
     std::vector<Agreement::Verdict> verdicts;

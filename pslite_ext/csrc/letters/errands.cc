@@ -41,7 +41,7 @@ void FinishAll(const std::vector<Over>& over) {
   for (const Over& each : over) each.op->Finish(each.status);
 }
 
-void Errands::Begin(std::shared_ptr<Operation> op, int64_t now_us, std::vector<Over>* over) {
+void Errands::Begin(const std::shared_ptr<Operation>& op, int64_t now_us, std::vector<Over>* over) {
   const Operation::Command& command = op->command;
   if (command.body.size() > kClaimTextBytesMax) {
     return over->push_back(
@@ -84,7 +84,7 @@ void Errands::Trace(uint8_t operation, const Operation& op, int server, size_t b
 Status Errands::Hear(int server, const std::string& bytes, int64_t now_us,
                      std::vector<Over>* over) {
   JobLetter letter;
-  const Status read = Decode(bytes, &letter);
+  Status read = Decode(bytes, &letter);
   if (!read.ok()) return read;
   const auto* answer = std::get_if<AnswerLetter>(&letter);
   if (answer == nullptr) return Status::Corrupt("a letter that only workers send");

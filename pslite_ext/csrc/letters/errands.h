@@ -47,7 +47,7 @@ class Errands {
       : options_(options), send_(std::move(send)), report_(std::move(report)) {}
 
   // Of kind kCommand.
-  void Begin(std::shared_ptr<Operation> op, int64_t now_us, std::vector<Over>* over);
+  void Begin(const std::shared_ptr<Operation>& op, int64_t now_us, std::vector<Over>* over);
   Status Hear(int server, const std::string& bytes, int64_t now_us, std::vector<Over>* over);
   // Asks for whom a claim waits that has waited for long. To be called about once a second.
   void Tick(int64_t now_us);

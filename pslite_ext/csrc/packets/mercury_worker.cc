@@ -141,7 +141,7 @@ void MercuryWorker::Stop() {
   }
 }
 
-void MercuryWorker::SubmitCommand(std::shared_ptr<Operation> op) {
+void MercuryWorker::SubmitCommand(const std::shared_ptr<Operation>& op) {
   Status failure;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -162,7 +162,7 @@ void MercuryWorker::SubmitCommand(std::shared_ptr<Operation> op) {
 }
 
 void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
-  if (op->kind == Operation::Kind::kCommand) return SubmitCommand(std::move(op));
+  if (op->kind == Operation::Kind::kCommand) return SubmitCommand(op);
   const Placement placement =
       PlacementOf(*op, options_.policy.packet_bytes, options_.shares, options_.lanes);
   op->parts_left = placement.slots;

@@ -39,7 +39,7 @@ class MercuryWorker : public Transport {
  private:
   struct Slice;
   void Dial(Slice* slice, int server, const Address& address);
-  void SubmitCommand(std::shared_ptr<Operation> op);
+  void SubmitCommand(const std::shared_ptr<Operation>& op);
   static void Fail(Slice* slice, const Status& status);
   std::unique_ptr<Endpoint> WithLetters(Slice* slice, std::unique_ptr<Endpoint> streams);
 
