@@ -84,6 +84,12 @@ THREADED = {
     "links/link",
     "links/local_channel",
     "packets/mercury_van",
+    "packets/aggregator",
+    "packets/aggregator_answers",
+    "packets/packet_pool",
+    "packets/worker_streams",
+    "packets/worker_streams_in",
+    "packets/worker_stream",
     "messages/classic_worker",
     "worker/tensors",
 }

@@ -43,8 +43,7 @@ void Submit(WorkerStreams* streams, Asked* asked, bool fetch) {
     op->kind = Operation::Kind::kRows;
     op->rows = {rows, 2, arrays->data(), 100};
   }
-  const Placement placement = PlacementOf(*op, kPacketBytes, ServerShares(1), 1);
-  op->parts_left = placement.slots;
+  const Placement placement = PlacementOf(*op, kPacketBytes, ServerShares(1));
   FUZZ_REQUIRE(CodeOperation(placement, op.get()).ok());
   op->keep = std::make_shared<std::pair<decltype(arrays), decltype(dst)>>(arrays, dst);
   op->done = [asked, arrays](const Status& status) {

@@ -37,10 +37,6 @@ std::string Ranks(const std::vector<int>& ranks) {
 
 }  // namespace
 
-void FinishAll(const std::vector<Over>& over) {
-  for (const Over& each : over) each.op->Finish(each.status);
-}
-
 void Errands::Begin(const std::shared_ptr<Operation>& op, int64_t now_us, std::vector<Over>* over) {
   const Operation::Command& command = op->command;
   if (command.body.size() > kClaimTextBytesMax) {

@@ -17,7 +17,7 @@
 
 #include "letters/job_letters.h"
 #include "trace/trace_ring.h"
-#include "transport/operation.h"
+#include "transport/over.h"
 #include "transport/server_shares.h"
 #include "transport/stall_times.h"
 
@@ -29,14 +29,6 @@ struct ErrandsOptions {
   Stalled stalled;             // null: nobody ends the job for that
   TraceRing* trace = nullptr;  // null: nothing is traced
 };
-
-// An operation, and how it has ended.
-struct Over {
-  std::shared_ptr<Operation> op;
-  Status status;
-};
-// To be called where the operations' users may be called back.
-void FinishAll(const std::vector<Over>& over);
 
 class Errands {
  public:

@@ -94,7 +94,10 @@ void EventLoop::Post(std::function<void()> work) {
     first = posted_.empty();
     posted_.push_back(std::move(work));
   }
-  if (!first) return;
+  if (first) Wake();
+}
+
+void EventLoop::Wake() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(wake_, &one, sizeof(one));  // full means awake
 }

@@ -1,8 +1,9 @@
 // Waits for descriptors and for work from other threads; never spins.
 //
-// Thread-safety: Post from any thread; the rest from the thread that calls Wait. Ownership: none
-// of descriptors or handlers. Invariants: a handler that has been removed is not called; work that
-// was posted is run in order, once, whatever the work or a handler before it has thrown.
+// Thread-safety: Post and Wake from any thread; the rest from the thread that calls Wait.
+// Ownership: none of descriptors or handlers. Invariants: a handler that has been removed is not
+// called; work that was posted is run in order, once, whatever the work or a handler before it has
+// thrown.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,8 @@ class EventLoop {
   // Waits at most `wait_ms` (-1: forever) for the next events and handles them.
   void Wait(int wait_ms);
   void Post(std::function<void()> work);
+  // Wait returns, whatever else happens.
+  void Wake();
 
  private:
   void RunPosted();

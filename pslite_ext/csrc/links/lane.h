@@ -1,7 +1,7 @@
-// One I/O thread with its own links and its own endpoint: a worker's or a server's share of the
-// data plane. A process has one lane, or more where there are cores and bandwidth for them.
+// One I/O thread with its own links, which carry what its endpoint offers. A process has one lane,
+// or more where there are cores and bandwidth for them.
 //
-// Thread-safety: Start and Stop from one thread; Post and Ask from any; the rest runs on the
+// Thread-safety: Start and Stop from one thread; Post, Wake and Ask from any; the rest runs on the
 // lane's thread. Ownership: links and the endpoint are the lane's. Invariants: `lost` is called at
 // most once for each peer, on the lane's thread; after Stop nothing runs any more.
 #pragma once
@@ -41,6 +41,8 @@ class Lane {
   // does not leave because its work is done.
   void Stop(bool failed = false);
   void Post(std::function<void()> work) { loop_.Post(std::move(work)); }
+  // The endpoint has something for it to send.
+  void Wake() { loop_.Wake(); }
   // Runs `question` on the lane's thread and waits for it; false if the lane is not running.
   bool Ask(const std::function<void()>& question);
 

@@ -4,10 +4,12 @@
 // It has room for more than there is memory; a block gets its pages when it is handed out. Nothing
 // comes from it before somebody borrows: where nobody does, blocks lie where they always did.
 //
-// Thread-safety: none; one lane owns it. Ownership: the mapping; what is handed out goes back, or
-// ends with it. Invariant: blocks do not overlap.
+// Thread-safety: Lend, Holds and data from any thread; Get and Return from one at a time.
+// Ownership: the mapping; what is handed out goes back, or ends with it. Invariant: blocks do not
+// overlap.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -40,7 +42,7 @@ class LentMemory {
 
   SharedMemory memory_;
   TcpSocket descriptor_;
-  bool lending_ = false;
+  std::atomic<bool> lending_{false};
   struct Given {
     size_t made = 0;
     std::vector<char*> blocks;  // that came back; has room for all

@@ -28,15 +28,22 @@ Status Corrupt(const Declaration& declared, const std::string& what) {
   return Status::Corrupt("tensor '" + declared.name + "': " + what);
 }
 
+Status OthersFirst(const Declaration& declared) {
+  return Corrupt(declared, "a first value that is not one worker's, in order");
+}
+
 }  // namespace
 
 Aggregator::Aggregator(const AggregatorOptions& options)
     : options_(options),
       pool_(options.bytes_max, options.lends, options.allocate),
-      trace_(options.trace, true, options.trace_overhead) {
+      trace_(options.trace, true, options.trace_overhead, options.lanes),
+      waiting_lanes_(options.num_workers, options.lanes, options.wake) {
   for (int i = 0; i < options_.num_workers; ++i) {
     peers_.push_back(std::make_unique<Peer>(options_.levels_max));
     peers_.back()->packet_bytes = options_.packet_bytes;
+    peers_.back()->rates.resize(static_cast<size_t>(options_.lanes), 0);
+    for (int l = 0; l < options_.lanes; ++l) links_.push_back(std::make_unique<Link>());
   }
 }
 
@@ -47,16 +54,19 @@ std::string Aggregator::NoMemory(const std::string& what) const {
   const std::string text = NodeName(Role::kServer, options_.server) + " has no memory for ";
   if (cap == 0) return text + what;
   return text + what + " below the cap of " + std::to_string(cap) +
-         " bytes (MERCURY_SERVER_BYTES_MAX, shared by the lanes)";
+         " bytes (MERCURY_SERVER_BYTES_MAX)";
 }
 
-Status Aggregator::OnHeader(int worker, const Header& header, int64_t /*now_us*/, char** target) {
-  Peer* peer = peers_[static_cast<size_t>(worker)].get();
-  peer->named = Named();
+Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/, char** target) {
+  const int worker = number / options_.lanes;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Link* link = links_[static_cast<size_t>(number)].get();
+  lane_ = number % options_.lanes;
+  link->named = Named();
   switch (header.kind) {
     case Kind::kDeclare:
-      peer->text.assign(header.length, '\0');
-      *target = peer->text.data();
+      link->text.assign(header.length, '\0');
+      *target = link->text.data();
       return Status::Ok();
     case Kind::kGoodbye:
       return Status::Ok();
@@ -71,11 +81,12 @@ Status Aggregator::OnHeader(int worker, const Header& header, int64_t /*now_us*/
     default:
       return Status::Corrupt("a packet that only servers send");
   }
-  if (header.tensor >= peer->tensors.size()) {
+  const std::vector<Named>& known = peers_[static_cast<size_t>(worker)]->tensors;
+  if (header.tensor >= known.size() || known[header.tensor].tensor == nullptr) {
     return Status::Corrupt("a packet of tensor number " + std::to_string(header.tensor) +
                            ", which it has not declared");
   }
-  const Named& named = peer->tensors[header.tensor];
+  const Named& named = known[header.tensor];
   trace_.Announced(worker, named.tensor->declared.index, header,
                    named.tensor->declared.asynchronous);
   if (header.length == 0 &&
@@ -87,9 +98,9 @@ Status Aggregator::OnHeader(int worker, const Header& header, int64_t /*now_us*/
     return Corrupt(named.tensor->declared, "rows and whole arrays for one number");
   }
   named.tensor->number_of[static_cast<size_t>(worker)] = header.tensor;
-  peer->named = named;
-  return named.tensor->rows() ? BeginRows(peer, worker, header, target)
-                              : BeginData(peer, worker, header, target);
+  link->named = named;
+  return named.tensor->rows() ? BeginRows(link, worker, header, target)
+                              : BeginData(link, worker, header, target);
 }
 
 // Of a part of a copy, which begins at `at` of its slot.
@@ -124,9 +135,9 @@ Status Aggregator::CheckRound(const Tensor& tensor, uint64_t mine, int worker, u
   return Status::Ok();
 }
 
-Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char** target) {
-  Tensor* tensor = peer->named.tensor;
-  const Coded& coded = peer->named.coded;
+Status Aggregator::BeginData(Link* link, int worker, const Header& header, char** target) {
+  Tensor* tensor = link->named.tensor;
+  const Coded& coded = link->named.coded;
   uint64_t mine;
   if (!tensor->share.Find(header.offset, &mine)) {
     return Corrupt(tensor->declared, "a packet at " + std::to_string(header.offset) +
@@ -152,95 +163,107 @@ Status Aggregator::BeginData(Peer* peer, int worker, const Header& header, char*
   if (first) {
     if (at == 0) slot.giver = worker;
     if (at == 0) slot.given = 0;
-    if (slot.giver != worker || at != slot.given || !coded.codec->plain) {
-      return Corrupt(tensor->declared, "a first value that is not one worker's, in order");
-    }
+    const bool its = slot.giver == worker && at == slot.given && coded.codec->plain;
+    if (!its) return OthersFirst(tensor->declared);
   }
   tensor->priority = header.priority;
   const bool kept = first || options_.deterministic || tensor->declared.asynchronous;
   const bool whole = slot.sum.Begins(at, coded, kept);
   const uint64_t bytes = whole ? coded.codec->bytes(slot_elements) : header.length;
-  peer->block = pool_.Get(std::max<uint64_t>(bytes, 1));
-  if (peer->block == nullptr) {
+  link->block = pool_.Get(std::max<uint64_t>(bytes, 1));
+  if (link->block == nullptr) {
     FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
-    peer->named = Named();
+    link->named = Named();
     return Status::Ok();
   }
-  peer->mine = mine;
-  peer->at = static_cast<uint32_t>(at);
-  peer->count = static_cast<uint32_t>(count);
-  *target = peer->block.get();
+  link->mine = mine;
+  link->at = static_cast<uint32_t>(at);
+  link->count = static_cast<uint32_t>(count);
+  *target = link->block.get();
   return Status::Ok();
 }
 
-Status Aggregator::BeginRows(Peer* peer, int worker, const Header& header, char** target) {
-  Tensor* tensor = peer->named.tensor;
+Status Aggregator::BeginRows(Link* link, int worker, const Header& header, char** target) {
+  Tensor* tensor = link->named.tensor;
   const RowPlace place = RowPlaceOf(header.offset);
-  if (!tensor->share.FindSlot(place.slot, &peer->mine)) {
+  if (!tensor->share.FindSlot(place.slot, &link->mine)) {
     return Corrupt(tensor->declared, "rows of slot " + std::to_string(place.slot) +
                                          ", which is beyond its end or on another server");
   }
-  Status status = CheckRound(*tensor, peer->mine, worker, place.at, header);
+  Status status = CheckRound(*tensor, link->mine, worker, place.at, header);
   if (!status.ok()) return status;
   tensor->priority = header.priority;
-  status = tensor->slots[peer->mine].rows->Begin(static_cast<size_t>(worker), peers_.size(),
-                                                 place.at, header.length, &pool_, target);
-  if (status.code() != Code::kExhausted) {
-    return status.ok() ? status : Corrupt(tensor->declared, status.detail());
+  status = tensor->slots[link->mine].rows->Begin(static_cast<size_t>(worker), peers_.size(),
+                                                 place.at, header.length, &pool_, &link->block);
+  if (status.ok()) {
+    link->at = static_cast<uint32_t>(place.at);
+    *target = link->block.get() + place.at;
+    return status;
   }
+  if (status.code() != Code::kExhausted) return Corrupt(tensor->declared, status.detail());
   FailTensor(tensor, Status::Exhausted(NoMemory("its rows")));
-  peer->named = Named();
+  link->named = Named();
   return Status::Ok();
 }
 
-Status Aggregator::OnPacket(int worker, const Header& header, int64_t now_us) {
-  Peer* peer = peers_[static_cast<size_t>(worker)].get();
+Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
+  const int worker = number / options_.lanes;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Link* link = links_[static_cast<size_t>(number)].get();
+  lane_ = number % options_.lanes;
   switch (header.kind) {
     case Kind::kDeclare:
-      return Declare(worker, header);
+      return Declare(worker, *link, header);
     case Kind::kFetch:
-      return Fetch(peer, worker, header);
+      return Fetch(worker, header);
     case Kind::kAsk:
-      return Answer(peer, worker, header);
-    case Kind::kGoodbye:
-      // Why a job has failed is not ours to tell.
-      if (header.offset == 0) Departed(worker);
+      return Answer(worker, header);
+    case Kind::kGoodbye: {
+      // Why a job has failed is not ours to tell. What other links carry may still be under way.
+      int& goodbyes = peers_[static_cast<size_t>(worker)]->goodbyes;
+      if (header.offset == 0 && ++goodbyes == options_.lanes) Leaves(worker);
       return Status::Ok();
+    }
     default:
       break;
   }
   // The tensor may have failed while this packet was under way.
   Status status;
-  if (peer->named.tensor != nullptr && peer->named.tensor->failed.ok()) {
-    status = peer->named.tensor->rows() ? EndRows(peer, worker, header, now_us)
-                                        : EndData(peer, worker, header, now_us);
+  if (link->named.tensor != nullptr && link->named.tensor->failed.ok()) {
+    status = link->named.tensor->rows() ? EndRows(link, worker, header, now_us)
+                                        : EndData(link, worker, header, now_us);
   }
-  peer->block.reset();
-  peer->named = Named();
+  link->block.reset();
+  link->named = Named();
   return status;
 }
 
-Status Aggregator::Declare(int worker, const Header& header) {
+// A worker declares a tensor on each link before it uses it there, by the same number.
+Status Aggregator::Declare(int worker, const Link& link, const Header& header) {
   Peer* peer = peers_[static_cast<size_t>(worker)].get();
   Declaration declared;
-  Status status = Decode(peer->text.data(), peer->text.size(), &declared);
+  Status status = Decode(link.text.data(), link.text.size(), &declared);
   if (!status.ok()) return status;
-  if (header.tensor != peer->tensors.size()) {
-    return Status::Corrupt("tensor '" + declared.name + "' declared as number " +
-                           std::to_string(header.tensor) + " instead of " +
-                           std::to_string(peer->tensors.size()));
-  }
-  if (peer->tensors.size() >= options_.tensors_max) {
+  if (header.tensor >= options_.tensors_max) {
     return Status::Exhausted("more than " + std::to_string(options_.tensors_max) + " tensors");
   }
   auto& entry = tensors_[{declared.key, declared.row_elements != 0}];
   if (entry == nullptr) entry = NewTensor(worker, declared);
   Tensor* tensor = entry.get();
-  peer->tensors.push_back({tensor, {FindCodec(declared.codec), declared.parameter}});
+  if (header.tensor >= peer->tensors.size()) peer->tensors.resize(header.tensor + size_t{1});
+  Named& named = peer->tensors[header.tensor];
+  const Coded coded{FindCodec(declared.codec), declared.parameter};
+  if (named.tensor != nullptr) {
+    const bool same = named.tensor == tensor && named.coded.codec == coded.codec;
+    return same ? Status::Ok()
+                : Status::Corrupt("tensor '" + declared.name + "' declared as number " +
+                                  std::to_string(header.tensor) + ", which is another's");
+  }
+  named = {tensor, coded};
   peer->slots += tensor->share.count;
   tensor->number_of[static_cast<size_t>(worker)] = header.tensor;
   if (!tensor->failed.ok()) {
-    SendError(peer, header.tensor, tensor->failed);
+    SendError(worker, header.tensor, tensor->failed);
   } else if (!Alike(declared, tensor->declared)) {
     FailTensor(tensor, Status::InvalidArgument(NodeName(Role::kWorker, tensor->first_worker) +
                                                " has " + Shape(tensor->declared) + ", " +
@@ -257,12 +280,12 @@ std::unique_ptr<Aggregator::Tensor> Aggregator::NewTensor(int worker,
   made->first_worker = worker;
   made->number_of.assign(static_cast<size_t>(options_.num_workers), -1);
   const size_t element_bytes = ElementBytes(declared.dtype);
-  const Placement placement =
-      made->rows() ? Placement::OfRows(declared.key, declared.elements, declared.row_elements,
-                                       options_.shares, options_.lanes)
-                   : Placement(declared.key, declared.elements, element_bytes,
-                               options_.packet_bytes, options_.shares, options_.lanes);
-  made->share = Share(placement, options_.server, options_.lane);
+  const Placement placement = made->rows()
+                                  ? Placement::OfRows(declared.key, declared.elements,
+                                                      declared.row_elements, options_.shares)
+                                  : Placement(declared.key, declared.elements, element_bytes,
+                                              options_.packet_bytes, options_.shares);
+  made->share = Share(placement, options_.server);
   const uint64_t count = made->share.count;
   if (!made->rows()) {
     made->unit_slots = UnitSlots(options_.policy, options_.unit_bytes,
@@ -292,53 +315,62 @@ std::unique_ptr<Aggregator::Tensor> Aggregator::NewTensor(int worker,
   return made;
 }
 
-Status Aggregator::EndData(Peer* peer, int worker, const Header& header, int64_t now_us) {
-  Tensor* tensor = peer->named.tensor;
-  const Coded& coded = peer->named.coded;
-  Slot& slot = tensor->slots[peer->mine];
+Status Aggregator::EndData(Link* link, int worker, const Header& header, int64_t now_us) {
+  Tensor* tensor = link->named.tensor;
+  const Coded& coded = link->named.coded;
+  Slot& slot = tensor->slots[link->mine];
   const auto w = static_cast<size_t>(worker);
-  const uint64_t slot_elements = tensor->share.Elements(peer->mine);
+  const uint64_t slot_elements = tensor->share.Elements(link->mine);
   const bool first = header.kind == Kind::kFirst;
   const bool asynchronous = tensor->declared.asynchronous;
-  uint32_t& progress = first ? slot.given : tensor->progress.Of(peer->mine, w);
+  uint32_t& progress = first ? slot.given : tensor->progress.Of(link->mine, w);
+  // Another link may have brought the same meanwhile.
+  if (first && (slot.giver != worker || slot.given != link->at)) {
+    return OthersFirst(tensor->declared);
+  }
+  const Status still =
+      first ? Status::Ok() : CheckRound(*tensor, link->mine, worker, link->at, header);
+  if (!still.ok()) return still;
   const bool last_of_all = progress == slot.answerable;
-  const bool whole = progress + peer->count >= slot_elements;
+  const bool whole = progress + link->count >= slot_elements;
   bool room = true;
   if (first || asynchronous || options_.deterministic) {
-    slot.sum.Keep(w, peers_.size(), coded, peer->at, peer->count, &peer->block);
+    slot.sum.Keep(w, peers_.size(), coded, link->at, link->count, &link->block);
   } else {
-    room = slot.sum.Add(coded, peer->at, peer->count, slot_elements, &peer->block, &pool_);
+    room = slot.sum.Add(coded, link->at, link->count, slot_elements, &link->block, &pool_);
   }
   if (room && whole && asynchronous && !first) room = slot.sum.Apply(w, slot_elements, &pool_);
   if (!room) {
     FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
     return Status::Ok();
   }
-  progress += peer->count;
+  progress += link->count;
   trace_.Received(worker, tensor->declared.index, tensor->share, header.length, whole, now_us);
   if (!whole) {
-    if (last_of_all && !first && !asynchronous) AnswerPart(tensor, peer->mine);
+    if (last_of_all && !first && !asynchronous) AnswerPart(tensor, link->mine);
     return Status::Ok();
   }
-  Acknowledge(peer, worker, coded.codec->bytes(slot_elements));
+  Acknowledge(tensor, link->mine, worker, coded.codec->bytes(slot_elements));
   if (first) {
-    EndFirst(peer, worker);
+    EndFirst(tensor, link->mine, worker);
   } else if (asynchronous) {
-    Applied(peer, worker, header.kind);
+    Applied(tensor, link->mine, worker, header.kind);
   } else {
     progress = kComplete;
-    tensor->progress.Quiet(peer->mine, w) = header.kind == Kind::kPush;
-    CopyComplete(tensor, peer->mine, last_of_all);
+    tensor->progress.Quiet(link->mine, w) = header.kind == Kind::kPush;
+    CopyComplete(tensor, link->mine, last_of_all);
   }
   return Status::Ok();
 }
 
-Status Aggregator::EndRows(Peer* peer, int worker, const Header& header, int64_t now_us) {
-  Tensor* tensor = peer->named.tensor;
-  RowSum& rows = *tensor->slots[peer->mine].rows;
+Status Aggregator::EndRows(Link* link, int worker, const Header& header, int64_t now_us) {
+  Tensor* tensor = link->named.tensor;
+  RowSum& rows = *tensor->slots[link->mine].rows;
   const auto w = static_cast<size_t>(worker);
   bool whole = false;
-  Status status = rows.End(w, header.length, &pool_, &whole);
+  Status status = CheckRound(*tensor, link->mine, worker, link->at, header);
+  if (!status.ok()) return status;
+  status = rows.End(w, header.length, &pool_, &whole);
   if (status.ok() && whole) status = rows.Merge(w, options_.deterministic);
   if (status.code() == Code::kExhausted) {
     FailTensor(tensor, Status::Exhausted(NoMemory("its rows")));
@@ -346,25 +378,23 @@ Status Aggregator::EndRows(Peer* peer, int worker, const Header& header, int64_t
   }
   if (!status.ok()) return Corrupt(tensor->declared, status.detail());
   trace_.Received(worker, tensor->declared.index, tensor->share, header.length, whole, now_us);
-  uint32_t& progress = tensor->progress.Of(peer->mine, w);
+  uint32_t& progress = tensor->progress.Of(link->mine, w);
   progress += header.length;
   if (!whole) return Status::Ok();
-  Acknowledge(peer, worker, progress);
+  Acknowledge(tensor, link->mine, worker, progress);
   progress = kComplete;
-  CopyComplete(tensor, peer->mine, false);
+  CopyComplete(tensor, link->mine, false);
   return Status::Ok();
 }
 
 // A worker sends the slots of a unit in order, and units one after another.
-void Aggregator::Acknowledge(Peer* peer, int worker, uint64_t bytes) {
+void Aggregator::Acknowledge(Tensor* tensor, uint64_t mine, int worker, uint64_t bytes) {
   if (!Acknowledges(options_.policy)) return;
-  Tensor* tensor = peer->named.tensor;
   uint32_t& of_unit = tensor->unit_sent[static_cast<size_t>(worker)];
   of_unit += static_cast<uint32_t>(bytes);
-  if ((peer->mine + 1) % tensor->unit_slots != 0 && peer->mine + 1 != tensor->share.count) return;
+  if ((mine + 1) % tensor->unit_slots != 0 && mine + 1 != tensor->share.count) return;
   const auto number = tensor->number_of[static_cast<size_t>(worker)];
-  peer->first.push_back(
-      TextPacket(Kind::kAck, static_cast<uint32_t>(number), of_unit, std::string()));
+  Send(worker, TextPacket(Kind::kAck, static_cast<uint32_t>(number), of_unit, std::string()));
   of_unit = 0;
 }
 
@@ -374,29 +404,26 @@ void Aggregator::CopyComplete(Tensor* tensor, uint64_t mine, bool last_of_all) {
   FailIfDeparted(tensor, mine);
 }
 
-void Aggregator::EndFirst(Peer* peer, int worker) {
-  Tensor* tensor = peer->named.tensor;
-  Slot& slot = tensor->slots[peer->mine];
+void Aggregator::EndFirst(Tensor* tensor, uint64_t mine, int worker) {
+  Slot& slot = tensor->slots[mine];
   slot.sum.Begin(static_cast<size_t>(worker));
   slot.giver = -1;
-  SayTaken(tensor, peer->mine, worker);
-  GiveWaiting(tensor, peer->mine);
+  SayTaken(tensor, mine, worker);
+  GiveWaiting(tensor, mine);
 }
 
 // A copy has changed the value of an asynchronous tensor.
-void Aggregator::Applied(Peer* peer, int worker, Kind kind) {
-  Tensor* tensor = peer->named.tensor;
-  const auto w = static_cast<size_t>(worker);
-  uint32_t& progress = tensor->progress.Of(peer->mine, w);
+void Aggregator::Applied(Tensor* tensor, uint64_t mine, int worker, Kind kind) {
+  uint32_t& progress = tensor->progress.Of(mine, static_cast<size_t>(worker));
   progress = 0;
   if (kind == Kind::kPush) {
-    SayTaken(tensor, peer->mine, worker);
+    SayTaken(tensor, mine, worker);
   } else {
     progress = kOwed;
-    const Slot& slot = tensor->slots[peer->mine];
-    peer->ready.Push(tensor->priority, {tensor, peer->mine, slot.sum.value(), 0, slot.round});
+    const Slot& slot = tensor->slots[mine];
+    Queue(worker, tensor->priority, {tensor, mine, slot.sum.value(), 0, slot.round});
   }
-  GiveWaiting(tensor, peer->mine);
+  GiveWaiting(tensor, mine);
 }
 
 }  // namespace mercury

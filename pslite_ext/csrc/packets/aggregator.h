@@ -9,24 +9,28 @@
 // A sum is kept as the slot's value until the next one replaces it, so that a worker may fetch it;
 // before the first sum, the value is what a worker has given as the first one, and who fetches
 // before there is one waits. What is pushed to an asynchronous tensor changes the value at once.
-// Tensors are made by the first worker that declares them; the others must declare the same. What
-// is wrong with one tensor fails that tensor on every worker; what is wrong with a packet fails the
-// link.
+// Tensors are made by the first worker that declares them; the others must declare the same. A
+// worker's numbers for them are those of all its links. What is wrong with one tensor fails that
+// tensor on every worker; what is wrong with a packet fails the link.
 //
-// Thread-safety, I/O, clock: see endpoint.h. Ownership: buffers come from the pool; a sum is shared
-// by those it is still to be sent to. Invariants: every worker gets every sum that it wants exactly
-// once and in full, or the tensor's failure; a slot never sums two rounds at a time; nothing that
-// is shared is written to.
+// Links are numbered as lane_endpoint.h says. A slot's packets come over one link, in order, and
+// its sum leaves over one that is free when it begins.
+//
+// Thread-safety: all functions from any thread, one at a time for each link. I/O, clock: see
+// endpoint.h. Ownership: buffers come from the pool; a sum is shared by those it is still to be
+// sent to. Invariants: every worker gets every sum that it wants exactly once and in full, or the
+// tensor's failure; a slot never sums two rounds at a time; nothing that is shared is written to.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "links/endpoint.h"
 #include "packets/declaration.h"
+#include "packets/lane_endpoint.h"
 #include "packets/packet_pool.h"
 #include "packets/packet_trace.h"
 #include "packets/placement.h"
@@ -42,7 +46,6 @@ struct AggregatorOptions {
   ServerShares shares;
   int server = 0;
   int lanes = 1;
-  int lane = 0;
   PolicyKind policy = PolicyKind::kPriority;
   uint64_t unit_bytes = 0;
   uint64_t packet_bytes = 64 << 10;
@@ -56,6 +59,7 @@ struct AggregatorOptions {
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
   std::shared_ptr<LentMemory> lends;        // where sums lie; null: nobody borrows
+  WaitingLanes::Wake wake;                  // needed for more than one lane
   PacketPool::Allocate allocate = nullptr;  // for tests
 };
 
@@ -64,39 +68,40 @@ class Aggregator : public Endpoint {
   explicit Aggregator(const AggregatorOptions& options);
   ~Aggregator() override;
 
-  Status OnHeader(int worker, const Header& header, int64_t now_us, char** target) override;
-  Status OnPacket(int worker, const Header& header, int64_t now_us) override;
-  bool Next(int worker, int64_t now_us, OutPacket* out) override;
+  Status OnHeader(int link, const Header& header, int64_t now_us, char** target) override;
+  Status OnPacket(int link, const Header& header, int64_t now_us) override;
+  bool Next(int link, int64_t now_us, OutPacket* out) override;
   // The worker has finished and will send no more: tensors that wait for it fail.
   void Departed(int worker);
-  void OnPath(int worker, int64_t round_trip_us, double bytes_per_second) override;
+  void OnPath(int link, int64_t round_trip_us, double bytes_per_second) override;
   // How large packets to a worker are at most; 0: as large as they can be.
   void SetPacketBytes(int worker, uint64_t bytes);
 
   const PacketPool& pool() const { return pool_; }
-  size_t tensors() const { return tensors_.size(); }
+  size_t tensors() const;
   // Sums that wait to be sent to a worker, by priority.
   std::vector<std::pair<int32_t, size_t>> Depths(int worker) const;
 
  private:
   struct Tensor;
   struct Peer;
+  struct Link;
   struct Slot;
   struct Ready;
   struct Named;
 
   std::string NoMemory(const std::string& what) const;
-  Status Declare(int worker, const Header& header);
+  Status Declare(int worker, const Link& link, const Header& header);
   std::unique_ptr<Tensor> NewTensor(int worker, const Declaration& declared) const;
-  Status BeginData(Peer* peer, int worker, const Header& header, char** target);
-  Status BeginRows(Peer* peer, int worker, const Header& header, char** target);
+  Status BeginData(Link* link, int worker, const Header& header, char** target);
+  Status BeginRows(Link* link, int worker, const Header& header, char** target);
   Status CheckRound(const Tensor& tensor, uint64_t mine, int worker, uint64_t at,
                     const Header& header) const;
-  Status EndData(Peer* peer, int worker, const Header& header, int64_t now_us);
-  Status EndRows(Peer* peer, int worker, const Header& header, int64_t now_us);
-  void EndFirst(Peer* peer, int worker);
-  void Applied(Peer* peer, int worker, Kind kind);
-  void Acknowledge(Peer* peer, int worker, uint64_t bytes);
+  Status EndData(Link* link, int worker, const Header& header, int64_t now_us);
+  Status EndRows(Link* link, int worker, const Header& header, int64_t now_us);
+  void EndFirst(Tensor* tensor, uint64_t mine, int worker);
+  void Applied(Tensor* tensor, uint64_t mine, int worker, Kind kind);
+  void Acknowledge(Tensor* tensor, uint64_t mine, int worker, uint64_t bytes);
   void AnswerPart(Tensor* tensor, uint64_t mine);
   void CopyComplete(Tensor* tensor, uint64_t mine, bool last_of_all);
   void SlotComplete(Tensor* tensor, uint64_t mine);
@@ -104,20 +109,29 @@ class Aggregator : public Endpoint {
   void GiveValue(Tensor* tensor, uint64_t mine, int worker, int32_t priority);
   void GiveWaiting(Tensor* tensor, uint64_t mine);
   void SayTaken(Tensor* tensor, uint64_t mine, int worker);
-  void NextSum(Peer* peer, int worker, OutPacket* out);
-  void NextRows(Peer* peer, int worker, OutPacket* out);
-  void Sent(Peer* peer, int worker);
-  Status Fetch(Peer* peer, int worker, const Header& header);
-  Status Answer(Peer* peer, int worker, const Header& header);
+  // Whether all of it that is ready has been sent.
+  bool NextSum(const Peer& peer, int worker, Ready* ready, int64_t now_us, OutPacket* out);
+  bool NextRows(const Peer& peer, int worker, Ready* ready, int64_t now_us, OutPacket* out);
+  void Sent(const Ready& ready, int worker);
+  Status Fetch(int worker, const Header& header);
+  Status Answer(int worker, const Header& header);
   void FailTensor(Tensor* tensor, const Status& status);
-  static void SendError(Peer* peer, uint32_t number, const Status& status);
+  void SendError(int worker, uint32_t number, const Status& status);
+  void Send(int worker, OutPacket packet);
+  void Queue(int worker, int32_t priority, Ready ready);
   void FailIfDeparted(Tensor* tensor, uint64_t mine);
+  void Leaves(int worker);
+  void SetBytes(int worker, uint64_t bytes);
 
   const AggregatorOptions options_;
   PacketPool pool_;
+  mutable std::mutex mutex_;  // guards what follows
   PacketTrace trace_;
   std::map<std::pair<uint64_t, bool>, std::unique_ptr<Tensor>> tensors_;  // by key, and rows
   std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<std::unique_ptr<Link>> links_;
+  WaitingLanes waiting_lanes_;
+  int lane_ = 0;  // whose turn it is
 };
 
 }  // namespace mercury

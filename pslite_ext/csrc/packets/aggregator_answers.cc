@@ -1,5 +1,6 @@
 // What an aggregator sends back: sums, values that are fetched, and why a tensor has failed.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/node_name.h"
@@ -15,6 +16,8 @@ constexpr uint32_t kComplete = SlotProgress::kComplete, kOwed = SlotProgress::kO
 
 void Aggregator::AnswerPart(Tensor* tensor, uint64_t mine) {
   if (options_.deterministic || AnswersUnits(options_.policy) || tensor->rows()) return;
+  // Parts of a slot's sum keep their order only on one link.
+  if (options_.lanes > 1) return;
   Slot& slot = tensor->slots[mine];
   const uint32_t all_have = tensor->progress.InAll(mine);
   if (all_have <= slot.answerable) return;
@@ -65,7 +68,7 @@ void Aggregator::Enqueue(Tensor* tensor, uint64_t mine, const Block& sum, uint32
     uint8_t& queued = tensor->progress.Queued(mine, w);
     const uint64_t bytes = tensor->rows() ? slot.rows->value_bytes() : 0;
     if (queued == 0) {
-      peers_[w]->ready.Push(tensor->priority, {tensor, mine, sum, from, round, false, bytes});
+      Queue(static_cast<int>(w), tensor->priority, {tensor, mine, sum, from, round, false, bytes});
     }
     queued = 1;
   }
@@ -73,14 +76,24 @@ void Aggregator::Enqueue(Tensor* tensor, uint64_t mine, const Block& sum, uint32
 
 void Aggregator::SayTaken(Tensor* tensor, uint64_t mine, int worker) {
   const auto number = tensor->number_of[static_cast<size_t>(worker)];
-  peers_[static_cast<size_t>(worker)]->first.push_back(
-      TextPacket(Kind::kTaken, static_cast<uint32_t>(number), tensor->share.Begin(mine), ""));
+  Send(worker,
+       TextPacket(Kind::kTaken, static_cast<uint32_t>(number), tensor->share.Begin(mine), ""));
+}
+
+// Before any sum.
+void Aggregator::Send(int worker, OutPacket packet) {
+  peers_[static_cast<size_t>(worker)]->first.push_back(std::move(packet));
+  waiting_lanes_.Offer(worker, lane_);
+}
+
+void Aggregator::Queue(int worker, int32_t priority, Ready ready) {
+  peers_[static_cast<size_t>(worker)]->ready.Push(priority, std::move(ready));
+  waiting_lanes_.Offer(worker, lane_);
 }
 
 void Aggregator::GiveValue(Tensor* tensor, uint64_t mine, int worker, int32_t priority) {
   const Slot& slot = tensor->slots[mine];
-  peers_[static_cast<size_t>(worker)]->ready.Push(
-      priority, {tensor, mine, slot.sum.value(), 0, slot.round, true, 0});
+  Queue(worker, priority, {tensor, mine, slot.sum.value(), 0, slot.round, true, 0});
 }
 
 void Aggregator::GiveWaiting(Tensor* tensor, uint64_t mine) {
@@ -89,77 +102,92 @@ void Aggregator::GiveWaiting(Tensor* tensor, uint64_t mine) {
   }
 }
 
-bool Aggregator::Next(int worker, int64_t /*now_us*/, OutPacket* out) {
+bool Aggregator::Next(int number, int64_t now_us, OutPacket* out) {
+  const int worker = number / options_.lanes, lane = number % options_.lanes;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  waiting_lanes_.Asks(worker, lane);
   Peer& peer = *peers_[static_cast<size_t>(worker)];
+  UrgencyQueue<Ready>::Place place;
+  const auto free = [](const Ready& ready) { return ready.lane < 0; };
   if (!peer.first.empty()) {
     *out = std::move(peer.first.front());
     peer.first.pop_front();
-    return true;
-  }
-  if (peer.ready.empty()) return false;
-  const Ready& ready = peer.ready.Front();
-  out->header.tensor = static_cast<uint32_t>(ready.tensor->number_of[static_cast<size_t>(worker)]);
-  out->header.priority = peer.ready.FrontPriority();
-  out->header.round = ready.round;
-  out->keep = ready.sum;
-  if (ready.tensor->rows()) {
-    NextRows(&peer, worker, out);
+  } else if (peer.ready.Find(
+                 [lane](const Ready& ready) { return ready.lane < 0 || ready.lane == lane; },
+                 &place)) {
+    Ready& ready = peer.ready.At(place);
+    ready.lane = lane;
+    out->header.tensor =
+        static_cast<uint32_t>(ready.tensor->number_of[static_cast<size_t>(worker)]);
+    out->header.priority = peer.ready.PriorityAt(place);
+    out->header.round = ready.round;
+    out->keep = ready.sum;
+    const bool all = ready.tensor->rows() ? NextRows(peer, worker, &ready, now_us, out)
+                                          : NextSum(peer, worker, &ready, now_us, out);
+    if (all) {
+      Sent(ready, worker);
+      peer.ready.Erase(place);
+    }
   } else {
-    NextSum(&peer, worker, out);
+    waiting_lanes_.Waits(worker, lane);
+    return false;
+  }
+  if (options_.lanes > 1 && (!peer.first.empty() || peer.ready.Find(free, &place))) {
+    waiting_lanes_.Offer(worker, lane);
   }
   return true;
 }
 
-void Aggregator::NextSum(Peer* peer, int worker, OutPacket* out) {
-  Ready& ready = peer->ready.Front();
-  Tensor& tensor = *ready.tensor;
+bool Aggregator::NextSum(const Peer& peer, int worker, Ready* ready, int64_t now_us,
+                         OutPacket* out) {
+  Tensor& tensor = *ready->tensor;
   const Codec& plain = tensor.plain();
-  const uint64_t slot_elements = tensor.share.Elements(ready.mine);
-  Slot& of = tensor.slots[ready.mine];
+  const uint64_t slot_elements = tensor.share.Elements(ready->mine);
+  Slot& of = tensor.slots[ready->mine];
   const bool under_way =
-      !tensor.declared.asynchronous && ready.round == static_cast<uint8_t>(of.round + 1);
+      !tensor.declared.asynchronous && ready->round == static_cast<uint8_t>(of.round + 1);
   const uint64_t end = under_way ? of.answerable : slot_elements;
   const uint64_t most = std::max<uint64_t>(
-      peer->packet_bytes / plain.bytes(plain.together()) * plain.together(), plain.together());
-  const uint64_t count = std::min(end - ready.sent, most), at = plain.bytes(ready.sent);
+      peer.packet_bytes / plain.bytes(plain.together()) * plain.together(), plain.together());
+  const uint64_t count = std::min(end - ready->sent, most), at = plain.bytes(ready->sent);
   out->header.kind = Kind::kSum;
-  out->header.offset = tensor.share.Begin(ready.mine) + ready.sent;
+  out->header.offset = tensor.share.Begin(ready->mine) + ready->sent;
   out->header.length = static_cast<uint32_t>(plain.bytes(count));
-  out->payload = ready.sum.get() + at;
-  if (out->checked && (under_way || of.sum.value() == ready.sum)) {
-    out->payload_crc = of.sum.Crc(ready.sum, static_cast<uint32_t>(at), out->header.length);
+  out->payload = ready->sum.get() + at;
+  if (out->checked && (under_way || of.sum.value() == ready->sum)) {
+    out->payload_crc = of.sum.Crc(ready->sum, static_cast<uint32_t>(at), out->header.length);
   }
-  ready.sent += count;
-  trace_.Sending(worker, tensor.declared.index, tensor.share, ready.sent == slot_elements, out);
-  if (ready.sent >= end) Sent(peer, worker);
+  ready->sent += count;
+  trace_.Sending(worker, tensor.declared.index, tensor.share, ready->sent == slot_elements, now_us,
+                 out);
+  return ready->sent >= end;
 }
 
-void Aggregator::NextRows(Peer* peer, int worker, OutPacket* out) {
-  Ready& ready = peer->ready.Front();
-  Tensor& tensor = *ready.tensor;
+bool Aggregator::NextRows(const Peer& peer, int worker, Ready* ready, int64_t now_us,
+                          OutPacket* out) {
+  Tensor& tensor = *ready->tensor;
   out->header.kind = Kind::kRowSum;
-  out->header.offset = OffsetOf({tensor.share.Slot(ready.mine), ready.sent});
+  out->header.offset = OffsetOf({tensor.share.Slot(ready->mine), ready->sent});
   out->header.length =
-      static_cast<uint32_t>(std::min(ready.bytes - ready.sent, peer->packet_bytes));
-  out->payload = ready.sum.get() + ready.sent;
-  ready.sent += out->header.length;
-  trace_.Sending(worker, tensor.declared.index, tensor.share, ready.sent == ready.bytes, out);
-  if (ready.sent == ready.bytes) Sent(peer, worker);
+      static_cast<uint32_t>(std::min(ready->bytes - ready->sent, peer.packet_bytes));
+  out->payload = ready->sum.get() + ready->sent;
+  ready->sent += out->header.length;
+  trace_.Sending(worker, tensor.declared.index, tensor.share, ready->sent == ready->bytes, now_us,
+                 out);
+  return ready->sent == ready->bytes;
 }
 
-// All of the first that is ready: the worker may send its next copy of that slot.
-void Aggregator::Sent(Peer* peer, int worker) {
-  const Ready& ready = peer->ready.Front();
-  if (!ready.fetched) {
-    SlotProgress& progress = ready.tensor->progress;
-    uint32_t& its = progress.Of(ready.mine, static_cast<size_t>(worker));
-    if (its == kOwed) its = 0;
-    progress.Queued(ready.mine, static_cast<size_t>(worker)) = 0;
-  }
-  peer->ready.Pop();
+// All that is ready of it: the worker may send its next copy of that slot.
+void Aggregator::Sent(const Ready& ready, int worker) {
+  if (ready.fetched) return;
+  SlotProgress& progress = ready.tensor->progress;
+  uint32_t& its = progress.Of(ready.mine, static_cast<size_t>(worker));
+  if (its == kOwed) its = 0;
+  progress.Queued(ready.mine, static_cast<size_t>(worker)) = 0;
 }
 
-Status Aggregator::Fetch(Peer* peer, int worker, const Header& header) {
+Status Aggregator::Fetch(int worker, const Header& header) {
+  const Peer* peer = peers_[static_cast<size_t>(worker)].get();
   Tensor* tensor = peer->tensors[header.tensor].tensor;
   if (!tensor->failed.ok()) return Status::Ok();
   if (tensor->rows()) return Status::Corrupt("it fetches rows");
@@ -181,7 +209,8 @@ Status Aggregator::Fetch(Peer* peer, int worker, const Header& header) {
   return Status::Ok();
 }
 
-Status Aggregator::Answer(Peer* peer, int worker, const Header& header) {
+Status Aggregator::Answer(int worker, const Header& header) {
+  const Peer* peer = peers_[static_cast<size_t>(worker)].get();
   Tensor* tensor = peer->tensors[header.tensor].tensor;
   if (peer->first.size() > 2 * peer->tensors.size() + kAnswersMax) {
     return Status::Corrupt("it asks more than it listens");
@@ -196,12 +225,12 @@ Status Aggregator::Answer(Peer* peer, int worker, const Header& header) {
       if (tensor->progress.Of(i, w) != kComplete) missing[w] = 1;
     }
   }
-  peer->first.push_back(TextPacket(Kind::kAnswer, header.tensor, 0, std::move(missing)));
+  Send(worker, TextPacket(Kind::kAnswer, header.tensor, 0, std::move(missing)));
   return Status::Ok();
 }
 
-void Aggregator::SendError(Peer* peer, uint32_t number, const Status& status) {
-  peer->first.push_back(TextPacket(Kind::kError, number, 0, Encode(status)));
+void Aggregator::SendError(int worker, uint32_t number, const Status& status) {
+  Send(worker, TextPacket(Kind::kError, number, 0, Encode(status)));
 }
 
 void Aggregator::FailTensor(Tensor* tensor, const Status& status) {
@@ -210,10 +239,12 @@ void Aggregator::FailTensor(Tensor* tensor, const Status& status) {
   for (size_t w = 0; w < peers_.size(); ++w) {
     Peer& peer = *peers_[w];
     peer.ready.Remove([tensor](const Ready& ready) { return ready.tensor == tensor; });
-    if (peer.named.tensor == tensor) peer.named = Named();
     const int64_t number = tensor->number_of[w];
     if (number < 0 || peer.departed) continue;
-    SendError(&peer, static_cast<uint32_t>(number), tensor->failed);
+    SendError(static_cast<int>(w), static_cast<uint32_t>(number), tensor->failed);
+  }
+  for (const auto& link : links_) {
+    if (link->named.tensor == tensor) link->named = Named();
   }
   for (Slot& slot : tensor->slots) slot = Slot();
 }
@@ -229,7 +260,7 @@ void Aggregator::FailIfDeparted(Tensor* tensor, uint64_t mine) {
   }
 }
 
-void Aggregator::Departed(int worker) {
+void Aggregator::Leaves(int worker) {
   peers_[static_cast<size_t>(worker)]->departed = true;
   for (auto& [key, tensor] : tensors_) {
     for (uint64_t i = 0; tensor->failed.ok() && i < tensor->slots.size(); ++i) {
@@ -238,19 +269,39 @@ void Aggregator::Departed(int worker) {
   }
 }
 
-void Aggregator::OnPath(int worker, int64_t /*round_trip_us*/, double bytes_per_second) {
+void Aggregator::Departed(int worker) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Leaves(worker);
+}
+
+void Aggregator::OnPath(int number, int64_t /*round_trip_us*/, double bytes_per_second) {
   if (!options_.adapt_packets || bytes_per_second == 0) return;
-  SetPacketBytes(worker,
-                 PacketBytes(bytes_per_second * options_.num_workers, options_.packet_bytes));
+  const int worker = number / options_.lanes;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<double>& rates = peers_[static_cast<size_t>(worker)]->rates;
+  rates[static_cast<size_t>(number % options_.lanes)] = bytes_per_second;
+  const double rate = std::accumulate(rates.begin(), rates.end(), 0.0);
+  SetBytes(worker, PacketBytes(rate * options_.num_workers, options_.packet_bytes));
 }
 
 void Aggregator::SetPacketBytes(int worker, uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  SetBytes(worker, bytes);
+}
+
+void Aggregator::SetBytes(int worker, uint64_t bytes) {
   const uint64_t most = std::max(options_.packet_bytes, kPacketAlignment);
   const uint64_t whole = bytes == 0 ? most : bytes / kPacketAlignment * kPacketAlignment;
   peers_[static_cast<size_t>(worker)]->packet_bytes = std::clamp(whole, kPacketAlignment, most);
 }
 
+size_t Aggregator::tensors() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return tensors_.size();
+}
+
 std::vector<std::pair<int32_t, size_t>> Aggregator::Depths(int worker) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
   return peers_[static_cast<size_t>(worker)]->ready.Depths();
 }
 

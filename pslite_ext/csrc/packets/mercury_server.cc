@@ -10,11 +10,6 @@
 
 namespace mercury {
 
-struct MercuryServer::Slice {
-  Aggregator* aggregator = nullptr;
-  std::unique_ptr<Lane> lane;
-};
-
 MercuryServer::MercuryServer(PlaneEvents events) : events_(std::move(events)) {}
 
 MercuryServer::~MercuryServer() { Stop(); }
@@ -28,48 +23,44 @@ Status MercuryServer::Listen(const std::string& host, const TcpOptions& options,
 
 Status MercuryServer::Start(const MercuryOptions& options) {
   options_ = options;
+  AggregatorOptions aggregator;
+  aggregator.num_workers = options_.workers;
+  aggregator.shares = options_.shares;
+  aggregator.server = options_.rank;
+  aggregator.lanes = options_.lanes;
+  aggregator.policy = options_.policy.kind;
+  aggregator.unit_bytes = options_.policy.unit_bytes;
+  aggregator.packet_bytes = options_.policy.packet_bytes;
+  aggregator.bytes_max = options_.server_bytes_max;
+  aggregator.levels_max = options_.policy.levels_max;
+  aggregator.adapt_packets = options_.policy.adapt_packets;
+  aggregator.deterministic = options_.deterministic;
+  aggregator.trace = options_.trace;
+  aggregator.trace_overhead = options_.packet_overhead();
+  if (local_listener_) aggregator.lends = LentMemory::Make();
+  aggregator.wake = [this](int lane) { lanes_[static_cast<size_t>(lane)]->Wake(); };
+  aggregator_ = std::make_shared<Aggregator>(aggregator);
   for (int i = 0; i < options_.lanes; ++i) {
-    AggregatorOptions aggregator_options;
-    aggregator_options.num_workers = options_.workers;
-    aggregator_options.shares = options_.shares;
-    aggregator_options.server = options_.rank;
-    aggregator_options.lanes = options_.lanes;
-    aggregator_options.lane = i;
-    aggregator_options.policy = options_.policy.kind;
-    aggregator_options.unit_bytes = options_.policy.unit_bytes;
-    aggregator_options.packet_bytes = options_.policy.packet_bytes;
-    // Shared by the lanes; however small, it does not become "no cap".
-    aggregator_options.bytes_max =
-        (options_.server_bytes_max + options_.lanes - 1) / static_cast<uint64_t>(options_.lanes);
-    aggregator_options.levels_max = options_.policy.levels_max;
-    aggregator_options.adapt_packets = options_.policy.adapt_packets;
-    aggregator_options.deterministic = options_.deterministic;
-    aggregator_options.trace = options_.trace;
-    aggregator_options.trace_overhead = options_.packet_overhead();
-    if (local_listener_) aggregator_options.lends = LentMemory::Make();
-    auto aggregator = std::make_unique<Aggregator>(aggregator_options);
-    auto slice = std::make_unique<Slice>();
-    slice->aggregator = aggregator.get();
-    std::unique_ptr<Endpoint> endpoint = std::move(aggregator);
+    std::unique_ptr<Endpoint> endpoint =
+        std::make_unique<LaneEndpoint>(aggregator_, i, options_.lanes);
     if (i == 0) endpoint = WithLetters(std::move(endpoint));
     LaneEvents events;
     events.lost = events_.lost;
     events.left = [](int /*worker*/) {};  // the aggregator has heard the goodbye
     LinkOptions link = options_.link();
-    link.lends = aggregator_options.lends;
+    link.lends = aggregator.lends;
     link.first_peer = options_.rank % options_.workers;
-    slice->lane = std::make_unique<Lane>(std::move(endpoint), link, std::move(events));
-    slices_.push_back(std::move(slice));
+    lanes_.push_back(std::make_unique<Lane>(std::move(endpoint), link, std::move(events)));
   }
   door_ = std::make_unique<Acceptor>(
-      &slices_[0]->lane->loop(), std::move(listener_), options_.door(),
+      &lanes_[0]->loop(), std::move(listener_), options_.door(),
       [this](int worker, int lane, TcpSocket socket) { Take(worker, lane, std::move(socket)); },
       [this](const std::string& why) { Refused(why); });
   if (local_listener_) door_->AddListener(std::move(local_listener_));
   Status status = door_->Start();
-  slices_[0]->lane->on_turn = [this](int64_t now_us) { door_->Turn(now_us); };
-  for (size_t i = 0; i < slices_.size() && status.ok(); ++i) {
-    status = slices_[i]->lane->Start("mercury-" + std::to_string(i));
+  lanes_[0]->on_turn = [this](int64_t now_us) { door_->Turn(now_us); };
+  for (size_t i = 0; i < lanes_.size() && status.ok(); ++i) {
+    status = lanes_[i]->Start("mercury-" + std::to_string(i));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   running_ = status.ok();
@@ -97,10 +88,10 @@ void MercuryServer::Take(int worker, int lane, TcpSocket socket) {
   if (!taken_.emplace(worker, lane).second) {
     return Refused("a second connection of worker " + std::to_string(worker));
   }
-  Slice* slice = slices_[static_cast<size_t>(lane)].get();
-  if (lane == 0) return slice->lane->AddLink(std::move(socket), worker);
+  Lane* to = lanes_[static_cast<size_t>(lane)].get();
+  if (lane == 0) return to->AddLink(std::move(socket), worker);
   auto moved = std::make_shared<TcpSocket>(std::move(socket));
-  slice->lane->Post([slice, moved, worker] { slice->lane->AddLink(std::move(*moved), worker); });
+  to->Post([to, moved, worker] { to->AddLink(std::move(*moved), worker); });
 }
 
 void MercuryServer::Refused(const std::string& why) { LogRefusal(why, ++refusals_); }
@@ -110,7 +101,7 @@ void MercuryServer::Stop() {
     const std::lock_guard<std::mutex> lock(mutex_);
     running_ = false;
   }
-  for (auto& slice : slices_) slice->lane->Stop();
+  for (auto& lane : lanes_) lane->Stop();
   door_.reset();  // the lanes stay: who asks for figures may still hold on to them
   listener_.Close();
   local_listener_.Close();
@@ -122,23 +113,19 @@ std::string MercuryServer::Figures() {
     if (!running_) return "{}";
   }
   std::vector<LinkFigures> links;
-  uint64_t pool = 0, in_use = 0, tensors = 0;
-  for (auto& slice : slices_) {
-    slice->lane->Ask([&] {
-      pool += slice->aggregator->pool().bytes();
-      in_use += slice->aggregator->pool().bytes_handed_out();
-      tensors = std::max<uint64_t>(tensors, slice->aggregator->tensors());
-      for (const auto& [worker, link] : slice->lane->links()) {
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i]->Ask([&, i] {
+      for (const auto& [worker, link] : lanes_[i]->links()) {
         LinkFigures figures;
         figures.peer = NodeName(Role::kWorker, worker);
         figures.connected = true;
         figures.counters = link->counters();
         figures.segments_sent_again = PathOf(link->fd()).sent_again;
-        figures.depths = slice->aggregator->Depths(worker);
+        if (i == 0) figures.depths = aggregator_->Depths(worker);  // of all its links together
         figures.packet_bytes = options_.policy.packet_bytes;
         links.push_back(std::move(figures));
       }
-      for (const auto& [worker, counters] : slice->lane->ended()) {
+      for (const auto& [worker, counters] : lanes_[i]->ended()) {
         LinkFigures figures;
         figures.peer = NodeName(Role::kWorker, worker);
         figures.counters = counters;
@@ -147,9 +134,9 @@ std::string MercuryServer::Figures() {
     });
   }
   return FiguresJson("server", options_.rank, Name(options_.policy.kind), links,
-                     {{"pool_bytes", pool},
-                      {"pool_bytes_in_use", in_use},
-                      {"tensors", tensors},
+                     {{"pool_bytes", aggregator_->pool().bytes()},
+                      {"pool_bytes_in_use", aggregator_->pool().bytes_handed_out()},
+                      {"tensors", aggregator_->tensors()},
                       {"connections_refused", refusals_}});
 }
 

@@ -1,4 +1,4 @@
-// A server's half of the data plane: its door, its lanes, each with an aggregator of its own.
+// A server's half of the data plane: its door, its aggregator, and the lanes that share it.
 //
 // Thread-safety: all functions from any thread, but Listen, Start and Stop from one each.
 // Ownership: lanes and the door, which lives in the first lane. Invariant: a worker has one link in
@@ -32,7 +32,6 @@ class MercuryServer {
   std::string Figures();
 
  private:
-  struct Slice;
   std::unique_ptr<Endpoint> WithLetters(std::unique_ptr<Endpoint> aggregator);
   void Take(int worker, int lane, TcpSocket socket);
   void Refused(const std::string& why);
@@ -40,8 +39,9 @@ class MercuryServer {
   const PlaneEvents events_;
   MercuryOptions options_;
   TcpSocket listener_, local_listener_;
-  std::unique_ptr<Clerk> clerk_;                // of the first lane's thread
-  std::vector<std::unique_ptr<Slice>> slices_;  // by lane
+  std::unique_ptr<Clerk> clerk_;  // of the first lane's thread
+  std::shared_ptr<Aggregator> aggregator_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Acceptor> door_;
   std::set<std::pair<int, int>> taken_;  // worker and lane; of the first lane's thread
   std::atomic<uint64_t> refusals_{0};

@@ -12,24 +12,10 @@
 #include "transport/figures.h"
 
 namespace mercury {
-namespace {
 
-// This lane's profile, if it knows more of what training waited for than the `best` so far.
-const ProphetProfile* BetterProfile(const WorkerStreams& lane,
-                                    std::optional<ProphetFigures>* best) {
-  const ProphetProfile* profile = lane.profile();
-  if (profile == nullptr) return nullptr;
-  if (best->has_value() && !WaitedLonger(profile->figures(), **best)) return nullptr;
-  *best = profile->figures();
-  return profile;
-}
-
-}  // namespace
-
-// A lane, what it dials, and its endpoint by its own type.
+// A lane, and what it dials.
 struct MercuryWorker::Slice {
   uint16_t number = 0;
-  WorkerStreams* streams = nullptr;
   std::unique_ptr<Errands> errands;  // of the first lane
   Status failure;                    // the errands'
   std::vector<std::unique_ptr<Dialer>> dialers;
@@ -43,42 +29,46 @@ MercuryWorker::~MercuryWorker() { Stop(); }
 
 Status MercuryWorker::Start(const std::vector<Address>& servers) {
   links_missing_ = static_cast<int>(servers.size()) * options_.lanes;
+  WorkerStreamsOptions options;
+  options.shares = options_.shares;
+  options.num_workers = options_.workers;
+  options.lanes = options_.lanes;
+  options.policy = options_.policy;
+  options.policy.links = options_.shares.servers();
+  options.stall = options_.stall;
+  options.stalled = options_.stalled;
+  options.trace = options_.trace;
+  options.trace_overhead = options_.packet_overhead();
+  if (options_.trace != nullptr) options.notes = NoteInTrace;
+  options.wake = [this](int lane) { slices_[static_cast<size_t>(lane)]->lane->Wake(); };
+  streams_ = std::make_shared<WorkerStreams>(
+      options, [](const std::string& line) { Log(LogLevel::kWarning, line); });
   for (int i = 0; i < options_.lanes; ++i) {
     auto slice = std::make_unique<Slice>();
     slice->number = static_cast<uint16_t>(i);
-    WorkerStreamsOptions options;
-    options.shares = options_.shares;
-    options.num_workers = options_.workers;
-    options.lanes = options_.lanes;
-    options.lane = i;
-    options.policy = options_.policy;
-    options.policy.links = options_.shares.servers();
-    options.stall = options_.stall;
-    options.stalled = options_.stalled;
-    options.trace = options_.trace;
-    options.trace_overhead = options_.packet_overhead();
-    if (options_.trace != nullptr) options.notes = NoteInTrace;
-    auto streams = std::make_unique<WorkerStreams>(
-        options, [](const std::string& line) { Log(LogLevel::kWarning, line); });
-    slice->streams = streams.get();
-    std::unique_ptr<Endpoint> endpoint = std::move(streams);
+    std::unique_ptr<Endpoint> endpoint =
+        std::make_unique<LaneEndpoint>(streams_, i, options_.lanes);
     if (i == 0) endpoint = WithLetters(slice.get(), std::move(endpoint));
     LaneEvents events;
     events.lost = events_.lost;
     events.left = [](int /*server*/) {};  // the job ends, and the control plane says how
-    events.tick = [s = slice.get()](int64_t now_us) {
-      s->streams->Tick(now_us);
-      if (s->errands) s->errands->Tick(now_us);
-    };
+    if (i == 0) {
+      events.tick = [this, s = slice.get()](int64_t now_us) {
+        streams_->Tick(now_us);
+        s->errands->Tick(now_us);
+      };
+    }
     LinkOptions link = options_.link();
     link.first_peer = options_.rank % options_.shares.servers();
     slice->lane = std::make_unique<Lane>(std::move(endpoint), link, std::move(events));
     slice->lane->on_turn = [s = slice.get()](int64_t now_us) {
       for (auto& dialer : s->dialers) dialer->Turn(now_us);
     };
-    Status status = slice->lane->Start("mercury-" + std::to_string(i));
-    if (!status.ok()) return status;
     slices_.push_back(std::move(slice));
+  }
+  for (auto& slice : slices_) {
+    Status status = slice->lane->Start("mercury-" + std::to_string(slice->number));
+    if (!status.ok()) return status;
   }
   for (auto& owned : slices_) {
     Slice* slice = owned.get();
@@ -135,10 +125,8 @@ void MercuryWorker::Stop() {
   Fail(Status::Closed("this node has left the job"));  // first: what comes later is not queued
   for (auto& slice : slices_) slice->lane->Stop(failed);
   // The lanes' threads are gone: what they still held fails here.
-  for (auto& slice : slices_) {
-    Fail(slice.get(), Status::Closed("this node has left the job"));
-    slice->dialers.clear();
-  }
+  if (!slices_.empty()) FailNow(Status::Closed("this node has left the job"));
+  for (auto& slice : slices_) slice->dialers.clear();
 }
 
 void MercuryWorker::SubmitCommand(const std::shared_ptr<Operation>& op) {
@@ -163,9 +151,7 @@ void MercuryWorker::SubmitCommand(const std::shared_ptr<Operation>& op) {
 
 void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
   if (op->kind == Operation::Kind::kCommand) return SubmitCommand(op);
-  const Placement placement =
-      PlacementOf(*op, options_.policy.packet_bytes, options_.shares, options_.lanes);
-  op->parts_left = placement.slots;
+  const Placement placement = PlacementOf(*op, options_.policy.packet_bytes, options_.shares);
   const Status coded = CodeOperation(placement, op.get());
   if (!coded.ok()) return op->Finish(coded);
   if (options_.numbers != nullptr) op->number = options_.numbers->Take(*op);
@@ -175,10 +161,7 @@ void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
     const std::lock_guard<std::mutex> lock(mutex_);
     failure = failure_;
     // Under the lock, so that an operation is queued either before Fail, or not at all.
-    for (size_t i = 0; failure.ok() && i < slices_.size(); ++i) {
-      Slice* slice = slices_[i].get();
-      slice->lane->Post([slice, op] { slice->streams->Submit(op, NowUs()); });
-    }
+    if (failure.ok()) slices_[0]->lane->Post([this, op] { streams_->Submit(op, NowUs()); });
   }
   if (!failure.ok()) op->Finish(failure);
 }
@@ -187,56 +170,43 @@ void MercuryWorker::Fail(const Status& status) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!failure_.ok()) return;
   failure_ = status;
-  for (auto& slice : slices_) {
-    slice->lane->Post([s = slice.get(), status] { Fail(s, status); });
-  }
+  if (!slices_.empty()) slices_[0]->lane->Post([this, status] { FailNow(status); });
 }
 
-// On the lane's thread, or when there is none any more.
-void MercuryWorker::Fail(Slice* slice, const Status& status) {
-  slice->streams->Fail(status);
-  if (!slice->errands || !slice->failure.ok()) return;
-  slice->failure = status;
+// On the first lane's thread, or when there is none any more.
+void MercuryWorker::FailNow(const Status& status) {
+  streams_->Fail(status);
+  Slice& first = *slices_[0];
+  if (!first.failure.ok()) return;
+  first.failure = status;
   std::vector<Over> over;
-  slice->errands->Fail(status, &over);
+  first.errands->Fail(status, &over);
   FinishAll(over);
 }
 
 std::string MercuryWorker::Figures() {
   std::vector<LinkFigures> links;
-  uint64_t under_way = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (stopped_) return "{}";
+    if (stopped_ || slices_.empty()) return "{}";
   }
-  std::optional<ProphetFigures> profile;
   for (auto& slice : slices_) {
     slice->lane->Ask([&] {
-      BetterProfile(*slice->streams, &profile);
-      under_way += slice->streams->under_way();
       for (const auto& [server, link] : slice->lane->links()) {
-        const Policy& policy = slice->streams->policy(server);
         LinkFigures figures;
         figures.peer = NodeName(Role::kServer, server);
         figures.connected = true;
         figures.counters = link->counters();
         figures.segments_sent_again = PathOf(link->fd()).sent_again;
-        figures.preemptions = policy.preemptions();
-        figures.depths = policy.Depths();
-        if (const Credit* credit = policy.credit(); credit != nullptr) {
-          figures.rate = credit->bytes_per_second();
-          figures.round_trip_us = credit->round_trip_us();
-          figures.window_bytes = credit->window_bytes();
-          figures.under_way_bytes = credit->counted_bytes();
-        }
-        figures.packet_bytes = policy.packet_bytes();
-        figures.blocks = policy.blocks();
+        // Of all links to that server together.
+        if (slice->number == 0) streams_->Describe(server, &figures);
         links.push_back(std::move(figures));
       }
     });
   }
-  std::vector<std::pair<std::string, uint64_t>> totals{{"tensors_under_way", under_way}};
-  if (profile.has_value()) {
+  std::vector<std::pair<std::string, uint64_t>> totals{
+      {"tensors_under_way", streams_->under_way()}};
+  if (const std::optional<ProphetFigures> profile = streams_->profile()) {
     for (auto& total : ProfileTotals(*profile)) totals.push_back(std::move(total));
   }
   return FiguresJson("worker", options_.rank, Name(options_.policy.kind), links, totals);
@@ -245,33 +215,19 @@ std::string MercuryWorker::Figures() {
 std::string MercuryWorker::Waiting() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (stopped_) return "";
+    if (stopped_ || slices_.empty()) return "";
   }
-  std::string lines;
-  for (auto& slice : slices_) {
-    slice->lane->Ask([&] {
-      lines += slice->streams->Waiting(NowUs());
-      if (slice->errands) lines += slice->errands->Waiting(NowUs());
-    });
-  }
+  std::string lines = streams_->Waiting(NowUs());
+  slices_[0]->lane->Ask([&] { lines += slices_[0]->errands->Waiting(NowUs()); });
   return lines;
 }
 
 std::string MercuryWorker::Profile() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (stopped_) return "";
+    if (stopped_ || streams_ == nullptr) return "";
   }
-  std::string text;
-  std::optional<ProphetFigures> best;
-  for (auto& slice : slices_) {
-    slice->lane->Ask([&] {
-      if (BetterProfile(*slice->streams, &best) == nullptr) return;
-      std::string better = slice->streams->ProfileText();
-      if (!better.empty()) text = std::move(better);
-    });
-  }
-  return text;
+  return streams_->ProfileText();
 }
 
 }  // namespace mercury

@@ -1,8 +1,8 @@
-// A worker's half of the data plane: its lanes, and its links to all servers.
+// A worker's half of the data plane: its streams, its lanes, and its links to all servers.
 //
-// Thread-safety: all functions from any thread, but Start and Stop from one each. Ownership: lanes.
-// Invariants: every operation's `done` is called exactly once; after Fail every operation fails at
-// once with the first error.
+// Thread-safety: all functions from any thread, but Start and Stop from one each. Ownership:
+// streams and lanes. Invariants: every operation's `done` is called exactly once; after Fail every
+// operation fails at once with the first error.
 #pragma once
 
 #include <atomic>
@@ -40,12 +40,13 @@ class MercuryWorker : public Transport {
   struct Slice;
   void Dial(Slice* slice, int server, const Address& address);
   void SubmitCommand(const std::shared_ptr<Operation>& op);
-  static void Fail(Slice* slice, const Status& status);
+  void FailNow(const Status& status);
   std::unique_ptr<Endpoint> WithLetters(Slice* slice, std::unique_ptr<Endpoint> streams);
 
   const MercuryOptions options_;
   const PlaneEvents events_;
   const HmacKey key_;
+  std::shared_ptr<WorkerStreams> streams_;
   std::vector<std::unique_ptr<Slice>> slices_;  // by lane
   std::atomic<int> links_missing_{0};
   std::mutex mutex_;  // guards what follows

@@ -1,6 +1,7 @@
 #include "packets/packet_pool.h"
 
 #include <cstdlib>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -31,6 +32,7 @@ struct PacketPool::Shelves {
       }
     }
   }
+  std::mutex mutex;  // guards what follows
   std::array<std::vector<char*>, 2 * (kClassMax + 1)> free;
   uint64_t bytes = 0, handed_out = 0, bytes_max = 0;
   std::shared_ptr<LentMemory> lends;
@@ -73,6 +75,7 @@ Block PacketPool::Get(size_t bytes) {
   const bool short_one = bytes <= BlockBytes(c, true);
   const size_t block_bytes = BlockBytes(c, short_one);
   Shelves& shelves = *shelves_;
+  std::unique_lock<std::mutex> lock(shelves.mutex);
   auto& shelf = shelves.free[2 * c + (short_one ? 1 : 0)];
   char* block = nullptr;
   if (!shelf.empty()) {
@@ -100,9 +103,11 @@ Block PacketPool::Get(size_t bytes) {
     }
   }
   shelves.handed_out += block_bytes;
+  lock.unlock();
   const size_t index = 2 * c + (short_one ? 1 : 0);
   try {
     return Block(block, [keep = shelves_, index, block_bytes](char* returned) {
+      const std::lock_guard<std::mutex> back(keep->mutex);
       keep->handed_out -= block_bytes;
       keep->free[index].push_back(returned);
     });
@@ -111,8 +116,16 @@ Block PacketPool::Get(size_t bytes) {
   }
 }
 
-uint64_t PacketPool::bytes() const { return shelves_->bytes; }
-uint64_t PacketPool::bytes_handed_out() const { return shelves_->handed_out; }
+uint64_t PacketPool::bytes() const {
+  const std::lock_guard<std::mutex> lock(shelves_->mutex);
+  return shelves_->bytes;
+}
+
+uint64_t PacketPool::bytes_handed_out() const {
+  const std::lock_guard<std::mutex> lock(shelves_->mutex);
+  return shelves_->handed_out;
+}
+
 uint64_t PacketPool::bytes_max() const { return shelves_->bytes_max; }
 
 }  // namespace mercury

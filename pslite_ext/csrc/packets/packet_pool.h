@@ -1,9 +1,9 @@
 // Memory for packets on a server: aligned blocks, handed out again and again, below a cap. They lie
 // where workers of this host can read them, if there are any.
 //
-// Thread-safety: none; one lane owns it, and the blocks it hands out live on that lane's thread.
-// Ownership: a block goes back to the pool when its last holder lets go; blocks may outlive the
-// pool. Invariant: bytes in blocks, handed out or kept, stay at or below `bytes_max`.
+// Thread-safety: all functions from any thread, and blocks may end on any. Ownership: a block goes
+// back to the pool when its last holder lets go; blocks may outlive the pool. Invariant: bytes in
+// blocks, handed out or kept, stay at or below `bytes_max`.
 #pragma once
 
 #include <array>

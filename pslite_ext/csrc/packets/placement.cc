@@ -18,10 +18,8 @@ void Placement::Cut(uint64_t its_elements, uint64_t wanted, uint64_t together) {
 }
 
 Placement::Placement(uint64_t key, uint64_t its_elements, size_t element_bytes,
-                     uint64_t packet_bytes, const ServerShares& server_shares, int num_lanes)
-    : start(server_shares.HomeTurn(key)),
-      lanes(static_cast<uint64_t>(num_lanes)),
-      servers(server_shares) {
+                     uint64_t packet_bytes, const ServerShares& server_shares)
+    : start(server_shares.HomeTurn(key)), servers(server_shares) {
   const uint64_t together = kPacketAlignment / element_bytes;
   const uint64_t most = std::max(packet_bytes / element_bytes / together * together, together);
   const uint64_t least = std::min(kSlotBytesMin / element_bytes, most);
@@ -32,12 +30,11 @@ Placement::Placement(uint64_t key, uint64_t its_elements, size_t element_bytes,
 }
 
 Placement Placement::OfRows(uint64_t key, uint64_t its_elements, uint64_t row_elements,
-                            const ServerShares& server_shares, int num_lanes) {
+                            const ServerShares& server_shares) {
   Placement rows;
   rows.start = server_shares.HomeTurn(key);
-  rows.lanes = static_cast<uint64_t>(num_lanes);
   rows.servers = server_shares;
-  rows.Cut(its_elements, rows.servers.turns() * rows.lanes * kRowSlots, row_elements);
+  rows.Cut(its_elements, rows.servers.turns() * kRowSlots, row_elements);
   return rows;
 }
 
@@ -45,35 +42,27 @@ uint64_t Placement::Elements(uint64_t slot) const {
   return std::min(slot_elements, elements - std::min(elements, Begin(slot)));
 }
 
-Share::Share(const Placement& placement, int server, int in_lane)
-    : of(placement), lane(static_cast<uint64_t>(in_lane)), turns(of.servers.TurnsOf(server)) {
+Share::Share(const Placement& placement, int server)
+    : of(placement), turns(of.servers.TurnsOf(server)) {
   const uint64_t cycle = of.servers.turns();
   for (uint64_t& turn : turns) turn = (turn + cycle - of.start) % cycle;
   std::sort(turns.begin(), turns.end());
-  // Whole cycles of all lanes, and then, in this lane's, what is left.
-  const uint64_t round = cycle * of.lanes;
-  count = of.slots / round * turns.size();
-  const uint64_t left = of.slots % round, before = lane * cycle;
-  for (const uint64_t turn : turns) count += before + turn < left ? 1 : 0;
+  // Whole cycles, and then what is left.
+  count = of.slots / cycle * turns.size();
+  for (const uint64_t turn : turns) count += turn < of.slots % cycle ? 1 : 0;
 }
 
 bool Share::FindSlot(uint64_t slot, uint64_t* mine) const {
   const uint64_t cycle = slot / of.servers.turns();
-  if (cycle % of.lanes != lane) return false;
   const uint64_t turn = slot % of.servers.turns();
   const auto at = std::lower_bound(turns.begin(), turns.end(), turn);
   if (at == turns.end() || *at != turn) return false;
-  *mine = cycle / of.lanes * turns.size() + static_cast<uint64_t>(at - turns.begin());
+  *mine = cycle * turns.size() + static_cast<uint64_t>(at - turns.begin());
   return *mine < count;
 }
 
 uint64_t Share::Elements() const {
   return count == 0 ? 0 : (count - 1) * of.slot_elements + Elements(count - 1);
-}
-
-uint64_t Share::lanes() const {
-  if (turns.empty() || turns.front() >= of.slots) return 0;
-  return std::min(of.lanes, (of.slots - turns.front() - 1) / of.servers.turns() + 1);
 }
 
 }  // namespace mercury

@@ -1,12 +1,12 @@
-// Which slots a tensor consists of, and on which server and lane each of them is summed: one rule,
-// shared by all nodes.
+// Which slots a tensor consists of, and on which server each of them is summed: one rule, shared by
+// all nodes. Which lane carries a slot is no rule: one that is free does (lane_endpoint.h).
 //
 // A whole array is cut into slots of equal numbers of elements (the last may be shorter), of at
 // most `packet_bytes` each as they are summed, and as many as a multiple of the servers' turns, so
 // that each server has its share, unless that made slots smaller than kSlotBytesMin. A tensor that
-// is summed by rows is cut into ranges of rows, kRowSlots of them for each turn of a server and
-// lane, so that the first rows' sums come back while the last ones leave. Slots go to the servers
-// in turn, from one that the key chooses.
+// is summed by rows is cut into ranges of rows, kRowSlots of them for each turn of a server, so
+// that the first rows' sums come back while the last ones leave. Slots go to the servers in turn,
+// from one that the key chooses.
 //
 // Thread-safety: pure functions. Invariants: slots cover [0, elements) exactly, in order; of whole
 // arrays they begin at multiples of kPacketAlignment bytes, of rows at rows; a tensor without
@@ -29,38 +29,34 @@ struct Placement {
   uint64_t slot_elements = 0;  // of all slots but the last
   uint64_t slots = 0;
   uint64_t start = 0;  // whose turn the first is
-  uint64_t lanes = 1;
   ServerShares servers;
 
   Placement() = default;
   // Of whole arrays.
   Placement(uint64_t key, uint64_t its_elements, size_t element_bytes, uint64_t packet_bytes,
-            const ServerShares& server_shares, int num_lanes);
+            const ServerShares& server_shares);
   static Placement OfRows(uint64_t key, uint64_t its_elements, uint64_t row_elements,
-                          const ServerShares& server_shares, int num_lanes);
+                          const ServerShares& server_shares);
 
   uint64_t Begin(uint64_t slot) const { return slot * slot_elements; }
   uint64_t Elements(uint64_t slot) const;
   int Server(uint64_t slot) const { return servers.Server(start + slot); }
-  int Lane(uint64_t slot) const { return static_cast<int>(slot / servers.turns() % lanes); }
 
  private:
   void Cut(uint64_t its_elements, uint64_t wanted, uint64_t together);
 };
 
-// The slots of one server and lane, numbered 0, 1, ... in order of offset.
+// The slots of one server, numbered 0, 1, ... in order of offset.
 struct Share {
   Placement of;
-  uint64_t lane = 0;
   std::vector<uint64_t> turns;  // of each cycle, from the tensor's first slot on, which are ours
   uint64_t count = 0;
 
   Share() = default;
-  Share(const Placement& placement, int server, int in_lane);
+  Share(const Placement& placement, int server);
 
   uint64_t Slot(uint64_t mine) const {
-    const uint64_t cycle = mine / turns.size() * of.lanes + lane;
-    return cycle * of.servers.turns() + turns[mine % turns.size()];
+    return mine / turns.size() * of.servers.turns() + turns[mine % turns.size()];
   }
   uint64_t Begin(uint64_t mine) const { return of.Begin(Slot(mine)); }
   uint64_t Elements(uint64_t mine) const { return of.Elements(Slot(mine)); }
@@ -71,8 +67,6 @@ struct Share {
   }
   // Of all of ours.
   uint64_t Elements() const;
-  // Of the server's lanes, how many hold some of the tensor.
-  uint64_t lanes() const;
 };
 
 }  // namespace mercury

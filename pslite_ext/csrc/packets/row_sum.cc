@@ -29,7 +29,7 @@ uint64_t RowSum::BytesMax() const {
 }
 
 Status RowSum::Begin(size_t worker, size_t workers, uint64_t at, uint32_t length, PacketPool* pool,
-                     char** target) {
+                     Block* block) {
   sets_.resize(workers);
   RowSet& set = sets_[worker];
   if (at != set.have || (at == 0 && length < kCountBytes) || length > BytesMax() - at ||
@@ -39,7 +39,7 @@ Status RowSum::Begin(size_t worker, size_t workers, uint64_t at, uint32_t length
   }
   if (at == 0) set.block = pool->Get(length);
   if (set.block == nullptr) return NoMemory();
-  *target = set.block.get() + at;
+  *block = set.block;
   return Status::Ok();
 }
 

@@ -27,10 +27,10 @@ class RowSum {
   // Of rows `first` to `last`.
   RowSum(DType dtype, uint64_t row_bytes, int64_t first, int64_t last);
 
-  // Where `length` bytes at `at` of a worker's set are to be put: kCorrupt: they do not fit;
-  // kExhausted: there is no memory.
+  // `length` bytes at `at` of a worker's set are to be put there in `block`: kCorrupt: they do not
+  // fit; kExhausted: there is no memory.
   Status Begin(size_t worker, size_t workers, uint64_t at, uint32_t length, PacketPool* pool,
-               char** target);
+               Block* block);
   // They are there. `whole`: so is the set.
   Status End(size_t worker, uint32_t length, PacketPool* pool, bool* whole);
   // Merges a set that is whole, unless `deterministic`: then all are merged by Finish, in the order

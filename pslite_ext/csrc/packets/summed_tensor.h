@@ -1,6 +1,6 @@
-// What an aggregator knows of a tensor, of one of its slots, and of a worker.
+// What an aggregator knows of a tensor, of one of its slots, of a worker, and of a link to it.
 //
-// Thread-safety: none; an aggregator owns them.
+// Thread-safety: none; an aggregator owns them, and locks.
 #pragma once
 
 #include <deque>
@@ -36,7 +36,7 @@ struct Aggregator::Tensor {
   SlotProgress progress;
   std::vector<uint32_t> unit_ready;  // complete slots, by unit
   std::vector<uint32_t> unit_sent;   // by worker: bytes of the unit under way
-  std::vector<int64_t> number_of;    // on each worker's link, the last; -1: not declared there
+  std::vector<int64_t> number_of;    // each worker's, the last; -1: it has not declared it
   int32_t priority = 0;
   Status failed;
 
@@ -59,6 +59,7 @@ struct Aggregator::Ready {
   uint8_t round = 0;
   bool fetched = false;  // asked for, not the answer to a copy
   uint64_t bytes = 0;    // of rows
+  int lane = -1;         // that has begun to send it; -1: none has
 };
 
 struct Aggregator::Peer {
@@ -68,13 +69,18 @@ struct Aggregator::Peer {
   std::deque<OutPacket> first;  // goes out before any sum
   UrgencyQueue<Ready> ready;
   uint64_t packet_bytes = 0;
+  std::vector<double> rates;  // of its links, in bytes a second
+  int goodbyes = 0;
   bool departed = false;
-  // The packet that is being received.
+};
+
+// The packet that a link is receiving.
+struct Aggregator::Link {
   std::string text;
   Named named;
   uint64_t mine = 0;
-  uint32_t at = 0, count = 0;  // elements
-  Block block;
+  uint32_t at = 0, count = 0;  // elements, or bytes of rows
+  Block block;                 // where it comes to lie
 };
 
 }  // namespace mercury

@@ -1,12 +1,14 @@
-// What a worker's end knows of a tensor under way, and of a link.
+// What a worker's end knows of a tensor under way, of a server, and of a link to it.
 //
-// Thread-safety: none; worker streams own them.
+// Thread-safety: none; worker streams own them, and lock.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "packets/declaration.h"
@@ -14,7 +16,7 @@
 
 namespace mercury {
 
-// What a number on a link stands for, beside the tensor.
+// What a number stands for on the links to a server, beside the tensor.
 struct WorkerStreams::Number {
   const Codec* codec = nullptr;
   float parameter = 0;
@@ -25,21 +27,32 @@ struct WorkerStreams::Number {
   }
 };
 
-// What one link has to do with one tensor.
+// What one server has to do with one tensor.
 struct WorkerStreams::Part {
+  // How far a lane has come with a slot that it has begun: the rest of it is that lane's.
+  struct Begun {
+    uint64_t mine = 0;
+    uint64_t at = 0;  // elements of it that have been sent, or bytes of rows; 0: none is begun
+  };
   Share share;
-  std::vector<Number> numbers;     // on this link, so far
+  std::vector<Number> numbers;     // so far
   std::vector<uint64_t> received;  // of each slot's sum: elements, or bytes of rows; kOver: all
   // The operation under way:
   uint32_t number = 0;
   uint64_t portion = 0;
-  uint64_t next = 0;     // slot to send
-  uint64_t at = 0;       // elements of it that have been sent, or bytes of rows
-  uint64_t waiting = 0;  // slots whose sums are not in
+  uint64_t next = 0;           // slot to begin
+  std::vector<Begun> begun;    // by lane
+  std::vector<uint64_t> told;  // by lane: the portion whose number in traces it has told
+  uint64_t waiting = 0;        // slots whose sums are not in
 
   static constexpr uint64_t kOver = ~uint64_t{0};
   // Of a slot, how much has been sent.
-  uint64_t sent(uint64_t mine) const { return mine < next ? kOver : mine == next ? at : 0; }
+  uint64_t sent(uint64_t mine) const {
+    for (const Begun& lane : begun) {
+      if (lane.at != 0 && lane.mine == mine) return lane.at;
+    }
+    return mine < next ? kOver : 0;
+  }
 };
 
 struct WorkerStreams::Stream {
@@ -47,7 +60,7 @@ struct WorkerStreams::Stream {
   uint64_t row_elements = 0;  // > 0: it is summed by rows
   std::vector<Part> parts;    // by server
   std::shared_ptr<Operation> op;
-  uint64_t waiting = 0;  // slots of this lane whose sums are not in
+  uint64_t waiting = 0;  // slots whose sums are not in
   uint64_t start = 0;    // its place in active_
   uint8_t round = 0;
   int64_t since_us = 0, moved_us = 0, ask_at_us = 0;
@@ -55,18 +68,40 @@ struct WorkerStreams::Stream {
   const Codec& plain() const { return PlainCodec(shared->traits.dtype); }
 };
 
-struct WorkerStreams::Link {
-  explicit Link(const PolicyOptions& options) : policy(MakePolicy(options)) {}
+struct WorkerStreams::Server {
+  explicit Server(const PolicyOptions& options) : policy(MakePolicy(options)) {}
   std::unique_ptr<Policy> policy;
   std::vector<Stream*> tensors;  // by number
   std::unordered_map<uint64_t, Stream*> portions;
+};
+
+struct WorkerStreams::Link {
+  std::vector<bool> declared;   // by number
   std::deque<OutPacket> first;  // goes out before any data
   // The packet that is being received.
   std::string text;
   Stream* tensor = nullptr;
   std::shared_ptr<Operation> op;
   uint64_t mine = 0;
-  uint64_t count = 0;  // elements of it
+  uint64_t count = 0;   // elements of it
+  uint64_t before = 0;  // what of the slot had come
+};
+
+class WorkerStreams::Turn {
+ public:
+  explicit Turn(WorkerStreams* streams) : streams_(streams), lock_(streams->mutex_) {}
+  ~Turn() {
+    const std::vector<Over> over = std::exchange(streams_->over_, {});
+    const auto let_go = std::exchange(streams_->let_go_, {});
+    lock_.unlock();
+    FinishAll(over);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  WorkerStreams* const streams_;
+  std::unique_lock<std::mutex> lock_;
 };
 
 }  // namespace mercury

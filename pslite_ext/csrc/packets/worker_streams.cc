@@ -25,36 +25,34 @@ Kind KindOf(const Operation& op) {
 
 }  // namespace
 
-Placement PlacementOf(const Operation& op, uint64_t packet_bytes, const ServerShares& shares,
-                      int lanes) {
+Placement PlacementOf(const Operation& op, uint64_t packet_bytes, const ServerShares& shares) {
   const TensorTraits& d = op.tensor->traits;
   const size_t element_bytes = ElementBytes(d.dtype);
   if (op.kind == Operation::Kind::kRows) {
-    return Placement::OfRows(d.key, d.elements(), op.rows.row_bytes / element_bytes, shares, lanes);
+    return Placement::OfRows(d.key, d.elements(), op.rows.row_bytes / element_bytes, shares);
   }
-  return Placement(d.key, d.elements(), element_bytes, packet_bytes, shares, lanes);
+  return Placement(d.key, d.elements(), element_bytes, packet_bytes, shares);
 }
 
 WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
     : options_(options),
       report_(std::move(report)),
-      trace_(options.trace, false, options.trace_overhead),
-      notes_(options.notes) {
+      trace_(options.trace, false, options.trace_overhead, options.lanes),
+      notes_(options.notes),
+      waiting_lanes_(options.shares.servers(), options.lanes, options.wake) {
   PolicyOptions policy = options_.policy;
   if (policy.kind == PolicyKind::kProphet) {
     profile_ = std::make_shared<ProphetProfile>(policy.profile_steps);
     LoadProfile();
     policy.profile = profile_;
   }
-  for (int s = 0; s < options_.shares.servers(); ++s)
-    links_.push_back(std::make_unique<Link>(policy));
+  for (int s = 0; s < options_.shares.servers(); ++s) {
+    servers_.push_back(std::make_unique<Server>(policy));
+    for (int l = 0; l < options_.lanes; ++l) links_.push_back(std::make_unique<Link>());
+  }
 }
 
 WorkerStreams::~WorkerStreams() = default;
-
-const Policy& WorkerStreams::policy(int server) const {
-  return *links_[static_cast<size_t>(server)]->policy;
-}
 
 WorkerStreams::Stream* WorkerStreams::StreamOf(const Operation& op) {
   const std::shared_ptr<Tensor>& shared = op.tensor;
@@ -63,26 +61,28 @@ WorkerStreams::Stream* WorkerStreams::StreamOf(const Operation& op) {
   if (stream != nullptr && stream->shared == shared) return stream.get();
   if (stream == nullptr) stream = std::make_unique<Stream>();
   stream->shared = shared;
-  const Placement placement =
-      PlacementOf(op, options_.policy.packet_bytes, options_.shares, options_.lanes);
+  const Placement placement = PlacementOf(op, options_.policy.packet_bytes, options_.shares);
   if (rows) stream->row_elements = op.rows.row_bytes / ElementBytes(shared->traits.dtype);
   stream->parts.resize(static_cast<size_t>(options_.shares.servers()));
   for (int s = 0; s < options_.shares.servers(); ++s) {
     Part& part = stream->parts[static_cast<size_t>(s)];
-    part.share = Share(placement, s, options_.lane);
+    part.share = Share(placement, s);
     part.received.assign(part.share.count, 0);
+    part.begun.resize(static_cast<size_t>(options_.lanes));
+    part.told.resize(static_cast<size_t>(options_.lanes), 0);
   }
   return stream.get();
 }
 
 void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
-  if (!failure_.ok()) return op->Finish(failure_);
-  const Status failed = op->tensor->failure();
-  if (!failed.ok()) return given_up_.Add(op, failed);  // other lanes may have begun
+  const Turn turn(this);
+  const Status failed = failure_.ok() ? op->tensor->failure() : failure_;
+  if (!failed.ok()) return over_.push_back({std::move(op), failed});
   Stream* tensor = StreamOf(*op);
   if (tensor->op != nullptr && !tensor->op->over()) {
-    return op->Finish(Status::Internal("tensor '" + op->tensor->traits.name +
-                                       "' was given a second time before its sum was in"));
+    const Status twice = Status::Internal("tensor '" + op->tensor->traits.name +
+                                          "' was given a second time before its sum was in");
+    return over_.push_back({std::move(op), twice});
   }
   if (tensor->op != nullptr) End(tensor);
   tensor->op = std::move(op);
@@ -93,7 +93,6 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   if (profile_ != nullptr && sums) NoteReady(*tensor->op, now_us);
   tensor->waiting = 0;
   for (const Part& part : tensor->parts) tensor->waiting += part.share.count;
-  if (tensor->waiting == 0) return tensor->op.reset();  // all of it is in other lanes
   tensor->start = next_portion_++;
   active_[tensor->start] = tensor;
   for (int s = 0; s < options_.shares.servers(); ++s) Begin(tensor, s, now_us);
@@ -102,12 +101,10 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
 void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
   const TensorTraits& d = op.tensor->traits;
   profile_->Ready(d.key, d.bytes(), op.priority, now_us);
-  for (const std::string& notice : profile_->TakeNotices()) {
-    if (options_.lane == 0) report_(notice);
-  }
+  for (const std::string& notice : profile_->TakeNotices()) report_(notice);
   if (!notes_.Behind(profile_->figures())) return;
   BlockFigures blocks;
-  for (const auto& link : links_) blocks += link->policy->blocks();
+  for (const auto& server : servers_) blocks += server->policy->blocks();
   notes_.Tell(profile_->figures(), blocks);
 }
 
@@ -116,51 +113,70 @@ WorkerStreams::Number WorkerStreams::NumberOf(const Operation& op) const {
   return {coded ? op.codec : &PlainCodec(op.tensor->traits.dtype), coded ? op.parameter : 0, 0};
 }
 
-// Declares what the server does not know yet.
-void WorkerStreams::Say(Link* link, Stream* stream, Part* part) {
+void WorkerStreams::FindNumber(Server* server, Stream* stream, Part* part) {
   Number number = NumberOf(*stream->op);
   for (const Number& known : part->numbers) {
     if (!known.Is(number)) continue;
     part->number = known.number;
     return;
   }
-  part->number = number.number = static_cast<uint32_t>(link->tensors.size());
+  part->number = number.number = static_cast<uint32_t>(server->tensors.size());
   part->numbers.push_back(number);
-  link->tensors.push_back(stream);
-  const TensorTraits& traits = stream->shared->traits;
-  const Declaration declared{traits.key,          traits.elements(),    traits.dtype,
-                             traits.index,        number.codec->number, number.parameter,
-                             traits.asynchronous, stream->row_elements, traits.name};
-  link->first.push_back(TextPacket(Kind::kDeclare, part->number, 0, Encode(declared)));
+  server->tensors.push_back(stream);
+}
+
+// Says what the server may not know yet when the next packet of this link comes.
+void WorkerStreams::Declare(Link* link, const Stream& stream, const Part& part) {
+  if (link->declared.size() <= part.number) link->declared.resize(part.number + 1, false);
+  if (link->declared[part.number]) return;
+  const auto number =
+      std::find_if(part.numbers.begin(), part.numbers.end(),
+                   [&part](const Number& known) { return known.number == part.number; });
+  const TensorTraits& traits = stream.shared->traits;
+  const Declaration declared{traits.key,          traits.elements(),     traits.dtype,
+                             traits.index,        number->codec->number, number->parameter,
+                             traits.asynchronous, stream.row_elements,   traits.name};
+  link->first.push_back(TextPacket(Kind::kDeclare, part.number, 0, Encode(declared)));
+  link->declared[part.number] = true;
+}
+
+// The same for what is under way: which number in traces it has.
+void WorkerStreams::Announce(Link* link, const Stream& stream, Part* part, int lane) {
+  Declare(link, stream, *part);
+  uint64_t& told = part->told[static_cast<size_t>(lane)];
+  if (options_.trace == nullptr || told == part->portion) return;
+  told = part->portion;
+  const auto number = static_cast<uint64_t>(stream.op->number);
+  link->first.push_back(TextPacket(Kind::kNumber, part->number, number, ""));
+  link->first.back().header.round = stream.op->kind == Operation::Kind::kFirstValue ? 1 : 0;
 }
 
 void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   Part& part = tensor->parts[static_cast<size_t>(server)];
   if (part.share.count == 0) return;
-  Link& link = *links_[static_cast<size_t>(server)];
-  Say(&link, tensor, &part);
+  Server& its = *servers_[static_cast<size_t>(server)];
+  FindNumber(&its, tensor, &part);
   std::fill(part.received.begin(), part.received.end(), 0);
+  std::fill(part.begun.begin(), part.begun.end(), Part::Begun());
   part.waiting = part.share.count;
   part.next = 0;
-  part.at = 0;
   part.portion = next_portion_++;
   const Operation& op = *tensor->op;
   const auto number = static_cast<uint64_t>(op.number);
   const bool first = op.kind == Operation::Kind::kFirstValue;
   const TensorTraits& traits = tensor->shared->traits;
   trace_.Begin(server, traits.index, Fetches(op) ? number - 1 : number, first, traits.asynchronous);
+  waiting_lanes_.Offer(server, 0);
   if (Fetches(op)) {
     part.next = part.share.count;
+    Link& link = LinkTo(server, 0);
+    Declare(&link, *tensor, part);
     OutPacket fetch = TextPacket(Kind::kFetch, part.number, number, "");
-    fetch.header.priority = link.policy->WirePriority(op.priority);
+    fetch.header.priority = its.policy->WirePriority(op.priority);
     link.first.push_back(std::move(fetch));
     return;
   }
-  trace_.HandedOver(server, traits.index, part.share, op.handed_us != 0 ? op.handed_us : now_us);
-  if (options_.trace != nullptr) {
-    link.first.push_back(TextPacket(Kind::kNumber, part.number, number, ""));
-    link.first.back().header.round = first ? 1 : 0;
-  }
+  trace_.HandedOver(server, traits.index, op.handed_us != 0 ? op.handed_us : now_us);
   const PolicyOptions& policy = options_.policy;
   uint64_t unit_slots = 1, bytes = 0;
   if (op.kind == Operation::Kind::kRows) {
@@ -170,76 +186,108 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
                            tensor->plain().bytes(part.share.of.slot_elements), part.share.count);
     bytes = NumberOf(op).codec->bytes(part.share.Elements());
   }
-  link.portions[part.portion] = tensor;
-  link.policy->Ready({part.portion, op.priority, part.share.count, unit_slots, bytes}, now_us);
+  its.portions[part.portion] = tensor;
+  its.policy->Ready({part.portion, op.priority, part.share.count, unit_slots, bytes}, now_us);
 }
 
-// The operation is over in this lane, well or not.
+// The operation is over, well or not.
 void WorkerStreams::End(Stream* tensor) {
   for (int s = 0; s < options_.shares.servers(); ++s) {
-    Link& link = *links_[static_cast<size_t>(s)];
+    Server& server = *servers_[static_cast<size_t>(s)];
     const uint64_t portion = tensor->parts[static_cast<size_t>(s)].portion;
-    if (link.portions.erase(portion) != 0) link.policy->Forget(portion);
+    if (server.portions.erase(portion) != 0) server.policy->Forget(portion);
   }
   active_.erase(tensor->start);
   tensor->op.reset();
 }
 
-bool WorkerStreams::Next(int server, int64_t now_us, OutPacket* out) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  if (!link.first.empty()) {
+// Its tensor has failed. Packets of it may be under way.
+void WorkerStreams::GiveUp(Stream* tensor) {
+  std::shared_ptr<Operation> op = tensor->op;
+  End(tensor);
+  given_up_.Add(op, tensor->shared->failure());
+  let_go_.push_back(std::move(op));
+}
+
+bool WorkerStreams::Next(int number, int64_t now_us, OutPacket* out) {
+  const int server = number / options_.lanes, lane = number % options_.lanes;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  waiting_lanes_.Asks(server, lane);
+  Link& link = LinkTo(server, lane);
+  bool found = !link.first.empty();
+  if (!found) found = NextData(server, lane, now_us, out);
+  if (!link.first.empty()) {  // then data was found, and waits for what comes before it
     *out = std::move(link.first.front());
     link.first.pop_front();
     return true;
   }
+  if (!found) {
+    waiting_lanes_.Waits(server, lane);
+  } else if (uint64_t more; options_.lanes > 1 &&
+                            servers_[static_cast<size_t>(server)]->policy->Next(now_us, &more)) {
+    waiting_lanes_.Offer(server, lane);
+  }
+  return found;
+}
+
+// Whether there is data that this link may send now; it is `out`, unless something is to be said
+// before it.
+bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* out) {
+  Server& its = *servers_[static_cast<size_t>(server)];
   uint64_t portion;
-  if (!failure_.ok() || !link.policy->Next(now_us, &portion)) return false;
-  Stream* tensor = link.portions.at(portion);
+  if (lane != 0 && AnswersUnits(options_.policy.kind)) return false;
+  if (!failure_.ok() || !its.policy->Next(now_us, &portion)) return false;
+  Stream* tensor = its.portions.at(portion);
   Part& part = tensor->parts[static_cast<size_t>(server)];
+  Part::Begun& begun = part.begun[static_cast<size_t>(lane)];
+  // What is left of it may be other lanes'.
+  if (begun.at == 0 && part.next == part.share.count) return false;
+  Link& link = LinkTo(server, lane);
+  Announce(&link, *tensor, &part, lane);
+  if (!link.first.empty()) return true;
+  if (begun.at == 0) begun.mine = part.next++;
   const Operation& op = *tensor->op;
-  const uint64_t packet_bytes = link.policy->packet_bytes();
+  const uint64_t packet_bytes = its.policy->packet_bytes();
   bool slot_done = false;
   if (op.kind == Operation::Kind::kRows) {
-    const uint64_t slot = part.share.Slot(part.next);
+    const uint64_t slot = part.share.Slot(begun.mine);
     const Buffer& set = op.sets[slot];
-    out->header.offset = OffsetOf({slot, part.at});
-    out->header.length = static_cast<uint32_t>(std::min(set.bytes - part.at, packet_bytes));
-    out->payload = set.data + part.at;
-    part.at += out->header.length;
-    slot_done = part.at == set.bytes;
+    out->header.offset = OffsetOf({slot, begun.at});
+    out->header.length = static_cast<uint32_t>(std::min(set.bytes - begun.at, packet_bytes));
+    out->payload = set.data + begun.at;
+    begun.at += out->header.length;
+    slot_done = begun.at == set.bytes;
   } else {
     const Codec& codec = *NumberOf(op).codec;
-    const uint64_t left = part.share.Elements(part.next) - part.at;
+    const uint64_t left = part.share.Elements(begun.mine) - begun.at;
     const uint64_t most = std::max<uint64_t>(
         packet_bytes / codec.bytes(codec.together()) * codec.together(), codec.together());
     const uint64_t count = std::min(left, most);
-    out->header.offset = part.share.Begin(part.next) + part.at;
+    out->header.offset = part.share.Begin(begun.mine) + begun.at;
     out->header.length = static_cast<uint32_t>(codec.bytes(count));
     out->payload = (codec.plain ? op.src : op.coded.data) + codec.bytes(out->header.offset);
-    part.at += count;
+    begun.at += count;
     slot_done = count == left;
   }
   out->header.kind = KindOf(op);
   out->header.tensor = part.number;
-  out->header.priority = link.policy->WirePriority(op.priority);
+  out->header.priority = its.policy->WirePriority(op.priority);
   out->header.round = tensor->round;
   out->keep = tensor->op;
-  if (slot_done) {
-    ++part.next;
-    part.at = 0;
-  }
-  trace_.Sending(server, tensor->shared->traits.index, part.share, slot_done, out);
-  link.policy->Sent(portion, out->header.length, slot_done, now_us);
+  if (slot_done) begun = Part::Begun();
+  trace_.Sending(server, tensor->shared->traits.index, part.share, slot_done, now_us, out);
+  its.policy->Sent(portion, out->header.length, slot_done, now_us);
   return true;
 }
 
 void WorkerStreams::LoadProfile() {
   if (options_.policy.profile_text.empty()) return;
   const Status status = profile_->Load(options_.policy.profile_text);
-  if (!status.ok() && options_.lane == 0) report_(ProfileRefused(status));
+  if (!status.ok()) report_(ProfileRefused(status));
 }
 
 std::string WorkerStreams::ProfileText() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (profile_ == nullptr || !profile_->known()) return {};
   return profile_->Text([this](uint64_t key) {
     const auto it = tensors_.find({key, false});
@@ -249,36 +297,58 @@ std::string WorkerStreams::ProfileText() const {
   });
 }
 
+std::optional<ProphetFigures> WorkerStreams::profile() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (profile_ == nullptr) return std::nullopt;
+  return profile_->figures();
+}
+
+void WorkerStreams::Describe(int server, LinkFigures* figures) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Policy& policy = *servers_[static_cast<size_t>(server)]->policy;
+  figures->preemptions = policy.preemptions();
+  figures->depths = policy.Depths();
+  if (const Credit* credit = policy.credit(); credit != nullptr) {
+    figures->rate = credit->bytes_per_second();
+    figures->round_trip_us = credit->round_trip_us();
+    figures->window_bytes = credit->window_bytes();
+    figures->under_way_bytes = credit->counted_bytes();
+  }
+  figures->packet_bytes = policy.packet_bytes();
+  figures->blocks = policy.blocks();
+}
+
 void WorkerStreams::Tick(int64_t now_us) {
-  for (size_t s = 0; s < links_.size(); ++s) {
-    const std::string notice = links_[s]->policy->TakeNotice();
+  const Turn turn(this);
+  for (size_t s = 0; s < servers_.size(); ++s) {
+    const std::string notice = servers_[s]->policy->TakeNotice();
     if (!notice.empty()) report_(NodeName(Role::kServer, static_cast<int>(s)) + ": " + notice);
   }
-  // What has failed in another lane, perhaps when that lane had done its part: nothing more is
-  // taken here, so that nothing else would end it.
+  // What has failed as an array has failed as rows, too, and the other way round: nothing more is
+  // taken of it, so that nothing else would end it.
   std::vector<Stream*> failed;
   for (auto& [start, tensor] : active_) {
     if (!tensor->shared->failure().ok()) failed.push_back(tensor);
   }
   for (Stream* tensor : failed) {
-    const std::shared_ptr<Operation> op = tensor->op;
-    if (op == nullptr) continue;
-    End(tensor);
-    given_up_.Add(op, tensor->shared->failure());
+    if (tensor->op != nullptr) GiveUp(tensor);
   }
   for (auto& [start, tensor] : active_) {
     if (now_us < tensor->ask_at_us) continue;
     tensor->ask_at_us = options_.stall.NextQuestion(tensor->since_us, tensor->moved_us, now_us);
     for (int s = 0; s < options_.shares.servers(); ++s) {
       const Part& part = tensor->parts[static_cast<size_t>(s)];
-      if (part.waiting == 0 || part.numbers.empty()) continue;
-      links_[static_cast<size_t>(s)]->first.push_back(TextPacket(Kind::kAsk, part.number, 0, ""));
+      if (part.waiting == 0) continue;
+      Link& link = LinkTo(s, 0);
+      Declare(&link, *tensor, part);
+      link.first.push_back(TextPacket(Kind::kAsk, part.number, 0, ""));
       break;  // one answer is enough
     }
   }
 }
 
 std::string WorkerStreams::Waiting(int64_t now_us) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
   std::string lines;
   for (const auto& [start, tensor] : active_) {
     uint64_t slots = 0;
@@ -291,24 +361,40 @@ std::string WorkerStreams::Waiting(int64_t now_us) const {
   return lines;
 }
 
-void WorkerStreams::OnPath(int server, int64_t round_trip_us, double /*bytes_per_second*/) {
-  links_[static_cast<size_t>(server)]->policy->SetRoundTrip(round_trip_us);
+size_t WorkerStreams::under_way() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return active_.size();
 }
 
-int64_t WorkerStreams::WakeAt(int server) const {
-  return failure_.ok() ? links_[static_cast<size_t>(server)]->policy->WakeAt() : kNever;
+void WorkerStreams::OnPath(int link, int64_t round_trip_us, double /*bytes_per_second*/) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  servers_[static_cast<size_t>(link / options_.lanes)]->policy->SetRoundTrip(round_trip_us);
+}
+
+int64_t WorkerStreams::WakeAt(int link) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!failure_.ok()) return kNever;
+  return servers_[static_cast<size_t>(link / options_.lanes)]->policy->WakeAt();
 }
 
 // Allocates nothing, and does not rely on the books being complete: memory may be the reason.
 void WorkerStreams::Fail(Status status) {
-  if (!failure_.ok()) return;
-  failure_ = std::move(status);
-  active_.clear();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!failure_.ok()) return;
+    failure_ = std::move(status);
+    active_.clear();
+  }
+  // From now on no tensor is added, and no operation.
   for (auto& [key, tensor] : tensors_) {
-    if (tensor == nullptr || tensor->op == nullptr) continue;
-    // Not by End: the policy may need memory to forget it, and is not asked again.
-    const std::shared_ptr<Operation> op = std::move(tensor->op);
-    op->Finish(failure_);
+    if (tensor == nullptr) continue;
+    std::shared_ptr<Operation> op;
+    {
+      // Not by End: the policy may need memory to forget it, and is not asked again.
+      const std::lock_guard<std::mutex> lock(mutex_);
+      op = std::move(tensor->op);
+    }
+    if (op != nullptr) op->Finish(failure_);
   }
   given_up_.Finish(failure_);
 }

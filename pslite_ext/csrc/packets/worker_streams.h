@@ -1,14 +1,19 @@
-// A worker's end: cuts tensors into packets, in the policy's order, for every server's link; puts
+// A worker's end: cuts tensors into packets, in the policy's order, for every server's links; puts
 // the sums that come back into place; completes a tensor when all of it is in.
 //
 // Nothing is copied: packets point into the gradient (or what it is coded as, or the sets of its
 // rows), sums are received into the output. Gradient and output may be the same memory, because a
 // part's sum comes only after the server has the whole part.
 //
-// Thread-safety, I/O, clock: see endpoint.h. Ownership: operations are held until their last packet
-// and sum in this lane; one that fails is given up, and is over when its last packet has been let
-// go of, in every lane, or the job fails. Invariants: a tensor has one operation under way; a
-// server declared a tensor before its first packet; sums are taken once, in order within a slot,
+// Links are numbered as lane_endpoint.h says. A slot's packets go over one link, in order; which
+// one is decided when its first packet leaves. Policies that wait for whole units keep to the first
+// lane, as the systems that they come from have one connection.
+//
+// Thread-safety: all functions from any thread, one at a time for each link; operations are
+// finished with nothing locked. I/O, clock: see endpoint.h. Ownership: operations are held until
+// their last packet and sum; one that fails is given up, and is over when its last packet has been
+// let go of, or the job fails. Invariants: a tensor has one operation under way; a tensor is
+// declared on a link before its first packet there; sums are taken once, in order within a slot,
 // and only for what was sent.
 #pragma once
 
@@ -16,38 +21,41 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "links/endpoint.h"
+#include "packets/lane_endpoint.h"
 #include "packets/packet_trace.h"
 #include "packets/placement.h"
 #include "policy/policy.h"
 #include "policy/prophet/prophet_notes.h"
+#include "transport/figures.h"
 #include "transport/given_up.h"
 #include "transport/operation.h"
+#include "transport/over.h"
 #include "transport/server_shares.h"
 #include "transport/stall_times.h"
 
 namespace mercury {
 
 // Where the slots of an operation's tensor are.
-Placement PlacementOf(const Operation& op, uint64_t packet_bytes, const ServerShares& shares,
-                      int lanes);
+Placement PlacementOf(const Operation& op, uint64_t packet_bytes, const ServerShares& shares);
 
 struct WorkerStreamsOptions {
   ServerShares shares;
   int num_workers = 1;
   int lanes = 1;
-  int lane = 0;
   PolicyOptions policy;
   StallTimes stall;
   Stalled stalled;             // null: nobody ends the job for that
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
   ProphetNotes::Write notes;  // null: nobody reads it
+  WaitingLanes::Wake wake;    // needed for more than one lane
 };
 
 class WorkerStreams : public Endpoint {
@@ -59,58 +67,76 @@ class WorkerStreams : public Endpoint {
   ~WorkerStreams() override;
 
   void Submit(std::shared_ptr<Operation> op, int64_t now_us);
-  Status OnHeader(int server, const Header& header, int64_t now_us, char** target) override;
-  Status OnPacket(int server, const Header& header, int64_t now_us) override;
-  bool Next(int server, int64_t now_us, OutPacket* out) override;
-  void OnPath(int server, int64_t round_trip_us, double bytes_per_second) override;
-  int64_t WakeAt(int server) const override;
-  // Asks the servers about tensors that have waited too long. Call it about once a second.
+  Status OnHeader(int link, const Header& header, int64_t now_us, char** target) override;
+  Status OnPacket(int link, const Header& header, int64_t now_us) override;
+  bool Next(int link, int64_t now_us, OutPacket* out) override;
+  void OnPath(int link, int64_t round_trip_us, double bytes_per_second) override;
+  int64_t WakeAt(int link) const override;
+  // Asks the servers about tensors that have waited too long. The first lane calls it about once a
+  // second; Submit is for the first lane, too.
   void Tick(int64_t now_us);
   // Everything that is under way, and all that comes later, fails with this.
   void Fail(Status status);
 
-  const Policy& policy(int server) const;
-  // prophet's; null with other policies.
-  const ProphetProfile* profile() const { return profile_.get(); }
+  // How it sends to a server: all of the figures that are not a link's.
+  void Describe(int server, LinkFigures* figures) const;
+  // prophet's; nothing with other policies.
+  std::optional<ProphetFigures> profile() const;
   // For the next run, with the names of its tensors; empty if nothing is known.
   std::string ProfileText() const;
-  size_t under_way() const { return active_.size(); }
+  size_t under_way() const;
   // A line for each tensor that is.
   std::string Waiting(int64_t now_us) const;
 
  private:
   struct Stream;
+  struct Server;
   struct Link;
   struct Part;
   struct Number;
+
+  // What a lane does at a time: locks, and then finishes what is over.
+  class Turn;
 
   void LoadProfile();
   void NoteReady(const Operation& op, int64_t now_us);
   Stream* StreamOf(const Operation& op);
   void Begin(Stream* tensor, int server, int64_t now_us);
   void End(Stream* tensor);
+  void GiveUp(Stream* tensor);
   Number NumberOf(const Operation& op) const;
-  void Say(Link* link, Stream* stream, Part* part);
-  Status BeginSum(int server, const Header& header, char** target);
-  Status BeginRows(int server, const Header& header, char** target);
-  void EndSum(int server, const Header& header, int64_t now_us);
-  Status EndRows(int server, const Header& header, int64_t now_us);
+  Link& LinkTo(int server, int lane) {
+    return *links_[static_cast<size_t>(LinkOf(server, lane, options_.lanes))];
+  }
+  void FindNumber(Server* server, Stream* stream, Part* part);
+  void Declare(Link* link, const Stream& stream, const Part& part);
+  void Announce(Link* link, const Stream& stream, Part* part, int lane);
+  bool NextData(int server, int lane, int64_t now_us, OutPacket* out);
+  Status BeginSum(int server, Link* link, const Header& header, char** target);
+  Status BeginRows(int server, Link* link, const Header& header, char** target);
+  Status EndSum(int server, Link* link, const Header& header, int64_t now_us);
+  Status EndRows(int server, Link* link, const Header& header, int64_t now_us);
   Status TakeTaken(int server, const Header& header, int64_t now_us);
   void SlotOver(Stream* stream, Part* part, uint64_t mine, int64_t now_us);
-  void TakeError(int server, const Header& header);
-  void TakeAnswer(int server, const Header& header, int64_t now_us);
+  void TakeError(int server, const Link& link, const Header& header);
+  void TakeAnswer(int server, const Link& link, const Header& header, int64_t now_us);
 
   const WorkerStreamsOptions options_;
   const Report report_;
+  mutable std::mutex mutex_;  // guards what follows
   PacketTrace trace_;
   std::shared_ptr<ProphetProfile> profile_;
   ProphetNotes notes_;
   Status failure_;
   uint64_t next_portion_ = 1;
   std::map<std::pair<uint64_t, bool>, std::unique_ptr<Stream>> tensors_;  // by key, and rows
+  std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<Link>> links_;
+  WaitingLanes waiting_lanes_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
   GivenUp given_up_;
+  std::vector<Over> over_;                          // to be finished when the turn ends
+  std::vector<std::shared_ptr<Operation>> let_go_;  // may be the last to hold it: the same
 };
 
 }  // namespace mercury

@@ -7,12 +7,21 @@
 #include "packets/worker_stream.h"
 
 namespace mercury {
+namespace {
 
-Status WorkerStreams::OnHeader(int server, const Header& header, int64_t /*now_us*/,
+Status TwiceAtOnce(const std::string& name) {
+  return Status::Corrupt("tensor '" + name + "': the same of a sum on two links at once");
+}
+
+}  // namespace
+
+Status WorkerStreams::OnHeader(int number, const Header& header, int64_t /*now_us*/,
                                char** target) {
-  Link& link = *links_[static_cast<size_t>(server)];
+  const int server = number / options_.lanes;
+  const Turn turn(this);
+  Link& link = *links_[static_cast<size_t>(number)];
   link.tensor = nullptr;
-  link.op.reset();
+  if (link.op != nullptr) let_go_.push_back(std::move(link.op));
   switch (header.kind) {
     case Kind::kGoodbye:
       return Status::Ok();
@@ -26,20 +35,19 @@ Status WorkerStreams::OnHeader(int server, const Header& header, int64_t /*now_u
     default:
       return Status::Corrupt("a packet that only workers send");
   }
-  if (header.tensor >= link.tensors.size()) {
+  if (header.tensor >= servers_[static_cast<size_t>(server)]->tensors.size()) {
     return Status::Corrupt("a packet of tensor number " + std::to_string(header.tensor) +
                            ", which does not exist");
   }
-  if (header.kind == Kind::kSum) return BeginSum(server, header, target);
-  if (header.kind == Kind::kRowSum) return BeginRows(server, header, target);
+  if (header.kind == Kind::kSum) return BeginSum(server, &link, header, target);
+  if (header.kind == Kind::kRowSum) return BeginRows(server, &link, header, target);
   link.text.assign(header.length, '\0');
   *target = link.text.data();
   return Status::Ok();
 }
 
-Status WorkerStreams::BeginSum(int server, const Header& header, char** target) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  Stream* tensor = link.tensors[header.tensor];
+Status WorkerStreams::BeginSum(int server, Link* link, const Header& header, char** target) {
+  Stream* tensor = servers_[static_cast<size_t>(server)]->tensors[header.tensor];
   // Of a tensor that has failed, sums may still come: they are dropped.
   if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
   const auto corrupt = [&](const std::string& what) {
@@ -71,17 +79,17 @@ Status WorkerStreams::BeginSum(int server, const Header& header, char** target) 
   if (at + count > part.sent(mine)) {
     return corrupt("a sum at " + std::to_string(header.offset) + " of more than was sent");
   }
-  link.tensor = tensor;
-  link.op = tensor->op;
-  link.mine = mine;
-  link.count = count;
+  link->tensor = tensor;
+  link->op = tensor->op;
+  link->mine = mine;
+  link->count = count;
+  link->before = at;
   *target = tensor->op->dst + tensor->plain().bytes(header.offset);
   return Status::Ok();
 }
 
-Status WorkerStreams::BeginRows(int server, const Header& header, char** target) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  Stream* tensor = link.tensors[header.tensor];
+Status WorkerStreams::BeginRows(int server, Link* link, const Header& header, char** target) {
+  Stream* tensor = servers_[static_cast<size_t>(server)]->tensors[header.tensor];
   if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
   Part& part = tensor->parts[static_cast<size_t>(server)];
   const RowPlace place = RowPlaceOf(header.offset);
@@ -99,71 +107,87 @@ Status WorkerStreams::BeginRows(int server, const Header& header, char** target)
     return Status::Corrupt("tensor '" + tensor->shared->traits.name +
                            "': rows that do not fit their set");
   }
-  link.tensor = tensor;
-  link.op = tensor->op;
-  link.mine = mine;
+  link->tensor = tensor;
+  link->op = tensor->op;
+  link->mine = mine;
+  link->before = place.at;
   *target = set.data + place.at;
   return Status::Ok();
 }
 
-Status WorkerStreams::OnPacket(int server, const Header& header, int64_t now_us) {
-  Link& link = *links_[static_cast<size_t>(server)];
+Status WorkerStreams::OnPacket(int number, const Header& header, int64_t now_us) {
+  const int server = number / options_.lanes;
+  const Turn turn(this);
+  Link& link = *links_[static_cast<size_t>(number)];
+  Server& its = *servers_[static_cast<size_t>(server)];
+  Status status;
   switch (header.kind) {
     case Kind::kError:
-      TakeError(server, header);
+      TakeError(server, link, header);
       break;
     case Kind::kAnswer:
-      TakeAnswer(server, header, now_us);
+      TakeAnswer(server, link, header, now_us);
       break;
     case Kind::kAck:
-      link.policy->Acknowledged(
-          link.tensors[header.tensor]->parts[static_cast<size_t>(server)].portion, header.offset);
+      its.policy->Acknowledged(
+          its.tensors[header.tensor]->parts[static_cast<size_t>(server)].portion, header.offset);
       break;
     case Kind::kTaken:
-      return TakeTaken(server, header, now_us);
+      status = TakeTaken(server, header, now_us);
+      break;
     case Kind::kSum:
-      if (link.tensor != nullptr) EndSum(server, header, now_us);
+      if (link.tensor != nullptr) status = EndSum(server, &link, header, now_us);
       break;
     case Kind::kRowSum:
-      if (link.tensor != nullptr) return EndRows(server, header, now_us);
+      if (link.tensor != nullptr) status = EndRows(server, &link, header, now_us);
       break;
     default:
       break;
   }
-  return Status::Ok();
+  // What has come may make room for more.
+  waiting_lanes_.Offer(server, number % options_.lanes);
+  return status;
 }
 
-void WorkerStreams::EndSum(int server, const Header& header, int64_t now_us) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  Stream* tensor = std::exchange(link.tensor, nullptr);
-  const std::shared_ptr<Operation> op = std::move(link.op);
-  if (tensor->op != op) return;  // failed meanwhile
+Status WorkerStreams::EndSum(int server, Link* link, const Header& header, int64_t now_us) {
+  Stream* tensor = std::exchange(link->tensor, nullptr);
+  std::shared_ptr<Operation> op = std::move(link->op);
+  if (tensor->op != op) {  // failed meanwhile
+    let_go_.push_back(std::move(op));
+    return Status::Ok();
+  }
   Part& part = tensor->parts[static_cast<size_t>(server)];
-  const uint64_t slot_elements = part.share.Elements(link.mine);
-  const uint64_t before = part.received[link.mine], now = before + link.count;
-  part.received[link.mine] = now;
+  const uint64_t slot_elements = part.share.Elements(link->mine);
+  const uint64_t before = link->before, now = before + link->count;
+  if (part.received[link->mine] != before) return TwiceAtOnce(tensor->shared->traits.name);
+  part.received[link->mine] = now;
   tensor->moved_us = now_us;
   // In bytes as they were sent, of which the policy keeps count.
   const Codec& sent = *NumberOf(*op).codec;
-  link.policy->Returned(part.portion, sent.bytes(now) - sent.bytes(before), now_us);
+  servers_[static_cast<size_t>(server)]->policy->Returned(
+      part.portion, sent.bytes(now) - sent.bytes(before), now_us);
   trace_.Received(server, tensor->shared->traits.index, part.share, header.length,
                   now >= slot_elements, now_us);
-  if (now >= slot_elements) SlotOver(tensor, &part, link.mine, now_us);
+  if (now >= slot_elements) SlotOver(tensor, &part, link->mine, now_us);
+  return Status::Ok();
 }
 
-Status WorkerStreams::EndRows(int server, const Header& header, int64_t now_us) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  Stream* tensor = std::exchange(link.tensor, nullptr);
-  const std::shared_ptr<Operation> op = std::move(link.op);
-  if (tensor->op != op) return Status::Ok();
+Status WorkerStreams::EndRows(int server, Link* link, const Header& header, int64_t now_us) {
+  Stream* tensor = std::exchange(link->tensor, nullptr);
+  std::shared_ptr<Operation> op = std::move(link->op);
+  if (tensor->op != op) {
+    let_go_.push_back(std::move(op));
+    return Status::Ok();
+  }
   Part& part = tensor->parts[static_cast<size_t>(server)];
-  const uint64_t slot = part.share.Slot(link.mine);
+  if (part.received[link->mine] != link->before) return TwiceAtOnce(tensor->shared->traits.name);
+  const uint64_t slot = part.share.Slot(link->mine);
   const uint64_t row = tensor->row_elements, row_bytes = tensor->plain().bytes(row);
   Buffer& set = op->answers[slot];
-  if (part.received[link.mine] == 0) {
+  if (part.received[link->mine] == 0) {
     // The first part says how much there is.
     const auto count = Load<uint64_t>(reinterpret_cast<const uint8_t*>(set.data));
-    const uint64_t rows = part.share.Elements(link.mine) / row;
+    const uint64_t rows = part.share.Elements(link->mine) / row;
     const uint64_t bytes = sizeof(uint64_t) + std::min(count, rows) * (8 + row_bytes);
     if (count > rows || bytes < header.length) {
       return Status::Corrupt("tensor '" + tensor->shared->traits.name +
@@ -176,19 +200,20 @@ Status WorkerStreams::EndRows(int server, const Header& header, int64_t now_us) 
       set = std::move(whole);
     }
   }
-  part.received[link.mine] += header.length;
+  part.received[link->mine] += header.length;
   tensor->moved_us = now_us;
-  const bool whole = part.received[link.mine] == set.bytes;
+  const bool whole = part.received[link->mine] == set.bytes;
   trace_.Received(server, tensor->shared->traits.index, part.share, header.length, whole, now_us);
   if (!whole) return Status::Ok();
-  link.policy->Returned(part.portion, op->sets[slot].bytes, now_us);
-  SlotOver(tensor, &part, link.mine, now_us);
+  servers_[static_cast<size_t>(server)]->policy->Returned(part.portion, op->sets[slot].bytes,
+                                                          now_us);
+  SlotOver(tensor, &part, link->mine, now_us);
   return Status::Ok();
 }
 
 Status WorkerStreams::TakeTaken(int server, const Header& header, int64_t now_us) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  Stream* tensor = link.tensors[header.tensor];
+  Server& its = *servers_[static_cast<size_t>(server)];
+  Stream* tensor = its.tensors[header.tensor];
   if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
   Part& part = tensor->parts[static_cast<size_t>(server)];
   uint64_t mine;
@@ -200,39 +225,34 @@ Status WorkerStreams::TakeTaken(int server, const Header& header, int64_t now_us
   }
   tensor->moved_us = now_us;
   const Codec& sent = *NumberOf(*tensor->op).codec;
-  link.policy->Returned(part.portion, sent.bytes(part.share.Elements(mine)), now_us);
+  its.policy->Returned(part.portion, sent.bytes(part.share.Elements(mine)), now_us);
   SlotOver(tensor, &part, mine, now_us);
   return Status::Ok();
 }
 
 // Nothing more may come of a slot, not even nothing.
 void WorkerStreams::SlotOver(Stream* stream, Part* part, uint64_t mine, int64_t now_us) {
-  const std::shared_ptr<Operation> op = stream->op;
   part->received[mine] = Part::kOver;
   --part->waiting;
-  if (--stream->waiting == 0) {
-    if (profile_ != nullptr) profile_->Done(stream->shared->traits.key, now_us);
-    End(stream);
-  }
-  op->PartIn();  // last: it may lead to the tensor's next operation
+  if (--stream->waiting != 0) return;
+  if (profile_ != nullptr) profile_->Done(stream->shared->traits.key, now_us);
+  over_.push_back({stream->op, Status::Ok()});
+  End(stream);
 }
 
-void WorkerStreams::TakeError(int server, const Header& header) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  Stream* tensor = link.tensors[header.tensor];
+void WorkerStreams::TakeError(int server, const Link& link, const Header& header) {
+  if (!failure_.ok()) return;
+  Stream* tensor = servers_[static_cast<size_t>(server)]->tensors[header.tensor];
   Status status;
   Decode(link.text, &status);
   tensor->shared->Fail(
       status.Saying(status.detail() + " (said " + NodeName(Role::kServer, server) + ")"));
   if (tensor->op == nullptr) return;
-  const std::shared_ptr<Operation> op = tensor->op;
-  End(tensor);
-  given_up_.Add(op, tensor->shared->failure());
+  GiveUp(tensor);
 }
 
-void WorkerStreams::TakeAnswer(int server, const Header& header, int64_t now_us) {
-  Link& link = *links_[static_cast<size_t>(server)];
-  const Stream* tensor = link.tensors[header.tensor];
+void WorkerStreams::TakeAnswer(int server, const Link& link, const Header& header, int64_t now_us) {
+  const Stream* tensor = servers_[static_cast<size_t>(server)]->tensors[header.tensor];
   if (tensor->op == nullptr) return;
   std::string ranks;
   int first = -1;

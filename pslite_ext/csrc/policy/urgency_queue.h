@@ -46,11 +46,31 @@ class UrgencyQueue {
     Item item = std::move(levels_[level].front().second);
     levels_[level].pop_front();
     --size_;
-    if (levels_[level].empty()) {
-      groups_[level / 64] &= ~Bit(level % 64);
-      if (groups_[level / 64] == 0) summary_ &= ~Bit(level / 64);
-    }
+    if (levels_[level].empty()) Unmark(level);
     return item;
+  }
+
+  // Where the first item is, in the order of Front, that `may` be taken; false: none is.
+  struct Place {
+    size_t level = 0, index = 0;
+  };
+  template <typename Predicate>
+  bool Find(Predicate may, Place* at) const {
+    if (size_ == 0) return false;
+    for (size_t level = First(); level < levels_.size(); ++level) {
+      for (size_t index = 0; index < levels_[level].size(); ++index) {
+        *at = {level, index};
+        if (may(levels_[level][index].second)) return true;
+      }
+    }
+    return false;
+  }
+  Item& At(Place at) { return levels_[at.level][at.index].second; }
+  int32_t PriorityAt(Place at) const { return levels_[at.level][at.index].first; }
+  void Erase(Place at) {
+    levels_[at.level].erase(levels_[at.level].begin() + static_cast<std::ptrdiff_t>(at.index));
+    --size_;
+    if (levels_[at.level].empty()) Unmark(at.level);
   }
 
   // Removes what `is` says; the order of the rest stays.
@@ -88,6 +108,11 @@ class UrgencyQueue {
   void Mark(size_t level) {
     groups_[level / 64] |= Bit(level % 64);
     summary_ |= Bit(level / 64);
+  }
+
+  void Unmark(size_t level) {
+    groups_[level / 64] &= ~Bit(level % 64);
+    if (groups_[level / 64] == 0) summary_ &= ~Bit(level / 64);
   }
 
   size_t LevelAt(size_t index) const {

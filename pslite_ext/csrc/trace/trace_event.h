@@ -55,7 +55,7 @@ struct TraceEvent {
   uint32_t key = 0;           // index of the parameter
   uint32_t node = 0;          // the other end
   int32_t number = 0;         // of the push or pull, in the order of its worker's dispatch
-  uint16_t parts = 1;         // events that make up this record: messages, or lanes
+  uint16_t parts = 1;         // events that make up this record: messages
   uint8_t operation = 0;      // a slot, or one of TraceOperation
   bool initial = false;       // worker 0 brings in the first value
   bool asynchronous = false;  // a push of a tensor whose server waits for nobody

@@ -1,7 +1,7 @@
 // Whatever a worker asks of a transport, once: what, with whose memory, how urgent, and whom to
 // tell when it is over.
 //
-// Thread-safety: Finish, FailWhenDropped and PartIn from any thread; the rest does not change once
+// Thread-safety: Finish and FailWhenDropped from any thread; the rest does not change once
 // submitted. Ownership: what sends from an operation's memory, or receives into it, holds the
 // operation, which holds the memory by `keep`. Invariants: `done` is called exactly once; unless
 // the job has failed, nobody uses the memory any more when it is.
@@ -85,7 +85,6 @@ struct Operation {
   Buffer coded;                 // instead of src, if it has a codec
   std::vector<Buffer> sets;     // of rows, by part: what is sent (sums/sparse_sum.h)
   std::vector<Buffer> answers;  // the same: what comes back, ascending
-  std::atomic<uint64_t> parts_left{0};  // slots of all lanes that are not in
 
   // What it does to the arrays that it is given.
   static bool Reads(Kind kind) {
@@ -109,9 +108,6 @@ struct Operation {
     if (!failing_.exchange(true)) dropped_as_ = std::move(kept);
   }
   bool over() const { return over_; }
-  void PartIn() {
-    if (parts_left.fetch_sub(1) == 1) Finish(Status::Ok());
-  }
 
  private:
   std::atomic<bool> over_{false}, failing_{false};

@@ -54,10 +54,11 @@ class LoneServer {
     return Send(worker, h);
   }
   Status Declare(int worker, uint32_t number, uint64_t key, uint64_t elements,
-                 DType dtype = DType::kUint8) {
+                 DType dtype = DType::kUint8, uint64_t row_elements = 0) {
     Declaration d;
     d.key = key;
     d.elements = elements;
+    d.row_elements = row_elements;
     d.dtype = dtype;
     d.codec = PlainCodec(dtype).number;
     d.name = "t" + std::to_string(key);

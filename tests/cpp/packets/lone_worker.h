@@ -56,21 +56,22 @@ class LoneWorker {
     op->dst = asked->dst.data();
     op->priority = priority;
     if (fetch) op->kind = Operation::Kind::kPull;
-    op->parts_left =
-        PlacementOf(*op, options_.policy.packet_bytes, options_.shares, options_.lanes).slots;
     op->done = [asked](const Status& status) { asked->outcomes.push_back(status); };
     return op;
   }
   void Submit(Asked* asked, int32_t priority = 0, bool fetch = false) {
     streams.Submit(Operation_(asked, priority, fetch), now_us);
   }
-  std::vector<OutPacket> Drain(int server = 0) {
+  // As many as there are, but no more than that.
+  std::vector<OutPacket> Take(size_t most, int link = 0) {
     std::vector<OutPacket> all;
     OutPacket out;
-    while (streams.Next(server, now_us, &out)) {
-      all.push_back(out);
-      REQUIRE_TRUE(all.size() < 10000);
-    }
+    while (all.size() < most && streams.Next(link, now_us, &out)) all.push_back(out);
+    return all;
+  }
+  std::vector<OutPacket> Drain(int link = 0) {
+    std::vector<OutPacket> all = Take(10000, link);
+    REQUIRE_TRUE(all.size() < 10000);
     return all;
   }
   Status Receive(Header header, const std::string& payload, int server = 0) {

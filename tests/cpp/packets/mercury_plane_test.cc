@@ -249,7 +249,7 @@ TEST(what_a_worker_must_not_send) {
   unknown_type[kHeaderBytes + 16] = 99;
   std::string cut_off = RawWorker::Packet(Kind::kDeclare, 0, 0, 0, "short");
   std::string second = declared + declared;
-  second[declared.size()] = 5;
+  second[declared.size() + kHeaderBytes] = 6;  // its key
   const std::vector<Bad> cases = {
       {"no mark", declared + unmarked, Code::kCorrupt, "does not begin where it should"},
       {"unknown tensor", declared + data(3, 0, 1, 400), Code::kCorrupt,
@@ -271,7 +271,7 @@ TEST(what_a_worker_must_not_send) {
       {"unknown kind", RawWorker::Packet(static_cast<Kind>(77), 0, 0, 1, ""), Code::kCorrupt, ""},
       {"unknown type", unknown_type, Code::kCorrupt, "unknown type 99"},
       {"declaration cut off", cut_off, Code::kCorrupt, "cut off"},
-      {"wrong number", second, Code::kCorrupt, "instead of 1"},
+      {"one number for two", second, Code::kCorrupt, "number 0, which is another's"},
       {"gone in a packet", declared + data(0, 0, 1, 400).substr(0, 100), Code::kPeerLost,
        "its connection was closed"},
       {"gone without a goodbye", declared, Code::kPeerLost, "its connection was closed"},

@@ -117,7 +117,6 @@ TEST(a_cap_ends_what_does_not_fit_and_nothing_hangs) {
     options.workers = static_cast<int>(random.Between(1, 3));
     options.lanes = static_cast<int>(random.Between(1, 2));
     options.deterministic = random.OneIn(3);
-    options.ticks = true;  // what fails in one lane ends in the others with the next tick
     options.bytes_max = 1000 + random.Below(100000);
     Network network(options, &random);
     Job job(&network, &random, options.deterministic);
@@ -135,9 +134,7 @@ TEST(a_cap_ends_what_does_not_fit_and_nothing_hangs) {
       }
     }
     for (int s = 0; s < options.shares.servers(); ++s) {
-      for (int l = 0; l < options.lanes; ++l) {
-        CHECK_TRUE(network.aggregator(s, l).pool().bytes() <= options.bytes_max);
-      }
+      CHECK_TRUE(network.aggregator(s).pool().bytes() <= options.bytes_max);
     }
   }
   CHECK_TRUE(failed > 10 && fine > 10);
@@ -170,12 +167,7 @@ TEST(workers_that_disagree_on_a_shape_hear_of_it_and_the_rest_goes_on) {
     }
     for (int w = 0; w < 3; ++w) CHECK_EQ(all.results[static_cast<size_t>(w)][right].rounds, 3);
     network.Settle();
-    for (int l = 0; l < lanes; ++l) {
-      for (int w = 0; w < 3; ++w) {
-        network.streams(w, l).Tick(network.now_us());  // lets go of what failed in other lanes
-        CHECK_EQ(network.streams(w, l).under_way(), 0U);
-      }
-    }
+    for (int w = 0; w < 3; ++w) CHECK_EQ(network.streams(w).under_way(), 0U);
   }
 }
 
@@ -223,11 +215,7 @@ TEST(a_lost_link_fails_everything_that_is_under_way_once) {
       for (const bool up : {true, false}) network.pipe(up, w, 1).Cut();
     }
     network.Run([] { return false; }, random.Between(0, 20000));
-    for (int w = 0; w < 2; ++w) {
-      for (int l = 0; l < options.lanes; ++l) {
-        network.streams(w, l).Fail(Status::PeerLost("server 1 is lost"));
-      }
-    }
+    for (int w = 0; w < 2; ++w) network.streams(w).Fail(Status::PeerLost("server 1 is lost"));
     CHECK_TRUE(all.over() && job.over());
     for (const auto& of_worker : all.results) {
       for (const Result& result : of_worker) CHECK_STATUS(Code::kPeerLost, result.status);

@@ -61,10 +61,8 @@ std::string Described(const NetworkOptions& o) {
 
 uint64_t HandedOut(Network* network) {
   uint64_t bytes = 0;
-  for (int l = 0; l < network->options().lanes; ++l) {
-    for (int s = 0; s < network->options().shares.servers(); ++s) {
-      bytes += network->aggregator(s, l).pool().bytes_handed_out();
-    }
+  for (int s = 0; s < network->options().shares.servers(); ++s) {
+    bytes += network->aggregator(s).pool().bytes_handed_out();
   }
   return bytes;
 }
@@ -107,15 +105,14 @@ void CheckNothingLeft(Network* network, Job* job) {
   network->Settle();
   CHECK_EQ(job->under_way(), 0U);
   job->CheckHeld();
-  for (int l = 0; l < network->options().lanes; ++l) {
-    for (int w = 0; w < network->options().workers; ++w) {
-      CHECK_EQ(network->streams(w, l).under_way(), 0U);
-      for (int s = 0; s < network->options().shares.servers(); ++s) {
-        CHECK_TRUE(network->streams(w, l).policy(s).Depths().empty());
-        const Credit* credit = network->streams(w, l).policy(s).credit();
-        if (credit != nullptr) CHECK_EQ(credit->counted_bytes(), 0U);
-        CHECK_TRUE(network->aggregator(s, l).Depths(w).empty());
-      }
+  for (int w = 0; w < network->options().workers; ++w) {
+    CHECK_EQ(network->streams(w).under_way(), 0U);
+    for (int s = 0; s < network->options().shares.servers(); ++s) {
+      LinkFigures figures;
+      network->streams(w).Describe(s, &figures);
+      CHECK_TRUE(figures.depths.empty());
+      CHECK_EQ(figures.under_way_bytes, 0U);
+      CHECK_TRUE(network->aggregator(s).Depths(w).empty());
     }
   }
   CHECK_EQ(HandedOut(network), job->BytesKept());
@@ -128,10 +125,12 @@ bool RunCase(const NetworkOptions& options, Random* random) {
   for (int l = 0; l < options.lanes; ++l) {
     for (int s = 0; s < options.shares.servers(); ++s) {
       for (int w = 0; w < options.workers; ++w) {
-        if (random->OneIn(2)) network.aggregator(s, l).SetPacketBytes(w, random->Below(80000));
+        if (random->OneIn(2)) network.aggregator(s).SetPacketBytes(w, random->Below(80000));
         const auto rate = static_cast<double>(random->Below(100000000));
-        network.aggregator(s, l).OnPath(w, random->Between(0, 9999), random->OneIn(2) ? rate : 0);
-        network.streams(w, l).OnPath(s, random->Between(0, 9999), random->OneIn(2) ? rate : 0);
+        network.aggregator(s).OnPath(LinkOf(w, l, options.lanes), random->Between(0, 9999),
+                                     random->OneIn(2) ? rate : 0);
+        network.streams(w).OnPath(LinkOf(s, l, options.lanes), random->Between(0, 9999),
+                                  random->OneIn(2) ? rate : 0);
       }
     }
   }

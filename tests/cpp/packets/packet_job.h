@@ -125,8 +125,7 @@ class Job {
   Placement PlacementOf(size_t tensor) const {
     const NetworkOptions& o = network_->options();
     const TensorTraits& d = traits(tensor);
-    return Placement(d.key, d.elements(), ElementBytes(d.dtype), o.policy.packet_bytes, o.shares,
-                     o.lanes);
+    return Placement(d.key, d.elements(), ElementBytes(d.dtype), o.policy.packet_bytes, o.shares);
   }
   std::string ValuesOf(int worker, size_t tensor, int round) const {
     const TensorTraits& d = traits(tensor);
@@ -168,7 +167,6 @@ class Job {
     op->dst = arrays->out();
     op->priority = priority;
     op->keep = arrays;
-    op->parts_left = PlacementOf(tensor).slots;
     ++under_way_;
     op->done = [this, worker, tensor, round, arrays, then = std::move(then)](const Status& status) {
       --under_way_;

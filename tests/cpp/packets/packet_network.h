@@ -192,17 +192,14 @@ class Network {
     if (options_.policy.unit_bytes == 0) {
       options_.policy.unit_bytes = DefaultUnitBytes(options_.policy.kind);
     }
-    for (int lane = 0; lane < options_.lanes; ++lane) AddLane(lane);
+    AddEnds();
+    for (int lane = 0; lane < options_.lanes; ++lane) AddLinks(lane);
   }
 
   int64_t now_us() const { return now_us_; }
   const NetworkOptions& options() const { return options_; }
-  WorkerStreams& streams(int worker, int lane = 0) {
-    return *streams_[static_cast<size_t>(lane * options_.workers + worker)];
-  }
-  Aggregator& aggregator(int server, int lane = 0) {
-    return *aggregators_[static_cast<size_t>(lane * options_.shares.servers() + server)];
-  }
+  WorkerStreams& streams(int worker) { return *streams_[static_cast<size_t>(worker)]; }
+  Aggregator& aggregator(int server) { return *aggregators_[static_cast<size_t>(server)]; }
   Pipe& pipe(bool to_server, int worker, int server, int lane = 0) {
     const int link = (lane * options_.workers + worker) * options_.shares.servers() + server;
     return *pipes_[static_cast<size_t>(2 * link + (to_server ? 0 : 1))];
@@ -211,7 +208,7 @@ class Network {
 
   void Submit(int worker, const std::shared_ptr<Operation>& op) {
     fresh_ = true;
-    for (int lane = 0; lane < options_.lanes; ++lane) streams(worker, lane).Submit(op, now_us_);
+    streams(worker).Submit(op, now_us_);
   }
   void After(int64_t delay_us, std::function<void()> call) {
     events_.emplace(now_us_ + delay_us, std::move(call));
@@ -246,19 +243,19 @@ class Network {
   }
 
  private:
-  void AddLane(int lane) {
+  void AddEnds() {
     for (int w = 0; w < options_.workers; ++w) {
       WorkerStreamsOptions o;
       o.shares = options_.shares;
       o.num_workers = options_.workers;
       o.lanes = options_.lanes;
-      o.lane = lane;
       o.policy = options_.policy;
       if (!options_.profiles.empty()) {
         o.policy.profile_text = options_.profiles[static_cast<size_t>(w)];
       }
       o.stall = options_.stall;
       o.stalled = options_.stalled;
+      o.wake = [](int /*lane*/) {};  // all ask, again and again
       streams_.push_back(std::make_unique<WorkerStreams>(
           o, [this](const std::string& line) { reports_.push_back(line); }));
     }
@@ -268,7 +265,6 @@ class Network {
       o.shares = options_.shares;
       o.server = s;
       o.lanes = options_.lanes;
-      o.lane = lane;
       o.policy = options_.policy.kind;
       o.unit_bytes = options_.policy.unit_bytes;
       o.packet_bytes = options_.policy.packet_bytes;
@@ -278,12 +274,15 @@ class Network {
       o.deterministic = options_.deterministic;
       o.adapt_packets = options_.policy.adapt_packets;
       o.allocate = options_.allocate;
+      o.wake = [](int /*lane*/) {};
       aggregators_.push_back(std::make_unique<Aggregator>(o));
     }
+  }
+  void AddLinks(int lane) {
     for (int w = 0; w < options_.workers; ++w) {
       for (int s = 0; s < options_.shares.servers(); ++s) {
-        const Pipe::End worker{&streams(w, lane), s};
-        const Pipe::End server{&aggregator(s, lane), w};
+        const Pipe::End worker{&streams(w), LinkOf(s, lane, options_.lanes)};
+        const Pipe::End server{&aggregator(s), LinkOf(w, lane, options_.lanes)};
         for (const bool up : {true, false}) {
           pipes_.push_back(std::make_unique<Pipe>(
               up ? worker : server, up ? server : worker, RandomShape(random_),
@@ -298,7 +297,9 @@ class Network {
     if (fresh_) return now_us_;
     for (const auto& pipe : pipes_) next = std::min(next, pipe->NextAt());
     for (const auto& streams : streams_) {
-      for (int s = 0; s < options_.shares.servers(); ++s) next = std::min(next, streams->WakeAt(s));
+      for (int s = 0; s < options_.shares.servers(); ++s) {
+        next = std::min(next, streams->WakeAt(LinkOf(s, 0, options_.lanes)));
+      }
     }
     if (options_.ticks) next = std::min(next, next_tick_us_);
     return next;

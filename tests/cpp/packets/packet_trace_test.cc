@@ -10,7 +10,8 @@ namespace {
 constexpr uint64_t kOverhead = 24;
 
 struct Bench {
-  explicit Bench(bool on_server) : ring(64), trace(&ring, on_server, kOverhead) {}
+  explicit Bench(bool on_server, int lanes = 1)
+      : ring(64), trace(&ring, on_server, kOverhead, lanes) {}
   std::vector<TraceEvent> Events() {
     std::vector<TraceEvent> events;
     TraceEvent event;
@@ -21,16 +22,15 @@ struct Bench {
   int Send(const Share& share, uint32_t length, bool slot_done, OutPacket* packet) {
     *packet = OutPacket();
     packet->header.length = length;
-    trace.Sending(1, 7, share, slot_done, packet);
+    trace.Sending(1, 7, share, slot_done, now_us, packet);
     return (packet->trace.first ? 1 : 0) + (packet->trace.last ? 2 : 0);
   }
+  int64_t now_us = 0;
   TraceRing ring;
   PacketTrace trace;
 };
 
-Share Of(uint64_t bytes, int servers = 1, int server = 0, int lanes = 1, int lane = 0) {
-  return Share(Placement(1, bytes, 1, 4096, ServerShares(servers), lanes), server, lane);
-}
+Share Of(uint64_t bytes) { return Share(Placement(1, bytes, 1, 4096, ServerShares(1)), 0); }
 
 TEST(a_worker_s_first_and_last_packet) {
   Bench bench(false);
@@ -53,8 +53,8 @@ TEST(a_worker_s_first_and_last_packet) {
 TEST(a_worker_s_tensor_is_handed_over_before_its_first_packet) {
   Bench bench(false);
   bench.trace.Begin(1, 7, 41, false, false);
-  const Share share = Of(6 * 4096, 1, 0, 2, 1);
-  bench.trace.HandedOver(1, 7, share, 50);
+  const Share share = Of(6 * 4096);
+  bench.trace.HandedOver(1, 7, 50);
   OutPacket packet;
   CHECK_EQ(bench.Send(share, 4096, true, &packet), 1);
   const auto events = bench.Events();
@@ -63,7 +63,7 @@ TEST(a_worker_s_tensor_is_handed_over_before_its_first_packet) {
   CHECK_EQ(events[0].time_us, 50);
   CHECK_EQ(events[0].length, 0);
   CHECK_EQ(events[0].number, 41);
-  CHECK_EQ(events[0].parts, 2);  // each lane tells of its own
+  CHECK_EQ(events[0].parts, 1);
 }
 
 TEST(a_worker_s_first_and_last_sum) {
@@ -103,23 +103,48 @@ TEST(a_server_sees_the_other_side_of_it) {
   CHECK_EQ(packet.trace.event.number, 4);
 }
 
-TEST(lanes_share_a_record) {
-  Bench bench(false);
-  // Six slots on two servers are three on each: in the first three of four lanes.
-  for (const int lanes : {1, 2, 4}) {
-    OutPacket packet;
-    bench.trace.Begin(1, 7, 1, false, false);
-    bench.Send(Of(6 * 4096, 2, 1, lanes, 0), 4096, true, &packet);
-    CHECK_EQ(packet.trace.event.parts, std::min(lanes, 3));
-  }
+// Then nothing waits for a link, and no event is earlier than what it follows from.
+TEST(with_several_lanes_events_are_told_when_packets_leave) {
+  Bench bench(true, 2);
+  const Share share = Of(2 * 4096);
+  bench.trace.Begin(1, 7, 41, false, false);
+  bench.trace.Received(1, 7, share, 8192, true, 500);
+  bench.now_us = 300;  // of a turn that began before
+  OutPacket packet;
+  CHECK_EQ(bench.Send(share, 4096, true, &packet), 0);
+  bench.now_us = 600;
+  CHECK_EQ(bench.Send(share, 4096, true, &packet), 0);
+  const auto events = bench.Events();
+  REQUIRE_EQ(events.size(), 3U);
+  CHECK_EQ(events[1].operation, kTraceRequest);
+  CHECK_EQ(events[1].time_us, 500);
+  CHECK_EQ(events[1].length, 0);
+  CHECK_EQ(events[2].operation, kTraceAnswer);
+  CHECK_EQ(events[2].time_us, 600);
+  CHECK_EQ(events[2].length, 2 * 4096 + 2 * kOverhead);
+}
+
+// Each lane says the number before its own first packet.
+TEST(a_number_that_is_said_again_begins_nothing) {
+  Bench bench(true);
+  const Share share = Of(2 * 4096);
+  bench.trace.Begin(1, 7, 41, false, false);
+  bench.trace.Received(1, 7, share, 4096, true, 100);
+  bench.trace.Begin(1, 7, 41, false, false);
+  bench.trace.Received(1, 7, share, 4096, true, 200);
+  const auto events = bench.Events();
+  REQUIRE_EQ(events.size(), 2U);
+  CHECK_EQ(events[0].number, 41);
+  CHECK_EQ(events[1].number, 41);
+  CHECK_EQ(events[1].length, 2 * 4096 + 2 * kOverhead);
 }
 
 TEST(without_a_ring_nothing_happens) {
   PacketTrace trace(nullptr, false, kOverhead);
   OutPacket packet;
   trace.Begin(1, 7, 1, false, false);
-  trace.HandedOver(1, 7, Of(100), 1);
-  trace.Sending(1, 7, Of(100), true, &packet);
+  trace.HandedOver(1, 7, 1);
+  trace.Sending(1, 7, Of(100), true, 1, &packet);
   trace.Received(1, 7, Of(100), 100, true, 1);
   CHECK_FALSE(packet.trace.first || packet.trace.last);
 }

@@ -60,9 +60,9 @@ std::vector<uint64_t> BytesByServer(const std::vector<uint64_t>& elements, uint6
                                     int servers) {
   std::vector<uint64_t> bytes(static_cast<size_t>(servers), 0);
   for (size_t key = 0; key < elements.size(); ++key) {
-    const Placement placement(key, elements[key], 4, packet_bytes, ServerShares(servers), 1);
+    const Placement placement(key, elements[key], 4, packet_bytes, ServerShares(servers));
     for (int s = 0; s < servers; ++s)
-      bytes[static_cast<size_t>(s)] += Share(placement, s, 0).Elements() * 4;
+      bytes[static_cast<size_t>(s)] += Share(placement, s).Elements() * 4;
   }
   return bytes;
 }
@@ -90,17 +90,16 @@ ServerShares SomeShares(mercury::testing::Random* random, int servers) {
 
 }  // namespace
 
-TEST(slots_cover_a_tensor_once_each_on_one_server_and_lane) {
+TEST(slots_cover_a_tensor_once_each_on_one_server) {
   mercury::testing::Random random;
   for (int trial = 0; trial < 2000; ++trial) {
     const uint64_t key = random();
     const uint64_t packet =
         random.OneIn(3) ? random.Below(5000) : uint64_t{1} << random.Between(10, 22);
     const int servers = static_cast<int>(random.Between(1, 64));
-    const int lanes = static_cast<int>(random.Between(1, 4));
     const uint64_t slots_about = random.Below(random.OneIn(4) ? 2000 : 100);
     const uint64_t bytes = random.OneIn(10) ? 0 : slots_about * packet + random.Below(packet + 1);
-    const Placement p(key, bytes, 1, packet, SomeShares(&random, servers), lanes);
+    const Placement p(key, bytes, 1, packet, SomeShares(&random, servers));
     uint64_t end = 0;
     for (uint64_t slot = 0; slot < p.slots; ++slot) {
       REQUIRE_EQ(p.Begin(slot), end);
@@ -115,31 +114,23 @@ TEST(slots_cover_a_tensor_once_each_on_one_server_and_lane) {
     uint64_t count = 0;
     uint64_t share_bytes = 0;
     for (int s = 0; s < servers; ++s) {
-      uint64_t lanes_used = 0;
-      for (int l = 0; l < lanes; ++l) {
-        const Share share(p, s, l);
-        lanes_used += share.count != 0 ? 1 : 0;
-        if (l + 1 == lanes) CHECK_EQ(share.lanes(), lanes_used);
-        count += share.count;
-        share_bytes += share.Elements();
-        for (uint64_t i = 0; i < share.count; ++i) {
-          const uint64_t slot = share.Slot(i);
-          REQUIRE_TRUE(slot < p.slots);
-          CHECK_EQ(p.Server(slot), s);
-          CHECK_EQ(p.Lane(slot), l);
-          uint64_t found = ~uint64_t{0};
-          const uint64_t length = p.Elements(slot);
-          CHECK_TRUE(share.Find(p.Begin(slot) + random.Below(length), &found));
-          CHECK_EQ(found, i);
-        }
-        for (int probe = 0; probe < 4; ++probe) {  // what Find says is right
-          const uint64_t offset =
-              random.OneIn(2) ? random() : random.Below(bytes + 2 * packet + 64);
-          uint64_t found;
-          const uint64_t slot = offset / p.slot_elements;
-          const bool ours = slot < p.slots && p.Server(slot) == s && p.Lane(slot) == l;
-          CHECK_EQ(share.Find(offset, &found), ours);
-        }
+      const Share share(p, s);
+      count += share.count;
+      share_bytes += share.Elements();
+      for (uint64_t i = 0; i < share.count; ++i) {
+        const uint64_t slot = share.Slot(i);
+        REQUIRE_TRUE(slot < p.slots);
+        CHECK_EQ(p.Server(slot), s);
+        uint64_t found = ~uint64_t{0};
+        const uint64_t length = p.Elements(slot);
+        CHECK_TRUE(share.Find(p.Begin(slot) + random.Below(length), &found));
+        CHECK_EQ(found, i);
+      }
+      for (int probe = 0; probe < 4; ++probe) {  // what Find says is right
+        const uint64_t offset = random.OneIn(2) ? random() : random.Below(bytes + 2 * packet + 64);
+        uint64_t found;
+        const uint64_t slot = offset / p.slot_elements;
+        CHECK_EQ(share.Find(offset, &found), slot < p.slots && p.Server(slot) == s);
       }
     }
     CHECK_EQ(count, p.slots);
@@ -149,40 +140,40 @@ TEST(slots_cover_a_tensor_once_each_on_one_server_and_lane) {
 
 TEST(large_tensors_are_even_and_small_ones_are_not_crumbled) {
   for (int servers = 1; servers <= 64; ++servers) {
-    const Placement large(5, 100 << 20, 1, 64 << 10, ServerShares(servers), 1);
+    const Placement large(5, 100 << 20, 1, 64 << 10, ServerShares(servers));
     std::vector<uint64_t> bytes;
-    for (int s = 0; s < servers; ++s) bytes.push_back(Share(large, s, 0).Elements());
+    for (int s = 0; s < servers; ++s) bytes.push_back(Share(large, s).Elements());
     // Slots are rounded up to 64 bytes, so that the last servers may miss one.
     const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
     CHECK_TRUE(*most - *least <= large.slot_elements);
-    CHECK_EQ(Placement(5, 1000, 1, 64 << 10, ServerShares(servers), 1).slots, 1U);
-    const Placement small(5, 40000, 1, 64 << 10, ServerShares(servers), 1);
+    CHECK_EQ(Placement(5, 1000, 1, 64 << 10, ServerShares(servers)).slots, 1U);
+    const Placement small(5, 40000, 1, 64 << 10, ServerShares(servers));
     CHECK_TRUE(small.slot_elements >= kSlotBytesMin);
   }
 }
 
 TEST(the_numbers_are_part_of_the_protocol) {
   // Workers and servers of one version must come to the same; so must those of two builds of it.
-  const Placement p(42, 1000000, 1, 65536, ServerShares(3), 2);
+  const Placement p(42, 1000000, 1, 65536, ServerShares(3));
   CHECK_EQ(p.slots, 18U);
   CHECK_EQ(p.slot_elements, 55616U);
   CHECK_EQ(p.Elements(17), 54528U);
   CHECK_EQ(p.start, 2U);
-  CHECK_EQ(Share(p, 1, 1).count, 3U);
+  CHECK_EQ(Share(p, 1).count, 6U);
 }
 
 TEST(a_server_has_its_share_of_the_bytes) {
   const ServerShares shares = Shares("3,3,0,1", 4);
-  const Placement p(42, 7000000, 1, 65536, shares, 1);
+  const Placement p(42, 7000000, 1, 65536, shares);
   CHECK_EQ(p.slots % 7, 0U);
   for (const auto& [server, part] : {std::pair(0, 3.0 / 7), {1, 3.0 / 7}, {2, 0.0}, {3, 1.0 / 7}}) {
-    const auto bytes = static_cast<double>(Share(p, server, 0).Elements());
+    const auto bytes = static_cast<double>(Share(p, server).Elements());
     CHECK_TRUE(std::abs(bytes / 7000000 - part) < 0.002);
   }
   // Of many small ones, each with one server, too.
   std::vector<int> count(4);
   for (uint64_t key = 0; key < 7000; ++key) {
-    ++count[static_cast<size_t>(Placement(key, 100, 1, 65536, shares, 1).Server(0))];
+    ++count[static_cast<size_t>(Placement(key, 100, 1, 65536, shares).Server(0))];
   }
   CHECK_TRUE(std::abs(count[0] - 3000) < 20 && std::abs(count[1] - 3000) < 20);
   CHECK_TRUE(count[2] == 0 && std::abs(count[3] - 1000) < 20);
@@ -191,12 +182,10 @@ TEST(a_server_has_its_share_of_the_bytes) {
 TEST(tensors_of_the_largest_size) {
   for (const uint64_t packet : {uint64_t{1} << 10, uint64_t{4} << 20}) {
     const uint64_t bytes = uint64_t{1} << 44;
-    const Placement p(7, bytes, 1, packet, ServerShares(7), 3);
+    const Placement p(7, bytes, 1, packet, ServerShares(7));
     CHECK_EQ(p.Begin(p.slots - 1) + p.Elements(p.slots - 1), bytes);
     uint64_t sum = 0;
-    for (int s = 0; s < 7; ++s) {
-      for (int l = 0; l < 3; ++l) sum += Share(p, s, l).Elements();
-    }
+    for (int s = 0; s < 7; ++s) sum += Share(p, s).Elements();
     CHECK_EQ(sum, bytes);
   }
 }

@@ -114,10 +114,10 @@ uint64_t Trains(Random* random) {
   CHECK_OK(network.LinkStatus());
   uint64_t blocks = 0;
   for (int w = 0; w < options.workers; ++w) {
-    for (int l = 0; l < options.lanes; ++l) {
-      for (int s = 0; s < options.shares.servers(); ++s) {
-        blocks += network.streams(w, l).policy(s).blocks().blocks;
-      }
+    for (int s = 0; s < options.shares.servers(); ++s) {
+      LinkFigures figures;
+      network.streams(w).Describe(s, &figures);
+      blocks += figures.blocks.blocks;
     }
   }
   return blocks;

@@ -29,11 +29,11 @@ std::string SetOf(const std::map<int64_t, int32_t>& rows) {
 struct Server {
   explicit Server(size_t num_workers) : workers(num_workers) {}
   Status Send(size_t worker, uint64_t at, const std::string& part, bool* whole) {
-    char* target = nullptr;
+    Block block;
     const auto length = static_cast<uint32_t>(part.size());
-    const Status status = sum.Begin(worker, workers, at, length, &pool, &target);
+    const Status status = sum.Begin(worker, workers, at, length, &pool, &block);
     if (!status.ok()) return status;
-    std::memcpy(target, part.data(), part.size());
+    std::memcpy(block.get() + at, part.data(), part.size());
     return sum.End(worker, length, &pool, whole);
   }
   size_t workers;

@@ -34,6 +34,24 @@ TEST(the_most_urgent_comes_first_and_equals_in_order) {
   CHECK_TRUE(queue.empty());
 }
 
+TEST(the_first_that_may_be_taken) {
+  UrgencyQueue<int> queue;
+  UrgencyQueue<int>::Place at;
+  CHECK_FALSE(queue.Find([](int) { return true; }, &at));
+  for (const int item : {10, 21, 31, 20, 11}) queue.Push(item / 10, item);
+  const auto even = [](int item) { return item % 2 == 0; };
+  REQUIRE_TRUE(queue.Find(even, &at));
+  CHECK_EQ(queue.At(at), 20);
+  CHECK_EQ(queue.PriorityAt(at), 2);
+  queue.Erase(at);
+  REQUIRE_TRUE(queue.Find(even, &at));
+  CHECK_EQ(queue.At(at), 10);
+  queue.Erase(at);
+  CHECK_FALSE(queue.Find(even, &at));
+  for (const int expected : {31, 21, 11}) CHECK_EQ(queue.Pop(), expected);
+  CHECK_TRUE(queue.empty());
+}
+
 // With as many levels as priorities the order is that of a plain map.
 TEST(any_sequence_of_calls_matches_a_map_of_lists) {
   mercury::testing::Random random;
