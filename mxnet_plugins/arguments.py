@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from mxnet_plugins.errors import InvalidArgumentError, WrongTypeError
+from pslite_ext._core import compressions
 
-_BITS = ("none", "1bit", "2bit")
 # What MXNet's updaters ask of an optimizer; a class of optimizers lacks the first.
 _OPTIMIZER = ("aggregate_num", "create_state_multi_precision", "update_multi_precision")
 
@@ -112,10 +112,11 @@ def compression(given: Any) -> tuple[str, float]:
         )
     unknown = set(given) - {"type", "threshold"}
     kind = str(given.get("type", ""))
-    if unknown or kind not in _BITS:
+    kinds = ("none", *compressions())
+    if unknown or kind not in kinds:
         raise InvalidArgumentError(
             f"gradient compression {given!r}: 'type' is one of "
-            f"{', '.join(_BITS)}, and beside it there is only 'threshold'"
+            f"{', '.join(kinds)}, and beside it there is only 'threshold'"
         )
     named = given.get("threshold", 0.5)
     try:

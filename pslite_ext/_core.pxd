@@ -29,6 +29,7 @@ cdef extern from "process/c_api.h" nogil:
     void mercury_word_failures_as(const char*)
     int mercury_start(const char* const*, const char* const*, size_t)
     const char* mercury_policies()
+    const char* mercury_compressions()
     int mercury_wait_ready(int)
     int mercury_wait_end(int)
     int mercury_enter_barrier()

@@ -84,6 +84,9 @@ def announce(tensors: Sequence[tuple[int, str, int]]) -> None:
     """(key, name, priority) of tensors to come; names them in errors, traces, reports."""
 
 def sum_instruction_set() -> str: ...
+def compressions() -> list[str]:
+    """How gradients may be compressed."""
+
 def policies() -> list[str]:
     """What MERCURY_POLICY may be."""
 

@@ -203,6 +203,10 @@ def policies():
     return mercury_policies().decode().split(", ")
 
 
+def compressions():
+    return mercury_compressions().decode().split(", ")
+
+
 def sum_instruction_set():
     return mercury_sum_instruction_set().decode()
 

@@ -7,11 +7,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/never.h"
 #include "base/status.h"
+#include "links/payload_checks.h"
 #include "links/wire.h"
 #include "trace/trace_event.h"
 
@@ -29,7 +29,8 @@ struct OutPacket {
   bool checked = false;  // the link says before it asks: the packet will have a check
   Header header;
   const char* payload = nullptr;
-  std::optional<uint32_t> payload_crc;  // if it is known already
+  std::shared_ptr<PayloadChecks> checks;  // of the block that the payload is a part of; may be null
+  uint32_t at = 0;                        // in that block
   std::shared_ptr<const void> keep;
   TraceMark trace;
 };

@@ -118,7 +118,9 @@ void Link::Append(const OutPacket& packet) {
   if (length != 0) pieces_.push_back({const_cast<char*>(packet.payload), length});
   if (options_.checksum) {
     const uint32_t of_payload =
-        packet.payload_crc.has_value() ? *packet.payload_crc : Crc32c(0, packet.payload, length);
+        packet.checks != nullptr
+            ? packet.checks->Of(packet.payload, packet.at, packet.header.length)
+            : Crc32c(0, packet.payload, length);
     checksums_.push_back(PacketCrc(of_payload, header));
     pieces_.push_back({&checksums_.back(), kChecksumBytes});
   }

@@ -155,7 +155,8 @@ bool Aggregator::NextSum(const Peer& peer, int worker, Ready* ready, int64_t now
   out->header.length = static_cast<uint32_t>(plain.bytes(count));
   out->payload = ready->sum.get() + at;
   if (out->checked && (under_way || of.sum.value() == ready->sum)) {
-    out->payload_crc = of.sum.Crc(ready->sum, static_cast<uint32_t>(at), out->header.length);
+    out->checks = of.sum.Checks(ready->sum);
+    out->at = static_cast<uint32_t>(at);
   }
   ready->sent += count;
   trace_.Sending(worker, tensor.declared.index, tensor.share, ready->sent == slot_elements, now_us,

@@ -4,17 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/crc32c.h"
-
 namespace mercury {
-namespace {
-
-// Parts whose check is remembered. Workers whose links are slow get a sum in more of them; then a
-// check costs nothing beside the link.
-constexpr size_t kPartsMax = 16;
-
-}  // namespace
-
 bool SlotSum::MakeRoom(const Codec& plain, uint64_t elements, PacketPool* pool, Block* block) {
   *block = pool->Get(std::max<uint64_t>(plain.bytes(elements), 1));
   return *block != nullptr;
@@ -76,7 +66,7 @@ bool SlotSum::Apply(size_t worker, uint64_t slot_elements, PacketPool* pool) {
     if (!first) std::memcpy(fresh.get(), into.get(), plain.bytes(slot_elements));
     into = std::move(fresh);
   }
-  parts_of_ = nullptr;
+  checks_of_ = nullptr;
   codec.add(copy.coded.parameter, copy.block.get(), slot_elements, into.get(), first);
   SetValue(std::move(into));
   return true;
@@ -96,19 +86,14 @@ bool SlotSum::Finish(uint64_t slot_elements, PacketPool* pool) {
 
 void SlotSum::SetValue(Block value) {
   // Another sum may get the room of the one that goes now.
-  if (value_ != nullptr && parts_of_ == value_.get()) parts_of_ = nullptr;
+  if (value_ != nullptr && checks_of_ == value_.get()) checks_of_ = nullptr;
   value_ = std::move(value);
 }
 
-uint32_t SlotSum::Crc(const Block& sum, uint32_t at, uint32_t length) {
-  if (parts_of_ != sum.get()) parts_.clear();
-  parts_of_ = sum.get();
-  for (const Part& part : parts_) {
-    if (part.at == at && part.length == length) return part.crc;
-  }
-  const uint32_t crc = Crc32c(0, sum.get() + at, length);
-  if (parts_.size() < kPartsMax) parts_.push_back({at, length, crc});
-  return crc;
+const std::shared_ptr<PayloadChecks>& SlotSum::Checks(const Block& sum) {
+  if (checks_of_ != sum.get()) checks_ = std::make_shared<PayloadChecks>();
+  checks_of_ = sum.get();
+  return checks_;
 }
 
 }  // namespace mercury

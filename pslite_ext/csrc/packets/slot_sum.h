@@ -13,8 +13,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "links/payload_checks.h"
 #include "packets/packet_pool.h"
 #include "sums/codec.h"
 
@@ -50,25 +52,22 @@ class SlotSum {
   // Null: there is none yet.
   const Block& value() const { return value_; }
   const Block& under_way() const { return sum_; }
-  // Crc32c(0, part) of bytes that are not written to any more, of either of the two.
-  uint32_t Crc(const Block& sum, uint32_t at, uint32_t length);
+  // Of bytes that are not written to any more, of either of the two.
+  const std::shared_ptr<PayloadChecks>& Checks(const Block& sum);
 
  private:
   struct Copy {
     Block block;
     Coded coded;
   };
-  struct Part {
-    uint32_t at, length, crc;
-  };
   bool MakeRoom(const Codec& plain, uint64_t elements, PacketPool* pool, Block* block);
   void SetValue(Block value);
 
   Block sum_, value_;
-  std::vector<Copy> copies_;  // by rank
-  uint64_t filled_ = 0;       // elements of `sum_` that hold something
-  std::vector<Part> parts_;   // of the sum in:
-  const char* parts_of_ = nullptr;
+  std::vector<Copy> copies_;               // by rank
+  uint64_t filled_ = 0;                    // elements of `sum_` that hold something
+  std::shared_ptr<PayloadChecks> checks_;  // of the sum in:
+  const char* checks_of_ = nullptr;
 };
 
 }  // namespace mercury

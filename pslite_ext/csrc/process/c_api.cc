@@ -19,6 +19,7 @@
 #include "process/mxnet_engine.h"
 #include "process/node.h"
 #include "process/returned.h"
+#include "sums/codec.h"
 #include "worker/plain_memory.h"
 #include "worker/ticket.h"
 
@@ -104,6 +105,11 @@ int mercury_start(const char* const* names, const char* const* values, size_t co
 
 const char* mercury_policies(void) {
   static const std::string names = mercury::PolicyNames();
+  return names.c_str();
+}
+
+const char* mercury_compressions(void) {
+  static const std::string names = mercury::CompressionNames();
   return names.c_str();
 }
 

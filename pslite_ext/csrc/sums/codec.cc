@@ -87,6 +87,14 @@ const Codec* FindCodec(std::string_view name) {
   return nullptr;
 }
 
+std::string CompressionNames() {
+  std::string names;
+  for (const Codec& codec : kCodecs) {
+    if (!codec.plain) names += (names.empty() ? "" : ", ") + std::string(codec.name);
+  }
+  return names;
+}
+
 const Codec& PlainCodec(DType dtype) {
   const Codec* codec = FindCodec(static_cast<uint8_t>(dtype));
   return codec != nullptr ? *codec : kCodecs[0];

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/packet_alignment.h"
@@ -44,6 +45,8 @@ struct Codec {
 // Null: there is none of that number or name.
 const Codec* FindCodec(uint8_t number);
 const Codec* FindCodec(std::string_view name);
+// "1bit, 2bit": those that are not plain, by which users ask for them.
+std::string CompressionNames();
 // Of a type that ElementBytes knows.
 const Codec& PlainCodec(DType dtype);
 

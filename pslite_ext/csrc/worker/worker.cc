@@ -91,7 +91,8 @@ Status Worker::AsSeenBy(const Subject& about, const Status& status) {
 Status Worker::SetCompression(Tensor* tensor, const std::string& kind, float threshold) const {
   const Codec* codec = kind == "none" ? nullptr : FindCodec(kind);
   if (kind != "none" && (codec == nullptr || codec->plain)) {
-    return Status::InvalidArgument("compression is '" + kind + "', not none, 1bit or 2bit");
+    return Status::InvalidArgument("compression is '" + kind + "'; allowed: none, " +
+                                   CompressionNames());
   }
   if (codec != nullptr && codec->dtype != tensor->traits.dtype) {
     return Status::InvalidArgument("tensor '" + tensor->traits.name + "' is not " +

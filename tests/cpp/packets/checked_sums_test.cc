@@ -60,8 +60,9 @@ TEST(sums_leave_with_their_check) {
       out.checked = true;
       size_t sums = 0;
       for (; s.aggregator.Next(worker, 0, &out); ++sums) {
-        REQUIRE_TRUE(out.payload_crc.has_value());
-        CHECK_EQ(*out.payload_crc, Crc32c(0, out.payload, out.header.length));
+        REQUIRE_TRUE(out.checks != nullptr);
+        CHECK_EQ(out.checks->Of(out.payload, out.at, out.header.length),
+                 Crc32c(0, out.payload, out.header.length));
       }
       CHECK_EQ(sums, worker == 1 ? 3U : worker == 2 && round == 2 ? 2U : 1U);
     }

@@ -73,6 +73,8 @@ TEST(coded_by_parts_is_coded_at_once) {
   }
 }
 
+TEST(users_ask_for_what_is_not_plain) { CHECK_EQ(CompressionNames(), "1bit, 2bit"); }
+
 TEST(what_a_codec_leaves_out_goes_with_the_next_gradient) {
   for (const char* name : {"1bit", "2bit"}) {
     const Codec* codec = FindCodec(std::string_view(name));
