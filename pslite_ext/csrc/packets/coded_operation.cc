@@ -7,13 +7,11 @@
 namespace mercury {
 namespace {
 
-Status CodeElements(Operation* op) {
-  Tensor& tensor = *op->tensor;
-  const uint64_t elements = tensor.traits.elements();
+Status MakeRoom(Operation* op) {
+  const uint64_t elements = op->tensor->traits.elements();
   op->coded = Buffer::Allocate(op->codec->bytes(elements));
   if (op->coded.data == nullptr) return Status::Exhausted("no memory to compress a gradient");
-  tensor.residual.resize(elements, 0.0F);
-  op->codec->encode(op->parameter, op->src, tensor.residual.data(), elements, op->coded.data);
+  op->tensor->residual.resize(elements, 0.0F);
   return Status::Ok();
 }
 
@@ -46,10 +44,18 @@ Status CodeOperation(const Placement& placement, Operation* op) {
       return MakeSets(placement, op);
     case Operation::Kind::kSum:
     case Operation::Kind::kPush:
-      return op->codec != nullptr ? CodeElements(op) : Status::Ok();
+      return op->codec != nullptr ? MakeRoom(op) : Status::Ok();
     default:
       return Status::Ok();
   }
+}
+
+const char* CodeElements(const Operation& op, uint64_t first, uint64_t count) {
+  const Codec& codec = *op.codec;
+  char* coded = op.coded.data + codec.bytes(first);
+  codec.encode(op.parameter, op.src + PlainCodec(codec.dtype).bytes(first),
+               op.tensor->residual.data() + first, count, coded);
+  return coded;
 }
 
 }  // namespace mercury

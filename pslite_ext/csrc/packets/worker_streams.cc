@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/node_name.h"
+#include "packets/coded_operation.h"
 #include "packets/worker_stream.h"
 
 namespace mercury {
@@ -265,7 +266,8 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
     const uint64_t count = std::min(left, most);
     out->header.offset = part.share.Begin(begun.mine) + begun.at;
     out->header.length = static_cast<uint32_t>(codec.bytes(count));
-    out->payload = (codec.plain ? op.src : op.coded.data) + codec.bytes(out->header.offset);
+    out->payload = codec.plain ? op.src + codec.bytes(out->header.offset)
+                               : CodeElements(op, out->header.offset, count);
     begun.at += count;
     slot_done = count == left;
   }
