@@ -62,7 +62,7 @@ class Entry:
         self._ticket: int | None = None  # of a row-sparse round that is under way
         # Every operation of this key mutates it, so they run in order.
         self.token = mx.nd.zeros((1,), ctx=CPU)
-        self._weight: NDArray | None = None
+        self._weight: NDArray | None = None  # a sum of rows, until all of it is asked for
         self._fetched = False  # the weight is what the servers had, and may be old
         self._queued = False  # a dense push that the engine may not have begun
         self._merged: NDArray | None = None
@@ -97,6 +97,7 @@ class Entry:
             self._weight = self._empty()
             self.tensor.pull(handle(self._weight), handle(self.token))
             self._fetched = True
+        self._weight = dense(self._weight)
         return self._weight
 
     def _forget_weight(self, updater: Updater | None) -> None:
@@ -264,14 +265,15 @@ class Entry:
         if updater is not None:
             updater(self.key, total, self.weight())
         else:
-            self._weight, self._fetched = dense(total), False
+            self._weight, self._fetched = total if len(rows) else dense(total), False
 
     def pull_rows(
         self, outs: list[NDArray], row_ids: list[NDArray], updater: Updater | None
     ) -> None:
         self.settle(updater)
         self._forget_weight(updater)
-        weight = self.weight()
+        if self._weight is None:
+            self.weight()
         for out, ids in zip(outs, row_ids):
             self.check_shape(out)
             rows = np.unique(ids.asnumpy().astype(np.int64).reshape(-1))
@@ -280,7 +282,13 @@ class Entry:
                 mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype).copyto(out)
                 continue
             wanted = mx.nd.array(rows, ctx=CPU, dtype="int64")
-            picked = mx.nd.take(weight, wanted)
-            mx.nd.sparse.row_sparse_array(
-                (picked, wanted), shape=self.shape, ctx=CPU, dtype=self.dtype
-            ).copyto(out)
+            if isinstance(self._weight, RowSparseNDArray):
+                picked = mx.nd.sparse.retain(self._weight, wanted)
+            else:
+                picked = mx.nd.sparse.row_sparse_array(
+                    (mx.nd.take(self._weight, wanted), wanted),
+                    shape=self.shape,
+                    ctx=CPU,
+                    dtype=self.dtype,
+                )
+            picked.copyto(out)

@@ -3,6 +3,7 @@
 
 from array import array
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
@@ -412,14 +413,13 @@ cdef class Tensor:
         cdef mercury_ticket* state = <mercury_ticket*><size_t>address
         wait_ticket(state)  # stays ours if this raises
         cdef size_t count = mercury_ticket_num_rows(state)
-        rows = bytearray(count * sizeof(int64_t))
-        values = bytearray(count * <size_t>row_bytes)
-        cdef char* row_data = rows
-        cdef char* value_data = values
-        mercury_ticket_rows(state, <int64_t*>row_data, value_data)
+        cdef bytes rows = PyBytes_FromStringAndSize(NULL, count * sizeof(int64_t))
+        cdef bytes values = PyBytes_FromStringAndSize(NULL, count * <size_t>row_bytes)
+        # Nobody else has them yet.
+        mercury_ticket_rows(state, <int64_t*>PyBytes_AS_STRING(rows), PyBytes_AS_STRING(values))
         del self._tickets[ticket]
         mercury_ticket_free(state)
-        return bytes(rows), bytes(values)
+        return rows, values
 
 
 include "_fabric.pxi"

@@ -258,15 +258,13 @@ def two_trainers(kv: Any) -> None:
 def row_sparse_without_rows_or_optimizer(kv: Any) -> None:
     rows = (8, 2)
     kv.init("rz", mx.nd.zeros(rows).tostype("row_sparse"))
-    value = mx.nd.sparse.zeros("row_sparse", rows)
-    if kv.rank == 0:
-        value = mx.nd.sparse.row_sparse_array((np.ones((1, 2), np.float32), [7]), shape=rows)
-    kv.push("rz", value)
-    out = mx.nd.sparse.zeros("row_sparse", rows)
-    kv.row_sparse_pull("rz", out=out, row_ids=mx.nd.array([0, 7]))
-    expected = np.zeros(rows)
-    expected[7] = 1
-    equal(out, expected)
+    nothing, out = (mx.nd.sparse.zeros("row_sparse", rows) for _ in range(2))
+    last = mx.nd.sparse.row_sparse_array((np.ones((1, 2), np.float32), [7]), shape=rows)
+    for value, total in ((last, 1), (nothing, 0)):
+        kv.push("rz", value if kv.rank == 0 else nothing)
+        kv.row_sparse_pull("rz", out=out, row_ids=mx.nd.array([0, 7]))
+        assert out.indices.asnumpy().tolist() == [0, 7]
+        equal(out.data, [[0, 0], [total, total]])
 
 
 @check
