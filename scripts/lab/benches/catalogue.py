@@ -9,6 +9,7 @@ from scripts.lab.benches import (
     fabric,
     flood,
     joining,
+    kinds,
     limits,
     peers,
     prophet,
@@ -67,6 +68,13 @@ def _communication(systems: Systems, length: str) -> list[Case]:
         return speed.communication(_named(systems, MAIN), ["vgg16"], rounds=3)
     chosen = systems if length == "full" else _named(systems, MAIN)
     return speed.communication(chosen, ["vgg16", "resnet50"], rounds=5)
+
+
+def _kinds(systems: Systems, length: str) -> list[Case]:
+    chosen = _named(systems, ("zmq", MERCURY))
+    if length == "quick":
+        return kinds.kinds(chosen, rounds=3, share=0.25)
+    return kinds.kinds(chosen, rounds=6)
 
 
 def _goodput(systems: Systems, length: str) -> list[Case]:
@@ -200,6 +208,7 @@ def _fabric(systems: Systems, length: str) -> list[Case]:
 _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "iteration": _iteration,
     "communication": _communication,
+    "kinds": _kinds,
     "goodput": _goodput,
     "urgent": _urgent,
     "cpu": _cpu,
@@ -220,6 +229,7 @@ PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
 BENCHES = [*_CASES, "scaling", "torch", "turns", "fabric", *PROGRAMS]
 # Only if asked for by name, or with --full.
 LONG = (
+    "kinds",
     "scaling",
     "torch",
     "turns",

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from pslite_ext.forecast.model import Job
 from scripts.lab.benches.case import USUAL, Case, Figure, Figures, Setting
 from scripts.lab.benches.prediction import floor_s, predicted_s
 from scripts.lab.systems.job import Outcome
@@ -21,10 +22,17 @@ SCALES = {"vgg16": 0.2, "resnet50": 1.0, "bert_base": 0.25, "alexnet": 0.45, "in
 RATIOS = {"network-bound": 0.6, "as published": 1.34}
 
 
-def _case(
-    bench: str, what: str, system: System, setting: Setting, config: Config, each_s: float
+def case(
+    bench: str,
+    what: str,
+    system: System,
+    setting: Setting,
+    config: Config,
+    each_s: float,
+    job: Job | None = None,
 ) -> Case:
-    job = workload_of(config.tensors).job()
+    """`job`: what the model is told, if that is not what the worker computes with."""
+    job = job or workload_of(config.tensors).job()
     floor = floor_s(job, setting.bandwidth)
     predicted = predicted_s(job, setting.bandwidth, system.name)
 
@@ -67,7 +75,7 @@ def iteration(
             config = Config("train", tensors, rounds=rounds, sample_s=0.05)
             what = f"{model} x {SCALES[model]:g}, {ratio}: {compute_s:g} s of computation"
             cases += [
-                _case("iteration", what, s, setting, config, compute_s + 1.5 * link_s)
+                case("iteration", what, s, setting, config, compute_s + 1.5 * link_s)
                 for s in systems
             ]
     return cases
@@ -83,7 +91,7 @@ def measured(
     scaled = workload_of(config.tensors)
     each_s = scaled.compute_s + 1.5 * setting.link_s(scaled.bytes)
     what = f"{workload.name} x {scale:g}, as measured: {scaled.compute_s:.3g} s of computation"
-    return [_case("iteration", what, s, setting, config, each_s) for s in systems]
+    return [case("iteration", what, s, setting, config, each_s) for s in systems]
 
 
 def communication(
@@ -94,5 +102,5 @@ def communication(
         config = Config("rounds", {"model": model, "scale": SCALES[model]}, rounds=rounds)
         what = f"push and pull of {model} x {SCALES[model]:g}"
         link_s = setting.link_s(workload_of(config.tensors).bytes)
-        cases += [_case("communication", what, s, setting, config, 1.8 * link_s) for s in systems]
+        cases += [case("communication", what, s, setting, config, 1.8 * link_s) for s in systems]
     return cases

@@ -18,6 +18,7 @@ import mxnet  # noqa: F401  # servers and the scheduler come no further
 from scripts.lab.systems.open_store import open_store
 from scripts.lab.workloads.engine import Engine
 from scripts.lab.workloads.flood import flood
+from scripts.lab.workloads.gradient_kinds import gradients_of
 from scripts.lab.workloads.gradients import Gradients
 from scripts.lab.workloads.job_config import Config, workload_of
 from scripts.lab.workloads.measurement import Sampler, say, usage
@@ -37,7 +38,7 @@ def rounds(config: Config, gradients: Gradients, engine: Engine) -> dict[str, An
         for i in order:
             gradients.pushpull(i)
         for i in order:
-            gradients.arrays[i].wait_to_read()
+            gradients.wait(i)
         times.append(time.monotonic() - began)
         for i in order:
             gradients.check(i, turn)
@@ -73,7 +74,7 @@ MODES = {"train": train, "rounds": rounds, "flood": flood, "idle": idle}
 def main() -> None:
     config = Config(**json.loads(sys.argv[1]))
     store = open_store(config.store) if config.store else None
-    gradients = Gradients(workload_of(config.tensors), store)
+    gradients = gradients_of(config.kind, workload_of(config.tensors), store)
     if store:
         store._barrier()
     say("started", **usage())

@@ -8,7 +8,7 @@ import mxnet as mx
 
 from scripts.lab.workloads import gradient_values
 from scripts.lab.workloads.engine import memory_of
-from scripts.lab.workloads.workload import Workload
+from scripts.lab.workloads.workload import Tensor, Workload
 
 
 class Gradients:
@@ -19,14 +19,20 @@ class Gradients:
         self.store = store
         self.rank = store.rank if store else 0
         self.workers = store.num_workers if store else 1
-        self.arrays = [mx.nd.zeros((t.elements,)) for t in workload.tensors]
-        self.memory = [memory_of(g) for g in self.arrays]
-        self._samples = [gradient_values.positions(t.elements) for t in workload.tensors]
         self.wrong: list[str] = []
+        self.arrays = [self._zeros(t) for t in workload.tensors]
         if store:
             _announce(store, workload)
             for i, gradient in enumerate(self.arrays):
                 store.init(i, gradient)
+        self._prepare()
+
+    def _zeros(self, tensor: Tensor) -> Any:
+        return mx.nd.zeros((tensor.elements,))
+
+    def _prepare(self) -> None:
+        self.memory = [memory_of(g) for g in self.arrays]
+        self._samples = [gradient_values.positions(t.elements) for t in self.workload.tensors]
 
     def fill(self, tensor: int, turn: int) -> None:
         for n, position in enumerate(self._samples[tensor]):
@@ -35,10 +41,12 @@ class Gradients:
     def check(self, tensor: int, turn: int) -> None:
         for n, position in enumerate(self._samples[tensor]):
             due = gradient_values.due(tensor, turn, n, self.workers)
-            got = float(self.memory[tensor][position])
-            if got != due and len(self.wrong) < 5:
-                name = self.workload.tensors[tensor].name
-                self.wrong.append(f"round {turn}, {name}[{position}]: {got}, not {due}")
+            self._compare(tensor, turn, position, float(self.memory[tensor][position]), due)
+
+    def _compare(self, tensor: int, turn: int, position: int, got: float, due: float) -> None:
+        if got != due and len(self.wrong) < 5:
+            name = self.workload.tensors[tensor].name
+            self.wrong.append(f"round {turn}, {name}[{position}]: {got}, not {due}")
 
     def check_zeros(self) -> None:
         """All that was not sampled; after the last round."""
@@ -52,6 +60,9 @@ class Gradients:
             gradient = self.arrays[tensor]
             urgency = -tensor if priority is None else priority
             self.store.pushpull(tensor, gradient, out=gradient, priority=urgency)
+
+    def wait(self, tensor: int) -> None:
+        self.arrays[tensor].wait_to_read()
 
 
 def _announce(store: Any, workload: Workload) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from scripts.lab.workloads.kinds import WHOLE
 from scripts.lab.workloads.workload import ELEMENT_BYTES, Tensor, Workload, load, uniform
 
 
@@ -14,6 +15,7 @@ class Config:
     # {"model", "scale", "compute_s", "steps"} or {"count", "bytes", "urgent_bytes"}
     tensors: dict[str, Any]
     store: str | None = "dist_sync"  # None: no store at all
+    kind: str = WHOLE  # of values; rounds
     rounds: int = 5
     warmup: int = 1
     slow_rank: int = -1  # train: this worker computes `slowness` times as long
