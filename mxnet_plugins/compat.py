@@ -30,7 +30,7 @@ def create(name: str) -> Any:
         return FabricKVStore(name, synchronous=not is_asynchronous(name))
     from mxnet_plugins.kvstore import MercuryKVStore
 
-    return MercuryKVStore(name)
+    return MercuryKVStore(name, asynchronous=is_asynchronous(name))
 
 
 class Registry(dict[str, Callable[[], Any]]):

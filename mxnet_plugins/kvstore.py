@@ -13,7 +13,6 @@ from mxnet.ndarray import NDArray
 
 from mxnet_plugins import arguments, membership
 from mxnet_plugins.base_store import BaseStore
-from mxnet_plugins.compat import is_asynchronous
 from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.keys import Key, announced, checked, pairs, single, wire_key
@@ -42,9 +41,9 @@ def _unrecorded(method: _Method) -> _Method:
 class MercuryKVStore(BaseStore):
     """Tensors go to the servers, each by itself."""
 
-    def __init__(self, name: str) -> None:
-        self._asynchronous = is_asynchronous(name)
-        self._settings = membership.join(self._asynchronous)
+    def __init__(self, name: str, *, asynchronous: bool) -> None:
+        self._asynchronous = asynchronous
+        self._settings = membership.join(asynchronous)
         self._name = name
         self._id = next(_store_ids)
         self._entries: dict[Key, Entry] = {}

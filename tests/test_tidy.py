@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import re
 import subprocess
 from collections.abc import Iterator
@@ -215,16 +216,35 @@ def test_nobody_edits_the_path() -> None:
     assert [str(p) for p in sources(".py") if re.search(edit, p.read_text())] == []
 
 
-def _imports(path: Path) -> Iterator[str]:
+def _imports(text: str) -> Iterator[str]:
     """Every module that a file names, in import statements or as text."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} imports by a relative name"
+            assert node.level == 0, "an import by a relative name"
             yield from (f"{node.module}.{name.name}" for name in node.names)
         elif isinstance(node, ast.Constant) and re.fullmatch(r"\w+(\.\w+)+", str(node.value)):
             yield str(node.value)
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    """Of what is imported at any time, but for types alone."""
+    paths = {}
+    for path in sources(".py"):
+        name = str(path.relative_to(ROOT))[: -len(".py")].replace("/", ".")
+        paths[name.removesuffix(".__init__")] = path
+
+    def home(name: str) -> str:
+        while name and name not in paths:
+            name = name.rpartition(".")[0]
+        return name
+
+    graph = {}
+    for module, path in paths.items():
+        text = re.sub(r"^if TYPE_CHECKING:\n( .*\n)+", "", path.read_text(), flags=re.MULTILINE)
+        graph[module] = {home(name) for name in _imports(text)} - {module}
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 def _place(module: str, rooms: tuple[str, ...]) -> int:
@@ -241,7 +261,7 @@ def test_rooms_import_only_what_comes_before_them() -> None:
         module = name[: -len(".py")].replace("/", ".")
         if name in DOORS or name.startswith("tests/"):
             continue
-        for other in _imports(path):
+        for other in _imports(path.read_text()):
             if module.startswith(INSTALLED):
                 wrong = _place(other, ROOMS) > _place(module, ROOMS)
                 wrong |= other.startswith(("scripts.", "tests."))
@@ -276,7 +296,9 @@ def test_no_front_is_known_outside_of_it() -> None:
         name = str(path.relative_to(ROOT))
         module = name[: -len(".py")].replace("/", ".")
         if module.startswith(INSTALLED):
-            found += [f"{name}: {o}" for o in _imports(path) if knows_a_front(module, o)]
+            found += [
+                f"{name}: {o}" for o in _imports(path.read_text()) if knows_a_front(module, o)
+            ]
     assert found == []
 
 

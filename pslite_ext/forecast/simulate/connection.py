@@ -26,7 +26,7 @@ class Connection:
         self._queue.push(what)
         self._pump()
 
-    def arrived(self, packet: Packet) -> None:
+    def _landed(self, packet: Packet) -> None:
         self._clock.at(self._clock.now + self._word_s, self._room, packet.size)
 
     def _room(self, size: float) -> None:
@@ -36,6 +36,6 @@ class Connection:
     def _pump(self) -> None:
         while self._queue.waiting and self._under_way < self._window_bytes:
             packet = self._queue.pop()
-            packet.connection = self
+            packet.landed = self._landed
             self._under_way += packet.size
             pass_on(packet)

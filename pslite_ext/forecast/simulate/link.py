@@ -6,14 +6,11 @@ import heapq
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence, Sized
-from typing import TYPE_CHECKING, Any, Callable, Protocol
+from typing import Any, Callable, Protocol
 
 from pslite_ext.forecast.model import ModelError
 from pslite_ext.forecast.model.job import number
 from pslite_ext.forecast.simulate.clock import Clock
-
-if TYPE_CHECKING:
-    from pslite_ext.forecast.simulate.connection import Connection
 
 
 class Hop(Protocol):
@@ -28,11 +25,11 @@ class Packet:
     __slots__ = (
         "arrive",
         "began",
-        "connection",
         "flow",
         "hold_s",
         "hop",
         "info",
+        "landed",
         "path",
         "priority",
         "size",
@@ -56,7 +53,7 @@ class Packet:
         self.info = info
         self.hold_s = 0.0  # how long the first link idles before it
         self.began: Callable[[Packet], None] | None = None  # told when the first link begins
-        self.connection: Connection | None = None  # whose window it is in
+        self.landed: Callable[[Packet], None] | None = None  # whose window it is in hears first
 
 
 class Train:
@@ -268,6 +265,6 @@ def pass_on(packet: Packet) -> None:
         packet.hop += 1
         hop.send(packet)
         return
-    if packet.connection is not None:
-        packet.connection.arrived(packet)
+    if packet.landed is not None:
+        packet.landed(packet)
     packet.arrive(packet)
