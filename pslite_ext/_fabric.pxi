@@ -36,6 +36,22 @@ cdef extern from "process/fabric_api.h" nogil:
     void mercury_fabric_leave(mercury_fabric*, int)
     void mercury_fabric_free(mercury_fabric*)
 
+cdef extern from "fabric/live/courier.h" namespace "mercury::fabric" nogil:
+    const double kPaceHeadroom
+    const int64_t kPaceQuantum_bytes
+cdef extern from "fabric/live/model_tree.h" namespace "mercury::fabric" nogil:
+    const size_t kStillLeaving, kTreeLeast, kDistributorsMost
+
+
+def fabric_limits():
+    return {
+        "pace_headroom": kPaceHeadroom,
+        "pace_quantum_bytes": kPaceQuantum_bytes,
+        "still_leaving": kStillLeaving,
+        "tree_least": kTreeLeast,
+        "distributors_most": kDistributorsMost,
+    }
+
 
 cdef class Fabric:
     cdef mercury_fabric* _fabric

@@ -28,8 +28,7 @@ from scripts.lab.workloads.race import BYTES
 from scripts.lab.workloads.stragglers import slowness
 
 LETTER_S = 0.003  # a letter from node to node; measured, thirty-three processes on two cores
-HEADROOM, QUANTUM = 1.25, 64 << 10  # what a transfer may be ahead of its plan: courier.h
-STILL_LEAVING, TREE_LEAST, DISTRIBUTORS = 2, 3, 8  # model_part.cc, scheduler_part.cc
+LIMITS = _core.fabric_limits()
 SERVER = 0  # its host, and the scheduler's; two workers are on each of the others
 
 
@@ -307,8 +306,8 @@ class Fabric(Simulated):
             self.network.send(source, target, hop["bytes"], there)
             return
         planned_s = hop["pieces"][-1][1] - hop["pieces"][0][0]
-        limit = (HEADROOM * hop["bytes"] + QUANTUM) / planned_s
-        transfer = self.network.send(source, target, hop["bytes"], there, limit)
+        most = LIMITS["pace_headroom"] * hop["bytes"] + LIMITS["pace_quantum_bytes"]
+        transfer = self.network.send(source, target, hop["bytes"], there, most / planned_s)
         self.network.after(planned_s, partial(self.network.lift_limit, transfer))
 
     def _at_aggregator(self, aggregator: int, updates: Sequence[int]) -> None:
@@ -344,10 +343,10 @@ class Fabric(Simulated):
         self._answer()
 
     def _answer(self) -> None:
-        if self._tree_asked or self._leaving > STILL_LEAVING or not self._askers:
+        if self._tree_asked or self._leaving > LIMITS["still_leaving"] or not self._askers:
             return
         ready = list(self._askers)
-        if len(ready) < TREE_LEAST:
+        if len(ready) < LIMITS["tree_least"]:
             self._serve([("server", worker) for worker in ready])
         else:
             self._tree_asked = True
@@ -357,7 +356,8 @@ class Fabric(Simulated):
         """As live/model_tree.h: who passes on has the fastest way out, one of a host."""
         out = {w: self.conditions.bits(self.network.now)[host_of(w)][0] for w in askers}
         first = {host_of(w): w for w in reversed(askers)}
-        passing = sorted(first.values(), key=lambda w: (-out[w], w))[:DISTRIBUTORS]
+        most = int(LIMITS["distributors_most"])
+        passing = sorted(first.values(), key=lambda w: (-out[w], w))[:most]
         said = _core.fabric_tree(json.dumps(self._batch(askers, passing)).encode())
         edges: dict[int, str] = {}
         for to, source in re.findall(r"^(\d+): from (\w+),", said, re.MULTILINE):

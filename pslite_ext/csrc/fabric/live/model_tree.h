@@ -7,6 +7,7 @@
 // the server or from one that an earlier edge serves; no edge leads from a node to itself.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,6 +16,11 @@
 #include "fabric/network.h"
 
 namespace mercury::fabric {
+
+// So few models may still be leaving the server when others that wait begin: one may be slow.
+constexpr size_t kStillLeaving = 2;
+constexpr size_t kTreeLeast = 3;  // that have asked: fewer get it straight from the server
+constexpr size_t kDistributorsMost = 8;
 
 // `from` gives the model to `to`; nodes.
 struct Edge {

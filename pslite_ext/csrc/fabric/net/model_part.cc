@@ -5,13 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "fabric/live/model_tree.h"
+
 namespace mercury::fabric {
 namespace {
 
-// So few models may still be leaving when others that wait begin: one may be slow.
-constexpr size_t kStillLeaving = 2;
 constexpr size_t kAskedMost = 4;  // models on their way to one node
-constexpr size_t kTreeLeast = 3;  // that have asked: fewer get it straight from the server
 constexpr size_t kTreeMost = 64;  // of one tree: planning takes the square of it
 
 }  // namespace

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "fabric/live/model_tree.h"
+
 namespace mercury::fabric {
 namespace {
 
 constexpr double kReportsHold_s = 60;
-constexpr size_t kDistributorsMost = 8;
 
 }  // namespace
 
