@@ -9,7 +9,6 @@ processor time of the workers is compared, which a busy machine disturbs less.
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import re
 import statistics
@@ -18,6 +17,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from tracer.output import write_json
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"  # whose network the workers train
@@ -105,7 +106,7 @@ def main() -> int:
         print(f"{van}: " + ", ".join(f"{name} {value}" for name, value in figures.items()))
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(results, indent=2) + "\n")
+        write_json(options.out, results)
     return 0
 
 

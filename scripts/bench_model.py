@@ -9,7 +9,6 @@ processor, for the machine may be busy with something else.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import sys
 import time
@@ -24,6 +23,7 @@ from pslite_ext.forecast.model.zoo import known_job
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 from pslite_ext.forecast.simulate.our_links import mercury_cluster
 from scripts.lab.benches.case import TCP_SHARE
+from tracer.output import print_json
 from tracer.table import Table
 
 # Larger than any lab: nodes of each kind, their links in Gbit/s, and how late processes react that
@@ -155,7 +155,7 @@ def main() -> int:
             print(row, file=sys.stderr)
             rows.append(row)
         if options.json:
-            print(json.dumps({"far": rows}, indent=2))
+            print_json({"far": rows})
         else:
             show(f"{FAR_NODES} workers and {FAR_NODES} servers", rows)
         return 0
@@ -177,7 +177,7 @@ def main() -> int:
             )
     broken += wrong_orders(predicted())
     if options.json:
-        print(json.dumps({**found, "broken": broken}, indent=2))
+        print_json({**found, "broken": broken})
     else:
         show("1000 layers at 1000 bandwidths (promised: < 5 s)", found["sweeps"])
         show("One simulated iteration (promised: < 60 s, < 4 GB)", found["simulations"])

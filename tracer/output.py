@@ -52,8 +52,17 @@ def whole_directory(path: str | Path) -> Iterator[Path]:
         raise
 
 
+def json_text(value: Any, indent: int | None = 2) -> str:
+    return json.dumps(_plain(value), indent=indent, allow_nan=False) + "\n"
+
+
 def print_json(value: Any) -> None:
-    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+    print(json_text(value), end="")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    with whole_file(path) as file:
+        file.write(json_text(value).encode())
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import json
 import platform
 import sys
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pslite_ext.command.arguments import count
 from pslite_ext.command_line import Parser
 from tracer.errors import TraceError
-from tracer.output import whole_file
+from tracer.output import write_json
 from tracer.progress import Progress
 
 if TYPE_CHECKING:
@@ -79,9 +78,7 @@ def main(argv: Sequence[str]) -> int:
         if not times.tensors:
             raise ProfileError(f"{options.model} has no trainable parameter")
         out = options.out or f"{name}.json"
-        with whole_file(out) as file:
-            job = _job(name, inputs, options, times, mx.__version__)
-            file.write(json.dumps(job, indent=1).encode())
+        write_json(out, _job(name, inputs, options, times, mx.__version__))
     except (ProfileError, TraceError) as error:
         print(f"mercury profile: {error}", file=sys.stderr)
         return FAILED

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import collections
-import json
 import platform
 import re
 import sys
 from pathlib import Path
 
 from tests.cluster import cluster
+from tracer.output import write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,11 +58,8 @@ def main() -> int:
         table[name] = {"runs": len(digests), "right": right, "weights": digests}
         print(f"{name}: {right} of {len(digests)} runs ended with the same weights on both workers")
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(
-        json.dumps(
-            {"command": sys.argv, "machine": platform.platform(), "systems": table}, indent=2
-        )
-    )
+    about = {"command": sys.argv, "machine": platform.platform()}
+    write_json(options.out, {**about, "systems": table})
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any, Callable
@@ -12,6 +11,7 @@ from typing import Any, Callable
 from pslite_ext.command.arguments import count
 from pslite_ext.command_line import Parser
 from pslite_ext.quantity import QuantityError
+from tracer.output import print_json
 
 FAILED, INTERRUPTED = 2, 130
 EXIT_CODES = "exit codes: 0 all well; 2 wrong usage or input; 130 interrupted"
@@ -197,6 +197,6 @@ def main(argv: Sequence[str]) -> int:
 
 def _fail(options: argparse.Namespace, says: str) -> int:
     if options.json:
-        print(json.dumps({"error": says}))
+        print_json({"error": says})
     print(f"mercury sim: {says}", file=sys.stderr)
     return FAILED

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from pslite_ext.command.arguments import count
 from pslite_ext.command_line import Parser
 from tracer.errors import TraceError, UsageError
+from tracer.output import print_json
 
 MISUSED, FAILED, INTERRUPTED = 2, 3, 130
 EXIT_CODES = (
@@ -145,7 +145,7 @@ def main(argv: Sequence[str]) -> int:
         return int(task(options))
     except TraceError as error:
         if options.json:
-            print(json.dumps({"error": str(error)}))
+            print_json({"error": str(error)})
         print(f"mercury trace: {error}", file=sys.stderr)
         return MISUSED if isinstance(error, UsageError) else FAILED
     except MemoryError:

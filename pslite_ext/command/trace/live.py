@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import io
-import json
 import shutil
 import signal
 import sys
@@ -21,6 +20,7 @@ from pslite_ext.quantity import QuantityError, bytes_per_second
 from tracer.errors import UsageError
 from tracer.live.page import line, page
 from tracer.live.watch import Picture, Watch
+from tracer.output import json_text
 
 OK, JOB_FAILED = 0, 1
 KILLED_AFTER_S = 6.0  # without news, once some nodes have ended: the others were killed
@@ -47,7 +47,7 @@ def live(options: argparse.Namespace) -> int:
             busiest = max((max(one.to_server, one.to_worker) for one in last.links), default=0.0)
             fastest = link or max(fastest, busiest)
             if options.json:
-                say(json.dumps(_as_dict(last)) + "\n")
+                say(json_text(_as_dict(last), indent=None))
             elif whole_page:
                 columns, rows = shutil.get_terminal_size()
                 drawn = page(last, options.run, rows - 1, columns, fastest, silent_s)

@@ -19,6 +19,7 @@ from typing import Any
 
 from scripts.lab.benches.case import Failure, Row
 from scripts.lab.report.series import KINDS, Points, drawn
+from tracer.output import whole_file
 
 ROOT = Path(__file__).resolve().parents[3]
 Place = tuple[str, str, str]  # bench, what, setting
@@ -153,10 +154,9 @@ def write(
         "series": drawn(series),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".draft")
     members = (f"{json.dumps(name)}: {_lined(value)}" for name, value in content.items())
-    draft.write_text("{" + ",\n".join(members) + "}\n")
-    draft.replace(path)
+    with whole_file(path) as file:
+        file.write(("{" + ",\n".join(members) + "}\n").encode())
 
 
 def _lined(value: object) -> str:
