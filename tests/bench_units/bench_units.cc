@@ -141,7 +141,7 @@ class Round {
     header.length = static_cast<uint32_t>(payload_.size());
     header.round = ++round_;
     for (size_t p = 0; p < kPackets; ++p) {
-      header.offset = p * payload_.size();
+      header.offset = p * payload_.size() / sizeof(float);
       for (int w = 0; w < kWorkers; ++w) Packet(w, header, payload_.data());
       OutPacket out;
       for (int w = 0; w < kWorkers; ++w) {

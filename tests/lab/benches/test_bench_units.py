@@ -18,11 +18,12 @@ def bench_units(arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_figures_are_kept_and_compared(tmp_path: Path) -> None:
     kept = tmp_path / "before.json"
-    first = bench_units(f"crc32c queue --json '{kept}'")
+    first = bench_units(f"crc32c queue aggregator --json '{kept}'")
     assert first.returncode == 0, first.stderr
     figures = json.loads(kept.read_text())
     names = [figure["name"] for figure in figures]
-    assert names == ["crc32c 1 KiB", "crc32c 64 KiB", "urgency queue push, pop"]
+    packets = ["aggregator 1 KiB", "aggregator 64 KiB"]
+    assert names == ["crc32c 1 KiB", "crc32c 64 KiB", *packets, "urgency queue push, pop"]
     assert all(figure["ns"] > 0 and figure["gb_per_s"] > 0 for figure in figures)
 
     for figure in figures:
