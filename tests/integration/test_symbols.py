@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 from pslite_ext import _core
 
@@ -22,6 +23,11 @@ def test_nothing_of_ours_is_taken_from_libmxnet() -> None:
     """With MXNet loaded first and globally, ours still speaks to its own libzmq and ps-lite."""
     names = symbols("--undefined-only")
     assert [n for n in names if n.startswith(("zmq_", "_ZN2ps", "_ZN4dmlc", "_ZN3zmq"))] == []
+
+
+def test_checks_are_not_in_it() -> None:
+    """What tests with sanitizers look at costs users nothing (base/check.h)."""
+    assert b"MERCURY_CHECK(" not in Path(_core.__file__).read_bytes()
 
 
 def test_either_import_order() -> None:

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
+
 namespace mercury {
 std::string Seconds(int64_t ms) {
   const int64_t tenths = ms / 100;
@@ -142,6 +144,7 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
   members_.push_back(member);
   members_.back().guest = kFirstGuest - guests_++;
   members_.back().since_ms = now_ms;
+  MERCURY_CHECK(Count(member.role) <= Expected(member.role));
   // Whose patience ends first hears from the scheduler who is missing, and not from its own clock.
   const int64_t waited_ms = std::clamp<int64_t>(member.waited_ms, 0, times_.start_timeout_ms);
   started_ms_ = std::min(started_ms_, now_ms - waited_ms);
@@ -275,6 +278,7 @@ Status SchedulerMembership::Settle(const std::vector<int>& ids) {
 
 // Ranks in one total order that does not depend on who came first.
 Actions SchedulerMembership::Assign(int64_t now_ms) {
+  MERCURY_CHECK(state_ == State::kGathering && !begun_);
   std::sort(members_.begin(), members_.end(), [](const Member& a, const Member& b) {
     const auto order = [](const Member& m) {
       return std::make_tuple(m.role, m.rank_hint < 0, m.rank_hint, std::cref(m.host), m.port);
@@ -296,6 +300,7 @@ Actions SchedulerMembership::Assign(int64_t now_ms) {
     members_[i].id = ids[i];
     heard_ms_[ids[i]] = now_ms;
   }
+  MERCURY_CHECK(heard_ms_.size() == members_.size());  // each has a rank of its own
   state_ = State::kRunning;
   begun_ = true;
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
@@ -322,6 +327,7 @@ Actions SchedulerMembership::Leave(int node, const Status& why, int64_t now_ms) 
   int workers_left = 0;
   for (int id : left_) workers_left += RoleOf(id) == Role::kWorker ? 1 : 0;
   Actions actions{{Action::kDeparted, node, "", {}}};
+  MERCURY_CHECK(workers_left <= workers_);
   if (workers_left == workers_) {
     state_ = State::kEnded;
     actions.push_back({Action::kEnd, -1, "", {}});

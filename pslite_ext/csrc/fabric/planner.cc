@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "fabric/aggregation.h"
 #include "fabric/course.h"
 #include "fabric/local_search.h"
@@ -21,6 +22,7 @@ Plan Lay(const Batch& batch, const std::vector<Shipment>& shipments, const Targe
   Course course(&network, shipments, target, &plan.transfers, &arrivals);
   course.Walk(schedule);
   plan.commits = InOrder(arrivals, target);
+  MERCURY_CHECK(plan.order.size() + plan.dropped.size() == shipments.size());
   plan.objective_s = Objective(plan.commits, target);
   if (batch.replica) Replicate(batch, *batch.replica, shipments, target, batch.network, &plan);
   return plan;

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace mercury {
 
 bool Mailbox::Next(OutPacket* out) {
   if (letters_.empty()) return false;
   const std::shared_ptr<const std::string> letter = letters_.front();
+  MERCURY_CHECK(sent_ < letter->size());
   out->header.kind = Kind::kLetter;
   out->header.tensor = static_cast<uint32_t>(letter->size());
   out->header.offset = sent_;
@@ -35,6 +38,7 @@ Status Mailbox::OnHeader(const Header& header, char** target) {
 
 void Mailbox::OnPacket(const Header& header, std::optional<std::string>* letter) {
   come_ += header.length;
+  MERCURY_CHECK(come_ <= coming_.size() && coming_.size() <= letter_bytes_max_);
   if (come_ < coming_.size()) return;
   come_ = 0;
   *letter = std::exchange(coming_, {});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
 #include "links/lent_memory.h"
 
 namespace mercury {
@@ -54,6 +55,7 @@ size_t RingWriter::Room() const {
 size_t RingWriter::Write(const iovec* pieces, size_t count) {
   const size_t bytes = std::min(Total(pieces, count), Room());
   if (bytes == 0) return 0;
+  const uint64_t before = written_;
   ForEachRun(pieces, bytes, [&](const char* data, size_t most) {
     size_t run = most;
     if (!Lend(data, most)) {
@@ -63,6 +65,7 @@ size_t RingWriter::Write(const iovec* pieces, size_t count) {
     written_ += run;
     return run;
   });
+  MERCURY_CHECK(written_ - before == bytes && lent_until_ <= written_);
   memory_->writer.count = written_;
   return bytes;
 }
@@ -113,6 +116,7 @@ size_t RingReader::Read(const iovec* pieces, size_t count) {
     read_ += run;
     return run;
   });
+  MERCURY_CHECK(read_ - before <= bytes);
   if (read_ != before) memory_->reader.count = read_;
   return read_ - before;
 }

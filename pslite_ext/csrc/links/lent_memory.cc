@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "base/check.h"
+
 namespace mercury {
 namespace {
 
@@ -47,6 +49,7 @@ char* LentMemory::Get(size_t bytes) {
   const size_t room = RoundedUp(bytes, kAlignment);
   char* block = static_cast<char*>(memory_.data()) + used_;
   used_ += room;
+  MERCURY_CHECK(used_ <= kLentBytes);
   return block;
 }
 
@@ -57,10 +60,13 @@ bool LentMemory::Provide(size_t at, size_t bytes) const {
 }
 
 void LentMemory::Return(char* block, size_t bytes) {
+  MERCURY_CHECK(Holds(block));
   const size_t at = static_cast<size_t>(block - data());
   const size_t first = RoundedUp(at, kPageBytes), end = (at + bytes) / kPageBytes * kPageBytes;
   if (first < end) madvise(block + (first - at), end - first, MADV_REMOVE);
-  given_.at(bytes).blocks.push_back(block);  // there is room
+  Given& given = given_.at(bytes);
+  given.blocks.push_back(block);  // there is room
+  MERCURY_CHECK(given.blocks.size() <= given.made);
 }
 
 }  // namespace mercury

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/check.h"
+
 namespace mercury {
 namespace {
 
@@ -30,6 +32,7 @@ void LinkProgress::Sent(uint64_t bytes, int64_t now_us) {
   const uint64_t of_report = std::min(bytes, report_left_);
   report_left_ -= of_report;
   sent_ += bytes;
+  MERCURY_CHECK(heard_ <= sent_ && owed_ <= sent_);
   if (bytes == of_report) return;
   owed_ = sent_;
   Use(now_us);
@@ -55,6 +58,7 @@ Status LinkProgress::Heard(uint64_t count) {
 
 Status LinkProgress::Tick(int64_t now_us, bool in_packet) {
   if (now_us < tick_at_us_) return Status::Ok();
+  MERCURY_CHECK(tick_at_us_ != kNever && ticked_at_us_ <= now_us);
   const int64_t elapsed_us = std::min(now_us - ticked_at_us_, 2 * interval_us_);
   silent_us_ = under_way() && !came_ ? silent_us_ + elapsed_us : 0;
   stuck_us_ = in_packet && !came_ ? stuck_us_ + elapsed_us : 0;

@@ -1,8 +1,10 @@
 #include "messages/server_store.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "base/node_name.h"
 
 namespace mercury {
@@ -153,6 +155,8 @@ Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreR
   if (!status.ok()) return status;
   piece->pushed[worker] = true;
   piece->waiting_pushes.push_back(request->ticket);
+  MERCURY_CHECK(std::count(piece->pushed.begin(), piece->pushed.end(), true) ==
+                static_cast<std::ptrdiff_t>(piece->waiting_pushes.size()));
   if (piece->waiting_pushes.size() < static_cast<size_t>(num_workers_)) {
     status = WaitsForDeparted(*piece);
     if (!status.ok()) FailRound(piece, status, replies);
@@ -191,6 +195,7 @@ Status ServerStore::PushAsync(StoreRequest* request, Piece* piece,
     Release(&piece->value);
     piece->value = std::move(copy);
   }
+  MERCURY_CHECK(piece->value.owner.use_count() <= 1);
   Status status = Accumulate(request, &piece->value, !piece->has_value);
   if (!status.ok()) return status;
   replies->push_back({request->ticket, Status::Ok(), {}});
@@ -283,10 +288,12 @@ Status ServerStore::Reserve(size_t bytes, Buffer* buffer) {
     return Status::Exhausted("the server has no memory for " + std::to_string(bytes) + " bytes");
   }
   bytes_ += bytes;
+  MERCURY_CHECK(bytes_max_ == 0 || bytes_ <= bytes_max_);
   return Status::Ok();
 }
 
 void ServerStore::Release(Buffer* buffer) {
+  MERCURY_CHECK(buffer->bytes <= bytes_);
   bytes_ -= buffer->bytes;
   *buffer = {};
 }

@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "base/check.h"
+
 namespace mercury {
 namespace {
 
@@ -103,11 +105,14 @@ Block PacketPool::Get(size_t bytes) {
     }
   }
   shelves.handed_out += block_bytes;
+  MERCURY_CHECK(shelves.handed_out <= shelves.bytes);
+  MERCURY_CHECK(shelves.bytes_max == 0 || shelves.bytes <= shelves.bytes_max);
   lock.unlock();
   const size_t index = 2 * c + (short_one ? 1 : 0);
   try {
     return Block(block, [keep = shelves_, index, block_bytes](char* returned) {
       const std::lock_guard<std::mutex> back(keep->mutex);
+      MERCURY_CHECK(block_bytes <= keep->handed_out);
       keep->handed_out -= block_bytes;
       keep->free[index].push_back(returned);
     });

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "base/little_endian.h"
 
 namespace mercury {
@@ -61,12 +62,14 @@ Status RowSum::End(size_t worker, uint32_t length, PacketPool* pool, bool* whole
     }
   }
   set.have += length;
+  MERCURY_CHECK(set.have <= set.bytes && set.bytes <= BytesMax());
   *whole = set.have == set.bytes;
   return Status::Ok();
 }
 
 Status RowSum::Merge(size_t worker, bool deterministic) {
   RowSet& set = sets_[worker];
+  MERCURY_CHECK(set.have == set.bytes);
   size_t count = 0;
   if (deterministic) return sum_.Check(set.block.get(), set.bytes, &count);
   const Status status = sum_.Add(set.block.get(), set.bytes);

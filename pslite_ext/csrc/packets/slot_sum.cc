@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
+
 namespace mercury {
 bool SlotSum::MakeRoom(const Codec& plain, uint64_t elements, PacketPool* pool, Block* block) {
   *block = pool->Get(std::max<uint64_t>(plain.bytes(elements), 1));
@@ -20,6 +22,7 @@ bool SlotSum::Add(const Coded& coded, uint64_t at, uint64_t count, uint64_t slot
   }
   const Codec& plain = PlainCodec(codec.dtype);
   if (sum_ == nullptr && !MakeRoom(plain, slot_elements, pool, &sum_)) return false;
+  MERCURY_CHECK(at <= filled_ && at + count <= slot_elements);
   // Another worker may be ahead or behind: what is there already is added to, the rest is new.
   const uint64_t known = std::min(count, filled_ - std::min(at, filled_));
   char* to = sum_.get() + plain.bytes(at);
@@ -66,6 +69,7 @@ bool SlotSum::Apply(size_t worker, uint64_t slot_elements, PacketPool* pool) {
     if (!first) std::memcpy(fresh.get(), into.get(), plain.bytes(slot_elements));
     into = std::move(fresh);
   }
+  MERCURY_CHECK(into.use_count() == 1);
   checks_of_ = nullptr;
   codec.add(copy.coded.parameter, copy.block.get(), slot_elements, into.get(), first);
   SetValue(std::move(into));

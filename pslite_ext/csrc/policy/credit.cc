@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace mercury {
 namespace {
 
@@ -55,11 +57,24 @@ void Credit::Recount(Portions::iterator it, uint64_t before) {
   const auto sum = by_urgency_.emplace(portion.urgency, 0).first;
   sum->second += after - before;
   if (sum->second == 0) by_urgency_.erase(sum);
+  MERCURY_CHECK(std::max(portion.returned, portion.parked) <= portion.sent);
+  MERCURY_CHECK(IsCounted());
+}
+
+// Whether what is counted by urgency is all that is counted.
+bool Credit::IsCounted() const {
+  uint64_t sum = 0;
+  for (const auto& [urgency, bytes] : by_urgency_) {
+    if (bytes == 0) return false;
+    sum += bytes;
+  }
+  return sum == counted_;
 }
 
 void Credit::Sent(uint64_t id, int32_t urgency, uint64_t bytes, int64_t now_us) {
   const auto it = portions_.emplace(id, Portion{}).first;
   const uint64_t before = it->second.counted();
+  MERCURY_CHECK(before == 0 || it->second.urgency == urgency);
   it->second.urgency = urgency;
   it->second.sent += bytes;
   Recount(it, before);

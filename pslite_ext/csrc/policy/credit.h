@@ -62,6 +62,7 @@ class Credit {
   using Portions = std::unordered_map<uint64_t, Portion>;
 
   void Recount(Portions::iterator it, uint64_t before);
+  bool IsCounted() const;
   void Park(int64_t now_us);
   int64_t ParkAfterUs() const;
   void Measure(uint64_t bytes, int64_t now_us);

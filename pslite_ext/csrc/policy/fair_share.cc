@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
+
 namespace mercury {
 namespace {
 
@@ -40,12 +42,14 @@ void FairShare::CountUsed(int64_t now_us) {
     ++used_;
     count_at_us_ = std::min(count_at_us_, at_us + kIdleUs);
   }
+  MERCURY_CHECK(used_ <= static_cast<int>(used_at_us_.size()));
 }
 
 void FairShare::Carried(int link, uint64_t bytes, int64_t now_us) {
   if (bytes == 0) return;
   const auto it = used_at_us_.find(link);
   if (it == used_at_us_.end()) return;
+  MERCURY_CHECK(it->second <= now_us);
   const bool fresh = it->second <= now_us - kIdleUs;
   it->second = now_us;
   if (fresh || now_us >= count_at_us_) CountUsed(now_us);

@@ -1,5 +1,6 @@
 #include "policy/policy_packets.h"
 
+#include "base/check.h"
 #include "base/packet_alignment.h"
 
 namespace mercury {
@@ -26,6 +27,7 @@ bool PacketPolicy::Next(int64_t now_us, uint64_t* portion) {
   blocked_ = false;
   if (waiting_.empty()) return false;
   const uint64_t first = waiting_.Front();
+  MERCURY_CHECK(portions_.at(first).slots_left != 0);
   if (!MaySend(waiting_.FrontPriority(), now_us)) return false;
   *portion = first;
   return true;
@@ -41,6 +43,7 @@ void PacketPolicy::Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_
     last_portion_ = portion;
   }
   it->second.bytes_left -= std::min(bytes, it->second.bytes_left);
+  MERCURY_CHECK(it->second.slots_left != 0);
   if (!slot_done || --it->second.slots_left != 0) return;
   if (!waiting_.empty() && waiting_.Front() == portion) {
     waiting_.Pop();

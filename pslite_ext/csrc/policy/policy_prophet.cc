@@ -12,6 +12,7 @@
 #include <deque>
 #include <set>
 
+#include "base/check.h"
 #include "policy/policy_packets.h"
 #include "policy/prophet/bandwidth_monitor.h"
 #include "policy/prophet/block_record.h"
@@ -48,6 +49,7 @@ class ProphetPolicy : public PacketPolicy {
     if (block_.empty()) Assemble(now_us);
     if (block_.empty()) return false;
     record_.EndHold(now_us);
+    MERCURY_CHECK(portions_.at(block_.front().portion).slots_left != 0);
     if (!MaySend(portions_.at(block_.front().portion).urgency, now_us)) return false;
     *portion = block_.front().portion;
     return true;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "base/check.h"
 #include "policy/policy.h"
 #include "policy/urgency_queue.h"
 
@@ -42,7 +43,8 @@ class UnitPolicy : public Policy {
   bool Next(int64_t /*now_us*/, uint64_t* portion) override {
     if (current_ == kNoPortion) {
       if (waiting_.empty() || under_way_ >= window_bytes_) return false;
-      State& first = portions_[waiting_.Front()];
+      State& first = portions_.at(waiting_.Front());
+      MERCURY_CHECK(first.slots_left != 0);
       current_ = waiting_.Front();
       current_slots_ = std::min(first.slots_left, first.unit_slots);
       first.slots_left -= current_slots_;

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
+
 namespace mercury {
 
 // With more priorities than that, neighbours share a queue. Two words of bits find the first.
@@ -36,6 +38,7 @@ class UrgencyQueue {
     levels_[level].push_back({priority, std::move(item)});
     Mark(level);
     ++size_;
+    MERCURY_CHECK(levels_.size() <= levels_max_);
   }
 
   // Neither may be called when empty.
@@ -47,6 +50,7 @@ class UrgencyQueue {
     levels_[level].pop_front();
     --size_;
     if (levels_[level].empty()) Unmark(level);
+    MERCURY_CHECK((size_ == 0) == (summary_ == 0));
     return item;
   }
 
@@ -102,8 +106,11 @@ class UrgencyQueue {
   static constexpr size_t kKnownMax = 4096;
   static uint64_t Bit(size_t i) { return uint64_t{1} << i; }
   size_t First() const {
+    MERCURY_CHECK(size_ != 0);
     const auto group = static_cast<size_t>(__builtin_ctzll(summary_));
-    return group * 64 + static_cast<size_t>(__builtin_ctzll(groups_[group]));
+    const size_t level = group * 64 + static_cast<size_t>(__builtin_ctzll(groups_[group]));
+    MERCURY_CHECK(!levels_[level].empty());
+    return level;
   }
   void Mark(size_t level) {
     groups_[level / 64] |= Bit(level % 64);
@@ -133,6 +140,7 @@ class UrgencyQueue {
     } else {
       known_.insert(at, priority);
     }
+    MERCURY_CHECK(std::is_sorted(known_.begin(), known_.end(), std::greater<>()));
     levels_.resize(std::min(known_.size(), levels_max_));
     groups_.resize((levels_.size() + 63) / 64, 0);
     for (auto& [old, item] : waiting) Push(old, std::move(item));

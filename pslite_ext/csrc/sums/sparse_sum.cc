@@ -1,8 +1,12 @@
 #include "sums/sparse_sum.h"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <string>
+
+#include "base/check.h"
 
 namespace mercury {
 namespace {
@@ -107,7 +111,14 @@ Status SparseSum::Add(const void* encoded, size_t bytes) {
     }
     --theirs;
   }
+  MERCURY_CHECK(IsASet());
   return Status::Ok();
+}
+
+bool SparseSum::IsASet() const {
+  const auto falls = std::adjacent_find(rows_.begin(), rows_.end(), std::greater_equal<int64_t>());
+  const bool inside = rows_.empty() || (rows_.front() >= first_row_ && rows_.back() <= last_row_);
+  return falls == rows_.end() && inside && values_.size() == rows_.size() * row_bytes_;
 }
 
 void EncodeSet(const int64_t* numbers, const char* values, size_t rows, size_t row_bytes,

@@ -45,6 +45,7 @@ class SparseSum {
 
  private:
   bool Grow(size_t count);
+  bool IsASet() const;
 
   DType dtype_;
   size_t row_bytes_;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace mercury {
 namespace {
 
@@ -44,6 +46,7 @@ bool TraceRing::Take(TraceEvent* event) {
   const uint64_t at = head_.load(std::memory_order_relaxed);
   Place& place = places_[at & mask_];
   if (place.turn.load(std::memory_order_acquire) != at + 1) return false;
+  MERCURY_CHECK(at < tail_.load(std::memory_order_relaxed));
   *event = place.event;
   place.turn.store(at + mask_ + 1, std::memory_order_release);
   head_.store(at + 1, std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "fabric/live/places.h"
 
 namespace mercury::fabric {
@@ -159,6 +160,7 @@ void Collector::PlanNow(const std::vector<HostLink>& links, double now_s, Orders
 void Collector::Begin(const Draft& draft, double now_s, Orders* orders) {
   for (const auto& [id, fate] : draft.dropped) Settle(id, fate, orders);
   if (draft.order.empty()) return;
+  MERCURY_CHECK(planned_.empty() && draft.order.front().place >= next_place_);
   Order expect = MakeOrder(Order::kExpect, kServerNode);
   expect.updates = draft.order;
   for (const Placed& placed : draft.order) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
+
 namespace mercury::fabric {
 
 Status CommitOrder::Expect(const std::vector<Placed>& updates) {
@@ -128,6 +130,7 @@ Progress CommitOrder::Advance() {
   for (auto next = Next(); !next.empty() && !IsHeld(next); next = Next()) {
     Apply(next.back(), &progress);
   }
+  MERCURY_CHECK(applied_ <= expected_ && (order_.empty() || order_.rbegin()->first <= expected_));
   return progress;
 }
 
@@ -141,6 +144,7 @@ void CommitOrder::Apply(int64_t last, Progress* progress) {
     applied.memory = arrival.memory;
     for (const int64_t place : arrival.places) {
       const auto update = order_.find(place);
+      MERCURY_CHECK(update != order_.end() && (update->second.round != 0 || place > applied_));
       applied.updates.push_back(update->second);
       order_.erase(update);
     }

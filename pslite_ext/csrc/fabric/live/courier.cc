@@ -4,6 +4,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "base/check.h"
+
 namespace mercury::fabric {
 
 int64_t Courier::Take(const Hop& hop) {
@@ -65,6 +67,7 @@ std::vector<Allowance> Courier::Due(double now_s) const {
 std::optional<Hop> Courier::Sent(int64_t number, int64_t bytes) {
   const auto task = tasks_.find(number);
   if (task == tasks_.end()) return std::nullopt;
+  MERCURY_CHECK(task->second.bytes >= 0);  // what it carries is there
   task->second.sent += bytes;
   if (task->second.sent < task->second.bytes) return std::nullopt;
   Hop over = std::move(task->second.hop);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace mercury::fabric {
 
 bool GroupOrder::Awaits(int64_t place) const {
@@ -36,6 +38,7 @@ std::vector<int64_t> GroupOrder::Advance() {
       break;
     }
   }
+  MERCURY_CHECK(added_.size() + skipped_.size() == next_);
   return now;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "fabric/course.h"
 
 namespace mercury::fabric {
@@ -115,6 +116,7 @@ void WorkerDaemon::Add(Group* group, const std::vector<int64_t>& places, double 
                        Steps* steps) {
   for (const int64_t place : places) {
     const auto member = group->waiting.find(place);
+    MERCURY_CHECK(member != group->waiting.end());
     steps->push_back(Make(Step::kAdd, member->second.memory, group->hop));
     group->largest = std::max(group->largest, member->second.bytes);
     group->waiting.erase(member);
@@ -146,6 +148,7 @@ std::optional<Parcel> WorkerDaemon::Sent(int64_t hop, int64_t bytes) {
     return parcel;
   }
   const auto group = groups_.find(parcel.hop.goal);
+  MERCURY_CHECK(group != groups_.end() && group->second.on_its_way);
   parcel.places = group->second.order.added();
   parcel.skipped = group->second.order.skipped();
   groups_.erase(group);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace mercury::fabric {
 
 void Dock::Expect(size_t elements, bool two_vectors) {
@@ -38,8 +40,9 @@ Status Dock::BeginPart(const Header& header, int64_t now_us, char** target) {
 
 Status Dock::OnPacket(const Header& header, int64_t now_us, std::optional<Letter>* letter) {
   if (header.kind == mercury::Kind::kPart) {
-    Transfer& transfer = transfers_[header.tensor];
+    Transfer& transfer = transfers_.at(header.tensor);
     transfer.bytes += header.length;
+    MERCURY_CHECK(transfer.bytes <= transfer_bytes_most_ && transfers_.size() <= kTransfersMost);
     transfer.last_us = now_us;
     return Status::Ok();
   }
