@@ -60,6 +60,7 @@ SHELL = {
     "links/event_loop": "cpp/packets/mercury_plane_test.cc",
     "packets/mercury_worker": "cpp/packets/mercury_plane_test.cc",
     "packets/mercury_server": "cpp/packets/mercury_plane_test.cc",
+    "messages/classic_path": "integration/test_kvstore.py",
     "messages/classic_server": "integration/test_kvstore.py",
     "messages/classic_schedule": "integration/test_prophet.py",
     "messages/message_trace": "integration/test_capture.py",
@@ -175,6 +176,18 @@ def test_rooms_include_only_rooms_below_them() -> None:
         room = str(Path(unit(path)).parent)
         assert room in CORE_ROOMS, f"{path} is in no room"
         assert upward_includes(room, path.read_text()) == [], path
+
+
+def test_nothing_but_its_tests_knows_the_classic_path() -> None:
+    """CMakeLists.txt links it into nothing else, and a build may leave it out."""
+    knows = [
+        str(path.relative_to(ROOT))
+        for path in sources(".h", ".cc", ".pyx", ".pxd", ".pxi")
+        if re.search(r'"messages/', path.read_text())
+    ]
+    of_it = ("pslite_ext/csrc/messages/", "tests/cpp/messages/", "tests/fuzz/server_store_fuzz.cc")
+    assert knows
+    assert [name for name in knows if not name.startswith(of_it)] == []
 
 
 def test_every_header_says_what_it_is_for() -> None:

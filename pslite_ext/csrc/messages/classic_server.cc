@@ -10,11 +10,11 @@
 
 namespace mercury {
 
-ClassicServer::ClassicServer(int num_workers, uint64_t bytes_max, bool deterministic)
-    : store_(num_workers, bytes_max, deterministic),
+ClassicServer::ClassicServer(const ClassicOptions& options)
+    : store_(options.workers, options.server_bytes_max, options.deterministic),
       clerk_(
-          num_workers, [this](int worker, const JobLetter& letter) { Send(worker, letter); }, Obey,
-          [this](uint64_t key, uint64_t offset) { return store_.Missing(key, offset); }),
+          options.workers, [this](int worker, const JobLetter& letter) { Send(worker, letter); },
+          Obey, [this](uint64_t key, uint64_t offset) { return store_.Missing(key, offset); }),
       app_(std::make_unique<ps::KVServer<char>>(kClassicApp)) {
   // ps-lite's server hides the handler of commands behind that of pushes and pulls.
   static_cast<ps::SimpleApp&>(*app_).set_request_handle(

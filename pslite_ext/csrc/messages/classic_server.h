@@ -14,12 +14,13 @@
 #include "letters/clerk.h"
 #include "messages/server_store.h"
 #include "ps/ps.h"
+#include "transport/classic_path.h"
 
 namespace mercury {
 
 class ClassicServer {
  public:
-  ClassicServer(int num_workers, uint64_t bytes_max, bool deterministic);
+  explicit ClassicServer(const ClassicOptions& options);
   ~ClassicServer();
   void Departed(int worker);
 

@@ -29,29 +29,10 @@
 #include "messages/classic_schedule.h"
 #include "messages/partition.h"
 #include "ps/ps.h"
+#include "transport/classic_path.h"
 #include "transport/given_up.h"
-#include "transport/server_shares.h"
-#include "transport/stall_times.h"
-#include "transport/transport.h"
 
 namespace mercury {
-
-struct ClassicOptions {
-  int rank = 0;  // this worker's
-  ServerShares shares;
-  uint64_t split_bytes = 4000000;
-  // Short, so that the first of a tensor's sums are on their way back while its last bytes leave.
-  uint64_t piece_bytes_max = uint64_t{2} << 20;
-  uint64_t message_bytes_max = uint64_t{64} << 20;  // for sets of rows
-  // Gradients go through prophet's queue; otherwise at once.
-  bool prophet = false;
-  int profile_steps = 50;
-  std::string profile_text;
-  StallTimes stall{0};
-  Stalled stalled;                     // null: nobody ends the job for that
-  DispatchNumbers* numbers = nullptr;  // null: operations are not numbered
-  TraceRing* trace = nullptr;          // null: nothing is traced
-};
 
 class ClassicWorker : public ps::SimpleApp, public Transport {
  public:

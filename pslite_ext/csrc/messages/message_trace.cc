@@ -19,18 +19,8 @@ void TraceMessage(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends
   event.initial = (meta.head & ((1 << kHeadBits) - 1)) == static_cast<int>(StoreOperation::kInit);
   event.asynchronous = meta.push && meta.request && (meta.option & kAsynchronousBit) != 0;
   event.ahead = !meta.push && meta.request && (meta.option & kBehindPushBit) != 0;
-  if (!log->mercury()) {
-    event.operation = meta.push ? (meta.request ? kTracePush : kTraceConfirm)
-                                : (meta.request ? kTraceRequest : kTraceAnswer);
-    log->ring()->Add(event);
-    return;
-  }
-  if (meta.push != meta.request) return;
-  event.operation = meta.push ? kTracePush : kTraceRequest;
-  event.length = 0;
-  log->ring()->Add(event);
-  ++event.operation;
-  event.length = bytes;
+  event.operation = meta.push ? (meta.request ? kTracePush : kTraceConfirm)
+                              : (meta.request ? kTraceRequest : kTraceAnswer);
   log->ring()->Add(event);
 }
 

@@ -1,9 +1,4 @@
-// The tap of the classic path: what a push, confirmation, request or answer is in a trace.
-//
-// In zmq mode each of the four is an event. In mercury mode a tensor that goes the classic way
-// (initial values, row-sparse, compressed and asynchronous gradients) is a tensor in one packet a
-// message: the push's message is its first and last, the answer's the sum's; confirmations and
-// requests are nothing that packets have.
+// The tap of the classic path: each push, confirmation, request and answer is an event of a trace.
 //
 // Thread-safety: from any thread. Ownership: none.
 #pragma once

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "messages/message_trace.h"
 #include "process/blame.h"
 #include "ps/internal/env.h"
 #include "ps/internal/postoffice.h"
@@ -48,9 +47,13 @@ Status Node::Start(const Settings& settings, const std::set<std::string>& told) 
   NodeOptions options;
   Status made = MakeNodeOptions(settings, &options);
   if (!made.ok()) return made;
+  std::unique_ptr<ClassicPath> classic;
+  if (!options.packets) made = MakeClassicPath(&classic);
+  if (!made.ok()) return made;
   if (started_.exchange(true)) return Status::Closed("this process has joined a job before");
   options.van.settings = SharedOf(settings, told);
-  options.van.tap = TraceMessage;
+  classic_ = std::move(classic);
+  if (classic_) classic_->Prepare(&options.van);
   settings_ = settings;
   options_ = options;
   pthread_atfork(nullptr, nullptr, [] { Get().forked_ = true; });
@@ -105,7 +108,7 @@ void Node::Finish(const Status& why) {
     if (options_.van.role == Role::kWorker || !why.ok()) van_->Leave(why);
   }
   van_->Stop();
-  if (messages_) messages_->Fail(Status::Closed("this node has left the job"));
+  FailMessages(Status::Closed("this node has left the job"));
   if (TraceLog* log = TraceLog::Started()) log->Close();
 }
 
@@ -277,13 +280,7 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
     options_.mercury.trace = options_.classic.trace = log->ring();
   }
   if (mercury_van_ != nullptr) mercury_van_->Configure(options_.mercury);
-  if (mercury_van_ != nullptr) return Status::Ok();
-  if (options_.van.role == Role::kWorker) {
-    messages_ = std::make_unique<ClassicWorker>(options_.classic);
-  } else if (options_.van.role == Role::kServer) {
-    server_ = std::make_unique<ClassicServer>(options_.van.workers, options_.server_bytes_max,
-                                              options_.mercury.deterministic);
-  }
+  if (classic_) classic_->Begin(options_.van.role, options_.classic);
   return Status::Ok();
 }
 
@@ -292,8 +289,7 @@ void Node::OnReady(int my_node_id) {
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;
   if (options_.van.role == Role::kWorker) {
-    Transport* transport = messages_.get();
-    if (mercury_van_ != nullptr) transport = mercury_van_->worker();
+    Transport* transport = classic_ ? classic_->worker() : mercury_van_->worker();
     worker_ = std::make_unique<Worker>(transport, options_.mercury.deterministic);
   }
   ready_ = true;
@@ -307,7 +303,11 @@ void Node::OnBarrier() {
 }
 
 void Node::OnDeparted(int node_id) {
-  if (server_) server_->Departed(RankOf(node_id));
+  if (classic_) classic_->Departed(RankOf(node_id));
+}
+
+void Node::FailMessages(const Status& status) {
+  if (Transport* worker = classic_ ? classic_->worker() : nullptr) worker->Fail(status);
 }
 
 void Node::OnFailed(const Status& status) {
@@ -323,7 +323,7 @@ void Node::OnFailed(const Status& status) {
     failure_ = status;
     changed_.notify_all();
   }
-  if (messages_) messages_->Fail(status);
+  FailMessages(status);
 }
 
 // So that nobody takes what the failure cut short for a fault of the trace.

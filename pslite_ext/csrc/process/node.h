@@ -16,10 +16,9 @@
 
 #include "base/status.h"
 #include "control/zmq_van.h"
-#include "messages/classic_server.h"
-#include "messages/classic_worker.h"
 #include "packets/mercury_van.h"
 #include "process/node_options.h"
+#include "transport/classic_path.h"
 #include "worker/worker.h"
 
 namespace mercury {
@@ -73,6 +72,7 @@ class Node : public VanObserver {
   void OpenTrace(int my_node_id);
   static void NoteFailure(const std::string& why);
   void AwaitDump();
+  void FailMessages(const Status& status);
   Worker* Front();  // null unless this is a worker of a job that is, or was, ready
   Status OnAgreed(int my_node_id, const SharedSettings& agreed) override;
   void OnReady(int my_node_id) override;
@@ -86,8 +86,7 @@ class Node : public VanObserver {
   ZmqVan* van_ = nullptr;              // lives as long as the process
   MercuryVan* mercury_van_ = nullptr;  // the same, if it is one
   DispatchNumbers numbers_;
-  std::unique_ptr<ClassicWorker> messages_;  // in zmq mode, as the next, once all have agreed
-  std::unique_ptr<ClassicServer> server_;
+  std::unique_ptr<ClassicPath> classic_;  // in zmq mode
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};
   std::atomic<bool> failed_elsewhere_{false};
   std::atomic<int> exit_code_{0};  // instead of the process's own

@@ -95,7 +95,6 @@ Status MakeNodeOptions(const Settings& s, NodeOptions* options) {
   ReadVan(s, &options->van);
   ReadPackets(s, &options->mercury);
   options->packets = s.ps_van_type == "mercury";
-  options->server_bytes_max = static_cast<uint64_t>(s.server_bytes_max);
   options->mercury.shares = options->classic.shares = shares;
   options->classic.split_bytes = static_cast<uint64_t>(s.split_bytes);
   options->classic.message_bytes_max = static_cast<uint64_t>(kMessageBytesMax);
@@ -103,6 +102,9 @@ Status MakeNodeOptions(const Settings& s, NodeOptions* options) {
   options->classic.prophet = !options->packets && policy.kind == PolicyKind::kProphet;
   options->classic.profile_steps = policy.profile_steps;
   options->classic.profile_text = policy.profile_text;
+  options->classic.workers = options->van.workers;
+  options->classic.server_bytes_max = options->mercury.server_bytes_max;
+  options->classic.deterministic = options->mercury.deterministic;
   options->trace.directory = s.trace_dir;
   options->trace.binary = s.trace_format == "binary";
   options->trace.mercury = options->packets;

@@ -7,10 +7,10 @@
 
 #include "base/status.h"
 #include "control/zmq_van.h"
-#include "messages/classic_worker.h"
 #include "packets/mercury_options.h"
 #include "process/setting_texts.h"
 #include "trace/trace_log.h"
+#include "transport/classic_path.h"
 
 namespace mercury {
 
@@ -19,7 +19,6 @@ struct NodeOptions {
   bool packets = false;  // the Mercury van
   MercuryOptions mercury;
   ClassicOptions classic;
-  uint64_t server_bytes_max = 0;
   TraceOptions trace;
 };
 

@@ -54,7 +54,6 @@ class TraceLog {
   void Close();
 
   TraceRing* ring() { return &ring_; }
-  bool mercury() const { return options_.mercury; }
   // A line "# ..." in this node's file: of any thread, at any time; it may allocate.
   void Note(std::string note) { Note(std::move(note), kAlways); }
   // One that is left out with the records of this iteration.
