@@ -1,10 +1,14 @@
 #include "links/channel.h"
 
+#include <algorithm>
+
 #include "links/local_channel.h"
 #include "links/local_socket.h"
 
 namespace mercury {
 namespace {
+
+constexpr size_t kWakeBytesMax = 64 << 10;  // well below what a receive buffer holds
 
 class SocketChannel : public Channel {
  public:
@@ -16,6 +20,13 @@ class SocketChannel : public Channel {
 };
 
 }  // namespace
+
+void Channel::WakeFor(size_t bytes) {
+  const int least = static_cast<int>(std::min(bytes, kWakeBytesMax));
+  if (least == wake_bytes_) return;
+  wake_bytes_ = least;
+  setsockopt(fd(), SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));
+}
 
 Status MakeChannel(TcpSocket socket, std::shared_ptr<LentMemory> lends,
                    std::unique_ptr<Channel>* channel) {

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -29,11 +31,16 @@ class Channel {
   virtual ssize_t Send(const msghdr* message) = 0;
   virtual ssize_t Receive(msghdr* message) = 0;
 
-  // Of a channel whose descriptor only wakes: what comes is not read from it, and it can be written
-  // to long before there is room. What is so at first may have ended when it has been woken.
-  virtual bool only_wakes() const { return false; }
-  // The descriptor has woken the lane.
-  virtual void Woken() {}
+  // The descriptor has woken the lane, with these events of epoll: those that are the link's.
+  virtual uint32_t Woken(uint32_t events) { return events; }
+  // Fewer bytes than that are of no use: they need not wake the lane.
+  virtual void WakeFor(size_t bytes);
+  // Whether the descriptor wakes for room, where that is wanted; else Rest looks.
+  virtual bool WakesForRoom() const { return true; }
+  // How much may be handed over and lie here unsent, of a link whose share is so much.
+  virtual size_t UnsentMax(size_t share_bytes) const { return share_bytes; }
+  // Whether bytes may change on their way.
+  virtual bool NeedsChecksums() const { return true; }
   // Whether there is something to receive, or room for what is to be sent.
   virtual bool HasBytes() const { return false; }
   virtual bool HasRoom() const { return false; }
@@ -45,6 +52,9 @@ class Channel {
 
  protected:
   const TcpSocket socket_;
+
+ private:
+  int wake_bytes_ = 1;  // as the socket knows it
 };
 
 // The kind of channel that the socket is for; `lends`, if not null, is lent to a guest.

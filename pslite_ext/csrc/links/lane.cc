@@ -38,11 +38,8 @@ ShareLimits Limits(uint64_t first_bytes, const LinkOptions& options) {
 struct Lane::Watch : public EventHandler {
   Watch(Lane* owner, Link* watched) : lane(owner), link(watched) {}
   void OnEvents(uint32_t events) override {
-    if (link->channel().only_wakes()) {
-      link->channel().Woken();
-      if (link->channel().only_wakes()) return;  // ServeLocal does the rest
-      events = EPOLLOUT;                         // from now on it is a socket like any other
-    }
+    events = link->channel().Woken(events);
+    if (events == 0) return;  // ServeLocal does the rest
     const int64_t now = NowUs();
     Status status;
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) status = lane->Read(link, now);
@@ -115,7 +112,7 @@ void Lane::AddLink(TcpSocket socket, int peer) {
   Status status = MakeChannel(std::move(socket), options_.lends, &channel);
   if (!status.ok()) return events_.lost(peer, status);
   LinkOptions options = options_;
-  if (channel->only_wakes()) options.checksum = false;  // nothing is changed inside a host
+  options.checksum = options.checksum && channel->NeedsChecksums();
   auto fresh = std::make_unique<Link>(std::move(channel), peer, endpoint_.get(), options);
   auto watch = std::make_unique<Watch>(this, fresh.get());
   watches_[peer] = std::move(watch);
@@ -178,7 +175,7 @@ Status Lane::Write(Link* link, int64_t now_us) {
   const uint64_t before = link->counters().bytes_sent;
   Status status = link->Write(now_us);
   out_.Carried(link->peer(), link->counters().bytes_sent - before, now_us);
-  if (!status.ok() || link->channel().only_wakes()) return status;
+  if (!status.ok() || !link->channel().WakesForRoom()) return status;
   if (link->blocked() != link->watched_for_writing) {
     link->watched_for_writing = link->blocked();
     loop_.Change(link->fd(), EPOLLIN | (link->blocked() ? uint32_t{EPOLLOUT} : 0U));

@@ -21,8 +21,6 @@ constexpr uint64_t kUnsentBytesMin = 4 << 10;
 
 constexpr int kLastTurns = 16;  // of reading, once nothing can be sent any more
 
-constexpr size_t kWakeBytesMax = 64 << 10;  // well below what a receive buffer holds
-
 }  // namespace
 
 Link::Link(std::unique_ptr<Channel> channel, int peer, Endpoint* endpoint,
@@ -88,13 +86,7 @@ Status Link::Broken(const std::string& how) const {
 
 // A part of a packet is of no use: not to be woken for each segment of it saves more than half of
 // the processor time on links of 1 Gbit/s.
-void Link::WakeWhenWhole() {
-  if (channel_->only_wakes()) return;
-  const int bytes = static_cast<int>(std::min(reader_.missing(), kWakeBytesMax));
-  if (bytes == wake_bytes_) return;
-  wake_bytes_ = bytes;
-  setsockopt(fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
-}
+void Link::WakeWhenWhole() { channel_->WakeFor(reader_.missing()); }
 
 Status Link::OnHeader(const Header& header, char** target) {
   if (header.kind == Kind::kReceived) return Status::Ok();
@@ -234,10 +226,9 @@ Status Link::Write(int64_t now_us) {
     blocked_since_us_ = -1;
   }
   for (size_t total = 0; true;) {
-    // Shared memory is short, and says by itself when it is full.
-    const bool local = channel_->only_wakes();
-    const size_t most = local ? kBytesAtOnce : unsent_bytes_ - total;
-    if (total >= unsent_bytes_ && !local) {
+    const size_t unsent_max = channel_->UnsentMax(unsent_bytes_);
+    const size_t most = unsent_max - std::min(total, unsent_max);
+    if (most == 0) {
       // The socket would take more; TCP_NOTSENT_LOWAT counts only when it makes a new buffer.
       Block(now_us);
       return Status::Ok();

@@ -83,7 +83,6 @@ class Link : private PacketSink {
   PacketReader reader_;
   LinkProgress progress_;
   int64_t now_us_ = 0;  // of the read under way
-  int wake_bytes_ = 1;  // as the socket knows it
   bool goodbye_read_ = false;
   bool news_ = false;  // the read under way has brought more than reports
 

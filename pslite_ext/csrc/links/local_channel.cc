@@ -1,5 +1,6 @@
 #include "links/local_channel.h"
 
+#include <sys/epoll.h>
 #include <sys/un.h>
 
 #include <cerrno>
@@ -166,13 +167,20 @@ void LocalChannel::WakeOther() {
   if (sent < 0 && errno != EAGAIN && errno != EINTR) error_ = errno;
 }
 
+uint32_t LocalChannel::Woken(uint32_t events) {
+  if (state_ == State::kStreaming) return events;
+  Hear();
+  return state_ == State::kStreaming ? uint32_t{EPOLLOUT}
+                                     : 0;  // from now on a socket like any other
+}
+
 // Descriptors that nobody has asked for are closed at once. What comes behind the first byte may be
 // the stream already.
-void LocalChannel::Woken() {
+void LocalChannel::Hear() {
   TcpSocket handed, lent;
   char bytes[64];
   const size_t most = state_ == State::kMeeting ? 1 : sizeof(bytes);
-  const ssize_t got = Hear(fd(), bytes, most, &handed, &lent);
+  const ssize_t got = mercury::Hear(fd(), bytes, most, &handed, &lent);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
     ended_ = true;

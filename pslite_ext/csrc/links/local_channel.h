@@ -42,8 +42,18 @@ class LocalChannel : public Channel {
 
   ssize_t Send(const msghdr* message) override;
   ssize_t Receive(msghdr* message) override;
-  bool only_wakes() const override { return state_ != State::kStreaming; }
-  void Woken() override;
+  // Until it streams, its descriptor does nothing but wake: what comes is not read from it, and it
+  // can be written to long before there is room.
+  uint32_t Woken(uint32_t events) override;
+  void WakeFor(size_t bytes) override {
+    if (WakesForRoom()) Channel::WakeFor(bytes);
+  }
+  bool WakesForRoom() const override { return state_ == State::kStreaming; }
+  // Shared memory is short, and says by itself when it is full.
+  size_t UnsentMax(size_t share_bytes) const override {
+    return WakesForRoom() ? share_bytes : SIZE_MAX;
+  }
+  bool NeedsChecksums() const override { return false; }  // nothing changes inside a host
   bool HasBytes() const override { return ended_ || (ends_ && ends_->in.has_bytes()); }
   bool HasRoom() const override { return ends_ && ends_->out.has_room(); }
   bool Rest(bool wants_room) override;
@@ -53,6 +63,7 @@ class LocalChannel : public Channel {
   enum class State : uint8_t { kMeeting, kSharing, kStreaming };
   Status Offer();
   Status Take(const TcpSocket& rings, const TcpSocket& lent);
+  void Hear();
   void Meet(char said, const TcpSocket& rings, const TcpSocket& lent);
   void Share(Lent lent, Lent borrowed);
   void Stream();

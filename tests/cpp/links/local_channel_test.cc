@@ -51,7 +51,7 @@ TEST(only_who_rests_is_woken_when_the_other_has_no_more_to_say) {
   CHECK_FALSE(Woken(*pair.host));  // more may come
   CHECK_TRUE(pair.guest->Rest(false));
   REQUIRE_TRUE(Woken(*pair.host));
-  pair.host->Woken();
+  pair.host->Woken(POLLIN);
   CHECK_FALSE(Woken(*pair.host));
   CHECK_EQ(Receive(pair.host.get()), std::string("b"));
   CHECK_TRUE(pair.host->Rest(false));
@@ -65,7 +65,7 @@ TEST(what_was_said_before_the_end_is_heard_and_then_the_end) {
   Send(pair.guest.get(), "farewell");
   pair.guest.reset();
   REQUIRE_TRUE(Woken(*pair.host));
-  pair.host->Woken();
+  pair.host->Woken(POLLIN);
   CHECK_TRUE(pair.host->HasBytes());
   CHECK_EQ(Receive(pair.host.get()), std::string("farewell"));
   CHECK_TRUE(pair.host->HasBytes());
@@ -87,7 +87,7 @@ TEST(memory_that_could_be_taken_back_ends_the_channel) {
   REQUIRE_EQ(ftruncate(unsealed.fd(), 2 * sizeof(RingMemory)), 0);
   const int before = DescriptorsOpen();
   REQUIRE_TRUE(HandOver(host.fd(), 1, unsealed.fd()));
-  guest->Woken();
+  guest->Woken(POLLIN);
   CHECK_EQ(DescriptorsOpen(), before);
   CHECK_TRUE(guest->HasBytes());
   ssize_t got;
@@ -102,14 +102,14 @@ TEST(who_is_handed_more_descriptors_keeps_none) {
   const TcpSocket to_guest(dup), to_host(back);
   const auto guest = ChannelOf(std::move(come));
   const auto host = ChannelOf(std::move(listening));
-  guest->Woken();
-  host->Woken();
+  guest->Woken(POLLIN);
+  host->Woken(POLLIN);
   const int before = DescriptorsOpen();
   for (int i = 0; i < 100; ++i) {
     REQUIRE_TRUE(HandOver(to_guest.fd(), 0, STDIN_FILENO));
     REQUIRE_TRUE(HandOver(to_host.fd(), 0, STDIN_FILENO));
-    guest->Woken();
-    host->Woken();
+    guest->Woken(POLLIN);
+    host->Woken(POLLIN);
   }
   CHECK_EQ(DescriptorsOpen(), before);
   CHECK_EQ(Send(guest.get(), "still there"), 11);
@@ -132,7 +132,7 @@ TEST(a_count_that_cannot_be_ends_the_channel) {
   const auto host = ChannelOf(std::move(listening));
   SharedMemory memory;
   RingMemory* rings = TakeAsGuest(come, &memory);
-  host->Woken();
+  host->Woken(POLLIN);
   rings[1].writer.count = uint64_t{1} << 40;
   CHECK_FALSE(host->Rest(false));
   CHECK_TRUE(host->HasBytes());
@@ -163,8 +163,8 @@ struct Lending {
     auto [listening, come] = LocalPair();
     guest = ChannelOf(std::move(come));
     host = ChannelOf(std::move(listening), lends);
-    guest->Woken();
-    host->Woken();
+    guest->Woken(POLLIN);
+    host->Woken(POLLIN);
   }
   // A block of the memory that is lent, full of one letter.
   std::shared_ptr<char> Block(char letter) const {
@@ -239,9 +239,9 @@ TEST(a_guest_without_room_for_what_is_lent_gets_copies) {
   pair.host = ChannelOf(std::move(listening), pair.lends);
   {
     const Limit addresses(RLIMIT_AS, AddressBytes() + (rlim_t{16} << 20));
-    pair.guest->Woken();
+    pair.guest->Woken(POLLIN);
   }
-  pair.host->Woken();
+  pair.host->Woken(POLLIN);
   auto block = pair.Block('a');
   const std::weak_ptr<char> watched = block;
   pair.SendAndKeep(std::move(block));
@@ -259,7 +259,7 @@ TEST(a_loan_that_cannot_be_ends_the_channel) {
     REQUIRE_OK(SharedMemory::Make(2 * sizeof(RingMemory), &memory, &descriptor));
     const auto lent = LentMemory::Make();
     REQUIRE_TRUE(HandOver(listening.fd(), 1, descriptor.fd(), lends ? lent->Lend() : -1));
-    guest->Woken();
+    guest->Woken(POLLIN);
     auto* rings = static_cast<RingMemory*>(memory.data());
     rings[0].loans[0].bytes = 100;
     rings[0].loans[0].where = lends ? kLentBytes - 99 : 0;

@@ -31,12 +31,12 @@ TEST(both_speak_once_both_have_the_memory) {
     CHECK_EQ(errno, EAGAIN);
   }
   REQUIRE_TRUE(Woken(*pair.guest));
-  pair.guest->Woken();
+  pair.guest->Woken(POLLIN);
   CHECK_TRUE(pair.guest->HasRoom());
   CHECK_EQ(Send(pair.guest.get(), "thanks"), 6);
   REQUIRE_TRUE(Woken(*pair.host));
-  pair.host->Woken();
-  CHECK_TRUE(pair.host->HasRoom() && pair.host->HasBytes() && pair.host->only_wakes());
+  pair.host->Woken(POLLIN);
+  CHECK_TRUE(pair.host->HasRoom() && pair.host->HasBytes() && !pair.host->WakesForRoom());
   CHECK_EQ(Receive(pair.host.get()), std::string("thanks"));
   CHECK_EQ(Receive(pair.host.get()), std::string());
   CHECK_EQ(errno, EAGAIN);
@@ -48,7 +48,7 @@ TEST(both_speak_once_both_have_the_memory) {
 void CheckStreams(const Pair& pair) {
   for (const auto& [from, to] : {std::pair{pair.host.get(), pair.guest.get()},
                                  std::pair{pair.guest.get(), pair.host.get()}}) {
-    CHECK_FALSE(from->only_wakes());
+    CHECK_TRUE(from->WakesForRoom());
     CHECK_TRUE(from->Rest(true));
     CHECK_EQ(Send(from, "by the socket"), 13);
     CHECK_EQ(Receive(to), std::string("by the socket"));
@@ -65,9 +65,9 @@ TEST(a_host_without_memory_streams) {
     const Limit files(RLIMIT_FSIZE, 1 << 20);
     pair.host = ChannelOf(std::move(listening));
   }
-  pair.guest->Woken();
+  pair.guest->Woken(POLLIN);
   CHECK_EQ(Send(pair.guest.get(), "at once"), 7);  // right behind its answer
-  pair.host->Woken();
+  pair.host->Woken(POLLIN);
   CHECK_EQ(Receive(pair.host.get()), std::string("at once"));
   CheckStreams(pair);
 }
@@ -76,9 +76,9 @@ TEST(a_guest_without_room_for_the_memory_streams) {
   Pair pair;
   {
     const Limit addresses(RLIMIT_AS, AddressBytes() + (rlim_t{1} << 20));
-    pair.guest->Woken();
+    pair.guest->Woken(POLLIN);
   }
-  pair.host->Woken();
+  pair.host->Woken(POLLIN);
   CheckStreams(pair);
 }
 
@@ -86,9 +86,9 @@ TEST(a_guest_that_can_take_no_descriptor_streams) {
   Pair pair;
   {
     const Limit descriptors(RLIMIT_NOFILE, 3);
-    pair.guest->Woken();
+    pair.guest->Woken(POLLIN);
   }
-  pair.host->Woken();
+  pair.host->Woken(POLLIN);
   CheckStreams(pair);
 }
 
@@ -102,7 +102,7 @@ TEST(an_answer_that_cannot_be_ends_the_channel) {
       host = ChannelOf(std::move(listening));
     }
     REQUIRE_EQ(send(come.fd(), &answer, 1, 0), 1);
-    host->Woken();
+    host->Woken(POLLIN);
     CHECK_TRUE(host->HasBytes());
     ssize_t got;
     Receive(host.get(), &got);

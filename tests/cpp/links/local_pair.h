@@ -53,8 +53,8 @@ struct Pair {
     host = ChannelOf(std::move(listening));
   }
   void Meet() const {
-    guest->Woken();
-    host->Woken();
+    guest->Woken(POLLIN);
+    host->Woken(POLLIN);
   }
   std::unique_ptr<Channel> host, guest;
 };
