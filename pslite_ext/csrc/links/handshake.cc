@@ -47,7 +47,7 @@ std::string Packed(const Terms& t) {
   AppendNumber<uint16_t>(&out, t.lanes);
   AppendNumber<uint64_t>(&out, t.packet_bytes);
   AppendNumber<uint64_t>(&out, t.unit_bytes);
-  AppendNumber(&out, static_cast<uint8_t>(t.policy));
+  AppendNumber<uint8_t>(&out, t.policy);
   AppendNumber<uint8_t>(&out, t.checksum ? 1 : 0);
   return out;
 }
@@ -63,7 +63,7 @@ Terms Unpacked(const std::string& from, size_t at) {
   t.lanes = Number<uint16_t>(from, at + 26);
   t.packet_bytes = Number<uint64_t>(from, at + 28);
   t.unit_bytes = Number<uint64_t>(from, at + 36);
-  t.policy = static_cast<PolicyKind>(Number<uint8_t>(from, at + 44));
+  t.policy = Number<uint8_t>(from, at + 44);
   t.checksum = Number<uint8_t>(from, at + 45) != 0;
   return t;
 }
@@ -74,12 +74,8 @@ void Append(std::string* out, const void* data, size_t bytes) {
 
 // What the two sides disagree on, in words; empty if nothing.
 std::string Disagreement(const Terms& mine, const Terms& theirs) {
-  const auto differ = [](const std::string& what, const std::string& theirs_text,
-                         const std::string& mine_text) {
-    return "the worker has " + what + " " + theirs_text + ", the server " + mine_text;
-  };
   const auto numbers = [&](const std::string& what, uint64_t a, uint64_t b) {
-    return differ(what, std::to_string(a), std::to_string(b));
+    return "the worker has " + what + " " + std::to_string(a) + ", the server " + std::to_string(b);
   };
   if (theirs.job != mine.job) return "the worker belongs to another job";
   if (theirs.server != mine.server)
@@ -95,7 +91,7 @@ std::string Disagreement(const Terms& mine, const Terms& theirs) {
     return numbers("MERCURY_PACKET_BYTES", theirs.packet_bytes, mine.packet_bytes);
   }
   if (theirs.policy != mine.policy) {
-    return differ("MERCURY_POLICY", Name(theirs.policy), Name(mine.policy));
+    return numbers("MERCURY_POLICY number", theirs.policy, mine.policy);
   }
   if (theirs.unit_bytes != mine.unit_bytes) {
     return numbers("MERCURY_PARTITION_BYTES", theirs.unit_bytes, mine.unit_bytes);

@@ -21,7 +21,6 @@
 #include "base/hmac_sha256.h"
 #include "base/status.h"
 #include "control/job_identity.h"
-#include "policy/policy.h"
 
 namespace mercury {
 
@@ -35,7 +34,7 @@ struct Terms {
   uint16_t lanes = 1;
   uint64_t packet_bytes = 0;
   uint64_t unit_bytes = 0;
-  PolicyKind policy = PolicyKind::kPriority;
+  uint8_t policy = 0;  // by number: what it does is no matter here
   bool checksum = false;
 };
 

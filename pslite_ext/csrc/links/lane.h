@@ -16,9 +16,9 @@
 
 #include "base/clock.h"
 #include "links/event_loop.h"
+#include "links/fair_share.h"
 #include "links/interface_bytes.h"
 #include "links/link.h"
-#include "policy/fair_share.h"
 
 namespace mercury {
 

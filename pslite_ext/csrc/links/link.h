@@ -14,10 +14,10 @@
 
 #include "links/channel.h"
 #include "links/endpoint.h"
+#include "links/link_counters.h"
 #include "links/link_progress.h"
 #include "links/packet_reader.h"
 #include "trace/trace_ring.h"
-#include "transport/figures.h"
 
 namespace mercury {
 

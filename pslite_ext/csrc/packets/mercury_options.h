@@ -62,7 +62,7 @@ struct MercuryOptions {
     t.lanes = static_cast<uint16_t>(lanes);
     t.packet_bytes = policy.packet_bytes;
     t.unit_bytes = policy.unit_bytes;
-    t.policy = policy.kind;
+    t.policy = static_cast<uint8_t>(policy.kind);
     t.checksum = checksum;
     return t;
   }

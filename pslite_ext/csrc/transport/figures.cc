@@ -64,17 +64,6 @@ std::string Json(const LinkFigures& link, bool with_blocks) {
 
 }  // namespace
 
-LinkCounters& LinkCounters::operator+=(const LinkCounters& other) {
-  bytes_sent += other.bytes_sent;
-  bytes_received += other.bytes_received;
-  packets_sent += other.packets_sent;
-  packets_received += other.packets_received;
-  send_calls += other.send_calls;
-  receive_calls += other.receive_calls;
-  blocked_us += other.blocked_us;
-  return *this;
-}
-
 std::vector<std::pair<std::string, uint64_t>> ProfileTotals(const ProphetFigures& figures) {
   return {{"profile_known", figures.known ? 1 : 0},
           {"profiles", figures.profiles},

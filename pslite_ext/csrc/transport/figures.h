@@ -9,18 +9,10 @@
 #include <vector>
 
 #include "control/message_figures.h"
+#include "links/link_counters.h"
 #include "policy/policy.h"
 
 namespace mercury {
-
-struct LinkCounters {
-  uint64_t bytes_sent = 0, bytes_received = 0;
-  uint64_t packets_sent = 0, packets_received = 0;
-  uint64_t send_calls = 0, receive_calls = 0;
-  int64_t blocked_us = 0;  // had something to send, but the socket was full
-
-  LinkCounters& operator+=(const LinkCounters& other);
-};
 
 struct LinkFigures {
   std::string peer;

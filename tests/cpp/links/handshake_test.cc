@@ -28,7 +28,7 @@ Terms WorkersTerms() {
   t.lanes = 2;
   t.packet_bytes = 65536;
   t.unit_bytes = 200000;
-  t.policy = PolicyKind::kP3;
+  t.policy = 3;
   t.checksum = true;
   return t;
 }
@@ -145,8 +145,7 @@ TEST(each_disagreement_is_named_on_both_sides) {
       {"MERCURY_LANES 9", [](Terms* t) { t->lanes = 9; }},
       {"MERCURY_PACKET_BYTES 1", [](Terms* t) { t->packet_bytes = 1; }},
       {"MERCURY_PARTITION_BYTES 1", [](Terms* t) { t->unit_bytes = 1; }},
-      {"MERCURY_POLICY fifo, the server p3", [](Terms* t) { t->policy = PolicyKind::kFifo; }},
-      {"MERCURY_POLICY unknown", [](Terms* t) { t->policy = static_cast<PolicyKind>(200); }},
+      {"MERCURY_POLICY number 1, the server 3", [](Terms* t) { t->policy = 1; }},
       {"MERCURY_CHECKSUM 0, the server 1", [](Terms* t) { t->checksum = false; }},
       {"does not exist", [](Terms* t) { t->worker = 4; }},
       {"does not exist", [](Terms* t) { t->lane = 2; }},

@@ -123,7 +123,7 @@ void Disagrees(const std::string& expected, const std::function<void(MercuryOpti
 }
 
 TEST(nodes_that_disagree_say_about_what) {
-  Disagrees("the worker has MERCURY_POLICY fifo, the server priority",
+  Disagrees("the worker has MERCURY_POLICY number 1, the server 0",
             [](MercuryOptions* o) { o->policy.kind = PolicyKind::kFifo; });
   Disagrees("the worker has MERCURY_PACKET_BYTES 8192, the server 4096",
             [](MercuryOptions* o) { o->policy.packet_bytes = 8192; });

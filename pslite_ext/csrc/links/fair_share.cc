@@ -1,4 +1,4 @@
-#include "policy/fair_share.h"
+#include "links/fair_share.h"
 
 #include <algorithm>
 #include <cmath>

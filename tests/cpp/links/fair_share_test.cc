@@ -1,5 +1,5 @@
 // How the links of a host come to share its way in: by themselves, and over a simulated bottleneck.
-#include "policy/fair_share.h"
+#include "links/fair_share.h"
 
 #include <algorithm>
 #include <cmath>
