@@ -47,6 +47,16 @@ class LateVan : public ZmqVan {
   int turns_ = 10;
 };
 
+// A worker that has registered: of two with one number, the one that is not refused.
+Node& Registered(Job* job, int hint) {
+  Node& one = job->Add(Role::kWorker, hint);
+  Node& twin = job->Add(Role::kWorker, hint);
+  while (!one.observer.Ended() && !twin.observer.Ended()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return one.observer.Ended() ? twin : one;
+}
+
 }  // namespace
 
 TEST(a_job_from_joining_to_leaving) {
@@ -149,13 +159,7 @@ TEST(a_node_that_vanishes_is_missed) {
 TEST(a_node_that_vanishes_while_others_are_awaited_is_missed) {
   Job job(2, 1, MembershipTimes{100, 500, 100000, 60000});
   Node& server = job.Add(Role::kServer, 0);
-  Node& victim = job.Add(Role::kWorker, 1);
-  Node& twin = job.Add(Role::kWorker, 1);  // one of the two is refused: then both have registered
-  while (!victim.observer.Ended() && !twin.observer.Ended()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  Node& gone = victim.observer.Ended() ? twin : victim;
-  gone.van->Stop();  // without a word
+  Registered(&job, 1).van->Stop();  // without a word
   for (Node* node : {&server, &job.scheduler()}) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.ends != 0; }));
     CHECK_STATUS(Code::kPeerLost, node->observer.failure);
@@ -191,8 +195,7 @@ TEST(nodes_left_over_from_an_earlier_job_do_not_disturb_a_new_one) {
 
 TEST(a_scheduler_that_starts_again_before_the_job_does_is_told_who_is_there) {
   Job job(1, 1);
-  Node& worker = job.Add(Role::kWorker);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it has said hello by then
+  Node& worker = Registered(&job, 0);
   const int port = job.scheduler().van->my_port();
   job.scheduler().van->Stop();
   Job again(1, 1, 60000, port);

@@ -55,6 +55,11 @@ struct Running {
       changed.notify_all();
     };
     events.left = [](int /*peer*/) {};
+    events.tick = [this](int64_t /*now*/) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      turns_at_ticks.push_back(turns);
+      changed.notify_all();
+    };
     lane = std::make_unique<Lane>(std::move(endpoint), LinkOptions(), std::move(events));
     lane->on_turn = [this](int64_t /*now*/) { ++turns; };
     REQUIRE_OK(lane->Start("mercury-test"));
@@ -65,6 +70,7 @@ struct Running {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::pair<int, Status>> lost;
+  std::vector<int> turns_at_ticks;
   std::atomic<int> turns{0};
   TcpSocket far;
   std::unique_ptr<Lane> lane;  // last: its thread uses the rest
@@ -136,10 +142,14 @@ TEST(a_link_whose_socket_is_full_does_not_keep_its_lane_awake) {
     return blocked;
   };
   while (!full()) std::this_thread::yield();
-  const int before = running.turns;
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::unique_lock<std::mutex> lock(running.mutex);
+  running.turns_at_ticks.clear();
+  const auto& turns = running.turns_at_ticks;
+  REQUIRE_TRUE(
+      running.changed.wait_for(lock, std::chrono::seconds(60), [&] { return turns.size() >= 2; }));
+  CHECK_TRUE(turns[1] - turns[0] < 100);  // awake, it would be many thousands in the second between
+  lock.unlock();
   CHECK_TRUE(full());
-  CHECK_TRUE(running.turns - before < 100);  // awake, it would be many thousands
 }
 
 }  // namespace
