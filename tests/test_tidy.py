@@ -82,6 +82,7 @@ THREADED = {
     "transport/tensor",
     "fabric/net/fabric_node",
     "fabric/net/fabric_node_asks",
+    "fabric/net/spare_vectors",
     "links/lane",
     "links/link",
     "links/local_channel",

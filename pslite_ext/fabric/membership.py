@@ -133,16 +133,14 @@ class Worker(_Node):
     def push(self, update: Any, norm: float | None = None) -> int:
         """Offers an update of the whole model, computed from what was got last; its number.
 
-        It is copied, and on its way when the scheduler says so. `norm` is its Euclidean norm.
+        It is copied, and on its way when the scheduler says so. `norm` is its Euclidean norm, if
+        that is known already.
         """
-        flat = self._flat(update)
-        if norm is None:
-            norm = float(np.linalg.norm(flat.astype(np.float64)))
-        if not (np.isfinite(norm) and norm >= 0):
+        if norm is not None and not (np.isfinite(norm) and norm >= 0):
             raise InvalidArgumentError(
                 f"an update whose norm is {norm}: not all of it are numbers that can be added up"
             )
-        return self._core.push(flat, norm)
+        return self._core.push(self._flat(update), -1 if norm is None else norm)
 
     def get(self) -> Any:
         """The model, once it is known what became of all that this worker has pushed.

@@ -129,13 +129,7 @@ int mercury_fabric_take(mercury_fabric* fabric, int slice_ms, float* out, int64_
 
 int mercury_fabric_model(mercury_fabric* fabric, float* out, size_t elements, int64_t* version) {
   return Guarded([&] {
-    Vector model;
-    Status status =
-        OfNode(fabric, [&](FabricNode* its) { return its->CopyModel(&model, version); });
-    if (!status.ok()) return status;
-    if (model.size() != elements) return Status::InvalidArgument("the model has another size");
-    std::copy(model.begin(), model.end(), out);
-    return status;
+    return OfNode(fabric, [&](FabricNode* its) { return its->CopyModel(out, elements, version); });
   });
 }
 

@@ -51,4 +51,9 @@ template <typename T>
 void Append(const MomentumStride& stride, const RunningSum<T>& into, const GroupSum<T>& group,
             size_t elements);
 
+// The same, into other memory than what there was before, which stays as it is.
+template <typename T>
+void AppendTo(const RunningSum<T>& into, const MomentumStride& stride, const RunningSum<T>& before,
+              const GroupSum<T>& group, size_t elements);
+
 }  // namespace mercury

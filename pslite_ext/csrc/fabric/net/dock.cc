@@ -33,7 +33,7 @@ Status Dock::BeginPart(const Header& header, int64_t now_us, char** target) {
   Transfer& transfer = transfers_[header.tensor];
   if (have == 0) transfer.first_us = now_us;
   std::shared_ptr<Vector>& vector = transfer.vectors[have / vector_bytes_];
-  if (vector == nullptr) vector = std::make_shared<Vector>(vector_bytes_ / sizeof(float));
+  if (vector == nullptr) vector = spares_.Get(vector_bytes_ / sizeof(float));
   *target = reinterpret_cast<char*>(vector->data()) + have % vector_bytes_;
   return Status::Ok();
 }

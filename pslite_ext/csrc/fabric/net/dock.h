@@ -10,9 +10,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "fabric/live/letters.h"
-#include "fabric/net/cargo.h"
+#include "fabric/net/spare_vectors.h"
 #include "letters/mailbox.h"
 
 namespace mercury::fabric {
@@ -28,7 +29,8 @@ struct Haul {
 
 class Dock {
  public:
-  explicit Dock(size_t packet_bytes) : letters_(packet_bytes, kLetterBytesMax) {}
+  explicit Dock(size_t packet_bytes, SpareVectors spares = {})
+      : spares_(std::move(spares)), letters_(packet_bytes, kLetterBytesMax) {}
 
   // From now on transfers may come: of models with so many elements, and perhaps of two vectors.
   void Expect(size_t elements, bool two_vectors);
@@ -54,6 +56,7 @@ class Dock {
   };
   Status BeginPart(const Header& header, int64_t now_us, char** target);
 
+  const SpareVectors spares_;
   Mailbox letters_;
   size_t vector_bytes_ = 0;
   size_t transfer_bytes_most_ = 0;

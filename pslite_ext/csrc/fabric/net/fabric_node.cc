@@ -34,7 +34,7 @@ FabricNode::FabricNode(FabricNodeOptions options, Vector model)
               options_.rule.value_or(Rule())) {
   auto endpoint = std::make_unique<NodeEndpoint>(
       options_.node, kPacketBytes,
-      [this](int peer, const Letter& letter) { return Control(peer, letter); });
+      [this](int peer, const Letter& letter) { return Control(peer, letter); }, spares_);
   endpoint_ = endpoint.get();
   LinkOptions link;
   link.packet_bytes_max = kPacketBytes;
@@ -240,7 +240,7 @@ Status FabricNode::Enter(const Roster& roster) {
       changed_.notify_all();
     };
     worker_ = std::make_unique<WorkerPart>(node, roster.rule.momentum, kPacketBytes, endpoint_,
-                                           std::move(events));
+                                           std::move(events), spares_);
     if (gives) first_ = std::make_shared<const Vector>(std::exchange(model_, {}));
     const std::lock_guard<std::mutex> lock(mutex_);
     weights_ = roster.weights;
@@ -251,7 +251,7 @@ Status FabricNode::Enter(const Roster& roster) {
     const int64_t bound = roster.staleness.bounded() ? mercury::kNever : roster.delay_bound;
     const ModelOptions its{role,         bound,    roster.rule,     options_.replica,
                            kPacketBytes, elements, options_.workers};
-    model_part_ = std::make_unique<ModelPart>(its, std::move(model_), endpoint_);
+    model_part_ = std::make_unique<ModelPart>(its, std::move(model_), endpoint_, spares_);
   }
   Part* part = worker_ != nullptr ? static_cast<Part*>(worker_.get()) : model_part_.get();
   endpoint_->Play(part, elements, roster.rule.momentum > 0);
@@ -340,19 +340,22 @@ void FabricNode::SetPhase(Phase phase, const Status& status) {
   changed_.notify_all();
 }
 
-Status FabricNode::CopyModel(Vector* out, int64_t* version) {
+Status FabricNode::CopyModel(float* out, size_t elements, int64_t* version) {
   if (options_.node >= 0 || is_scheduler()) {
     return Status::InvalidArgument("only the server and the replica have the model");
   }
-  bool there = true;
+  std::shared_ptr<const Vector> model;
   const auto ask = [&] {
-    there = model_part_ != nullptr;
-    if (!there) return;
-    *out = model_part_->Shown();
+    if (model_part_ == nullptr) return;
+    model = model_part_->Shown();
     *version = model_part_->version();
   };
   if (!lane_->Ask(ask)) ask();  // the lane has ended: nobody else has it
-  return there ? Status::Ok() : Status::Closed("the job has not begun");
+  if (model == nullptr) return Status::Closed("the job has not begun");
+  const bool fits = model->size() == elements;
+  if (fits) std::copy(model->begin(), model->end(), out);
+  lane_->Post([kept = std::move(model)] {});  // the lane must know that nobody reads it any more
+  return fits ? Status::Ok() : Status::InvalidArgument("the model has another size");
 }
 
 Status FabricNode::Feed(const std::string& line) {

@@ -76,7 +76,8 @@ class FabricNode {
   bool WaitSettled(int slice_ms, Status* status);  // of all that this worker has pushed
   bool WaitModel(int slice_ms, Status* status, float* out, int64_t* version);
 
-  // A worker's. The update is copied; it was computed from the model that was got last.
+  // A worker's. The update is copied; it was computed from the model that was got last. `norm`
+  // below 0: it is worked out on the way.
   Status Push(const float* update, double norm, int64_t* number);
   // As an update, but for the sum over all workers, which WaitModel then brings.
   Status Reduce(const float* part);
@@ -84,7 +85,7 @@ class FabricNode {
   // What became of an update of this worker's.
   std::optional<Fate> FateOf(int64_t number);
   // The server's, or the replica's: as workers get it.
-  Status CopyModel(Vector* out, int64_t* version);
+  Status CopyModel(float* out, size_t elements, int64_t* version);
   // The scheduler's: a line of an operator's feed.
   Status Feed(const std::string& line);
   // What has happened since it was asked last, if it is recorded: lines of JSON.
@@ -99,7 +100,7 @@ class FabricNode {
  private:
   enum class Phase { kJoining, kRunning, kEnded, kFailed };
   bool Wait(int slice_ms, const std::function<bool()>& over, Status* status);
-  Status CheckWorker() const;
+  Status CheckWorker(double* weight = nullptr);
   void Send(Request request, std::shared_ptr<const Vector> update);
   // On the lane's thread:
   void Dial(int peer, const Address& address, const HmacKey& key, uint64_t job);
@@ -120,6 +121,7 @@ class FabricNode {
   bool is_scheduler() const { return options_.node == kSchedulerNode; }
 
   const FabricNodeOptions options_;
+  const SpareVectors spares_;
   const int self_;                       // as a peer
   Vector model_;                         // until the part has it
   std::shared_ptr<const Vector> first_;  // worker 0's, for those who have the model

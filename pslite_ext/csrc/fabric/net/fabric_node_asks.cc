@@ -2,11 +2,36 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
+#include <numeric>
+#include <string>
 #include <utility>
 
 #include "fabric/net/fabric_node.h"
 
 namespace mercury::fabric {
+namespace {
+
+// Returns the norm of what is copied: in the same pass, and on several sums at once, since each
+// addition waits for the one before.
+double CopyWeighed(const float* from, double weight, Vector* to) {
+  constexpr size_t kSums = 8;
+  double squares[kSums] = {};
+  float* out = to->data();
+  const auto take = [&](size_t i, double* square) {
+    const double value{from[i]};
+    out[i] = static_cast<float>(value * weight);
+    *square += value * value;
+  };
+  size_t i = 0;
+  for (; i + kSums <= to->size(); i += kSums) {
+    for (size_t lane = 0; lane < kSums; ++lane) take(i + lane, &squares[lane]);
+  }
+  for (; i < to->size(); ++i) take(i, &squares[0]);
+  return std::sqrt(std::accumulate(std::begin(squares), std::end(squares), 0.0));
+}
+
+}  // namespace
 
 bool FabricNode::Wait(int slice_ms, const std::function<bool()>& over, Status* status) {
   std::unique_lock<std::mutex> lock(mutex_);
@@ -37,20 +62,26 @@ bool FabricNode::WaitModel(int slice_ms, Status* status, float* out, int64_t* ve
   if (!Wait(slice_ms, [this] { return got_ != nullptr || phase_ == Phase::kEnded; }, status)) {
     return false;
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (got_ == nullptr) {
-    if (status->ok()) *status = Status::Closed("the job is over");
-    return true;
+  std::shared_ptr<const Vector> got;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    got = std::exchange(got_, nullptr);
+    if (got == nullptr) {
+      if (status->ok()) *status = Status::Closed("the job is over");
+      return true;
+    }
+    *version = got_version_;
+    if (!std::exchange(reducing_, false)) version_ = got_version_;
+    asked_ = false;
   }
-  std::copy(got_->begin(), got_->end(), out);
-  *version = got_version_;
-  if (!std::exchange(reducing_, false)) version_ = got_version_;
-  got_.reset();
-  asked_ = false;
+  std::copy(got->begin(), got->end(), out);
   return true;
 }
 
-Status FabricNode::CheckWorker() const {
+Status FabricNode::CheckWorker(double* weight) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto rank = static_cast<size_t>(options_.node);
+  if (weight != nullptr && rank < weights_.size()) *weight = weights_[rank];
   if (phase_ == Phase::kFailed) return status_;
   if (phase_ != Phase::kRunning || options_.node < 0) {
     return Status::Closed("this process is no worker of a job that runs");
@@ -59,15 +90,17 @@ Status FabricNode::CheckWorker() const {
 }
 
 Status FabricNode::Push(const float* update, double norm, int64_t* number) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Status status = CheckWorker();
+  double weight = 1;
+  Status status = CheckWorker(&weight);
   if (!status.ok()) return status;
-  const auto rank = static_cast<size_t>(options_.node);
-  const double weight = rank < weights_.size() ? weights_[rank] : 1;
-  auto copy = std::make_shared<Vector>(update, update + options_.elements);
-  if (weight != 1) {
-    for (float& value : *copy) value = static_cast<float>(double{value} * weight);
+  std::shared_ptr<Vector> copy = spares_.Get(options_.elements);
+  const double its_norm = CopyWeighed(update, weight, copy.get());
+  if (norm < 0) norm = its_norm;
+  if (!std::isfinite(norm)) {
+    return Status::InvalidArgument("an update whose norm is " + std::to_string(norm) +
+                                   ": not all of it are numbers that can be added up");
   }
+  const std::lock_guard<std::mutex> lock(mutex_);
   Request request;
   request.version = version_;
   request.norm = norm * std::abs(weight);
@@ -78,14 +111,16 @@ Status FabricNode::Push(const float* update, double norm, int64_t* number) {
 }
 
 Status FabricNode::Reduce(const float* part) {
-  const std::lock_guard<std::mutex> lock(mutex_);
   Status status = CheckWorker();
   if (!status.ok()) return status;
+  std::shared_ptr<Vector> copy = spares_.Get(options_.elements);
+  std::copy_n(part, options_.elements, copy->data());
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (std::exchange(asked_, true)) return Status::InvalidArgument("it has asked for the model");
   Request request;
   request.reduce = reducing_ = true;
   request.id.number = fates_.Add();
-  Send(request, std::make_shared<Vector>(part, part + options_.elements));
+  Send(request, std::move(copy));
   lane_->Post([this, number = request.id.number] { worker_->Get({0, number}); });
   return status;
 }
@@ -98,8 +133,8 @@ void FabricNode::Send(Request request, std::shared_ptr<const Vector> update) {
 }
 
 Status FabricNode::AskModel() {
-  const std::lock_guard<std::mutex> lock(mutex_);
   Status status = CheckWorker();
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (!status.ok() || std::exchange(asked_, true)) return status;
   const int64_t least = staleness_.bounded() ? updates_ - staleness_.updates : 0;
   lane_->Post([this, least] { worker_->Get({std::max(int64_t{0}, least), 0}); });

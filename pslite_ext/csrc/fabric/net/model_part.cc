@@ -13,19 +13,25 @@ namespace {
 constexpr size_t kAskedMost = 4;  // models on their way to one node
 constexpr size_t kTreeMost = 64;  // of one tree: planning takes the square of it
 
+// What has come, as one's own: whoever appends to it looks first whether others hold it.
+std::shared_ptr<Vector> Taken(const std::shared_ptr<const Vector>& vector) {
+  return std::const_pointer_cast<Vector>(vector);
+}
+
 }  // namespace
 
-ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox)
+ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox, SpareVectors spares)
     : options_(options),
       outbox_(outbox),
       daemon_(options.role, options.delay_bound,
               options.replica && options.role == ModelDaemon::Role::kServer),
       has_model_(!model.empty()),
-      model_(std::move(model)),
+      spares_(std::move(spares)),
+      model_(std::make_shared<Vector>(std::move(model))),
       progress_(static_cast<size_t>(options.workers)),
       sender_(options.packet_bytes, outbox) {
-  model_.resize(options.elements);
-  if (has_step()) step_.resize(options.elements);
+  model_->resize(options.elements);
+  if (has_step()) step_ = std::make_shared<Vector>(options.elements);
 }
 
 Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double /*now_s*/) {
@@ -75,8 +81,8 @@ Status ModelPart::TakeModel(int peer, const Letter& letter, const Cargo& cargo, 
   if (cargo.sum == nullptr || (has_step() && !first) != (cargo.step != nullptr)) {
     return Status::Corrupt("a model that is not there, or whose last step is missing");
   }
-  model_ = *cargo.sum;
-  if (!first && has_step()) step_ = *cargo.step;
+  model_ = Taken(cargo.sum);
+  if (!first && has_step()) step_ = Taken(cargo.step);
   if (letter.waybill.progress.size() == progress_.size()) progress_ = letter.waybill.progress;
   has_model_ = true;
   if (!first) *steps = daemon_.TakeModel(letter.waybill.version, letter.waybill.place);
@@ -114,7 +120,7 @@ void ModelPart::Answer() {
   if (ready.size() < kTreeLeast) return Serve(straight);
   Letter letter;
   letter.kind = Letter::Kind::kAsking;
-  letter.tree = {static_cast<int64_t>(model_.size() * sizeof(float)), std::move(straight)};
+  letter.tree = {static_cast<int64_t>(model_->size() * sizeof(float)), std::move(straight)};
   outbox_->Post(kSchedulerPeer, letter);
   tree_asked_ = true;
 }
@@ -126,25 +132,21 @@ void ModelPart::Serve(const std::vector<Edge>& tree) {
     waybill.wish = errand.to.wish.number;
     waybill.onward = std::move(errand.onward);
     const bool reduce = errand.to.wish.reduce != 0;
-    sender_.Send(PeerOf(errand.to.worker), waybill, {reduce ? reduced_ : Snapshot(), nullptr});
+    sender_.Send(PeerOf(errand.to.worker), waybill, {reduce ? reduced_ : Shown(), nullptr});
   }
 }
 
-Vector ModelPart::Shown() const {
-  Vector shown = model_;
-  if (options_.rule.nesterov && has_step()) {
-    const auto ahead = static_cast<float>(options_.rule.momentum);
-    for (size_t i = 0; i < shown.size(); ++i) shown[i] += ahead * step_[i];
-  }
-  return shown;
-}
-
-std::shared_ptr<const Vector> ModelPart::Snapshot() {
-  if (snapshot_version_ != version() || snapshot_ == nullptr) {
-    snapshot_ = std::make_shared<const Vector>(Shown());
-    snapshot_version_ = version();
-  }
-  return snapshot_;
+std::shared_ptr<const Vector> ModelPart::Shown() {
+  if (!options_.rule.nesterov || !has_step()) return model_;
+  if (std::exchange(ahead_version_, version()) == version()) return ahead_;
+  ahead_.reset();
+  ahead_ = spares_.Get(model_->size());
+  const auto ahead = static_cast<float>(options_.rule.momentum);
+  const float* model = model_->data();
+  const float* step = step_->data();
+  float* shown = ahead_->data();
+  for (size_t i = 0; i < ahead_->size(); ++i) shown[i] = model[i] + ahead * step[i];
+  return ahead_;
 }
 
 bool ModelPart::Next(int peer, double /*now_s*/, OutPacket* out) {
@@ -184,9 +186,7 @@ void ModelPart::Carry(const ModelSteps& steps) {
         letter.waybill.place = step.place;
         letter.waybill.version = version();
         letter.waybill.progress = progress_;
-        sender_.Send(kReplicaPeer, letter.waybill,
-                     {std::make_shared<const Vector>(model_),
-                      has_step() ? std::make_shared<const Vector>(step_) : nullptr});
+        sender_.Send(kReplicaPeer, letter.waybill, {model_, step_});
         break;
     }
   }
@@ -197,9 +197,8 @@ void ModelPart::Apply(const ModelStep& step) {
   if (step.updates.front().reduce) {
     Reduce(step, group->second);
   } else {
-    Append<float>(StrideOf(options_.rule.momentum, step.versions),
-                  {model_.data(), has_step() ? step_.data() : nullptr}, group->second.group(),
-                  model_.size());
+    AppendShared(spares_, StrideOf(options_.rule.momentum, step.versions), &model_,
+                 has_step() ? &step_ : nullptr, group->second.group());
     Count(step);
   }
   memory_.erase(group);
@@ -208,9 +207,9 @@ void ModelPart::Apply(const ModelStep& step) {
 void ModelPart::Reduce(const ModelStep& step, const Cargo& cargo) {
   if (step.first || reduced_ == nullptr) {
     reduced_of_.clear();
-    reduced_ = std::make_shared<Vector>(*cargo.sum);
+    reduced_ = Taken(cargo.sum);
   } else {
-    Append<float>({}, {reduced_->data(), nullptr}, cargo.group(), reduced_->size());
+    AppendShared(spares_, {}, &reduced_, nullptr, cargo.group());
   }
   for (const Placed& update : step.updates) reduced_of_.insert(update.id);
 }
@@ -229,7 +228,7 @@ void ModelPart::Count(const ModelStep& step) {
 }
 
 std::string ModelPart::Figures() const {
-  std::string text = "\"elements\": " + std::to_string(model_.size()) +
+  std::string text = "\"elements\": " + std::to_string(model_->size()) +
                      ", \"version\": " + std::to_string(version()) +
                      ", \"is_server\": " + (is_server() ? "true" : "false") + ", \"delays\": {";
   const auto number = [&text](const std::string& name, int64_t value) {
@@ -250,7 +249,8 @@ std::string ModelPart::Figures() const {
 
 double ModelPart::StepNorm() const {
   double square = 0;
-  for (const float value : step_) square += double{value} * double{value};
+  if (step_ == nullptr) return 0;
+  for (const float value : *step_) square += double{value} * double{value};
   return std::sqrt(square);
 }
 

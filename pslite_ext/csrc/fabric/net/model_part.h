@@ -24,6 +24,7 @@
 #include "fabric/net/model_sender.h"
 #include "fabric/net/part.h"
 #include "fabric/net/peers.h"
+#include "fabric/net/spare_vectors.h"
 
 namespace mercury::fabric {
 
@@ -48,7 +49,7 @@ struct Committed {
 class ModelPart : public Part {
  public:
   // `model`: the first values; empty: worker 0 will give them.
-  ModelPart(const ModelOptions& options, Vector model, Outbox* outbox);
+  ModelPart(const ModelOptions& options, Vector model, Outbox* outbox, SpareVectors spares = {});
 
   Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
   void Gone(int peer, double now_s) override;
@@ -57,9 +58,9 @@ class ModelPart : public Part {
   std::string Figures() const override;
 
   bool has_model() const { return has_model_; }
-  const Vector& model() const { return model_; }
-  // As workers get it.
-  Vector Shown() const;
+  const Vector& model() const { return *model_; }
+  // As workers get it. To be let go of on the lane's thread.
+  std::shared_ptr<const Vector> Shown();
   int64_t version() const { return daemon_.version(); }
   bool is_server() const { return daemon_.role() == ModelDaemon::Role::kServer; }
   const std::deque<Committed>& commits() const { return commits_; }
@@ -72,7 +73,6 @@ class ModelPart : public Part {
   bool Granted(const Asker& asker) const;
   void Answer();
   void Serve(const std::vector<Edge>& tree);
-  std::shared_ptr<const Vector> Snapshot();
   void Carry(const ModelSteps& steps);
   void Apply(const ModelStep& step);
   void Reduce(const ModelStep& step, const Cargo& cargo);
@@ -83,10 +83,11 @@ class ModelPart : public Part {
   Outbox* const outbox_;
   ModelDaemon daemon_;
   bool has_model_;
-  Vector model_;
-  Vector step_;                             // with momentum: the last change
-  std::shared_ptr<const Vector> snapshot_;  // for workers, of `snapshot_version_`
-  int64_t snapshot_version_ = -1;
+  const SpareVectors spares_;
+  // While others hold them, they stay as they are, and what is appended goes to copies.
+  std::shared_ptr<Vector> model_, step_;  // the last change; without momentum there is none
+  std::shared_ptr<Vector> ahead_;         // with Nesterov's, what workers get of `ahead_version_`
+  int64_t ahead_version_ = -1;
   Askers askers_;
   bool tree_asked_ = false;
   std::vector<int64_t> progress_;  // so many updates of each worker are in the model

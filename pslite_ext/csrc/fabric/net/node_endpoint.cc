@@ -21,7 +21,7 @@ void NodeEndpoint::Play(Part* part, size_t elements, bool two_vectors) {
 }
 
 void NodeEndpoint::Open(int peer) {
-  auto dock = std::make_unique<Dock>(packet_bytes_);
+  auto dock = std::make_unique<Dock>(packet_bytes_, spares_);
   dock->Expect(elements_, two_vectors_);
   docks_[peer] = std::move(dock);
 }

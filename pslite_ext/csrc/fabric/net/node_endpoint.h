@@ -25,8 +25,11 @@ namespace mercury::fabric {
 class NodeEndpoint : public Endpoint, public Outbox {
  public:
   using Control = std::function<Status(int peer, const Letter& letter)>;
-  NodeEndpoint(int node, size_t packet_bytes, Control control)
-      : node_(node), packet_bytes_(packet_bytes), control_(std::move(control)) {}
+  NodeEndpoint(int node, size_t packet_bytes, Control control, SpareVectors spares = {})
+      : node_(node),
+        packet_bytes_(packet_bytes),
+        control_(std::move(control)),
+        spares_(std::move(spares)) {}
 
   // From now on, models have so many elements, and the part hears what is said.
   void Play(Part* part, size_t elements, bool two_vectors);
@@ -55,6 +58,7 @@ class NodeEndpoint : public Endpoint, public Outbox {
   const int node_;
   const size_t packet_bytes_;
   const Control control_;
+  const SpareVectors spares_;
   Part* part_ = nullptr;
   size_t elements_ = 0;
   bool two_vectors_ = false;

@@ -137,13 +137,12 @@ void WorkerPart::Add(int64_t hop, const Cargo& member) {
   const Hop* its = daemon_.Find(hop);
   const bool weighs = its != nullptr && its->two_sums;
   if (group.updates++ == 0) {
-    group.sum = std::make_shared<Vector>(*member.sum);
-    if (weighs) group.step = std::make_shared<Vector>(*member.sum);
+    group.sum = std::const_pointer_cast<Vector>(member.sum);
+    if (weighs) group.step = group.sum;
     return;
   }
   const MomentumStride stride = weighs ? StrideOf(momentum_, 1) : MomentumStride();
-  Append<float>(stride, {group.sum->data(), weighs ? group.step->data() : nullptr}, member.group(),
-                group.sum->size());
+  AppendShared(spares_, stride, &group.sum, weighs ? &group.step : nullptr, member.group());
 }
 
 Cargo WorkerPart::CargoOf(int64_t number, const Hop& hop) const {

@@ -20,6 +20,7 @@
 #include "fabric/net/model_sender.h"
 #include "fabric/net/part.h"
 #include "fabric/net/peers.h"
+#include "fabric/net/spare_vectors.h"
 
 namespace mercury::fabric {
 
@@ -30,13 +31,15 @@ struct WorkerEvents {
 
 class WorkerPart : public Part {
  public:
-  WorkerPart(int rank, double momentum, size_t packet_bytes, Outbox* outbox, WorkerEvents events)
+  WorkerPart(int rank, double momentum, size_t packet_bytes, Outbox* outbox, WorkerEvents events,
+             SpareVectors spares = {})
       : rank_(rank),
         self_(PeerOf(rank)),
         momentum_(momentum),
         packet_bytes_(packet_bytes),
         outbox_(outbox),
         events_(std::move(events)),
+        spares_(std::move(spares)),
         sender_(packet_bytes, outbox) {}
 
   // Numbers rise from 1.
@@ -53,7 +56,7 @@ class WorkerPart : public Part {
 
  private:
   struct Group {
-    std::shared_ptr<Vector> sum, step;
+    std::shared_ptr<Vector> sum, step;  // each may be its first member's, or both
     int64_t updates = 0;
   };
   struct Sending {
@@ -76,6 +79,7 @@ class WorkerPart : public Part {
   const size_t packet_bytes_;
   Outbox* const outbox_;
   const WorkerEvents events_;
+  const SpareVectors spares_;
   WorkerDaemon daemon_;
   ModelSender sender_;
   int server_peer_ = kServerPeer;

@@ -121,8 +121,8 @@ TEST(workers_push_and_get_what_the_server_has_summed) {
   CHECK_TRUE(job.nodes.at(1)->Stats().find("\"pushed\": 5, \"committed\": 5") != std::string::npos);
   job.End(2);
   int64_t version = 0;
-  Vector left;
-  CHECK_OK(job.nodes.at(kServerNode)->CopyModel(&left, &version));
+  Vector left(kElements);
+  CHECK_OK(job.nodes.at(kServerNode)->CopyModel(left.data(), left.size(), &version));
   CHECK_EQ(version, 2 * kPushes);
   CHECK_TRUE(left == model);
   CHECK_STATUS(Code::kClosed, job.nodes.at(0)->AskModel());
@@ -144,8 +144,8 @@ TEST(worker_0_gives_the_first_values_and_workers_say_what_the_server_does) {
   job.End(2);
   for (const int node : {kServerNode, kReplicaNode}) {
     int64_t version = 0;
-    Vector left;
-    CHECK_OK(job.nodes.at(node)->CopyModel(&left, &version));
+    Vector left(kElements);
+    CHECK_OK(job.nodes.at(node)->CopyModel(left.data(), left.size(), &version));
     CHECK_TRUE(left == model);
   }
 }

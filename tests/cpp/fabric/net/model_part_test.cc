@@ -247,7 +247,7 @@ TEST(with_nesterov_s_momentum_workers_get_the_model_where_its_last_step_would_ta
     CHECK_OK(part.Hear(PeerOf(0), Delivered(1, Goal::kServer, {place}), Of(Vector(6, update)), 0));
     step = 0.5 * step + i;
     model += i + 0.5 * step;
-    CHECK_EQ(part.Shown()[3], static_cast<float>(model));
+    CHECK_EQ((*part.Shown())[3], static_cast<float>(model));
   }
 }
 
