@@ -80,6 +80,7 @@ THREADED = {
     "control/zmq_van",
     "transport/gate",
     "transport/tensor",
+    "fabric/net/answers",
     "fabric/net/fabric_node",
     "fabric/net/fabric_node_asks",
     "fabric/net/spare_vectors",

@@ -27,6 +27,7 @@ Letter Saying(Letter::Kind kind) {
 
 FabricNode::FabricNode(FabricNodeOptions options, Vector model)
     : options_(std::move(options)),
+      answers_(options_.node >= 0),
       self_(PeerOf(options_.node)),
       model_(std::move(model)),
       door_key_(DataKey(options_.token, JobIdentity{})),
@@ -167,7 +168,7 @@ Status FabricNode::Control(int peer, const Letter& letter) {
   if (letter.kind == Letter::Kind::kRoster && !data_key_) return Enter(letter.roster);
   if (letter.kind == Letter::Kind::kBegin && data_key_) {
     begun_ = true;
-    SetPhase(Phase::kRunning, Status::Ok());
+    answers_.Begin();
     return Status::Ok();
   }
   if (letter.kind != Letter::Kind::kOrder) return Status::Corrupt("a letter out of turn");
@@ -210,7 +211,7 @@ Status FabricNode::BeginAll() {
   scheduler_ = std::make_unique<SchedulerPart>(roster.seats, planning, endpoint_);
   endpoint_->Play(scheduler_.get(), 0, false);
   Broadcast(Saying(Letter::Kind::kBegin));
-  SetPhase(Phase::kRunning, Status::Ok());
+  answers_.Begin();
   return Status::Ok();
 }
 
@@ -228,23 +229,15 @@ Status FabricNode::Enter(const Roster& roster) {
   const HmacKey& key = data_key_.emplace(DataKey(options_.token, job_));
   if (node >= 0) {
     WorkerEvents events;
-    events.settled = [this](UpdateId update, Fate fate) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      fates_.Settle(update.number, fate);
-      changed_.notify_all();
-    };
+    events.settled = [this](UpdateId update, Fate fate) { answers_.Settled(update.number, fate); };
     events.got = [this](int64_t version, const std::shared_ptr<const Vector>& model) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      got_version_ = version;
-      got_ = model;
-      changed_.notify_all();
+      answers_.Got(version, model);
     };
     worker_ = std::make_unique<WorkerPart>(node, roster.rule.momentum, kPacketBytes, endpoint_,
                                            std::move(events), spares_);
     if (gives) first_ = std::make_shared<const Vector>(std::exchange(model_, {}));
-    const std::lock_guard<std::mutex> lock(mutex_);
-    weights_ = roster.weights;
-    staleness_ = roster.staleness;
+    const auto rank = static_cast<size_t>(node);
+    answers_.Enter(rank < roster.weights.size() ? roster.weights[rank] : 1, roster.staleness);
   } else {
     const auto role =
         node == kServerNode ? ModelDaemon::Role::kServer : ModelDaemon::Role::kReplica;
@@ -273,7 +266,7 @@ void FabricNode::Gone(int peer, const Status& status, bool left) {
   const std::string who = NodeName(party.role, party.rank);
   const std::string how = left ? "it has left" : status.text();
   if (!is_scheduler() && peer == kSchedulerPeer) {
-    if (begun_ && left) return SetPhase(Phase::kEnded, Status::Ok());
+    if (begun_ && left) return answers_.End();
     return Fail(Status::PeerLost(how).By({Blame::kLost, party}));
   }
   endpoint_->Close(peer, NowUs());
@@ -317,27 +310,20 @@ void FabricNode::Turn(int64_t now_us) {
     if (!scheduler_->workers_left() && !ending_) ending_ = Status::Ok();
   }
   if (ending_ && endpoint_->all_said()) {
-    SetPhase(ending_->ok() ? Phase::kEnded : Phase::kFailed, *ending_);
+    if (ending_->ok()) return answers_.End();
+    answers_.Fail(*ending_);
   }
 }
 
 // The scheduler tells the others first.
 void FabricNode::Fail(const Status& status) {
-  if (!is_scheduler()) return SetPhase(Phase::kFailed, status);
+  if (!is_scheduler()) return answers_.Fail(status);
   if (ending_) return;
   ending_ = status;
   Letter letter = Saying(Letter::Kind::kOrder);
   letter.order.text = Encode(status);
   Broadcast(letter);
   lane_->Post([] {});  // another turn, to see that all have been told
-}
-
-void FabricNode::SetPhase(Phase phase, const Status& status) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (phase_ == Phase::kFailed || phase_ == Phase::kEnded) return;
-  phase_ = phase;
-  status_ = status;
-  changed_.notify_all();
 }
 
 Status FabricNode::CopyModel(float* out, size_t elements, int64_t* version) {
@@ -383,8 +369,7 @@ std::string FabricNode::Stats() {
   };
   if (!lane_->Ask(ask)) ask();
   if (options_.node < 0) return "{" + text + "}";
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return "{" + fates_.Figures() + "}";
+  return "{" + answers_.Figures() + "}";
 }
 
 void FabricNode::Leave(bool failed) {
@@ -392,7 +377,7 @@ void FabricNode::Leave(bool failed) {
   dialers_.clear();
   door_.reset();
   listener_.Close();
-  SetPhase(Phase::kFailed, Status::Closed("this node has left the job"));
+  answers_.Fail(Status::Closed("this node has left the job"));
 }
 
 }  // namespace mercury::fabric

@@ -9,22 +9,20 @@
 // replica, workers by rank, the later of two nodes dials the other.
 //
 // Thread-safety: all functions from any thread, but Start and Leave from one. Calls are handed to
-// the lane; its answers are kept under a mutex. Ownership: the lane, which owns the endpoint; the
-// part. Invariants: the first failure sticks, and every wait ends with it; all waiters are woken.
+// the lane, which answers in Answers. Ownership: the lane, which owns the endpoint; the part.
+// Invariant: those of Answers.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "fabric/net/fates.h"
+#include "fabric/net/answers.h"
 #include "fabric/net/model_part.h"
 #include "fabric/net/muster.h"
 #include "fabric/net/node_endpoint.h"
@@ -70,11 +68,13 @@ class FabricNode {
 
   Status Start();
   int port() const { return port_; }  // on which it listens
-  // These wait for at most so long, and say whether it is over; `status`: how.
-  bool WaitBegun(int slice_ms, Status* status);
-  bool WaitEnded(int slice_ms, Status* status);
-  bool WaitSettled(int slice_ms, Status* status);  // of all that this worker has pushed
+  // As those of Answers.
+  bool WaitBegun(int slice_ms, Status* status) { return answers_.WaitBegun(slice_ms, status); }
+  bool WaitEnded(int slice_ms, Status* status) { return answers_.WaitEnded(slice_ms, status); }
+  bool WaitSettled(int slice_ms, Status* status) { return answers_.WaitSettled(slice_ms, status); }
   bool WaitModel(int slice_ms, Status* status, float* out, int64_t* version);
+  std::optional<Fate> FateOf(int64_t number) const { return answers_.FateOf(number); }
+  Status failure() const { return answers_.failure(); }
 
   // A worker's. The update is copied; it was computed from the model that was got last. `norm`
   // below 0: it is worked out on the way.
@@ -82,8 +82,6 @@ class FabricNode {
   // As an update, but for the sum over all workers, which WaitModel then brings.
   Status Reduce(const float* part);
   Status AskModel();
-  // What became of an update of this worker's.
-  std::optional<Fate> FateOf(int64_t number);
   // The server's, or the replica's: as workers get it.
   Status CopyModel(float* out, size_t elements, int64_t* version);
   // The scheduler's: a line of an operator's feed.
@@ -92,15 +90,10 @@ class FabricNode {
   std::string TakeRecords();
   // JSON.
   std::string Stats();
-  // What the job has failed of; ok if it has not.
-  Status failure();
   // Ends the node. `failed`: not because its work is done.
   void Leave(bool failed);
 
  private:
-  enum class Phase { kJoining, kRunning, kEnded, kFailed };
-  bool Wait(int slice_ms, const std::function<bool()>& over, Status* status);
-  Status CheckWorker(double* weight = nullptr);
   void Send(Request request, std::shared_ptr<const Vector> update);
   // On the lane's thread:
   void Dial(int peer, const Address& address, const HmacKey& key, uint64_t job);
@@ -116,12 +109,12 @@ class FabricNode {
   Status BeginAll();
   void Broadcast(const Letter& letter);
   void Fail(const Status& status);
-  void SetPhase(Phase phase, const Status& status);
   Terms TermsOf(uint64_t job) const;
   bool is_scheduler() const { return options_.node == kSchedulerNode; }
 
   const FabricNodeOptions options_;
   const SpareVectors spares_;
+  Answers answers_;
   const int self_;                       // as a peer
   Vector model_;                         // until the part has it
   std::shared_ptr<const Vector> first_;  // worker 0's, for those who have the model
@@ -145,20 +138,6 @@ class FabricNode {
   bool begun_ = false;
   std::optional<Status> ending_;  // the scheduler's, until all have been told
   uint64_t refusals_ = 0;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Phase phase_ = Phase::kJoining;
-  Status status_;
-  std::vector<double> weights_;
-  Staleness staleness_;
-  int64_t updates_ = 0;  // that this worker has pushed
-  int64_t version_ = 0;  // that this worker got last
-  Fates fates_;          // of what this worker has pushed
-  bool asked_ = false;
-  bool reducing_ = false;  // what comes is no model
-  std::shared_ptr<const Vector> got_;
-  int64_t got_version_ = 0;
 };
 
 }  // namespace mercury::fabric

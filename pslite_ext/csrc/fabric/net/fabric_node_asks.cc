@@ -1,6 +1,5 @@
 // What a script asks of a node, and waits for.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <numeric>
@@ -33,65 +32,16 @@ double CopyWeighed(const float* from, double weight, Vector* to) {
 
 }  // namespace
 
-bool FabricNode::Wait(int slice_ms, const std::function<bool()>& over, Status* status) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const auto done = [&] { return phase_ == Phase::kFailed || over(); };
-  if (!changed_.wait_for(lock, std::chrono::milliseconds(slice_ms), done)) return false;
-  *status = status_;
-  return true;
-}
-
-Status FabricNode::failure() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return status_;
-}
-
-bool FabricNode::WaitBegun(int slice_ms, Status* status) {
-  return Wait(slice_ms, [this] { return phase_ != Phase::kJoining; }, status);
-}
-
-bool FabricNode::WaitEnded(int slice_ms, Status* status) {
-  return Wait(slice_ms, [this] { return phase_ == Phase::kEnded; }, status);
-}
-
-bool FabricNode::WaitSettled(int slice_ms, Status* status) {
-  return Wait(slice_ms, [this] { return fates_.all_settled() || phase_ == Phase::kEnded; }, status);
-}
-
 bool FabricNode::WaitModel(int slice_ms, Status* status, float* out, int64_t* version) {
-  if (!Wait(slice_ms, [this] { return got_ != nullptr || phase_ == Phase::kEnded; }, status)) {
-    return false;
-  }
   std::shared_ptr<const Vector> got;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    got = std::exchange(got_, nullptr);
-    if (got == nullptr) {
-      if (status->ok()) *status = Status::Closed("the job is over");
-      return true;
-    }
-    *version = got_version_;
-    if (!std::exchange(reducing_, false)) version_ = got_version_;
-    asked_ = false;
-  }
-  std::copy(got->begin(), got->end(), out);
+  if (!answers_.WaitModel(slice_ms, status, &got, version)) return false;
+  if (got != nullptr) std::copy(got->begin(), got->end(), out);
   return true;
-}
-
-Status FabricNode::CheckWorker(double* weight) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto rank = static_cast<size_t>(options_.node);
-  if (weight != nullptr && rank < weights_.size()) *weight = weights_[rank];
-  if (phase_ == Phase::kFailed) return status_;
-  if (phase_ != Phase::kRunning || options_.node < 0) {
-    return Status::Closed("this process is no worker of a job that runs");
-  }
-  return Status::Ok();
 }
 
 Status FabricNode::Push(const float* update, double norm, int64_t* number) {
   double weight = 1;
-  Status status = CheckWorker(&weight);
+  Status status = answers_.Weight(&weight);
   if (!status.ok()) return status;
   std::shared_ptr<Vector> copy = spares_.Get(options_.elements);
   const double its_norm = CopyWeighed(update, weight, copy.get());
@@ -100,29 +50,21 @@ Status FabricNode::Push(const float* update, double norm, int64_t* number) {
     return Status::InvalidArgument("an update whose norm is " + std::to_string(norm) +
                                    ": not all of it are numbers that can be added up");
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Request request;
-  request.version = version_;
-  request.norm = norm * std::abs(weight);
-  *number = request.id.number = fates_.Add();
-  ++updates_;
-  Send(request, std::move(copy));
-  return status;
+  return answers_.Push(
+      norm * std::abs(weight), [&](const Request& request) { Send(request, std::move(copy)); },
+      number);
 }
 
 Status FabricNode::Reduce(const float* part) {
-  Status status = CheckWorker();
+  double weight = 1;
+  Status status = answers_.Weight(&weight);
   if (!status.ok()) return status;
   std::shared_ptr<Vector> copy = spares_.Get(options_.elements);
   std::copy_n(part, options_.elements, copy->data());
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (std::exchange(asked_, true)) return Status::InvalidArgument("it has asked for the model");
-  Request request;
-  request.reduce = reducing_ = true;
-  request.id.number = fates_.Add();
-  Send(request, std::move(copy));
-  lane_->Post([this, number = request.id.number] { worker_->Get({0, number}); });
-  return status;
+  return answers_.Reduce([&](const Request& request) {
+    Send(request, std::move(copy));
+    lane_->Post([this, number = request.id.number] { worker_->Get({0, number}); });
+  });
 }
 
 void FabricNode::Send(Request request, std::shared_ptr<const Vector> update) {
@@ -133,17 +75,8 @@ void FabricNode::Send(Request request, std::shared_ptr<const Vector> update) {
 }
 
 Status FabricNode::AskModel() {
-  Status status = CheckWorker();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!status.ok() || std::exchange(asked_, true)) return status;
-  const int64_t least = staleness_.bounded() ? updates_ - staleness_.updates : 0;
-  lane_->Post([this, least] { worker_->Get({std::max(int64_t{0}, least), 0}); });
-  return status;
-}
-
-std::optional<Fate> FabricNode::FateOf(int64_t number) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return fates_.Of(number);
+  return answers_.AskModel(
+      [this](int64_t least) { lane_->Post([this, least] { worker_->Get({least, 0}); }); });
 }
 
 }  // namespace mercury::fabric
