@@ -18,6 +18,7 @@ from mxnet.ndarray.sparse import RowSparseNDArray
 from mxnet_plugins import arguments
 from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.keys import Key, check_rows, wire_key
+from mxnet_plugins.row_rounds import RowRounds
 from pslite_ext import _core
 
 Updater = Callable[[Any, NDArray, NDArray], None]
@@ -58,8 +59,9 @@ class Entry:
         self.tensor = _core.Tensor(
             own, name, self._type, self.shape, asynchronous, label=self.label
         )
-        self._rows = _core.Tensor(rows, name, self._type, self.shape, parameter=own)
-        self._ticket: int | None = None  # of a row-sparse round that is under way
+        self._rows = RowRounds(
+            _core.Tensor(rows, name, self._type, self.shape, parameter=own), value
+        )
         # Every operation of this key mutates it, so they run in order.
         self.token = mx.nd.zeros((1,), ctx=CPU)
         self._weight: NDArray | None = None  # a sum of rows, until all of it is asked for
@@ -238,30 +240,13 @@ class Entry:
         if self._queued:
             self.token.wait_to_read()  # workers push whole arrays and rows in the same order
             self._queued = False
-        row_size = int(np.prod(self.shape[1:], dtype=np.int64))
-        rows = merged.indices.asnumpy().astype(np.int64)
-        values = merged.data.asnumpy()
-        if len(rows) > 1 and not (np.diff(rows) > 0).all():
-            rows, where = np.unique(rows, return_inverse=True)
-            unique = np.zeros((len(rows), *values.shape[1:]), values.dtype)
-            np.add.at(unique, where, values)
-            values = unique
-        self._ticket = self._rows.push_rows(rows.tobytes(), values.tobytes(), row_size)
+        self._rows.push(merged)
 
     def settle(self, updater: Updater | None) -> None:
-        """Finishes a row-sparse round: not in push, so that workers may push in any order."""
-        if self._ticket is None:
+        """The sum of a row-sparse round becomes, or changes, the value."""
+        total = self._rows.take()
+        if total is None:
             return
-        ticket, self._ticket = self._ticket, None
-        raw_rows, raw_values = self._rows.wait_rows(ticket)
-        rows = np.frombuffer(raw_rows, np.int64)
-        values = np.frombuffer(raw_values, np.dtype(self.dtype)).reshape((-1, *self.shape[1:]))
-        if len(rows) == 0:
-            total = mx.nd.sparse.zeros("row_sparse", self.shape, ctx=CPU, dtype=self.dtype)
-        else:
-            total = mx.nd.sparse.row_sparse_array(
-                (values, rows), shape=self.shape, ctx=CPU, dtype=self.dtype
-            )
         if updater is not None:
             updater(self.key, total, self.weight())
         else:
