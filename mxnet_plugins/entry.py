@@ -250,7 +250,9 @@ class Entry:
         if updater is not None:
             updater(self.key, total, self.weight())
         else:
-            self._weight, self._fetched = total if len(rows) else dense(total), False
+            # MXNet cannot pick rows of an array that has none.
+            self._weight = total if total.indices.shape[0] else dense(total)
+            self._fetched = False
 
     def pull_rows(
         self, outs: list[NDArray], row_ids: list[NDArray], updater: Updater | None

@@ -87,6 +87,7 @@ THREADED = {
     "links/lane",
     "links/link",
     "links/local_channel",
+    "links/payload_checks",
     "packets/mercury_van",
     "packets/aggregator",
     "packets/aggregator_answers",

@@ -9,7 +9,7 @@
 namespace mercury {
 namespace {
 
-constexpr char kMagic[] = "MRCC";
+constexpr char kDoorMagic[] = "MRCC";
 constexpr size_t kPrefixBytes = 8;  // magic, version, and a number of 2 bytes
 constexpr size_t kSaidBytes = kPrefixBytes + kIdentityBytes;
 constexpr size_t kDigestBytes = sizeof(Digest);
@@ -19,7 +19,7 @@ uint16_t Number(const std::string& from, size_t at) {
 }
 
 std::string Prefix(uint16_t number) {
-  std::string out(kMagic, 4);
+  std::string out(kDoorMagic, 4);
   AppendNumber(&out, kControlVersion);
   AppendNumber(&out, number);
   return out;
@@ -44,7 +44,7 @@ Status CheckPrefix(const std::string& message) {
         "it speaks plain ZeroMQ, as stock MXNet does: install the patched wheel there, and set "
         "DMLC_PS_VAN_TYPE on all nodes alike");
   }
-  if (message.compare(0, std::min<size_t>(message.size(), 4), kMagic,
+  if (message.compare(0, std::min<size_t>(message.size(), 4), kDoorMagic,
                       std::min<size_t>(message.size(), 4)) != 0) {
     return Status::Corrupt("it does not speak this protocol");
   }

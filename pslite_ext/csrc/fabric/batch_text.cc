@@ -24,9 +24,9 @@ struct Field {
   std::string path;
 };
 
-class Reader {
+class BatchReader {
  public:
-  explicit Reader(Batch* batch) : batch_(*batch) {}
+  explicit BatchReader(Batch* batch) : batch_(*batch) {}
 
   Status Read(const Json& root) {
     Whole(root);
@@ -321,7 +321,7 @@ Status ReadBatch(std::string_view text, Batch* batch) {
   *batch = Batch();
   Json root;
   if (Status status = ReadJson(text, &root); !status.ok()) return status;
-  return Reader(batch).Read(root);
+  return BatchReader(batch).Read(root);
 }
 
 }  // namespace mercury::fabric

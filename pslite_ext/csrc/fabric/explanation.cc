@@ -30,7 +30,7 @@ std::string Counted(size_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-std::string Names(const std::vector<size_t>& shipments, const std::vector<const Update*>& log) {
+std::string NamesOf(const std::vector<size_t>& shipments, const std::vector<const Update*>& log) {
   std::string text;
   for (const size_t g : shipments) text += (text.empty() ? "" : ", ") + Plain(log[g]->id);
   return text.empty() ? "nothing" : text;
@@ -87,7 +87,7 @@ std::string WayOf(const Batch& batch, const Plan& plan, size_t g) {
               (node.host == batch.updates[g].worker.host ? ", on its own host" : "") + by +
               WhyGathered(batch, transfer.to_aggregator, transfer.end_s, ahead_s);
     } else if (transfer.from_aggregator != kDirect) {
-      text += ", and on with its group (" + Names(transfer.shipments, log) + ")" + by;
+      text += ", and on with its group (" + NamesOf(transfer.shipments, log) + ")" + by;
     } else {
       text += (text.empty() ? "straight to " : ", to ") +
               Plain(batch.servers[transfer.server].name) + by;
@@ -135,8 +135,8 @@ std::string ReplicaInWords(const Batch& batch, const Plan& plan) {
   for (size_t i = 0; i < log.size(); ++i) {
     (i < planned.frozen ? frozen : punted).push_back(i);
   }
-  std::string text = "The replica gets " + Names(frozen, log) + " with this batch; " +
-                     Names(punted, log) + " can wait for the next.";
+  std::string text = "The replica gets " + NamesOf(frozen, log) + " with this batch; " +
+                     NamesOf(punted, log) + " can wait for the next.";
   if (plan.commits.empty()) return text + "\n";
   char bounds[96];
   std::snprintf(bounds, sizeof bounds, " At the last commit it is within %.6g; %.6g are allowed.\n",

@@ -17,7 +17,7 @@ constexpr size_t kRestBytes = 1 << 10;     // of a batch, which go with it: no c
 constexpr size_t kTurnBytes = 512 << 10;   // read, then it is another link's turn
 
 // With less, links would run dry while a busy host's processors are elsewhere.
-constexpr uint64_t kUnsentBytesMin = 4 << 10;
+constexpr uint64_t kUnsentBytesFloor = 4 << 10;
 
 constexpr int kLastTurns = 16;  // of reading, once nothing can be sent any more
 
@@ -198,7 +198,7 @@ ssize_t Link::Send(size_t most, int64_t* at_us) {
 void Link::SetShare(uint64_t in_bytes, uint64_t out_bytes) {
   // Again and again: the kernel forgets it when it comes to think otherwise of what a buffer holds.
   BoundUnderWay(fd(), in_bytes);
-  const uint64_t unsent = std::clamp<uint64_t>(out_bytes, kUnsentBytesMin, kUnsentBytesMax);
+  const uint64_t unsent = std::clamp<uint64_t>(out_bytes, kUnsentBytesFloor, kUnsentBytesMax);
   const uint64_t change = std::max(unsent, unsent_bytes_) - std::min(unsent, unsent_bytes_);
   if (change > unsent_bytes_ / 8) {
     unsent_bytes_ = unsent;

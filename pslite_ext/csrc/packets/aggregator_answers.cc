@@ -10,7 +10,6 @@ namespace mercury {
 namespace {
 
 constexpr size_t kAnswersMax = 1024;  // that wait to be sent to a worker who keeps asking
-constexpr uint32_t kComplete = SlotProgress::kComplete, kOwed = SlotProgress::kOwed;
 
 }  // namespace
 
@@ -183,7 +182,7 @@ void Aggregator::Sent(const Ready& ready, int worker) {
   if (ready.fetched) return;
   SlotProgress& progress = ready.tensor->progress;
   uint32_t& its = progress.Of(ready.mine, static_cast<size_t>(worker));
-  if (its == kOwed) its = 0;
+  if (its == SlotProgress::kOwed) its = 0;
   progress.Queued(ready.mine, static_cast<size_t>(worker)) = 0;
 }
 
@@ -221,9 +220,9 @@ Status Aggregator::Answer(int worker, const Header& header) {
     const std::vector<int>& waiting = tensor->slots[i].waiting;
     // The first value is the first worker's to give.
     if (std::find(waiting.begin(), waiting.end(), worker) != waiting.end()) missing[0] = 1;
-    if (tensor->progress.Of(i, static_cast<size_t>(worker)) != kComplete) continue;
+    if (tensor->progress.Of(i, static_cast<size_t>(worker)) != SlotProgress::kComplete) continue;
     for (size_t w = 0; w < peers_.size(); ++w) {
-      if (tensor->progress.Of(i, w) != kComplete) missing[w] = 1;
+      if (tensor->progress.Of(i, w) != SlotProgress::kComplete) missing[w] = 1;
     }
   }
   Send(worker, TextPacket(Kind::kAnswer, header.tensor, 0, std::move(missing)));
@@ -252,7 +251,7 @@ void Aggregator::FailTensor(Tensor* tensor, const Status& status) {
 
 void Aggregator::FailIfDeparted(Tensor* tensor, uint64_t mine) {
   for (size_t w = 0; w < peers_.size(); ++w) {
-    if (!peers_[w]->departed || tensor->progress.Of(mine, w) == kComplete) continue;
+    if (!peers_[w]->departed || tensor->progress.Of(mine, w) == SlotProgress::kComplete) continue;
     return FailTensor(
         tensor, Status::PeerLost(NodeName(Role::kWorker, static_cast<int>(w)) +
                                  " has finished and pushes no more, but others wait for it: have "

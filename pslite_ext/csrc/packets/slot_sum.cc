@@ -7,6 +7,7 @@
 #include "base/check.h"
 
 namespace mercury {
+
 bool SlotSum::MakeRoom(const Codec& plain, uint64_t elements, PacketPool* pool, Block* block) {
   *block = pool->Get(std::max<uint64_t>(plain.bytes(elements), 1));
   return *block != nullptr;

@@ -107,15 +107,18 @@ class Rows(Gradients):
         ]
         self._turn = 0
 
-    def _gradient(self, tensor: int, turn: int) -> tuple[Any, Any]:
-        """Its rows hold the pushed value in their first column."""
+    def _gradient(self, tensor: int, turn: int) -> tuple[Any, Any, Any]:
+        """Its rows hold the pushed value in their first column. The numbers of these rows, and what
+        their sums must have there."""
         of = self.workload.tensors[tensor]
         rows = np.array(kinds.rows_pushed(of, turn, self.rank), np.int64)
         values = np.zeros((len(rows), kinds.ROW_ELEMENTS), np.float32)
         values[:, 0] = gradient_values.pushed(tensor, turn, 0, self.rank)
         made = mx.nd.sparse.row_sparse_array((values, rows), shape=self._shape(of))
         made.wait_to_read()
-        return made, mx.nd.array(rows, dtype="int64")
+        together = gradient_values.due(tensor, turn, 0, self.workers)
+        due = np.where((rows + turn) % kinds.PERIOD == 0, together, values[:, 0])
+        return made, mx.nd.array(rows, dtype="int64"), due
 
     def fill(self, tensor: int, turn: int) -> None:
         self._turn = turn % self.TURNS
@@ -125,18 +128,16 @@ class Rows(Gradients):
         self.store.push(tensor, self._given[tensor][self._turn][0])
 
     def wait(self, tensor: int) -> None:
-        _, rows = self._given[tensor][self._turn]
+        _, rows, _ = self._given[tensor][self._turn]
         self.store.row_sparse_pull(tensor, out=self.arrays[tensor], row_ids=rows)
         self.arrays[tensor].wait_to_read()
 
     def check(self, tensor: int, turn: int) -> None:
-        got = self.arrays[tensor].data.asnumpy()
-        rows = kinds.rows_pushed(self.workload.tensors[tensor], self._turn, self.rank)
-        alone = gradient_values.pushed(tensor, self._turn, 0, self.rank)
-        together = gradient_values.due(tensor, self._turn, 0, self.workers)
-        for row, value in zip(rows, got[:, 0]):
-            due = together if (row + self._turn) % kinds.PERIOD == 0 else alone
-            self._compare(tensor, turn, row, float(value), due)
+        _, rows, due = self._given[tensor][self._turn]
+        got = self.arrays[tensor].data.asnumpy()[:, 0]
+        for i in np.flatnonzero(got != due):
+            row = int(rows[i].asscalar())
+            self._compare(tensor, turn, row, float(got[i]), float(due[i]))
 
     def check_zeros(self) -> None:
         for tensor, array in zip(self.workload.tensors, self.arrays):
