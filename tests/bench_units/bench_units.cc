@@ -95,7 +95,7 @@ void Compressions(Stopwatch* watch) {
       Buffer residual(kCached);
       Compress(kind, 0.5F, Gradients().floats(), residual.floats(), kElements, packed.data());
       return [kind, packed, sum = Buffer(kCached)]() mutable {
-        Decompress(kind, 0.5F, packed.data(), kElements, sum.floats(), false);
+        Decompress(kind, 0.5F, packed.data(), kElements, sum.floats(), Into::kSum);
       };
     });
   }

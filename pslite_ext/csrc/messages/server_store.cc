@@ -249,7 +249,8 @@ Status ServerStore::Accumulate(StoreRequest* request, Buffer* sum, bool first) {
     float threshold;
     std::memcpy(&threshold, request->payload.data, sizeof(threshold));
     request->codec->add(threshold, request->payload.data + sizeof(threshold),
-                        request->bytes / sizeof(float), sum->data, first);
+                        request->bytes / sizeof(float), sum->data,
+                        first ? Into::kRoom : Into::kSum);
     return Status::Ok();
   }
   if (!first) {

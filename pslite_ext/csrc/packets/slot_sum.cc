@@ -28,11 +28,11 @@ bool SlotSum::Add(const Coded& coded, uint64_t at, uint64_t count, uint64_t slot
   const uint64_t known = std::min(count, filled_ - std::min(at, filled_));
   char* to = sum_.get() + plain.bytes(at);
   if (known != 0 && known != count) {
-    codec.add(coded.parameter, part->get(), known, to, false);
+    codec.add(coded.parameter, part->get(), known, to, Into::kSum);
     codec.add(coded.parameter, part->get() + codec.bytes(known), count - known,
-              to + plain.bytes(known), true);
+              to + plain.bytes(known), Into::kRoom);
   } else {
-    codec.add(coded.parameter, part->get(), count, to, known == 0);
+    codec.add(coded.parameter, part->get(), count, to, known == 0 ? Into::kRoom : Into::kSum);
   }
   filled_ = std::max(filled_, at + count);
   return true;
@@ -72,7 +72,8 @@ bool SlotSum::Apply(size_t worker, uint64_t slot_elements, PacketPool* pool) {
   }
   MERCURY_CHECK(into.use_count() == 1);
   checks_of_ = nullptr;
-  codec.add(copy.coded.parameter, copy.block.get(), slot_elements, into.get(), first);
+  codec.add(copy.coded.parameter, copy.block.get(), slot_elements, into.get(),
+            first ? Into::kRoom : Into::kSum);
   SetValue(std::move(into));
   return true;
 }

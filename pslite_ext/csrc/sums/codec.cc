@@ -14,9 +14,9 @@ uint64_t PlainBytes(uint64_t elements) {
 }
 
 template <DType kType>
-void AddPlain(float /*parameter*/, const char* coded, uint64_t elements, char* sum, bool assign) {
+void AddPlain(float /*parameter*/, const char* coded, uint64_t elements, char* sum, Into into) {
   const uint64_t bytes = PlainBytes<kType>(elements);
-  if (!assign) return Add(kType, sum, coded, bytes);
+  if (into == Into::kSum) return Add(kType, sum, coded, bytes);
   if (bytes != 0) std::memcpy(sum, coded, bytes);
 }
 
@@ -32,9 +32,9 @@ void Pack(float threshold, const char* values, float* residual, uint64_t element
 }
 
 template <Compression kKind>
-void AddPacked(float threshold, const char* coded, uint64_t elements, char* sum, bool assign) {
+void AddPacked(float threshold, const char* coded, uint64_t elements, char* sum, Into into) {
   Decompress(kKind, threshold, reinterpret_cast<const uint8_t*>(coded), elements,
-             reinterpret_cast<float*>(sum), assign);
+             reinterpret_cast<float*>(sum), into);
 }
 
 template <DType kType>

@@ -34,9 +34,9 @@ struct Codec {
   // Codes `values`; what is lost stays in `residual`. Null: coded elements are the values.
   void (*encode)(float parameter, const char* values, float* residual, uint64_t elements,
                  char* coded) = nullptr;
-  // sum[i] += value of element i; with `assign`, sum[i] = value.
+  // sum[i] += value of element i; into room, sum[i] = value.
   void (*add)(float parameter, const char* coded, uint64_t elements, char* sum,
-              bool assign) = nullptr;
+              Into into) = nullptr;
 
   // How many elements, at most `most`, so many coded bytes are; false: no number of them.
   bool Elements(uint64_t coded_bytes, uint64_t most, uint64_t* elements) const;

@@ -82,8 +82,8 @@ void Unpack(const Quantiser& quantiser, const uint8_t* packed, size_t elements, 
 
 template <typename Quantiser>
 void Unpack(const Quantiser& quantiser, const uint8_t* packed, size_t elements, float* sum,
-            bool assign) {
-  if (assign) {
+            Into into) {
+  if (into == Into::kRoom) {
     Unpack<true>(quantiser, packed, elements, sum);
   } else {
     Unpack<false>(quantiser, packed, elements, sum);
@@ -118,13 +118,13 @@ void Compress(Compression kind, float threshold, const float* grad, float* resid
 }
 
 void Decompress(Compression kind, float threshold, const uint8_t* packed, size_t elements,
-                float* sum, bool assign) {
+                float* sum, Into into) {
   switch (kind) {
     case Compression::kNone:
       for (size_t i = 0; i < elements; ++i) {
         float value;
         std::memcpy(&value, packed + i * sizeof(float), sizeof(value));
-        if (assign) {
+        if (into == Into::kRoom) {
           Put<true>(sum + i, value);
         } else {
           Put<false>(sum + i, value);
@@ -132,9 +132,9 @@ void Decompress(Compression kind, float threshold, const uint8_t* packed, size_t
       }
       return;
     case Compression::kOneBit:
-      return Unpack(OneBit{threshold}, packed, elements, sum, assign);
+      return Unpack(OneBit{threshold}, packed, elements, sum, into);
     case Compression::kTwoBit:
-      return Unpack(TwoBit{threshold}, packed, elements, sum, assign);
+      return Unpack(TwoBit{threshold}, packed, elements, sum, into);
   }
 }
 

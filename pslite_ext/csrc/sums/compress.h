@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sums/sum_kernels.h"
+
 namespace mercury {
 
 enum class Compression : uint8_t { kNone = 0, kOneBit = 1, kTwoBit = 2 };
@@ -27,8 +29,8 @@ size_t CompressedBytes(Compression kind, size_t elements);
 void Compress(Compression kind, float threshold, const float* grad, float* residual,
               size_t elements, uint8_t* packed);
 
-// sum[i] += value of element i; with `assign`, sum[i] = value. `sum` needs no alignment.
+// sum[i] += value of element i; into room, sum[i] = value. `sum` needs no alignment.
 void Decompress(Compression kind, float threshold, const uint8_t* packed, size_t elements,
-                float* sum, bool assign);
+                float* sum, Into into);
 
 }  // namespace mercury

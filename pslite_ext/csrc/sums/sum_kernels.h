@@ -27,6 +27,9 @@ enum class DType : uint8_t {
   kBfloat16 = 12,
 };
 
+// What values go into: a sum that is there, or room that has none yet.
+enum class Into : uint8_t { kSum, kRoom };
+
 // 0 for a number that is no type of ours.
 size_t ElementBytes(DType dtype);
 bool ParseDType(std::string_view name, DType* dtype);

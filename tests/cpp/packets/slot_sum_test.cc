@@ -29,7 +29,8 @@ void MakeSum(Random* random, const Coded& coded, size_t workers, uint64_t elemen
   std::vector<std::vector<char>> copies(workers, std::vector<char>(codec.bytes(elements)));
   for (auto& copy : copies) {
     random->Fill(copy.data(), copy.size());
-    codec.add(coded.parameter, copy.data(), elements, expected->data(), &copy == copies.data());
+    codec.add(coded.parameter, copy.data(), elements, expected->data(),
+              &copy == copies.data() ? Into::kRoom : Into::kSum);
   }
   std::vector<uint64_t> at(workers);
   for (uint64_t left = workers * elements; left != 0;) {

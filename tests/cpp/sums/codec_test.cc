@@ -63,11 +63,11 @@ TEST(coded_by_parts_is_coded_at_once) {
     std::vector<char> coded(codec->bytes(elements)), whole(plain.bytes(elements)),
         parts(plain.bytes(elements));
     random.Fill(coded.data(), coded.size());
-    codec->add(0.5F, coded.data(), elements, whole.data(), true);
+    codec->add(0.5F, coded.data(), elements, whole.data(), Into::kRoom);
     for (uint64_t at = 0; at < elements; at += together) {
       const uint64_t count = std::min(together, elements - at);
       codec->add(0.5F, coded.data() + codec->bytes(at), count, parts.data() + plain.bytes(at),
-                 true);
+                 Into::kRoom);
     }
     CHECK_EQ(std::memcmp(whole.data(), parts.data(), whole.size()), 0);
   }
@@ -84,7 +84,7 @@ TEST(what_a_codec_leaves_out_goes_with_the_next_gradient) {
     for (int round = 0; round < 50; ++round) {
       codec->encode(0.5F, reinterpret_cast<const char*>(gradient.data()), residual.data(),
                     kElements, coded.data());
-      codec->add(0.5F, coded.data(), kElements, reinterpret_cast<char*>(sum.data()), false);
+      codec->add(0.5F, coded.data(), kElements, reinterpret_cast<char*>(sum.data()), Into::kSum);
     }
     for (uint64_t i = 0; i < kElements; ++i) {
       CHECK_TRUE(std::abs(sum[i] + residual[i] - 15.0F) < 0.01F);

@@ -117,9 +117,9 @@ TEST(as_the_slow_reference) {
       std::vector<float> sum = Gradients(&random, elements, 10.0F);
       std::vector<float> expected = sum;
       for (size_t i = 0; i < elements; ++i) expected[i] += sent[i];
-      Decompress(kind, threshold, packed.data(), elements, sum.data(), false);
+      Decompress(kind, threshold, packed.data(), elements, sum.data(), Into::kSum);
       CHECK_TRUE(sum == expected);
-      Decompress(kind, threshold, packed.data(), elements, sum.data(), true);
+      Decompress(kind, threshold, packed.data(), elements, sum.data(), Into::kRoom);
       CHECK_TRUE(sum == sent);
     }
   }
@@ -140,7 +140,7 @@ TEST(nothing_is_lost_over_many_rounds) {
     for (int round = 0; round < kRounds; ++round) {
       const auto grad = Gradients(&random, elements, 0.9F * threshold);
       Compress(kind, threshold, grad.data(), residual.data(), elements, packed.data());
-      Decompress(kind, threshold, packed.data(), elements, values.data(), true);
+      Decompress(kind, threshold, packed.data(), elements, values.data(), Into::kRoom);
       for (size_t i = 0; i < elements; ++i) {
         given[i] += grad[i];
         sent[i] += values[i];
@@ -159,8 +159,8 @@ TEST(nothing_is_lost_over_many_rounds) {
 TEST(nothing_at_all) {
   for (const Compression kind : kAll) {
     Compress(kind, 0.5F, nullptr, nullptr, 0, nullptr);
-    Decompress(kind, 0.5F, nullptr, 0, nullptr, true);
-    Decompress(kind, 0.5F, nullptr, 0, nullptr, false);
+    Decompress(kind, 0.5F, nullptr, 0, nullptr, Into::kRoom);
+    Decompress(kind, 0.5F, nullptr, 0, nullptr, Into::kSum);
   }
 }
 
@@ -170,7 +170,7 @@ TEST(not_a_number_is_held_back) {
   uint8_t packed[1];
   float value[1];
   Compress(Compression::kTwoBit, 0.5F, grad, residual, 1, packed);
-  Decompress(Compression::kTwoBit, 0.5F, packed, 1, value, true);
+  Decompress(Compression::kTwoBit, 0.5F, packed, 1, value, Into::kRoom);
   CHECK_EQ(value[0], 0.0F);
   CHECK_TRUE(std::isnan(residual[0]));
 }
@@ -187,9 +187,10 @@ TEST(any_bytes_can_be_decompressed) {
     const size_t shift = random.Below(4);  // sums may lie anywhere
     std::vector<char> sum(elements * sizeof(float) + shift);
     auto* at = reinterpret_cast<float*>(sum.data() + shift);
-    Decompress(kind, threshold, packed.data(), elements, at, random.OneIn(2));
+    Decompress(kind, threshold, packed.data(), elements, at,
+               random.OneIn(2) ? Into::kRoom : Into::kSum);
     if (kind == Compression::kNone) continue;
-    Decompress(kind, 0.25F, packed.data(), elements, at, true);
+    Decompress(kind, 0.25F, packed.data(), elements, at, Into::kRoom);
     for (size_t i = 0; i < elements; ++i) {
       float value;
       std::memcpy(&value, sum.data() + shift + i * sizeof(value), sizeof(value));
