@@ -93,8 +93,11 @@ test-sanitize: $(VENV)/.tools
 	$(call sanitized,tsan,thread)
 
 comma := ,
+define configured
+	$(BIN)/cmake -S . -B build/cmake/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DMERCURY_BUILD_TESTS=ON -DMERCURY_SANITIZE=$(2) > /dev/null
+endef
 define sanitized
-	$(BIN)/cmake -S . -B build/cmake/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DMERCURY_BUILD_TESTS=ON -DMERCURY_SANITIZE=$(2) > /dev/null
+	$(call configured,$(1),$(2))
 	$(call ctest,$(1))
 endef
 define ctest
@@ -115,8 +118,10 @@ lint: $(VENV)/.ready  ## ruff, mypy --strict, clang-format, clang-tidy, patches,
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	@$(BIN)/clang-format --dry-run --Werror $(CORE) $(CORE_TESTS)
-	@mkdir -p build/tidy && sed 's/ -fno-gnu-unique//' $(CMAKE_BUILD)/compile_commands.json > build/tidy/compile_commands.json  # clang does not know it
-	@echo $(filter %.cc,$(CORE)) | xargs -n 2 -P $(JOBS) $(BIN)/clang-tidy --quiet -p build/tidy
+	$(call configured,asan,address$(comma)undefined)  # a room is one unit there: its headers are read once
+	$(BIN)/cmake --build build/cmake/asan --target generated/process/settings.h > /dev/null
+	@mkdir -p build/tidy && sed 's/ -fno-gnu-unique//' build/cmake/asan/compile_commands.json > build/tidy/compile_commands.json  # clang does not know it
+	@sed -nE 's,^ *"file": "(.*/(mercury_[a-z]*\.dir/Unity|pslite_ext/csrc)/.*)".*,\1,p' build/tidy/compile_commands.json | xargs -n 1 -P $(JOBS) $(BIN)/clang-tidy --quiet -p build/tidy
 	$(PYTHON) scripts/patches.py check
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 

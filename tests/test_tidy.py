@@ -209,6 +209,21 @@ def test_every_unit_has_its_test() -> None:
         assert (ROOT / "tests" / SHELL.get(name, f"cpp/{name}_test.cc")).exists(), name
 
 
+def test_a_room_is_one_unit() -> None:
+    """Sanitizer builds and clang-tidy compile it as one: where two of its files had a function of
+    one name for themselves, a call could become another's."""
+    named = r"^(?:[A-Za-z_][^\n;={}()]*?[ *&]|struct |(?:enum )?class )(\w+)(?:\(| = | ?\{|\[)"
+    owners: dict[tuple[Path, str], Path] = {}
+    for path in core(".cc"):
+        for own in re.findall(
+            r"^namespace \{\n(.*?)^\}  // namespace\n", path.read_text(), re.M | re.S
+        ):
+            for name in re.findall(named, own, re.M):
+                other = owners.setdefault((path.parent, name), path)
+                assert other == path, f"{name} is in {other} and in {path}"
+    assert len(owners) > 300
+
+
 def test_the_core_reads_no_environment_and_no_clock() -> None:
     for path in core(".h", ".cc"):
         text = path.read_text()

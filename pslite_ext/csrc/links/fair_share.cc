@@ -9,7 +9,7 @@ namespace mercury {
 namespace {
 
 constexpr int64_t kStretchUs = 25000;
-constexpr int64_t kPauseUs = 8000;      // a stretch has none as long as this
+constexpr int64_t kBreakUs = 8000;      // a stretch has none as long as this
 constexpr int64_t kMemoryUs = 2000000;  // the best stretch of so long counts
 constexpr int64_t kIdleUs = 1000000;    // then a link is not used
 // What an interface counts beyond our bytes, if there are no others': headers, acknowledgements.
@@ -73,7 +73,7 @@ void FairShare::Measure(uint64_t bytes, int64_t now_us) {
   const auto host_bytes = [this] {
     return limits_.links_beside > 0 && host_bytes_ ? host_bytes_() : 0;
   };
-  const bool paused = start_us_ < 0 || now_us - last_us_ > kPauseUs;
+  const bool paused = start_us_ < 0 || now_us - last_us_ > kBreakUs;
   last_us_ = now_us;
   if (paused) {
     first_ = true;

@@ -27,7 +27,7 @@ struct LocalName {
   bool fits = false;
 };
 
-Status Failed() {
+Status NotConnected() {
   return Status::PeerLost(std::string("no local socket: ") + std::strerror(errno));
 }
 
@@ -55,7 +55,7 @@ Status ListenLocally(const Address& beside, TcpSocket* listener) {
   TcpSocket fresh = Made();
   if (!name.fits || !fresh || bind(fresh.fd(), name.get(), name.bytes) != 0 ||
       listen(fresh.fd(), 1024) != 0) {
-    return Failed();
+    return NotConnected();
   }
   *listener = std::move(fresh);
   return Status::Ok();
@@ -64,7 +64,8 @@ Status ListenLocally(const Address& beside, TcpSocket* listener) {
 Status ConnectLocally(const Address& beside, TcpSocket* socket) {
   const LocalName name(beside);
   TcpSocket fresh = Made();
-  if (!name.fits || !fresh || connect(fresh.fd(), name.get(), name.bytes) != 0) return Failed();
+  if (!name.fits || !fresh || connect(fresh.fd(), name.get(), name.bytes) != 0)
+    return NotConnected();
   if (!IsOurUser(fresh.fd())) return Status::PeerLost("who has its local name is another user");
   *socket = std::move(fresh);
   return Status::Ok();

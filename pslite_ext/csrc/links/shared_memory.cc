@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-Status Failed(const char* what) {
+Status NoMemory(const char* what) {
   return Status::Exhausted(std::string("no memory to share with processes of this host: ") + what +
                            ": " + std::strerror(errno));
 }
@@ -44,9 +44,9 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
 
 Status SharedMemory::Make(size_t bytes, SharedMemory* memory, TcpSocket* descriptor) {
   TcpSocket fresh(memfd_create("mercury-ps", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fresh) return Failed("memfd_create");
-  if (ftruncate(fresh.fd(), static_cast<off_t>(bytes)) != 0) return Failed("ftruncate");
-  if (fcntl(fresh.fd(), F_ADD_SEALS, kSeals) != 0) return Failed("F_ADD_SEALS");
+  if (!fresh) return NoMemory("memfd_create");
+  if (ftruncate(fresh.fd(), static_cast<off_t>(bytes)) != 0) return NoMemory("ftruncate");
+  if (fcntl(fresh.fd(), F_ADD_SEALS, kSeals) != 0) return NoMemory("F_ADD_SEALS");
   *descriptor = std::move(fresh);
   return Map(*descriptor, bytes, For::kWriting, memory);
 }
@@ -54,7 +54,7 @@ Status SharedMemory::Make(size_t bytes, SharedMemory* memory, TcpSocket* descrip
 Status SharedMemory::Provide(const TcpSocket& descriptor, size_t at, size_t bytes) {
   const auto from = static_cast<off_t>(at), length = static_cast<off_t>(bytes);
   while (fallocate(descriptor.fd(), 0, from, length) != 0) {
-    if (errno != EINTR) return Failed("fallocate");
+    if (errno != EINTR) return NoMemory("fallocate");
   }
   return Status::Ok();
 }
@@ -68,7 +68,7 @@ Status SharedMemory::Map(const TcpSocket& descriptor, size_t bytes, For use, Sha
   }
   const int access = use == For::kWriting ? PROT_READ | PROT_WRITE : PROT_READ;
   void* data = mmap(nullptr, bytes, access, MAP_SHARED, descriptor.fd(), 0);
-  if (data == MAP_FAILED) return Failed("mmap");
+  if (data == MAP_FAILED) return NoMemory("mmap");
   madvise(data, bytes, MADV_DONTDUMP);  // a dump would fill every page of it
   SharedMemory fresh;
   fresh.data_ = data;

@@ -96,7 +96,7 @@ void ClassicWorker::SubmitCommand(std::shared_ptr<Operation> op) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (failure_.ok()) {
-      errands_.Begin(std::move(op), NowUs(), &over);
+      errands_.Begin(op, NowUs(), &over);
     } else {
       over.push_back({std::move(op), failure_});
     }

@@ -328,8 +328,7 @@ Status Aggregator::EndData(Link* link, int worker, const Header& header, int64_t
   if (first && (slot.giver != worker || slot.given != link->at)) {
     return OthersFirst(tensor->declared);
   }
-  const Status still =
-      first ? Status::Ok() : CheckRound(*tensor, link->mine, worker, link->at, header);
+  Status still = first ? Status::Ok() : CheckRound(*tensor, link->mine, worker, link->at, header);
   if (!still.ok()) return still;
   const bool last_of_all = progress == slot.answerable;
   const bool whole = progress + link->count >= slot_elements;

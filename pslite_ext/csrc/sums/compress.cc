@@ -40,8 +40,8 @@ uint8_t PackByte(const Quantiser& quantiser, const float* grad, float* residual,
 }
 
 template <typename Quantiser>
-void Pack(const Quantiser& quantiser, const float* grad, float* residual, size_t elements,
-          uint8_t* packed) {
+void PackEach(const Quantiser& quantiser, const float* grad, float* residual, size_t elements,
+              uint8_t* packed) {
   constexpr size_t kPerByte = 8 / Quantiser::kBits;
   const size_t whole = elements / kPerByte;
   for (size_t i = 0; i < whole; ++i) {
@@ -111,9 +111,9 @@ void Compress(Compression kind, float threshold, const float* grad, float* resid
       if (elements != 0) std::memcpy(packed, grad, elements * sizeof(float));
       return;
     case Compression::kOneBit:
-      return Pack(OneBit{threshold}, grad, residual, elements, packed);
+      return PackEach(OneBit{threshold}, grad, residual, elements, packed);
     case Compression::kTwoBit:
-      return Pack(TwoBit{threshold}, grad, residual, elements, packed);
+      return PackEach(TwoBit{threshold}, grad, residual, elements, packed);
   }
 }
 

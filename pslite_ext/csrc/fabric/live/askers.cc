@@ -9,6 +9,10 @@ auto Of(int worker) {
   return [worker](const Asker& asker) { return asker.worker == worker; };
 }
 
+bool WantTheSame(const Asker& one, const Asker& other) {
+  return (one.wish.reduce != 0) == (other.wish.reduce != 0);
+}
+
 }  // namespace
 
 void Askers::Withdraw(int worker) {
@@ -33,20 +37,22 @@ void Askers::Gone(int worker) {
 
 std::vector<int> Askers::Ready(const std::function<bool(const Asker&)>& may) const {
   std::vector<int> ready;
-  bool reduces = false;
+  const Asker* first = nullptr;
   for (const Asker& asker : waiting_) {
     if (!may(asker)) continue;
-    if (ready.empty()) reduces = asker.wish.reduce != 0;
-    if ((asker.wish.reduce != 0) == reduces) ready.push_back(asker.worker);
+    if (first == nullptr) first = &asker;
+    if (WantTheSame(asker, *first)) ready.push_back(asker.worker);
   }
   return ready;
 }
 
-std::vector<Errand> Askers::Take(const std::vector<Edge>& tree) {
+std::vector<Errand> Askers::Take(const std::vector<Edge>& tree,
+                                 const std::function<bool(const Asker&)>& may) {
   std::vector<Errand> errands;
   for (const Edge& edge : tree) {
     const auto asker = std::find_if(waiting_.begin(), waiting_.end(), Of(edge.to));
-    if (asker == waiting_.end()) continue;
+    if (asker == waiting_.end() || !may(*asker)) continue;
+    if (!errands.empty() && !WantTheSame(*asker, errands.front().to)) continue;
     if (edge.from == kServerNode) {
       errands.push_back({*asker, {}});
     } else {

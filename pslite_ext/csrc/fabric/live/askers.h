@@ -53,9 +53,10 @@ class Askers {
 
   // Of those that wait and may have what they want, all that want the same as the first.
   std::vector<int> Ready(const std::function<bool(const Asker&)>& may) const;
-  // Who gets it down this tree, in its order; whoever does not wait any more is left out, and what
-  // would go by way of such a one waits on.
-  std::vector<Errand> Take(const std::vector<Edge>& tree);
+  // Who gets it down this tree, in its order. Left out are who does not wait any more, and who has
+  // asked for something else meanwhile; what would go by way of such a one waits on.
+  std::vector<Errand> Take(const std::vector<Edge>& tree,
+                           const std::function<bool(const Asker&)>& may);
 
  private:
   struct Way {

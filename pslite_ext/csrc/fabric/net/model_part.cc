@@ -126,7 +126,7 @@ void ModelPart::Answer() {
 }
 
 void ModelPart::Serve(const std::vector<Edge>& tree) {
-  for (Errand& errand : askers_.Take(tree)) {
+  for (Errand& errand : askers_.Take(tree, [this](const Asker& asker) { return Granted(asker); })) {
     Waybill waybill;
     waybill.version = version();
     waybill.wish = errand.to.wish.number;
@@ -138,7 +138,8 @@ void ModelPart::Serve(const std::vector<Edge>& tree) {
 
 std::shared_ptr<const Vector> ModelPart::Shown() {
   if (!options_.rule.nesterov || !has_step()) return model_;
-  if (std::exchange(ahead_version_, version()) == version()) return ahead_;
+  if (ahead_ != nullptr && ahead_version_ == version()) return ahead_;
+  ahead_version_ = version();
   ahead_.reset();
   ahead_ = spares_.Get(model_->size());
   const auto ahead = static_cast<float>(options_.rule.momentum);

@@ -17,14 +17,14 @@ constexpr int64_t kJitterUs = 1000;
 constexpr int64_t kLateUsMin = 5000;
 constexpr int64_t kPauseFactor = 4;  // a validation or a checkpoint, not a forward pass that waits
 
-int64_t Quantile(std::vector<int64_t> values, size_t at, size_t of) {
+int64_t TimeQuantile(std::vector<int64_t> values, size_t at, size_t of) {
   const size_t index = (values.size() - 1) * at / of;
   std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(index), values.end());
   return values[index];
 }
 
 int64_t Median(const std::deque<int64_t>& values) {
-  return Quantile({values.begin(), values.end()}, 1, 2);
+  return TimeQuantile({values.begin(), values.end()}, 1, 2);
 }
 
 bool SameTensor(const ProfiledGradient& a, const ProfiledGradient& b) {
@@ -177,7 +177,7 @@ bool ProphetProfile::Alike() const {
   size_t alike = 0;
   for (const auto& [key, times] : produced_us_) {
     const std::vector<int64_t> all(times.begin(), times.end());
-    const int64_t spread = Quantile(all, 3, 4) - Quantile(all, 1, 4);
+    const int64_t spread = TimeQuantile(all, 3, 4) - TimeQuantile(all, 1, 4);
     if (spread <= std::max(kJitterUs, length / 50)) ++alike;
   }
   return 10 * alike >= 9 * produced_us_.size();
@@ -224,7 +224,7 @@ void ProphetProfile::Compare() {
     return Drop("other gradients than Prophet expected, or of other sizes");
   }
   if (strange != 0) return;
-  figures_.production_error_us = Quantile(errors, 1, 2);
+  figures_.production_error_us = TimeQuantile(errors, 1, 2);
   const bool late = figures_.production_error_us > std::max(kLateUsMin, length / 6);
   late_in_a_row_ = late ? late_in_a_row_ + 1 : 0;
   if (late_in_a_row_ >= kInARow) {
