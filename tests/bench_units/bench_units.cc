@@ -131,7 +131,7 @@ class Round {
     declaration.name = "tensor";
     const std::string text = Encode(declaration);
     Header header;
-    header.kind = Kind::kDeclare;
+    header.kind = PacketKind::kDeclare;
     header.length = static_cast<uint32_t>(text.size());
     for (int w = 0; w < kWorkers; ++w) Packet(w, header, text.data());
   }

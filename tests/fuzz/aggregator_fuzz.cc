@@ -28,8 +28,9 @@ void Drain(Aggregator* aggregator, int worker) {
     for (size_t at = 0; at < h.length; ++at) kept += static_cast<uint8_t>(out.payload[at]);
     Header back;  // and a worker of ours understands it
     FUZZ_REQUIRE(Decode(Encode(h).data(), kPacketBytes, &back).ok());
-    FUZZ_REQUIRE(h.kind == Kind::kSum || h.kind == Kind::kError || h.kind == Kind::kAnswer ||
-                 h.kind == Kind::kAck || h.kind == Kind::kTaken || h.kind == Kind::kRowSum);
+    FUZZ_REQUIRE(h.kind == PacketKind::kSum || h.kind == PacketKind::kError ||
+                 h.kind == PacketKind::kAnswer || h.kind == PacketKind::kAck ||
+                 h.kind == PacketKind::kTaken || h.kind == PacketKind::kRowSum);
   }
 }
 

@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<uint8_t> frame(data, data + size);
   Check(key, frame);
   if (size < kEnvelopeBytes) return 0;
-  HmacKey::Stream stream(key);
+  HmacKey::MacStream stream(key);
   stream.Update(frame.data(), kSignedBytes);
   stream.Update(frame.data() + kEnvelopeBytes, size - kEnvelopeBytes);
   const Digest mac = stream.Finish();

@@ -40,7 +40,7 @@ Status Feed(Side* side, const std::string& bytes, size_t most, std::string* repl
 
 void Put(const HmacKey& key, const char* purpose, const Nonce& server, const void* worker,
          const std::string& said, std::string* to, size_t at) {
-  HmacKey::Stream stream(key);
+  HmacKey::MacStream stream(key);
   stream.Update(purpose, std::strlen(purpose));
   stream.Update(server.data(), server.size());
   stream.Update(worker, 32);

@@ -35,8 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   worker.Keep(letter.order.hop.update, 1);
   worker.Obey(letter.order, 0);
   worker.Due(letter.order.hop.end_s);
-  ModelDaemon server(ModelDaemon::Role::kServer, 3, true);
-  ModelDaemon replica(ModelDaemon::Role::kReplica, 3, false);
+  ModelDaemon server(Role::kServer, 3, true);
+  ModelDaemon replica(Role::kReplica, 3, false);
   ModelSteps steps;
   for (ModelDaemon* daemon : {&server, &replica}) {
     FUZZ_REQUIRE(daemon->Obey(letter.order, &steps).text().size() < 1000);

@@ -158,8 +158,7 @@ struct Player {
       end.Play(scheduler.get(), 0, false);
     } else if (number < 0) {
       ModelOptions options;
-      options.role =
-          number == kServerNode ? ModelDaemon::Role::kServer : ModelDaemon::Role::kReplica;
+      options.role = number == kServerNode ? Role::kServer : Role::kReplica;
       options.delay_bound = 3;
       options.rule = {momentum, true};
       options.replica = true;
@@ -207,7 +206,7 @@ struct Player {
     Letter read;
     if (!Decode(text, &read).ok()) return;  // letters_fuzz tries those
     Header header;
-    header.kind = Kind::kLetter;
+    header.kind = PacketKind::kLetter;
     header.tensor = static_cast<uint32_t>(text.size());
     header.length = static_cast<uint32_t>(text.size());
     Hear(peer, header, text.data());
@@ -220,7 +219,7 @@ struct Player {
     const char payload[kPacketBytes] = {};
     const uint64_t vector_bytes = kElements * sizeof(float);
     Header header;
-    header.kind = Kind::kPart;
+    header.kind = PacketKind::kPart;
     header.tensor = ++transfers;
     header.length = 12;
     for (; header.offset < (two ? 2 : 1) * vector_bytes && end.Linked(peer); header.offset += 12) {
@@ -232,7 +231,7 @@ struct Player {
   void Send(int peer, Bytes* bytes) {
     const char payload[kPacketBytes] = {};
     Header header;
-    header.kind = Kind::kPart;
+    header.kind = PacketKind::kPart;
     header.tensor = static_cast<uint32_t>(bytes->Below(4));
     uint64_t& have = come[{peer, header.tensor}];
     header.offset = bytes->Below(8) == 0 ? static_cast<uint64_t>(bytes->Below(60)) : have;

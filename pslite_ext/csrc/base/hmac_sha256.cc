@@ -119,12 +119,12 @@ HmacKey::HmacKey(std::string_view key) {
 }
 
 Digest HmacKey::Sign(const void* data, size_t bytes) const {
-  Stream stream(*this);
+  MacStream stream(*this);
   stream.Update(data, bytes);
   return stream.Finish();
 }
 
-Digest HmacKey::Stream::Finish() {
+Digest HmacKey::MacStream::Finish() {
   const Digest inner = inner_.Finish();
   outer_.Update(inner.data(), inner.size());
   return outer_.Finish();

@@ -31,9 +31,9 @@ class HmacKey {
   explicit HmacKey(std::string_view key);
   Digest Sign(const void* data, size_t bytes) const;
   // Several pieces signed as if they were one.
-  class Stream {
+  class MacStream {
    public:
-    explicit Stream(const HmacKey& key) : inner_(key.inner_), outer_(key.outer_) {}
+    explicit MacStream(const HmacKey& key) : inner_(key.inner_), outer_(key.outer_) {}
     void Update(const void* data, size_t bytes) { inner_.Update(data, bytes); }
     Digest Finish();
 

@@ -26,9 +26,9 @@ std::string Line(std::string text) {
   return text + "\n";
 }
 
-class Reader {
+class StatusReader {
  public:
-  explicit Reader(const std::string& text) : text_(text) {}
+  explicit StatusReader(const std::string& text) : text_(text) {}
 
   template <typename T>
   bool Number(T* value, T end) {
@@ -151,7 +151,7 @@ std::string Encode(const Status& status, size_t bytes_max) {
 
 void Decode(const std::string& text, Status* status) {
   *status = Status::Corrupt("a failure that cannot be read");
-  Reader reader(text);
+  StatusReader reader(text);
   int code = 0, cause = 0, fault = 0, of = 0;
   size_t parties = 0;
   Subject subject;
@@ -175,7 +175,7 @@ void Decode(const std::string& text, Status* status) {
   }
   if (blame.parties.empty() != (fault == Blame::kNobody)) return;
   blame.fault = static_cast<Blame::Fault>(fault);
-  subject.of = static_cast<Subject::Of>(of);
+  subject.of = static_cast<Subject::Kind>(of);
   *status = Status(static_cast<Code>(code), reader.Rest())
                 .By(std::move(blame))
                 .About(std::move(subject))

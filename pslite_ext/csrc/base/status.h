@@ -64,8 +64,8 @@ constexpr int kFaults = 7;
 
 // What it is about.
 struct Subject {
-  enum Of : uint8_t { kNothing = 0, kTensor = 1, kModel = 2 };
-  Of of = kNothing;
+  enum Kind : uint8_t { kNothing = 0, kTensor = 1, kModel = 2 };
+  Kind of = kNothing;
   uint64_t key = 0;   // of a tensor or its parameter; of a model a number of the same kind
   std::string label;  // "tensor 'fc1_weight' (key 3)"; empty: the detail has it
 

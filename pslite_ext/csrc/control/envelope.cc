@@ -13,7 +13,7 @@ constexpr uint8_t kChecked = 16;
 constexpr size_t kMacBytes = kEnvelopeBytes - kSignedBytes;
 
 Digest Mac(const HmacKey& key, const uint8_t* header, const void* meta, size_t meta_bytes) {
-  HmacKey::Stream stream(key);
+  HmacKey::MacStream stream(key);
   stream.Update(header, kSignedBytes);
   stream.Update(meta, meta_bytes);
   return stream.Finish();

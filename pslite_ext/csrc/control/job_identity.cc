@@ -48,7 +48,7 @@ HmacKey DataKey(const std::string& token, const JobIdentity& job) {
 
 Digest Prove(const HmacKey& key, const char* purpose, const Nonce& host, const Nonce& guest,
              const std::string& said) {
-  HmacKey::Stream stream(key);
+  HmacKey::MacStream stream(key);
   stream.Update(purpose, std::strlen(purpose));
   stream.Update(host.data(), host.size());
   stream.Update(guest.data(), guest.size());

@@ -5,7 +5,7 @@
 namespace mercury {
 
 void LinkWatch::Sent(int peer, uint64_t number, int64_t now_ms) {
-  Link& link = links_[peer];
+  Traffic& link = links_[peer];
   if (!link.waits()) {
     link.forward_ms = now_ms;
     link.down_ms = -1;  // it did not matter
@@ -15,14 +15,14 @@ void LinkWatch::Sent(int peer, uint64_t number, int64_t now_ms) {
 }
 
 void LinkWatch::Acknowledged(int peer, uint64_t number, int64_t now_ms) {
-  Link& link = links_[peer];
+  Traffic& link = links_[peer];
   if (number <= link.acknowledged) return;
   link.acknowledged = number;
   link.forward_ms = now_ms;
 }
 
 void LinkWatch::Moved(int peer, int connection, int64_t bytes, int64_t now_ms) {
-  Link& link = links_[peer];
+  Traffic& link = links_[peer];
   const int64_t moved = bytes - link.question_bytes;
   if (link.connection != connection) {
     link.connection = connection;
@@ -34,7 +34,7 @@ void LinkWatch::Moved(int peer, int connection, int64_t bytes, int64_t now_ms) {
 }
 
 void LinkWatch::Connected(int peer, bool connected, int64_t now_ms) {
-  Link& link = links_[peer];
+  Traffic& link = links_[peer];
   if (connected) {
     link.down_ms = -1;
   } else if (link.down_ms < 0) {

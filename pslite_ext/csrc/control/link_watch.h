@@ -60,7 +60,7 @@ class LinkWatch {
   Due Tick(int64_t now_ms);
 
  private:
-  struct Link {
+  struct Traffic {
     uint64_t sent = 0, acknowledged = 0;  // numbers of the last messages
     uint64_t received = 0, told = 0;
     int64_t sent_ms = 0;     // when something was last sent
@@ -76,7 +76,7 @@ class LinkWatch {
   const int64_t interval_ms_, timeout_ms_;
   int64_t last_tick_ms_ = 0;
   bool ticked_ = false;
-  std::map<int, Link> links_;
+  std::map<int, Traffic> links_;
 };
 
 }  // namespace mercury

@@ -21,11 +21,11 @@ class Doorman::HostDoor : public zmq::door_t {
   HostDoor(Doorman* doorman, const JobIdentity& job, const std::string& peer,
            const std::function<void()>& close)
       : doorman_(doorman),
-        place_(doorman->strangers_.insert(doorman->strangers_.end(), {peer, close, this})),
+        visitor_(doorman->strangers_.insert(doorman->strangers_.end(), {peer, close, this})),
         handshake_(doorman->key_, doorman->post_, job, RandomNonce()) {}
   ~HostDoor() override {
-    const std::string from = place_->peer;
-    doorman_->strangers_.erase(place_);
+    const std::string from = visitor_->peer;
+    doorman_->strangers_.erase(visitor_);
     if (handshake_.wants() == 0 && why_.empty()) return;
     if (why_.empty()) why_ = "it hung up";
     if (!doorman_->closed_) doorman_->Refuse("a connection from " + from + ": " + why_);
@@ -44,7 +44,7 @@ class Doorman::HostDoor : public zmq::door_t {
 
  private:
   Doorman* const doorman_;
-  const std::list<Place>::iterator place_;
+  const std::list<Visitor>::iterator visitor_;
   HostHandshake handshake_;
   std::string why_;
 };
@@ -140,12 +140,12 @@ void Doorman::NotLetIn(const std::string& by, const std::string& why) {
 // The oldest one of the address that has the most: who fills the door makes room at it.
 void Doorman::MakeRoom() {
   if (strangers_.size() < strangers_max_) return;
-  std::map<std::string, std::pair<size_t, Place*>> by_address;  // how many, the oldest
-  for (Place& place : strangers_) {
-    auto& [count, oldest] = by_address[place.peer];
-    if (count++ == 0) oldest = &place;
+  std::map<std::string, std::pair<size_t, Visitor*>> by_address;  // how many, the oldest
+  for (Visitor& visitor : strangers_) {
+    auto& [count, oldest] = by_address[visitor.peer];
+    if (count++ == 0) oldest = &visitor;
   }
-  const Place* gone =
+  const Visitor* gone =
       std::max_element(by_address.begin(), by_address.end(), [](const auto& a, const auto& b) {
         return a.second.first < b.second.first;
       })->second.second;

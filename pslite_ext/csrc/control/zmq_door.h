@@ -60,7 +60,7 @@ class Doorman {
     Doorman* const doorman_;
     const Leads leads_;
   };
-  struct Place {
+  struct Visitor {
     std::string peer;
     std::function<void()> close;
     HostDoor* door;
@@ -78,7 +78,7 @@ class Doorman {
   Maker host_{this, Maker::Leads::kIn};
   Maker to_scheduler_{this, Maker::Leads::kToScheduler};
   Maker to_node_{this, Maker::Leads::kToNode};
-  std::list<Place> strangers_;  // the oldest first
+  std::list<Visitor> strangers_;  // the oldest first
   uint64_t not_let_in_ = 0;
   std::atomic<uint64_t> refused_{0};
   std::atomic<bool> closed_{false};

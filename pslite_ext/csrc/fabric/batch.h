@@ -16,14 +16,15 @@
 
 namespace mercury::fabric {
 
-struct Node {
+// Who sends or receives, and on which host.
+struct Site {
   std::string name;
   size_t host = 0;
 };
 
 struct Update {
   std::string id;
-  Node worker;
+  Site worker;
   double available_s = 0;
   std::vector<int64_t> bytes;  // one for each server
   int64_t version = 0;
@@ -31,8 +32,8 @@ struct Update {
 };
 
 struct ReplicaBatch {
-  Node node;
-  std::vector<Node> aggregators;
+  Site node;
+  std::vector<Site> aggregators;
   double divergence_bound = 0;
   double momentum = 0;
   double history_norm = 0;
@@ -41,8 +42,8 @@ struct ReplicaBatch {
 
 struct Batch {
   Network network;
-  std::vector<Node> servers;
-  std::vector<Node> aggregators;
+  std::vector<Site> servers;
+  std::vector<Site> aggregators;
   std::optional<ReplicaBatch> replica;
   bool synchronous = false;
   int64_t delay_bound = 0;

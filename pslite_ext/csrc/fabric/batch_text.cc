@@ -91,7 +91,7 @@ class BatchReader {
   static std::string Shown(double number) { return NumberJson(number); }
 
   // --- nodes and hosts --------------------------------------------------------------------------
-  bool NodeNamed(const Field& field, Node* node) {
+  bool NodeNamed(const Field& field, Site* node) {
     if (!Text(field, &node->name)) return false;
     const auto place = placement_.find(node->name);
     if (place == placement_.end()) {
@@ -100,11 +100,11 @@ class BatchReader {
     node->host = place->second;
     return true;
   }
-  bool NodeAt(const Json& in, const std::string& path, const char* name, Node* node) {
+  bool NodeAt(const Json& in, const std::string& path, const char* name, Site* node) {
     Field field;
     return Get(in, path, name, &field) && NodeNamed(field, node);
   }
-  bool Nodes(const Json& in, const std::string& path, const char* name, std::vector<Node>* nodes,
+  bool Nodes(const Json& in, const std::string& path, const char* name, std::vector<Site>* nodes,
              std::set<std::string>* taken) {
     Field field;
     if (!Array(in, path, name, &field)) return false;

@@ -9,7 +9,7 @@ void Course::Direct(size_t shipment) {
   double end_s = sent.ready_s;
   for (size_t s = 0; s < target_.servers.size(); ++s) {
     if (sent.bytes[s] == 0) continue;
-    std::vector<Piece>* pieces = nullptr;
+    std::vector<RateSpan>* pieces = nullptr;
     if (transfers_ != nullptr) {
       transfers_->push_back({kDirect, kDirect, s, {shipment}, sent.bytes[s], 0, {}, -1});
       pieces = &transfers_->back().pieces;
@@ -26,7 +26,7 @@ void Course::Direct(size_t shipment) {
 double Course::Gather(size_t shipment, int aggregator) {
   const Shipment& sent = shipments_[shipment];
   aggregator_ = aggregator;
-  std::vector<Piece>* pieces = nullptr;
+  std::vector<RateSpan>* pieces = nullptr;
   if (transfers_ != nullptr) {
     transfers_->push_back({kDirect, aggregator, 0, {shipment}, sent.bytes[0], 0, {}, -1});
     pieces = &transfers_->back().pieces;
@@ -44,7 +44,7 @@ double Course::Gather(size_t shipment, int aggregator) {
 void Course::Close() {
   if (group_.empty()) return;
   const int64_t bytes = AggregateBytes(target_, bytes_, group_.size());
-  std::vector<Piece>* pieces = nullptr;
+  std::vector<RateSpan>* pieces = nullptr;
   if (transfers_ != nullptr) {
     transfers_->push_back({aggregator_, kDirect, 0, group_, bytes, 0, {}, -1});
     pieces = &transfers_->back().pieces;

@@ -12,9 +12,9 @@ struct Shape {
   size_t straight = 0;
 };
 
-class Tree {
+class Distribution {
  public:
-  Tree(Network* network, const std::vector<Shipment>& gets, const Target& target)
+  Distribution(Network* network, const std::vector<Shipment>& gets, const Target& target)
       : network_(*network), gets_(gets), target_(target) {
     for (const Shipment& get : gets) largest_ = std::max(largest_, get.bytes[0]);
     Order();
@@ -92,7 +92,7 @@ class Tree {
     const auto host = [this](int distributor) {
       return target_.aggregators[static_cast<size_t>(distributor)];
     };
-    std::vector<Piece>* pieces = nullptr;
+    std::vector<RateSpan>* pieces = nullptr;
     if (deliveries != nullptr) {
       deliveries->push_back({from, to, get, bytes, 0, {}});
       pieces = &deliveries->back().pieces;
@@ -161,7 +161,7 @@ class Tree {
 std::vector<Delivery> Distribute(Network* network, const std::vector<Shipment>& gets,
                                  const Target& target) {
   if (gets.empty()) return {};
-  return Tree(network, gets, target).Run();
+  return Distribution(network, gets, target).Run();
 }
 
 }  // namespace mercury::fabric

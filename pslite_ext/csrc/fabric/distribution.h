@@ -24,7 +24,7 @@ struct Delivery {
   size_t get = 0;
   int64_t bytes = 0;
   double end_s = 0;
-  std::vector<Piece> pieces;
+  std::vector<RateSpan> pieces;
 };
 
 // In the order of reservation. `gets` are shipments the wrong way: hosts that want `bytes`, from

@@ -82,7 +82,7 @@ std::string WayOf(const Batch& batch, const Plan& plan, size_t g) {
     if (!own) continue;
     const std::string by = ", by " + Seconds(transfer.end_s);
     if (transfer.to_aggregator != kDirect) {
-      const Node& node = batch.aggregators[static_cast<size_t>(transfer.to_aggregator)];
+      const Site& node = batch.aggregators[static_cast<size_t>(transfer.to_aggregator)];
       text += "to " + Plain(node.name) +
               (node.host == batch.updates[g].worker.host ? ", on its own host" : "") + by +
               WhyGathered(batch, transfer.to_aggregator, transfer.end_s, ahead_s);
@@ -196,13 +196,13 @@ std::string ExplainTree(const Batch& batch) {
   const double alone_s = LastOf(Distribute(&network, gets, target));
   std::string text = Counted(gets.size(), "get") + " answered by " + Seconds(LastOf(tree)) +
                      "; by the server alone it would be " + Seconds(alone_s) + ".\n";
-  const auto source = [&batch](const Delivery& delivery) -> const Node& {
+  const auto source = [&batch](const Delivery& delivery) -> const Site& {
     return delivery.from == kDirect ? batch.servers[0]
                                     : batch.aggregators[static_cast<size_t>(delivery.from)];
   };
   for (const Delivery& delivery : tree) {
     const bool passed_on = delivery.to != kDirect;
-    const Node& to = passed_on ? batch.aggregators[static_cast<size_t>(delivery.to)]
+    const Site& to = passed_on ? batch.aggregators[static_cast<size_t>(delivery.to)]
                                : batch.updates[delivery.get].worker;
     text += Plain(to.name) + ": from " + Plain(source(delivery).name) +
             (source(delivery).host == to.host ? ", on its own host" : "") + ", by " +

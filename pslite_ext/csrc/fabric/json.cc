@@ -62,9 +62,9 @@ double ReadDecimal(const std::string& digits) {
   return strtod_l(digits.c_str(), nullptr, kPlain);
 }
 
-class Reader {
+class JsonReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit JsonReader(std::string_view text) : text_(text) {}
 
   Status Read(Json* value) {
     if (!Value(value, 0)) return Wrong();
@@ -259,7 +259,7 @@ const Json* Json::Find(std::string_view name) const {
 
 Status ReadJson(std::string_view text, Json* value) {
   *value = Json();
-  return Reader(text).Read(value);
+  return JsonReader(text).Read(value);
 }
 
 std::string QuotedJson(std::string_view text) {

@@ -12,7 +12,7 @@ double Network::EndInto(size_t to, double bits) const {
 }
 
 double Network::Reserve(size_t from, size_t to, double ready_s, double bits,
-                        std::vector<Piece>* pieces) {
+                        std::vector<RateSpan>* pieces) {
   if (from == to || bits <= 0) return ready_s;
   scratch_.clear();
   const double end_s = Flow(hosts_[from].out, hosts_[to].in, ready_s, bits, &scratch_);
@@ -21,9 +21,9 @@ double Network::Reserve(size_t from, size_t to, double ready_s, double bits,
   return end_s;
 }
 
-void Network::Occupy(size_t from, size_t to, const std::vector<Piece>& pieces) {
+void Network::Occupy(size_t from, size_t to, const std::vector<RateSpan>& pieces) {
   if (pieces.empty()) return;
-  Change change;
+  Reservation change;
   change.from = from;
   change.to = to;
   change.out = hosts_[from].out.Take(pieces, &replaced_);
@@ -33,7 +33,7 @@ void Network::Occupy(size_t from, size_t to, const std::vector<Piece>& pieces) {
 
 void Network::Rollback(size_t mark) {
   while (changes_.size() > mark) {
-    const Change& change = changes_.back();
+    const Reservation& change = changes_.back();
     hosts_[change.to].in.Undo(change.in, &replaced_);
     hosts_[change.from].out.Undo(change.out, &replaced_);
     changes_.pop_back();

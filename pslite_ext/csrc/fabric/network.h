@@ -31,15 +31,15 @@ class Network {
   double EndInto(size_t to, double bits) const;
   // NetUp: reserves exactly that. The pieces are appended to `pieces`, unless that is null.
   double Reserve(size_t from, size_t to, double ready_s, double bits,
-                 std::vector<Piece>* pieces = nullptr);
+                 std::vector<RateSpan>* pieces = nullptr);
   // Takes what a transfer that was reserved elsewhere uses.
-  void Occupy(size_t from, size_t to, const std::vector<Piece>& pieces);
+  void Occupy(size_t from, size_t to, const std::vector<RateSpan>& pieces);
 
   size_t Mark() const { return changes_.size(); }
   void Rollback(size_t mark);
 
  private:
-  struct Change {
+  struct Reservation {
     size_t from = 0;
     size_t to = 0;
     RateProfile::Change out;
@@ -47,9 +47,9 @@ class Network {
   };
 
   std::vector<HostLink> hosts_;
-  std::vector<Change> changes_;
+  std::vector<Reservation> changes_;
   std::vector<RateStep> replaced_;
-  std::vector<Piece> scratch_;
+  std::vector<RateSpan> scratch_;
 };
 
 }  // namespace mercury::fabric

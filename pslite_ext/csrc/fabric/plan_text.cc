@@ -10,8 +10,8 @@ namespace {
 // Who the indices of some transfers mean.
 struct Names {
   std::vector<const Update*> updates;
-  const std::vector<Node>* aggregators = nullptr;
-  std::vector<Node> servers;
+  const std::vector<Site>* aggregators = nullptr;
+  std::vector<Site> servers;
 };
 
 template <typename List, typename Item>
@@ -40,7 +40,7 @@ std::string Text(const Transfer& transfer, const Names& names) {
   std::string text = "{\"from\": " + QuotedJson(from) + ", \"to\": " + QuotedJson(to) +
                      ", \"updates\": " + Ids(transfer.shipments, names) +
                      ", \"bytes\": " + std::to_string(transfer.bytes) + ", \"pieces\": ";
-  text += Array(transfer.pieces, [](const Piece& piece) {
+  text += Array(transfer.pieces, [](const RateSpan& piece) {
     return "[" + NumberJson(piece.start_s) + ", " + NumberJson(piece.end_s) + ", " +
            NumberJson(piece.bit_per_s) + "]";
   });

@@ -41,8 +41,8 @@ std::vector<Shipment> ShipmentsOf(const Batch& batch) {
 
 Target TargetOf(const Batch& batch) {
   Target target;
-  for (const Node& node : batch.servers) target.servers.push_back(node.host);
-  for (const Node& node : batch.aggregators) target.aggregators.push_back(node.host);
+  for (const Site& node : batch.servers) target.servers.push_back(node.host);
+  for (const Site& node : batch.aggregators) target.aggregators.push_back(node.host);
   target.together = batch.synchronous;
   target.two_sums = !batch.synchronous && batch.momentum > 0;
   return target;

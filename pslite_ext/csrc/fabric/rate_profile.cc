@@ -13,7 +13,7 @@ void Append(std::vector<RateStep>* steps, double at_s, double bit_per_s) {
   if (steps->empty() || steps->back().bit_per_s != bit_per_s) steps->push_back({at_s, bit_per_s});
 }
 
-void Append(std::vector<Piece>* pieces, size_t own, const Piece& piece) {
+void Append(std::vector<RateSpan>* pieces, size_t own, const RateSpan& piece) {
   if (pieces == nullptr || !(piece.end_s > piece.start_s)) return;
   if (pieces->size() > own && pieces->back().end_s == piece.start_s &&
       pieces->back().bit_per_s == piece.bit_per_s) {
@@ -49,7 +49,7 @@ void RateProfile::Splice(size_t first, size_t last, const RateStep* fresh, size_
   }
 }
 
-RateProfile::Change RateProfile::Take(const std::vector<Piece>& pieces,
+RateProfile::Change RateProfile::Take(const std::vector<RateSpan>& pieces,
                                       std::vector<RateStep>* replaced) {
   size_t first = Find(pieces.front().start_s);
   size_t step = first;
@@ -87,7 +87,7 @@ void RateProfile::Undo(const Change& change, std::vector<RateStep>* replaced) {
 }
 
 double Flow(const RateProfile& out, const RateProfile& in, double ready_s, double bits,
-            std::vector<Piece>* pieces) {
+            std::vector<RateSpan>* pieces) {
   const size_t own = pieces != nullptr ? pieces->size() : 0;
   size_t o = out.Find(ready_s);
   size_t i = in.Find(ready_s);

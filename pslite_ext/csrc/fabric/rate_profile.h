@@ -18,7 +18,7 @@ struct RateStep {
 };
 
 // A stretch of a transfer: what it takes of its path from start to end.
-struct Piece {
+struct RateSpan {
   double start_s = 0;
   double end_s = 0;
   double bit_per_s = 0;
@@ -47,7 +47,7 @@ class RateProfile {
 
   // Takes what `pieces` (in order, at least one) use. What was there before goes to the end of
   // `replaced`.
-  Change Take(const std::vector<Piece>& pieces, std::vector<RateStep>* replaced);
+  Change Take(const std::vector<RateSpan>& pieces, std::vector<RateStep>* replaced);
   // Takes the latest change back; its steps leave `replaced`.
   void Undo(const Change& change, std::vector<RateStep>* replaced);
 
@@ -64,6 +64,6 @@ class RateProfile {
 // How a transfer of `bits` goes from `ready_s` on, with all that `out` and `in` have: when it ends.
 // Its pieces go to the end of `pieces`, unless that is null. Both profiles must end above 0.
 double Flow(const RateProfile& out, const RateProfile& in, double ready_s, double bits,
-            std::vector<Piece>* pieces);
+            std::vector<RateSpan>* pieces);
 
 }  // namespace mercury::fabric

@@ -59,7 +59,7 @@ Log MakeLog(const Batch& batch, const ReplicaBatch& replica, const Plan& plan,
     log.norms.push_back(batch.updates[g].norm);
   }
   log.target.servers = {replica.node.host};
-  for (const Node& node : replica.aggregators) log.target.aggregators.push_back(node.host);
+  for (const Site& node : replica.aggregators) log.target.aggregators.push_back(node.host);
   log.target.together = batch.synchronous;
   log.target.two_sums = !batch.synchronous && replica.momentum > 0;
   return log;

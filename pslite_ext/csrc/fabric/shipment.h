@@ -53,7 +53,7 @@ struct Transfer {
   std::vector<size_t> shipments;
   int64_t bytes = 0;
   double end_s = 0;
-  std::vector<Piece> pieces;
+  std::vector<RateSpan> pieces;
   double not_before_s = -1;  // below 0: it is not held
 };
 

@@ -40,12 +40,12 @@ std::string More(int worker, const Keys& keys, int other, const Keys& others) {
 
 Status Compare(const Claim& ours, int us, const Claim& theirs, int them) {
   if (ours.of == theirs.of && ours.text == theirs.text) return Status::Ok();
-  if (ours.of == Claim::Of::kTensor) {
+  if (ours.of == Claim::Kind::kTensor) {
     return Status::InvalidArgument(NodeName(Role::kWorker, us) + " has " + ours.text + ", " +
                                    NodeName(Role::kWorker, them) + " has " + theirs.text +
                                    ": all workers must use the same shape and type");
   }
-  if (ours.of == Claim::Of::kSums) {
+  if (ours.of == Claim::Kind::kSums) {
     return Status::InvalidArgument(NodeName(Role::kWorker, us) + " pushes " + ours.text + ", " +
                                    NodeName(Role::kWorker, them) + " pushes " + theirs.text +
                                    ": all workers must push the same kind, compressed alike");
@@ -70,7 +70,7 @@ void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
         {ticket, Status::Exhausted("more than " + std::to_string(kSubjectsMax) + " tensors")});
   }
   const auto [it, fresh] = subjects_.try_emplace(claim.subject);
-  Subject& subject = it->second;
+  ClaimState& subject = it->second;
   if (fresh) {
     subject.claim = claim;
     subject.first_worker = worker;
@@ -84,13 +84,13 @@ void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
   if (!why.ok()) return Refuse(&subject, std::move(why), verdicts);
   if (!Silent(subject).empty()) return;
   Agree(&subject, verdicts);
-  if (subject.claim.of == Claim::Of::kSums) subjects_.erase(it);
+  if (subject.claim.of == Claim::Kind::kSums) subjects_.erase(it);
 }
 
-std::vector<int> Agreement::Silent(const Subject& subject) const {
+std::vector<int> Agreement::Silent(const ClaimState& subject) const {
   std::vector<int> silent;
   for (size_t w = 0; w < departed_.size(); ++w) {
-    const bool owes = subject.claim.of != Claim::Of::kSums || !departed_[w];
+    const bool owes = subject.claim.of != Claim::Kind::kSums || !departed_[w];
     if (owes && !subject.heard[w]) silent.push_back(static_cast<int>(w));
   }
   return silent;
@@ -101,20 +101,20 @@ std::vector<int> Agreement::Missing(uint64_t subject) const {
   return it == subjects_.end() ? std::vector<int>() : Silent(it->second);
 }
 
-void Agreement::Agree(Subject* subject, std::vector<Verdict>* verdicts) {
+void Agreement::Agree(ClaimState* subject, std::vector<Verdict>* verdicts) {
   subject->agreed = true;
   for (const uint64_t waiting : subject->waiting) verdicts->push_back({waiting, Status::Ok()});
   subject->waiting.clear();
 }
 
-void Agreement::Refuse(Subject* subject, Status why, std::vector<Verdict>* verdicts) {
+void Agreement::Refuse(ClaimState* subject, Status why, std::vector<Verdict>* verdicts) {
   subject->refused = std::move(why);
   for (const uint64_t ticket : subject->waiting) verdicts->push_back({ticket, subject->refused});
   subject->waiting.clear();
 }
 
-Status Agreement::WaitsForDeparted(const Subject& subject) const {
-  if (subject.claim.of == Claim::Of::kSums) return Status::Ok();
+Status Agreement::WaitsForDeparted(const ClaimState& subject) const {
+  if (subject.claim.of == Claim::Kind::kSums) return Status::Ok();
   for (size_t w = 0; w < departed_.size(); ++w) {
     if (!departed_[w] || subject.heard[w]) continue;
     const std::string who = NodeName(Role::kWorker, static_cast<int>(w));
@@ -128,14 +128,14 @@ void Agreement::Departed(int worker, std::vector<Verdict>* verdicts) {
   if (worker < 0 || static_cast<size_t>(worker) >= departed_.size()) return;
   departed_[static_cast<size_t>(worker)] = true;
   for (auto it = subjects_.begin(); it != subjects_.end();) {
-    Subject& subject = it->second;
+    ClaimState& subject = it->second;
     if (subject.agreed || !subject.refused.ok()) {
       ++it;
       continue;
     }
     Status why = WaitsForDeparted(subject);
     if (!why.ok()) Refuse(&subject, std::move(why), verdicts);
-    const bool of_sums = subject.claim.of == Claim::Of::kSums && Silent(subject).empty();
+    const bool of_sums = subject.claim.of == Claim::Kind::kSums && Silent(subject).empty();
     if (of_sums) Agree(&subject, verdicts);
     it = of_sums ? subjects_.erase(it) : std::next(it);
   }

@@ -40,7 +40,7 @@ class Agreement {
   std::vector<int> Missing(uint64_t subject) const;
 
  private:
-  struct Subject {
+  struct ClaimState {
     Claim claim;           // what the first worker said
     int first_worker = 0;  // who that was
     std::vector<bool> heard;
@@ -49,13 +49,13 @@ class Agreement {
     Status refused;
   };
 
-  std::vector<int> Silent(const Subject& subject) const;
-  static void Agree(Subject* subject, std::vector<Verdict>* verdicts);
-  static void Refuse(Subject* subject, Status why, std::vector<Verdict>* verdicts);
-  Status WaitsForDeparted(const Subject& subject) const;
+  std::vector<int> Silent(const ClaimState& subject) const;
+  static void Agree(ClaimState* subject, std::vector<Verdict>* verdicts);
+  static void Refuse(ClaimState* subject, Status why, std::vector<Verdict>* verdicts);
+  Status WaitsForDeparted(const ClaimState& subject) const;
 
   std::vector<bool> departed_;
-  std::unordered_map<uint64_t, Subject> subjects_;
+  std::unordered_map<uint64_t, ClaimState> subjects_;
 };
 
 }  // namespace mercury

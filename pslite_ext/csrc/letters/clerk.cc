@@ -23,7 +23,7 @@ Status Clerk::Hear(int worker, const std::string& bytes) {
     Answer(verdicts);
   } else if (const auto* asks = std::get_if<MissingLetter>(&letter)) {
     std::vector<int> missing;
-    if (asks->of == MissingLetter::Of::kClaim) {
+    if (asks->of == MissingLetter::Kind::kClaim) {
       missing = agreement_.Missing(asks->key);
     } else if (of_piece_) {
       missing = of_piece_(asks->key, asks->offset);

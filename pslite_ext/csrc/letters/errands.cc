@@ -13,17 +13,17 @@ constexpr size_t kQuestionsMax = 1024;  // that servers have still to answer
 std::string WhatIs(const Operation& op) {
   const auto& claim = op.command.claim;
   if (!claim) return "a command";
-  if (claim->of == Claim::Of::kModel) return "the list of the model's parameters";
+  if (claim->of == Claim::Kind::kModel) return "the list of the model's parameters";
   return op.command.about.label;
 }
 
 const char* OwesWhat(const Claim& claim) {
   switch (claim.of) {
-    case Claim::Of::kModel:
+    case Claim::Kind::kModel:
       return "has not said which it has";
-    case Claim::Of::kSums:
+    case Claim::Kind::kSums:
       return "has not sent it all";
-    case Claim::Of::kTensor:
+    case Claim::Kind::kTensor:
       break;
   }
   return "has not said that it has it";
@@ -110,8 +110,8 @@ void Errands::Tick(int64_t now_us) {
     const auto& claim = errand.op->command.claim;
     if (now_us < errand.ask_at_us || !claim) continue;
     errand.ask_at_us = options_.stall.NextQuestion(errand.since_us, errand.since_us, now_us);
-    AskAbout(HomeOf(*claim), {0, MissingLetter::Of::kClaim, claim->subject, 0}, WhatIs(*errand.op),
-             OwesWhat(*claim), errand.since_us, errand.since_us, now_us);
+    AskAbout(HomeOf(*claim), {0, MissingLetter::Kind::kClaim, claim->subject, 0},
+             WhatIs(*errand.op), OwesWhat(*claim), errand.since_us, errand.since_us, now_us);
   }
 }
 

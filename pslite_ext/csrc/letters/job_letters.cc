@@ -23,9 +23,9 @@ bool Walk(A* a, L& claim, const ClaimLetter* /*its*/) {
     return false;
   }
   if constexpr (kReads<A>) {
-    claim.claim.of = static_cast<Claim::Of>(of);
-    if (claim.claim.of != Claim::Of::kTensor && claim.claim.of != Claim::Of::kModel &&
-        claim.claim.of != Claim::Of::kSums) {
+    claim.claim.of = static_cast<Claim::Kind>(of);
+    if (claim.claim.of != Claim::Kind::kTensor && claim.claim.of != Claim::Kind::kModel &&
+        claim.claim.of != Claim::Kind::kSums) {
       return false;
     }
   }

@@ -22,9 +22,9 @@ struct ClaimLetter {  // answered when all workers have said the same, or have n
   Claim claim;
 };
 struct MissingLetter {  // who has not said this claim, or not sent this piece of a tensor?
-  enum class Of : uint8_t { kClaim = 0, kPiece = 1 };
+  enum class Kind : uint8_t { kClaim = 0, kPiece = 1 };
   uint64_t ticket = 0;
-  Of of = Of::kClaim;
+  Kind of = Kind::kClaim;
   uint64_t key = 0;     // the claim's subject, or the tensor's
   uint64_t offset = 0;  // of the piece
 };

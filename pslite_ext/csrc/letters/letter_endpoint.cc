@@ -3,13 +3,13 @@
 namespace mercury {
 
 Status LetterEndpoint::OnPacket(int peer, const Header& header, int64_t now_us) {
-  if (header.kind == Kind::kLetter) {
+  if (header.kind == PacketKind::kLetter) {
     std::optional<std::string> letter;
     Of(peer)->OnPacket(header, &letter);
     return letter ? hears_.letter(peer, *letter, now_us) : Status::Ok();
   }
   const Status status = rest_->OnPacket(peer, header, now_us);
-  if (header.kind == Kind::kGoodbye && header.offset == 0) hears_.goodbye(peer);
+  if (header.kind == PacketKind::kGoodbye && header.offset == 0) hears_.goodbye(peer);
   return status;
 }
 

@@ -33,7 +33,7 @@ class LetterEndpoint : public Endpoint {
   void Post(int peer, std::string letter) { Of(peer)->Post(std::move(letter)); }
 
   Status OnHeader(int peer, const Header& header, int64_t now_us, char** target) override {
-    if (header.kind == Kind::kLetter) return Of(peer)->OnHeader(header, target);
+    if (header.kind == PacketKind::kLetter) return Of(peer)->OnHeader(header, target);
     return rest_->OnHeader(peer, header, now_us, target);
   }
   Status OnPacket(int peer, const Header& header, int64_t now_us) override;

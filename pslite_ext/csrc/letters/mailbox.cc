@@ -11,7 +11,7 @@ bool Mailbox::Next(OutPacket* out) {
   if (letters_.empty()) return false;
   const std::shared_ptr<const std::string> letter = letters_.front();
   MERCURY_CHECK(sent_ < letter->size());
-  out->header.kind = Kind::kLetter;
+  out->header.kind = PacketKind::kLetter;
   out->header.tensor = static_cast<uint32_t>(letter->size());
   out->header.offset = sent_;
   out->header.length = static_cast<uint32_t>(std::min(packet_bytes_, letter->size() - sent_));

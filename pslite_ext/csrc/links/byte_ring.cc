@@ -108,7 +108,7 @@ size_t RingReader::Read(const iovec* pieces, size_t count) {
     if (in_loan < loan_.bytes) {
       run = std::min(most, loan_.bytes - in_loan);
       std::memcpy(data, lent_.data + loan_.where + in_loan, run);
-      if (in_loan + run == loan_.bytes) loan_ = Loan();
+      if (in_loan + run == loan_.bytes) loan_ = Borrowed();
     } else {
       run = Together(read_, loan_.bytes == 0 ? most : std::min<uint64_t>(most, loan_.at - read_));
       std::memcpy(data, memory_->bytes + read_ % kRingBytes, run);
@@ -126,7 +126,7 @@ bool RingReader::TakeLoan() {
   const uint64_t made = memory_->loans_made;
   if (made == loans_taken_) return true;
   const RingMemory::Loan& told = memory_->loans[loans_taken_ % kLoansMax];
-  const Loan loan{told.at, told.where, told.bytes};
+  const Borrowed loan{told.at, told.where, told.bytes};
   ++loans_taken_;
   broken_ = made - loans_taken_ >= kLoansMax || loan.at - read_ > kRingBytes || loan.bytes == 0 ||
             loan.bytes > kRingBytes || loan.where > lent_.bytes ||

@@ -105,7 +105,7 @@ class RingReader {
   bool broken() const { return broken_; }
 
  private:
-  struct Loan {
+  struct Borrowed {
     uint64_t at = 0, where = 0, bytes = 0;
   };
   size_t Bytes() const;
@@ -115,7 +115,7 @@ class RingReader {
   const Lent lent_;
   uint64_t read_ = 0;
   uint64_t loans_taken_ = 0;
-  Loan loan_;  // the next one, or the one that is being read; none: 0 bytes
+  Borrowed loan_;  // the next one, or the one that is being read; none: 0 bytes
   mutable bool broken_ = false;
 };
 

@@ -36,7 +36,7 @@ struct OutPacket {
 };
 
 // A packet that carries text, or nothing.
-inline OutPacket TextPacket(Kind kind, uint32_t tensor, uint64_t offset, std::string text) {
+inline OutPacket TextPacket(PacketKind kind, uint32_t tensor, uint64_t offset, std::string text) {
   auto owned = std::make_shared<const std::string>(std::move(text));
   OutPacket out;
   out.header.kind = kind;

@@ -89,15 +89,15 @@ Status Link::Broken(const std::string& how) const {
 void Link::WakeWhenWhole() { channel_->WakeFor(reader_.missing()); }
 
 Status Link::OnHeader(const Header& header, char** target) {
-  if (header.kind == Kind::kReceived) return Status::Ok();
+  if (header.kind == PacketKind::kReceived) return Status::Ok();
   news_ = true;
   ++counters_.packets_received;
   return endpoint_->OnHeader(peer_, header, now_us_, target);
 }
 
 Status Link::OnPacket(const Header& header) {
-  if (header.kind == Kind::kReceived) return progress_.Heard(header.offset);
-  if (header.kind == Kind::kGoodbye) goodbye_read_ = true;
+  if (header.kind == PacketKind::kReceived) return progress_.Heard(header.offset);
+  if (header.kind == PacketKind::kGoodbye) goodbye_read_ = true;
   return endpoint_->OnPacket(peer_, header, now_us_);
 }
 
@@ -120,14 +120,14 @@ void Link::Append(const OutPacket& packet) {
   if (packet.trace.first || packet.trace.last) {
     marked_.push_back({first_piece, pieces_.size(), packet.trace});
   }
-  if (packet.header.kind != Kind::kReceived) ++counters_.packets_sent;
+  if (packet.header.kind != PacketKind::kReceived) ++counters_.packets_sent;
 }
 
 void Link::Gather(int64_t now_us, size_t most) {
   size_t bytes = 0;
   OutPacket packet;
   if (progress_.report_due() && !leaving_) {
-    packet.header.kind = Kind::kReceived;
+    packet.header.kind = PacketKind::kReceived;
     packet.header.offset =
         progress_.TakeReport(kHeaderBytes + (options_.checksum ? kChecksumBytes : 0));
     Append(packet);
@@ -138,7 +138,7 @@ void Link::Gather(int64_t now_us, size_t most) {
     if (leaving_) {
       if (goodbye_written_) return;
       goodbye_written_ = true;
-      packet.header.kind = Kind::kGoodbye;
+      packet.header.kind = PacketKind::kGoodbye;
       packet.header.offset = failed_ ? 1 : 0;
     } else if (!endpoint_->Next(peer_, now_us, &packet)) {
       return;

@@ -32,8 +32,8 @@ Status NotConnected() {
 }
 
 // A message of one piece with room for two descriptors beside it.
-struct Parcel {
-  Parcel(void* data, size_t bytes) : piece{data, bytes} {
+struct SocketMessage {
+  SocketMessage(void* data, size_t bytes) : piece{data, bytes} {
     message.msg_iov = &piece;
     message.msg_iovlen = 1;
     message.msg_control = control;
@@ -78,7 +78,7 @@ bool IsOurUser(int fd) {
 }
 
 bool HandOver(int fd, char byte, int descriptor, int second) {
-  Parcel parcel(&byte, 1);
+  SocketMessage parcel(&byte, 1);
   cmsghdr* header = CMSG_FIRSTHDR(&parcel.message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
@@ -91,7 +91,7 @@ bool HandOver(int fd, char byte, int descriptor, int second) {
 }
 
 ssize_t Hear(int fd, char* bytes, size_t most, TcpSocket* handed, TcpSocket* second) {
-  Parcel parcel(bytes, most);
+  SocketMessage parcel(bytes, most);
   const ssize_t got = recvmsg(fd, &parcel.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got <= 0) return got;
   const cmsghdr* header = CMSG_FIRSTHDR(&parcel.message);

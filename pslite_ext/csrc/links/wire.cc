@@ -10,30 +10,30 @@ namespace {
 
 constexpr uint8_t kMark[2] = {'M', 'P'};
 
-size_t PayloadMax(Kind kind, size_t packet_bytes_max) {
+size_t PayloadMax(PacketKind kind, size_t packet_bytes_max) {
   switch (kind) {
-    case Kind::kData:
-    case Kind::kSum:
-    case Kind::kPush:
-    case Kind::kFirst:
-    case Kind::kRows:
-    case Kind::kRowSum:
-    case Kind::kLetter:
-    case Kind::kPart:
+    case PacketKind::kData:
+    case PacketKind::kSum:
+    case PacketKind::kPush:
+    case PacketKind::kFirst:
+    case PacketKind::kRows:
+    case PacketKind::kRowSum:
+    case PacketKind::kLetter:
+    case PacketKind::kPart:
       return packet_bytes_max;
-    case Kind::kDeclare:
+    case PacketKind::kDeclare:
       return kDeclarationBytesMax;
-    case Kind::kError:
+    case PacketKind::kError:
       return kFailureBytesMax;
-    case Kind::kAnswer:
+    case PacketKind::kAnswer:
       return 4096;  // more workers than a job may have
-    case Kind::kFetch:
-    case Kind::kGoodbye:
-    case Kind::kAsk:
-    case Kind::kAck:
-    case Kind::kNumber:
-    case Kind::kReceived:
-    case Kind::kTaken:
+    case PacketKind::kFetch:
+    case PacketKind::kGoodbye:
+    case PacketKind::kAsk:
+    case PacketKind::kAck:
+    case PacketKind::kNumber:
+    case PacketKind::kReceived:
+    case PacketKind::kTaken:
       return 0;
   }
   return 0;
@@ -62,15 +62,15 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
   if (bytes[22] != kMark[0] || bytes[23] != kMark[1]) {
     return Status::Corrupt("a packet does not begin where it should");
   }
-  if (bytes[20] < static_cast<uint8_t>(Kind::kData) ||
-      bytes[20] > static_cast<uint8_t>(Kind::kRowSum)) {
+  if (bytes[20] < static_cast<uint8_t>(PacketKind::kData) ||
+      bytes[20] > static_cast<uint8_t>(PacketKind::kRowSum)) {
     return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
   }
   header->tensor = Load<uint32_t>(&bytes[0]);
   header->length = Load<uint32_t>(&bytes[4]);
   header->offset = Load<uint64_t>(&bytes[8]);
   header->priority = Load<int32_t>(&bytes[16]);
-  header->kind = static_cast<Kind>(bytes[20]);
+  header->kind = static_cast<PacketKind>(bytes[20]);
   header->round = bytes[21];
   if (header->length > PayloadMax(header->kind, packet_bytes_max)) {
     return Status::Corrupt("a packet of " + std::to_string(header->length) + " bytes, of kind " +

@@ -29,7 +29,7 @@ constexpr size_t kHeaderBytes = 24;
 constexpr size_t kChecksumBytes = 4;
 constexpr size_t kDeclarationBytesMax = 552;
 
-enum class Kind : uint8_t {
+enum class PacketKind : uint8_t {
   kData = 1,       // worker -> server: coded elements of this worker's tensor, for a sum
   kSum = 2,        // server -> worker: elements of the sum
   kDeclare = 3,    // worker -> server: what tensor a number stands for
@@ -55,7 +55,7 @@ struct Header {
   uint32_t length = 0;
   uint64_t offset = 0;
   int32_t priority = 0;
-  Kind kind = Kind::kData;
+  PacketKind kind = PacketKind::kData;
   uint8_t round = 0;
 };
 using HeaderBytes = std::array<uint8_t, kHeaderBytes>;

@@ -204,31 +204,33 @@ void ClassicWorker::Begin(std::unique_ptr<Pending> pending) {
     lock.unlock();
     return Complete(std::move(pending), status);
   }
-  int slot;
-  if (free_slots_.empty()) {
-    slot = obj_->NewRequest(ps::kServerGroup);
-    if (static_cast<size_t>(slot) >= slots_.size()) slots_.resize(static_cast<size_t>(slot) + 1);
+  int timestamp;
+  if (free_timestamps_.empty()) {
+    timestamp = obj_->NewRequest(ps::kServerGroup);
+    if (static_cast<size_t>(timestamp) >= pending_.size())
+      pending_.resize(static_cast<size_t>(timestamp) + 1);
   } else {
-    slot = free_slots_.back();
-    free_slots_.pop_back();
+    timestamp = free_timestamps_.back();
+    free_timestamps_.pop_back();
   }
   const Pending& kept = *pending;
-  slots_[static_cast<size_t>(slot)] = std::move(pending);
+  pending_[static_cast<size_t>(timestamp)] = std::move(pending);
   // Under the lock, so that no answer can complete it while its messages are still being made.
-  SendAll(slot, kept);
+  SendAll(timestamp, kept);
 }
 
-void ClassicWorker::SendAll(int slot, const Pending& pending) {
+void ClassicWorker::SendAll(int timestamp, const Pending& pending) {
   std::vector<int> messages(static_cast<size_t>(options_.shares.servers()), 0);
   for (const Piece& piece : pending.pieces) ++messages[static_cast<size_t>(piece.server)];
   for (size_t i = 0; i < pending.pieces.size(); ++i) {
     const int shared_by = messages[static_cast<size_t>(pending.pieces[i].server)];
-    if (Pushes(*pending.op)) SendPiece(slot, pending, i, shared_by, true);
-    if (Pulls(*pending.op)) SendPiece(slot, pending, i, shared_by, false);
+    if (Pushes(*pending.op)) SendPiece(timestamp, pending, i, shared_by, true);
+    if (Pulls(*pending.op)) SendPiece(timestamp, pending, i, shared_by, false);
   }
 }
 
-void ClassicWorker::SendPiece(int slot, const Pending& pending, size_t i, int messages, bool push) {
+void ClassicWorker::SendPiece(int timestamp, const Pending& pending, size_t i, int messages,
+                              bool push) {
   const Operation& op = *pending.op;
   const Piece& piece = pending.pieces[i];
   ps::Message message;
@@ -236,7 +238,7 @@ void ClassicWorker::SendPiece(int slot, const Pending& pending, size_t i, int me
   meta.app_id = kClassicApp;
   meta.customer_id = 0;
   meta.request = true;
-  meta.timestamp = slot;
+  meta.timestamp = timestamp;
   meta.recver = NodeId(Role::kServer, piece.server);
   const TensorTraits& tensor = op.tensor->traits;
   const bool rows = op.kind == Operation::Kind::kRows;
@@ -277,15 +279,15 @@ void ClassicWorker::Process(const ps::Message& message) {
     if (!heard.ok()) Log(LogLevel::kWarning, NodeName(message.meta.sender) + ": " + heard.text());
     return FinishAll(over);
   }
-  const auto slot = static_cast<size_t>(message.meta.timestamp);
-  if (slot >= slots_.size() || !slots_[slot]) return;  // failed already
-  Pending& pending = *slots_[slot];
+  const auto timestamp = static_cast<size_t>(message.meta.timestamp);
+  if (timestamp >= pending_.size() || !pending_[timestamp]) return;  // failed already
+  Pending& pending = *pending_[timestamp];
   const bool unconfirmed = pending.unconfirmed != 0;
   const bool last = Take(message, &pending);
   if (!pending.status.ok()) {
-    // Without the other answers, which may never come. The slot is not used again, for they still
-    // may. What is still queued for other servers is sent as it is.
-    const std::unique_ptr<Pending> failed = std::move(slots_[slot]);
+    // Without the other answers, which may never come. The timestamp is not used again, for they
+    // still may. What is still queued for other servers is sent as it is.
+    const std::unique_ptr<Pending> failed = std::move(pending_[timestamp]);
     given_up_.Add(failed->op, failed->status);
     lock.unlock();
     if (failed->scheduled != 0) schedule_->Done(failed->scheduled);
@@ -295,8 +297,8 @@ void ClassicWorker::Process(const ps::Message& message) {
     schedule_->Confirmed(pending.scheduled);
   }
   if (!last) return;
-  std::unique_ptr<Pending> finished = std::move(slots_[slot]);
-  free_slots_.push_back(static_cast<int>(slot));
+  std::unique_ptr<Pending> finished = std::move(pending_[timestamp]);
+  free_timestamps_.push_back(static_cast<int>(timestamp));
   lock.unlock();
   Complete(std::move(finished), Status::Ok());
 }
@@ -350,7 +352,7 @@ void ClassicWorker::Fail(const Status& status) {
     failure_ = status;
     errands_.Fail(status, &over);
     given_up = std::move(given_up_);
-    for (auto& pending : slots_) {
+    for (auto& pending : pending_) {
       if (pending) failed.push_back(std::move(pending));
     }
   }
@@ -373,7 +375,7 @@ void ClassicWorker::WatchForStalls() {
 
 void ClassicWorker::AskAboutLongest(int64_t now_us) {
   Pending* longest = nullptr;
-  for (const auto& pending : slots_) {
+  for (const auto& pending : pending_) {
     if (pending == nullptr || now_us < pending->ask_at_us) continue;
     pending->ask_at_us = options_.stall.NextQuestion(pending->since_us, pending->moved_us, now_us);
     if (longest == nullptr || pending->since_us < longest->since_us) longest = pending.get();
@@ -383,7 +385,7 @@ void ClassicWorker::AskAboutLongest(int64_t now_us) {
   size_t i = 0;
   while (i + 1 < longest->pieces.size() && longest->confirmed[i] && longest->answered[i]) ++i;
   errands_.AskAbout(longest->pieces[i].server,
-                    {0, MissingLetter::Of::kPiece, tensor.key, longest->pieces[i].offset},
+                    {0, MissingLetter::Kind::kPiece, tensor.key, longest->pieces[i].offset},
                     "tensor '" + tensor.name + "'", "has not sent it all", longest->since_us,
                     longest->moved_us, now_us);
 }
@@ -391,7 +393,7 @@ void ClassicWorker::AskAboutLongest(int64_t now_us) {
 std::string ClassicWorker::Waiting() {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::string lines = errands_.Waiting(NowUs());
-  for (const auto& pending : slots_) {
+  for (const auto& pending : pending_) {
     if (pending == nullptr) continue;
     const size_t open = std::max(pending->unconfirmed, pending->unanswered);
     lines += "tensor '" + pending->op->tensor->traits.name + "': for " +

@@ -53,8 +53,8 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   void Process(const ps::Message& message) override;
   void Begin(std::unique_ptr<Pending> pending);
   void Schedule(std::unique_ptr<Pending> pending);
-  void SendAll(int slot, const Pending& pending);
-  void SendPiece(int slot, const Pending& pending, size_t i, int messages, bool push);
+  void SendAll(int timestamp, const Pending& pending);
+  void SendPiece(int timestamp, const Pending& pending, size_t i, int messages, bool push);
   std::vector<Piece> PiecesOf(const Tensor& tensor, size_t element_bytes,
                               uint64_t piece_bytes_max) const;
   // What is sent instead of the operation's memory.
@@ -74,9 +74,9 @@ class ClassicWorker : public ps::SimpleApp, public Transport {
   std::mutex mutex_;  // guards what follows
   Status failure_;
   Errands errands_;
-  const int letters_;                            // their timestamp: ps-lite counts answers by it
-  std::vector<std::unique_ptr<Pending>> slots_;  // by ps-lite's timestamp
-  std::vector<int> free_slots_;
+  const int letters_;                              // their timestamp: ps-lite counts answers by it
+  std::vector<std::unique_ptr<Pending>> pending_;  // by ps-lite's timestamp
+  std::vector<int> free_timestamps_;
   GivenUp given_up_;                                 // may still be being sent
   std::unordered_map<uint64_t, std::string> names_;  // of what was scheduled, by key
   bool leaving_ = false;

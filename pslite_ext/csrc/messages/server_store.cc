@@ -38,7 +38,7 @@ void ServerStore::Handle(StoreRequest request, std::vector<StoreReply>* replies)
   const auto failed = failed_keys_.find(request.key);
   if (failed != failed_keys_.end()) return fail(failed->second);
   const auto [it, fresh] = pieces_.try_emplace(PieceKey{request.key, request.offset});
-  Piece& piece = it->second;
+  StoredPiece& piece = it->second;
   if (fresh) {
     piece.bytes = request.bytes;
     piece.dtype = request.dtype;
@@ -89,7 +89,8 @@ void ServerStore::FailAll(std::vector<uint64_t>* tickets, const Status& status,
   tickets->clear();
 }
 
-void ServerStore::FailRound(Piece* piece, const Status& status, std::vector<StoreReply>* replies) {
+void ServerStore::FailRound(StoredPiece* piece, const Status& status,
+                            std::vector<StoreReply>* replies) {
   FailAll(&piece->waiting_pushes, status, replies);
   FailAll(&piece->round_pulls, status, replies);
   piece->pushed.assign(piece->pushed.size(), false);
@@ -99,7 +100,7 @@ void ServerStore::FailRound(Piece* piece, const Status& status, std::vector<Stor
   if (piece->rows) piece->rows->Clear();
 }
 
-Status ServerStore::Check(const StoreRequest& request, const Piece& piece) const {
+Status ServerStore::Check(const StoreRequest& request, const StoredPiece& piece) const {
   if (request.bytes != piece.bytes || request.dtype != piece.dtype ||
       request.row_bytes != piece.row_bytes || request.asynchronous != piece.asynchronous) {
     return Status::InvalidArgument(NodeName(Role::kWorker, request.worker) + " has " +
@@ -124,7 +125,7 @@ Status ServerStore::Check(const StoreRequest& request, const Piece& piece) const
   return Status::Ok();
 }
 
-Status ServerStore::Init(const StoreRequest& request, Piece* piece,
+Status ServerStore::Init(const StoreRequest& request, StoredPiece* piece,
                          std::vector<StoreReply>* replies) {
   Buffer value;
   if (request.row_bytes != 0) {
@@ -143,7 +144,8 @@ Status ServerStore::Init(const StoreRequest& request, Piece* piece,
   return Status::Ok();
 }
 
-Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies) {
+Status ServerStore::Push(StoreRequest* request, StoredPiece* piece,
+                         std::vector<StoreReply>* replies) {
   const auto worker = static_cast<size_t>(request->worker);
   if (piece->pushed[worker]) {
     return Status::Corrupt(NodeName(Role::kWorker, request->worker) + " sent the piece at " +
@@ -182,7 +184,7 @@ Status ServerStore::Push(StoreRequest* request, Piece* piece, std::vector<StoreR
   return Status::Ok();
 }
 
-Status ServerStore::PushAsync(StoreRequest* request, Piece* piece,
+Status ServerStore::PushAsync(StoreRequest* request, StoredPiece* piece,
                               std::vector<StoreReply>* replies) {
   if (request->row_bytes != 0) {
     return Status::InvalidArgument("row-sparse pushes cannot be asynchronous");
@@ -204,7 +206,7 @@ Status ServerStore::PushAsync(StoreRequest* request, Piece* piece,
 }
 
 // Until all have pushed. What is wrong with it, its own worker hears now.
-Status ServerStore::Keep(StoreRequest* request, Piece* piece) {
+Status ServerStore::Keep(StoreRequest* request, StoredPiece* piece) {
   if (request->row_bytes != 0) {
     size_t count;
     Status status = RowsOf(*request).Check(request->payload.data, request->payload.bytes, &count);
@@ -221,7 +223,7 @@ Status ServerStore::Keep(StoreRequest* request, Piece* piece) {
 }
 
 // In the order of ranks.
-Status ServerStore::AddKept(Piece* piece) {
+Status ServerStore::AddKept(StoredPiece* piece) {
   Status status;
   for (size_t worker = 0; worker < piece->kept.size() && status.ok(); ++worker) {
     StoreRequest& push = piece->kept[worker];
@@ -233,7 +235,7 @@ Status ServerStore::AddKept(Piece* piece) {
   return status;
 }
 
-Status ServerStore::AddPush(StoreRequest* request, Piece* piece, bool first) {
+Status ServerStore::AddPush(StoreRequest* request, StoredPiece* piece, bool first) {
   if (request->row_bytes == 0) return Accumulate(request, &piece->sum, first);
   if (!piece->rows) piece->rows = std::make_unique<SparseSum>(RowsOf(*request));
   return piece->rows->Add(request->payload.data, request->payload.bytes);
@@ -299,7 +301,7 @@ void ServerStore::Release(Buffer* buffer) {
   *buffer = {};
 }
 
-void ServerStore::Publish(Piece* piece, Buffer value, std::vector<StoreReply>* replies) {
+void ServerStore::Publish(StoredPiece* piece, Buffer value, std::vector<StoreReply>* replies) {
   Release(&piece->value);
   piece->value = std::move(value);
   piece->value.sum = std::make_shared<SumOnce>();  // for all workers' answers
@@ -313,7 +315,7 @@ void ServerStore::AnswerAll(std::vector<uint64_t>* tickets, const Buffer& value,
   tickets->clear();
 }
 
-Status ServerStore::WaitsForDeparted(const Piece& piece) const {
+Status ServerStore::WaitsForDeparted(const StoredPiece& piece) const {
   if (piece.waiting_pushes.empty()) return Status::Ok();
   for (int worker : departed_) {
     if (piece.pushed[static_cast<size_t>(worker)]) continue;
@@ -328,7 +330,7 @@ Status ServerStore::WaitsForDeparted(const Piece& piece) const {
 std::vector<int> ServerStore::Missing(uint64_t key, uint64_t offset) const {
   const auto it = pieces_.find({key, offset});
   if (it == pieces_.end()) return {};
-  const Piece& piece = it->second;
+  const StoredPiece& piece = it->second;
   if (piece.waiting_pushes.empty()) {
     return piece.waiting_pulls.empty() ? std::vector<int>() : std::vector<int>{0};
   }

@@ -69,7 +69,7 @@ class ServerStore {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  struct Piece {
+  struct StoredPiece {
     uint64_t bytes = 0;
     DType dtype = DType::kFloat32;
     uint32_t row_bytes = 0;
@@ -86,13 +86,13 @@ class ServerStore {
   };
   using PieceKey = std::pair<uint64_t, uint64_t>;  // key, offset
 
-  Status Check(const StoreRequest& request, const Piece& piece) const;
-  Status Init(const StoreRequest& request, Piece* piece, std::vector<StoreReply>* replies);
-  Status Push(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies);
-  Status PushAsync(StoreRequest* request, Piece* piece, std::vector<StoreReply>* replies);
-  Status Keep(StoreRequest* request, Piece* piece);
-  Status AddKept(Piece* piece);
-  Status AddPush(StoreRequest* request, Piece* piece, bool first);
+  Status Check(const StoreRequest& request, const StoredPiece& piece) const;
+  Status Init(const StoreRequest& request, StoredPiece* piece, std::vector<StoreReply>* replies);
+  Status Push(StoreRequest* request, StoredPiece* piece, std::vector<StoreReply>* replies);
+  Status PushAsync(StoreRequest* request, StoredPiece* piece, std::vector<StoreReply>* replies);
+  Status Keep(StoreRequest* request, StoredPiece* piece);
+  Status AddKept(StoredPiece* piece);
+  Status AddPush(StoreRequest* request, StoredPiece* piece, bool first);
   Status Accumulate(StoreRequest* request, Buffer* sum, bool first);
   // What has come stays, without being copied.
   Status Hold(Buffer payload, Buffer* held);
@@ -100,20 +100,20 @@ class ServerStore {
   Status Full() const;
   Status Reserve(size_t bytes, Buffer* buffer);
   void Release(Buffer* buffer);
-  void Publish(Piece* piece, Buffer value, std::vector<StoreReply>* replies);
+  void Publish(StoredPiece* piece, Buffer value, std::vector<StoreReply>* replies);
   void FailKey(uint64_t key, const Status& status, std::vector<StoreReply>* replies);
   static void AnswerAll(std::vector<uint64_t>* tickets, const Buffer& value,
                         std::vector<StoreReply>* replies);
   static void FailAll(std::vector<uint64_t>* tickets, const Status& status,
                       std::vector<StoreReply>* replies);
-  void FailRound(Piece* piece, const Status& status, std::vector<StoreReply>* replies);
-  Status WaitsForDeparted(const Piece& piece) const;
+  void FailRound(StoredPiece* piece, const Status& status, std::vector<StoreReply>* replies);
+  Status WaitsForDeparted(const StoredPiece& piece) const;
 
   const int num_workers_;
   const uint64_t bytes_max_;
   const bool deterministic_;
   uint64_t bytes_ = 0;
-  std::map<PieceKey, Piece> pieces_;
+  std::map<PieceKey, StoredPiece> pieces_;
   std::set<int> departed_;
   std::unordered_map<uint64_t, Status> failed_keys_;
 };

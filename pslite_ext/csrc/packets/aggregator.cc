@@ -43,7 +43,7 @@ Aggregator::Aggregator(const AggregatorOptions& options)
     peers_.push_back(std::make_unique<Peer>(options_.levels_max));
     peers_.back()->packet_bytes = options_.packet_bytes;
     peers_.back()->rates.resize(static_cast<size_t>(options_.lanes), 0);
-    for (int l = 0; l < options_.lanes; ++l) links_.push_back(std::make_unique<Link>());
+    for (int l = 0; l < options_.lanes; ++l) links_.push_back(std::make_unique<Receiving>());
   }
 }
 
@@ -60,23 +60,23 @@ std::string Aggregator::NoMemory(const std::string& what) const {
 Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/, char** target) {
   const int worker = number / options_.lanes;
   const std::lock_guard<std::mutex> lock(mutex_);
-  Link* link = links_[static_cast<size_t>(number)].get();
+  Receiving* link = links_[static_cast<size_t>(number)].get();
   lane_ = number % options_.lanes;
   link->named = Named();
   switch (header.kind) {
-    case Kind::kDeclare:
+    case PacketKind::kDeclare:
       link->text.assign(header.length, '\0');
       *target = link->text.data();
       return Status::Ok();
-    case Kind::kGoodbye:
+    case PacketKind::kGoodbye:
       return Status::Ok();
-    case Kind::kData:
-    case Kind::kPush:
-    case Kind::kFirst:
-    case Kind::kRows:
-    case Kind::kFetch:
-    case Kind::kAsk:
-    case Kind::kNumber:
+    case PacketKind::kData:
+    case PacketKind::kPush:
+    case PacketKind::kFirst:
+    case PacketKind::kRows:
+    case PacketKind::kFetch:
+    case PacketKind::kAsk:
+    case PacketKind::kNumber:
       break;
     default:
       return Status::Corrupt("a packet that only servers send");
@@ -89,12 +89,12 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
   const Named& named = known[header.tensor];
   trace_.Announced(worker, named.tensor->declared.index, header,
                    named.tensor->declared.asynchronous);
-  if (header.length == 0 &&
-      (header.kind == Kind::kFetch || header.kind == Kind::kAsk || header.kind == Kind::kNumber)) {
+  if (header.length == 0 && (header.kind == PacketKind::kFetch || header.kind == PacketKind::kAsk ||
+                             header.kind == PacketKind::kNumber)) {
     return Status::Ok();
   }
   if (!named.tensor->failed.ok()) return Status::Ok();  // dropped: the worker will hear why
-  if ((header.kind == Kind::kRows) != named.tensor->rows()) {
+  if ((header.kind == PacketKind::kRows) != named.tensor->rows()) {
     return Corrupt(named.tensor->declared, "rows and whole arrays for one number");
   }
   named.tensor->number_of[static_cast<size_t>(worker)] = header.tensor;
@@ -104,7 +104,7 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
 }
 
 // Of a part of a copy, which begins at `at` of its slot.
-Status Aggregator::CheckRound(const Tensor& tensor, uint64_t mine, int worker, uint64_t at,
+Status Aggregator::CheckRound(const SummedTensor& tensor, uint64_t mine, int worker, uint64_t at,
                               const Header& header) const {
   const Slot& slot = tensor.slots[mine];
   const uint32_t progress = tensor.progress.Of(mine, static_cast<size_t>(worker));
@@ -135,8 +135,8 @@ Status Aggregator::CheckRound(const Tensor& tensor, uint64_t mine, int worker, u
   return Status::Ok();
 }
 
-Status Aggregator::BeginData(Link* link, int worker, const Header& header, char** target) {
-  Tensor* tensor = link->named.tensor;
+Status Aggregator::BeginData(Receiving* link, int worker, const Header& header, char** target) {
+  SummedTensor* tensor = link->named.tensor;
   const Coded& coded = link->named.coded;
   uint64_t mine;
   if (!tensor->share.Find(header.offset, &mine)) {
@@ -146,7 +146,7 @@ Status Aggregator::BeginData(Link* link, int worker, const Header& header, char*
   Slot& slot = tensor->slots[mine];
   const uint64_t slot_elements = tensor->share.Elements(mine);
   const uint64_t at = header.offset - tensor->share.Begin(mine);
-  const bool first = header.kind == Kind::kFirst;
+  const bool first = header.kind == PacketKind::kFirst;
   if (!first) {
     const Status status = CheckRound(*tensor, mine, worker, at, header);
     if (!status.ok()) return status;
@@ -183,8 +183,8 @@ Status Aggregator::BeginData(Link* link, int worker, const Header& header, char*
   return Status::Ok();
 }
 
-Status Aggregator::BeginRows(Link* link, int worker, const Header& header, char** target) {
-  Tensor* tensor = link->named.tensor;
+Status Aggregator::BeginRows(Receiving* link, int worker, const Header& header, char** target) {
+  SummedTensor* tensor = link->named.tensor;
   const RowPlace place = RowPlaceOf(header.offset);
   if (!tensor->share.FindSlot(place.slot, &link->mine)) {
     return Corrupt(tensor->declared, "rows of slot " + std::to_string(place.slot) +
@@ -209,16 +209,16 @@ Status Aggregator::BeginRows(Link* link, int worker, const Header& header, char*
 Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
   const int worker = number / options_.lanes;
   const std::lock_guard<std::mutex> lock(mutex_);
-  Link* link = links_[static_cast<size_t>(number)].get();
+  Receiving* link = links_[static_cast<size_t>(number)].get();
   lane_ = number % options_.lanes;
   switch (header.kind) {
-    case Kind::kDeclare:
+    case PacketKind::kDeclare:
       return Declare(worker, *link, header);
-    case Kind::kFetch:
+    case PacketKind::kFetch:
       return Fetch(worker, header);
-    case Kind::kAsk:
+    case PacketKind::kAsk:
       return Answer(worker, header);
-    case Kind::kGoodbye: {
+    case PacketKind::kGoodbye: {
       // Why a job has failed is not ours to tell. What other links carry may still be under way.
       int& goodbyes = peers_[static_cast<size_t>(worker)]->goodbyes;
       if (header.offset == 0 && ++goodbyes == options_.lanes) Leaves(worker);
@@ -239,7 +239,7 @@ Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
 }
 
 // A worker declares a tensor on each link before it uses it there, by the same number.
-Status Aggregator::Declare(int worker, const Link& link, const Header& header) {
+Status Aggregator::Declare(int worker, const Receiving& link, const Header& header) {
   Peer* peer = peers_[static_cast<size_t>(worker)].get();
   Declaration declared;
   Status status = Decode(link.text.data(), link.text.size(), &declared);
@@ -249,7 +249,7 @@ Status Aggregator::Declare(int worker, const Link& link, const Header& header) {
   }
   auto& entry = tensors_[{declared.key, declared.row_elements != 0}];
   if (entry == nullptr) entry = NewTensor(worker, declared);
-  Tensor* tensor = entry.get();
+  SummedTensor* tensor = entry.get();
   if (header.tensor >= peer->tensors.size()) peer->tensors.resize(header.tensor + size_t{1});
   Named& named = peer->tensors[header.tensor];
   const Coded coded{FindCodec(declared.codec), declared.parameter};
@@ -273,9 +273,9 @@ Status Aggregator::Declare(int worker, const Link& link, const Header& header) {
   return Status::Ok();
 }
 
-std::unique_ptr<Aggregator::Tensor> Aggregator::NewTensor(int worker,
-                                                          const Declaration& declared) const {
-  auto made = std::make_unique<Tensor>();
+std::unique_ptr<Aggregator::SummedTensor> Aggregator::NewTensor(int worker,
+                                                                const Declaration& declared) const {
+  auto made = std::make_unique<SummedTensor>();
   made->declared = declared;
   made->first_worker = worker;
   made->number_of.assign(static_cast<size_t>(options_.num_workers), -1);
@@ -315,13 +315,13 @@ std::unique_ptr<Aggregator::Tensor> Aggregator::NewTensor(int worker,
   return made;
 }
 
-Status Aggregator::EndData(Link* link, int worker, const Header& header, int64_t now_us) {
-  Tensor* tensor = link->named.tensor;
+Status Aggregator::EndData(Receiving* link, int worker, const Header& header, int64_t now_us) {
+  SummedTensor* tensor = link->named.tensor;
   const Coded& coded = link->named.coded;
   Slot& slot = tensor->slots[link->mine];
   const auto w = static_cast<size_t>(worker);
   const uint64_t slot_elements = tensor->share.Elements(link->mine);
-  const bool first = header.kind == Kind::kFirst;
+  const bool first = header.kind == PacketKind::kFirst;
   const bool asynchronous = tensor->declared.asynchronous;
   uint32_t& progress = first ? slot.given : tensor->progress.Of(link->mine, w);
   // Another link may have brought the same meanwhile.
@@ -356,14 +356,14 @@ Status Aggregator::EndData(Link* link, int worker, const Header& header, int64_t
     Applied(tensor, link->mine, worker, header.kind);
   } else {
     progress = kComplete;
-    tensor->progress.Quiet(link->mine, w) = header.kind == Kind::kPush;
+    tensor->progress.Quiet(link->mine, w) = header.kind == PacketKind::kPush;
     CopyComplete(tensor, link->mine, last_of_all);
   }
   return Status::Ok();
 }
 
-Status Aggregator::EndRows(Link* link, int worker, const Header& header, int64_t now_us) {
-  Tensor* tensor = link->named.tensor;
+Status Aggregator::EndRows(Receiving* link, int worker, const Header& header, int64_t now_us) {
+  SummedTensor* tensor = link->named.tensor;
   RowSum& rows = *tensor->slots[link->mine].rows;
   const auto w = static_cast<size_t>(worker);
   bool whole = false;
@@ -387,23 +387,23 @@ Status Aggregator::EndRows(Link* link, int worker, const Header& header, int64_t
 }
 
 // A worker sends the slots of a unit in order, and units one after another.
-void Aggregator::Acknowledge(Tensor* tensor, uint64_t mine, int worker, uint64_t bytes) {
+void Aggregator::Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, uint64_t bytes) {
   if (!Acknowledges(options_.policy)) return;
   uint32_t& of_unit = tensor->unit_sent[static_cast<size_t>(worker)];
   of_unit += static_cast<uint32_t>(bytes);
   if ((mine + 1) % tensor->unit_slots != 0 && mine + 1 != tensor->share.count) return;
   const auto number = tensor->number_of[static_cast<size_t>(worker)];
-  Send(worker, TextPacket(Kind::kAck, static_cast<uint32_t>(number), of_unit, std::string()));
+  Send(worker, TextPacket(PacketKind::kAck, static_cast<uint32_t>(number), of_unit, std::string()));
   of_unit = 0;
 }
 
-void Aggregator::CopyComplete(Tensor* tensor, uint64_t mine, bool last_of_all) {
+void Aggregator::CopyComplete(SummedTensor* tensor, uint64_t mine, bool last_of_all) {
   if (++tensor->slots[mine].complete == options_.num_workers) return SlotComplete(tensor, mine);
   if (last_of_all) AnswerPart(tensor, mine);
   FailIfDeparted(tensor, mine);
 }
 
-void Aggregator::EndFirst(Tensor* tensor, uint64_t mine, int worker) {
+void Aggregator::EndFirst(SummedTensor* tensor, uint64_t mine, int worker) {
   Slot& slot = tensor->slots[mine];
   slot.sum.Begin(static_cast<size_t>(worker));
   slot.giver = -1;
@@ -412,10 +412,10 @@ void Aggregator::EndFirst(Tensor* tensor, uint64_t mine, int worker) {
 }
 
 // A copy has changed the value of an asynchronous tensor.
-void Aggregator::Applied(Tensor* tensor, uint64_t mine, int worker, Kind kind) {
+void Aggregator::Applied(SummedTensor* tensor, uint64_t mine, int worker, PacketKind kind) {
   uint32_t& progress = tensor->progress.Of(mine, static_cast<size_t>(worker));
   progress = 0;
-  if (kind == Kind::kPush) {
+  if (kind == PacketKind::kPush) {
     SayTaken(tensor, mine, worker);
   } else {
     progress = kOwed;

@@ -83,43 +83,43 @@ class Aggregator : public Endpoint {
   std::vector<std::pair<int32_t, size_t>> Depths(int worker) const;
 
  private:
-  struct Tensor;
+  struct SummedTensor;
   struct Peer;
-  struct Link;
+  struct Receiving;
   struct Slot;
   struct Ready;
   struct Named;
 
   std::string NoMemory(const std::string& what) const;
-  Status Declare(int worker, const Link& link, const Header& header);
-  std::unique_ptr<Tensor> NewTensor(int worker, const Declaration& declared) const;
-  Status BeginData(Link* link, int worker, const Header& header, char** target);
-  Status BeginRows(Link* link, int worker, const Header& header, char** target);
-  Status CheckRound(const Tensor& tensor, uint64_t mine, int worker, uint64_t at,
+  Status Declare(int worker, const Receiving& link, const Header& header);
+  std::unique_ptr<SummedTensor> NewTensor(int worker, const Declaration& declared) const;
+  Status BeginData(Receiving* link, int worker, const Header& header, char** target);
+  Status BeginRows(Receiving* link, int worker, const Header& header, char** target);
+  Status CheckRound(const SummedTensor& tensor, uint64_t mine, int worker, uint64_t at,
                     const Header& header) const;
-  Status EndData(Link* link, int worker, const Header& header, int64_t now_us);
-  Status EndRows(Link* link, int worker, const Header& header, int64_t now_us);
-  void EndFirst(Tensor* tensor, uint64_t mine, int worker);
-  void Applied(Tensor* tensor, uint64_t mine, int worker, Kind kind);
-  void Acknowledge(Tensor* tensor, uint64_t mine, int worker, uint64_t bytes);
-  void AnswerPart(Tensor* tensor, uint64_t mine);
-  void CopyComplete(Tensor* tensor, uint64_t mine, bool last_of_all);
-  void SlotComplete(Tensor* tensor, uint64_t mine);
-  void Enqueue(Tensor* tensor, uint64_t mine, const Block& sum, uint32_t from, uint8_t round);
-  void GiveValue(Tensor* tensor, uint64_t mine, int worker, int32_t priority);
-  void GiveWaiting(Tensor* tensor, uint64_t mine);
-  void SayTaken(Tensor* tensor, uint64_t mine, int worker);
+  Status EndData(Receiving* link, int worker, const Header& header, int64_t now_us);
+  Status EndRows(Receiving* link, int worker, const Header& header, int64_t now_us);
+  void EndFirst(SummedTensor* tensor, uint64_t mine, int worker);
+  void Applied(SummedTensor* tensor, uint64_t mine, int worker, PacketKind kind);
+  void Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, uint64_t bytes);
+  void AnswerPart(SummedTensor* tensor, uint64_t mine);
+  void CopyComplete(SummedTensor* tensor, uint64_t mine, bool last_of_all);
+  void SlotComplete(SummedTensor* tensor, uint64_t mine);
+  void Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, uint32_t from, uint8_t round);
+  void GiveValue(SummedTensor* tensor, uint64_t mine, int worker, int32_t priority);
+  void GiveWaiting(SummedTensor* tensor, uint64_t mine);
+  void SayTaken(SummedTensor* tensor, uint64_t mine, int worker);
   // Whether all of it that is ready has been sent.
   bool NextSum(const Peer& peer, int worker, Ready* ready, int64_t now_us, OutPacket* out);
   bool NextRows(const Peer& peer, int worker, Ready* ready, int64_t now_us, OutPacket* out);
   void Sent(const Ready& ready, int worker);
   Status Fetch(int worker, const Header& header);
   Status Answer(int worker, const Header& header);
-  void FailTensor(Tensor* tensor, const Status& status);
+  void FailTensor(SummedTensor* tensor, const Status& status);
   void SendError(int worker, uint32_t number, const Status& status);
   void Send(int worker, OutPacket packet);
   void Queue(int worker, int32_t priority, Ready ready);
-  void FailIfDeparted(Tensor* tensor, uint64_t mine);
+  void FailIfDeparted(SummedTensor* tensor, uint64_t mine);
   void Leaves(int worker);
   void SetBytes(int worker, uint64_t bytes);
 
@@ -127,9 +127,9 @@ class Aggregator : public Endpoint {
   PacketPool pool_;
   mutable std::mutex mutex_;  // guards what follows
   PacketTrace trace_;
-  std::map<std::pair<uint64_t, bool>, std::unique_ptr<Tensor>> tensors_;  // by key, and rows
+  std::map<std::pair<uint64_t, bool>, std::unique_ptr<SummedTensor>> tensors_;  // by key, and rows
   std::vector<std::unique_ptr<Peer>> peers_;
-  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<std::unique_ptr<Receiving>> links_;
   WaitingLanes waiting_lanes_;
   int lane_ = 0;  // whose turn it is
 };

@@ -13,7 +13,7 @@ constexpr size_t kAnswersMax = 1024;  // that wait to be sent to a worker who ke
 
 }  // namespace
 
-void Aggregator::AnswerPart(Tensor* tensor, uint64_t mine) {
+void Aggregator::AnswerPart(SummedTensor* tensor, uint64_t mine) {
   if (options_.deterministic || AnswersUnits(options_.policy) || tensor->rows()) return;
   // Parts of a slot's sum keep their order only on one link.
   if (options_.lanes > 1) return;
@@ -24,7 +24,7 @@ void Aggregator::AnswerPart(Tensor* tensor, uint64_t mine) {
   Enqueue(tensor, mine, slot.sum.under_way(), from, static_cast<uint8_t>(slot.round + 1));
 }
 
-void Aggregator::SlotComplete(Tensor* tensor, uint64_t mine) {
+void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
   Slot& slot = tensor->slots[mine];
   Status status;
   if (tensor->rows()) {
@@ -52,7 +52,7 @@ void Aggregator::SlotComplete(Tensor* tensor, uint64_t mine) {
 }
 
 // To every worker, from `from` on; where a part before it still waits, all goes in that one's turn.
-void Aggregator::Enqueue(Tensor* tensor, uint64_t mine, const Block& sum, uint32_t from,
+void Aggregator::Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, uint32_t from,
                          uint8_t round) {
   const Slot& slot = tensor->slots[mine];
   const bool done = round == slot.round;
@@ -73,10 +73,10 @@ void Aggregator::Enqueue(Tensor* tensor, uint64_t mine, const Block& sum, uint32
   }
 }
 
-void Aggregator::SayTaken(Tensor* tensor, uint64_t mine, int worker) {
+void Aggregator::SayTaken(SummedTensor* tensor, uint64_t mine, int worker) {
   const auto number = tensor->number_of[static_cast<size_t>(worker)];
-  Send(worker,
-       TextPacket(Kind::kTaken, static_cast<uint32_t>(number), tensor->share.Begin(mine), ""));
+  Send(worker, TextPacket(PacketKind::kTaken, static_cast<uint32_t>(number),
+                          tensor->share.Begin(mine), ""));
 }
 
 // Before any sum.
@@ -90,12 +90,12 @@ void Aggregator::Queue(int worker, int32_t priority, Ready ready) {
   waiting_lanes_.Offer(worker, lane_);
 }
 
-void Aggregator::GiveValue(Tensor* tensor, uint64_t mine, int worker, int32_t priority) {
+void Aggregator::GiveValue(SummedTensor* tensor, uint64_t mine, int worker, int32_t priority) {
   const Slot& slot = tensor->slots[mine];
   Queue(worker, priority, {tensor, mine, slot.sum.value(), 0, slot.round, true, 0});
 }
 
-void Aggregator::GiveWaiting(Tensor* tensor, uint64_t mine) {
+void Aggregator::GiveWaiting(SummedTensor* tensor, uint64_t mine) {
   for (const int worker : std::exchange(tensor->slots[mine].waiting, {})) {
     GiveValue(tensor, mine, worker, tensor->priority);
   }
@@ -106,7 +106,7 @@ bool Aggregator::Next(int number, int64_t now_us, OutPacket* out) {
   const std::lock_guard<std::mutex> lock(mutex_);
   waiting_lanes_.Asks(worker, lane);
   Peer& peer = *peers_[static_cast<size_t>(worker)];
-  UrgencyQueue<Ready>::Place place;
+  UrgencyQueue<Ready>::Position place;
   const auto free = [](const Ready& ready) { return ready.lane < 0; };
   if (!peer.first.empty()) {
     *out = std::move(peer.first.front());
@@ -139,7 +139,7 @@ bool Aggregator::Next(int number, int64_t now_us, OutPacket* out) {
 
 bool Aggregator::NextSum(const Peer& peer, int worker, Ready* ready, int64_t now_us,
                          OutPacket* out) {
-  Tensor& tensor = *ready->tensor;
+  SummedTensor& tensor = *ready->tensor;
   const Codec& plain = tensor.plain();
   const uint64_t slot_elements = tensor.share.Elements(ready->mine);
   Slot& of = tensor.slots[ready->mine];
@@ -149,7 +149,7 @@ bool Aggregator::NextSum(const Peer& peer, int worker, Ready* ready, int64_t now
   const uint64_t most = std::max<uint64_t>(
       peer.packet_bytes / plain.bytes(plain.together()) * plain.together(), plain.together());
   const uint64_t count = std::min(end - ready->sent, most), at = plain.bytes(ready->sent);
-  out->header.kind = Kind::kSum;
+  out->header.kind = PacketKind::kSum;
   out->header.offset = tensor.share.Begin(ready->mine) + ready->sent;
   out->header.length = static_cast<uint32_t>(plain.bytes(count));
   out->payload = ready->sum.get() + at;
@@ -165,8 +165,8 @@ bool Aggregator::NextSum(const Peer& peer, int worker, Ready* ready, int64_t now
 
 bool Aggregator::NextRows(const Peer& peer, int worker, Ready* ready, int64_t now_us,
                           OutPacket* out) {
-  Tensor& tensor = *ready->tensor;
-  out->header.kind = Kind::kRowSum;
+  SummedTensor& tensor = *ready->tensor;
+  out->header.kind = PacketKind::kRowSum;
   out->header.offset = OffsetOf({tensor.share.Slot(ready->mine), ready->sent});
   out->header.length =
       static_cast<uint32_t>(std::min(ready->bytes - ready->sent, peer.packet_bytes));
@@ -188,7 +188,7 @@ void Aggregator::Sent(const Ready& ready, int worker) {
 
 Status Aggregator::Fetch(int worker, const Header& header) {
   const Peer* peer = peers_[static_cast<size_t>(worker)].get();
-  Tensor* tensor = peer->tensors[header.tensor].tensor;
+  SummedTensor* tensor = peer->tensors[header.tensor].tensor;
   if (!tensor->failed.ok()) return Status::Ok();
   if (tensor->rows()) return Status::Corrupt("it fetches rows");
   if (peer->ready.size() > 2 * peer->slots) {
@@ -211,7 +211,7 @@ Status Aggregator::Fetch(int worker, const Header& header) {
 
 Status Aggregator::Answer(int worker, const Header& header) {
   const Peer* peer = peers_[static_cast<size_t>(worker)].get();
-  Tensor* tensor = peer->tensors[header.tensor].tensor;
+  SummedTensor* tensor = peer->tensors[header.tensor].tensor;
   if (peer->first.size() > 2 * peer->tensors.size() + kAnswersMax) {
     return Status::Corrupt("it asks more than it listens");
   }
@@ -225,15 +225,15 @@ Status Aggregator::Answer(int worker, const Header& header) {
       if (tensor->progress.Of(i, w) != SlotProgress::kComplete) missing[w] = 1;
     }
   }
-  Send(worker, TextPacket(Kind::kAnswer, header.tensor, 0, std::move(missing)));
+  Send(worker, TextPacket(PacketKind::kAnswer, header.tensor, 0, std::move(missing)));
   return Status::Ok();
 }
 
 void Aggregator::SendError(int worker, uint32_t number, const Status& status) {
-  Send(worker, TextPacket(Kind::kError, number, 0, Encode(status)));
+  Send(worker, TextPacket(PacketKind::kError, number, 0, Encode(status)));
 }
 
-void Aggregator::FailTensor(Tensor* tensor, const Status& status) {
+void Aggregator::FailTensor(SummedTensor* tensor, const Status& status) {
   tensor->failed = status.About(
       {Subject::kTensor, tensor->declared.key, "tensor '" + tensor->declared.name + "'"});
   for (size_t w = 0; w < peers_.size(); ++w) {
@@ -249,7 +249,7 @@ void Aggregator::FailTensor(Tensor* tensor, const Status& status) {
   for (Slot& slot : tensor->slots) slot = Slot();
 }
 
-void Aggregator::FailIfDeparted(Tensor* tensor, uint64_t mine) {
+void Aggregator::FailIfDeparted(SummedTensor* tensor, uint64_t mine) {
   for (size_t w = 0; w < peers_.size(); ++w) {
     if (!peers_[w]->departed || tensor->progress.Of(mine, w) == SlotProgress::kComplete) continue;
     return FailTensor(

@@ -35,7 +35,7 @@ void PacketTrace::Note(int peer, uint32_t key, const Share& share, uint64_t byte
   ++event.operation;
   event.length = static_cast<int64_t>(flow->in.bytes);
   ring_->Add(event);
-  flow->in = Way();
+  flow->in = Passed();
 }
 
 void PacketTrace::Mark(int peer, uint32_t key, const Share& share, bool slot_done, int64_t now_us,
@@ -51,7 +51,7 @@ void PacketTrace::Mark(int peer, uint32_t key, const Share& share, bool slot_don
   mark.last_operation = on_server_ ? kTraceAnswer : kTraceConfirm;
   if (!on_server_) mark.event.operation = kTraceFirstPacket;
   mark.event.length = static_cast<int64_t>(flow->out.bytes);
-  if (mark.last) flow->out = Way();
+  if (mark.last) flow->out = Passed();
   if (one_lane_) {
     packet->trace = mark;
     return;

@@ -36,10 +36,10 @@ class PacketTrace {
   // As Begin, from what a worker says in front of its packets: a number (`round` 1: of a first
   // value), or a fetch's own.
   void Announced(int peer, uint32_t key, const Header& header, bool asynchronous) {
-    if (header.kind == Kind::kNumber) {
+    if (header.kind == PacketKind::kNumber) {
       Begin(peer, key, header.offset, header.round != 0, asynchronous);
     }
-    if (header.kind == Kind::kFetch) Begin(peer, key, header.offset - 1, false, asynchronous);
+    if (header.kind == PacketKind::kFetch) Begin(peer, key, header.offset - 1, false, asynchronous);
   }
   // A packet is there; `slot_done`: its slot's last.
   void Received(int peer, uint32_t key, const Share& share, uint64_t bytes, bool slot_done,
@@ -55,14 +55,14 @@ class PacketTrace {
   }
 
  private:
-  struct Way {
+  struct Passed {
     uint64_t bytes = 0;
     uint64_t slots = 0;
   };
   struct Flow {
     int32_t number = -1;  // not known
     bool initial = false, asynchronous = false;
-    Way in, out;
+    Passed in, out;
   };
 
   void NoteHandedOver(int peer, uint32_t key, int64_t now_us);

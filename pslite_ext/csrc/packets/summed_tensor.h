@@ -27,7 +27,7 @@ struct Aggregator::Slot {
   uint32_t given = 0;            // elements of it
 };
 
-struct Aggregator::Tensor {
+struct Aggregator::SummedTensor {
   Declaration declared;  // by the first worker
   int first_worker = 0;
   Share share;
@@ -46,13 +46,13 @@ struct Aggregator::Tensor {
 
 // What a worker calls by a number.
 struct Aggregator::Named {
-  Tensor* tensor = nullptr;
+  SummedTensor* tensor = nullptr;
   Coded coded;
 };
 
 // A sum, or a part of one, that waits to be sent to a worker.
 struct Aggregator::Ready {
-  Tensor* tensor = nullptr;
+  SummedTensor* tensor = nullptr;
   uint64_t mine = 0;
   Block sum;
   uint64_t sent = 0;  // elements, or bytes of rows
@@ -75,7 +75,7 @@ struct Aggregator::Peer {
 };
 
 // The packet that a link is receiving.
-struct Aggregator::Link {
+struct Aggregator::Receiving {
   std::string text;
   Named named;
   uint64_t mine = 0;

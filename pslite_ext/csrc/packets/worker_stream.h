@@ -28,7 +28,7 @@ struct WorkerStreams::Number {
 };
 
 // What one server has to do with one tensor.
-struct WorkerStreams::Part {
+struct WorkerStreams::ServerStream {
   // How far a lane has come with a slot that it has begun: the rest of it is that lane's.
   struct Begun {
     uint64_t mine = 0;
@@ -57,8 +57,8 @@ struct WorkerStreams::Part {
 
 struct WorkerStreams::Stream {
   std::shared_ptr<Tensor> shared;
-  uint64_t row_elements = 0;  // > 0: it is summed by rows
-  std::vector<Part> parts;    // by server
+  uint64_t row_elements = 0;        // > 0: it is summed by rows
+  std::vector<ServerStream> parts;  // by server
   std::shared_ptr<Operation> op;
   uint64_t waiting = 0;  // slots whose sums are not in
   uint64_t start = 0;    // its place in active_
@@ -75,7 +75,7 @@ struct WorkerStreams::Server {
   std::unordered_map<uint64_t, Stream*> portions;
 };
 
-struct WorkerStreams::Link {
+struct WorkerStreams::LinkState {
   std::vector<bool> declared;   // by number
   std::deque<OutPacket> first;  // goes out before any data
   // The packet that is being received.

@@ -11,16 +11,16 @@ namespace {
 
 bool Fetches(const Operation& op) { return op.kind == Operation::Kind::kPull; }
 
-Kind KindOf(const Operation& op) {
+PacketKind KindOf(const Operation& op) {
   switch (op.kind) {
     case Operation::Kind::kFirstValue:
-      return Kind::kFirst;
+      return PacketKind::kFirst;
     case Operation::Kind::kPush:
-      return Kind::kPush;
+      return PacketKind::kPush;
     case Operation::Kind::kRows:
-      return Kind::kRows;
+      return PacketKind::kRows;
     default:
-      return Kind::kData;
+      return PacketKind::kData;
   }
 }
 
@@ -49,7 +49,7 @@ WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
   }
   for (int s = 0; s < options_.shares.servers(); ++s) {
     servers_.push_back(std::make_unique<Server>(policy));
-    for (int l = 0; l < options_.lanes; ++l) links_.push_back(std::make_unique<Link>());
+    for (int l = 0; l < options_.lanes; ++l) links_.push_back(std::make_unique<LinkState>());
   }
 }
 
@@ -66,7 +66,7 @@ WorkerStreams::Stream* WorkerStreams::StreamOf(const Operation& op) {
   if (rows) stream->row_elements = op.rows.row_bytes / ElementBytes(shared->traits.dtype);
   stream->parts.resize(static_cast<size_t>(options_.shares.servers()));
   for (int s = 0; s < options_.shares.servers(); ++s) {
-    Part& part = stream->parts[static_cast<size_t>(s)];
+    ServerStream& part = stream->parts[static_cast<size_t>(s)];
     part.share = Share(placement, s);
     part.received.assign(part.share.count, 0);
     part.begun.resize(static_cast<size_t>(options_.lanes));
@@ -93,7 +93,7 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   if (sums && !tensor->shared->traits.asynchronous) ++tensor->round;
   if (profile_ != nullptr && sums) NoteReady(*tensor->op, now_us);
   tensor->waiting = 0;
-  for (const Part& part : tensor->parts) tensor->waiting += part.share.count;
+  for (const ServerStream& part : tensor->parts) tensor->waiting += part.share.count;
   tensor->start = next_portion_++;
   active_[tensor->start] = tensor;
   for (int s = 0; s < options_.shares.servers(); ++s) Begin(tensor, s, now_us);
@@ -114,7 +114,7 @@ WorkerStreams::Number WorkerStreams::NumberOf(const Operation& op) const {
   return {coded ? op.codec : &PlainCodec(op.tensor->traits.dtype), coded ? op.parameter : 0, 0};
 }
 
-void WorkerStreams::FindNumber(Server* server, Stream* stream, Part* part) {
+void WorkerStreams::FindNumber(Server* server, Stream* stream, ServerStream* part) {
   Number number = NumberOf(*stream->op);
   for (const Number& known : part->numbers) {
     if (!known.Is(number)) continue;
@@ -127,7 +127,7 @@ void WorkerStreams::FindNumber(Server* server, Stream* stream, Part* part) {
 }
 
 // Says what the server may not know yet when the next packet of this link comes.
-void WorkerStreams::Declare(Link* link, const Stream& stream, const Part& part) {
+void WorkerStreams::Declare(LinkState* link, const Stream& stream, const ServerStream& part) {
   if (link->declared.size() <= part.number) link->declared.resize(part.number + 1, false);
   if (link->declared[part.number]) return;
   const auto number =
@@ -137,28 +137,28 @@ void WorkerStreams::Declare(Link* link, const Stream& stream, const Part& part) 
   const Declaration declared{traits.key,          traits.elements(),     traits.dtype,
                              traits.index,        number->codec->number, number->parameter,
                              traits.asynchronous, stream.row_elements,   traits.name};
-  link->first.push_back(TextPacket(Kind::kDeclare, part.number, 0, Encode(declared)));
+  link->first.push_back(TextPacket(PacketKind::kDeclare, part.number, 0, Encode(declared)));
   link->declared[part.number] = true;
 }
 
 // The same for what is under way: which number in traces it has.
-void WorkerStreams::Announce(Link* link, const Stream& stream, Part* part, int lane) {
+void WorkerStreams::Announce(LinkState* link, const Stream& stream, ServerStream* part, int lane) {
   Declare(link, stream, *part);
   uint64_t& told = part->told[static_cast<size_t>(lane)];
   if (options_.trace == nullptr || told == part->portion) return;
   told = part->portion;
   const auto number = static_cast<uint64_t>(stream.op->number);
-  link->first.push_back(TextPacket(Kind::kNumber, part->number, number, ""));
+  link->first.push_back(TextPacket(PacketKind::kNumber, part->number, number, ""));
   link->first.back().header.round = stream.op->kind == Operation::Kind::kFirstValue ? 1 : 0;
 }
 
 void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
-  Part& part = tensor->parts[static_cast<size_t>(server)];
+  ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   if (part.share.count == 0) return;
   Server& its = *servers_[static_cast<size_t>(server)];
   FindNumber(&its, tensor, &part);
   std::fill(part.received.begin(), part.received.end(), 0);
-  std::fill(part.begun.begin(), part.begun.end(), Part::Begun());
+  std::fill(part.begun.begin(), part.begun.end(), ServerStream::Begun());
   part.waiting = part.share.count;
   part.next = 0;
   part.portion = next_portion_++;
@@ -170,9 +170,9 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   waiting_lanes_.Offer(server, 0);
   if (Fetches(op)) {
     part.next = part.share.count;
-    Link& link = LinkTo(server, 0);
+    LinkState& link = LinkTo(server, 0);
     Declare(&link, *tensor, part);
-    OutPacket fetch = TextPacket(Kind::kFetch, part.number, number, "");
+    OutPacket fetch = TextPacket(PacketKind::kFetch, part.number, number, "");
     fetch.header.priority = its.policy->WirePriority(op.priority);
     link.first.push_back(std::move(fetch));
     return;
@@ -214,7 +214,7 @@ bool WorkerStreams::Next(int number, int64_t now_us, OutPacket* out) {
   const int server = number / options_.lanes, lane = number % options_.lanes;
   const std::lock_guard<std::mutex> lock(mutex_);
   waiting_lanes_.Asks(server, lane);
-  Link& link = LinkTo(server, lane);
+  LinkState& link = LinkTo(server, lane);
   bool found = !link.first.empty();
   if (!found) found = NextData(server, lane, now_us, out);
   if (!link.first.empty()) {  // then data was found, and waits for what comes before it
@@ -239,11 +239,11 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
   if (lane != 0 && AnswersUnits(options_.policy.kind)) return false;
   if (!failure_.ok() || !its.policy->Next(now_us, &portion)) return false;
   Stream* tensor = its.portions.at(portion);
-  Part& part = tensor->parts[static_cast<size_t>(server)];
-  Part::Begun& begun = part.begun[static_cast<size_t>(lane)];
+  ServerStream& part = tensor->parts[static_cast<size_t>(server)];
+  ServerStream::Begun& begun = part.begun[static_cast<size_t>(lane)];
   // What is left of it may be other lanes'.
   if (begun.at == 0 && part.next == part.share.count) return false;
-  Link& link = LinkTo(server, lane);
+  LinkState& link = LinkTo(server, lane);
   Announce(&link, *tensor, &part, lane);
   if (!link.first.empty()) return true;
   if (begun.at == 0) begun.mine = part.next++;
@@ -276,7 +276,7 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
   out->header.priority = its.policy->WirePriority(op.priority);
   out->header.round = tensor->round;
   out->keep = tensor->op;
-  if (slot_done) begun = Part::Begun();
+  if (slot_done) begun = ServerStream::Begun();
   trace_.Sending(server, tensor->shared->traits.index, part.share, slot_done, now_us, out);
   its.policy->Sent(portion, out->header.length, slot_done, now_us);
   return true;
@@ -339,11 +339,11 @@ void WorkerStreams::Tick(int64_t now_us) {
     if (now_us < tensor->ask_at_us) continue;
     tensor->ask_at_us = options_.stall.NextQuestion(tensor->since_us, tensor->moved_us, now_us);
     for (int s = 0; s < options_.shares.servers(); ++s) {
-      const Part& part = tensor->parts[static_cast<size_t>(s)];
+      const ServerStream& part = tensor->parts[static_cast<size_t>(s)];
       if (part.waiting == 0) continue;
-      Link& link = LinkTo(s, 0);
+      LinkState& link = LinkTo(s, 0);
       Declare(&link, *tensor, part);
-      link.first.push_back(TextPacket(Kind::kAsk, part.number, 0, ""));
+      link.first.push_back(TextPacket(PacketKind::kAsk, part.number, 0, ""));
       break;  // one answer is enough
     }
   }
@@ -354,7 +354,7 @@ std::string WorkerStreams::Waiting(int64_t now_us) const {
   std::string lines;
   for (const auto& [start, tensor] : active_) {
     uint64_t slots = 0;
-    for (const Part& part : tensor->parts) slots += part.share.count;
+    for (const ServerStream& part : tensor->parts) slots += part.share.count;
     lines += "tensor '" + tensor->shared->traits.name + "': for " +
              std::to_string((now_us - tensor->since_us) / 1000000) + " s, " +
              std::to_string(slots - tensor->waiting) + " of " + std::to_string(slots) +

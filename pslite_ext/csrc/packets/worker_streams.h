@@ -91,8 +91,8 @@ class WorkerStreams : public Endpoint {
  private:
   struct Stream;
   struct Server;
-  struct Link;
-  struct Part;
+  struct LinkState;
+  struct ServerStream;
   struct Number;
 
   // What a lane does at a time: locks, and then finishes what is over.
@@ -105,21 +105,21 @@ class WorkerStreams : public Endpoint {
   void End(Stream* tensor);
   void GiveUp(Stream* tensor);
   Number NumberOf(const Operation& op) const;
-  Link& LinkTo(int server, int lane) {
+  LinkState& LinkTo(int server, int lane) {
     return *links_[static_cast<size_t>(LinkOf(server, lane, options_.lanes))];
   }
-  void FindNumber(Server* server, Stream* stream, Part* part);
-  void Declare(Link* link, const Stream& stream, const Part& part);
-  void Announce(Link* link, const Stream& stream, Part* part, int lane);
+  void FindNumber(Server* server, Stream* stream, ServerStream* part);
+  void Declare(LinkState* link, const Stream& stream, const ServerStream& part);
+  void Announce(LinkState* link, const Stream& stream, ServerStream* part, int lane);
   bool NextData(int server, int lane, int64_t now_us, OutPacket* out);
-  Status BeginSum(int server, Link* link, const Header& header, char** target);
-  Status BeginRows(int server, Link* link, const Header& header, char** target);
-  Status EndSum(int server, Link* link, const Header& header, int64_t now_us);
-  Status EndRows(int server, Link* link, const Header& header, int64_t now_us);
+  Status BeginSum(int server, LinkState* link, const Header& header, char** target);
+  Status BeginRows(int server, LinkState* link, const Header& header, char** target);
+  Status EndSum(int server, LinkState* link, const Header& header, int64_t now_us);
+  Status EndRows(int server, LinkState* link, const Header& header, int64_t now_us);
   Status TakeTaken(int server, const Header& header, int64_t now_us);
-  void SlotOver(Stream* stream, Part* part, uint64_t mine, int64_t now_us);
-  void TakeError(int server, const Link& link, const Header& header);
-  void TakeAnswer(int server, const Link& link, const Header& header, int64_t now_us);
+  void SlotOver(Stream* stream, ServerStream* part, uint64_t mine, int64_t now_us);
+  void TakeError(int server, const LinkState& link, const Header& header);
+  void TakeAnswer(int server, const LinkState& link, const Header& header, int64_t now_us);
 
   const WorkerStreamsOptions options_;
   const Report report_;
@@ -131,7 +131,7 @@ class WorkerStreams : public Endpoint {
   uint64_t next_portion_ = 1;
   std::map<std::pair<uint64_t, bool>, std::unique_ptr<Stream>> tensors_;  // by key, and rows
   std::vector<std::unique_ptr<Server>> servers_;
-  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<std::unique_ptr<LinkState>> links_;
   WaitingLanes waiting_lanes_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
   GivenUp given_up_;

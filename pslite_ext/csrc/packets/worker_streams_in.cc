@@ -19,18 +19,18 @@ Status WorkerStreams::OnHeader(int number, const Header& header, int64_t /*now_u
                                char** target) {
   const int server = number / options_.lanes;
   const Turn turn(this);
-  Link& link = *links_[static_cast<size_t>(number)];
+  LinkState& link = *links_[static_cast<size_t>(number)];
   link.tensor = nullptr;
   if (link.op != nullptr) let_go_.push_back(std::move(link.op));
   switch (header.kind) {
-    case Kind::kGoodbye:
+    case PacketKind::kGoodbye:
       return Status::Ok();
-    case Kind::kSum:
-    case Kind::kRowSum:
-    case Kind::kTaken:
-    case Kind::kError:
-    case Kind::kAnswer:
-    case Kind::kAck:
+    case PacketKind::kSum:
+    case PacketKind::kRowSum:
+    case PacketKind::kTaken:
+    case PacketKind::kError:
+    case PacketKind::kAnswer:
+    case PacketKind::kAck:
       break;
     default:
       return Status::Corrupt("a packet that only workers send");
@@ -39,21 +39,21 @@ Status WorkerStreams::OnHeader(int number, const Header& header, int64_t /*now_u
     return Status::Corrupt("a packet of tensor number " + std::to_string(header.tensor) +
                            ", which does not exist");
   }
-  if (header.kind == Kind::kSum) return BeginSum(server, &link, header, target);
-  if (header.kind == Kind::kRowSum) return BeginRows(server, &link, header, target);
+  if (header.kind == PacketKind::kSum) return BeginSum(server, &link, header, target);
+  if (header.kind == PacketKind::kRowSum) return BeginRows(server, &link, header, target);
   link.text.assign(header.length, '\0');
   *target = link.text.data();
   return Status::Ok();
 }
 
-Status WorkerStreams::BeginSum(int server, Link* link, const Header& header, char** target) {
+Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header, char** target) {
   Stream* tensor = servers_[static_cast<size_t>(server)]->tensors[header.tensor];
   // Of a tensor that has failed, sums may still come: they are dropped.
   if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
   const auto corrupt = [&](const std::string& what) {
     return Status::Corrupt("tensor '" + tensor->shared->traits.name + "': " + what);
   };
-  Part& part = tensor->parts[static_cast<size_t>(server)];
+  ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   uint64_t mine;
   const bool wanted = tensor->op != nullptr && tensor->op->writes() && tensor->row_elements == 0;
   if (!wanted || !part.share.Find(header.offset, &mine) || part.sent(mine) == 0) {
@@ -88,15 +88,16 @@ Status WorkerStreams::BeginSum(int server, Link* link, const Header& header, cha
   return Status::Ok();
 }
 
-Status WorkerStreams::BeginRows(int server, Link* link, const Header& header, char** target) {
+Status WorkerStreams::BeginRows(int server, LinkState* link, const Header& header, char** target) {
   Stream* tensor = servers_[static_cast<size_t>(server)]->tensors[header.tensor];
   if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
-  Part& part = tensor->parts[static_cast<size_t>(server)];
+  ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   const RowPlace place = RowPlaceOf(header.offset);
   uint64_t mine;
   const bool wanted = tensor->op != nullptr && tensor->row_elements != 0;
-  if (!wanted || !part.share.FindSlot(place.slot, &mine) || part.sent(mine) != Part::kOver ||
-      header.round != tensor->round || place.at != part.received[mine]) {
+  if (!wanted || !part.share.FindSlot(place.slot, &mine) ||
+      part.sent(mine) != ServerStream::kOver || header.round != tensor->round ||
+      place.at != part.received[mine]) {
     return Status::Corrupt("tensor '" + tensor->shared->traits.name +
                            "': rows that were not asked for");
   }
@@ -118,27 +119,27 @@ Status WorkerStreams::BeginRows(int server, Link* link, const Header& header, ch
 Status WorkerStreams::OnPacket(int number, const Header& header, int64_t now_us) {
   const int server = number / options_.lanes;
   const Turn turn(this);
-  Link& link = *links_[static_cast<size_t>(number)];
+  LinkState& link = *links_[static_cast<size_t>(number)];
   Server& its = *servers_[static_cast<size_t>(server)];
   Status status;
   switch (header.kind) {
-    case Kind::kError:
+    case PacketKind::kError:
       TakeError(server, link, header);
       break;
-    case Kind::kAnswer:
+    case PacketKind::kAnswer:
       TakeAnswer(server, link, header, now_us);
       break;
-    case Kind::kAck:
+    case PacketKind::kAck:
       its.policy->Acknowledged(
           its.tensors[header.tensor]->parts[static_cast<size_t>(server)].portion, header.offset);
       break;
-    case Kind::kTaken:
+    case PacketKind::kTaken:
       status = TakeTaken(server, header, now_us);
       break;
-    case Kind::kSum:
+    case PacketKind::kSum:
       if (link.tensor != nullptr) status = EndSum(server, &link, header, now_us);
       break;
-    case Kind::kRowSum:
+    case PacketKind::kRowSum:
       if (link.tensor != nullptr) status = EndRows(server, &link, header, now_us);
       break;
     default:
@@ -149,14 +150,14 @@ Status WorkerStreams::OnPacket(int number, const Header& header, int64_t now_us)
   return status;
 }
 
-Status WorkerStreams::EndSum(int server, Link* link, const Header& header, int64_t now_us) {
+Status WorkerStreams::EndSum(int server, LinkState* link, const Header& header, int64_t now_us) {
   Stream* tensor = std::exchange(link->tensor, nullptr);
   std::shared_ptr<Operation> op = std::move(link->op);
   if (tensor->op != op) {  // failed meanwhile
     let_go_.push_back(std::move(op));
     return Status::Ok();
   }
-  Part& part = tensor->parts[static_cast<size_t>(server)];
+  ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   const uint64_t slot_elements = part.share.Elements(link->mine);
   const uint64_t before = link->before, now = before + link->count;
   if (part.received[link->mine] != before) return TwiceAtOnce(tensor->shared->traits.name);
@@ -172,14 +173,14 @@ Status WorkerStreams::EndSum(int server, Link* link, const Header& header, int64
   return Status::Ok();
 }
 
-Status WorkerStreams::EndRows(int server, Link* link, const Header& header, int64_t now_us) {
+Status WorkerStreams::EndRows(int server, LinkState* link, const Header& header, int64_t now_us) {
   Stream* tensor = std::exchange(link->tensor, nullptr);
   std::shared_ptr<Operation> op = std::move(link->op);
   if (tensor->op != op) {
     let_go_.push_back(std::move(op));
     return Status::Ok();
   }
-  Part& part = tensor->parts[static_cast<size_t>(server)];
+  ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   if (part.received[link->mine] != link->before) return TwiceAtOnce(tensor->shared->traits.name);
   const uint64_t slot = part.share.Slot(link->mine);
   const uint64_t row = tensor->row_elements, row_bytes = tensor->plain().bytes(row);
@@ -215,11 +216,11 @@ Status WorkerStreams::TakeTaken(int server, const Header& header, int64_t now_us
   Server& its = *servers_[static_cast<size_t>(server)];
   Stream* tensor = its.tensors[header.tensor];
   if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
-  Part& part = tensor->parts[static_cast<size_t>(server)];
+  ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   uint64_t mine;
   if (tensor->op == nullptr || tensor->op->writes() || tensor->row_elements != 0 ||
       !part.share.Find(header.offset, &mine) || part.share.Begin(mine) != header.offset ||
-      part.sent(mine) != Part::kOver || part.received[mine] != 0) {
+      part.sent(mine) != ServerStream::kOver || part.received[mine] != 0) {
     return Status::Corrupt("tensor '" + tensor->shared->traits.name +
                            "': it has taken what was not sent");
   }
@@ -231,8 +232,8 @@ Status WorkerStreams::TakeTaken(int server, const Header& header, int64_t now_us
 }
 
 // Nothing more may come of a slot, not even nothing.
-void WorkerStreams::SlotOver(Stream* stream, Part* part, uint64_t mine, int64_t now_us) {
-  part->received[mine] = Part::kOver;
+void WorkerStreams::SlotOver(Stream* stream, ServerStream* part, uint64_t mine, int64_t now_us) {
+  part->received[mine] = ServerStream::kOver;
   --part->waiting;
   if (--stream->waiting != 0) return;
   if (profile_ != nullptr) profile_->Done(stream->shared->traits.key, now_us);
@@ -240,7 +241,7 @@ void WorkerStreams::SlotOver(Stream* stream, Part* part, uint64_t mine, int64_t 
   End(stream);
 }
 
-void WorkerStreams::TakeError(int server, const Link& link, const Header& header) {
+void WorkerStreams::TakeError(int server, const LinkState& link, const Header& header) {
   if (!failure_.ok()) return;
   Stream* tensor = servers_[static_cast<size_t>(server)]->tensors[header.tensor];
   Status status;
@@ -251,7 +252,8 @@ void WorkerStreams::TakeError(int server, const Link& link, const Header& header
   GiveUp(tensor);
 }
 
-void WorkerStreams::TakeAnswer(int server, const Link& link, const Header& header, int64_t now_us) {
+void WorkerStreams::TakeAnswer(int server, const LinkState& link, const Header& header,
+                               int64_t now_us) {
   const Stream* tensor = servers_[static_cast<size_t>(server)]->tensors[header.tensor];
   if (tensor->op == nullptr) return;
   std::string ranks;
@@ -261,7 +263,7 @@ void WorkerStreams::TakeAnswer(int server, const Link& link, const Header& heade
     if (first < 0) first = static_cast<int>(w);
     ranks += (ranks.empty() ? "" : ", ") + std::to_string(w);
   }
-  const Part& part = tensor->parts[static_cast<size_t>(server)];
+  const ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   const bool several = ranks.find(',') != std::string::npos;
   std::string why = (several ? "workers " : "worker ") + ranks +
                     (several ? " have not sent it all" : " has not sent it all");

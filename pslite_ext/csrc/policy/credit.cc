@@ -51,7 +51,7 @@ bool Credit::MaySend(int32_t urgency, int64_t now_us) {
 }
 
 void Credit::Recount(Portions::iterator it, uint64_t before) {
-  const Portion& portion = it->second;
+  const Account& portion = it->second;
   const uint64_t after = portion.counted();
   counted_ += after - before;
   const auto sum = by_urgency_.emplace(portion.urgency, 0).first;
@@ -72,7 +72,7 @@ bool Credit::IsCounted() const {
 }
 
 void Credit::Sent(uint64_t id, int32_t urgency, uint64_t bytes, int64_t now_us) {
-  const auto it = portions_.emplace(id, Portion{}).first;
+  const auto it = portions_.emplace(id, Account{}).first;
   const uint64_t before = it->second.counted();
   MERCURY_CHECK(before == 0 || it->second.urgency == urgency);
   it->second.urgency = urgency;
@@ -88,7 +88,7 @@ void Credit::Sent(uint64_t id, int32_t urgency, uint64_t bytes, int64_t now_us) 
 void Credit::Returned(uint64_t id, uint64_t bytes, int64_t now_us) {
   const auto it = portions_.find(id);
   if (it == portions_.end()) return;
-  Portion& portion = it->second;
+  Account& portion = it->second;
   const uint64_t before = portion.counted();
   portion.returned = std::min(portion.returned + bytes, portion.sent);
   Recount(it, before);

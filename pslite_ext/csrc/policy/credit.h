@@ -49,7 +49,7 @@ class Credit {
   int64_t round_trip_us() const { return round_trip_us_; }
 
  private:
-  struct Portion {
+  struct Account {
     int32_t urgency = 0;
     uint64_t sent = 0, returned = 0, parked = 0;
     uint64_t counted() const { return sent - std::max(returned, parked); }
@@ -59,7 +59,7 @@ class Credit {
     uint64_t portion;
     uint64_t sent;  // of the portion, with this packet
   };
-  using Portions = std::unordered_map<uint64_t, Portion>;
+  using Portions = std::unordered_map<uint64_t, Account>;
 
   void Recount(Portions::iterator it, uint64_t before);
   bool IsCounted() const;

@@ -84,7 +84,7 @@ class ProphetPolicy : public PacketPolicy {
   void Forget(uint64_t portion) override {
     if (portions_.count(portion) != 0) by_urgency_.erase(Place(portion));
     block_.erase(std::remove_if(block_.begin(), block_.end(),
-                                [=](const Part& part) { return part.portion == portion; }),
+                                [=](const BlockItem& part) { return part.portion == portion; }),
                  block_.end());
     PacketPolicy::Forget(portion);
   }
@@ -96,7 +96,7 @@ class ProphetPolicy : public PacketPolicy {
   BlockFigures blocks() const override { return record_.Figures(monitor_.bytes_per_second()); }
 
  private:
-  struct Part {
+  struct BlockItem {
     uint64_t portion;
     uint64_t bytes;
   };
@@ -115,7 +115,8 @@ class ProphetPolicy : public PacketPolicy {
 
   void EndBlock(int64_t now_us) {
     double left_us = 0;
-    for (const Part& part : block_) left_us += monitor_.WireUs(static_cast<double>(part.bytes));
+    for (const BlockItem& part : block_)
+      left_us += monitor_.WireUs(static_cast<double>(part.bytes));
     if (block_began_) {
       record_.Ended(static_cast<double>(now_us - block_started_us_) + left_us - predicted_us_);
     }
@@ -171,7 +172,7 @@ class ProphetPolicy : public PacketPolicy {
   const std::shared_ptr<const ProphetProfile> profile_;
   BandwidthMonitor monitor_;
   std::set<std::pair<int64_t, uint64_t>> by_urgency_;  // portions with slots to send
-  std::deque<Part> block_;                             // what is left of it
+  std::deque<BlockItem> block_;                        // what is left of it
   bool is_planned_ = false;                            // by Algorithm 1, or one packet
   int64_t block_started_us_ = 0;
   bool block_began_ = false;  // something of it was sent

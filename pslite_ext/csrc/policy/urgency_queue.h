@@ -55,11 +55,11 @@ class UrgencyQueue {
   }
 
   // Where the first item is, in the order of Front, that `may` be taken; false: none is.
-  struct Place {
+  struct Position {
     size_t level = 0, index = 0;
   };
   template <typename Predicate>
-  bool Find(Predicate may, Place* at) const {
+  bool Find(Predicate may, Position* at) const {
     if (size_ == 0) return false;
     for (size_t level = First(); level < levels_.size(); ++level) {
       for (size_t index = 0; index < levels_[level].size(); ++index) {
@@ -69,9 +69,9 @@ class UrgencyQueue {
     }
     return false;
   }
-  Item& At(Place at) { return levels_[at.level][at.index].second; }
-  int32_t PriorityAt(Place at) const { return levels_[at.level][at.index].first; }
-  void Erase(Place at) {
+  Item& At(Position at) { return levels_[at.level][at.index].second; }
+  int32_t PriorityAt(Position at) const { return levels_[at.level][at.index].first; }
+  void Erase(Position at) {
     levels_[at.level].erase(levels_[at.level].begin() + static_cast<std::ptrdiff_t>(at.index));
     --size_;
     if (levels_[at.level].empty()) Unmark(at.level);

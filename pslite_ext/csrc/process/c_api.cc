@@ -146,7 +146,7 @@ void mercury_finish(const char* reason, int code, int about, uint64_t key) {
   if (*reason != '\0') {
     why = Status::PeerLost(reason)
               .Of(static_cast<mercury::Code>(code))
-              .About({static_cast<mercury::Subject::Of>(about), key, ""});
+              .About({static_cast<mercury::Subject::Kind>(about), key, ""});
   }
   Node::Get().Finish(why);
 }

@@ -17,7 +17,7 @@ typedef struct mercury_tensor mercury_tensor;
 typedef struct mercury_ticket mercury_ticket;
 
 /* A failure as base/status.h has it: role and rank are the culprit's, role -1: nobody's; `about` is
- * Subject::Of. Texts are valid until the calling thread's next call. */
+ * Subject::Kind. Texts are valid until the calling thread's next call. */
 typedef struct {
   int code;
   uint64_t number;

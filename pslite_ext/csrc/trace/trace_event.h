@@ -13,8 +13,8 @@ namespace mercury {
 
 // Of the four operations of a set, in the order of their numbers; a worker's codes are these, a
 // server's the same plus four.
-enum TraceSlot : uint8_t { kTracePush, kTraceConfirm, kTraceRequest, kTraceAnswer };
-constexpr int kTraceSlots = 4;
+enum TraceStage : uint8_t { kTracePush, kTraceConfirm, kTraceRequest, kTraceAnswer };
+constexpr int kTraceStages = 4;
 
 enum TraceOperation : uint8_t {
   kTraceCommand = 8,
@@ -56,7 +56,7 @@ struct TraceEvent {
   uint32_t node = 0;          // the other end
   int32_t number = 0;         // of the push or pull, in the order of its worker's dispatch
   uint16_t parts = 1;         // events that make up this record: messages
-  uint8_t operation = 0;      // a slot, or one of TraceOperation
+  uint8_t operation = 0;      // a stage, or one of TraceOperation
   bool initial = false;       // worker 0 brings in the first value
   bool asynchronous = false;  // a push of a tensor whose server waits for nobody
   bool ahead = false;         // a request right behind its push: it did not wait for a confirmation

@@ -1,9 +1,9 @@
 // How a node numbers what it sees: from events to records, as docs/trace-format.md says and
 // tracer/synthetic/numbering.py does it, one event at a time.
 //
-// Several events may make one record (`parts`): messages of a share that is too long for one, or a
-// tensor's lanes. What a worker sends is stamped with the first, all else with the last; in mercury
-// mode the names' own meaning decides. A record whose length is known only later is held
+// Several events may make one record (`parts`): messages of a part that is too long for one, or
+// a tensor's lanes. What a worker sends is stamped with the first, all else with the last; in
+// mercury mode the names' own meaning decides. A record whose length is known only later is held
 // until then, so that records may come out in another order than their times.
 //
 // Thread-safety: none; the thread that writes the trace owns it. No I/O, no clock. Invariants:
@@ -74,20 +74,20 @@ class TraceNumbering {
   int64_t latest_iteration() const { return latest_iteration_; }
 
  private:
-  struct Share {  // a key and a peer
+  struct Exchange {  // a key and a peer
     int32_t base = 0;
-    uint8_t filled = 0;  // bits of the slots of this set that are there
+    uint8_t filled = 0;  // bits of the stages of this set that are there
     bool asynchronous = false;
     bool trained = false, pulled = false, initial_pull = false;
     int32_t answered_number = INT32_MIN;  // of the last answer
-    int64_t time[kTraceSlots] = {};
-    uint8_t known = 0;  // slots whose time was ever set
+    int64_t time[kTraceStages] = {};
+    uint8_t known = 0;  // stages whose time was ever set
     // Of events that make up one record:
     int32_t packet_of = INT32_MIN;  // number of the push whose first packet is known
-    int32_t part_of[kTraceSlots] = {};
-    uint16_t parts[kTraceSlots] = {};
-    int64_t bytes[kTraceSlots] = {};
-    std::unique_ptr<TraceRecord> held[kTraceSlots];
+    int32_t part_of[kTraceStages] = {};
+    uint16_t parts[kTraceStages] = {};
+    int64_t bytes[kTraceStages] = {};
+    std::unique_ptr<TraceRecord> held[kTraceStages];
   };
   struct Depends {
     uint8_t type = 0;
@@ -97,18 +97,19 @@ class TraceNumbering {
     std::optional<int64_t> since;
   };
 
-  Share& ShareOf(const TraceEvent& event);
+  Exchange& ExchangeOf(const TraceEvent& event);
   void FirstPacket(const TraceEvent& event, std::vector<TraceRecord>* out);
-  bool ByFirst(int slot) const;
-  std::unique_ptr<TraceRecord> Made(const TraceEvent& event, Share* share);
-  int32_t Number(const TraceEvent& event, bool initial, Share* share);
-  Depends DependsOn(const TraceEvent& event, bool initial, int32_t number, const Share& share);
+  bool ByFirst(int stage) const;
+  std::unique_ptr<TraceRecord> Made(const TraceEvent& event, Exchange* exchange);
+  int32_t Number(const TraceEvent& event, bool initial, Exchange* exchange);
+  Depends DependsOn(const TraceEvent& event, bool initial, int32_t number,
+                    const Exchange& exchange);
   std::string Workers(int32_t number) const;
   void Control(const TraceEvent& event, std::vector<TraceRecord>* out);
 
   const TraceIdentity identity_;
   const bool on_server_;
-  std::unordered_map<uint64_t, Share> shares_;
+  std::unordered_map<uint64_t, Exchange> exchanges_;
   // When a key's pushes and answers of a number were last seen, by key (server).
   std::unordered_map<uint32_t, std::map<int32_t, int64_t>> latest_;
   // When any key's answers of a number were last seen, by server (worker).

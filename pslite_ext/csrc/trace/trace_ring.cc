@@ -16,13 +16,13 @@ uint64_t PowerOfTwo(size_t least) {
 }  // namespace
 
 TraceRing::TraceRing(size_t capacity, std::function<void()> wake)
-    : mask_(PowerOfTwo(capacity) - 1), wake_(std::move(wake)), places_(new Place[mask_ + 1]) {
+    : mask_(PowerOfTwo(capacity) - 1), wake_(std::move(wake)), places_(new Cell[mask_ + 1]) {
   for (uint64_t i = 0; i <= mask_; ++i) places_[i].turn.store(i, std::memory_order_relaxed);
 }
 
 bool TraceRing::Add(const TraceEvent& event) {
   uint64_t at = tail_.load(std::memory_order_relaxed);
-  Place* place;
+  Cell* place;
   while (true) {
     place = &places_[at & mask_];
     const uint64_t turn = place->turn.load(std::memory_order_acquire);
@@ -44,7 +44,7 @@ bool TraceRing::Add(const TraceEvent& event) {
 
 bool TraceRing::Take(TraceEvent* event) {
   const uint64_t at = head_.load(std::memory_order_relaxed);
-  Place& place = places_[at & mask_];
+  Cell& place = places_[at & mask_];
   if (place.turn.load(std::memory_order_acquire) != at + 1) return false;
   MERCURY_CHECK(at < tail_.load(std::memory_order_relaxed));
   *event = place.event;

@@ -32,7 +32,7 @@ class TraceRing {
   size_t capacity() const { return mask_ + 1; }
 
  private:
-  struct Place {
+  struct Cell {
     // Its turn: equal to a position when free for it, one more when it holds that event.
     std::atomic<uint64_t> turn{0};
     TraceEvent event;
@@ -40,7 +40,7 @@ class TraceRing {
 
   const uint64_t mask_;
   const std::function<void()> wake_;
-  const std::unique_ptr<Place[]> places_;
+  const std::unique_ptr<Cell[]> places_;
   std::atomic<uint64_t> tail_{0};  // where the next event goes
   std::atomic<uint64_t> head_{0};  // which is taken next; written by the consumer
   std::atomic<uint64_t> lost_{0};

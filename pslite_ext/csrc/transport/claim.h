@@ -10,9 +10,9 @@
 namespace mercury {
 
 struct Claim {
-  enum class Of : char { kTensor = 't', kModel = 'm', kSums = 's' };
+  enum class Kind : char { kTensor = 't', kModel = 'm', kSums = 's' };
   uint64_t subject = 0;  // the tensor's key, or a number of the same kind
-  Of of = Of::kTensor;
+  Kind of = Kind::kTensor;
   // Of a tensor "float32 of shape (2, 3)"; of a model a line for each key: key, tab, name; of sums
   // "row_sparse arrays".
   std::string text;

@@ -8,12 +8,12 @@ namespace {
 
 // Rows are their owner's only until Submit returns.
 void KeepRows(Operation* op) {
-  struct Rows {
+  struct KeptRows {
     std::vector<int64_t> numbers;
     std::vector<char> values;
   };
   Operation::Rows& rows = op->rows;
-  auto kept = std::make_shared<Rows>();
+  auto kept = std::make_shared<KeptRows>();
   kept->numbers.assign(rows.numbers, rows.numbers + rows.count);
   kept->values.assign(rows.values, rows.values + rows.count * rows.row_bytes);
   rows.numbers = kept->numbers.data();

@@ -46,21 +46,21 @@ std::shared_ptr<const ServerShares::Cycle> ServerShares::CycleOf(
     const std::vector<uint64_t>& shares) {
   // Turn k of a server with n turns is due at (2 k + 1) / 2 n of the cycle.
   const std::vector<uint64_t> counts = TurnsFor(shares);
-  struct Turn {
+  struct ServerTurn {
     uint64_t k, n;
     size_t server;
   };
-  std::vector<Turn> turns;
+  std::vector<ServerTurn> turns;
   for (size_t s = 0; s < counts.size(); ++s) {
     for (uint64_t k = 0; k < counts[s]; ++k) turns.push_back({k, counts[s], s});
   }
-  std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) {
+  std::sort(turns.begin(), turns.end(), [](const ServerTurn& a, const ServerTurn& b) {
     const uint64_t left = (2 * a.k + 1) * b.n, right = (2 * b.k + 1) * a.n;
     return std::tie(left, a.server) < std::tie(right, b.server);
   });
   auto cycle = std::make_shared<Cycle>();
   cycle->turns_of.resize(counts.size());
-  for (const Turn& turn : turns) {
+  for (const ServerTurn& turn : turns) {
     cycle->turns_of[turn.server].push_back(cycle->servers.size());
     cycle->servers.push_back(static_cast<int>(turn.server));
   }

@@ -18,12 +18,12 @@ class Ticket {
  public:
   // To be made before the operation is submitted.
   explicit Ticket(Operation* op) : row_bytes_(op->rows.row_bytes) {
-    op->done = [op, outcome = outcome_](const Status& status) {
-      const std::lock_guard<std::mutex> lock(outcome->mutex);
-      outcome->answers = std::move(op->answers);
-      outcome->status = status;
-      outcome->over = true;
-      outcome->changed.notify_all();
+    op->done = [op, state = state_](const Status& status) {
+      const std::lock_guard<std::mutex> lock(state->mutex);
+      state->answers = std::move(op->answers);
+      state->status = status;
+      state->over = true;
+      state->changed.notify_all();
     };
   }
   // At most so long; false: not yet.
@@ -33,14 +33,14 @@ class Ticket {
   void CopyRows(int64_t* numbers, char* values) const;
 
  private:
-  struct Outcome {
+  struct State {
     std::mutex mutex;
     std::condition_variable changed;
     bool over = false;
     Status status;
     std::vector<Buffer> answers;
   };
-  const std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
   const size_t row_bytes_;
 };
 

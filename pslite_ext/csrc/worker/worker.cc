@@ -49,7 +49,7 @@ Status Worker::NewModelClaim(uint64_t subject, std::string keys,
                                    std::to_string(kClaimTextBytesMax) +
                                    ": workers cannot compare them; use shorter names");
   }
-  *claim = NewClaim({subject, Claim::Of::kModel, std::move(keys)},
+  *claim = NewClaim({subject, Claim::Kind::kModel, std::move(keys)},
                     {Subject::kModel, subject, "the workers' models differ"});
   return Status::Ok();
 }
@@ -62,7 +62,7 @@ void Worker::Agree(Tensor* tensor, uint64_t parameter) {
   }
   tensor->gate = std::make_shared<Gate>(
       About(traits), [this](std::shared_ptr<Operation> op) { transport_->Submit(std::move(op)); });
-  Claims({traits.key, Claim::Of::kTensor, Text(traits)}, tensor->gate);
+  Claims({traits.key, Claim::Kind::kTensor, Text(traits)}, tensor->gate);
 }
 
 // Of a sum that waits for all workers. Each time is a subject of its own: workers come to it one
@@ -74,7 +74,7 @@ void Worker::AgreeOnManner(const Operation& op, const std::shared_ptr<Gate>& gat
   const Manner manner = Manner::Of(op);
   uint64_t number;
   if (!gate->ClosesFor(manner, &number)) return;
-  Claims({SubjectOf(gate->about().key, number), Claim::Of::kSums, Text(manner)}, gate);
+  Claims({SubjectOf(gate->about().key, number), Claim::Kind::kSums, Text(manner)}, gate);
 }
 
 void Worker::Claims(const Claim& claim, const std::shared_ptr<Gate>& gate) {

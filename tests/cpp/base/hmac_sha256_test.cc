@@ -87,7 +87,7 @@ TEST(pieces_sign_as_the_whole_does) {
     std::vector<uint8_t> text(random.Below(600));
     random.Fill(text.data(), text.size());
     const HmacKey hmac(key);
-    HmacKey::Stream stream(hmac);
+    HmacKey::MacStream stream(hmac);
     for (size_t at = 0; at < text.size();) {
       const size_t taken = std::min<size_t>(random.Below(150), text.size() - at);
       stream.Update(text.data() + at, taken);  // sometimes nothing

@@ -21,7 +21,7 @@ Status Random(mercury::testing::Random* random) {
         {static_cast<Role>(below(kRoles)), static_cast<int>(below(1000)) - 1, word()});
   }
   return status.By({fault, parties})
-      .About({static_cast<Subject::Of>(below(kSubjects)), (*random)() >> 1, word()})
+      .About({static_cast<Subject::Kind>(below(kSubjects)), (*random)() >> 1, word()})
       .Of(static_cast<Code>(below(kCodes)));
 }
 

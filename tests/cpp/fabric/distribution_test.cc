@@ -62,7 +62,7 @@ TEST(every_get_is_answered_once_and_never_later_than_by_the_server_alone) {
     Target target;
     target.servers = {0};
     const double alone_s = Last(Distribute(&network, gets, target));
-    for (const Node& node : batch.aggregators) target.aggregators.push_back(node.host);
+    for (const Site& node : batch.aggregators) target.aggregators.push_back(node.host);
     const std::vector<Delivery> deliveries = Distribute(&network, gets, target);
     CHECK_TRUE(Last(deliveries) <= alone_s + 1e-9);
     std::vector<int> answered(gets.size(), 0);
@@ -77,7 +77,7 @@ TEST(every_get_is_answered_once_and_never_later_than_by_the_server_alone) {
       if (delivery.from == kDirect) continue;
       const double since_s = has_model_s[static_cast<size_t>(delivery.from)];
       CHECK_TRUE(delivery.end_s >= since_s);
-      for (const Piece& piece : delivery.pieces) CHECK_TRUE(piece.start_s >= since_s);
+      for (const RateSpan& piece : delivery.pieces) CHECK_TRUE(piece.start_s >= since_s);
     }
     for (const int times : answered) CHECK_EQ(times, 1);
     CHECK_EQ(network.Mark(), 0);

@@ -8,7 +8,7 @@ using namespace mercury::testing;
 
 TEST(within_a_host_a_transfer_takes_no_time) {
   Network network({Steady(1, 1)});
-  std::vector<Piece> pieces;
+  std::vector<RateSpan> pieces;
   CHECK_EQ(network.Reserve(0, 0, 2.5, 1e12, &pieces), 2.5);
   CHECK_TRUE(pieces.empty());
 }
@@ -42,7 +42,7 @@ TEST(nothing_is_taken_twice_and_all_comes_back) {
     const size_t mark = network.Mark();
     struct Taken {
       size_t from, to;
-      std::vector<Piece> pieces;
+      std::vector<RateSpan> pieces;
     };
     std::vector<Taken> taken;
     for (int i = 0; i < 8; ++i) {
@@ -51,7 +51,7 @@ TEST(nothing_is_taken_twice_and_all_comes_back) {
       const double end_s = network.End(one.from, one.to, 0, bits);
       CHECK_EQ(network.Reserve(one.from, one.to, 0, bits, &one.pieces), end_s);
       double moved = 0;
-      for (const Piece& piece : one.pieces)
+      for (const RateSpan& piece : one.pieces)
         moved += (piece.end_s - piece.start_s) * piece.bit_per_s;
       if (one.from != one.to) CHECK_TRUE(std::abs(moved - bits) < 1e-6 * bits);
       taken.push_back(one);
@@ -61,7 +61,7 @@ TEST(nothing_is_taken_twice_and_all_comes_back) {
       double in[3] = {0, 0, 0};
       double out[3] = {0, 0, 0};
       for (const Taken& one : taken) {
-        for (const Piece& piece : one.pieces) {
+        for (const RateSpan& piece : one.pieces) {
           if (piece.start_s > at_s || at_s >= piece.end_s) continue;
           in[one.to] += piece.bit_per_s;
           out[one.from] += piece.bit_per_s;

@@ -19,7 +19,7 @@ std::string Golden(const std::string& name) {
 }
 
 size_t HostOfSender(const Transfer& transfer, const std::vector<Update>& log,
-                    const std::vector<Node>& aggregators) {
+                    const std::vector<Site>& aggregators) {
   return transfer.from_aggregator == kDirect
              ? log[transfer.shipments[0]].worker.host
              : aggregators[static_cast<size_t>(transfer.from_aggregator)].host;
@@ -27,7 +27,7 @@ size_t HostOfSender(const Transfer& transfer, const std::vector<Update>& log,
 
 // Replays transfers in their order: the same pieces, and nobody leaves before it is ready.
 void CheckTransfers(const std::vector<Transfer>& transfers, const std::vector<Update>& log,
-                    const std::vector<Node>& servers, const std::vector<Node>& aggregators,
+                    const std::vector<Site>& servers, const std::vector<Site>& aggregators,
                     Network* network) {
   std::vector<double> gathered(aggregators.size(), 0);
   for (const Transfer& transfer : transfers) {
@@ -41,9 +41,9 @@ void CheckTransfers(const std::vector<Transfer>& transfers, const std::vector<Up
     ready_s = std::max(ready_s, transfer.not_before_s);
     if (transfer.not_before_s >= 0) {
       network->Occupy(from, to, transfer.pieces);
-      for (const Piece& piece : transfer.pieces) CHECK_TRUE(piece.start_s >= ready_s);
+      for (const RateSpan& piece : transfer.pieces) CHECK_TRUE(piece.start_s >= ready_s);
     } else {
-      std::vector<Piece> pieces;
+      std::vector<RateSpan> pieces;
       const double bits = Bits(transfer.bytes);
       const double end_s = network->Reserve(from, to, ready_s, bits, &pieces);
       CHECK_EQ(end_s, transfer.end_s);

@@ -38,7 +38,7 @@ TEST(what_is_below_one_bit_a_second_is_none) {
 TEST(a_transfer_takes_the_less_of_both_ways) {
   const RateProfile out({{0, 100}, {2, 10}});
   const RateProfile in({{0, 0}, {1, 50}});
-  std::vector<Piece> pieces;
+  std::vector<RateSpan> pieces;
   CHECK_EQ(Flow(out, in, 0, 70, &pieces), 4);  // 50 bits in [1, 2), 20 in [2, 4)
   CHECK_EQ(pieces.size(), 2);
   CHECK_EQ(pieces[0].start_s, 1);
@@ -63,7 +63,7 @@ TEST(what_is_taken_is_gone_and_comes_back_to_the_last_bit) {
     std::vector<RateProfile::Change> changes;
     std::vector<RateStep> replaced;
     for (int i = 0; i < 5; ++i) {
-      std::vector<Piece> pieces;
+      std::vector<RateSpan> pieces;
       const double ready_s = random.Unit();
       const double end_s = Flow(left, other, ready_s, 1e9 * (0.1 + random.Unit()), &pieces);
       REQUIRE_TRUE(!pieces.empty() && pieces.back().end_s == end_s);
@@ -72,7 +72,7 @@ TEST(what_is_taken_is_gone_and_comes_back_to_the_last_bit) {
       for (int k = 0; k < 20; ++k) {
         const double at_s = 1.2 * end_s * random.Unit();
         double taken = 0;
-        for (const Piece& piece : pieces) {
+        for (const RateSpan& piece : pieces) {
           if (piece.start_s <= at_s && at_s < piece.end_s) taken = piece.bit_per_s;
         }
         CHECK_TRUE(std::abs(RateAt(before.back(), at_s) - taken - RateAt(left, at_s)) < 1.5);

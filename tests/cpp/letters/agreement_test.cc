@@ -14,7 +14,7 @@ namespace {
 struct Server {
   explicit Server(int workers) : agreement(workers) {}
   uint64_t Hear(int worker, uint64_t subject, const std::string& text,
-                Claim::Of of = Claim::Of::kTensor) {
+                Claim::Kind of = Claim::Kind::kTensor) {
     std::vector<Agreement::Verdict> verdicts;
     agreement.Hear(worker, {subject, of, text}, ++tickets, &verdicts);
     Take(verdicts);
@@ -72,7 +72,7 @@ TEST(a_difference_is_told_to_all_at_once_and_for_good) {
 
 TEST(models_must_have_the_same_keys_by_whatever_names) {
   Server server(2);
-  const auto of = Claim::Of::kModel;
+  const auto of = Claim::Kind::kModel;
   const auto a = server.Hear(0, 1, "0\tdense0_weight\n1\tdense0_bias\n", of);
   const auto b = server.Hear(1, 1, "0\tdense2_weight\n1\tdense2_bias\n", of);
   CHECK_OK(server.answers.at(a));
@@ -110,7 +110,7 @@ TEST(who_has_left_and_never_had_it_is_named) {
 }
 
 TEST(how_to_sum_is_asked_anew_each_time) {
-  const auto sums = Claim::Of::kSums;
+  const auto sums = Claim::Kind::kSums;
   Server server(2);
   for (int round = 0; round < 2; ++round) {  // forgotten once agreed on
     const auto first = server.Hear(0, 7, "whole arrays", sums);
@@ -130,7 +130,7 @@ TEST(how_to_sum_is_asked_anew_each_time) {
 
 TEST(of_how_to_sum_who_has_left_says_nothing) {
   Server server(3);
-  const auto before = server.Hear(0, 7, "whole arrays", Claim::Of::kSums);
+  const auto before = server.Hear(0, 7, "whole arrays", Claim::Kind::kSums);
   const auto other = server.Hear(0, 9, kShape);
   CHECK_TRUE(server.agreement.Missing(7) == (std::vector<int>{1, 2}));
   CHECK_TRUE(server.agreement.Missing(6).empty());
@@ -138,11 +138,11 @@ TEST(of_how_to_sum_who_has_left_says_nothing) {
   CHECK_FALSE(server.Answered(before));
   CHECK_TRUE(server.agreement.Missing(7) == std::vector<int>{1});
   CHECK_TRUE(server.Answered(other));
-  const auto more = server.Hear(0, 8, "whole arrays", Claim::Of::kSums);
+  const auto more = server.Hear(0, 8, "whole arrays", Claim::Kind::kSums);
   server.Departed(1);
   CHECK_OK(server.answers.at(before));
   CHECK_OK(server.answers.at(more));
-  const auto alone = server.Hear(0, 10, "whole arrays", Claim::Of::kSums);
+  const auto alone = server.Hear(0, 10, "whole arrays", Claim::Kind::kSums);
   CHECK_OK(server.answers.at(alone));
 }
 

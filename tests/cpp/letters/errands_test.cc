@@ -67,7 +67,7 @@ struct Job {
   }
   static Operation::Command Says(uint64_t subject, const std::string& what) {
     Operation::Command command;
-    command.claim = Claim{subject, Claim::Of::kTensor, what};
+    command.claim = Claim{subject, Claim::Kind::kTensor, what};
     command.about = {Subject::kTensor, subject, "tensor 'w'"};
     return command;
   }
@@ -149,7 +149,7 @@ TEST(whom_a_claim_waits_for_is_asked_and_said_and_ends_the_job_at_last) {
 
 TEST(of_a_piece_the_server_says_who_has_not_sent_it) {
   Job job(1);
-  job.errands[0]->AskAbout(1, {0, MissingLetter::Of::kPiece, 3, 4}, "tensor 'x'", "owes it", 0, 0,
+  job.errands[0]->AskAbout(1, {0, MissingLetter::Kind::kPiece, 3, 4}, "tensor 'x'", "owes it", 0, 0,
                            5 * kSecond);
   job.Deliver();
   REQUIRE_EQ(job.lines.size(), 1U);

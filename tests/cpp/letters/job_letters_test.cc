@@ -8,9 +8,9 @@ namespace {
 
 const std::vector<JobLetter>& Samples() {
   static const auto* samples = new std::vector<JobLetter>{
-      ClaimLetter{1, {~uint64_t{0}, Claim::Of::kModel, "0\tw\n"}},
-      ClaimLetter{~uint64_t{0}, {0, Claim::Of::kSums, ""}},
-      MissingLetter{2, MissingLetter::Of::kPiece, 7, uint64_t{1} << 60},
+      ClaimLetter{1, {~uint64_t{0}, Claim::Kind::kModel, "0\tw\n"}},
+      ClaimLetter{~uint64_t{0}, {0, Claim::Kind::kSums, ""}},
+      MissingLetter{2, MissingLetter::Kind::kPiece, 7, uint64_t{1} << 60},
       CommandLetter{3, -5, std::string("\0on", 3)},
       AnswerLetter{4, Encode(Status::PeerLost("why")), {0, 3}},
       AnswerLetter{5, "", {}},
@@ -39,13 +39,13 @@ TEST(what_makes_no_sense_is_refused) {
     CHECK_STATUS(Code::kCorrupt, Decode(bytes + "x", &read));
     CHECK_STATUS(Code::kCorrupt, Decode("\x04" + bytes.substr(1), &read));
   }
-  const ClaimLetter longest{1, {2, Claim::Of::kModel, std::string(kClaimTextBytesMax, 'x')}};
+  const ClaimLetter longest{1, {2, Claim::Kind::kModel, std::string(kClaimTextBytesMax, 'x')}};
   CHECK_TRUE(Encode(longest).size() <= kJobLetterBytesMax);
   CHECK_OK(Decode(Encode(longest), &read));
   ClaimLetter longer = longest;
   longer.claim.text += 'x';
   CHECK_STATUS(Code::kCorrupt, Decode(Encode(longer), &read));
   ClaimLetter other = longest;
-  other.claim.of = static_cast<Claim::Of>('z');
+  other.claim.of = static_cast<Claim::Kind>('z');
   CHECK_STATUS(Code::kCorrupt, Decode(Encode(other), &read));
 }

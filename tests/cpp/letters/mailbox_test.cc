@@ -40,7 +40,7 @@ TEST(a_piece_that_does_not_fit_is_refused) {
            {kMost + 1, 0, 8}, {4, 0, 8}, {16, 8, 8}, {16, 0, 0}}) {
     Mailbox mailbox(kPacket, kMost);
     Header header;
-    header.kind = Kind::kLetter;
+    header.kind = PacketKind::kLetter;
     header.tensor = size;
     header.offset = offset;
     header.length = length;

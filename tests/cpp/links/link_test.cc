@@ -41,7 +41,7 @@ struct Sink : Endpoint {
   size_t packets = 0, to_send = 0;
 };
 
-std::string Packet(Kind kind, size_t bytes) {
+std::string Packet(PacketKind kind, size_t bytes) {
   Header header;
   header.kind = kind;
   header.length = static_cast<uint32_t>(bytes);
@@ -102,14 +102,14 @@ TEST(a_turn_that_ends_early_is_continued_however_little_is_left) {
   event.events = EPOLLIN;
   REQUIRE_EQ(epoll_ctl(poll, EPOLL_CTL_ADD, wire.link->fd(), &event), 0);
   // A header alone: from now on the link is not woken for less than a large part of the payload.
-  const std::string packet = Packet(Kind::kData, 64 << 10);
+  const std::string packet = Packet(PacketKind::kData, 64 << 10);
   wire.Send(packet.substr(0, kHeaderBytes));
   while (wire.link->counters().bytes_received < kHeaderBytes) REQUIRE_OK(wire.link->Read(1));
   REQUIRE_OK(wire.link->Read(1));
   // A turn's worth, and a little more.
   burst = packet.substr(kHeaderBytes);
   for (int i = 0; i < 7; ++i) burst += packet;
-  for (int i = 0; i < 3; ++i) burst += Packet(Kind::kSum, 1000);
+  for (int i = 0; i < 3; ++i) burst += Packet(PacketKind::kSum, 1000);
   Calls().receive = ReceiveFromBurst;
   const Status status = wire.link->Read(2);
   Calls().receive = recvmsg;
@@ -228,7 +228,7 @@ TEST(who_has_said_goodbye_is_not_lost_however_it_hangs_up) {
   Wire wire;
   wire.sink.to_send = 1000;
   REQUIRE_OK(wire.link->Write(1));
-  wire.Send(Packet(Kind::kGoodbye, 0));
+  wire.Send(Packet(PacketKind::kGoodbye, 0));
   while (wire.sink.packets == 0) REQUIRE_OK(wire.link->Read(2));
   wire.Reset();
   Status status = wire.link->Read(3);
@@ -241,7 +241,7 @@ TEST(a_goodbye_counts_though_writing_fails_before_it_is_read) {
     Wire wire;
     wire.sink.to_send = 1000;
     REQUIRE_OK(wire.link->Write(1));
-    wire.Send(Packet(Kind::kSum, 100) + Packet(Kind::kGoodbye, 0));
+    wire.Send(Packet(PacketKind::kSum, 100) + Packet(PacketKind::kGoodbye, 0));
     while (read_before && wire.sink.packets < 2) REQUIRE_OK(wire.link->Read(2));
     // In good order, but for what it has not read.
     wire.far.Close();

@@ -280,7 +280,7 @@ struct Chatter : Endpoint {
     return Status::Ok();
   }
   Status OnPacket(int /*peer*/, const Header& header, int64_t /*now*/) override {
-    if (header.kind == Kind::kGoodbye) return Status::Ok();
+    if (header.kind == PacketKind::kGoodbye) return Status::Ok();
     const std::lock_guard<std::mutex> lock(mutex);
     for (size_t i = 0; i < header.length; i += 997) {
       if (inbox[i] != static_cast<char>(header.tensor)) ++wrong;

@@ -25,7 +25,7 @@ struct End : Endpoint {
     return Status::Ok();
   }
   Status OnPacket(int /*peer*/, const Header& header, int64_t /*now*/) override {
-    CHECK_TRUE(header.kind == Kind::kData);
+    CHECK_TRUE(header.kind == PacketKind::kData);
     ++packets;
     return Status::Ok();
   }

@@ -85,7 +85,7 @@ Status Feed(PacketReader* reader, const std::string& bytes, size_t most,
 
 Packet RandomPacket(mercury::testing::Random* random, size_t most) {
   Packet packet;
-  packet.header.kind = random->OneIn(2) ? Kind::kData : Kind::kSum;
+  packet.header.kind = random->OneIn(2) ? PacketKind::kData : PacketKind::kSum;
   packet.header.tensor = static_cast<uint32_t>(random->Below(4));
   packet.header.offset = (*random)();
   packet.header.priority = static_cast<int32_t>((*random)());

@@ -28,7 +28,7 @@ Header Sample() {
   h.length = 0x00010000;
   h.offset = 0x0000000fa0b0c0d0;
   h.priority = -2;
-  h.kind = Kind::kSum;
+  h.kind = PacketKind::kSum;
   h.round = 0xfe;
   return h;
 }
@@ -68,10 +68,12 @@ TEST(golden_check_sum_of_a_packet) {
 }
 
 TEST(golden_numbers_of_the_kinds) {
-  const Kind kinds[] = {Kind::kData,     Kind::kSum,    Kind::kDeclare, Kind::kFetch, Kind::kError,
-                        Kind::kGoodbye,  Kind::kAsk,    Kind::kAnswer,  Kind::kAck,   Kind::kNumber,
-                        Kind::kReceived, Kind::kLetter, Kind::kPart,    Kind::kPush,  Kind::kFirst,
-                        Kind::kTaken,    Kind::kRows,   Kind::kRowSum};
+  const PacketKind kinds[] = {PacketKind::kData,   PacketKind::kSum,      PacketKind::kDeclare,
+                              PacketKind::kFetch,  PacketKind::kError,    PacketKind::kGoodbye,
+                              PacketKind::kAsk,    PacketKind::kAnswer,   PacketKind::kAck,
+                              PacketKind::kNumber, PacketKind::kReceived, PacketKind::kLetter,
+                              PacketKind::kPart,   PacketKind::kPush,     PacketKind::kFirst,
+                              PacketKind::kTaken,  PacketKind::kRows,     PacketKind::kRowSum};
   for (size_t i = 0; i < std::size(kinds); ++i) CHECK_EQ(static_cast<size_t>(kinds[i]), i + 1);
 }
 
@@ -83,7 +85,7 @@ TEST(headers_come_back_as_they_were) {
     h.length = static_cast<uint32_t>(random());
     h.offset = random();
     h.priority = static_cast<int32_t>(random());
-    h.kind = random.OneIn(2) ? Kind::kData : Kind::kSum;
+    h.kind = random.OneIn(2) ? PacketKind::kData : PacketKind::kSum;
     h.round = static_cast<uint8_t>(random());
     Header back;
     const HeaderBytes bytes = Encode(h);
@@ -116,14 +118,15 @@ TEST(whatever_is_accepted_is_what_encode_makes) {
 
 TEST(lengths_are_bounded_by_kind) {
   struct {
-    Kind kind;
+    PacketKind kind;
     uint32_t most;
-  } const bounds[] = {{Kind::kData, 5000}, {Kind::kSum, 5000},    {Kind::kDeclare, 40 + 512},
-                      {Kind::kFetch, 0},   {Kind::kError, 1024},  {Kind::kGoodbye, 0},
-                      {Kind::kAsk, 0},     {Kind::kAnswer, 4096}, {Kind::kAck, 0},
-                      {Kind::kNumber, 0},  {Kind::kReceived, 0},  {Kind::kLetter, 5000},
-                      {Kind::kPart, 5000}, {Kind::kPush, 5000},   {Kind::kFirst, 5000},
-                      {Kind::kTaken, 0},   {Kind::kRows, 5000},   {Kind::kRowSum, 5000}};
+  } const bounds[] = {
+      {PacketKind::kData, 5000}, {PacketKind::kSum, 5000},    {PacketKind::kDeclare, 40 + 512},
+      {PacketKind::kFetch, 0},   {PacketKind::kError, 1024},  {PacketKind::kGoodbye, 0},
+      {PacketKind::kAsk, 0},     {PacketKind::kAnswer, 4096}, {PacketKind::kAck, 0},
+      {PacketKind::kNumber, 0},  {PacketKind::kReceived, 0},  {PacketKind::kLetter, 5000},
+      {PacketKind::kPart, 5000}, {PacketKind::kPush, 5000},   {PacketKind::kFirst, 5000},
+      {PacketKind::kTaken, 0},   {PacketKind::kRows, 5000},   {PacketKind::kRowSum, 5000}};
   for (const auto& [kind, most] : bounds) {
     Header h;
     h.kind = kind;

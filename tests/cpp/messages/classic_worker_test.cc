@@ -70,7 +70,7 @@ class Asked {
     traits.shape = {kBytes};
     op->kind = kind;
     if (kind == Operation::Kind::kCommand) {
-      op->command.claim = Claim{7, Claim::Of::kTensor, "text"};
+      op->command.claim = Claim{7, Claim::Kind::kTensor, "text"};
     } else {
       op->tensor = std::make_shared<Tensor>(traits);
       op->src = op->dst = memory.data();

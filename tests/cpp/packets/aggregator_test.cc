@@ -20,7 +20,7 @@ bool Says(const Status& status, const std::string& words) {
 std::string Sums(const std::vector<Got>& got, uint64_t from, uint8_t round) {
   std::string all;
   for (const Got& one : got) {
-    CHECK_TRUE(one.header.kind == Kind::kSum);
+    CHECK_TRUE(one.header.kind == PacketKind::kSum);
     CHECK_EQ(one.header.offset, from + all.size());
     CHECK_EQ(one.header.round, round);
     all += one.payload;
@@ -42,7 +42,7 @@ TEST(the_last_copy_sends_the_sum_to_everybody) {
     CHECK_EQ(server.aggregator.Depths(w).size(), 1U);
     const auto got = server.Drain(w);
     REQUIRE_EQ(got.size(), 1U);
-    CHECK_TRUE(got[0].header.kind == Kind::kSum && got[0].payload == Of(100, 6));
+    CHECK_TRUE(got[0].header.kind == PacketKind::kSum && got[0].payload == Of(100, 6));
     CHECK_EQ(got[0].header.round, 1);
     CHECK_EQ(got[0].header.priority, 2);
   }
@@ -109,11 +109,12 @@ TEST(packets_that_break_the_rules_close_the_link) {
   CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 192, 1, Of(64, 1)));  // with a gap
   CHECK_OK(s->Data(0, 0, 128, 1, Of(640, 1)));
   CHECK_STATUS(Code::kCorrupt, s->Data(0, 0, 0, 1, Of(64, 1)));  // it has all of the slot
-  for (const Kind kind : {Kind::kSum, Kind::kError, Kind::kAnswer, Kind::kAck}) {
+  for (const PacketKind kind :
+       {PacketKind::kSum, PacketKind::kError, PacketKind::kAnswer, PacketKind::kAck}) {
     CHECK_STATUS(Code::kCorrupt, s->Send(0, kind, 0));
   }
-  CHECK_STATUS(Code::kCorrupt, s->Send(0, Kind::kFetch, 1));
-  CHECK_STATUS(Code::kCorrupt, s->Send(0, Kind::kAsk, 1));
+  CHECK_STATUS(Code::kCorrupt, s->Send(0, PacketKind::kFetch, 1));
+  CHECK_STATUS(Code::kCorrupt, s->Send(0, PacketKind::kAsk, 1));
   // None of it has spoilt anything.
   CHECK_OK(s->Data(0, 0, 768, 1, Of(732, 1)));
   CHECK_OK(s->Data(1, 0, 0, 1, Of(768, 2)));
@@ -135,7 +136,7 @@ TEST(declarations_that_break_the_rules) {
   CHECK_STATUS(Code::kCorrupt, server.Declare(1, 0, 9, ~uint64_t{0}));
   CHECK_STATUS(Code::kCorrupt, server.Declare(1, 0, 9, 10, static_cast<DType>(77)));
   Header h;
-  h.kind = Kind::kDeclare;
+  h.kind = PacketKind::kDeclare;
   CHECK_STATUS(Code::kCorrupt, server.Send(1, h, "short"));
 }
 
@@ -191,8 +192,8 @@ TEST(a_tensor_beyond_the_cap_fails_when_it_is_declared) {
   REQUIRE_OK(server.Declare(0, 0, 1, kTensorBytesMax));
   CHECK_STATUS(Code::kExhausted, server.ErrorTo(0));
   CHECK_OK(server.Data(0, 0, 0, 1, Of(64, 1)));
-  CHECK_OK(server.Send(0, Kind::kFetch, 0));
-  CHECK_OK(server.Send(0, Kind::kAsk, 0));
+  CHECK_OK(server.Send(0, PacketKind::kFetch, 0));
+  CHECK_OK(server.Send(0, PacketKind::kAsk, 0));
   CHECK_EQ(server.Drain(0).size(), 1U);  // the answer
 }
 
@@ -217,7 +218,7 @@ TEST(no_allocation_that_fails_does_more_than_fail_its_tensor) {
       size_t bytes[3] = {};
       bool error[3] = {};
       for (const Got& got : server.Drain(w)) {
-        if (got.header.kind == Kind::kError) {
+        if (got.header.kind == PacketKind::kError) {
           CHECK_FALSE(error[got.header.tensor]);
           error[got.header.tensor] = true;
           Status status;
@@ -243,14 +244,14 @@ TEST(a_worker_that_has_finished_is_named) {
   }
   REQUIRE_OK(server.Data(0, 0, 0, 1, Of(10, 1)));
   REQUIRE_OK(server.Data(2, 1, 0, 1, Of(10, 1)));  // of this one it has sent its part
-  REQUIRE_OK(server.Send(2, Kind::kGoodbye, 0));
+  REQUIRE_OK(server.Send(2, PacketKind::kGoodbye, 0));
   Status status = server.ErrorTo(0);
   CHECK_STATUS(Code::kPeerLost, status);
   CHECK_TRUE(Says(status, "'t0'") && Says(status, "worker 2 has finished"));
   server.Drain(1);
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 1, 0, 1, Of(10, 1)));
   CHECK_EQ(server.Drain(0).size(), 1U);
-  CHECK_TRUE(server.Drain(1)[0].header.kind == Kind::kSum);
+  CHECK_TRUE(server.Drain(1)[0].header.kind == PacketKind::kSum);
   REQUIRE_OK(server.Data(1, 2, 0, 1, Of(10, 1)));  // waits for it later
   CHECK_STATUS(Code::kPeerLost, server.ErrorTo(0));
   CHECK_EQ(server.aggregator.pool().bytes_handed_out(), 192U);  // the sum of tensor 1
@@ -259,16 +260,16 @@ TEST(a_worker_that_has_finished_is_named) {
 TEST(a_value_is_fetched_once_there_is_one) {
   LoneServer server(Options(2));
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1500));
-  CHECK_OK(server.Send(0, Kind::kFetch, 0));
+  CHECK_OK(server.Send(0, PacketKind::kFetch, 0));
   CHECK_TRUE(server.Drain(0).empty());
-  CHECK_STATUS(Code::kCorrupt, server.Send(0, Kind::kFetch, 0));  // while it waits
+  CHECK_STATUS(Code::kCorrupt, server.Send(0, PacketKind::kFetch, 0));  // while it waits
   for (int w = 0; w < 2; ++w) {
     REQUIRE_OK(server.Data(w, 0, 0, 1, Of(768, 1)));
     REQUIRE_OK(server.Data(w, 0, 768, 1, Of(732, 1)));
   }
   CHECK_EQ(server.Drain(0).size(), 4U);  // the sum, and the value that it asked for
   for (int i = 0; i < 2; ++i) {
-    CHECK_OK(server.Send(0, Kind::kFetch, 0));
+    CHECK_OK(server.Send(0, PacketKind::kFetch, 0));
     const auto got = server.Drain(0);
     REQUIRE_EQ(got.size(), 2U);
     CHECK_TRUE(got[1].payload == Of(732, 2) && got[1].header.round == 1);
@@ -280,10 +281,10 @@ TEST(an_answer_names_who_is_missing) {
   LoneServer server(Options(4));
   for (int w = 0; w < 4; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1500));
   const auto ask = [&](int worker) {
-    REQUIRE_OK(server.Send(worker, Kind::kAsk, 0));
+    REQUIRE_OK(server.Send(worker, PacketKind::kAsk, 0));
     const auto got = server.Drain(worker);
     REQUIRE_EQ(got.size(), 1U);
-    CHECK_TRUE(got[0].header.kind == Kind::kAnswer);
+    CHECK_TRUE(got[0].header.kind == PacketKind::kAnswer);
     return got[0].payload;
   };
   CHECK_TRUE(ask(0) == std::string("\0\0\0\0", 4));  // it has itself sent nothing
@@ -309,7 +310,7 @@ TEST(units_are_acknowledged_and_answered_as_a_whole) {
   REQUIRE_OK(send(0, 1, 1));
   auto got = server.Drain(0);
   REQUIRE_EQ(got.size(), 1U);
-  CHECK_TRUE(got[0].header.kind == Kind::kAck && got[0].header.offset == 2048);
+  CHECK_TRUE(got[0].header.kind == PacketKind::kAck && got[0].header.offset == 2048);
   REQUIRE_OK(send(1, 0, 1));
   CHECK_TRUE(server.Drain(0).empty());
   // The sum of slot 0 is there, but was not sent: its next round cannot have begun.
@@ -328,11 +329,11 @@ TEST(a_worker_that_asks_and_does_not_listen_is_cut_off) {
   }
   Status status;
   int fetched = 0;
-  for (; status.ok() && fetched < 10; ++fetched) status = server.Send(0, Kind::kFetch, 0);
+  for (; status.ok() && fetched < 10; ++fetched) status = server.Send(0, PacketKind::kFetch, 0);
   CHECK_STATUS(Code::kCorrupt, status);
   CHECK_TRUE(fetched > 1);
   status = Status::Ok();
-  for (int i = 0; status.ok() && i < 3000; ++i) status = server.Send(0, Kind::kAsk, 0);
+  for (int i = 0; status.ok() && i < 3000; ++i) status = server.Send(0, PacketKind::kAsk, 0);
   CHECK_STATUS(Code::kCorrupt, status);
 }
 
@@ -405,14 +406,14 @@ TEST(a_sum_fetched_again_is_whole_while_the_next_is_under_way) {
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1024));
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 0, 0, 1, Of(1024, 1)));
   for (int w = 0; w < 2; ++w) CHECK_EQ(server.Drain(w).size(), 1U);
-  REQUIRE_OK(server.Send(0, Kind::kFetch, 0));
+  REQUIRE_OK(server.Send(0, PacketKind::kFetch, 0));
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 0, 0, 2, Of(512, 2)));
   const auto got = server.Drain(0);
   REQUIRE_EQ(got.size(), 2U);
   CHECK_TRUE(got[0].header.round == 1 && got[0].payload == Of(1024, 2));
   CHECK_TRUE(got[1].header.round == 2 && got[1].payload == Of(512, 4));
   // To have fetched the last sum once more is not to have been sent this one.
-  REQUIRE_OK(server.Send(0, Kind::kFetch, 0));
+  REQUIRE_OK(server.Send(0, PacketKind::kFetch, 0));
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 0, 512, 2, Of(512, 3)));
   REQUIRE_EQ(server.Drain(0).size(), 2U);
   CHECK_OK(server.Data(0, 0, 0, 3, Of(64, 1)));
@@ -433,7 +434,7 @@ TEST(rows_under_way_keep_their_memory_when_their_tensor_fails) {
   LoneServer server(Options(2));
   CHECK_OK(server.Declare(0, 0, 7, 1000, DType::kUint8, 10));
   Header h;
-  h.kind = Kind::kRows;
+  h.kind = PacketKind::kRows;
   h.round = 1;
   h.length = 40;
   char* target = nullptr;

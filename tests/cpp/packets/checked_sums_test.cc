@@ -54,7 +54,7 @@ TEST(sums_leave_with_their_check) {
     for (int worker = 0; worker < 3; ++worker) {
       REQUIRE_OK(s.Data(worker, 0, 0, round, Of(768, static_cast<char>(worker + round))));
     }
-    if (round == 2) CHECK_OK(s.Send(2, Kind::kFetch, 0));
+    if (round == 2) CHECK_OK(s.Send(2, PacketKind::kFetch, 0));
     for (int worker = 0; worker < 3; ++worker) {
       OutPacket out;
       out.checked = true;

@@ -83,7 +83,7 @@ TEST(long_names_are_cut_so_that_the_packet_stays_legal) {
   d.name.assign(5000, 'x');
   const std::string bytes = Encode(d);
   Header h;
-  h.kind = Kind::kDeclare;
+  h.kind = PacketKind::kDeclare;
   h.length = static_cast<uint32_t>(bytes.size());
   CHECK_OK(Decode(Encode(h).data(), 64, &h));
   Declaration back;

@@ -47,7 +47,7 @@ class LoneServer {
     if (target != nullptr && !payload.empty()) std::memcpy(target, payload.data(), payload.size());
     return aggregator.OnPacket(worker, header, 0);
   }
-  Status Send(int worker, Kind kind, uint32_t number) {
+  Status Send(int worker, PacketKind kind, uint32_t number) {
     Header h;
     h.kind = kind;
     h.tensor = number;
@@ -63,7 +63,7 @@ class LoneServer {
     d.codec = PlainCodec(dtype).number;
     d.name = "t" + std::to_string(key);
     Header h;
-    h.kind = Kind::kDeclare;
+    h.kind = PacketKind::kDeclare;
     h.tensor = number;
     return Send(worker, h, Encode(d));
   }
@@ -88,7 +88,7 @@ class LoneServer {
   // What a worker is told of a tensor's failure; code kOk: nothing, or too much.
   Status ErrorTo(int worker) {
     const auto got = Drain(worker);
-    if (got.size() != 1 || got[0].header.kind != Kind::kError) return Status::Ok();
+    if (got.size() != 1 || got[0].header.kind != PacketKind::kError) return Status::Ok();
     Status status;
     Decode(got[0].payload, &status);
     return status;

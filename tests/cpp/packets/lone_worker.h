@@ -85,13 +85,13 @@ class LoneWorker {
   Status Sum(uint32_t tensor, uint64_t offset, uint8_t round, const std::string& payload,
              int server = 0) {
     Header h;
-    h.kind = Kind::kSum;
+    h.kind = PacketKind::kSum;
     h.tensor = tensor;
     h.offset = offset;
     h.round = round;
     return Receive(h, payload, server);
   }
-  Status Text(Kind kind, uint32_t tensor, uint64_t offset, const std::string& text) {
+  Status Text(PacketKind kind, uint32_t tensor, uint64_t offset, const std::string& text) {
     Header h;
     h.kind = kind;
     h.tensor = tensor;

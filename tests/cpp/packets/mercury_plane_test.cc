@@ -185,7 +185,7 @@ class RawWorker {
   }
   void HangUp() { socket_.Close(); }
 
-  static std::string Packet(Kind kind, uint32_t tensor, uint64_t offset, uint8_t round,
+  static std::string Packet(PacketKind kind, uint32_t tensor, uint64_t offset, uint8_t round,
                             const std::string& payload) {
     Header header;
     header.kind = kind;
@@ -201,7 +201,7 @@ class RawWorker {
     d.key = 5;
     d.elements = elements;
     d.name = "tensor5";
-    return Packet(Kind::kDeclare, 0, 0, 0, Encode(d));
+    return Packet(PacketKind::kDeclare, 0, 0, 0, Encode(d));
   }
 
  private:
@@ -241,13 +241,13 @@ void IsRefused(const MercuryOptions& options, const Bad& bad) {
 TEST(what_a_worker_must_not_send) {
   const std::string declared = RawWorker::Declare(100);
   const auto data = [](uint32_t tensor, uint64_t offset, uint8_t round, size_t bytes) {
-    return RawWorker::Packet(Kind::kData, tensor, offset, round, std::string(bytes, 'x'));
+    return RawWorker::Packet(PacketKind::kData, tensor, offset, round, std::string(bytes, 'x'));
   };
   std::string unmarked = data(0, 0, 1, 400);
   unmarked[22] = 'X';
   std::string unknown_type = declared;
   unknown_type[kHeaderBytes + 16] = 99;
-  std::string cut_off = RawWorker::Packet(Kind::kDeclare, 0, 0, 0, "short");
+  std::string cut_off = RawWorker::Packet(PacketKind::kDeclare, 0, 0, 0, "short");
   std::string second = declared + declared;
   second[declared.size() + kHeaderBytes] = 6;  // its key
   const std::vector<Bad> cases = {
@@ -266,9 +266,10 @@ TEST(what_a_worker_must_not_send) {
       {"twice", declared + data(0, 0, 1, 64) + data(0, 0, 1, 64), Code::kCorrupt,
        "tensor 'tensor5': it sent the piece at 0 twice in round 1"},
       {"a part left out", declared + data(0, 32, 1, 64), Code::kCorrupt, "out of order, at 32"},
-      {"a server's packet", declared + RawWorker::Packet(Kind::kSum, 0, 0, 1, "x"), Code::kCorrupt,
-       "only servers send"},
-      {"unknown kind", RawWorker::Packet(static_cast<Kind>(77), 0, 0, 1, ""), Code::kCorrupt, ""},
+      {"a server's packet", declared + RawWorker::Packet(PacketKind::kSum, 0, 0, 1, "x"),
+       Code::kCorrupt, "only servers send"},
+      {"unknown kind", RawWorker::Packet(static_cast<PacketKind>(77), 0, 0, 1, ""), Code::kCorrupt,
+       ""},
       {"unknown type", unknown_type, Code::kCorrupt, "unknown type 99"},
       {"declaration cut off", cut_off, Code::kCorrupt, "cut off"},
       {"one number for two", second, Code::kCorrupt, "number 0, which is another's"},
@@ -291,7 +292,7 @@ TEST(a_worker_that_says_goodbye_is_not_lost) {
   plane.StartWorker(0, plane.Of(0));
   REQUIRE_TRUE(plane.WaitReady());
   RawWorker raw(plane.address(0), plane.Of(1));
-  raw.Send(RawWorker::Packet(Kind::kGoodbye, 0, 0, 0, ""));
+  raw.Send(RawWorker::Packet(PacketKind::kGoodbye, 0, 0, 0, ""));
   raw.HangUp();
   // Who waits for it hears so.
   const auto waits = plane.Submit(0, 5, 100, 0);
@@ -307,7 +308,7 @@ TEST(a_worker_that_leaves_a_failed_job_has_not_finished) {
   REQUIRE_TRUE(plane.WaitReady());
   {
     RawWorker raw(plane.address(0), plane.Of(1));
-    raw.Send(RawWorker::Packet(Kind::kGoodbye, 0, 1, 0, ""));
+    raw.Send(RawWorker::Packet(PacketKind::kGoodbye, 0, 1, 0, ""));
     raw.HangUp();
   }
   const int64_t until = NowMs() + 60000;

@@ -11,7 +11,7 @@ namespace {
 using testing::Plane;
 using testing::PlaneOptions;
 
-// Events of one key and slot that one side saw.
+// Events of one key and stage that one side saw.
 struct Told {
   int events = 0;
   int64_t bytes = 0;
@@ -32,7 +32,7 @@ TEST(both_ends_tell_the_same) {
   plane.Stop();
   CHECK_EQ(ring.lost(), 0);
 
-  // By key, slot, and whether the other end is a worker: then a server has told it.
+  // By key, stage, and whether the other end is a worker: then a server has told it.
   std::map<std::array<uint32_t, 3>, Told> told;
   TraceEvent event;
   while (ring.Take(&event)) {
@@ -47,10 +47,10 @@ TEST(both_ends_tell_the_same) {
     const int each = kRounds * kWorkers;
     const auto payload = static_cast<int64_t>(sizes[key] * sizeof(float)) * kRounds * kWorkers;
     for (const uint32_t side : {0U, 1U}) {
-      for (const uint32_t slot : {0U, 1U, 2U, 3U}) {
-        const Told& seen = told[{key, slot, side}];
+      for (const uint32_t stage : {0U, 1U, 2U, 3U}) {
+        const Told& seen = told[{key, stage, side}];
         CHECK_EQ(seen.events, each);
-        if (slot % 2 == 0) {
+        if (stage % 2 == 0) {
           CHECK_EQ(seen.bytes, 0);
         } else {
           CHECK_TRUE(seen.bytes >= payload + each * static_cast<int64_t>(kHeaderBytes + 4));

@@ -37,7 +37,7 @@ TEST(what_has_failed_is_over_when_every_lane_has_let_go_of_it) {
   const auto t = worker.Tensor(1, 8000);
   worker.Submit(t.get());
   std::vector<OutPacket> first = worker.Take(2, 0), second = worker.Take(2, 1);
-  CHECK_OK(worker.Text(Kind::kError, 0, 0, Encode(Status::Exhausted("no memory"))));
+  CHECK_OK(worker.Text(PacketKind::kError, 0, 0, Encode(Status::Exhausted("no memory"))));
   CHECK_EQ(worker.streams.under_way(), 0U);
   first.clear();
   CHECK_TRUE(t->outcomes.empty());
@@ -54,7 +54,8 @@ TEST(lanes_share_a_tensor_as_they_ask) {
   // Each declares the tensor first, by the same number; one takes what the other leaves.
   const std::vector<OutPacket> first = worker.Take(2, 0), second = worker.Take(10, 1);
   REQUIRE_EQ(second.size(), 4U);
-  CHECK_TRUE(first[0].header.kind == Kind::kDeclare && second[0].header.kind == Kind::kDeclare);
+  CHECK_TRUE(first[0].header.kind == PacketKind::kDeclare &&
+             second[0].header.kind == PacketKind::kDeclare);
   CHECK_EQ(first[0].header.tensor, second[0].header.tensor);
   CHECK_EQ(first[1].header.offset, 0U);
   for (size_t i = 1; i < 4; ++i) CHECK_EQ(second[i].header.offset, 1024 * i);
@@ -129,7 +130,7 @@ TEST(the_same_of_a_sum_on_two_links_at_once_is_refused) {
   worker.Submit(t.get());
   worker.Take(10, 0);
   Header sum;
-  sum.kind = Kind::kSum;
+  sum.kind = PacketKind::kSum;
   sum.round = 1;
   sum.length = 1024;
   char* target = nullptr;
@@ -213,7 +214,7 @@ TEST(the_same_of_a_copy_on_two_links_at_once_is_refused) {
     LoneServer server(options);
     CHECK_OK(server.Declare(0, 0, 7, 1024));
     Header h;
-    h.kind = Kind::kData;
+    h.kind = PacketKind::kData;
     h.round = 1;
     h.length = 1024;
     char *one = nullptr, *other = nullptr;
@@ -232,10 +233,10 @@ TEST(a_worker_has_left_when_all_its_links_have_said_goodbye) {
   LoneServer server(options);
   for (const int link : {0, 2}) CHECK_OK(server.Declare(link, 0, 7, 1024));
   CHECK_OK(server.Data(0, 0, 0, 1, Of(1024, 1)));
-  CHECK_OK(server.Send(3, Kind::kGoodbye, 0));
+  CHECK_OK(server.Send(3, PacketKind::kGoodbye, 0));
   CHECK_TRUE(server.Drain(0).empty());  // what the other one carries may still come
-  CHECK_OK(server.Send(2, Kind::kGoodbye, 0));
+  CHECK_OK(server.Send(2, PacketKind::kGoodbye, 0));
   const auto got = server.Drain(0);
   REQUIRE_EQ(got.size(), 1U);
-  CHECK_TRUE(got[0].header.kind == Kind::kError);
+  CHECK_TRUE(got[0].header.kind == PacketKind::kError);
 }

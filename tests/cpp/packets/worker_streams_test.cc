@@ -28,7 +28,7 @@ TEST(a_tensor_is_declared_once_and_sent_from_where_it_lies) {
     worker.Submit(t.get(), -3);
     auto out = worker.Drain();
     if (round == 1) {
-      CHECK_TRUE(out[0].header.kind == Kind::kDeclare);
+      CHECK_TRUE(out[0].header.kind == PacketKind::kDeclare);
       Declaration d;
       CHECK_OK(Decode(out[0].payload, out[0].header.length, &d));
       CHECK_TRUE(d.name == "t9" && d.key == 9 && d.elements == 1500);
@@ -82,13 +82,15 @@ TEST(sums_that_nobody_waits_for_close_the_link) {
   CHECK_OK(fresh(0, 1, 768));
   CHECK_STATUS(Code::kCorrupt, fresh(0, 1, 768));  // twice
   CHECK_STATUS(Code::kCorrupt, fresh(767, 1, 1));
-  for (const Kind kind : {Kind::kData, Kind::kDeclare, Kind::kFetch, Kind::kAsk}) {
+  for (const PacketKind kind :
+       {PacketKind::kData, PacketKind::kDeclare, PacketKind::kFetch, PacketKind::kAsk}) {
     CHECK_STATUS(Code::kCorrupt, worker.Text(kind, 0, 0, ""));
   }
-  for (const Kind kind : {Kind::kError, Kind::kAnswer, Kind::kAck, Kind::kSum}) {
+  for (const PacketKind kind :
+       {PacketKind::kError, PacketKind::kAnswer, PacketKind::kAck, PacketKind::kSum}) {
     CHECK_STATUS(Code::kCorrupt, worker.Text(kind, 1, 0, ""));
   }
-  CHECK_OK(worker.Text(Kind::kGoodbye, 77, 0, ""));
+  CHECK_OK(worker.Text(PacketKind::kGoodbye, 77, 0, ""));
   CHECK_TRUE(t->outcomes.empty());
   CHECK_OK(fresh(768, 1, 732));
   CHECK_EQ(t->outcomes.size(), 1U);
@@ -103,13 +105,13 @@ TEST(an_error_fails_its_tensor_once_and_for_all) {
   OutPacket on_its_way;
   for (int i = 0; i < 3; ++i) REQUIRE_TRUE(worker.streams.Next(0, 0, &on_its_way));
   CHECK_OK(worker.Sum(0, 0, 1, std::string(64, 'a')));  // part of the sum is in
-  CHECK_OK(worker.Text(Kind::kError, 0, 0, Encode(Status::Exhausted("no memory"))));
+  CHECK_OK(worker.Text(PacketKind::kError, 0, 0, Encode(Status::Exhausted("no memory"))));
   CHECK_TRUE(t->outcomes.empty());  // a packet of it is still to be written
   on_its_way = OutPacket();
   REQUIRE_EQ(t->outcomes.size(), 1U);
   CHECK_STATUS(Code::kExhausted, t->outcomes[0]);
   CHECK_TRUE(Says(t->outcomes[0], "no memory (said server 0)"));
-  CHECK_OK(worker.Text(Kind::kError, 0, 0, Encode(Status::PeerLost("again"))));
+  CHECK_OK(worker.Text(PacketKind::kError, 0, 0, Encode(Status::PeerLost("again"))));
   CHECK_OK(worker.Sum(0, 64, 1, std::string(64, 'a')));  // dropped
   CHECK_OK(worker.Sum(0, 99999, 9, "whatever"));
   worker.Submit(t.get());
@@ -126,7 +128,7 @@ TEST(an_error_fails_its_tensor_once_and_for_all) {
     const auto third = worker.Tensor(10 + number, 10);
     worker.Submit(third.get());
     worker.Drain();
-    CHECK_OK(worker.Text(Kind::kError, number++, 0, text));
+    CHECK_OK(worker.Text(PacketKind::kError, number++, 0, text));
     REQUIRE_EQ(third->outcomes.size(), 1U);
     CHECK_STATUS(Code::kCorrupt, third->outcomes[0]);
   }
@@ -170,7 +172,7 @@ TEST(a_fetch_sends_nothing_and_takes_the_sum_of_the_round_before) {
   worker.Submit(t.get(), 5, true);
   const auto out = worker.Drain();
   REQUIRE_EQ(out.size(), 1U);
-  CHECK_TRUE(out[0].header.kind == Kind::kFetch && out[0].header.priority == 5);
+  CHECK_TRUE(out[0].header.kind == PacketKind::kFetch && out[0].header.priority == 5);
   CHECK_OK(worker.Sum(0, 0, 1, std::string(100, 'b')));
   CHECK_EQ(t->outcomes.size(), 2U);
   CHECK_TRUE(t->dst == std::string(100, 'b'));
@@ -232,7 +234,7 @@ TEST(what_failed_while_packets_were_held_is_over_at_once_when_the_job_is) {
   const auto t = worker.Tensor(1, 3000);
   worker.Submit(t.get());
   auto held = worker.Drain();
-  CHECK_OK(worker.Text(Kind::kError, 0, 0, Encode(Status::Exhausted("no memory"))));
+  CHECK_OK(worker.Text(PacketKind::kError, 0, 0, Encode(Status::Exhausted("no memory"))));
   CHECK_TRUE(t->outcomes.empty());
   worker.streams.Fail(Status::PeerLost("lost server 1"));
   REQUIRE_EQ(t->outcomes.size(), 1U);
@@ -249,7 +251,7 @@ TEST(a_sum_that_is_being_received_is_received_before_its_operation_fails) {
   worker.Submit(t.get());
   for (const int server : {0, 1}) worker.Drain(server);
   Header sum;
-  sum.kind = Kind::kSum;
+  sum.kind = PacketKind::kSum;
   sum.round = 1;
   sum.length = 64;
   // Of the first slot, which either may have.
@@ -258,7 +260,7 @@ TEST(a_sum_that_is_being_received_is_received_before_its_operation_fails) {
   while (!worker.streams.OnHeader(sums, sum, worker.now_us, &target).ok()) ++sums;
   REQUIRE_TRUE(target == t->dst.data());
   Header error;
-  error.kind = Kind::kError;
+  error.kind = PacketKind::kError;
   const std::string why = Encode(Status::Exhausted("no memory"));
   error.length = static_cast<uint32_t>(why.size());
   char* text = nullptr;
@@ -284,14 +286,14 @@ TEST(a_stall_is_asked_about_and_reported) {
   worker.streams.Tick(worker.now_us);
   const auto out = worker.Drain();
   REQUIRE_EQ(out.size(), 1U);
-  CHECK_TRUE(out[0].header.kind == Kind::kAsk);
-  CHECK_OK(worker.Text(Kind::kAnswer, 0, 0, std::string("\0\1\0\1", 4)));
+  CHECK_TRUE(out[0].header.kind == PacketKind::kAsk);
+  CHECK_OK(worker.Text(PacketKind::kAnswer, 0, 0, std::string("\0\1\0\1", 4)));
   REQUIRE_EQ(worker.reports.size(), 1U);
   CHECK_EQ(worker.reports[0], "tensor 't1' has waited for 6 s: workers 1, 3 have not sent it all");
-  CHECK_OK(worker.Text(Kind::kAnswer, 0, 0, std::string(4, '\0')));
+  CHECK_OK(worker.Text(PacketKind::kAnswer, 0, 0, std::string(4, '\0')));
   CHECK_TRUE(worker.reports[1].find("its sum is on its way from server 0") != std::string::npos);
   CHECK_OK(worker.Sum(0, 0, 1, std::string(100, 'a')));
-  CHECK_OK(worker.Text(Kind::kAnswer, 0, 0, std::string("\1\1", 2)));  // too late
+  CHECK_OK(worker.Text(PacketKind::kAnswer, 0, 0, std::string("\1\1", 2)));  // too late
   CHECK_EQ(worker.reports.size(), 2U);
   worker.now_us += 100000000;
   worker.streams.Tick(worker.now_us);
@@ -311,7 +313,7 @@ TEST(a_stall_ends_the_job_unless_something_of_it_moves) {
     worker.now_us += us;
     worker.streams.Tick(worker.now_us);
     const bool asked = !worker.Drain().empty();
-    if (asked) CHECK_OK(worker.Text(Kind::kAnswer, 0, 0, std::string("\0\0\1\1", 4)));
+    if (asked) CHECK_OK(worker.Text(PacketKind::kAnswer, 0, 0, std::string("\0\0\1\1", 4)));
     return asked;
   };
   CHECK_TRUE(asks_after(40000000));
@@ -330,7 +332,7 @@ TEST(acknowledgements_of_any_size_do_no_harm) {
   size_t packets = worker.Drain().size();
   CHECK_TRUE(packets > 190 && packets < 200);
   CHECK_TRUE(worker.Drain().empty());
-  CHECK_OK(worker.Text(Kind::kAck, 0, ~uint64_t{0}, ""));
+  CHECK_OK(worker.Text(PacketKind::kAck, 0, ~uint64_t{0}, ""));
   packets = worker.Drain().size();
   CHECK_TRUE(packets > 190 && packets < 200);
 }

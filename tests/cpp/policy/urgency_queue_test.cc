@@ -36,7 +36,7 @@ TEST(the_most_urgent_comes_first_and_equals_in_order) {
 
 TEST(the_first_that_may_be_taken) {
   UrgencyQueue<int> queue;
-  UrgencyQueue<int>::Place at;
+  UrgencyQueue<int>::Position at;
   CHECK_FALSE(queue.Find([](int) { return true; }, &at));
   for (const int item : {10, 21, 31, 20, 11}) queue.Push(item / 10, item);
   const auto even = [](int item) { return item % 2 == 0; };

@@ -45,12 +45,12 @@ inline TraceEvent GoldenEvent(const std::string& line, const TraceIdentity& iden
   const auto rank = static_cast<uint32_t>(std::stoul(op_id.substr(place + 2)));
   const std::string letters = "wsh";
   event.node = TraceNode(static_cast<TraceRole>(letters.find(op_id[place + 1])), rank);
-  const std::vector<std::string> slots = {"Push_Send", "Push_Recv", "Pull_Send", "Pull_Recv"};
-  const std::vector<std::string> server_slots = {"Push_Recv", "Push_Send", "Pull_Recv",
-                                                 "Pull_Send"};
-  for (uint8_t slot = 0; slot < 4; ++slot) {
-    const auto& names = identity.role == TraceRole::kServer ? server_slots : slots;
-    if (operation.rfind(names[slot], 0) == 0) event.operation = slot;
+  const std::vector<std::string> stages = {"Push_Send", "Push_Recv", "Pull_Send", "Pull_Recv"};
+  const std::vector<std::string> server_stages = {"Push_Recv", "Push_Send", "Pull_Recv",
+                                                  "Pull_Send"};
+  for (uint8_t stage = 0; stage < 4; ++stage) {
+    const auto& names = identity.role == TraceRole::kServer ? server_stages : stages;
+    if (operation.rfind(names[stage], 0) == 0) event.operation = stage;
   }
   if (operation == "First_Packet") event.operation = kTraceFirstPacket;
   const int number_of_set = std::stoi(op_id.substr(op_id.find('-') + 1));

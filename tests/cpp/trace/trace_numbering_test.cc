@@ -51,12 +51,12 @@ TEST(packets_become_the_records_of_the_golden_files) {
 struct Node {
   explicit Node(TraceIdentity identity) : numbering(identity), me(identity) {}
   // The op_ids, dep_types and id_deps of the records that this event completes.
-  std::string See(uint8_t slot, int32_t number, uint32_t key = 0, uint32_t peer = 0,
+  std::string See(uint8_t stage, int32_t number, uint32_t key = 0, uint32_t peer = 0,
                   uint16_t parts = 1, int64_t length = 10, bool initial = false,
                   bool ahead = false) {
     TraceEvent event;
     event.time_us = ++now;
-    event.operation = slot;
+    event.operation = stage;
     event.number = number;
     event.key = key;
     event.parts = parts;

@@ -128,7 +128,7 @@ TEST(sums_wait_until_all_workers_make_them_in_the_same_manner) {
   };
   CHECK_EQ(sum(Operation::Kind::kPull), 1U);  // the tensor itself
   CHECK_EQ(sum(Operation::Kind::kSum), 2U);
-  CHECK_TRUE(said.back().of == Claim::Of::kSums);
+  CHECK_TRUE(said.back().of == Claim::Kind::kSums);
   CHECK_EQ(said.back().text, std::string("whole arrays"));
   CHECK_EQ(front.transport.claims.back()->command.about.label, std::string("tensor 'w'"));
   CHECK_EQ(sum(Operation::Kind::kSum), 2U);  // as before
@@ -188,7 +188,7 @@ TEST(a_model_is_claimed_with_its_keys) {
   REQUIRE_OK(front.worker.NewModelClaim(7, "0\tweight\n", &op));
   front.worker.Submit(std::move(op));
   const Claim claim = front.transport.claims.at(1)->command.claim.value();
-  CHECK_TRUE(claim.subject == 7 && claim.of == Claim::Of::kModel);
+  CHECK_TRUE(claim.subject == 7 && claim.of == Claim::Kind::kModel);
   CHECK_EQ(claim.text, std::string("0\tweight\n"));
 }
 

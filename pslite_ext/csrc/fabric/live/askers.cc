@@ -46,26 +46,26 @@ std::vector<int> Askers::Ready(const std::function<bool(const Asker&)>& may) con
   return ready;
 }
 
-std::vector<Errand> Askers::Take(const std::vector<Edge>& tree,
-                                 const std::function<bool(const Asker&)>& may) {
-  std::vector<Errand> errands;
+std::vector<Grant> Askers::Take(const std::vector<Edge>& tree,
+                                const std::function<bool(const Asker&)>& may) {
+  std::vector<Grant> grants;
   for (const Edge& edge : tree) {
     const auto asker = std::find_if(waiting_.begin(), waiting_.end(), Of(edge.to));
     if (asker == waiting_.end() || !may(*asker)) continue;
-    if (!errands.empty() && !WantTheSame(*asker, errands.front().to)) continue;
+    if (!grants.empty() && !WantTheSame(*asker, grants.front().to)) continue;
     if (edge.from == kServerNode) {
-      errands.push_back({*asker, {}});
+      grants.push_back({*asker, {}});
     } else {
-      const auto by = std::find_if(errands.begin(), errands.end(), [&](const Errand& errand) {
-        return errand.to.worker == edge.from;
+      const auto by = std::find_if(grants.begin(), grants.end(), [&](const Grant& grant) {
+        return grant.to.worker == edge.from;
       });
-      if (by == errands.end()) continue;
+      if (by == grants.end()) continue;
       by->onward.push_back({edge.to, asker->wish.number});
       under_way_[edge.to] = {edge.from, asker->wish};
     }
     waiting_.erase(asker);
   }
-  return errands;
+  return grants;
 }
 
 }  // namespace mercury::fabric

@@ -1,6 +1,6 @@
 // Which workers have asked for the model, or for the sum of an all-reduce, and who brings it.
 //
-//   Ask ──▶ waits ── Ready: may have it ── Take: a tree serves it ──▶ from the server: an errand
+//   Ask ──▶ waits ── Ready: may have it ── Take: a tree serves it ──▶ from the server: a grant
 //             ▲                                                  \──▶ from a worker: by way of it
 //             \──────────── that worker is gone: once more ───────────────┘
 //
@@ -41,7 +41,7 @@ struct Onward {
 };
 
 // What the server sends to a worker.
-struct Errand {
+struct Grant {
   Asker to;
   std::vector<Onward> onward;
 };
@@ -55,8 +55,8 @@ class Askers {
   std::vector<int> Ready(const std::function<bool(const Asker&)>& may) const;
   // Who gets it down this tree, in its order. Left out are who does not wait any more, and who has
   // asked for something else meanwhile; what would go by way of such a one waits on.
-  std::vector<Errand> Take(const std::vector<Edge>& tree,
-                           const std::function<bool(const Asker&)>& may);
+  std::vector<Grant> Take(const std::vector<Edge>& tree,
+                          const std::function<bool(const Asker&)>& may);
 
  private:
   struct Way {

@@ -98,8 +98,8 @@ void Collector::LoseWorker(int worker, Orders* orders) {
     }
   }
   VoidAtServer(gone, false, orders);
-  std::vector<ReplicaLedger::Group> still;
-  for (const ReplicaLedger::Group& group : ledger_.coming()) {
+  std::vector<ReplicaLedger::SentGroup> still;
+  for (const ReplicaLedger::SentGroup& group : ledger_.coming()) {
     std::vector<int64_t> theirs;
     bool others = false;
     for (const int64_t place : group.places) {

@@ -9,53 +9,53 @@
 namespace mercury::fabric {
 
 int64_t Courier::Take(const Hop& hop) {
-  tasks_[next_].hop = hop;
+  trips_[next_].hop = hop;
   return next_++;
 }
 
 void Courier::Ready(int64_t number, int64_t bytes, double now_s) {
-  const auto task = tasks_.find(number);
-  if (task == tasks_.end() || task->second.bytes >= 0) return;
-  task->second.bytes = bytes;
-  task->second.delay_s = std::max(0.0, now_s - task->second.hop.start_s);
+  const auto trip = trips_.find(number);
+  if (trip == trips_.end() || trip->second.bytes >= 0) return;
+  trip->second.bytes = bytes;
+  trip->second.delay_s = std::max(0.0, now_s - trip->second.hop.start_s);
 }
 
 int64_t Courier::Cancel(int64_t number) {
-  const auto task = tasks_.find(number);
-  if (task == tasks_.end()) return 0;
-  const int64_t sent = task->second.sent;
-  tasks_.erase(task);
+  const auto trip = trips_.find(number);
+  if (trip == trips_.end()) return 0;
+  const int64_t sent = trip->second.sent;
+  trips_.erase(trip);
   return sent;
 }
 
 const Hop* Courier::Find(int64_t number) const {
-  const auto task = tasks_.find(number);
-  return task == tasks_.end() ? nullptr : &task->second.hop;
+  const auto trip = trips_.find(number);
+  return trip == trips_.end() ? nullptr : &trip->second.hop;
 }
 
 // What the plan has sent by now.
-double Courier::PlannedBytes(const Task& task, double now_s) {
+double Courier::PlannedBytes(const Trip& trip, double now_s) {
   double bits = 0;
-  for (const Piece& piece : task.hop.pieces) {
-    const double end_s = std::min(piece.end_s, now_s - task.delay_s);
+  for (const RateSpan& piece : trip.hop.pieces) {
+    const double end_s = std::min(piece.end_s, now_s - trip.delay_s);
     bits += std::max(0.0, end_s - piece.start_s) * piece.bit_per_s;
   }
   return bits / 8;
 }
 
 // Of the whole hop, in all.
-int64_t Courier::Allowed(const Task& task, double now_s) {
-  if (task.bytes < 0 || now_s < task.hop.start_s) return 0;
-  if (now_s >= task.hop.end_s + task.delay_s) return task.bytes;
-  const double ahead = kPaceHeadroom * PlannedBytes(task, now_s) + double{kPaceQuantum_bytes};
-  return std::min(task.bytes, static_cast<int64_t>(ahead));
+int64_t Courier::Allowed(const Trip& trip, double now_s) {
+  if (trip.bytes < 0 || now_s < trip.hop.start_s) return 0;
+  if (now_s >= trip.hop.end_s + trip.delay_s) return trip.bytes;
+  const double ahead = kPaceHeadroom * PlannedBytes(trip, now_s) + double{kPaceQuantum_bytes};
+  return std::min(trip.bytes, static_cast<int64_t>(ahead));
 }
 
 std::vector<Allowance> Courier::Due(double now_s) const {
   std::vector<std::tuple<double, int64_t, int64_t>> due;
-  for (const auto& [number, task] : tasks_) {
-    const int64_t bytes = Allowed(task, now_s) - task.sent;
-    if (bytes > 0) due.emplace_back(task.hop.start_s, number, bytes);
+  for (const auto& [number, trip] : trips_) {
+    const int64_t bytes = Allowed(trip, now_s) - trip.sent;
+    if (bytes > 0) due.emplace_back(trip.hop.start_s, number, bytes);
   }
   std::sort(due.begin(), due.end());
   std::vector<Allowance> allowances;
@@ -65,28 +65,28 @@ std::vector<Allowance> Courier::Due(double now_s) const {
 }
 
 std::optional<Hop> Courier::Sent(int64_t number, int64_t bytes) {
-  const auto task = tasks_.find(number);
-  if (task == tasks_.end()) return std::nullopt;
-  MERCURY_CHECK(task->second.bytes >= 0);  // what it carries is there
-  task->second.sent += bytes;
-  if (task->second.sent < task->second.bytes) return std::nullopt;
-  Hop over = std::move(task->second.hop);
-  tasks_.erase(task);
+  const auto trip = trips_.find(number);
+  if (trip == trips_.end()) return std::nullopt;
+  MERCURY_CHECK(trip->second.bytes >= 0);  // what it carries is there
+  trip->second.sent += bytes;
+  if (trip->second.sent < trip->second.bytes) return std::nullopt;
+  Hop over = std::move(trip->second.hop);
+  trips_.erase(trip);
   return over;
 }
 
 // When a packet more is allowed, or all that is left.
-double Courier::NextAt(const Task& task, double now_s) {
-  if (task.bytes < 0) return kNever;
-  if (now_s < task.hop.start_s) return task.hop.start_s;
-  const double end_s = task.hop.end_s + task.delay_s;
-  const int64_t wanted = std::min(task.bytes, task.sent + kPaceQuantum_bytes);
+double Courier::NextAt(const Trip& trip, double now_s) {
+  if (trip.bytes < 0) return kNever;
+  if (now_s < trip.hop.start_s) return trip.hop.start_s;
+  const double end_s = trip.hop.end_s + trip.delay_s;
+  const int64_t wanted = std::min(trip.bytes, trip.sent + kPaceQuantum_bytes);
   double missing_bits = 8 * (double(wanted) - double{kPaceQuantum_bytes}) / kPaceHeadroom;
-  for (const Piece& piece : task.hop.pieces) {
+  for (const RateSpan& piece : trip.hop.pieces) {
     const double bits = (piece.end_s - piece.start_s) * piece.bit_per_s;
     if (missing_bits <= bits) {
       const double at_s =
-          piece.start_s + std::max(0.0, missing_bits) / piece.bit_per_s + task.delay_s;
+          piece.start_s + std::max(0.0, missing_bits) / piece.bit_per_s + trip.delay_s;
       // Rounded up, so that whoever wakes then is allowed something.
       return std::min(end_s, std::max(now_s, std::nextafter(at_s + 1e-9, kNever)));
     }
@@ -97,8 +97,8 @@ double Courier::NextAt(const Task& task, double now_s) {
 
 double Courier::WakeAt(double now_s, const Choice& of) const {
   double at_s = kNever;
-  for (const auto& [number, task] : tasks_) {
-    if (of == nullptr || of(number, task.hop)) at_s = std::min(at_s, NextAt(task, now_s));
+  for (const auto& [number, trip] : trips_) {
+    if (of == nullptr || of(number, trip.hop)) at_s = std::min(at_s, NextAt(trip, now_s));
   }
   return at_s;
 }

@@ -51,18 +51,18 @@ class Courier {
   const Hop* Find(int64_t number) const;
 
  private:
-  struct Task {
+  struct Trip {
     Hop hop;
     int64_t bytes = -1;  // below 0: it is not there yet
     int64_t sent = 0;
     double delay_s = 0;  // behind the plan, from its start on
   };
-  static double PlannedBytes(const Task& task, double now_s);
-  static int64_t Allowed(const Task& task, double now_s);
-  static double NextAt(const Task& task, double now_s);
+  static double PlannedBytes(const Trip& trip, double now_s);
+  static int64_t Allowed(const Trip& trip, double now_s);
+  static double NextAt(const Trip& trip, double now_s);
 
   int64_t next_ = 1;
-  std::map<int64_t, Task> tasks_;
+  std::map<int64_t, Trip> trips_;
 };
 
 }  // namespace mercury::fabric

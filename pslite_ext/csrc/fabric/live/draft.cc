@@ -17,7 +17,7 @@ Batch BatchOf(const Matter& matter) {
   batch.version = matter.version;
   batch.momentum = matter.momentum;
   const auto node = [&matter](int worker) {
-    return Node{"", matter.hosts.workers[static_cast<size_t>(worker)]};
+    return Site{"", matter.hosts.workers[static_cast<size_t>(worker)]};
   };
   const auto update = [&node](const Request& request) {
     return Update{"", node(request.id.worker), 0, {request.bytes}, request.version, request.norm};

@@ -34,11 +34,11 @@ struct Matter {
   std::vector<Request> updates;
   std::vector<int> aggregators;  // workers; for the server
   // With a replica:
-  struct Pending {
+  struct PendingUpdate {
     int64_t place = 0;
     Request request;
   };
-  std::vector<Pending> pending;  // updates that it lacks
+  std::vector<PendingUpdate> pending;  // updates that it lacks
   std::vector<int> replica_aggregators;
   double divergence_bound = 0;
   double history_norm = 0;

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/node_name.h"
 #include "base/status.h"
 #include "fabric/live/commit_order.h"
 #include "fabric/live/orders.h"
@@ -64,7 +65,6 @@ using ModelSteps = std::vector<ModelStep>;
 
 class ModelDaemon {
  public:
-  enum class Role { kServer, kReplica };
   // `confirm`: a server that has a replica.
   ModelDaemon(Role role, int64_t delay_bound, bool confirm)
       : role_(role),

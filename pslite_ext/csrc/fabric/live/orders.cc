@@ -53,7 +53,7 @@ std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& rou
     hop.bytes = transfer.bytes;
     hop.start_s = route.now_s + std::max(0.0, transfer.not_before_s);
     hop.end_s = route.now_s + transfer.end_s;
-    for (const Piece& piece : transfer.pieces) {
+    for (const RateSpan& piece : transfer.pieces) {
       hop.pieces.push_back(
           {route.now_s + piece.start_s, route.now_s + piece.end_s, piece.bit_per_s});
     }

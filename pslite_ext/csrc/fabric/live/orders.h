@@ -38,7 +38,7 @@ struct Hop {
   int64_t bytes = 0;
   double start_s = 0;  // not sooner
   double end_s = 0;    // as planned
-  std::vector<Piece> pieces;
+  std::vector<RateSpan> pieces;
 };
 
 // What became of an update; its worker hears of it once.

@@ -11,7 +11,7 @@ namespace mercury::fabric {
 
 void ReplicaLedger::Arrived(const std::vector<int64_t>& places) {
   if (places.empty()) return;
-  const auto theirs = [&](const Group& group) {
+  const auto theirs = [&](const SentGroup& group) {
     return std::any_of(group.places.begin(), group.places.end(),
                        [&](int64_t place) { return Contains(places, place); });
   };
@@ -23,7 +23,7 @@ void ReplicaLedger::Voided(int64_t place) {
   for (auto group = arrived_.begin(); group != arrived_.end();) {
     group = Contains(group->second, place) ? arrived_.erase(group) : std::next(group);
   }
-  const auto useless = [place](const Group& group) { return Contains(group.places, place); };
+  const auto useless = [place](const SentGroup& group) { return Contains(group.places, place); };
   coming_.erase(std::remove_if(coming_.begin(), coming_.end(), useless), coming_.end());
 }
 

@@ -24,20 +24,20 @@ class ReplicaLedger {
     int64_t round = 0;  // as Placed has it
   };
   using Log = std::map<int64_t, Entry>;  // by place
-  struct Group {
+  struct SentGroup {
     std::vector<int64_t> places;
     int aggregator = kReplicaNode;  // kReplicaNode: straight from its worker
   };
 
   void Committed(int64_t place, const Entry& entry) { log_.emplace(place, entry); }
-  void Sent(Group group) { coming_.push_back(std::move(group)); }
+  void Sent(SentGroup group) { coming_.push_back(std::move(group)); }
   // A group is there, perhaps without members that were skipped.
   void Arrived(const std::vector<int64_t>& places);
   // This update will never be applied: groups with it are of no use.
   void Voided(int64_t place);
   // Nothing more is awaited of what is on its way.
   void GiveUp() { coming_.clear(); }
-  void Replace(std::vector<Group> coming) { coming_ = std::move(coming); }
+  void Replace(std::vector<SentGroup> coming) { coming_ = std::move(coming); }
   // The replica has applied all up to `place`; `history_norm`: of its model's last step. Those that
   // leave the log.
   std::vector<UpdateId> Applied(int64_t place, double history_norm);
@@ -45,7 +45,7 @@ class ReplicaLedger {
   std::vector<UpdateId> Clear();
 
   const Log& log() const { return log_; }
-  const std::vector<Group>& coming() const { return coming_; }
+  const std::vector<SentGroup>& coming() const { return coming_; }
   double history_norm() const { return history_norm_; }
   // Nothing is on its way, and nothing that is there will be applied without more commits.
   bool Quiet() const { return coming_.empty() && StepsOf(log_).ready == 0; }
@@ -64,7 +64,7 @@ class ReplicaLedger {
   size_t ReadyAt(const Log& log, Log::const_iterator next) const;
 
   Log log_;
-  std::vector<Group> coming_;
+  std::vector<SentGroup> coming_;
   std::map<int64_t, std::vector<int64_t>> arrived_;  // by the first place
   double history_norm_ = 0;
 };

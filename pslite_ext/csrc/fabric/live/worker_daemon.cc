@@ -61,7 +61,7 @@ void WorkerDaemon::Begin(const Hop& hop, double now_s, Steps* steps) {
   while (early != early_.end() && early->first.first == hop.goal &&
          early->first.second <= hop.places.back()) {
     const int64_t place = early->first.second;
-    const Member member = early->second;
+    const GroupMember member = early->second;
     early = early_.erase(early);
     Take(&group, place, member, now_s, steps);
   }
@@ -90,7 +90,7 @@ void WorkerDaemon::Forget(UpdateId update, Steps* steps) {
 
 Steps WorkerDaemon::Arrive(Goal goal, int64_t place, int64_t bytes, int64_t memory, double now_s) {
   Steps steps;
-  const Member member{bytes, memory};
+  const GroupMember member{bytes, memory};
   const auto group = groups_.find(goal);
   if (place > told_[goal]) {
     if (early_.emplace(std::make_pair(goal, place), member).second) return steps;
@@ -102,7 +102,7 @@ Steps WorkerDaemon::Arrive(Goal goal, int64_t place, int64_t bytes, int64_t memo
   return steps;
 }
 
-void WorkerDaemon::Take(Group* group, int64_t place, const Member& member, double now_s,
+void WorkerDaemon::Take(Group* group, int64_t place, const GroupMember& member, double now_s,
                         Steps* steps) {
   if (!group->order.Awaits(place)) {
     steps->push_back(Make(Step::kDiscard, member.memory, 0));

@@ -72,7 +72,7 @@ class WorkerDaemon {
   std::optional<Parcel> Sent(int64_t hop, int64_t bytes);
 
  private:
-  struct Member {
+  struct GroupMember {
     int64_t bytes = 0;
     int64_t memory = 0;
   };
@@ -80,7 +80,7 @@ class WorkerDaemon {
     explicit Group(const std::vector<int64_t>& places) : order(places) {}
     int64_t hop = 0;
     GroupOrder order;
-    std::map<int64_t, Member> waiting;  // by place: here, but not their turn
+    std::map<int64_t, GroupMember> waiting;  // by place: here, but not their turn
     int64_t largest = 0;
     bool on_its_way = false;
   };
@@ -88,7 +88,7 @@ class WorkerDaemon {
   void Begin(const Hop& hop, double now_s, Steps* steps);
   void Skip(const Order& order, double now_s, Steps* steps);
   void Forget(UpdateId update, Steps* steps);
-  void Take(Group* group, int64_t place, const Member& member, double now_s, Steps* steps);
+  void Take(Group* group, int64_t place, const GroupMember& member, double now_s, Steps* steps);
   void Add(Group* group, const std::vector<int64_t>& places, double now_s, Steps* steps);
   void Abort(int64_t hop, Steps* steps);
 
@@ -96,8 +96,9 @@ class WorkerDaemon {
   std::map<UpdateId, int64_t> kept_;                    // bytes
   std::map<std::pair<Goal, UpdateId>, int64_t> sends_;  // hops of this worker's own updates
   std::map<Goal, Group> groups_;
-  std::map<Goal, int64_t> told_;                      // the last place of any group
-  std::map<std::pair<Goal, int64_t>, Member> early_;  // by place: nobody has told of their group
+  std::map<Goal, int64_t> told_;  // the last place of any group
+  std::map<std::pair<Goal, int64_t>, GroupMember>
+      early_;  // by place: nobody has told of their group
 };
 
 }  // namespace mercury::fabric

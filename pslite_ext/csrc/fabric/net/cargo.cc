@@ -10,7 +10,7 @@ OutPacket PartOf(const Cargo& cargo, int64_t number, size_t offset, size_t most)
   const size_t within = offset % vector_bytes;
   const size_t whole = std::max(most / sizeof(float), size_t{1}) * sizeof(float);
   OutPacket out;
-  out.header.kind = mercury::Kind::kPart;
+  out.header.kind = PacketKind::kPart;
   out.header.tensor = static_cast<uint32_t>(number);
   out.header.offset = offset;
   out.header.length = static_cast<uint32_t>(std::min(whole, vector_bytes - within));

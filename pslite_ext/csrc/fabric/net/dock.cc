@@ -12,9 +12,9 @@ void Dock::Expect(size_t elements, bool two_vectors) {
 }
 
 Status Dock::OnHeader(const Header& header, int64_t now_us, char** target) {
-  if (header.kind == mercury::Kind::kGoodbye) return Status::Ok();
-  if (header.kind == mercury::Kind::kPart) return BeginPart(header, now_us, target);
-  if (header.kind != mercury::Kind::kLetter) {
+  if (header.kind == PacketKind::kGoodbye) return Status::Ok();
+  if (header.kind == PacketKind::kPart) return BeginPart(header, now_us, target);
+  if (header.kind != PacketKind::kLetter) {
     return Status::Corrupt("a packet that MLfabric does not know");
   }
   return letters_.OnHeader(header, target);
@@ -30,7 +30,7 @@ Status Dock::BeginPart(const Header& header, int64_t now_us, char** target) {
   if (found == transfers_.end() && transfers_.size() >= kTransfersMost) {
     return Status::Corrupt("more than " + std::to_string(kTransfersMost) + " transfers at once");
   }
-  Transfer& transfer = transfers_[header.tensor];
+  Incoming& transfer = transfers_[header.tensor];
   if (have == 0) transfer.first_us = now_us;
   std::shared_ptr<Vector>& vector = transfer.vectors[have / vector_bytes_];
   if (vector == nullptr) vector = spares_.Get(vector_bytes_ / sizeof(float));
@@ -39,14 +39,14 @@ Status Dock::BeginPart(const Header& header, int64_t now_us, char** target) {
 }
 
 Status Dock::OnPacket(const Header& header, int64_t now_us, std::optional<Letter>* letter) {
-  if (header.kind == mercury::Kind::kPart) {
-    Transfer& transfer = transfers_.at(header.tensor);
+  if (header.kind == PacketKind::kPart) {
+    Incoming& transfer = transfers_.at(header.tensor);
     transfer.bytes += header.length;
     MERCURY_CHECK(transfer.bytes <= transfer_bytes_most_ && transfers_.size() <= kTransfersMost);
     transfer.last_us = now_us;
     return Status::Ok();
   }
-  if (header.kind != mercury::Kind::kLetter) return Status::Ok();
+  if (header.kind != PacketKind::kLetter) return Status::Ok();
   std::optional<std::string> bytes;
   letters_.OnPacket(header, &bytes);
   return bytes ? Decode(*bytes, &letter->emplace()) : Status::Ok();

@@ -48,7 +48,7 @@ class Dock {
   void Forget(int64_t number) { transfers_.erase(number); }
 
  private:
-  struct Transfer {
+  struct Incoming {
     std::shared_ptr<Vector> vectors[2];
     size_t bytes = 0;
     int64_t first_us = 0;
@@ -60,7 +60,7 @@ class Dock {
   Mailbox letters_;
   size_t vector_bytes_ = 0;
   size_t transfer_bytes_most_ = 0;
-  std::map<int64_t, Transfer> transfers_;
+  std::map<int64_t, Incoming> transfers_;
 };
 
 }  // namespace mercury::fabric

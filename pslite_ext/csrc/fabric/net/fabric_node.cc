@@ -239,8 +239,7 @@ Status FabricNode::Enter(const Roster& roster) {
     const auto rank = static_cast<size_t>(node);
     answers_.Enter(rank < roster.weights.size() ? roster.weights[rank] : 1, roster.staleness);
   } else {
-    const auto role =
-        node == kServerNode ? ModelDaemon::Role::kServer : ModelDaemon::Role::kReplica;
+    const auto role = node == kServerNode ? Role::kServer : Role::kReplica;
     const int64_t bound = roster.staleness.bounded() ? mercury::kNever : roster.delay_bound;
     const ModelOptions its{role,         bound,    roster.rule,     options_.replica,
                            kPacketBytes, elements, options_.workers};

@@ -23,8 +23,7 @@ std::shared_ptr<Vector> Taken(const std::shared_ptr<const Vector>& vector) {
 ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox, SpareVectors spares)
     : options_(options),
       outbox_(outbox),
-      daemon_(options.role, options.delay_bound,
-              options.replica && options.role == ModelDaemon::Role::kServer),
+      daemon_(options.role, options.delay_bound, options.replica && options.role == Role::kServer),
       has_model_(!model.empty()),
       spares_(std::move(spares)),
       model_(std::make_shared<Vector>(std::move(model))),
@@ -38,7 +37,7 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
   ModelSteps steps;
   Status status;
   const Waybill& bill = letter.waybill;
-  const bool from_server = peer == kServerPeer && options_.role == ModelDaemon::Role::kReplica;
+  const bool from_server = peer == kServerPeer && options_.role == Role::kReplica;
   if (letter.kind == Letter::Kind::kOrder && peer == kSchedulerPeer) {
     status = daemon_.Obey(letter.order, &steps);
   } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
@@ -72,7 +71,7 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
 
 // The server's, as a whole, for its replica; or worker 0's, before the job begins.
 Status ModelPart::TakeModel(int peer, const Letter& letter, const Cargo& cargo, ModelSteps* steps) {
-  const bool replica = options_.role == ModelDaemon::Role::kReplica;
+  const bool replica = options_.role == Role::kReplica;
   const bool first = peer == PeerOf(0) && !has_model_;
   if (!first && !(replica && peer == kServerPeer)) {
     return Status::Corrupt("a model from one who has none to give");
@@ -126,13 +125,13 @@ void ModelPart::Answer() {
 }
 
 void ModelPart::Serve(const std::vector<Edge>& tree) {
-  for (Errand& errand : askers_.Take(tree, [this](const Asker& asker) { return Granted(asker); })) {
+  for (Grant& grant : askers_.Take(tree, [this](const Asker& asker) { return Granted(asker); })) {
     Waybill waybill;
     waybill.version = version();
-    waybill.wish = errand.to.wish.number;
-    waybill.onward = std::move(errand.onward);
-    const bool reduce = errand.to.wish.reduce != 0;
-    sender_.Send(PeerOf(errand.to.worker), waybill, {reduce ? reduced_ : Shown(), nullptr});
+    waybill.wish = grant.to.wish.number;
+    waybill.onward = std::move(grant.onward);
+    const bool reduce = grant.to.wish.reduce != 0;
+    sender_.Send(PeerOf(grant.to.worker), waybill, {reduce ? reduced_ : Shown(), nullptr});
   }
 }
 

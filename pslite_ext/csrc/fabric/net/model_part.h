@@ -31,7 +31,7 @@ namespace mercury::fabric {
 constexpr size_t kCommitsKept = 4096;  // the last ones, for whoever asks
 
 struct ModelOptions {
-  ModelDaemon::Role role = ModelDaemon::Role::kServer;
+  Role role = Role::kServer;
   int64_t delay_bound = 0;
   Rule rule;
   bool replica = false;  // there is one
@@ -62,7 +62,7 @@ class ModelPart : public Part {
   // As workers get it. To be let go of on the lane's thread.
   std::shared_ptr<const Vector> Shown();
   int64_t version() const { return daemon_.version(); }
-  bool is_server() const { return daemon_.role() == ModelDaemon::Role::kServer; }
+  bool is_server() const { return daemon_.role() == Role::kServer; }
   const std::deque<Committed>& commits() const { return commits_; }
   // How many updates were applied so many versions late.
   const std::map<int64_t, int64_t>& delays() const { return delays_; }

@@ -8,7 +8,7 @@
 
 namespace mercury::fabric {
 
-struct SpareVectors::Kept {
+struct SpareVectors::Pool {
   std::mutex mutex;
   std::vector<std::unique_ptr<Vector>> spares;
 
@@ -30,7 +30,7 @@ struct SpareVectors::Kept {
   }
 };
 
-SpareVectors::SpareVectors() : kept_(std::make_shared<Kept>()) {
+SpareVectors::SpareVectors() : kept_(std::make_shared<Pool>()) {
   kept_->spares.reserve(kSparesMost);
 }
 

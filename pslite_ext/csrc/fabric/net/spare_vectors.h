@@ -21,8 +21,8 @@ class SpareVectors {
   std::shared_ptr<Vector> Get(size_t elements) const;
 
  private:
-  struct Kept;
-  std::shared_ptr<Kept> kept_;
+  struct Pool;
+  std::shared_ptr<Pool> kept_;
 };
 
 // Appends a group to a sum (and step, unless null) of which others may hold what there was: then to

@@ -133,7 +133,7 @@ void WorkerPart::Carry(const Steps& steps) {
 }
 
 void WorkerPart::Add(int64_t hop, const Cargo& member) {
-  Group& group = groups_[hop];
+  Gathered& group = groups_[hop];
   const Hop* its = daemon_.Find(hop);
   const bool weighs = its != nullptr && its->two_sums;
   if (group.updates++ == 0) {
@@ -147,7 +147,7 @@ void WorkerPart::Add(int64_t hop, const Cargo& member) {
 
 Cargo WorkerPart::CargoOf(int64_t number, const Hop& hop) const {
   if (!hop.gathered) return {updates_.at(hop.update), nullptr};
-  const Group& group = groups_.at(number);
+  const Gathered& group = groups_.at(number);
   return {group.sum, group.updates > 1 ? group.step : nullptr};
 }
 
@@ -172,7 +172,7 @@ bool WorkerPart::Next(int peer, double now_s, OutPacket* out) {
   for (const Allowance& allowance : daemon_.Due(now_s)) {
     const Hop* hop = daemon_.Find(allowance.number);
     if (PeerFor(allowance.number, *hop) != peer || peer == self_) continue;
-    Sending& sending = sending_[allowance.number];
+    HopProgress& sending = sending_[allowance.number];
     sending.peer = peer;
     const Cargo cargo = CargoOf(allowance.number, *hop);
     const auto most = std::min(static_cast<size_t>(allowance.bytes), packet_bytes_);

@@ -55,11 +55,11 @@ class WorkerPart : public Part {
   double WakeAt(int peer, double now_s) const override;
 
  private:
-  struct Group {
+  struct Gathered {
     std::shared_ptr<Vector> sum, step;  // each may be its first member's, or both
     int64_t updates = 0;
   };
-  struct Sending {
+  struct HopProgress {
     int peer = 0;
     size_t offset = 0;
   };
@@ -88,9 +88,9 @@ class WorkerPart : public Part {
   int64_t wishes_ = 0;
   int64_t memories_ = 0;
   std::map<UpdateId, std::shared_ptr<const Vector>> updates_;
-  std::map<int64_t, Cargo> memory_;     // of members, by the number that the daemon was told
-  std::map<int64_t, Group> groups_;     // by hop
-  std::map<int64_t, Sending> sending_;  // by hop, once it has begun
+  std::map<int64_t, Cargo> memory_;         // of members, by the number that the daemon was told
+  std::map<int64_t, Gathered> groups_;      // by hop
+  std::map<int64_t, HopProgress> sending_;  // by hop, once it has begun
 };
 
 }  // namespace mercury::fabric

@@ -61,7 +61,7 @@ void BandwidthMonitor::Add(uint64_t bytes, int64_t us, int64_t now_us) {
 
 double BandwidthMonitor::AverageRate() const {
   double bytes = 0, us = 0;
-  for (const Stretch& s : stretches_) {
+  for (const BusyStretch& s : stretches_) {
     bytes += s.bytes;
     us += s.us;
   }
@@ -71,7 +71,7 @@ double BandwidthMonitor::AverageRate() const {
 // The larger ones say how fast the link is.
 double BandwidthMonitor::BestRate(double middle) const {
   std::vector<double> rates;
-  for (const Stretch& s : stretches_) {
+  for (const BusyStretch& s : stretches_) {
     if (s.bytes >= middle) rates.push_back(s.bytes / s.us);
   }
   return Quantile(rates, 0.75);
@@ -81,7 +81,7 @@ double BandwidthMonitor::BestRate(double middle) const {
 void BandwidthMonitor::Estimate() {
   ++estimates_;
   std::vector<double> sizes, startups;
-  for (const Stretch& s : stretches_) sizes.push_back(s.bytes);
+  for (const BusyStretch& s : stretches_) sizes.push_back(s.bytes);
   const double middle = Quantile(sizes, 0.5);
   const double rate = basis_ == Basis::kAll ? AverageRate() : BestRate(middle);
   if (rate < kLeast) {
@@ -95,7 +95,7 @@ void BandwidthMonitor::Estimate() {
   }
   const bool rises = bytes_per_us_ > 0 && rate > bytes_per_us_;
   bytes_per_us_ = rises ? bytes_per_us_ + kRise * (rate - bytes_per_us_) : rate;
-  for (const Stretch& s : stretches_) {
+  for (const BusyStretch& s : stretches_) {
     if (s.bytes < middle / 2) startups.push_back(std::max(s.us - s.bytes / rate, 0.0));
   }
   if (startups.size() >= kSmallOnesMin) startup_us_ = Quantile(startups, 0.25);

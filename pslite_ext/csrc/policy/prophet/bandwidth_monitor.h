@@ -40,7 +40,7 @@ class BandwidthMonitor {
   double WireUs(double bytes) const { return bytes / bytes_per_us_; }
 
  private:
-  struct Stretch {
+  struct BusyStretch {
     int64_t at_us;
     double bytes, us;
   };
@@ -51,7 +51,7 @@ class BandwidthMonitor {
   const Basis basis_;
   int64_t stretch_start_us_ = -1;  // of the one that is under way; -1: none is
   uint64_t stretch_bytes_ = 0;
-  std::deque<Stretch> stretches_;
+  std::deque<BusyStretch> stretches_;
   int64_t estimate_at_us_ = 0;
   double bytes_per_us_ = 0;
   double startup_us_ = 0;

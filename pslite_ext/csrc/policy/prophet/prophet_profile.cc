@@ -261,8 +261,8 @@ void ProphetProfile::SetDues() {
 }
 
 int64_t ProphetProfile::NextDue(int32_t priority) const {
-  const auto end = std::partition_point(dues_.begin(), dues_.end(),
-                                        [=](const Due& due) { return due.priority > priority; });
+  const auto end = std::partition_point(
+      dues_.begin(), dues_.end(), [=](const Deadline& due) { return due.priority > priority; });
   return end == dues_.begin() ? kNotDue : std::prev(end)->at_us;
 }
 

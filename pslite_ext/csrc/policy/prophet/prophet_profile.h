@@ -81,7 +81,7 @@ class ProphetProfile {
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
 
  private:
-  struct Due {
+  struct Deadline {
     int32_t priority;
     int64_t at_us;  // the earliest of this one's and of all that are more urgent
   };
@@ -113,7 +113,7 @@ class ProphetProfile {
   int64_t start_us_ = 0, last_us_ = 0;
   std::unordered_map<uint64_t, ProfiledGradient> ready_;
   std::vector<bool> is_ready_;  // by index
-  std::vector<Due> dues_;
+  std::vector<Deadline> dues_;
   int64_t first_ready_us_ = -1, first_done_us_ = -1;  // the most urgent one's moments
   int64_t shortest_forward_us_ = -1;
   std::deque<int64_t> forwards_us_;  // the last iterations', with what they waited

@@ -41,17 +41,17 @@ TEST(a_model_and_a_sum_do_not_go_down_one_tree) {
 TEST(a_tree_becomes_errands_and_leaves_nobody_out) {
   Askers askers = Of({0, 1, 2, 3, 4, 5});
   askers.Gone(3);
-  const std::vector<Errand> errands = askers.Take(
+  const std::vector<Grant> grants = askers.Take(
       {{kServerNode, 2}, {kServerNode, 3}, {2, 0}, {3, 5}, {kServerNode, 1}, {2, 4}, {7, 5}}, All);
-  REQUIRE_EQ(errands.size(), 2);
-  CHECK_EQ(errands[0].to.worker, 2);
-  CHECK_EQ(errands[0].to.wish.number, 12);
-  REQUIRE_EQ(errands[0].onward.size(), 2);
-  CHECK_EQ(errands[0].onward[0].worker, 0);
-  CHECK_EQ(errands[0].onward[1].worker, 4);
-  CHECK_EQ(errands[0].onward[1].wish, 14);
-  CHECK_EQ(errands[1].to.worker, 1);
-  CHECK_TRUE(errands[1].onward.empty());
+  REQUIRE_EQ(grants.size(), 2);
+  CHECK_EQ(grants[0].to.worker, 2);
+  CHECK_EQ(grants[0].to.wish.number, 12);
+  REQUIRE_EQ(grants[0].onward.size(), 2);
+  CHECK_EQ(grants[0].onward[0].worker, 0);
+  CHECK_EQ(grants[0].onward[1].worker, 4);
+  CHECK_EQ(grants[0].onward[1].wish, 14);
+  CHECK_EQ(grants[1].to.worker, 1);
+  CHECK_TRUE(grants[1].onward.empty());
   // It would have come by way of one that is gone.
   CHECK_TRUE(Waiting(askers) == (std::vector<int>{5}));
 }
@@ -64,11 +64,11 @@ TEST(what_goes_by_way_of_a_worker_that_dies_is_sent_again) {
   askers.Gone(3);
   askers.Gone(1);
   CHECK_TRUE(Waiting(askers) == (std::vector<int>{0, 2}));
-  const std::vector<Errand> errands = askers.Take({{kServerNode, 2}, {2, 0}}, All);
-  REQUIRE_EQ(errands.size(), 1);
-  CHECK_EQ(errands[0].to.wish.number, 20);
-  CHECK_EQ(errands[0].onward[0].wish, 10);  // as it had asked
-  askers.Gone(1);                           // once
+  const std::vector<Grant> grants = askers.Take({{kServerNode, 2}, {2, 0}}, All);
+  REQUIRE_EQ(grants.size(), 1);
+  CHECK_EQ(grants[0].to.wish.number, 20);
+  CHECK_EQ(grants[0].onward[0].wish, 10);  // as it had asked
+  askers.Gone(1);                          // once
   CHECK_TRUE(Waiting(askers).empty());
 }
 
@@ -76,11 +76,11 @@ TEST(who_wants_something_else_by_now_is_left_out_of_a_tree) {
   Askers askers = Of({0, 1, 2});
   askers.Ask({0, {5, 0, 20}});  // more than there is
   askers.Ask({1, {0, 3, 21}});  // a sum
-  const std::vector<Errand> errands =
+  const std::vector<Grant> grants =
       askers.Take({{kServerNode, 0}, {kServerNode, 2}, {2, 1}, {0, 1}},
                   [](const Asker& asker) { return asker.wish.updates < 5; });
-  REQUIRE_EQ(errands.size(), 1);
-  CHECK_EQ(errands[0].to.worker, 2);
-  CHECK_TRUE(errands[0].onward.empty());
+  REQUIRE_EQ(grants.size(), 1);
+  CHECK_EQ(grants[0].to.worker, 2);
+  CHECK_TRUE(grants[0].onward.empty());
   CHECK_TRUE(Waiting(askers) == (std::vector<int>{0}));
 }

@@ -7,6 +7,7 @@
 using namespace mercury::fabric;
 using namespace mercury::testing;
 using mercury::Code;
+using mercury::Role;
 
 namespace {
 
@@ -48,7 +49,7 @@ News Said(const ModelSteps& steps, News::Kind kind) {
 }  // namespace
 
 TEST(a_server_applies_confirms_and_tells) {
-  ModelDaemon server(ModelDaemon::Role::kServer, kBound, true);
+  ModelDaemon server(Role::kServer, kBound, true);
   CHECK_TRUE(Obeyed(&server, Make(Order::kExpect, {1, 2})).empty());
   const ModelSteps early = server.Arrive({2}, {}, 20);
   CHECK_TRUE(early.empty());
@@ -66,7 +67,7 @@ TEST(a_server_applies_confirms_and_tells) {
 }
 
 TEST(a_round_is_confirmed_and_told_as_one) {
-  ModelDaemon server(ModelDaemon::Role::kServer, kBound, true);
+  ModelDaemon server(Role::kServer, kBound, true);
   Order order = MakeOrder(Order::kExpect, kServerNode);
   order.updates = {{1, {0, 1}, 0, 1}, {2, {1, 1}, 0, 1}};
   CHECK_TRUE(Obeyed(&server, order).empty());
@@ -83,7 +84,7 @@ TEST(a_round_is_confirmed_and_told_as_one) {
 }
 
 TEST(what_is_held_is_told_once_and_applied_when_released) {
-  ModelDaemon server(ModelDaemon::Role::kServer, kBound, false);
+  ModelDaemon server(Role::kServer, kBound, false);
   Obeyed(&server, Make(Order::kExpect, {1, 2, 3}, 2));
   server.Arrive({1}, {}, 10);
   const ModelSteps held = server.Arrive({2}, {3}, 20);
@@ -96,17 +97,17 @@ TEST(what_is_held_is_told_once_and_applied_when_released) {
 }
 
 TEST(an_order_that_breaks_the_bound_is_refused) {
-  ModelDaemon server(ModelDaemon::Role::kServer, 0, false);
+  ModelDaemon server(Role::kServer, 0, false);
   ModelSteps steps;
   CHECK_STATUS(Code::kInvalidArgument, server.Obey(Make(Order::kExpect, {1}), &steps));
   CHECK_STATUS(Code::kInvalidArgument, server.Obey(Make(Order::kTakeOver, {1}), &steps));
-  ModelDaemon replica(ModelDaemon::Role::kReplica, 0, false);
+  ModelDaemon replica(Role::kReplica, 0, false);
   CHECK_STATUS(Code::kInvalidArgument, replica.Obey(Make(Order::kExpect, {1}), &steps));
   CHECK_TRUE(steps.empty());
 }
 
 TEST(a_replica_applies_what_the_server_has) {
-  ModelDaemon replica(ModelDaemon::Role::kReplica, kBound, false);
+  ModelDaemon replica(Role::kReplica, kBound, false);
   const ModelSteps has = replica.Arrive({1, 3}, {2}, 10);
   CHECK_TRUE(Said(has, News::kReplicaHas).places == (std::vector<int64_t>{1, 3}));
   ModelSteps steps;
@@ -123,7 +124,7 @@ TEST(a_replica_applies_what_the_server_has) {
 }
 
 TEST(a_replica_becomes_the_server) {
-  ModelDaemon replica(ModelDaemon::Role::kReplica, kBound, false);
+  ModelDaemon replica(Role::kReplica, kBound, false);
   ModelSteps steps;
   REQUIRE_OK(replica.Confirmed(Make(Order::kExpect, {1}).updates, &steps));
   replica.Arrive({2}, {}, 20);
@@ -135,14 +136,14 @@ TEST(a_replica_becomes_the_server) {
              (K{ModelStep::kApply, ModelStep::kTell, ModelStep::kTell, ModelStep::kDiscard}));
   CHECK_TRUE(Said(over, News::kReplicaApplied).places == std::vector<int64_t>{2});
   CHECK_EQ(Said(over, News::kTookOver).version, 2);
-  CHECK_TRUE(replica.role() == ModelDaemon::Role::kServer);
+  CHECK_TRUE(replica.role() == Role::kServer);
   REQUIRE_OK(replica.Confirmed(Make(Order::kExpect, {3}).updates, &steps));  // too late: not heard
   Obeyed(&replica, Make(Order::kExpect, {5}));
   CHECK_EQ(Said(replica.Arrive({5}, {}, 50), News::kCommitted).version, 3);
 }
 
 TEST(a_server_sends_its_whole_model) {
-  ModelDaemon server(ModelDaemon::Role::kServer, kBound, true);
+  ModelDaemon server(Role::kServer, kBound, true);
   Obeyed(&server, Make(Order::kExpect, {4}));
   server.Arrive({4}, {}, 1);
   const ModelSteps steps = Obeyed(&server, Make(Order::kSnapshot, {}));

@@ -29,8 +29,8 @@ class SimulatedJob {
         reduces_(reduces),
         workers_(1 + random->Below(6)),
         with_replica_(random->OneIn(2)),
-        server_(ModelDaemon::Role::kServer, true, Bound(), with_replica_),
-        replica_(ModelDaemon::Role::kReplica, with_replica_, Bound(), false),
+        server_(Role::kServer, true, Bound(), with_replica_),
+        replica_(Role::kReplica, with_replica_, Bound(), false),
         collector_(Hosts(), options_) {
     for (size_t w = 0; w < workers_.size(); ++w) Compute(static_cast<int>(w));
     for (uint64_t deaths = random_.OneIn(3) ? 0 : random_.Below(3); deaths > 0; --deaths) {

@@ -70,8 +70,8 @@ struct Known {
 
 // A process that has the model: the server, or the replica.
 struct Holder {
-  Holder(ModelDaemon::Role role, bool is_alive, int64_t bound, bool confirm)
-      : node(role == ModelDaemon::Role::kServer ? kServerNode : kReplicaNode),
+  Holder(Role role, bool is_alive, int64_t bound, bool confirm)
+      : node(role == Role::kServer ? kServerNode : kReplicaNode),
         alive(is_alive),
         daemon(role, bound, confirm) {}
   int node;

@@ -27,7 +27,7 @@ Status Bring(const OutPacket& packet, Dock* to, std::optional<Letter>* letter, i
 OutPacket Part(uint32_t number, uint64_t offset, uint32_t length) {
   static const char bytes[1024] = {};
   OutPacket packet;
-  packet.header.kind = mercury::Kind::kPart;
+  packet.header.kind = mercury::PacketKind::kPart;
   packet.header.tensor = number;
   packet.header.offset = offset;
   packet.header.length = length;
@@ -86,6 +86,6 @@ TEST(nothing_is_taken_that_does_not_fit) {
 
   Header header;
   char* target = nullptr;
-  header.kind = mercury::Kind::kData;
+  header.kind = mercury::PacketKind::kData;
   CHECK_STATUS(Code::kCorrupt, dock.OnHeader(header, 0, &target));
 }

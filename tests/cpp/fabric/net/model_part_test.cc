@@ -10,18 +10,18 @@ using namespace mercury::fabric::testing;
 using namespace mercury::testing;
 using mercury::Code;
 using mercury::OutPacket;
+using mercury::Role;
 
 namespace {
 
-ModelOptions Options(ModelDaemon::Role role, double momentum, bool replica) {
+ModelOptions Options(Role role, double momentum, bool replica) {
   return {role, 5, {momentum, false}, replica, 16, 6, 2};
 }
 
 struct Fixture {
   Recorder outbox;
   ModelPart part;
-  explicit Fixture(ModelDaemon::Role role = ModelDaemon::Role::kServer, double momentum = 0,
-                   bool replica = false)
+  explicit Fixture(Role role = Role::kServer, double momentum = 0, bool replica = false)
       : part(Options(role, momentum, replica), Vector(6, 1), &outbox) {}
 
   void Hear(int peer, const Letter& letter, const Haul& haul = {}) {
@@ -52,7 +52,7 @@ Letter Asking() {
 }  // namespace
 
 TEST(updates_are_applied_in_the_order_planned) {
-  Fixture server(ModelDaemon::Role::kServer, 0.5);
+  Fixture server(Role::kServer, 0.5);
   server.Expect({{1, {0, 1}, 0}, {2, {1, 1}, 0}});
   server.Hear(PeerOf(1), Delivered(1, Goal::kServer, {2}), Of(Vector(6, 4)));
   CHECK_EQ(server.part.version(), 0);
@@ -126,8 +126,8 @@ TEST(a_model_that_is_being_sent_stays_as_it_was) {
 }
 
 TEST(the_replica_follows_and_takes_over) {
-  Fixture server(ModelDaemon::Role::kServer, 0.5, true);
-  Fixture replica(ModelDaemon::Role::kReplica, 0.5, true);
+  Fixture server(Role::kServer, 0.5, true);
+  Fixture replica(Role::kReplica, 0.5, true);
   server.Expect({{1, {0, 1}, 0}});
   for (Fixture* each : {&server, &replica}) {
     each->Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
@@ -145,7 +145,7 @@ TEST(the_replica_follows_and_takes_over) {
 }
 
 TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
-  Fixture server(ModelDaemon::Role::kServer, 0.5, true);
+  Fixture server(Role::kServer, 0.5, true);
   server.Expect({{1, {0, 1}, 0}});
   server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
   server.outbox.To(kReplicaPeer);
@@ -156,7 +156,7 @@ TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
   CHECK_EQ(sent[11], 2.0F);
   const std::vector<Letter> said = server.outbox.To(kReplicaPeer);
   REQUIRE_EQ(said.size(), 1);
-  Fixture replica(ModelDaemon::Role::kReplica, 0.5, true);
+  Fixture replica(Role::kReplica, 0.5, true);
   Haul haul = Of(Vector(6, 3));
   CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, said[0], haul, 0));
   haul.cargo.step = std::make_shared<const Vector>(6, 2.0F);
@@ -169,7 +169,7 @@ TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
 }
 
 TEST(a_round_is_one_step_and_a_model_waits_for_its_updates) {
-  Fixture server(ModelDaemon::Role::kServer, 0.5);
+  Fixture server(Role::kServer, 0.5);
   Letter wish = Asking();
   wish.wish.updates = 1;
   server.Hear(PeerOf(1), wish);
@@ -193,7 +193,7 @@ TEST(a_round_is_one_step_and_a_model_waits_for_its_updates) {
 }
 
 TEST(an_all_reduce_brings_the_sum_and_leaves_the_model) {
-  Fixture server(ModelDaemon::Role::kServer, 0.5);
+  Fixture server(Role::kServer, 0.5);
   Letter wish = Asking();
   wish.wish.reduce = 7;
   server.Hear(PeerOf(0), wish);
@@ -210,7 +210,7 @@ TEST(an_all_reduce_brings_the_sum_and_leaves_the_model) {
 }
 
 TEST(what_makes_no_sense_is_refused) {
-  Fixture server(ModelDaemon::Role::kServer, 0.5);
+  Fixture server(Role::kServer, 0.5);
   const auto refused = [&server](int peer, const Letter& letter, const Haul& haul) {
     return server.part.Hear(peer, letter, haul, 0).code() == Code::kCorrupt;
   };
@@ -222,7 +222,7 @@ TEST(what_makes_no_sense_is_refused) {
   CHECK_TRUE(refused(kReplicaPeer, Asking(), {}));
   for (int i = 0; i < 4; ++i) server.Hear(PeerOf(0), Asking());  // answered, and not sent yet
   CHECK_TRUE(refused(PeerOf(0), Asking(), {}));
-  Fixture replica(ModelDaemon::Role::kReplica, 0);
+  Fixture replica(Role::kReplica, 0);
   Letter model;
   model.kind = Letter::Kind::kModel;
   CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, model, {}, 0));
@@ -233,7 +233,7 @@ TEST(what_makes_no_sense_is_refused) {
 
 TEST(with_nesterov_s_momentum_workers_get_the_model_where_its_last_step_would_take_it) {
   Recorder outbox;
-  ModelOptions options = Options(ModelDaemon::Role::kServer, 0.5, false);
+  ModelOptions options = Options(Role::kServer, 0.5, false);
   options.rule.nesterov = true;
   ModelPart part(options, Vector(6, 0), &outbox);
   double model = 0;  // as the rule is usually written: the gradient's step, then the last one's
@@ -253,7 +253,7 @@ TEST(with_nesterov_s_momentum_workers_get_the_model_where_its_last_step_would_ta
 
 TEST(first_values_may_come_from_worker_0_alone_and_once) {
   Recorder outbox;
-  ModelPart part(Options(ModelDaemon::Role::kReplica, 0.5, true), Vector(), &outbox);
+  ModelPart part(Options(Role::kReplica, 0.5, true), Vector(), &outbox);
   CHECK_FALSE(part.has_model());
   Letter letter;
   letter.kind = Letter::Kind::kModel;

@@ -15,6 +15,7 @@ using namespace mercury::fabric;
 using namespace mercury::testing;
 using mercury::Code;
 using mercury::OutPacket;
+using mercury::Role;
 using mercury::Status;
 
 namespace {
@@ -126,7 +127,7 @@ class Job {
       parts_[peer] = std::make_unique<WorkerPart>(node, momentum_, kPacket, endpoint.get(), events);
     } else if (node != kSchedulerNode) {
       ModelOptions options;
-      options.role = node == kServerNode ? ModelDaemon::Role::kServer : ModelDaemon::Role::kReplica;
+      options.role = node == kServerNode ? Role::kServer : Role::kReplica;
       options.delay_bound = kDelayBound;
       options.rule.momentum = momentum_;
       options.elements = kElements;
