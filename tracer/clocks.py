@@ -36,7 +36,7 @@ MESSAGES = {  # pairs (sent, received)
 
 
 @dataclass
-class Clock:
+class ClockOffset:
     """What to add to a node's times. Several points where clocks drift: linear between them."""
 
     node: str
@@ -55,7 +55,7 @@ class Clock:
 class Alignment:
     """A clock for each node, and how far they can be trusted."""
 
-    clocks: dict[str, Clock]
+    clocks: dict[str, ClockOffset]
     notes_agree: bool = True  # False: what the files say of clocks contradicts their messages
     consistent: bool = True  # False: even in short windows no set of clocks explains the times
 
@@ -88,9 +88,9 @@ def estimate(run: Run, raw: RoundTrips) -> Alignment:
     return _drifting(run, raw, nodes)
 
 
-def _clock(node: str, at: list[float], add: list[float], within: float) -> Clock:
+def _clock(node: str, at: list[float], add: list[float], within: float) -> ClockOffset:
     known = bool(np.isfinite(within))
-    return Clock(node, at, add if known else [0.0] * len(at), within if known else 0.0, known)
+    return ClockOffset(node, at, add if known else [0.0] * len(at), within if known else 0.0, known)
 
 
 def _bounds_of_messages(run: Run, raw: RoundTrips, rows: Bools) -> Floats:
@@ -156,7 +156,7 @@ def _drifting(run: Run, raw: RoundTrips, nodes: list[str]) -> Alignment:
     start = raw.times[rt.W_PUSH_SEND]
     usable = start != rt.MISSING
     if not usable.any():
-        return Alignment({node: Clock(node) for node in nodes}, False, False)
+        return Alignment({node: ClockOffset(node) for node in nodes}, False, False)
     for windows in WINDOWS:
         edges = np.quantile(start[usable], np.linspace(0, 1, windows + 1))
         inside = [
@@ -173,4 +173,4 @@ def _drifting(run: Run, raw: RoundTrips, nodes: list[str]) -> Alignment:
             within = max(float(width[i]) for _, width in found)
             clocks[node] = _clock(node, [float(a) - b for a, b in zip(at, add)], add, within)
         return Alignment(clocks, False)
-    return Alignment({node: Clock(node) for node in nodes}, False, False)
+    return Alignment({node: ClockOffset(node) for node in nodes}, False, False)

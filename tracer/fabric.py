@@ -18,7 +18,7 @@ Update = tuple[int, int]  # worker and number
 
 
 @dataclass(frozen=True)
-class Run:
+class Carriage:
     """What one node carried to another without a pause; seconds since the job began."""
 
     source: str
@@ -38,7 +38,7 @@ class Lack:
 
 
 @dataclass
-class Link:
+class LinkTotals:
     bits: float = 0
     busy_s: float = 0  # while it carried what was timed
 
@@ -59,11 +59,11 @@ class History:
     told_after_s: list[float] = field(default_factory=list)  # until the worker heard its own
     control_s: list[float] = field(default_factory=list)  # from push to there, but for the wait
     applied_after_s: list[float] = field(default_factory=list)  # from request to commit
-    links: dict[tuple[str, str], Link] = field(default_factory=dict)
+    links: dict[tuple[str, str], LinkTotals] = field(default_factory=dict)
     took_over: int | None = None  # the version at which the replica became the server
     missed: int = 0  # lines that found no room
     behind_most: int = 0  # updates that the replica lacked after a commit
-    runs: list[Run] = field(default_factory=list)
+    runs: list[Carriage] = field(default_factory=list)
     lacks: list[Lack] = field(default_factory=list)
     applied: list[tuple[float, int]] = field(default_factory=list)  # when, and how late
 
@@ -120,7 +120,7 @@ def events(path: str | Path) -> Iterator[dict[str, Any]]:
 
 def read(path: str | Path) -> History:
     history: History | None = None
-    reader = _Reader()
+    reader = _HistoryReader()
     for number, event in enumerate(events(path), 1):
         try:
             if history is None:
@@ -136,7 +136,7 @@ def read(path: str | Path) -> History:
     return history
 
 
-class _Reader:
+class _HistoryReader:
     def begin(self, history: History) -> None:
         self._history = history
         self._began_s = float(history.job["t"])
@@ -248,11 +248,11 @@ class _Reader:
 
     def _carried(self, event: dict[str, Any]) -> None:
         ends = (node_name(event["from"]), node_name(event["to"]))
-        link = self._history.links.setdefault(ends, Link())
+        link = self._history.links.setdefault(ends, LinkTotals())
         link.bits += float(event["bits"])
         link.busy_s += float(event["end"]) - float(event["start"])
         start_s, end_s = self._since(event["start"]), self._since(event["end"])
-        self._history.runs.append(Run(*ends, start_s, end_s, float(event["bits"])))
+        self._history.runs.append(Carriage(*ends, start_s, end_s, float(event["bits"])))
 
     def _took_over(self, event: dict[str, Any]) -> None:
         self._history.took_over = int(event["version"])

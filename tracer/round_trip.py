@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracer.errors import TraceError
-from tracer.format.record import DATA_OPERATIONS, MERCURY, SLOTS, Array, Bools, Ints, Trace
+from tracer.format.record import DATA_OPERATIONS, MERCURY, STAGES, Array, Bools, Ints, Trace
 from tracer.run import Key, Run
 
 MISSING = np.iinfo(np.int64).min
 
 # Rows of `times`: what a worker saw, then what a server saw.
-W_PUSH_SEND, W_PUSH_RECV, W_PULL_SEND, W_PULL_RECV = range(SLOTS)
-S_PUSH_RECV, S_PUSH_SEND, S_PULL_RECV, S_PULL_SEND = range(SLOTS, 2 * SLOTS)
+W_PUSH_SEND, W_PUSH_RECV, W_PULL_SEND, W_PULL_RECV = range(STAGES)
+S_PUSH_RECV, S_PUSH_SEND, S_PULL_RECV, S_PULL_SEND = range(STAGES, 2 * STAGES)
 
 
 @dataclass

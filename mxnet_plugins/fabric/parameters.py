@@ -39,7 +39,7 @@ class Parameters:
         return whole[where].reshape(shape)
 
 
-class Step:
+class StepKeys:
     """Which keys have been pushed in this step, and whether these are all."""
 
     def __init__(self, expected: Iterable[Key]) -> None:

@@ -24,7 +24,7 @@ from mxnet_plugins.entry import CPU, Updater, dense, on_cpu
 from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.fabric import job
 from mxnet_plugins.fabric.optimizers import WorkerPart
-from mxnet_plugins.fabric.parameters import Parameters, Step
+from mxnet_plugins.fabric.parameters import Parameters, StepKeys
 from mxnet_plugins.fabric.steps import Asynchronous, Pushed, Steps, Synchronous
 from mxnet_plugins.keys import Key, announced, check_rows, pairs, single
 from pslite_ext import fabric
@@ -61,7 +61,7 @@ class FabricKVStore(BaseStore):
         self._worker: fabric.Worker | None = None
         self._model: Any = np.empty(0, np.float32)  # until the job begins, this worker's own
         self._first: list[Any] = []
-        self._step = Step([])
+        self._step = StepKeys([])
         self._gradients: dict[Key, NDArray] = {}
         self._waiting: Arrays = []
 
@@ -208,7 +208,7 @@ class FabricKVStore(BaseStore):
         self._model = worker.get()
         self._worker = worker
         self._first = []
-        self._step = Step(self._trained or self._parameters.keys())
+        self._step = StepKeys(self._trained or self._parameters.keys())
         self._answer()
 
     def _answer(self) -> None:

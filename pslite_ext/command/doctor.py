@@ -33,17 +33,17 @@ PACKAGES = ("pslite_ext", "mxnet_plugins", "tracer")  # ours; others may use the
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     state: str  # OK, WARN or FAIL
     subject: str
     text: str
 
 
-def verdict(good: bool, subject: str, text: str, advice: str, if_not: str = "FAIL") -> Finding:
-    return Finding("OK" if good else if_not, subject, text if good else f"{text}: {advice}")
+def verdict(good: bool, subject: str, text: str, advice: str, if_not: str = "FAIL") -> Diagnosis:
+    return Diagnosis("OK" if good else if_not, subject, text if good else f"{text}: {advice}")
 
 
-def check_python() -> Finding:
+def check_python() -> Diagnosis:
     version = ".".join(map(str, sys.version_info[:3]))
     good = (3, 9) <= sys.version_info[:2] <= (3, 12)
     return verdict(good, "python", version, "use Python 3.9 to 3.12")
@@ -69,7 +69,7 @@ def _place(spec: ModuleSpec | None) -> Path | None:
     return Path(folders[0] if folders else str(spec.origin)).resolve()
 
 
-def check_imports() -> Iterator[Finding]:
+def check_imports() -> Iterator[Diagnosis]:
     """Whether ours are found under their names, here and by a script in this folder."""
     ours, here = home(), Path.cwd()
     bad = False
@@ -78,40 +78,40 @@ def check_imports() -> Iterator[Finding]:
         beside = _place(PathFinder.find_spec(name, [str(here)]))
         if found is None:
             bad = True
-            yield Finding("FAIL", "imports", f"{name} is not in {ours}: reinstall mercury-ps")
+            yield Diagnosis("FAIL", "imports", f"{name} is not in {ours}: reinstall mercury-ps")
         elif found != ours / name:
             bad = True
             text = f"{name} is found as {found}, before ours in {ours}"
             advice = f"rename it, or take {found.parent} off PYTHONPATH or out of this environment"
-            yield Finding("FAIL", "imports", f"{text}: {advice}")
+            yield Diagnosis("FAIL", "imports", f"{text}: {advice}")
         elif beside not in (None, found):
             bad = True
             text = f"a script in {here} finds {name} as {beside}, before ours in {ours}"
-            yield Finding("WARN", "imports", f"{text}: rename it, or keep scripts elsewhere")
+            yield Diagnosis("WARN", "imports", f"{text}: rename it, or keep scripts elsewhere")
     if not bad:
-        yield Finding("OK", "imports", f"{', '.join(PACKAGES)} are those of {ours}")
+        yield Diagnosis("OK", "imports", f"{', '.join(PACKAGES)} are those of {ours}")
 
 
-def check_core() -> Finding:
+def check_core() -> Diagnosis:
     try:
         from pslite_ext import _core
     except ImportError as error:
         text = f"the native core does not load ({error}): reinstall it"
-        return Finding("FAIL", "mercury-ps", text)
+        return Diagnosis("FAIL", "mercury-ps", text)
     text = f"{__version__}, sums with {_core.sum_instruction_set()}"
-    return Finding("OK", "mercury-ps", text)
+    return Diagnosis("OK", "mercury-ps", text)
 
 
-def check_frameworks(installed: Mapping[str, str]) -> Iterator[Finding]:
+def check_frameworks(installed: Mapping[str, str]) -> Iterator[Diagnosis]:
     """What trains: MXNet, PyTorch, or a program of one's own over NumPy; versions by name."""
     mxnets = sorted(name for name in installed if name.startswith("mxnet"))
     numpy, torch = installed.get("numpy"), installed.get("torch")
     for name in mxnets:
         text = f"{name} {installed[name]}"
         if "+mercury" in text:
-            yield Finding("OK", "mxnet", f"{text}, patched")
+            yield Diagnosis("OK", "mxnet", f"{text}, patched")
         else:
-            yield Finding(
+            yield Diagnosis(
                 "FAIL", "mxnet", f"{text} is not patched: install the patched wheel over it"
             )
     if torch is not None:
@@ -123,7 +123,7 @@ def check_frameworks(installed: Mapping[str, str]) -> Iterator[Finding]:
         if_not = "WARN" if numpy else "FAIL"
         yield verdict(False, "frameworks", "neither MXNet nor PyTorch is installed", advice, if_not)
     if mxnets and numpy is None:
-        yield Finding("FAIL", "numpy", "not installed: pip install 'numpy<2.1'")
+        yield Diagnosis("FAIL", "numpy", "not installed: pip install 'numpy<2.1'")
     elif mxnets and numpy is not None:
         good = (1, 21) <= tuple(int(n) for n in numpy.split(".")[:2]) < (2, 1)
         yield verdict(
@@ -137,7 +137,7 @@ def _installed() -> dict[str, str]:
     return {name.lower(): version for name, version in named if name}
 
 
-def check_system() -> Iterator[Finding]:
+def check_system() -> Iterator[Diagnosis]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     good = hard == resource.RLIM_INFINITY or hard >= OPEN_FILES_MIN
     advice = f"raise the hard limit (ulimit -Hn) to {OPEN_FILES_MIN} or more"
@@ -151,29 +151,29 @@ def check_system() -> Iterator[Finding]:
     yield verdict(len(outside) == 1, "interfaces", text, advice, "WARN")
 
 
-def check_job(environ: Mapping[str, str]) -> Iterator[Finding]:
+def check_job(environ: Mapping[str, str]) -> Iterator[Diagnosis]:
     given = sorted(k for k in environ if k.startswith(("DMLC_", "MERCURY_")))
     try:
         check_names(environ)
         if not wanted_van(environ):
             text = "DMLC_PS_VAN_TYPE does not ask for our stores; `mercury launch` sets it"
-            yield Finding("OK", "settings", text)
+            yield Diagnosis("OK", "settings", text)
             return
         settings = Settings.from_environment(environ)
     except SettingError as error:
-        yield Finding("FAIL", "settings", str(error))
+        yield Diagnosis("FAIL", "settings", str(error))
         return
-    yield Finding("OK", "settings", f"valid: {', '.join(given)}")
-    yield Finding("OK", "address", f"others reach this node at {settings.host}")
+    yield Diagnosis("OK", "settings", f"valid: {', '.join(given)}")
+    yield Diagnosis("OK", "address", f"others reach this node at {settings.host}")
     if not settings.token:
         text = "no MERCURY_JOB_TOKEN: whoever reaches the ports can join the job"
-        yield Finding("WARN", "token", text)
+        yield Diagnosis("WARN", "token", text)
     port = int(settings.options().get("DMLC_NODE_PORT", 0))
     if port:
         yield check_port(settings.host, port)
 
 
-def check_port(host: str, port: int) -> Finding:
+def check_port(host: str, port: int) -> Diagnosis:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -182,33 +182,33 @@ def check_port(host: str, port: int) -> Finding:
         except OSError as error:
             advice = "choose another port, or end the process that has it"
             text = f"{host}:{port}: {error.strerror}: {advice}"
-            return Finding("FAIL", "port", text)
-    return Finding("OK", "port", f"{host}:{port} is free")
+            return Diagnosis("FAIL", "port", text)
+    return Diagnosis("OK", "port", f"{host}:{port} is free")
 
 
-def check_reach(environ: Mapping[str, str], others: Sequence[str]) -> Iterator[Finding]:
+def check_reach(environ: Mapping[str, str], others: Sequence[str]) -> Iterator[Diagnosis]:
     """Who answers where the scheduler should be, and at other nodes' addresses."""
     scheduler = [environ.get(f"DMLC_PS_ROOT_{part}", "").strip() for part in ("URI", "PORT")]
     if not all(scheduler):
         text = "set DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT to the scheduler's address"
-        yield Finding("FAIL", "connect", text)
+        yield Diagnosis("FAIL", "connect", text)
     names = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
     token = read_token({name: environ.get(name, "").strip() for name in names})
     job = b""
     for address in [":".join(scheduler)] * all(scheduler) + list(others):
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-            yield Finding("FAIL", "connect", f"{address}: is not HOST:PORT")
+            yield Diagnosis("FAIL", "connect", f"{address}: is not HOST:PORT")
             continue
         answer = reach.ask(host.strip("[]"), int(port), token)
         good, text = answer.good, answer.text
         if job and answer.job not in (b"", job):
             good, text = False, f"{text}: that is another job than the scheduler's"
         job = job or answer.job
-        yield Finding("OK" if good else "FAIL", "connect", f"{address}: {text}")
+        yield Diagnosis("OK" if good else "FAIL", "connect", f"{address}: {text}")
 
 
-def examine(environ: Mapping[str, str]) -> list[Finding]:
+def examine(environ: Mapping[str, str]) -> list[Diagnosis]:
     findings = [check_python()]
     findings += [*check_imports(), check_core(), *check_frameworks(_installed())]
     findings += [*check_system(), *check_job(environ)]
@@ -234,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             findings += check_reach(os.environ, arguments.connect)
         except SettingError as error:
-            findings.append(Finding("FAIL", "connect", str(error)))
+            findings.append(Diagnosis("FAIL", "connect", str(error)))
     if arguments.json:
         print(json.dumps([asdict(f) for f in findings], indent=2))
     else:

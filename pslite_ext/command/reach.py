@@ -21,52 +21,52 @@ _ZEROMQ_BYTES = 10
 
 
 @dataclass(frozen=True)
-class Answer:
+class Greeting:
     good: bool
     text: str
     job: bytes = b""  # the identity of its job, once it has proved that it knows the token
 
 
-def ask(host: str, port: int, token: str) -> Answer:
+def ask(host: str, port: int, token: str) -> Greeting:
     """Who listens there; `token` is ours, "" if there is none."""
     try:
         with socket.create_connection((host, port), timeout=PATIENCE_S) as sock:
             return _greet(sock, token)
     except ConnectionRefusedError:
-        return Answer(False, "nothing listens there: is it running, and is this its port?")
+        return Greeting(False, "nothing listens there: is it running, and is this its port?")
     except socket.gaierror as error:
-        return Answer(False, f"the name cannot be resolved: {error.strerror}")
+        return Greeting(False, f"the name cannot be resolved: {error.strerror}")
     except socket.timeout:
         advice = "is a firewall in between?"
-        return Answer(False, f"no answer within {PATIENCE_S:g} s: {advice}")
+        return Greeting(False, f"no answer within {PATIENCE_S:g} s: {advice}")
     except OSError as error:
-        return Answer(False, f"it cannot be reached: {error.strerror or error}")
+        return Greeting(False, f"it cannot be reached: {error.strerror or error}")
 
 
-def _greet(sock: socket.socket, token: str) -> Answer:
+def _greet(sock: socket.socket, token: str) -> Greeting:
     begins = _receive(sock, 4)
     if begins == _CONTROL:
         return _prove(sock, begins + _receive(sock, _CHALLENGE_BYTES - len(begins)), token)
     if begins == _DATA:
-        return Answer(True, "a server of mercury-ps, at its port for packets")
+        return Greeting(True, "a server of mercury-ps, at its port for packets")
     if not begins:
-        return Answer(False, "it hung up at once, as a node does before it has joined its job")
+        return Greeting(False, "it hung up at once, as a node does before it has joined its job")
     begins += _receive(sock, _ZEROMQ_BYTES - len(begins)) if begins[:1] == b"\xff" else b""
     if begins[:1] == b"\xff" and begins[9:10] == b"\x7f":
-        return Answer(
+        return Greeting(
             False,
             "it speaks plain ZeroMQ, as stock MXNet does: install the patched wheel there, and set "
             "DMLC_PS_VAN_TYPE on all nodes alike",
         )
-    return Answer(False, "it does not speak our protocol: another program has this port")
+    return Greeting(False, "it does not speak our protocol: another program has this port")
 
 
-def _prove(sock: socket.socket, challenge: bytes, token: str) -> Answer:
+def _prove(sock: socket.socket, challenge: bytes, token: str) -> Greeting:
     if len(challenge) < _CHALLENGE_BYTES:
-        return Answer(False, "it hung up in the middle of its greeting")
+        return Greeting(False, "it hung up in the middle of its greeting")
     version = int.from_bytes(challenge[4:6], "little")
     if version != CONTROL_VERSION:
-        return Answer(
+        return Greeting(
             False,
             f"it speaks version {version} of the control protocol, this node version "
             f"{CONTROL_VERSION}: install the same version of mercury-ps on all nodes",
@@ -83,10 +83,10 @@ def _prove(sock: socket.socket, challenge: bytes, token: str) -> Answer:
     welcome = _receive(sock, _WELCOME_BYTES)
     if not hmac.compare_digest(welcome[_PREFIX_BYTES:], proof(b"door welcome")):
         has = "a different job token" if token else "a job token, but this shell has none"
-        return Answer(False, f"{who} of mercury-ps, which has {has}")
+        return Greeting(False, f"{who} of mercury-ps, which has {has}")
     job = challenge[_PREFIX_BYTES:_SAID_BYTES]
     knows = "which knows the job token" if token else "which has no job token, like this shell"
-    return Answer(True, f"{who} of job {job[:4].hex()}, {knows}", job)
+    return Greeting(True, f"{who} of job {job[:4].hex()}, {knows}", job)
 
 
 def _receive(sock: socket.socket, size: int) -> bytes:

@@ -16,7 +16,7 @@ _DIGITS = (1.0, 2.5, 5.0)
 BOUNDS_S = (*(digits * 10.0**power for power in range(-3, 2) for digits in _DIGITS), 100.0)
 
 
-class Steps:
+class StepTimes:
     def __init__(self) -> None:
         self._pushed: set[Hashable] = set()
         self._began: float | None = None
@@ -47,4 +47,4 @@ class Steps:
             return sums, self._seconds
 
 
-STEPS = Steps()  # this process's
+STEPS = StepTimes()  # this process's

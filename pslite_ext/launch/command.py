@@ -26,7 +26,7 @@ from pslite_ext.config import (
     wanted_van,
 )
 from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
-from pslite_ext.launch.watch import Watch
+from pslite_ext.launch.watch import JobWatch
 
 GRACE_S = 20.0
 FIRST_PORT, PORTS_TRIED = 10000, 20  # of those that the system does not hand out by itself
@@ -182,7 +182,7 @@ def run(arguments: argparse.Namespace) -> int:
     tasks = plan(
         command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port, replicas
     )
-    watch = Watch(arguments.log_dir, arguments.grace)
+    watch = JobWatch(arguments.log_dir, arguments.grace)
     stopped = ""
 
     def stop(number: int, _frame: FrameType | None) -> None:

@@ -14,7 +14,7 @@ from typing import IO
 LINE_BYTES_MAX = 1 << 16
 
 
-class Lines:
+class LineCutter:
     """Bytes in, lines out, without their ends."""
 
     def __init__(self) -> None:

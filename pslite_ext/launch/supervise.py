@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from pslite_ext.launch.guard import GUARD
-from pslite_ext.launch.output import Lines, Log
+from pslite_ext.launch.output import LineCutter, Log
 
 KILLED_WITHIN_S = 5.0
 # After a process's end, for what it left behind to close its output, too.
@@ -168,7 +168,7 @@ class Supervisor:
 
     @staticmethod
     def _pass_on(output: Iterator[bytes], log: Path | None, told: Callable[[str], None]) -> None:
-        lines = Lines()
+        lines = LineCutter()
         with Log(log) as kept:
             for line in kept.write(b""):  # the file is there from the start
                 told(line)

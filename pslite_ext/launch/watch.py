@@ -24,7 +24,7 @@ ENDED_EARLY = 1  # our exit code if all others failed for one that ended with 0 
 COLOURS = {"worker": 32, "server": 34, "replica": 36, "scheduler": 35}
 
 
-class Watch:
+class JobWatch:
     def __init__(self, log_dir: Path, grace_s: float) -> None:
         self._log_dir = log_dir
         self._grace_s = grace_s  # for the others to notice a failure themselves

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pslite_ext.launch.output import Lines
+from pslite_ext.launch.output import LineCutter
 from pslite_ext.launch.scheduler_words import how_it_ended
 from pslite_ext.launch.supervise import CLOSED_WITHIN_S
 
@@ -70,7 +70,7 @@ class Started:
 
     def _hear(self, reads: int) -> None:
         """Until it prints where we do, or nothing more."""
-        lines = Lines()
+        lines = LineCutter()
         with open(reads, "rb", buffering=0) as pipe:
             while some := pipe.read(1 << 16):
                 self._tail.extend(lines.take(some))

@@ -56,25 +56,25 @@ def figure_8(training_from: int = 4) -> str:
     lines = [HEADER + SETUP]
     ident = 2
     for first, by_key in ((0, _initial()), (training_from, TRAINING)):
-        seen = [(time, key, slot) for key, of_key in by_key.items() for slot, time in
+        seen = [(time, key, stage) for key, of_key in by_key.items() for stage, time in
                 enumerate(of_key)]  # fmt: skip
-        for time, key, slot in sorted(seen):
-            lines.append(f"{ident} {_record(first, by_key[key], key, slot, time)}\n")
+        for time, key, stage in sorted(seen):
+            lines.append(f"{ident} {_record(first, by_key[key], key, stage, time)}\n")
             ident += 1
     return "".join(lines)
 
 
-def _record(first: int, times: tuple[int, ...], key: int, slot: int, time: int) -> str:
+def _record(first: int, times: tuple[int, ...], key: int, stage: int, time: int) -> str:
     payload, initial = LENET_BYTES[key], first == 0
-    length = (payload + (42 if initial else 33), 28 if initial else 19, 28, payload + 36)[slot]
+    length = (payload + (42 if initial else 33), 28 if initial else 19, 28, payload + 36)[stage]
     # Initial pulls are 1 to 8; then a push and its pull are consecutive.
-    number = (-15 if slot < 2 else 1 + key) if initial else 9 + 2 * key + slot // 2
-    ends = "0 2" if slot in (0, 2) else "2 0"
-    depends, d_time = f"{key}-{first + slot - 1}-s0", time - times[slot - 1]
-    if slot == 0:
+    number = (-15 if stage < 2 else 1 + key) if initial else 9 + 2 * key + stage // 2
+    ends = "0 2" if stage in (0, 2) else "2 0"
+    depends, d_time = f"{key}-{first + stage - 1}-s0", time - times[stage - 1]
+    if stage == 0:
         depends, d_time = ("-1", 0) if initial else ("(3-s0.)", time - INITIALISED_US)
-    dep_type = (0 if initial else 4, 1, 2, 3)[slot]
+    dep_type = (0 if initial else 4, 1, 2, 3)[stage]
     return (
-        f"{ends} {length} {number} OP:= {NAMES[slot]} {key}-{first + slot}-s0 {dep_type} {d_time} "
-        f"{SECOND} {time} {depends}"
+        f"{ends} {length} {number} OP:= {NAMES[stage]} {key}-{first + stage}-s0 "
+        f"{dep_type} {d_time} {SECOND} {time} {depends}"
     )

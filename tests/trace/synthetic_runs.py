@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tracer.run import Run, assemble
-from tracer.synthetic import Plan, Tensor, synthesize
+from tracer.synthetic import Plan, PlannedTensor, synthesize
 
 LENET_BYTES = [2000, 80, 100000, 200, 1600000, 2000, 20000, 40]
-SMALL = (Tensor("a", 400), Tensor("b", 4000), Tensor("c", 40))
+SMALL = (PlannedTensor("a", 400), PlannedTensor("b", 4000), PlannedTensor("c", 40))
 
 
 def run_of(plan: Plan) -> Run:
@@ -50,14 +50,14 @@ def plans(draw: st.DrawFn, mode: str = "zmq", training: str = "synchronous") -> 
 
 
 def beside_the_payload(run: Run) -> dict[int, set[int]]:
-    """Of a run of LeNet-5, by slot: how much longer messages are than what they carry."""
+    """Of a run of LeNet-5, by stage: how much longer messages are than what they carry."""
     extra: dict[int, set[int]] = {}
     for trace in run.traces:
         r = trace.records
         for row in np.flatnonzero(trace.iteration() >= 0).tolist():
-            slot = int(r.operation[row]) % 4
-            payload = LENET_BYTES[r.key[row]] if slot in (0, 3) else 0
-            extra.setdefault(slot, set()).add(int(r.length[row]) - payload)
+            stage = int(r.operation[row]) % 4
+            payload = LENET_BYTES[r.key[row]] if stage in (0, 3) else 0
+            extra.setdefault(stage, set()).add(int(r.length[row]) - payload)
     return extra
 
 

@@ -33,11 +33,11 @@ from tracer.format.record import COLUMNS, Note, Records
 from tracer.report.figures import spread
 from tracer.round_trip import W_PUSH_SEND, RoundTrips, round_trips
 from tracer.run import assemble, read_run
-from tracer.synthetic import Plan, Tensor
+from tracer.synthetic import Plan, PlannedTensor
 from tracer.table import Table
 
 PLAN = Plan(workers=3, servers=2, iterations=5, jitter_us=900, slower_us=(0, 0, 1500))
-TWO = (Tensor("urgent", 1000), Tensor("bulk", 50_000))
+TWO = (PlannedTensor("urgent", 1000), PlannedTensor("bulk", 50_000))
 
 
 def table_of(plan: Plan) -> RoundTrips:
@@ -242,7 +242,7 @@ def test_urgent_bytes_behind_bulk() -> None:
 
 def test_gradients_that_appear_together_are_a_step() -> None:
     """Twelve gradients, planted in three steps of four, 30 ms apart, the most urgent last."""
-    run = run_of(Plan(workers=2, servers=1, iterations=4, tensors=(Tensor("t", 1000),) * 12))
+    run = run_of(Plan(workers=2, servers=1, iterations=4, tensors=(PlannedTensor("t", 1000),) * 12))
     table = round_trips(run)
     step = (11 - table.key) // 4
     table.times[W_PUSH_SEND] = table.iteration * 10**6 + table.worker * 777 + 30_000 * step
@@ -349,7 +349,7 @@ def test_sizes_are_the_messages_and_each_is_counted_once() -> None:
 
 
 def test_balance() -> None:
-    tensors = tuple(Tensor(f"t{n}", 1000 if n % 2 else 3000) for n in range(4))
+    tensors = tuple(PlannedTensor(f"t{n}", 1000 if n % 2 else 3000) for n in range(4))
     plan = Plan(workers=2, servers=2, iterations=2, tensors=tensors, push_extra=0, answer_extra=0)
     load = balance.servers(table_of(plan))
     assert load["push_bytes"].tolist() == [2 * 2 * 6000, 2 * 2 * 2000]

@@ -12,7 +12,7 @@ import pytest
 from pslite_ext.command.main import main
 from tests.trace.chrome_rules import violations
 from tracer.errors import TraceError
-from tracer.fabric import NAME, VERSION, Lack, Run, in_words, read
+from tracer.fabric import NAME, VERSION, Carriage, Lack, in_words, read
 from tracer.report.fabric import write_report
 
 HEAD = {"t": 10.0, "event": "job", "version": VERSION, "workers": 2, "delay_bound": 4}
@@ -234,7 +234,7 @@ WITH_REPLICA: list[dict[str, Any]] = [
 def test_what_the_page_is_made_of(tmp_path: Path) -> None:
     history = read(record(tmp_path, WITH_REPLICA))
     assert history.lacks == [Lack(2, 2, 5.0), Lack(3, 1, 3.0)]
-    assert history.runs[1] == Run("worker 0", "replica", 2, 4, 8e6)
+    assert history.runs[1] == Carriage("worker 0", "replica", 2, 4, 8e6)
     assert history.applied == [(2, 1), (2, 2)]
     assert history.heard_after_s == [0.5]
     assert "from push to request: median 500.00 ms" in in_words(history)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from pslite_ext.job import figures, metrics
-from pslite_ext.job.steps import Steps
+from pslite_ext.job.steps import StepTimes
 from tests.cluster import ROOT, free_port
 from tests.trace.browser import Page
 from tests.unit.job.test_metrics import FIGURES, serve, steps_of
@@ -97,7 +97,7 @@ def prometheus(
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("Prometheus is not installed (Debian: prometheus)")
-    steps = Steps()
+    steps = StepTimes()
     began = time.monotonic()
 
     def growing() -> dict[str, Any]:

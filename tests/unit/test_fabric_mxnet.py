@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mxnet_plugins.fabric.optimizers import WorkerPart
-from mxnet_plugins.fabric.parameters import Parameters, Step
+from mxnet_plugins.fabric.parameters import Parameters, StepKeys
 from pslite_ext.fabric import Rule
 
 
@@ -29,7 +29,7 @@ def test_parameters_lie_one_behind_the_other() -> None:
 
 
 def test_a_step_is_over_with_the_last_key_that_is_expected() -> None:
-    step = Step(["a", "b"])
+    step = StepKeys(["a", "b"])
     for _ in range(2):
         assert not step.begins_with("b")
         assert not step.pushed("b")
@@ -39,7 +39,7 @@ def test_a_step_is_over_with_the_last_key_that_is_expected() -> None:
 
 
 def test_a_key_that_comes_again_says_what_a_step_has() -> None:
-    step = Step(["a", "b", "never"])
+    step = StepKeys(["a", "b", "never"])
     assert not step.pushed("a")
     assert not step.pushed("b")
     assert step.begins_with("a")

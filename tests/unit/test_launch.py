@@ -14,7 +14,7 @@ from pslite_ext.errors import Failure, PeerLostError
 from pslite_ext.launch import display, scheduler_words
 from pslite_ext.launch.scheduler_words import Ending
 from pslite_ext.launch.tasks import Task
-from pslite_ext.launch.watch import Watch
+from pslite_ext.launch.watch import JobWatch
 from tests.cluster import ROOT, clean_environment, wait_gone
 
 LIMIT_S = 60
@@ -160,7 +160,7 @@ def test_a_reader_who_reads_nothing_keeps_nobody_from_hearing(
     prints = "import signal\nsignal.alarm(1)\nwhile True: print('x' * 1000)\n"
     with open(writing, "w") as shown, open(reading, "rb") as reader:
         monkeypatch.setattr(sys, "stdout", shown)
-        watch = Watch(tmp_path / "logs", LIMIT_S)
+        watch = JobWatch(tmp_path / "logs", LIMIT_S)
         watch.start(
             [
                 Task("scheduler", 0, repeats, {}, b""),

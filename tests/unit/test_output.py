@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pslite_ext.launch.output import LINE_BYTES_MAX, Lines, Log
+from pslite_ext.launch.output import LINE_BYTES_MAX, LineCutter, Log
 
 
 def told(*parts: bytes) -> list[str]:
-    lines = Lines()
+    lines = LineCutter()
     result = [line for part in parts for line in lines.take(part)]
     return result + list(lines.rest())
 
@@ -22,7 +22,7 @@ def test_lines_are_those_of_the_child() -> None:
 
 def test_what_never_ends_its_line_is_told_in_pieces() -> None:
     """As a progress bar: no more is kept than a piece, however long it goes on."""
-    lines = Lines()
+    lines = LineCutter()
     part = b"\r" + b"=" * 99
     pieces: list[str] = []
     for _ in range(10 * LINE_BYTES_MAX // len(part)):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracer import round_trip as rt
-from tracer.format.record import ASYNCHRONOUS, MERCURY, SLOTS, Array, Bools, Ints
+from tracer.format.record import ASYNCHRONOUS, MERCURY, STAGES, Array, Bools, Ints
 from tracer.grouping import group
 from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
@@ -63,7 +63,7 @@ def path(table: RoundTrips) -> Table:
             for what, end, begin, where in steps:
                 ends = rows.times[end][at]
                 at = goes_to[where][at]
-                parts.append(_segment(rows, at, what, rows.times[begin][at], ends, begin < SLOTS))
+                parts.append(_segment(rows, at, what, rows.times[begin][at], ends, begin < STAGES))
             parts.append(_computation(rows, at))
     names = ("iteration", "what", "node", "key", "begin_us", "us")
     columns: dict[str, Any] = {

@@ -68,13 +68,13 @@ def dependency_findings(trace: Trace) -> Iterator[Finding]:
 
 def _types(trace: Trace, rows: Ints) -> Iterator[Finding]:
     r = trace.records
-    expected = np.asarray(rec.DEP_TYPES_OF_SLOT)[r.operation % rec.SLOTS]
+    expected = np.asarray(rec.DEP_TYPES_OF_STAGE)[r.operation % rec.STAGES]
     initial = r.op_num < trace.header.first_op
     independent = (r.dep_type == rec.INDEPENDENT) & (r.dep_kind == 0)
     # A push that follows no pull, a pull without a push and pulls of initial values have nothing to
     # depend on.
-    slot = r.operation % rec.SLOTS
-    may = independent & (initial | (slot == 0) | _pulls_alone(trace, rows, slot))
+    stage = r.operation % rec.STAGES
+    may = independent & (initial | (stage == 0) | _pulls_alone(trace, rows, stage))
     bad = np.zeros(len(r), np.bool_)
     bad[rows] = ((r.dep_type != expected) & ~may)[rows]
     yield from report(
@@ -82,11 +82,11 @@ def _types(trace: Trace, rows: Ints) -> Iterator[Finding]:
     )
 
 
-def _pulls_alone(trace: Trace, rows: Ints, slot: Array) -> Bools:
+def _pulls_alone(trace: Trace, rows: Ints, stage: Array) -> Bools:
     """Requests in whose set of four there is no push."""
     r = trace.records
     alone = np.zeros(len(r), np.bool_)
-    requests, pushes = rows[slot[rows] == 2], rows[slot[rows] == 0]
+    requests, pushes = rows[stage[rows] == 2], rows[stage[rows] == 0]
     nodes = int(r.node[rows].max()) + 1
     pushed = _code(r.key[pushes], r.op_num[pushes], r.node[pushes], nodes)
     wanted = _code(r.key[requests], r.op_num[requests] - 2, r.node[requests], nodes)
@@ -96,7 +96,7 @@ def _pulls_alone(trace: Trace, rows: Ints, slot: Array) -> Bools:
 
 def _captured(trace: Trace, rows: Ints, numbers: Ints) -> Bools:
     """Not captured: numbers below all that the file holds, and those of steps left out."""
-    step = (numbers - trace.header.first_op) // rec.SLOTS
+    step = (numbers - trace.header.first_op) // rec.STAGES
     there: Bools = (numbers >= trace.records.op_num[rows].min()) & trace.covers(step)
     return there
 
@@ -144,7 +144,7 @@ def _one_to_many(trace: Trace, rows: Ints, since: Ints, unresolved: Bools) -> It
     found = index.find(_code(key[owner], number, node, nodes))
     missing = (found == NOT_THERE) & _captured(trace, rows, number)
     # At the end of a file the others' answers may not be there any more.
-    open_end = (r.operation[owner] % rec.SLOTS == 0) & (node != r.node[owner]) & (not any_key)
+    open_end = (r.operation[owner] % rec.STAGES == 0) & (node != r.node[owner]) & (not any_key)
     np.logical_or.at(unresolved, owner[missing & ~open_end], True)
     past = np.where(found <= r.time[owner], found, NOT_THERE)
     latest = np.maximum.reduceat(past, begin)

@@ -11,7 +11,7 @@ from tracer.check.finding import WARNING, Finding, report
 from tracer.format import record as rec
 from tracer.format.record import Bools, Ints, Trace
 
-# (earlier slot, later slot): the order of one key's records with one node in one iteration.
+# (earlier stage, later stage): the order of one key's records with one node in one iteration.
 # (A request may go ahead of the confirmation; if it waited for it, its dependency says so.)
 ORDER = ((0, 1), (0, 2), (2, 3), (1, 3))
 
@@ -47,14 +47,14 @@ def _column_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
     yield from report(
         trace,
         "role",
-        data & ((code >= rec.SLOTS) != on_server),
+        data & ((code >= rec.STAGES) != on_server),
         f"is an operation of the other role; this is a {header.role}'s file",
     )
-    slot = (r.op_num.astype(np.int64) - header.first_op) % rec.SLOTS
+    stage = (r.op_num.astype(np.int64) - header.first_op) % rec.STAGES
     yield from report(
         trace,
         "op_num",
-        data & (slot != code % rec.SLOTS),
+        data & (stage != code % rec.STAGES),
         "has an operation_num that belongs to another operation",
     )
     peers = header.workers if on_server else header.servers
@@ -72,7 +72,7 @@ def _column_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
         "has src or dst that do not fit its operation and node",
     )
     yield from report(trace, "length", data & (r.length < 0), "has a negative length")
-    initial = data & (r.op_num < header.first_op) & (code % rec.SLOTS < 2)
+    initial = data & (r.op_num < header.first_op) & (code % rec.STAGES < 2)
     yield from report(
         trace,
         "num_pp",
@@ -90,10 +90,10 @@ def _order_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
     twice = np.zeros(len(data), np.bool_)
     twice[rows[1:][codes[1:] == codes[:-1]]] = True
     yield from report(trace, "twice", twice, "has an op_id that another record has")
-    group, slot = codes // rec.SLOTS, codes % rec.SLOTS
+    group, stage = codes // rec.STAGES, codes % rec.STAGES
     unique, place = np.unique(group, return_inverse=True)
-    table = np.full((rec.SLOTS, len(unique)), -1, np.int64)
-    table[slot, place] = rows
+    table = np.full((rec.STAGES, len(unique)), -1, np.int64)
+    table[stage, place] = rows
     time, num_pp = trace.records.time, trace.records.num_pp
 
     def pairs(earlier: int, later: int) -> tuple[Ints, Ints]:
@@ -107,7 +107,7 @@ def _order_findings(trace: Trace, data: Bools) -> Iterator[Finding]:
 
     for earlier, later in ORDER:
         one, two = pairs(earlier, later)
-        name = rec.OPERATIONS[earlier + (rec.SLOTS if trace.header.role == "server" else 0)]
+        name = rec.OPERATIONS[earlier + (rec.STAGES if trace.header.role == "server" else 0)]
         bad = these(two[time[two] < time[one]])
         yield from report(trace, "order", bad, f"is earlier than its {name}")
     for earlier, later in ((0, 1), (2, 3)):
@@ -139,10 +139,10 @@ def _packet_findings(trace: Trace) -> Iterator[Finding]:
 
 
 def _iteration_codes(trace: Trace, rows: Ints) -> Ints:
-    """One number for key, node, iteration and slot of each row, ascending with all four."""
+    """One number for key, node, iteration and stage of each row, ascending with all four."""
     r = trace.records
-    number = r.op_num[rows].astype(np.int64) - trace.header.first_op + rec.SLOTS
+    number = r.op_num[rows].astype(np.int64) - trace.header.first_op + rec.STAGES
     nodes = int(r.node.max()) + 1
-    span = int(number.max(initial=0)) // rec.SLOTS + 2
-    code: Ints = (r.key[rows].astype(np.int64) * nodes + r.node[rows]) * span * rec.SLOTS + number
+    span = int(number.max(initial=0)) // rec.STAGES + 2
+    code: Ints = (r.key[rows].astype(np.int64) * nodes + r.node[rows]) * span * rec.STAGES + number
     return code

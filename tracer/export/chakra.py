@@ -20,7 +20,7 @@ from tracer.format.record import (
     DEP_ONE,
     MERCURY,
     OPERATIONS,
-    SLOTS,
+    STAGES,
     Ints,
     Trace,
     node_text,
@@ -35,7 +35,7 @@ COMPUTE, SEND, RECEIVE = 4, 5, 6  # Chakra's NodeType
 ID, NAME, TYPE, DATA_DEPS, START, DURATION, ATTRIBUTE = 1, 2, 3, 5, 6, 7, 10
 INT32_VALUE, INT64_VALUE, BOOL_VALUE, STRING_VALUE = 7, 9, 27, 29
 # Where tensors travel as packets only two of the four records are messages as a whole.
-WHOLE_MESSAGES = {"zmq": tuple(range(2 * SLOTS)), MERCURY: (0, 3, 4, 7)}
+WHOLE_MESSAGES = {"zmq": tuple(range(2 * STAGES)), MERCURY: (0, 3, 4, 7)}
 
 
 def write_chakra(run: Run, folder: str | Path, quiet: bool = True) -> list[Path]:
@@ -160,7 +160,7 @@ def _nodes(trace: Trace, num_keys: int) -> Iterator[bytes]:
                 computed = (step, count, time)
         count += 1
         number_of[row] = count
-        tag = ((step + 1) * SLOTS + operation % SLOTS) * num_keys + int(r.key[row])
+        tag = ((step + 1) * STAGES + operation % STAGES) * num_keys + int(r.key[row])
         attributes = [
             ("is_cpu_op", BOOL_VALUE, 0),
             ("comm_size", INT64_VALUE, int(r.length[row])),

@@ -49,12 +49,12 @@ SETUP_CODES = COMMAND, REPLY = CODE["SendCom_TO_Servers"], CODE["SendCom_To_Serv
 FIRST_PACKET = CODE["First_Packet"]  # of a push; beside the four operations of an iteration
 
 # Within one key, node and iteration the operations come in this order, four to an iteration.
-SLOTS = 4
+STAGES = 4
 
 INDEPENDENT, PUSH_ON_PUSH, PULL_ON_PUSH, PULL_ON_PULL, PUSH_ON_PULL = range(5)
 DEP_NAMES = ("independent", "Push_on_Push", "Pull_on_Push", "Pull_on_Pull", "Push_on_Pull")
-# What the four operations of an iteration depend on, by slot; the same on workers and servers.
-DEP_TYPES_OF_SLOT = (PUSH_ON_PULL, PUSH_ON_PUSH, PULL_ON_PUSH, PULL_ON_PULL)
+# What the four operations of an iteration depend on, by stage; the same on workers and servers.
+DEP_TYPES_OF_STAGE = (PUSH_ON_PULL, PUSH_ON_PUSH, PULL_ON_PUSH, PULL_ON_PULL)
 
 DEP_NONE, DEP_ONE, DEP_LIST = range(3)
 
@@ -268,7 +268,7 @@ class Trace:
     def iteration(self) -> Ints:
         """The training iteration of each record; -1 for set-up and initial values."""
         r = self.records
-        number = (r.op_num.astype(np.int64) - self._first_numbers()) // SLOTS
+        number = (r.op_num.astype(np.int64) - self._first_numbers()) // STAGES
         return np.where(r.is_data & (number >= 0), number, -1)
 
     def _first_numbers(self) -> Ints | int:
@@ -281,8 +281,8 @@ class Trace:
         r, first = self.records, self.header.first_op
         if self.lost or any(note.words[1:2] == ["step"] for note in self.notes):
             return first
-        slot = r.operation % SLOTS
-        initial = r.is_data & ((r.num_pp == INITIAL_NUM_PP) | ((slot > 1) & (r.op_num < first)))
+        stage = r.operation % STAGES
+        initial = r.is_data & ((r.num_pp == INITIAL_NUM_PP) | ((stage > 1) & (r.op_num < first)))
         trained = r.is_data & ~initial
         place = r.key.astype(np.int64) << 32 | r.node
         odd = np.setdiff1d(place[initial], place[trained & (r.op_num == first)])
@@ -293,7 +293,7 @@ class Trace:
             rows = np.flatnonzero(trained & (place == one))
             if len(rows):
                 begins = rows[np.argmin(r.op_num[rows])]
-                if slot[begins] == 0:
+                if stage[begins] == 0:
                     found[place == one] = r.op_num[begins]
         return found
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from tracer import round_trip as rt
 from tracer.errors import TraceError
-from tracer.format.record import ASYNCHRONOUS, MERCURY, ROLES, SLOTS, Bools, Header, Ints, Records
+from tracer.format.record import ASYNCHRONOUS, MERCURY, ROLES, STAGES, Bools, Header, Ints, Records
 from tracer.grouping import group
 from tracer.live.tail import Tail
 from tracer.run import SUFFIXES
@@ -128,7 +128,7 @@ def _totals(keys: Ints, values: Ints) -> Iterator[tuple[int, int]]:
     return zip(groups.keys[0].tolist(), groups.total(values).tolist())
 
 
-class _Node:
+class _NodeFile:
     def __init__(self, tail: Tail) -> None:
         self.tail = tail
         self.newest_us = 0
@@ -153,7 +153,7 @@ class Watch:
 
     def __init__(self, directory: str | Path) -> None:
         self._directory = Path(directory)
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, _NodeFile] = {}
         self._open_sums: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
         self._last_ones: deque[tuple[int, int]] = deque(maxlen=SUMS_MOST)  # (worker, behind_us)
         self._failure = ""
@@ -176,9 +176,9 @@ class Watch:
         for file in files:
             named = file.name.startswith(("trace_worker_", "trace_server_"))
             if named and file.suffix in SUFFIXES and file.stem not in self._nodes:
-                self._nodes[file.stem] = _Node(Tail(file))
+                self._nodes[file.stem] = _NodeFile(Tail(file))
 
-    def _take(self, node: _Node) -> bool:
+    def _take(self, node: _NodeFile) -> bool:
         news = node.tail.look()
         for note in news.notes:
             words = note.split(maxsplit=1)
@@ -191,7 +191,7 @@ class Watch:
         if not len(records):
             return bool(news.notes)
         node.newest_us = max(node.newest_us, int(records.time.max()))
-        number = (records.op_num.astype(np.int64) - node.header.first_op) // SLOTS
+        number = (records.op_num.astype(np.int64) - node.header.first_op) // STAGES
         training: Bools = records.is_data & (number >= 0)
         if training.any():
             rows = records.take(training)
@@ -202,7 +202,7 @@ class Watch:
             self._count(node, rows)
         return True
 
-    def _steps(self, node: _Node, rows: Records, iteration: Ints) -> None:
+    def _steps(self, node: _NodeFile, rows: Records, iteration: Ints) -> None:
         push, answer = rows.operation == rt.W_PUSH_SEND, rows.operation == rt.W_PULL_RECV
         groups = group(iteration)
         most, least = np.iinfo(np.int64).max, np.int64(0)
@@ -220,7 +220,7 @@ class Watch:
             if node.steps[number].last_answer < recent or number < kept[-1] - STEPS_MOST:
                 del node.steps[number]
 
-    def _arrivals(self, node: _Node, rows: Records, iteration: Ints) -> None:
+    def _arrivals(self, node: _NodeFile, rows: Records, iteration: Ints) -> None:
         """Whose part of a sum came last, by the clock of the server that made it."""
         header = node.header
         if header.training == ASYNCHRONOUS or header.workers < 2:
@@ -241,7 +241,7 @@ class Watch:
         for place in [p for p in self._open_sums if p[1] < newest - STEPS_OPEN]:
             del self._open_sums[place]
 
-    def _count(self, node: _Node, rows: Records) -> None:
+    def _count(self, node: _NodeFile, rows: Records) -> None:
         outward = np.asarray(rows.src == node.header.rank_id)
         peer = (rows.node // len(ROLES)).astype(np.int64)
         for other in np.unique(peer).tolist():
@@ -282,7 +282,7 @@ class Watch:
         """Whether a file has its end. Those of processes that were killed never have one."""
         return any(node.over for node in self._nodes.values())
 
-    def _worker(self, node: _Node) -> WorkerFigures:
+    def _worker(self, node: _NodeFile) -> WorkerFigures:
         numbers = sorted(n for n, step in node.steps.items() if step.last_push)
         figures = WorkerFigures(node.header.rank, numbers[-1] if numbers else -1)
         begun = [node.steps[n].first_push for n in numbers]
@@ -304,7 +304,7 @@ class Watch:
             figures.behind_ms = statistics.median(behind) if behind else None
         return figures
 
-    def _links(self, nodes: list[_Node]) -> list[LinkFigures]:
+    def _links(self, nodes: list[_NodeFile]) -> list[LinkFigures]:
         """By what the worker saw; by what the server saw where the worker's file is elsewhere."""
         found: dict[tuple[int, int], LinkFigures] = {}
         for node in sorted(nodes, key=lambda node: node.header.role != "worker"):

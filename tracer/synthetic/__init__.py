@@ -4,6 +4,6 @@
 """
 
 from tracer.synthetic.files import synthesize, write_run
-from tracer.synthetic.plan import LENET5, Plan, Tensor
+from tracer.synthetic.plan import LENET5, Plan, PlannedTensor
 
-__all__ = ["LENET5", "Plan", "Tensor", "synthesize", "write_run"]
+__all__ = ["LENET5", "Plan", "PlannedTensor", "synthesize", "write_run"]

@@ -18,14 +18,14 @@ from tracer.format.writer import write_trace
 from tracer.output import whole_directory
 from tracer.synthetic.numbering import Event, NodeNumbering
 from tracer.synthetic.plan import Plan
-from tracer.synthetic.simulation import Simulation
+from tracer.synthetic.run import SyntheticRun
 
 COMMAND_BYTES, REPLY_BYTES = 25, 19
 
 
 def synthesize(plan: Plan) -> list[Trace]:
     """One trace a worker, one a server, then the scheduler traffic of all nodes."""
-    seen = Simulation(plan).run()
+    seen = SyntheticRun(plan).run()
     traces = [_node(plan, role, rank, events) for (role, rank), events in seen.items()]
     ends = {t.header.node: int(t.records.time.max(initial=plan.start_us)) for t in traces}
     traces += [

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tracer.format.line import list_items, list_text
-from tracer.format.record import COLUMNS, DEP_LIST, DEP_ONE, SLOTS, Note, Records, Trace
+from tracer.format.record import COLUMNS, DEP_LIST, DEP_ONE, STAGES, Note, Records, Trace
 
 
 def lengthened(trace: Trace, records_least: int) -> Trace:
@@ -25,11 +25,11 @@ def lengthened(trace: Trace, records_least: int) -> Trace:
     )
     tiled.id = int(r.id.max()) + 1 + np.arange(len(turn))
     tiled.time = tiled.time + turn * period
-    tiled.op_num = (tiled.op_num + turn * SLOTS).astype(np.int32)
+    tiled.op_num = (tiled.op_num + turn * STAGES).astype(np.int32)
     # Numbers of dispatch go up by two a key.
     tiled.num_pp = tiled.num_pp + turn * 2 * len(np.unique(block.key))
     single = tiled.dep_kind == DEP_ONE
-    tiled.dep_num[single] += (turn[single] * SLOTS).astype(np.int32)
+    tiled.dep_num[single] += (turn[single] * STAGES).astype(np.int32)
     _new_lists(tiled, block, times)
     columns = {
         name: np.concatenate([r.column(name), tiled.column(name)]).astype(dtype)
@@ -49,7 +49,7 @@ def _new_lists(tiled: Records, block: Records, times: int) -> None:
     base = len(tiled.lists)
     for turn in range(1, times + 1):
         for one in items:
-            later = ((number + turn * SLOTS, node) for number, node in one)
+            later = ((number + turn * STAGES, node) for number, node in one)
             tiled.lists.append(list_text(later))
     where = np.searchsorted(used, block.dep_num[listed])
     numbers = base + np.arange(times)[:, None] * len(used) + where[None, :]

@@ -12,7 +12,7 @@ from tracer.format import record as rec
 from tracer.format.line import list_text
 from tracer.format.record import Header, Records
 
-PUSH, CONFIRM, REQUEST, ANSWER = range(rec.SLOTS)  # the slot of an operation within its iteration
+PUSH, CONFIRM, REQUEST, ANSWER = range(rec.STAGES)  # the stage of an operation within its iteration
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class NodeNumbering:
     header: Header
     columns: dict[str, list[int]] = field(default_factory=lambda: {n: [] for n, _ in rec.COLUMNS})
     lists: dict[str, int] = field(default_factory=dict)
-    # By key and peer: the first number of the iteration, and the last slot that it has filled.
+    # By key and peer: the first number of the iteration, and the last stage that it has filled.
     _place: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     _pushed: dict[tuple[int, int], bool] = field(default_factory=dict)  # whether with a push
-    _time: dict[tuple[int, int, int], int] = field(default_factory=dict)  # by key, peer, slot
+    _time: dict[tuple[int, int, int], int] = field(default_factory=dict)  # by key, peer, stage
     # When a number's pushes or answers were last seen: by key on a server, by server on a worker.
     _latest: dict[tuple[int, int], int] = field(default_factory=dict)
     _answered: dict[tuple[int, int], int] = field(default_factory=dict)  # number, by key and peer
@@ -60,9 +60,9 @@ class NodeNumbering:
         if event.operation == rec.FIRST_PACKET:
             self._first_packet(event)
             return
-        slot = event.operation % rec.SLOTS
-        number = self._number(event, slot)
-        dep_type, dep, since = self._depends(event, slot, number)
+        stage = event.operation % rec.STAGES
+        number = self._number(event, stage)
+        dep_type, dep, since = self._depends(event, stage, number)
         kind = rec.DEP_NONE if not dep else rec.DEP_ONE if isinstance(dep, tuple) else rec.DEP_LIST
         one = dep if isinstance(dep, tuple) else (0, 0, 0)
         if isinstance(dep, list):
@@ -74,7 +74,7 @@ class NodeNumbering:
             src=here if sends else there,
             dst=there if sends else here,
             length=event.length,
-            num_pp=rec.INITIAL_NUM_PP if event.initial and slot < REQUEST else event.num_pp,
+            num_pp=rec.INITIAL_NUM_PP if event.initial and stage < REQUEST else event.num_pp,
             key=event.key,
             op_num=number,
             node=self._node(event.peer),
@@ -86,12 +86,12 @@ class NodeNumbering:
             dep_num=one[1],
             dep_node=one[2],
         )
-        self._time[event.key, event.peer, slot] = event.time
+        self._time[event.key, event.peer, stage] = event.time
         latest = (event.key if self._on_server else event.peer, number)
-        if slot == ANSWER or (slot == PUSH and self._on_server):
+        if stage == ANSWER or (stage == PUSH and self._on_server):
             self._latest[latest] = max(event.time, self._latest.get(latest, event.time))
-            self._latest.pop((latest[0], number - 2 * rec.SLOTS), None)
-        if slot == ANSWER:
+            self._latest.pop((latest[0], number - 2 * rec.STAGES), None)
+        if stage == ANSWER:
             self._answered[event.key, event.peer] = number
             self._peers.add(event.peer)
 
@@ -130,22 +130,22 @@ class NodeNumbering:
     def _node(self, peer: int) -> int:
         return rec.node_code(rec.WORKER if self._on_server else rec.SERVER, peer)
 
-    def _number(self, event: Event, slot: int) -> int:
+    def _number(self, event: Event, stage: int) -> int:
         """Four numbers to an iteration. A push opens one, and so does a pull without a push."""
         first = self.header.first_op
         if event.initial:
-            return first - rec.SLOTS + slot
+            return first - rec.STAGES + stage
         place = (event.key, event.peer)
         base, last = self._place.get(place, (first, -1))
-        if last >= 0 and (slot == PUSH or (slot == REQUEST and last >= REQUEST)):
-            base, last = base + rec.SLOTS, -1
+        if last >= 0 and (stage == PUSH or (stage == REQUEST and last >= REQUEST)):
+            base, last = base + rec.STAGES, -1
         if last < 0:
-            self._pushed[place] = slot == PUSH
-        self._place[place] = (base, max(last, slot))
-        return base + slot
+            self._pushed[place] = stage == PUSH
+        self._place[place] = (base, max(last, stage))
+        return base + stage
 
     def _depends(
-        self, event: Event, slot: int, number: int
+        self, event: Event, stage: int, number: int
     ) -> tuple[int, tuple[int, int, int] | list[tuple[int, int]] | None, int | None]:
         """(dep_type, one record or a list, when the latest of them was)."""
         mercury = self.header.mode == rec.MERCURY
@@ -154,14 +154,14 @@ class NodeNumbering:
         everybody = [rec.node_code(rec.WORKER, w) for w in range(self.header.workers)]
 
         def one(back: int) -> tuple[tuple[int, int, int], int | None]:
-            since = self._time.get((key, event.peer, slot - back))
+            since = self._time.get((key, event.peer, stage - back))
             return (key, number - back, node), since
 
         def pushes() -> tuple[list[tuple[int, int]], int | None]:
-            at = number - slot
+            at = number - stage
             return [(at, n) for n in everybody], self._latest.get((key, at))
 
-        if slot == PUSH:
+        if stage == PUSH:
             if event.initial:
                 return rec.INDEPENDENT, None, None
             if self._on_server:
@@ -177,11 +177,11 @@ class NodeNumbering:
             since = max(self._latest[s, number - 1] for s in told)
             answers = [(number - 1, rec.node_code(rec.SERVER, s)) for s in told]
             return rec.PUSH_ON_PULL, answers, since
-        if slot == CONFIRM:
+        if stage == CONFIRM:
             if together and not mercury:
                 return (rec.PUSH_ON_PUSH, *pushes())
             return (rec.PUSH_ON_PUSH, *one(1))
-        if slot == REQUEST:
+        if stage == REQUEST:
             if event.initial and (key, event.peer, PUSH) not in self._time:
                 return rec.INDEPENDENT, None, None
             if not event.initial and not self._pushed[key, event.peer]:

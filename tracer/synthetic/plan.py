@@ -8,20 +8,20 @@ from tracer.format.record import SYNCHRONOUS, ZMQ
 
 
 @dataclass(frozen=True)
-class Tensor:
+class PlannedTensor:
     name: str
     bytes: int
 
 
 LENET5 = (
-    Tensor("conv0_weight", 2000),
-    Tensor("conv0_bias", 80),
-    Tensor("conv1_weight", 100000),
-    Tensor("conv1_bias", 200),
-    Tensor("dense0_weight", 1600000),
-    Tensor("dense0_bias", 2000),
-    Tensor("dense1_weight", 20000),
-    Tensor("dense1_bias", 40),
+    PlannedTensor("conv0_weight", 2000),
+    PlannedTensor("conv0_bias", 80),
+    PlannedTensor("conv1_weight", 100000),
+    PlannedTensor("conv1_bias", 200),
+    PlannedTensor("dense0_weight", 1600000),
+    PlannedTensor("dense0_bias", 2000),
+    PlannedTensor("dense1_weight", 20000),
+    PlannedTensor("dense1_bias", 40),
 )
 
 
@@ -32,7 +32,7 @@ class Plan:
     iterations: int = 10
     mode: str = ZMQ
     training: str = SYNCHRONOUS
-    tensors: tuple[Tensor, ...] = LENET5
+    tensors: tuple[PlannedTensor, ...] = LENET5
     seed: int = 1
     split_bytes: int = 4_000_000  # a larger tensor has a piece on every server
     # Planted overheads.

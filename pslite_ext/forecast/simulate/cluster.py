@@ -112,7 +112,7 @@ class Cluster:
         return cls((rate,), (rate / workers,) * servers, **rest)  # type: ignore[arg-type]
 
 
-class Fabric:
+class ClusterLinks:
     """The links of a cluster, built for one simulation."""
 
     def __init__(self, cluster: Cluster, clock: Clock, by_priority: bool) -> None:

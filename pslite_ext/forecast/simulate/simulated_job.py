@@ -18,7 +18,7 @@ import numpy as np
 from pslite_ext.forecast.model import Job, ModelError, Options
 from pslite_ext.forecast.model.job import Array, number
 from pslite_ext.forecast.simulate.clock import Clock
-from pslite_ext.forecast.simulate.cluster import Cluster, Fabric
+from pslite_ext.forecast.simulate.cluster import Cluster, ClusterLinks
 from pslite_ext.forecast.simulate.layout import Layout, Shares
 from pslite_ext.forecast.simulate.link import Hop, Packet, Train, pass_on
 from pslite_ext.forecast.simulate.scheme import scheme
@@ -53,7 +53,7 @@ class SimulatedJob:
 
 
 @dataclass(eq=False)
-class Worker:
+class SimulatedWorker:
     """One worker's place in its iteration."""
 
     number: int  # within the job
@@ -71,13 +71,13 @@ class Worker:
 
 class JobRun:
     def __init__(
-        self, run: SimulatedJob, name: int, cluster: Cluster, fabric: Fabric, clock: Clock
+        self, run: SimulatedJob, name: int, cluster: Cluster, fabric: ClusterLinks, clock: Clock
     ) -> None:
         self.run, self.cluster, self.fabric, self.clock = run, cluster, fabric, clock
         self.scheme = scheme(run.policy, run.options)
         _check(run, cluster, self.scheme.streams)
         hosts = range(len(cluster.worker_rates)) if run.workers is None else run.workers
-        self.workers = [Worker(index, host) for index, host in enumerate(hosts)]
+        self.workers = [SimulatedWorker(index, host) for index, host in enumerate(hosts)]
         servers = len(cluster.server_rates)
         whole = cluster.placement == "whole"
         self.layout = Layout.of(
@@ -111,7 +111,7 @@ class JobRun:
 
     # The worker's computation
 
-    def _begin(self, worker: Worker) -> None:
+    def _begin(self, worker: SimulatedWorker) -> None:
         worker.iteration += 1
         worker.start = now = self.clock.now
         worker.missing = list(self.layout.layer_packets)
@@ -127,10 +127,10 @@ class JobRun:
         for layer in range(self.layers - 1, -1, -1):
             self.clock.at(now + ends[layer] * worker.factor, self._ready, (worker, layer))
 
-    def _note(self, what: int, worker: Worker, layer: int) -> None:
+    def _note(self, what: int, worker: SimulatedWorker, layer: int) -> None:
         self.times[what, worker.number, layer] = self.clock.now - worker.start
 
-    def _ready(self, of: tuple[Worker, int]) -> None:
+    def _ready(self, of: tuple[SimulatedWorker, int]) -> None:
         worker, layer = of
         self._note(BP_END, worker, layer)
         pieces = self.layout.pieces[layer]
@@ -147,19 +147,19 @@ class JobRun:
                 heapq.heappush(worker.waiting, (urgency, piece))
             self.clock.at(self.clock.now, self._pump, worker)  # after all that is ready now
 
-    def _layer_is_in(self, worker: Worker, layer: int) -> None:
+    def _layer_is_in(self, worker: SimulatedWorker, layer: int) -> None:
         self._note(PULL_END, worker, layer)
         worker.missing[layer] = -1
         self._forward(worker)
 
-    def _forward(self, worker: Worker) -> None:
+    def _forward(self, worker: SimulatedWorker) -> None:
         layer = worker.fp_next
         if not worker.computing and layer < self.layers and worker.missing[layer] == -1:
             worker.computing = True
             took = self.after_pull_s[layer] * worker.factor
             self.clock.at(self.clock.now + took, self._forward_ended, worker)
 
-    def _forward_ended(self, worker: Worker) -> None:
+    def _forward_ended(self, worker: SimulatedWorker) -> None:
         worker.computing = False
         self._note(FP_END, worker, worker.fp_next)
         worker.fp_next += 1
@@ -172,19 +172,19 @@ class JobRun:
 
     # From the worker to where it is summed
 
-    def _pump(self, worker: Worker) -> None:
+    def _pump(self, worker: SimulatedWorker) -> None:
         assert self.scheme.window is not None
         while worker.waiting and worker.in_flight < self.scheme.window:
             worker.in_flight += 1
             self._hand_on(worker, heapq.heappop(worker.waiting)[1])
 
-    def _hand_on(self, worker: Worker, piece: int) -> None:
+    def _hand_on(self, worker: SimulatedWorker, piece: int) -> None:
         if self.scheme.startup_s and not self.scheme.holds_link:
             self.clock.at(self.clock.now + self.scheme.startup_s, self._send, (worker, piece))
         else:
             self._send((worker, piece))
 
-    def _send(self, of: tuple[Worker, int]) -> None:
+    def _send(self, of: tuple[SimulatedWorker, int]) -> None:
         worker, piece = of
         layout, where = self.layout, self.cluster.aggregate
         packets = layout.packets[piece]
@@ -228,7 +228,7 @@ class JobRun:
 
     # Sums
 
-    def _arrived(self, packet: Packet) -> tuple[Worker, int, int]:
+    def _arrived(self, packet: Packet) -> tuple[SimulatedWorker, int, int]:
         worker, iteration, index = packet.info
         self.pushed += packet.size
         self._note(PUSH_END, worker, self.layout.packet_layer[index])
@@ -295,7 +295,7 @@ class JobRun:
             done = self.clock.now + self.update_s[self.layout.packet_layer[index]]
             self.clock.at(done, self._confirm, piece)
 
-    def _piece_arrives(self, worker: Worker, piece: int) -> None:
+    def _piece_arrives(self, worker: SimulatedWorker, piece: int) -> None:
         """Its own pieces make room, not their sums: those wait for others, who may wait for it."""
         count = worker.arrived.pop(piece, 0) + 1
         if count < len(self.layout.packets[piece]):
@@ -303,7 +303,7 @@ class JobRun:
         else:
             self.clock.at(self.clock.now + self.cluster.latency_s, self._acknowledged, worker)
 
-    def _acknowledged(self, worker: Worker) -> None:
+    def _acknowledged(self, worker: SimulatedWorker) -> None:
         worker.in_flight -= 1
         self._pump(worker)
 
@@ -316,13 +316,13 @@ class JobRun:
         for worker in self.workers[first:] + self.workers[:first]:
             self._server_to(worker, server, packet.priority, index)
 
-    def _server_to(self, worker: Worker, server: int, priority: int, index: int) -> None:
+    def _server_to(self, worker: SimulatedWorker, server: int, priority: int, index: int) -> None:
         path = self.fabric.to_worker(server, worker.host)
         self._sum_to(worker, path, priority, index, server)
 
     def _sum_to(
         self,
-        worker: Worker,
+        worker: SimulatedWorker,
         path: tuple[Hop, ...],
         priority: int,
         index: int,
@@ -354,7 +354,7 @@ class JobRun:
             else:
                 self._answer((worker, piece))
 
-    def _answer(self, of: tuple[Worker, int]) -> None:
+    def _answer(self, of: tuple[SimulatedWorker, int]) -> None:
         worker, piece = of
         for index in self.layout.packets[piece]:
             self._server_to(worker, self.layout.packet_server[index], 0, index)

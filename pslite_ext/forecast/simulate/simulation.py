@@ -13,7 +13,7 @@ import numpy as np
 from pslite_ext.forecast.model import ModelError, Timeline
 from pslite_ext.forecast.model.job import Array
 from pslite_ext.forecast.simulate.clock import Clock
-from pslite_ext.forecast.simulate.cluster import Cluster, Fabric
+from pslite_ext.forecast.simulate.cluster import Cluster, ClusterLinks
 from pslite_ext.forecast.simulate.scheme import scheme
 from pslite_ext.forecast.simulate.simulated_job import MOMENTS, JobRun, SimulatedJob
 
@@ -70,7 +70,9 @@ def simulate(
     runs = [runs] if isinstance(runs, SimulatedJob) else list(runs)
     if not runs:
         raise ModelError("there is no job to simulate")
-    fabric = Fabric(cluster, clock, all(scheme(run.policy, run.options).streams for run in runs))
+    fabric = ClusterLinks(
+        cluster, clock, all(scheme(run.policy, run.options).streams for run in runs)
+    )
     started = [JobRun(run, name, cluster, fabric, clock) for name, run in enumerate(runs)]
     with _no_garbage_collection():
         while clock.run(EVENTS_A_REPORT):

@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as plain
 
 from pslite_ext.job import figures, metrics
-from pslite_ext.job.steps import BOUNDS_S, Steps
+from pslite_ext.job.steps import BOUNDS_S, StepTimes
 
 PEER = {metric.figure: 7 for metric in (*metrics.TRAFFIC, *metrics.PEER)}
 FIGURES: dict[str, Any] = {
@@ -33,8 +33,8 @@ FIGURES: dict[str, Any] = {
 }
 
 
-def steps_of(*seconds: float) -> Steps:
-    steps, now = Steps(), 100.0
+def steps_of(*seconds: float) -> StepTimes:
+    steps, now = StepTimes(), 100.0
     for key in ("a", "b"):
         steps.pushed(key, now)
     for took in seconds:
@@ -105,7 +105,7 @@ def test_steps_are_a_histogram() -> None:
 
 
 def test_a_step_ends_when_a_key_comes_again() -> None:
-    steps = Steps()
+    steps = StepTimes()
     for key, now in (("a", 1.0), ("b", 2.0), ("c", 2.5), ("b", 4.0), ("a", 4.5), ("b", 7.0)):
         steps.pushed(key, now)
     counts, seconds = steps.histogram()
@@ -113,7 +113,7 @@ def test_a_step_ends_when_a_key_comes_again() -> None:
 
 
 def test_without_a_job_the_page_is_empty() -> None:
-    assert metrics.page({}, Steps().histogram(), "0", openmetrics=True) == "# EOF\n"
+    assert metrics.page({}, StepTimes().histogram(), "0", openmetrics=True) == "# EOF\n"
 
 
 def serve(host: str, port: int) -> None:

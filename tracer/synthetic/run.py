@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 Begin = Callable[[int, Piece], None]
 
 
-class Simulation:
+class SyntheticRun:
     """One run. `seen` holds each node's events in the order in which they happened."""
 
     def __init__(self, plan: Plan) -> None:
