@@ -11,7 +11,7 @@ import mxnet as mx
 import numpy as np
 from mxnet.ndarray import NDArray
 
-from mxnet_plugins import arguments, membership
+from mxnet_plugins import arguments, this_worker
 from mxnet_plugins.base_store import BaseStore
 from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError
@@ -43,7 +43,7 @@ class MercuryKVStore(BaseStore):
 
     def __init__(self, name: str, *, asynchronous: bool) -> None:
         self._asynchronous = asynchronous
-        self._settings = membership.join(asynchronous)
+        self._settings = this_worker.join(asynchronous)
         self._name = name
         self._id = next(_store_ids)
         self._entries: dict[Key, Entry] = {}

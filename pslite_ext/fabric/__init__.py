@@ -10,7 +10,7 @@ docs/fabric.md says how to start such a job, what it promises, and when to use i
 
 from __future__ import annotations
 
-from pslite_ext.fabric.membership import (
+from pslite_ext.fabric.nodes import (
     Holder,
     Scheduler,
     Worker,

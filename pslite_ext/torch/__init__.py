@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.torch import membership
+from pslite_ext.torch import this_worker
 from pslite_ext.torch_version import is_too_old
 
 __all__ = ["ddp_comm_hook", "stats", "trace", "wrap"]
@@ -95,6 +95,6 @@ def _register_backend() -> None:
         dist.Backend.register_backend("mercury", _process_group, extended_api=True, devices=["cpu"])
 
 
-membership.serve_if_asked()
+this_worker.serve_if_asked()
 _register_backend()
-membership.say_if_forgotten()
+this_worker.say_if_forgotten()

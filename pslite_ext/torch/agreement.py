@@ -16,8 +16,8 @@ import torch
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch.entries import ParameterEntry
 from pslite_ext.torch.layouts import order_of
-from pslite_ext.torch.slots import Slot
 from pslite_ext.torch.values import memory, wire_key
 from pslite_ext.torch.words import NUMBERS, words_of
 
@@ -119,7 +119,7 @@ class Agreement:
     def __init__(self, number: int, names: dict[Any, str], optimizer: Any, workers: int) -> None:
         self._number, self._names, self._optimizer = number, names, optimizer
         self._workers = workers
-        self._places: dict[Slot, int] = {}
+        self._places: dict[ParameterEntry, int] = {}
         self._tensor: _core.Tensor | None = None
         self._work: _core.Work | None = None
         self._sums: Any = None  # of the last backward
@@ -129,24 +129,26 @@ class Agreement:
         self._has_loaded = False
         self._failure: InvalidArgumentError | None = None
 
-    def start(self, which: int, slots: Sequence[Slot]) -> None:
+    def start(self, which: int, entries: Sequence[ParameterEntry]) -> None:
         """With an order that all workers have agreed on."""
-        self._places = {slot: place for place, slot in enumerate(slots)}
+        self._places = {entry: place for place, entry in enumerate(entries)}
         key = wire_key(self._number, "used", str(which))
-        length = len(slots) + NUMBERS
+        length = len(entries) + NUMBERS
         self._tensor = _core.Tensor(key, "used parameters", "int32", [length])
 
     def loaded(self) -> None:
         """The model or the optimizer has loaded a checkpoint, here."""
         self._has_loaded = True
 
-    def begin(self, idle: set[Slot]) -> None:
-        """At the end of a backward, which these slots had no gradient in."""
+    def begin(self, idle: set[ParameterEntry]) -> None:
+        """At the end of a backward, which these entries had no gradient in."""
         self.wait()
         groups = self._optimizer.param_groups
         self._said = [*_options(groups, self._backwards % len(groups)), self._loaded()]
         self._backwards += 1
-        had = [int(slot not in idle) for slot in self._places] if idle else [1] * len(self._places)
+        had = (
+            [int(entry not in idle) for entry in self._places] if idle else [1] * len(self._places)
+        )
         self._sums = torch.tensor([*had, *self._words()], dtype=torch.int32)
         assert self._tensor is not None
         self._work = self._tensor.sum_memory(memory(self._sums), USED_PRIORITY)
@@ -164,10 +166,10 @@ class Agreement:
             self._failure = self._difference()
             raise self._failure
 
-    def is_used(self, slot: Slot) -> bool:
+    def is_used(self, entry: ParameterEntry) -> bool:
         """Whether any worker had a gradient."""
         self.wait()
-        return bool(self._sums[self._places[slot]] > 0)
+        return bool(self._sums[self._places[entry]] > 0)
 
     def _words(self) -> list[int]:
         return words_of("; ".join(self._said))

@@ -12,8 +12,8 @@ from itertools import filterfalse
 from typing import Any
 
 from pslite_ext.torch.checks import check_parameters, check_step, names_of
+from pslite_ext.torch.entries import refuse_sparse, wrapped
 from pslite_ext.torch.modules import Hook, is_scripted, refuse_assign
-from pslite_ext.torch.slots import refuse_sparse, wrapped
 
 
 class Wrapped:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from pslite_ext.torch import membership
+from pslite_ext.torch import this_worker
 
 _here = threading.local()
 _lock = threading.Lock()
@@ -93,7 +93,7 @@ class Callbacks:
         name = f"mercury-then-{number}"
         self._thread = threading.Thread(target=self._run, daemon=True, name=name)
         self._thread.start()
-        membership.at_end(self._close)
+        this_worker.at_end(self._close)
 
     def ask(self, future: Future) -> None:
         self._asked.put(future)

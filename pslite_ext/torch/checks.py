@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 import torch
 
 from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch.entries import wrapped
 from pslite_ext.torch.layouts import is_dense
 from pslite_ext.torch.modules import is_scripted, refuse_other_parallel
 from pslite_ext.torch.optimizers import patched_by_a_scheduler, why_not
-from pslite_ext.torch.slots import wrapped
 from pslite_ext.torch.staging import KINDS
 
 SUMMED = (

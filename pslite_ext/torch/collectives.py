@@ -19,7 +19,7 @@ import torch
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError, WaitTimeoutError
-from pslite_ext.torch import callbacks, membership
+from pslite_ext.torch import callbacks, this_worker
 from pslite_ext.torch.values import memory, wire_key
 from pslite_ext.torch.words import NUMBERS, words_of
 
@@ -80,7 +80,7 @@ class Turn:
             self.work = None
 
 
-class Job:
+class Collective:
     """One collective: over when all its sums are in and `finish` has put them where they belong."""
 
     def __init__(self, what: str, finish: Callable[[], None]) -> None:
@@ -139,15 +139,15 @@ class Collectives:
     """
 
     def __init__(self, depth: int) -> None:
-        self.workers = membership.join()
+        self.workers = this_worker.join()
         self._depth = depth
         self._turns: dict[tuple[Any, int], Iterator[Turn]] = {}
-        self._started: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._started: queue.SimpleQueue[Collective | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the order, and the turns
         name = f"mercury-torch-{depth}"
-        self._thread = threading.Thread(target=self._end_jobs, daemon=True, name=name)
+        self._thread = threading.Thread(target=self._end_all, daemon=True, name=name)
         self._thread.start()
-        membership.at_end(self._close)
+        this_worker.at_end(self._close)
 
     def sum(
         self,
@@ -155,22 +155,22 @@ class Collectives:
         flats: Sequence[Any],
         finish: Callable[[], None] = lambda: None,
         priority: int = 0,
-    ) -> Job:
+    ) -> Collective:
         """The sums over all workers take the place of `flats`, contiguous and of one dimension."""
         sizes = ", ".join(f"{flat.numel()} {_SUMMED[flat.dtype]}" for flat in flats)
-        job = Job(f"{what} of {sizes}" if flats else what, finish)
+        collective = Collective(f"{what} of {sizes}" if flats else what, finish)
         with self._lock:
             if _failure is not None:
                 raise _failure
-            job.words = torch.zeros(PIECE_BYTES_MIN // 4, dtype=torch.int32)
-            job.words[:NUMBERS] = torch.tensor(words_of(job.what), dtype=torch.int32)
-            job.sums.append(self._send(job.words, WORD_PRIORITY))
+            collective.words = torch.zeros(PIECE_BYTES_MIN // 4, dtype=torch.int32)
+            collective.words[:NUMBERS] = torch.tensor(words_of(collective.what), dtype=torch.int32)
+            collective.sums.append(self._send(collective.words, WORD_PRIORITY))
             for flat in flats:
-                self._send_all(job, flat, priority)
-            self._started.put(job)
-        return job
+                self._send_all(collective, flat, priority)
+            self._started.put(collective)
+        return collective
 
-    def _send_all(self, job: Job, flat: Any, priority: int) -> None:
+    def _send_all(self, collective: Collective, flat: Any, priority: int) -> None:
         item = flat.element_size()
         begin = 0
         for size in cut(flat.numel() * item):
@@ -178,9 +178,9 @@ class Collectives:
             if part.numel() < size // item:
                 filled = torch.zeros(size // item, dtype=flat.dtype)
                 filled[: part.numel()] = part
-                job.filled.append((filled, part))
+                collective.filled.append((filled, part))
                 part = filled
-            job.sums.append(self._send(part, priority))
+            collective.sums.append(self._send(part, priority))
             begin += size // item
 
     def _send(self, part: Any, priority: int) -> tuple[Turn, _core.Work]:
@@ -190,17 +190,17 @@ class Collectives:
         turn = next(self._turns[dtype, size])
         return turn, turn.sum(part, priority)
 
-    def _end_jobs(self) -> None:
+    def _end_all(self) -> None:
         global _failure
-        while (job := self._started.get()) is not None:
+        while (collective := self._started.get()) is not None:
             try:
                 if _failure is not None:
                     raise _failure
                 with torch.no_grad():
-                    job.end(self.workers)
+                    collective.end(self.workers)
             except Exception as error:
-                _failure = job.error = error
-            job.over.set()
+                _failure = collective.error = error
+            collective.over.set()
 
     def _close(self) -> None:
         self._started.put(None)

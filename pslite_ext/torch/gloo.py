@@ -78,7 +78,7 @@ def ended(what: str, wait: Callable[[], object], patience: timedelta, began_s: f
         raise kind(f"{what}, over Gloo: {error}") from None
 
 
-class Work(dist._Work):  # type: ignore[misc]
+class GlooWork(dist._Work):  # type: ignore[misc]
     """One or several of Gloo's, under way."""
 
     def __init__(self, what: str, result: Any, patience: timedelta, *works: Any) -> None:
@@ -162,17 +162,21 @@ class GroupOfSome(dist.ProcessGroup):  # type: ignore[misc]
     def shutdown(self) -> None:
         """It ends when nobody has it any more."""
 
-    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def allgather_into_tensor_coalesced(
+        self, outputs: Any, inputs: Any, opts: Any = None
+    ) -> GlooWork:
         parts = [output.chunk(self.size()) for output in outputs]
         places = [list(each) for each in zip(*parts)]  # a list for each member
         work = self._gloo.allgather_coalesced(places, inputs, opts or dist.AllgatherOptions())
-        return Work("allgather", outputs, self._patience, work)
+        return GlooWork("allgather", outputs, self._patience, work)
 
-    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def reduce_scatter_tensor_coalesced(
+        self, outputs: Any, inputs: Any, opts: Any = None
+    ) -> GlooWork:
         opts = opts or dist.ReduceScatterOptions()
         pairs = zip(outputs, inputs)
         works = [self._gloo._reduce_scatter_base(output, given, opts) for output, given in pairs]
-        return Work("reduce_scatter", outputs, self._patience, *works)
+        return GlooWork("reduce_scatter", outputs, self._patience, *works)
 
     def _start_coalescing(self, _device: Any) -> None:
         """Each is as fast alone."""
@@ -185,10 +189,10 @@ class GroupOfSome(dist.ProcessGroup):  # type: ignore[misc]
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
 
-def _of_gloo(name: str) -> Callable[..., Work]:
-    def call(self: GroupOfSome, *given: Any, **options: Any) -> Work:
+def _of_gloo(name: str) -> Callable[..., GlooWork]:
+    def call(self: GroupOfSome, *given: Any, **options: Any) -> GlooWork:
         work = getattr(self._gloo, name)(*given, **options)
-        return Work(name, given[0] if given else None, self._patience, work)
+        return GlooWork(name, given[0] if given else None, self._patience, work)
 
     return call
 

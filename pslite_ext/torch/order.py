@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import torch
 
+from pslite_ext.torch.entries import ParameterEntry
 from pslite_ext.torch.parcels import numbered
-from pslite_ext.torch.slots import Slot
 from pslite_ext.torch.values import take_from_worker_0
 
 
@@ -18,31 +18,33 @@ class OrderOfUse:
     """What was used in a forward so far."""
 
     def __init__(self) -> None:
-        self._seen: dict[Slot, None] = {}  # an ordered set
+        self._seen: dict[ParameterEntry, None] = {}  # an ordered set
         self._watching = False
 
     def watch(self) -> None:
         """A forward begins."""
         self._watching = True
 
-    def note(self, slot: Slot) -> bool:
+    def note(self, entry: ParameterEntry) -> bool:
         """Whether that was a use in a forward."""
         if self._watching:
-            self._seen[slot] = None
+            self._seen[entry] = None
         return self._watching
 
-    def unseen(self, slots: Sequence[Slot]) -> list[Slot]:
+    def unseen(self, entries: Sequence[ParameterEntry]) -> list[ParameterEntry]:
         """If they are used, then by something that is not heard."""
-        return [slot for slot in slots if slot not in self._seen]
+        return [entry for entry in entries if entry not in self._seen]
 
-    def agree(self, slots: Sequence[Slot], model: int, name: str) -> list[list[Slot]]:
+    def agree(
+        self, entries: Sequence[ParameterEntry], model: int, name: str
+    ) -> list[list[ParameterEntry]]:
         """What travels together, the most urgent first: on all workers as on worker 0, which all
         must reach."""
-        number = {slot: index for index, slot in enumerate(slots)}
-        own = [*self.unseen(slots), *(slot for slot in self._seen if slot in number)]
-        order = torch.tensor([[number[slot] for slot in own], numbered(own)], dtype=torch.int32)
+        number = {entry: index for index, entry in enumerate(entries)}
+        own = [*self.unseen(entries), *(entry for entry in self._seen if entry in number)]
+        order = torch.tensor([[number[entry] for entry in own], numbered(own)], dtype=torch.int32)
         take_from_worker_0(model, name, [order])
-        together: dict[int, list[Slot]] = {}
+        together: dict[int, list[ParameterEntry]] = {}
         for index, parcel in zip(*order.tolist()):
-            together.setdefault(parcel, []).append(slots[index])
+            together.setdefault(parcel, []).append(entries[index])
         return list(together.values())

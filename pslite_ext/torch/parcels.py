@@ -19,22 +19,22 @@ import torch
 
 from pslite_ext import _core
 from pslite_ext.errors import PsliteError
+from pslite_ext.torch.entries import ParameterEntry, raw_grad, unheard
 from pslite_ext.torch.layouts import in_memory
-from pslite_ext.torch.slots import Slot, raw_grad, unheard
-from pslite_ext.torch.staging import Way, Work
+from pslite_ext.torch.staging import Sender, SumWork
 
 # Parameters that are smaller than this together share a parcel.
 PARCEL_ELEMENTS = 1 << 16
 
 
-def numbered(slots: Iterable[Slot]) -> list[int]:
-    """For each slot, in the order of use, the number of its parcel."""
+def numbered(entries: Iterable[ParameterEntry]) -> list[int]:
+    """For each entry, in the order of use, the number of its parcel."""
     numbers: list[int] = []
     kind, room, number = None, 0, -1
-    for slot in slots:
+    for entry in entries:
         # One that is frozen is sent at the end of the backward: the others are not to wait for it.
-        own = (slot.dtype, slot.device, slot.parameter.requires_grad)
-        size = slot.parameter.numel()
+        own = (entry.dtype, entry.device, entry.parameter.requires_grad)
+        size = entry.parameter.numel()
         if own != kind or size > room:
             kind, room, number = own, PARCEL_ELEMENTS, number + 1
         room -= size
@@ -56,44 +56,45 @@ class Parcel:
 
     def __init__(
         self,
-        slots: Sequence[Slot],
-        way: Way,
-        used: Callable[[Slot], bool],
+        entries: Sequence[ParameterEntry],
+        sender: Sender,
+        used: Callable[[ParameterEntry], bool],
         update: Callable[[Parcel], None],
         lends: bool,
     ) -> None:
-        self.slots = slots
-        self.ready: set[Slot] = set()  # whose gradients are complete, and have not been sent
+        self.entries = entries
+        # Whose gradients are complete, and have not been sent.
+        self.ready: set[ParameterEntry] = set()
         self.sent = False  # in the backward under way
         self.stepped = False  # the optimizer has been told; the update is still to come
         self.at_rest = True  # nothing is to be waited for
         self.lends = lends
         self.priority = 0
-        self._way, self._used, self._update = way, used, update
+        self._sender, self._used, self._update = sender, used, update
         self._tensor: _core.Tensor | None = None
-        self._work: Work | None = None
+        self._work: SumWork | None = None
         self._together: Any = None  # memory of its own
         self._places: list[Any] = []  # each one's in it, in the order that was claimed
-        self._on_their_way: list[tuple[Slot, Any]] = []  # whose sums are in these places
+        self._on_their_way: list[tuple[ParameterEntry, Any]] = []  # whose sums are in these places
         self._has_idle = False
-        for slot in slots:
-            slot.parcel = self
-            slot.rest()
+        for entry in entries:
+            entry.parcel = self
+            entry.rest()
 
     @property
     def name(self) -> str:
-        first, last = self.slots[0].name, self.slots[-1].name
-        return first if first == last else f"{first} to {last} ({len(self.slots)})"
+        first, last = self.entries[0].name, self.entries[-1].name
+        return first if first == last else f"{first} to {last} ({len(self.entries)})"
 
     @property
     def size(self) -> int:
-        return sum(slot.parameter.numel() for slot in self.slots)
+        return sum(entry.parameter.numel() for entry in self.entries)
 
     def announced(self, key: int, priority: int) -> None:
         """From here on, the core knows it."""
         self.priority = priority
-        first = self.slots[0]
-        several = len(self.slots) > 1
+        first = self.entries[0]
+        several = len(self.entries) > 1
         reals = 2 if first.dtype.is_complex else 1
         if not self.size:
             return
@@ -108,48 +109,48 @@ class Parcel:
 
     def _make_memory(self) -> None:
         """In which gradients travel that do not lie there already in the order that was claimed."""
-        first = self.slots[0]
+        first = self.entries[0]
         self._together = torch.empty(self.size, dtype=first.dtype, device=first.device)
         begin = 0
-        for slot in self.slots:
-            shape = slot.parameter.shape
-            self._places.append(self._together.as_strided(shape, slot.stride, begin))
-            begin += slot.parameter.numel()
+        for entry in self.entries:
+            shape = entry.parameter.shape
+            self._places.append(self._together.as_strided(shape, entry.stride, begin))
+            begin += entry.parameter.numel()
 
     def send(self, workers: int) -> None:
         """Starts the average over all workers: zeros for what has no gradient here."""
         self.settle()
         self.ready.clear()
         self.sent = True
-        for slot in self.slots:
-            slot.take()
-        self._has_idle = any(slot.total is None for slot in self.slots)
+        for entry in self.entries:
+            entry.take()
+        self._has_idle = any(entry.total is None for entry in self.entries)
         with torch.no_grad():
             memory = self._gathered()
             memory.div_(workers)
         if self._tensor is not None:
-            self._work = self._way.sum(self._tensor, in_memory(memory), self.priority)
+            self._work = self._sender.sum(self._tensor, in_memory(memory), self.priority)
             self._listen()
         else:  # they have no elements
             self._has_idle = False
-            for slot in self.slots:
-                slot.idle = False
-                slot.give_back()
+            for entry in self.entries:
+                entry.idle = False
+                entry.give_back()
 
     def _gathered(self) -> Any:
         """The memory in which all of them are."""
-        alone = self.slots[0]
+        alone = self.entries[0]
         if self._together is None:
             if alone.total is not None and alone.total.stride() == alone.stride:
                 return alone.total
             self._make_memory()
-        pairs = zip(self.slots, self._places)
+        pairs = zip(self.entries, self._places)
         self._on_their_way = [pair for pair in pairs if pair[0].total is not None]
-        if len(self._on_their_way) < len(self.slots):
+        if len(self._on_their_way) < len(self.entries):
             self._together.zero_()
         if self._on_their_way:
             places = [place for _, place in self._on_their_way]
-            torch._foreach_copy_(places, [slot.total for slot, _ in self._on_their_way])
+            torch._foreach_copy_(places, [entry.total for entry, _ in self._on_their_way])
         return self._together
 
     @property
@@ -179,18 +180,20 @@ class Parcel:
             self._take_out()
             self._work = None
             if not self.stepped:
-                for slot in self.slots:
-                    slot.give_back()
+                for entry in self.entries:
+                    entry.give_back()
                 self._rest()
 
     def _take_out(self) -> None:
         if not (self.stepped and self.lends):
             self._copy_out(self._on_their_way)
-        for slot, place in zip(self.slots, self._places) if self._has_idle else ():
-            if slot.idle:
-                slot.idle = False
-                if self._used(slot):
-                    slot.total = torch.empty_like(slot.parameter, requires_grad=False).copy_(place)
+        for entry, place in zip(self.entries, self._places) if self._has_idle else ():
+            if entry.idle:
+                entry.idle = False
+                if self._used(entry):
+                    entry.total = torch.empty_like(entry.parameter, requires_grad=False).copy_(
+                        place
+                    )
         self._has_idle = False
 
     def settle(self) -> None:
@@ -207,43 +210,43 @@ class Parcel:
         """The optimizer has been told of the gradients as they are now."""
         self.stepped = True
         if self._work is None:
-            for slot in self.slots:
-                slot.total = raw_grad(slot.parameter)
+            for entry in self.entries:
+                entry.total = raw_grad(entry.parameter)
         self._listen()
 
     def for_update(self) -> list[Any]:
         """The sums, as the optimizer may have them: nobody else's use is to be heard."""
         self._rest()
-        if len(self._on_their_way) == len(self.slots):
+        if len(self._on_their_way) == len(self.entries):
             return self._places
         where = dict(self._on_their_way)
-        return [where.get(slot, slot.total) for slot in self.slots]
+        return [where.get(entry, entry.total) for entry in self.entries]
 
     def over(self) -> None:
         """The optimizer's step is done."""
         self.stepped = self.sent = False
         with _in_no_mode():
             self._copy_out([pair for pair in self._on_their_way if pair[0].kept])
-            for slot in self.slots:
-                slot.give_back()
-                slot.total = None
+            for entry in self.entries:
+                entry.give_back()
+                entry.total = None
         self._rest()
 
-    def _copy_out(self, pairs: list[tuple[Slot, Any]]) -> None:
+    def _copy_out(self, pairs: list[tuple[ParameterEntry, Any]]) -> None:
         """Of what is on its way, all that anybody is to see."""
         if pairs:
             places = [place for _, place in pairs]
-            torch._foreach_copy_([slot.total for slot, _ in pairs], places)
+            torch._foreach_copy_([entry.total for entry, _ in pairs], places)
         self._on_their_way = []
 
     def _listen(self) -> None:
         if self.at_rest:
             self.at_rest = False
-            for slot in self.slots:
-                slot.parameter.__class__ = slot.listening_class
+            for entry in self.entries:
+                entry.parameter.__class__ = entry.listening_class
 
     def _rest(self) -> None:
         if not self.at_rest:
             self.at_rest = True
-            for slot in self.slots:
-                slot.parameter.__class__ = slot.own_class
+            for entry in self.entries:
+                entry.parameter.__class__ = entry.own_class

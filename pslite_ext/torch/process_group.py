@@ -16,9 +16,9 @@ import torch
 import torch.distributed as dist
 
 from pslite_ext import _core
-from pslite_ext.torch import callbacks, gloo, membership
+from pslite_ext.torch import callbacks, gloo, this_worker
 from pslite_ext.torch.beside import Meeting
-from pslite_ext.torch.collectives import Job, collectives
+from pslite_ext.torch.collectives import Collective, collectives
 from pslite_ext.torch.flat import (
     bytes_of,
     check_operation,
@@ -42,34 +42,34 @@ def create(asked: Any, _options: Any) -> Any:
     return gloo.GroupOfSome(asked)
 
 
-class Work(dist._Work):  # type: ignore[misc]
+class CollectiveWork(dist._Work):  # type: ignore[misc]
     """One collective under way."""
 
-    def __init__(self, job: Job, result: Any, patience: timedelta) -> None:
+    def __init__(self, collective: Collective, result: Any, patience: timedelta) -> None:
         super().__init__()
-        self._job, self._result, self._patience = job, result, patience
+        self._collective, self._result, self._patience = collective, result, patience
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        self._job.wait((timeout or self._patience).total_seconds())
+        self._collective.wait((timeout or self._patience).total_seconds())
         return True
 
     def synchronize(self) -> None:
         self.wait()
 
     def is_completed(self) -> bool:
-        return self._job.over.is_set()
+        return self._collective.over.is_set()
 
     def is_success(self) -> bool:
-        return self.is_completed() and self._job.error is None
+        return self.is_completed() and self._collective.error is None
 
     def exception(self) -> BaseException | None:
-        return self._job.error
+        return self._collective.error
 
     def result(self) -> Any:
         return self._result
 
     def get_future(self) -> callbacks.Future:
-        return self._job.result(self._result)
+        return self._collective.result(self._result)
 
 
 class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
@@ -77,7 +77,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
-        workers = membership.join(Meeting(store, rank, size))
+        workers = this_worker.join(Meeting(store, rank, size))
         if (size, rank) != (workers, _core.rank()):
             refuse(
                 f"this is rank {rank} of {size}, but worker {_core.rank()} of {workers} in the "
@@ -103,7 +103,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     # --- sums, or what Gloo makes of all workers' numbers -----------------------------------------
 
-    def allreduce(self, tensors: Any, opts: Any = None) -> Work:
+    def allreduce(self, tensors: Any, opts: Any = None) -> CollectiveWork:
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
         if any(tensor.layout == torch.sparse_coo for tensor in tensors):
             return self._sparse_allreduce(tensors, opts)
@@ -116,7 +116,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     allreduce_coalesced = allreduce
 
-    def _sparse_allreduce(self, tensors: list[Any], opts: Any) -> Work:
+    def _sparse_allreduce(self, tensors: list[Any], opts: Any) -> CollectiveWork:
         if opts is not None and operation_of(opts) != "SUM":
             refuse(f"no {operation_of(opts)} of sparse tensors")
 
@@ -126,7 +126,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
         return self._over_gloo("allreduce of sparse tensors", run, tensors, lambda: None)
 
-    def reduce(self, tensors: Any, opts: Any) -> Work:
+    def reduce(self, tensors: Any, opts: Any) -> CollectiveWork:
         tensors = list(tensors)
 
         def finish(flats: Sequence[Any]) -> None:
@@ -137,7 +137,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         what = f"reduce to {opts.rootRank}"
         return self._reduced(what, opts, [[t] for t in tensors], tensors, finish, kept=True)
 
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> CollectiveWork:
         def finish(flats: Sequence[Any]) -> None:
             for output, given, flat in zip(outputs, inputs, flats):
                 sizes = [numbers(tensor).numel() for tensor in given]
@@ -145,10 +145,12 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
         return self._reduced("reduce_scatter", opts, inputs, list(outputs), finish, kept=True)
 
-    def _reduce_scatter_base(self, output: Any, given: Any, opts: Any = None) -> Work:
+    def _reduce_scatter_base(self, output: Any, given: Any, opts: Any = None) -> CollectiveWork:
         return self.reduce_scatter_tensor_coalesced([output], [given], opts)
 
-    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def reduce_scatter_tensor_coalesced(
+        self, outputs: Any, inputs: Any, opts: Any = None
+    ) -> CollectiveWork:
         parts = [self._parts("reduce_scatter", each, own) for each, own in zip(inputs, outputs)]
         return self.reduce_scatter(outputs, parts, opts)
 
@@ -158,7 +160,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     # --- bytes: the owner's, plus zeros -----------------------------------------------------------
 
-    def broadcast(self, tensors: Any, opts: Any) -> Work:
+    def broadcast(self, tensors: Any, opts: Any) -> CollectiveWork:
         tensors = list(tensors)
         flats = [bytes_of(tensor) for tensor in tensors]
         if self.rank() != opts.rootRank:
@@ -171,7 +173,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
         return self._start(f"broadcast from {opts.rootRank}", flats, tensors, finish)
 
-    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> CollectiveWork:
         flats = []
         for given in inputs:
             own = bytes_of(given)
@@ -186,21 +188,23 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
         return self._start("allgather", flats, list(outputs), finish)
 
-    def _allgather_base(self, output: Any, given: Any, opts: Any = None) -> Work:
+    def _allgather_base(self, output: Any, given: Any, opts: Any = None) -> CollectiveWork:
         return self.allgather_into_tensor_coalesced([output], [given], opts)
 
-    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def allgather_into_tensor_coalesced(
+        self, outputs: Any, inputs: Any, opts: Any = None
+    ) -> CollectiveWork:
         parts = [self._parts("allgather", each, own) for each, own in zip(outputs, inputs)]
         return self.allgather(parts, inputs, opts)
 
     all_gather_single = _allgather_base
     all_gather_single_coalesced = allgather_into_tensor_coalesced
 
-    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> CollectiveWork:
         """`outputs` has a list for each worker."""
         return self.allgather([list(places) for places in zip(*outputs)], inputs, opts)
 
-    def barrier(self, opts: Any = None) -> Work:
+    def barrier(self, opts: Any = None) -> CollectiveWork:
         work = self._start("barrier", [], [], lambda: None)
         if opts is not None and opts.timeout > timedelta(0):
             work._patience = opts.timeout
@@ -208,7 +212,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     # --- bytes over Gloo --------------------------------------------------------------------------
 
-    def gather(self, outputs: Any, inputs: Any, opts: Any) -> Work:
+    def gather(self, outputs: Any, inputs: Any, opts: Any) -> CollectiveWork:
         own = [bytes_of(tensor) for tensor in inputs]
         places = [[torch.empty_like(bytes_of(tensor)) for tensor in each] for each in outputs]
 
@@ -222,7 +226,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             what, lambda: self._gloo.gather(places, own, opts).wait(), outputs[:1], finish
         )
 
-    def scatter(self, outputs: Any, inputs: Any, opts: Any) -> Work:
+    def scatter(self, outputs: Any, inputs: Any, opts: Any) -> CollectiveWork:
         places = [torch.empty_like(bytes_of(tensor)) for tensor in outputs]
         own = [[bytes_of(tensor) for tensor in each] for each in inputs]
 
@@ -235,7 +239,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             what, lambda: self._gloo.scatter(places, own, opts).wait(), list(outputs), finish
         )
 
-    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> CollectiveWork:
         own = [bytes_of(tensor) for tensor in inputs]
         sizes = [bytes_of(tensor).numel() for tensor in outputs]
         flat, place = torch.cat(own), torch.empty(sum(sizes), dtype=torch.uint8)
@@ -252,7 +256,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def alltoall_base(
         self, output: Any, given: Any, output_sizes: Any, input_sizes: Any, opts: Any = None
-    ) -> Work:
+    ) -> CollectiveWork:
         places, parts = self._split(output, output_sizes), self._split(given, input_sizes)
         if not output.is_contiguous():
             refuse("all_to_all_single needs a contiguous output")
@@ -262,21 +266,21 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     all_to_all_single = alltoall_base
 
-    def send(self, tensors: Any, to: int, tag: int) -> gloo.Work:
+    def send(self, tensors: Any, to: int, tag: int) -> gloo.GlooWork:
         tensors = [in_one_piece(tensor, f"send to {to}") for tensor in tensors]
-        return gloo.Work(
+        return gloo.GlooWork(
             f"send to {to}", tensors, self._patience, self._gloo.send(tensors, to, tag)
         )
 
-    def recv(self, tensors: Any, source: int, tag: int) -> gloo.Work:
+    def recv(self, tensors: Any, source: int, tag: int) -> gloo.GlooWork:
         tensors = [in_one_piece(tensor, f"recv from {source}") for tensor in tensors]
         work = self._gloo.recv(tensors, source, tag)
-        return gloo.Work(f"recv from {source}", tensors, self._patience, work)
+        return gloo.GlooWork(f"recv from {source}", tensors, self._patience, work)
 
-    def recv_anysource(self, tensors: Any, tag: int) -> gloo.Work:
+    def recv_anysource(self, tensors: Any, tag: int) -> gloo.GlooWork:
         tensors = [in_one_piece(tensor, "recv from anyone") for tensor in tensors]
         work = self._gloo.recv_anysource(tensors, tag)
-        return gloo.Work("recv from anyone", tensors, self._patience, work)
+        return gloo.GlooWork("recv from anyone", tensors, self._patience, work)
 
     # --- of all -----------------------------------------------------------------------------------
 
@@ -288,13 +292,13 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def _start(
         self, what: str, flats: Sequence[Any], result: Any, finish: Callable[[], None]
-    ) -> Work:
-        job = collectives().sum(f"{what}, group {self._number},", flats, finish)
-        return Work(job, result, self._patience)
+    ) -> CollectiveWork:
+        collective = collectives().sum(f"{what}, group {self._number},", flats, finish)
+        return CollectiveWork(collective, result, self._patience)
 
     def _over_gloo(
         self, what: str, run: Callable[[], object], result: Any, finish: Callable[[], None]
-    ) -> Work:
+    ) -> CollectiveWork:
         """Begins when all workers are known to have called it."""
 
         def end() -> None:
@@ -311,7 +315,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         result: Any,
         finish: Callable[[Sequence[Any]], None],
         kept: bool = False,
-    ) -> Work:
+    ) -> CollectiveWork:
         """Each list of `tensors` as one; `kept`: their memory stays as it is."""
         name = "SUM" if opts is None else operation_of(opts)
         for each in tensors:

@@ -22,7 +22,7 @@ from pslite_ext.torch.values import memory
 KINDS = ("cpu", "cuda")  # of devices
 
 
-class Work(Protocol):
+class SumWork(Protocol):
     """A sum under way, in the memory of the gradient."""
 
     @property
@@ -31,14 +31,14 @@ class Work(Protocol):
     def wait(self) -> None: ...
 
 
-class Way(ABC):
+class Sender(ABC):
     @abstractmethod
-    def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> Work: ...
+    def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> SumWork: ...
 
 
-class FromHost(Way):
-    def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> Work:
-        work: Work = tensor.sum_memory(memory(gradient), priority)
+class FromHost(Sender):
+    def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> SumWork:
+        work: SumWork = tensor.sum_memory(memory(gradient), priority)
         return work
 
 
@@ -83,7 +83,7 @@ class CudaCopies(Copies):
 
 
 class StagedWork:
-    def __init__(self, started: Future[Work], copy_in: Callable[[], None]) -> None:
+    def __init__(self, started: Future[SumWork], copy_in: Callable[[], None]) -> None:
         self._started, self._copy_in = started, copy_in
 
     @property
@@ -96,7 +96,7 @@ class StagedWork:
         self._copy_in()
 
 
-class Staged(Way):
+class Staged(Sender):
     """From one device. Each tensor has its place on the host, and keeps it."""
 
     def __init__(self, copies: Copies) -> None:
@@ -104,15 +104,15 @@ class Staged(Way):
         self._hosts: dict[_core.Tensor, Any] = {}
         self._starter = ThreadPoolExecutor(1, "mercury-staging")
 
-    def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> Work:
+    def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> SumWork:
         if tensor not in self._hosts:
             self._hosts[tensor] = self._copies.host_memory(gradient)
         host = self._hosts[tensor]
         copied = self._copies.begin_out(gradient.detach(), host)
 
-        def start() -> Work:
+        def start() -> SumWork:
             copied()
-            work: Work = tensor.sum_memory(memory(host), priority)
+            work: SumWork = tensor.sum_memory(memory(host), priority)
             return work
 
         def copy_in() -> None:
@@ -121,5 +121,5 @@ class Staged(Way):
         return StagedWork(self._starter.submit(start), copy_in)
 
 
-def way_from(device: Any) -> Way:
+def sender_from(device: Any) -> Sender:
     return FromHost() if device.type == "cpu" else Staged(CudaCopies(device))

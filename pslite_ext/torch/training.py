@@ -12,6 +12,7 @@ import torch
 from pslite_ext import _core
 from pslite_ext.torch.agreement import Agreement, claim_model, claim_optimizer
 from pslite_ext.torch.checks import check_parameters, check_step, names_of
+from pslite_ext.torch.entries import ParameterEntry, entry_of, raw_grad, set_raw_grad, unheard
 from pslite_ext.torch.modules import (
     ForwardHook,
     Hook,
@@ -23,8 +24,7 @@ from pslite_ext.torch.modules import (
 from pslite_ext.torch.optimizers import has_step_hooks, is_torchs_own, steps_in_parts
 from pslite_ext.torch.order import OrderOfUse
 from pslite_ext.torch.parcels import Parcel
-from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad, slot_of, unheard
-from pslite_ext.torch.staging import Way, way_from
+from pslite_ext.torch.staging import Sender, sender_from
 from pslite_ext.torch.updates import Updates
 from pslite_ext.torch.values import take_from_worker_0, wire_key
 
@@ -47,10 +47,10 @@ class Training:
         self._may_part = steps_in_parts(optimizer)
         self._lends = is_torchs_own(optimizer)  # which keep no gradient
         self._updates = Updates(optimizer, step)
-        self._ways: dict[Any, Way] = {}
-        self._slots: list[Slot] = []  # in the optimizer's order
+        self._senders: dict[Any, Sender] = {}
+        self._entries: list[ParameterEntry] = []  # in the optimizer's order
         self._parameters: list[Any] = []  # the same
-        self._group_of: dict[Slot, int] = {}
+        self._group_of: dict[ParameterEntry, int] = {}
         self._order = OrderOfUse()
         self._orders = 0  # that workers have agreed on
         self._parcels: list[Parcel] = []  # of the agreed order, if there is one
@@ -79,47 +79,47 @@ class Training:
 
     def _take_parameters(self) -> None:
         """Of the optimizer's groups; those that are new are hooked."""
-        self._slots, self._parameters, self._group_of = [], [], {}
+        self._entries, self._parameters, self._group_of = [], [], {}
         for index, group in enumerate(self._optimizer.param_groups):
             for parameter in group["params"]:
-                slot = slot_of(parameter)
-                if slot is None:
-                    slot = Slot(self._names[parameter], parameter, self._note)
-                    if parameter.device not in self._ways:
-                        self._ways[parameter.device] = way_from(parameter.device)
-                    self._hook_parameter(slot)
-                self._slots.append(slot)
+                entry = entry_of(parameter)
+                if entry is None:
+                    entry = ParameterEntry(self._names[parameter], parameter, self._note)
+                    if parameter.device not in self._senders:
+                        self._senders[parameter.device] = sender_from(parameter.device)
+                    self._hook_parameter(entry)
+                self._entries.append(entry)
                 self._parameters.append(parameter)
-                self._group_of[slot] = index
+                self._group_of[entry] = index
 
-    def _hook_parameter(self, slot: Slot) -> None:
-        if not slot.parameter.requires_grad:
+    def _hook_parameter(self, entry: ParameterEntry) -> None:
+        if not entry.parameter.requires_grad:
             return  # should it learn later, its gradient is sent when the backward is over
 
         def complete(_parameter: Any) -> None:
             """Its gradient is, as far as this backward goes."""
-            parcel = slot.parcel
+            parcel = entry.parcel
             if parcel is not None and not parcel.at_rest:
                 parcel.settle()  # what is under way is that of an earlier one
             if not self._in_backward:
                 if self._alone:
                     return
                 self._backward_begins()
-                parcel = slot.parcel
+                parcel = entry.parcel
             assert parcel is not None
             ready = parcel.ready
-            ready.add(slot)
-            if len(ready) == len(parcel.slots):
+            ready.add(entry)
+            if len(ready) == len(parcel.entries):
                 parcel.send(self._workers)
 
-        slot.parameter.register_post_accumulate_grad_hook(complete)
+        entry.parameter.register_post_accumulate_grad_hook(complete)
 
     def _waits_for(self, parameters: list[Any]) -> Callable[..., None]:
-        slots = [slot for slot in map(slot_of, parameters) if slot is not None]
+        entries = [entry for entry in map(entry_of, parameters) if entry is not None]
 
         def wait(*_args: Any) -> None:
-            for slot in slots:
-                slot.used()
+            for entry in entries:
+                entry.used()
 
         return wait
 
@@ -131,7 +131,7 @@ class Training:
         if self._in_backward and torch._C._current_graph_task_id() == -1:
             self._in_backward = False  # a backward that raised has not come to its end
         for parcel in self._unseen:
-            parcel.slots[0].used()
+            parcel.entries[0].used()
         if torch._C._get_tracing_state() is not None:
             self._wait_for_all()
 
@@ -141,11 +141,11 @@ class Training:
         self._wait_for_all()
 
     def _wait_for_all(self) -> None:
-        for slot in self._slots:
-            slot.used()
+        for entry in self._entries:
+            entry.used()
 
-    def _note(self, slot: Slot) -> bool:
-        return self._order.note(slot)
+    def _note(self, entry: ParameterEntry) -> bool:
+        return self._order.note(entry)
 
     def _model_loaded(self, *_args: Any) -> None:
         self._agreement.loaded()
@@ -170,10 +170,10 @@ class Training:
             return
         self._orders += 1
         number, which = self._number, self._orders
-        together = self._order.agree(self._slots, number, f"order {which}")
-        for slots in together:
-            way = self._ways[slots[0].device]
-            parcel = Parcel(slots, way, self._is_used, self._update, self._lends)
+        together = self._order.agree(self._entries, number, f"order {which}")
+        for entries in together:
+            sender = self._senders[entries[0].device]
+            parcel = Parcel(entries, sender, self._is_used, self._update, self._lends)
             self._parcels.append(parcel)
         keys = [wire_key(number, f"sum {which}", parcel.name) for parcel in self._parcels]
         _core.announce(
@@ -181,9 +181,9 @@ class Training:
         )
         for index, (key, parcel) in enumerate(zip(keys, self._parcels)):
             parcel.announced(key, -index)
-        unseen = set(self._order.unseen(self._slots))
-        self._unseen = [parcel for parcel in self._parcels if unseen.intersection(parcel.slots)]
-        self._agreement.start(which, [slot for slots in together for slot in slots])
+        unseen = set(self._order.unseen(self._entries))
+        self._unseen = [parcel for parcel in self._parcels if unseen.intersection(parcel.entries)]
+        self._agreement.start(which, [entry for entries in together for entry in entries])
 
     def _complete(self) -> None:
         """Every worker takes part in every sum, and says of what it had a gradient.
@@ -195,15 +195,18 @@ class Training:
         for parcel in missing:
             parcel.settle()
         idle = {
-            slot for parcel in missing for slot in parcel.slots if raw_grad(slot.parameter) is None
+            entry
+            for parcel in missing
+            for entry in parcel.entries
+            if raw_grad(entry.parameter) is None
         }
         self._agreement.begin(idle)
         for parcel in missing:
             parcel.send(self._workers)
         self._complete_since_step = True
 
-    def _is_used(self, slot: Slot) -> bool:
-        return self._agreement.is_used(slot)
+    def _is_used(self, entry: ParameterEntry) -> bool:
+        return self._agreement.is_used(entry)
 
     def _update(self, parcel: Parcel) -> None:
         self._updates.wait_for([parcel])
@@ -253,8 +256,8 @@ class Training:
         """All that the optimizer is to see has been sent."""
         with unheard():
             has_gradient = any(
-                slot.total is not None or raw_grad(slot.parameter) is not None
-                for slot in self._slots
+                entry.total is not None or raw_grad(entry.parameter) is not None
+                for entry in self._entries
             )
         check_step(self._optimizer, self._parameters, has_gradient)
         if not self._complete_since_step:  # all was accumulated alone, or set by hand
@@ -282,15 +285,15 @@ class Training:
         self.synchronize()
         names = names_of(self._model)
         given = [p for group in self._optimizer.param_groups for p in group["params"]]
-        new = check_parameters([p for p in given if slot_of(p) is None], names)
+        new = check_parameters([p for p in given if entry_of(p) is None], names)
         self._names.update(names)
         self._share(new)
         self._take_parameters()
         self._order, self._parcels, self._unseen = OrderOfUse(), [], []
         self._complete_since_step = False
-        for slot in self._slots:
-            slot.parcel = None
-            slot.listen()
+        for entry in self._entries:
+            entry.parcel = None
+            entry.listen()
 
     def _share(self, new: dict[Any, str]) -> None:
         """Workers have the same parameters, and worker 0's values."""
@@ -311,6 +314,6 @@ class Training:
             if not parcel.stepped:
                 parcel.wait()
         with unheard():
-            for slot in self._slots:
-                slot.kept = False
-                set_raw_grad(slot.parameter, None)
+            for entry in self._entries:
+                entry.kept = False
+                set_raw_grad(entry.parameter, None)

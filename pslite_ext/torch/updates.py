@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from pslite_ext.torch.entries import ParameterEntry, raw_grad, set_raw_grad
 from pslite_ext.torch.parcels import Parcel
-from pslite_ext.torch.slots import Slot, raw_grad, set_raw_grad
 
 
 class UpdateFailedError(RuntimeError):
@@ -51,11 +51,11 @@ class Updates:
         self._own_class = type(optimizer)
         self._step = step
         self._groups: list[dict[str, Any]] = []
-        self._group_of: dict[Slot, int] = {}
+        self._group_of: dict[ParameterEntry, int] = {}
         self._left: dict[Parcel, None] = {}  # an ordered set
         self._failure: UpdateFailedError | None = None
 
-    def begin(self, parcels: Sequence[Parcel], group_of: dict[Slot, int]) -> None:
+    def begin(self, parcels: Sequence[Parcel], group_of: dict[ParameterEntry, int]) -> None:
         """What has no gradient on any worker is left as it is."""
         self._groups = [_noted(group) for group in self._optimizer.param_groups]
         self._group_of = group_of
@@ -101,14 +101,14 @@ class Updates:
         chosen: dict[int, list[Any]] = defaultdict(list)
         for parcel in parcels:
             del self._left[parcel]
-            for slot, summed in zip(parcel.slots, parcel.for_update()):
+            for entry, summed in zip(parcel.entries, parcel.for_update()):
                 if summed is not None:
-                    parameter = slot.parameter
+                    parameter = entry.parameter
                     grad = raw_grad(parameter)
                     if grad is not summed:
                         meanwhile.append((parameter, grad))
                         set_raw_grad(parameter, summed)
-                    chosen[self._group_of[slot]].append(parameter)
+                    chosen[self._group_of[entry]].append(parameter)
         try:
             if chosen:
                 self._step_on(chosen)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pslite_ext.torch import membership
+from pslite_ext.torch import this_worker
 from pslite_ext.torch.alone import Alone
 from pslite_ext.torch.checks import check
 from pslite_ext.torch.optimizers import (
@@ -43,10 +43,10 @@ def _training(model: Any, optimizer: Any, names: dict[Any, str], workers: int) -
 
 def wrap(model: Any, optimizer: Any) -> tuple[Any, Any]:
     names = check(model, optimizer)
-    training = _training(model, optimizer, names, membership.join())
+    training = _training(model, optimizer, names, this_worker.join())
     if patched_by_a_scheduler(optimizer):
         del optimizer.step  # the class's own does what the scheduler needs
     optimizer.__class__ = wrapped_class(type(optimizer), steps_in_parts(optimizer))
     optimizer._mercury = training
-    membership.at_end(training.synchronize)
+    this_worker.at_end(training.synchronize)
     return model, optimizer

@@ -36,10 +36,10 @@ _TIMEOUT_S = 300.0
 # What a process runs before the script. The server dies when its model has had a hundred updates.
 _DIES = """
 import os, runpy, signal, sys, threading, time
-from pslite_ext.fabric import membership
+from pslite_ext.fabric import nodes
 
 def die():
-    while membership._here is None or membership._here.stats().get("version", 0) < 100:
+    while nodes._here is None or nodes._here.stats().get("version", 0) < 100:
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -33,9 +33,9 @@ def main() -> int:
         await_file(os.environ.get("GO", "/no/such/file"))
     print("joins", os.getpid(), flush=True)
     if os.environ["DMLC_TASK_ID"] in os.environ.get("HAS_STORE", "").split():
-        from mxnet_plugins import membership
+        from mxnet_plugins import this_worker
 
-        membership.join()
+        this_worker.join()
     else:
         _core.start(Settings.from_environment(os.environ).options())
     print("joined", flush=True)

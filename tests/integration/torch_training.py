@@ -112,8 +112,8 @@ def compare(case: str) -> None:
     accumulate, clip = int(accumulations), float(norm) or None
     torch.manual_seed(int(os.environ["DMLC_TASK_ID"]))  # worker 0's values count
     model = Mlp() if kind == "mlp" else cnn()
-    way = (lambda _: staging.Staged(LateCopies())) if "staged" in more else staging.way_from
-    with patch("pslite_ext.torch.training.way_from", way):
+    sender = (lambda _: staging.Staged(LateCopies())) if "staged" in more else staging.sender_from
+    with patch("pslite_ext.torch.training.sender_from", sender):
         model, optimizer = mercury.wrap(model, OPTIMIZERS[name](model.parameters()))
     rank = _core.rank()
     twin = copy.deepcopy(model)

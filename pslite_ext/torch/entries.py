@@ -42,7 +42,7 @@ def refuse_sparse(name: str) -> None:
     )
 
 
-class Slot:
+class ParameterEntry:
     """One parameter's.
 
     `total` is its gradient from submission to update. While that is under way, `.grad` is empty:
@@ -51,7 +51,9 @@ class Slot:
     of uses before the first gradient, until it says that it has heard enough.
     """
 
-    def __init__(self, name: str, parameter: Any, touched: Callable[[Slot], bool]) -> None:
+    def __init__(
+        self, name: str, parameter: Any, touched: Callable[[ParameterEntry], bool]
+    ) -> None:
         self.name, self.parameter = name, parameter
         self.parcel: Parcel | None = None  # from the first gradient on
         self.total: Any = None
@@ -182,18 +184,18 @@ _OF_NO_VALUES = frozenset(
 )
 
 
-def slot_of(parameter: Any) -> Slot | None:
+def entry_of(parameter: Any) -> ParameterEntry | None:
     found = wrapped.get(id(parameter))
-    return found if isinstance(found, Slot) else None
+    return found if isinstance(found, ParameterEntry) else None
 
 
 @torch.compiler.disable  # type: ignore[misc]
 def _hear(used: Any) -> None:
     """Of an operation's arguments: some of them listen."""
     if isinstance(used, torch.Tensor):
-        slot = slot_of(used)
-        if slot is not None:
-            slot.used()
+        entry = entry_of(used)
+        if entry is not None:
+            entry.used()
     elif isinstance(used, (list, tuple)):
         for one in used:
             _hear(one)
@@ -217,17 +219,17 @@ class Listening:
 
     @property
     def grad(self) -> Any:
-        slot = slot_of(self)
-        if slot is not None:
-            slot.settle()
+        entry = entry_of(self)
+        if entry is not None:
+            entry.settle()
         with unheard():
             return raw_grad(self)
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        slot = slot_of(self)
-        if slot is not None:
-            slot.replace(value)
+        entry = entry_of(self)
+        if entry is not None:
+            entry.replace(value)
         with unheard():
             set_raw_grad(self, value)
 
@@ -249,14 +251,14 @@ class Listening:
 @contextmanager
 def _at_rest(parameter: Any) -> Iterator[None]:
     listening = type(parameter)
-    slot = slot_of(parameter)
-    if slot is None:
+    entry = entry_of(parameter)
+    if entry is None:
         parameter.__class__ = listening.__mro__[2]
         yield
         return
-    slot.settle()
+    entry.settle()
     before = type(parameter)
-    slot.rest()
+    entry.rest()
     try:
         yield
     finally:
