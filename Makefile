@@ -123,7 +123,7 @@ lint: $(VENV)/.ready  ## ruff, mypy --strict, clang-format, clang-tidy, patches,
 	@mkdir -p build/tidy && sed 's/ -fno-gnu-unique//' build/cmake/asan/compile_commands.json > build/tidy/compile_commands.json  # clang does not know it
 	@sed -nE 's,^ *"file": "(.*/(mercury_[a-z]*\.dir/Unity|pslite_ext/csrc)/.*)".*,\1,p' build/tidy/compile_commands.json | xargs -n 1 -P $(JOBS) $(BIN)/clang-tidy --quiet -p build/tidy
 	$(PYTHON) scripts/patches.py check
-	$(BIN)/python -m pytest -q tests/test_tidy.py
+	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_glossary.py
 
 fmt: $(VENV)/.tools  ## format Python and C++
 	$(BIN)/ruff check --fix-only .
