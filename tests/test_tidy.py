@@ -88,6 +88,7 @@ THREADED = {
     "links/link",
     "links/local_channel",
     "links/payload_checks",
+    "packets/lane_turn",
     "packets/mercury_van",
     "packets/aggregator",
     "packets/aggregator_answers",

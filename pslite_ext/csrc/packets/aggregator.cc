@@ -59,7 +59,7 @@ std::string Aggregator::NoMemory(const std::string& what) const {
 
 Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/, char** target) {
   const int worker = number / options_.lanes;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const LaneTurn turn(&mutex_, &torn_);
   Receiving* link = links_[static_cast<size_t>(number)].get();
   lane_ = number % options_.lanes;
   link->named = Named();
@@ -208,7 +208,7 @@ Status Aggregator::BeginRows(Receiving* link, int worker, const Header& header, 
 
 Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
   const int worker = number / options_.lanes;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const LaneTurn turn(&mutex_, &torn_);
   Receiving* link = links_[static_cast<size_t>(number)].get();
   lane_ = number % options_.lanes;
   switch (header.kind) {

@@ -31,6 +31,7 @@
 
 #include "packets/declaration.h"
 #include "packets/lane_endpoint.h"
+#include "packets/lane_turn.h"
 #include "packets/packet_pool.h"
 #include "packets/packet_trace.h"
 #include "packets/placement.h"
@@ -126,6 +127,7 @@ class Aggregator : public Endpoint {
   const AggregatorOptions options_;
   PacketPool pool_;
   mutable std::mutex mutex_;  // guards what follows
+  bool torn_ = false;
   PacketTrace trace_;
   std::map<std::pair<uint64_t, bool>, std::unique_ptr<SummedTensor>> tensors_;  // by key, and rows
   std::vector<std::unique_ptr<Peer>> peers_;

@@ -103,7 +103,7 @@ void Aggregator::GiveWaiting(SummedTensor* tensor, uint64_t mine) {
 
 bool Aggregator::Next(int number, int64_t now_us, OutPacket* out) {
   const int worker = number / options_.lanes, lane = number % options_.lanes;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const LaneTurn turn(&mutex_, &torn_);
   waiting_lanes_.Asks(worker, lane);
   Peer& peer = *peers_[static_cast<size_t>(worker)];
   UrgencyQueue<Ready>::Position place;
@@ -270,14 +270,14 @@ void Aggregator::Leaves(int worker) {
 }
 
 void Aggregator::Departed(int worker) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const LaneTurn turn(&mutex_, &torn_);
   Leaves(worker);
 }
 
 void Aggregator::OnPath(int number, int64_t /*round_trip_us*/, double bytes_per_second) {
   if (!options_.adapt_packets || bytes_per_second == 0) return;
   const int worker = number / options_.lanes;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const LaneTurn turn(&mutex_, &torn_);
   std::vector<double>& rates = peers_[static_cast<size_t>(worker)]->rates;
   rates[static_cast<size_t>(number % options_.lanes)] = bytes_per_second;
   const double rate = std::accumulate(rates.begin(), rates.end(), 0.0);

@@ -6,9 +6,9 @@
 // of those that wait, and none if it will soon ask itself. So a second lane works only where the
 // first cannot take all.
 //
-// Thread-safety: LaneEndpoint as the endpoint that it shows, WaitingLanes none. Ownership: the
-// endpoint is shared by its lanes. Invariant: while there is a packet for a peer, each lane whose
-// link to it has room will ask again, or one of them has been called.
+// Thread-safety: LaneEndpoint as the endpoint that it shows, WaitingLanes none.
+// Ownership: the endpoint is shared by its lanes. Invariant: while there is a packet for a peer,
+// each lane whose link to it has room will ask again, or one of them has been called.
 #pragma once
 
 #include <cstddef>

@@ -89,11 +89,13 @@ struct WorkerStreams::LinkState {
 
 class WorkerStreams::Turn {
  public:
-  explicit Turn(WorkerStreams* streams) : streams_(streams), lock_(streams->mutex_) {}
+  explicit Turn(WorkerStreams* streams) : streams_(streams) {
+    lock_.emplace(&streams->mutex_, &streams->torn_);
+  }
   ~Turn() {
     const std::vector<Over> over = std::exchange(streams_->over_, {});
     const auto let_go = std::exchange(streams_->let_go_, {});
-    lock_.unlock();
+    lock_.reset();
     FinishAll(over);
   }
   Turn(const Turn&) = delete;
@@ -101,7 +103,7 @@ class WorkerStreams::Turn {
 
  private:
   WorkerStreams* const streams_;
-  std::unique_lock<std::mutex> lock_;
+  std::optional<LaneTurn> lock_;
 };
 
 }  // namespace mercury

@@ -212,7 +212,7 @@ void WorkerStreams::GiveUp(Stream* tensor) {
 
 bool WorkerStreams::Next(int number, int64_t now_us, OutPacket* out) {
   const int server = number / options_.lanes, lane = number % options_.lanes;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const LaneTurn turn(&mutex_, &torn_);
   waiting_lanes_.Asks(server, lane);
   LinkState& link = LinkTo(server, lane);
   bool found = !link.first.empty();
@@ -369,7 +369,7 @@ size_t WorkerStreams::under_way() const {
 }
 
 void WorkerStreams::OnPath(int link, int64_t round_trip_us, double /*bytes_per_second*/) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const LaneTurn turn(&mutex_, &torn_);
   servers_[static_cast<size_t>(link / options_.lanes)]->policy->SetRoundTrip(round_trip_us);
 }
 

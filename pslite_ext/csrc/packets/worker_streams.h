@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "packets/lane_endpoint.h"
+#include "packets/lane_turn.h"
 #include "packets/packet_trace.h"
 #include "packets/placement.h"
 #include "policy/policy.h"
@@ -124,6 +125,7 @@ class WorkerStreams : public Endpoint {
   const WorkerStreamsOptions options_;
   const Report report_;
   mutable std::mutex mutex_;  // guards what follows
+  bool torn_ = false;
   PacketTrace trace_;
   std::shared_ptr<ProphetProfile> profile_;
   ProphetNotes notes_;
