@@ -24,24 +24,29 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   hosts.workers = {1, 2};
   hosts.replica = 3;
   Collector collector(hosts, CollectorOptions());
-  (void)collector.Push(letter.request);
-  collector.Committed(letter.news.places, letter.news.version);
-  collector.Voided(letter.news.places);
-  collector.Got(letter.request.id);
-  collector.Held(letter.news.places);
-  collector.ReplicaHas(letter.news.places);
-  collector.ReplicaApplied(letter.news.places, letter.history_norm);
-  WorkerDaemon worker;
-  worker.Keep(letter.order.hop.update, 1);
-  worker.Obey(letter.order, 0);
-  worker.Due(letter.order.hop.end_s);
   ModelDaemon server(Role::kServer, 3, true);
   ModelDaemon replica(Role::kReplica, 3, false);
   ModelSteps steps;
-  for (ModelDaemon* daemon : {&server, &replica}) {
-    FUZZ_REQUIRE(daemon->Obey(letter.order, &steps).text().size() < 1000);
-    daemon->Arrive(letter.order.places, {}, 1);
-    FUZZ_REQUIRE(daemon->Confirmed(letter.applied, &steps).text().size() < 1000);
+  if (const auto* request = std::get_if<Request>(&letter)) {
+    (void)collector.Push(*request);
+    collector.Got(request->id);
+  } else if (const auto* news = std::get_if<News>(&letter)) {
+    collector.Committed(news->places, news->version);
+    collector.Voided(news->places);
+    collector.Held(news->places);
+    collector.ReplicaHas(news->places);
+    collector.ReplicaApplied(news->places, news->history_norm);
+  } else if (const auto* order = std::get_if<Order>(&letter)) {
+    WorkerDaemon worker;
+    worker.Keep(order->hop.update, 1);
+    worker.Obey(*order, 0);
+    worker.Due(order->hop.end_s);
+    for (ModelDaemon* daemon : {&server, &replica}) {
+      FUZZ_REQUIRE(daemon->Obey(*order, &steps).text().size() < 1000);
+      daemon->Arrive(order->places, {}, 1);
+    }
+  } else if (const auto* confirm = std::get_if<ConfirmLetter>(&letter)) {
+    FUZZ_REQUIRE(replica.Confirmed(confirm->applied, &steps).text().size() < 1000);
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/variants.h"
 #include "fabric/net/model_part.h"
 #include "fabric/net/node_endpoint.h"
 #include "fabric/net/scheduler_part.h"
@@ -61,83 +62,132 @@ std::vector<Placed> DrawUpdates(Bytes* bytes) {
   return updates;
 }
 
-// Mostly one that `from` may write to `to`: else nobody would be heard for long.
-Letter::Kind DrawKind(Bytes* bytes, int from, int to) {
-  using Kinds = std::vector<Letter::Kind>;
-  using Is = Letter::Kind;
-  const auto one_of = [bytes](const Kinds& kinds) {
-    return kinds[static_cast<size_t>(bytes->Below(static_cast<int>(kinds.size())))];
-  };
-  if (bytes->Below(16) == 0) return static_cast<Is>(bytes->Between(1, 20));
-  if (to == kSchedulerNode) {
-    if (from < 0) return one_of({Is::kNews, Is::kNews, Is::kNews, Is::kCarried, Is::kUnreachable});
-    return one_of({Is::kRequest, Is::kRequest, Is::kCarried, Is::kUnreachable, Is::kTime, Is::kGot,
-                   Is::kHeard});
+Tree DrawTree(Bytes* bytes) {
+  Tree tree{24, {}};
+  for (int left = bytes->Between(0, 3); left > 0; --left) {
+    const int from = bytes->Between(-1, 3);
+    tree.edges.push_back({from, bytes->Between(0, 3)});
   }
-  if (from == kSchedulerNode) return to < 0 || bytes->Below(8) != 0 ? Is::kOrder : Is::kServerIs;
-  if (from < 0) return to < 0 ? one_of({Is::kConfirm, Is::kModel}) : Is::kModel;
-  return one_of({Is::kDelivered, Is::kDelivered, to < 0 ? Is::kGet : Is::kAborted});
+  return tree;
 }
 
-Letter DrawLetter(Bytes* bytes, int from, int to) {
-  Letter letter;
-  letter.kind = DrawKind(bytes, from, to);
-  letter.request.id = DrawId(bytes);
-  if (bytes->Below(8) != 0) letter.request.id.worker = from;
-  letter.request.version = bytes->Between(0, 3);
-  letter.request.bytes = bytes->Between(0, 48) + 1;
-  letter.request.norm = bytes->Below(3);
-  letter.request.reduce = bytes->Below(4) == 0;
-  letter.order.kind = static_cast<Order::Kind>(bytes->Between(0, Order::kFail));
-  // A replica is told to take over once; a server never.
-  if (to == kReplicaNode && bytes->Below(16) != 0) letter.order.kind = Order::kFail;
-  if (letter.order.kind == Order::kTakeOver && to == kServerNode) letter.order.kind = Order::kVoid;
-  letter.order.node = bytes->Between(-3, 3);
-  letter.order.updates = DrawUpdates(bytes);
-  letter.order.places = DrawPlaces(bytes);
-  letter.order.place = bytes->Between(0, 9);
-  letter.order.even_arrived = bytes->Odd();
-  letter.order.update = DrawId(bytes);
-  letter.order.fate = static_cast<Fate>(bytes->Below(6));
-  Hop& hop = letter.order.hop;
-  hop.goal = static_cast<Goal>(bytes->Below(2));
-  hop.from = bytes->Between(-3, 3);
-  hop.to = bytes->Between(-3, 3);
-  hop.gathered = bytes->Odd();
-  hop.to_aggregator = bytes->Odd();
-  hop.two_sums = bytes->Odd();
-  hop.places = DrawPlaces(bytes);
-  hop.update = DrawId(bytes);
-  hop.bytes = bytes->Between(0, 48);
-  hop.end_s = bytes->Below(3);
-  letter.news.kind = static_cast<News::Kind>(bytes->Between(0, News::kTookOver));
-  letter.news.places = DrawPlaces(bytes);
-  letter.news.place = bytes->Between(0, 9);
-  letter.news.version = bytes->Between(0, 9);
-  letter.history_norm = bytes->Below(3);
-  letter.applied = DrawUpdates(bytes);
-  letter.asked_us = bytes->Below(3);
-  letter.answered_us = bytes->Below(3);
-  letter.waybill.number = bytes->Below(4);
-  letter.waybill.goal = static_cast<Goal>(bytes->Below(2));
-  letter.waybill.to_aggregator = bytes->Odd();
-  letter.waybill.places = DrawPlaces(bytes);
-  if (to >= 0 && !letter.waybill.places.empty()) letter.waybill.places.resize(1);
-  letter.waybill.skipped = DrawPlaces(bytes);
-  letter.waybill.version = bytes->Between(0, 9);
-  letter.waybill.place = bytes->Between(0, 9);
-  letter.wish = {bytes->Between(0, 3), bytes->Between(0, 3), bytes->Between(0, 3)};
-  letter.tree.bytes = 24;
-  for (int left = bytes->Between(0, 3); left > 0; --left) {
-    letter.tree.edges.push_back({bytes->Between(-1, 3), bytes->Between(0, 3)});
-    letter.waybill.onward.push_back({bytes->Between(0, 3), bytes->Between(0, 3)});
+// Mostly one that `from` may write to `to`: else nobody would be heard for long.
+Letter DrawKind(Bytes* bytes, int from, int to) {
+  const auto one_of = [bytes](const std::vector<Letter>& letters) {
+    return letters[static_cast<size_t>(bytes->Below(static_cast<int>(letters.size())))];
+  };
+  Letter any;
+  if (bytes->Below(16) == 0) {
+    BecomeAt(static_cast<size_t>(bytes->Below(std::variant_size_v<Letter>)), &any);
+    return any;
   }
-  letter.node = to >= 0 ? kReplicaNode : bytes->Between(-3, 3);
-  letter.carriage.from = bytes->Between(-3, 3);
-  letter.carriage.to = bytes->Between(-3, 3);
-  letter.carriage.bits = bytes->Between(-1, 100);
-  letter.carriage.end_s = bytes->Below(3);
-  letter.hearing.update = letter.request.id;
+  if (to == kSchedulerNode) {
+    if (from < 0) {
+      return one_of({News(), News(), News(), Carriage(), UnreachableLetter(), AskingLetter()});
+    }
+    return one_of({Request(), Request(), Carriage(), UnreachableLetter(), TimeLetter(), GotLetter(),
+                   Hearing()});
+  }
+  if (from == kSchedulerNode) {
+    if (to >= 0) return bytes->Below(8) != 0 ? Letter(Order()) : ServerIsLetter();
+    return bytes->Below(8) != 0 ? Letter(Order()) : Tree();
+  }
+  if (from < 0) return to < 0 ? one_of({ConfirmLetter(), ModelLetter()}) : ModelLetter();
+  return one_of(
+      {DeliveredLetter(), DeliveredLetter(), to < 0 ? Letter(GetLetter()) : AbortedLetter()});
+}
+
+struct Filler {
+  Bytes* bytes;
+  int from, to;
+
+  int64_t Few(int last) const { return bytes->Between(0, last); }
+
+  void operator()(Request& its) const {
+    its.id = DrawId(bytes);
+    if (bytes->Below(8) != 0) its.id.worker = from;
+    its.version = Few(3);
+    its.bytes = Few(48) + 1;
+    its.norm = bytes->Below(3);
+    its.reduce = bytes->Below(4) == 0;
+  }
+  void operator()(Order& its) const {
+    its.kind = static_cast<Order::Kind>(bytes->Between(0, Order::kFail));
+    // A replica is told to take over once; a server never.
+    if (to == kReplicaNode && bytes->Below(16) != 0) its.kind = Order::kFail;
+    if (its.kind == Order::kTakeOver && to == kServerNode) its.kind = Order::kVoid;
+    its.node = bytes->Between(-3, 3);
+    its.updates = DrawUpdates(bytes);
+    its.places = DrawPlaces(bytes);
+    its.place = Few(9);
+    its.even_arrived = bytes->Odd();
+    its.update = DrawId(bytes);
+    its.fate = static_cast<Fate>(bytes->Below(6));
+    Hop& hop = its.hop;
+    hop.goal = static_cast<Goal>(bytes->Below(2));
+    hop.from = bytes->Between(-3, 3);
+    hop.to = bytes->Between(-3, 3);
+    hop.gathered = bytes->Odd();
+    hop.to_aggregator = bytes->Odd();
+    hop.two_sums = bytes->Odd();
+    hop.places = DrawPlaces(bytes);
+    hop.update = DrawId(bytes);
+    hop.bytes = Few(48);
+    hop.end_s = bytes->Below(3);
+  }
+  void operator()(News& its) const {
+    its.kind = static_cast<News::Kind>(bytes->Between(0, News::kTookOver));
+    its.places = DrawPlaces(bytes);
+    its.place = Few(9);
+    its.version = Few(9);
+    its.history_norm = bytes->Below(3);
+  }
+  void operator()(ConfirmLetter& its) const { its.applied = DrawUpdates(bytes); }
+  void operator()(TimeLetter& its) const { its = {Few(2), Few(2)}; }
+  void operator()(DeliveredLetter& its) const {
+    its.number = Few(3);
+    its.goal = static_cast<Goal>(bytes->Below(2));
+    its.to_aggregator = bytes->Odd();
+    its.places = DrawPlaces(bytes);
+    if (to >= 0 && !its.places.empty()) its.places.resize(1);
+    its.skipped = DrawPlaces(bytes);
+  }
+  void operator()(AbortedLetter& its) const { its.number = Few(3); }
+  void operator()(ModelLetter& its) const {
+    its.number = Few(3);
+    its.version = Few(9);
+    its.place = Few(9);
+    its.progress.assign(static_cast<size_t>(Few(2)), Few(9));
+    its.wish = Few(3);
+    for (int64_t left = Few(3); left > 0; --left) {
+      its.onward.push_back({bytes->Between(0, 3), Few(3)});
+    }
+  }
+  void operator()(GetLetter& its) const { its.wish = {Few(3), Few(3), Few(3)}; }
+  void operator()(GotLetter& its) const { its.wish = {Few(3), Few(3), Few(3)}; }
+  void operator()(UnreachableLetter& its) const { its.node = bytes->Between(-3, 3); }
+  void operator()(ServerIsLetter& its) const {
+    its.node = bytes->Below(8) != 0 ? kReplicaNode : bytes->Between(-3, 3);
+  }
+  void operator()(AskingLetter& its) const { its.tree = DrawTree(bytes); }
+  void operator()(Tree& its) const { its = DrawTree(bytes); }
+  void operator()(Carriage& its) const {
+    its = {bytes->Between(-3, 3), bytes->Between(-3, 3),
+           static_cast<double>(bytes->Between(-1, 100)), 0, static_cast<double>(bytes->Below(3))};
+  }
+  void operator()(Hearing& its) const {
+    its.update = DrawId(bytes);
+    if (bytes->Below(8) != 0) its.update.worker = from;
+  }
+  template <typename L>
+  void operator()(L& /*its*/) const {
+    static_assert(kForNode<L>);  // of before the job begins: no part gets it
+  }
+};
+
+Letter DrawLetter(Bytes* bytes, int from, int to) {
+  Letter letter = DrawKind(bytes, from, to);
+  std::visit(Filler{bytes, from, to}, letter);
   return letter;
 }
 
@@ -211,11 +261,12 @@ struct Player {
     header.length = static_cast<uint32_t>(text.size());
     Hear(peer, header, text.data());
   }
+  bool Doubled(const ModelLetter& /*its*/) const { return number == kReplicaNode; }
+  bool Doubled(const DeliveredLetter& its) const { return its.places.size() > 1; }
   // A transfer as long as it should be, then what it was.
-  void SayCarried(int peer, Letter letter) {
-    const bool model_comes = letter.kind == Letter::Kind::kModel;
-    const bool two =
-        momentum > 0 && (model_comes ? number == kReplicaNode : letter.waybill.places.size() > 1);
+  template <typename L>
+  void SayCarried(int peer, L letter) {
+    const bool two = momentum > 0 && Doubled(letter);
     const char payload[kPacketBytes] = {};
     const uint64_t vector_bytes = kElements * sizeof(float);
     Header header;
@@ -225,7 +276,7 @@ struct Player {
     for (; header.offset < (two ? 2 : 1) * vector_bytes && end.Linked(peer); header.offset += 12) {
       Hear(peer, header, payload);
     }
-    letter.waybill.number = header.tensor;
+    letter.number = header.tensor;
     if (end.Linked(peer)) Say(peer, letter);
   }
   void Send(int peer, Bytes* bytes) {
@@ -281,9 +332,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     if (what >= 3) {
       const Letter letter = DrawLetter(&bytes, NodeOf(peer), node.number);
-      const bool carries =
-          letter.kind == Letter::Kind::kDelivered || letter.kind == Letter::Kind::kModel;
-      carries&& bytes.Below(16) != 0 ? node.SayCarried(peer, letter) : node.Say(peer, letter);
+      Match(letter, [&](const auto& its) {
+        using L = std::decay_t<decltype(its)>;
+        if constexpr (kIsOneOf<L, DeliveredLetter, ModelLetter>) {
+          if (bytes.Below(16) != 0) return node.SayCarried(peer, its);
+        }
+        node.Say(peer, its);
+      });
     }
   }
   node.Drain();

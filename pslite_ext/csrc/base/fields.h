@@ -7,6 +7,7 @@
 // than the bytes that it was given.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -21,6 +22,7 @@ namespace mercury {
 
 class FieldWriter {
  public:
+  static constexpr bool kReads = false;
   explicit FieldWriter(std::string* out) : out_(*out) {}
 
   bool Byte(uint8_t value, uint8_t /*last*/) {
@@ -47,6 +49,7 @@ class FieldWriter {
     AppendNumber(&out_, static_cast<uint32_t>(list.size()));
     return true;
   }
+  bool Must(bool /*what a reader asks*/) { return true; }
 
  private:
   std::string& out_;
@@ -54,11 +57,13 @@ class FieldWriter {
 
 class FieldReader {
  public:
+  static constexpr bool kReads = true;
   FieldReader(std::string_view bytes, size_t text_bytes_max, size_t list_max)
       : bytes_(bytes), text_bytes_max_(text_bytes_max), list_max_(list_max) {}
 
   bool Byte(uint8_t& value, uint8_t last) { return Take(&value) && value <= last; }
   bool Integer(int64_t& value) { return Take(&value); }
+  bool Integer(uint64_t& value) { return Take(&value); }
   bool Integer(int& value) {
     int64_t wide = 0;
     if (!Take(&wide) || wide != static_cast<int>(wide)) return false;
@@ -86,6 +91,7 @@ class FieldReader {
     list.assign(size, T());
     return true;
   }
+  bool Must(bool holds) { return holds; }
   bool at_end() const { return bytes_.empty(); }
 
  private:
@@ -101,16 +107,52 @@ class FieldReader {
   const size_t text_bytes_max_, list_max_;
 };
 
-template <typename A>
-constexpr bool kReads = std::is_same_v<A, FieldReader>;
+// What is walked: to a reader, something to fill in.
+template <typename A, typename T>
+using Its = std::conditional_t<A::kReads, T, const T>;
 
-// `field` has the values 0 to `last`.
-template <typename A, typename E>
-bool Choice(A* a, E& field, int last) {
-  auto value = static_cast<uint8_t>(field);
-  if (!a->Byte(value, static_cast<uint8_t>(last))) return false;
-  if constexpr (kReads<A>) field = static_cast<E>(value);
-  return true;
-}
+template <typename T>
+constexpr bool kIsList = false;
+template <typename T>
+constexpr bool kIsList<std::vector<T>> = true;
+
+// A writer or reader `A` of structs: `W`, which is derived from this, has a `Walk` for each.
+template <typename A, typename W>
+class FieldWalk : public A {
+ public:
+  using A::A;
+  FieldWalk() = delete;
+
+  // One after another.
+  template <typename... Fields>
+  bool All(Fields&... fields) {
+    return (One(fields) && ...);
+  }
+  // `field` has the values 0 to `last`.
+  template <typename E>
+  bool Choice(E& field, int last) {
+    auto value = static_cast<uint8_t>(field);
+    if (!A::Byte(value, static_cast<uint8_t>(last))) return false;
+    if constexpr (A::kReads) field = static_cast<E>(value);
+    return true;
+  }
+
+ private:
+  bool One(Its<A, bool>& field) { return Choice(field, 1); }
+  bool One(Its<A, int>& field) { return A::Integer(field); }
+  bool One(Its<A, int64_t>& field) { return A::Integer(field); }
+  bool One(Its<A, uint64_t>& field) { return A::Integer(field); }
+  bool One(Its<A, double>& field) { return A::Real(field); }
+  bool One(Its<A, std::string>& field) { return A::Text(field); }
+  template <typename F>
+  bool One(F& field) {
+    if constexpr (kIsList<std::remove_const_t<F>>) {
+      const auto walk = [this](auto& item) { return One(item); };
+      return A::Length(field) && std::all_of(field.begin(), field.end(), walk);
+    } else {
+      return static_cast<W*>(this)->Walk(field);
+    }
+  }
+};
 
 }  // namespace mercury

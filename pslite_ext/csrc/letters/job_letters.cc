@@ -1,83 +1,57 @@
 #include "letters/job_letters.h"
 
+#include <algorithm>
+
 #include "base/fields.h"
+#include "base/variants.h"
 
 namespace mercury {
 namespace {
 
 constexpr size_t kRanksMost = 1 << 16;
 
-// Numbers of 64 bits, whatever their sign.
-template <typename A, typename N>
-bool Number(A* a, N& number) {
-  auto value = static_cast<int64_t>(number);
-  if (!a->Integer(value)) return false;
-  if constexpr (kReads<A>) number = static_cast<uint64_t>(value);
-  return true;
-}
+template <typename A>
+class JobWalk : public FieldWalk<A, JobWalk<A>> {
+  using Base = FieldWalk<A, JobWalk<A>>;
+  using Base::All, Base::Choice, Base::Must;
 
-template <typename A, typename L>
-bool Walk(A* a, L& claim, const ClaimLetter* /*its*/) {
-  auto of = static_cast<uint8_t>(claim.claim.of);
-  if (!Number(a, claim.ticket) || !Number(a, claim.claim.subject) || !a->Byte(of, 0xff)) {
-    return false;
-  }
-  if constexpr (kReads<A>) {
-    claim.claim.of = static_cast<Claim::Kind>(of);
-    if (claim.claim.of != Claim::Kind::kTensor && claim.claim.of != Claim::Kind::kModel &&
-        claim.claim.of != Claim::Kind::kSums) {
-      return false;
-    }
-  }
-  return a->Text(claim.claim.text);
-}
+ public:
+  using Base::Base;
 
-template <typename A, typename L>
-bool Walk(A* a, L& missing, const MissingLetter* /*its*/) {
-  return Number(a, missing.ticket) && Choice(a, missing.of, 1) && Number(a, missing.key) &&
-         Number(a, missing.offset);
-}
-
-template <typename A, typename L>
-bool Walk(A* a, L& command, const CommandLetter* /*its*/) {
-  return Number(a, command.ticket) && a->Integer(command.head) && a->Text(command.body);
-}
-
-template <typename A, typename L>
-bool Walk(A* a, L& answer, const AnswerLetter* /*its*/) {
-  if (!Number(a, answer.ticket) || !a->Text(answer.failure) || !a->Length(answer.missing)) {
-    return false;
+  bool Walk(Its<A, ClaimLetter>& its) {
+    const Claim::Kind& of = its.claim.of;
+    return All(its.ticket, its.claim.subject) && Choice(its.claim.of, 0xff) &&
+           Must(of == Claim::Kind::kTensor || of == Claim::Kind::kModel ||
+                of == Claim::Kind::kSums) &&
+           All(its.claim.text);
   }
-  for (auto& rank : answer.missing) {
-    if (!a->Integer(rank) || rank < 0) return false;
+  bool Walk(Its<A, MissingLetter>& its) {
+    return All(its.ticket) && Choice(its.of, 1) && All(its.key, its.offset);
   }
-  return true;
-}
-
-template <size_t kIndex>
-bool Read(uint8_t kind, FieldReader* reader, JobLetter* letter) {
-  if constexpr (kIndex < std::variant_size_v<JobLetter>) {
-    if (kind != kIndex) return Read<kIndex + 1>(kind, reader, letter);
-    auto& its = letter->emplace<kIndex>();
-    return Walk(reader, its, &its) && reader->at_end();
+  bool Walk(Its<A, CommandLetter>& its) { return All(its.ticket, its.head, its.body); }
+  bool Walk(Its<A, AnswerLetter>& its) {
+    const auto& ranks = its.missing;
+    return All(its.ticket, its.failure, its.missing) &&
+           Must(std::all_of(ranks.begin(), ranks.end(), [](int rank) { return rank >= 0; }));
   }
-  return false;
-}
+};
 
 }  // namespace
 
 std::string Encode(const JobLetter& letter) {
   std::string bytes{static_cast<char>(letter.index())};
-  FieldWriter writer(&bytes);
-  std::visit([&](const auto& its) { Walk(&writer, its, &its); }, letter);
+  JobWalk<FieldWriter> writer(&bytes);
+  std::visit([&](const auto& its) { writer.Walk(its); }, letter);
   return bytes;
 }
 
 Status Decode(std::string_view bytes, JobLetter* letter) {
   *letter = JobLetter();
   if (!bytes.empty()) {
-    FieldReader reader(bytes.substr(1), kClaimTextBytesMax, kRanksMost);
-    if (Read<0>(static_cast<uint8_t>(bytes[0]), &reader, letter)) return Status::Ok();
+    JobWalk<FieldReader> reader(bytes.substr(1), kClaimTextBytesMax, kRanksMost);
+    const auto read = [&](auto& its) { return reader.Walk(its) && reader.at_end(); };
+    const bool known = BecomeAt(static_cast<uint8_t>(bytes[0]), letter);
+    if (known && std::visit(read, *letter)) return Status::Ok();
   }
   *letter = JobLetter();
   return Status::Corrupt("a letter that makes no sense");

@@ -9,8 +9,8 @@ auto Of(int worker) {
   return [worker](const Asker& asker) { return asker.worker == worker; };
 }
 
-bool WantTheSame(const Asker& one, const Asker& other) {
-  return (one.wish.reduce != 0) == (other.wish.reduce != 0);
+bool SameKind(const Wish& one, const Wish& other) {
+  return (one.reduce != 0) == (other.reduce != 0);
 }
 
 }  // namespace
@@ -35,24 +35,23 @@ void Askers::Gone(int worker) {
   }
 }
 
-std::vector<int> Askers::Ready(const std::function<bool(const Asker&)>& may) const {
+std::vector<int> Askers::Ready(const May& may) const {
   std::vector<int> ready;
   const Asker* first = nullptr;
   for (const Asker& asker : waiting_) {
     if (!may(asker)) continue;
     if (first == nullptr) first = &asker;
-    if (WantTheSame(asker, *first)) ready.push_back(asker.worker);
+    if (SameKind(asker.wish, first->wish)) ready.push_back(asker.worker);
   }
   return ready;
 }
 
-std::vector<Grant> Askers::Take(const std::vector<Edge>& tree,
-                                const std::function<bool(const Asker&)>& may) {
+std::vector<Grant> Askers::Take(const std::vector<Edge>& tree, const May& may) {
   std::vector<Grant> grants;
   for (const Edge& edge : tree) {
     const auto asker = std::find_if(waiting_.begin(), waiting_.end(), Of(edge.to));
     if (asker == waiting_.end() || !may(*asker)) continue;
-    if (!grants.empty() && !WantTheSame(*asker, grants.front().to)) continue;
+    if (!grants.empty() && !SameKind(asker->wish, grants[0].to.wish)) continue;
     if (edge.from == kServerNode) {
       grants.push_back({*asker, {}});
     } else {

@@ -51,12 +51,12 @@ class Askers {
   void Ask(const Asker& asker);
   void Gone(int worker);
 
+  using May = std::function<bool(const Asker&)>;
   // Of those that wait and may have what they want, all that want the same as the first.
-  std::vector<int> Ready(const std::function<bool(const Asker&)>& may) const;
-  // Who gets it down this tree, in its order. Left out are who does not wait any more, and who has
-  // asked for something else meanwhile; what would go by way of such a one waits on.
-  std::vector<Grant> Take(const std::vector<Edge>& tree,
-                          const std::function<bool(const Asker&)>& may);
+  std::vector<int> Ready(const May& may) const;
+  // Who gets it down this tree, in its order. Whoever does not wait any more is left out, as is who
+  // has asked for something else since; what would go by way of such a one waits on.
+  std::vector<Grant> Take(const std::vector<Edge>& tree, const May& may);
 
  private:
   struct Way {

@@ -1,224 +1,145 @@
 #include "fabric/live/letters.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/fields.h"
+#include "base/variants.h"
 
 namespace mercury::fabric {
 namespace {
 
-using Writer = FieldWriter;
-using Reader = FieldReader;
+// Where a model's letter has room for what updates have come, and theirs for what a model is.
+constexpr int kBlankOfUpdates = 10;
+constexpr int kBlankOfModel = 32;
 
-template <typename A, typename U>
-bool Walk(A* a, U& update) {
-  return a->Integer(update.worker) && a->Integer(update.number);
-}
+bool IsWorker(int node) { return node >= 0 && node < kWorkersMost; }
+int64_t PlaceOf(int64_t place) { return place; }
+int64_t PlaceOf(const Placed& update) { return update.place; }
 
-// Places rise from 1.
-template <typename A, typename List>
-bool Places(A* a, List& places) {
-  if (!a->Length(places)) return false;
-  int64_t before = 0;
-  for (auto& place : places) {
-    if (!a->Integer(place) || (kReads<A> && place <= before)) return false;
-    before = place;
-  }
-  return true;
-}
-
-template <typename A, typename List>
-bool Counts(A* a, List& counts) {
-  if (!a->Length(counts)) return false;
-  for (auto& count : counts) {
-    if (!a->Integer(count) || (kReads<A> && count < 0)) return false;
-  }
-  return true;
-}
-
-template <typename A, typename List>
-bool Updates(A* a, List& updates) {
-  if (!a->Length(updates)) return false;
-  int64_t before = 0;
-  for (auto& update : updates) {
-    if (!a->Integer(update.place) || !Walk(a, update.id) || !a->Integer(update.version) ||
-        !a->Integer(update.round) || !Choice(a, update.reduce, 1)) {
-      return false;
-    }
-    if (kReads<A> && (update.place <= before || update.version < 0 || update.round < 0 ||
-                      update.round > update.place || (update.reduce && update.round == 0))) {
-      return false;
-    }
-    before = update.place;
-  }
-  return true;
-}
-
-template <typename A, typename H>
-bool WalkHop(A* a, H& hop) {
-  if (!Choice(a, hop.goal, static_cast<int>(Goal::kReplica)) || !a->Integer(hop.from) ||
-      !a->Integer(hop.to) || !Choice(a, hop.gathered, 1) || !Choice(a, hop.to_aggregator, 1) ||
-      !Choice(a, hop.two_sums, 1) || !Places(a, hop.places) || !Walk(a, hop.update) ||
-      !a->Integer(hop.bytes) || !a->Real(hop.start_s) || !a->Real(hop.end_s) ||
-      !a->Length(hop.pieces)) {
-    return false;
-  }
+// Pieces follow each other, up to the hop's end.
+bool InOrder(const Hop& hop) {
   double before_s = hop.start_s;
-  for (auto& piece : hop.pieces) {
-    if (!a->Real(piece.start_s) || !a->Real(piece.end_s) || !a->Real(piece.bit_per_s)) return false;
-    if (kReads<A> && (piece.start_s < before_s || piece.end_s < piece.start_s ||
-                      piece.end_s > hop.end_s || piece.bit_per_s <= 0)) {
-      return false;
-    }
-    before_s = piece.end_s;
+  return std::all_of(hop.pieces.begin(), hop.pieces.end(), [&](const RateSpan& piece) {
+    return std::exchange(before_s, piece.end_s) <= piece.start_s && piece.start_s <= piece.end_s &&
+           piece.end_s <= hop.end_s && piece.bit_per_s > 0;
+  });
+}
+
+template <typename A>
+class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
+  using Base = FieldWalk<A, LetterWalk<A>>;
+  using Base::All, Base::Choice, Base::Must;
+
+  // Places, or what has them, rise from 1.
+  template <typename List>
+  bool Rising(List& list) {
+    int64_t before = 0;
+    const auto rises = [&before](const auto& its) {
+      const int64_t place = PlaceOf(its);
+      return std::exchange(before, place) < place;
+    };
+    return All(list) && Must(std::all_of(list.begin(), list.end(), rises));
   }
-  return !kReads<A> || (hop.bytes >= 0 && hop.bytes <= 2 * kUpdateBytesMax);
-}
-
-template <typename A, typename O>
-bool WalkOrder(A* a, O& order) {
-  if (!Choice(a, order.kind, Order::kFail) || !a->Integer(order.node) ||
-      !Updates(a, order.updates) || !Places(a, order.places) || !a->Integer(order.place) ||
-      !Choice(a, order.even_arrived, 1) || !WalkHop(a, order.hop) || !Walk(a, order.update) ||
-      !Choice(a, order.fate, static_cast<int>(Fate::kLost)) || !a->Text(order.text)) {
-    return false;
+  bool Blank(int bytes) {
+    uint8_t none = 0;
+    while (bytes > 0 && Base::Byte(none, 0)) --bytes;
+    return bytes == 0;
   }
-  const bool moves = order.kind == Order::kSend || order.kind == Order::kGather;
-  return !kReads<A> || !moves || !order.hop.places.empty();
-}
 
-template <typename A, typename R>
-bool WalkRule(A* a, R& rule) {
-  return a->Real(rule.momentum) && Choice(a, rule.nesterov, 1) &&
-         (!kReads<A> || (rule.momentum >= 0 && rule.momentum < 1));
-}
+ public:
+  using Base::Base;
 
-template <typename A, typename J>
-bool WalkJoining(A* a, J& joining) {
-  return a->Text(joining.host) && a->Integer(joining.port) && a->Integer(joining.workers) &&
-         Choice(a, joining.replica, 1) && a->Integer(joining.elements) &&
-         a->Integer(joining.checksum) && Choice(a, joining.has_rule, 1) &&
-         WalkRule(a, joining.rule) && a->Real(joining.link_bit_per_s) && a->Text(joining.told);
-}
-
-template <typename A, typename R>
-bool WalkRoster(A* a, R& roster) {
-  if (!a->Text(roster.identity) || !a->Integer(roster.delay_bound) ||
-      !a->Integer(roster.staleness.updates) || !WalkRule(a, roster.rule) ||
-      !a->Integer(roster.elements) || !Choice(a, roster.first_from_worker, 1) ||
-      !a->Length(roster.weights)) {
-    return false;
+  bool Walk(Its<A, UpdateId>& its) { return All(its.worker, its.number); }
+  bool Walk(Its<A, Placed>& its) {
+    return All(its.place, its.id, its.version, its.round, its.reduce) &&
+           Must(its.version >= 0 && its.round >= 0 && its.round <= its.place &&
+                (its.round != 0 || !its.reduce));
   }
-  for (auto& weight : roster.weights) {
-    if (!a->Real(weight)) return false;
+  bool Walk(Its<A, RateSpan>& its) { return All(its.start_s, its.end_s, its.bit_per_s); }
+  bool Walk(Its<A, Hop>& its) {
+    return Choice(its.goal, static_cast<int>(Goal::kReplica)) &&
+           All(its.from, its.to, its.gathered, its.to_aggregator, its.two_sums) &&
+           Rising(its.places) && All(its.update, its.bytes, its.start_s, its.end_s, its.pieces) &&
+           Must(InOrder(its) && its.bytes >= 0 && its.bytes <= 2 * kUpdateBytesMax);
   }
-  if (!a->Length(roster.seats)) return false;
-  for (auto& seat : roster.seats) {
-    if (!a->Integer(seat.node) || !a->Text(seat.host) || !a->Integer(seat.port) ||
-        !a->Real(seat.link_bit_per_s)) {
-      return false;
-    }
-    if (kReads<A> && (seat.node < kReplicaNode || seat.node >= kWorkersMost || seat.port < 1 ||
-                      seat.port > 65535)) {
-      return false;
-    }
+  bool Walk(Its<A, Rule>& its) {
+    return All(its.momentum, its.nesterov) && Must(its.momentum >= 0 && its.momentum < 1);
   }
-  return true;
-}
-
-template <typename A, typename List>
-bool WalkOnward(A* a, List& onward) {
-  if (!a->Length(onward)) return false;
-  for (auto& next : onward) {
-    if (!a->Integer(next.worker) || !a->Integer(next.wish)) return false;
-    if (kReads<A> && (next.worker < 0 || next.worker >= kWorkersMost)) return false;
+  bool Walk(Its<A, Seat>& its) {
+    return All(its.node, its.host, its.port, its.link_bit_per_s) &&
+           Must((its.node >= kReplicaNode && its.node < kWorkersMost) && its.port >= 1 &&
+                its.port <= 65535);
   }
-  return true;
-}
-
-template <typename A, typename T>
-bool WalkTree(A* a, T& tree) {
-  if (!a->Integer(tree.bytes) || !a->Length(tree.edges)) return false;
-  for (auto& edge : tree.edges) {
-    if (!a->Integer(edge.from) || !a->Integer(edge.to)) return false;
-    if (kReads<A> && (edge.from < kServerNode || edge.from >= kWorkersMost || edge.to < 0 ||
-                      edge.to >= kWorkersMost)) {
-      return false;
-    }
+  bool Walk(Its<A, Wish>& its) {
+    return All(its.updates, its.reduce, its.number) && Must(its.updates >= 0 && its.reduce >= 0);
   }
-  return !kReads<A> || (tree.bytes > 0 && tree.bytes <= kUpdateBytesMax);
-}
-
-template <typename A, typename W>
-bool WalkWaybill(A* a, W& waybill) {
-  return a->Integer(waybill.number) && Choice(a, waybill.goal, static_cast<int>(Goal::kReplica)) &&
-         Choice(a, waybill.to_aggregator, 1) && Places(a, waybill.places) &&
-         Places(a, waybill.skipped) && a->Integer(waybill.version) && a->Integer(waybill.place) &&
-         Counts(a, waybill.progress) && a->Integer(waybill.wish) && WalkOnward(a, waybill.onward);
-}
-
-template <typename A, typename W>
-bool WalkWish(A* a, W& wish) {
-  return a->Integer(wish.updates) && a->Integer(wish.reduce) && a->Integer(wish.number) &&
-         (!kReads<A> || (wish.updates >= 0 && wish.reduce >= 0));
-}
-
-template <typename A, typename C>
-bool WalkCarriage(A* a, C& carriage) {
-  return a->Integer(carriage.from) && a->Integer(carriage.to) && a->Real(carriage.bits) &&
-         a->Real(carriage.start_s) && a->Real(carriage.end_s);
-}
-
-template <typename A, typename L>
-bool WalkLetter(A* a, L& letter) {
-  switch (letter.kind) {
-    case Letter::Kind::kRequest:
-      return Walk(a, letter.request.id) && a->Integer(letter.request.version) &&
-             a->Integer(letter.request.bytes) && a->Real(letter.request.norm) &&
-             a->Real(letter.request.pushed_s) && Choice(a, letter.request.reduce, 1) &&
-             Choice(a, letter.request.of_replica, 1);
-    case Letter::Kind::kOrder:
-      return WalkOrder(a, letter.order);
-    case Letter::Kind::kNews:
-      return Choice(a, letter.news.kind, News::kTookOver) && Places(a, letter.news.places) &&
-             a->Integer(letter.news.place) && a->Integer(letter.news.version) &&
-             a->Real(letter.history_norm);
-    case Letter::Kind::kConfirm:
-      return Updates(a, letter.applied);
-    case Letter::Kind::kJoin:
-      return WalkJoining(a, letter.joining);
-    case Letter::Kind::kRoster:
-      return WalkRoster(a, letter.roster);
-    case Letter::Kind::kReady:
-    case Letter::Kind::kBegin:
-      return true;
-    case Letter::Kind::kGet:
-    case Letter::Kind::kGot:
-      return WalkWish(a, letter.wish);
-    case Letter::Kind::kTime:
-      return a->Integer(letter.asked_us) && a->Integer(letter.answered_us);
-    case Letter::Kind::kDelivered:
-    case Letter::Kind::kAborted:
-    case Letter::Kind::kModel:
-      return WalkWaybill(a, letter.waybill);
-    case Letter::Kind::kUnreachable:
-    case Letter::Kind::kServerIs:
-      return a->Integer(letter.node);
-    case Letter::Kind::kCarried:
-      return WalkCarriage(a, letter.carriage);
-    case Letter::Kind::kAsking:
-    case Letter::Kind::kTree:
-      return WalkTree(a, letter.tree);
-    case Letter::Kind::kHeard:
-      return Walk(a, letter.hearing.update) && a->Real(letter.hearing.at_s);
+  bool Walk(Its<A, Onward>& its) { return All(its.worker, its.wish) && Must(IsWorker(its.worker)); }
+  bool Walk(Its<A, Edge>& its) {
+    return All(its.from, its.to) &&
+           Must((its.from == kServerNode || IsWorker(its.from)) && IsWorker(its.to));
   }
-  return false;
-}
+
+  bool Walk(Its<A, Request>& its) {
+    return All(its.id, its.version, its.bytes, its.norm, its.pushed_s, its.reduce, its.of_replica);
+  }
+  bool Walk(Its<A, Order>& its) {
+    return Choice(its.kind, Order::kFail) && All(its.node) && Rising(its.updates) &&
+           Rising(its.places) && All(its.place, its.even_arrived, its.hop, its.update) &&
+           Choice(its.fate, static_cast<int>(Fate::kLost)) && All(its.text) &&
+           Must((its.kind != Order::kSend && its.kind != Order::kGather) ||
+                !its.hop.places.empty());
+  }
+  bool Walk(Its<A, News>& its) {
+    return Choice(its.kind, News::kTookOver) && Rising(its.places) &&
+           All(its.place, its.version, its.history_norm);
+  }
+  bool Walk(Its<A, ConfirmLetter>& its) { return Rising(its.applied); }
+  bool Walk(Its<A, Joining>& its) {
+    return All(its.host, its.port, its.workers, its.replica, its.elements, its.checksum,
+               its.has_rule, its.rule, its.link_bit_per_s, its.told);
+  }
+  bool Walk(Its<A, Roster>& its) {
+    return All(its.identity, its.delay_bound, its.staleness.updates, its.rule, its.elements,
+               its.first_from_worker, its.weights, its.seats);
+  }
+  bool Walk(Its<A, ReadyLetter>& /*its*/) { return true; }
+  bool Walk(Its<A, BeginLetter>& /*its*/) { return true; }
+  bool Walk(Its<A, TimeLetter>& its) { return All(its.asked_us, its.answered_us); }
+  bool Walk(Its<A, DeliveredLetter>& its) {
+    return All(its.number) && Choice(its.goal, static_cast<int>(Goal::kReplica)) &&
+           All(its.to_aggregator) && Rising(its.places) && Rising(its.skipped) &&
+           Blank(kBlankOfModel);
+  }
+  bool Walk(Its<A, AbortedLetter>& its) {
+    return All(its.number) && Blank(kBlankOfUpdates + kBlankOfModel);
+  }
+  bool Walk(Its<A, ModelLetter>& its) {
+    const auto& counts = its.progress;
+    return All(its.number) && Blank(kBlankOfUpdates) &&
+           All(its.version, its.place, its.progress, its.wish, its.onward) &&
+           Must(std::all_of(counts.begin(), counts.end(), [](int64_t n) { return n >= 0; }));
+  }
+  bool Walk(Its<A, GetLetter>& its) { return All(its.wish); }
+  bool Walk(Its<A, UnreachableLetter>& its) { return All(its.node); }
+  bool Walk(Its<A, ServerIsLetter>& its) { return All(its.node); }
+  bool Walk(Its<A, Carriage>& its) {
+    return All(its.from, its.to, its.bits, its.start_s, its.end_s);
+  }
+  bool Walk(Its<A, GotLetter>& its) { return All(its.wish); }
+  bool Walk(Its<A, AskingLetter>& its) { return All(its.tree); }
+  bool Walk(Its<A, Tree>& its) {
+    return All(its.bytes, its.edges) && Must(its.bytes > 0 && its.bytes <= kUpdateBytesMax);
+  }
+  bool Walk(Its<A, Hearing>& its) { return All(its.update, its.at_s); }
+};
 
 }  // namespace
 
 std::string Encode(const Letter& letter) {
-  std::string bytes{static_cast<char>(kLetterVersion), static_cast<char>(letter.kind)};
-  Writer writer(&bytes);
-  WalkLetter(&writer, letter);
+  std::string bytes{static_cast<char>(kLetterVersion), static_cast<char>(letter.index() + 1)};
+  LetterWalk<FieldWriter> writer(&bytes);
+  std::visit([&](const auto& its) { writer.Walk(its); }, letter);
   return bytes;
 }
 
@@ -232,13 +153,13 @@ Status Decode(std::string_view bytes, Letter* letter) {
     return Status::Corrupt("a letter of MLfabric has version " + std::to_string(version) +
                            "; this node knows " + std::to_string(kLetterVersion));
   }
-  letter->kind = static_cast<Letter::Kind>(bytes[1]);
-  Reader reader(bytes.substr(2), kLetterTextBytesMax, kListMost);
-  if (!WalkLetter(&reader, *letter) || !reader.at_end()) {
-    *letter = Letter();
-    return Status::Corrupt("a letter of MLfabric makes no sense");
-  }
-  return Status::Ok();
+  LetterWalk<FieldReader> reader(bytes.substr(2), kLetterTextBytesMax, kListMost);
+  const auto read = [&](auto& its) { return reader.Walk(its) && reader.at_end(); };
+  // No letter has number 0: before the first there is none, either.
+  const bool known = BecomeAt(static_cast<uint8_t>(bytes[1]) - size_t{1}, letter);
+  if (known && std::visit(read, *letter)) return Status::Ok();
+  *letter = Letter();
+  return Status::Corrupt("a letter of MLfabric makes no sense");
 }
 
 }  // namespace mercury::fabric

@@ -1,10 +1,9 @@
 // What MLfabric's nodes say to each other, as bytes: who they are, push requests, orders, news,
 // what the server has applied, what the preceding bytes were.
 //
-// A letter is a kind, then the fields of that kind in the order of their structs: integers and
-// doubles in eight bytes, enumerations and booleans in one, lists as a length in four bytes and
-// their items, texts likewise. All is little-endian. A letter names neither sender nor receiver:
-// the link it comes on tells. The first byte is the format's version.
+// A letter is the format's version and the letter's number in a byte each, then its fields in the
+// order of its struct, as base/fields.h has them. It names neither sender nor receiver: the link it
+// comes on tells.
 //
 // Thread-safety: pure functions. Invariants: Decode(Encode(x)) gives x; Decode accepts nothing that
 // Encode cannot have made, no list of places that does not rise, no number that is not finite, and
@@ -13,6 +12,8 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "base/status.h"
@@ -73,20 +74,6 @@ struct Roster {
   std::vector<Seat> seats;         // of all but the scheduler
 };
 
-// What the bytes of transfer `number` on this link were; without a number, nobody has come.
-struct Waybill {
-  int64_t number = 0;
-  Goal goal = Goal::kServer;
-  bool to_aggregator = false;
-  std::vector<int64_t> places;
-  std::vector<int64_t> skipped;
-  int64_t version = 0;            // of a model
-  int64_t place = 0;              // of a model: it is in it, and all before it
-  std::vector<int64_t> progress;  // of a model for a replica: so many of each worker's are in it
-  int64_t wish = 0;               // of a model or a sum for a worker: the wish that it grants
-  std::vector<Onward> onward;     // and whom it is to pass it on to
-};
-
 // The way of `bytes` to those who have asked for them.
 struct Tree {
   int64_t bytes = 0;
@@ -108,46 +95,72 @@ struct Hearing {
   double at_s = 0;  // by the scheduler's clock
 };
 
-struct Letter {
-  enum class Kind : uint8_t {
-    kRequest = 1,       // worker -> scheduler
-    kOrder = 2,         // scheduler -> all
-    kNews = 3,          // server, replica -> scheduler
-    kConfirm = 4,       // server -> replica: it has applied these
-    kJoin = 5,          // all -> scheduler
-    kRoster = 6,        // scheduler -> all
-    kReady = 7,         // all -> scheduler: all links are there
-    kBegin = 8,         // scheduler -> all
-    kTime = 9,          // all -> scheduler, and back
-    kDelivered = 10,    // with the waybill: an update or a group is whole
-    kAborted = 11,      // with the waybill's number: the rest will not come
-    kGet = 12,          // worker -> server
-    kModel = 13,        // with the waybill: a model, or the sum of an all-reduce, is whole
-    kUnreachable = 14,  // all -> scheduler: the link to `node` is broken
-    kServerIs = 15,     // scheduler -> all: `node` is the server from now on
-    kCarried = 16,      // all -> scheduler
-    kGot = 17,          // worker -> scheduler: it has the sum of an all-reduce
-    kAsking = 18,       // server -> scheduler: a tree is wanted, for all that have an edge
-    kTree = 19,         // scheduler -> server
-    kHeard = 20,        // worker -> scheduler
-  };
-  Kind kind = Kind::kRequest;
-  Request request;
-  Order order;
-  News news;
-  double history_norm = 0;  // with news: of the model's last step
+struct ConfirmLetter {  // the server has applied these
   std::vector<Placed> applied;
-  Joining joining;
-  Roster roster;
-  int64_t asked_us = 0;     // kTime: by the one who asks
-  int64_t answered_us = 0;  // kTime: by the scheduler; 0: asked
-  Waybill waybill;
-  Wish wish;  // kGet, kGot
-  Tree tree;
-  int node = 0;
-  Carriage carriage;
-  Hearing hearing;
 };
+struct ReadyLetter {};  // all links are there
+struct BeginLetter {};
+struct TimeLetter {
+  int64_t asked_us = 0;     // by the one who asks
+  int64_t answered_us = 0;  // by the scheduler; 0: asked
+};
+// What the bytes of transfer `number` on this link were: an update or a group. Without a number,
+// nobody has come.
+struct DeliveredLetter {
+  int64_t number = 0;
+  Goal goal = Goal::kServer;
+  bool to_aggregator = false;
+  std::vector<int64_t> places;
+  std::vector<int64_t> skipped;
+};
+struct AbortedLetter {  // the rest of the transfer will not come
+  int64_t number = 0;
+};
+// The transfer was a model, or the sum of an all-reduce.
+struct ModelLetter {
+  int64_t number = 0;
+  int64_t version = 0;
+  int64_t place = 0;              // it is in it, and all before it
+  std::vector<int64_t> progress;  // for a replica: so many of each worker's are in it
+  int64_t wish = 0;               // for a worker: the wish that it grants
+  std::vector<Onward> onward;     // and whom it is to pass it on to
+};
+struct GetLetter {
+  Wish wish;
+};
+struct GotLetter {  // it has the sum of an all-reduce
+  Wish wish;
+};
+struct UnreachableLetter {  // the link to `node` is broken
+  int node = 0;
+};
+struct ServerIsLetter {  // `node` is the server from now on
+  int node = 0;
+};
+struct AskingLetter {  // a tree is wanted, for all that have an edge
+  Tree tree;
+};
+
+// The place in the list, from 1, is the letter's number on the wire.
+using Letter = std::variant<Request, Order, News, ConfirmLetter, Joining, Roster, ReadyLetter,
+                            BeginLetter, TimeLetter, DeliveredLetter, AbortedLetter, GetLetter,
+                            ModelLetter, UnreachableLetter, ServerIsLetter, Carriage, GotLetter,
+                            AskingLetter, Tree, Hearing>;
+
+// Who gets what; the time and broken transfers are every node's. The parts do not compile if they
+// do not handle what they get, and refuse the rest.
+template <typename L, typename... Ls>
+constexpr bool kIsOneOf = (std::is_same_v<L, Ls> || ...);
+template <typename L>  // before the job begins
+constexpr bool kForNode = kIsOneOf<L, Joining, Roster, ReadyLetter, BeginLetter>;
+template <typename L>
+constexpr bool kForScheduler =
+    kIsOneOf<L, Request, News, UnreachableLetter, Carriage, GotLetter, AskingLetter, Hearing>;
+template <typename L>  // the server, the replica
+constexpr bool kForModel =
+    kIsOneOf<L, Order, ConfirmLetter, DeliveredLetter, ModelLetter, GetLetter, Tree>;
+template <typename L>
+constexpr bool kForWorker = kIsOneOf<L, Order, DeliveredLetter, ModelLetter, ServerIsLetter>;
 
 std::string Encode(const Letter& letter);
 Status Decode(std::string_view bytes, Letter* letter);

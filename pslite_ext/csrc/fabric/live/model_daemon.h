@@ -32,14 +32,15 @@ struct News {
     kVoided,          // `places` never will be
     kHeld,            // `places` are next, have come, and are held
     kReplicaHas,      // a group of `places` has come
-    kReplicaApplied,  // `places` are applied; to be said with the norm of the model's last step
-    kCaughtUp,        // the whole model has come, up to `place`; with that norm, too
+    kReplicaApplied,  // `places` are applied; to be said with `history_norm`
+    kCaughtUp,        // the whole model has come, up to `place`; with `history_norm`, too
     kTookOver,        // it is the server, at `version`
   };
   Kind kind = kCommitted;
   std::vector<int64_t> places;
   int64_t place = 0;
   int64_t version = 0;
+  double history_norm = 0;  // of the model's last step; the caller knows it
 };
 
 // What the caller has to do.

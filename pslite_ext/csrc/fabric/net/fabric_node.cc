@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/refusal.h"
+#include "base/variants.h"
 #include "control/descriptors.h"
 
 namespace mercury::fabric {
@@ -16,12 +17,6 @@ namespace {
 
 constexpr size_t kPacketBytes = 64 << 10;
 constexpr int64_t kLateUs = 10000000;  // a node waits so much longer than the scheduler, who tells
-
-Letter Saying(Letter::Kind kind) {
-  Letter letter;
-  letter.kind = kind;
-  return letter;
-}
 
 }  // namespace
 
@@ -47,7 +42,7 @@ FabricNode::FabricNode(FabricNodeOptions options, Vector model)
   events.left = [this](int peer) { Gone(peer, Status::Ok(), true); };
   // Heartbeats, too: where something is said, silence is noticed.
   events.tick = [this](int64_t now_us) {
-    if (is_scheduler()) return Broadcast(Saying(Letter::Kind::kTime));
+    if (is_scheduler()) return Broadcast(TimeLetter());
     endpoint_->AskTime(now_us);
   };
   lane_ = std::make_unique<Lane>(std::move(endpoint), link, std::move(events));
@@ -130,8 +125,7 @@ void FabricNode::Linked(int peer, TcpSocket socket) {
     return;
   }
   endpoint_->AskTime(NowUs());
-  Letter letter = Saying(Letter::Kind::kJoin);
-  letter.joining = {
+  const Joining joining{
       options_.host,
       port_,
       options_.workers,
@@ -142,7 +136,7 @@ void FabricNode::Linked(int peer, TcpSocket socket) {
       options_.rule.value_or(Rule()),
       options_.link_bit_per_s,
       ToText(options_.settings)};
-  endpoint_->Post(kSchedulerPeer, letter);
+  endpoint_->Post(kSchedulerPeer, joining);
 }
 
 // Linked to all others, and with a model if it is one's to have.
@@ -151,31 +145,38 @@ void FabricNode::SayReady() {
   if (!entered_ || said_ready_ || waits || !awaited_.empty()) return;
   said_ready_ = true;
   first_.reset();
-  endpoint_->Post(kSchedulerPeer, Saying(Letter::Kind::kReady));
+  endpoint_->Post(kSchedulerPeer, ReadyLetter());
 }
 
 Status FabricNode::Control(int peer, const Letter& letter) {
-  if (letter.kind == Letter::Kind::kJoin && is_scheduler() && !begun_) {
-    return Join(peer, letter.joining);
-  }
-  if (letter.kind == Letter::Kind::kReady && is_scheduler() && muster_.all_joined()) {
-    muster_.Ready(NodeOf(peer));
-    return muster_.all_ready() && !begun_ ? BeginAll() : Status::Ok();
-  }
-  if (peer != kSchedulerPeer || is_scheduler()) {
-    return Status::Corrupt("a letter that it does not get from there");
-  }
-  if (letter.kind == Letter::Kind::kRoster && !data_key_) return Enter(letter.roster);
-  if (letter.kind == Letter::Kind::kBegin && data_key_) {
-    begun_ = true;
-    answers_.Begin();
-    return Status::Ok();
-  }
-  if (letter.kind != Letter::Kind::kOrder) return Status::Corrupt("a letter out of turn");
-  Status status;
-  Decode(letter.order.text, &status);
-  Fail(status);
-  return Status::Ok();
+  const bool scheduler = is_scheduler(), from_scheduler = !scheduler && peer == kSchedulerPeer;
+  const auto refuse = [] { return Status::Corrupt("a letter out of turn, or not from there"); };
+  return Match(
+      letter,
+      [&](const Joining& joining) { return scheduler && !begun_ ? Join(peer, joining) : refuse(); },
+      [&](const ReadyLetter&) {
+        if (!scheduler || !muster_.all_joined()) return refuse();
+        muster_.Ready(NodeOf(peer));
+        return muster_.all_ready() && !begun_ ? BeginAll() : Status::Ok();
+      },
+      [&](const Roster& roster) { return from_scheduler && !data_key_ ? Enter(roster) : refuse(); },
+      [&](const BeginLetter&) {
+        if (!from_scheduler || !data_key_) return refuse();
+        begun_ = true;
+        answers_.Begin();
+        return Status::Ok();
+      },
+      [&](const Order& order) {
+        if (!from_scheduler) return refuse();
+        Status status;
+        Decode(order.text, &status);
+        Fail(status);
+        return Status::Ok();
+      },
+      [&](const auto& its) {
+        static_assert(!kForNode<std::decay_t<decltype(its)>>);
+        return refuse();
+      });
 }
 
 // The scheduler: somebody says who it is.
@@ -187,13 +188,12 @@ Status FabricNode::Join(int peer, const Joining& joining) {
   }
   if (!muster_.all_joined()) return Status::Ok();
   job_ = RandomIdentity();
-  Letter letter = Saying(Letter::Kind::kRoster);
-  letter.roster = muster_.Called();
-  letter.roster.identity.assign(reinterpret_cast<const char*>(job_.data()), job_.size());
-  letter.roster.delay_bound = options_.planning.collector.delay_bound;
-  letter.roster.staleness = options_.planning.collector.staleness;
-  letter.roster.weights = options_.weights;
-  Broadcast(letter);
+  Roster roster = muster_.Called();
+  roster.identity.assign(reinterpret_cast<const char*>(job_.data()), job_.size());
+  roster.delay_bound = options_.planning.collector.delay_bound;
+  roster.staleness = options_.planning.collector.staleness;
+  roster.weights = options_.weights;
+  Broadcast(roster);
   return Status::Ok();
 }
 
@@ -210,7 +210,7 @@ Status FabricNode::BeginAll() {
   std::memcpy(&planning.collector.seed, job_.data(), sizeof(planning.collector.seed));
   scheduler_ = std::make_unique<SchedulerPart>(roster.seats, planning, endpoint_);
   endpoint_->Play(scheduler_.get(), 0, false);
-  Broadcast(Saying(Letter::Kind::kBegin));
+  Broadcast(BeginLetter());
   answers_.Begin();
   return Status::Ok();
 }
@@ -275,9 +275,7 @@ void FabricNode::Gone(int peer, const Status& status, bool left) {
   }
   if (!left) Log(LogLevel::kWarning, who + " is lost: " + how);
   if (is_scheduler() || left) return;
-  Letter letter = Saying(Letter::Kind::kUnreachable);
-  letter.node = NodeOf(peer);
-  endpoint_->Post(kSchedulerPeer, letter);
+  endpoint_->Post(kSchedulerPeer, UnreachableLetter{NodeOf(peer)});
 }
 
 void FabricNode::Turn(int64_t now_us) {
@@ -298,12 +296,10 @@ void FabricNode::Turn(int64_t now_us) {
   if (scheduler_ != nullptr) scheduler_->SentOut(endpoint_->SchedulerTime(NowUs()));
   if (scheduler_ != nullptr && !ending_) {
     for (const int peer : scheduler_->TakeCutOff()) {
-      Letter letter = Saying(Letter::Kind::kOrder);
-      letter.order = MakeOrder(Order::kFail, NodeOf(peer));
-      letter.order.text =
-          Encode(Status::PeerLost("another node cannot reach " + NodeText(NodeOf(peer)))
-                     .By({Blame::kNamed, PartyOf(NodeOf(peer))}));
-      endpoint_->Post(peer, letter);  // it leaves then, and is gone
+      Order order = MakeOrder(Order::kFail, NodeOf(peer));
+      order.text = Encode(Status::PeerLost("another node cannot reach " + NodeText(NodeOf(peer)))
+                              .By({Blame::kNamed, PartyOf(NodeOf(peer))}));
+      endpoint_->Post(peer, order);  // it leaves then, and is gone
     }
     if (!scheduler_->failure().ok()) Fail(scheduler_->failure());
     if (!scheduler_->workers_left() && !ending_) ending_ = Status::Ok();
@@ -319,9 +315,9 @@ void FabricNode::Fail(const Status& status) {
   if (!is_scheduler()) return answers_.Fail(status);
   if (ending_) return;
   ending_ = status;
-  Letter letter = Saying(Letter::Kind::kOrder);
-  letter.order.text = Encode(status);
-  Broadcast(letter);
+  Order order;
+  order.text = Encode(status);
+  Broadcast(order);
   lane_->Post([] {});  // another turn, to see that all have been told
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/variants.h"
 #include "fabric/live/model_tree.h"
 
 namespace mercury::fabric {
@@ -35,42 +36,58 @@ ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox, 
 
 Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double /*now_s*/) {
   ModelSteps steps;
-  Status status;
-  const Waybill& bill = letter.waybill;
+  const bool scheduler = peer == kSchedulerPeer, worker = peer > kSchedulerPeer;
   const bool from_server = peer == kServerPeer && options_.role == Role::kReplica;
-  if (letter.kind == Letter::Kind::kOrder && peer == kSchedulerPeer) {
-    status = daemon_.Obey(letter.order, &steps);
-  } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
-    const bool two = haul.cargo.step != nullptr;
-    if (bill.places.empty() != (bill.number == 0) ||
-        (two && (!has_step() || bill.places.size() < 2))) {
-      return Status::Corrupt("a group whose members are not those that it says");
-    }
-    memory_[++memories_] = haul.cargo;
-    steps = daemon_.Arrive(bill.places, bill.skipped, memories_);
-  } else if (letter.kind == Letter::Kind::kConfirm && from_server) {
-    status = daemon_.Confirmed(letter.applied, &steps);
-  } else if (letter.kind == Letter::Kind::kModel) {
-    status = TakeModel(peer, letter, haul.cargo, &steps);
-  } else if (letter.kind == Letter::Kind::kGet && peer > kSchedulerPeer && is_server()) {
-    if (sender_.waiting(peer) >= kAskedMost) {
-      return Status::Corrupt("it asks for the model too often");
-    }
-    askers_.Ask({NodeOf(peer), letter.wish});
-  } else if (letter.kind == Letter::Kind::kTree && peer == kSchedulerPeer) {
-    tree_asked_ = false;
-    Serve(letter.tree.edges);
-  } else {
+  const auto refuse = [this] {
     return Status::Corrupt("a letter that " + NodeText(is_server() ? kServerNode : kReplicaNode) +
                            " does not get from there");
-  }
+  };
+  const Status status = Match(
+      letter,
+      [&](const Order& order) { return scheduler ? daemon_.Obey(order, &steps) : refuse(); },
+      [&](const DeliveredLetter& its) {
+        return worker ? TakeGroup(its, haul.cargo, &steps) : refuse();
+      },
+      [&](const ConfirmLetter& its) {
+        return from_server ? daemon_.Confirmed(its.applied, &steps) : refuse();
+      },
+      [&](const ModelLetter& its) { return TakeModel(peer, its, haul.cargo, &steps); },
+      [&](const GetLetter& its) {
+        if (!worker || !is_server()) return refuse();
+        if (sender_.waiting(peer) >= kAskedMost) {
+          return Status::Corrupt("it asks for the model too often");
+        }
+        askers_.Ask({NodeOf(peer), its.wish});
+        return Status::Ok();
+      },
+      [&](const Tree& tree) {
+        if (!scheduler) return refuse();
+        tree_asked_ = false;
+        Serve(tree.edges);
+        return Status::Ok();
+      },
+      [&](const auto& its) {
+        static_assert(!kForModel<std::decay_t<decltype(its)>>);
+        return refuse();
+      });
   Carry(steps);
   Answer();
   return status;
 }
 
+Status ModelPart::TakeGroup(const DeliveredLetter& its, const Cargo& cargo, ModelSteps* steps) {
+  const bool two = cargo.step != nullptr;
+  if (its.places.empty() != (its.number == 0) || (two && (!has_step() || its.places.size() < 2))) {
+    return Status::Corrupt("a group whose members are not those that it says");
+  }
+  memory_[++memories_] = cargo;
+  *steps = daemon_.Arrive(its.places, its.skipped, memories_);
+  return Status::Ok();
+}
+
 // The server's, as a whole, for its replica; or worker 0's, before the job begins.
-Status ModelPart::TakeModel(int peer, const Letter& letter, const Cargo& cargo, ModelSteps* steps) {
+Status ModelPart::TakeModel(int peer, const ModelLetter& its, const Cargo& cargo,
+                            ModelSteps* steps) {
   const bool replica = options_.role == Role::kReplica;
   const bool first = peer == PeerOf(0) && !has_model_;
   if (!first && !(replica && peer == kServerPeer)) {
@@ -82,9 +99,9 @@ Status ModelPart::TakeModel(int peer, const Letter& letter, const Cargo& cargo, 
   }
   model_ = Taken(cargo.sum);
   if (!first && has_step()) step_ = Taken(cargo.step);
-  if (letter.waybill.progress.size() == progress_.size()) progress_ = letter.waybill.progress;
+  if (its.progress.size() == progress_.size()) progress_ = its.progress;
   has_model_ = true;
-  if (!first) *steps = daemon_.TakeModel(letter.waybill.version, letter.waybill.place);
+  if (!first) *steps = daemon_.TakeModel(its.version, its.place);
   return Status::Ok();
 }
 
@@ -110,28 +127,27 @@ bool ModelPart::Granted(const Asker& asker) const {
 // Whoever waits gets it when the server's link has nothing else to send; many, down a tree.
 void ModelPart::Answer() {
   if (tree_asked_ || sender_.peers() > kStillLeaving) return;
-  std::vector<int> ready = askers_.Ready([this](const Asker& asker) { return Granted(asker); });
+  std::vector<int> ready = askers_.Ready(granted_);
   ready.resize(std::min(ready.size(), kTreeMost));
   if (ready.empty()) return;
   std::vector<Edge> straight;
   straight.reserve(ready.size());
   for (const int worker : ready) straight.push_back({kServerNode, worker});
   if (ready.size() < kTreeLeast) return Serve(straight);
-  Letter letter;
-  letter.kind = Letter::Kind::kAsking;
-  letter.tree = {static_cast<int64_t>(model_->size() * sizeof(float)), std::move(straight)};
-  outbox_->Post(kSchedulerPeer, letter);
+  const auto bytes = static_cast<int64_t>(model_->size() * sizeof(float));
+  outbox_->Post(kSchedulerPeer, AskingLetter{{bytes, std::move(straight)}});
   tree_asked_ = true;
 }
 
 void ModelPart::Serve(const std::vector<Edge>& tree) {
-  for (Grant& grant : askers_.Take(tree, [this](const Asker& asker) { return Granted(asker); })) {
-    Waybill waybill;
-    waybill.version = version();
-    waybill.wish = grant.to.wish.number;
-    waybill.onward = std::move(grant.onward);
+  for (Grant& grant : askers_.Take(tree, granted_)) {
+    ModelLetter letter;
+    letter.version = version();
+    letter.wish = grant.to.wish.number;
+    letter.onward = std::move(grant.onward);
     const bool reduce = grant.to.wish.reduce != 0;
-    sender_.Send(PeerOf(grant.to.worker), waybill, {reduce ? reduced_ : Shown(), nullptr});
+    const std::shared_ptr<const Vector> vector = reduce ? reduced_ : Shown();
+    sender_.Send(PeerOf(grant.to.worker), std::move(letter), {vector, nullptr});
   }
 }
 
@@ -161,7 +177,6 @@ double ModelPart::WakeAt(int peer, double now_s) const {
 
 void ModelPart::Carry(const ModelSteps& steps) {
   for (const ModelStep& step : steps) {
-    Letter letter;
     switch (step.kind) {
       case ModelStep::kApply:
         Apply(step);
@@ -169,24 +184,18 @@ void ModelPart::Carry(const ModelSteps& steps) {
       case ModelStep::kDiscard:
         memory_.erase(step.memory);
         break;
-      case ModelStep::kTell:
-        letter.kind = Letter::Kind::kNews;
-        letter.news = step.news;
-        if (letter.news.kind == News::kReplicaApplied || letter.news.kind == News::kCaughtUp) {
-          letter.history_norm = StepNorm();
-        }
-        outbox_->Post(kSchedulerPeer, letter);
+      case ModelStep::kTell: {
+        News news = step.news;
+        const bool weighs = news.kind == News::kReplicaApplied || news.kind == News::kCaughtUp;
+        if (weighs) news.history_norm = StepNorm();
+        outbox_->Post(kSchedulerPeer, std::move(news));
         break;
+      }
       case ModelStep::kConfirm:
-        letter.kind = Letter::Kind::kConfirm;
-        letter.applied = step.updates;
-        outbox_->Post(kReplicaPeer, letter);
+        outbox_->Post(kReplicaPeer, ConfirmLetter{step.updates});
         break;
       case ModelStep::kSendModel:
-        letter.waybill.place = step.place;
-        letter.waybill.version = version();
-        letter.waybill.progress = progress_;
-        sender_.Send(kReplicaPeer, letter.waybill, {model_, step_});
+        sender_.Send(kReplicaPeer, {0, version(), step.place, progress_, 0, {}}, {model_, step_});
         break;
     }
   }

@@ -68,7 +68,8 @@ class ModelPart : public Part {
   const std::map<int64_t, int64_t>& delays() const { return delays_; }
 
  private:
-  Status TakeModel(int peer, const Letter& letter, const Cargo& cargo, ModelSteps* steps);
+  Status TakeGroup(const DeliveredLetter& its, const Cargo& cargo, ModelSteps* steps);
+  Status TakeModel(int peer, const ModelLetter& its, const Cargo& cargo, ModelSteps* steps);
   bool has_step() const { return options_.rule.momentum > 0; }
   bool Granted(const Asker& asker) const;
   void Answer();
@@ -89,6 +90,7 @@ class ModelPart : public Part {
   std::shared_ptr<Vector> ahead_;         // with Nesterov's, what workers get of `ahead_version_`
   int64_t ahead_version_ = -1;
   Askers askers_;
+  const Askers::May granted_ = [this](const Asker& asker) { return Granted(asker); };
   bool tree_asked_ = false;
   std::vector<int64_t> progress_;  // so many updates of each worker are in the model
   std::set<int> gone_;             // workers

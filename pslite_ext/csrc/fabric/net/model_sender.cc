@@ -5,17 +5,12 @@
 
 namespace mercury::fabric {
 
-void ModelSender::Send(int peer, const Waybill& waybill, Cargo cargo) {
+void ModelSender::Send(int peer, ModelLetter letter, Cargo cargo) {
   if (!outbox_->Linked(peer)) return;
-  Sending sending;
-  sending.said_after.kind = Letter::Kind::kModel;
-  sending.said_after.waybill = waybill;
-  transfers_ = std::max(transfers_ + 1, kNotOfHops);
-  sending.said_after.waybill.number = transfers_;
-  sending.cargo = std::move(cargo);
+  letter.number = transfers_ = std::max(transfers_ + 1, kNotOfHops);
   auto theirs = Find(queues_, peer);
   if (theirs == queues_.end()) theirs = queues_.insert(theirs, {peer, {}});
-  theirs->models.push_back(std::move(sending));
+  theirs->models.push_back({std::move(letter), std::move(cargo)});
 }
 
 size_t ModelSender::waiting(int peer) const {
@@ -32,7 +27,7 @@ bool ModelSender::Next(int peer, OutPacket* out) {
   if (!IsNext(peer)) return false;
   std::deque<Sending>& models = Find(queues_, peer)->models;
   Sending& sending = models.front();
-  *out = PartOf(sending.cargo, sending.said_after.waybill.number, sending.offset, packet_bytes_);
+  *out = PartOf(sending.cargo, sending.said_after.number, sending.offset, packet_bytes_);
   sending.offset += out->header.length;
   if (sending.offset == sending.cargo.bytes()) {
     outbox_->Post(peer, sending.said_after);

@@ -27,8 +27,8 @@ class ModelSender {
  public:
   ModelSender(size_t packet_bytes, Outbox* outbox) : packet_bytes_(packet_bytes), outbox_(outbox) {}
 
-  // The letter's waybill says all but the transfer's number. Nothing happens if there is no link.
-  void Send(int peer, const Waybill& waybill, Cargo cargo);
+  // The letter says all but the transfer's number. Nothing happens if there is no link.
+  void Send(int peer, ModelLetter letter, Cargo cargo);
   size_t waiting(int peer) const;
   size_t peers() const { return queues_.size(); }  // to which something is on its way
   bool IsNext(int peer) const;
@@ -38,7 +38,7 @@ class ModelSender {
 
  private:
   struct Sending {
-    Letter said_after;
+    ModelLetter said_after;
     Cargo cargo;
     size_t offset = 0;
   };

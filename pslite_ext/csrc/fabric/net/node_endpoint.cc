@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/variants.h"
 #include "fabric/net/peers.h"
 
 namespace mercury::fabric {
@@ -44,12 +45,7 @@ double NodeEndpoint::SchedulerTime(int64_t now_us) const {
   return static_cast<double>(now_us + add_us_) / 1e6;
 }
 
-void NodeEndpoint::AskTime(int64_t now_us) {
-  Letter letter;
-  letter.kind = Letter::Kind::kTime;
-  letter.asked_us = now_us;
-  Post(kSchedulerPeer, letter);
-}
+void NodeEndpoint::AskTime(int64_t now_us) { Post(kSchedulerPeer, TimeLetter{now_us}); }
 
 void NodeEndpoint::Post(int peer, const Letter& letter) {
   const auto found = docks_.find(peer);
@@ -70,67 +66,60 @@ Status NodeEndpoint::OnPacket(int peer, const Header& header, int64_t now_us) {
 
 Status NodeEndpoint::Hear(int peer, const Letter& letter, int64_t now_us) {
   now_us_ = std::max(now_us_, now_us);
-  Dock& dock = *docks_.at(peer);
-  Haul haul;
-  switch (letter.kind) {
-    case Letter::Kind::kJoin:
-    case Letter::Kind::kRoster:
-    case Letter::Kind::kReady:
-    case Letter::Kind::kBegin:
-      return control_(peer, letter);
-    case Letter::Kind::kTime:
-      TakeTime(peer, letter, now_us);
-      return Status::Ok();
-    case Letter::Kind::kAborted:
-      dock.Forget(letter.waybill.number);
-      return Status::Ok();
-    case Letter::Kind::kOrder:
-      if (letter.order.kind == Order::kFail) return control_(peer, letter);
-      break;
-    case Letter::Kind::kDelivered:
-    case Letter::Kind::kModel: {
-      if (letter.waybill.number == 0) break;
-      Status status = dock.Take(letter.waybill.number, &haul);
-      if (!status.ok()) return status;
-      SayCarried(peer, haul);
-      break;
-    }
-    default:
-      break;
-  }
-  if (part_ == nullptr) {
-    // The model's first values go before the job begins; how fast, nobody needs to know.
-    if (letter.kind == Letter::Kind::kCarried && node_ == kSchedulerNode) return Status::Ok();
-    return Status::Corrupt("a letter before the job has begun");
-  }
-  return part_->Hear(peer, letter, haul, SchedulerTime(now_us));
+  const auto part = [&](const Haul& haul) {
+    if (part_ == nullptr) return Status::Corrupt("a letter before the job has begun");
+    return part_->Hear(peer, letter, haul, SchedulerTime(now_us));
+  };
+  const auto carried = [&](int64_t number) {
+    Haul haul;
+    if (number == 0) return part(haul);
+    Status status = docks_.at(peer)->Take(number, &haul);
+    if (!status.ok()) return status;
+    SayCarried(peer, haul);
+    return part(haul);
+  };
+  return Match(
+      letter, [&](const TimeLetter& time) { return TakeTime(peer, time, now_us); },
+      [&](const AbortedLetter& its) {
+        docks_.at(peer)->Forget(its.number);
+        return Status::Ok();
+      },
+      [&](const Order& order) {
+        return order.kind == Order::kFail ? control_(peer, letter) : part({});
+      },
+      [&](const DeliveredLetter& its) { return carried(its.number); },
+      [&](const ModelLetter& its) { return carried(its.number); },
+      [&](const Carriage&) {
+        // The model's first values go before the job begins; how fast, nobody needs to know.
+        const bool early = part_ == nullptr && node_ == kSchedulerNode;
+        return early ? Status::Ok() : part({});
+      },
+      [&](const auto& its) {
+        using L = std::decay_t<decltype(its)>;
+        static_assert(kForNode<L> || kForScheduler<L> || kForModel<L> || kForWorker<L>);
+        return kForNode<L> ? control_(peer, letter) : part({});
+      });
 }
 
-void NodeEndpoint::TakeTime(int peer, const Letter& letter, int64_t now_us) {
+Status NodeEndpoint::TakeTime(int peer, const TimeLetter& time, int64_t now_us) {
   if (node_ == kSchedulerNode) {
-    Letter answer = letter;
-    answer.answered_us = now_us;
-    return Post(peer, answer);
+    Post(peer, TimeLetter{time.asked_us, now_us});
+  } else if (peer == kSchedulerPeer && time.answered_us != 0) {
+    clock_.Sample(time.asked_us, time.answered_us, time.answered_us, now_us);
+    if (timed_ && clock_.samples() % kSamples != 0) return Status::Ok();
+    if (const std::optional<ClockEstimate> estimate = clock_.Take()) {
+      timed_ = true;
+      add_us_ = estimate->add_us;
+    }
   }
-  if (peer != kSchedulerPeer || letter.answered_us == 0) return;
-  clock_.Sample(letter.asked_us, letter.answered_us, letter.answered_us, now_us);
-  if (timed_ && clock_.samples() % kSamples != 0) return;
-  if (const std::optional<ClockEstimate> estimate = clock_.Take()) {
-    timed_ = true;
-    add_us_ = estimate->add_us;
-  }
+  return Status::Ok();
 }
 
 void NodeEndpoint::SayCarried(int peer, const Haul& haul) {
   if (haul.last_us - haul.first_us < kShortestRunUs) return;
-  Letter letter;
-  letter.kind = Letter::Kind::kCarried;
-  letter.carriage.from = NodeOf(peer);
-  letter.carriage.to = node_;
-  letter.carriage.bits = 8.0 * static_cast<double>(haul.cargo.bytes());
-  letter.carriage.start_s = SchedulerTime(haul.first_us);
-  letter.carriage.end_s = SchedulerTime(haul.last_us);
-  Post(kSchedulerPeer, letter);
+  const double bits = 8.0 * static_cast<double>(haul.cargo.bytes());
+  Post(kSchedulerPeer, Carriage{NodeOf(peer), node_, bits, SchedulerTime(haul.first_us),
+                                SchedulerTime(haul.last_us)});
 }
 
 bool NodeEndpoint::Next(int peer, int64_t now_us, OutPacket* out) {

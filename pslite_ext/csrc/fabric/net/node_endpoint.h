@@ -52,7 +52,7 @@ class NodeEndpoint : public Endpoint, public Outbox {
 
  private:
   Status Hear(int peer, const Letter& letter, int64_t now_us);
-  void TakeTime(int peer, const Letter& letter, int64_t now_us);
+  Status TakeTime(int peer, const TimeLetter& time, int64_t now_us);
   void SayCarried(int peer, const Haul& haul);
 
   const int node_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/variants.h"
 #include "fabric/live/model_tree.h"
 
 namespace mercury::fabric {
@@ -49,49 +50,51 @@ SchedulerPart::SchedulerPart(const std::vector<Seat>& seats, const SchedulerOpti
 Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/, double now_s) {
   const int node = NodeOf(peer);
   now_s_ = now_s;
-  switch (letter.kind) {
-    case Letter::Kind::kRequest: {
-      if (node < 0 || letter.request.id.worker != node) {
-        return Status::Corrupt("a request for another node's update");
-      }
-      Status status = collector_.Push(letter.request);
-      if (chronicle_ && status.ok()) chronicle_->Asked(letter.request, now_s);
-      return status;
-    }
-    case Letter::Kind::kGot:
-      if (node < 0) return Status::Corrupt("only workers get sums");
-      Obey(collector_.Got({node, letter.wish.reduce}));
-      return Status::Ok();
-    case Letter::Kind::kNews:
-      return Learn(peer, letter);
-    case Letter::Kind::kAsking:
-      return PlanTree(peer, letter.tree, now_s);
-    case Letter::Kind::kUnreachable:
-      return Complain(peer, letter.node, now_s);
-    case Letter::Kind::kCarried: {
-      const Carriage& run = letter.carriage;
-      const auto from = fleet_.of.find(run.from);
-      if (from == fleet_.of.end() || run.to != node || run.bits < 0 || run.end_s <= run.start_s) {
-        return Status::Corrupt("a report of a transfer that cannot be");
-      }
-      const size_t to = fleet_.of.at(node);
-      // Clocks are not known exactly, and what is long over says nothing.
-      const bool recent = run.start_s > now_s - kReportsHold_s && run.end_s < now_s + 1;
-      if (from->second != to && recent) {
-        measured_.Carried(from->second, to, run.bits, run.start_s, run.end_s);
-      }
-      if (chronicle_) chronicle_->Carried(run, now_s);
-      return Status::Ok();
-    }
-    case Letter::Kind::kHeard:
-      if (node < 0 || letter.hearing.update.worker != node) {
-        return Status::Corrupt("a worker has heard of another's update");
-      }
-      if (chronicle_) chronicle_->Heard(letter.hearing, now_s);
-      return Status::Ok();
-    default:
-      return Status::Corrupt("a letter that the scheduler does not get");
+  return Match(
+      letter,
+      [&](const Request& request) {
+        if (node < 0 || request.id.worker != node) {
+          return Status::Corrupt("a request for another node's update");
+        }
+        Status status = collector_.Push(request);
+        if (chronicle_ && status.ok()) chronicle_->Asked(request, now_s);
+        return status;
+      },
+      [&](const GotLetter& its) {
+        if (node < 0) return Status::Corrupt("only workers get sums");
+        Obey(collector_.Got({node, its.wish.reduce}));
+        return Status::Ok();
+      },
+      [&](const News& news) { return Learn(peer, news); },
+      [&](const AskingLetter& its) { return PlanTree(peer, its.tree, now_s); },
+      [&](const UnreachableLetter& its) { return Complain(peer, its.node, now_s); },
+      [&](const Carriage& run) { return Measure(node, run, now_s); },
+      [&](const Hearing& hearing) {
+        if (node < 0 || hearing.update.worker != node) {
+          return Status::Corrupt("a worker has heard of another's update");
+        }
+        if (chronicle_) chronicle_->Heard(hearing, now_s);
+        return Status::Ok();
+      },
+      [&](const auto& its) {
+        static_assert(!kForScheduler<std::decay_t<decltype(its)>>);
+        return Status::Corrupt("a letter that the scheduler does not get");
+      });
+}
+
+Status SchedulerPart::Measure(int node, const Carriage& run, double now_s) {
+  const auto from = fleet_.of.find(run.from);
+  if (from == fleet_.of.end() || run.to != node || run.bits < 0 || run.end_s <= run.start_s) {
+    return Status::Corrupt("a report of a transfer that cannot be");
   }
+  const size_t to = fleet_.of.at(node);
+  // Clocks are not known exactly, and what is long over says nothing.
+  const bool recent = run.start_s > now_s - kReportsHold_s && run.end_s < now_s + 1;
+  if (from->second != to && recent) {
+    measured_.Carried(from->second, to, run.bits, run.start_s, run.end_s);
+  }
+  if (chronicle_) chronicle_->Carried(run, now_s);
+  return Status::Ok();
 }
 
 Status SchedulerPart::PlanTree(int peer, const Tree& wanted, double now_s) {
@@ -104,17 +107,14 @@ Status SchedulerPart::PlanTree(int peer, const Tree& wanted, double now_s) {
     }
     askers.push_back(edge.to);
   }
-  Letter letter;
-  letter.kind = Letter::Kind::kTree;
-  letter.tree.bytes = wanted.bytes;
-  letter.tree.edges = ModelTree(hosts, monitor_.Links(now_s), askers, wanted.bytes, distributors_);
-  if (chronicle_) chronicle_->Grew(letter.tree, now_s);
-  outbox_->Post(peer, letter);
+  const Tree tree{wanted.bytes,
+                  ModelTree(hosts, monitor_.Links(now_s), askers, wanted.bytes, distributors_)};
+  if (chronicle_) chronicle_->Grew(tree, now_s);
+  outbox_->Post(peer, tree);
   return Status::Ok();
 }
 
-Status SchedulerPart::Learn(int peer, const Letter& letter) {
-  const auto& news = letter.news;
+Status SchedulerPart::Learn(int peer, const News& news) {
   const bool of_replica = news.kind == News::kReplicaHas || news.kind == News::kReplicaApplied ||
                           news.kind == News::kCaughtUp || news.kind == News::kTookOver;
   const bool replica = peer == kReplicaPeer && server_peer_ != kReplicaPeer;
@@ -136,22 +136,18 @@ Status SchedulerPart::Learn(int peer, const Letter& letter) {
       Obey(collector_.ReplicaHas(news.places));
       break;
     case News::kReplicaApplied:
-      Obey(collector_.ReplicaApplied(news.places, letter.history_norm));
+      Obey(collector_.ReplicaApplied(news.places, news.history_norm));
       break;
     case News::kCaughtUp:
-      Obey(collector_.ReplicaCaughtUp(news.place, letter.history_norm));
+      Obey(collector_.ReplicaCaughtUp(news.place, news.history_norm));
       break;
-    case News::kTookOver: {
+    case News::kTookOver:
       server_peer_ = kReplicaPeer;
-      Letter server;
-      server.kind = Letter::Kind::kServerIs;
-      server.node = kReplicaNode;
       for (const auto& [node, host] : fleet_.of) {
-        if (node >= 0) outbox_->Post(PeerOf(node), server);
+        if (node >= 0) outbox_->Post(PeerOf(node), ServerIsLetter{kReplicaNode});
       }
       Obey(collector_.TookOver(news.version));
       break;
-    }
   }
   return Status::Ok();
 }
@@ -217,10 +213,7 @@ void SchedulerPart::Obey(const Orders& orders) {
       planned_ = true;
     }
     if (order.kind == Order::kGather) ++gathered_;
-    Letter letter;
-    letter.kind = Letter::Kind::kOrder;
-    letter.order = order;
-    outbox_->Post(order.node == kServerNode ? server_peer_ : PeerOf(order.node), letter);
+    outbox_->Post(order.node == kServerNode ? server_peer_ : PeerOf(order.node), order);
   }
 }
 

@@ -71,7 +71,8 @@ class SchedulerPart : public Part {
   static Fleet FleetOf(const std::vector<Seat>& seats);
   void Obey(const Orders& orders);
   Status PlanTree(int peer, const Tree& wanted, double now_s);
-  Status Learn(int peer, const Letter& letter);
+  Status Learn(int peer, const News& news);
+  Status Measure(int node, const Carriage& run, double now_s);
   Status Complain(int peer, int about, double now_s);
   bool Alive(int peer) const { return outbox_->Linked(peer); }
 

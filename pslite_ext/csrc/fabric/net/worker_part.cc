@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/variants.h"
+
 namespace mercury::fabric {
 
 // What has begun ends where it began, even if that is the server no more.
@@ -14,46 +16,19 @@ int WorkerPart::PeerFor(int64_t number, const Hop& hop) const {
   return hop.to == kServerNode ? server_peer_ : PeerOf(hop.to);
 }
 
-void WorkerPart::Push(const Request& request, std::shared_ptr<const Vector> update) {
-  Letter letter;
-  letter.request = request;
-  letter.request.id.worker = rank_;
-  letter.request.of_replica = of_replica_;
-  letter.request.bytes = static_cast<int64_t>(update->size() * sizeof(float));
-  updates_[letter.request.id] = std::move(update);
-  daemon_.Keep(letter.request.id, letter.request.bytes);
-  outbox_->Post(kSchedulerPeer, letter);
+void WorkerPart::Push(Request request, std::shared_ptr<const Vector> update) {
+  request.id.worker = rank_;
+  request.of_replica = of_replica_;
+  request.bytes = static_cast<int64_t>(update->size() * sizeof(float));
+  updates_[request.id] = std::move(update);
+  daemon_.Keep(request.id, request.bytes);
+  outbox_->Post(kSchedulerPeer, request);
 }
 
 void WorkerPart::Get(Wish wish) {
   wish.number = ++wishes_;  // what comes for an older one, perhaps from another server, is not it
   wish_ = wish;
-  Letter letter;
-  letter.kind = Letter::Kind::kGet;
-  letter.wish = wish;
-  outbox_->Post(server_peer_, letter);
-}
-
-// A model or a sum: for others, too, who wait for it.
-void WorkerPart::Take(const Waybill& bill, const Cargo& cargo) {
-  for (const Onward& next : bill.onward) {
-    Waybill theirs;
-    theirs.version = bill.version;
-    theirs.wish = next.wish;
-    sender_.Send(PeerOf(next.worker), theirs, cargo);
-  }
-  if (!wish_ || wish_->number != bill.wish) return;
-  const Wish wish = *wish_;
-  wish_.reset();
-  if (wish.reduce == 0) {
-    of_replica_ = server_peer_ == kReplicaPeer;
-  } else {
-    Letter letter;
-    letter.kind = Letter::Kind::kGot;
-    letter.wish = wish;
-    outbox_->Post(kSchedulerPeer, letter);
-  }
-  events_.got(bill.version, cargo.sum);
+  outbox_->Post(server_peer_, GetLetter{wish});
 }
 
 void WorkerPart::Give(int peer, const std::shared_ptr<const Vector>& model) {
@@ -62,45 +37,74 @@ void WorkerPart::Give(int peer, const std::shared_ptr<const Vector>& model) {
 
 Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double now_s) {
   const bool scheduler = peer == kSchedulerPeer;
-  if (letter.kind == Letter::Kind::kOrder && scheduler) {
-    const Hop& hop = letter.order.hop;
-    const bool sends = letter.order.kind == Order::kSend;
-    if (sends ? hop.gathered || hop.places.size() != 1
-              : letter.order.kind == Order::kGather && !hop.gathered) {
-      return Status::Corrupt("an order that is neither for an update nor for a group");
-    }
-    if (hop.two_sums && momentum_ == 0) {
-      return Status::Corrupt("an order for two sums, where there is no momentum");
-    }
-    if (sends && hop.goal == Goal::kServer) {
-      Letter heard;
-      heard.kind = Letter::Kind::kHeard;
-      heard.hearing = {hop.update, now_s};
-      outbox_->Post(kSchedulerPeer, heard);
-    }
-    Obey(letter.order, now_s);
-  } else if (letter.kind == Letter::Kind::kServerIs && scheduler) {
-    if (letter.node != kReplicaNode) return Status::Corrupt("a server that cannot be one");
-    server_peer_ = PeerOf(letter.node);
-    if (wish_) Get(*wish_);
-  } else if (letter.kind == Letter::Kind::kModel && !scheduler) {
-    if (haul.cargo.sum == nullptr) return Status::Corrupt("a model of which nothing came");
-    Take(letter.waybill, haul.cargo);
-  } else if (letter.kind == Letter::Kind::kDelivered && peer > kSchedulerPeer) {
-    if (letter.waybill.places.size() != 1 || haul.cargo.sum == nullptr ||
-        haul.cargo.step != nullptr) {
-      return Status::Corrupt("an aggregator is sent what is not one update");
-    }
-    Deliver(letter.waybill.places[0], letter.waybill.goal, haul.cargo, now_s);
-  } else {
+  const auto refuse = [] {
     return Status::Corrupt("a letter that a worker does not get from there");
+  };
+  return Match(
+      letter, [&](const Order& order) { return scheduler ? Obey(order, now_s) : refuse(); },
+      [&](const ServerIsLetter& its) { return scheduler ? Follow(its.node) : refuse(); },
+      [&](const ModelLetter& its) { return scheduler ? refuse() : Take(its, haul.cargo); },
+      [&](const DeliveredLetter& its) {
+        return peer > kSchedulerPeer ? Take(its, haul.cargo, now_s) : refuse();
+      },
+      [&](const auto& its) {
+        static_assert(!kForWorker<std::decay_t<decltype(its)>>);
+        return refuse();
+      });
+}
+
+Status WorkerPart::Obey(const Order& order, double now_s) {
+  const Hop& hop = order.hop;
+  const bool sends = order.kind == Order::kSend;
+  if (sends ? hop.gathered || hop.places.size() != 1
+            : order.kind == Order::kGather && !hop.gathered) {
+    return Status::Corrupt("an order that is neither for an update nor for a group");
   }
+  if (hop.two_sums && momentum_ == 0) {
+    return Status::Corrupt("an order for two sums, where there is no momentum");
+  }
+  if (sends && hop.goal == Goal::kServer) {
+    outbox_->Post(kSchedulerPeer, Hearing{hop.update, now_s});
+  }
+  if (order.kind == Order::kReport) events_.settled(order.update, order.fate);
+  Carry(daemon_.Obey(order, now_s));
   return Status::Ok();
 }
 
-void WorkerPart::Obey(const Order& order, double now_s) {
-  if (order.kind == Order::kReport) events_.settled(order.update, order.fate);
-  Carry(daemon_.Obey(order, now_s));
+Status WorkerPart::Follow(int server) {
+  if (server != kReplicaNode) return Status::Corrupt("a server that cannot be one");
+  server_peer_ = PeerOf(server);
+  if (wish_) Get(*wish_);
+  return Status::Ok();
+}
+
+// A model or a sum: for others, too, who wait for it.
+Status WorkerPart::Take(const ModelLetter& its, const Cargo& cargo) {
+  if (cargo.sum == nullptr) return Status::Corrupt("a model of which nothing came");
+  for (const Onward& next : its.onward) {
+    ModelLetter theirs;
+    theirs.version = its.version;
+    theirs.wish = next.wish;
+    sender_.Send(PeerOf(next.worker), std::move(theirs), cargo);
+  }
+  if (!wish_ || wish_->number != its.wish) return Status::Ok();
+  const Wish wish = *wish_;
+  wish_.reset();
+  if (wish.reduce == 0) {
+    of_replica_ = server_peer_ == kReplicaPeer;
+  } else {
+    outbox_->Post(kSchedulerPeer, GotLetter{wish});
+  }
+  events_.got(its.version, cargo.sum);
+  return Status::Ok();
+}
+
+Status WorkerPart::Take(const DeliveredLetter& its, const Cargo& cargo, double now_s) {
+  if (its.places.size() != 1 || cargo.sum == nullptr || cargo.step != nullptr) {
+    return Status::Corrupt("an aggregator is sent what is not one update");
+  }
+  Deliver(its.places[0], its.goal, cargo, now_s);
+  return Status::Ok();
 }
 
 void WorkerPart::Deliver(int64_t place, Goal goal, const Cargo& cargo, double now_s) {
@@ -115,19 +119,14 @@ void WorkerPart::Carry(const Steps& steps) {
     if (step.kind == Step::kAdd || step.kind == Step::kDiscard) memory_.erase(step.memory);
     if (step.kind == Step::kDiscardGroup) groups_.erase(step.hop);
     if (step.kind == Step::kForget) updates_.erase(step.update);
-    Letter letter;
     if (step.kind == Step::kAbort) {
       const auto sending = sending_.find(step.hop);
       if (sending == sending_.end()) continue;
-      letter.kind = Letter::Kind::kAborted;
-      letter.waybill.number = step.hop;
-      outbox_->Post(sending->second.peer, letter);
+      outbox_->Post(sending->second.peer, AbortedLetter{step.hop});
       sending_.erase(sending);
     } else if (step.kind == Step::kEmpty) {
-      letter.kind = Letter::Kind::kDelivered;
-      letter.waybill.goal = step.goal;
-      letter.waybill.skipped = step.skipped;
-      outbox_->Post(step.goal == Goal::kServer ? server_peer_ : kReplicaPeer, letter);
+      outbox_->Post(step.goal == Goal::kServer ? server_peer_ : kReplicaPeer,
+                    DeliveredLetter{0, step.goal, false, {}, step.skipped});
     }
   }
 }
@@ -190,14 +189,8 @@ void WorkerPart::Over(int64_t number, int peer, const Parcel& parcel, const Carg
   groups_.erase(number);
   sending_.erase(number);
   if (peer == self_) return Deliver(parcel.places[0], parcel.hop.goal, cargo, now_s);
-  Letter letter;
-  letter.kind = Letter::Kind::kDelivered;
-  letter.waybill.number = number;
-  letter.waybill.goal = parcel.hop.goal;
-  letter.waybill.to_aggregator = parcel.hop.to_aggregator;
-  letter.waybill.places = parcel.places;
-  letter.waybill.skipped = parcel.skipped;
-  outbox_->Post(peer, letter);
+  outbox_->Post(peer, DeliveredLetter{number, parcel.hop.goal, parcel.hop.to_aggregator,
+                                      parcel.places, parcel.skipped});
 }
 
 double WorkerPart::WakeAt(int peer, double now_s) const {

@@ -43,7 +43,7 @@ class WorkerPart : public Part {
         sender_(packet_bytes, outbox) {}
 
   // Numbers rise from 1.
-  void Push(const Request& request, std::shared_ptr<const Vector> update);
+  void Push(Request request, std::shared_ptr<const Vector> update);
   // The model or a sum, from whoever is the server; one at a time.
   void Get(Wish wish);
   // Before the job begins, worker 0's: the model's first values, to who has the model.
@@ -66,8 +66,10 @@ class WorkerPart : public Part {
   int PeerFor(int64_t number, const Hop& hop) const;
   bool Vanishes(int peer) const { return peer != self_ && !outbox_->Linked(peer); }
   Cargo CargoOf(int64_t number, const Hop& hop) const;
-  void Obey(const Order& order, double now_s);
-  void Take(const Waybill& bill, const Cargo& cargo);
+  Status Obey(const Order& order, double now_s);
+  Status Follow(int server);
+  Status Take(const ModelLetter& its, const Cargo& cargo);
+  Status Take(const DeliveredLetter& its, const Cargo& cargo, double now_s);
   void Deliver(int64_t place, Goal goal, const Cargo& cargo, double now_s);
   void Carry(const Steps& steps);
   void Add(int64_t hop, const Cargo& member);

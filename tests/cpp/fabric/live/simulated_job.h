@@ -188,13 +188,9 @@ class SimulatedJob {
         }
         loss_ = false;
       }
-      Letter letter;
-      letter.kind = Letter::Kind::kOrder;
-      letter.order = order;
-      Tell(kScheduler, order.node,
-           [this, order = Received(letter).order, to_old = !knows_new_server_] {
-             if (order.node != kServerNode || to_old != took_over_) Do(order);
-           });
+      Tell(kScheduler, order.node, [this, order = Received(order), to_old = !knows_new_server_] {
+        if (order.node != kServerNode || to_old != took_over_) Do(order);
+      });
     }
   }
 
@@ -330,17 +326,15 @@ class SimulatedJob {
         });
       }
       if (step.kind != ModelStep::kTell) continue;
-      Letter letter;
-      letter.kind = Letter::Kind::kNews;
-      letter.news = step.news;
-      letter.history_norm = Norm(holder->model.step);
-      Tell(holder->node, kScheduler,
-           [this, received = Received(letter)] { Hear(received.news, received.history_norm); });
+      News news = step.news;
+      news.history_norm = Norm(holder->model.step);
+      Tell(holder->node, kScheduler, [this, news = Received(news)] { Hear(news); });
     }
     Answer(holder);
   }
 
-  void Hear(const News& news, double norm) {
+  void Hear(const News& news) {
+    const double norm = news.history_norm;
     if (news.kind == News::kTookOver) {
       knows_new_server_ = true;
       for (size_t i = 0; i < workers_.size(); ++i) {

@@ -150,10 +150,11 @@ struct Worker {
 };
 
 // As the other end reads it.
-inline Letter Received(const Letter& letter) {
+template <typename L>
+L Received(const L& letter) {
   Letter received;
   CHECK_OK(Decode(Encode(letter), &received));
-  return received;
+  return std::get<L>(received);
 }
 
 }  // namespace mercury::testing

@@ -30,7 +30,7 @@ struct Fixture {
   void Expect(const std::vector<Placed>& updates) {
     Order order = MakeOrder(Order::kExpect, kServerNode);
     order.updates = updates;
-    Hear(kSchedulerPeer, OrderLetter(order));
+    Hear(kSchedulerPeer, order);
   }
   Vector Sent(int peer) {
     std::string bytes;
@@ -43,20 +43,14 @@ struct Fixture {
   }
 };
 
-Letter Asking() {
-  Letter letter;
-  letter.kind = Letter::Kind::kGet;
-  return letter;
-}
-
 }  // namespace
 
 TEST(updates_are_applied_in_the_order_planned) {
   Fixture server(Role::kServer, 0.5);
   server.Expect({{1, {0, 1}, 0}, {2, {1, 1}, 0}});
-  server.Hear(PeerOf(1), Delivered(1, Goal::kServer, {2}), Of(Vector(6, 4)));
+  server.Hear(PeerOf(1), Delivered(1, {2}), Of(Vector(6, 4)));
   CHECK_EQ(server.part.version(), 0);
-  server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 2)));
   CHECK_EQ(server.part.version(), 2);
   // 1 + 2, then the step is 2 / 2 + 4.
   CHECK_EQ(server.part.model()[5], 8.0F);
@@ -75,34 +69,29 @@ TEST(few_get_the_model_straight_and_many_down_a_tree_when_the_link_is_free) {
   Fixture server;
   const auto letters = [&server](int peer) { return server.outbox.To(peer); };
   for (int worker = 0; worker < 8; ++worker) {
-    Letter asking = Asking();
-    asking.wish.number = 10 + worker;
-    server.Hear(PeerOf(worker), asking);
+    server.Hear(PeerOf(worker), GetLetter{{0, 0, 10 + worker}});
   }
   // Three are on their way; the others wait.
   CHECK_TRUE(server.Sent(PeerOf(3)).empty());
   CHECK_TRUE(letters(kSchedulerPeer).empty());
   server.Expect({{1, {0, 1}, 0}});
-  server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 2)));
   letters(kSchedulerPeer);
   CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));
-  const std::vector<Letter> asked = letters(kSchedulerPeer);
-  REQUIRE_EQ(asked.size(), 1);
-  CHECK_TRUE(asked[0].kind == Letter::Kind::kAsking);
-  CHECK_EQ(asked[0].tree.bytes, 24);
-  CHECK_EQ(asked[0].tree.edges.size(), 5);
+  const Tree asked = server.outbox.OneTo<AskingLetter>(kSchedulerPeer).tree;
+  CHECK_EQ(asked.bytes, 24);
+  CHECK_EQ(asked.edges.size(), 5);
   server.Sent(PeerOf(1));  // it does not ask twice
   CHECK_TRUE(letters(kSchedulerPeer).empty());
-  Letter tree;
-  tree.kind = Letter::Kind::kTree;
-  tree.tree.edges = {{kServerNode, 4}, {4, 3}, {4, 5}, {kServerNode, 6}, {6, 7}};
+  Tree tree;
+  tree.edges = {{kServerNode, 4}, {4, 3}, {4, 5}, {kServerNode, 6}, {6, 7}};
   server.Hear(kSchedulerPeer, tree);
   CHECK_TRUE(server.Sent(PeerOf(4)) == Vector(6, 3));
-  const Letter said = letters(PeerOf(4)).back();
-  CHECK_EQ(said.waybill.version, 1);
-  CHECK_EQ(said.waybill.wish, 14);
-  REQUIRE_EQ(said.waybill.onward.size(), 2);
-  CHECK_EQ(said.waybill.onward[1].wish, 15);
+  const auto said = server.outbox.OneTo<ModelLetter>(PeerOf(4));
+  CHECK_EQ(said.version, 1);
+  CHECK_EQ(said.wish, 14);
+  REQUIRE_EQ(said.onward.size(), 2);
+  CHECK_EQ(said.onward[1].wish, 15);
   CHECK_TRUE(server.Sent(PeerOf(3)).empty());
   // Who is to pass it on has died: the others get it straight.
   server.part.Gone(PeerOf(4), 0);
@@ -112,17 +101,25 @@ TEST(few_get_the_model_straight_and_many_down_a_tree_when_the_link_is_free) {
   CHECK_TRUE(server.Sent(PeerOf(7)).empty());
 }
 
+TEST(a_tree_brings_nobody_a_sum_that_is_not_there) {
+  Fixture server;
+  for (int worker = 0; worker < 6; ++worker) server.Hear(PeerOf(worker), GetLetter());
+  CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));  // the last three are to get a tree
+  server.Hear(PeerOf(4), GetLetter{{0, 9, 0}});
+  server.Hear(kSchedulerPeer, Tree{24, {{kServerNode, 3}, {kServerNode, 4}}});
+  CHECK_TRUE(server.Sent(PeerOf(3)) == Vector(6, 1));
+  CHECK_TRUE(server.Sent(PeerOf(4)).empty());
+}
+
 TEST(a_model_that_is_being_sent_stays_as_it_was) {
   Fixture server;
-  server.Hear(PeerOf(0), Asking());
+  server.Hear(PeerOf(0), GetLetter());
   server.Expect({{1, {0, 1}, 0}});
-  server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
-  server.Hear(PeerOf(1), Asking());
+  server.Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(1), GetLetter());
   CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));
   CHECK_TRUE(server.Sent(PeerOf(1)) == Vector(6, 3));
-  const std::vector<Letter> said = server.outbox.To(PeerOf(1));
-  REQUIRE_EQ(said.size(), 1);
-  CHECK_EQ(said[0].waybill.version, 1);
+  CHECK_EQ(server.outbox.OneTo<ModelLetter>(PeerOf(1)).version, 1);
 }
 
 TEST(the_replica_follows_and_takes_over) {
@@ -130,63 +127,56 @@ TEST(the_replica_follows_and_takes_over) {
   Fixture replica(Role::kReplica, 0.5, true);
   server.Expect({{1, {0, 1}, 0}});
   for (Fixture* each : {&server, &replica}) {
-    each->Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
+    each->Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 2)));
   }
   CHECK_EQ(replica.part.version(), 0);
-  const std::vector<Letter> confirmed = server.outbox.To(kReplicaPeer);
-  REQUIRE_EQ(confirmed.size(), 1);
-  replica.Hear(kServerPeer, confirmed[0]);
+  replica.Hear(kServerPeer, server.outbox.OneTo<ConfirmLetter>(kReplicaPeer));
   CHECK_TRUE(replica.part.model() == server.part.model());
-  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(PeerOf(0), Asking(), {}, 0));
-  replica.Hear(kSchedulerPeer, OrderLetter(MakeOrder(Order::kTakeOver, kReplicaNode)));
+  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(PeerOf(0), GetLetter(), {}, 0));
+  replica.Hear(kSchedulerPeer, MakeOrder(Order::kTakeOver, kReplicaNode));
   CHECK_TRUE(replica.part.is_server());
-  replica.Hear(PeerOf(0), Asking());
+  replica.Hear(PeerOf(0), GetLetter());
   CHECK_TRUE(replica.Sent(PeerOf(0)) == Vector(6, 3));
 }
 
 TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
   Fixture server(Role::kServer, 0.5, true);
   server.Expect({{1, {0, 1}, 0}});
-  server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 2)));
   server.outbox.To(kReplicaPeer);
-  server.Hear(kSchedulerPeer, OrderLetter(MakeOrder(Order::kSnapshot, kServerNode)));
+  server.Hear(kSchedulerPeer, MakeOrder(Order::kSnapshot, kServerNode));
   const Vector sent = server.Sent(kReplicaPeer);
   REQUIRE_EQ(sent.size(), 12);
   CHECK_EQ(sent[0], 3.0F);
   CHECK_EQ(sent[11], 2.0F);
-  const std::vector<Letter> said = server.outbox.To(kReplicaPeer);
-  REQUIRE_EQ(said.size(), 1);
+  const auto said = server.outbox.OneTo<ModelLetter>(kReplicaPeer);
   Fixture replica(Role::kReplica, 0.5, true);
   Haul haul = Of(Vector(6, 3));
-  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, said[0], haul, 0));
+  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, said, haul, 0));
   haul.cargo.step = std::make_shared<const Vector>(6, 2.0F);
-  replica.Hear(kServerPeer, said[0], haul);
+  replica.Hear(kServerPeer, said, haul);
   CHECK_EQ(replica.part.version(), 1);
   CHECK_TRUE(replica.part.model() == server.part.model());
-  const std::vector<Letter> news = replica.outbox.To(kSchedulerPeer);
-  REQUIRE_EQ(news.size(), 1);
-  CHECK_TRUE(std::abs(news[0].history_norm - std::sqrt(24.0)) < 1e-9);
+  const auto news = replica.outbox.OneTo<News>(kSchedulerPeer);
+  CHECK_TRUE(std::abs(news.history_norm - std::sqrt(24.0)) < 1e-9);
 }
 
 TEST(a_round_is_one_step_and_a_model_waits_for_its_updates) {
   Fixture server(Role::kServer, 0.5);
-  Letter wish = Asking();
-  wish.wish.updates = 1;
-  server.Hear(PeerOf(1), wish);
+  server.Hear(PeerOf(1), GetLetter{{1, 0, 0}});
   for (const int64_t round : {1, 3}) {
     server.Expect({{round, {0, round}, 0, round}, {round + 1, {1, round}, 0, round}});
-    server.Hear(PeerOf(0), Delivered(round, Goal::kServer, {round}), Of(Vector(6, 1)));
+    server.Hear(PeerOf(0), Delivered(round, {round}), Of(Vector(6, 1)));
     if (round == 1) CHECK_TRUE(server.Sent(PeerOf(1)).empty());
-    server.Hear(PeerOf(1), Delivered(round, Goal::kServer, {round + 1}), Of(Vector(6, 2)));
+    server.Hear(PeerOf(1), Delivered(round, {round + 1}), Of(Vector(6, 2)));
   }
   // 1 + 3 + (3 / 2 + 3); the first round's model was asked for.
   CHECK_EQ(server.part.model()[0], 8.5F);
   CHECK_EQ(server.part.version(), 2);
   CHECK_TRUE(server.Sent(PeerOf(1)) == Vector(6, 4));
-  wish.wish.updates = 3;
-  server.Hear(PeerOf(1), wish);
+  server.Hear(PeerOf(1), GetLetter{{3, 0, 0}});
   server.Expect({{5, {1, 9}, 0, 5}});
-  server.Hear(PeerOf(1), Delivered(9, Goal::kServer, {5}), Of(Vector(6, 0)));
+  server.Hear(PeerOf(1), Delivered(9, {5}), Of(Vector(6, 0)));
   CHECK_TRUE(server.Sent(PeerOf(1)).empty());  // worker 0 is behind
   server.part.Gone(PeerOf(0), 0);
   CHECK_FALSE(server.Sent(PeerOf(1)).empty());
@@ -194,18 +184,15 @@ TEST(a_round_is_one_step_and_a_model_waits_for_its_updates) {
 
 TEST(an_all_reduce_brings_the_sum_and_leaves_the_model) {
   Fixture server(Role::kServer, 0.5);
-  Letter wish = Asking();
-  wish.wish.reduce = 7;
-  server.Hear(PeerOf(0), wish);
+  server.Hear(PeerOf(0), GetLetter{{0, 7, 0}});
   server.Expect({{1, {0, 7}, 0, 1, true}, {2, {1, 4}, 0, 1, true}});
-  server.Hear(PeerOf(1), Delivered(1, Goal::kServer, {2}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(1), Delivered(1, {2}), Of(Vector(6, 2)));
   CHECK_TRUE(server.Sent(PeerOf(0)).empty());
-  server.Hear(PeerOf(0), Delivered(1, Goal::kServer, {1}), Of(Vector(6, 1)));
+  server.Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 1)));
   CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 3));
   CHECK_TRUE(server.part.model() == Vector(6, 1));
   CHECK_EQ(server.part.version(), 0);
-  wish.wish.reduce = 4;
-  server.Hear(PeerOf(1), wish);
+  server.Hear(PeerOf(1), GetLetter{{0, 4, 0}});
   CHECK_TRUE(server.Sent(PeerOf(1)) == Vector(6, 3));
 }
 
@@ -214,21 +201,20 @@ TEST(what_makes_no_sense_is_refused) {
   const auto refused = [&server](int peer, const Letter& letter, const Haul& haul) {
     return server.part.Hear(peer, letter, haul, 0).code() == Code::kCorrupt;
   };
-  CHECK_TRUE(refused(PeerOf(0), Delivered(0, Goal::kServer, {1}), {}));  // nothing came
+  CHECK_TRUE(refused(PeerOf(0), Delivered(0, {1}), {}));  // nothing came
   Haul two = Of(Vector(6, 1));
   two.cargo.step = two.cargo.sum;
-  CHECK_TRUE(refused(PeerOf(0), Delivered(1, Goal::kServer, {1}), two));  // one update is one sum
-  CHECK_TRUE(refused(PeerOf(0), OrderLetter(MakeOrder(Order::kExpect, kServerNode)), {}));
-  CHECK_TRUE(refused(kReplicaPeer, Asking(), {}));
-  for (int i = 0; i < 4; ++i) server.Hear(PeerOf(0), Asking());  // answered, and not sent yet
-  CHECK_TRUE(refused(PeerOf(0), Asking(), {}));
+  CHECK_TRUE(refused(PeerOf(0), Delivered(1, {1}), two));  // one update is one sum
+  CHECK_TRUE(refused(PeerOf(0), MakeOrder(Order::kExpect, kServerNode), {}));
+  CHECK_TRUE(refused(kReplicaPeer, GetLetter(), {}));
+  for (int i = 0; i < 4; ++i) server.Hear(PeerOf(0), GetLetter());  // answered, and not sent yet
+  CHECK_TRUE(refused(PeerOf(0), GetLetter(), {}));
   Fixture replica(Role::kReplica, 0);
-  Letter model;
-  model.kind = Letter::Kind::kModel;
-  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, model, {}, 0));
+  CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, ModelLetter(), {}, 0));
+  CHECK_TRUE(refused(kSchedulerPeer, Request(), {}));
   // A plan that breaks the delay bound.
   Order order = MakeOrder(Order::kTakeOver, kServerNode);
-  CHECK_STATUS(Code::kInvalidArgument, server.part.Hear(kSchedulerPeer, OrderLetter(order), {}, 0));
+  CHECK_STATUS(Code::kInvalidArgument, server.part.Hear(kSchedulerPeer, order, {}, 0));
 }
 
 TEST(with_nesterov_s_momentum_workers_get_the_model_where_its_last_step_would_take_it) {
@@ -241,10 +227,10 @@ TEST(with_nesterov_s_momentum_workers_get_the_model_where_its_last_step_would_ta
   for (int i = 1; i <= 3; ++i) {
     Order order = MakeOrder(Order::kExpect, kServerNode);
     order.updates = {{i, {0, i}, i - 1}};
-    CHECK_OK(part.Hear(kSchedulerPeer, OrderLetter(order), {}, 0));
+    CHECK_OK(part.Hear(kSchedulerPeer, order, {}, 0));
     const auto place = static_cast<int64_t>(i);
     const auto update = static_cast<float>(i);
-    CHECK_OK(part.Hear(PeerOf(0), Delivered(1, Goal::kServer, {place}), Of(Vector(6, update)), 0));
+    CHECK_OK(part.Hear(PeerOf(0), Delivered(1, {place}), Of(Vector(6, update)), 0));
     step = 0.5 * step + i;
     model += i + 0.5 * step;
     CHECK_EQ((*part.Shown())[3], static_cast<float>(model));
@@ -255,9 +241,8 @@ TEST(first_values_may_come_from_worker_0_alone_and_once) {
   Recorder outbox;
   ModelPart part(Options(Role::kReplica, 0.5, true), Vector(), &outbox);
   CHECK_FALSE(part.has_model());
-  Letter letter;
-  letter.kind = Letter::Kind::kModel;
-  letter.waybill.number = 1;
+  ModelLetter letter;
+  letter.number = 1;
   CHECK_STATUS(Code::kCorrupt, part.Hear(PeerOf(1), letter, Of(Vector(6, 3)), 0));
   CHECK_STATUS(Code::kCorrupt, part.Hear(PeerOf(0), letter, Haul(), 0));
   CHECK_OK(part.Hear(PeerOf(0), letter, Of(Vector(6, 3)), 0));

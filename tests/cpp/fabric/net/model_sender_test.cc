@@ -19,7 +19,7 @@ std::shared_ptr<const Vector> Of(float value, size_t elements) {
 TEST(one_model_after_another_and_what_each_was) {
   Recorder outbox;
   ModelSender sender(16, &outbox);
-  Waybill first, second;
+  ModelLetter first, second;
   first.version = 7;
   second.version = 8;
   sender.Send(3, first, {Of(1, 5), nullptr});
@@ -33,9 +33,9 @@ TEST(one_model_after_another_and_what_each_was) {
   while (sender.Next(3, &packet)) {
     lengths.push_back(packet.header.length);
     for (const Letter& letter : outbox.To(3)) {
-      CHECK_TRUE(letter.kind == Letter::Kind::kModel);
-      CHECK_EQ(letter.waybill.number, packet.header.tensor);
-      versions.push_back(letter.waybill.version);
+      const auto said = As<ModelLetter>(letter);
+      CHECK_EQ(said.number, packet.header.tensor);
+      versions.push_back(said.version);
       // Said when all of it has gone.
       CHECK_EQ(lengths.size(), versions.size() == 1 ? 2 : 4);
     }

@@ -217,11 +217,10 @@ TEST(nodes_know_the_scheduler_s_time) {
   CHECK_FALSE(node.all_said());
   OutPacket packet;
   CHECK_TRUE(node.Next(kSchedulerPeer, 5'000'000, &packet));
-  Letter answer;
-  CHECK_OK(Decode({packet.payload, packet.header.length}, &answer));
-  answer.answered_us = 90'000'000;
+  Letter asked;
+  CHECK_OK(Decode({packet.payload, packet.header.length}, &asked));
   Dock scheduler(1024);
-  scheduler.Post(answer);
+  scheduler.Post(TimeLetter{std::get<TimeLetter>(asked).asked_us, 90'000'000});
   OutPacket back;
   CHECK_TRUE(scheduler.Next(&back));
   char* target = nullptr;
@@ -235,7 +234,7 @@ TEST(nothing_is_heard_before_the_job_has_begun) {
   NodeEndpoint node(0, 1024, [](int, const Letter&) { return Status::Ok(); });
   char* target = nullptr;
   Dock other(1024);
-  other.Post(Letter());
+  other.Post(Request());
   OutPacket packet;
   CHECK_TRUE(other.Next(&packet));
   CHECK_STATUS(Code::kInternal, node.OnHeader(kServerPeer, packet.header, 0, &target));
@@ -249,9 +248,7 @@ TEST(the_scheduler_is_told_of_the_first_values_transfer_and_does_not_mind) {
   NodeEndpoint node(kSchedulerNode, 1024, [](int, const Letter&) { return Status::Ok(); });
   node.Open(kServerPeer);
   Dock other(1024);
-  Letter letter;
-  letter.kind = Letter::Kind::kCarried;
-  other.Post(letter);
+  other.Post(Carriage());
   OutPacket packet;
   CHECK_TRUE(other.Next(&packet));
   char* target = nullptr;

@@ -7,8 +7,15 @@
 
 #include "fabric/net/part.h"
 #include "fabric/net/peers.h"
+#include "harness.h"
 
 namespace mercury::fabric::testing {
+
+template <typename L>
+L As(const Letter& letter) {
+  REQUIRE_TRUE(std::holds_alternative<L>(letter));
+  return std::get<L>(letter);
+}
 
 struct Recorder : Outbox {
   void Post(int peer, const Letter& letter) override {
@@ -22,17 +29,17 @@ struct Recorder : Outbox {
     said.erase(peer);
     return letters;
   }
+  // That was one letter, an `L`.
+  template <typename L>
+  L OneTo(int peer) {
+    const std::vector<Letter> letters = To(peer);
+    REQUIRE_EQ(letters.size(), 1);
+    return As<L>(letters[0]);
+  }
 
   std::map<int, std::vector<Letter>> said;
   std::set<int> gone;
 };
-
-inline Letter OrderLetter(const Order& order) {
-  Letter letter;
-  letter.kind = Letter::Kind::kOrder;
-  letter.order = order;
-  return letter;
-}
 
 inline Haul Of(const Vector& sum) {
   Haul haul;
@@ -40,13 +47,8 @@ inline Haul Of(const Vector& sum) {
   return haul;
 }
 
-inline Letter Delivered(int64_t number, Goal goal, const std::vector<int64_t>& places) {
-  Letter letter;
-  letter.kind = Letter::Kind::kDelivered;
-  letter.waybill.number = number;
-  letter.waybill.goal = goal;
-  letter.waybill.places = places;
-  return letter;
+inline DeliveredLetter Delivered(int64_t number, const std::vector<int64_t>& places) {
+  return {number, Goal::kServer, false, places, {}};
 }
 
 }  // namespace mercury::fabric::testing

@@ -24,26 +24,12 @@ std::vector<Seat> Seats(bool replica) {
   return seats;
 }
 
-Letter Asks(int worker, int64_t number) {
-  Letter letter;
-  letter.request = {{worker, number}, 0, 1000, 1};
-  return letter;
-}
+Request Asks(int worker, int64_t number) { return {{worker, number}, 0, 1000, 1}; }
 
-Letter Heard(int worker) {
-  Letter letter;
-  letter.kind = Letter::Kind::kHeard;
-  letter.hearing = {{worker, 1}, 2.5};
-  return letter;
-}
+Hearing Heard(int worker) { return {{worker, 1}, 2.5}; }
 
-Letter Tells(News::Kind kind, const std::vector<int64_t>& places) {
-  Letter letter;
-  letter.kind = Letter::Kind::kNews;
-  letter.news.kind = kind;
-  letter.news.places = places;
-  letter.news.version = static_cast<int64_t>(places.size());
-  return letter;
+News Tells(News::Kind kind, const std::vector<int64_t>& places) {
+  return {kind, places, 0, static_cast<int64_t>(places.size())};
 }
 
 }  // namespace
@@ -55,14 +41,12 @@ TEST(a_request_becomes_orders_and_a_commit_is_reported) {
   CHECK_TRUE(scheduler.WakeAt(0, 0) <= 0);
   scheduler.Turn(0);
   CHECK_EQ(outbox.To(kServerPeer).size(), 1);
-  const std::vector<Letter> orders = outbox.To(PeerOf(1));
-  REQUIRE_EQ(orders.size(), 1);
-  CHECK_TRUE(orders[0].order.kind == Order::kSend);
+  CHECK_TRUE(outbox.OneTo<Order>(PeerOf(1)).kind == Order::kSend);
   CHECK_OK(scheduler.Hear(kServerPeer, Tells(News::kCommitted, {1}), {}, 1));
   const std::vector<Letter> reports = outbox.To(PeerOf(1));
   REQUIRE_EQ(reports.size(), 2);
-  CHECK_TRUE(reports[0].order.kind == Order::kReport);
-  CHECK_TRUE(reports[1].order.kind == Order::kForget);
+  CHECK_TRUE(As<Order>(reports[0]).kind == Order::kReport);
+  CHECK_TRUE(As<Order>(reports[1]).kind == Order::kForget);
   CHECK_EQ(scheduler.Figures(), "\"momentum\": 0, \"batches\": 1, \"groups\": 0");
 }
 
@@ -100,10 +84,9 @@ TEST(a_link_is_as_fast_as_its_card_until_it_is_measured) {
     SchedulerPart scheduler(seats, Options(), &outbox);
     CHECK_OK(scheduler.Hear(PeerOf(1), Asks(1, 1), {}, 0));
     scheduler.Turn(0);
-    const std::vector<Letter> orders = outbox.To(PeerOf(1));
-    REQUIRE_EQ(orders.size(), 1);
+    const auto order = outbox.OneTo<Order>(PeerOf(1));
     const double expected_s = 8 * 1000 / (rate > 0 ? rate : kNominalRate);
-    CHECK_TRUE(std::abs(orders[0].order.hop.end_s - expected_s) < 1e-9);
+    CHECK_TRUE(std::abs(order.hop.end_s - expected_s) < 1e-9);
   }
 }
 
@@ -120,10 +103,8 @@ TEST(nobody_speaks_for_another) {
   CHECK_TRUE(refused(kReplicaPeer, Tells(News::kCommitted, {1})));
   CHECK_TRUE(refused(kServerPeer, Tells(News::kReplicaApplied, {1})));
   CHECK_TRUE(refused(PeerOf(0), Tells(News::kHeld, {1})));
-  CHECK_TRUE(refused(PeerOf(0), OrderLetter(MakeOrder(Order::kVoid, kServerNode))));
-  Letter carried;
-  carried.kind = Letter::Kind::kCarried;
-  carried.carriage = {kServerNode, 0, 1e6, 0, 1};
+  CHECK_TRUE(refused(PeerOf(0), MakeOrder(Order::kVoid, kServerNode)));
+  const Carriage carried{kServerNode, 0, 1e6, 0, 1};
   CHECK_TRUE(refused(PeerOf(1), carried));
   CHECK_OK(scheduler.Hear(PeerOf(0), carried, {}, 1));
 }
@@ -138,16 +119,15 @@ TEST(workers_hear_who_is_the_server_before_they_are_told_to_send) {
   outbox.said.erase(PeerOf(0));
   std::vector<Letter> told = outbox.To(kReplicaPeer);
   REQUIRE_FALSE(told.empty());
-  CHECK_TRUE(told.back().order.kind == Order::kTakeOver);
+  CHECK_TRUE(As<Order>(told.back()).kind == Order::kTakeOver);
   CHECK_OK(scheduler.Hear(kReplicaPeer, Tells(News::kTookOver, {}), {}, 2));
   scheduler.Turn(2);
   told = outbox.To(PeerOf(0));
   REQUIRE_TRUE(told.size() > 1);
-  CHECK_TRUE(told[0].kind == Letter::Kind::kServerIs);
-  CHECK_EQ(told[0].node, kReplicaNode);
+  CHECK_EQ(As<ServerIsLetter>(told[0]).node, kReplicaNode);
   told = outbox.To(kReplicaPeer);  // it is expected there
   REQUIRE_FALSE(told.empty());
-  CHECK_TRUE(told[0].order.kind == Order::kExpect);
+  CHECK_TRUE(As<Order>(told[0]).kind == Order::kExpect);
 }
 
 TEST(a_job_ends_with_its_workers_and_fails_with_its_last_server) {
@@ -164,23 +144,18 @@ TEST(a_job_ends_with_its_workers_and_fails_with_its_last_server) {
 TEST(of_two_that_cannot_reach_each_other_the_worker_goes) {
   Recorder outbox;
   SchedulerPart scheduler(Seats(true), Options(), &outbox);
-  Letter letter;
-  letter.kind = Letter::Kind::kUnreachable;
-  letter.node = 1;
-  CHECK_OK(scheduler.Hear(kServerPeer, letter, {}, 0));
+  CHECK_OK(scheduler.Hear(kServerPeer, UnreachableLetter{1}, {}, 0));
   scheduler.Turn(kComplaintHolds_s / 2);
   CHECK_TRUE(scheduler.TakeCutOff().empty());
   CHECK_EQ(scheduler.WakeAt(0, 0), kComplaintHolds_s);
   scheduler.Turn(kComplaintHolds_s);
   CHECK_TRUE(scheduler.TakeCutOff() == std::vector<int>{PeerOf(1)});
   // Who dies meanwhile is no longer complained about.
-  letter.node = kServerNode;
-  CHECK_OK(scheduler.Hear(PeerOf(0), letter, {}, 10));
+  CHECK_OK(scheduler.Hear(PeerOf(0), UnreachableLetter{kServerNode}, {}, 10));
   outbox.gone.insert(kServerPeer);
   scheduler.Turn(20);
   CHECK_TRUE(scheduler.TakeCutOff().empty());
-  letter.node = 7;
-  CHECK_STATUS(Code::kCorrupt, scheduler.Hear(PeerOf(0), letter, {}, 10));
+  CHECK_STATUS(Code::kCorrupt, scheduler.Hear(PeerOf(0), UnreachableLetter{7}, {}, 10));
 }
 
 TEST(a_feed_knows_hosts_by_their_addresses) {
@@ -196,16 +171,11 @@ TEST(a_server_is_told_by_which_tree_its_models_go) {
   SchedulerOptions options = Options();
   options.record = true;
   SchedulerPart scheduler(Seats(true), options, &outbox);
-  Letter asking;
-  asking.kind = Letter::Kind::kAsking;
-  asking.tree = {1000, {{kServerNode, 0}, {kServerNode, 1}}};
+  AskingLetter asking{{1000, {{kServerNode, 0}, {kServerNode, 1}}}};
   CHECK_OK(scheduler.Hear(kServerPeer, asking, {}, 0));
-  std::vector<Letter> said = outbox.To(kServerPeer);
-  REQUIRE_EQ(said.size(), 1);
-  CHECK_TRUE(said[0].kind == Letter::Kind::kTree);
   // They share a host.
   const std::vector<Edge> tree{{kServerNode, 0}, {0, 1}};
-  CHECK_TRUE(said[0].tree.edges == tree);
+  CHECK_TRUE(outbox.OneTo<Tree>(kServerPeer).edges == tree);
   CHECK_EQ(scheduler.TakeRecords(),
            "{\"t\": 0, \"event\": \"tree\", \"bytes\": 1000, \"edges\": [[\"server\", 0], [0, "
            "1]]}\n");

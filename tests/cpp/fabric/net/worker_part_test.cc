@@ -63,38 +63,25 @@ std::shared_ptr<const Vector> Filled(float value) {
   return std::make_shared<const Vector>(10, value);
 }
 
-Letter Model(int64_t version, int64_t wish) {
-  Letter letter;
-  letter.kind = Letter::Kind::kModel;
-  letter.waybill.version = version;
-  letter.waybill.wish = wish;
-  return letter;
-}
+ModelLetter Model(int64_t version, int64_t wish) { return {1, version, 0, {}, wish, {}}; }
 
 }  // namespace
 
 TEST(an_update_is_asked_for_sent_and_said_to_be_whole) {
   Fixture job;
   job.worker.Push({{0, 1}, 5, 0, 0.5}, Filled(2));
-  const std::vector<Letter> asked = job.outbox.To(kSchedulerPeer);
-  REQUIRE_EQ(asked.size(), 1);
-  CHECK_EQ(asked[0].request.version, 5);
-  CHECK_EQ(asked[0].request.bytes, 40);
+  const auto asked = job.outbox.OneTo<Request>(kSchedulerPeer);
+  CHECK_EQ(asked.version, 5);
+  CHECK_EQ(asked.bytes, 40);
   CHECK_TRUE(job.Sent(kServerPeer).empty());
-  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
-  const std::vector<Letter> heard = job.outbox.To(kSchedulerPeer);
-  REQUIRE_EQ(heard.size(), 1);
-  CHECK_TRUE(heard[0].kind == Letter::Kind::kHeard);
-  CHECK_EQ(heard[0].hearing.update.number, 1);
+  job.Hear(kSchedulerPeer, Send(1, 3, kServerNode, false));
+  CHECK_EQ(job.outbox.OneTo<Hearing>(kSchedulerPeer).update.number, 1);
   CHECK_TRUE(job.Sent(kReplicaPeer).empty());
   CHECK_TRUE(job.Sent(kServerPeer) == *Filled(2));
-  const std::vector<Letter> said = job.outbox.To(kServerPeer);
-  REQUIRE_EQ(said.size(), 1);
-  CHECK_TRUE(said[0].kind == Letter::Kind::kDelivered);
-  CHECK_TRUE(said[0].waybill.places == std::vector<int64_t>{3});
+  CHECK_TRUE(job.outbox.OneTo<DeliveredLetter>(kServerPeer).places == std::vector<int64_t>{3});
   Order report = MakeOrder(Order::kReport, 0);
   report.update = {0, 1};
-  job.Hear(kSchedulerPeer, OrderLetter(report));
+  job.Hear(kSchedulerPeer, report);
   CHECK_TRUE(job.settled == (std::vector<std::pair<int64_t, Fate>>{{1, Fate::kCommitted}}));
 }
 
@@ -104,39 +91,37 @@ TEST(a_group_is_summed_in_order_with_this_worker_s_own_member) {
     job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
     Order gather = Gather({4, 5});
     gather.hop.two_sums = momentum > 0;
-    job.Hear(kSchedulerPeer, OrderLetter(gather));
-    Letter member = Delivered(8, Goal::kServer, {5});
-    member.waybill.to_aggregator = true;
+    job.Hear(kSchedulerPeer, gather);
+    DeliveredLetter member = Delivered(8, {5});
+    member.to_aggregator = true;
     job.Hear(PeerOf(1), member, Of(Vector(10, 2)));
-    job.Hear(kSchedulerPeer, OrderLetter(Send(1, 4, 0, true)));
+    job.Hear(kSchedulerPeer, Send(1, 4, 0, true));
     job.worker.Turn(100);  // to itself: no link
     const Vector sent = job.Sent(kServerPeer);
     REQUIRE_EQ(sent.size(), momentum > 0 ? 20 : 10);
     // 1 moves on by half of its step before 2 is added.
     CHECK_EQ(sent[0], momentum > 0 ? 3.5F : 3.0F);
     if (momentum > 0) CHECK_EQ(sent[10], 2.5F);
-    const std::vector<Letter> said = job.outbox.To(kServerPeer);
-    REQUIRE_EQ(said.size(), 1);
-    CHECK_TRUE(said[0].waybill.places == (std::vector<int64_t>{4, 5}));
+    const auto said = job.outbox.OneTo<DeliveredLetter>(kServerPeer);
+    CHECK_TRUE(said.places == (std::vector<int64_t>{4, 5}));
   }
 }
 
 TEST(a_group_of_nobody_is_said) {
   Fixture job;
-  job.Hear(kSchedulerPeer, OrderLetter(Gather({4})));
+  job.Hear(kSchedulerPeer, Gather({4}));
   Order skip = MakeOrder(Order::kSkip, 0);
   skip.places = {4};
-  job.Hear(kSchedulerPeer, OrderLetter(skip));
-  const std::vector<Letter> said = job.outbox.To(kServerPeer);
-  REQUIRE_EQ(said.size(), 1);
-  CHECK_EQ(said[0].waybill.number, 0);
-  CHECK_TRUE(said[0].waybill.skipped == std::vector<int64_t>{4});
+  job.Hear(kSchedulerPeer, skip);
+  const auto said = job.outbox.OneTo<DeliveredLetter>(kServerPeer);
+  CHECK_EQ(said.number, 0);
+  CHECK_TRUE(said.skipped == std::vector<int64_t>{4});
 }
 
 TEST(what_goes_to_a_node_that_is_gone_is_over) {
   Fixture job;
   job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
-  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
+  job.Hear(kSchedulerPeer, Send(1, 3, kServerNode, false));
   job.outbox.gone.insert(kServerPeer);
   job.worker.Turn(100);
   CHECK_TRUE(job.worker.WakeAt(kServerPeer, 100) == kNever);
@@ -147,14 +132,11 @@ TEST(what_goes_to_a_node_that_is_gone_is_over) {
 TEST(a_newer_order_breaks_off_the_older_one) {
   Fixture job;
   job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
-  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
+  job.Hear(kSchedulerPeer, Send(1, 3, kServerNode, false));
   OutPacket packet;
   CHECK_TRUE(job.worker.Next(kServerPeer, 100, &packet));
-  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 7, kServerNode, false)));
-  const std::vector<Letter> said = job.outbox.To(kServerPeer);
-  REQUIRE_EQ(said.size(), 1);
-  CHECK_TRUE(said[0].kind == Letter::Kind::kAborted);
-  CHECK_EQ(said[0].waybill.number, packet.header.tensor);
+  job.Hear(kSchedulerPeer, Send(1, 7, kServerNode, false));
+  CHECK_EQ(job.outbox.OneTo<AbortedLetter>(kServerPeer).number, packet.header.tensor);
   CHECK_TRUE(job.Sent(kServerPeer) == *Filled(1));
 }
 
@@ -162,13 +144,8 @@ TEST(the_model_is_asked_for_again_when_another_is_the_server) {
   Fixture job;
   job.worker.Get({});
   CHECK_EQ(job.outbox.To(kServerPeer).size(), 1);
-  Letter server;
-  server.kind = Letter::Kind::kServerIs;
-  server.node = kReplicaNode;
-  job.Hear(kSchedulerPeer, server);
-  const std::vector<Letter> asked = job.outbox.To(kReplicaPeer);
-  REQUIRE_EQ(asked.size(), 1);
-  CHECK_EQ(asked[0].wish.number, 2);
+  job.Hear(kSchedulerPeer, ServerIsLetter{kReplicaNode});
+  CHECK_EQ(job.outbox.OneTo<GetLetter>(kReplicaPeer).wish.number, 2);
   job.Hear(kServerPeer, Model(6, 1), Of(Vector(10, 0)));  // too late
   job.Hear(PeerOf(1), Model(6, 1), Of(Vector(10, 0)));    // of the old server's, too
   CHECK_TRUE(job.got.empty());
@@ -176,26 +153,24 @@ TEST(the_model_is_asked_for_again_when_another_is_the_server) {
   job.Hear(PeerOf(1), Model(7, 2), Of(Vector(10, 0)));  // once more
   CHECK_TRUE(job.got == std::vector<int64_t>{6});
   job.worker.Push({{0, 1}, 6, 0, 1}, Filled(1));
-  CHECK_TRUE(job.outbox.To(kSchedulerPeer).back().request.of_replica);
+  CHECK_TRUE(job.outbox.OneTo<Request>(kSchedulerPeer).of_replica);
 }
 
 TEST(a_worker_passes_the_model_on_whether_it_wants_it_or_not) {
   Fixture job;
-  Letter model = Model(6, 1);
-  model.waybill.onward = {{1, 9}, {2, 4}};
+  ModelLetter model = Model(6, 1);
+  model.onward = {{1, 9}, {2, 4}};
   for (const bool asks : {false, true}) {
     if (asks) job.worker.Get({});
     job.Hear(kServerPeer, model, Of(Vector(10, 3)));
     CHECK_EQ(job.got.size(), asks ? 1 : 0);
-    for (const Onward& next : model.waybill.onward) {
+    for (const Onward& next : model.onward) {
       CHECK_TRUE(job.worker.WakeAt(PeerOf(next.worker), 5) <= 5);
       CHECK_TRUE(job.Sent(PeerOf(next.worker)) == Vector(10, 3));
-      const std::vector<Letter> said = job.outbox.To(PeerOf(next.worker));
-      REQUIRE_EQ(said.size(), 1);
-      CHECK_TRUE(said[0].kind == Letter::Kind::kModel);
-      CHECK_EQ(said[0].waybill.version, 6);
-      CHECK_EQ(said[0].waybill.wish, next.wish);
-      CHECK_TRUE(said[0].waybill.onward.empty());
+      const auto said = job.outbox.OneTo<ModelLetter>(PeerOf(next.worker));
+      CHECK_EQ(said.version, 6);
+      CHECK_EQ(said.wish, next.wish);
+      CHECK_TRUE(said.onward.empty());
     }
   }
 }
@@ -204,14 +179,11 @@ TEST(what_has_begun_does_not_go_on_at_the_new_server) {
   Fixture job;
   job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
   job.worker.Push({{0, 2}, 0, 0, 1}, Filled(2));
-  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 3, kServerNode, false)));
+  job.Hear(kSchedulerPeer, Send(1, 3, kServerNode, false));
   OutPacket packet;
   CHECK_TRUE(job.worker.Next(kServerPeer, 100, &packet));
-  job.Hear(kSchedulerPeer, OrderLetter(Send(2, 4, kServerNode, false)));
-  Letter server;
-  server.kind = Letter::Kind::kServerIs;
-  server.node = kReplicaNode;
-  job.Hear(kSchedulerPeer, server);
+  job.Hear(kSchedulerPeer, Send(2, 4, kServerNode, false));
+  job.Hear(kSchedulerPeer, ServerIsLetter{kReplicaNode});
   CHECK_TRUE(job.Sent(kReplicaPeer) == *Filled(2));  // it had not begun
   job.outbox.gone.insert(kServerPeer);
   CHECK_TRUE(job.worker.WakeAt(kReplicaPeer, 100) < kNever);
@@ -219,7 +191,7 @@ TEST(what_has_begun_does_not_go_on_at_the_new_server) {
   CHECK_TRUE(job.worker.WakeAt(kReplicaPeer, 100) == kNever);
   CHECK_EQ(job.outbox.To(kReplicaPeer).size(), 1);
   // It is planned again, and sent as a whole.
-  job.Hear(kSchedulerPeer, OrderLetter(Send(1, 5, kServerNode, false)));
+  job.Hear(kSchedulerPeer, Send(1, 5, kServerNode, false));
   CHECK_TRUE(job.Sent(kReplicaPeer) == *Filled(1));
 }
 
@@ -228,22 +200,18 @@ TEST(a_worker_believes_nobody_else_s_letters) {
   const auto refused = [&job](int peer, const Letter& letter, const Haul& haul = {}) {
     return job.worker.Hear(peer, letter, haul, 0).code() == Code::kCorrupt;
   };
-  CHECK_TRUE(refused(kServerPeer, OrderLetter(MakeOrder(Order::kReport, 0))));
-  Letter letter;
-  letter.kind = Letter::Kind::kServerIs;
-  letter.node = kReplicaNode;
-  CHECK_TRUE(refused(PeerOf(1), letter));
-  letter.node = 4;
-  CHECK_TRUE(refused(kSchedulerPeer, letter));
-  CHECK_TRUE(refused(PeerOf(1), Delivered(1, Goal::kServer, {1, 2}), Of({1})));
-  CHECK_TRUE(refused(PeerOf(1), Delivered(0, Goal::kServer, {1})));  // nothing came
-  letter.kind = Letter::Kind::kModel;
-  CHECK_TRUE(refused(kServerPeer, letter));
+  CHECK_TRUE(refused(kServerPeer, MakeOrder(Order::kReport, 0)));
+  CHECK_TRUE(refused(PeerOf(1), ServerIsLetter{kReplicaNode}));
+  CHECK_TRUE(refused(kSchedulerPeer, ServerIsLetter{4}));
+  CHECK_TRUE(refused(PeerOf(1), Delivered(1, {1, 2}), Of({1})));
+  CHECK_TRUE(refused(PeerOf(1), Delivered(0, {1})));  // nothing came
+  CHECK_TRUE(refused(kServerPeer, Model(1, 1)));
+  CHECK_TRUE(refused(kSchedulerPeer, Model(1, 1), Of({1})));
   Order order = Send(1, 3, kServerNode, false);
   order.hop.gathered = true;
-  CHECK_TRUE(refused(kSchedulerPeer, OrderLetter(order)));
+  CHECK_TRUE(refused(kSchedulerPeer, order));
   order = Gather({1, 2});
   order.hop.gathered = false;
-  CHECK_TRUE(refused(kSchedulerPeer, OrderLetter(order)));
-  CHECK_TRUE(refused(PeerOf(1), Letter()));
+  CHECK_TRUE(refused(kSchedulerPeer, order));
+  CHECK_TRUE(refused(PeerOf(1), Request()));
 }
