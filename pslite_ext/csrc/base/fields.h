@@ -147,7 +147,7 @@ class FieldWalk : public A {
   template <typename F>
   bool One(F& field) {
     if constexpr (kIsList<std::remove_const_t<F>>) {
-      const auto walk = [this](auto& item) { return One(item); };
+      const auto walk = [this](auto& item) { return this->One(item); };
       return A::Length(field) && std::all_of(field.begin(), field.end(), walk);
     } else {
       return static_cast<W*>(this)->Walk(field);
