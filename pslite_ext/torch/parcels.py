@@ -18,7 +18,6 @@ from typing import Any
 import torch
 
 from pslite_ext import _core
-from pslite_ext.errors import PsliteError
 from pslite_ext.torch.entries import ParameterEntry, raw_grad, unheard
 from pslite_ext.torch.layouts import in_memory
 from pslite_ext.torch.staging import Sender, SumWork
@@ -169,13 +168,7 @@ class Parcel:
         """Until the gradients are the averages."""
         if self._work is None:
             return
-        try:
-            self._work.wait()
-        except PsliteError as error:
-            # What workers disagree on, before what came of that.
-            assert self._tensor is not None
-            self._tensor.check()
-            raise error from None
+        self._work.wait()
         with _in_no_mode():
             self._take_out()
             self._work = None

@@ -82,7 +82,10 @@ def test_a_code_of_one_s_own_does_not_hide_another_s_failure(tmp_path: Path) -> 
 def test_workers_that_disagree_are_both_told_what_it_is(tmp_path: Path) -> None:
     script = HEAD + (
         "try:\n"
-        "    kv.init('w', mx.nd.ones((5 + me,)))\n"
+        "    y = mx.nd.ones((5 + me,))\n"
+        "    kv.init('w', y)\n"
+        "    kv.pushpull('w', y, out=y)\n"
+        "    y.wait_to_read()\n"
         "except errors.InvalidArgumentError as error:\n"
         "    print('about a', error.failure.about[0], flush=True)\n    raise\n"
     )

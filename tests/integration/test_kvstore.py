@@ -13,54 +13,44 @@ from tracer.run import read_run
 CHECKS = Path(__file__).parent / "store_checks.py"
 
 
-# Policies, lanes and packets at the edges of what they may be (tests/cpp has all combinations).
-PACKETS = [
-    ({"MERCURY_POLICY": "wfbp", "MERCURY_LANES": "3", "MERCURY_CHECKSUM": "0"}, 2, 2),
-    ({"MERCURY_POLICY": "p3", "MERCURY_PARTITION_BYTES": "4096"}, 2, 2),
+# Every kind of value on both paths, traced; settings of packets at the edges of what they may be
+# (tests/cpp has all combinations of policies, lanes and kinds).
+SETTINGS = [
+    ("zmq", 3, {"MERCURY_SERVER_SHARES": "1,3"}),
+    ("mercury", 2, {}),
     (
+        "mercury",
+        2,
+        {"MERCURY_POLICY": "wfbp", "MERCURY_LANES": "3", "MERCURY_CHECKSUM": "0"},
+    ),
+    (
+        "mercury",
+        3,
         {
             "MERCURY_DETERMINISTIC": "1",
+            "MERCURY_POLICY": "p3",
+            "MERCURY_PARTITION_BYTES": "4096",
             "MERCURY_PACKET_BYTES": "1024",
             "MERCURY_CREDIT_BYTES": "2000",
             "MERCURY_SERVER_SHARES": "5,2",
+            "MERCURY_TRACE_FORMAT": "binary",
         },
-        3,
-        2,
     ),
 ]
 
 
-def interface(
-    van: str, workers: int, servers: int, env: dict[str, str], traces: Path | None = None
-) -> None:
-    """With `traces`, all of it is traced as well, and the traces must be without a fault."""
-    if traces is not None:
-        env = {**env, "MERCURY_TRACE_DIR": str(traces)}
-    with cluster([str(CHECKS)], workers, servers, van=van, env=env) as job:
+@pytest.mark.parametrize(("van", "workers", "settings"), SETTINGS)
+def test_interface(van: str, workers: int, settings: dict[str, str], tmp_path: Path) -> None:
+    env = {**settings, "MERCURY_TRACE_DIR": str(tmp_path)}
+    with cluster([str(CHECKS)], workers, 2, van=van, env=env) as job:
         job.wait()
         for worker in job.workers:
             assert "\nall " in worker.output, job.report()
         job.check()
-    if traces is not None:
-        run = read_run(traces, strict=True)
-        assert [str(finding) for finding in check_run(run)] == []
-        assert run.num_workers == workers
-        assert all(len(trace.records) > 100 for trace in run.traces)
-
-
-@pytest.mark.parametrize(
-    ("van", "workers", "servers"),
-    [("zmq", 2, 2), ("zmq", 3, 2), ("mercury", 2, 2), ("mercury", 3, 2), ("mercury", 1, 2)],
-)
-def test_interface(van: str, workers: int, servers: int, tmp_path: Path) -> None:
-    # Some with traces, and some with parts that are not equal.
-    env = {"MERCURY_SERVER_SHARES": "1,3"} if workers == 3 else {}
-    interface(van, workers, servers, env, tmp_path if workers == 2 else None)
-
-
-@pytest.mark.parametrize(("env", "workers", "servers"), PACKETS)
-def test_packets(env: dict[str, str], workers: int, servers: int, tmp_path: Path) -> None:
-    interface("mercury", workers, servers, {**env, "MERCURY_TRACE_FORMAT": "binary"}, tmp_path)
+    run = read_run(tmp_path, strict=True)
+    assert [str(finding) for finding in check_run(run)] == []
+    assert run.num_workers == workers
+    assert all(len(trace.records) > 100 for trace in run.traces)
 
 
 def test_servers_and_schedulers_do_without_mxnet(tmp_path: Path) -> None:

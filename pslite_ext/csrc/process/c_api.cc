@@ -40,6 +40,7 @@ struct mercury_ticket {
 };
 struct mercury_work {
   std::unique_ptr<mercury::MemoryWork> its;
+  std::shared_ptr<mercury::Tensor> tensor;
 };
 
 static_assert(MERCURY_SUM == static_cast<int>(Operation::Kind::kSum));
@@ -59,6 +60,14 @@ int WithWorker(const Body& body) {
     const Status status = Node::Get().worker(&worker);
     return status.ok() ? body(worker) : status;
   });
+}
+
+// What workers disagree on about a tensor, before what came of that. The gate may not have heard
+// yet.
+Status OfTensor(const mercury::Tensor& tensor, const Status& status) {
+  if (tensor.gate == nullptr) return status;
+  const Status refusal = tensor.gate->refusal();
+  return refusal.ok() ? Worker::AsSeenBy(tensor.gate->about(), status) : refusal;
 }
 
 mercury_ticket* Submitted(Worker* worker, std::shared_ptr<Operation> op) {
@@ -227,12 +236,7 @@ int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, flo
 }
 
 int mercury_tensor_check(const mercury_tensor* tensor) {
-  return Guarded([&] {
-    const mercury::Gate& gate = *tensor->its->gate;
-    const Status refusal = gate.refusal();
-    // Of a job that has failed, the gate may not have heard yet.
-    return refusal.ok() ? Worker::AsSeenBy(gate.about(), Node::Get().failure()) : refusal;
-  });
+  return Guarded([&] { return OfTensor(*tensor->its, Node::Get().failure()); });
 }
 
 int mercury_tensor_agreed(const mercury_tensor* tensor) {
@@ -258,12 +262,17 @@ int mercury_submit(mercury_tensor* tensor, int kind, void* src, void* out, void*
 
 int mercury_submit_memory(mercury_tensor* tensor, int kind, void* src, void* out, size_t bytes,
                           int priority, mercury_work** work) {
-  return WithWorker([&](Worker* worker) {
+  return Guarded([&] {
     auto fresh = std::make_unique<mercury_work>();
-    const Status status =
-        mercury::SubmitMemory(worker, tensor->its, static_cast<Operation::Kind>(kind), {src, bytes},
-                              {out, bytes}, priority, &fresh->its);
-    if (status.ok()) *work = fresh.release();
+    fresh->tensor = tensor->its;
+    Worker* worker = nullptr;
+    Status status = Node::Get().worker(&worker);
+    if (status.ok()) {
+      status = mercury::SubmitMemory(worker, tensor->its, static_cast<Operation::Kind>(kind),
+                                     {src, bytes}, {out, bytes}, priority, &fresh->its);
+    }
+    if (!status.ok()) return OfTensor(*tensor->its, status);
+    *work = fresh.release();
     return status;
   });
 }
@@ -271,7 +280,7 @@ int mercury_submit_memory(mercury_tensor* tensor, int kind, void* src, void* out
 int mercury_work_wait(const mercury_work* work, int slice_ms) {
   Status status;
   const bool over = work->its->ticket().Wait(slice_ms, &status);
-  return Waited(over, status);
+  return Waited(over, status.ok() ? status : OfTensor(*work->tensor, status));
 }
 
 int mercury_work_released(const mercury_work* work) { return work->its->released() ? 1 : 0; }
