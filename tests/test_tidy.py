@@ -46,6 +46,7 @@ SHELL = {
     "control/zmq_van_gathering": "cpp/control/zmq_van_test.cc",
     "control/member_node": "cpp/control/zmq_van_test.cc",
     "control/control_trace": "integration/test_capture.py",
+    "packets/aggregator_adds": "cpp/packets/shared_lanes_test.cc",
     "packets/aggregator_answers": "cpp/packets/aggregator_test.cc",
     "packets/worker_streams_in": "cpp/packets/worker_streams_test.cc",
     "packets/coded_operation": "cpp/packets/packet_kinds_test.cc",

@@ -4,9 +4,10 @@
 // Thread-safety: all functions from any thread. Invariant: the bytes do not change.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <vector>
 
 #include "base/crc32c.h"
 
@@ -18,11 +19,11 @@ class PayloadChecks {
   uint32_t Of(const char* part, uint32_t at, uint32_t length) {
     // Who needs the same waits for it instead of making it again.
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Made& made : made_) {
-      if (made.at == at && made.length == length) return made.crc;
+    for (size_t i = 0; i < count_; ++i) {
+      if (made_[i].at == at && made_[i].length == length) return made_[i].crc;
     }
     const uint32_t crc = Crc32c(0, part, length);
-    if (made_.size() < kMadeMax) made_.push_back({at, length, crc});
+    if (count_ < made_.size()) made_[count_++] = {at, length, crc};
     return crc;
   }
 
@@ -34,7 +35,8 @@ class PayloadChecks {
     uint32_t at, length, crc;
   };
   std::mutex mutex_;
-  std::vector<Made> made_;
+  size_t count_ = 0;
+  std::array<Made, kMadeMax> made_;
 };
 
 }  // namespace mercury

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/node_name.h"
@@ -208,7 +209,8 @@ Status Aggregator::BeginRows(Receiving* link, int worker, const Header& header, 
 
 Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
   const int worker = number / options_.lanes;
-  const LaneTurn turn(&mutex_, &torn_);
+  std::optional<LaneTurn> turn;
+  turn.emplace(&mutex_, &torn_);
   Receiving* link = links_[static_cast<size_t>(number)].get();
   lane_ = number % options_.lanes;
   switch (header.kind) {
@@ -233,8 +235,12 @@ Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
     status = link->named.tensor->rows() ? EndRows(link, worker, header, now_us)
                                         : EndData(link, worker, header, now_us);
   }
+  SummedTensor* const adds = std::exchange(link->adds, nullptr);
+  const uint64_t mine = link->mine;
   link->block.reset();
   link->named = Named();
+  turn.reset();
+  if (adds != nullptr) AddArrived(number % options_.lanes, adds, mine);
   return status;
 }
 
@@ -335,6 +341,9 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   bool room = true;
   if (first || asynchronous || options_.deterministic) {
     slot.sum.Keep(w, peers_.size(), coded, link->at, link->count, &link->block);
+  } else if (options_.lanes > 1) {
+    slot.arrived.push_back({coded, link->at, link->count, std::move(link->block), whole});
+    if (!std::exchange(slot.adds, true)) link->adds = tensor;
   } else {
     room = slot.sum.Add(coded, link->at, link->count, slot_elements, &link->block, &pool_);
   }
@@ -357,7 +366,8 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   } else {
     progress = kComplete;
     tensor->progress.Quiet(link->mine, w) = header.kind == PacketKind::kPush;
-    CopyComplete(tensor, link->mine, last_of_all);
+    if (options_.deterministic || options_.lanes == 1)
+      CopyComplete(tensor, link->mine, last_of_all);
   }
   return Status::Ok();
 }

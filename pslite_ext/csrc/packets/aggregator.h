@@ -88,6 +88,7 @@ class Aggregator : public Endpoint {
   struct Peer;
   struct Receiving;
   struct Slot;
+  struct Arrived;
   struct Ready;
   struct Named;
 
@@ -100,6 +101,7 @@ class Aggregator : public Endpoint {
                     const Header& header) const;
   Status EndData(Receiving* link, int worker, const Header& header, int64_t now_us);
   Status EndRows(Receiving* link, int worker, const Header& header, int64_t now_us);
+  void AddArrived(int lane, SummedTensor* tensor, uint64_t mine);
   void EndFirst(SummedTensor* tensor, uint64_t mine, int worker);
   void Applied(SummedTensor* tensor, uint64_t mine, int worker, PacketKind kind);
   void Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, uint64_t bytes);

@@ -13,28 +13,28 @@ bool SlotSum::MakeRoom(const Codec& plain, uint64_t elements, PacketPool* pool, 
   return *block != nullptr;
 }
 
-bool SlotSum::Add(const Coded& coded, uint64_t at, uint64_t count, uint64_t slot_elements,
-                  Block* part, PacketPool* pool) {
+bool SlotSum::Add(UnderWay* to, const Coded& coded, uint64_t at, uint64_t count,
+                  uint64_t slot_elements, Block* part, PacketPool* pool) {
   const Codec& codec = *coded.codec;
-  if (sum_ == nullptr && codec.plain && at == 0) {
-    sum_ = std::move(*part);
-    filled_ = count;
+  if (to->sum == nullptr && codec.plain && at == 0) {
+    to->sum = std::move(*part);
+    to->filled = count;
     return true;
   }
   const Codec& plain = PlainCodec(codec.dtype);
-  if (sum_ == nullptr && !MakeRoom(plain, slot_elements, pool, &sum_)) return false;
-  MERCURY_CHECK(at <= filled_ && at + count <= slot_elements);
+  if (to->sum == nullptr && !MakeRoom(plain, slot_elements, pool, &to->sum)) return false;
+  MERCURY_CHECK(at <= to->filled && at + count <= slot_elements);
   // Another worker may be ahead or behind: what is there already is added to, the rest is new.
-  const uint64_t known = std::min(count, filled_ - std::min(at, filled_));
-  char* to = sum_.get() + plain.bytes(at);
+  const uint64_t known = std::min(count, to->filled - std::min(at, to->filled));
+  char* into = to->sum.get() + plain.bytes(at);
   if (known != 0 && known != count) {
-    codec.add(coded.parameter, part->get(), known, to, Into::kSum);
+    codec.add(coded.parameter, part->get(), known, into, Into::kSum);
     codec.add(coded.parameter, part->get() + codec.bytes(known), count - known,
-              to + plain.bytes(known), Into::kRoom);
+              into + plain.bytes(known), Into::kRoom);
   } else {
-    codec.add(coded.parameter, part->get(), count, to, known == 0 ? Into::kRoom : Into::kSum);
+    codec.add(coded.parameter, part->get(), count, into, known == 0 ? Into::kRoom : Into::kSum);
   }
-  filled_ = std::max(filled_, at + count);
+  to->filled = std::max(to->filled, at + count);
   return true;
 }
 
@@ -85,8 +85,7 @@ bool SlotSum::Finish(uint64_t slot_elements, PacketPool* pool) {
     if (!Add(copy.coded, 0, slot_elements, slot_elements, &copy.block, pool)) return false;
     copy.block.reset();
   }
-  SetValue(std::exchange(sum_, nullptr));
-  filled_ = 0;
+  SetValue(Take().sum);
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "links/payload_checks.h"
@@ -33,12 +34,24 @@ class SlotSum {
   // Whether a part at `at` needs room for the whole slot as it is coded, because the sum begins
   // with it, or because it is kept.
   bool Begins(uint64_t at, const Coded& coded, bool kept) const {
-    return at == 0 && (kept || (coded.codec->plain && sum_ == nullptr));
+    return at == 0 && (kept || (coded.codec->plain && under_way_.sum == nullptr));
   }
+  // The sum of what has come.
+  struct UnderWay {
+    Block sum;
+    uint64_t filled = 0;  // elements of it that hold something
+  };
   // Adds `count` elements from `at` on, in a block of their own; parts of a worker come in order.
   // False: there is no memory.
+  static bool Add(UnderWay* to, const Coded& coded, uint64_t at, uint64_t count,
+                  uint64_t slot_elements, Block* part, PacketPool* pool);
   bool Add(const Coded& coded, uint64_t at, uint64_t count, uint64_t slot_elements, Block* part,
-           PacketPool* pool);
+           PacketPool* pool) {
+    return Add(&under_way_, coded, at, count, slot_elements, part, pool);
+  }
+  // Until it is put back, whoever has taken it adds to it without a lock.
+  UnderWay Take() { return std::exchange(under_way_, {}); }
+  void PutBack(UnderWay under_way) { under_way_ = std::move(under_way); }
   // Keeps them until the copy is whole.
   void Keep(size_t worker, size_t workers, const Coded& coded, uint64_t at, uint64_t count,
             Block* part);
@@ -51,7 +64,7 @@ class SlotSum {
 
   // Null: there is none yet.
   const Block& value() const { return value_; }
-  const Block& under_way() const { return sum_; }
+  const Block& under_way() const { return under_way_.sum; }
   // Of bytes that are not written to any more, of either of the two.
   const std::shared_ptr<PayloadChecks>& Checks(const Block& sum);
 
@@ -60,12 +73,12 @@ class SlotSum {
     Block block;
     Coded coded;
   };
-  bool MakeRoom(const Codec& plain, uint64_t elements, PacketPool* pool, Block* block);
+  static bool MakeRoom(const Codec& plain, uint64_t elements, PacketPool* pool, Block* block);
   void SetValue(Block value);
 
-  Block sum_, value_;
+  UnderWay under_way_;
+  Block value_;
   std::vector<Copy> copies_;               // by rank
-  uint64_t filled_ = 0;                    // elements of `sum_` that hold something
   std::shared_ptr<PayloadChecks> checks_;  // of the sum in:
   const char* checks_of_ = nullptr;
 };

@@ -16,8 +16,18 @@
 
 namespace mercury {
 
+// A part of a worker's copy that has come, and is still to be added.
+struct Aggregator::Arrived {
+  Coded coded;
+  uint32_t at = 0, count = 0;
+  Block block;
+  bool whole = false;  // with it, the copy is
+};
+
 struct Aggregator::Slot {
   SlotSum sum;
+  std::vector<Arrived> arrived;
+  bool adds = false;             // a lane has taken the sum, and adds what arrives
   std::unique_ptr<RowSum> rows;  // instead, where rows are summed
   int complete = 0;              // workers whose copy is in
   uint32_t answerable = 0;       // elements of the sum under way that all copies have
@@ -79,8 +89,9 @@ struct Aggregator::Receiving {
   std::string text;
   Named named;
   uint64_t mine = 0;
-  uint32_t at = 0, count = 0;  // elements, or bytes of rows
-  Block block;                 // where it comes to lie
+  uint32_t at = 0, count = 0;    // elements, or bytes of rows
+  Block block;                   // where it comes to lie
+  SummedTensor* adds = nullptr;  // to this tensor's slot, once the turn is over
 };
 
 }  // namespace mercury

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "packets/lone_server.h"
@@ -239,4 +240,33 @@ TEST(a_worker_has_left_when_all_its_links_have_said_goodbye) {
   const auto got = server.Drain(0);
   REQUIRE_EQ(got.size(), 1U);
   CHECK_TRUE(got[0].header.kind == PacketKind::kError);
+}
+
+// Each worker's copies come over a lane and a thread of their own, to the same slots at once.
+TEST(copies_that_come_at_once_are_added_once_each) {
+  constexpr uint64_t kSlot = 1024, kSlots = 64;
+  AggregatorOptions options = Options(2);
+  options.lanes = 2;
+  options.wake = [](int /*lane*/) {};
+  LoneServer server(options);
+  for (int link = 0; link < 4; ++link) CHECK_OK(server.Declare(link, 0, 7, kSlots * kSlot));
+  for (uint8_t round = 1; round <= 20; ++round) {
+    const auto send = [&server, round](int worker) {
+      const std::string copy = Of(kSlot, static_cast<char>(worker + round));
+      for (uint64_t slot = 0; slot < kSlots; ++slot) {
+        CHECK_OK(server.Data(LinkOf(worker, worker, 2), 0, slot * kSlot, round, copy));
+      }
+    };
+    std::thread other(send, 1);
+    send(0);
+    other.join();
+    for (int worker = 0; worker < 2; ++worker) {
+      const std::vector<Got> sums = server.Drain(LinkOf(worker, 0, 2));
+      REQUIRE_EQ(sums.size(), kSlots);
+      for (const Got& got : sums) {
+        CHECK_EQ(got.header.round, round);
+        CHECK_EQ(got.payload, Of(kSlot, static_cast<char>(1 + 2 * round)));
+      }
+    }
+  }
 }
