@@ -159,7 +159,11 @@ bool Node::WaitEnd(int slice_ms, Status* status) {
   return Wait(slice_ms, status, [this] { return ended_; });
 }
 bool Node::WaitBarrier(int slice_ms, Status* status) {
-  return Wait(slice_ms, status, [this] { return !at_barrier_; });
+  // One that all have reached is passed, though a worker may have failed since.
+  bool passed = false;
+  const bool over = Wait(slice_ms, status, [&] { return passed = !at_barrier_; });
+  if (passed) *status = Status::Ok();
+  return over;
 }
 
 void Node::EnterBarrier() {

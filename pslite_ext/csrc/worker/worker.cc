@@ -133,15 +133,14 @@ std::shared_ptr<Operation> Worker::NewOperation(Operation::Kind kind,
   op->priority = priority;
   op->kind = kind;
   if (op->tensor == nullptr) return op;  // a command
-  Tensor& its = *op->tensor;
-  op->codec = its.codec;
-  op->parameter = its.parameter;
-  if (kind == Operation::Kind::kRows) Note(&its);
+  op->codec = op->tensor->codec;
+  op->parameter = op->tensor->parameter;
   return op;
 }
 
 void Worker::Submit(std::shared_ptr<Operation> op) {
   op->fail_if_dropped = true;
+  if (op->kind == Operation::Kind::kRows) Note(op->tensor.get());
   const bool waits = op->tensor != nullptr && op->kind != Operation::Kind::kFirstValue;
   if (waits && op->tensor->gate != nullptr) {
     const std::shared_ptr<Gate> gate = op->tensor->gate;

@@ -33,8 +33,8 @@ class Worker {
   static Status CheckRows(const Tensor& tensor, const Operation::Rows& rows);
 
   // As the tensor is coded now; memory, `keep` and `done` are still to be filled in.
-  std::shared_ptr<Operation> NewOperation(Operation::Kind kind, std::shared_ptr<Tensor> tensor,
-                                          int32_t priority);
+  static std::shared_ptr<Operation> NewOperation(Operation::Kind kind,
+                                                 std::shared_ptr<Tensor> tensor, int32_t priority);
   // A first value goes at once; all else of a tensor once every worker has said that it has the
   // same tensor, and sums it in the same manner (letters/agreement.h).
   void Submit(std::shared_ptr<Operation> op);
