@@ -222,6 +222,8 @@ class Supervisor:
             while any(child.is_left() for child in ending) and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
         for child in ending:
+            with suppress(subprocess.TimeoutExpired):  # where another thread has still to note it
+                child.wait(KILLED_WITHIN_S)
             child.forget_if_gone()
             with suppress(ValueError):  # another thread was faster
                 self.children.remove(child)
