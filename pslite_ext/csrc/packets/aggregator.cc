@@ -168,8 +168,7 @@ Status Aggregator::BeginData(Receiving* link, int worker, const Header& header, 
     if (!its) return OthersFirst(tensor->declared);
   }
   tensor->priority = header.priority;
-  const bool kept = first || options_.deterministic || tensor->declared.asynchronous;
-  const bool whole = slot.sum.Begins(at, coded, kept);
+  const bool whole = slot.sum.Begins(at, coded, Keeps(*tensor, header.kind));
   const uint64_t bytes = whole ? coded.codec->bytes(slot_elements) : header.length;
   link->block = pool_.Get(std::max<uint64_t>(bytes, 1));
   if (link->block == nullptr) {
@@ -182,6 +181,10 @@ Status Aggregator::BeginData(Receiving* link, int worker, const Header& header, 
   link->count = static_cast<uint32_t>(count);
   *target = link->block.get();
   return Status::Ok();
+}
+
+bool Aggregator::Keeps(const SummedTensor& tensor, PacketKind kind) const {
+  return kind == PacketKind::kFirst || options_.deterministic || tensor.declared.asynchronous;
 }
 
 Status Aggregator::BeginRows(Receiving* link, int worker, const Header& header, char** target) {
@@ -231,16 +234,17 @@ Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
   }
   // The tensor may have failed while this packet was under way.
   Status status;
-  if (link->named.tensor != nullptr && link->named.tensor->failed.ok()) {
-    status = link->named.tensor->rows() ? EndRows(link, worker, header, now_us)
-                                        : EndData(link, worker, header, now_us);
+  SummedTensor* const tensor = link->named.tensor;
+  bool adds = false;
+  if (tensor != nullptr && tensor->failed.ok()) {
+    status = tensor->rows() ? EndRows(link, worker, header, now_us)
+                            : EndData(link, worker, header, now_us, &adds);
   }
-  SummedTensor* const adds = std::exchange(link->adds, nullptr);
   const uint64_t mine = link->mine;
   link->block.reset();
   link->named = Named();
   turn.reset();
-  if (adds != nullptr) AddArrived(number % options_.lanes, adds, mine);
+  if (adds) AddArrived(number % options_.lanes, tensor, mine);
   return status;
 }
 
@@ -321,7 +325,8 @@ std::unique_ptr<Aggregator::SummedTensor> Aggregator::NewTensor(int worker,
   return made;
 }
 
-Status Aggregator::EndData(Receiving* link, int worker, const Header& header, int64_t now_us) {
+Status Aggregator::EndData(Receiving* link, int worker, const Header& header, int64_t now_us,
+                           bool* adds) {
   SummedTensor* tensor = link->named.tensor;
   const Coded& coded = link->named.coded;
   Slot& slot = tensor->slots[link->mine];
@@ -338,12 +343,13 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   if (!still.ok()) return still;
   const bool last_of_all = progress == slot.answerable;
   const bool whole = progress + link->count >= slot_elements;
+  const bool keeps = Keeps(*tensor, header.kind), apart = !keeps && options_.lanes > 1;
   bool room = true;
-  if (first || asynchronous || options_.deterministic) {
+  if (keeps) {
     slot.sum.Keep(w, peers_.size(), coded, link->at, link->count, &link->block);
-  } else if (options_.lanes > 1) {
+  } else if (apart) {
     slot.arrived.push_back({coded, link->at, link->count, std::move(link->block), whole});
-    if (!std::exchange(slot.adds, true)) link->adds = tensor;
+    *adds = !std::exchange(slot.adds, true);
   } else {
     room = slot.sum.Add(coded, link->at, link->count, slot_elements, &link->block, &pool_);
   }
@@ -366,8 +372,7 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   } else {
     progress = kComplete;
     tensor->progress.Quiet(link->mine, w) = header.kind == PacketKind::kPush;
-    if (options_.deterministic || options_.lanes == 1)
-      CopyComplete(tensor, link->mine, last_of_all);
+    if (!apart) CopyComplete(tensor, link->mine, last_of_all);
   }
   return Status::Ok();
 }

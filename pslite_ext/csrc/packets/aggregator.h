@@ -99,7 +99,10 @@ class Aggregator : public Endpoint {
   Status BeginRows(Receiving* link, int worker, const Header& header, char** target);
   Status CheckRound(const SummedTensor& tensor, uint64_t mine, int worker, uint64_t at,
                     const Header& header) const;
-  Status EndData(Receiving* link, int worker, const Header& header, int64_t now_us);
+  // Whether its copies are kept until they are whole.
+  bool Keeps(const SummedTensor& tensor, PacketKind kind) const;
+  // `adds`: a slot's sum is free, and what has come is to be added to it once the turn is over.
+  Status EndData(Receiving* link, int worker, const Header& header, int64_t now_us, bool* adds);
   Status EndRows(Receiving* link, int worker, const Header& header, int64_t now_us);
   void AddArrived(int lane, SummedTensor* tensor, uint64_t mine);
   void EndFirst(SummedTensor* tensor, uint64_t mine, int worker);

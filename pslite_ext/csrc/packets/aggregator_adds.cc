@@ -12,16 +12,16 @@ void Aggregator::AddArrived(int lane, SummedTensor* tensor, uint64_t mine) {
   const uint64_t slot_elements = tensor->share.Elements(mine);
   SlotSum::UnderWay sum;
   std::vector<Arrived> added;
+  bool room = true;
   for (bool begun = false;; begun = true) {
     {
       const LaneTurn turn(&mutex_, &torn_);
       lane_ = lane;
       if (!tensor->failed.ok()) return;
       Slot& slot = tensor->slots[mine];
+      if (!room) return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
       if (begun) slot.sum.PutBack(std::move(sum));
       for (const Arrived& part : added) {
-        if (part.block != nullptr)
-          return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
         if (part.whole) CopyComplete(tensor, mine, false);
         if (!tensor->failed.ok()) return;
       }
@@ -32,10 +32,8 @@ void Aggregator::AddArrived(int lane, SummedTensor* tensor, uint64_t mine) {
       sum = slot.sum.Take();
     }
     for (Arrived& part : added) {
-      if (!SlotSum::Add(&sum, part.coded, part.at, part.count, slot_elements, &part.block,
-                        &pool_)) {
-        break;
-      }
+      room = room && SlotSum::Add(&sum, part.coded, part.at, part.count, slot_elements, &part.block,
+                                  &pool_);
       part.block.reset();
     }
   }

@@ -89,9 +89,8 @@ struct Aggregator::Receiving {
   std::string text;
   Named named;
   uint64_t mine = 0;
-  uint32_t at = 0, count = 0;    // elements, or bytes of rows
-  Block block;                   // where it comes to lie
-  SummedTensor* adds = nullptr;  // to this tensor's slot, once the turn is over
+  uint32_t at = 0, count = 0;  // elements, or bytes of rows
+  Block block;                 // where it comes to lie
 };
 
 }  // namespace mercury

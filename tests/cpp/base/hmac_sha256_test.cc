@@ -5,20 +5,14 @@
 #include <vector>
 
 #include "harness.h"
+#include "hex.h"
 
 using namespace mercury;
 using mercury::testing::Random;
 
 namespace {
 
-std::string Hex(const Digest& digest) {
-  std::string text;
-  for (const uint8_t byte : digest) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
+std::string Hex(const Digest& digest) { return testing::Hex(digest.data(), digest.size()); }
 
 Digest Hash(const std::string& text) {
   Sha256 hash;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness.h"
+#include "hex.h"
 
 using namespace mercury;  // NOLINT: a test
 
@@ -52,22 +53,16 @@ TEST(round_trip) {
 
 TEST(golden_bytes) {
   const auto frame = Frame(HmacKey("token"), Sample(), "meta");
-  std::string hex;
-  for (size_t i = 0; i < 48; ++i) {
-    char text[3];
-    snprintf(text, sizeof(text), "%02x", frame[i]);
-    hex += text;
-  }
-  CHECK_EQ(hex, std::string("4d505331"
-                            "0400"
-                            "0210"
-                            "09000000"
-                            "08000000"
-                            "efcdab8967452301"
-                            "2a00000000000000"
-                            "04000000"
-                            "839206e3"
-                            "0000000000010000"));
+  CHECK_EQ(mercury::testing::Hex(frame.data(), 48), std::string("4d505331"
+                                                                "0400"
+                                                                "0210"
+                                                                "09000000"
+                                                                "08000000"
+                                                                "efcdab8967452301"
+                                                                "2a00000000000000"
+                                                                "04000000"
+                                                                "839206e3"
+                                                                "0000000000010000"));
 }
 
 TEST(any_changed_byte_is_noticed) {

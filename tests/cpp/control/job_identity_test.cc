@@ -5,6 +5,7 @@
 #include <string>
 
 #include "harness.h"
+#include "hex.h"
 
 using namespace mercury;  // NOLINT: a test
 
@@ -19,13 +20,7 @@ JobIdentity Counting() {
 // The first 8 bytes of what `key` makes of "abc".
 std::string Begins(const HmacKey& key) {
   const Digest digest = key.Sign("abc", 3);
-  std::string hex;
-  for (size_t i = 0; i < 8; ++i) {
-    char text[3];
-    snprintf(text, sizeof(text), "%02x", digest[i]);
-    hex += text;
-  }
-  return hex;
+  return mercury::testing::Hex(digest.data(), 8);
 }
 
 }  // namespace

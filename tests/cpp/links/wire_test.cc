@@ -7,20 +7,12 @@
 
 #include "base/crc32c.h"
 #include "harness.h"
+#include "hex.h"
 
 using namespace mercury;  // NOLINT: a test
+using mercury::testing::Hex;
 
 namespace {
-
-std::string Hex(const void* data, size_t bytes) {
-  std::string out;
-  for (size_t i = 0; i < bytes; ++i) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", static_cast<const uint8_t*>(data)[i]);
-    out += digits;
-  }
-  return out;
-}
 
 Header Sample() {
   Header h;

@@ -5,22 +5,10 @@
 #include <vector>
 
 #include "harness.h"
+#include "hex.h"
 
 using namespace mercury;  // NOLINT: a test
-
-namespace {
-
-std::string Hex(const void* data, size_t bytes) {
-  std::string out;
-  for (size_t i = 0; i < bytes; ++i) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", static_cast<const uint8_t*>(data)[i]);
-    out += digits;
-  }
-  return out;
-}
-
-}  // namespace
+using mercury::testing::Hex;
 
 TEST(golden_bytes_of_a_declaration) {
   Declaration d;
