@@ -223,7 +223,7 @@ class Supervisor:
                 time.sleep(_LOOK_S)
         for child in ending:
             with suppress(subprocess.TimeoutExpired):  # where another thread has still to note it
-                child.wait(KILLED_WITHIN_S)
+                child.wait(max(0.1, deadline - time.monotonic()))
             child.forget_if_gone()
             with suppress(ValueError):  # another thread was faster
                 self.children.remove(child)
