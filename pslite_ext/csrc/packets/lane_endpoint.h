@@ -3,8 +3,8 @@
 // carries the next packet when its link has room, so that a slow one delays nothing but its own.
 //
 // A lane that has asked for a packet and got none waits; whoever has one for that peer calls one
-// of those that wait, and none if it will soon ask itself. So a second lane works only where the
-// first cannot take all.
+// of those that wait, and none if it will soon ask itself. A lane that takes one and leaves more
+// calls another, too: it cannot tell yet whether its link takes all.
 //
 // Thread-safety: LaneEndpoint as the endpoint that it shows, WaitingLanes none.
 // Ownership: the endpoint is shared by its lanes. Invariant: while there is a packet for a peer,
