@@ -12,7 +12,8 @@ from tests.cluster import ROOT
 
 
 def bench_units(arguments: str) -> subprocess.CompletedProcess[str]:
-    command = ["make", "bench-units", f"BENCH_UNITS={arguments}"]
+    # Under a make of its own, this one would say where it has been, after the table.
+    command = ["make", "--no-print-directory", "bench-units", f"BENCH_UNITS={arguments}"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
