@@ -59,7 +59,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!link.status().ok()) {
       const Code code = link.status().code();
       FUZZ_REQUIRE(code == Code::kCorrupt || code == Code::kExhausted);
-      aggregator->Departed(piece >> 7);
+      Header goodbye;
+      goodbye.kind = PacketKind::kGoodbye;
+      FUZZ_REQUIRE(aggregator->OnPacket(piece >> 7, goodbye, 0).ok());
     }
     FUZZ_REQUIRE(aggregator->pool().bytes() <= kBytesMax);
     FUZZ_REQUIRE(aggregator->tensors() <= 6);

@@ -43,6 +43,7 @@ class LetterEndpoint : public Endpoint {
   void OnPath(int peer, int64_t round_trip_us, double bytes_per_second) override {
     rest_->OnPath(peer, round_trip_us, bytes_per_second);
   }
+  void OnFull(int peer, int64_t now_us) override { rest_->OnFull(peer, now_us); }
   int64_t WakeAt(int peer) const override { return rest_->WakeAt(peer); }
 
  private:

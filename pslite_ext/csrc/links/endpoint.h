@@ -59,6 +59,8 @@ class Endpoint {
   // What the kernel knows of the path: its shortest round trip, and how fast it delivered lately
   // (0: it was not busy).
   virtual void OnPath(int /*peer*/, int64_t /*round_trip_us*/, double /*bytes_per_second*/) {}
+  // The link to `peer` takes no more for now; it asks when there is room.
+  virtual void OnFull(int /*peer*/, int64_t /*now_us*/) {}
   // When Next may change its mind about `peer` by time alone.
   virtual int64_t WakeAt(int /*peer*/) const { return kNever; }
 };

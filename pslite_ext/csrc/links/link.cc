@@ -217,6 +217,7 @@ void Link::HoldTail(bool hold) {
 void Link::Block(int64_t now_us) {
   blocked_since_us_ = now_us;
   HoldTail(true);
+  endpoint_->OnFull(peer_, now_us);
 }
 
 Status Link::Write(int64_t now_us) {

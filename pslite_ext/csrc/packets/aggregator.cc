@@ -39,7 +39,7 @@ Aggregator::Aggregator(const AggregatorOptions& options)
     : options_(options),
       pool_(options.bytes_max, options.lends, options.allocate),
       trace_(options.trace, true, options.trace_overhead, options.lanes),
-      waiting_lanes_(options.num_workers, options.lanes, options.wake) {
+      calls_(options.num_workers, options.lanes, options.lanes, options.wake) {
   for (int i = 0; i < options_.num_workers; ++i) {
     peers_.push_back(std::make_unique<Peer>(options_.levels_max));
     peers_.back()->packet_bytes = options_.packet_bytes;

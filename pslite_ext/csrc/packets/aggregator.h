@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "packets/declaration.h"
-#include "packets/lane_endpoint.h"
+#include "packets/lane_calls.h"
 #include "packets/lane_turn.h"
 #include "packets/packet_pool.h"
 #include "packets/packet_trace.h"
@@ -60,7 +60,7 @@ struct AggregatorOptions {
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
   std::shared_ptr<LentMemory> lends;        // where sums lie; null: nobody borrows
-  WaitingLanes::Wake wake;                  // needed for more than one lane
+  LaneCalls::Wake wake;                     // needed for more than one lane
   PacketPool::Allocate allocate = nullptr;  // for tests
 };
 
@@ -72,8 +72,7 @@ class Aggregator : public Endpoint {
   Status OnHeader(int link, const Header& header, int64_t now_us, char** target) override;
   Status OnPacket(int link, const Header& header, int64_t now_us) override;
   bool Next(int link, int64_t now_us, OutPacket* out) override;
-  // The worker has finished and will send no more: tensors that wait for it fail.
-  void Departed(int worker);
+  void OnFull(int link, int64_t now_us) override;
   void OnPath(int link, int64_t round_trip_us, double bytes_per_second) override;
   // How large packets to a worker are at most; 0: as large as they can be.
   void SetPacketBytes(int worker, uint64_t bytes);
@@ -126,6 +125,7 @@ class Aggregator : public Endpoint {
   void Send(int worker, OutPacket packet);
   void Queue(int worker, int32_t priority, Ready ready);
   void FailIfDeparted(SummedTensor* tensor, uint64_t mine);
+  // It has finished and will send no more: tensors that wait for it fail.
   void Leaves(int worker);
   void SetBytes(int worker, uint64_t bytes);
 
@@ -137,7 +137,7 @@ class Aggregator : public Endpoint {
   std::map<std::pair<uint64_t, bool>, std::unique_ptr<SummedTensor>> tensors_;  // by key, and rows
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<std::unique_ptr<Receiving>> links_;
-  WaitingLanes waiting_lanes_;
+  LaneCalls calls_;
   int lane_ = 0;  // whose turn it is
 };
 

@@ -82,12 +82,12 @@ void Aggregator::SayTaken(SummedTensor* tensor, uint64_t mine, int worker) {
 // Before any sum.
 void Aggregator::Send(int worker, OutPacket packet) {
   peers_[static_cast<size_t>(worker)]->first.push_back(std::move(packet));
-  waiting_lanes_.Offer(worker, lane_);
+  calls_.Offer(worker, lane_);
 }
 
 void Aggregator::Queue(int worker, int32_t priority, Ready ready) {
   peers_[static_cast<size_t>(worker)]->ready.Push(priority, std::move(ready));
-  waiting_lanes_.Offer(worker, lane_);
+  calls_.Offer(worker, lane_);
 }
 
 void Aggregator::GiveValue(SummedTensor* tensor, uint64_t mine, int worker, int32_t priority) {
@@ -104,10 +104,9 @@ void Aggregator::GiveWaiting(SummedTensor* tensor, uint64_t mine) {
 bool Aggregator::Next(int number, int64_t now_us, OutPacket* out) {
   const int worker = number / options_.lanes, lane = number % options_.lanes;
   const LaneTurn turn(&mutex_, &torn_);
-  waiting_lanes_.Asks(worker, lane);
+  calls_.Asks(worker, lane);
   Peer& peer = *peers_[static_cast<size_t>(worker)];
   UrgencyQueue<Ready>::Position place;
-  const auto free = [](const Ready& ready) { return ready.lane < 0; };
   if (!peer.first.empty()) {
     *out = std::move(peer.first.front());
     peer.first.pop_front();
@@ -128,13 +127,21 @@ bool Aggregator::Next(int number, int64_t now_us, OutPacket* out) {
       peer.ready.Erase(place);
     }
   } else {
-    waiting_lanes_.Waits(worker, lane);
+    calls_.Rests(worker, lane);
     return false;
   }
-  if (options_.lanes > 1 && (!peer.first.empty() || peer.ready.Find(free, &place))) {
-    waiting_lanes_.Offer(worker, lane);
-  }
   return true;
+}
+
+void Aggregator::OnFull(int number, int64_t /*now_us*/) {
+  if (options_.lanes == 1) return;
+  const int worker = number / options_.lanes, lane = number % options_.lanes;
+  const LaneTurn turn(&mutex_, &torn_);
+  calls_.Full(worker, lane);
+  const Peer& peer = *peers_[static_cast<size_t>(worker)];
+  UrgencyQueue<Ready>::Position place;
+  const auto free = [](const Ready& ready) { return ready.lane < 0; };
+  if (!peer.first.empty() || peer.ready.Find(free, &place)) calls_.Offer(worker, lane);
 }
 
 bool Aggregator::NextSum(const Peer& peer, int worker, Ready* ready, int64_t now_us,
@@ -267,11 +274,6 @@ void Aggregator::Leaves(int worker) {
       if (tensor->slots[i].complete != 0) FailIfDeparted(tensor.get(), i);
     }
   }
-}
-
-void Aggregator::Departed(int worker) {
-  const LaneTurn turn(&mutex_, &torn_);
-  Leaves(worker);
 }
 
 void Aggregator::OnPath(int number, int64_t /*round_trip_us*/, double bytes_per_second) {

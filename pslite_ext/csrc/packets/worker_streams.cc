@@ -40,7 +40,8 @@ WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
       report_(std::move(report)),
       trace_(options.trace, false, options.trace_overhead, options.lanes),
       notes_(options.notes),
-      waiting_lanes_(options.shares.servers(), options.lanes, options.wake) {
+      calls_(options.shares.servers(), options.lanes,
+             AnswersUnits(options.policy.kind) ? 1 : options.lanes, options.wake) {
   PolicyOptions policy = options_.policy;
   if (policy.kind == PolicyKind::kProphet) {
     profile_ = std::make_shared<ProphetProfile>(policy.profile_steps);
@@ -167,7 +168,7 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   const bool first = op.kind == Operation::Kind::kFirstValue;
   const TensorTraits& traits = tensor->shared->traits;
   trace_.Begin(server, traits.index, Fetches(op) ? number - 1 : number, first, traits.asynchronous);
-  waiting_lanes_.Offer(server, 0);
+  calls_.Offer(server, 0);
   if (Fetches(op)) {
     part.next = part.share.count;
     LinkState& link = LinkTo(server, 0);
@@ -213,7 +214,7 @@ void WorkerStreams::GiveUp(Stream* tensor) {
 bool WorkerStreams::Next(int number, int64_t now_us, OutPacket* out) {
   const int server = number / options_.lanes, lane = number % options_.lanes;
   const LaneTurn turn(&mutex_, &torn_);
-  waiting_lanes_.Asks(server, lane);
+  calls_.Asks(server, lane);
   LinkState& link = LinkTo(server, lane);
   bool found = !link.first.empty();
   if (!found) found = NextData(server, lane, now_us, out);
@@ -222,13 +223,18 @@ bool WorkerStreams::Next(int number, int64_t now_us, OutPacket* out) {
     link.first.pop_front();
     return true;
   }
-  if (!found) {
-    waiting_lanes_.Waits(server, lane);
-  } else if (uint64_t more; options_.lanes > 1 &&
-                            servers_[static_cast<size_t>(server)]->policy->Next(now_us, &more)) {
-    waiting_lanes_.Offer(server, lane);
-  }
+  if (!found) calls_.Rests(server, lane);
   return found;
+}
+
+void WorkerStreams::OnFull(int number, int64_t now_us) {
+  if (options_.lanes == 1) return;
+  const int server = number / options_.lanes, lane = number % options_.lanes;
+  const LaneTurn turn(&mutex_, &torn_);
+  calls_.Full(server, lane);
+  uint64_t more;
+  const bool rest = servers_[static_cast<size_t>(server)]->policy->Next(now_us, &more);
+  if (rest) calls_.Offer(server, lane);
 }
 
 // Whether there is data that this link may send now; it is `out`, unless something is to be said

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-#include "packets/lane_endpoint.h"
+#include "packets/lane_calls.h"
 #include "packets/lane_turn.h"
 #include "packets/packet_trace.h"
 #include "packets/placement.h"
@@ -56,7 +56,7 @@ struct WorkerStreamsOptions {
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
   ProphetNotes::Write notes;  // null: nobody reads it
-  WaitingLanes::Wake wake;    // needed for more than one lane
+  LaneCalls::Wake wake;       // needed for more than one lane
 };
 
 class WorkerStreams : public Endpoint {
@@ -72,6 +72,7 @@ class WorkerStreams : public Endpoint {
   Status OnPacket(int link, const Header& header, int64_t now_us) override;
   bool Next(int link, int64_t now_us, OutPacket* out) override;
   void OnPath(int link, int64_t round_trip_us, double bytes_per_second) override;
+  void OnFull(int link, int64_t now_us) override;
   int64_t WakeAt(int link) const override;
   // Asks the servers about tensors that have waited too long. The first lane calls it about once a
   // second; Submit is for the first lane, too.
@@ -134,7 +135,7 @@ class WorkerStreams : public Endpoint {
   std::map<std::pair<uint64_t, bool>, std::unique_ptr<Stream>> tensors_;  // by key, and rows
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<LinkState>> links_;
-  WaitingLanes waiting_lanes_;
+  LaneCalls calls_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
   GivenUp given_up_;
   std::vector<Over> over_;                          // to be finished when the turn ends

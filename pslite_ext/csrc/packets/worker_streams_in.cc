@@ -146,7 +146,7 @@ Status WorkerStreams::OnPacket(int number, const Header& header, int64_t now_us)
       break;
   }
   // What has come may make room for more.
-  waiting_lanes_.Offer(server, number % options_.lanes);
+  calls_.Offer(server, number % options_.lanes);
   return status;
 }
 

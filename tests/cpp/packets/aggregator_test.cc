@@ -340,7 +340,7 @@ TEST(a_worker_that_asks_and_does_not_listen_is_cut_off) {
 TEST(who_has_departed_is_told_nothing) {
   LoneServer server(Options(2));
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 100));
-  server.aggregator.Departed(1);
+  REQUIRE_OK(server.Send(1, PacketKind::kGoodbye, 0));
   CHECK_OK(server.Data(0, 0, 0, 1, Of(100, 1)));
   CHECK_STATUS(Code::kPeerLost, server.ErrorTo(0));
   CHECK_TRUE(server.Drain(1).empty());
@@ -423,7 +423,7 @@ TEST(a_tensor_that_fails_takes_its_parts_with_it) {
   LoneServer server(Options(2));
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1024));
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Data(w, 0, 0, 1, Of(512, 1)));
-  server.aggregator.Departed(1);
+  REQUIRE_OK(server.Send(1, PacketKind::kGoodbye, 0));
   REQUIRE_OK(server.Data(0, 0, 512, 1, Of(512, 1)));
   CHECK_STATUS(Code::kPeerLost, server.ErrorTo(0));
   CHECK_EQ(server.aggregator.pool().bytes_handed_out(), 0U);

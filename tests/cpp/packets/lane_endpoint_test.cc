@@ -19,6 +19,7 @@ class Asked : public Endpoint {
   Status OnPacket(int link, const Header& /*h*/, int64_t /*now*/) override { return Note(link); }
   bool Next(int link, int64_t /*now*/, OutPacket* /*out*/) override { return Note(link).ok(); }
   void OnPath(int link, int64_t /*us*/, double /*rate*/) override { (void)Note(link); }
+  void OnFull(int link, int64_t /*now*/) override { (void)Note(link); }
   int64_t WakeAt(int link) const override { return 1000 + link; }
   std::vector<int> links;
 
@@ -48,34 +49,9 @@ TEST(each_lane_and_peer_is_a_link_of_its_own) {
       CHECK_OK(view.OnPacket(peer, out.header, 0));
       CHECK_TRUE(view.Next(peer, 0, &out));
       view.OnPath(peer, 1, 1);
+      view.OnFull(peer, 0);
       CHECK_EQ(view.WakeAt(peer), 1000 + link);
-      CHECK_EQ(shared->links, std::vector<int>(4, link));
+      CHECK_EQ(shared->links, std::vector<int>(5, link));
     }
   }
-}
-
-TEST(one_of_the_lanes_that_wait_is_called) {
-  std::vector<int> woken;
-  WaitingLanes lanes(2, 3, [&](int lane) { woken.push_back(lane); });
-  lanes.Offer(0, 0);  // nobody has asked yet: all will
-  CHECK_TRUE(woken.empty());
-  for (int lane = 0; lane < 3; ++lane) lanes.Waits(0, lane);
-  lanes.Offer(1, 0);  // nobody waits for that peer
-  CHECK_TRUE(woken.empty());
-  lanes.Offer(0, 1);  // it asks by itself before it rests
-  CHECK_TRUE(woken.empty());
-  lanes.Offer(0, 1);  // but has not yet, and there is more
-  CHECK_EQ(woken, std::vector<int>{0});
-  lanes.Asks(0, 2);
-  lanes.Offer(0, 1);
-  CHECK_EQ(woken, std::vector<int>{0});
-  lanes.Waits(0, 2);
-  lanes.Offer(0, 1);
-  CHECK_EQ(woken, (std::vector<int>{0, 2}));
-}
-
-TEST(a_lane_alone_is_never_called) {
-  WaitingLanes lanes(1, 1, nullptr);
-  lanes.Waits(0, 0);
-  lanes.Offer(0, 0);
 }

@@ -91,12 +91,13 @@ class LoneWorker {
     h.round = round;
     return Receive(h, payload, server);
   }
-  Status Text(PacketKind kind, uint32_t tensor, uint64_t offset, const std::string& text) {
+  Status Text(PacketKind kind, uint32_t tensor, uint64_t offset, const std::string& text,
+              int link = 0) {
     Header h;
     h.kind = kind;
     h.tensor = tensor;
     h.offset = offset;
-    return Receive(h, text);
+    return Receive(h, text, link);
   }
 
  private:

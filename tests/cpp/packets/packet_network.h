@@ -217,7 +217,14 @@ class Network {
   // The worker says that it has finished, to all servers.
   void Depart(int worker) {
     fresh_ = true;
-    for (const auto& aggregator : aggregators_) aggregator->Departed(worker);
+    Header goodbye;
+    goodbye.kind = PacketKind::kGoodbye;
+    for (const auto& aggregator : aggregators_) {
+      for (int lane = 0; lane < options_.lanes; ++lane) {
+        const int link = LinkOf(worker, lane, options_.lanes);
+        CHECK_OK(aggregator->OnPacket(link, goodbye, now_us_));
+      }
+    }
   }
 
   // Runs until `done` or nothing can happen any more; false: that, or the time is over.

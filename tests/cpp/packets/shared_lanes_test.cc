@@ -103,20 +103,21 @@ TEST(a_slot_that_has_begun_stays_with_its_lane) {
   CHECK_TRUE(!worker.Take(1, 1).empty());
 }
 
-TEST(a_lane_that_got_nothing_is_called_when_there_is_more_than_the_others_take) {
+TEST(a_lane_that_rests_is_called_when_the_other_is_full) {
   std::vector<int> woken;
   LoneWorker worker(WorkerLanes(&woken));
   CHECK_TRUE(worker.Take(1, 0).empty() && worker.Take(1, 1).empty());
   const auto small = worker.Tensor(1, 100), large = worker.Tensor(2, 4096);
   worker.Submit(small.get());
-  CHECK_TRUE(woken.empty());  // the first lane, whose turn it is, asks anyway
-  CHECK_EQ(worker.Take(10, 0).size(), 2U);
+  CHECK_EQ(worker.Take(2, 0).size(), 2U);
+  worker.streams.OnFull(0, 0);  // and nothing is left
   CHECK_TRUE(woken.empty());
+  CHECK_TRUE(worker.Take(1, 0).empty());
   worker.Submit(large.get());
-  CHECK_TRUE(woken.empty());
-  worker.Take(2, 0);  // and leaves three slots
+  worker.Take(2, 0);
+  CHECK_TRUE(woken.empty());    // it asks anyway
+  worker.streams.OnFull(0, 0);  // and leaves three slots
   CHECK_EQ(woken, std::vector<int>{1});
-  // The first does not ask any more, as its socket is full: the other one is called again.
   CHECK_EQ(worker.Take(10, 1).size(), 4U);
   woken.clear();
   const auto more = worker.Tensor(3, 100);
@@ -152,6 +153,11 @@ TEST(policies_that_wait_for_units_keep_to_the_first_lane) {
     worker.Submit(t.get());
     CHECK_TRUE(worker.Take(10, 1).empty());
     CHECK_TRUE(worker.Take(10, 0).size() > 1);
+    // What comes to another lane may make room for more: the first is called.
+    CHECK_TRUE(woken.empty());
+    CHECK_OK(worker.Text(PacketKind::kAnswer, 0, 0, std::string(1, '\0'), 1));
+    CHECK_EQ(woken, std::vector<int>{0});
+    woken.clear();
   }
 }
 
@@ -174,7 +180,7 @@ TEST(a_copy_comes_over_any_lane_and_its_sum_leaves_over_any) {
   CHECK_TRUE(server.Drain(1).empty());
 }
 
-TEST(a_lane_that_waits_is_called_for_what_others_do_not_take) {
+TEST(a_lane_that_rests_is_called_for_sums_when_the_other_is_full) {
   std::vector<int> woken;
   LoneServer server(ServerLanes(&woken));
   CHECK_OK(server.Declare(0, 0, 7, 4096));
@@ -182,11 +188,17 @@ TEST(a_lane_that_waits_is_called_for_what_others_do_not_take) {
   for (uint64_t slot = 0; slot < 3; ++slot)
     CHECK_OK(server.Data(0, 0, 1024 * slot, 1, Of(1024, 1)));
   OutPacket out;
-  woken.clear();
-  CHECK_TRUE(server.Drain(1).size() == 3);
-  // The first lane's socket is full: it has not asked since.
-  CHECK_OK(server.Data(0, 0, 3072, 1, Of(1024, 1)));
+  CHECK_TRUE(server.aggregator.Next(0, 0, &out));
+  CHECK_TRUE(woken.empty());
+  server.aggregator.OnFull(0, 0);  // two are left
   CHECK_EQ(woken, std::vector<int>{1});
+  CHECK_EQ(server.Drain(1).size(), 2U);
+  // The first has not asked since: it has no room yet.
+  CHECK_OK(server.Data(0, 0, 3072, 1, Of(1024, 1)));
+  CHECK_EQ(woken, (std::vector<int>{1, 1}));
+  CHECK_EQ(server.Drain(1).size(), 1U);
+  server.aggregator.OnFull(1, 0);
+  CHECK_EQ(woken, (std::vector<int>{1, 1}));
 }
 
 TEST(a_sum_that_has_begun_to_leave_stays_with_its_lane) {
