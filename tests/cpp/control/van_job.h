@@ -4,11 +4,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,15 @@ inline ps::Message AnswerTo(const ps::Message& asked) {
   answer.meta.head = asked.meta.head;
   answer.meta.recver = asked.meta.sender;
   return answer;
+}
+
+// Waits for what no observer is told of.
+inline bool Comes(const std::function<bool()>& reached) {
+  const auto by = std::chrono::steady_clock::now() + kPatience;
+  while (!reached() && std::chrono::steady_clock::now() < by) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return reached();
 }
 
 class Observer : public VanObserver {

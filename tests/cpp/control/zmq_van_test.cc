@@ -309,7 +309,7 @@ TEST(who_comes_when_the_start_has_failed_hears_why) {
   REQUIRE_TRUE(late.observer.Wait([&] { return late.observer.ends != 0; }));
   CHECK_STATUS(Code::kPeerLost, late.observer.failure);
   CHECK_EQ(late.observer.failure.text(), "worker 1 " + why);
-  CHECK_TRUE(!job.scheduler().van->awaits_late());
+  CHECK_TRUE(Comes([&] { return !job.scheduler().van->awaits_late(); }));
 }
 
 TEST(a_start_that_has_timed_out_is_over_for_all) {
