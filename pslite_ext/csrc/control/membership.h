@@ -36,7 +36,7 @@ struct Member {
   int rank_hint = -1;  // members with a hint are ranked first, by it
   uint64_t life = 0;
   int id = -1;
-  int data_port = 0;          // of a server that takes tensors as packets
+  int data_port = 0;          // where others' packets come; 0: nowhere
   bool asynchronous = false;  // a worker whose first store is
   SharedSettings told;
   int guest = 0;            // while gathering: the scheduler's own number for it, below kNoNode

@@ -22,7 +22,8 @@ const Status kNoMemory = Status::Exhausted("no memory to carry tensors");
 // nothing overtakes that; but for each two small packets in any case.
 constexpr double kUnsentSeconds = 2.8e-3;
 constexpr double kUnsentBytesMin = 8 << 10;
-constexpr int64_t kGoodbyeUs = 500000;  // how long a goodbye may take
+constexpr int64_t kGoodbyeUs = 500000;   // how long a goodbye may take
+constexpr int64_t kServedUs = 10000000;  // and what goes before it
 
 ShareLimits Limits(uint64_t first_bytes, const LinkOptions& options) {
   ShareLimits limits;
@@ -74,12 +75,12 @@ Status Lane::Start(const std::string& name) {
   return Status::Ok();
 }
 
-void Lane::Stop(bool failed) {
+void Lane::Stop(Parting parting) {
   if (!thread_.joinable()) return;
-  Post([this, failed] {
+  Post([this, parting] {
     stopping_ = true;
-    stop_by_us_ = NowUs() + kGoodbyeUs;
-    for (auto& [peer, link] : links_) link->SayGoodbye(failed);
+    stop_by_us_ = NowUs() + (parting == Parting::kServed ? kServedUs : kGoodbyeUs);
+    for (auto& [peer, link] : links_) link->SayGoodbye(parting);
   });
   thread_.join();
 }

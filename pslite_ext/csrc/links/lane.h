@@ -37,9 +37,8 @@ class Lane {
   ~Lane();
 
   Status Start(const std::string& name);
-  // Says goodbye on all links, as far as they take it, and ends the thread. `failed`: this node
-  // does not leave because its work is done.
-  void Stop(bool failed = false);
+  // Says goodbye on all links, as far as they take it, and ends the thread.
+  void Stop(Parting parting = Parting::kDone);
   void Post(std::function<void()> work) { loop_.Post(std::move(work)); }
   // The endpoint has something for it to send.
   void Wake() { loop_.Wake(); }

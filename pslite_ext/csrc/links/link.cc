@@ -135,13 +135,13 @@ void Link::Gather(int64_t now_us, size_t most) {
   while (headers_.size() < kPacketsAtOnce && bytes < std::min(kBytesAtOnce, most)) {
     packet = OutPacket();
     packet.checked = options_.checksum;
-    if (leaving_) {
-      if (goodbye_written_) return;
+    const bool asks = !goodbye_written_ && (!leaving_ || parting_ == Parting::kServed);
+    if (!asks || !endpoint_->Next(peer_, now_us, &packet)) {
+      if (!leaving_ || goodbye_written_) return;
       goodbye_written_ = true;
+      packet = OutPacket();
       packet.header.kind = PacketKind::kGoodbye;
-      packet.header.offset = failed_ ? 1 : 0;
-    } else if (!endpoint_->Next(peer_, now_us, &packet)) {
-      return;
+      packet.header.offset = parting_ == Parting::kFailed ? 1 : 0;
     }
     Append(packet);
     bytes += kHeaderBytes + packet.header.length;

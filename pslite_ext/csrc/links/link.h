@@ -21,6 +21,13 @@
 
 namespace mercury {
 
+// How a link says goodbye.
+enum class Parting : uint8_t {
+  kDone,    // nothing new is sent before it
+  kFailed,  // the same; the job has failed
+  kServed,  // what its endpoint still has for the peer goes first
+};
+
 struct LinkOptions {
   size_t packet_bytes_max = 64 << 10;
   bool checksum = false;
@@ -46,10 +53,9 @@ class Link : private PacketSink {
   int64_t progress_at_us() const { return progress_.tick_at_us(); }
   // What the peer, and we, should have under way here.
   void SetShare(uint64_t in_bytes, uint64_t out_bytes);
-  // From now on nothing new is written but a goodbye.
-  void SayGoodbye(bool failed) {
+  void SayGoodbye(Parting parting) {
     leaving_ = true;
-    failed_ = failed;
+    parting_ = parting;
   }
   bool said_goodbye() const { return leaving_ && goodbye_written_ && pieces_.empty(); }
 
@@ -98,7 +104,8 @@ class Link : private PacketSink {
     TraceMark mark;
   };
   std::vector<Marked> marked_;  // packets of this batch that the trace has still to hear of
-  bool leaving_ = false, failed_ = false, goodbye_written_ = false;
+  bool leaving_ = false, goodbye_written_ = false;
+  Parting parting_ = Parting::kDone;
   size_t unsent_bytes_ = kUnsentBytesMax;  // handed over at once, at most
   int64_t blocked_since_us_ = -1;
   bool holds_tail_ = false;  // as the socket knows it

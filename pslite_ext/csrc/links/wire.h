@@ -24,7 +24,7 @@
 
 namespace mercury {
 
-constexpr uint16_t kWireVersion = 6;
+constexpr uint16_t kWireVersion = 7;
 constexpr size_t kHeaderBytes = 24;
 constexpr size_t kChecksumBytes = 4;
 constexpr size_t kDeclarationBytesMax = 552;
@@ -34,7 +34,7 @@ enum class PacketKind : uint8_t {
   kSum = 2,        // server -> worker: elements of the sum
   kDeclare = 3,    // worker -> server: what tensor a number stands for
   kFetch = 4,      // worker -> server: send the value, once there is one
-  kError = 5,      // server -> worker: a tensor has failed of what the payload says (base/status.h)
+  kError = 5,      // either: a tensor has failed of what the payload says (base/status.h)
   kGoodbye = 6,    // either: nothing more will come; offset 0: all is done, 1: the job has failed
   kAsk = 7,        // worker -> server: whom does this tensor wait for?
   kAnswer = 8,     // server -> worker: payload is one byte for each worker, 1: has not sent it all

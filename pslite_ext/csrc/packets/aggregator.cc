@@ -14,17 +14,6 @@ namespace {
 
 constexpr uint32_t kComplete = SlotProgress::kComplete, kOwed = SlotProgress::kOwed;
 
-std::string Shape(const Declaration& d) {
-  std::string text = std::to_string(d.elements) + " elements of " + Name(d.dtype);
-  if (d.row_elements != 0) text += " in rows of " + std::to_string(d.row_elements);
-  return text + (d.asynchronous ? ", asynchronous" : "");
-}
-
-bool Alike(const Declaration& a, const Declaration& b) {
-  return a.elements == b.elements && a.dtype == b.dtype && a.row_elements == b.row_elements &&
-         a.asynchronous == b.asynchronous;
-}
-
 Status Corrupt(const Declaration& declared, const std::string& what) {
   return Status::Corrupt("tensor '" + declared.name + "': " + what);
 }
@@ -40,7 +29,9 @@ Aggregator::Aggregator(const AggregatorOptions& options)
       pool_(options.bytes_max, options.lends, options.allocate),
       trace_(options.trace, true, options.trace_overhead, options.lanes),
       calls_(options.num_workers, options.lanes, options.lanes, options.wake) {
+  if (!options_.ranks.empty()) trace_.SumsHost();
   for (int i = 0; i < options_.num_workers; ++i) {
+    trace_.Call(i, TraceNode(TraceRole::kWorker, static_cast<uint32_t>(RankOfPeer(i))));
     peers_.push_back(std::make_unique<Peer>(options_.levels_max));
     peers_.back()->packet_bytes = options_.packet_bytes;
     peers_.back()->rates.resize(static_cast<size_t>(options_.lanes), 0);
@@ -52,7 +43,9 @@ Aggregator::~Aggregator() = default;
 
 std::string Aggregator::NoMemory(const std::string& what) const {
   const uint64_t cap = pool_.bytes_max();
-  const std::string text = NodeName(Role::kServer, options_.server) + " has no memory for ";
+  const std::string self = options_.ranks.empty() ? NodeName(Role::kServer, options_.server)
+                                                  : NodeName(Role::kWorker, options_.ranks[0]);
+  const std::string text = self + " has no memory for ";
   if (cap == 0) return text + what;
   return text + what + " below the cap of " + std::to_string(cap) +
          " bytes (MERCURY_SERVER_BYTES_MAX)";
@@ -66,6 +59,7 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
   link->named = Named();
   switch (header.kind) {
     case PacketKind::kDeclare:
+    case PacketKind::kError:
       link->text.assign(header.length, '\0');
       *target = link->text.data();
       return Status::Ok();
@@ -90,6 +84,10 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
   const Named& named = known[header.tensor];
   trace_.Announced(worker, named.tensor->declared.index, header,
                    named.tensor->declared.asynchronous);
+  if (!options_.ranks.empty() &&
+      (header.kind == PacketKind::kFirst || header.kind == PacketKind::kFetch)) {
+    return Corrupt(named.tensor->declared, "a packet that only servers take");
+  }
   if (header.length == 0 && (header.kind == PacketKind::kFetch || header.kind == PacketKind::kAsk ||
                              header.kind == PacketKind::kNumber)) {
     return Status::Ok();
@@ -102,6 +100,26 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
   link->named = named;
   return named.tensor->rows() ? BeginRows(link, worker, header, target)
                               : BeginData(link, worker, header, target);
+}
+
+// That nobody's copy is in the sum twice, once by itself and once in what stands for its host.
+Status Aggregator::CheckCounted(const SummedTensor& tensor, uint64_t mine, int worker,
+                                int workers) const {
+  const int leader = options_.hosts.LeaderOf(worker);
+  if (options_.hosts.Follows(worker) || options_.hosts.Leads(worker)) {
+    for (const int other : options_.hosts.Workers(worker)) {
+      const auto o = static_cast<size_t>(other);
+      if (other == worker || !tensor.progress.Takes(mine, o)) continue;
+      const bool twice = worker == leader  ? workers > 1
+                         : other == leader ? tensor.progress.StandsFor(mine, o) > 1
+                                           : false;
+      if (!twice) continue;
+      return Corrupt(tensor.declared, "a copy of " +
+                                          NodeName(Role::kWorker, std::max(worker, other)) +
+                                          ", which is in its host's, too");
+    }
+  }
+  return Status::Ok();
 }
 
 // Of a part of a copy, which begins at `at` of its slot.
@@ -149,7 +167,8 @@ Status Aggregator::BeginData(Receiving* link, int worker, const Header& header, 
   const uint64_t at = header.offset - tensor->share.Begin(mine);
   const bool first = header.kind == PacketKind::kFirst;
   if (!first) {
-    const Status status = CheckRound(*tensor, mine, worker, at, header);
+    Status status = CheckRound(*tensor, mine, worker, at, header);
+    if (status.ok() && at == 0) status = CheckCounted(*tensor, mine, worker, link->named.workers);
     if (!status.ok()) return status;
   }
   uint64_t count = 0;
@@ -223,6 +242,8 @@ Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
       return Fetch(worker, header);
     case PacketKind::kAsk:
       return Answer(worker, header);
+    case PacketKind::kError:
+      return Failed(worker, *link, header);
     case PacketKind::kGoodbye: {
       // Why a job has failed is not ours to tell. What other links carry may still be under way.
       int& goodbyes = peers_[static_cast<size_t>(worker)]->goodbyes;
@@ -245,84 +266,8 @@ Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
   link->named = Named();
   turn.reset();
   if (adds) AddArrived(number % options_.lanes, tensor, mine);
+  TellAbove(number % options_.lanes);
   return status;
-}
-
-// A worker declares a tensor on each link before it uses it there, by the same number.
-Status Aggregator::Declare(int worker, const Receiving& link, const Header& header) {
-  Peer* peer = peers_[static_cast<size_t>(worker)].get();
-  Declaration declared;
-  Status status = Decode(link.text.data(), link.text.size(), &declared);
-  if (!status.ok()) return status;
-  if (header.tensor >= options_.tensors_max) {
-    return Status::Exhausted("more than " + std::to_string(options_.tensors_max) + " tensors");
-  }
-  auto& entry = tensors_[{declared.key, declared.row_elements != 0}];
-  if (entry == nullptr) entry = NewTensor(worker, declared);
-  SummedTensor* tensor = entry.get();
-  if (header.tensor >= peer->tensors.size()) peer->tensors.resize(header.tensor + size_t{1});
-  Named& named = peer->tensors[header.tensor];
-  const Coded coded{FindCodec(declared.codec), declared.parameter};
-  if (named.tensor != nullptr) {
-    const bool same = named.tensor == tensor && named.coded.codec == coded.codec;
-    return same ? Status::Ok()
-                : Status::Corrupt("tensor '" + declared.name + "' declared as number " +
-                                  std::to_string(header.tensor) + ", which is another's");
-  }
-  named = {tensor, coded};
-  peer->slots += tensor->share.count;
-  tensor->number_of[static_cast<size_t>(worker)] = header.tensor;
-  if (!tensor->failed.ok()) {
-    SendError(worker, header.tensor, tensor->failed);
-  } else if (!Alike(declared, tensor->declared)) {
-    FailTensor(tensor, Status::InvalidArgument(NodeName(Role::kWorker, tensor->first_worker) +
-                                               " has " + Shape(tensor->declared) + ", " +
-                                               NodeName(Role::kWorker, worker) + " has " +
-                                               Shape(declared)));
-  }
-  return Status::Ok();
-}
-
-std::unique_ptr<Aggregator::SummedTensor> Aggregator::NewTensor(int worker,
-                                                                const Declaration& declared) const {
-  auto made = std::make_unique<SummedTensor>();
-  made->declared = declared;
-  made->first_worker = worker;
-  made->number_of.assign(static_cast<size_t>(options_.num_workers), -1);
-  const size_t element_bytes = ElementBytes(declared.dtype);
-  const Placement placement = made->rows()
-                                  ? Placement::OfRows(declared.key, declared.elements,
-                                                      declared.row_elements, options_.shares)
-                                  : Placement(declared.key, declared.elements, element_bytes,
-                                              options_.packet_bytes, options_.shares);
-  made->share = Share(placement, options_.server);
-  const uint64_t count = made->share.count;
-  if (!made->rows()) {
-    made->unit_slots = UnitSlots(options_.policy, options_.unit_bytes,
-                                 placement.slot_elements * element_bytes, count);
-  }
-  try {
-    // All of it is kept as the value: what exceeds the cap cannot be summed. Nor does a number from
-    // the network make us allocate more than that.
-    const uint64_t cap = pool_.bytes_max();
-    const uint64_t kept = made->rows() ? count : made->share.Elements() * element_bytes;
-    if (cap != 0 && kept > cap) throw std::bad_alloc();
-    made->slots.resize(count);
-    made->progress.Resize(count, peers_.size());
-    made->unit_ready.assign(count / made->unit_slots + 1, 0);
-    made->unit_sent.assign(static_cast<size_t>(options_.num_workers), 0);
-    for (uint64_t i = 0; made->rows() && i < count; ++i) {
-      const uint64_t row = declared.row_elements, begin = made->share.Begin(i) / row;
-      made->slots[i].rows =
-          std::make_unique<RowSum>(declared.dtype, row * element_bytes, static_cast<int64_t>(begin),
-                                   static_cast<int64_t>(begin + made->share.Elements(i) / row) - 1);
-    }
-  } catch (const std::bad_alloc&) {
-    made->slots = std::vector<Slot>();  // gives the memory back
-    made->failed =
-        Status::Exhausted("tensor '" + declared.name + "': " + NoMemory(Shape(declared)));
-  }
-  return made;
 }
 
 Status Aggregator::EndData(Receiving* link, int worker, const Header& header, int64_t now_us,
@@ -339,8 +284,13 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   if (first && (slot.giver != worker || slot.given != link->at)) {
     return OthersFirst(tensor->declared);
   }
+  const int workers = link->named.workers;
   Status still = first ? Status::Ok() : CheckRound(*tensor, link->mine, worker, link->at, header);
+  if (still.ok() && !first && link->at == 0) {
+    still = CheckCounted(*tensor, link->mine, worker, workers);
+  }
   if (!still.ok()) return still;
+  if (!first && !asynchronous && link->at == 0) Begins(tensor, link->mine, worker, workers);
   const bool last_of_all = progress == slot.answerable;
   const bool whole = progress + link->count >= slot_elements;
   const bool keeps = Keeps(*tensor, header.kind), apart = !keeps && options_.lanes > 1;
@@ -348,7 +298,7 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   if (keeps) {
     slot.sum.Keep(w, peers_.size(), coded, link->at, link->count, &link->block);
   } else if (apart) {
-    slot.arrived.push_back({coded, link->at, link->count, std::move(link->block), whole});
+    slot.arrived.push_back({coded, link->at, link->count, std::move(link->block), whole, workers});
     *adds = !std::exchange(slot.adds, true);
   } else {
     room = slot.sum.Add(coded, link->at, link->count, slot_elements, &link->block, &pool_);
@@ -372,7 +322,7 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   } else {
     progress = kComplete;
     tensor->progress.Quiet(link->mine, w) = header.kind == PacketKind::kPush;
-    if (!apart) CopyComplete(tensor, link->mine, last_of_all);
+    if (!apart) CopyComplete(tensor, link->mine, workers, last_of_all);
   }
   return Status::Ok();
 }
@@ -393,11 +343,12 @@ Status Aggregator::EndRows(Receiving* link, int worker, const Header& header, in
   if (!status.ok()) return Corrupt(tensor->declared, status.detail());
   trace_.Received(worker, tensor->declared.index, tensor->share, header.length, whole, now_us);
   uint32_t& progress = tensor->progress.Of(link->mine, w);
+  if (progress == 0) Begins(tensor, link->mine, worker, 1);
   progress += header.length;
   if (!whole) return Status::Ok();
   Acknowledge(tensor, link->mine, worker, progress);
   progress = kComplete;
-  CopyComplete(tensor, link->mine, false);
+  CopyComplete(tensor, link->mine, 1, false);
   return Status::Ok();
 }
 
@@ -412,8 +363,21 @@ void Aggregator::Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, ui
   of_unit = 0;
 }
 
-void Aggregator::CopyComplete(SummedTensor* tensor, uint64_t mine, bool last_of_all) {
-  if (++tensor->slots[mine].complete == options_.num_workers) return SlotComplete(tensor, mine);
+// The first part of a copy is in.
+void Aggregator::Begins(SummedTensor* tensor, uint64_t mine, int worker, int workers) {
+  tensor->slots[mine].begun += workers;
+  tensor->progress.StandsFor(mine, static_cast<size_t>(worker)) = static_cast<uint16_t>(workers);
+}
+
+void Aggregator::CopyComplete(SummedTensor* tensor, uint64_t mine, int workers, bool last_of_all) {
+  Slot& slot = tensor->slots[mine];
+  slot.complete += workers;
+  if (!options_.ranks.empty()) {
+    if (AllOthersAreIn(slot)) return OthersComplete(tensor, mine);
+    return FailIfDeparted(tensor, mine);
+  }
+  MERCURY_CHECK(slot.complete <= options_.num_workers);
+  if (slot.complete == options_.num_workers) return SlotComplete(tensor, mine);
   if (last_of_all) AnswerPart(tensor, mine);
   FailIfDeparted(tensor, mine);
 }

@@ -1,5 +1,6 @@
 // A server's end: sums the workers' packets slot by slot, and has each sum sent to every worker the
-// moment its last copy is in.
+// moment its last copy is in. Of several workers of a host, one copy may stand for all (hosts.h).
+// It is also what a host's own workers are summed by (aggregator_host.cc).
 //
 //   slot:  empty --first bytes--> summing --last worker's last byte--> empty (its sum is ready)
 //
@@ -30,6 +31,8 @@
 #include <vector>
 
 #include "packets/declaration.h"
+#include "packets/host_sums.h"
+#include "packets/hosts.h"
 #include "packets/lane_calls.h"
 #include "packets/lane_turn.h"
 #include "packets/packet_pool.h"
@@ -46,6 +49,7 @@ struct AggregatorOptions {
   int num_workers = 1;
   ServerShares shares;
   int server = 0;
+  Hosts hosts;
   int lanes = 1;
   PolicyKind policy = PolicyKind::kPriority;
   uint64_t unit_bytes = 0;
@@ -59,12 +63,17 @@ struct AggregatorOptions {
   bool deterministic = false;
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
-  std::shared_ptr<LentMemory> lends;        // where sums lie; null: nobody borrows
-  LaneCalls::Wake wake;                     // needed for more than one lane
+  std::shared_ptr<LentMemory> lends;  // where sums lie; null: nobody borrows
+  LaneCalls::Wake wake;               // needed for more than one lane
+  // Of a host's sums (aggregator_host.cc): the ranks of its workers, of whom the first is this
+  // process; the servers whose slots they are summed for; who hears of them. Empty: of a server.
+  std::vector<int> ranks;
+  std::vector<int> servers;
+  HostEvents above;
   PacketPool::Allocate allocate = nullptr;  // for tests
 };
 
-class Aggregator : public Endpoint {
+class Aggregator : public Endpoint, public HostSums {
  public:
   explicit Aggregator(const AggregatorOptions& options);
   ~Aggregator() override;
@@ -74,6 +83,14 @@ class Aggregator : public Endpoint {
   bool Next(int link, int64_t now_us, OutPacket* out) override;
   void OnFull(int link, int64_t now_us) override;
   void OnPath(int link, int64_t round_trip_us, double bytes_per_second) override;
+  // Of a host's sums:
+  Status Begin(const std::shared_ptr<Operation>& op, uint8_t round,
+               std::vector<uint64_t>* ready) override;
+  Status Take(const Operation& op, uint64_t slot, Block* copy, bool* wanted) override;
+  Block Room(const Operation& op, uint64_t slot) override;
+  void Give(const Operation& op, uint64_t slot, const Block& sum, int lane) override;
+  void Fail(const TensorTraits& traits, const Status& status, int lane) override;
+  std::string Missing(uint64_t key) override;
   // How large packets to a worker are at most; 0: as large as they can be.
   void SetPacketBytes(int worker, uint64_t bytes);
 
@@ -90,7 +107,19 @@ class Aggregator : public Endpoint {
   struct Arrived;
   struct Ready;
   struct Named;
+  struct HostNews;
 
+  int RankOfPeer(int worker) const {
+    return options_.ranks.empty() ? worker : options_.ranks[static_cast<size_t>(worker)];
+  }
+  static bool Alike(const Declaration& a, const Declaration& b);
+  Status Differ(const SummedTensor& tensor, int worker, const Declaration& declared) const;
+  SummedTensor* TensorOf(const Operation& op) const;
+  SummedTensor* Known(const Declaration& declared);
+  bool AllOthersAreIn(const Slot& slot) const;
+  uint64_t CountReady(SummedTensor* tensor, int server);
+  void OthersComplete(SummedTensor* tensor, uint64_t mine);
+  void TellAbove(int lane);
   std::string NoMemory(const std::string& what) const;
   Status Declare(int worker, const Receiving& link, const Header& header);
   std::unique_ptr<SummedTensor> NewTensor(int worker, const Declaration& declared) const;
@@ -98,6 +127,7 @@ class Aggregator : public Endpoint {
   Status BeginRows(Receiving* link, int worker, const Header& header, char** target);
   Status CheckRound(const SummedTensor& tensor, uint64_t mine, int worker, uint64_t at,
                     const Header& header) const;
+  Status CheckCounted(const SummedTensor& tensor, uint64_t mine, int worker, int workers) const;
   // Whether its copies are kept until they are whole.
   bool Keeps(const SummedTensor& tensor, PacketKind kind) const;
   // `adds`: a slot's sum is free, and what has come is to be added to it once the turn is over.
@@ -108,7 +138,10 @@ class Aggregator : public Endpoint {
   void Applied(SummedTensor* tensor, uint64_t mine, int worker, PacketKind kind);
   void Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, uint64_t bytes);
   void AnswerPart(SummedTensor* tensor, uint64_t mine);
-  void CopyComplete(SummedTensor* tensor, uint64_t mine, bool last_of_all);
+  void Begins(SummedTensor* tensor, uint64_t mine, int worker, int workers);
+  // Whether the worker's copy is in, by itself or in what stands for its host.
+  bool IsIn(const SummedTensor& tensor, uint64_t mine, int worker) const;
+  void CopyComplete(SummedTensor* tensor, uint64_t mine, int workers, bool last_of_all);
   void SlotComplete(SummedTensor* tensor, uint64_t mine);
   void Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, uint32_t from, uint8_t round);
   void GiveValue(SummedTensor* tensor, uint64_t mine, int worker, int32_t priority);
@@ -120,6 +153,7 @@ class Aggregator : public Endpoint {
   void Sent(const Ready& ready, int worker);
   Status Fetch(int worker, const Header& header);
   Status Answer(int worker, const Header& header);
+  Status Failed(int worker, const Receiving& link, const Header& header);
   void FailTensor(SummedTensor* tensor, const Status& status);
   void SendError(int worker, uint32_t number, const Status& status);
   void Send(int worker, OutPacket packet);
@@ -138,6 +172,7 @@ class Aggregator : public Endpoint {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<std::unique_ptr<Receiving>> links_;
   LaneCalls calls_;
+  std::vector<HostNews> news_;
   int lane_ = 0;  // whose turn it is
 };
 

@@ -22,7 +22,7 @@ void Aggregator::AddArrived(int lane, SummedTensor* tensor, uint64_t mine) {
       if (!room) return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
       if (begun) slot.sum.PutBack(std::move(sum));
       for (const Arrived& part : added) {
-        if (part.whole) CopyComplete(tensor, mine, false);
+        if (part.whole) CopyComplete(tensor, mine, part.workers, false);
         if (!tensor->failed.ok()) return;
       }
       added.clear();

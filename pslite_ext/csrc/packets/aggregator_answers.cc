@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/node_name.h"
+#include "packets/has_left.h"
 #include "packets/summed_tensor.h"
 
 namespace mercury {
@@ -18,6 +19,7 @@ void Aggregator::AnswerPart(SummedTensor* tensor, uint64_t mine) {
   // Parts of a slot's sum keep their order only on one link.
   if (options_.lanes > 1) return;
   Slot& slot = tensor->slots[mine];
+  if (slot.begun < options_.num_workers) return;
   const uint32_t all_have = tensor->progress.InAll(mine);
   if (all_have <= slot.answerable) return;
   const uint32_t from = std::exchange(slot.answerable, all_have);
@@ -33,7 +35,7 @@ void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
     status = Status::Exhausted("no memory");
   }
   if (!status.ok()) return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
-  slot.complete = 0;
+  slot.begun = slot.complete = 0;
   const uint32_t answered = std::exchange(slot.answerable, 0);
   ++slot.round;
   tensor->progress.Summed(mine);
@@ -51,12 +53,14 @@ void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
   }
 }
 
-// To every worker, from `from` on; where a part before it still waits, all goes in that one's turn.
+// To everyone who has sent a copy, from `from` on; where a part before it still waits, all goes in
+// that one's turn.
 void Aggregator::Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, uint32_t from,
                          uint8_t round) {
   const Slot& slot = tensor->slots[mine];
   const bool done = round == slot.round;
   for (size_t w = 0; w < peers_.size(); ++w) {
+    if (tensor->progress.Of(mine, w) == 0) continue;
     if (tensor->progress.Quiet(mine, w) != 0) {
       if (!done) continue;
       tensor->progress.Quiet(mine, w) = 0;
@@ -222,17 +226,45 @@ Status Aggregator::Answer(int worker, const Header& header) {
   if (peer->first.size() > 2 * peer->tensors.size() + kAnswersMax) {
     return Status::Corrupt("it asks more than it listens");
   }
-  std::string missing(static_cast<size_t>(options_.num_workers), '\0');
+  const bool of_host = !options_.ranks.empty();
+  const int last = of_host ? options_.ranks.back() : options_.num_workers - 1;
+  std::string missing(static_cast<size_t>(last) + 1, '\0');
   for (uint64_t i = 0; tensor->failed.ok() && i < tensor->share.count; ++i) {
     const std::vector<int>& waiting = tensor->slots[i].waiting;
     // The first value is the first worker's to give.
     if (std::find(waiting.begin(), waiting.end(), worker) != waiting.end()) missing[0] = 1;
     if (tensor->progress.Of(i, static_cast<size_t>(worker)) != SlotProgress::kComplete) continue;
     for (size_t w = 0; w < peers_.size(); ++w) {
-      if (tensor->progress.Of(i, w) != SlotProgress::kComplete) missing[w] = 1;
+      const bool in =
+          of_host && w == 0 ? tensor->own != nullptr : IsIn(*tensor, i, static_cast<int>(w));
+      if (!in) missing[static_cast<size_t>(RankOfPeer(static_cast<int>(w)))] = 1;
     }
   }
   Send(worker, TextPacket(PacketKind::kAnswer, header.tensor, 0, std::move(missing)));
+  return Status::Ok();
+}
+
+bool Aggregator::IsIn(const SummedTensor& tensor, uint64_t mine, int worker) const {
+  const auto complete = [&](int of) {
+    return tensor.progress.Of(mine, static_cast<size_t>(of)) == SlotProgress::kComplete;
+  };
+  if (complete(worker)) return true;
+  const int sender = options_.hosts.Sender(worker, options_.server);
+  return sender != worker && complete(sender) &&
+         tensor.progress.StandsFor(mine, static_cast<size_t>(sender)) > 1;
+}
+
+// What a worker says of a tensor that its host's workers could not sum.
+Status Aggregator::Failed(int worker, const Receiving& link, const Header& header) {
+  const std::vector<Named>& known = peers_[static_cast<size_t>(worker)]->tensors;
+  if (header.tensor >= known.size() || known[header.tensor].tensor == nullptr) {
+    return Status::Corrupt("an error of a tensor that it has not declared");
+  }
+  if (!options_.hosts.Leads(worker)) return Status::Corrupt("a packet that only leaders send");
+  SummedTensor* tensor = known[header.tensor].tensor;
+  Status status;
+  Decode(link.text, &status);
+  if (tensor->failed.ok()) FailTensor(tensor, status);
   return Status::Ok();
 }
 
@@ -253,17 +285,16 @@ void Aggregator::FailTensor(SummedTensor* tensor, const Status& status) {
   for (const auto& link : links_) {
     if (link->named.tensor == tensor) link->named = Named();
   }
+  if (std::exchange(tensor->own, nullptr) != nullptr) {
+    news_.push_back({tensor->declared.key, 0, 0, 0, tensor->failed});
+  }
   for (Slot& slot : tensor->slots) slot = Slot();
 }
 
 void Aggregator::FailIfDeparted(SummedTensor* tensor, uint64_t mine) {
   for (size_t w = 0; w < peers_.size(); ++w) {
-    if (!peers_[w]->departed || tensor->progress.Of(mine, w) == SlotProgress::kComplete) continue;
-    return FailTensor(
-        tensor, Status::PeerLost(NodeName(Role::kWorker, static_cast<int>(w)) +
-                                 " has finished and pushes no more, but others wait for it: have "
-                                 "all workers the same number of batches?")
-                    .By({Blame::kNamed, NodeId(Role::kWorker, static_cast<int>(w))}));
+    if (!peers_[w]->departed || IsIn(*tensor, mine, static_cast<int>(w))) continue;
+    return FailTensor(tensor, HasLeft(RankOfPeer(static_cast<int>(w))));
   }
 }
 
@@ -271,7 +302,8 @@ void Aggregator::Leaves(int worker) {
   peers_[static_cast<size_t>(worker)]->departed = true;
   for (auto& [key, tensor] : tensors_) {
     for (uint64_t i = 0; tensor->failed.ok() && i < tensor->slots.size(); ++i) {
-      if (tensor->slots[i].complete != 0) FailIfDeparted(tensor.get(), i);
+      const bool begun = tensor->slots[i].complete != 0 || tensor->own != nullptr;
+      if (begun) FailIfDeparted(tensor.get(), i);
     }
   }
 }
@@ -283,7 +315,8 @@ void Aggregator::OnPath(int number, int64_t /*round_trip_us*/, double bytes_per_
   std::vector<double>& rates = peers_[static_cast<size_t>(worker)]->rates;
   rates[static_cast<size_t>(number % options_.lanes)] = bytes_per_second;
   const double rate = std::accumulate(rates.begin(), rates.end(), 0.0);
-  SetBytes(worker, PacketBytes(rate * options_.num_workers, options_.packet_bytes));
+  const size_t senders = options_.hosts.Senders(options_.server, options_.num_workers).size();
+  SetBytes(worker, PacketBytes(rate * static_cast<double>(senders), options_.packet_bytes));
 }
 
 void Aggregator::SetPacketBytes(int worker, uint64_t bytes) {

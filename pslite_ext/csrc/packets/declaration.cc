@@ -24,6 +24,7 @@ std::string Encode(const Declaration& declaration) {
   uint32_t parameter;
   std::memcpy(&parameter, &declaration.parameter, sizeof(parameter));
   Store<uint32_t>(&bytes[24], parameter);
+  Store<uint32_t>(&bytes[28], declaration.workers);
   Store<uint64_t>(&bytes[32], declaration.row_elements);
   std::string text(reinterpret_cast<const char*>(bytes), sizeof(bytes));
   return text + declaration.name.substr(0, kTensorNameBytesMax);
@@ -52,12 +53,14 @@ Status Decode(const char* text, size_t size, Declaration* declaration) {
   std::memcpy(&declaration->parameter, &parameter, sizeof(parameter));
   declaration->asynchronous = bytes[18] == 1;
   declaration->index = Load<uint32_t>(&bytes[20]);
+  declaration->workers = Load<uint32_t>(&bytes[28]);
   declaration->row_elements = Load<uint64_t>(&bytes[32]);
   const uint64_t row = declaration->row_elements;
   const bool rows =
       row == 0 || (declaration->elements % row == 0 && codec->plain && !declaration->asynchronous);
-  if (!rows || bytes[18] > 1 || bytes[19] != 0 || Load<uint32_t>(&bytes[28]) != 0 ||
-      !std::isfinite(declaration->parameter)) {
+  const bool alone = !codec->plain || declaration->asynchronous || row != 0;
+  if (!rows || (alone && declaration->workers != 1) || bytes[18] > 1 || bytes[19] != 0 ||
+      declaration->workers == 0 || !std::isfinite(declaration->parameter)) {
     return Status::Corrupt("a declaration that makes no sense");
   }
   declaration->name.assign(text + kDeclarationBytes, size - kDeclarationBytes);

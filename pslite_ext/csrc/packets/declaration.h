@@ -1,7 +1,7 @@
 // What a tensor's number on a link stands for: which tensor, and how it is coded.
 //
 //   0  8  key                      24  4  the codec's parameter
-//   8  8  elements                 28  4  0
+//   8  8  elements                 28  4  workers that a copy stands for
 //  16  1  type                     32  8  elements of a row; 0: whole arrays
 //  17  1  codec                    40     name
 //  18  1  1: asynchronous
@@ -32,6 +32,7 @@ struct Declaration {
   uint8_t codec = 0;   // its number
   float parameter = 0;
   bool asynchronous = false;  // what comes is added to the value at once
+  uint32_t workers = 1;       // that a copy by this number stands for
   uint64_t row_elements = 0;  // > 0: sets of rows (sums/sparse_sum.h)
   std::string name;
 

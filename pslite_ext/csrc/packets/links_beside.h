@@ -10,7 +10,8 @@
 namespace mercury {
 
 // For one lane of the node `me`: each worker has a link to each server in each lane, but those
-// within a host use no network.
-int LinksBeside(const std::vector<Member>& members, int me, int lanes);
+// within a host use no network, and where a host's workers are summed (`host_sums`) only its
+// leader's carry something.
+int LinksBeside(const std::vector<Member>& members, int me, int lanes, bool host_sums = false);
 
 }  // namespace mercury

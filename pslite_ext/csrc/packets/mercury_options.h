@@ -11,6 +11,7 @@
 #include "links/acceptor.h"
 #include "links/link.h"
 #include "links/tcp.h"
+#include "packets/hosts.h"
 #include "policy/policy.h"
 #include "transport/server_shares.h"
 #include "transport/stall_times.h"
@@ -39,10 +40,15 @@ struct MercuryOptions {
   JobIdentity job{};
   int rank = 0;
   int links_beside = 0;  // of other processes and lanes on this host, for each lane
+  Hosts hosts;           // and who is on which
 
   DoorOptions door() const {
     return {token, job,           terms(),
             tcp,   strangers_max, std::min(handshake_timeout_us, int64_t{kDoorTimeoutMs} * 1000)};
+  }
+  // The number that a leader has as a server of its host's workers.
+  uint32_t leader_number(int worker) const {
+    return static_cast<uint32_t>(shares.servers() + worker);
   }
   // A process that hangs is noticed by its silence towards the scheduler first.
   LinkOptions link() const {
@@ -72,6 +78,7 @@ struct MercuryOptions {
 struct PlaneEvents {
   std::function<void()> ready;
   std::function<void(int peer, const Status& status)> lost;  // peer -1: this process itself
+  std::function<void(int worker, const Status& status)> lost_beside;  // of the worker's own host
 };
 
 }  // namespace mercury

@@ -5,7 +5,6 @@
 #include "base/node_name.h"
 #include "base/refusal.h"
 #include "letters/letter_endpoint.h"
-#include "links/local_socket.h"
 #include "transport/figures.h"
 
 namespace mercury {
@@ -14,19 +13,13 @@ MercuryServer::MercuryServer(PlaneEvents events) : events_(std::move(events)) {}
 
 MercuryServer::~MercuryServer() { Stop(); }
 
-Status MercuryServer::Listen(const std::string& host, const TcpOptions& options, int* port) {
-  Status status = mercury::Listen(host, port, options, &listener_);
-  // Without it, workers of this host use TCP.
-  if (status.ok()) (void)ListenLocally({host, *port}, &local_listener_);
-  return status;
-}
-
 Status MercuryServer::Start(const MercuryOptions& options) {
   options_ = options;
   AggregatorOptions aggregator;
   aggregator.num_workers = options_.workers;
   aggregator.shares = options_.shares;
   aggregator.server = options_.rank;
+  aggregator.hosts = options_.hosts;
   aggregator.lanes = options_.lanes;
   aggregator.policy = options_.policy.kind;
   aggregator.unit_bytes = options_.policy.unit_bytes;
@@ -37,7 +30,7 @@ Status MercuryServer::Start(const MercuryOptions& options) {
   aggregator.deterministic = options_.deterministic;
   aggregator.trace = options_.trace;
   aggregator.trace_overhead = options_.packet_overhead();
-  if (local_listener_) aggregator.lends = LentMemory::Make();
+  aggregator.lends = door_.Lends();
   aggregator.wake = [this](int lane) { lanes_[static_cast<size_t>(lane)]->Wake(); };
   aggregator_ = std::make_shared<Aggregator>(aggregator);
   for (int i = 0; i < options_.lanes; ++i) {
@@ -52,13 +45,11 @@ Status MercuryServer::Start(const MercuryOptions& options) {
     link.first_peer = options_.rank % options_.workers;
     lanes_.push_back(std::make_unique<Lane>(std::move(endpoint), link, std::move(events)));
   }
-  door_ = std::make_unique<Acceptor>(
-      &lanes_[0]->loop(), std::move(listener_), options_.door(),
+  Status status = door_.Serve(
+      &lanes_[0]->loop(), options_.door(),
       [this](int worker, int lane, TcpSocket socket) { Take(worker, lane, std::move(socket)); },
       [this](const std::string& why) { Refused(why); });
-  if (local_listener_) door_->AddListener(std::move(local_listener_));
-  Status status = door_->Start();
-  lanes_[0]->on_turn = [this](int64_t now_us) { door_->Turn(now_us); };
+  lanes_[0]->on_turn = [this](int64_t now_us) { door_.Turn(now_us); };
   for (size_t i = 0; i < lanes_.size() && status.ok(); ++i) {
     status = lanes_[i]->Start("mercury-" + std::to_string(i));
   }
@@ -102,9 +93,7 @@ void MercuryServer::Stop() {
     running_ = false;
   }
   for (auto& lane : lanes_) lane->Stop();
-  door_.reset();  // the lanes stay: who asks for figures may still hold on to them
-  listener_.Close();
-  local_listener_.Close();
+  door_.Close();  // the lanes stay: who asks for figures may still hold on to them
 }
 
 std::string MercuryServer::Figures() {

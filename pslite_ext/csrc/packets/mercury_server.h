@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "letters/clerk.h"
-#include "links/acceptor.h"
 #include "links/lane.h"
 #include "packets/aggregator.h"
 #include "packets/mercury_options.h"
+#include "packets/plane_door.h"
 
 namespace mercury {
 
@@ -26,7 +26,9 @@ class MercuryServer {
   ~MercuryServer();
 
   // Opens the port, before the job knows this server; connections wait.
-  Status Listen(const std::string& host, const TcpOptions& options, int* port);
+  Status Listen(const std::string& host, const TcpOptions& options, int* port) {
+    return door_.Open(host, options, port);
+  }
   Status Start(const MercuryOptions& options);
   void Stop();
   std::string Figures();
@@ -38,11 +40,10 @@ class MercuryServer {
 
   const PlaneEvents events_;
   MercuryOptions options_;
-  TcpSocket listener_, local_listener_;
   std::unique_ptr<Clerk> clerk_;  // of the first lane's thread
   std::shared_ptr<Aggregator> aggregator_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::unique_ptr<Acceptor> door_;
+  PlaneDoor door_;
   std::set<std::pair<int, int>> taken_;  // worker and lane; of the first lane's thread
   std::atomic<uint64_t> refusals_{0};
   std::mutex mutex_;

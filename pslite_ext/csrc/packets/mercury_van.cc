@@ -24,6 +24,10 @@ void MercuryVan::Start(int customer_id, bool standalone) {
     const Status status = server_->Listen(host_, options_.tcp, &data_port_);
     if (!status.ok()) return FailStart(status);
   }
+  if (role_ == Role::kWorker) {
+    const Status status = worker_door_.Open(host_, options_.tcp, &data_port_);
+    if (!status.ok()) return FailStart(status);
+  }
   ZmqVan::Start(customer_id, standalone);
 }
 
@@ -34,27 +38,40 @@ void MercuryVan::Stop() {
   if (server_) server_->Stop();
 }
 
+// Policies that wait for whole units are those of systems that do not, either.
+bool MercuryVan::SumsHosts() const {
+  return !AnswersUnits(options_.policy.kind) && !Acknowledges(options_.policy.kind);
+}
+
 void MercuryVan::OnReady(int my_node_id) {
   options_.job = job();
   options_.rank = RankOf(my_node_id);
-  options_.links_beside = LinksBeside(members(), my_node_id, options_.lanes);
+  options_.links_beside = LinksBeside(members(), my_node_id, options_.lanes, SumsHosts());
+  if (SumsHosts()) options_.hosts = Hosts::Of(members());
   if (role_ == Role::kWorker) return StartWorker(my_node_id);
   if (role_ == Role::kServer) return StartServer(my_node_id);
   observer_->OnReady(my_node_id);
 }
 
 void MercuryVan::StartWorker(int my_node_id) {
-  std::vector<Address> servers(static_cast<size_t>(options_.shares.servers()));
+  const bool follows = options_.hosts.Follows(options_.rank);
+  const int leader = NodeId(Role::kWorker, options_.hosts.LeaderOf(options_.rank));
+  std::vector<Address> servers(static_cast<size_t>(options_.shares.servers() + (follows ? 1 : 0)));
   for (const Member& m : members()) {
     if (m.role == Role::kServer) {
       servers.at(static_cast<size_t>(RankOf(m.id))) = {m.host, m.data_port};
+    } else if (follows && m.id == leader) {
+      servers.back() = {m.host, m.data_port};
     }
   }
   PlaneEvents events;
   events.lost = [this](int server, const Status& status) { Lost(Role::kServer, server, status); };
+  events.lost_beside = [this](int worker, const Status& status) {
+    Lost(Role::kWorker, worker, status);
+  };
   events.ready = [this, my_node_id] { observer_->OnReady(my_node_id); };
   worker_ = std::make_unique<MercuryWorker>(options_, std::move(events));
-  const Status status = worker_->Start(servers);
+  const Status status = worker_->Start(servers, std::move(worker_door_));
   if (!status.ok()) Report(my_node_id, status);
 }
 

@@ -30,6 +30,8 @@ class MercuryVan : public ZmqVan, private VanObserver {
   void Stop() override;
   // Once ready: a worker's transport, which lives as long as the van; null for a server.
   MercuryWorker* worker() { return worker_.get(); }
+  // Once ready: who is on which.
+  const Hosts& hosts() const { return options_.hosts; }
   std::string ServerFigures() { return server_ready_ ? server_->Figures() : "{}"; }
   std::string GetType() const override { return "mercury"; }
 
@@ -45,11 +47,13 @@ class MercuryVan : public ZmqVan, private VanObserver {
   void StartWorker(int my_node_id);
   void StartServer(int my_node_id);
   void Lost(Role role, int rank, const Status& status);
+  bool SumsHosts() const;
 
   MercuryOptions options_;
   const Role role_;
   const std::string host_;
   VanObserver* const observer_;
+  PlaneDoor worker_door_;  // until its half knows whether others come
   std::unique_ptr<MercuryWorker> worker_;
   std::unique_ptr<MercuryServer> server_;
   std::atomic<bool> server_ready_{false};

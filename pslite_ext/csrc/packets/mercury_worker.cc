@@ -1,13 +1,16 @@
 #include "packets/mercury_worker.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "base/log.h"
 #include "base/node_name.h"
+#include "base/refusal.h"
 #include "letters/errands.h"
 #include "letters/letter_endpoint.h"
 #include "packets/coded_operation.h"
+#include "packets/leader_endpoint.h"
 #include "trace/trace_log.h"
 #include "transport/figures.h"
 
@@ -27,31 +30,21 @@ MercuryWorker::MercuryWorker(const MercuryOptions& options, PlaneEvents events)
 
 MercuryWorker::~MercuryWorker() { Stop(); }
 
-Status MercuryWorker::Start(const std::vector<Address>& servers) {
+Status MercuryWorker::Start(const std::vector<Address>& servers, PlaneDoor door) {
   links_missing_ = static_cast<int>(servers.size()) * options_.lanes;
-  WorkerStreamsOptions options;
-  options.shares = options_.shares;
-  options.num_workers = options_.workers;
-  options.lanes = options_.lanes;
-  options.policy = options_.policy;
-  options.policy.links = options_.shares.servers();
-  options.stall = options_.stall;
-  options.stalled = options_.stalled;
-  options.trace = options_.trace;
-  options.trace_overhead = options_.packet_overhead();
-  if (options_.trace != nullptr) options.notes = NoteInTrace;
-  options.wake = [this](int lane) { slices_[static_cast<size_t>(lane)]->lane->Wake(); };
-  streams_ = std::make_shared<WorkerStreams>(
-      options, [](const std::string& line) { Log(LogLevel::kWarning, line); });
+  if (options_.hosts.Leads(options_.rank)) {
+    door_ = std::move(door);
+    MakeHostSums();
+  } else {
+    door.Close();
+  }
+  MakeStreams();
   for (int i = 0; i < options_.lanes; ++i) {
     auto slice = std::make_unique<Slice>();
     slice->number = static_cast<uint16_t>(i);
-    std::unique_ptr<Endpoint> endpoint =
-        std::make_unique<LaneEndpoint>(streams_, i, options_.lanes);
-    if (i == 0) endpoint = WithLetters(slice.get(), std::move(endpoint));
     LaneEvents events;
-    events.lost = events_.lost;
-    events.left = [](int /*server*/) {};  // the job ends, and the control plane says how
+    events.lost = [this](int peer, const Status& status) { Lost(peer, status); };
+    events.left = [](int /*peer*/) {};  // the job ends, and the control plane says how
     if (i == 0) {
       events.tick = [this, s = slice.get()](int64_t now_us) {
         streams_->Tick(now_us);
@@ -60,11 +53,17 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     }
     LinkOptions link = options_.link();
     link.first_peer = options_.rank % options_.shares.servers();
-    slice->lane = std::make_unique<Lane>(std::move(endpoint), link, std::move(events));
-    slice->lane->on_turn = [s = slice.get()](int64_t now_us) {
+    link.lends = lends_;
+    slice->lane = std::make_unique<Lane>(EndOf(slice.get()), link, std::move(events));
+    slice->lane->on_turn = [this, s = slice.get()](int64_t now_us) {
       for (auto& dialer : s->dialers) dialer->Turn(now_us);
+      if (s->number == 0) door_.Turn(now_us);
     };
     slices_.push_back(std::move(slice));
+  }
+  if (host_sums_ != nullptr) {
+    const Status status = Serve();
+    if (!status.ok()) return status;
   }
   for (auto& slice : slices_) {
     Status status = slice->lane->Start("mercury-" + std::to_string(slice->number));
@@ -77,6 +76,100 @@ Status MercuryWorker::Start(const std::vector<Address>& servers) {
     });
   }
   return Status::Ok();
+}
+
+void MercuryWorker::MakeStreams() {
+  WorkerStreamsOptions options;
+  options.shares = options_.shares;
+  options.num_workers = options_.workers;
+  options.rank = options_.rank;
+  options.hosts = options_.hosts;
+  options.host_sums = host_sums_;
+  options.lanes = options_.lanes;
+  options.policy = options_.policy;
+  options.policy.links = options_.shares.servers();
+  options.stall = options_.stall;
+  options.stalled = options_.stalled;
+  options.trace = options_.trace;
+  options.trace_overhead = options_.packet_overhead();
+  if (options_.trace != nullptr) options.notes = NoteInTrace;
+  options.wake = [this](int lane) { slices_[static_cast<size_t>(lane)]->lane->Wake(); };
+  streams_ = std::make_shared<WorkerStreams>(
+      options, [](const std::string& line) { Log(LogLevel::kWarning, line); });
+}
+
+void MercuryWorker::MakeHostSums() {
+  beside_ = options_.hosts.Workers(options_.rank);
+  lends_ = door_.Lends();
+  AggregatorOptions options;
+  options.num_workers = static_cast<int>(beside_.size());
+  options.shares = options_.shares;
+  options.lanes = options_.lanes;
+  options.policy = options_.policy.kind;
+  options.packet_bytes = options_.policy.packet_bytes;
+  options.levels_max = options_.policy.levels_max;
+  options.deterministic = options_.deterministic;
+  options.trace = options_.trace;
+  options.trace_overhead = options_.packet_overhead();
+  options.lends = lends_;
+  options.wake = [this](int lane) { slices_[static_cast<size_t>(lane)]->lane->Wake(); };
+  options.ranks = beside_;
+  for (int s = 0; s < options_.shares.servers(); ++s) {
+    if (!options_.hosts.Beside(options_.rank, s)) options.servers.push_back(s);
+  }
+  options.above.ready = [this](uint64_t key, int server, uint64_t slots, uint8_t round, int lane) {
+    streams_->HostReady(key, server, slots, round, lane, NowUs());
+  };
+  options.above.failed = [this](uint64_t key, const Status& status) {
+    streams_->HostFailed(key, status);
+  };
+  host_sums_ = std::make_shared<Aggregator>(options);
+}
+
+std::unique_ptr<Endpoint> MercuryWorker::EndOf(Slice* slice) {
+  const int lane = slice->number;
+  std::unique_ptr<Endpoint> end = std::make_unique<LaneEndpoint>(streams_, lane, options_.lanes);
+  if (lane == 0) end = WithLetters(slice, std::move(end));
+  if (host_sums_ == nullptr) return end;
+  return std::make_unique<LeaderEndpoint>(
+      std::move(end), std::make_unique<LaneEndpoint>(host_sums_, lane, options_.lanes),
+      options_.shares.servers());
+}
+
+// The host's other workers come to it as to a server.
+Status MercuryWorker::Serve() {
+  DoorOptions options = options_.door();
+  options.terms.server = options_.leader_number(options_.rank);
+  return door_.Serve(
+      &slices_[0]->lane->loop(), options,
+      [this](int worker, int lane, TcpSocket socket) { Take(worker, lane, std::move(socket)); },
+      [this](const std::string& why) { LogRefusal(why, ++refusals_); });
+}
+
+void MercuryWorker::Take(int worker, int lane, TcpSocket socket) {
+  const auto at = std::find(beside_.begin(), beside_.end(), worker);
+  if (at == beside_.end() || at == beside_.begin()) {
+    return LogRefusal("worker " + std::to_string(worker) + " of another host", ++refusals_);
+  }
+  if (!taken_.emplace(worker, lane).second) {
+    return LogRefusal("a second connection of worker " + std::to_string(worker), ++refusals_);
+  }
+  const int peer = options_.shares.servers() + static_cast<int>(at - beside_.begin());
+  Lane* to = slices_[static_cast<size_t>(lane)]->lane.get();
+  auto moved = std::make_shared<TcpSocket>(std::move(socket));
+  to->Post([to, moved, peer] { to->AddLink(std::move(*moved), peer); });
+}
+
+void MercuryWorker::Lost(int peer, const Status& status) {
+  const int beside = peer - options_.shares.servers();
+  if (beside < 0) return events_.lost(peer, status);
+  events_.lost_beside(beside_.empty() ? Leader() : beside_[static_cast<size_t>(beside)], status);
+}
+
+std::string MercuryWorker::PeerName(int peer) const {
+  const int beside = peer - options_.shares.servers();
+  if (beside < 0) return NodeName(Role::kServer, peer);
+  return NodeName(Role::kWorker, beside_.empty() ? Leader() : beside_[static_cast<size_t>(beside)]);
 }
 
 std::unique_ptr<Endpoint> MercuryWorker::WithLetters(Slice* slice,
@@ -102,13 +195,14 @@ std::unique_ptr<Endpoint> MercuryWorker::WithLetters(Slice* slice,
 
 void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
   Terms terms = options_.terms();
-  terms.server = static_cast<uint32_t>(server);
+  const bool leader = server == options_.shares.servers();
+  terms.server = leader ? options_.leader_number(Leader()) : static_cast<uint32_t>(server);
   terms.lane = slice->number;
   const int64_t now = NowUs();
   slice->dialers.push_back(std::make_unique<Dialer>(
       &slice->lane->loop(), key_, terms, address, options_.tcp, now + options_.handshake_timeout_us,
       [this, slice, server](const Status& status, TcpSocket socket) {
-        if (!status.ok()) return events_.lost(server, status);
+        if (!status.ok()) return Lost(server, status);
         slice->lane->AddLink(std::move(socket), server);
         if (--links_missing_ == 0) events_.ready();
       }));
@@ -123,10 +217,15 @@ void MercuryWorker::Stop() {
     failed = !failure_.ok();
   }
   Fail(Status::Closed("this node has left the job"));  // first: what comes later is not queued
-  for (auto& slice : slices_) slice->lane->Stop(failed);
+  // The host's other workers get what is made for them.
+  const Parting parting = failed                  ? Parting::kFailed
+                          : host_sums_ != nullptr ? Parting::kServed
+                                                  : Parting::kDone;
+  for (auto& slice : slices_) slice->lane->Stop(parting);
   // The lanes' threads are gone: what they still held fails here.
   if (!slices_.empty()) FailNow(Status::Closed("this node has left the job"));
   for (auto& slice : slices_) slice->dialers.clear();
+  door_.Close();
 }
 
 void MercuryWorker::SubmitCommand(const std::shared_ptr<Operation>& op) {
@@ -194,12 +293,12 @@ std::string MercuryWorker::Figures() {
     slice->lane->Ask([&] {
       for (const auto& [server, link] : slice->lane->links()) {
         LinkFigures figures;
-        figures.peer = NodeName(Role::kServer, server);
+        figures.peer = PeerName(server);
         figures.connected = true;
         figures.counters = link->counters();
         figures.segments_sent_again = PathOf(link->fd()).sent_again;
         // Of all links to that server together.
-        if (slice->number == 0) streams_->Describe(server, &figures);
+        if (slice->number == 0) Describe(server, &figures);
         links.push_back(std::move(figures));
       }
     });
@@ -210,6 +309,14 @@ std::string MercuryWorker::Figures() {
     for (auto& total : ProfileTotals(*profile)) totals.push_back(std::move(total));
   }
   return FiguresJson("worker", options_.rank, Name(options_.policy.kind), links, totals);
+}
+
+// How it sends to a peer, but for the link.
+void MercuryWorker::Describe(int peer, LinkFigures* figures) const {
+  const int beside = peer - options_.shares.servers();
+  if (beside < 0 || host_sums_ == nullptr) return streams_->Describe(peer, figures);
+  figures->depths = host_sums_->Depths(beside);
+  figures->packet_bytes = options_.policy.packet_bytes;
 }
 
 std::string MercuryWorker::Waiting() {

@@ -1,4 +1,6 @@
-// A worker's half of the data plane: its streams, its lanes, and its links to all servers.
+// A worker's half of the data plane: its streams, its lanes, and its links to all servers. Where
+// its host's workers are summed before their copies leave it (hosts.h), the leader has a door for
+// the others and their sums, and each of the others a link to the leader.
 //
 // Thread-safety: all functions from any thread, but Start and Stop from one each. Ownership:
 // streams and lanes. Invariants: every operation's `done` is called exactly once; after Fail every
@@ -8,12 +10,16 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "links/dialer.h"
 #include "links/lane.h"
+#include "packets/aggregator.h"
 #include "packets/mercury_options.h"
+#include "packets/plane_door.h"
 #include "packets/worker_streams.h"
 #include "transport/transport.h"
 
@@ -24,8 +30,9 @@ class MercuryWorker : public Transport {
   MercuryWorker(const MercuryOptions& options, PlaneEvents events);
   ~MercuryWorker() override;
 
-  // `ready` follows when all links to all servers are up.
-  Status Start(const std::vector<Address>& servers);
+  // `ready` follows when all links to all servers are up, and that to the leader, the last of the
+  // addresses of who has one. `door`: open, if others may come to this worker.
+  Status Start(const std::vector<Address>& servers, PlaneDoor door = {});
   // Says goodbye to the servers: after Fail, that it is not because the work is done.
   void Stop();
 
@@ -41,12 +48,27 @@ class MercuryWorker : public Transport {
   void Dial(Slice* slice, int server, const Address& address);
   void SubmitCommand(const std::shared_ptr<Operation>& op);
   void FailNow(const Status& status);
+  int Leader() const { return options_.hosts.LeaderOf(options_.rank); }
+  void MakeStreams();
+  void MakeHostSums();
+  std::unique_ptr<Endpoint> EndOf(Slice* slice);
+  Status Serve();
+  void Take(int worker, int lane, TcpSocket socket);
+  void Lost(int peer, const Status& status);
+  std::string PeerName(int peer) const;
+  void Describe(int peer, LinkFigures* figures) const;
   std::unique_ptr<Endpoint> WithLetters(Slice* slice, std::unique_ptr<Endpoint> streams);
 
   const MercuryOptions options_;
   const PlaneEvents events_;
   const HmacKey key_;
+  std::vector<int> beside_;                // a leader: its host's workers; else empty
+  std::shared_ptr<Aggregator> host_sums_;  // a leader's
+  std::shared_ptr<LentMemory> lends_;      // the same
   std::shared_ptr<WorkerStreams> streams_;
+  PlaneDoor door_;
+  std::set<std::pair<int, int>> taken_;         // worker and lane; of the first lane's thread
+  uint64_t refusals_ = 0;                       // the same
   std::vector<std::unique_ptr<Slice>> slices_;  // by lane
   std::atomic<int> links_missing_{0};
   std::mutex mutex_;  // guards what follows

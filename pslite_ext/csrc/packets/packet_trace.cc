@@ -7,12 +7,16 @@ namespace mercury {
 TraceEvent PacketTrace::Event(int peer, uint32_t key, bool sum, const Flow& flow) const {
   TraceEvent event;
   event.key = key;
-  event.node =
-      TraceNode(on_server_ ? TraceRole::kWorker : TraceRole::kServer, static_cast<uint32_t>(peer));
+  const auto node = nodes_.find(peer);
+  event.node = node != nodes_.end()
+                   ? node->second
+                   : TraceNode(on_server_ ? TraceRole::kWorker : TraceRole::kServer,
+                               static_cast<uint32_t>(peer));
   event.number = flow.number < 0 ? 0 : flow.number + (sum ? 1 : 0);
   event.operation = sum ? kTraceRequest : kTracePush;
   event.initial = !sum && flow.initial;
   event.asynchronous = !sum && flow.asynchronous;
+  event.by_host = by_host_;
   return event;
 }
 

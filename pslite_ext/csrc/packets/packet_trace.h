@@ -21,6 +21,10 @@ class PacketTrace {
   PacketTrace(TraceRing* ring, bool on_server, uint64_t overhead, int lanes = 1)
       : ring_(ring), on_server_(on_server), overhead_(overhead), one_lane_(lanes == 1) {}
 
+  // A peer that is not the node of its number.
+  void Call(int peer, uint32_t node) { nodes_[peer] = node; }
+  // It is a leader's, of its host's sums, which are a server of their own in traces.
+  void SumsHost() { by_host_ = true; }
   // What follows of this key and peer belongs to the push of this number and to its pull.
   void Begin(int peer, uint32_t key, uint64_t number, bool initial, bool asynchronous) {
     if (ring_ == nullptr) return;
@@ -81,6 +85,8 @@ class PacketTrace {
   const bool one_lane_;
   int64_t latest_us_ = 0;  // of all that was told: a lane's turn has one time for all it sends
   std::unordered_map<uint64_t, Flow> flows_;
+  std::unordered_map<int, uint32_t> nodes_;
+  bool by_host_ = false;
 };
 
 }  // namespace mercury

@@ -42,8 +42,11 @@ uint64_t Placement::Elements(uint64_t slot) const {
   return std::min(slot_elements, elements - std::min(elements, Begin(slot)));
 }
 
-Share::Share(const Placement& placement, int server)
-    : of(placement), turns(of.servers.TurnsOf(server)) {
+Share::Share(const Placement& placement, const std::vector<int>& servers) : of(placement) {
+  for (const int server : servers) {
+    const std::vector<uint64_t>& its = of.servers.TurnsOf(server);
+    turns.insert(turns.end(), its.begin(), its.end());
+  }
   const uint64_t cycle = of.servers.turns();
   for (uint64_t& turn : turns) turn = (turn + cycle - of.start) % cycle;
   std::sort(turns.begin(), turns.end());

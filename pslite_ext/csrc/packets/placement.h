@@ -46,14 +46,15 @@ struct Placement {
   void Cut(uint64_t its_elements, uint64_t wanted, uint64_t together);
 };
 
-// The slots of one server, numbered 0, 1, ... in order of offset.
+// The slots of one server, or of several, numbered 0, 1, ... in order of offset.
 struct Share {
   Placement of;
   std::vector<uint64_t> turns;  // of each cycle, from the tensor's first slot on, which are ours
   uint64_t count = 0;
 
   Share() = default;
-  Share(const Placement& placement, int server);
+  Share(const Placement& placement, int server) : Share(placement, std::vector<int>{server}) {}
+  Share(const Placement& placement, const std::vector<int>& servers);
 
   uint64_t Slot(uint64_t mine) const {
     return mine / turns.size() * of.servers.turns() + turns[mine % turns.size()];

@@ -89,6 +89,26 @@ bool SlotSum::Finish(uint64_t slot_elements, PacketPool* pool) {
   return true;
 }
 
+bool SlotSum::FinishWith(const char* first, const Codec& plain, uint64_t slot_elements,
+                         size_t workers, PacketPool* pool, Block* copy) {
+  if (copies_.empty()) {
+    MERCURY_CHECK(under_way_.filled == slot_elements);
+    plain.add(0, first, slot_elements, under_way_.sum.get(), Into::kSum);
+  } else {
+    // In the order of ranks, of which it is the first.
+    Block own;
+    if (!MakeRoom(plain, slot_elements, pool, &own)) return false;
+    std::memcpy(own.get(), first, plain.bytes(slot_elements));
+    Keep(0, workers, {&plain, 0}, 0, slot_elements, &own);
+    for (Copy& each : copies_) {
+      if (!Add(each.coded, 0, slot_elements, slot_elements, &each.block, pool)) return false;
+      each.block.reset();
+    }
+  }
+  *copy = Take().sum;
+  return true;
+}
+
 void SlotSum::SetValue(Block value) {
   // Another sum may get the room of the one that goes now.
   if (value_ != nullptr && checks_of_ == value_.get()) checks_of_ = nullptr;

@@ -57,6 +57,10 @@ class SlotSum {
             Block* part);
   // All copies are in: the sum is the value now. False: there is no memory.
   bool Finish(uint64_t slot_elements, PacketPool* pool);
+  // All copies but the first worker's are in: with that one, which stays where it is, they are
+  // `copy`, and nothing is left of them here. False: there is no memory.
+  bool FinishWith(const char* first, const Codec& plain, uint64_t slot_elements, size_t workers,
+                  PacketPool* pool, Block* copy);
   // A kept copy is whole: it is added to the value, or becomes it. False: there is no memory.
   bool Apply(size_t worker, uint64_t slot_elements, PacketPool* pool);
   // A kept copy is whole, and the value from now on.

@@ -22,6 +22,7 @@ struct Aggregator::Arrived {
   uint32_t at = 0, count = 0;
   Block block;
   bool whole = false;  // with it, the copy is
+  int workers = 1;     // that the copy stands for
 };
 
 struct Aggregator::Slot {
@@ -29,7 +30,7 @@ struct Aggregator::Slot {
   std::vector<Arrived> arrived;
   bool adds = false;             // a lane has taken the sum, and adds what arrives
   std::unique_ptr<RowSum> rows;  // instead, where rows are summed
-  int complete = 0;              // workers whose copy is in
+  int begun = 0, complete = 0;   // workers whose copies are, by those that stand for them
   uint32_t answerable = 0;       // elements of the sum under way that all copies have
   uint8_t round = 0;             // rounds that are done, modulo 256
   std::vector<int> waiting;      // workers that fetch what is not there yet
@@ -50,6 +51,13 @@ struct Aggregator::SummedTensor {
   int32_t priority = 0;
   Status failed;
 
+  // Of a host's sums:
+  std::shared_ptr<Operation> own;  // the leader's copy; null: it is not there
+  uint8_t own_round = 0;
+  uint64_t to_give = 0;          // slots whose sums have not come back
+  std::vector<Share> on_server;  // by server; none of those on this host
+  std::vector<uint64_t> ready;   // by server: slots from its first on that can go on
+
   bool rows() const { return declared.row_elements != 0; }
   const Codec& plain() const { return PlainCodec(declared.dtype); }
 };
@@ -58,6 +66,16 @@ struct Aggregator::SummedTensor {
 struct Aggregator::Named {
   SummedTensor* tensor = nullptr;
   Coded coded;
+  int workers = 1;  // that a copy stands for
+};
+
+// What the leader's streams are still to be told.
+struct Aggregator::HostNews {
+  uint64_t key = 0;
+  int server = 0;
+  uint64_t slots = 0;
+  uint8_t round = 0;
+  Status failed;
 };
 
 // A sum, or a part of one, that waits to be sent to a worker.

@@ -20,30 +20,37 @@ namespace mercury {
 struct WorkerStreams::Number {
   const Codec* codec = nullptr;
   float parameter = 0;
+  uint32_t workers = 1;  // that a copy stands for
   uint32_t number = 0;
 
   bool Is(const Number& other) const {
-    return codec == other.codec && (parameter == other.parameter || !codec->has_parameter);
+    return codec == other.codec && workers == other.workers &&
+           (parameter == other.parameter || !codec->has_parameter);
   }
+};
+
+// How far a lane has come with a slot that it has begun: the rest of it is that lane's.
+struct WorkerStreams::Begun {
+  uint64_t mine = 0;
+  uint64_t at = 0;      // elements of it that have been sent, or bytes of rows; 0: none is begun
+  Block copy;           // the host's, of a leader
+  bool wanted = false;  // its sum is
 };
 
 // What one server has to do with one tensor.
 struct WorkerStreams::ServerStream {
-  // How far a lane has come with a slot that it has begun: the rest of it is that lane's.
-  struct Begun {
-    uint64_t mine = 0;
-    uint64_t at = 0;  // elements of it that have been sent, or bytes of rows; 0: none is begun
-  };
   Share share;
   std::vector<Number> numbers;     // so far
   std::vector<uint64_t> received;  // of each slot's sum: elements, or bytes of rows; kOver: all
   // The operation under way:
   uint32_t number = 0;
   uint64_t portion = 0;
-  uint64_t next = 0;           // slot to begin
-  std::vector<Begun> begun;    // by lane
-  std::vector<uint64_t> told;  // by lane: the portion whose number in traces it has told
-  uint64_t waiting = 0;        // slots whose sums are not in
+  uint64_t next = 0;                // slot to begin
+  uint64_t ready = 0;               // slots from the first on that can be begun
+  std::map<uint64_t, Block> rooms;  // of a leader: where sums of the host's copies come
+  std::vector<Begun> begun;         // by lane
+  std::vector<uint64_t> told;       // by lane: the portion whose number in traces it has told
+  uint64_t waiting = 0;             // slots whose sums are not in
 
   static constexpr uint64_t kOver = ~uint64_t{0};
   // Of a slot, how much has been sent.
@@ -60,9 +67,11 @@ struct WorkerStreams::Stream {
   uint64_t row_elements = 0;        // > 0: it is summed by rows
   std::vector<ServerStream> parts;  // by server
   std::shared_ptr<Operation> op;
-  uint64_t waiting = 0;  // slots whose sums are not in
-  uint64_t start = 0;    // its place in active_
-  uint8_t round = 0;
+  uint64_t waiting = 0;   // slots whose sums are not in
+  uint64_t start = 0;     // its place in active_
+  bool together = false;  // the operation's copy leaves the host in one with others
+  uint8_t round = 0;      // of its sums, and of those that the host made first
+  uint8_t host_round = 0;
   int64_t since_us = 0, moved_us = 0, ask_at_us = 0;
 
   const Codec& plain() const { return PlainCodec(shared->traits.dtype); }
@@ -76,6 +85,7 @@ struct WorkerStreams::Server {
 };
 
 struct WorkerStreams::LinkState {
+  int lane = 0;
   std::vector<bool> declared;   // by number
   std::deque<OutPacket> first;  // goes out before any data
   // The packet that is being received.

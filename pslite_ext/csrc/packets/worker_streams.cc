@@ -40,17 +40,24 @@ WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
       report_(std::move(report)),
       trace_(options.trace, false, options.trace_overhead, options.lanes),
       notes_(options.notes),
-      calls_(options.shares.servers(), options.lanes,
-             AnswersUnits(options.policy.kind) ? 1 : options.lanes, options.wake) {
+      calls_(peers(), options.lanes, AnswersUnits(options.policy.kind) ? 1 : options.lanes,
+             options.wake) {
   PolicyOptions policy = options_.policy;
   if (policy.kind == PolicyKind::kProphet) {
     profile_ = std::make_shared<ProphetProfile>(policy.profile_steps);
     LoadProfile();
     policy.profile = profile_;
   }
-  for (int s = 0; s < options_.shares.servers(); ++s) {
+  if (peers() > servers()) {
+    const int leader = options_.hosts.AsServer(options_.hosts.LeaderOf(options_.rank));
+    trace_.Call(servers(), TraceNode(TraceRole::kServer, static_cast<uint32_t>(leader)));
+  }
+  for (int s = 0; s < peers(); ++s) {
     servers_.push_back(std::make_unique<Server>(policy));
-    for (int l = 0; l < options_.lanes; ++l) links_.push_back(std::make_unique<LinkState>());
+    for (int l = 0; l < options_.lanes; ++l) {
+      links_.push_back(std::make_unique<LinkState>());
+      links_.back()->lane = l;
+    }
   }
 }
 
@@ -65,10 +72,12 @@ WorkerStreams::Stream* WorkerStreams::StreamOf(const Operation& op) {
   stream->shared = shared;
   const Placement placement = PlacementOf(op, options_.policy.packet_bytes, options_.shares);
   if (rows) stream->row_elements = op.rows.row_bytes / ElementBytes(shared->traits.dtype);
-  stream->parts.resize(static_cast<size_t>(options_.shares.servers()));
-  for (int s = 0; s < options_.shares.servers(); ++s) {
+  stream->parts.resize(static_cast<size_t>(peers()));
+  std::vector<int> away;
+  for (int s = 0; s < peers(); ++s) {
     ServerStream& part = stream->parts[static_cast<size_t>(s)];
-    part.share = Share(placement, s);
+    part.share = s < servers() ? Share(placement, s) : Share(placement, away);
+    if (!options_.hosts.Beside(options_.rank, s)) away.push_back(s);
     part.received.assign(part.share.count, 0);
     part.begun.resize(static_cast<size_t>(options_.lanes));
     part.told.resize(static_cast<size_t>(options_.lanes), 0);
@@ -79,7 +88,12 @@ WorkerStreams::Stream* WorkerStreams::StreamOf(const Operation& op) {
 void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   const Turn turn(this);
   const Status failed = failure_.ok() ? op->tensor->failure() : failure_;
-  if (!failed.ok()) return over_.push_back({std::move(op), failed});
+  if (!failed.ok()) {
+    if (failure_.ok() && options_.host_sums != nullptr) {
+      options_.host_sums->Fail(op->tensor->traits, failed, 0);
+    }
+    return over_.push_back({std::move(op), failed});
+  }
   Stream* tensor = StreamOf(*op);
   if (tensor->op != nullptr && !tensor->op->over()) {
     const Status twice = Status::Internal("tensor '" + op->tensor->traits.name +
@@ -92,12 +106,20 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   tensor->ask_at_us = options_.stall.FirstQuestion(now_us);
   const bool sums = !Fetches(*tensor->op) && tensor->op->kind != Operation::Kind::kFirstValue;
   if (sums && !tensor->shared->traits.asynchronous) ++tensor->round;
+  tensor->together = sums && GoesTogether(*tensor);
+  if (tensor->together) ++tensor->host_round;
   if (profile_ != nullptr && sums) NoteReady(*tensor->op, now_us);
   tensor->waiting = 0;
-  for (const ServerStream& part : tensor->parts) tensor->waiting += part.share.count;
+  for (int s = 0; s < peers(); ++s) {
+    ServerStream& part = tensor->parts[static_cast<size_t>(s)];
+    if (Carries(*tensor, s)) tensor->waiting += part.share.count;
+    part.ready = part.share.count;
+  }
   tensor->start = next_portion_++;
   active_[tensor->start] = tensor;
-  for (int s = 0; s < options_.shares.servers(); ++s) Begin(tensor, s, now_us);
+  const Status status = tensor->together ? BeginTogether(tensor) : Status::Ok();
+  for (int s = 0; s < peers(); ++s) Begin(tensor, s, now_us);
+  if (!status.ok()) FailTogether(tensor, status);
 }
 
 void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
@@ -110,13 +132,18 @@ void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
   notes_.Tell(profile_->figures(), blocks);
 }
 
-WorkerStreams::Number WorkerStreams::NumberOf(const Operation& op) const {
+WorkerStreams::Number WorkerStreams::NumberOf(const Stream& stream, int peer) const {
+  const Operation& op = *stream.op;
   const bool coded = op.codec != nullptr && op.coded.data != nullptr;
-  return {coded ? op.codec : &PlainCodec(op.tensor->traits.dtype), coded ? op.parameter : 0, 0};
+  const int workers =
+      SendsForHost(stream, peer) ? options_.hosts.StandsFor(options_.rank, peer) : 1;
+  return {coded ? op.codec : &PlainCodec(op.tensor->traits.dtype), coded ? op.parameter : 0,
+          static_cast<uint32_t>(workers), 0};
 }
 
-void WorkerStreams::FindNumber(Server* server, Stream* stream, ServerStream* part) {
-  Number number = NumberOf(*stream->op);
+void WorkerStreams::FindNumber(int peer, Stream* stream, ServerStream* part) {
+  Server* server = servers_[static_cast<size_t>(peer)].get();
+  Number number = NumberOf(*stream, peer);
   for (const Number& known : part->numbers) {
     if (!known.Is(number)) continue;
     part->number = known.number;
@@ -137,7 +164,8 @@ void WorkerStreams::Declare(LinkState* link, const Stream& stream, const ServerS
   const TensorTraits& traits = stream.shared->traits;
   const Declaration declared{traits.key,          traits.elements(),     traits.dtype,
                              traits.index,        number->codec->number, number->parameter,
-                             traits.asynchronous, stream.row_elements,   traits.name};
+                             traits.asynchronous, number->workers,       stream.row_elements,
+                             traits.name};
   link->first.push_back(TextPacket(PacketKind::kDeclare, part.number, 0, Encode(declared)));
   link->declared[part.number] = true;
 }
@@ -157,11 +185,13 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   if (part.share.count == 0) return;
   Server& its = *servers_[static_cast<size_t>(server)];
-  FindNumber(&its, tensor, &part);
   std::fill(part.received.begin(), part.received.end(), 0);
-  std::fill(part.begun.begin(), part.begun.end(), ServerStream::Begun());
+  std::fill(part.begun.begin(), part.begun.end(), Begun());
+  part.rooms.clear();
+  part.next = part.waiting = 0;
+  if (!Carries(*tensor, server)) return;
+  FindNumber(server, tensor, &part);
   part.waiting = part.share.count;
-  part.next = 0;
   part.portion = next_portion_++;
   const Operation& op = *tensor->op;
   const auto number = static_cast<uint64_t>(op.number);
@@ -186,16 +216,19 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   } else {
     unit_slots = UnitSlots(policy.kind, policy.unit_bytes,
                            tensor->plain().bytes(part.share.of.slot_elements), part.share.count);
-    bytes = NumberOf(op).codec->bytes(part.share.Elements());
+    bytes = NumberOf(*tensor, server).codec->bytes(part.share.Elements());
   }
   its.portions[part.portion] = tensor;
-  its.policy->Ready({part.portion, op.priority, part.share.count, unit_slots, bytes}, now_us);
+  const uint64_t missing = part.share.count - part.ready;
+  its.policy->Ready({part.portion, op.priority, part.share.count, unit_slots, bytes, missing},
+                    now_us);
 }
 
 // The operation is over, well or not.
 void WorkerStreams::End(Stream* tensor) {
-  for (int s = 0; s < options_.shares.servers(); ++s) {
+  for (int s = 0; s < peers(); ++s) {
     Server& server = *servers_[static_cast<size_t>(s)];
+    tensor->parts[static_cast<size_t>(s)].rooms.clear();
     const uint64_t portion = tensor->parts[static_cast<size_t>(s)].portion;
     if (server.portions.erase(portion) != 0) server.policy->Forget(portion);
   }
@@ -246,13 +279,17 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
   if (!failure_.ok() || !its.policy->Next(now_us, &portion)) return false;
   Stream* tensor = its.portions.at(portion);
   ServerStream& part = tensor->parts[static_cast<size_t>(server)];
-  ServerStream::Begun& begun = part.begun[static_cast<size_t>(lane)];
+  Begun& begun = part.begun[static_cast<size_t>(lane)];
   // What is left of it may be other lanes'.
-  if (begun.at == 0 && part.next == part.share.count) return false;
+  if (begun.at == 0 && part.next == part.ready) return false;
   LinkState& link = LinkTo(server, lane);
   Announce(&link, *tensor, &part, lane);
   if (!link.first.empty()) return true;
-  if (begun.at == 0) begun.mine = part.next++;
+  const bool for_host = SendsForHost(*tensor, server);
+  if (begun.at == 0) {
+    begun.mine = part.next++;
+    if (for_host && !TakeForHost(tensor, &part, &begun)) return NextData(server, lane, now_us, out);
+  }
   const Operation& op = *tensor->op;
   const uint64_t packet_bytes = its.policy->packet_bytes();
   bool slot_done = false;
@@ -265,24 +302,26 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
     begun.at += out->header.length;
     slot_done = begun.at == set.bytes;
   } else {
-    const Codec& codec = *NumberOf(op).codec;
+    const Codec& codec = *NumberOf(*tensor, server).codec;
     const uint64_t left = part.share.Elements(begun.mine) - begun.at;
     const uint64_t most = std::max<uint64_t>(
         packet_bytes / codec.bytes(codec.together()) * codec.together(), codec.together());
     const uint64_t count = std::min(left, most);
     out->header.offset = part.share.Begin(begun.mine) + begun.at;
     out->header.length = static_cast<uint32_t>(codec.bytes(count));
-    out->payload = codec.plain ? op.src + codec.bytes(out->header.offset)
-                               : CodeElements(op, out->header.offset, count);
+    out->payload = for_host      ? begun.copy.get() + codec.bytes(begun.at)
+                   : codec.plain ? op.src + codec.bytes(out->header.offset)
+                                 : CodeElements(op, out->header.offset, count);
     begun.at += count;
     slot_done = count == left;
   }
-  out->header.kind = KindOf(op);
+  out->header.kind = !for_host ? KindOf(op) : begun.wanted ? PacketKind::kData : PacketKind::kPush;
   out->header.tensor = part.number;
   out->header.priority = its.policy->WirePriority(op.priority);
-  out->header.round = tensor->round;
+  out->header.round = RoundAt(*tensor, server);
   out->keep = tensor->op;
-  if (slot_done) begun = ServerStream::Begun();
+  if (for_host) out->keep = begun.copy;
+  if (slot_done) begun = Begun();
   trace_.Sending(server, tensor->shared->traits.index, part.share, slot_done, now_us, out);
   its.policy->Sent(portion, out->header.length, slot_done, now_us);
   return true;
@@ -292,86 +331,6 @@ void WorkerStreams::LoadProfile() {
   if (options_.policy.profile_text.empty()) return;
   const Status status = profile_->Load(options_.policy.profile_text);
   if (!status.ok()) report_(ProfileRefused(status));
-}
-
-std::string WorkerStreams::ProfileText() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (profile_ == nullptr || !profile_->known()) return {};
-  return profile_->Text([this](uint64_t key) {
-    const auto it = tensors_.find({key, false});
-    const bool known =
-        it != tensors_.end() && it->second != nullptr && it->second->shared != nullptr;
-    return known ? it->second->shared->traits.name : std::string();
-  });
-}
-
-std::optional<ProphetFigures> WorkerStreams::profile() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (profile_ == nullptr) return std::nullopt;
-  return profile_->figures();
-}
-
-void WorkerStreams::Describe(int server, LinkFigures* figures) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const Policy& policy = *servers_[static_cast<size_t>(server)]->policy;
-  figures->preemptions = policy.preemptions();
-  figures->depths = policy.Depths();
-  if (const Credit* credit = policy.credit(); credit != nullptr) {
-    figures->rate = credit->bytes_per_second();
-    figures->round_trip_us = credit->round_trip_us();
-    figures->window_bytes = credit->window_bytes();
-    figures->under_way_bytes = credit->counted_bytes();
-  }
-  figures->packet_bytes = policy.packet_bytes();
-  figures->blocks = policy.blocks();
-}
-
-void WorkerStreams::Tick(int64_t now_us) {
-  const Turn turn(this);
-  for (size_t s = 0; s < servers_.size(); ++s) {
-    const std::string notice = servers_[s]->policy->TakeNotice();
-    if (!notice.empty()) report_(NodeName(Role::kServer, static_cast<int>(s)) + ": " + notice);
-  }
-  // What has failed as an array has failed as rows, too, and the other way round: nothing more is
-  // taken of it, so that nothing else would end it.
-  std::vector<Stream*> failed;
-  for (auto& [start, tensor] : active_) {
-    if (!tensor->shared->failure().ok()) failed.push_back(tensor);
-  }
-  for (Stream* tensor : failed) {
-    if (tensor->op != nullptr) GiveUp(tensor);
-  }
-  for (auto& [start, tensor] : active_) {
-    if (now_us < tensor->ask_at_us) continue;
-    tensor->ask_at_us = options_.stall.NextQuestion(tensor->since_us, tensor->moved_us, now_us);
-    for (int s = 0; s < options_.shares.servers(); ++s) {
-      const ServerStream& part = tensor->parts[static_cast<size_t>(s)];
-      if (part.waiting == 0) continue;
-      LinkState& link = LinkTo(s, 0);
-      Declare(&link, *tensor, part);
-      link.first.push_back(TextPacket(PacketKind::kAsk, part.number, 0, ""));
-      break;  // one answer is enough
-    }
-  }
-}
-
-std::string WorkerStreams::Waiting(int64_t now_us) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::string lines;
-  for (const auto& [start, tensor] : active_) {
-    uint64_t slots = 0;
-    for (const ServerStream& part : tensor->parts) slots += part.share.count;
-    lines += "tensor '" + tensor->shared->traits.name + "': for " +
-             std::to_string((now_us - tensor->since_us) / 1000000) + " s, " +
-             std::to_string(slots - tensor->waiting) + " of " + std::to_string(slots) +
-             " sums are in\n";
-  }
-  return lines;
-}
-
-size_t WorkerStreams::under_way() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return active_.size();
 }
 
 void WorkerStreams::OnPath(int link, int64_t round_trip_us, double /*bytes_per_second*/) {

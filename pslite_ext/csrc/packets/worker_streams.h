@@ -5,6 +5,10 @@
 // rows), sums are received into the output. Gradient and output may be the same memory, because a
 // part's sum comes only after the server has the whole part.
 //
+// Where other workers share its host (hosts.h), a sum's tensor that leaves the host does so once:
+// the leader sends the host's copy of each slot instead of its own, and gives what comes back to
+// all; the others send theirs to the leader, which is one more server to them.
+//
 // Links are numbered as lane_endpoint.h says. A slot's packets go over one link, in order; which
 // one is decided when its first packet leaves. Policies that wait for whole units keep to the first
 // lane, as the systems that they come from have one connection.
@@ -28,6 +32,8 @@
 #include <utility>
 #include <vector>
 
+#include "packets/host_sums.h"
+#include "packets/hosts.h"
 #include "packets/lane_calls.h"
 #include "packets/lane_turn.h"
 #include "packets/packet_trace.h"
@@ -49,6 +55,9 @@ Placement PlacementOf(const Operation& op, uint64_t packet_bytes, const ServerSh
 struct WorkerStreamsOptions {
   ServerShares shares;
   int num_workers = 1;
+  int rank = 0;
+  Hosts hosts;
+  std::shared_ptr<HostSums> host_sums;  // a leader's; null: this is none
   int lanes = 1;
   PolicyOptions policy;
   StallTimes stall;
@@ -74,6 +83,9 @@ class WorkerStreams : public Endpoint {
   void OnPath(int link, int64_t round_trip_us, double bytes_per_second) override;
   void OnFull(int link, int64_t now_us) override;
   int64_t WakeAt(int link) const override;
+  // Of a leader: as HostEvents say.
+  void HostReady(uint64_t key, int server, uint64_t slots, uint8_t round, int lane, int64_t now_us);
+  void HostFailed(uint64_t key, const Status& status);
   // Asks the servers about tensors that have waited too long. The first lane calls it about once a
   // second; Submit is for the first lane, too.
   void Tick(int64_t now_us);
@@ -95,8 +107,22 @@ class WorkerStreams : public Endpoint {
   struct Server;
   struct LinkState;
   struct ServerStream;
+  struct Begun;
   struct Number;
 
+  // Peers are numbered as servers are; the leader, to who follows one, is the next.
+  int servers() const { return options_.shares.servers(); }
+  int peers() const { return servers() + (options_.hosts.Follows(options_.rank) ? 1 : 0); }
+  std::string PeerName(int peer) const;
+  bool Carries(const Stream& stream, int peer) const;
+  bool SendsForHost(const Stream& stream, int server) const;
+  bool GoesTogether(const Stream& stream) const;
+  uint8_t RoundAt(const Stream& stream, int peer) const;
+  Status BeginTogether(Stream* tensor);
+  void FailTogether(Stream* tensor, const Status& status);
+  bool TakeForHost(Stream* tensor, ServerStream* part, Begun* begun);
+  void GiveToHost(const Stream& stream, ServerStream* part, uint64_t mine, int lane);
+  void LeaderLeft();
   // What a lane does at a time: locks, and then finishes what is over.
   class Turn;
 
@@ -106,11 +132,11 @@ class WorkerStreams : public Endpoint {
   void Begin(Stream* tensor, int server, int64_t now_us);
   void End(Stream* tensor);
   void GiveUp(Stream* tensor);
-  Number NumberOf(const Operation& op) const;
+  Number NumberOf(const Stream& stream, int peer) const;
   LinkState& LinkTo(int server, int lane) {
     return *links_[static_cast<size_t>(LinkOf(server, lane, options_.lanes))];
   }
-  void FindNumber(Server* server, Stream* stream, ServerStream* part);
+  void FindNumber(int server, Stream* stream, ServerStream* part);
   void Declare(LinkState* link, const Stream& stream, const ServerStream& part);
   void Announce(LinkState* link, const Stream& stream, ServerStream* part, int lane);
   bool NextData(int server, int lane, int64_t now_us, OutPacket* out);
@@ -118,10 +144,12 @@ class WorkerStreams : public Endpoint {
   Status BeginRows(int server, LinkState* link, const Header& header, char** target);
   Status EndSum(int server, LinkState* link, const Header& header, int64_t now_us);
   Status EndRows(int server, LinkState* link, const Header& header, int64_t now_us);
-  Status TakeTaken(int server, const Header& header, int64_t now_us);
+  Status TakeTaken(int server, int lane, const Header& header, int64_t now_us);
   void SlotOver(Stream* stream, ServerStream* part, uint64_t mine, int64_t now_us);
   void TakeError(int server, const LinkState& link, const Header& header);
   void TakeAnswer(int server, const LinkState& link, const Header& header, int64_t now_us);
+  void SayWhomItWaitsFor(const Stream& tensor, int peer, const std::string& missing,
+                         int64_t now_us);
 
   const WorkerStreamsOptions options_;
   const Report report_;
@@ -136,6 +164,7 @@ class WorkerStreams : public Endpoint {
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<LinkState>> links_;
   LaneCalls calls_;
+  Status leader_left_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
   GivenUp given_up_;
   std::vector<Over> over_;                          // to be finished when the turn ends

@@ -24,6 +24,7 @@ Status WorkerStreams::OnHeader(int number, const Header& header, int64_t /*now_u
   if (link.op != nullptr) let_go_.push_back(std::move(link.op));
   switch (header.kind) {
     case PacketKind::kGoodbye:
+      if (server == servers() && header.offset == 0) LeaderLeft();
       return Status::Ok();
     case PacketKind::kSum:
     case PacketKind::kRowSum:
@@ -55,15 +56,17 @@ Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header
   };
   ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   uint64_t mine;
-  const bool wanted = tensor->op != nullptr && tensor->op->writes() && tensor->row_elements == 0;
+  const bool wanted = tensor->op != nullptr && tensor->row_elements == 0 &&
+                      (tensor->op->writes() || SendsForHost(*tensor, server));
   if (!wanted || !part.share.Find(header.offset, &mine) || part.sent(mine) == 0) {
     return corrupt("a sum at " + std::to_string(header.offset) + " that was not asked for");
   }
   const uint64_t slot_elements = part.share.Elements(mine);
   const uint64_t at = header.offset - part.share.Begin(mine);
-  if (header.round != tensor->round) {
+  const uint8_t round = RoundAt(*tensor, server);
+  if (header.round != round) {
     return corrupt("a sum of round " + std::to_string(header.round) + " instead of " +
-                   std::to_string(tensor->round) + " (modulo 256)");
+                   std::to_string(round) + " (modulo 256)");
   }
   if (at < part.received[mine]) {
     return corrupt("it sent the sum at " + std::to_string(header.offset) + " twice in round " +
@@ -79,12 +82,19 @@ Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header
   if (at + count > part.sent(mine)) {
     return corrupt("a sum at " + std::to_string(header.offset) + " of more than was sent");
   }
+  if (!SendsForHost(*tensor, server)) {
+    *target = tensor->op->dst + tensor->plain().bytes(header.offset);
+  } else {
+    Block& room = part.rooms[mine];
+    if (room == nullptr) room = options_.host_sums->Room(*tensor->op, part.share.Slot(mine));
+    if (room == nullptr) return Status::Ok();  // it has failed, and what comes of it is dropped
+    *target = room.get() + tensor->plain().bytes(at);
+  }
   link->tensor = tensor;
   link->op = tensor->op;
   link->mine = mine;
   link->count = count;
   link->before = at;
-  *target = tensor->op->dst + tensor->plain().bytes(header.offset);
   return Status::Ok();
 }
 
@@ -134,7 +144,7 @@ Status WorkerStreams::OnPacket(int number, const Header& header, int64_t now_us)
           its.tensors[header.tensor]->parts[static_cast<size_t>(server)].portion, header.offset);
       break;
     case PacketKind::kTaken:
-      status = TakeTaken(server, header, now_us);
+      status = TakeTaken(server, number % options_.lanes, header, now_us);
       break;
     case PacketKind::kSum:
       if (link.tensor != nullptr) status = EndSum(server, &link, header, now_us);
@@ -164,12 +174,14 @@ Status WorkerStreams::EndSum(int server, LinkState* link, const Header& header, 
   part.received[link->mine] = now;
   tensor->moved_us = now_us;
   // In bytes as they were sent, of which the policy keeps count.
-  const Codec& sent = *NumberOf(*op).codec;
+  const Codec& sent = *NumberOf(*tensor, server).codec;
   servers_[static_cast<size_t>(server)]->policy->Returned(
       part.portion, sent.bytes(now) - sent.bytes(before), now_us);
   trace_.Received(server, tensor->shared->traits.index, part.share, header.length,
                   now >= slot_elements, now_us);
-  if (now >= slot_elements) SlotOver(tensor, &part, link->mine, now_us);
+  if (now < slot_elements) return Status::Ok();
+  if (SendsForHost(*tensor, server)) GiveToHost(*tensor, &part, link->mine, link->lane);
+  SlotOver(tensor, &part, link->mine, now_us);
   return Status::Ok();
 }
 
@@ -212,21 +224,23 @@ Status WorkerStreams::EndRows(int server, LinkState* link, const Header& header,
   return Status::Ok();
 }
 
-Status WorkerStreams::TakeTaken(int server, const Header& header, int64_t now_us) {
+Status WorkerStreams::TakeTaken(int server, int lane, const Header& header, int64_t now_us) {
   Server& its = *servers_[static_cast<size_t>(server)];
   Stream* tensor = its.tensors[header.tensor];
   if (!tensor->shared->failure().ok() || !failure_.ok()) return Status::Ok();
   ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   uint64_t mine;
-  if (tensor->op == nullptr || tensor->op->writes() || tensor->row_elements != 0 ||
+  const bool for_host = tensor->op != nullptr && SendsForHost(*tensor, server);
+  if (tensor->op == nullptr || (tensor->op->writes() && !for_host) || tensor->row_elements != 0 ||
       !part.share.Find(header.offset, &mine) || part.share.Begin(mine) != header.offset ||
       part.sent(mine) != ServerStream::kOver || part.received[mine] != 0) {
     return Status::Corrupt("tensor '" + tensor->shared->traits.name +
                            "': it has taken what was not sent");
   }
   tensor->moved_us = now_us;
-  const Codec& sent = *NumberOf(*tensor->op).codec;
+  const Codec& sent = *NumberOf(*tensor, server).codec;
   its.policy->Returned(part.portion, sent.bytes(part.share.Elements(mine)), now_us);
+  if (for_host) GiveToHost(*tensor, &part, mine, lane);
   SlotOver(tensor, &part, mine, now_us);
   return Status::Ok();
 }
@@ -246,38 +260,11 @@ void WorkerStreams::TakeError(int server, const LinkState& link, const Header& h
   Stream* tensor = servers_[static_cast<size_t>(server)]->tensors[header.tensor];
   Status status;
   Decode(link.text, &status);
-  tensor->shared->Fail(
-      status.Saying(status.detail() + " (said " + NodeName(Role::kServer, server) + ")"));
-  if (tensor->op == nullptr) return;
-  GiveUp(tensor);
-}
-
-void WorkerStreams::TakeAnswer(int server, const LinkState& link, const Header& header,
-                               int64_t now_us) {
-  const Stream* tensor = servers_[static_cast<size_t>(server)]->tensors[header.tensor];
-  if (tensor->op == nullptr) return;
-  std::string ranks;
-  int first = -1;
-  for (size_t w = 0; w < link.text.size(); ++w) {
-    if (link.text[w] == 0) continue;
-    if (first < 0) first = static_cast<int>(w);
-    ranks += (ranks.empty() ? "" : ", ") + std::to_string(w);
+  tensor->shared->Fail(status.Saying(status.detail() + " (said " + PeerName(server) + ")"));
+  if (options_.host_sums != nullptr) {
+    options_.host_sums->Fail(tensor->shared->traits, status, link.lane);
   }
-  const ServerStream& part = tensor->parts[static_cast<size_t>(server)];
-  const bool several = ranks.find(',') != std::string::npos;
-  std::string why = (several ? "workers " : "worker ") + ranks +
-                    (several ? " have not sent it all" : " has not sent it all");
-  if (ranks.empty()) {
-    why = part.next < part.share.count
-              ? "this worker has not sent it all"
-              : "its sum is on its way from " + NodeName(Role::kServer, server);
-  }
-  const std::string line = "tensor '" + tensor->shared->traits.name + "' has waited for " +
-                           std::to_string((now_us - tensor->since_us) / 1000000) + " s: " + why;
-  report_(line);
-  if (first >= 0 && options_.stalled && options_.stall.Over(tensor->moved_us, now_us)) {
-    options_.stalled(first, line);
-  }
+  if (tensor->op != nullptr) GiveUp(tensor);
 }
 
 }  // namespace mercury

@@ -13,8 +13,8 @@
 // *unit* is so many slots of a portion that nothing can overtake and that the server answers as a
 // whole.
 //
-// Thread-safety: none. Invariants: Next names a portion that was made ready and has slots to send;
-// if nothing is under way, Next names one whenever there is one, or will at WakeAt.
+// Thread-safety: none. Invariants: Next names a portion that has slots which are ready and
+// were not sent; if nothing is under way, Next names one whenever there is one, or will at WakeAt.
 #pragma once
 
 #include <cstdint>
@@ -76,12 +76,15 @@ struct Portion {
   uint64_t slots = 0;
   uint64_t unit_slots = 1;
   uint64_t bytes = 0;
+  uint64_t missing = 0;  // slots that are not ready yet
 };
 
 class Policy {
  public:
   virtual ~Policy() = default;
   virtual void Ready(const Portion& portion, int64_t now_us) = 0;
+  // So many more of its slots are ready.
+  virtual void More(uint64_t portion, uint64_t slots, int64_t now_us) = 0;
   // Which portion's next packet to send now; false: none may be sent now.
   virtual bool Next(int64_t now_us, uint64_t* portion) = 0;
   // A packet of the portion that Next named has been handed to the link; `slot_done`: its slot's

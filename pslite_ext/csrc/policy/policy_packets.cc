@@ -14,8 +14,19 @@ PacketPolicy::PacketPolicy(const PolicyOptions& options)
       links_(options.links) {}
 
 void PacketPolicy::Ready(const Portion& portion, int64_t /*now_us*/) {
-  portions_[portion.id] = {WirePriority(portion.priority), portion.slots, portion.bytes};
-  if (portion.slots != 0) waiting_.Push(WirePriority(portion.priority), portion.id);
+  const int32_t urgency = WirePriority(portion.priority);
+  const uint64_t ready = portion.slots - portion.missing;
+  portions_[portion.id] = {urgency, portion.slots, ready, portion.bytes};
+  if (ready != 0) waiting_.Push(urgency, portion.id);
+}
+
+void PacketPolicy::More(uint64_t portion, uint64_t slots, int64_t /*now_us*/) {
+  const auto it = portions_.find(portion);
+  if (it == portions_.end() || slots == 0) return;
+  State& state = it->second;
+  if (state.ready == 0) waiting_.Push(state.urgency, portion);
+  state.ready += slots;
+  MERCURY_CHECK(state.ready <= state.slots_left);
 }
 
 bool PacketPolicy::MaySend(int32_t urgency, int64_t now_us) {
@@ -27,7 +38,7 @@ bool PacketPolicy::Next(int64_t now_us, uint64_t* portion) {
   blocked_ = false;
   if (waiting_.empty()) return false;
   const uint64_t first = waiting_.Front();
-  MERCURY_CHECK(portions_.at(first).slots_left != 0);
+  MERCURY_CHECK(portions_.at(first).ready != 0);
   if (!MaySend(waiting_.FrontPriority(), now_us)) return false;
   *portion = first;
   return true;
@@ -43,8 +54,10 @@ void PacketPolicy::Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_
     last_portion_ = portion;
   }
   it->second.bytes_left -= std::min(bytes, it->second.bytes_left);
-  MERCURY_CHECK(it->second.slots_left != 0);
-  if (!slot_done || --it->second.slots_left != 0) return;
+  MERCURY_CHECK(it->second.ready != 0);
+  if (!slot_done) return;
+  --it->second.slots_left;
+  if (--it->second.ready != 0) return;
   if (!waiting_.empty() && waiting_.Front() == portion) {
     waiting_.Pop();
   } else {
@@ -59,7 +72,7 @@ void PacketPolicy::Returned(uint64_t portion, uint64_t bytes, int64_t now_us) {
 void PacketPolicy::Forget(uint64_t portion) {
   const auto it = portions_.find(portion);
   if (it == portions_.end()) return;
-  if (it->second.slots_left != 0)
+  if (it->second.ready != 0)
     waiting_.Remove([portion](uint64_t other) { return other == portion; });
   portions_.erase(it);
   credit_.Forget(portion);

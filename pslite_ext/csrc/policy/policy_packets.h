@@ -1,8 +1,8 @@
 // A policy that sends packet by packet, within the link's credit: priority (the most urgent next),
 // fifo (in order), and what prophet is when it has nothing to plan with.
 //
-// Thread-safety: none. Invariants: those of policy.h; a portion with slots to send is in
-// `waiting_`.
+// Thread-safety: none. Invariants: those of policy.h; a portion with slots that can be
+// sent is in `waiting_`.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,7 @@ class PacketPolicy : public Policy {
   explicit PacketPolicy(const PolicyOptions& options);
 
   void Ready(const Portion& portion, int64_t now_us) override;
+  void More(uint64_t portion, uint64_t slots, int64_t now_us) override;
   bool Next(int64_t now_us, uint64_t* portion) override;
   void Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) override;
   void Returned(uint64_t portion, uint64_t bytes, int64_t now_us) override;
@@ -42,7 +43,12 @@ class PacketPolicy : public Policy {
   struct State {
     int32_t urgency = 0;
     uint64_t slots_left = 0;
+    uint64_t ready = 0;  // of those
     uint64_t bytes_left = 0;
+
+    uint64_t bytes_ready() const {
+      return ready == slots_left ? bytes_left : bytes_left / slots_left * ready;
+    }
   };
   std::unordered_map<uint64_t, State> portions_;
   UrgencyQueue<uint64_t> waiting_;

@@ -32,9 +32,12 @@ class ProphetPolicy : public PacketPolicy {
 
   void Ready(const Portion& portion, int64_t now_us) override {
     PacketPolicy::Ready(portion, now_us);
-    if (portion.slots != 0) by_urgency_.insert(Place(portion.id));
-    gave_up_ = false;
-    if (!is_planned_) block_.clear();
+    CanGo(portion.id);
+  }
+
+  void More(uint64_t portion, uint64_t slots, int64_t now_us) override {
+    PacketPolicy::More(portion, slots, now_us);
+    if (portions_.count(portion) != 0) CanGo(portion);
   }
 
   bool Next(int64_t now_us, uint64_t* portion) override {
@@ -49,7 +52,7 @@ class ProphetPolicy : public PacketPolicy {
     if (block_.empty()) Assemble(now_us);
     if (block_.empty()) return false;
     record_.EndHold(now_us);
-    MERCURY_CHECK(portions_.at(block_.front().portion).slots_left != 0);
+    MERCURY_CHECK(portions_.at(block_.front().portion).ready != 0);
     if (!MaySend(portions_.at(block_.front().portion).urgency, now_us)) return false;
     *portion = block_.front().portion;
     return true;
@@ -61,7 +64,7 @@ class ProphetPolicy : public PacketPolicy {
     if (credit_.counted_bytes() == 0) monitor_.Begin(now_us);
     const std::pair<int64_t, uint64_t> place = Place(portion);
     PacketPolicy::Sent(portion, bytes, slot_done, now_us);
-    const bool all = it->second.slots_left == 0;
+    const bool all = it->second.ready == 0;
     if (all) by_urgency_.erase(place);
     if (block_.empty() || block_.front().portion != portion) return;
     if (is_planned_) {
@@ -101,6 +104,13 @@ class ProphetPolicy : public PacketPolicy {
     uint64_t bytes;
   };
 
+  // What is not planned is thought of again.
+  void CanGo(uint64_t portion) {
+    if (portions_.at(portion).ready != 0) by_urgency_.insert(Place(portion));
+    gave_up_ = false;
+    if (!is_planned_) block_.clear();
+  }
+
   bool Plans() const { return profile_ != nullptr && profile_->in_backward() && monitor_.known(); }
   std::pair<int64_t, uint64_t> Place(uint64_t portion) const {
     return {-static_cast<int64_t>(portions_.at(portion).urgency), portion};
@@ -131,8 +141,8 @@ class ProphetPolicy : public PacketPolicy {
     for (const auto& [urgency, portion] : by_urgency_) {
       const State& state = portions_.at(portion);
       BlockCandidate c;
-      c.unit_us = monitor_.WireUs(static_cast<double>(std::min(packet, state.bytes_left)));
-      c.units = std::max<uint64_t>((state.bytes_left + packet - 1) / packet, 1);
+      c.unit_us = monitor_.WireUs(static_cast<double>(std::min(packet, state.bytes_ready())));
+      c.units = std::max<uint64_t>((state.bytes_ready() + packet - 1) / packet, 1);
       c.room_us = profile_->RoomUs(state.urgency, now_us);
       candidates.push_back(c);
       portions.push_back(portion);
@@ -146,7 +156,7 @@ class ProphetPolicy : public PacketPolicy {
     block_began_ = false;
     predicted_us_ = kStartupUs;
     for (size_t i = 0; i < block.size(); ++i) {
-      const uint64_t bytes = std::min(block[i] * packet, portions_.at(portions[i]).bytes_left);
+      const uint64_t bytes = std::min(block[i] * packet, portions_.at(portions[i]).bytes_ready());
       block_.push_back({portions[i], bytes});
       predicted_us_ += static_cast<double>(block[i]) * candidates[i].unit_us;
     }
@@ -171,7 +181,7 @@ class ProphetPolicy : public PacketPolicy {
 
   const std::shared_ptr<const ProphetProfile> profile_;
   BandwidthMonitor monitor_;
-  std::set<std::pair<int64_t, uint64_t>> by_urgency_;  // portions with slots to send
+  std::set<std::pair<int64_t, uint64_t>> by_urgency_;  // portions with slots that can be sent
   std::deque<BlockItem> block_;                        // what is left of it
   bool is_planned_ = false;                            // by Algorithm 1, or one packet
   int64_t block_started_us_ = 0;

@@ -36,8 +36,18 @@ class UnitPolicy : public Policy {
   }
 
   void Ready(const Portion& portion, int64_t /*now_us*/) override {
-    portions_[portion.id] = {portion.priority, portion.slots, portion.unit_slots, 0};
-    if (portion.slots != 0) waiting_.Push(WirePriority(portion.priority), portion.id);
+    State& state = portions_[portion.id];
+    state = {portion.priority, portion.slots, portion.unit_slots, portion.missing, 0};
+    if (state.slots_left != 0 && state.missing == 0) Wait(portion.id, state);
+  }
+
+  // Units are cut from what is all there.
+  void More(uint64_t portion, uint64_t slots, int64_t /*now_us*/) override {
+    const auto it = portions_.find(portion);
+    if (it == portions_.end() || slots == 0) return;
+    MERCURY_CHECK(slots <= it->second.missing);
+    it->second.missing -= slots;
+    if (it->second.missing == 0) Wait(portion, it->second);
   }
 
   bool Next(int64_t /*now_us*/, uint64_t* portion) override {
@@ -76,7 +86,7 @@ class UnitPolicy : public Policy {
     const auto it = portions_.find(portion);
     if (it == portions_.end()) return;
     under_way_ -= it->second.under_way;
-    if (it->second.slots_left != 0)
+    if (it->second.slots_left != 0 && it->second.missing == 0)
       waiting_.Remove([portion](uint64_t other) { return other == portion; });
     if (portion == current_) current_ = kNoPortion;
     portions_.erase(it);
@@ -91,8 +101,13 @@ class UnitPolicy : public Policy {
     int32_t priority = 0;
     uint64_t slots_left = 0;  // in units that have not begun
     uint64_t unit_slots = 1;
+    uint64_t missing = 0;  // slots that are not ready
     uint64_t under_way = 0;
   };
+  void Wait(uint64_t portion, const State& state) {
+    waiting_.Push(WirePriority(state.priority), portion);
+  }
+
   const bool by_priority_;
   const uint64_t packet_bytes_;
   uint64_t window_bytes_;

@@ -194,7 +194,25 @@ void Node::OpenTrace(int my_node_id) {
   std::ostringstream run;
   run << std::hex << std::setw(16) << std::setfill('0') << JobNumber(van_->job());
   identity.run = run.str();
-  log->Open(std::move(identity));
+  std::optional<TraceIdentity> host_sums;
+  const Hosts hosts = mercury_van_ != nullptr ? mercury_van_->hosts() : Hosts();
+  const int rank = RankOf(my_node_id);
+  const size_t leaders = hosts.Leaders().size();
+  identity.servers += static_cast<uint32_t>(leaders);
+  if (identity.role == TraceRole::kServer && leaders != 0) {
+    for (const int worker : hosts.Senders(rank, options_.van.workers)) {
+      identity.senders.push_back(static_cast<uint32_t>(worker));
+    }
+  }
+  if (identity.role == TraceRole::kWorker && hosts.Leads(rank)) {
+    host_sums = identity;
+    host_sums->role = TraceRole::kServer;
+    host_sums->rank = static_cast<uint32_t>(hosts.AsServer(rank));
+    for (const int worker : hosts.Workers(rank)) {
+      if (worker != rank) host_sums->senders.push_back(static_cast<uint32_t>(worker));
+    }
+  }
+  log->Open(std::move(identity), std::move(host_sums));
 }
 
 Status Node::worker(Worker** worker) {

@@ -59,6 +59,7 @@ struct TraceEvent {
   uint8_t operation = 0;      // a stage, or one of TraceOperation
   bool initial = false;       // worker 0 brings in the first value
   bool asynchronous = false;  // a push of a tensor whose server waits for nobody
+  bool by_host = false;       // seen by the sums of this host, not by the worker that makes them
   bool ahead = false;         // a request right behind its push: it did not wait for a confirmation
 };
 

@@ -49,7 +49,7 @@ void TraceLog::Start(const TraceOptions& options) {
   active_ = log;
 }
 
-void TraceLog::Open(TraceIdentity identity) {
+void TraceLog::Open(TraceIdentity identity, std::optional<TraceIdentity> host_sums) {
   if (thread_.joinable()) return;
   identity.host = HostName();
   identity.mercury = options_.mercury;
@@ -58,6 +58,13 @@ void TraceLog::Open(TraceIdentity identity) {
   Status status;
   if (identity.role != TraceRole::kScheduler) {
     status = data_.Open(options_.directory, identity, false, options_.binary);
+  }
+  if (status.ok() && host_sums) {
+    host_sums->host = identity.host;
+    host_sums->mercury = identity.mercury;
+    host_numbering_ = std::make_unique<TraceNumbering>(*host_sums);
+    status = host_data_.Open(options_.directory, *host_sums, false, options_.binary);
+    if (status.ok()) host_data_.Note(TraceLeaderNote(identity.rank));
   }
   if (status.ok()) status = scheduler_.Open(options_.directory, identity, true, options_.binary);
   if (!status.ok()) return Stop(status);
@@ -144,9 +151,11 @@ void TraceLog::CarryOutSwitches(int64_t until_us) {
 
 // The range of steps that is recorded from here on; or its end alone, that of the range before.
 void TraceLog::NoteWindow(bool from) {
-  if (!data_.is_open()) return;
-  if (from) data_.Note(TraceFromNote(window_.from()));
-  if (window_.to() != TraceWindow::kNoEnd) data_.Note(TraceToNote(window_.to()));
+  for (TraceFile* file : {&data_, &host_data_}) {
+    if (!file->is_open()) continue;
+    if (from) file->Note(TraceFromNote(window_.from()));
+    if (window_.to() != TraceWindow::kNoEnd) file->Note(TraceToNote(window_.to()));
+  }
 }
 
 void TraceLog::Turn(bool last) {
@@ -182,31 +191,51 @@ void TraceLog::Turn(bool last) {
     notes_file()->Note(TraceLostNote(lost - std::exchange(lost_, lost)));
   }
   if (last) {
-    numbering_->Finish(&records_);
-    for (const TraceRecord& record : records_) Place(record);
-    const Status first = data_.End();
-    const Status second = scheduler_.End();
-    if (!first.ok() || !second.ok()) Stop(first.ok() ? second : first);
+    Finish();
     return;
   }
   if (now < flush_at_us_) return;
   flush_at_us_ = now + kFlushUs;
-  Status status = data_.is_open() ? data_.Flush() : Status::Ok();
-  if (status.ok()) status = scheduler_.Flush();
+  for (TraceFile* file : {&data_, &host_data_, &scheduler_}) {
+    const Status status = file->is_open() ? file->Flush() : Status::Ok();
+    if (!status.ok()) return Stop(status);
+  }
+}
+
+void TraceLog::Finish() {
+  numbering_->Finish(&records_);
+  Place(*numbering_, &data_);
+  if (host_numbering_ != nullptr) {
+    host_numbering_->Finish(&records_);
+    Place(*host_numbering_, &host_data_);
+  }
+  Status status;
+  for (TraceFile* file : {&data_, &host_data_, &scheduler_}) {
+    const Status each = file->End();
+    if (status.ok()) status = each;
+  }
   if (!status.ok()) Stop(status);
 }
 
 void TraceLog::Write(const TraceEvent& event) {
   TraceEvent at_wall = event;
   at_wall.time_us += wall_offset_us_;
-  numbering_->Add(at_wall, &records_);
-  for (const TraceRecord& record : records_) Place(record);
-  records_.clear();
+  const bool by_host = event.by_host && host_numbering_ != nullptr;
+  TraceNumbering* numbering = by_host ? host_numbering_.get() : numbering_.get();
+  numbering->Add(at_wall, &records_);
+  Place(*numbering, by_host ? &host_data_ : &data_);
 }
 
-void TraceLog::Place(const TraceRecord& record) {
-  if (IsSchedulerTraffic(record.operation)) return scheduler_.Add(record);
-  if (data_.is_open() && window_.Covers(numbering_->IterationOf(record))) data_.Add(record);
+// The records that there are; where they belong.
+void TraceLog::Place(const TraceNumbering& numbering, TraceFile* data) {
+  for (const TraceRecord& record : records_) {
+    if (IsSchedulerTraffic(record.operation)) {
+      scheduler_.Add(record);
+    } else if (data->is_open() && window_.Covers(numbering.IterationOf(record))) {
+      data->Add(record);
+    }
+  }
+  records_.clear();
 }
 
 }  // namespace mercury

@@ -17,6 +17,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -49,7 +50,8 @@ class TraceLog {
   // The one that was started, traced or not any more; null: none.
   static TraceLog* Started() { return started_.load(std::memory_order_acquire); }
 
-  void Open(TraceIdentity identity);
+  // `host_sums`: this worker sums for its host, and that is a server of its own in traces.
+  void Open(TraceIdentity identity, std::optional<TraceIdentity> host_sums = std::nullopt);
   // Writes what is left and ends the files.
   void Close();
 
@@ -66,7 +68,8 @@ class TraceLog {
   void Run();
   void Turn(bool last);
   void Write(const TraceEvent& event);
-  void Place(const TraceRecord& record);
+  void Place(const TraceNumbering& numbering, TraceFile* data);
+  void Finish();
   void CheckSwitches(const std::vector<std::pair<int64_t, bool>>& asked, int64_t now_us);
   void CarryOutSwitches(int64_t until_us);
   void NoteWindow(bool from);
@@ -79,9 +82,9 @@ class TraceLog {
   const TraceOptions options_;
   TraceRing ring_;
   // The thread's own:
-  std::unique_ptr<TraceNumbering> numbering_;
+  std::unique_ptr<TraceNumbering> numbering_, host_numbering_;  // the second: of its host's sums
   TraceWindow window_;
-  TraceFile data_, scheduler_;
+  TraceFile data_, host_data_, scheduler_;
   struct Seen {
     TraceEvent event;
     uint64_t order;  // in which they were taken

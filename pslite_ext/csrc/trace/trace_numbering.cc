@@ -217,8 +217,13 @@ int32_t TraceNumbering::Number(const TraceEvent& event, bool initial, Exchange* 
 
 std::string TraceNumbering::Workers(int32_t number) const {
   std::string list = "(";
-  for (uint32_t w = 0; w < identity_.workers; ++w) {
-    list += std::to_string(number) + "-w" + std::to_string(w) + ".";
+  const auto add = [&](uint32_t worker) {
+    list += std::to_string(number) + "-w" + std::to_string(worker) + ".";
+  };
+  if (identity_.senders.empty()) {
+    for (uint32_t w = 0; w < identity_.workers; ++w) add(w);
+  } else {
+    for (const uint32_t w : identity_.senders) add(w);
   }
   return list + ")";
 }

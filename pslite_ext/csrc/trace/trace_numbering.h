@@ -28,8 +28,9 @@ struct TraceIdentity {
   uint32_t rank = 0;
   uint32_t workers = 1;
   uint32_t servers = 1;
-  bool mercury = false;       // the mode
-  bool asynchronous = false;  // the training
+  std::vector<uint32_t> senders;  // workers that push to this server; empty: all
+  bool mercury = false;           // the mode
+  bool asynchronous = false;      // the training
   std::string host;
   std::string run;
 

@@ -159,5 +159,6 @@ std::string TraceLostNote(uint64_t records) { return "lost " + std::to_string(re
 std::string TraceEndNote(int64_t records) { return "end " + std::to_string(records) + " records"; }
 std::string TraceFromNote(int64_t step) { return "from step " + std::to_string(step); }
 std::string TraceToNote(int64_t step) { return "to step " + std::to_string(step); }
+std::string TraceLeaderNote(uint32_t worker) { return "leader worker " + std::to_string(worker); }
 
 }  // namespace mercury

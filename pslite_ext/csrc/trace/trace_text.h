@@ -29,5 +29,7 @@ std::string TraceLostNote(uint64_t records);
 std::string TraceEndNote(int64_t records);
 std::string TraceFromNote(int64_t step);
 std::string TraceToNote(int64_t step);
+// This server is the sums of a host's workers, made by that one of them.
+std::string TraceLeaderNote(uint32_t worker);
 
 }  // namespace mercury

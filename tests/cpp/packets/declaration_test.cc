@@ -25,7 +25,7 @@ TEST(golden_bytes_of_a_declaration) {
            "8877665544332211"
            "e803000000000000"
            "0c0c010005040000"
-           "0000003f00000000"
+           "0000003f01000000"
            "0000000000000000"
            "6663315f776569676874");
   CHECK_EQ(d.bytes(), 2000U);
@@ -107,12 +107,30 @@ TEST(declarations_that_make_no_sense) {
   big.elements = kTensorBytesMax / 8;
   const std::string bytes = Encode(big);
   CHECK_OK(Decode(bytes.data(), bytes.size(), &d));
-  // Another type's codec, more than a boolean, rows that do not fit, and what is not a number.
+  // Another type's codec, more than a boolean, a copy of nobody, rows that do not fit, and what is
+  // not a number.
   for (const auto& [at, value] : std::vector<std::pair<size_t, char>>{
-           {17, 1}, {17, 99}, {18, 2}, {19, 1}, {28, 1}, {32, 3}}) {
+           {17, 1}, {17, 99}, {18, 2}, {19, 1}, {28, 0}, {32, 3}}) {
     std::string wrong = right;
     wrong[at] = value;
     CHECK_STATUS(Code::kCorrupt, Decode(wrong.data(), wrong.size(), &d));
+  }
+  // Nobody can send for others what each must send for itself.
+  Declaration together;
+  together.workers = 4;
+  together.elements = 12;
+  const auto decoded = [&d](const Declaration& declared) {
+    const std::string text = Encode(declared);
+    return Decode(text.data(), text.size(), &d);
+  };
+  CHECK_OK(decoded(together));
+  CHECK_EQ(d.workers, 4U);
+  Declaration rows = together, coded = together, asynchronous = together;
+  rows.row_elements = 3;
+  coded.codec = FindCodec("2bit")->number;
+  asynchronous.asynchronous = true;
+  for (const Declaration& each : {rows, coded, asynchronous}) {
+    CHECK_STATUS(Code::kCorrupt, decoded(each));
   }
   std::string infinite = right;
   infinite[26] = '\x80';

@@ -62,6 +62,49 @@ TEST(small_credit_small_buffers_and_the_order_of_ranks) {
   Trains(options);
 }
 
+TEST(workers_that_share_a_host) {
+  for (const bool beside : {true, false}) {
+    for (const int lanes : {1, 3}) {
+      MercuryOptions options = PlaneOptions(5, 2);
+      options.hosts =
+          Hosts({0, 0, 0, 1, 1}, beside ? std::vector<int>{0, 1} : std::vector<int>{2, 2});
+      options.lanes = lanes;
+      options.deterministic = beside && lanes == 3;
+      Trains(options);
+    }
+  }
+}
+
+TEST(a_leader_that_ends_is_lost_to_those_who_follow) {
+  MercuryOptions options = PlaneOptions(2, 1);
+  options.hosts = Hosts({0, 0}, {1});
+  Plane plane(options);
+  plane.StartWorkers();
+  REQUIRE_TRUE(plane.WaitReady());
+  CHECK_TRUE(plane.Round({5000}));
+  // A leader that has finished serves what it has, and says so; the other's next sum names it.
+  plane.worker(0).Stop();
+  const auto late = plane.Submit(1, 0, 5000, 0);
+  REQUIRE_TRUE(plane.WaitDone());
+  CHECK_STATUS(Code::kPeerLost, late->status);
+  CHECK_TRUE(late->status.text().find("worker 0 has finished") != std::string::npos);
+}
+
+TEST(who_comes_to_a_leader_from_another_host_is_refused) {
+  MercuryOptions options = PlaneOptions(3, 1);
+  options.hosts = Hosts({0, 0, 1}, {2});
+  Plane plane(options);
+  plane.StartWorker(0, plane.Of(0));
+  plane.StartWorker(1, plane.Of(1));
+  MercuryOptions lost = plane.Of(2);
+  lost.hosts = Hosts({0, 5, 0}, {2});  // it thinks that it follows worker 0
+  plane.StartWorker(2, lost);
+  CHECK_TRUE(plane.WaitEvent());
+  const PlaneEvent event = plane.events().front();
+  CHECK_EQ(event.rank, 2);
+  CHECK_EQ(event.peer, 0);
+}
+
 TEST(the_figures_of_both_ends_agree) {
   Plane plane(PlaneOptions(1, 1));
   plane.StartWorkers();

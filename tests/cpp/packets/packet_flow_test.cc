@@ -49,6 +49,29 @@ NetworkOptions RandomOptions(PolicyKind kind, Random* random) {
   return o;
 }
 
+// Some on hosts of their own, some several on one, with servers beside them or elsewhere.
+Hosts SomeHosts(const NetworkOptions& o, Random* random) {
+  if (AnswersUnits(o.policy.kind) || Acknowledges(o.policy.kind) || random->OneIn(3)) return {};
+  const uint64_t hosts = random->Below(3) + 1;
+  std::vector<int> workers, servers;
+  for (int w = 0; w < o.workers; ++w) workers.push_back(static_cast<int>(random->Below(hosts)));
+  const uint64_t first = random->OneIn(2) ? 0 : hosts;
+  for (int s = 0; s < o.shares.servers(); ++s) {
+    servers.push_back(static_cast<int>(first + random->Below(hosts)));
+  }
+  return {std::move(workers), std::move(servers)};
+}
+
+std::string Led(const NetworkOptions& o) {
+  std::string text;
+  for (int w = 0; w < o.workers; ++w) {
+    if (!o.hosts.Leads(w)) continue;
+    text +=
+        ", worker " + std::to_string(w) + " leads " + std::to_string(o.hosts.Workers(w).size() - 1);
+  }
+  return text;
+}
+
 std::string Described(const NetworkOptions& o) {
   return std::string(Name(o.policy.kind)) + ", " + std::to_string(o.workers) + " workers, " +
          std::to_string(o.shares.servers()) + " servers, " + std::to_string(o.lanes) +
@@ -56,7 +79,7 @@ std::string Described(const NetworkOptions& o) {
          std::to_string(o.policy.unit_bytes) + ", window " + std::to_string(o.policy.window_bytes) +
          ", credit " + std::to_string(o.policy.credit.fixed_bytes) +
          (o.policy.adapt_packets ? ", adapting" : "") + (o.checksum ? ", with checksums" : "") +
-         (o.deterministic ? ", deterministic" : "");
+         (o.deterministic ? ", deterministic" : "") + Led(o);
 }
 
 uint64_t HandedOut(Network* network) {
@@ -116,6 +139,10 @@ void CheckNothingLeft(Network* network, Job* job) {
     }
   }
   CHECK_EQ(HandedOut(network), job->BytesKept());
+  for (int w = 0; w < network->options().workers; ++w) {
+    const Aggregator* host_sums = network->host_sums(w);
+    if (host_sums != nullptr) CHECK_EQ(host_sums->pool().bytes_handed_out(), 0U);
+  }
 }
 
 bool RunCase(const NetworkOptions& options, Random* random) {
@@ -169,6 +196,7 @@ void RunCases(PolicyKind kind) {
   for (int i = 0; i < trials && bad < 3; ++i) {
     NetworkOptions options = RandomOptions(kind, &random);
     options.deterministic = random.OneIn(4);
+    options.hosts = SomeHosts(options, &random);
     bad += RunCase(options, &random) ? 0 : 1;
   }
 }
@@ -189,6 +217,7 @@ TEST(workers_that_wait_for_each_other_s_order) {
   for (int trial = 0; trial < 100; ++trial) {
     NetworkOptions options = RandomOptions(kPolicies[trial % std::size(kPolicies)], &random);
     options.workers = std::max(options.workers, 2);
+    options.hosts = SomeHosts(options, &random);
     Network network(options, &random);
     Job job(&network, &random);
     const uint64_t most = std::min<uint64_t>(6 * options.policy.packet_bytes, 100000);
@@ -223,6 +252,7 @@ TEST(deterministic_sums_are_those_in_the_order_of_ranks) {
     NetworkOptions options = RandomOptions(kPolicies[trial % std::size(kPolicies)], &random);
     options.workers = static_cast<int>(random.Between(3, 5));
     options.deterministic = true;
+    options.hosts = SomeHosts(options, &random);
     Network network(options, &random);
     Job job(&network, &random, true);
     Rounds rounds(&network, &job, &random, 2);

@@ -68,10 +68,18 @@ class Job {
     }
     return tensors_.size() - 1;
   }
+  // That worker, not the first, thinks that the tensor has so many elements, which must be fewer.
+  void Resize(int worker, size_t tensor, uint64_t elements) {
+    TensorTraits d = traits(tensor);
+    d.shape = {elements};
+    tensors_[tensor].at[static_cast<size_t>(worker)].shared = std::make_shared<mercury::Tensor>(d);
+  }
   const TensorTraits& traits(size_t tensor) const { return tensors_[tensor].at[0].shared->traits; }
 
   // The worker's next round of a tensor. The sum is compared before `then` is called.
-  void Submit(int worker, size_t tensor, int32_t priority, Then then = nullptr) {
+  // `quiet`: it does not want it.
+  void Submit(int worker, size_t tensor, int32_t priority, Then then = nullptr,
+              bool quiet = false) {
     PerWorker& mine = tensors_[tensor].at[static_cast<size_t>(worker)];
     const int round = ++mine.rounds;
     auto arrays = std::make_shared<Arrays>();
@@ -84,8 +92,9 @@ class Job {
       arrays->dst = std::make_unique<char[]>(values.size());
       std::memset(arrays->dst.get(), 0xab, values.size());
     }
-    auto op = Operation_(worker, tensor, priority, arrays, std::move(then), round);
+    auto op = Operation_(worker, tensor, priority, arrays, std::move(then), quiet ? -1 : round);
     op->src = arrays->src.get();
+    if (quiet) op->kind = Operation::Kind::kPush;
     network_->Submit(worker, op);
   }
   // The last sum once more.
@@ -133,14 +142,36 @@ class Job {
                       static_cast<uint64_t>(round);
     return Values(d.dtype, d.elements(), seed * 0x9e3779b97f4a7c15, rough_);
   }
-  // In the order of ranks.
+  // In the order of ranks: of each host's workers, and then of the hosts, where copies leave them.
   std::string Expected(size_t tensor, int round) const {
-    std::string sum = ValuesOf(0, tensor, round);
-    for (int w = 1; w < network_->options().workers; ++w) {
-      AddWith("plain", traits(tensor).dtype, sum.data(), ValuesOf(w, tensor, round).data(),
-              sum.size());
+    const NetworkOptions& o = network_->options();
+    const DType dtype = traits(tensor).dtype;
+    const Placement placement = PlacementOf(tensor);
+    std::vector<std::string> values;
+    for (int w = 0; w < o.workers; ++w) values.push_back(ValuesOf(w, tensor, round));
+    std::string all(values[0].size(), '\0');
+    for (uint64_t slot = 0; slot < placement.slots; ++slot) {
+      const size_t at = placement.Begin(slot) * ElementBytes(dtype);
+      const size_t bytes = placement.Elements(slot) * ElementBytes(dtype);
+      const auto add = [&](std::string* to, const std::string& more) {
+        if (to->empty()) {
+          *to = more;
+        } else {
+          AddWith("plain", dtype, to->data(), more.data(), bytes);
+        }
+      };
+      std::string sum;
+      for (int w = 0; w < o.workers; ++w) {
+        const int stands_for = o.hosts.StandsFor(w, placement.Server(slot));
+        std::string copy;
+        for (const int each : stands_for > 1 ? o.hosts.Workers(w) : std::vector<int>{w}) {
+          if (stands_for != 0) add(&copy, values[static_cast<size_t>(each)].substr(at, bytes));
+        }
+        if (stands_for != 0) add(&sum, copy);
+      }
+      all.replace(at, bytes, sum);
     }
-    return sum;
+    return all;
   }
 
  private:
@@ -170,7 +201,7 @@ class Job {
     ++under_way_;
     op->done = [this, worker, tensor, round, arrays, then = std::move(then)](const Status& status) {
       --under_way_;
-      if (status.ok()) Check(worker, tensor, round, arrays);
+      if (status.ok() && round >= 0) Check(worker, tensor, round, arrays);
       if (then) then(status);
     };
     return op;

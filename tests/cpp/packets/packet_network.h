@@ -174,6 +174,7 @@ struct NetworkOptions {
   int workers = 2;
   ServerShares shares{2};
   int lanes = 1;
+  Hosts hosts;
   PolicyOptions policy;
   std::vector<std::string> profiles;  // prophet's, by worker
   bool checksum = false;
@@ -194,12 +195,15 @@ class Network {
     }
     AddEnds();
     for (int lane = 0; lane < options_.lanes; ++lane) AddLinks(lane);
+    for (int lane = 0; lane < options_.lanes; ++lane) AddLinksBeside(lane);
   }
 
   int64_t now_us() const { return now_us_; }
   const NetworkOptions& options() const { return options_; }
   WorkerStreams& streams(int worker) { return *streams_[static_cast<size_t>(worker)]; }
   Aggregator& aggregator(int server) { return *aggregators_[static_cast<size_t>(server)]; }
+  // Of a leader; null: the worker is none.
+  Aggregator* host_sums(int worker) { return host_sums_[static_cast<size_t>(worker)].get(); }
   Pipe& pipe(bool to_server, int worker, int server, int lane = 0) {
     const int link = (lane * options_.workers + worker) * options_.shares.servers() + server;
     return *pipes_[static_cast<size_t>(2 * link + (to_server ? 0 : 1))];
@@ -223,6 +227,20 @@ class Network {
       for (int lane = 0; lane < options_.lanes; ++lane) {
         const int link = LinkOf(worker, lane, options_.lanes);
         CHECK_OK(aggregator->OnPacket(link, goodbye, now_us_));
+      }
+    }
+    const std::vector<int> beside = options_.hosts.Workers(worker);
+    for (size_t i = 1; i < beside.size(); ++i) {
+      for (int lane = 0; lane < options_.lanes; ++lane) {
+        const bool leads = options_.hosts.Leads(worker);
+        if (leads) {
+          char* target = nullptr;
+          const int link = LinkOf(options_.shares.servers(), lane, options_.lanes);
+          CHECK_OK(streams(beside[i]).OnHeader(link, goodbye, now_us_, &target));
+        } else if (beside[i] == worker && options_.hosts.Follows(worker)) {
+          const int link = LinkOf(static_cast<int>(i), lane, options_.lanes);
+          CHECK_OK(host_sums(beside[0])->OnPacket(link, goodbye, now_us_));
+        }
       }
     }
   }
@@ -262,6 +280,9 @@ class Network {
       }
       o.stall = options_.stall;
       o.stalled = options_.stalled;
+      o.rank = w;
+      o.hosts = options_.hosts;
+      o.host_sums = host_sums_.emplace_back(MakeHostSums(w));
       o.wake = [](int /*lane*/) {};  // all ask, again and again
       streams_.push_back(std::make_unique<WorkerStreams>(
           o, [this](const std::string& line) { reports_.push_back(line); }));
@@ -271,6 +292,7 @@ class Network {
       o.num_workers = options_.workers;
       o.shares = options_.shares;
       o.server = s;
+      o.hosts = options_.hosts;
       o.lanes = options_.lanes;
       o.policy = options_.policy.kind;
       o.unit_bytes = options_.policy.unit_bytes;
@@ -283,6 +305,47 @@ class Network {
       o.allocate = options_.allocate;
       o.wake = [](int /*lane*/) {};
       aggregators_.push_back(std::make_unique<Aggregator>(o));
+    }
+  }
+  std::shared_ptr<Aggregator> MakeHostSums(int worker) {
+    if (!options_.hosts.Leads(worker)) return nullptr;
+    AggregatorOptions o;
+    o.ranks = options_.hosts.Workers(worker);
+    o.num_workers = static_cast<int>(o.ranks.size());
+    o.shares = options_.shares;
+    o.lanes = options_.lanes;
+    o.policy = options_.policy.kind;
+    o.packet_bytes = options_.policy.packet_bytes;
+    o.levels_max = options_.policy.levels_max;
+    o.deterministic = options_.deterministic;
+    o.allocate = options_.allocate;
+    o.wake = [](int /*lane*/) {};
+    for (int s = 0; s < options_.shares.servers(); ++s) {
+      if (!options_.hosts.Beside(worker, s)) o.servers.push_back(s);
+    }
+    o.above.ready = [this, worker](uint64_t key, int server, uint64_t slots, uint8_t round,
+                                   int lane) {
+      streams(worker).HostReady(key, server, slots, round, lane, now_us_);
+    };
+    o.above.failed = [this, worker](uint64_t key, const Status& status) {
+      streams(worker).HostFailed(key, status);
+    };
+    return std::make_shared<Aggregator>(o);
+  }
+  // Of who has a leader, to that one; after all those to servers.
+  void AddLinksBeside(int lane) {
+    for (int w = 0; w < options_.workers; ++w) {
+      if (!options_.hosts.Follows(w)) continue;
+      const std::vector<int> beside = options_.hosts.Workers(w);
+      const auto at = std::find(beside.begin(), beside.end(), w) - beside.begin();
+      const Pipe::End worker{&streams(w), LinkOf(options_.shares.servers(), lane, options_.lanes)};
+      const Pipe::End leader{host_sums(beside[0]),
+                             LinkOf(static_cast<int>(at), lane, options_.lanes)};
+      for (const bool up : {true, false}) {
+        pipes_.push_back(std::make_unique<Pipe>(up ? worker : leader, up ? leader : worker,
+                                                RandomShape(random_), options_.policy.packet_bytes,
+                                                options_.checksum, random_));
+      }
     }
   }
   void AddLinks(int lane) {
@@ -303,8 +366,10 @@ class Network {
     int64_t next = events_.empty() ? kNever : events_.begin()->first;
     if (fresh_) return now_us_;
     for (const auto& pipe : pipes_) next = std::min(next, pipe->NextAt());
-    for (const auto& streams : streams_) {
-      for (int s = 0; s < options_.shares.servers(); ++s) {
+    for (int w = 0; w < options_.workers; ++w) {
+      const int leader = options_.hosts.Follows(w) ? 1 : 0;
+      for (int s = 0; s < options_.shares.servers() + leader; ++s) {
+        const auto& streams = streams_[static_cast<size_t>(w)];
         next = std::min(next, streams->WakeAt(LinkOf(s, 0, options_.lanes)));
       }
     }
@@ -341,6 +406,7 @@ class Network {
   int64_t next_tick_us_ = 0;
   bool fresh_ = true;
   std::multimap<int64_t, std::function<void()>> events_;
+  std::vector<std::shared_ptr<Aggregator>> host_sums_;  // by worker
   std::vector<std::unique_ptr<WorkerStreams>> streams_;
   std::vector<std::unique_ptr<Aggregator>> aggregators_;
   std::vector<std::unique_ptr<Pipe>> pipes_;

@@ -71,7 +71,13 @@ class Plane {
   // Rank by rank; a test may leave some out and play them itself.
   void StartWorker(int rank, const MercuryOptions& options) {
     workers_.push_back(std::make_unique<MercuryWorker>(options, EventsOf(false, rank)));
-    REQUIRE_OK(workers_.back()->Start(addresses_));
+    PlaneDoor door;
+    Address here{"127.0.0.1", 0};
+    REQUIRE_OK(door.Open(here.host, options.tcp, &here.port));
+    doors_[rank] = here;
+    std::vector<Address> to = addresses_;
+    if (options.hosts.Follows(rank)) to.push_back(doors_.at(options.hosts.LeaderOf(rank)));
+    REQUIRE_OK(workers_.back()->Start(to, std::move(door)));
   }
   void StartWorkers() {
     for (int w = 0; w < options_.workers; ++w) StartWorker(w, Of(w));
@@ -208,6 +214,7 @@ class Plane {
       events_.push_back({at_server, rank, peer, status});
       changed_.notify_all();
     };
+    events.lost_beside = events.lost;
     return events;
   }
 
@@ -237,6 +244,7 @@ class Plane {
   std::vector<std::shared_ptr<Exchange>> exchanges_;
   std::map<std::pair<int, uint64_t>, std::shared_ptr<Tensor>> tensors_;  // by worker and key
   std::vector<Address> addresses_;
+  std::map<int, Address> doors_;  // of workers
   std::vector<std::unique_ptr<MercuryServer>> servers_;
   std::vector<std::unique_ptr<MercuryWorker>> workers_;  // last: their callbacks use the rest
 };

@@ -91,6 +91,23 @@ TEST(portions_without_slots_and_forgotten_portions_are_not_named) {
   CHECK_EQ(Order(policy.get(), 9), "3");
 }
 
+TEST(slots_that_are_not_ready_are_not_named) {
+  const auto policy = Make(PolicyKind::kPriority);
+  policy->Ready({1, 9, 4, 1, 0, 4}, 0);
+  policy->Ready({2, 0, 2, 1, 0, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 9), "2");
+  policy->More(1, 3, 0);
+  policy->More(2, 1, 0);
+  CHECK_EQ(Order(policy.get(), 9), "1112");
+  policy->More(1, 1, 0);
+  policy->More(7, 1, 0);  // nobody has heard of it
+  CHECK_EQ(Order(policy.get(), 9), "1");
+  policy->Ready({3, 0, 2, 1, 0, 2}, 0);
+  policy->Forget(3);
+  policy->More(3, 2, 0);
+  CHECK_EQ(Order(policy.get(), 9), "");
+}
+
 TEST(packets_shrink_on_slow_links_and_stay_aligned) {
   for (const uint64_t most :
        {uint64_t{64} << 10, uint64_t{50000}, uint64_t{100001}, uint64_t{1024}}) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "harness.h"
 
@@ -52,8 +53,8 @@ TEST(units_are_what_the_policies_say) {
 }
 
 // The promises of policy.h, for all and any sequence of calls: Next names a portion that was made
-// ready, was not forgotten and has slots to send; units are not torn; with nothing under way,
-// something is sent.
+// ready, was not forgotten and has slots that are ready to send; units are not torn; with nothing
+// under way, something is sent.
 TEST(every_policy_keeps_its_promises) {
   mercury::testing::Random random;
   for (int trial = 0; trial < 300; ++trial) {
@@ -83,7 +84,8 @@ TEST(every_policy_keeps_its_promises) {
       const auto it = portions.find(id);
       REQUIRE_TRUE(it != portions.end());
       State& s = it->second;
-      REQUIRE_TRUE(s.sent < s.portion.slots);
+      REQUIRE_TRUE(s.sent < s.portion.slots - s.portion.missing);
+      REQUIRE_TRUE(s.portion.missing == 0 || !unit_policy);
       if (unit_policy && torn != ~uint64_t{0}) CHECK_EQ(id, torn);
       CHECK_TRUE(policy->packet_bytes() <= 1024 && policy->packet_bytes() % 64 == 0);
       const bool slot_done = !random.OneIn(4);
@@ -101,6 +103,7 @@ TEST(every_policy_keeps_its_promises) {
         Portion portion{++ids, static_cast<int32_t>(random.Between(-3, 3)), random.Below(12), 1};
         portion.unit_slots = UnitSlots(options.kind, options.unit_bytes, 1024, portion.slots);
         portion.bytes = random.OneIn(9) ? 0 : 500 * portion.slots;
+        portion.missing = random.OneIn(2) ? 0 : random.Below(portion.slots + 1);
         portions[portion.id].portion = portion;
         profile->Ready(portion.id % 8, 1, portion.priority, now);
         policy->Ready(portion, now);
@@ -110,7 +113,11 @@ TEST(every_policy_keeps_its_promises) {
         auto it = portions.begin();
         std::advance(it, static_cast<ptrdiff_t>(random.Below(portions.size())));
         State& s = it->second;
-        if (random.OneIn(3)) {
+        if (s.portion.missing != 0 && random.OneIn(2)) {
+          const uint64_t more = random.Below(s.portion.missing + 1);
+          s.portion.missing -= more;
+          policy->More(it->first, more, now);
+        } else if (random.OneIn(3)) {
           policy->Acknowledged(it->first, s.bytes - s.acknowledged);
           s.acknowledged = s.bytes;
         } else if (random.OneIn(2)) {
@@ -125,6 +132,7 @@ TEST(every_policy_keeps_its_promises) {
     }
     // Everything comes back: then all can be sent, without waiting.
     uint64_t left = 0;
+    for (auto& [id, s] : portions) policy->More(id, std::exchange(s.portion.missing, 0), now);
     for (const auto& [id, s] : portions) left += s.portion.slots - s.sent;
     for (int turns = 0; left != 0 && turns < 10000; ++turns) {
       if (!send()) {

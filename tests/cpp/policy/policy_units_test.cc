@@ -78,6 +78,17 @@ TEST(bytescheduler_s_default_credit_is_four_partitions) {
   CHECK_EQ(Order(default_sizes.get(), 99, 4 << 20).size(), 4U);
 }
 
+TEST(units_are_cut_from_what_is_all_there) {
+  const auto policy = Make(PolicyKind::kP3, 2);
+  policy->Ready({1, 9, 4, 2, 0, 3}, 0);
+  policy->Ready({2, 0, 1, 2}, 0);
+  policy->More(1, 2, 0);
+  CHECK_EQ(Order(policy.get(), 9), "2");
+  policy->Acknowledged(2, 1 << 20);
+  policy->More(1, 1, 0);
+  CHECK_EQ(Order(policy.get(), 9), "11");
+}
+
 TEST(forgetting_in_the_middle_of_a_unit_lets_the_next_go) {
   for (const PolicyKind kind : {PolicyKind::kWfbp, PolicyKind::kP3, PolicyKind::kByteScheduler}) {
     const auto policy = Make(kind, 1000);

@@ -368,7 +368,7 @@ std::string FabricNode::Stats() {
 }
 
 void FabricNode::Leave(bool failed) {
-  lane_->Stop(failed);
+  lane_->Stop(failed ? Parting::kFailed : Parting::kDone);
   dialers_.clear();
   door_.reset();
   listener_.Close();

@@ -1,0 +1,90 @@
+#include "packets/hosts.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/node_name.h"
+
+namespace mercury {
+
+Hosts::Hosts(std::vector<int> of_workers, std::vector<int> of_servers)
+    : of_workers_(std::move(of_workers)), of_servers_(std::move(of_servers)) {}
+
+Hosts Hosts::Of(const std::vector<Member>& members) {
+  std::map<std::string, int> numbers;
+  std::vector<int> of_workers, of_servers;
+  for (const Member& member : members) {
+    if (member.role == Role::kScheduler) continue;
+    std::vector<int>& of = member.role == Role::kWorker ? of_workers : of_servers;
+    const auto rank = static_cast<size_t>(RankOf(member.id));
+    if (of.size() <= rank) of.resize(rank + 1, -1);
+    of[rank] = numbers.try_emplace(member.host, static_cast<int>(numbers.size())).first->second;
+  }
+  return {std::move(of_workers), std::move(of_servers)};
+}
+
+int Hosts::LeaderOf(int worker) const {
+  const auto w = static_cast<size_t>(worker);
+  if (w >= of_workers_.size()) return worker;
+  const auto first = std::find(of_workers_.begin(), of_workers_.end(), of_workers_[w]);
+  return static_cast<int>(first - of_workers_.begin());
+}
+
+bool Hosts::Beside(int worker, int server) const {
+  const auto w = static_cast<size_t>(worker), s = static_cast<size_t>(server);
+  return w < of_workers_.size() && s < of_servers_.size() && of_workers_[w] == of_servers_[s];
+}
+
+bool Hosts::Sums(int worker) const {
+  const auto w = static_cast<size_t>(worker);
+  if (w >= of_workers_.size()) return false;
+  const int host = of_workers_[w];
+  const bool away = std::any_of(of_servers_.begin(), of_servers_.end(),
+                                [host](int server_host) { return server_host != host; });
+  return away && std::count(of_workers_.begin(), of_workers_.end(), host) > 1;
+}
+
+int Hosts::Sender(int worker, int server) const {
+  return Beside(worker, server) ? worker : LeaderOf(worker);
+}
+
+int Hosts::StandsFor(int worker, int server) const {
+  if (of_workers_.empty() || Beside(worker, server)) return 1;
+  return LeaderOf(worker) == worker ? static_cast<int>(Workers(worker).size()) : 0;
+}
+
+std::vector<int> Hosts::Workers(int worker) const {
+  if (of_workers_.empty()) return {worker};
+  std::vector<int> all;
+  for (size_t w = 0; w < of_workers_.size(); ++w) {
+    if (of_workers_[w] == of_workers_[static_cast<size_t>(worker)])
+      all.push_back(static_cast<int>(w));
+  }
+  return all;
+}
+
+std::vector<int> Hosts::Leaders() const {
+  std::vector<int> leaders;
+  for (int w = 0; w < static_cast<int>(of_workers_.size()); ++w) {
+    if (Leads(w)) leaders.push_back(w);
+  }
+  return leaders;
+}
+
+int Hosts::AsServer(int leader) const {
+  const std::vector<int> leaders = Leaders();
+  const auto at = std::find(leaders.begin(), leaders.end(), leader) - leaders.begin();
+  return static_cast<int>(of_servers_.size()) + static_cast<int>(at);
+}
+
+std::vector<int> Hosts::Senders(int server, int workers) const {
+  std::vector<int> senders;
+  for (int w = 0; w < workers; ++w) {
+    if (StandsFor(w, server) != 0) senders.push_back(w);
+  }
+  return senders;
+}
+
+}  // namespace mercury

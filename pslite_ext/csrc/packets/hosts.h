@@ -1,0 +1,50 @@
+// Which workers share a host, and who of them sends their copies to a server.
+//
+// Where a copy leaves its host, the host's workers are summed first: the first of them, the leader,
+// adds the others' to its own, sends one copy that stands for all, and gives them the sum when it
+// comes back. To a server on their own host each worker sends its own: that costs no link anything.
+//
+// Thread-safety: immutable. Invariant: for each server, every worker's copy is in exactly one that
+// it gets.
+#pragma once
+
+#include <vector>
+
+#include "control/membership.h"
+
+namespace mercury {
+
+class Hosts {
+ public:
+  // Everybody sends for itself.
+  Hosts() = default;
+  // By rank: numbers of the hosts that they are on.
+  Hosts(std::vector<int> of_workers, std::vector<int> of_servers);
+  static Hosts Of(const std::vector<Member>& members);
+
+  // Who sends the worker's copies to the server.
+  int Sender(int worker, int server) const;
+  // How many workers the worker's copies stand for there; 0: it sends none.
+  int StandsFor(int worker, int server) const;
+  // Whether that server is on the worker's host.
+  bool Beside(int worker, int server) const;
+  // Whether the worker sums for others, or another does for it.
+  bool Leads(int worker) const { return Sums(worker) && LeaderOf(worker) == worker; }
+  bool Follows(int worker) const { return Sums(worker) && LeaderOf(worker) != worker; }
+  int LeaderOf(int worker) const;
+  // All workers on the host of that one, ascending: the leader is the first.
+  std::vector<int> Workers(int worker) const;
+  std::vector<int> Leaders() const;
+  // The rank that the sums of the leader's host have among servers, where they are called one: in
+  // traces.
+  int AsServer(int leader) const;
+  // Which of the workers send copies to the server.
+  std::vector<int> Senders(int server, int workers) const;
+
+ private:
+  bool Sums(int worker) const;
+
+  std::vector<int> of_workers_, of_servers_;
+};
+
+}  // namespace mercury
