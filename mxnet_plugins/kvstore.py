@@ -59,6 +59,16 @@ class MercuryKVStore(BaseStore):
         """This worker's number, from 0."""
         return _core.rank()
 
+    @property
+    def local_rank(self) -> int:
+        """This worker's number among those of its host, from 0: which of its devices it may use."""
+        return _core.local_rank()[0]
+
+    @property
+    def local_size(self) -> int:
+        """How many workers share this one's host."""
+        return _core.local_rank()[1]
+
     def num_dead_node(self, node_id: int = 7, timeout: int = 60) -> int:
         """Nodes of a group (1 scheduler, 2 servers, 4 workers, or a sum) that are lost."""
         del timeout  # MERCURY_HEARTBEAT_TIMEOUT_MS says when a node is lost

@@ -44,6 +44,7 @@ cdef extern from "process/c_api.h" nogil:
     void mercury_say_at_exit(const char*)
     void mercury_park_ended_threads()
     int mercury_rank()
+    int mercury_local_rank(int*)
     int mercury_num_lost(int)
     const char* mercury_sum_instruction_set()
     const char* mercury_figures()

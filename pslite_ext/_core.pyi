@@ -50,6 +50,9 @@ def park_ended_threads() -> None:
     """As Python ends: a thread that it ends inside C++ stands still, and nothing is aborted."""
 
 def rank() -> int: ...
+def local_rank() -> tuple[int, int]:
+    """This worker's number among those of its host, and how many there are."""
+
 def check() -> None:
     """Raises the job's first error, if it has failed."""
 

@@ -4,6 +4,7 @@
 from array import array
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.ref cimport Py_INCREF
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
@@ -118,6 +119,12 @@ def park_ended_threads():
 
 def rank():
     return mercury_rank()
+
+
+def local_rank():
+    cdef int size
+    rank = mercury_local_rank(&size)
+    return rank, size
 
 
 def check():
@@ -297,7 +304,10 @@ cdef class Work:
         else:
             heir = Work.__new__(Work)
             heir._work, heir._memory = self._work, self._memory
-            _dropped.append(heir)
+            if _dropped is not None:
+                _dropped.append(heir)
+            else:
+                Py_INCREF(heir)  # Python is ending, and nobody will look
 
     @property
     def released(self):

@@ -194,11 +194,13 @@ def cluster(
     start_worker: Callable[[dict[str, str], Path], Started] | None = None,
     replicas: int = 0,
     forked: bool = True,
+    at: Callable[[str, int], str] | None = None,
 ) -> Iterator[Cluster]:
     """`command`: a script and its arguments, or -c and code; run in every role.
 
     Workers with MXNet are forked from a process that has it, unless a test is about how processes
-    start. `start_worker` starts them in another way, with an environment and a log.
+    start. `start_worker` starts them in another way, with an environment and a log. `at`: by role
+    and rank, the address of this machine that stands for the process's host.
     """
     port = free_port()
     base = clean_environment(
@@ -226,6 +228,8 @@ def cluster(
             for role, rank in roles:
                 log = Path(folder) / f"{role}_{rank}.log"
                 own = {**base, "DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
+                if at is not None:
+                    own["DMLC_NODE_HOST"] = at(role, rank)
                 child: Started
                 if role == "worker" and start_worker is not None:
                     child = start_worker(own, log)

@@ -111,6 +111,11 @@ def _bounds_of_messages(run: Run, raw: RoundTrips, rows: Bools) -> Floats:
                 ends = place[f"worker {worker}"], place[f"server {server}"]
                 source, target = ends if direction == 0 else ends[::-1]
                 bounds[source, target] = min(bounds[source, target], bound)
+    # The sums of a host's workers are made by one of them, and by its clock.
+    for server, worker in run.leaders.items():
+        one, other = place.get(f"worker {worker}"), place.get(f"server {server}")
+        if one is not None and other is not None:
+            bounds[one, other] = bounds[other, one] = 0.0
     return bounds
 
 

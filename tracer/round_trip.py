@@ -6,7 +6,7 @@ instants are in `times`, by the code of the operation, in microseconds of one cl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class RoundTrips:
     training: str
     workers: int
     servers: int
+    leaders: dict[int, int] = field(default_factory=dict)  # of hosts' sums: server, worker
 
     def __len__(self) -> int:
         return len(self.iteration)
@@ -158,5 +159,5 @@ def round_trips(run: Run, add_us: dict[str, Ints] | None = None) -> RoundTrips:
     iteration, key = np.divmod(rest, num_keys)
     return RoundTrips(
         iteration, key, worker, server, times, sizes[0], sizes[1], initialised, keys,
-        run.mode, run.training, workers, servers,
+        run.mode, run.training, workers, servers, run.leaders,
     )  # fmt: skip

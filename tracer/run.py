@@ -65,6 +65,12 @@ class Run:
     def training(self) -> str:
         return self.header.training
 
+    @property
+    def leaders(self) -> dict[int, int]:
+        """Of the servers that are the sums of a host's workers: which of them makes them."""
+        found = {trace.header.rank: trace.leader for trace in self.servers}
+        return {server: worker for server, worker in found.items() if worker is not None}
+
     def missing(self) -> Iterator[tuple[str, int, list[int]]]:
         """Of both roles: how many there were, and the ranks of which there is no file."""
         for role, traces, count in (

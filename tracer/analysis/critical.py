@@ -15,6 +15,7 @@ import numpy as np
 from tracer import round_trip as rt
 from tracer.format.record import ASYNCHRONOUS, MERCURY, STAGES, Array, Bools, Ints
 from tracer.grouping import group
+from tracer.hosts import HostRows
 from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
 
@@ -49,6 +50,9 @@ AHEAD = (
     ("gradient on the wire", rt.S_PUSH_RECV, rt.W_PUSH_SEND, SAME),
 )
 COMPUTATION = "computation"
+# Where workers share a host, a sum comes to most of them by way of their leader, and a leader's
+# copy holds the others': the path goes through both hops.
+WITHIN = "sum within the host", "last packet within the host"
 
 
 def path(table: RoundTrips) -> Table:
@@ -59,8 +63,13 @@ def path(table: RoundTrips) -> Table:
         goes_to = _goes_to(rows)
         last = group(rows.iteration).row_of_most(rows.times[rt.W_PULL_RECV])
         ahead = (rows.in_turn().times[rt.W_PULL_SEND] != rows.times[rt.W_PULL_SEND])[last]
+        within = HostRows(rows) if rows.leaders else None
+        if within is not None:
+            last = _to_leaders(rows, within, last, parts)
         for steps, at in ((STEPS[rows.mode], last[~ahead]), (AHEAD, last[ahead])):
             for what, end, begin, where in steps:
+                if within is not None and begin == rt.W_PUSH_SEND:
+                    at = _to_others(rows, within, at, what, parts)
                 ends = rows.times[end][at]
                 at = goes_to[where][at]
                 parts.append(_segment(rows, at, what, rows.times[begin][at], ends, begin < STAGES))
@@ -72,6 +81,33 @@ def path(table: RoundTrips) -> Table:
     }
     order = np.lexsort((-columns["begin_us"], columns["iteration"]))
     return Table("Critical path", {name: values[order] for name, values in columns.items()})
+
+
+def _to_leaders(
+    rows: RoundTrips, within: HostRows, at: Ints, parts: list[dict[str, Array]]
+) -> Ints:
+    """Who has the sum from its leader waited for that one's."""
+    to = within.leaders_row(at)
+    hops = within.at_host[at] & (to >= 0)
+    times = rows.times[rt.W_PULL_RECV]
+    parts.append(_segment(rows, to[hops], WITHIN[0], times[to[hops]], times[at[hops]], True))
+    return np.where(hops, to, at)
+
+
+def _to_others(
+    rows: RoundTrips, within: HostRows, at: Ints, what: str, parts: list[dict[str, Array]]
+) -> Ints:
+    """A leader that had to wait for another worker's packets sent its last ones after that."""
+    to = within.others_row(at)
+    there = rows.times[rt.S_PUSH_SEND][to]
+    hops = (to >= 0) & (there > rows.times[rt.W_PUSH_SEND][at])
+    here, to = at[hops], to[hops]
+    parts.append(_segment(rows, here, what, there[hops], rows.times[rt.W_PUSH_RECV][here], True))
+    left = rows.times[rt.W_PUSH_RECV][to]
+    parts.append(_segment(rows, to, WITHIN[1], left, there[hops], True))
+    out = at.copy()
+    out[hops] = to
+    return out
 
 
 def _goes_to(rows: RoundTrips) -> tuple[Ints, Ints, Ints]:

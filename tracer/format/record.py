@@ -239,6 +239,15 @@ class Trace:
         """Whether its job failed, by its own account: what was under way then has no end."""
         return any(n.words[:1] == ["failed"] for n in self.notes)
 
+    @property
+    def leader(self) -> int | None:
+        """Of a server that is the sums of a host's workers: the worker that makes them."""
+        for note in self.notes:
+            words = note.words
+            if len(words) == 3 and words[:2] == ["leader", "worker"] and words[2].isdigit():
+                return int(words[2])
+        return None
+
     def covers(self, iteration: Ints) -> Bools:
         """Whether iterations were to be recorded, by the notes `from step` and `to step`.
 

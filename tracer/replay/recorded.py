@@ -12,6 +12,7 @@ from tracer.clocks import aligned
 from tracer.errors import TraceError
 from tracer.format.record import SYNCHRONOUS, Ints
 from tracer.grouping import group
+from tracer.hosts import by_host
 from tracer.replay.dependencies import check_acyclic
 from tracer.replay.network import Network, estimate
 from tracer.round_trip import RoundTrips
@@ -52,7 +53,7 @@ def recorded(run: Run) -> Recorded:
             )
     for trace in run.traces:
         check_acyclic(trace)
-    return from_round_trips(aligned(run)[0], run.path)
+    return from_round_trips(by_host(aligned(run)[0]), run.path)
 
 
 def from_round_trips(table: RoundTrips, path: str = "trace") -> Recorded:

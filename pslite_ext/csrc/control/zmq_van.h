@@ -105,6 +105,8 @@ class ZmqVan : public ps::Van {
   // Once ready: what the job's alone is, and whether its training is asynchronous.
   const JobIdentity& job() const { return job_; }
   bool asynchronous() const;
+  // On the I/O thread, from OnAgreed on: everybody in the job.
+  const std::vector<Member>& members() const { return members_; }
   // "peer worker 1: 10.0.0.5:40123", a line for each. In OnAgreed.
   std::string Peers() const;
   // What went to nodes that this one trains with, and came from them.
@@ -120,8 +122,6 @@ class ZmqVan : public ps::Van {
   int RecvMsg(ps::Message* message) override;
 
  protected:
-  // On the I/O thread, once ready: everybody in the job.
-  const std::vector<Member>& members() const { return members_; }
   void FailStart(Status status) { start_status_ = std::move(status); }
   // Set before Start: where this node takes tensors as packets.
   int data_port_ = 0;

@@ -90,6 +90,7 @@ class Aggregator : public Endpoint, public HostSums {
   Block Room(const Operation& op, uint64_t slot) override;
   void Give(const Operation& op, uint64_t slot, const Block& sum, int lane) override;
   void Fail(const TensorTraits& traits, const Status& status, int lane) override;
+  void LetGo() override;
   std::string Missing(uint64_t key) override;
   // How large packets to a worker are at most; 0: as large as they can be.
   void SetPacketBytes(int worker, uint64_t bytes);

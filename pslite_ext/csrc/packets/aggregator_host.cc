@@ -63,6 +63,7 @@ Status Aggregator::Begin(const std::shared_ptr<Operation>& op, uint8_t round,
   if (!Alike(declared, tensor->declared)) {
     FailTensor(tensor, Differ(*tensor, 0, declared));
   }
+  if (tensor->share.count == 0) return tensor->failed;  // none of it leaves the host
   tensor->own = op;
   tensor->own_round = round;
   tensor->to_give = tensor->share.count;
@@ -158,6 +159,20 @@ void Aggregator::Fail(const TensorTraits& traits, const Status& status, int lane
   if (!tensor->failed.ok()) return;
   tensor->own.reset();  // it knows
   FailTensor(tensor, status);
+}
+
+// Allocates nothing: memory may be the reason.
+void Aggregator::LetGo() {
+  std::shared_ptr<Operation> own;  // may be the last to hold it, and then nothing is locked
+  do {
+    own.reset();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto& [key, tensor] : tensors_) {
+      if (tensor == nullptr || tensor->own == nullptr) continue;
+      own = std::move(tensor->own);
+      break;
+    }
+  } while (own != nullptr);
 }
 
 std::string Aggregator::Missing(uint64_t key) {

@@ -40,6 +40,8 @@ class HostSums {
   virtual void Give(const Operation& op, uint64_t slot, const Block& sum, int lane) = 0;
   // The tensor has failed for the job.
   virtual void Fail(const TensorTraits& traits, const Status& status, int lane) = 0;
+  // Nothing is summed any more: of all that has begun, the leader's own copies are let go of.
+  virtual void LetGo() = 0;
   // One byte for each worker of the job, 1: the sum waits for its copy.
   virtual std::string Missing(uint64_t key) = 0;
 };

@@ -275,6 +275,7 @@ void MercuryWorker::Fail(const Status& status) {
 // On the first lane's thread, or when there is none any more.
 void MercuryWorker::FailNow(const Status& status) {
   streams_->Fail(status);
+  if (host_sums_ != nullptr) host_sums_->LetGo();
   Slice& first = *slices_[0];
   if (!first.failure.ok()) return;
   first.failure = status;

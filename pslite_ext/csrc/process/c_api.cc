@@ -177,6 +177,12 @@ void mercury_say_at_exit(const char* line) {
 }
 void mercury_park_ended_threads(void) { mercury::ParkEndedThreads(); }
 int mercury_rank(void) { return Node::Get().rank(); }
+int mercury_local_rank(int* size) {
+  const std::vector<int> beside = Node::Get().beside();
+  *size = static_cast<int>(beside.size());
+  return static_cast<int>(std::find(beside.begin(), beside.end(), Node::Get().rank()) -
+                          beside.begin());
+}
 int mercury_num_lost(int group) { return Node::Get().NumLost(group); }
 const char* mercury_sum_instruction_set(void) { return mercury::SumInstructionSet(); }
 

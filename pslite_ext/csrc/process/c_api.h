@@ -61,6 +61,8 @@ void mercury_say_at_exit(const char* line);
 /* As Python ends: a thread that it ends inside C++ stands still, and nothing is aborted. */
 void mercury_park_ended_threads(void);
 int mercury_rank(void);
+/* This worker's number among those of its host, and how many there are. */
+int mercury_local_rank(int* size);
 int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);
 /* The data plane's live figures: a JSON object, valid until the calling thread's next call. */

@@ -215,6 +215,11 @@ void Node::OpenTrace(int my_node_id) {
   log->Open(std::move(identity), std::move(host_sums));
 }
 
+std::vector<int> Node::beside() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return beside_;
+}
+
 Status Node::worker(Worker** worker) {
   Status status = failure();
   if (!status.ok()) return status;
@@ -288,6 +293,7 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     peers_ = van_->Peers();
+    beside_ = Hosts::Of(van_->members()).Workers(RankOf(my_node_id));
   }
   van_->CheckData(made.mercury.checksum);
   options_.mercury.numbers = options_.classic.numbers = &numbers_;

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "control/zmq_van.h"
@@ -53,6 +54,8 @@ class Node : public VanObserver {
   // It has, and for what another node did: the log of that one says more.
   bool failed_elsewhere() const { return failed_elsewhere_; }
   int rank() const { return RankOf(id_); }
+  // Once ready: the workers that share this worker's host, ascending; itself among them.
+  std::vector<int> beside();
   int NumLost(int group) const { return van_ == nullptr ? 0 : van_->NumLost(group); }
   // All that this process may ask of its job; kClosed if it is no worker of one that runs.
   Status worker(Worker** worker);
@@ -99,6 +102,7 @@ class Node : public VanObserver {
   bool listens_ = false, ready_ = false, ended_ = false, finished_ = false, at_barrier_ = false;
   bool dumped_ = false;
   std::string peers_;
+  std::vector<int> beside_;
   Status failure_;
   std::unique_ptr<Worker> worker_;  // of the transport, once ready
 };

@@ -34,6 +34,12 @@ class Setting:
     loopback: bool = False  # one address range of one host, as jobs on one machine have it
     beside: bool = False  # servers live on the workers' hosts
     classes: bool = False  # what is marked as signalling passes first
+    per_host: int = 1  # workers that share a host, and its link
+
+    @property
+    def hosts(self) -> int:
+        """That workers are on."""
+        return self.workers // self.per_host
 
     def link_s(self, size: float) -> float:
         """How long so many bytes take one way, headers left out."""
@@ -48,8 +54,8 @@ class Setting:
 
     def load(self, servers: bool = True) -> float:
         """What the busiest link carries each way, in times the gradient's bytes; at least, if the
-        system has no servers: what a ring sends."""
-        n, m = self.workers, self.servers
+        system has no servers: what a ring of the hosts sends."""
+        n, m = self.hosts, self.servers
         if not servers:
             return 2 * (n - 1) / n
         if not self.beside:
@@ -62,8 +68,11 @@ class Setting:
         """By process, its host."""
         names = host_names(self.workers, self.servers, self.beside)
         at = {name: name for name in names}
+        first = [f"worker{i - i % self.per_host}" for i in range(self.workers)]
+        at.update({f"worker{i}": host for i, host in enumerate(first)})
         beside = self.servers if self.beside else 0
-        return {**at, **{f"server{i}": f"worker{i % self.workers}" for i in range(beside)}}
+        hosts = first[:: self.per_host]
+        return {**at, **{f"server{i}": hosts[i % self.hosts] for i in range(beside)}}
 
     def __str__(self) -> str:
         if self.loopback:
@@ -73,7 +82,10 @@ class Setting:
         else:
             link = f"{self.rate / 1e6:g} Mbit/s"
         servers = f"{self.servers} servers{' beside them' if self.beside else ''}"
-        return f"{self.workers} workers, {servers}, {link}"
+        workers = f"{self.workers} workers"
+        if self.per_host > 1:
+            workers = f"{self.hosts} hosts of {self.per_host} workers"
+        return f"{workers}, {servers}, {link}"
 
 
 USUAL = Setting()

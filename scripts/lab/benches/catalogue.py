@@ -8,6 +8,7 @@ from scripts.lab.benches import (
     adapt,
     fabric,
     flood,
+    hosts,
     joining,
     kinds,
     limits,
@@ -185,6 +186,11 @@ def _torch(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     return pytorch.pytorch(chosen, asked, {"quick": 3, "usual": 3, "full": 10}[length], length)
 
 
+def _hosts(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
+    chosen = _named(systems, (MERCURY, TORCH, DDP))
+    return hosts.hosts(chosen, asked, rounds=2 if length == "quick" else 4, length=length)
+
+
 def _turns(systems: Systems, length: str) -> list[Case]:
     counts = {"quick": 2, "usual": 12, "full": 24}
     return turns.turns(_named(systems, (TORCH,)), counts[length])
@@ -226,12 +232,13 @@ PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
     "sum_kernel": lambda _systems: sum_kernel.run(),
     "joining": lambda systems: joining.run([system.name for system in systems]),
 }
-BENCHES = [*_CASES, "scaling", "torch", "turns", "fabric", *PROGRAMS]
+BENCHES = [*_CASES, "scaling", "torch", "hosts", "turns", "fabric", *PROGRAMS]
 # Only if asked for by name, or with --full.
 LONG = (
     "kinds",
     "scaling",
     "torch",
+    "hosts",
     "turns",
     "fabric",
     "joining",
@@ -265,6 +272,8 @@ def cases_of(
             cases += _scaling(systems, length, asked)
         elif name == "torch":
             cases += _torch(systems, length, asked)
+        elif name == "hosts":
+            cases += _hosts(systems, length, asked)
         elif name == "turns":
             cases += _turns(systems, length)
         elif name == "fabric":
@@ -274,7 +283,7 @@ def cases_of(
 
 def wanted(system: str, benches: Sequence[str]) -> bool:
     """Whether one of the benches would measure the system, were it here."""
-    if system in (TORCH, DDP) and "torch" in benches:
+    if system in (TORCH, DDP) and {"torch", "hosts"} & {*benches}:
         return True
     if system in RACERS:
         return "fabric" in benches

@@ -77,7 +77,8 @@ def _case(
         what = f"{what}, {slow}"
 
     def foretold(took: float) -> Figures:
-        if system.name != MERCURY or slow is not None or setting.servers > setting.workers:
+        plain = slow is None and setting.per_host == 1 and setting.servers <= setting.workers
+        if system.name != MERCURY or not plain:
             return {}
         simulated = simulated_s(workload_of(config.tensors).job(), setting)
         return {

@@ -194,7 +194,8 @@ def ddp(module: Any, optimizer: Any) -> tuple[Any, Any]:
 
 def main() -> None:
     rank, workers, first = place()
-    os.environ["GLOO_SOCKET_IFNAME"] = os.environ[DEVICE]
+    connections = int(os.environ.get("LAB_CONNECTIONS", "1"))  # to each other worker
+    os.environ["GLOO_SOCKET_IFNAME"] = ",".join([os.environ[DEVICE]] * connections)
     distributed.init_process_group(
         "gloo", init_method=f"tcp://{first}:{PORT}", rank=rank, world_size=workers
     )

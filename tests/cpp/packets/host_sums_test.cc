@@ -219,3 +219,28 @@ TEST(copies_that_stand_for_others) {
   CHECK_OK(fail(0, why));
   for (int w = 0; w < 4; ++w) CHECK_STATUS(Code::kExhausted, server->ErrorTo(w));
 }
+
+TEST(a_leader_s_operation_is_held_no_longer_than_it_is_needed) {
+  AggregatorOptions options = Options(2);
+  options.ranks = {0, 1};
+  options.servers = {1};  // the other one is on this host
+  options.shares = ServerShares(2);
+  Aggregator host_sums(options);
+  std::vector<uint64_t> ready(2);
+  bool held = false, free = false;
+  for (uint64_t key = 0; key < 20; ++key) {
+    TensorTraits traits;
+    traits.key = key;
+    traits.shape = {10};
+    traits.name = "t" + std::to_string(key);
+    const auto op = std::make_shared<Operation>();
+    op->tensor = std::make_shared<mercury::Tensor>(traits);
+    CHECK_OK(host_sums.Begin(op, 1, &ready));
+    const bool leaves = Placement(key, 10, 4, 1024, options.shares).Server(0) == 1;
+    (leaves ? held : free) = true;
+    CHECK_EQ(op.use_count(), leaves ? 2 : 1);
+    host_sums.LetGo();
+    CHECK_EQ(op.use_count(), 1);
+  }
+  CHECK_TRUE(held && free);
+}
