@@ -68,9 +68,17 @@ def network_of(options: argparse.Namespace) -> dict[str, object]:
             given[f"{name}_bytes"] = size(text)
     workers = getattr(options, "workers", None)
     if workers is not None:
-        given["workers"] = workers
-        given["servers"] = getattr(options, "servers", None) or workers
+        given["workers"] = hosts_of(options, workers)
+        given["servers"] = getattr(options, "servers", None) or given["workers"]
     return given
+
+
+def hosts_of(options: argparse.Namespace, workers: int) -> int:
+    """That so many workers are on. A host's are summed on it: to links it is one worker."""
+    per_host: int = options.per_host
+    if workers > per_host and workers % per_host:
+        raise ModelError(f"--per-host {per_host}: {workers} workers do not fill their hosts")
+    return -(-workers // per_host)
 
 
 def policies_of(options: argparse.Namespace, known: list[str] | None = None) -> list[str]:

@@ -30,7 +30,10 @@ def answer(options: argparse.Namespace) -> Answer:
     largest = max(float(job.bytes.sum()) for job in jobs)
     packet = known.packet_bytes or max(PACKET_BYTES, largest / PACKETS_MAX)
     workers, servers = known.workers, known.servers
-    slowness = slowness_of(options.slow_worker, workers)
+    per_host: int = options.per_host
+    # A host's sum waits for its slowest worker.
+    of_each = slowness_of(options.slow_worker, options.workers)
+    slowness = [max(of_each[i * per_host : (i + 1) * per_host]) for i in range(workers)]
     runs = [
         SimulatedJob(
             job,
@@ -52,7 +55,7 @@ def answer(options: argparse.Namespace) -> Answer:
     rows = [
         {
             "job": name,
-            "worker": worker,
+            "worker" if per_host == 1 else "host": worker,
             "iteration_ms": (took := float(times.mean()) * 1e3),
             "computation_ms": (least := run.job.compute_s * factor * 1e3),
             "speed": least / max(took, 1e-12),
@@ -60,7 +63,7 @@ def answer(options: argparse.Namespace) -> Answer:
         for name, run, outcome in zip(names, runs, done.outcomes)
         for worker, (times, factor) in enumerate(zip(outcome.iteration_s.T, slowness))
     ]
-    title = f"{options.policy}, {workers} workers, {servers} servers"
+    title = f"{options.policy}, {options.workers} workers, {servers} servers"
     table = Table.of_rows(f"{title}: means of {options.iterations} iterations", rows)
     busiest = sorted(done.links, key=lambda link: -link.busy_s)[:BUSIEST]
 

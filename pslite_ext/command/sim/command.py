@@ -103,7 +103,7 @@ def parser() -> argparse.ArgumentParser:
     _network(sub, machines=False)
     sub.add_argument("--bandwidth", required=True, metavar="RATE", help="such as 10Gbps")
     sub.add_argument("--most", type=count, default=4096, metavar="N", help="default 4096")
-    sub.add_argument("--servers", type=count, help="default: as many as workers")
+    sub.add_argument("--servers", type=count, help="default: as many as hosts")
     sub.add_argument("--aggregate", choices=("server", "switch"), default="server")
     _policies(sub)
 
@@ -147,7 +147,14 @@ def _shape(sub: argparse.ArgumentParser) -> None:
 def _network(sub: argparse.ArgumentParser, machines: bool = True) -> None:
     if machines:
         sub.add_argument("--workers", type=count, default=2, help="default 2")
-        sub.add_argument("--servers", type=count, help="default: as many as workers")
+        sub.add_argument("--servers", type=count, help="default: as many as hosts")
+    sub.add_argument(
+        "--per-host",
+        type=count,
+        default=1,
+        metavar="N",
+        help="workers that share a host, and are summed on it (default 1)",
+    )
     sub.add_argument("--latency", metavar="TIME", default="0s", help="one way (default 0s)")
     sub.add_argument(
         "--startup", metavar="TIME", default="0s", help="before a message, where a policy has any"

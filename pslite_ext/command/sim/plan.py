@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pslite_ext.command.sim.answer import Answer, job_of, network_of
+from pslite_ext.command.sim.answer import Answer, hosts_of, job_of, network_of
 from pslite_ext.command.sim.identical_workers import Point, iterate
 from pslite_ext.forecast.model import ModelError, Options
 from pslite_ext.forecast.simulate.scheme import SCHEMES
@@ -15,7 +15,8 @@ from tracer.table import Table
 
 
 def answer(options: argparse.Namespace) -> Answer:
-    job, rate, workers = job_of(options), bytes_per_second(options.bandwidth), options.workers
+    job, rate = job_of(options), bytes_per_second(options.bandwidth)
+    workers = hosts_of(options, options.workers)
     if options.policy not in SCHEMES:
         raise ModelError(f"policy '{options.policy}' has no servers; {', '.join(SCHEMES)} have")
     if options.worth < 0:
@@ -51,7 +52,7 @@ def answer(options: argparse.Namespace) -> Answer:
     counts = sorted(found)
     points = [found[count] for count in counts]
     table = Table(
-        f"{workers} workers, {as_rate(rate)} a node, {options.policy}",
+        f"{options.workers} workers, {as_rate(rate)} a node, {options.policy}",
         {
             "servers": counts,
             "iteration_ms": [point.iteration_s * 1e3 for point in points],
@@ -70,7 +71,7 @@ def answer(options: argparse.Namespace) -> Answer:
             *_moves(counts, points),
         ],
         values={
-            "workers": workers,
+            "workers": options.workers,
             "enough_servers": enough,
             "iteration_s": found[enough].iteration_s,
             "limited_by": found[enough].limited_by,

@@ -6,7 +6,7 @@ import argparse
 
 import numpy as np
 
-from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of
+from pslite_ext.command.sim.answer import Answer, hosts_of, job_of, network_of, policies_of
 from pslite_ext.command.sim.identical_workers import iterate
 from pslite_ext.forecast.model import ModelError, Options
 from pslite_ext.forecast.simulate.scheme import SCHEMES
@@ -29,12 +29,13 @@ def answer(options: argparse.Namespace) -> Answer:
             raise ModelError(f"policy '{unfit[0]}' keeps its sums on servers, not in a switch")
     known = Options.of(network_of(options))
     counts = sorted({*(2**power for power in range(13) if 2**power <= options.most), options.most})
+    hosts = [hosts_of(options, workers) for workers in counts]
     found: dict[str, list[float]] = {policy: [] for policy in policies}
     with Progress("simulating", len(counts) * len(policies), options.quiet) as progress:
-        for number, workers in enumerate(counts):
-            servers = options.servers or workers
+        for number, nodes in enumerate(hosts):
+            servers = options.servers or nodes
             for place, policy in enumerate(policies, 1):
-                point = iterate(job, policy, workers, servers, rate, known, options.aggregate)
+                point = iterate(job, policy, nodes, servers, rate, known, options.aggregate)
                 found[policy].append(point.iteration_s * 1e3)
                 progress.reached(number * len(policies) + place)
     # How much more than one worker that never waits all of them get done.
@@ -47,7 +48,7 @@ def answer(options: argparse.Namespace) -> Answer:
         {
             "workers": counts,
             "servers": [
-                0 if options.aggregate == "switch" else options.servers or n for n in counts
+                0 if options.aggregate == "switch" else options.servers or n for n in hosts
             ],
             **found,
             **speedup,

@@ -100,6 +100,34 @@ def test_required_bandwidth_of_several_models(capsys: pytest.CaptureFixture[str]
     assert "inf" in capsys.readouterr().out
 
 
+def test_a_host_s_workers_are_one_to_the_network(
+    capsys: pytest.CaptureFixture[str], job: str
+) -> None:
+    words = ["--bandwidth", "1kB/s", "--packet", "50"]
+    shared = ["--per-host", "4", *words]
+    alone = told(capsys, "scale", job, *words, "--most", "2", "--policies", "mercury")["table"]
+    table = told(capsys, "scale", job, *shared, "--most", "8", "--policies", "mercury")["table"]
+    assert [(row["workers"], row["servers"]) for row in table] == [(1, 1), (2, 1), (4, 1), (8, 2)]
+    assert table[2]["mercury"] == alone[0]["mercury"]
+    assert table[3]["mercury"] == alone[1]["mercury"]
+    for name in ("predict", "cluster"):
+        one = told(capsys, name, job, *words, "--workers", "2")
+        other = told(capsys, name, job, *shared, "--workers", "8")
+        keys = [key for key in one if "iteration" in key]
+        assert [one[key] for key in keys] == [other[key] for key in keys]
+    slow = ["--workers", "8", "--slow-worker", "5:3"]
+    rows = told(capsys, "cluster", job, *shared, *slow)["table"]
+    assert [row["host"] for row in rows] == [0, 1]
+    assert rows[1]["computation_ms"] == pytest.approx(3 * rows[0]["computation_ms"])
+    planned = told(capsys, "plan", job, *shared, "-n", "8")
+    assert (
+        planned["enough_servers"] == told(capsys, "plan", job, *words, "-n", "2")["enough_servers"]
+    )
+    assert planned["workers"] == 8
+    assert main(["predict", job, *shared, "--workers", "6"]) == 2
+    assert "6 workers do not fill their hosts" in capsys.readouterr().err
+
+
 def test_scale_and_plan(capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path) -> None:
     words = ["--bandwidth", "1kB/s", "--packet", "50"]
     table = told(capsys, "scale", job, *words, "--most", "6", "--servers", "2")["table"]
