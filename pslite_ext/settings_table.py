@@ -236,9 +236,10 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_DETERMINISTIC",
             0,
-            "1: servers add in the order of ranks, so that runs are bit-for-bit equal even with "
-            "three or more workers. Servers then hold a copy of each worker's data that is under "
-            "way, and sums are ready later. Whole, compressed and `row_sparse` sums alike; "
+            "1: sums are made in the order of ranks (within a host whose workers are summed first, "
+            "then between hosts), so that runs are bit-for-bit equal even with three or more "
+            "workers. A copy of each worker's data that is under way is held then, and sums are "
+            "ready later. Whole, compressed and `row_sparse` sums alike; "
             "`dist_async` and MLfabric, which add as data comes, are refused.",
             0,
             1,

@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
         *("-s", "--num-servers"),
         type=server_count,
         metavar="N",
-        help="or `beside`, the default: one on each worker's host, beside it",
+        help="or `beside`, the default: one on each host with workers; one for each worker here",
     )
     add("--replicas", type=int, default=0, metavar="N", help="of the server (MLfabric): 0 or 1")
     add("-H", "--hostfile", type=Path, help="hosts for servers and workers, one a line")

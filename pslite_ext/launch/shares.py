@@ -3,7 +3,8 @@
 In an iteration, every worker sends all of its gradients, and every server as much to each worker
 as it sums. What goes from a worker to a server on its own host uses no link. With n workers, a
 host with w of them whose servers sum the part S therefore sends w (1 - S) + (n - w) S times the
-gradients, and as much comes in. A slow link ends soonest with a small S.
+gradients, and as much comes in. A slow link ends soonest with a small S. Where a host's workers are
+summed on it, w is 1, and n the number of hosts.
 """
 
 from __future__ import annotations
@@ -37,13 +38,14 @@ class HostLoad:
 
 
 def server_shares(
-    places: Sequence[tuple[str, int, int]], speeds: Sequence[float]
+    places: Sequence[tuple[str, int, int]], speeds: Sequence[float], summed: bool = False
 ) -> list[int] | None:
     """Turns of each server in a cycle, by rank; None: all have the same.
 
-    `places` holds role, rank and host; `speeds` those of the hosts' links, in any unit.
+    `places` holds role, rank and host; `speeds` those of the hosts' links, in any unit. `summed`: a
+    host's workers are, before anything leaves it.
     """
-    parts = _parts(_hosts(places, speeds))
+    parts = _parts(_hosts(places, speeds, summed))
     cycles = (_turns(parts, length) for length in range(1, TURNS_EACH * len(parts) + 1))
     turns = next(cycle for cycle in cycles if _is_close(cycle, parts))
     return None if len(set(turns)) == 1 else turns
@@ -54,11 +56,14 @@ def least_time(places: Sequence[tuple[str, int, int]], speeds: Sequence[float]) 
     return _least_time(_hosts(places, speeds))
 
 
-def _hosts(places: Sequence[tuple[str, int, int]], speeds: Sequence[float]) -> list[HostLoad]:
+def _hosts(
+    places: Sequence[tuple[str, int, int]], speeds: Sequence[float], summed: bool = False
+) -> list[HostLoad]:
+    workers = [at for role, _, at in places if role == "worker"]
     return [
         HostLoad(
             speed,
-            sum(1 for role, _, at in places if role == "worker" and at == number),
+            min(workers.count(number), 1) if summed else workers.count(number),
             tuple(rank for role, rank, at in places if role == "server" and at == number),
         )
         for number, speed in enumerate(speeds)

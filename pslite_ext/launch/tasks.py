@@ -13,6 +13,8 @@ from pslite_ext.launch.scheduler_words import GREETING
 from pslite_ext.launch.shares import server_shares
 from pslite_ext.quantity import bytes_per_second
 
+SLOTS_MOST = 4096
+UNIT_POLICIES = ("wfbp", "p3", "bytescheduler")  # with these, each worker sends for itself
 # What a remote shell is given of our environment, beside --env.
 PASSED = re.compile(r"^(MERCURY_|MXNET_|OMP_NUM_THREADS$|PYTHONPATH$|LD_LIBRARY_PATH$)")
 
@@ -60,6 +62,7 @@ class Host:
     name: str  # as ssh takes it: there may be a user before it
     port: int = 22
     speed: float | None = None  # of its link, in bytes a second
+    slots: int | None = None  # for workers; None: it does not say
 
     @property
     def address(self) -> str:
@@ -82,10 +85,11 @@ class Task:
 
 
 def read_hosts(path: Path) -> list[Host]:
-    """One host a line: `name` or `name:port`, and the speed of its link as `link=10Gbps`.
+    """One host a line: `name` or `name:port`; `link=10Gbps`, its link's speed; `slots=4`, how many
+    workers it takes.
 
     A user may come before it, `user@name`. An IPv6 address with a port is `[fd00::1]:22`. What else
-    follows a blank, such as slots=4, is ignored.
+    follows a blank is ignored.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -118,8 +122,16 @@ def _host(words: Sequence[str]) -> Host:
     if found is None or not 0 < port < 65536 or user.startswith("-") or bool(at) != bool(user):
         raise ValueError(f"'{words[0]}' is not HOST or HOST:PORT")
     name = f"{user}{at}{found['bracketed'] or found['bare'] or found['name']}"
-    speeds = [word.partition("=")[2] for word in words[1:] if word.startswith("link=")]
-    return Host(name, port, bytes_per_second(speeds[-1]) if speeds else None)
+    said = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+    slots = said.get("slots")
+    if slots is not None and not (slots.isdecimal() and 0 < int(slots) <= SLOTS_MOST):
+        raise ValueError(f"slots={slots}: it is not a number of workers, 1 to {SLOTS_MOST}")
+    return Host(
+        name,
+        port,
+        bytes_per_second(said["link"]) if "link" in said else None,
+        int(slots) if slots is not None else None,
+    )
 
 
 def remote_script(command: Sequence[str], env: Mapping[str, str], folder: str) -> bytes:
@@ -136,24 +148,54 @@ def ssh_task(role: str, rank: int, host: Host, script: bytes) -> Task:
 
 
 def places(
-    workers: int, servers: int | None, hosts: int, replicas: int = 0
+    workers: int,
+    servers: int | None,
+    hosts: int,
+    replicas: int = 0,
+    slots: Sequence[int] = (),
 ) -> list[tuple[str, int, int]]:
     """Role, rank, and which of the hosts: servers first, then their replicas.
 
-    Without a number of servers, each worker has one beside it, on its own host.
+    Workers take the hosts in turn, or fill `slots` of each. Without a number of servers, each
+    worker's host has one; if there is only one host, each worker.
     """
-    roles = [("server", i) for i in range(workers if servers is None else servers)]
-    roles += [("replica", i) for i in range(replicas)]
-    roles += [("worker", i) for i in range(workers)]
+    filled = [host for host, count in enumerate(slots) for _ in range(count)]
+    of_worker = filled[:workers] if slots else [rank % hosts for rank in range(workers)]
     if servers is None:
-        return [(role, rank, rank % hosts) for role, rank in roles]
-    return [(role, rank, position % hosts) for position, (role, rank) in enumerate(roles)]
+        beside = of_worker if hosts == 1 else [*dict.fromkeys(of_worker)]
+        found = [("server", rank, host) for rank, host in enumerate(beside)]
+        found += [("replica", rank, rank % hosts) for rank in range(replicas)]
+    else:
+        counted = [("server", rank) for rank in range(servers)]
+        counted += [("replica", rank) for rank in range(replicas)]
+        found = [(*node, position % hosts) for position, node in enumerate(counted)]
+        if not slots:
+            of_worker = [(len(found) + rank) % hosts for rank in range(workers)]
+    return found + [("worker", rank, host) for rank, host in enumerate(of_worker)]
 
 
-def _shares(where: Sequence[tuple[str, int, int]], hosts: Sequence[Host]) -> dict[str, str]:
+def _slots(workers: int, hosts: Sequence[Host]) -> list[int]:
+    """Of each host, if any of them says; one of who does not."""
+    if all(host.slots is None for host in hosts):
+        return []
+    slots = [host.slots or 1 for host in hosts]
+    if workers > sum(slots):
+        raise LaunchError(f"the hosts have slots for {sum(slots)} workers, -n is {workers}")
+    return slots
+
+
+def _sums_hosts(environ: Mapping[str, str]) -> bool:
+    """Whether a host's workers are summed on it."""
+    packets = environ.get("DMLC_PS_VAN_TYPE", "mercury") == "mercury"
+    return packets and environ.get("MERCURY_POLICY", "priority") not in UNIT_POLICIES
+
+
+def _shares(
+    where: Sequence[tuple[str, int, int]], hosts: Sequence[Host], summed: bool
+) -> dict[str, str]:
     """Of the servers, where the speeds of the hosts' links are known and make a difference."""
     speeds = [host.speed for host in hosts if host.speed is not None]
-    shares = server_shares(where, speeds) if speeds else None
+    shares = server_shares(where, speeds, summed) if speeds else None
     return {"MERCURY_SERVER_SHARES": ",".join(map(str, shares))} if shares else {}
 
 
@@ -192,8 +234,9 @@ def plan(
 
     `torch_port` is what workers are told to be free on worker 0's host.
     """
-    where = places(workers, servers, max(1, len(hosts)), replicas)
-    base = {**_shares(where, hosts), **environ, **job}
+    where = places(workers, servers, max(1, len(hosts)), replicas, _slots(workers, hosts))
+    job = {**job, "DMLC_NUM_SERVER": str(sum(role == "server" for role, _, _ in where))}
+    base = {**_shares(where, hosts, _sums_hosts({**environ, **job})), **environ, **job}
     base["PYTHONUNBUFFERED"] = base.get("PYTHONUNBUFFERED", "1")
     passed = {k: v for k, v in base.items() if PASSED.match(k) or k in job}
     own = {"DMLC_ROLE": "scheduler", "MERCURY_LAUNCHED": "1"}

@@ -17,13 +17,13 @@ from pslite_ext.launch.tasks import Host, LaunchError, normal_command, places, p
 def test_hostfile(tmp_path: Path) -> None:
     file = tmp_path / "hosts"
     file.write_text("# two\nalpha slots=4\n\nbeta:2222\n")
-    assert read_hosts(file) == [Host("alpha"), Host("beta", 2222)]
+    assert read_hosts(file) == [Host("alpha", slots=4), Host("beta", 2222)]
     file.write_text("me@alpha:7\nfd00::5\nme@[fe80::1%eth0]:2222\n[::1]\n")
     hosts = [Host("me@alpha", 7), Host("fd00::5"), Host("me@fe80::1%eth0", 2222), Host("::1")]
     assert read_hosts(file) == hosts
     assert [host.address for host in hosts] == ["alpha", "fd00::5", "fe80::1%eth0", "::1"]
     file.write_text("alpha slots=4 link=10Gbps\nbeta:2222 link=2.5Gbit/s # old\n")
-    assert read_hosts(file) == [Host("alpha", speed=1.25e9), Host("beta", 2222, 312.5e6)]
+    assert read_hosts(file) == [Host("alpha", 22, 1.25e9, 4), Host("beta", 2222, 312.5e6)]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,8 @@ def test_hostfile(tmp_path: Path) -> None:
         ("alpha\n\nbeta link=fast", "hosts:3: 'fast' is not a bandwidth such as 10Gbps"),
         ("alpha link=0Gbps", "hosts:1: a bandwidth must be > 0"),
         ("alpha link=1Gbps\nbeta", "hosts: beta has no link=SPEED, others have"),
+        ("alpha slots=0", "hosts:1: slots=0: it is not a number of workers"),
+        ("alpha\nbeta slots=many", "hosts:2: slots=many: it is not a number of workers"),
         ("# none", "names no host"),
     ],
 )
@@ -98,14 +100,42 @@ def test_remote_secrets_go_to_standard_input() -> None:
 
 def test_servers_stand_beside_workers_unless_they_are_counted() -> None:
     beside = places(4, None, 3)
-    assert [p for p in beside if p[0] == "server"] == [("server", i, i % 3) for i in range(4)]
+    assert [p for p in beside if p[0] == "server"] == [("server", i, i) for i in range(3)]
     assert [p for p in beside if p[0] == "worker"] == [("worker", i, i % 3) for i in range(4)]
+    assert [p[1:] for p in places(4, None, 1) if p[0] == "server"] == [(i, 0) for i in range(4)]
     counted = [("server", 0, 0), ("server", 1, 1), ("worker", 0, 2), ("worker", 1, 0)]
     assert places(2, 2, 3) == counted
     assert places(1, 1, 3, 1) == [("server", 0, 0), ("replica", 0, 1), ("worker", 0, 2)]
     default = command.parser().parse_args(["-n", "2", "x"])
     asked = command.parser().parse_args(["-n", "2", "-s", "beside", "x"])
     assert default.num_servers is asked.num_servers is None
+
+
+def test_workers_fill_the_slots_of_their_hosts() -> None:
+    where = places(5, None, 3, slots=(2, 1, 4))
+    assert [p for p in where if p[0] == "worker"] == [
+        ("worker", rank, host) for rank, host in enumerate((0, 0, 1, 2, 2))
+    ]
+    assert [p for p in where if p[0] == "server"] == [("server", i, i) for i in range(3)]
+    hosts = [Host("a", slots=2), Host("b"), Host("c", slots=4)]
+    tasks = plan(["cmd"], 5, None, {}, {}, hosts, torch_port="1")
+    told = {t.name: (t.stdin or b"").decode() for t in tasks}
+    assert "LOCAL_RANK=1" in told["worker 4"]
+    assert "DMLC_NUM_SERVER=3" in told["worker 0"]
+    with pytest.raises(LaunchError, match="slots for 7 workers, -n is 8"):
+        plan(["cmd"], 8, None, {}, {}, hosts)
+
+
+def test_a_host_whose_workers_are_summed_sends_as_one() -> None:
+    hosts = [Host("a", speed=0.5e9, slots=4)]
+    hosts += [Host(name, speed=1e9) for name in ("b", "c", "d")]
+
+    def shares(**environ: str) -> str | None:
+        return plan(["cmd"], 7, None, {}, environ, hosts)[0].env.get("MERCURY_SERVER_SHARES")
+
+    assert shares() == "0,1,1,1"
+    # What each of the four sends for itself need not leave the host if its server sums it.
+    assert shares(DMLC_PS_VAN_TYPE="zmq") is shares(MERCURY_POLICY="p3") is None
 
 
 def test_a_server_beside_each_worker_is_on_its_host() -> None:
