@@ -70,6 +70,15 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_tensor_set_compression(mercury_tensor*, const char*, float)
     int mercury_submit(mercury_tensor*, int, void*, void*, void*, int)
     int mercury_submit_memory(mercury_tensor*, int, void*, void*, size_t, int, mercury_work**)
+    ctypedef struct mercury_chunks:
+        pass
+    uint64_t MERCURY_CHUNKS_OVER
+    mercury_chunks* mercury_chunks_new()
+    int mercury_chunks_pop(mercury_chunks*, int, uint64_t*, uint64_t*) nogil
+    void mercury_chunks_free(mercury_chunks*)
+    int mercury_submit_chunks(
+        mercury_tensor*, void*, size_t, int, mercury_chunks*, size_t, uint64_t, mercury_work**)
+    void mercury_work_ready(mercury_work*, size_t)
     int mercury_work_wait(const mercury_work*, int)
     int mercury_work_released(const mercury_work*)
     void mercury_work_free(mercury_work*)

@@ -133,11 +133,23 @@ def fabric_limits() -> dict[str, float]:
 # Memory that no engine orders: what keeps it where it is, its address, its bytes.
 Memory = tuple[object, int, int]
 
+class Chunks:
+    """Of sums under way: which chunks of which are in."""
+
+    def pop(self) -> tuple[int, int | None] | None:
+        """The sum's number, and the chunk's; None instead of a chunk: the sum is over, well or not.
+
+        Waits for a moment; None: nothing has come.
+        """
+
 class Work:
     """An operation on plain memory, which was submitted at once. It may be dropped at any time.
 
     The memory belongs to it until it is over, and is kept until nobody uses it any more.
     """
+
+    def ready(self, size: int) -> None:
+        """Of a sum in chunks: so many bytes, from the first on, may be read now."""
 
     @property
     def over(self) -> bool:
@@ -191,6 +203,13 @@ class Tensor:
 
     def sum_memory(self, memory: Memory, priority: int = 0) -> Work:
         """The sum over all workers takes the place of what is in `memory`."""
+
+    def sum_chunks(
+        self, memory: Memory, chunks: Chunks, size: int, number: int, priority: int = 0
+    ) -> Work:
+        """As sum_memory, in chunks of `size` bytes: nothing is read before the work is told that it
+        is ready, and what comes back is in `chunks` under this number. Whoever drops the work must
+        have said that all is ready."""
 
     def first_value(self, memory: Memory) -> Work:
         """Worker 0: what is in `memory` is what the others pull, before anything is summed."""

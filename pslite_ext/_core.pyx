@@ -283,52 +283,7 @@ def trace_switch(on):
     wait_and_free(ticket)
 
 
-# Works that were dropped while their memory was in use; it is freed once it is not.
-_dropped = []
-
-
-def _forget_released():
-    _dropped[:] = [work for work in _dropped if not work.released]
-
-
-cdef class Work:
-    cdef mercury_work* _work
-    cdef object _memory  # what keeps it where it is
-
-    def __dealloc__(self):
-        cdef Work heir
-        if self._work == NULL:
-            return
-        if mercury_work_released(self._work):
-            mercury_work_free(self._work)
-        else:
-            heir = Work.__new__(Work)
-            heir._work, heir._memory = self._work, self._memory
-            if _dropped is not None:
-                _dropped.append(heir)
-            else:
-                Py_INCREF(heir)  # Python is ending, and nobody will look
-
-    @property
-    def released(self):
-        return mercury_work_released(self._work) != 0
-
-    @property
-    def over(self):
-        return self._over(mercury_work_wait(self._work, 0))
-
-    def wait(self):
-        cdef int code = mercury_work_wait(self._work, 0)
-        while not self._over(code):
-            with nogil:
-                code = mercury_work_wait(self._work, SLICE_MS)
-            check_signals()
-
-    def _over(self, int code):
-        if code == MERCURY_NOT_YET:
-            return False
-        ok(code)
-        return True
+include "_work.pxi"
 
 
 cdef class Tensor:
@@ -394,6 +349,18 @@ cdef class Tensor:
 
     def sum_memory(self, memory, int priority=0):
         return self._on_memory(MERCURY_SUM, memory, priority)
+
+    def sum_chunks(self, memory, Chunks chunks, size_t size, uint64_t number, int priority=0):
+        cdef size_t address
+        cdef size_t all_
+        keeps, address, all_ = memory
+        _forget_released()
+        work = Work.__new__(Work)
+        cdef Work made = work
+        ok(mercury_submit_chunks(self._tensor, <void*>address, all_, priority, chunks._chunks, size,
+                                 number, &made._work))
+        made._memory = keeps
+        return work
 
     def first_value(self, memory):
         return self._on_memory(MERCURY_FIRST_VALUE, memory, 0)

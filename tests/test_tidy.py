@@ -103,6 +103,7 @@ THREADED = {
     "packets/worker_streams_in",
     "packets/worker_stream",
     "messages/classic_worker",
+    "worker/arrivals",
     "worker/tensors",
 }
 # Who may read the environment: settings, what starts children, scripts that users run, tests.

@@ -2,16 +2,19 @@
 
     device --copied out--> host, pinned --summed--> host --copied in--> device
 
-Copies have streams of their own, so backward computes on meanwhile; what the device does after a
-sum has been waited for comes after the copy in. A sum may start when its copy out is done: one
-thread for each device waits for that, in the order in which gradients appeared.
+Large gradients go in chunks: one is sent when it is on the host, and copied back when its sum is,
+whether or not anybody waits for it yet. Copies have streams of their own, so the device computes on
+meanwhile; what it does after a sum has been waited for comes after the copy in. For each device,
+one thread waits for copies out, in the order in which gradients appeared, and one for sums.
 """
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event, Semaphore, Thread
 from typing import Any, Protocol
 
 import torch
@@ -20,6 +23,7 @@ from pslite_ext import _core
 from pslite_ext.torch.values import memory
 
 KINDS = ("cpu", "cuda")  # of devices
+CHUNK_BYTES = 2 << 20
 
 
 class SumWork(Protocol):
@@ -43,7 +47,7 @@ class FromHost(Sender):
 
 
 class Copies(ABC):
-    """Between a device and the host."""
+    """Between a device and the host. What is begun on one side keeps its order."""
 
     @abstractmethod
     def host_memory(self, like: Any) -> Any:
@@ -54,8 +58,9 @@ class Copies(ABC):
         """Once all that the device has been told so far is done; what waits for the copy."""
 
     @abstractmethod
-    def begin_in(self, host: Any, target: Any) -> None:
-        """What the device is told from now on comes after it."""
+    def begin_in(self, host: Any, target: Any) -> Callable[[], None]:
+        """From any thread. What the device is told once the answer has been called comes after the
+        copy; it is called by the thread that uses the device."""
 
 
 class CudaCopies(Copies):
@@ -66,8 +71,8 @@ class CudaCopies(Copies):
         return torch.empty(like.shape, dtype=like.dtype, pin_memory=True)
 
     def begin_out(self, source: Any, host: Any) -> Callable[[], None]:
+        # That comes after the last copy in to this memory, too: somebody has waited for it.
         self._out.wait_stream(torch.cuda.current_stream(source.device))
-        self._out.wait_stream(self._in)  # it reads what is overwritten here
         with torch.cuda.stream(self._out):
             host.copy_(source, non_blocking=True)
             copied = self._out.record_event()
@@ -75,25 +80,65 @@ class CudaCopies(Copies):
         synchronize: Callable[[], None] = copied.synchronize
         return synchronize
 
-    def begin_in(self, host: Any, target: Any) -> None:
+    def begin_in(self, host: Any, target: Any) -> Callable[[], None]:
         with torch.cuda.stream(self._in):
             target.copy_(host, non_blocking=True)
+            copied = self._in.record_event()
         target.record_stream(self._in)
-        torch.cuda.current_stream(target.device).wait_stream(self._in)
+        return lambda: torch.cuda.current_stream(target.device).wait_event(copied)
 
 
 class StagedWork:
-    def __init__(self, started: Future[SumWork], copy_in: Callable[[], None]) -> None:
-        self._started, self._copy_in = started, copy_in
+    """`chunks`: of the host's memory and the device's."""
+
+    def __init__(self, copies: Copies, chunks: Sequence[tuple[Any, Any]]) -> None:
+        self._copies, self._chunks = copies, chunks
+        self._work: _core.Work | None = None
+        self._filled: Future[None] | None = None
+        self._joins: list[Callable[[], None]] = []
+        self._failure: BaseException | None = None
+        self._back = Event()
+
+    def start(self, work: _core.Work, starter: ThreadPoolExecutor) -> None:
+        """Copies all out, and says of each chunk that it is there."""
+        self._work = work
+        copied = [self._copies.begin_out(device, host) for host, device in self._chunks]
+        self._filled = starter.submit(self._fill, work, copied)
+
+    def _fill(self, work: _core.Work, copied: Sequence[Callable[[], None]]) -> None:
+        size = 0
+        for wait, (host, _) in zip(copied, self._chunks):
+            wait()
+            size += host.nbytes
+            work.ready(size)
+
+    def land(self, chunk: int) -> None:
+        """It is on the host."""
+        try:
+            self._joins.append(self._copies.begin_in(*self._chunks[chunk]))
+        except BaseException as error:  # of whatever kind: who waits is told
+            self._failure = error
+
+    def end(self) -> None:
+        """Nothing more will land."""
+        self._back.set()
 
     @property
     def over(self) -> bool:
-        return self._started.done() and self._started.result().over
+        assert self._work is not None
+        return self._back.is_set() and self._work.over
 
     def wait(self) -> None:
         """Once: then the sum is the gradient, as far as the device is told of it from here on."""
-        self._started.result().wait()
-        self._copy_in()
+        assert self._work is not None
+        assert self._filled is not None
+        self._filled.result()
+        self._work.wait()
+        self._back.wait()
+        if self._failure is not None:
+            raise self._failure
+        for join in self._joins:
+            join()
 
 
 class Staged(Sender):
@@ -103,22 +148,52 @@ class Staged(Sender):
         self._copies = copies
         self._hosts: dict[_core.Tensor, Any] = {}
         self._starter = ThreadPoolExecutor(1, "mercury-staging")
+        self._chunks = _core.Chunks()
+        self._numbers = itertools.count()
+        self._under_way: dict[int, StagedWork] = {}
+        self._begun = Semaphore(0)
+        # Nobody waits for it when Python ends: what it waits for may never come.
+        self._lander = Thread(target=self._land, name="mercury-landing", daemon=True)
 
     def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> SumWork:
         if tensor not in self._hosts:
             self._hosts[tensor] = self._copies.host_memory(gradient)
         host = self._hosts[tensor]
-        copied = self._copies.begin_out(gradient.detach(), host)
+        count = max(CHUNK_BYTES // host.element_size(), 1)
+        chunks = [*zip(_cut(host, count), _cut(gradient.detach(), count))]
+        work = StagedWork(self._copies, chunks)
+        number = next(self._numbers)
+        self._under_way[number] = work
+        size = count * host.element_size()
+        began = tensor.sum_chunks(memory(host), self._chunks, size, number, priority)
+        self._begun.release()
+        work.start(began, self._starter)
+        if self._lander.ident is None:
+            self._lander.start()
+        return work
 
-        def start() -> SumWork:
-            copied()
-            work: SumWork = tensor.sum_memory(memory(host), priority)
-            return work
+    def _land(self) -> None:
+        """Copies in whatever is there, as long as anything is under way."""
+        while True:
+            self._begun.acquire()
+            while not self._land_one():
+                pass
 
-        def copy_in() -> None:
-            self._copies.begin_in(host, gradient.detach())
+    def _land_one(self) -> bool:
+        """Whether a sum is over with it."""
+        landed = self._chunks.pop()
+        if landed is None:
+            return False
+        number, chunk = landed
+        if chunk is None:
+            self._under_way.pop(number).end()
+        elif number in self._under_way:
+            self._under_way[number].land(chunk)
+        return chunk is None
 
-        return StagedWork(self._starter.submit(start), copy_in)
+
+def _cut(whole: Any, elements: int) -> Any:
+    return whole.view(-1).split(elements)
 
 
 def sender_from(device: Any) -> Sender:

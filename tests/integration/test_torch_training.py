@@ -23,7 +23,7 @@ CASES = {
         "mlp:adam:1:0.5:staged",
         "cnn:momentum:2:0:each:staged",
     ),
-    "zmq": ("mlp:adam:1:0", "cnn:momentum:4:0.5"),
+    "zmq": ("mlp:adam:1:0", "cnn:momentum:4:0.5", "mlp:sgd:1:0:staged"),
 }
 
 

@@ -26,6 +26,7 @@ from pslite_ext import _core
 from pslite_ext.torch import staging
 
 STEPS = 12
+staging.CHUNK_BYTES = 50_000  # so that there are several
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.05),
     "momentum": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=1e-3),
@@ -46,8 +47,11 @@ class LateCopies(staging.Copies):
     def begin_out(self, source: Any, host: Any) -> Callable[[], None]:
         return self._stream.submit(self._copy, source, host).result
 
-    def begin_in(self, host: Any, target: Any) -> None:
-        self._stream.submit(self._copy, host, target).result()
+    def begin_in(self, host: Any, target: Any) -> Callable[[], None]:
+        return self._stream.submit(self._copy_in, host, target).result
+
+    def _copy_in(self, host: Any, target: Any) -> None:
+        self._copy(host, target)
         host.fill_(torch.nan)  # whoever reads it before the next copy is found out
 
     @staticmethod

@@ -86,6 +86,7 @@ class Aggregator : public Endpoint, public HostSums {
   // Of a host's sums:
   Status Begin(const std::shared_ptr<Operation>& op, uint8_t round,
                std::vector<uint64_t>* ready) override;
+  std::vector<uint64_t> More(const Operation& op) override;
   Status Take(const Operation& op, uint64_t slot, Block* copy, bool* wanted) override;
   Block Room(const Operation& op, uint64_t slot) override;
   void Give(const Operation& op, uint64_t slot, const Block& sum, int lane) override;
@@ -118,6 +119,7 @@ class Aggregator : public Endpoint, public HostSums {
   SummedTensor* TensorOf(const Operation& op) const;
   SummedTensor* Known(const Declaration& declared);
   bool AllOthersAreIn(const Slot& slot) const;
+  bool IsReady(const SummedTensor& tensor, uint64_t mine) const;
   uint64_t CountReady(SummedTensor* tensor, int server);
   void OthersComplete(SummedTensor* tensor, uint64_t mine);
   void TellAbove(int lane);

@@ -42,13 +42,19 @@ bool Aggregator::AllOthersAreIn(const Slot& slot) const {
   return slot.complete == options_.num_workers - 1;
 }
 
+// Whether all of it is there, the leader's own, too.
+bool Aggregator::IsReady(const SummedTensor& tensor, uint64_t mine) const {
+  const uint64_t end = tensor.share.Begin(mine) + tensor.share.Elements(mine);
+  return AllOthersAreIn(tensor.slots[mine]) && end <= tensor.own->ready;
+}
+
 // Further slots may be ready, in their order on the server.
 uint64_t Aggregator::CountReady(SummedTensor* tensor, int server) {
   const Share& share = tensor->on_server[static_cast<size_t>(server)];
   uint64_t& ready = tensor->ready[static_cast<size_t>(server)];
   uint64_t mine;
   while (ready < share.count && tensor->share.FindSlot(share.Slot(ready), &mine) &&
-         AllOthersAreIn(tensor->slots[mine])) {
+         IsReady(*tensor, mine)) {
     ++ready;
   }
   return ready;
@@ -76,6 +82,17 @@ Status Aggregator::Begin(const std::shared_ptr<Operation>& op, uint8_t round,
     (*ready)[s] = CountReady(tensor, static_cast<int>(s));
   }
   return Status::Ok();
+}
+
+std::vector<uint64_t> Aggregator::More(const Operation& op) {
+  const LaneTurn turn(&mutex_, &torn_);
+  SummedTensor* tensor = TensorOf(op);
+  std::vector<uint64_t> ready;
+  if (tensor == nullptr || tensor->own.get() != &op) return ready;
+  for (size_t s = 0; s < tensor->on_server.size(); ++s) {
+    ready.push_back(CountReady(tensor, static_cast<int>(s)));
+  }
+  return ready;
 }
 
 // The others' copies are in: if the leader's is there, the slot can go on.

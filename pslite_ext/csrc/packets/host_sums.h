@@ -32,6 +32,8 @@ class HostSums {
   // failed.
   virtual Status Begin(const std::shared_ptr<Operation>& op, uint8_t round,
                        std::vector<uint64_t>* ready) = 0;
+  // More of the leader's own copy is there: what can be sent then, by server.
+  virtual std::vector<uint64_t> More(const Operation& op) = 0;
   // The host's copy of a slot, and whether anybody wants its sum.
   virtual Status Take(const Operation& op, uint64_t slot, Block* copy, bool* wanted) = 0;
   // Where the slot's sum is to come; null: there is no memory, and the tensor has failed.

@@ -265,6 +265,12 @@ void MercuryWorker::Submit(std::shared_ptr<Operation> op) {
   if (!failure.ok()) op->Finish(failure);
 }
 
+void MercuryWorker::More(const std::shared_ptr<Operation>& op) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!failure_.ok()) return;
+  slices_[0]->lane->Post([this, op] { streams_->More(op, NowUs()); });
+}
+
 void MercuryWorker::Fail(const Status& status) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!failure_.ok()) return;

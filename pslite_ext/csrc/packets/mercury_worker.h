@@ -38,6 +38,8 @@ class MercuryWorker : public Transport {
 
   // In packets; a command as letters in the first lane.
   void Submit(std::shared_ptr<Operation> op) override;
+  bool TakesChunks() const override { return true; }
+  void More(const std::shared_ptr<Operation>& op) override;
   void Fail(const Status& status) override;
   std::string Figures() override;
   std::string Profile() override;

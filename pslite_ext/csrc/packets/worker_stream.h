@@ -103,9 +103,11 @@ class WorkerStreams::Turn {
     lock_.emplace(&streams->mutex_, &streams->torn_);
   }
   ~Turn() {
+    const std::vector<SumPart> arrived = std::exchange(streams_->arrived_, {});
     const std::vector<Over> over = std::exchange(streams_->over_, {});
     const auto let_go = std::exchange(streams_->let_go_, {});
     lock_.reset();
+    for (const SumPart& part : arrived) part.op->arrived(part.begin, part.count);
     FinishAll(over);
   }
   Turn(const Turn&) = delete;

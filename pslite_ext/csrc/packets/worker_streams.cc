@@ -113,13 +113,53 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   for (int s = 0; s < peers(); ++s) {
     ServerStream& part = tensor->parts[static_cast<size_t>(s)];
     if (Carries(*tensor, s)) tensor->waiting += part.share.count;
-    part.ready = part.share.count;
+    part.ready = ReadySlots(*tensor, s);
   }
   tensor->start = next_portion_++;
   active_[tensor->start] = tensor;
   const Status status = tensor->together ? BeginTogether(tensor) : Status::Ok();
   for (int s = 0; s < peers(); ++s) Begin(tensor, s, now_us);
   if (!status.ok()) FailTogether(tensor, status);
+}
+
+// How many of the peer's slots, from the first on, have all that is to be sent of them.
+uint64_t WorkerStreams::ReadySlots(const Stream& stream, int peer) const {
+  const Share& share = stream.parts[static_cast<size_t>(peer)].share;
+  const uint64_t ready = stream.op->ready;
+  if (ready >= share.of.elements) return share.count;
+  uint64_t least = 0, most = share.count;  // the first slot that is not lies there
+  while (least < most) {
+    const uint64_t middle = (least + most) / 2;
+    const bool there = share.Begin(middle) + share.Elements(middle) <= ready;
+    (there ? least : most) = there ? middle + 1 : middle;
+  }
+  return least;
+}
+
+void WorkerStreams::TakeReady(Stream* tensor, int peer, uint64_t slots, int lane, int64_t now_us) {
+  ServerStream& part = tensor->parts[static_cast<size_t>(peer)];
+  if (slots <= part.ready) return;
+  servers_[static_cast<size_t>(peer)]->policy->More(part.portion, slots - part.ready, now_us);
+  part.ready = slots;
+  calls_.Offer(peer, lane);
+}
+
+void WorkerStreams::More(const std::shared_ptr<Operation>& op, int64_t now_us) {
+  const Turn turn(this);
+  const auto found = tensors_.find({op->tensor->traits.key, false});
+  if (found == tensors_.end() || found->second->op != op) return;
+  Stream* tensor = found->second.get();
+  std::vector<uint64_t> by_host;
+  if (tensor->together && options_.host_sums != nullptr) by_host = options_.host_sums->More(*op);
+  for (int s = 0; s < peers(); ++s) {
+    const auto at = static_cast<size_t>(s);
+    if (!Carries(*tensor, s)) continue;
+    if (SendsForHost(*tensor, s)) {
+      if (at < by_host.size()) TakeReady(tensor, s, by_host[at], 0, now_us);
+    } else {
+      TakeReady(tensor, s, ReadySlots(*tensor, s), 0, now_us);
+    }
+  }
 }
 
 void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {

@@ -77,6 +77,8 @@ class WorkerStreams : public Endpoint {
   ~WorkerStreams() override;
 
   void Submit(std::shared_ptr<Operation> op, int64_t now_us);
+  // More of it is ready. For the first lane, as Submit.
+  void More(const std::shared_ptr<Operation>& op, int64_t now_us);
   Status OnHeader(int link, const Header& header, int64_t now_us, char** target) override;
   Status OnPacket(int link, const Header& header, int64_t now_us) override;
   bool Next(int link, int64_t now_us, OutPacket* out) override;
@@ -116,6 +118,8 @@ class WorkerStreams : public Endpoint {
   std::string PeerName(int peer) const;
   bool Carries(const Stream& stream, int peer) const;
   bool SendsForHost(const Stream& stream, int server) const;
+  uint64_t ReadySlots(const Stream& stream, int peer) const;
+  void TakeReady(Stream* tensor, int peer, uint64_t slots, int lane, int64_t now_us);
   bool GoesTogether(const Stream& stream) const;
   uint8_t RoundAt(const Stream& stream, int peer) const;
   Status BeginTogether(Stream* tensor);
@@ -167,7 +171,12 @@ class WorkerStreams : public Endpoint {
   Status leader_left_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
   GivenUp given_up_;
-  std::vector<Over> over_;                          // to be finished when the turn ends
+  struct SumPart {
+    std::shared_ptr<Operation> op;
+    uint64_t begin = 0, count = 0;
+  };
+  std::vector<SumPart> arrived_;                    // to be told of when the turn ends
+  std::vector<Over> over_;                          // to be finished after that
   std::vector<std::shared_ptr<Operation>> let_go_;  // may be the last to hold it: the same
 };
 

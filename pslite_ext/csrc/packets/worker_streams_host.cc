@@ -69,11 +69,9 @@ void WorkerStreams::HostReady(uint64_t key, int server, uint64_t slots, uint8_t 
   const auto found = tensors_.find({key, false});
   if (found == tensors_.end()) return;
   Stream* tensor = found->second.get();
-  ServerStream& part = tensor->parts[static_cast<size_t>(server)];
-  if (tensor->op == nullptr || tensor->round != round || slots <= part.ready) return;
-  servers_[static_cast<size_t>(server)]->policy->More(part.portion, slots - part.ready, now_us);
-  part.ready = slots;
-  calls_.Offer(server, lane);
+  if (tensor->op != nullptr && tensor->round == round) {
+    TakeReady(tensor, server, slots, lane, now_us);
+  }
 }
 
 void WorkerStreams::HostFailed(uint64_t key, const Status& status) {

@@ -249,6 +249,9 @@ Status WorkerStreams::TakeTaken(int server, int lane, const Header& header, int6
 void WorkerStreams::SlotOver(Stream* stream, ServerStream* part, uint64_t mine, int64_t now_us) {
   part->received[mine] = ServerStream::kOver;
   --part->waiting;
+  if (stream->op->arrived && stream->op->writes()) {
+    arrived_.push_back({stream->op, part->share.Begin(mine), part->share.Elements(mine)});
+  }
   if (--stream->waiting != 0) return;
   if (profile_ != nullptr) profile_->Done(stream->shared->traits.key, now_us);
   over_.push_back({stream->op, Status::Ok()});

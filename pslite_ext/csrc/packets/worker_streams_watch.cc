@@ -58,7 +58,9 @@ void WorkerStreams::Tick(int64_t now_us) {
       const ServerStream& part = tensor->parts[static_cast<size_t>(s)];
       if (part.waiting == 0) continue;
       if (part.ready != part.share.count) {
-        const std::string missing = options_.host_sums->Missing(tensor->shared->traits.key);
+        const bool for_host = SendsForHost(*tensor, s);
+        const std::string missing =
+            for_host ? options_.host_sums->Missing(tensor->shared->traits.key) : "";
         SayWhomItWaitsFor(*tensor, s, missing, now_us);
         break;
       }

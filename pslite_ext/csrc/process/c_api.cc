@@ -43,6 +43,11 @@ struct mercury_work {
   std::shared_ptr<mercury::Tensor> tensor;
 };
 
+struct mercury_chunks {
+  std::shared_ptr<mercury::ArrivalQueue> its;
+};
+
+static_assert(MERCURY_CHUNKS_OVER == mercury::ArrivalQueue::kOver);
 static_assert(MERCURY_SUM == static_cast<int>(Operation::Kind::kSum));
 static_assert(MERCURY_PUSH == static_cast<int>(Operation::Kind::kPush));
 static_assert(MERCURY_PULL == static_cast<int>(Operation::Kind::kPull));
@@ -282,6 +287,40 @@ int mercury_submit_memory(mercury_tensor* tensor, int kind, void* src, void* out
     return status;
   });
 }
+
+mercury_chunks* mercury_chunks_new(void) {
+  return new mercury_chunks{std::make_shared<mercury::ArrivalQueue>()};
+}
+
+int mercury_chunks_pop(mercury_chunks* chunks, int slice_ms, uint64_t* sum, uint64_t* chunk) {
+  mercury::ArrivalQueue::Item item;
+  if (!chunks->its->Pop(slice_ms, &item)) return MERCURY_NOT_YET;
+  *sum = item.sum;
+  *chunk = item.chunk;
+  return 0;
+}
+
+void mercury_chunks_free(mercury_chunks* chunks) { delete chunks; }
+
+int mercury_submit_chunks(mercury_tensor* tensor, void* memory, size_t bytes, int priority,
+                          mercury_chunks* chunks, size_t chunk_bytes, uint64_t sum,
+                          mercury_work** work) {
+  return Guarded([&] {
+    auto fresh = std::make_unique<mercury_work>();
+    fresh->tensor = tensor->its;
+    Worker* worker = nullptr;
+    Status status = Node::Get().worker(&worker);
+    if (status.ok()) {
+      status = mercury::SubmitChunks(worker, tensor->its, {memory, bytes}, priority,
+                                     {chunk_bytes, chunks->its, sum}, &fresh->its);
+    }
+    if (!status.ok()) return OfTensor(*tensor->its, status);
+    *work = fresh.release();
+    return status;
+  });
+}
+
+void mercury_work_ready(mercury_work* work, size_t bytes) { work->its->Ready(bytes); }
 
 int mercury_work_wait(const mercury_work* work, int slice_ms) {
   Status status;

@@ -122,6 +122,19 @@ typedef struct mercury_work mercury_work;
  * time. */
 int mercury_submit_memory(mercury_tensor* tensor, int kind, void* src, void* out, size_t bytes,
                           int priority, mercury_work** work);
+/* Sums in place that go and come in chunks of `chunk_bytes`. Of the memory, nothing is read before
+ * mercury_work_ready says that so many bytes, from the first on, are there. Whose sums are in, by
+ * what the caller calls them and the number of the chunk, comes out of a queue;
+ * MERCURY_CHUNKS_OVER: that is all of it, well or not. */
+typedef struct mercury_chunks mercury_chunks;
+#define MERCURY_CHUNKS_OVER (~(uint64_t)0)
+mercury_chunks* mercury_chunks_new(void);
+int mercury_chunks_pop(mercury_chunks* chunks, int slice_ms, uint64_t* sum, uint64_t* chunk);
+void mercury_chunks_free(mercury_chunks* chunks);
+int mercury_submit_chunks(mercury_tensor* tensor, void* memory, size_t bytes, int priority,
+                          mercury_chunks* chunks, size_t chunk_bytes, uint64_t sum,
+                          mercury_work** work);
+void mercury_work_ready(mercury_work* work, size_t bytes);
 int mercury_work_wait(const mercury_work* work, int slice_ms);
 /* Whether nobody reads or writes its memory any more. */
 int mercury_work_released(const mercury_work* work);

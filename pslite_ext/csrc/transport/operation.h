@@ -1,7 +1,7 @@
 // Whatever a worker asks of a transport, once: what, with whose memory, how urgent, and whom to
 // tell when it is over.
 //
-// Thread-safety: Finish and FailWhenDropped from any thread; the rest does not change once
+// Thread-safety: Finish, FailWhenDropped and `ready` from any thread; the rest does not change once
 // submitted. Ownership: what sends from an operation's memory, or receives into it, holds the
 // operation, which holds the memory by `keep`. Invariants: `done` is called exactly once; unless
 // the job has failed, nobody uses the memory any more when it is.
@@ -52,6 +52,7 @@ struct Operation {
     Subject about;               // of its failure
   };
   using Done = std::function<void(const Status&)>;
+  static constexpr uint64_t kWhole = ~uint64_t{0};
 
   Operation() = default;
   Operation(const Operation&) = delete;
@@ -75,6 +76,12 @@ struct Operation {
   float parameter = 0.5F;
   Rows rows;
   Command command;
+  // Of src, what may be read: so many elements from the first on. It grows, and the transport is
+  // told (Transport::More); only where it takes chunks, and codes nothing.
+  std::atomic<uint64_t> ready{kWhole};
+  // Elements of the sum that are in dst: each once. Called on a lane's thread; what another lane
+  // brings may come at the same time as `done`.
+  std::function<void(uint64_t begin, uint64_t count)> arrived;
   std::shared_ptr<void> keep;
   Done done;
   bool fail_if_dropped = false;  // it has been submitted

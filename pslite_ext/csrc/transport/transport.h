@@ -19,6 +19,9 @@ class Transport {
   virtual ~Transport() = default;
   // Never blocks; the operation may be over when this returns.
   virtual void Submit(std::shared_ptr<Operation> op) = 0;
+  // Whether an operation may be submitted before all of it is ready; then More says that there is.
+  virtual bool TakesChunks() const { return false; }
+  virtual void More(const std::shared_ptr<Operation>& /*op*/) {}
   virtual void Fail(const Status& status) = 0;
   // Live, as a JSON object; "{}" if there are none.
   virtual std::string Figures() = 0;

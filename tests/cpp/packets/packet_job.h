@@ -95,6 +95,7 @@ class Job {
     auto op = Operation_(worker, tensor, priority, arrays, std::move(then), quiet ? -1 : round);
     op->src = arrays->src.get();
     if (quiet) op->kind = Operation::Kind::kPush;
+    if (random_->OneIn(3)) InChunks(worker, op);
     network_->Submit(worker, op);
   }
   // The last sum once more.
@@ -181,6 +182,35 @@ class Job {
     std::string expected;
     char* out() const { return dst != nullptr ? dst.get() : src.get(); }
   };
+  // It becomes ready little by little, and what comes back is told as it does, once.
+  void InChunks(int worker, const std::shared_ptr<Operation>& op) {
+    const uint64_t elements = op->tensor->traits.elements();
+    op->ready = elements == 0 ? Operation::kWhole : 0;
+    const auto come = std::make_shared<std::vector<bool>>(elements, false);
+    op->arrived = [come](uint64_t begin, uint64_t count) {
+      for (uint64_t i = begin; i < begin + count; ++i) {
+        CheckTrue(__FILE__, __LINE__, "it comes once", !come->at(i));
+        (*come)[i] = true;
+      }
+    };
+    op->done = [come, writes = op->writes(), done = std::move(op->done)](const Status& status) {
+      for (const bool there : *come) {
+        if (!status.ok() || !writes) break;
+        CheckTrue(__FILE__, __LINE__, "all has come", there);
+      }
+      done(status);
+    };
+    int64_t at_us = 0;
+    for (uint64_t ready = 0; ready < elements;) {
+      ready = random_->OneIn(4) ? elements : ready + random_->Below(elements - ready) + 1;
+      at_us += random_->Between(0, 3000);
+      network_->After(at_us, [=] {
+        op->ready = ready == elements && random_->OneIn(2) ? Operation::kWhole : ready;
+        network_->More(worker, op);
+      });
+    }
+  }
+
   struct PerWorker {
     std::shared_ptr<mercury::Tensor> shared;
     int rounds = 0;

@@ -214,6 +214,10 @@ class Network {
     fresh_ = true;
     streams(worker).Submit(op, now_us_);
   }
+  void More(int worker, const std::shared_ptr<Operation>& op) {
+    fresh_ = true;
+    streams(worker).More(op, now_us_);
+  }
   void After(int64_t delay_us, std::function<void()> call) {
     events_.emplace(now_us_ + delay_us, std::move(call));
   }

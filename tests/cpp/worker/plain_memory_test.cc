@@ -21,7 +21,11 @@ struct Keeper : Transport {
   void Fail(const Status& /*status*/) override {}
   std::string Figures() override { return ""; }
   std::string Profile() override { return ""; }
+  bool TakesChunks() const override { return takes_chunks; }
+  void More(const std::shared_ptr<Operation>& op) override { told.push_back(op->ready); }
   Status claims;
+  bool takes_chunks = false;
+  std::vector<uint64_t> told;
 };
 
 struct Front {
@@ -109,6 +113,60 @@ TEST(a_tensor_that_workers_disagree_on_takes_its_first_value_alone) {
   front.Open();
   CHECK_STATUS(Code::kInvalidArgument, front.Ask(Operation::Kind::kSum, front.all(), front.all()));
   CHECK_OK(front.Ask(Operation::Kind::kFirstValue, front.all(), {}));
+}
+
+TEST(a_sum_in_chunks_goes_before_it_is_ready_and_comes_back_chunk_by_chunk) {
+  for (const bool takes : {true, false}) {
+    Front front;
+    front.transport.takes_chunks = takes;
+    front.Open();
+    const auto queue = std::make_shared<ArrivalQueue>();
+    REQUIRE_OK(
+        SubmitChunks(&front.worker, front.tensor, front.all(), 7, {12, queue, 5}, &front.work));
+    CHECK_EQ(front.transport.taken.size(), takes ? 1U : 0U);
+    front.work->Ready(8);
+    front.work->Ready(16);
+    REQUIRE_EQ(front.transport.taken.size(), 1U);
+    if (takes) CHECK_EQ(front.transport.told, (std::vector<uint64_t>{2, Operation::kWhole}));
+    std::shared_ptr<Operation> op = std::move(front.transport.taken[0]);
+    CHECK_EQ(op->ready.load(), Operation::kWhole);
+    ArrivalQueue::Item item;
+    if (takes) {
+      op->arrived(2, 1);
+      CHECK_FALSE(queue->Pop(0, &item));
+      op->arrived(0, 2);
+      REQUIRE_TRUE(queue->Pop(0, &item));
+      CHECK_EQ(item.chunk, 0U);
+    }
+    op->Finish(Status::Ok());
+    // Another lane may bring the last of it a moment after the end.
+    if (takes) op->arrived(3, 1);
+    for (const uint64_t chunk : takes ? std::vector<uint64_t>{1, ArrivalQueue::kOver}
+                                      : std::vector<uint64_t>{0, 1, ArrivalQueue::kOver}) {
+      REQUIRE_TRUE(queue->Pop(0, &item));
+      CHECK_EQ(item.sum, 5U);
+      CHECK_EQ(item.chunk, chunk);
+    }
+    CHECK_FALSE(queue->Pop(0, &item));
+    front.work->Ready(16);  // nobody is left to hear it
+    op.reset();
+    CHECK_TRUE(front.work->released());
+  }
+}
+
+TEST(a_sum_in_chunks_that_fails_is_over) {
+  Front front;
+  front.transport.takes_chunks = true;
+  front.Open();
+  const auto queue = std::make_shared<ArrivalQueue>();
+  REQUIRE_OK(SubmitChunks(&front.worker, front.tensor, front.all(), 7, {4, queue, 9}, &front.work));
+  front.transport.taken[0]->Finish(Status::PeerLost("worker 1 died"));
+  ArrivalQueue::Item item;
+  REQUIRE_TRUE(queue->Pop(0, &item));
+  CHECK_EQ(item.chunk, ArrivalQueue::kOver);
+  Status status;
+  REQUIRE_TRUE(front.work->ticket().Wait(0, &status));
+  CHECK_STATUS(Code::kPeerLost, status);
 }
 
 }  // namespace
