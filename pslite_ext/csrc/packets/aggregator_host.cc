@@ -74,7 +74,9 @@ Status Aggregator::Begin(const std::shared_ptr<Operation>& op, uint8_t round,
   tensor->own_round = round;
   tensor->to_give = tensor->share.count;
   std::fill(tensor->ready.begin(), tensor->ready.end(), 0);
-  for (uint64_t i = 0; tensor->failed.ok() && i < tensor->slots.size(); ++i) {
+  const bool some_left =
+      std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->departed; });
+  for (uint64_t i = 0; some_left && tensor->failed.ok() && i < tensor->slots.size(); ++i) {
     if (!AllOthersAreIn(tensor->slots[i])) FailIfDeparted(tensor, i);
   }
   if (!tensor->failed.ok()) return tensor->failed;

@@ -10,13 +10,25 @@
 namespace mercury {
 
 Hosts::Hosts(std::vector<int> of_workers, std::vector<int> of_servers)
-    : of_workers_(std::move(of_workers)), of_servers_(std::move(of_servers)) {}
+    : of_workers_(std::move(of_workers)), of_servers_(std::move(of_servers)) {
+  std::map<int, int> first, size;  // by host
+  for (size_t w = 0; w < of_workers_.size(); ++w) {
+    leaders_.push_back(first.try_emplace(of_workers_[w], static_cast<int>(w)).first->second);
+    ++size[of_workers_[w]];
+  }
+  for (const int host : of_workers_) {
+    sizes_.push_back(size[host]);
+    const bool away = std::any_of(of_servers_.begin(), of_servers_.end(),
+                                  [host](int server_host) { return server_host != host; });
+    sums_.push_back(away && size[host] > 1);
+  }
+}
 
 Hosts Hosts::Of(const std::vector<Member>& members) {
   std::map<std::string, int> numbers;
   std::vector<int> of_workers, of_servers;
   for (const Member& member : members) {
-    if (member.role == Role::kScheduler) continue;
+    if (member.role != Role::kWorker && member.role != Role::kServer) continue;
     std::vector<int>& of = member.role == Role::kWorker ? of_workers : of_servers;
     const auto rank = static_cast<size_t>(RankOf(member.id));
     if (of.size() <= rank) of.resize(rank + 1, -1);
@@ -27,9 +39,7 @@ Hosts Hosts::Of(const std::vector<Member>& members) {
 
 int Hosts::LeaderOf(int worker) const {
   const auto w = static_cast<size_t>(worker);
-  if (w >= of_workers_.size()) return worker;
-  const auto first = std::find(of_workers_.begin(), of_workers_.end(), of_workers_[w]);
-  return static_cast<int>(first - of_workers_.begin());
+  return w < leaders_.size() ? leaders_[w] : worker;
 }
 
 bool Hosts::Beside(int worker, int server) const {
@@ -39,11 +49,7 @@ bool Hosts::Beside(int worker, int server) const {
 
 bool Hosts::Sums(int worker) const {
   const auto w = static_cast<size_t>(worker);
-  if (w >= of_workers_.size()) return false;
-  const int host = of_workers_[w];
-  const bool away = std::any_of(of_servers_.begin(), of_servers_.end(),
-                                [host](int server_host) { return server_host != host; });
-  return away && std::count(of_workers_.begin(), of_workers_.end(), host) > 1;
+  return w < sums_.size() && sums_[w];
 }
 
 int Hosts::Sender(int worker, int server) const {
@@ -52,7 +58,7 @@ int Hosts::Sender(int worker, int server) const {
 
 int Hosts::StandsFor(int worker, int server) const {
   if (of_workers_.empty() || Beside(worker, server)) return 1;
-  return LeaderOf(worker) == worker ? static_cast<int>(Workers(worker).size()) : 0;
+  return LeaderOf(worker) == worker ? sizes_[static_cast<size_t>(worker)] : 0;
 }
 
 std::vector<int> Hosts::Workers(int worker) const {

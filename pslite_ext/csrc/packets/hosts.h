@@ -31,6 +31,7 @@ class Hosts {
   // Whether the worker sums for others, or another does for it.
   bool Leads(int worker) const { return Sums(worker) && LeaderOf(worker) == worker; }
   bool Follows(int worker) const { return Sums(worker) && LeaderOf(worker) != worker; }
+  // The first worker of its host.
   int LeaderOf(int worker) const;
   // All workers on the host of that one, ascending: the leader is the first.
   std::vector<int> Workers(int worker) const;
@@ -45,6 +46,8 @@ class Hosts {
   bool Sums(int worker) const;
 
   std::vector<int> of_workers_, of_servers_;
+  std::vector<int> leaders_, sizes_;  // by worker: the first of its host, and how many are there
+  std::vector<bool> sums_;            // by worker: whether something leaves its host in one copy
 };
 
 }  // namespace mercury

@@ -306,6 +306,7 @@ void WorkerStreams::OnFull(int number, int64_t now_us) {
   const LaneTurn turn(&mutex_, &torn_);
   calls_.Full(server, lane);
   uint64_t more;
+  if (!failure_.ok()) return;
   const bool rest = servers_[static_cast<size_t>(server)]->policy->Next(now_us, &more);
   if (rest) calls_.Offer(server, lane);
 }
