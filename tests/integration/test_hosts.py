@@ -111,6 +111,24 @@ def test_who_is_killed_is_named_by_all(killed: int) -> None:
     assert not list(Path("/dev/shm").glob("mercury*"))
 
 
+ASYNCHRONOUS = """
+import mxnet as mx
+kv = mx.kv.create('dist_async')
+x = mx.nd.ones((5000,))
+kv.init('x', x)
+kv.push('x', x)
+kv.pull('x', out=x)
+x.wait_to_read()
+"""
+
+
+def test_what_each_sends_for_itself_leaves_the_leader_s_trace_empty(tmp_path: Path) -> None:
+    env = {"MERCURY_TRACE_DIR": str(tmp_path)}
+    with cluster(["-c", ASYNCHRONOUS], 6, 2, van="mercury", env=env, at=apart) as job:
+        job.check()
+    assert check_run(read_run(tmp_path, strict=True)) == []
+
+
 def test_traces_show_both_hops(tmp_path: Path) -> None:
     env = {"MERCURY_TRACE_DIR": str(tmp_path)}
     with cluster(["-c", TRAINS, "6", "-1"], 6, 2, van="mercury", env=env, at=apart) as job:

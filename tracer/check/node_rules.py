@@ -20,7 +20,8 @@ def node_findings(trace: Trace) -> Iterator[Finding]:
     yield from _file_findings(trace)
     data = trace.records.is_data
     if not data.any():
-        yield Finding(WARNING, "empty", trace.path, "holds no push and no pull")
+        if trace.leader is None:  # whose host may send nothing together
+            yield Finding(WARNING, "empty", trace.path, "holds no push and no pull")
         return
     yield from _column_findings(trace, data)
     yield from _order_findings(trace, data)
