@@ -54,7 +54,7 @@ def test_figures_and_policies(policy: str, tmp_path: Path) -> None:
     if policy == "prophet":
         env |= {"MERCURY_PROPHET_PROFILE": str(profile), "MERCURY_PROPHET_PROFILE_STEPS": "3"}
     port = str(free_port())
-    with torch_job("torch_observed.py", port, workers=2, servers=2, **env) as job:
+    with torch_job("torch_observed.py", port, workers=2, servers=2, at=None, **env) as job:
         found = figures(job)
         assert (found["role"], found["policy"]) == ("worker", policy)
         assert {p["peer"] for p in found["peers"]} == {"server 0", "server 1"}

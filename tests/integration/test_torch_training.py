@@ -45,6 +45,25 @@ def test_weights_are_ddp_s(tmp_path: Path, van: str) -> None:
             assert said(worker) == [f"equal {case}" for case in CASES[van]]
 
 
+# Of Adam's on four workers, the last bits of small gradients' sums would decide.
+ON_HOSTS = ("mlp:sgd:1:0", "cnn:momentum:1:0.5", "cnn:momentum:2:0:each:staged")
+
+
+def test_weights_are_ddp_s_where_workers_share_hosts(tmp_path: Path) -> None:
+    def at(role: str, rank: int) -> str:
+        """Two hosts of two workers and a server each."""
+        return f"127.0.0.{2 + (rank // 2 if role == 'worker' else rank)}"
+
+    meeting = str(tmp_path / "meeting")
+    with torch_job(
+        "torch_training.py", *ON_HOSTS, workers=4, servers=2, at=at, MEETING=meeting
+    ) as job:
+        job.wait(timeout_s=400)
+        job.check()
+        for worker in job.workers:
+            assert said(worker) == [f"equal {case}" for case in ON_HOSTS]
+
+
 def test_each_use_that_the_docs_promise() -> None:
     with torch_job("torch_uses.py") as job:
         job.check()

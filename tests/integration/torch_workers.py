@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -61,15 +61,16 @@ def torch_job(
     workers: int = 2,
     servers: int = 1,
     van: str = "mercury",
+    at: Callable[[str, int], str] | None = None,
     **env: str,
 ) -> AbstractContextManager[Cluster]:
-    """Workers run the script of this folder."""
+    """Workers run the script of this folder; `at`: their hosts' addresses."""
     torch_python()
 
     def start(own: dict[str, str], log: Path) -> Forked:
         return forks().start([str(FOLDER / script), *words], own, log)
 
-    return cluster(SERVE, workers, servers, van, env=env, start_worker=start)
+    return cluster(SERVE, workers, servers, van, env=env, start_worker=start, at=at)
 
 
 @contextmanager
