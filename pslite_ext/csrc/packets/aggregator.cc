@@ -14,10 +14,6 @@ namespace {
 
 constexpr uint32_t kComplete = SlotProgress::kComplete, kOwed = SlotProgress::kOwed;
 
-Status Corrupt(const Declaration& declared, const std::string& what) {
-  return Status::Corrupt("tensor '" + declared.name + "': " + what);
-}
-
 Status OthersFirst(const Declaration& declared) {
   return Corrupt(declared, "a first value that is not one worker's, in order");
 }
@@ -105,19 +101,19 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
 // That nobody's copy is in the sum twice, once by itself and once in what stands for its host.
 Status Aggregator::CheckCounted(const SummedTensor& tensor, uint64_t mine, int worker,
                                 int workers) const {
-  const int leader = options_.hosts.LeaderOf(worker);
-  if (options_.hosts.Follows(worker) || options_.hosts.Leads(worker)) {
-    for (const int other : options_.hosts.Workers(worker)) {
-      const auto o = static_cast<size_t>(other);
-      if (other == worker || !tensor.progress.Takes(mine, o)) continue;
-      const bool twice = worker == leader  ? workers > 1
-                         : other == leader ? tensor.progress.StandsFor(mine, o) > 1
-                                           : false;
-      if (!twice) continue;
-      return Corrupt(tensor.declared, "a copy of " +
-                                          NodeName(Role::kWorker, std::max(worker, other)) +
-                                          ", which is in its host's, too");
-    }
+  const Hosts& hosts = options_.hosts;
+  if (!hosts.Follows(worker) && !hosts.Leads(worker)) return Status::Ok();
+  const int leader = hosts.LeaderOf(worker);
+  for (const int other : hosts.Workers(worker)) {
+    const auto o = static_cast<size_t>(other);
+    // One of the two is the leader, whose copy may stand for the other's.
+    if (other == worker || (worker != leader && other != leader)) continue;
+    if (!tensor.progress.Takes(mine, o)) continue;
+    const int stands_for = worker == leader ? workers : tensor.progress.StandsFor(mine, o);
+    if (stands_for <= 1) continue;
+    return Corrupt(tensor.declared, "a copy of " +
+                                        NodeName(Role::kWorker, std::max(worker, other)) +
+                                        ", which is in its host's, too");
   }
   return Status::Ok();
 }

@@ -71,6 +71,9 @@ struct AggregatorOptions {
   std::vector<int> servers;
   HostEvents above;
   PacketPool::Allocate allocate = nullptr;  // for tests
+
+  // The host's that `leader` leads, once the shares are known.
+  void OfHost(const Hosts& of, int leader);
 };
 
 class Aggregator : public Endpoint, public HostSums {
@@ -117,7 +120,6 @@ class Aggregator : public Endpoint, public HostSums {
   static bool Alike(const Declaration& a, const Declaration& b);
   Status Differ(const SummedTensor& tensor, int worker, const Declaration& declared) const;
   SummedTensor* TensorOf(const Operation& op) const;
-  SummedTensor* Known(const Declaration& declared);
   bool AllOthersAreIn(const Slot& slot) const;
   bool IsReady(const SummedTensor& tensor, uint64_t mine) const;
   uint64_t CountReady(SummedTensor* tensor, int server);
@@ -125,6 +127,7 @@ class Aggregator : public Endpoint, public HostSums {
   void TellAbove(int lane);
   std::string NoMemory(const std::string& what) const;
   Status Declare(int worker, const Receiving& link, const Header& header);
+  SummedTensor* Known(int worker, const Declaration& declared);
   std::unique_ptr<SummedTensor> NewTensor(int worker, const Declaration& declared) const;
   Status BeginData(Receiving* link, int worker, const Header& header, char** target);
   Status BeginRows(Receiving* link, int worker, const Header& header, char** target);

@@ -26,11 +26,12 @@ Declaration Declared(const TensorTraits& traits) {
 
 }  // namespace
 
-// Of the leader: the first worker of its host.
-Aggregator::SummedTensor* Aggregator::Known(const Declaration& declared) {
-  auto& entry = tensors_[{declared.key, false}];
-  if (entry == nullptr) entry = NewTensor(0, declared);
-  return entry.get();
+void AggregatorOptions::OfHost(const Hosts& of, int leader) {
+  ranks = of.Workers(leader);
+  num_workers = static_cast<int>(ranks.size());
+  for (int s = 0; s < shares.servers(); ++s) {
+    if (!of.Beside(leader, s)) servers.push_back(s);
+  }
 }
 
 Aggregator::SummedTensor* Aggregator::TensorOf(const Operation& op) const {
@@ -64,7 +65,7 @@ Status Aggregator::Begin(const std::shared_ptr<Operation>& op, uint8_t round,
                          std::vector<uint64_t>* ready) {
   const LaneTurn turn(&mutex_, &torn_);
   const Declaration declared = Declared(op->tensor->traits);
-  SummedTensor* tensor = Known(declared);
+  SummedTensor* tensor = Known(0, declared);
   if (!tensor->failed.ok()) return tensor->failed;
   if (!Alike(declared, tensor->declared)) {
     FailTensor(tensor, Differ(*tensor, 0, declared));
@@ -174,7 +175,7 @@ void Aggregator::Give(const Operation& op, uint64_t slot, const Block& sum, int 
 void Aggregator::Fail(const TensorTraits& traits, const Status& status, int lane) {
   const LaneTurn turn(&mutex_, &torn_);
   lane_ = lane;
-  SummedTensor* tensor = Known(Declared(traits));
+  SummedTensor* tensor = Known(0, Declared(traits));
   if (!tensor->failed.ok()) return;
   tensor->own.reset();  // it knows
   FailTensor(tensor, status);

@@ -14,10 +14,6 @@ std::string Shape(const Declaration& d) {
   return text + (d.asynchronous ? ", asynchronous" : "");
 }
 
-Status Contradicts(const Declaration& declared, const std::string& what) {
-  return Status::Corrupt("tensor '" + declared.name + "': " + what);
-}
-
 }  // namespace
 
 bool Aggregator::Alike(const Declaration& a, const Declaration& b) {
@@ -43,10 +39,8 @@ Status Aggregator::Declare(int worker, const Receiving& link, const Header& head
   }
   const Coded coded{FindCodec(declared.codec), declared.parameter};
   const bool plain = coded.codec->plain && !declared.asynchronous && declared.row_elements == 0;
-  if (!options_.ranks.empty() && !plain) return Contradicts(declared, "what only servers sum");
-  auto& entry = tensors_[{declared.key, declared.row_elements != 0}];
-  if (entry == nullptr) entry = NewTensor(worker, declared);
-  SummedTensor* tensor = entry.get();
+  if (!options_.ranks.empty() && !plain) return Corrupt(declared, "what only servers sum");
+  SummedTensor* tensor = Known(worker, declared);
   if (header.tensor >= peer->tensors.size()) peer->tensors.resize(header.tensor + size_t{1});
   Named& named = peer->tensors[header.tensor];
   if (named.tensor != nullptr) {
@@ -58,8 +52,8 @@ Status Aggregator::Declare(int worker, const Receiving& link, const Header& head
   }
   const int stands_for = options_.hosts.StandsFor(worker, options_.server);
   if (declared.workers != 1 && static_cast<int64_t>(declared.workers) != stands_for) {
-    return Contradicts(declared, "copies that stand for " + std::to_string(declared.workers) +
-                                     " workers, where there are " + std::to_string(stands_for));
+    return Corrupt(declared, "copies that stand for " + std::to_string(declared.workers) +
+                                 " workers, where there are " + std::to_string(stands_for));
   }
   named = {tensor, coded, static_cast<int>(declared.workers)};
   peer->slots += tensor->share.count;
@@ -70,6 +64,12 @@ Status Aggregator::Declare(int worker, const Receiving& link, const Header& head
     FailTensor(tensor, Differ(*tensor, worker, declared));
   }
   return Status::Ok();
+}
+
+Aggregator::SummedTensor* Aggregator::Known(int worker, const Declaration& declared) {
+  auto& entry = tensors_[{declared.key, declared.row_elements != 0}];
+  if (entry == nullptr) entry = NewTensor(worker, declared);
+  return entry.get();
 }
 
 std::unique_ptr<Aggregator::SummedTensor> Aggregator::NewTensor(int worker,

@@ -102,7 +102,6 @@ void MercuryWorker::MakeHostSums() {
   beside_ = options_.hosts.Workers(options_.rank);
   lends_ = door_.Lends();
   AggregatorOptions options;
-  options.num_workers = static_cast<int>(beside_.size());
   options.shares = options_.shares;
   options.lanes = options_.lanes;
   options.policy = options_.policy.kind;
@@ -113,10 +112,7 @@ void MercuryWorker::MakeHostSums() {
   options.trace_overhead = options_.packet_overhead();
   options.lends = lends_;
   options.wake = [this](int lane) { slices_[static_cast<size_t>(lane)]->lane->Wake(); };
-  options.ranks = beside_;
-  for (int s = 0; s < options_.shares.servers(); ++s) {
-    if (!options_.hosts.Beside(options_.rank, s)) options.servers.push_back(s);
-  }
+  options.OfHost(options_.hosts, options_.rank);
   options.above.ready = [this](uint64_t key, int server, uint64_t slots, uint8_t round, int lane) {
     streams_->HostReady(key, server, slots, round, lane, NowUs());
   };

@@ -16,6 +16,10 @@
 
 namespace mercury {
 
+inline Status Corrupt(const Declaration& declared, const std::string& what) {
+  return Status::Corrupt("tensor '" + declared.name + "': " + what);
+}
+
 // A part of a worker's copy that has come, and is still to be added.
 struct Aggregator::Arrived {
   Coded coded;

@@ -75,6 +75,21 @@ Status OfTensor(const mercury::Tensor& tensor, const Status& status) {
   return refusal.ok() ? Worker::AsSeenBy(tensor.gate->about(), status) : refusal;
 }
 
+// A work of `submit(worker, &work)` on the tensor.
+template <typename Submit>
+int SubmitWork(const mercury_tensor* tensor, mercury_work** work, const Submit& submit) {
+  return Guarded([&] {
+    auto fresh = std::make_unique<mercury_work>();
+    fresh->tensor = tensor->its;
+    Worker* worker = nullptr;
+    Status status = Node::Get().worker(&worker);
+    if (status.ok()) status = submit(worker, &fresh->its);
+    if (!status.ok()) return OfTensor(*tensor->its, status);
+    *work = fresh.release();
+    return status;
+  });
+}
+
 mercury_ticket* Submitted(Worker* worker, std::shared_ptr<Operation> op) {
   auto ticket = std::make_unique<mercury_ticket>(mercury_ticket{mercury::Ticket(op.get())});
   worker->Submit(std::move(op));
@@ -273,18 +288,9 @@ int mercury_submit(mercury_tensor* tensor, int kind, void* src, void* out, void*
 
 int mercury_submit_memory(mercury_tensor* tensor, int kind, void* src, void* out, size_t bytes,
                           int priority, mercury_work** work) {
-  return Guarded([&] {
-    auto fresh = std::make_unique<mercury_work>();
-    fresh->tensor = tensor->its;
-    Worker* worker = nullptr;
-    Status status = Node::Get().worker(&worker);
-    if (status.ok()) {
-      status = mercury::SubmitMemory(worker, tensor->its, static_cast<Operation::Kind>(kind),
-                                     {src, bytes}, {out, bytes}, priority, &fresh->its);
-    }
-    if (!status.ok()) return OfTensor(*tensor->its, status);
-    *work = fresh.release();
-    return status;
+  return SubmitWork(tensor, work, [&](Worker* worker, std::unique_ptr<mercury::MemoryWork>* its) {
+    return mercury::SubmitMemory(worker, tensor->its, static_cast<Operation::Kind>(kind),
+                                 {src, bytes}, {out, bytes}, priority, its);
   });
 }
 
@@ -305,18 +311,9 @@ void mercury_chunks_free(mercury_chunks* chunks) { delete chunks; }
 int mercury_submit_chunks(mercury_tensor* tensor, void* memory, size_t bytes, int priority,
                           mercury_chunks* chunks, size_t chunk_bytes, uint64_t sum,
                           mercury_work** work) {
-  return Guarded([&] {
-    auto fresh = std::make_unique<mercury_work>();
-    fresh->tensor = tensor->its;
-    Worker* worker = nullptr;
-    Status status = Node::Get().worker(&worker);
-    if (status.ok()) {
-      status = mercury::SubmitChunks(worker, tensor->its, {memory, bytes}, priority,
-                                     {chunk_bytes, chunks->its, sum}, &fresh->its);
-    }
-    if (!status.ok()) return OfTensor(*tensor->its, status);
-    *work = fresh.release();
-    return status;
+  return SubmitWork(tensor, work, [&](Worker* worker, std::unique_ptr<mercury::MemoryWork>* its) {
+    return mercury::SubmitChunks(worker, tensor->its, {memory, bytes}, priority,
+                                 {chunk_bytes, chunks->its, sum}, its);
   });
 }
 

@@ -314,9 +314,8 @@ class Network {
   std::shared_ptr<Aggregator> MakeHostSums(int worker) {
     if (!options_.hosts.Leads(worker)) return nullptr;
     AggregatorOptions o;
-    o.ranks = options_.hosts.Workers(worker);
-    o.num_workers = static_cast<int>(o.ranks.size());
     o.shares = options_.shares;
+    o.OfHost(options_.hosts, worker);
     o.lanes = options_.lanes;
     o.policy = options_.policy.kind;
     o.packet_bytes = options_.policy.packet_bytes;
@@ -324,9 +323,6 @@ class Network {
     o.deterministic = options_.deterministic;
     o.allocate = options_.allocate;
     o.wake = [](int /*lane*/) {};
-    for (int s = 0; s < options_.shares.servers(); ++s) {
-      if (!options_.hosts.Beside(worker, s)) o.servers.push_back(s);
-    }
     o.above.ready = [this, worker](uint64_t key, int server, uint64_t slots, uint8_t round,
                                    int lane) {
       streams(worker).HostReady(key, server, slots, round, lane, now_us_);
