@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import atexit
 import functools
-import multiprocessing
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing.util import Finalize
 from types import TracebackType
 from typing import NamedTuple
 
 from pslite_ext import _core, prophet_profile
 from pslite_ext.errors import FAILED_ELSEWHERE, PsliteError, follows
-from pslite_ext.job import figures
+from pslite_ext.job import figures, spawned
 from pslite_ext.job.reason import why
 
 _uncaught: BaseException | None = None
@@ -94,8 +92,8 @@ class Leaving:
             return
         self._watches = True
         remember_uncaught()
-        if self.spawned and multiprocessing.parent_process() is not None:
-            Finalize(None, self._leave_spawned, exitpriority=0)
+        if self.spawned and not spawned.ends_as_others_do():
+            spawned.at_end(self._leave_spawned, why)
         else:
             at_exit(self._leave)
 
@@ -106,14 +104,8 @@ class Leaving:
         reason = "" if _uncaught is None else why(_uncaught)
         end_with(self._finish(reason, _uncaught), knew)
 
-    def _leave_spawned(self) -> None:
-        """This process's function is over; what it raised is still on its way."""
-        error = sys.exc_info()[1]
-        reason = ""
-        if isinstance(error, SystemExit):
-            reason = f"it ended with exit code {error.code}" if error.code else ""
-        elif error is not None:
-            reason = why(error)
+    def _leave_spawned(self, reason: str, error: BaseException | None) -> None:
+        """This process's function is over."""
         code = self._finish(reason, error)
         if code == 0:
             _core.finish()

@@ -79,8 +79,9 @@ def test_a_script_may_spawn_its_workers(tmp_path: Path) -> None:
     assert "error" not in done.stderr, done.stderr
 
 
-def test_a_spawned_worker_s_error_is_told(tmp_path: Path) -> None:
-    done = spawned(tmp_path, "fork", "fail")
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_a_spawned_worker_s_error_is_told(how: str, tmp_path: Path) -> None:
+    done = spawned(tmp_path, how, "fail")
     assert done.returncode == 1
     assert "summed" not in done.stdout
     assert "worker 1 ended: it ended with exit code 1" in done.stderr, done.stderr
