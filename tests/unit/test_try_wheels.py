@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from scripts.try_wheels import (
+    WITH_MXNET,
+    WITH_NUMPY,
     Failed,
     attempt,
-    learnt,
-    readme_script,
+    found_the_line,
+    found_the_model,
     run,
     the_wheel,
 )
@@ -21,14 +23,16 @@ from tests.cluster import ROOT
 def test_readme_says_what_is_installed_and_run() -> None:
     readme = (ROOT / "README.md").read_text()
     assert "\npip install dist/*.whl\n" in readme
-    compile(readme_script(readme), "train.py", "exec")
+    for example in (WITH_MXNET, WITH_NUMPY):
+        compile(example.script(), "train.py", "exec")
 
 
 def test_who_has_learnt() -> None:
     good = "worker 0 learnt [[ 2.   -3.4]] [4.2]\n"
-    assert learnt(good + good.replace("0 l", "1 l")) == 2
-    assert learnt(good + "worker 1 learnt [[ 2.   -3.4]] [4.9]\n") == 1
-    assert learnt("") == 0
+    assert found_the_line(good + good.replace("0 l", "1 l")) == 2
+    assert found_the_line(good + "worker 1 learnt [[ 2.   -3.4]] [4.9]\n") == 1
+    assert found_the_line("") == 0
+    assert found_the_model("off by 0.012; {}\noff by 9.870; {}\n") == 1
 
 
 def test_a_step_that_fails_says_which(tmp_path: Path) -> None:

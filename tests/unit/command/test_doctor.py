@@ -82,7 +82,15 @@ def test_the_tree_is_found_before_what_is_installed(tmp_path: Path) -> None:
     ],
 )
 def test_frameworks(installed: dict[str, str], found: dict[str, str]) -> None:
-    findings = list(check_frameworks(installed))
+    findings = list(check_frameworks(installed, (3, 12)))
     assert {finding.subject: finding.state for finding in findings} == found
     bad = [finding.text for finding in findings if finding.state != "OK"]
     assert all(": " in text for text in bad)  # what to do
+
+
+def test_a_python_that_mxnet_is_too_old_for() -> None:
+    """PyTorch is not."""
+    mxnet = {"mxnet": "1.9.1+mercury.1", "numpy": "2.0.2"}
+    states = [finding.state for finding in check_frameworks(mxnet, (3, 13))]
+    assert states == ["FAIL", "OK", "OK"]
+    assert [f.state for f in check_frameworks({"torch": "2.9.1"}, (3, 13))] == ["OK"]
