@@ -34,6 +34,7 @@ from scripts.lab.systems.system import (
     MERCURY,
     MPI_RING,
     RACERS,
+    SOCKETS,
     TORCH,
     TREE,
     System,
@@ -97,7 +98,7 @@ def _urgent(systems: Systems, length: str) -> list[Case]:
 
 def _cpu(systems: Systems, length: str) -> list[Case]:
     names = ("stock", MERCURY) if length == "quick" else MAIN
-    chosen = _and_unchecked(_named(systems, names))
+    chosen = [*_and_unchecked(_named(systems, names)), *_named(systems, (SOCKETS,))]
     return flood.goodput(chosen, 3 if length == "quick" else 8, bench="cpu")
 
 
@@ -263,11 +264,14 @@ def cases_of(
     those that need PyTorch by `torch` and `turns`.
     """
     basic = _named(systems, BASIC)
+    among = {
+        "peers": [s for s in systems if s.name not in (TORCH, SOCKETS, *RACERS)],
+        "cpu": [*basic, *_named(systems, (SOCKETS,))],
+    }
     cases: list[Case] = []
     for name in benches:
         if name in _CASES:
-            comparable = [s for s in systems if s.name not in (TORCH, *RACERS)]
-            cases += _CASES[name](comparable if name == "peers" else basic, length)
+            cases += _CASES[name](among.get(name, basic), length)
         elif name == "scaling":
             cases += _scaling(systems, length, asked)
         elif name == "torch":
@@ -287,6 +291,8 @@ def wanted(system: str, benches: Sequence[str]) -> bool:
         return True
     if system in RACERS:
         return "fabric" in benches
+    if system == SOCKETS:
+        return "cpu" in benches
     if system == TORCH:
         return "turns" in benches
     return "peers" in benches or "scaling" in benches or system in BASIC

@@ -16,6 +16,7 @@ TORCH_MERCURY = ("-m", "scripts.lab.systems.torch_mercury")
 MPI_HOST = ("-m", "scripts.lab.systems.mpi_host")
 # Of the bench `fabric`.
 FABRIC, ASYNC, TREE, GLOO, MPI_RING = "fabric", "async", "tree", "ring gloo", "ring mpi"
+SOCKETS = "sockets"  # of the bench `cpu`
 RACERS = (FABRIC, ASYNC, TREE, GLOO, MPI_RING)
 
 
@@ -47,7 +48,7 @@ POLICIES = {MERCURY if p == "priority" else f"mercury-{p}": p for p in _core.pol
 BASIC = ("stock", "stock-p3", "zmq", *POLICIES)
 TORCH = "torch"  # ours, under it
 DDP = "torch-ddp"
-NAMES = (*BASIC, "stock-device", TORCH, *PEERS, *RACERS)
+NAMES = (*BASIC, "stock-device", TORCH, *PEERS, *RACERS, SOCKETS)
 PROPHET_STEPS = 8  # iterations from which it learns when gradients appear: before what is measured
 
 
@@ -87,6 +88,8 @@ def system(name: str, stock_python: str | None) -> System:
         return System(name, peer_python(name), {}, "mpi", program, servers=False, own_hosts=True)
     if name in RACERS:
         return _racer(name)
+    if name == SOCKETS:
+        return System(name, sys.executable, program=("-m", "scripts.lab.systems.bare_sockets"))
     if name in PEERS:
         peer_python(name)
     raise ValueError(f"there is no system '{name}'; there are {', '.join(NAMES)}")
