@@ -44,6 +44,10 @@ class Stream:
         """What comes next waited for something until now."""
         self._ended_at = max(self._ended_at, time.monotonic())
 
+    def behind_s(self) -> float:
+        """By how much what it has computed should have ended earlier."""
+        return max(0.0, time.monotonic() - self._ended_at)
+
     def compute(self, seconds: float) -> None:
         self._ended_at += self._pace * seconds
         left = self._ended_at - time.monotonic()
@@ -130,6 +134,8 @@ class _Layer(torch.autograd.Function):
 class Looks(torch.optim.Optimizer):
     """At the sums: it changes nothing."""
 
+    mercury_per_parameter = True  # as torch's own are
+
     def __init__(self, layers: Layers) -> None:
         self.layers = layers
         super().__init__(layers.parameters(), {})
@@ -149,15 +155,22 @@ def train(config: Config, layers: Layers, model: Any, optimizer: Any) -> list[fl
         optimizer.zero_grad()
         out.sum().backward()
         layers.turn = turn + 1
+        called = time.monotonic()
         optimizer.step()
-        if optimizer.__class__ is Looks:  # DDP's backward has waited for all
+        # DDP's backward has waited for all; so has a step that does not go by parameters.
+        if optimizer.__class__ is Looks or time.monotonic() - called > WAITED_S:
             layers.stream.begin()
         out = model(x)
         ends.append(time.monotonic())
         if turn == config.warmup - 1:
             say("begin", **usage())
+    behind = layers.stream.behind_s()
     say("end", **usage())
-    return [b - a for a, b in zip(ends[config.warmup - 1 :], ends[config.warmup :])]
+    times = [b - a for a, b in zip(ends[config.warmup - 1 :], ends[config.warmup :])]
+    # What waits without the device's clock hearing of it looks as if it computed for nothing.
+    if behind > 0.1 * sum(times):
+        layers.wrong.append(f"the emulated device is {behind:.3f} s behind its clock")
+    return times
 
 
 def measure(rank: int, workers: int, parallel: Callable[[Any, Any], tuple[Any, Any]]) -> None:
