@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from scripts.lab.benches import (
     adapt,
+    device,
     fabric,
     flood,
     hosts,
@@ -233,13 +234,14 @@ PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
     "sum_kernel": lambda _systems: sum_kernel.run(),
     "joining": lambda systems: joining.run([system.name for system in systems]),
 }
-BENCHES = [*_CASES, "scaling", "torch", "hosts", "turns", "fabric", *PROGRAMS]
+BENCHES = [*_CASES, "scaling", "torch", "hosts", "device", "turns", "fabric", *PROGRAMS]
 # Only if asked for by name, or with --full.
 LONG = (
     "kinds",
     "scaling",
     "torch",
     "hosts",
+    "device",
     "turns",
     "fabric",
     "joining",
@@ -278,6 +280,8 @@ def cases_of(
             cases += _torch(systems, length, asked)
         elif name == "hosts":
             cases += _hosts(systems, length, asked)
+        elif name == "device":
+            cases += device.device(_named(systems, (TORCH, DDP)), asked, length)
         elif name == "turns":
             cases += _turns(systems, length)
         elif name == "fabric":
@@ -287,7 +291,7 @@ def cases_of(
 
 def wanted(system: str, benches: Sequence[str]) -> bool:
     """Whether one of the benches would measure the system, were it here."""
-    if system in (TORCH, DDP) and {"torch", "hosts"} & {*benches}:
+    if system in (TORCH, DDP) and {"torch", "hosts", "device"} & {*benches}:
         return True
     if system in RACERS:
         return "fabric" in benches

@@ -49,14 +49,13 @@ def computations(setting: Setting) -> list[tuple[float, float]]:
     ]
 
 
-def with_buckets(systems: Sequence[System]) -> list[System]:
+def with_sizes(ddp: System) -> list[System]:
     """DDP again with buckets of other sizes: the best counts."""
-    made = []
-    for system in systems:
-        made.append(system)
-        if system.name == DDP:
-            made += [system.variant(f"{mb} MB", LAB_BUCKET_MB=str(mb)) for mb in BUCKETS_MB]
-    return made
+    return [ddp, *(ddp.variant(f"{mb} MB", LAB_BUCKET_MB=str(mb)) for mb in BUCKETS_MB)]
+
+
+def with_buckets(systems: Sequence[System]) -> list[System]:
+    return [made for s in systems for made in (with_sizes(s) if s.name == DDP else [s])]
 
 
 def _on_loopback(system: System, model: str, scale: float, rounds: int) -> Case:

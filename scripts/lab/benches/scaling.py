@@ -64,7 +64,7 @@ def link_figures(links: Links, rate: float) -> Figures:
     }
 
 
-def _case(
+def case_of(
     what: str, system: System, setting: Setting, config: Config, slow: SlowHost | None = None
 ) -> Case:
     floor = peers_floor_s(config, setting, 1.0, system.servers)
@@ -129,7 +129,7 @@ def training(
     enough = math.ceil(measured_s / peers_floor_s(config, setting, 1.0, servers=True))
     config = replace(config, rounds=max(rounds, enough))
     what = f"{model} x {scale:.3g}, {compute_s:g} s of computation"
-    return [_case(what, system, setting, config, slow) for system in systems]
+    return [case_of(what, system, setting, config, slow) for system in systems]
 
 
 def settings(

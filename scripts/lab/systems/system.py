@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 
 from pslite_ext import _core
 from scripts.lab.bed.namespaces import privilege_missing
@@ -80,9 +81,9 @@ def system(name: str, stock_python: str | None) -> System:
         return System(name, python, store="horovod", servers=False, own_hosts=True)
     if name == TORCH:
         env = {"DMLC_PS_VAN_TYPE": "mercury"}
-        return System(name, peer_python(DDP), env, program=TORCH_MERCURY)
+        return System(name, _torch_python(), env, program=TORCH_MERCURY)
     if name == DDP:
-        return System(name, peer_python(name), program=TORCH_WORKER, servers=False)
+        return System(name, _torch_python(), program=TORCH_WORKER, servers=False)
     if name == "mpi":
         program = (*MPI_HOST, *WORKER)
         return System(name, peer_python(name), {}, "mpi", program, servers=False, own_hosts=True)
@@ -93,6 +94,11 @@ def system(name: str, stock_python: str | None) -> System:
     if name in PEERS:
         peer_python(name)
     raise ValueError(f"there is no system '{name}'; there are {', '.join(NAMES)}")
+
+
+def _torch_python() -> str:
+    """This one, if it has PyTorch: where there is a device, its owner has one that knows it."""
+    return sys.executable if find_spec("torch") is not None else peer_python(DDP)
 
 
 def _racer(name: str) -> System:
