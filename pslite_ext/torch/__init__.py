@@ -92,7 +92,8 @@ def _register_backend() -> None:
     if is_too_old(torch.__version__):
         return
     if dist.is_available() and not hasattr(dist.Backend, "MERCURY"):
-        dist.Backend.register_backend("mercury", _process_group, extended_api=True, devices=["cpu"])
+        devices = ["cpu", "cuda"]
+        dist.Backend.register_backend("mercury", _process_group, extended_api=True, devices=devices)
 
 
 this_worker.serve_if_asked()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -51,8 +51,10 @@ def _unwrap(result: Any) -> None:
 class Future(torch.futures.Future):  # type: ignore[misc]
     """Completed by a thread that may be kept waiting. Callbacks never run in the asking thread."""
 
-    def __init__(self, produce: Callable[[], Any]) -> None:
-        super().__init__()
+    def __init__(self, produce: Callable[[], Any], devices: Iterable[Any] = ()) -> None:
+        """`devices`: that its value may be on, beside the host."""
+        self._devices = list(devices)
+        super().__init__(devices=self._devices)
         self._set_unwrap_func(_unwrap)
         self._produce: Callable[[], Any] | None = produce
         self._by = _at(depth() + 1)
@@ -78,7 +80,7 @@ class Future(torch.futures.Future):  # type: ignore[misc]
                 self.wait()
             return callback(self)
 
-        return Future(produce)
+        return Future(produce, self._devices)
 
     def add_done_callback(self, callback: Callable[[Any], Any]) -> None:
         self.then(callback)

@@ -19,8 +19,8 @@ import torch
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError, WaitTimeoutError
-from pslite_ext.torch import callbacks, this_worker
-from pslite_ext.torch.values import memory, wire_key
+from pslite_ext.torch import callbacks, staging, this_worker
+from pslite_ext.torch.values import wire_key
 from pslite_ext.torch.words import NUMBERS, words_of
 
 PIECE_BYTES_MAX = 4 << 20
@@ -64,18 +64,17 @@ class Turn:
         name += f", of callbacks {depth} deep" if depth else ""
         length = size // torch.empty(0, dtype=dtype).element_size()
         self.tensor = _core.Tensor(wire_key(-1, "piece", name), name, _SUMMED[dtype], [length])
-        self.work: _core.Work | None = None
+        self.work: staging.SumWork | None = None
 
-    def sum(self, part: Any, priority: int) -> _core.Work:
+    def sum(self, sender: staging.Sender, part: Any, priority: int) -> staging.SumWork:
         before = self.work
         if before is not None:
             before.wait()
-        self.work = self.tensor.sum_memory(memory(part), priority)
+        self.work = sender.sum(self.tensor, part, priority)
         return self.work
 
-    def wait(self, work: _core.Work) -> None:
-        """Then forgets it, which keeps memory of others."""
-        work.wait()
+    def forget(self, work: staging.SumWork) -> None:
+        """It is over; it keeps memory of others."""
         if self.work is work:
             self.work = None
 
@@ -83,10 +82,11 @@ class Turn:
 class Collective:
     """One collective: over when all its sums are in and `finish` has put them where they belong."""
 
-    def __init__(self, what: str, finish: Callable[[], None]) -> None:
+    def __init__(self, what: str, finish: Callable[[], None], devices: staging.Devices) -> None:
         self.what = what
         self.finish = finish
-        self.sums: list[tuple[Turn, _core.Work]] = []
+        self.devices = devices
+        self.sums: list[tuple[Turn, staging.SumWork]] = []
         self.filled: list[tuple[Any, Any]] = []  # what was filled up, and where its begin belongs
         self.words: Any = None
         self.error: BaseException | None = None
@@ -94,15 +94,21 @@ class Collective:
 
     def end(self, workers: int) -> None:
         """Waits for the sums, that of the words first."""
-        for turn, work in self.sums[:1]:
-            turn.wait(work)
+        with self.devices.apart():
+            self._end(workers)
+        for turn, work in self.sums:
+            turn.forget(work)
+
+    def _end(self, workers: int) -> None:
+        for _, work in self.sums[:1]:
+            work.wait()
         if self.words.tolist()[:NUMBERS] != [workers * word for word in words_of(self.what)]:
             raise InvalidArgumentError(
                 f"worker {_core.rank()} calls {self.what}, but not all workers call the same: each "
                 "must start the same collectives in the same order"
             )
-        for turn, work in self.sums[1:]:
-            turn.wait(work)
+        for _, work in self.sums[1:]:
+            work.wait()
         for part, place in self.filled:
             place.copy_(part[: place.numel()])
         self.finish()
@@ -126,7 +132,7 @@ class Collective:
             self.wait()
             return value
 
-        return callbacks.Future(produce)
+        return callbacks.Future(produce, self.devices)
 
 
 _failure: BaseException | None = None  # the first, of any depth: no more can be started
@@ -142,6 +148,7 @@ class Collectives:
         self.workers = this_worker.join()
         self._depth = depth
         self._turns: dict[tuple[Any, int], Iterator[Turn]] = {}
+        self._senders: dict[Any, staging.Sender] = {}  # by device
         self._started: queue.SimpleQueue[Collective | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the order, and the turns
         name = f"mercury-torch-{depth}"
@@ -155,10 +162,13 @@ class Collectives:
         flats: Sequence[Any],
         finish: Callable[[], None] = lambda: None,
         priority: int = 0,
+        results: Sequence[Any] = (),
     ) -> Collective:
-        """The sums over all workers take the place of `flats`, contiguous and of one dimension."""
+        """The sums over all workers take the place of `flats`, contiguous and of one dimension;
+        `finish` may write to `results`."""
         sizes = ", ".join(f"{flat.numel()} {_SUMMED[flat.dtype]}" for flat in flats)
-        collective = Collective(f"{what} of {sizes}" if flats else what, finish)
+        devices = staging.Devices((*flats, *results))
+        collective = Collective(f"{what} of {sizes}" if flats else what, finish, devices)
         with self._lock:
             if _failure is not None:
                 raise _failure
@@ -176,19 +186,21 @@ class Collectives:
         for size in cut(flat.numel() * item):
             part = flat[begin : begin + size // item]
             if part.numel() < size // item:
-                filled = torch.zeros(size // item, dtype=flat.dtype)
+                filled = torch.zeros(size // item, dtype=flat.dtype, device=flat.device)
                 filled[: part.numel()] = part
                 collective.filled.append((filled, part))
                 part = filled
             collective.sums.append(self._send(part, priority))
             begin += size // item
 
-    def _send(self, part: Any, priority: int) -> tuple[Turn, _core.Work]:
+    def _send(self, part: Any, priority: int) -> tuple[Turn, staging.SumWork]:
         dtype, size = part.dtype, part.numel() * part.element_size()
         if (dtype, size) not in self._turns:
             self._turns[dtype, size] = _in_turns(dtype, size, self._depth)
+        if part.device not in self._senders:
+            self._senders[part.device] = staging.sender_from(part.device)
         turn = next(self._turns[dtype, size])
-        return turn, turn.sum(part, priority)
+        return turn, turn.sum(self._senders[part.device], part, priority)
 
     def _end_all(self) -> None:
         global _failure

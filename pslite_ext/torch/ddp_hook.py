@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.collectives import collectives
 
 
 def hook(_state: Any, bucket: Any) -> Any:
     buffer = bucket.buffer()
-    if buffer.device.type != "cpu":
-        raise InvalidArgumentError(
-            f"mercury.ddp_comm_hook: gradients on {buffer.device}: only the CPU is supported"
-        )
     all_of_us = collectives()
     buffer.div_(all_of_us.workers)
     # Later buckets hold what a forward uses first.

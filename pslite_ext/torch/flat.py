@@ -9,6 +9,7 @@ import torch
 
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.collectives import can_sum
+from pslite_ext.torch.staging import KINDS
 
 # What has no sum of its own type is summed in one that has room for it.
 WIDER = {torch.bool: torch.int32, torch.int16: torch.int32}
@@ -20,8 +21,8 @@ def refuse(text: str) -> NoReturn:
 
 
 def check(tensor: Any) -> None:
-    if tensor.device.type != "cpu":
-        refuse(f"a tensor on {tensor.device}: only the CPU is supported")
+    if tensor.device.type not in KINDS:
+        refuse(f"a tensor on {tensor.device}: only {' and '.join(KINDS)} are supported")
     if tensor.layout != torch.strided:
         refuse(f"a tensor of layout {tensor.layout}: only dense ones are supported")
 
@@ -71,6 +72,8 @@ def put_bytes(tensor: Any, flat: Any) -> None:
 
 def in_one_piece(tensor: Any, what: str) -> Any:
     check(tensor)
+    if tensor.device.type != "cpu":
+        refuse(f"{what}, of a tensor on {tensor.device}: only the CPU is supported")
     if not tensor.is_contiguous():
         refuse(f"{what} needs a contiguous tensor")
     return tensor.detach()
@@ -78,3 +81,15 @@ def in_one_piece(tensor: Any, what: str) -> Any:
 
 def sizes_of(flats: Sequence[Any]) -> str:
     return ", ".join(f"{flat.numel()} {flat.dtype}".replace("torch.", "") for flat in flats)
+
+
+def host_place(tensor: Any) -> Any:
+    """Memory of the host for its bytes."""
+    return torch.empty_like(bytes_of(tensor), device="cpu")
+
+
+def tensors_in(result: Any) -> list[Any]:
+    """A tensor, or lists of them, as a list."""
+    return (
+        [result] if isinstance(result, torch.Tensor) else [t for r in result for t in tensors_in(r)]
+    )

@@ -22,6 +22,7 @@ from pslite_ext.torch.collectives import Collective, collectives
 from pslite_ext.torch.flat import (
     bytes_of,
     check_operation,
+    host_place,
     in_one_piece,
     numbers,
     operation_of,
@@ -29,7 +30,9 @@ from pslite_ext.torch.flat import (
     put_bytes,
     refuse,
     sizes_of,
+    tensors_in,
 )
+from pslite_ext.torch.staging import KINDS
 
 _groups = itertools.count()
 
@@ -88,7 +91,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._name = ""
         # torch asks it what it knows; all that begins something has a method here.
         self._gloo = gloo.connect(store, rank, size, timeout)
-        self._register_backend(torch.device("cpu"), self.BackendType.CUSTOM, self._gloo)
+        for kind in KINDS if torch.cuda.is_available() else KINDS[:1]:
+            self._register_backend(torch.device(kind), self.BackendType.CUSTOM, self._gloo)
 
     def getBackendName(self) -> str:
         return "mercury"
@@ -177,7 +181,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         flats = []
         for given in inputs:
             own = bytes_of(given)
-            everybody = torch.zeros(self.size(), own.numel(), dtype=torch.uint8)
+            everybody = own.new_zeros(self.size(), own.numel())
             everybody[self.rank()] = own
             flats.append(everybody.view(-1))
 
@@ -213,8 +217,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     # --- bytes over Gloo --------------------------------------------------------------------------
 
     def gather(self, outputs: Any, inputs: Any, opts: Any) -> CollectiveWork:
-        own = [bytes_of(tensor) for tensor in inputs]
-        places = [[torch.empty_like(bytes_of(tensor)) for tensor in each] for each in outputs]
+        own = [bytes_of(tensor).cpu() for tensor in inputs]
+        places = [[host_place(tensor) for tensor in each] for each in outputs]
 
         def finish() -> None:
             for each, flats in zip(outputs, places):
@@ -227,8 +231,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         )
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any) -> CollectiveWork:
-        places = [torch.empty_like(bytes_of(tensor)) for tensor in outputs]
-        own = [[bytes_of(tensor) for tensor in each] for each in inputs]
+        places = [host_place(tensor) for tensor in outputs]
+        own = [[bytes_of(tensor).cpu() for tensor in each] for each in inputs]
 
         def finish() -> None:
             for tensor, flat in zip(outputs, places):
@@ -240,7 +244,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         )
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> CollectiveWork:
-        own = [bytes_of(tensor) for tensor in inputs]
+        own = [bytes_of(tensor).cpu() for tensor in inputs]
         sizes = [bytes_of(tensor).numel() for tensor in outputs]
         flat, place = torch.cat(own), torch.empty(sum(sizes), dtype=torch.uint8)
 
@@ -293,7 +297,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def _start(
         self, what: str, flats: Sequence[Any], result: Any, finish: Callable[[], None]
     ) -> CollectiveWork:
-        collective = collectives().sum(f"{what}, group {self._number},", flats, finish)
+        what = f"{what}, group {self._number},"
+        collective = collectives().sum(what, flats, finish, results=tensors_in(result))
         return CollectiveWork(collective, result, self._patience)
 
     def _over_gloo(
@@ -345,7 +350,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
         def run() -> None:
             for flat in flats:
-                self._gloo.allreduce([flat], options).wait()
+                on_host = flat.cpu()
+                self._gloo.allreduce([on_host], options).wait()
+                put(flat, on_host)
 
         what = f"{what} of {sizes_of(flats)}"
         return self._over_gloo(what, run, result, lambda: finish(flats))

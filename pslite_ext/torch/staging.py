@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from threading import Event, Semaphore, Thread
 from typing import Any, Protocol
 
@@ -198,3 +199,28 @@ def _cut(whole: Any, elements: int) -> Any:
 
 def sender_from(device: Any) -> Sender:
     return FromHost() if device.type == "cpu" else Staged(CudaCopies(device))
+
+
+class Devices:
+    """Those that some tensors are on, for a thread which is not the one that uses them."""
+
+    def __init__(self, tensors: Iterable[Any]) -> None:
+        self._devices = {tensor.device for tensor in tensors if tensor.device.type != "cpu"}
+        self._told = [torch.cuda.current_stream(d).record_event() for d in self._devices]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._devices)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What they are told in here comes after what they had been told when this was made, and
+        is done in the end; nothing waits for what they are told meanwhile."""
+        with ExitStack() as streams:
+            own = [torch.cuda.Stream(device) for device in self._devices]
+            for stream in own:
+                streams.enter_context(torch.cuda.stream(stream))
+                for event in self._told:
+                    stream.wait_event(event)
+            yield
+            for stream in own:
+                stream.synchronize()

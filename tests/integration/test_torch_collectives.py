@@ -20,8 +20,9 @@ TOLD = (
 )
 
 
-def test_all_collectives() -> None:
-    with ranks("torch_collectives.py", "different", workers=3) as job:
+@pytest.mark.parametrize("words", [("different",), ("different", "staged")])
+def test_all_collectives(words: tuple[str, ...]) -> None:
+    with ranks("torch_collectives.py", *words, workers=3) as job:
         job.check()
         for worker in job.workers:
             assert f"all collectives {worker.rank}" in worker.output, job.report()

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import timedelta
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
@@ -16,7 +17,9 @@ import torch.distributed as dist
 import pslite_ext.torch  # noqa: F401 (it brings the backend)
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.collectives import PIECE_BYTES_MAX, PIECE_BYTES_MIN, cut
+from pslite_ext.torch.staging import Staged
 from pslite_ext.torch.words import words_of
+from tests.integration.torch_training import LateCopies
 
 SIZES = 60
 
@@ -304,4 +307,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if "staged" in sys.argv:  # the host's tensors go through memory of their own, as a device's do
+        with patch("pslite_ext.torch.staging.sender_from", lambda _: Staged(LateCopies())):
+            main()
+    else:
+        main()

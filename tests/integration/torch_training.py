@@ -42,7 +42,7 @@ class LateCopies(staging.Copies):
         self._stream = ThreadPoolExecutor(1)
 
     def host_memory(self, like: Any) -> Any:
-        return torch.full_like(like, torch.nan)
+        return self._spoilt(torch.empty_like(like))
 
     def begin_out(self, source: Any, host: Any) -> Callable[[], None]:
         return self._stream.submit(self._copy, source, host).result
@@ -52,7 +52,12 @@ class LateCopies(staging.Copies):
 
     def _copy_in(self, host: Any, target: Any) -> None:
         self._copy(host, target)
-        host.fill_(torch.nan)  # whoever reads it before the next copy is found out
+        self._spoilt(host)
+
+    @staticmethod
+    def _spoilt(host: Any) -> Any:
+        """Whoever reads it before the next copy is found out."""
+        return host.fill_(torch.nan if host.is_floating_point() else 77)
 
     @staticmethod
     def _copy(source: Any, target: Any) -> None:
