@@ -49,8 +49,10 @@ def _before_exit(ended: Ended) -> None:
 
     def leave(status: int) -> NoReturn:
         os._exit = really
-        if os.getpid() == process:
-            ended(by_code(status), None)
-        really(status)
+        try:
+            if os.getpid() == process:
+                ended(by_code(status), None)
+        finally:
+            really(status)
 
     os._exit = leave

@@ -20,7 +20,9 @@ def work(kind):
     if spawned.ends_as_others_do():
         print(f"{kind}: like a script", flush=True)
     else:
-        say = lambda reason, error: print(f"{kind}: {reason or 'well'}", flush=True)
+        def say(reason, error):
+            print(f"{kind}: {reason or 'well'}", flush=True)
+            raise RuntimeError("of the listener's own")
         spawned.at_end(say, lambda error: f"it raised {error}")
     if kind == "error":
         raise ValueError("mine")
