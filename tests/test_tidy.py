@@ -125,7 +125,7 @@ MAY_READ_ENVIRONMENT = {
 ROOMS = ("pslite_ext.forecast", "tracer", "pslite_ext.command")
 INSTALLED = ("pslite_ext.", "mxnet_plugins.", "tracer.")
 LAB = "scripts.lab"
-LAB_ROOMS = ("bed", "workloads", "systems", "benches", "report")
+LAB_ROOMS = ("bed", "workloads", "systems", "device", "benches", "report")
 # Doors: `python -m tracer` is the command; `mercury lab` leads to the lab, in the tree.
 DOORS = {"tracer/__main__.py", "pslite_ext/command/lab.py"}
 # Each framework's front, which no other code knows of; MXNet's has one for MLfabric's.
