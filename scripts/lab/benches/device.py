@@ -122,8 +122,8 @@ def _emulated(systems: Sequence[System], rounds: int) -> list[Case]:
         if not system.ours:
             compared += with_sizes(system)
             continue
-        own = replace(system, program=EMULATED)
-        own = replace(own, env={**own.env, "LAB_COPIES": str(EMULATED_COPIES)})
+        env = {**system.env, "LAB_COPIES": str(EMULATED_COPIES)}
+        own = replace(system, program=EMULATED, env=env)
         compared += [own, own.variant("whole tensors", LAB_CHUNK=WHOLE)]
     config = Config("train", {"model": str(QUARTERS)}, rounds=rounds)
     what = "no GPU is here: 40 MB, a quarter each in the first and last tensor, emulated copies"

@@ -16,14 +16,13 @@ from typing import Any
 import torch
 from torch import distributed
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-from torch.nn.parallel import DistributedDataParallel
 
 from scripts.lab.device.models import TASKS
+from scripts.lab.systems import torch_worker
 from scripts.lab.systems.rendezvous import place
 from scripts.lab.workloads.job_config import Config
-from scripts.lab.workloads.measurement import DEVICE, say, usage
+from scripts.lab.workloads.measurement import say, usage
 
-PORT = 9095
 ALONE = "LAB_ALONE"  # set: nothing is exchanged, which shows how long computation takes
 
 
@@ -84,27 +83,16 @@ def train(rank: int, parallel: Callable[[Any, Any], tuple[Any, Any]]) -> None:
 
 
 def ddp(module: Any, optimizer: Any) -> tuple[Any, Any]:
-    size = os.environ.get("LAB_BUCKET_MB")
-    buckets = {} if size is None else {"bucket_cap_mb": float(size)}
-    model = DistributedDataParallel(module, gradient_as_bucket_view=True, **buckets)
+    model, optimizer = torch_worker.ddp(module, optimizer)
     if hook := os.environ.get("LAB_HOOK"):
         model.register_comm_hook(None, HOOKS[hook])
     return model, optimizer
 
 
 def main() -> None:
-    rank, workers, first = place()
     if ALONE in os.environ:
-        return train(rank, lambda module, optimizer: (module, optimizer))
-    connections = int(os.environ.get("LAB_CONNECTIONS", "1"))
-    os.environ["GLOO_SOCKET_IFNAME"] = ",".join([os.environ[DEVICE]] * connections)
-    os.environ["NCCL_SOCKET_IFNAME"] = os.environ[DEVICE]
-    distributed.init_process_group(
-        os.environ.get("LAB_BACKEND", "gloo"),
-        init_method=f"tcp://{first}:{PORT}",
-        rank=rank,
-        world_size=workers,
-    )
+        return train(place()[0], lambda module, optimizer: (module, optimizer))
+    rank, _ = torch_worker.meet(os.environ.get("LAB_BACKEND", "gloo"))
     train(rank, ddp)
     distributed.destroy_process_group()
     return None

@@ -205,14 +205,20 @@ def ddp(module: Any, optimizer: Any) -> tuple[Any, Any]:
     return model, optimizer
 
 
-def main() -> None:
+def meet(backend: str = "gloo") -> tuple[int, int]:
+    """All workers of the job; this one's rank, and how many they are."""
     rank, workers, first = place()
     connections = int(os.environ.get("LAB_CONNECTIONS", "1"))  # to each other worker
     os.environ["GLOO_SOCKET_IFNAME"] = ",".join([os.environ[DEVICE]] * connections)
+    os.environ["NCCL_SOCKET_IFNAME"] = os.environ[DEVICE]
     distributed.init_process_group(
-        "gloo", init_method=f"tcp://{first}:{PORT}", rank=rank, world_size=workers
+        backend, init_method=f"tcp://{first}:{PORT}", rank=rank, world_size=workers
     )
-    measure(rank, workers, ddp)
+    return rank, workers
+
+
+def main() -> None:
+    measure(*meet(), ddp)
     distributed.destroy_process_group()
 
 
