@@ -4,7 +4,8 @@
 // host, those with the fastest outgoing links: they are served first, and pass the model on.
 //
 // Thread-safety: plain values and a pure function. Invariants: each asker gets the model once, from
-// the server or from one that an earlier edge serves; no edge leads from a node to itself.
+// the server or from one that an earlier edge serves; no edge leads from a node to itself; all have
+// it no later than if the server served each.
 #pragma once
 
 #include <cstddef>
