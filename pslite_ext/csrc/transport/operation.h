@@ -77,7 +77,7 @@ struct Operation {
   Rows rows;
   Command command;
   // Of src, what may be read: so many elements from the first on. It grows, and the transport is
-  // told (Transport::More); only where it takes chunks, and codes nothing.
+  // told (Transport::More); only where it takes chunks.
   std::atomic<uint64_t> ready{kWhole};
   // Elements of the sum that are in dst: each once. Called on a lane's thread; what another lane
   // brings may come at the same time as `done`.
@@ -89,7 +89,6 @@ struct Operation {
   // The transport's:
   int32_t number = 0;           // in the order of dispatch, for traces; its pull has the next one
   int64_t handed_us = 0;        // when it was handed over, if it is traced
-  Buffer coded;                 // instead of src, if it has a codec
   std::vector<Buffer> sets;     // of rows, by part: what is sent (sums/sparse_sum.h)
   std::vector<Buffer> answers;  // the same: what comes back, ascending
 

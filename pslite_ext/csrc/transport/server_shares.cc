@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace mercury {
 namespace {
@@ -18,15 +19,29 @@ void Reduce(std::vector<uint64_t>* shares) {
   for (uint64_t& share : *shares) share /= divisor;
 }
 
+// Rounded to `turns` together: what rounding down leaves goes to those who lost most by it.
+void Apportion(uint64_t turns, std::vector<uint64_t>* shares) {
+  const uint64_t sum = std::accumulate(shares->begin(), shares->end(), uint64_t{0});
+  std::vector<std::pair<uint64_t, size_t>> lost;
+  uint64_t left = turns;
+  for (size_t s = 0; s < shares->size(); ++s) {
+    uint64_t& share = (*shares)[s];
+    lost.emplace_back(sum - share * turns % sum, s);
+    share = share * turns / sum;
+    left -= share;
+  }
+  std::sort(lost.begin(), lost.end());
+  for (uint64_t i = 0; i < left; ++i) ++(*shares)[lost[i].second];
+}
+
 // How often each server takes its turn.
 std::vector<uint64_t> TurnsFor(std::vector<uint64_t> shares) {
   Reduce(&shares);
   const uint64_t sum = std::accumulate(shares.begin(), shares.end(), uint64_t{0});
   const uint64_t most = kTurnsEach * shares.size();
-  if (sum > most) {
-    for (uint64_t& share : shares) share = (share * most + sum / 2) / sum;
-    Reduce(&shares);
-  }
+  if (sum <= most) return shares;
+  Apportion(most, &shares);
+  Reduce(&shares);
   return shares;
 }
 

@@ -55,7 +55,7 @@ TEST(odd_ratios_are_rounded) {
     }
     ServerShares shares;
     REQUIRE_OK(ServerShares::FromText(text, servers, &shares));
-    CHECK_TRUE(shares.turns() <= static_cast<uint64_t>(17 * servers));
+    CHECK_TRUE(shares.turns() <= static_cast<uint64_t>(16 * servers));
     for (int s = 0; s < servers; ++s) {
       const double due =
           static_cast<double>(numbers[static_cast<size_t>(s)]) / static_cast<double>(sum);
