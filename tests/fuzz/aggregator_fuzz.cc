@@ -30,7 +30,8 @@ void Drain(Aggregator* aggregator, int worker) {
     FUZZ_REQUIRE(Decode(Encode(h).data(), kPacketBytes, &back).ok());
     FUZZ_REQUIRE(h.kind == PacketKind::kSum || h.kind == PacketKind::kError ||
                  h.kind == PacketKind::kAnswer || h.kind == PacketKind::kAck ||
-                 h.kind == PacketKind::kTaken || h.kind == PacketKind::kRowSum);
+                 h.kind == PacketKind::kTaken || h.kind == PacketKind::kRowSum ||
+                 h.kind == PacketKind::kCodedSum);
   }
 }
 

@@ -14,6 +14,7 @@ size_t PayloadMax(PacketKind kind, size_t packet_bytes_max) {
   switch (kind) {
     case PacketKind::kData:
     case PacketKind::kSum:
+    case PacketKind::kCodedSum:
     case PacketKind::kPush:
     case PacketKind::kFirst:
     case PacketKind::kRows:
@@ -63,7 +64,7 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
     return Status::Corrupt("a packet does not begin where it should");
   }
   if (bytes[20] < static_cast<uint8_t>(PacketKind::kData) ||
-      bytes[20] > static_cast<uint8_t>(PacketKind::kRowSum)) {
+      bytes[20] > static_cast<uint8_t>(PacketKind::kCodedSum)) {
     return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
   }
   header->tensor = Load<uint32_t>(&bytes[0]);

@@ -24,14 +24,14 @@
 
 namespace mercury {
 
-constexpr uint16_t kWireVersion = 7;
+constexpr uint16_t kWireVersion = 8;
 constexpr size_t kHeaderBytes = 24;
 constexpr size_t kChecksumBytes = 4;
 constexpr size_t kDeclarationBytesMax = 552;
 
 enum class PacketKind : uint8_t {
   kData = 1,       // worker -> server: coded elements of this worker's tensor, for a sum
-  kSum = 2,        // server -> worker: elements of the sum
+  kSum = 2,        // server -> worker: elements of the sum, plain
   kDeclare = 3,    // worker -> server: what tensor a number stands for
   kFetch = 4,      // worker -> server: send the value, once there is one
   kError = 5,      // either: a tensor has failed of what the payload says (base/status.h)
@@ -48,6 +48,7 @@ enum class PacketKind : uint8_t {
   kTaken = 16,     // server -> worker: nothing more will come of the slot at `offset`
   kRows = 17,      // worker -> server: bytes of a slot's set of rows, for a sum
   kRowSum = 18,    // server -> worker: bytes of a slot's set of summed rows
+  kCodedSum = 19,  // server -> worker: elements of the sum, coded as the number says
 };
 
 struct Header {

@@ -168,7 +168,7 @@ Status Aggregator::BeginData(Receiving* link, int worker, const Header& header, 
     if (!status.ok()) return status;
   }
   uint64_t count = 0;
-  const bool fits = at % coded.codec->together() == 0 && at <= slot_elements &&
+  const bool fits = at % coded.codec->together == 0 && at <= slot_elements &&
                     coded.codec->Elements(header.length, slot_elements - at, &count) &&
                     (count != 0 || slot_elements == 0);
   if (!fits) {
@@ -286,7 +286,8 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
     still = CheckCounted(*tensor, link->mine, worker, workers);
   }
   if (!still.ok()) return still;
-  if (!first && !asynchronous && link->at == 0) Begins(tensor, link->mine, worker, workers);
+  const bool begins = !first && !asynchronous && link->at == 0;
+  if (begins && !Begins(tensor, link->mine, worker, link->named)) return Status::Ok();
   const bool last_of_all = progress == slot.answerable;
   const bool whole = progress + link->count >= slot_elements;
   const bool keeps = Keeps(*tensor, header.kind), apart = !keeps && options_.lanes > 1;
@@ -339,7 +340,7 @@ Status Aggregator::EndRows(Receiving* link, int worker, const Header& header, in
   if (!status.ok()) return Corrupt(tensor->declared, status.detail());
   trace_.Received(worker, tensor->declared.index, tensor->share, header.length, whole, now_us);
   uint32_t& progress = tensor->progress.Of(link->mine, w);
-  if (progress == 0) Begins(tensor, link->mine, worker, 1);
+  if (progress == 0) Begins(tensor, link->mine, worker, link->named);
   progress += header.length;
   if (!whole) return Status::Ok();
   Acknowledge(tensor, link->mine, worker, progress);
@@ -359,10 +360,22 @@ void Aggregator::Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, ui
   of_unit = 0;
 }
 
-// The first part of a copy is in.
-void Aggregator::Begins(SummedTensor* tensor, uint64_t mine, int worker, int workers) {
-  tensor->slots[mine].begun += workers;
-  tensor->progress.StandsFor(mine, static_cast<size_t>(worker)) = static_cast<uint16_t>(workers);
+// The first part of a copy is in. Whether it may be added to the others.
+bool Aggregator::Begins(SummedTensor* tensor, uint64_t mine, int worker, const Named& named) {
+  Slot& slot = tensor->slots[mine];
+  const Codec& back = named.coded.codec->sent_back();
+  if (slot.begun == 0) slot.back = &back;
+  if (slot.back != &back) {
+    FailTensor(tensor,
+               Status::InvalidArgument(NodeName(Role::kWorker, RankOfPeer(worker)) +
+                                       " wants its sum as " + back.name + ", another worker as " +
+                                       slot.back->name + ": all workers must send it alike"));
+    return false;
+  }
+  slot.begun += named.workers;
+  tensor->progress.StandsFor(mine, static_cast<size_t>(worker)) =
+      static_cast<uint16_t>(named.workers);
+  return true;
 }
 
 void Aggregator::CopyComplete(SummedTensor* tensor, uint64_t mine, int workers, bool last_of_all) {
@@ -395,7 +408,8 @@ void Aggregator::Applied(SummedTensor* tensor, uint64_t mine, int worker, Packet
   } else {
     progress = kOwed;
     const Slot& slot = tensor->slots[mine];
-    Queue(worker, tensor->priority, {tensor, mine, slot.sum.value(), 0, slot.round});
+    Queue(worker, tensor->priority,
+          {tensor, mine, slot.sum.value(), &slot.sum.value_codec(), 0, slot.round});
   }
   GiveWaiting(tensor, mine);
 }

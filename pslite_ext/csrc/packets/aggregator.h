@@ -144,12 +144,13 @@ class Aggregator : public Endpoint, public HostSums {
   void Applied(SummedTensor* tensor, uint64_t mine, int worker, PacketKind kind);
   void Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, uint64_t bytes);
   void AnswerPart(SummedTensor* tensor, uint64_t mine);
-  void Begins(SummedTensor* tensor, uint64_t mine, int worker, int workers);
+  bool Begins(SummedTensor* tensor, uint64_t mine, int worker, const Named& named);
   // Whether the worker's copy is in, by itself or in what stands for its host.
   bool IsIn(const SummedTensor& tensor, uint64_t mine, int worker) const;
   void CopyComplete(SummedTensor* tensor, uint64_t mine, int workers, bool last_of_all);
   void SlotComplete(SummedTensor* tensor, uint64_t mine);
-  void Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, uint32_t from, uint8_t round);
+  void Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, const Codec* codec,
+               uint32_t from, uint8_t round);
   void GiveValue(SummedTensor* tensor, uint64_t mine, int worker, int32_t priority);
   void GiveWaiting(SummedTensor* tensor, uint64_t mine);
   void SayTaken(SummedTensor* tensor, uint64_t mine, int worker);

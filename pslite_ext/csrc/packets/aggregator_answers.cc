@@ -22,8 +22,13 @@ void Aggregator::AnswerPart(SummedTensor* tensor, uint64_t mine) {
   if (slot.begun < options_.num_workers) return;
   const uint32_t all_have = tensor->progress.InAll(mine);
   if (all_have <= slot.answerable) return;
+  const uint64_t slot_elements = tensor->share.Elements(mine);
+  const uint64_t count = std::min<uint64_t>(all_have, slot_elements);
+  if (!slot.sum.Answer(*slot.back, count, slot_elements, &pool_)) {
+    return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
+  }
   const uint32_t from = std::exchange(slot.answerable, all_have);
-  Enqueue(tensor, mine, slot.sum.under_way(), from, static_cast<uint8_t>(slot.round + 1));
+  Enqueue(tensor, mine, slot.sum.answer(), slot.back, from, static_cast<uint8_t>(slot.round + 1));
 }
 
 void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
@@ -31,7 +36,7 @@ void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
   Status status;
   if (tensor->rows()) {
     status = slot.rows->Finish(&pool_);
-  } else if (!slot.sum.Finish(tensor->share.Elements(mine), &pool_)) {
+  } else if (!slot.sum.Finish(*slot.back, tensor->share.Elements(mine), &pool_)) {
     status = Status::Exhausted("no memory");
   }
   if (!status.ok()) return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
@@ -45,18 +50,21 @@ void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
   if (++tensor->unit_ready[unit] < end - first) return;
   tensor->unit_ready[unit] = 0;
   // Of a unit of several slots, nothing is answered before.
-  for (uint64_t i = first; i < end; ++i) {
+  for (uint64_t i = first; i < end && tensor->failed.ok(); ++i) {
     Slot& done = tensor->slots[i];
-    Enqueue(tensor, i, tensor->rows() ? done.rows->value() : done.sum.value(), answered,
-            done.round);
+    if (tensor->rows()) {
+      Enqueue(tensor, i, done.rows->value(), nullptr, answered, done.round);
+    } else {
+      Enqueue(tensor, i, done.sum.value(), &done.sum.value_codec(), answered, done.round);
+    }
     GiveWaiting(tensor, i);
   }
 }
 
 // To everyone who has sent a copy, from `from` on; where a part before it still waits, all goes in
 // that one's turn.
-void Aggregator::Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, uint32_t from,
-                         uint8_t round) {
+void Aggregator::Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, const Codec* codec,
+                         uint32_t from, uint8_t round) {
   const Slot& slot = tensor->slots[mine];
   const bool done = round == slot.round;
   for (size_t w = 0; w < peers_.size(); ++w) {
@@ -71,7 +79,8 @@ void Aggregator::Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, 
     uint8_t& queued = tensor->progress.Queued(mine, w);
     const uint64_t bytes = tensor->rows() ? slot.rows->value_bytes() : 0;
     if (queued == 0) {
-      Queue(static_cast<int>(w), tensor->priority, {tensor, mine, sum, from, round, false, bytes});
+      Queue(static_cast<int>(w), tensor->priority,
+            {tensor, mine, sum, codec, from, round, false, bytes});
     }
     queued = 1;
   }
@@ -94,9 +103,20 @@ void Aggregator::Queue(int worker, int32_t priority, Ready ready) {
   calls_.Offer(worker, lane_);
 }
 
+// As the number by which it asks says, or plain.
 void Aggregator::GiveValue(SummedTensor* tensor, uint64_t mine, int worker, int32_t priority) {
+  if (!tensor->failed.ok()) return;
   const Slot& slot = tensor->slots[mine];
-  Queue(worker, priority, {tensor, mine, slot.sum.value(), 0, slot.round, true, 0});
+  const auto w = static_cast<size_t>(worker);
+  const Named& named = peers_[w]->tensors[static_cast<size_t>(tensor->number_of[w])];
+  Block value = slot.sum.value();
+  const Codec* codec = &slot.sum.value_codec();
+  if (codec != named.coded.codec && !codec->plain) {
+    value = slot.sum.PlainValue(tensor->share.Elements(mine), &pool_);
+    codec = &tensor->plain();
+  }
+  if (value == nullptr) return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
+  Queue(worker, priority, {tensor, mine, std::move(value), codec, 0, slot.round, true, 0});
 }
 
 void Aggregator::GiveWaiting(SummedTensor* tensor, uint64_t mine) {
@@ -151,18 +171,17 @@ void Aggregator::OnFull(int number, int64_t /*now_us*/) {
 bool Aggregator::NextSum(const Peer& peer, int worker, Ready* ready, int64_t now_us,
                          OutPacket* out) {
   SummedTensor& tensor = *ready->tensor;
-  const Codec& plain = tensor.plain();
+  const Codec& codec = *ready->codec;
   const uint64_t slot_elements = tensor.share.Elements(ready->mine);
   Slot& of = tensor.slots[ready->mine];
   const bool under_way =
       !tensor.declared.asynchronous && ready->round == static_cast<uint8_t>(of.round + 1);
   const uint64_t end = under_way ? of.answerable : slot_elements;
-  const uint64_t most = std::max<uint64_t>(
-      peer.packet_bytes / plain.bytes(plain.together()) * plain.together(), plain.together());
-  const uint64_t count = std::min(end - ready->sent, most), at = plain.bytes(ready->sent);
-  out->header.kind = PacketKind::kSum;
+  const uint64_t count = std::min(end - ready->sent, codec.MostIn(peer.packet_bytes));
+  const uint64_t at = codec.bytes(ready->sent);
+  out->header.kind = codec.plain ? PacketKind::kSum : PacketKind::kCodedSum;
   out->header.offset = tensor.share.Begin(ready->mine) + ready->sent;
-  out->header.length = static_cast<uint32_t>(plain.bytes(count));
+  out->header.length = static_cast<uint32_t>(codec.bytes(count));
   out->payload = ready->sum.get() + at;
   if (out->checked && (under_way || of.sum.value() == ready->sum)) {
     out->checks = of.sum.Checks(ready->sum);
@@ -206,7 +225,7 @@ Status Aggregator::Fetch(int worker, const Header& header) {
     return Status::Corrupt("it fetches more than it has tensors for");
   }
   tensor->number_of[static_cast<size_t>(worker)] = header.tensor;
-  for (uint64_t i = 0; i < tensor->share.count; ++i) {
+  for (uint64_t i = 0; i < tensor->share.count && tensor->failed.ok(); ++i) {
     std::vector<int>& waiting = tensor->slots[i].waiting;
     if (std::find(waiting.begin(), waiting.end(), worker) != waiting.end()) {
       return Status::Corrupt("it fetches again what it waits for");
@@ -292,7 +311,7 @@ void Aggregator::FailTensor(SummedTensor* tensor, const Status& status) {
 }
 
 void Aggregator::FailIfDeparted(SummedTensor* tensor, uint64_t mine) {
-  for (size_t w = 0; w < peers_.size(); ++w) {
+  for (size_t w = 0; w < peers_.size() && tensor->failed.ok(); ++w) {
     if (!peers_[w]->departed || IsIn(*tensor, mine, static_cast<int>(w))) continue;
     return FailTensor(tensor, HasLeft(RankOfPeer(static_cast<int>(w))));
   }

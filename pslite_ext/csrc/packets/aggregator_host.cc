@@ -168,7 +168,7 @@ void Aggregator::Give(const Operation& op, uint64_t slot, const Block& sum, int 
   of.begun = of.complete = 0;
   ++of.round;
   tensor->progress.Summed(mine);
-  Enqueue(tensor, mine, sum, 0, of.round);
+  Enqueue(tensor, mine, sum, &tensor->plain(), 0, of.round);
   if (--tensor->to_give == 0) tensor->own.reset();
 }
 

@@ -7,14 +7,6 @@
 namespace mercury {
 namespace {
 
-Status MakeRoom(Operation* op) {
-  const uint64_t elements = op->tensor->traits.elements();
-  op->coded = Buffer::Allocate(op->codec->bytes(elements));
-  if (op->coded.data == nullptr) return Status::Exhausted("no memory to compress a gradient");
-  op->tensor->residual.resize(elements, 0.0F);
-  return Status::Ok();
-}
-
 Status MakeSets(const Placement& placement, Operation* op) {
   const Operation::Rows& rows = op->rows;
   const uint64_t row_elements = rows.row_bytes / ElementBytes(op->tensor->traits.dtype);
@@ -44,18 +36,13 @@ Status CodeOperation(const Placement& placement, Operation* op) {
       return MakeSets(placement, op);
     case Operation::Kind::kSum:
     case Operation::Kind::kPush:
-      return op->codec != nullptr ? MakeRoom(op) : Status::Ok();
+      if (op->codec != nullptr && op->codec->has_residual) {
+        op->tensor->residual.resize(op->tensor->traits.elements(), 0.0F);
+      }
+      return Status::Ok();
     default:
       return Status::Ok();
   }
-}
-
-const char* CodeElements(const Operation& op, uint64_t first, uint64_t count) {
-  const Codec& codec = *op.codec;
-  char* coded = op.coded.data + codec.bytes(first);
-  codec.encode(op.parameter, op.src + PlainCodec(codec.dtype).bytes(first),
-               op.tensor->residual.data() + first, count, coded);
-  return coded;
 }
 
 }  // namespace mercury

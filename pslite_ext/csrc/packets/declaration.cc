@@ -58,7 +58,7 @@ Status Decode(const char* text, size_t size, Declaration* declaration) {
   const uint64_t row = declaration->row_elements;
   const bool rows =
       row == 0 || (declaration->elements % row == 0 && codec->plain && !declaration->asynchronous);
-  const bool alone = !codec->plain || declaration->asynchronous || row != 0;
+  const bool alone = !codec->back || declaration->asynchronous || row != 0;
   if (!rows || (alone && declaration->workers != 1) || bytes[18] > 1 || bytes[19] != 0 ||
       declaration->workers == 0 || !std::isfinite(declaration->parameter)) {
     return Status::Corrupt("a declaration that makes no sense");

@@ -8,29 +8,29 @@
 
 namespace mercury {
 
-bool SlotSum::MakeRoom(const Codec& plain, uint64_t elements, PacketPool* pool, Block* block) {
-  *block = pool->Get(std::max<uint64_t>(plain.bytes(elements), 1));
+bool SlotSum::MakeRoom(const Codec& codec, uint64_t elements, PacketPool* pool, Block* block) {
+  *block = pool->Get(std::max<uint64_t>(codec.bytes(elements), 1));
   return *block != nullptr;
 }
 
 bool SlotSum::Add(UnderWay* to, const Coded& coded, uint64_t at, uint64_t count,
                   uint64_t slot_elements, Block* part, PacketPool* pool) {
   const Codec& codec = *coded.codec;
-  if (to->sum == nullptr && codec.plain && at == 0) {
+  if (to->sum == nullptr && codec.is_sum() && at == 0) {
     to->sum = std::move(*part);
     to->filled = count;
     return true;
   }
-  const Codec& plain = PlainCodec(codec.dtype);
-  if (to->sum == nullptr && !MakeRoom(plain, slot_elements, pool, &to->sum)) return false;
+  const Codec& sum = SumCodec(codec);
+  if (to->sum == nullptr && !MakeRoom(sum, slot_elements, pool, &to->sum)) return false;
   MERCURY_CHECK(at <= to->filled && at + count <= slot_elements);
   // Another worker may be ahead or behind: what is there already is added to, the rest is new.
   const uint64_t known = std::min(count, to->filled - std::min(at, to->filled));
-  char* into = to->sum.get() + plain.bytes(at);
+  char* into = to->sum.get() + sum.bytes(at);
   if (known != 0 && known != count) {
     codec.add(coded.parameter, part->get(), known, into, Into::kSum);
     codec.add(coded.parameter, part->get() + codec.bytes(known), count - known,
-              into + plain.bytes(known), Into::kRoom);
+              into + sum.bytes(known), Into::kRoom);
   } else {
     codec.add(coded.parameter, part->get(), count, into, known == 0 ? Into::kRoom : Into::kSum);
   }
@@ -55,7 +55,7 @@ bool SlotSum::Apply(size_t worker, uint64_t slot_elements, PacketPool* pool) {
   const Codec& codec = *copy.coded.codec;
   const Codec& plain = PlainCodec(codec.dtype);
   if (value_ == nullptr && codec.plain) {
-    SetValue(std::move(copy.block));
+    SetValue(std::move(copy.block), plain);
     return true;
   }
   const bool first = value_ == nullptr;
@@ -72,20 +72,50 @@ bool SlotSum::Apply(size_t worker, uint64_t slot_elements, PacketPool* pool) {
   }
   MERCURY_CHECK(into.use_count() == 1);
   checks_of_ = nullptr;
-  codec.add(copy.coded.parameter, copy.block.get(), slot_elements, into.get(),
-            first ? Into::kRoom : Into::kSum);
-  SetValue(std::move(into));
+  if (codec.plain) {
+    mercury::Add(codec.dtype, into.get(), copy.block.get(), plain.bytes(slot_elements));
+  } else {
+    codec.add(copy.coded.parameter, copy.block.get(), slot_elements, into.get(),
+              first ? Into::kRoom : Into::kSum);
+  }
+  SetValue(std::move(into), plain);
   return true;
 }
 
-bool SlotSum::Finish(uint64_t slot_elements, PacketPool* pool) {
-  // Of those that were kept, in the order of ranks.
+void SlotSum::Begin(size_t worker) {
+  Copy& copy = copies_[worker];
+  SetValue(std::move(copy.block), *copy.coded.codec);
+}
+
+bool SlotSum::Answer(const Codec& back, uint64_t count, uint64_t slot_elements, PacketPool* pool) {
+  if (back.is_sum()) {
+    answer_ = under_way_.sum;
+    return true;
+  }
+  if (answer_ == nullptr && !MakeRoom(back, slot_elements, pool, &answer_)) return false;
+  const char* sum = under_way_.sum.get() + SumCodec(back).bytes(answered_);
+  back.encode(0, sum, nullptr, count - answered_, answer_.get() + back.bytes(answered_));
+  answered_ = count;
+  return true;
+}
+
+// In the order of ranks.
+bool SlotSum::AddKept(uint64_t slot_elements, PacketPool* pool) {
   for (Copy& copy : copies_) {
     if (copy.block == nullptr) continue;
     if (!Add(copy.coded, 0, slot_elements, slot_elements, &copy.block, pool)) return false;
     copy.block.reset();
   }
-  SetValue(Take().sum);
+  return true;
+}
+
+bool SlotSum::Finish(const Codec& back, uint64_t slot_elements, PacketPool* pool) {
+  const bool done =
+      AddKept(slot_elements, pool) && Answer(back, slot_elements, slot_elements, pool);
+  if (!done) return false;
+  SetValue(std::exchange(answer_, nullptr), back);
+  answered_ = 0;
+  under_way_ = {};
   return true;
 }
 
@@ -100,19 +130,26 @@ bool SlotSum::FinishWith(const char* first, const Codec& plain, uint64_t slot_el
     if (!MakeRoom(plain, slot_elements, pool, &own)) return false;
     std::memcpy(own.get(), first, plain.bytes(slot_elements));
     Keep(0, workers, {&plain, 0}, 0, slot_elements, &own);
-    for (Copy& each : copies_) {
-      if (!Add(each.coded, 0, slot_elements, slot_elements, &each.block, pool)) return false;
-      each.block.reset();
-    }
+    if (!AddKept(slot_elements, pool)) return false;
   }
   *copy = Take().sum;
   return true;
 }
 
-void SlotSum::SetValue(Block value) {
+Block SlotSum::PlainValue(uint64_t slot_elements, PacketPool* pool) const {
+  Block plain;
+  if (value_codec_->plain) return value_;
+  if (MakeRoom(PlainCodec(value_codec_->dtype), slot_elements, pool, &plain)) {
+    value_codec_->add(0, value_.get(), slot_elements, plain.get(), Into::kRoom);
+  }
+  return plain;
+}
+
+void SlotSum::SetValue(Block value, const Codec& codec) {
   // Another sum may get the room of the one that goes now.
   if (value_ != nullptr && checks_of_ == value_.get()) checks_of_ = nullptr;
   value_ = std::move(value);
+  value_codec_ = &codec;
 }
 
 const std::shared_ptr<PayloadChecks>& SlotSum::Checks(const Block& sum) {

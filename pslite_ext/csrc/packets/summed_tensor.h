@@ -31,6 +31,7 @@ struct Aggregator::Arrived {
 
 struct Aggregator::Slot {
   SlotSum sum;
+  const Codec* back = nullptr;  // of the sum under way, when it is sent
   std::vector<Arrived> arrived;
   bool adds = false;             // a lane has taken the sum, and adds what arrives
   std::unique_ptr<RowSum> rows;  // instead, where rows are summed
@@ -87,7 +88,8 @@ struct Aggregator::Ready {
   SummedTensor* tensor = nullptr;
   uint64_t mine = 0;
   Block sum;
-  uint64_t sent = 0;  // elements, or bytes of rows
+  const Codec* codec = nullptr;  // of the sum; null: rows
+  uint64_t sent = 0;             // elements, or bytes of rows
   uint8_t round = 0;
   bool fetched = false;  // asked for, not the answer to a copy
   uint64_t bytes = 0;    // of rows

@@ -18,14 +18,13 @@ namespace mercury {
 
 // What a number stands for on the links to a server, beside the tensor.
 struct WorkerStreams::Number {
-  const Codec* codec = nullptr;
-  float parameter = 0;
+  Coded coded;
   uint32_t workers = 1;  // that a copy stands for
   uint32_t number = 0;
 
   bool Is(const Number& other) const {
-    return codec == other.codec && workers == other.workers &&
-           (parameter == other.parameter || !codec->has_parameter);
+    return coded.codec == other.coded.codec && workers == other.workers &&
+           (coded.parameter == other.coded.parameter || !coded.codec->has_parameter);
   }
 };
 
@@ -93,8 +92,27 @@ struct WorkerStreams::LinkState {
   Stream* tensor = nullptr;
   std::shared_ptr<Operation> op;
   uint64_t mine = 0;
-  uint64_t count = 0;   // elements of it
-  uint64_t before = 0;  // what of the slot had come
+  uint64_t count = 0;    // elements of it
+  uint64_t before = 0;   // what of the slot had come
+  Block room;            // of a leader: where the sum is put
+  Coded coded;           // what comes, if it is not plain
+  Block block;           // it comes to lie there
+  char* into = nullptr;  // and is decoded into this
+};
+
+// A packet's elements that are still to be coded, once nothing is locked.
+struct WorkerStreams::Coding {
+  Coded coded;  // null: there is nothing to do
+  const char* values = nullptr;
+  std::shared_ptr<const void> keep;  // holds them
+  float* residual = nullptr;
+  uint64_t count = 0;
+  Block block;  // what they are coded into
+
+  void Run() const {
+    if (coded.codec == nullptr) return;
+    coded.codec->encode(coded.parameter, values, residual, count, block.get());
+  }
 };
 
 class WorkerStreams::Turn {

@@ -1,9 +1,9 @@
 #include "packets/worker_streams.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/node_name.h"
-#include "packets/coded_operation.h"
 #include "packets/worker_stream.h"
 
 namespace mercury {
@@ -173,12 +173,18 @@ void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
 }
 
 WorkerStreams::Number WorkerStreams::NumberOf(const Stream& stream, int peer) const {
-  const Operation& op = *stream.op;
-  const bool coded = op.codec != nullptr && op.coded.data != nullptr;
   const int workers =
       SendsForHost(stream, peer) ? options_.hosts.StandsFor(options_.rank, peer) : 1;
-  return {coded ? op.codec : &PlainCodec(op.tensor->traits.dtype), coded ? op.parameter : 0,
-          static_cast<uint32_t>(workers), 0};
+  return {CodedFor(stream, peer), static_cast<uint32_t>(workers), 0};
+}
+
+// How its elements go to that peer: to its host's leader as they are.
+Coded WorkerStreams::CodedFor(const Stream& stream, int peer) const {
+  const Operation& op = *stream.op;
+  const bool coded = op.codec != nullptr && peer < servers() &&
+                     (op.kind == Operation::Kind::kSum || op.kind == Operation::Kind::kPush ||
+                      (Fetches(op) && op.codec->back));
+  return coded ? Coded{op.codec, op.parameter} : Coded{&stream.plain(), 0};
 }
 
 void WorkerStreams::FindNumber(int peer, Stream* stream, ServerStream* part) {
@@ -202,9 +208,15 @@ void WorkerStreams::Declare(LinkState* link, const Stream& stream, const ServerS
       std::find_if(part.numbers.begin(), part.numbers.end(),
                    [&part](const Number& known) { return known.number == part.number; });
   const TensorTraits& traits = stream.shared->traits;
-  const Declaration declared{traits.key,          traits.elements(),     traits.dtype,
-                             traits.index,        number->codec->number, number->parameter,
-                             traits.asynchronous, number->workers,       stream.row_elements,
+  const Declaration declared{traits.key,
+                             traits.elements(),
+                             traits.dtype,
+                             traits.index,
+                             number->coded.codec->number,
+                             number->coded.parameter,
+                             traits.asynchronous,
+                             number->workers,
+                             stream.row_elements,
                              traits.name};
   link->first.push_back(TextPacket(PacketKind::kDeclare, part.number, 0, Encode(declared)));
   link->declared[part.number] = true;
@@ -256,7 +268,8 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   } else {
     unit_slots = UnitSlots(policy.kind, policy.unit_bytes,
                            tensor->plain().bytes(part.share.of.slot_elements), part.share.count);
-    bytes = NumberOf(*tensor, server).codec->bytes(part.share.Elements());
+    const Codec& codec = *CodedFor(*tensor, server).codec;
+    for (uint64_t i = 0; i < part.share.count; ++i) bytes += codec.bytes(part.share.Elements(i));
   }
   its.portions[part.portion] = tensor;
   const uint64_t missing = part.share.count - part.ready;
@@ -286,18 +299,23 @@ void WorkerStreams::GiveUp(Stream* tensor) {
 
 bool WorkerStreams::Next(int number, int64_t now_us, OutPacket* out) {
   const int server = number / options_.lanes, lane = number % options_.lanes;
-  const LaneTurn turn(&mutex_, &torn_);
-  calls_.Asks(server, lane);
-  LinkState& link = LinkTo(server, lane);
-  bool found = !link.first.empty();
-  if (!found) found = NextData(server, lane, now_us, out);
-  if (!link.first.empty()) {  // then data was found, and waits for what comes before it
-    *out = std::move(link.first.front());
-    link.first.pop_front();
-    return true;
+  Coding coding;
+  {
+    const LaneTurn turn(&mutex_, &torn_);
+    calls_.Asks(server, lane);
+    LinkState& link = LinkTo(server, lane);
+    bool found = !link.first.empty();
+    if (!found) found = NextData(server, lane, now_us, out, &coding);
+    if (!link.first.empty()) {  // then data was found, and waits for what comes before it
+      *out = std::move(link.first.front());
+      link.first.pop_front();
+      return true;
+    }
+    if (!found) calls_.Rests(server, lane);
+    if (!found) return false;
   }
-  if (!found) calls_.Rests(server, lane);
-  return found;
+  coding.Run();
+  return true;
 }
 
 void WorkerStreams::OnFull(int number, int64_t now_us) {
@@ -313,7 +331,7 @@ void WorkerStreams::OnFull(int number, int64_t now_us) {
 
 // Whether there is data that this link may send now; it is `out`, unless something is to be said
 // before it.
-bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* out) {
+bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* out, Coding* coding) {
   Server& its = *servers_[static_cast<size_t>(server)];
   uint64_t portion;
   if (lane != 0 && AnswersUnits(options_.policy.kind)) return false;
@@ -329,7 +347,9 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
   const bool for_host = SendsForHost(*tensor, server);
   if (begun.at == 0) {
     begun.mine = part.next++;
-    if (for_host && !TakeForHost(tensor, &part, &begun)) return NextData(server, lane, now_us, out);
+    if (for_host && !TakeForHost(tensor, &part, &begun)) {
+      return NextData(server, lane, now_us, out, coding);
+    }
   }
   const Operation& op = *tensor->op;
   const uint64_t packet_bytes = its.policy->packet_bytes();
@@ -340,19 +360,29 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
     out->header.offset = OffsetOf({slot, begun.at});
     out->header.length = static_cast<uint32_t>(std::min(set.bytes - begun.at, packet_bytes));
     out->payload = set.data + begun.at;
+    out->keep = tensor->op;
     begun.at += out->header.length;
     slot_done = begun.at == set.bytes;
   } else {
-    const Codec& codec = *NumberOf(*tensor, server).codec;
+    const Coded coded = CodedFor(*tensor, server);
+    const Codec& codec = *coded.codec;
     const uint64_t left = part.share.Elements(begun.mine) - begun.at;
-    const uint64_t most = std::max<uint64_t>(
-        packet_bytes / codec.bytes(codec.together()) * codec.together(), codec.together());
-    const uint64_t count = std::min(left, most);
-    out->header.offset = part.share.Begin(begun.mine) + begun.at;
+    const uint64_t count = std::min(left, codec.MostIn(packet_bytes));
+    const uint64_t at = part.share.Begin(begun.mine) + begun.at;
+    out->header.offset = at;
     out->header.length = static_cast<uint32_t>(codec.bytes(count));
-    out->payload = for_host      ? begun.copy.get() + codec.bytes(begun.at)
-                   : codec.plain ? op.src + codec.bytes(out->header.offset)
-                                 : CodeElements(op, out->header.offset, count);
+    // A host's copy is as sums are, a worker's own as the tensor is.
+    const Codec& memory = for_host ? SumCodec(codec) : tensor->plain();
+    out->payload = for_host ? begun.copy.get() + memory.bytes(begun.at) : op.src + memory.bytes(at);
+    out->keep = for_host ? std::shared_ptr<const void>(begun.copy) : tensor->op;
+    if (&memory != &codec) {
+      float* residual = codec.has_residual ? tensor->shared->residual.data() + at : nullptr;
+      Block block = coded_.Get(std::max<uint64_t>(out->header.length, 1));
+      if (block == nullptr) throw std::bad_alloc();
+      *coding = {coded, out->payload, std::move(out->keep), residual, count, block};
+      out->payload = block.get();
+      out->keep = std::move(block);
+    }
     begun.at += count;
     slot_done = count == left;
   }
@@ -360,8 +390,6 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
   out->header.tensor = part.number;
   out->header.priority = its.policy->WirePriority(op.priority);
   out->header.round = RoundAt(*tensor, server);
-  out->keep = tensor->op;
-  if (for_host) out->keep = begun.copy;
   if (slot_done) begun = Begun();
   trace_.Sending(server, tensor->shared->traits.index, part.share, slot_done, now_us, out);
   its.policy->Sent(portion, out->header.length, slot_done, now_us);

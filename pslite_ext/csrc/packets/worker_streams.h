@@ -1,8 +1,9 @@
 // A worker's end: cuts tensors into packets, in the policy's order, for every server's links; puts
 // the sums that come back into place; completes a tensor when all of it is in.
 //
-// Nothing is copied: packets point into the gradient (or what it is coded as, or the sets of its
-// rows), sums are received into the output. Gradient and output may be the same memory, because a
+// Nothing is copied: packets point into the gradient (or the sets of its rows), sums are received
+// into the output. What a codec changes is coded when its packet is made, and decoded when it has
+// come, each by the lane that carries it. Gradient and output may be the same memory, because a
 // part's sum comes only after the server has the whole part.
 //
 // Where other workers share its host (hosts.h), a sum's tensor that leaves the host does so once:
@@ -36,6 +37,7 @@
 #include "packets/hosts.h"
 #include "packets/lane_calls.h"
 #include "packets/lane_turn.h"
+#include "packets/packet_pool.h"
 #include "packets/packet_trace.h"
 #include "packets/placement.h"
 #include "policy/policy.h"
@@ -111,6 +113,7 @@ class WorkerStreams : public Endpoint {
   struct ServerStream;
   struct Begun;
   struct Number;
+  struct Coding;
 
   // Peers are numbered as servers are; the leader, to who follows one, is the next.
   int servers() const { return options_.shares.servers(); }
@@ -143,7 +146,8 @@ class WorkerStreams : public Endpoint {
   void FindNumber(int server, Stream* stream, ServerStream* part);
   void Declare(LinkState* link, const Stream& stream, const ServerStream& part);
   void Announce(LinkState* link, const Stream& stream, ServerStream* part, int lane);
-  bool NextData(int server, int lane, int64_t now_us, OutPacket* out);
+  bool NextData(int server, int lane, int64_t now_us, OutPacket* out, Coding* coding);
+  Coded CodedFor(const Stream& stream, int peer) const;
   Status BeginSum(int server, LinkState* link, const Header& header, char** target);
   Status BeginRows(int server, LinkState* link, const Header& header, char** target);
   Status EndSum(int server, LinkState* link, const Header& header, int64_t now_us);
@@ -157,6 +161,7 @@ class WorkerStreams : public Endpoint {
 
   const WorkerStreamsOptions options_;
   const Report report_;
+  PacketPool coded_{0};       // what is sent coded, or comes so
   mutable std::mutex mutex_;  // guards what follows
   bool torn_ = false;
   PacketTrace trace_;

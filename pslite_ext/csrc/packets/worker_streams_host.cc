@@ -13,12 +13,13 @@ std::string WorkerStreams::PeerName(int peer) const {
                           : NodeName(Role::kWorker, options_.hosts.LeaderOf(options_.rank));
 }
 
-// Whether its copies leave the host in one with others: what each worker codes for itself, and
-// rows, would be more in one.
+// Whether its copies leave the host in one with others: what can be coded only by each worker for
+// itself, and rows, would be more in one.
 bool WorkerStreams::GoesTogether(const Stream& stream) const {
-  const bool plain = stream.op->coded.data == nullptr && stream.row_elements == 0 &&
-                     !stream.shared->traits.asynchronous;
-  return plain && (options_.host_sums != nullptr || peers() > servers());
+  const Codec* codec = stream.op->codec;
+  const bool in_one = (codec == nullptr || codec->back) && stream.row_elements == 0 &&
+                      !stream.shared->traits.asynchronous;
+  return in_one && (options_.host_sums != nullptr || peers() > servers());
 }
 
 // Whether the operation under way has to do with that peer.

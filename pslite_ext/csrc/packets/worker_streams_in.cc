@@ -21,12 +21,15 @@ Status WorkerStreams::OnHeader(int number, const Header& header, int64_t /*now_u
   const Turn turn(this);
   LinkState& link = *links_[static_cast<size_t>(number)];
   link.tensor = nullptr;
+  link.room.reset();
+  link.block.reset();
   if (link.op != nullptr) let_go_.push_back(std::move(link.op));
   switch (header.kind) {
     case PacketKind::kGoodbye:
       if (server == servers() && header.offset == 0) LeaderLeft();
       return Status::Ok();
     case PacketKind::kSum:
+    case PacketKind::kCodedSum:
     case PacketKind::kRowSum:
     case PacketKind::kTaken:
     case PacketKind::kError:
@@ -40,7 +43,9 @@ Status WorkerStreams::OnHeader(int number, const Header& header, int64_t /*now_u
     return Status::Corrupt("a packet of tensor number " + std::to_string(header.tensor) +
                            ", which does not exist");
   }
-  if (header.kind == PacketKind::kSum) return BeginSum(server, &link, header, target);
+  if (header.kind == PacketKind::kSum || header.kind == PacketKind::kCodedSum) {
+    return BeginSum(server, &link, header, target);
+  }
   if (header.kind == PacketKind::kRowSum) return BeginRows(server, &link, header, target);
   link.text.assign(header.length, '\0');
   *target = link.text.data();
@@ -72,9 +77,16 @@ Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header
     return corrupt("it sent the sum at " + std::to_string(header.offset) + " twice in round " +
                    std::to_string(header.round) + " (modulo 256)");
   }
+  const Codec& plain = tensor->plain();
+  link->coded = {&plain, 0};
+  if (header.kind == PacketKind::kCodedSum) link->coded = CodedFor(*tensor, server);
+  const Codec& codec = *link->coded.codec;
+  if (header.kind == PacketKind::kCodedSum && (codec.plain || !codec.back)) {
+    return corrupt("a sum that is coded, which was not asked for");
+  }
   uint64_t count = 0;
   if (at != part.received[mine] || at > slot_elements ||
-      !tensor->plain().Elements(header.length, slot_elements - at, &count) ||
+      !codec.Elements(header.length, slot_elements - at, &count) ||
       (count == 0 && slot_elements != 0)) {
     return corrupt("a sum of " + std::to_string(header.length) + " bytes at " +
                    std::to_string(header.offset) + ", which is out of order or does not fit");
@@ -83,12 +95,19 @@ Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header
     return corrupt("a sum at " + std::to_string(header.offset) + " of more than was sent");
   }
   if (!SendsForHost(*tensor, server)) {
-    *target = tensor->op->dst + tensor->plain().bytes(header.offset);
+    *target = tensor->op->dst + plain.bytes(header.offset);
   } else {
     Block& room = part.rooms[mine];
     if (room == nullptr) room = options_.host_sums->Room(*tensor->op, part.share.Slot(mine));
     if (room == nullptr) return Status::Ok();  // it has failed, and what comes of it is dropped
-    *target = room.get() + tensor->plain().bytes(at);
+    link->room = room;
+    *target = room.get() + plain.bytes(at);
+  }
+  if (&codec != &plain) {
+    link->into = *target;
+    link->block = coded_.Get(std::max<uint64_t>(header.length, 1));
+    if (link->block == nullptr) return Status::Exhausted("no memory for a sum that is coded");
+    *target = link->block.get();
   }
   link->tensor = tensor;
   link->op = tensor->op;
@@ -128,8 +147,14 @@ Status WorkerStreams::BeginRows(int server, LinkState* link, const Header& heade
 
 Status WorkerStreams::OnPacket(int number, const Header& header, int64_t now_us) {
   const int server = number / options_.lanes;
-  const Turn turn(this);
   LinkState& link = *links_[static_cast<size_t>(number)];
+  // What a link receives is its own lane's to touch.
+  if (link.block != nullptr) {
+    link.coded.codec->add(link.coded.parameter, link.block.get(), link.count, link.into,
+                          Into::kRoom);
+  }
+  const Turn turn(this);
+  link.block.reset();
   Server& its = *servers_[static_cast<size_t>(server)];
   Status status;
   switch (header.kind) {
@@ -147,7 +172,9 @@ Status WorkerStreams::OnPacket(int number, const Header& header, int64_t now_us)
       status = TakeTaken(server, number % options_.lanes, header, now_us);
       break;
     case PacketKind::kSum:
+    case PacketKind::kCodedSum:
       if (link.tensor != nullptr) status = EndSum(server, &link, header, now_us);
+      link.room.reset();
       break;
     case PacketKind::kRowSum:
       if (link.tensor != nullptr) status = EndRows(server, &link, header, now_us);
@@ -174,7 +201,7 @@ Status WorkerStreams::EndSum(int server, LinkState* link, const Header& header, 
   part.received[link->mine] = now;
   tensor->moved_us = now_us;
   // In bytes as they were sent, of which the policy keeps count.
-  const Codec& sent = *NumberOf(*tensor, server).codec;
+  const Codec& sent = *CodedFor(*tensor, server).codec;
   servers_[static_cast<size_t>(server)]->policy->Returned(
       part.portion, sent.bytes(now) - sent.bytes(before), now_us);
   trace_.Received(server, tensor->shared->traits.index, part.share, header.length,
@@ -238,7 +265,7 @@ Status WorkerStreams::TakeTaken(int server, int lane, const Header& header, int6
                            "': it has taken what was not sent");
   }
   tensor->moved_us = now_us;
-  const Codec& sent = *NumberOf(*tensor, server).codec;
+  const Codec& sent = *CodedFor(*tensor, server).codec;
   its.policy->Returned(part.portion, sent.bytes(part.share.Elements(mine)), now_us);
   if (for_host) GiveToHost(*tensor, &part, mine, lane);
   SlotOver(tensor, &part, mine, now_us);

@@ -3,7 +3,9 @@
 #include <cstring>
 #include <iterator>
 
+#include "sums/block_int8.h"
 #include "sums/compress.h"
+#include "sums/half_kernels.h"
 
 namespace mercury {
 namespace {
@@ -18,6 +20,26 @@ void AddPlain(float /*parameter*/, const char* coded, uint64_t elements, char* s
   const uint64_t bytes = PlainBytes<kType>(elements);
   if (into == Into::kSum) return Add(kType, sum, coded, bytes);
   if (bytes != 0) std::memcpy(sum, coded, bytes);
+}
+
+template <DType kHalf>
+void EncodeHalf(float /*parameter*/, const char* values, float* /*residual*/, uint64_t elements,
+                char* coded) {
+  Narrow(kHalf, values, elements, coded);
+}
+
+template <DType kHalf>
+void AddHalf(float /*parameter*/, const char* coded, uint64_t elements, char* sum, Into into) {
+  AddWidened(kHalf, coded, elements, sum, into);
+}
+
+void EncodeBlocks(float /*parameter*/, const char* values, float* /*residual*/, uint64_t elements,
+                  char* coded) {
+  QuantiseBlocks(values, elements, coded);
+}
+
+void AddInt8(float /*parameter*/, const char* coded, uint64_t elements, char* sum, Into into) {
+  AddBlocks(coded, elements, sum, into);
 }
 
 template <Compression kKind>
@@ -38,30 +60,79 @@ void AddPacked(float threshold, const char* coded, uint64_t elements, char* sum,
 }
 
 template <DType kType>
-constexpr Codec Plain(const char* name) {
-  return {static_cast<uint8_t>(kType), name,    kType,          true, false,
-          PlainBytes<kType>,           nullptr, AddPlain<kType>};
+constexpr Codec Plain(const char* name, uint64_t element_bytes) {
+  Codec codec;
+  codec.number = static_cast<uint8_t>(kType);
+  codec.name = name;
+  codec.dtype = codec.sum = kType;
+  codec.together = kPacketAlignment / element_bytes;
+  codec.bytes = PlainBytes<kType>;
+  codec.add = AddPlain<kType>;
+  return codec;
+}
+
+template <DType kHalf>
+constexpr Codec PlainHalf(const char* name) {
+  Codec codec = Plain<kHalf>(name, 2);
+  codec.sum = DType::kFloat32;
+  codec.encode = EncodeHalf<kHalf>;
+  codec.add = AddHalf<kHalf>;
+  return codec;
+}
+
+constexpr Codec Coded(uint8_t number, const char* name, uint64_t together) {
+  Codec codec;
+  codec.number = number;
+  codec.name = name;
+  codec.plain = false;
+  codec.together = together;
+  return codec;
+}
+
+template <DType kHalf>
+constexpr Codec Halved(uint8_t number, const char* name) {
+  Codec codec = Coded(number, name, kPacketAlignment / 2);
+  codec.bytes = PlainBytes<kHalf>;
+  codec.encode = EncodeHalf<kHalf>;
+  codec.add = AddHalf<kHalf>;
+  return codec;
+}
+
+constexpr Codec Blocks(uint8_t number, const char* name) {
+  Codec codec = Coded(number, name, kBlockElements);
+  codec.bytes = BlockBytes;
+  codec.encode = EncodeBlocks;
+  codec.add = AddInt8;
+  return codec;
 }
 
 template <Compression kKind>
 constexpr Codec Packed(uint8_t number, const char* name, bool has_parameter) {
-  return {
-      number,          name, DType::kFloat32, false, has_parameter, PackedBytes<kKind>, Pack<kKind>,
-      AddPacked<kKind>};
+  Codec codec = Coded(number, name, kPacketAlignment / sizeof(float));
+  codec.back = false;
+  codec.has_parameter = has_parameter;
+  codec.has_residual = true;
+  codec.bytes = PackedBytes<kKind>;
+  codec.encode = Pack<kKind>;
+  codec.add = AddPacked<kKind>;
+  return codec;
 }
 
 // Numbers below 32 are those of types. A row more is all that a new one takes.
 constexpr Codec kCodecs[] = {
-    Plain<DType::kFloat32>("float32"),
-    Plain<DType::kFloat64>("float64"),
-    Plain<DType::kFloat16>("float16"),
-    Plain<DType::kBfloat16>("bfloat16"),
-    Plain<DType::kUint8>("uint8"),
-    Plain<DType::kInt8>("int8"),
-    Plain<DType::kInt32>("int32"),
-    Plain<DType::kInt64>("int64"),
+    Plain<DType::kFloat32>("float32", 4),
+    Plain<DType::kFloat64>("float64", 8),
+    PlainHalf<DType::kFloat16>("float16"),
+    PlainHalf<DType::kBfloat16>("bfloat16"),
+    Plain<DType::kUint8>("uint8", 1),
+    Plain<DType::kInt8>("int8", 1),
+    Plain<DType::kInt32>("int32", 4),
+    Plain<DType::kInt64>("int64", 8),
     Packed<Compression::kOneBit>(32, "1bit", false),
     Packed<Compression::kTwoBit>(33, "2bit", true),
+    Halved<DType::kBfloat16>(34, "bf16"),
+    Halved<DType::kFloat16>(35, "fp16"),
+    Blocks(36, "int8"),
 };
 
 }  // namespace
@@ -69,7 +140,7 @@ constexpr Codec kCodecs[] = {
 bool Codec::Elements(uint64_t coded_bytes, uint64_t most, uint64_t* elements) const {
   *elements = most;
   if (bytes(most) == coded_bytes) return true;
-  *elements = coded_bytes / bytes(together()) * together();
+  *elements = coded_bytes / bytes(together) * together;
   return *elements < most && bytes(*elements) == coded_bytes;
 }
 
@@ -80,9 +151,9 @@ const Codec* FindCodec(uint8_t number) {
   return nullptr;
 }
 
-const Codec* FindCodec(std::string_view name) {
+const Codec* FindCompression(std::string_view name) {
   for (const Codec& codec : kCodecs) {
-    if (codec.name == name) return &codec;
+    if (!codec.plain && codec.name == name) return &codec;
   }
   return nullptr;
 }

@@ -8,12 +8,11 @@
 #include <array>
 #include <cstring>
 
+#include "sums/half_vectors.h"
+
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
-
-#define MERCURY_INLINE __attribute__((always_inline)) inline
 
 namespace mercury {
 namespace {
@@ -56,15 +55,8 @@ struct Plus {
   }
 };
 
-// Vectors of 32-bit lanes that hold two 16-bit elements each: the lower and the upper half of a
-// lane are computed one after another, and nothing has to move between lanes.
-template <size_t kWidth>
-struct Lanes {
-  typedef uint32_t Bits __attribute__((vector_size(kWidth)));
-  typedef int32_t Signed __attribute__((vector_size(kWidth)));
-  typedef float Floats __attribute__((vector_size(kWidth)));
-};
-
+// Each lane holds two elements: the lower and the upper half are computed one after another, and
+// nothing has to move between lanes.
 template <size_t kWidth>
 struct PlusBfloat16 {
   static constexpr size_t kBytes = kWidth;
@@ -74,10 +66,7 @@ struct PlusBfloat16 {
   // x and y hold a bfloat16 in the upper half, zero in the lower; the sum's lower half is
   // undefined.
   static MERCURY_INLINE void AddUpper(Bits* x, const Bits& y) {
-    const Floats sum = (Floats)*x + (Floats)y;
-    const Bits bits = (Bits)sum;
-    const Bits rounded = bits + 0x7fff + (bits >> 16 & 1);
-    *x = sum == sum ? rounded : Bits{} + 0x7fc00000;
+    Bfloat16<kWidth>::NarrowUpper((Floats)*x + (Floats)y, x);
   }
 
   static MERCURY_INLINE void Apply(char* dst, const char* src) {
@@ -93,47 +82,17 @@ struct PlusBfloat16 {
   }
 };
 
-// float16 without instructions for it, after F. Giesen's branch-free conversions.
 template <size_t kWidth>
 struct PlusFloat16 {
   static constexpr size_t kBytes = kWidth;
   using Bits = typename Lanes<kWidth>::Bits;
-  using Signed = typename Lanes<kWidth>::Signed;
   using Floats = typename Lanes<kWidth>::Floats;
-
-  // From a float16 in the lower half of a lane to a float32.
-  static MERCURY_INLINE void Widen(const Bits& half, Floats* out) {
-    const Bits magnitude = (half & 0x7fff) << 13;
-    const Bits exponent = magnitude & 0x0f800000;
-    // The exponent's offset grows from 15 to 127; infinity and NaN go to the top.
-    Bits bits = magnitude + 0x38000000;
-    bits = exponent == 0x0f800000 ? bits + 0x38000000 : bits;
-    // A subnormal: let a subtraction find the leading bit. Zero is one of them.
-    const Floats small = (Floats)(bits + 0x00800000) - 0x1p-14F;
-    bits = exponent == 0 ? (Bits)small : bits;
-    *out = (Floats)(bits | (half & 0x8000) << 16);
-  }
-
-  // To a float16 in the lower half of a lane, rounded to nearest even.
-  static MERCURY_INLINE void Narrow(const Floats& value, Bits* out) {
-    const Bits sign = (Bits)value & 0x80000000;
-    const Bits bits = (Bits)value ^ sign;
-    const auto order = (Signed)bits;  // SSE2 compares signed numbers only
-    // What rounds to 65536 or more carries into the exponent and so becomes infinity by itself.
-    Bits half = (bits - 0x38000000 + 0xfff + (bits >> 13 & 1)) >> 13;
-    half = order >= 0x47800000 ? Bits{} + 0x7c00 : half;
-    // Below 2^-14: an addition shifts the digits to where a subnormal has them, and rounds.
-    const Bits small = (Bits)((Floats)bits + 0.5F) - 0x3f000000;
-    half = order < 0x38800000 ? small : half;
-    half |= sign >> 16;
-    *out = order > 0x7f800000 ? Bits{} + 0x7e00 : half;
-  }
 
   static MERCURY_INLINE void AddLower(Bits* x, const Bits& y) {
     Floats a, b;
-    Widen(*x, &a);
-    Widen(y, &b);
-    Narrow(a + b, x);
+    Float16<kWidth>::Widen(*x, &a);
+    Float16<kWidth>::Widen(y, &b);
+    Float16<kWidth>::Narrow(a + b, x);
   }
 
   static MERCURY_INLINE void Apply(char* dst, const char* src) {
@@ -221,7 +180,6 @@ constexpr Kernels kPlain = {"plain",       PlainFloat32, PlainFloat64, PlainFloa
 
 #if defined(__x86_64__)
 
-#define MERCURY_AVX2 __attribute__((target("avx2,f16c")))
 MERCURY_KERNELS(Avx2, MERCURY_AVX2, 32)
 
 // Not a Loop of an operation: an intrinsic is only inlined into a function with its instruction
@@ -248,44 +206,19 @@ MERCURY_AVX2 void Avx2Float16(void* dst, const void* src, size_t bytes) {
 constexpr Kernels kAvx2 = {"avx2",       Avx2Float32, Avx2Float64, Avx2Float16,
                            Avx2Bfloat16, Avx2Int8,    Avx2Int32,   Avx2Int64};
 
-bool HasAvx2() {
-  // Older compilers do not know "f16c" as a name.
-  unsigned a, b, c, d;
-  return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) != 0 &&
-         (c & bit_F16C) != 0;
-}
-
-#define MERCURY_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl")))
 MERCURY_KERNELS(Avx512, MERCURY_AVX512, 64)
 
 // float16 is converted eight at a time: wider would wait for memory just the same.
 constexpr Kernels kAvx512 = {"avx512",       Avx512Float32, Avx512Float64, Avx2Float16,
                              Avx512Bfloat16, Avx512Int8,    Avx512Int32,   Avx512Int64};
 
-bool HasAvx512() {
-  return HasAvx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl");
-}
-
+constexpr std::array<Kernels, 3> kBySet = {{kAvx512, kAvx2, kPlain}};
+#else
+constexpr std::array<Kernels, 1> kBySet = {{kPlain}};
 #endif
-
-const Kernels* Named(std::string_view instruction_set) {
-#if defined(__x86_64__)
-  static const bool has_avx512 = HasAvx512();
-  if (instruction_set == kAvx512.name && has_avx512) return &kAvx512;
-  static const bool has_avx2 = HasAvx2();
-  if (instruction_set == kAvx2.name && has_avx2) return &kAvx2;
-#endif
-  return instruction_set == kPlain.name ? &kPlain : nullptr;
-}
 
 const Kernels& Chosen() {
-  static const Kernels* const chosen = [] {
-    for (const char* name : {"avx512", "avx2"}) {
-      if (const Kernels* kernels = Named(name)) return kernels;
-    }
-    return &kPlain;
-  }();
+  static const Kernels* const chosen = KernelsFor(kBySet);
   return *chosen;
 }
 
@@ -318,7 +251,7 @@ const char* SumInstructionSet() { return Chosen().name; }
 
 bool AddWith(std::string_view instruction_set, DType dtype, void* dst, const void* src,
              size_t bytes) {
-  const Kernels* kernels = Named(instruction_set);
+  const Kernels* kernels = KernelsFor(kBySet, instruction_set);
   if (kernels == nullptr) return false;
   kernels->For(dtype)(dst, src, bytes);
   return true;

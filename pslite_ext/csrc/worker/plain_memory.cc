@@ -82,7 +82,7 @@ Status SubmitChunks(Worker* worker, const std::shared_ptr<Tensor>& tensor, const
   const uint64_t elements = std::max<uint64_t>(chunks.bytes / ElementBytes(traits.dtype), 1);
   auto arrivals = std::make_shared<Arrivals>(traits.elements(), elements, chunks.queue, chunks.sum);
   op->arrived = [arrivals](uint64_t begin, uint64_t count) { arrivals->Arrived(begin, count); };
-  const bool told = worker->TakesChunks(*op);
+  const bool told = worker->TakesChunks();
   op->done = [arrivals, told, all = traits.elements(),
               done = std::move(op->done)](const Status& how) {
     done(how);

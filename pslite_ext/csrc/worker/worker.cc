@@ -89,8 +89,8 @@ Status Worker::AsSeenBy(const Subject& about, const Status& status) {
 }
 
 Status Worker::SetCompression(Tensor* tensor, const std::string& kind, float threshold) const {
-  const Codec* codec = kind == "none" ? nullptr : FindCodec(kind);
-  if (kind != "none" && (codec == nullptr || codec->plain)) {
+  const Codec* codec = kind == "none" ? nullptr : FindCompression(kind);
+  if (kind != "none" && codec == nullptr) {
     return Status::InvalidArgument("compression is '" + kind + "'; allowed: none, " +
                                    CompressionNames());
   }

@@ -39,9 +39,7 @@ class Worker {
   // same tensor, and sums it in the same manner (letters/agreement.h).
   void Submit(std::shared_ptr<Operation> op);
   // Whether it may be submitted before all of it is ready, and then that more is.
-  bool TakesChunks(const Operation& op) const {
-    return transport_->TakesChunks() && (op.codec == nullptr || op.codec->plain);
-  }
+  bool TakesChunks() const { return transport_->TakesChunks(); }
   void More(const std::shared_ptr<Operation>& op) { transport_->More(op); }
   // `status` as what it is for a parameter: if another worker has ended because all have not the
   // same, this one hears of that end before it hears why.

@@ -249,7 +249,7 @@ TEST(requests_that_make_no_sense) {
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->worker = -1; }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->bytes = 7; }));
   CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->bytes = 12; }));
-  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->codec = FindCodec("2bit"); }));
+  CHECK_STATUS(Code::kCorrupt, send([](StoreRequest* r) { r->codec = FindCompression("2bit"); }));
 }
 
 TEST(rows_of_another_piece_are_refused) {
@@ -293,7 +293,7 @@ StoreRequest PushOf(const std::string& kind, int worker) {
     std::memcpy(r.payload.data, head, sizeof(head));
     std::memcpy(r.payload.data + sizeof(head), values.data(), 16);
   } else if (kind == "compressed") {
-    r.codec = FindCodec("2bit");
+    r.codec = FindCompression("2bit");
     const float threshold = std::abs(scale[worker]);
     const std::vector<uint8_t> packed(r.codec->bytes(values.size()),
                                       scale[worker] > 0 ? 0xff : 0xaa);

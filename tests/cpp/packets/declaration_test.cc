@@ -40,7 +40,7 @@ TEST(declarations_come_back_as_they_were) {
     d.key = random();
     d.dtype = types[random.Below(std::size(types))];
     d.codec = PlainCodec(d.dtype).number;
-    if (d.dtype == DType::kFloat32 && random.OneIn(2)) d.codec = FindCodec("2bit")->number;
+    if (d.dtype == DType::kFloat32 && random.OneIn(2)) d.codec = FindCompression("2bit")->number;
     d.parameter = random.Float(-9, 9);
     d.asynchronous = random.OneIn(2);
     d.elements = random.Below(kTensorBytesMax / ElementBytes(d.dtype) + 1);
@@ -127,7 +127,7 @@ TEST(declarations_that_make_no_sense) {
   CHECK_EQ(d.workers, 4U);
   Declaration rows = together, coded = together, asynchronous = together;
   rows.row_elements = 3;
-  coded.codec = FindCodec("2bit")->number;
+  coded.codec = FindCompression("2bit")->number;
   asynchronous.asynchronous = true;
   for (const Declaration& each : {rows, coded, asynchronous}) {
     CHECK_STATUS(Code::kCorrupt, decoded(each));

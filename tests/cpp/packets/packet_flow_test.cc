@@ -29,6 +29,13 @@ ServerShares SomeShares(Random* random, int servers) {
   return shares;
 }
 
+// Of what workers send; null: the plain one.
+const Codec* SomeCodec(DType dtype, Random* random) {
+  const char* const names[] = {"bf16", "fp16", "int8"};
+  if (dtype != DType::kFloat32 || random->OneIn(4)) return nullptr;
+  return FindCompression(names[random->Below(std::size(names))]);
+}
+
 NetworkOptions RandomOptions(PolicyKind kind, Random* random) {
   NetworkOptions o;
   o.workers = static_cast<int>(random->Between(1, 4));
@@ -172,7 +179,7 @@ bool RunCase(const NetworkOptions& options, Random* random) {
         random->OneIn(10)
             ? 0
             : random->Below(std::min(packets * options.policy.packet_bytes, uint64_t{200000}));
-    job.Add((*random)(), dtype, bytes / ElementBytes(dtype));
+    job.Add((*random)(), dtype, bytes / ElementBytes(dtype), SomeCodec(dtype, random));
     auto priority = static_cast<int32_t>(random->Between(-20, 0));
     for (int w = 0; w < options.workers; ++w) {
       if (!same_priorities) priority = static_cast<int32_t>((*random)());
@@ -256,9 +263,11 @@ TEST(deterministic_sums_are_those_in_the_order_of_ranks) {
     Network network(options, &random);
     Job job(&network, &random, true);
     Rounds rounds(&network, &job, &random, 2);
-    for (uint64_t key = 0; key < 3; ++key) {
-      const DType floats[] = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
-      const size_t t = job.Add(key, floats[key], random.Below(10000));
+    for (uint64_t key = 0; key < 6; ++key) {
+      const DType floats[] = {DType::kFloat32, DType::kFloat16, DType::kBfloat16,
+                              DType::kFloat32, DType::kFloat32, DType::kFloat32};
+      const size_t t =
+          job.Add(key, floats[key], random.Below(10000), SomeCodec(floats[key], &random));
       for (int w = 0; w < options.workers; ++w) rounds.Start(w, t, 0, 20000);
     }
     CHECK_TRUE(network.Run([&] { return rounds.over(); }));

@@ -15,7 +15,7 @@
 
 #include "packets/packet_network.h"
 #include "packets/placement.h"
-#include "sums/sum_kernels.h"
+#include "sums/codec.h"
 
 namespace mercury::testing {
 
@@ -56,13 +56,15 @@ class Job {
   Job(Network* network, Random* random, bool rough = false)
       : network_(network), random_(random), rough_(rough), seed_((*random)()) {}
 
-  size_t Add(uint64_t key, DType dtype, uint64_t elements) {
+  // `codec`: of what is sent; null: the plain one.
+  size_t Add(uint64_t key, DType dtype, uint64_t elements, const Codec* codec = nullptr) {
     TensorTraits d;
     d.key = key;
     d.dtype = dtype;
     d.shape = {elements};
     d.name = "tensor" + std::to_string(key);
     tensors_.emplace_back();
+    tensors_.back().codec = codec;
     for (int w = 0; w < network_->options().workers; ++w) {
       tensors_.back().at.push_back({std::make_shared<mercury::Tensor>(d), 0, nullptr});
     }
@@ -126,8 +128,7 @@ class Job {
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const Placement p = PlacementOf(t);
       for (uint64_t slot = 0; slot < p.slots; ++slot) {
-        blocks.push_back(
-            pool.Get(std::max<uint64_t>(p.Elements(slot) * ElementBytes(traits(t).dtype), 1)));
+        blocks.push_back(pool.Get(std::max<uint64_t>(Sent(t).bytes(p.Elements(slot)), 1)));
       }
     }
     return pool.bytes_handed_out();
@@ -143,10 +144,13 @@ class Job {
                       static_cast<uint64_t>(round);
     return Values(d.dtype, d.elements(), seed * 0x9e3779b97f4a7c15, rough_);
   }
-  // In the order of ranks: of each host's workers, and then of the hosts, where copies leave them.
+  // In the order of ranks: of each host's workers, and then of the hosts, where copies leave them:
+  // each as sums are, and rounded where it is sent.
   std::string Expected(size_t tensor, int round) const {
     const NetworkOptions& o = network_->options();
     const DType dtype = traits(tensor).dtype;
+    const Codec& plain = PlainCodec(dtype);
+    const Codec& sent = Sent(tensor);
     const Placement placement = PlacementOf(tensor);
     std::vector<std::string> values;
     for (int w = 0; w < o.workers; ++w) values.push_back(ValuesOf(w, tensor, round));
@@ -154,23 +158,36 @@ class Job {
     for (uint64_t slot = 0; slot < placement.slots; ++slot) {
       const size_t at = placement.Begin(slot) * ElementBytes(dtype);
       const size_t bytes = placement.Elements(slot) * ElementBytes(dtype);
-      const auto add = [&](std::string* to, const std::string& more) {
-        if (to->empty()) {
-          *to = more;
-        } else {
-          AddWith("plain", dtype, to->data(), more.data(), bytes);
-        }
+      const uint64_t count = placement.Elements(slot);
+      const auto add = [&](std::string* to, const std::string& more, const Codec& codec) {
+        const Into into = to->empty() ? Into::kRoom : Into::kSum;
+        to->resize(SumCodec(codec).bytes(count));
+        codec.add(0, more.data(), count, to->data(), into);
+      };
+      const auto coded = [&](const std::string& sum) {
+        if (sent.encode == nullptr) return sum;
+        std::string text(sent.bytes(count), '\0');
+        sent.encode(0, sum.data(), nullptr, count, text.data());
+        return text;
       };
       std::string sum;
       for (int w = 0; w < o.workers; ++w) {
         const int stands_for = o.hosts.StandsFor(w, placement.Server(slot));
         std::string copy;
         for (const int each : stands_for > 1 ? o.hosts.Workers(w) : std::vector<int>{w}) {
-          if (stands_for != 0) add(&copy, values[static_cast<size_t>(each)].substr(at, bytes));
+          if (stands_for != 0) {
+            add(&copy, values[static_cast<size_t>(each)].substr(at, bytes), plain);
+          }
         }
-        if (stands_for != 0) add(&sum, copy);
+        if (stands_for != 0) add(&sum, coded(copy), sent);
       }
-      all.replace(at, bytes, sum);
+      std::string back = coded(sum);
+      if (!sent.plain) {
+        std::string decoded;
+        add(&decoded, back, sent);
+        back = decoded;
+      }
+      all.replace(at, bytes, back);
     }
     return all;
   }
@@ -211,12 +228,18 @@ class Job {
     }
   }
 
+  const Codec& Sent(size_t tensor) const {
+    const Codec* codec = tensors_[tensor].codec;
+    return codec != nullptr ? *codec : PlainCodec(traits(tensor).dtype);
+  }
+
   struct PerWorker {
     std::shared_ptr<mercury::Tensor> shared;
     int rounds = 0;
     std::shared_ptr<Arrays> held;
   };
   struct Tensor {
+    const Codec* codec = nullptr;
     std::vector<PerWorker> at;
   };
 
@@ -226,6 +249,7 @@ class Job {
     auto op = std::make_shared<Operation>();
     op->tensor = tensors_[tensor].at[static_cast<size_t>(worker)].shared;
     op->dst = arrays->out();
+    op->codec = tensors_[tensor].codec;
     op->priority = priority;
     op->keep = arrays;
     ++under_way_;

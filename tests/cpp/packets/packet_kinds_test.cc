@@ -163,9 +163,9 @@ TEST(what_is_asynchronous_is_added_when_it_comes) {
 
 TEST(coded_gradients_are_summed_as_their_codec_says) {
   for (const MercuryOptions& options : Set_ups()) {
-    for (const char* name : {"1bit", "2bit"}) {
+    for (const char* name : {"1bit", "2bit", "bf16", "fp16", "int8"}) {
       Job job(options);
-      const Codec* codec = FindCodec(std::string_view(name));
+      const Codec* codec = FindCompression(name);
       for (int round = 0; round < 3; ++round) {
         std::shared_ptr<Asked> asked[2];
         for (const int worker : {0, 1}) {

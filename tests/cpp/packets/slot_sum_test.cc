@@ -24,7 +24,7 @@ Block Piece(PacketPool* pool, const void* from, size_t length, size_t room) {
 void MakeSum(Random* random, const Coded& coded, size_t workers, uint64_t elements, bool kept,
              SlotSum* slot, PacketPool* pool, std::vector<char>* expected) {
   const Codec& codec = *coded.codec;
-  const Codec& plain = PlainCodec(codec.dtype);
+  const Codec& plain = SumCodec(codec);
   expected->assign(plain.bytes(elements), 0);
   std::vector<std::vector<char>> copies(workers, std::vector<char>(codec.bytes(elements)));
   for (auto& copy : copies) {
@@ -35,7 +35,7 @@ void MakeSum(Random* random, const Coded& coded, size_t workers, uint64_t elemen
   std::vector<uint64_t> at(workers);
   for (uint64_t left = workers * elements; left != 0;) {
     const size_t w = random->Below(workers);
-    const uint64_t count = std::min(elements - at[w], (1 + random->Below(8)) * codec.together());
+    const uint64_t count = std::min(elements - at[w], (1 + random->Below(8)) * codec.together);
     if (count == 0) continue;
     const bool whole = slot->Begins(at[w], coded, kept);
     Block piece = Piece(pool, copies[w].data() + codec.bytes(at[w]), codec.bytes(count),
@@ -56,8 +56,10 @@ TEST(parts_in_any_order_of_workers_make_the_sum) {
     PacketPool pool(0);
     SlotSum slot;
     Block before;
-    const char* names[] = {"uint8", "int32", "int64", "1bit", "2bit"};
-    const Codec* codec = FindCodec(names[random.Below(std::size(names))]);
+    const Codec* codecs[] = {&PlainCodec(DType::kUint8), &PlainCodec(DType::kInt32),
+                             &PlainCodec(DType::kInt64), FindCompression("1bit"),
+                             FindCompression("2bit")};
+    const Codec* codec = codecs[random.Below(std::size(codecs))];
     for (int round = 0; round < 3; ++round) {
       // Whole numbers, so that any order gives the same.
       const Coded coded{codec, static_cast<float>(1 + random.Below(9))};
@@ -66,7 +68,7 @@ TEST(parts_in_any_order_of_workers_make_the_sum) {
       MakeSum(&random, coded, 1 + random.Below(4), elements, random.OneIn(2), &slot, &pool,
               &expected);
       CHECK_TRUE(slot.value() == before);  // until it is finished
-      REQUIRE_TRUE(slot.Finish(elements, &pool));
+      REQUIRE_TRUE(slot.Finish(codec->sent_back(), elements, &pool));
       REQUIRE_TRUE(slot.value() != nullptr);
       CHECK_TRUE(slot.value() != before);  // which others may still hold
       CHECK_EQ(std::memcmp(slot.value().get(), expected.data(), expected.size()), 0);
@@ -117,13 +119,13 @@ TEST(without_memory_it_says_so) {
   for (const bool kept : {false, true}) {
     PacketPool pool(4096);
     SlotSum slot;
-    const Coded coded{FindCodec("1bit"), 0.5F};
+    const Coded coded{FindCompression("1bit"), 0.5F};
     const std::vector<char> copy(coded.codec->bytes(4000), 7);
     Block piece = Piece(&pool, copy.data(), copy.size(), copy.size());
     bool room = true;
     if (kept) {
       slot.Keep(0, 1, coded, 0, 4000, &piece);
-      room = slot.Finish(4000, &pool);
+      room = slot.Finish(PlainCodec(DType::kFloat32), 4000, &pool);
     } else {
       room = slot.Add(coded, 0, 4000, 4000, &piece, &pool);
     }
@@ -140,7 +142,7 @@ TEST(the_check_of_any_part_is_right_in_every_round) {
     random.Fill(copy.data(), copy.size());
     Block piece = Piece(&pool, copy.data(), copy.size(), copy.size());
     REQUIRE_TRUE(slot.Add(kBytes, 0, copy.size(), copy.size(), &piece, &pool));
-    REQUIRE_TRUE(slot.Finish(copy.size(), &pool));
+    REQUIRE_TRUE(slot.Finish(*kBytes.codec, copy.size(), &pool));
     for (int worker = 0; worker < 3; ++worker) {
       for (const uint32_t length : {4096U, 1024U, 64U}) {
         for (uint32_t at = 0; at < 4096; at += length) {
@@ -159,7 +161,7 @@ TEST(the_checks_of_a_sum_are_the_same_for_all_who_get_it) {
   const std::vector<uint8_t> copy(64, 7);
   Block piece = Piece(&pool, copy.data(), 64, 64);
   REQUIRE_TRUE(slot.Add(kBytes, 0, 64, 64, &piece, &pool));
-  REQUIRE_TRUE(slot.Finish(64, &pool));
+  REQUIRE_TRUE(slot.Finish(*kBytes.codec, 64, &pool));
   CHECK_TRUE(slot.Checks(slot.value()) == slot.Checks(slot.value()));
 }
 

@@ -1,6 +1,9 @@
 #include "sums/codec.h"
 
+#include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,19 +28,21 @@ std::vector<const Codec*> All() {
 TEST(every_codec_has_a_name_and_a_number_of_its_own) {
   std::set<std::string> names;
   for (const Codec* codec : All()) {
-    CHECK_TRUE(names.insert(codec->name).second);
-    CHECK_TRUE(FindCodec(std::string_view(codec->name)) == codec);
+    CHECK_TRUE(names.insert(codec->name + std::string(codec->plain ? "" : " on the wire")).second);
+    CHECK_TRUE((FindCompression(codec->name) == codec) == !codec->plain);
     CHECK_TRUE((codec == &PlainCodec(codec->dtype)) == codec->plain);
-    CHECK_TRUE((codec->encode == nullptr) == codec->plain);
+    CHECK_TRUE((codec->encode == nullptr) == codec->is_sum());
+    CHECK_TRUE(SumCodec(*codec).is_sum());
+    CHECK_TRUE(&codec->sent_back().sent_back() == &codec->sent_back());
     if (codec->plain) CHECK_EQ(std::string(codec->name), Name(codec->dtype));
   }
-  CHECK_EQ(names.size(), 10U);
-  CHECK_TRUE(FindCodec(255) == nullptr && FindCodec("3bit") == nullptr);
+  CHECK_TRUE(FindCodec(255) == nullptr && FindCompression("3bit") == nullptr);
+  CHECK_TRUE(FindCompression("float32") == nullptr);
 }
 
 TEST(a_range_is_as_long_as_its_parts) {
   for (const Codec* codec : All()) {
-    const uint64_t together = codec->together();
+    const uint64_t together = codec->together;
     for (const uint64_t begin : {uint64_t{0}, together, 7 * together}) {
       for (uint64_t count = 0; count < 200; ++count) {
         CHECK_EQ(codec->bytes(begin) + codec->bytes(count), codec->bytes(begin + count));
@@ -58,8 +63,8 @@ TEST(a_range_is_as_long_as_its_parts) {
 TEST(coded_by_parts_is_coded_at_once) {
   Random random;
   for (const Codec* codec : All()) {
-    const uint64_t elements = 1 + random.Below(1000), together = codec->together();
-    const Codec& plain = PlainCodec(codec->dtype);
+    const uint64_t elements = 1 + random.Below(1000), together = codec->together;
+    const Codec& plain = SumCodec(*codec);
     std::vector<char> coded(codec->bytes(elements)), whole(plain.bytes(elements)),
         parts(plain.bytes(elements));
     random.Fill(coded.data(), coded.size());
@@ -73,11 +78,13 @@ TEST(coded_by_parts_is_coded_at_once) {
   }
 }
 
-TEST(users_ask_for_what_is_not_plain) { CHECK_EQ(CompressionNames(), "1bit, 2bit"); }
+TEST(users_ask_for_what_is_not_plain) {
+  CHECK_EQ(CompressionNames(), "1bit, 2bit, bf16, fp16, int8");
+}
 
 TEST(what_a_codec_leaves_out_goes_with_the_next_gradient) {
   for (const char* name : {"1bit", "2bit"}) {
-    const Codec* codec = FindCodec(std::string_view(name));
+    const Codec* codec = FindCompression(name);
     constexpr uint64_t kElements = 100;
     std::vector<float> gradient(kElements, 0.3F), residual(kElements), sum(kElements);
     std::vector<char> coded(codec->bytes(kElements));
@@ -89,5 +96,61 @@ TEST(what_a_codec_leaves_out_goes_with_the_next_gradient) {
     for (uint64_t i = 0; i < kElements; ++i) {
       CHECK_TRUE(std::abs(sum[i] + residual[i] - 15.0F) < 0.01F);
     }
+  }
+}
+
+TEST(as_many_as_fit_but_some) {
+  for (const Codec* codec : All()) {
+    CHECK_EQ(codec->MostIn(0), codec->together);
+    for (const uint64_t bytes : {64U, 1000U, 65536U}) {
+      const uint64_t most = codec->MostIn(bytes);
+      CHECK_EQ(most % codec->together, 0U);
+      CHECK_TRUE(codec->bytes(most) <= bytes || most == codec->together);
+      CHECK_TRUE(codec->bytes(most + codec->together) > bytes);
+    }
+  }
+}
+
+// The relative squared errors of means that the design promises, for gradients of two shapes.
+TEST(errors_of_sums_are_as_promised) {
+  const struct {
+    const char* codec;
+    bool heavy;
+    size_t workers;
+    double least, most;
+  } rows[] = {{"bf16", true, 2, 3e-6, 6e-6},  {"bf16", true, 8, 3e-6, 7e-6},
+              {"bf16", false, 8, 2e-6, 6e-6}, {"fp16", false, 8, 1e-8, 2e-7},
+              {"int8", false, 2, 6e-5, 8e-5}, {"int8", false, 8, 6e-5, 8e-5},
+              {"int8", true, 2, 2e-4, 4e-4},  {"int8", true, 8, 2e-4, 4.5e-4}};
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> unit;
+  constexpr uint64_t kElements = 1 << 16;
+  for (const auto& row : rows) {
+    const Codec& codec = *FindCompression(row.codec);
+    std::vector<double> exact(kElements);
+    std::vector<float> sum(kElements), back(kElements);
+    std::vector<char> coded(codec.bytes(kElements));
+    for (size_t w = 0; w < row.workers; ++w) {
+      std::vector<float> values(kElements);
+      for (uint64_t i = 0; i < kElements; ++i) {
+        const double normal =
+            std::sqrt(-2 * std::log(1 - unit(random))) * std::cos(6.283185307179586 * unit(random));
+        values[i] = static_cast<float>(row.heavy ? normal * std::abs(normal * normal) : normal);
+        exact[i] += values[i];
+      }
+      codec.encode(0, reinterpret_cast<const char*>(values.data()), nullptr, kElements,
+                   coded.data());
+      codec.add(0, coded.data(), kElements, reinterpret_cast<char*>(sum.data()), Into::kSum);
+    }
+    codec.encode(0, reinterpret_cast<const char*>(sum.data()), nullptr, kElements, coded.data());
+    codec.add(0, coded.data(), kElements, reinterpret_cast<char*>(back.data()), Into::kRoom);
+    double error = 0, all = 0;
+    for (uint64_t i = 0; i < kElements; ++i) {
+      error += (back[i] - exact[i]) * (back[i] - exact[i]);
+      all += exact[i] * exact[i];
+    }
+    const bool as_promised = error / all >= row.least && error / all <= row.most;
+    if (!as_promised) std::printf("%s %zu: %g\n", row.codec, row.workers, error / all);
+    CHECK_TRUE(as_promised);
   }
 }

@@ -92,9 +92,9 @@ TEST(a_manner_is_the_kind_of_the_arrays_and_their_compression) {
   const Manner plain = Manner::Of(op);
   op.parameter = 0.5F;  // of nothing
   CHECK_TRUE(Manner::Of(op) == plain);
-  op.codec = FindCodec("1bit");
+  op.codec = FindCompression("1bit");
   CHECK_EQ(Text(Manner::Of(op)), std::string("whole arrays, 1bit compressed"));
-  op.codec = FindCodec("2bit");
+  op.codec = FindCompression("2bit");
   CHECK_EQ(Text(Manner::Of(op)),
            std::string("whole arrays, 2bit compressed with a threshold of 0.5"));
   const Manner half = Manner::Of(op);

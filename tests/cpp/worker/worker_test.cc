@@ -50,7 +50,7 @@ TEST(an_operation_is_compressed_as_its_tensor_was_when_it_was_made) {
   REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "2bit", 0.25F));
   const auto op = front.worker.NewOperation(Operation::Kind::kSum, front.tensor, 0);
   REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "none", 0.5F));
-  CHECK_TRUE(op->codec == FindCodec("2bit"));
+  CHECK_TRUE(op->codec == FindCompression("2bit"));
   CHECK_EQ(op->parameter, 0.25F);
   CHECK_TRUE(front.worker.SetCompression(front.tensor.get(), "3bit", 0.5F).code() ==
              Code::kInvalidArgument);
