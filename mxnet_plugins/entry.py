@@ -54,6 +54,7 @@ class Entry:
         self.row_sparse = isinstance(value, RowSparseNDArray)
         self.asynchronous = asynchronous
         self._type = dtype_name(value)
+        self.kind = f"row_sparse {self._type}" if self.row_sparse else self._type
         own, rows = wire_key(store, key), wire_key(store, key, "rows")
         self.label = f"tensor {name!r}" + ("" if name == key else f" (key {key!r})")
         self.tensor = _core.Tensor(

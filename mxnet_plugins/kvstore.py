@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
@@ -19,6 +20,7 @@ from mxnet_plugins.keys import Key, announced, checked, pairs, single, wire_key
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError, reworded
 from pslite_ext.job.steps import STEPS
+from pslite_ext.job.wire import PLAIN, codec_for
 
 _store_ids = itertools.count()
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -49,7 +51,7 @@ class MercuryKVStore(BaseStore):
         self._entries: dict[Key, Entry] = {}
         self._names: dict[Key, str] = {}
         self._models = itertools.count()
-        self._compression: tuple[str, float] = ("none", 0.5)
+        self._compression: tuple[str, float] | None = None  # as MERCURY_WIRE says
         self._updater: Updater | None = None
 
     # --- what it is -------------------------------------------------------------------------------
@@ -244,8 +246,18 @@ class MercuryKVStore(BaseStore):
             self._compress(entry)
 
     def _compress(self, entry: Entry) -> None:
-        if np.dtype(entry.dtype) == np.float32 and not entry.row_sparse:
-            entry.tensor.set_compression(*self._compression)
+        kind, threshold = self._compression or (_core.wire(), 0.5)
+        if entry.row_sparse or np.dtype(entry.dtype) != np.float32:
+            if self._compression and kind != "none":
+                print(
+                    f"mercury: {entry.label} is {entry.kind}, so it is not sent as {kind}: only "
+                    "whole float32 arrays can be",
+                    file=sys.stderr,
+                )
+            return
+        if kind in _core.wires():
+            kind = codec_for(kind, PLAIN, entry.shape)
+        entry.tensor.set_compression(kind, threshold)
 
     # --- the job ----------------------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_start(const char* const*, const char* const*, size_t)
     const char* mercury_policies()
     const char* mercury_compressions()
+    const char* mercury_wires()
+    const char* mercury_wire()
     int mercury_wait_ready(int)
     int mercury_wait_end(int)
     int mercury_enter_barrier()

@@ -90,6 +90,12 @@ def sum_instruction_set() -> str: ...
 def compressions() -> list[str]:
     """How gradients may be compressed."""
 
+def wires() -> list[str]:
+    """What MERCURY_WIRE may be."""
+
+def wire() -> str:
+    """What it is in this process's job, once that has begun."""
+
 def policies() -> list[str]:
     """What MERCURY_POLICY may be."""
 

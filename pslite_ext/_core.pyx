@@ -215,6 +215,14 @@ def compressions():
     return mercury_compressions().decode().split(", ")
 
 
+def wires():
+    return mercury_wires().decode().split(", ")
+
+
+def wire():
+    return mercury_wire().decode()
+
+
 def sum_instruction_set():
     return mercury_sum_instruction_set().decode()
 

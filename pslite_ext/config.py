@@ -140,6 +140,16 @@ def check_policy(name: str) -> None:
         raise SettingError(f"MERCURY_POLICY is '{name}'; allowed: {', '.join(_core.policies())}")
 
 
+def check_wire(word: str) -> None:
+    """The same."""
+    try:
+        from pslite_ext import _core
+    except ImportError:
+        return
+    if word not in _core.wires():
+        raise SettingError(f"MERCURY_WIRE is '{word}'; allowed: {', '.join(_core.wires())}")
+
+
 @dataclass(frozen=True)
 class Settings:
     values: Mapping[str, int | str] = field(repr=False)  # the token is among them
@@ -159,6 +169,7 @@ class Settings:
         if role not in ROLES:
             raise SettingError(f"DMLC_ROLE is '{role}'; allowed: {', '.join(ROLES)}")
         check_policy(str(values["MERCURY_POLICY"]))
+        check_wire(str(values["MERCURY_WIRE"]))
         packet = int(values["MERCURY_PACKET_BYTES"])
         if 0 < packet < PACKET_BYTES_LEAST:
             raise SettingError(

@@ -248,6 +248,16 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
     ),
     "What is sent, and how far ahead": (
         Setting(
+            "MERCURY_WIRE",
+            "float32",
+            "How float32 gradients are sent: `bf16` and `fp16` halve the bytes, `int8` quarters "
+            "them, each both ways. Sums are made in float32 and rounded once on the way back, so "
+            "all workers have the same. Small ones and those of one dimension are sent as bf16 "
+            "instead of int8. A script may choose otherwise, by parameter (docs/bytes.md).",
+            unit="float32, bf16, fp16 or int8",
+            shared=True,
+        ),
+        Setting(
             "MERCURY_PACKET_BYTES",
             0,
             "Size of the largest packet. 0: 65536 (32768 with more than two workers, 16384 with "

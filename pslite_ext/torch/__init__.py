@@ -35,15 +35,17 @@ def check_version(version: str) -> None:
         )
 
 
-def wrap(model: Any, optimizer: Any) -> tuple[Any, Any]:
+def wrap(model: Any, optimizer: Any, wire: Any = None) -> tuple[Any, Any]:
     """Joins the job, takes worker 0's values, and lets `optimizer` step on all workers' gradients.
 
-    Both are returned as the objects that they were. Gradients are averaged, as DDP does.
+    Both are returned as the objects that they were. Gradients are averaged, as DDP does. `wire`: as
+    what they travel, "float32", "bf16", "fp16" or "int8", or such words by patterns of parameters'
+    names; without it, as MERCURY_WIRE says.
     """
     _check_torch()
     from pslite_ext.torch import wrapping
 
-    return wrapping.wrap(model, optimizer)
+    return wrapping.wrap(model, optimizer, wire)
 
 
 def ddp_comm_hook(state: Any, bucket: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.entries import ParameterEntry
 from pslite_ext.torch.layouts import order_of
-from pslite_ext.torch.values import memory, wire_key
+from pslite_ext.torch.values import memory, type_name, wire_key
 from pslite_ext.torch.words import NUMBERS, words_of
 
 USED_PRIORITY = 1  # above all parameters: it is short
@@ -26,9 +26,15 @@ VALUES_MAX = 8  # of an option that is compared at every step
 _PLAIN = (bool, int, float, complex, str, type(None))
 
 
-def claim_model(number: int, which: str, names: dict[Any, str], optimizer: Any) -> None:
-    """All workers train the same model with the same kind of optimizer, or hear what differs."""
-    said = [(_described(name, parameter), "parameter") for parameter, name in names.items()]
+def claim_model(
+    number: int, which: str, names: dict[Any, str], codec: Callable[[Any], str], optimizer: Any
+) -> None:
+    """All workers train the same model with the same kind of optimizer, and send its gradients
+    alike, or hear what differs."""
+    said = [
+        (_described(name, parameter, codec(parameter)), "parameter")
+        for parameter, name in names.items()
+    ]
     said.append((type(optimizer).__name__, "optimizer"))
     _core.claim_model(wire_key(number, "model", which), said)
 
@@ -53,9 +59,11 @@ def _claim(subject: int, said: Sequence[str]) -> None:
         ) from None
 
 
-def _described(name: str, parameter: Any) -> str:
-    words = (name, str(parameter.dtype), str(tuple(parameter.shape)), order_of(parameter))
-    return " ".join(words).rstrip()
+def _described(name: str, parameter: Any, codec: str) -> str:
+    sent = type_name(parameter.dtype) if codec == "none" else codec
+    shape = str(tuple(parameter.shape))
+    words = (name, str(parameter.dtype), shape, order_of(parameter), f"sent as {sent}")
+    return " ".join(word for word in words if word)
 
 
 def _options(groups: Sequence[dict[str, Any]], index: int) -> list[str]:

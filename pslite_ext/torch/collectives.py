@@ -19,6 +19,7 @@ import torch
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError, WaitTimeoutError
+from pslite_ext.job.wire import PLAIN, codec_for
 from pslite_ext.torch import callbacks, staging, this_worker
 from pslite_ext.torch.values import wire_key
 from pslite_ext.torch.words import NUMBERS, words_of
@@ -59,11 +60,13 @@ def cut(size: int) -> Iterator[int]:
 class Turn:
     """One of the core's tensors, and what it carries."""
 
-    def __init__(self, dtype: Any, size: int, number: int, depth: int) -> None:
+    def __init__(self, dtype: Any, codec: str, size: int, number: int, depth: int) -> None:
         name = f"{size} bytes of {_SUMMED[dtype]}, {number}"
+        name += f", sent as {codec}" if codec != "none" else ""
         name += f", of callbacks {depth} deep" if depth else ""
         length = size // torch.empty(0, dtype=dtype).element_size()
         self.tensor = _core.Tensor(wire_key(-1, "piece", name), name, _SUMMED[dtype], [length])
+        self.tensor.set_compression(codec, 0.5)
         self.work: staging.SumWork | None = None
 
     def sum(self, sender: staging.Sender, part: Any, priority: int) -> staging.SumWork:
@@ -147,7 +150,7 @@ class Collectives:
     def __init__(self, depth: int) -> None:
         self.workers = this_worker.join()
         self._depth = depth
-        self._turns: dict[tuple[Any, int], Iterator[Turn]] = {}
+        self._turns: dict[tuple[Any, str, int], Iterator[Turn]] = {}
         self._senders: dict[Any, staging.Sender] = {}  # by device
         self._started: queue.SimpleQueue[Collective | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the order, and the turns
@@ -163,10 +166,12 @@ class Collectives:
         finish: Callable[[], None] = lambda: None,
         priority: int = 0,
         results: Sequence[Any] = (),
+        word: str = PLAIN,
     ) -> Collective:
         """The sums over all workers take the place of `flats`, contiguous and of one dimension;
-        `finish` may write to `results`."""
+        `finish` may write to `results`. `word`: as what they travel, if they are float32."""
         sizes = ", ".join(f"{flat.numel()} {_SUMMED[flat.dtype]}" for flat in flats)
+        sizes += f", sent as {word}" if word != PLAIN else ""
         devices = staging.Devices((*flats, *results))
         collective = Collective(f"{what} of {sizes}" if flats else what, finish, devices)
         with self._lock:
@@ -174,13 +179,13 @@ class Collectives:
                 raise _failure
             collective.words = torch.zeros(PIECE_BYTES_MIN // 4, dtype=torch.int32)
             collective.words[:NUMBERS] = torch.tensor(words_of(collective.what), dtype=torch.int32)
-            collective.sums.append(self._send(collective.words, WORD_PRIORITY))
+            collective.sums.append(self._send(collective.words, WORD_PRIORITY, PLAIN))
             for flat in flats:
-                self._send_all(collective, flat, priority)
+                self._send_all(collective, flat, priority, word)
             self._started.put(collective)
         return collective
 
-    def _send_all(self, collective: Collective, flat: Any, priority: int) -> None:
+    def _send_all(self, collective: Collective, flat: Any, priority: int, word: str) -> None:
         item = flat.element_size()
         begin = 0
         for size in cut(flat.numel() * item):
@@ -190,16 +195,18 @@ class Collectives:
                 filled[: part.numel()] = part
                 collective.filled.append((filled, part))
                 part = filled
-            collective.sums.append(self._send(part, priority))
+            collective.sums.append(self._send(part, priority, word))
             begin += size // item
 
-    def _send(self, part: Any, priority: int) -> tuple[Turn, staging.SumWork]:
+    def _send(self, part: Any, priority: int, word: str) -> tuple[Turn, staging.SumWork]:
         dtype, size = part.dtype, part.numel() * part.element_size()
-        if (dtype, size) not in self._turns:
-            self._turns[dtype, size] = _in_turns(dtype, size, self._depth)
+        # It is a part of many gradients: what each would be alone is not known here.
+        codec = codec_for(word, _SUMMED[dtype], [1, part.numel()])
+        if (dtype, codec, size) not in self._turns:
+            self._turns[dtype, codec, size] = _in_turns(dtype, codec, size, self._depth)
         if part.device not in self._senders:
             self._senders[part.device] = staging.sender_from(part.device)
-        turn = next(self._turns[dtype, size])
+        turn = next(self._turns[dtype, codec, size])
         return turn, turn.sum(self._senders[part.device], part, priority)
 
     def _end_all(self) -> None:
@@ -219,12 +226,12 @@ class Collectives:
         self._thread.join()
 
 
-def _in_turns(dtype: Any, size: int, depth: int) -> Iterator[Turn]:
+def _in_turns(dtype: Any, codec: str, size: int, depth: int) -> Iterator[Turn]:
     made: list[Turn] = []
     count = max(TURNS_MIN, min(TURNS_MAX, TURN_BYTES // size))
     for number in itertools.cycle(range(count)):
         if number == len(made):
-            made.append(Turn(dtype, size, number, depth))
+            made.append(Turn(dtype, codec, size, number, depth))
         yield made[number]
 
 

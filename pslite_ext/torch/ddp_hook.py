@@ -1,9 +1,11 @@
-"""A communication hook for DistributedDataParallel: its buckets, averaged over our transport."""
+"""A communication hook for DistributedDataParallel: its buckets, averaged over our transport, and
+sent as MERCURY_WIRE says."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pslite_ext import _core
 from pslite_ext.torch.collectives import collectives
 
 
@@ -12,5 +14,6 @@ def hook(_state: Any, bucket: Any) -> Any:
     all_of_us = collectives()
     buffer.div_(all_of_us.workers)
     # Later buckets hold what a forward uses first.
-    job = all_of_us.sum(f"DDP bucket {bucket.index()}", [buffer], priority=bucket.index())
+    what, priority = f"DDP bucket {bucket.index()}", bucket.index()
+    job = all_of_us.sum(what, [buffer], priority=priority, word=_core.wire())
     return job.result(buffer)

@@ -52,9 +52,10 @@ class ParameterEntry:
     """
 
     def __init__(
-        self, name: str, parameter: Any, touched: Callable[[ParameterEntry], bool]
+        self, name: str, parameter: Any, codec: str, touched: Callable[[ParameterEntry], bool]
     ) -> None:
         self.name, self.parameter = name, parameter
+        self.codec = codec  # as what its gradient travels
         self.parcel: Parcel | None = None  # from the first gradient on
         self.total: Any = None
         self.kept = False

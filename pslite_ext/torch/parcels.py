@@ -32,7 +32,7 @@ def numbered(entries: Iterable[ParameterEntry]) -> list[int]:
     kind, room, number = None, 0, -1
     for entry in entries:
         # One that is frozen is sent at the end of the backward: the others are not to wait for it.
-        own = (entry.dtype, entry.device, entry.parameter.requires_grad)
+        own = (entry.dtype, entry.device, entry.codec, entry.parameter.requires_grad)
         size = entry.parameter.numel()
         if own != kind or size > room:
             kind, room, number = own, PARCEL_ELEMENTS, number + 1
@@ -97,12 +97,13 @@ class Parcel:
         reals = 2 if first.dtype.is_complex else 1
         if not self.size:
             return
-        kind = str(first.dtype.to_real()).removeprefix("torch.")
         shape = [self.size] if several else list(first.parameter.shape)
         if reals == 2:
             shape.append(reals)
         label = f"parameters {self.name}" if several else f"parameter '{self.name}'"
-        self._tensor = _core.Tensor(key, self.name, kind, shape, label=label)
+        self._tensor = self._sender.tensor(
+            key, self.name, first.dtype.to_real(), shape, label, first.codec
+        )
         if several:
             self._make_memory()
 

@@ -21,10 +21,12 @@ from typing import Any, Protocol
 import torch
 
 from pslite_ext import _core
-from pslite_ext.torch.values import memory
+from pslite_ext.torch.values import memory, type_name
 
 KINDS = ("cpu", "cuda")  # of devices
 CHUNK_BYTES = 2 << 20
+# What a device makes of its gradients itself, so that copies are smaller.
+CAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class SumWork(Protocol):
@@ -37,6 +39,14 @@ class SumWork(Protocol):
 
 
 class Sender(ABC):
+    def tensor(
+        self, key: int, name: str, dtype: Any, shape: Sequence[int], label: str, codec: str
+    ) -> _core.Tensor:
+        """For gradients of that type, which travel as the codec says."""
+        tensor = _core.Tensor(key, name, type_name(dtype), shape, label=label)
+        tensor.set_compression(codec, 0.5)
+        return tensor
+
     @abstractmethod
     def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> SumWork: ...
 
@@ -51,31 +61,32 @@ class Copies(ABC):
     """Between a device and the host. What is begun on one side keeps its order."""
 
     @abstractmethod
-    def host_memory(self, like: Any) -> Any:
-        """Of the same shape and type, on the host."""
+    def host_memory(self, like: Any, dtype: Any) -> Any:
+        """Of the same shape, on the host."""
 
     @abstractmethod
     def begin_out(self, source: Any, host: Any) -> Callable[[], None]:
-        """Once all that the device has been told so far is done; what waits for the copy."""
+        """Once all that the device has been told so far is done; what waits for the copy. The
+        device makes the host's type of it."""
 
     @abstractmethod
     def begin_in(self, host: Any, target: Any) -> Callable[[], None]:
         """From any thread. What the device is told once the answer has been called comes after the
-        copy; it is called by the thread that uses the device."""
+        copy; it is called by the thread that uses the device. The device makes its type of it."""
 
 
 class CudaCopies(Copies):
     def __init__(self, device: Any) -> None:
         self._out, self._in = torch.cuda.Stream(device), torch.cuda.Stream(device)
 
-    def host_memory(self, like: Any) -> Any:
-        return torch.empty(like.shape, dtype=like.dtype, pin_memory=True)
+    def host_memory(self, like: Any, dtype: Any) -> Any:
+        return torch.empty(like.shape, dtype=dtype, pin_memory=True)
 
     def begin_out(self, source: Any, host: Any) -> Callable[[], None]:
         # That comes after the last copy in to this memory, too: somebody has waited for it.
         self._out.wait_stream(torch.cuda.current_stream(source.device))
         with torch.cuda.stream(self._out):
-            host.copy_(source, non_blocking=True)
+            host.copy_(source.to(host.dtype), non_blocking=True)
             copied = self._out.record_event()
         source.record_stream(self._out)
         synchronize: Callable[[], None] = copied.synchronize
@@ -83,6 +94,8 @@ class CudaCopies(Copies):
 
     def begin_in(self, host: Any, target: Any) -> Callable[[], None]:
         with torch.cuda.stream(self._in):
+            if host.dtype != target.dtype:
+                host = host.to(target.device, non_blocking=True)
             target.copy_(host, non_blocking=True)
             copied = self._in.record_event()
         target.record_stream(self._in)
@@ -148,6 +161,7 @@ class Staged(Sender):
     def __init__(self, copies: Copies) -> None:
         self._copies = copies
         self._hosts: dict[_core.Tensor, Any] = {}
+        self._types: dict[_core.Tensor, Any] = {}  # of those that the device casts
         self._starter = ThreadPoolExecutor(1, "mercury-staging")
         self._chunks = _core.Chunks()
         self._numbers = itertools.count()
@@ -156,9 +170,20 @@ class Staged(Sender):
         # Nobody waits for it when Python ends: what it waits for may never come.
         self._lander = Thread(target=self._land, name="mercury-landing", daemon=True)
 
+    def tensor(
+        self, key: int, name: str, dtype: Any, shape: Sequence[int], label: str, codec: str
+    ) -> _core.Tensor:
+        cast = CAST.get(codec)
+        if cast is None:
+            return super().tensor(key, name, dtype, shape, label, codec)
+        tensor = super().tensor(key, name, cast, shape, label, "none")
+        self._types[tensor] = cast
+        return tensor
+
     def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> SumWork:
         if tensor not in self._hosts:
-            self._hosts[tensor] = self._copies.host_memory(gradient)
+            dtype = self._types.get(tensor, gradient.dtype)
+            self._hosts[tensor] = self._copies.host_memory(gradient, dtype)
         host = self._hosts[tensor]
         count = max(CHUNK_BYTES // host.element_size(), 1)
         chunks = [*zip(_cut(host, count), _cut(gradient.detach(), count))]

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from pslite_ext import _core
+from pslite_ext.job.wire import Wire, codec_for
 from pslite_ext.torch.agreement import Agreement, claim_model, claim_optimizer
 from pslite_ext.torch.checks import check_parameters, check_step, names_of
 from pslite_ext.torch.entries import ParameterEntry, entry_of, raw_grad, set_raw_grad, unheard
@@ -26,7 +27,7 @@ from pslite_ext.torch.order import OrderOfUse
 from pslite_ext.torch.parcels import Parcel
 from pslite_ext.torch.staging import Sender, sender_from
 from pslite_ext.torch.updates import Updates
-from pslite_ext.torch.values import take_from_worker_0, wire_key
+from pslite_ext.torch.values import take_from_worker_0, type_name, wire_key
 
 
 class Training:
@@ -40,8 +41,10 @@ class Training:
         names: dict[Any, str],
         workers: int,
         step: Callable[..., Any],
+        wire: Wire,
     ) -> None:
         self._number, self._workers = number, workers
+        self._wire = wire
         self._model, self._optimizer, self._names = model, optimizer, names
         self._bare_step = step
         self._may_part = steps_in_parts(optimizer)
@@ -59,7 +62,7 @@ class Training:
         self._in_backward = False
         self._complete_since_step = False
         self._alone = False
-        claim_model(number, "", names, optimizer)
+        claim_model(number, "", names, self._codec, optimizer)
         claim_optimizer(number, names, optimizer)
         take_from_worker_0(number, "values", [*names, *model.buffers()])
         self._take_parameters()
@@ -84,13 +87,18 @@ class Training:
             for parameter in group["params"]:
                 entry = entry_of(parameter)
                 if entry is None:
-                    entry = ParameterEntry(self._names[parameter], parameter, self._note)
+                    name = self._names[parameter]
+                    entry = ParameterEntry(name, parameter, self._codec(parameter), self._note)
                     if parameter.device not in self._senders:
                         self._senders[parameter.device] = sender_from(parameter.device)
                     self._hook_parameter(entry)
                 self._entries.append(entry)
                 self._parameters.append(parameter)
                 self._group_of[entry] = index
+
+    def _codec(self, parameter: Any) -> str:
+        word = self._wire.word(self._names[parameter])
+        return codec_for(word, type_name(parameter.dtype), parameter.shape)
 
     def _hook_parameter(self, entry: ParameterEntry) -> None:
         if not entry.parameter.requires_grad:
@@ -297,7 +305,7 @@ class Training:
 
     def _share(self, new: dict[Any, str]) -> None:
         """Workers have the same parameters, and worker 0's values."""
-        claim_model(self._number, f"{self._orders}", new, self._optimizer)
+        claim_model(self._number, f"{self._orders}", new, self._codec, self._optimizer)
         take_from_worker_0(self._number, f"values {self._orders}", list(new))
 
     @contextmanager

@@ -14,6 +14,10 @@ from pslite_ext import _core
 BATCH_BYTES = 64 << 20
 
 
+def type_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 def wire_key(model: int, part: str, name: str) -> int:
     """64 bits that are the same on all workers and unlike those of any other tensor of the job."""
     digest = hashlib.blake2b(f"torch/{model}/{part}/{name}".encode(), digest_size=8)

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from pslite_ext import _core
+from pslite_ext.job.wire import Wire
 from pslite_ext.torch import this_worker
 from pslite_ext.torch.alone import Alone
 from pslite_ext.torch.checks import check
@@ -18,6 +20,7 @@ from pslite_ext.torch.optimizers import (
     wrapped_class,
 )
 from pslite_ext.torch.training import Training
+from pslite_ext.torch.values import type_name
 
 _models = itertools.count()
 
@@ -33,17 +36,21 @@ def _say_of_batch_norm(model: Any) -> None:
         )
 
 
-def _training(model: Any, optimizer: Any, names: dict[Any, str], workers: int) -> Training | Alone:
+def _training(
+    model: Any, optimizer: Any, names: dict[Any, str], workers: int, wire: Wire
+) -> Training | Alone:
     step = bare_step(type(optimizer))
     if workers == 1:
         return Alone(model, optimizer, names, step)
     _say_of_batch_norm(model)
-    return Training(next(_models), model, optimizer, names, workers, step)
+    return Training(next(_models), model, optimizer, names, workers, step, wire)
 
 
-def wrap(model: Any, optimizer: Any) -> tuple[Any, Any]:
+def wrap(model: Any, optimizer: Any, wire: Any) -> tuple[Any, Any]:
     names = check(model, optimizer)
-    training = _training(model, optimizer, names, this_worker.join())
+    Wire(wire).check((name, type_name(parameter.dtype)) for parameter, name in names.items())
+    workers = this_worker.join()
+    training = _training(model, optimizer, names, workers, Wire(wire, _core.wire()))
     if patched_by_a_scheduler(optimizer):
         del optimizer.step  # the class's own does what the scheduler needs
     optimizer.__class__ = wrapped_class(type(optimizer), steps_in_parts(optimizer))

@@ -23,6 +23,9 @@ TOLD = (
     "ZeroRedundancyOptimizer talks to the other workers in its step",
     "there is a DistributedDataParallel, which sums gradients, too",
     "parameter 'every_other' of shape (3,) and strides (2,) does not fill its memory",
+    "wire: 'bf17' is not known; allowed: float32, bf16, fp16, int8",
+    "wire: no parameter's name fits 'heavy.*': they are weight, bias",
+    "wire: 'weight' asks for bf16, but 'weight' (float64) is not float32",
     "this model or this optimizer has been wrapped already: wrap them once, together",
     "this model or this optimizer has been wrapped already: wrap them once, together",
     "optimizer.step() without backward(): no parameter has a gradient",
@@ -32,7 +35,8 @@ TOLD = (
     "parameter 'weight' has a sparse gradient",
 )
 TOLD_SEVERAL = (
-    r"worker \d has key weight torch.float32 \(3, 2\) (\('par|dimensions in the order 1, 0)",
+    r"worker \d has key weight torch.float32 \(3, 2\) (sent as|dimensions in the order 1, 0)",
+    r"worker \d has key \w+ torch.float32 \(2,[ 3]*\) sent as (float32|fp16)",
     r"same options and state.* worker \d has key lr = (0\.1|1\.1) ",
     r"same options and state.* worker 0 has key momentum_buffer of '\w+' with digest",
     r"same options and state.* worker \d has key lr = (0\.1|0\.05) ",

@@ -41,8 +41,8 @@ class LateCopies(staging.Copies):
     def __init__(self) -> None:
         self._stream = ThreadPoolExecutor(1)
 
-    def host_memory(self, like: Any) -> Any:
-        return self._spoilt(torch.empty_like(like))
+    def host_memory(self, like: Any, dtype: Any) -> Any:
+        return self._spoilt(torch.empty_like(like, dtype=dtype))
 
     def begin_out(self, source: Any, host: Any) -> Callable[[], None]:
         return self._stream.submit(self._copy, source, host).result

@@ -105,6 +105,12 @@ def test_wanted_van() -> None:
             wanted_van({"DMLC_PS_VAN_TYPE": value})
 
 
+def test_the_wire_s_words_are_the_core_s() -> None:
+    assert settings(MERCURY_WIRE="bf16").values["MERCURY_WIRE"] == "bf16"
+    with pytest.raises(SettingError, match="MERCURY_WIRE is 'bf17'; allowed: float32, bf16"):
+        settings(MERCURY_WIRE="bf17")
+
+
 def test_an_unknown_setting_is_refused() -> None:
     with pytest.raises(SettingError, match="MERCURY_POLICYY .*did you mean MERCURY_POLICY?"):
         settings(MERCURY_POLICYY="fifo")

@@ -142,6 +142,15 @@ const char* mercury_compressions(void) {
   return names.c_str();
 }
 
+const char* mercury_wires(void) {
+  static const std::string names = mercury::WireNames();
+  return names.c_str();
+}
+
+const char* mercury_wire(void) {
+  return Text([] { return Node::Get().Wire(); }, "");
+}
+
 int mercury_wait_ready(int slice_ms) {
   Status status;
   const bool over = Node::Get().WaitReady(slice_ms, &status);

@@ -34,8 +34,12 @@ void mercury_word_failures_as(const char* text);
 int mercury_start(const char* const* names, const char* const* values, size_t count);
 /* "priority, fifo, ...": what MERCURY_POLICY may be. */
 const char* mercury_policies(void);
-/* "1bit, 2bit": how gradients may be compressed. */
+/* "1bit, 2bit, ...": how gradients may be compressed. */
 const char* mercury_compressions(void);
+/* "float32, bf16, ...": what MERCURY_WIRE may be. */
+const char* mercury_wires(void);
+/* What it is in this process's job, once it is ready. */
+const char* mercury_wire(void);
 int mercury_wait_ready(int slice_ms);
 int mercury_wait_end(int slice_ms);
 int mercury_enter_barrier(void);

@@ -228,6 +228,11 @@ Status Node::worker(Worker** worker) {
   return Status::Closed("this process is not a worker of a running job");
 }
 
+std::string Node::Wire() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return ready_ ? settings_.wire : "";
+}
+
 std::string Node::Figures() {
   if (forked_) return "{}";
   std::string figures = "{}";

@@ -60,6 +60,8 @@ class Node : public VanObserver {
   // All that this process may ask of its job; kClosed if it is no worker of one that runs.
   Status worker(Worker** worker);
   std::string Figures();
+  // As what gradients travel, unless somebody says otherwise; known once all nodes are there.
+  std::string Wire();
   // A worker's Prophet profile; empty if there is none.
   std::string Profile();
   // For a dump: what a worker waits for, and who is in the job, a line for each.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sums/codec.h"
 #include "transport/server_shares.h"
 
 namespace mercury {
@@ -29,6 +30,12 @@ MembershipTimes Times(const Settings& s) {
   times.start_timeout_ms = s.start_timeout_s * 1000;
   times.start_warn_ms = std::min(kStartWarnMaxMs, times.start_timeout_ms / kTenth);
   return times;
+}
+
+Status CheckWire(const std::string& word) {
+  const Codec* codec = FindCompression(word);
+  if (word == Name(DType::kFloat32) || (codec != nullptr && codec->back)) return Status::Ok();
+  return Status::InvalidArgument("MERCURY_WIRE is '" + word + "'; allowed: " + WireNames());
 }
 
 Status ReadPolicy(const Settings& s, PolicyOptions* policy) {
@@ -88,6 +95,8 @@ Status MakeNodeOptions(const Settings& s, NodeOptions* options) {
   if (!status.ok()) return status;
   PolicyOptions& policy = options->mercury.policy;
   status = ReadPolicy(s, &policy);
+  if (!status.ok()) return status;
+  status = CheckWire(s.wire);
   if (!status.ok()) return status;
   ServerShares shares;
   status = ServerShares::FromText(s.server_shares, static_cast<int>(s.num_server), &shares);

@@ -166,6 +166,14 @@ std::string CompressionNames() {
   return names;
 }
 
+std::string WireNames() {
+  std::string names = Name(DType::kFloat32);
+  for (const Codec& codec : kCodecs) {
+    if (!codec.plain && codec.back) names += ", " + std::string(codec.name);
+  }
+  return names;
+}
+
 const Codec& PlainCodec(DType dtype) {
   const Codec* codec = FindCodec(static_cast<uint8_t>(dtype));
   return codec != nullptr ? *codec : kCodecs[0];

@@ -65,6 +65,8 @@ const Codec* FindCodec(uint8_t number);
 const Codec* FindCompression(std::string_view name);
 // "1bit, 2bit, ..."
 std::string CompressionNames();
+// "float32, bf16, ...": as what whole gradients can travel, both ways.
+std::string WireNames();
 // Of a type that ElementBytes knows.
 const Codec& PlainCodec(DType dtype);
 // As what sums of it are kept.

@@ -31,7 +31,8 @@ class Way:
     def _run(self) -> None:
         while True:
             source, target, done = self._queue.get()
-            self._free_at = max(self._free_at, time.monotonic()) + source.nbytes / self._rate
+            size = min(source.nbytes, target.nbytes)  # the device casts
+            self._free_at = max(self._free_at, time.monotonic()) + size / self._rate
             target.copy_(source)
             time.sleep(max(0.0, self._free_at - time.monotonic()))
             done.set()
@@ -41,8 +42,8 @@ class EmulatedCopies(staging.Copies):
     def __init__(self, bytes_per_s: float) -> None:
         self._out, self._in = Way(bytes_per_s), Way(bytes_per_s)
 
-    def host_memory(self, like: Any) -> Any:
-        return torch.empty_like(like)
+    def host_memory(self, like: Any, dtype: Any) -> Any:
+        return torch.empty_like(like, dtype=dtype)
 
     def begin_out(self, source: Any, host: Any) -> Callable[[], Any]:
         return self._out.put(source, host)

@@ -80,6 +80,7 @@ TEST(coded_by_parts_is_coded_at_once) {
 
 TEST(users_ask_for_what_is_not_plain) {
   CHECK_EQ(CompressionNames(), "1bit, 2bit, bf16, fp16, int8");
+  CHECK_EQ(WireNames(), "float32, bf16, fp16, int8");
 }
 
 TEST(what_a_codec_leaves_out_goes_with_the_next_gradient) {

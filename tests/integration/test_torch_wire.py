@@ -1,0 +1,35 @@
+"""PyTorch's gradients as bf16, fp16 and int8 on the wire."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_torch_training import said, two_hosts
+from tests.integration.torch_workers import torch_job
+
+pytestmark = pytest.mark.xdist_group("torch")  # imported once
+
+CASES = ("bf16", "fp16", "int8", "some", "float32", "bf16:staged", "fp16:staged", "int8:staged")
+
+
+@pytest.mark.parametrize(
+    ("van", "workers", "lanes"), [("mercury", 2, 1), ("mercury", 3, 2), ("mercury", 5, 1)]
+)
+def test_sums_are_what_the_formulas_say(tmp_path: Path, van: str, workers: int, lanes: int) -> None:
+    cases = CASES if workers == 2 else CASES[:4]
+    # Of five workers, four share two hosts; each word of the job's, too.
+    at = two_hosts if workers == 5 else None
+    env = {"MEETING": str(tmp_path / "meeting"), "MERCURY_LANES": str(lanes)}
+    with torch_job(
+        "torch_wire.py", *cases, "scaled", van=van, workers=workers, servers=2, at=at, **env
+    ) as job:
+        job.wait(timeout_s=400)
+        job.check()
+        lines = said(job.workers[0])
+        assert [line.split()[:2] for line in lines] == [
+            *(["wire", case] for case in cases),
+            ["scaled"],
+        ]
+        assert all(said(worker) == lines for worker in job.workers), job.report()
