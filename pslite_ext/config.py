@@ -11,14 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pslite_ext import prophet_profile
+from pslite_ext.setting import Setting, SettingError
 from pslite_ext.setting_names import check_names
-from pslite_ext.settings_table import (
-    GROUPS,
-    ROLES,
-    TABLE,
-    Setting,
-    SettingError,
-)
+from pslite_ext.settings_table import GROUPS, ROLES, TABLE
 from pslite_ext.trace_settings import check_trace_directory, check_trace_format, trace_steps
 
 __all__ = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from pslite_ext.settings_table import TABLE, SettingError
+from pslite_ext.setting import SettingError
+from pslite_ext.settings_table import TABLE
 
 PREFIX = "MERCURY_"
 # What begins like a setting, and is for our tests and the lab.

@@ -9,7 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from pslite_ext.settings_table import DERIVED, TABLE, Setting
+from pslite_ext.setting import Setting
+from pslite_ext.settings_table import DERIVED, TABLE
 
 HEADING = """\
 // The settings that the core takes: made from pslite_ext/settings_table.py when it is built.

@@ -7,7 +7,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from pslite_ext.settings_table import SettingError
+from pslite_ext.setting import SettingError
 
 FORMATS = ("text", "binary")
 PROBE_BYTES = 64 << 10  # what a trace needs at the very least

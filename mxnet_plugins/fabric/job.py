@@ -6,7 +6,7 @@ import os
 
 from pslite_ext.config import Settings
 from pslite_ext.fabric.options import refuse_synchrony, refuse_update_rule, staleness
-from pslite_ext.settings_table import SettingError
+from pslite_ext.setting import SettingError
 
 
 def settings() -> Settings:

@@ -11,7 +11,7 @@ import sys
 from mxnet_plugins.fabric import job
 from pslite_ext import fabric
 from pslite_ext.job.serving import end_when_told
-from pslite_ext.settings_table import SettingError
+from pslite_ext.setting import SettingError
 
 
 def main() -> int:

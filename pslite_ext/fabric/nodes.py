@@ -21,7 +21,7 @@ from pslite_ext.job import figures
 from pslite_ext.job.leaving import at_exit, end_with, exit_code, remember_uncaught, uncaught
 from pslite_ext.job.starter import Starter
 from pslite_ext.launch.scheduler_words import Ending
-from pslite_ext.settings_table import SettingError
+from pslite_ext.setting import SettingError
 
 _BEGUN, _ENDED, _SETTLED = 0, 1, 2
 _here: _Node | None = None  # a process is in one job, once

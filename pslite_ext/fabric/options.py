@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pslite_ext.config import Settings, interfaces
-from pslite_ext.settings_table import SettingError
+from pslite_ext.setting import SettingError
 
 SERVER, REPLICA, SCHEDULER = -1, -2, -3  # as the core counts nodes; workers are their ranks
 _UPDATE = "MERCURY_FABRIC_UPDATE"

@@ -10,7 +10,8 @@ import pytest
 from pslite_ext import _core, settings_header
 from pslite_ext.config import TABLE, SettingError, Settings, wanted_van
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.settings_table import DERIVED, Setting
+from pslite_ext.setting import Setting
+from pslite_ext.settings_table import DERIVED
 
 GOOD = {
     "DMLC_ROLE": "worker",

@@ -24,7 +24,7 @@ from pslite_ext.fabric.options import (
     staleness,
     update_rule,
 )
-from pslite_ext.settings_table import SettingError
+from pslite_ext.setting import SettingError
 
 JOB = {
     "DMLC_ROLE": "worker",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pslite_ext.settings_table import SettingError
+from pslite_ext.setting import SettingError
 from pslite_ext.trace_settings import (
     PROBE_BYTES,
     check_trace_directory,

@@ -132,21 +132,6 @@ int mercury_start(const char* const* names, const char* const* values, size_t co
   });
 }
 
-const char* mercury_policies(void) {
-  static const std::string names = mercury::PolicyNames();
-  return names.c_str();
-}
-
-const char* mercury_compressions(void) {
-  static const std::string names = mercury::CompressionNames();
-  return names.c_str();
-}
-
-const char* mercury_wires(void) {
-  static const std::string names = mercury::WireNames();
-  return names.c_str();
-}
-
 const char* mercury_wire(void) {
   return Text([] { return Node::Get().Wire(); }, "");
 }
@@ -213,7 +198,6 @@ int mercury_local_rank(int* size) {
                           beside.begin());
 }
 int mercury_num_lost(int group) { return Node::Get().NumLost(group); }
-const char* mercury_sum_instruction_set(void) { return mercury::SumInstructionSet(); }
 
 const char* mercury_figures(void) {
   return Text([] { return Node::Get().Figures(); }, "{}");
