@@ -20,7 +20,8 @@ from mxnet_plugins.keys import Key, announced, checked, pairs, single, wire_key
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError, reworded
 from pslite_ext.job.steps import STEPS
-from pslite_ext.job.wire import PLAIN, codec_for
+from pslite_ext.job.wire import codec_for
+from pslite_ext.wire_words import PLAIN
 
 _store_ids = itertools.count()
 _Method = TypeVar("_Method", bound=Callable[..., Any])

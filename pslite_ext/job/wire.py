@@ -1,8 +1,6 @@
 """As what each gradient travels: a word of the job's or of a script's, or one for some parameters.
 
-A word is one of `_core.wires()`. It is for float32 gradients; others travel as they are. Where an
-error of its kind would weigh most and bytes weigh least, int8 gives way to bf16: in what has one
-dimension (biases, the weights of norms), and in what is small.
+A word is one of `_core.wires()`. It is for float32 gradients; others travel as they are.
 """
 
 from __future__ import annotations
@@ -14,18 +12,14 @@ from typing import Any
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
-
-PLAIN = "float32"
-INT8_BYTES_LEAST = 64 << 10
+from pslite_ext.wire_words import PLAIN, coded_as
 
 
 def codec_for(word: str, dtype: str, shape: Sequence[int]) -> str:
     """What a gradient of that type and shape travels as; "none": as it is."""
     if word == PLAIN or dtype != PLAIN:
         return "none"
-    if word == "int8" and (len(shape) < 2 or 4 * math.prod(shape) < INT8_BYTES_LEAST):
-        return "bf16"
-    return word
+    return coded_as(word, math.prod(shape), len(shape))
 
 
 class Wire:

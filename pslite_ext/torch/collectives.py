@@ -19,10 +19,11 @@ import torch
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError, WaitTimeoutError
-from pslite_ext.job.wire import PLAIN, codec_for
+from pslite_ext.job.wire import codec_for
 from pslite_ext.torch import callbacks, staging, this_worker
 from pslite_ext.torch.values import wire_key
 from pslite_ext.torch.words import NUMBERS, words_of
+from pslite_ext.wire_words import PLAIN
 
 PIECE_BYTES_MAX = 4 << 20
 PIECE_BYTES_MIN = 1 << 10  # what is left is filled up

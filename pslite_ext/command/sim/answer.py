@@ -53,7 +53,7 @@ def show(answer: Answer, options: argparse.Namespace) -> None:
 
 def job_of(options: argparse.Namespace, what: str | None = None) -> Job:
     compute_s = None if options.compute is None else seconds(options.compute)
-    return find_job(what or options.job, compute_s, options.steps)
+    return find_job(what or options.job, compute_s, options.steps).on_wire(options.wire)
 
 
 def network_of(options: argparse.Namespace) -> dict[str, object]:

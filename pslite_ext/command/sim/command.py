@@ -11,6 +11,7 @@ from typing import Any, Callable
 from pslite_ext.command.arguments import count
 from pslite_ext.command_line import Parser
 from pslite_ext.quantity import QuantityError
+from pslite_ext.wire_words import PLAIN, WORDS
 from tracer.output import print_json
 
 FAILED, INTERRUPTED = 2, 130
@@ -142,6 +143,7 @@ def _job(sub: argparse.ArgumentParser) -> None:
 def _shape(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--compute", metavar="TIME", help="scale the computation of an iteration")
     sub.add_argument("--steps", type=count, metavar="N", help="gradients appear in N groups")
+    sub.add_argument("--wire", choices=WORDS, default=PLAIN, help="as what gradients travel")
 
 
 def _network(sub: argparse.ArgumentParser, machines: bool = True) -> None:

@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from pslite_ext.wire_words import ELEMENT_BYTES, PLAIN, WORDS, coded_bytes
+
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
@@ -81,6 +83,14 @@ class Job:
     @cached_property
     def compute_s(self) -> float:
         return float(self.bp_end[0] + self.after_pull_s.sum())
+
+    def on_wire(self, word: str) -> Job:
+        """With float32 gradients sent as the word says (pslite_ext/wire_words.py)."""
+        if word not in WORDS:
+            raise ModelError(f"wire must be one of {', '.join(WORDS)}, not {word!r}")
+        sent = (coded_bytes(word, round(layer.bytes / ELEMENT_BYTES)) for layer in self.layers)
+        made = (replace(layer, bytes=float(size)) for layer, size in zip(self.layers, sent))
+        return self if word == PLAIN else Job(tuple(made))
 
     def in_steps(self, steps: int) -> Job:
         """Gradients appear in groups: those of a group together, with its last.

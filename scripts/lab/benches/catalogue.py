@@ -22,6 +22,7 @@ from scripts.lab.benches import (
     sum_kernel,
     sweep,
     turns,
+    wire,
 )
 from scripts.lab.benches.case import Case, Row, Setting
 from scripts.lab.benches.limits import LOOPBACK
@@ -193,6 +194,11 @@ def _hosts(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     return hosts.hosts(chosen, asked, rounds=2 if length == "quick" else 4, length=length)
 
 
+def _wire(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
+    chosen = _named(systems, (MERCURY, TORCH, DDP))
+    return wire.wire(chosen, asked, rounds=3 if length == "quick" else 5, length=length)
+
+
 def _turns(systems: Systems, length: str) -> list[Case]:
     counts = {"quick": 2, "usual": 12, "full": 24}
     return turns.turns(_named(systems, (TORCH,)), counts[length])
@@ -234,13 +240,14 @@ PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
     "sum_kernel": lambda _systems: sum_kernel.run(),
     "joining": lambda systems: joining.run([system.name for system in systems]),
 }
-BENCHES = [*_CASES, "scaling", "torch", "hosts", "device", "turns", "fabric", *PROGRAMS]
+BENCHES = [*_CASES, "scaling", "torch", "hosts", "wire", "device", "turns", "fabric", *PROGRAMS]
 # Only if asked for by name, or with --full.
 LONG = (
     "kinds",
     "scaling",
     "torch",
     "hosts",
+    "wire",
     "device",
     "turns",
     "fabric",
@@ -280,6 +287,8 @@ def cases_of(
             cases += _torch(systems, length, asked)
         elif name == "hosts":
             cases += _hosts(systems, length, asked)
+        elif name == "wire":
+            cases += _wire(systems, length, asked)
         elif name == "device":
             cases += device.device(_named(systems, (TORCH, DDP)), asked, length)
         elif name == "turns":
@@ -291,7 +300,7 @@ def cases_of(
 
 def wanted(system: str, benches: Sequence[str]) -> bool:
     """Whether one of the benches would measure the system, were it here."""
-    if system in (TORCH, DDP) and {"torch", "hosts", "device"} & {*benches}:
+    if system in (TORCH, DDP) and {"torch", "hosts", "wire", "device"} & {*benches}:
         return True
     if system in RACERS:
         return "fabric" in benches

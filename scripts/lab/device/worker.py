@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import distributed
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 from scripts.lab.device.models import TASKS
 from scripts.lab.systems import torch_worker
@@ -24,13 +23,6 @@ from scripts.lab.workloads.job_config import Config
 from scripts.lab.workloads.measurement import say, usage
 
 ALONE = "LAB_ALONE"  # set: nothing is exchanged, which shows how long computation takes
-
-
-HOOKS: dict[str, Callable[[Any, Any], Any]] = {
-    # Without its name and types, DDP does not ask for NCCL: Gloo sums these, too.
-    "bf16": lambda state, bucket: default_hooks.bf16_compress_hook(state, bucket),
-    "fp16": default_hooks.fp16_compress_hook,
-}
 
 
 def device_of(rank: int) -> Any:
@@ -82,18 +74,11 @@ def train(rank: int, parallel: Callable[[Any, Any], tuple[Any, Any]]) -> None:
     say("result", digest=digest(task.model), bytes=size, loss=float(loss))
 
 
-def ddp(module: Any, optimizer: Any) -> tuple[Any, Any]:
-    model, optimizer = torch_worker.ddp(module, optimizer)
-    if hook := os.environ.get("LAB_HOOK"):
-        model.register_comm_hook(None, HOOKS[hook])
-    return model, optimizer
-
-
 def main() -> None:
     if ALONE in os.environ:
         return train(place()[0], lambda module, optimizer: (module, optimizer))
     rank, _ = torch_worker.meet(os.environ.get("LAB_BACKEND", "gloo"))
-    train(rank, ddp)
+    train(rank, torch_worker.ddp)
     distributed.destroy_process_group()
     return None
 

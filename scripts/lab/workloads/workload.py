@@ -36,6 +36,12 @@ class Tensor:
     def bytes(self) -> int:
         return self.elements * ELEMENT_BYTES
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of two dimensions, but for what has one in every model."""
+        flat = self.name.endswith(("bias", "gamma", "beta"))
+        return (self.elements,) if flat else (self.elements, 1)
+
 
 @dataclass(frozen=True)
 class Workload:

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pslite_ext.forecast.model import POLICIES, Job, Layer, predict, required_bandwidth, sweep
+from pslite_ext.forecast.model import (
+    POLICIES,
+    Job,
+    Layer,
+    ModelError,
+    predict,
+    required_bandwidth,
+    sweep,
+)
 
 seconds = st.one_of(st.just(0.0), st.floats(1e-4, 2.0))
 layers = st.builds(
@@ -34,6 +42,15 @@ def test_nothing_beats_mercury_but_no_network(
             job, bandwidth, policy, partition_bytes=partition, startup_s=startup
         ).iteration_s
         assert mercury <= other * EASE, policy
+
+
+def test_what_is_sent_as_less_takes_less() -> None:
+    job = Job((Layer("large", 4 << 20, 0.01, 0.01), Layer("small", 40, 0.01, 0.01)))
+    assert [*job.on_wire("float32").bytes] == [4 << 20, 40]
+    assert [*job.on_wire("bf16").bytes] == [*job.on_wire("fp16").bytes] == [2 << 20, 20]
+    assert [*job.on_wire("int8").bytes] == [(1 << 20) * 66 / 64, 20]
+    with pytest.raises(ModelError, match="wire must be one of float32, bf16, fp16, int8, not 'b'"):
+        job.on_wire("b")
 
 
 @settings(max_examples=100, deadline=None)

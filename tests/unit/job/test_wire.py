@@ -6,7 +6,8 @@ import pytest
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.job.wire import INT8_BYTES_LEAST, Wire, codec_for
+from pslite_ext.job.wire import Wire, codec_for
+from pslite_ext.wire_words import INT8_BYTES_LEAST, WORDS, coded_bytes
 
 LARGE = (INT8_BYTES_LEAST // 4 // 8, 8)
 
@@ -62,7 +63,14 @@ def test_patterns_must_have_something_to_do() -> None:
         Wire({"*.weight": "int8"}).check(types)
 
 
+def test_what_gradients_take_on_the_wire() -> None:
+    assert [coded_bytes(word, 16384) for word in WORDS] == [65536, 32768, 32768, 16384 + 512]
+    assert coded_bytes("int8", 16385) == 16385 + 514
+    assert coded_bytes("int8", 16384, dimensions=1) == coded_bytes("int8", 16383) + 2 == 32768
+    assert coded_bytes("int8", 0) == 0
+
+
 def test_the_core_knows_the_words() -> None:
-    assert _core.wires() == ["float32", "bf16", "fp16", "int8"]
+    assert _core.wires() == [*WORDS]
     assert set(_core.wires()[1:]) < set(_core.compressions())
     assert _core.wire() == ""  # in no job
