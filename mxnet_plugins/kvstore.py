@@ -21,7 +21,7 @@ from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError, reworded
 from pslite_ext.job.steps import STEPS
 from pslite_ext.job.wire import codec_for
-from pslite_ext.wire_words import PLAIN
+from pslite_ext.wire_words import AUTO, PLAIN
 
 _store_ids = itertools.count()
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -241,13 +241,16 @@ class MercuryKVStore(BaseStore):
         self._updater = updater
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
-        """Such as {"type": "2bit", "threshold": 0.5}, from the next push on; float32 alone."""
+        """Such as {"type": "bf16"} (docs/bytes.md), or {"type": "2bit", "threshold": 0.5}: from the
+        next push on, of float32 arrays."""
         self._compression = arguments.compression(compression_params)
         for entry in self._entries.values():
             self._compress(entry)
 
     def _compress(self, entry: Entry) -> None:
         kind, threshold = self._compression or (_core.wire(), 0.5)
+        if kind == AUTO:
+            raise InvalidArgumentError("MERCURY_WIRE is 'auto', which is for PyTorch: name a codec")
         if entry.row_sparse or np.dtype(entry.dtype) != np.float32:
             if self._compression and kind != "none":
                 print(

@@ -15,6 +15,7 @@ from pslite_ext.setting import Setting, SettingError
 from pslite_ext.setting_names import check_names
 from pslite_ext.settings_table import GROUPS, ROLES, TABLE
 from pslite_ext.trace_settings import check_trace_directory, check_trace_format, trace_steps
+from pslite_ext.wire_words import AUTO
 
 __all__ = [
     "NO_REPLICA",
@@ -141,8 +142,9 @@ def check_wire(word: str) -> None:
         from pslite_ext import _core
     except ImportError:
         return
-    if word not in _core.wires():
-        raise SettingError(f"MERCURY_WIRE is '{word}'; allowed: {', '.join(_core.wires())}")
+    allowed = [*_core.wires(), AUTO]
+    if word not in allowed:
+        raise SettingError(f"MERCURY_WIRE is '{word}'; allowed: {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)

@@ -200,8 +200,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "MERCURY_WIRE",
             "float32",
             "How float32 gradients are sent, and their sums: `bf16` and `fp16` halve the bytes, "
-            "`int8` quarters them. A script may choose otherwise, by parameter (docs/bytes.md).",
-            unit="float32, bf16, fp16 or int8",
+            "`int8` quarters them, `auto` tries (docs/bytes.md). A script may say otherwise.",
+            unit="float32, bf16, fp16, int8 or auto",
             shared=True,
         ),
         Setting(

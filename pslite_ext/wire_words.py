@@ -8,6 +8,7 @@ from __future__ import annotations
 
 PLAIN = "float32"
 WORDS = (PLAIN, "bf16", "fp16", "int8")
+AUTO = "auto"  # under PyTorch: the first, second or last of them, as the job goes
 ELEMENT_BYTES = 4  # of what is coded
 INT8_BYTES_LEAST = 64 << 10
 BLOCK_ELEMENTS, SCALE_BYTES = 64, 2  # of int8

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pslite_ext.config import Settings, interfaces
 from pslite_ext.setting import SettingError
+from pslite_ext.wire_words import PLAIN
 
 SERVER, REPLICA, SCHEDULER = -1, -2, -3  # as the core counts nodes; workers are their ranks
 _UPDATE = "MERCURY_FABRIC_UPDATE"
@@ -96,13 +97,16 @@ def refuse_update_rule(settings: Settings) -> None:
         )
 
 
-def _refuse_an_order(settings: Settings) -> None:
+def _refuse_what_there_is_not(settings: Settings) -> None:
     name = "MERCURY_DETERMINISTIC"
     if settings.values[name]:
         raise SettingError(
             f"{name} is '1', and under MLfabric updates are added in the order in which they come: "
             "unset it"
         )
+    name = "MERCURY_WIRE"
+    if (word := settings.values[name]) != PLAIN:
+        raise SettingError(f"{name} is '{word}', and under MLfabric updates are float32: unset it")
 
 
 def _number(text: str) -> float | None:
@@ -171,7 +175,7 @@ def node_options(
     settings: Settings, asked: Rule | None = None, planning: Planning = ALL_OF_IT
 ) -> dict[str, object]:
     """As `pslite_ext._core.Fabric` takes them. `asked`: what a worker asks of the server."""
-    _refuse_an_order(settings)
+    _refuse_what_there_is_not(settings)
     values = settings.values
     workers = int(values["DMLC_NUM_WORKER"])
     told = update_rule(str(values[_UPDATE]), workers)

@@ -1,6 +1,6 @@
 """As what each gradient travels: a word of the job's or of a script's, or one for some parameters.
 
-A word is one of `_core.wires()`. It is for float32 gradients; others travel as they are.
+A word is one of `_core.wires()`, or "auto". It is for float32 gradients; others travel as they are.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import Any
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.wire_words import PLAIN, coded_as
+from pslite_ext.wire_words import AUTO, PLAIN, coded_as
 
 
 def codec_for(word: str, dtype: str, shape: Sequence[int]) -> str:
-    """What a gradient of that type and shape travels as; "none": as it is."""
+    """What a gradient of that type and shape travels as; "none": as it is; or "auto"."""
     if word == PLAIN or dtype != PLAIN:
         return "none"
+    if word == AUTO:
+        return AUTO
     return coded_as(word, math.prod(shape), len(shape))
 
 
@@ -34,8 +36,8 @@ class Wire:
             self._patterns = {str(pattern): _word(word) for pattern, word in given.items()}
         elif given is not None:
             raise InvalidArgumentError(
-                f"wire: one of {', '.join(_core.wires())} is needed, or a dict of them by patterns "
-                f"of names, not {type(given).__name__}"
+                f"wire: one of {', '.join(_core.wires())}, {AUTO} is needed, or a dict of them by "
+                f"patterns of names, not {type(given).__name__}"
             )
 
     def word(self, name: str) -> str:
@@ -64,8 +66,7 @@ class Wire:
 
 
 def _word(given: Any) -> str:
-    if given not in _core.wires():
-        raise InvalidArgumentError(
-            f"wire: {given!r} is not known; allowed: {', '.join(_core.wires())}"
-        )
+    allowed = [*_core.wires(), AUTO]
+    if given not in allowed:
+        raise InvalidArgumentError(f"wire: {given!r} is not known; allowed: {', '.join(allowed)}")
     return str(given)

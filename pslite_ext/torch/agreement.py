@@ -23,6 +23,8 @@ from pslite_ext.torch.words import NUMBERS, words_of
 
 USED_PRIORITY = 1  # above all parameters: it is short
 VALUES_MAX = 8  # of an option that is compared at every step
+TIMES = 2  # that follow the words
+TICKS, TICKS_MAX = 10_000, 1_000_000  # a second; of one of 2000 workers: their sum is an int32
 _PLAIN = (bool, int, float, complex, str, type(None))
 
 
@@ -124,9 +126,18 @@ def digest(tensors: Iterable[Any]) -> str:
 class Agreement:
     """Of one model's training, from its first gradient on."""
 
-    def __init__(self, number: int, names: dict[Any, str], optimizer: Any, workers: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        names: dict[Any, str],
+        optimizer: Any,
+        workers: int,
+        heard: Callable[[float, float], None],
+    ) -> None:
+        """`heard`: of each backward, how long it and what came before it took, and how much of
+        that was waiting, as an average of all workers."""
         self._number, self._names, self._optimizer = number, names, optimizer
-        self._workers = workers
+        self._workers, self._heard = workers, heard
         self._places: dict[ParameterEntry, int] = {}
         self._tensor: _core.Tensor | None = None
         self._work: _core.Work | None = None
@@ -141,14 +152,14 @@ class Agreement:
         """With an order that all workers have agreed on."""
         self._places = {entry: place for place, entry in enumerate(entries)}
         key = wire_key(self._number, "used", str(which))
-        length = len(entries) + NUMBERS
+        length = len(entries) + NUMBERS + TIMES
         self._tensor = _core.Tensor(key, "used parameters", "int32", [length])
 
     def loaded(self) -> None:
         """The model or the optimizer has loaded a checkpoint, here."""
         self._has_loaded = True
 
-    def begin(self, idle: set[ParameterEntry]) -> None:
+    def begin(self, idle: set[ParameterEntry], took_s: float, waited_s: float) -> None:
         """At the end of a backward, which these entries had no gradient in."""
         self.wait()
         groups = self._optimizer.param_groups
@@ -157,7 +168,8 @@ class Agreement:
         had = (
             [int(entry not in idle) for entry in self._places] if idle else [1] * len(self._places)
         )
-        self._sums = torch.tensor([*had, *self._words()], dtype=torch.int32)
+        times = [min(round(TICKS * t), TICKS_MAX) for t in (took_s, waited_s)]
+        self._sums = torch.tensor([*had, *self._words(), *times], dtype=torch.int32)
         assert self._tensor is not None
         self._work = self._tensor.sum_memory(memory(self._sums), USED_PRIORITY)
 
@@ -170,9 +182,12 @@ class Agreement:
         self._work.wait()
         self._work = None
         of_all = [self._workers * word for word in self._words()]
-        if self._sums[len(self._places) :].tolist() != of_all:
+        *words, took, waited = self._sums[len(self._places) :].tolist()
+        if words != of_all:
             self._failure = self._difference()
             raise self._failure
+        ticks = TICKS * self._workers
+        self._heard(took / ticks, waited / ticks)
 
     def is_used(self, entry: ParameterEntry) -> bool:
         """Whether any worker had a gradient."""

@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.collectives import collectives
+from pslite_ext.wire_words import AUTO
 
 
 def hook(_state: Any, bucket: Any) -> Any:
@@ -15,5 +17,10 @@ def hook(_state: Any, bucket: Any) -> Any:
     buffer.div_(all_of_us.workers)
     # Later buckets hold what a forward uses first.
     what, priority = f"DDP bucket {bucket.index()}", bucket.index()
-    job = all_of_us.sum(what, [buffer], priority=priority, word=_core.wire())
+    word = _core.wire()
+    if word == AUTO:
+        raise InvalidArgumentError(
+            "MERCURY_WIRE is 'auto', which is for mercury.wrap: name a codec"
+        )
+    job = all_of_us.sum(what, [buffer], priority=priority, word=word)
     return job.result(buffer)

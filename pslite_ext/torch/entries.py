@@ -19,6 +19,7 @@ import torch
 
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.layouts import is_dense, same_order
+from pslite_ext.wire_words import AUTO, coded_as
 
 if TYPE_CHECKING:
     from pslite_ext.torch.parcels import Parcel
@@ -55,7 +56,10 @@ class ParameterEntry:
         self, name: str, parameter: Any, codec: str, touched: Callable[[ParameterEntry], bool]
     ) -> None:
         self.name, self.parameter = name, parameter
-        self.codec = codec  # as what its gradient travels
+        # As what its gradient travels, and the least that may be, with which its neighbours share.
+        self.codec = codec
+        small = coded_as("int8", parameter.numel(), parameter.dim())
+        self.narrowest = small if codec == AUTO else codec
         self.parcel: Parcel | None = None  # from the first gradient on
         self.total: Any = None
         self.kept = False

@@ -11,6 +11,7 @@ A parcel is also a part of the optimizer's step: its parameters are updated toge
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,9 +19,12 @@ from typing import Any
 import torch
 
 from pslite_ext import _core
+from pslite_ext.job.wire import codec_for
 from pslite_ext.torch.entries import ParameterEntry, raw_grad, unheard
 from pslite_ext.torch.layouts import in_memory
 from pslite_ext.torch.staging import Sender, SumWork
+from pslite_ext.torch.values import type_name
+from pslite_ext.wire_words import AUTO
 
 # Parameters that are smaller than this together share a parcel.
 PARCEL_ELEMENTS = 1 << 16
@@ -32,7 +36,7 @@ def numbered(entries: Iterable[ParameterEntry]) -> list[int]:
     kind, room, number = None, 0, -1
     for entry in entries:
         # One that is frozen is sent at the end of the backward: the others are not to wait for it.
-        own = (entry.dtype, entry.device, entry.codec, entry.parameter.requires_grad)
+        own = (entry.dtype, entry.device, entry.narrowest, entry.parameter.requires_grad)
         size = entry.parameter.numel()
         if own != kind or size > room:
             kind, room, number = own, PARCEL_ELEMENTS, number + 1
@@ -59,6 +63,7 @@ class Parcel:
         sender: Sender,
         used: Callable[[ParameterEntry], bool],
         update: Callable[[Parcel], None],
+        waited: Callable[[float], None],
         lends: bool,
     ) -> None:
         self.entries = entries
@@ -69,7 +74,7 @@ class Parcel:
         self.at_rest = True  # nothing is to be waited for
         self.lends = lends
         self.priority = 0
-        self._sender, self._used, self._update = sender, used, update
+        self._sender, self._used, self._update, self._waited = sender, used, update, waited
         self._tensor: _core.Tensor | None = None
         self._work: SumWork | None = None
         self._together: Any = None  # memory of its own
@@ -101,11 +106,19 @@ class Parcel:
         if reals == 2:
             shape.append(reals)
         label = f"parameters {self.name}" if several else f"parameter '{self.name}'"
+        codec = "none" if first.codec == AUTO else first.codec
         self._tensor = self._sender.tensor(
-            key, self.name, first.dtype.to_real(), shape, label, first.codec
+            key, self.name, first.dtype.to_real(), shape, label, codec
         )
         if several:
             self._make_memory()
+
+    def travel_as(self, word: str) -> None:
+        """From the next sum on, if that is the job's to choose."""
+        first = self.entries[0]
+        if first.codec == AUTO and self._tensor is not None:
+            codec = codec_for(word, type_name(first.dtype), first.parameter.shape)
+            self._tensor.set_compression(codec, 0.5)
 
     def _make_memory(self) -> None:
         """In which gradients travel that do not lie there already in the order that was claimed."""
@@ -169,7 +182,12 @@ class Parcel:
         """Until the gradients are the averages."""
         if self._work is None:
             return
-        self._work.wait()
+        if self._work.over:
+            self._work.wait()
+        else:
+            since = time.monotonic()
+            self._work.wait()
+            self._waited(time.monotonic() - since)
         with _in_no_mode():
             self._take_out()
             self._work = None

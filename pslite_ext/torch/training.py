@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import filterfalse
@@ -10,9 +12,11 @@ from typing import Any
 import torch
 
 from pslite_ext import _core
+from pslite_ext.job import figures
 from pslite_ext.job.wire import Wire, codec_for
 from pslite_ext.torch.agreement import Agreement, claim_model, claim_optimizer
 from pslite_ext.torch.checks import check_parameters, check_step, names_of
+from pslite_ext.torch.choosing import Choice
 from pslite_ext.torch.entries import ParameterEntry, entry_of, raw_grad, set_raw_grad, unheard
 from pslite_ext.torch.modules import (
     ForwardHook,
@@ -28,6 +32,7 @@ from pslite_ext.torch.parcels import Parcel
 from pslite_ext.torch.staging import Sender, sender_from
 from pslite_ext.torch.updates import Updates
 from pslite_ext.torch.values import take_from_worker_0, type_name, wire_key
+from pslite_ext.wire_words import AUTO
 
 
 class Training:
@@ -58,7 +63,12 @@ class Training:
         self._orders = 0  # that workers have agreed on
         self._parcels: list[Parcel] = []  # of the agreed order, if there is one
         self._unseen: list[Parcel] = []
-        self._agreement = Agreement(number, names, optimizer, workers)
+        self._agreement = Agreement(number, names, optimizer, workers, self._heard)
+        self._choice = Choice()
+        # As what gradients travel if that is the job's choice: now, and from the next backward on.
+        self._chosen = self._next = self._choice.word
+        self._chooses = False
+        self._since, self._waited_s = time.monotonic(), 0.0  # since the last backward's end
         self._in_backward = False
         self._complete_since_step = False
         self._alone = False
@@ -95,6 +105,7 @@ class Training:
                 self._entries.append(entry)
                 self._parameters.append(parameter)
                 self._group_of[entry] = index
+        self._chooses = any(entry.codec == AUTO for entry in self._entries)
 
     def _codec(self, parameter: Any) -> str:
         word = self._wire.word(self._names[parameter])
@@ -164,6 +175,7 @@ class Training:
         torch.autograd.Variable._execution_engine.queue_callback(self._backward_over)
         self._begin()
         self._in_backward = True
+        self._travel_as_chosen()
         for parcel in self._parcels:
             parcel.sent = False
             parcel.ready.clear()
@@ -181,7 +193,9 @@ class Training:
         together = self._order.agree(self._entries, number, f"order {which}")
         for entries in together:
             sender = self._senders[entries[0].device]
-            parcel = Parcel(entries, sender, self._is_used, self._update, self._lends)
+            parcel = Parcel(
+                entries, sender, self._is_used, self._update, self._has_waited, self._lends
+            )
             self._parcels.append(parcel)
         keys = [wire_key(number, f"sum {which}", parcel.name) for parcel in self._parcels]
         _core.announce(
@@ -189,6 +203,7 @@ class Training:
         )
         for index, (key, parcel) in enumerate(zip(keys, self._parcels)):
             parcel.announced(key, -index)
+            parcel.travel_as(self._chosen)
         unseen = set(self._order.unseen(self._entries))
         self._unseen = [parcel for parcel in self._parcels if unseen.intersection(parcel.entries)]
         self._agreement.start(which, [entry for entries in together for entry in entries])
@@ -208,10 +223,32 @@ class Training:
             for entry in parcel.entries
             if raw_grad(entry.parameter) is None
         }
-        self._agreement.begin(idle)
+        now = time.monotonic()
+        self._agreement.begin(idle, now - self._since, self._waited_s)
+        self._since, self._waited_s = now, 0.0
+        self._next = self._choice.word  # all have heard of the same backward passes
         for parcel in missing:
             parcel.send(self._workers)
         self._complete_since_step = True
+
+    def _has_waited(self, seconds: float) -> None:
+        self._waited_s += seconds
+
+    def _heard(self, took_s: float, waited_s: float) -> None:
+        if self._chooses and self._choice.heard(took_s, waited_s):
+            figures.add("wire", self._choice.word)
+            if _core.rank() == 0:
+                print(
+                    f"mercury: of an iteration of {took_s:.3g} s, workers waited {waited_s:.3g} s; "
+                    f"gradients travel as {self._choice.word} from now on",
+                    file=sys.stderr,
+                )
+
+    def _travel_as_chosen(self) -> None:
+        if self._chosen != self._next:
+            self._chosen = self._next
+            for parcel in self._parcels:
+                parcel.travel_as(self._chosen)
 
     def _is_used(self, entry: ParameterEntry) -> bool:
         return self._agreement.is_used(entry)

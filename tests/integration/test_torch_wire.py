@@ -11,14 +11,17 @@ from tests.integration.torch_workers import torch_job
 
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
-CASES = ("bf16", "fp16", "int8", "some", "float32", "bf16:staged", "fp16:staged", "int8:staged")
+CASES = (
+    *("bf16", "fp16", "int8", "some", "auto", "float32"),
+    *("bf16:staged", "fp16:staged", "int8:staged", "auto:staged"),
+)
 
 
 @pytest.mark.parametrize(
     ("van", "workers", "lanes"), [("mercury", 2, 1), ("mercury", 3, 2), ("mercury", 5, 1)]
 )
 def test_sums_are_what_the_formulas_say(tmp_path: Path, van: str, workers: int, lanes: int) -> None:
-    cases = CASES if workers == 2 else CASES[:4]
+    cases = CASES if workers == 2 else CASES[:5]
     # Of five workers, four share two hosts; each word of the job's, too.
     at = two_hosts if workers == 5 else None
     env = {"MEETING": str(tmp_path / "meeting"), "MERCURY_LANES": str(lanes)}

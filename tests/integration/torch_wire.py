@@ -17,9 +17,10 @@ from torch import distributed, nn
 from pslite_ext import _core
 from pslite_ext import torch as mercury
 from pslite_ext.torch import staging
+from pslite_ext.torch.choosing import NARROWER, Choice
 from tests.integration.torch_training import LateCopies
 
-STEPS = 20
+STEPS = int(os.environ.get("WIRE_STEPS", "20"))
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 WIDTH = 400
 
@@ -35,6 +36,22 @@ class Net(nn.Module):  # type: ignore[misc]
 
     def forward(self, x: Any) -> Any:
         return self.wide(self.small(torch.tanh(self.table(x))).double())
+
+
+class Changing(Choice):
+    """By turns, each for a few steps."""
+
+    steps = 0
+
+    @property
+    def word(self) -> str:
+        return NARROWER[self.steps // 5 % len(NARROWER)]
+
+    def heard(self, took_s: float, waited_s: float) -> bool:
+        assert 0 < took_s < 60
+        assert 0 <= waited_s <= took_s + 1e-3
+        self.steps += 1
+        return self.steps % 5 == 0
 
 
 def word_of(wire: Any, name: str) -> str:
@@ -83,7 +100,8 @@ def train(case: str) -> None:
     torch.manual_seed(7)
     model = Net()
     sender = (lambda _: staging.Staged(LateCopies())) if how else staging.sender_from
-    with patch("pslite_ext.torch.training.sender_from", sender):
+    training = "pslite_ext.torch.training"
+    with patch(f"{training}.sender_from", sender), patch(f"{training}.Choice", Changing):
         asked = None if how == "job" else wire
         model, optimizer = mercury.wrap(
             model, torch.optim.SGD(model.parameters(), lr=0.01), wire=asked
@@ -91,6 +109,7 @@ def train(case: str) -> None:
     rank, workers = _core.rank(), int(os.environ["DMLC_NUM_WORKER"])
     join_gloo(rank)
     torch.manual_seed(100 + rank)
+    chosen = set()
     for _ in range(STEPS):
         x, y = torch.randn(8, WIDTH), torch.randn(8, 2, dtype=torch.float64)
         weights = copy.deepcopy(model.state_dict())
@@ -98,6 +117,9 @@ def train(case: str) -> None:
         twin.load_state_dict(weights)
         nn.functional.mse_loss(twin(x), y).backward()
         nn.functional.mse_loss(model(x), y).backward()
+        if given == "auto":
+            wire = optimizer._mercury._chosen
+            chosen.add(wire)
         for (name, parameter), own in zip(model.named_parameters(), twin.parameters()):
             mine = own.grad / workers
             each = [torch.empty_like(mine) for _ in range(workers)]
@@ -105,6 +127,7 @@ def train(case: str) -> None:
             check_sum(word_of(wire, name), each, parameter.grad)
         optimizer.step()
         optimizer.zero_grad()
+    assert given != "auto" or chosen == {*NARROWER}
     digest = hashlib.sha256()
     for value in model.state_dict().values():
         digest.update(value.numpy().tobytes())

@@ -56,6 +56,8 @@ def test_a_node_is_told_its_part() -> None:
 def test_what_comes_as_it_comes_has_no_order() -> None:
     with pytest.raises(SettingError, match="MERCURY_DETERMINISTIC is '1', and under MLfabric"):
         node_options(settings(MERCURY_DETERMINISTIC="1"))
+    with pytest.raises(SettingError, match="MERCURY_WIRE is 'bf16', and under MLfabric"):
+        node_options(settings(MERCURY_WIRE="bf16"))
 
 
 def test_a_worker_may_ask_for_what_the_server_does() -> None:

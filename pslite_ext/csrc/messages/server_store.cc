@@ -170,6 +170,8 @@ Status ServerStore::Push(StoreRequest* request, StoredPiece* piece,
     piece->rows->Clear();
     status = Reserve(encoded.size(), &piece->sum);
     if (status.ok()) std::memcpy(piece->sum.data, encoded.data(), encoded.size());
+  } else if (status.ok()) {
+    status = Round(piece);
   }
   if (!status.ok()) {
     FailRound(piece, status, replies);
@@ -236,9 +238,39 @@ Status ServerStore::AddKept(StoredPiece* piece) {
 }
 
 Status ServerStore::AddPush(StoreRequest* request, StoredPiece* piece, bool first) {
+  const Codec& plain = PlainCodec(request->dtype);
+  const bool rounds = request->codec != nullptr && request->codec->back;
+  piece->back = rounds ? request->codec : nullptr;
+  if (request->row_bytes == 0 && !plain.is_sum()) {
+    const uint64_t elements = request->bytes / ElementBytes(request->dtype);
+    Status status;
+    if (first) status = Reserve(SumCodec(plain).bytes(elements), &piece->sum);
+    if (!status.ok()) return status;
+    plain.add(0, request->payload.data, elements, piece->sum.data,
+              first ? Into::kRoom : Into::kSum);
+    return status;
+  }
   if (request->row_bytes == 0) return Accumulate(request, &piece->sum, first);
   if (!piece->rows) piece->rows = std::make_unique<SparseSum>(RowsOf(*request));
   return piece->rows->Add(request->payload.data, request->payload.bytes);
+}
+
+// As packets have it: sums of 16-bit floats are made in float32, the value is not; and what comes
+// coded goes back rounded, though it takes the room of float32 here.
+Status ServerStore::Round(StoredPiece* piece) {
+  const Codec& plain = PlainCodec(piece->dtype);
+  const Codec* back = std::exchange(piece->back, nullptr);
+  if (back == nullptr && plain.is_sum()) return Status::Ok();
+  const Codec& codec = back != nullptr ? *back : plain;
+  const uint64_t elements = piece->bytes / ElementBytes(piece->dtype);
+  Buffer rounded;
+  Status status = Reserve(codec.bytes(elements), &rounded);
+  if (!status.ok()) return status;
+  codec.encode(0, piece->sum.data, nullptr, elements, rounded.data);
+  if (back != nullptr) codec.add(0, rounded.data, elements, piece->sum.data, Into::kRoom);
+  if (back == nullptr) std::swap(rounded, piece->sum);
+  Release(&rounded);
+  return status;
 }
 
 // The first copy becomes the sum, without being copied; later ones are added to it.

@@ -76,6 +76,7 @@ class ServerStore {
     bool asynchronous = false;
     int first_worker = 0;  // who told us the shape, for messages
     Buffer value, sum;
+    const Codec* back = nullptr;  // as what the sum under way is rounded; null: it is not
     bool has_value = false;
     std::unique_ptr<SparseSum> rows;  // of a row-sparse tensor
     std::vector<StoreRequest> kept;   // of the round, by rank; where their order counts
@@ -94,6 +95,7 @@ class ServerStore {
   Status AddKept(StoredPiece* piece);
   Status AddPush(StoreRequest* request, StoredPiece* piece, bool first);
   Status Accumulate(StoreRequest* request, Buffer* sum, bool first);
+  Status Round(StoredPiece* piece);
   // What has come stays, without being copied.
   Status Hold(Buffer payload, Buffer* held);
   bool IsFull(size_t bytes) const;

@@ -164,7 +164,8 @@ void WorkerStreams::More(const std::shared_ptr<Operation>& op, int64_t now_us) {
 
 void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
   const TensorTraits& d = op.tensor->traits;
-  profile_->Ready(d.key, d.bytes(), op.priority, now_us);
+  const uint64_t bytes = op.codec != nullptr ? op.codec->bytes(d.elements()) : d.bytes();
+  profile_->Ready(d.key, bytes, op.priority, now_us);
   for (const std::string& notice : profile_->TakeNotices()) report_(notice);
   if (!notes_.Behind(profile_->figures())) return;
   BlockFigures blocks;

@@ -9,6 +9,7 @@
 namespace mercury {
 namespace {
 
+constexpr const char* kChosenByTheJob = "auto";  // by PyTorch's front end
 constexpr int64_t kHeartbeatIntervalMaxMs = 1000;
 constexpr int64_t kStartWarnMaxMs = 10000;
 // A tenth of the patience: how often to say that one lives, or that one waits.
@@ -34,8 +35,10 @@ MembershipTimes Times(const Settings& s) {
 
 Status CheckWire(const std::string& word) {
   const Codec* codec = FindCompression(word);
-  if (word == Name(DType::kFloat32) || (codec != nullptr && codec->back)) return Status::Ok();
-  return Status::InvalidArgument("MERCURY_WIRE is '" + word + "'; allowed: " + WireNames());
+  const bool plain = word == Name(DType::kFloat32) || word == kChosenByTheJob;
+  if (plain || (codec != nullptr && codec->back)) return Status::Ok();
+  return Status::InvalidArgument("MERCURY_WIRE is '" + word + "'; allowed: " + WireNames() + ", " +
+                                 kChosenByTheJob);
 }
 
 Status ReadPolicy(const Settings& s, PolicyOptions* policy) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from scripts.lab.benches import (
+    accuracy,
     adapt,
     device,
     fabric,
@@ -240,7 +241,18 @@ PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
     "sum_kernel": lambda _systems: sum_kernel.run(),
     "joining": lambda systems: joining.run([system.name for system in systems]),
 }
-BENCHES = [*_CASES, "scaling", "torch", "hosts", "wire", "device", "turns", "fabric", *PROGRAMS]
+BENCHES = [
+    *_CASES,
+    "scaling",
+    "torch",
+    "hosts",
+    "wire",
+    "accuracy",
+    "device",
+    "turns",
+    "fabric",
+    *PROGRAMS,
+]
 # Only if asked for by name, or with --full.
 LONG = (
     "kinds",
@@ -248,6 +260,7 @@ LONG = (
     "torch",
     "hosts",
     "wire",
+    "accuracy",
     "device",
     "turns",
     "fabric",
@@ -260,7 +273,7 @@ LONG = (
     "soak",
 )
 # Not repeated: long, or looking for growth, not for speed.
-ONCE = ("peers", "prophet", "soak", "idle", "fabric")
+ONCE = ("peers", "prophet", "soak", "idle", "fabric", "accuracy")
 
 
 def cases_of(
@@ -289,6 +302,8 @@ def cases_of(
             cases += _hosts(systems, length, asked)
         elif name == "wire":
             cases += _wire(systems, length, asked)
+        elif name == "accuracy":
+            cases += accuracy.accuracy(_named(systems, (TORCH, DDP)), length)
         elif name == "device":
             cases += device.device(_named(systems, (TORCH, DDP)), asked, length)
         elif name == "turns":
@@ -300,7 +315,7 @@ def cases_of(
 
 def wanted(system: str, benches: Sequence[str]) -> bool:
     """Whether one of the benches would measure the system, were it here."""
-    if system in (TORCH, DDP) and {"torch", "hosts", "wire", "device"} & {*benches}:
+    if system in (TORCH, DDP) and {"torch", "hosts", "wire", "accuracy", "device"} & {*benches}:
         return True
     if system in RACERS:
         return "fabric" in benches

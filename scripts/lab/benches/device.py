@@ -55,13 +55,14 @@ def gpus(python: str) -> tuple[str, ...]:
 
 
 def ways(systems: Sequence[System], quick: bool, gpu_each: bool) -> list[System]:
-    """Ours with one lane and with four; DDP in all of its ways; and a worker that waits for nobody.
-    `gpu_each`: there is a GPU for each worker, without which NCCL does not start."""
+    """Ours with one lane and with four, and as bf16; DDP in all of its ways; a worker that waits
+    for nobody. `gpu_each`: there is a GPU for each worker, without which NCCL does not start."""
     made = []
     for system in systems:
         if system.ours:
             own = replace(system, program=MERCURY_WORKER)
-            made += [own, own.variant("4 lanes", MERCURY_LANES="4")]
+            four = own.variant("4 lanes", MERCURY_LANES="4")
+            made += [own, four, four.variant("bf16", MERCURY_WIRE="bf16")]
             continue
         plain = replace(system, program=WORKER)
         many = plain.variant(f"{CONNECTIONS} connections", LAB_CONNECTIONS=CONNECTIONS)
@@ -77,7 +78,8 @@ def ways(systems: Sequence[System], quick: bool, gpu_each: bool) -> list[System]
 
 def _real(model: str, system: System, setting: Setting, rounds: int, names: Sequence[str]) -> Case:
     config = Config("train", {"count": 1, "bytes": BYTES[model]}, rounds=rounds, warmup=3)
-    part = 0.5 if system.env.get("LAB_HOOK") else 1.0  # of the bytes that float32 needs
+    halved = {"LAB_HOOK", "MERCURY_WIRE"} & {*system.env}
+    part = 0.5 if halved else 1.0  # of the bytes that float32 needs
 
     def measure(outcome: Outcome) -> Figures:
         took = outcome.seconds / rounds

@@ -1,11 +1,12 @@
 """Gradients as fewer bytes: ours as bf16 and int8, DDP with its hook for bf16, MXNet with 2 bits.
 
 The floor is that of the bytes that a codec leaves. float32 is measured beside them. DDP has four
-connections, and the best of three bucket sizes counts.
+connections, and the best of three bucket sizes counts. Once, four workers share each host.
 """
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from scripts.lab.workloads.job_config import Config, workload_of
 NODES = ((2, 2), (4, 4))
 RATES = (1.0, 0.5)  # of a host's part of all links together
 SHARE = scaling.SHARE
+HOSTS = Setting(8, 2, 100e6, beside=True, per_host=4)
 CONNECTIONS = "4"
 WIRES = ("bf16", "int8")
 
@@ -68,18 +70,23 @@ def wire(
     ways = [way for system in systems for way in _ways(system)]
     models = asked.models or (scaling.MODELS[:1] if quick else scaling.MODELS)
     nodes = asked.nodes or (NODES[:1] if quick else NODES)
-    cases = []
+    share = SHARE * (scaling.QUICK if quick else 1.0)
+    settings: list[Setting] = []
     for beside in (True,) if asked.colocate or quick else (True, False):
-        here = [way for way in ways if way[0].servers or beside]
         rates = RATES[:1] if quick or not beside else RATES
-        for setting in scaling.settings(nodes, asked.rate, rates, beside):
-            for model in models:
-                share = SHARE * (scaling.QUICK if quick else 1.0)
-                shape = {"model": model, "scale": asked.scale or SCALES[model] * share}
-                size = workload_of(shape).bytes
-                # As little computation beside what bf16 sends as there is beside float32 elsewhere.
-                compute_s = round(RATIOS["network-bound"] * setting.link_s(size) / 2, 3)
-                config = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds)
-                what = f"{model} x {shape['scale']:.3g}, {compute_s:g} s of computation"
-                cases += [_case(what, s, word, setting, config) for s, word in here]
+        settings += scaling.settings(nodes, asked.rate, rates, beside)
+    if not (quick or asked.nodes or asked.rate):
+        settings.append(HOSTS)
+    cases = []
+    for setting, model in itertools.product(settings, models):
+        if setting is HOSTS and model != models[0]:
+            continue
+        shape = {"model": model, "scale": asked.scale or SCALES[model] * share}
+        # As little computation beside what bf16 sends as there is beside float32 elsewhere.
+        link_s = setting.link_s(workload_of(shape).bytes) / 2
+        compute_s = round(RATIOS["network-bound"] * link_s, 3)
+        config = Config("train", {**shape, "compute_s": compute_s}, rounds=rounds)
+        what = f"{model} x {shape['scale']:.3g}, {compute_s:g} s of computation"
+        here = [way for way in ways if way[0].servers or setting.beside]
+        cases += [_case(what, system, word, setting, config) for system, word in here]
     return cases

@@ -41,7 +41,7 @@ def test_the_script_s_word_comes_before_the_job_s() -> None:
         ("bf17", "'bf17' is not known; allowed: float32, bf16, fp16, int8"),
         ("2bit", "'2bit' is not known"),
         ({"*": 8}, "8 is not known"),
-        (16, "one of float32, bf16, fp16, int8 is needed, or a dict .* not int"),
+        (16, "one of float32, bf16, fp16, int8, auto is needed, or a dict .* not int"),
     ],
 )
 def test_what_is_no_word(given: object, told: str) -> None:

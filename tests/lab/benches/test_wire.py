@@ -1,0 +1,75 @@
+"""The benches `wire` and `accuracy`: what is compared, and by which floor; a small run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scripts.lab.bed.bed import LoopbackBed
+from scripts.lab.benches import accuracy, wire
+from scripts.lab.benches.case import Case
+from scripts.lab.benches.catalogue import LONG, wanted
+from scripts.lab.benches.scaling import Asked
+from scripts.lab.systems.job import JobFailed, Outcome, run_job
+from scripts.lab.systems.system import DDP, MERCURY, TORCH, System, system
+
+OURS = System(TORCH, "python", {"DMLC_PS_VAN_TYPE": "mercury"})
+RING = System(DDP, "python", servers=False)
+
+
+def test_each_is_held_against_the_floor_of_its_own_bytes() -> None:
+    cases = wire.wire([OURS, RING], Asked(nodes=[(2, 2)], models=["vgg16"]), 3)
+    beside = {case.system.name: case for case in cases if case.setting.beside}
+    assert list(beside) == [
+        *("torch", "torch bf16", "torch int8"),
+        *("torch-ddp bf16", "torch-ddp 1 MB bf16", "torch-ddp 5 MB bf16"),
+    ]
+    assert beside["torch int8"].system.env["MERCURY_WIRE"] == "int8"
+    assert all(c.system.env["LAB_CONNECTIONS"] == "4" for n, c in beside.items() if DDP in n)
+    seconds = {name: case.seconds for name, case in beside.items()}
+    assert 1.8 < seconds["torch"] / seconds["torch bf16"] <= 2.0
+    assert 2.9 < seconds["torch"] / seconds["torch int8"] < 3.9
+    assert seconds["torch-ddp bf16"] == seconds["torch bf16"]
+    # A ring has no hosts of its servers' own.
+    assert {case.system.name for case in cases if not case.setting.beside} == {
+        name for name in beside if DDP not in name
+    }
+
+
+def test_only_if_asked_for() -> None:
+    for bench in ("wire", "accuracy"):
+        assert bench in LONG
+        assert wanted(TORCH, [bench])
+
+
+def test_workers_must_have_the_same_weights() -> None:
+    one = {"losses": [[2.0, 1.0], [4.0, 3.0]], "right": [0.5, 0.7], "digest": "a"}
+
+    def outcome(*results: dict[str, object]) -> Outcome:
+        return Outcome([{"result": result} for result in results], {})
+
+    figures = accuracy._measure(outcome(one, one))
+    assert figures["loss after 1 of 2"].value == 3.0
+    assert figures["loss"].value == 2.0
+    assert figures["right"].value == pytest.approx(60.0)
+    with pytest.raises(JobFailed, match="weights differ"):
+        accuracy._measure(outcome(one, {**one, "digest": "b"}))
+
+
+def small(case: Case) -> dict[str, float]:
+    bed = LoopbackBed([*dict.fromkeys(case.setting.places().values())])
+    outcome = run_job(
+        bed, case.system, case.config, env={**case.system.env, **case.env}, at=case.setting.places()
+    )
+    return {name: figure.value for name, figure in case.measure(outcome).items()}
+
+
+@pytest.mark.parametrize("word", ["bf16", "int8"])
+def test_sums_are_checked_in_a_job(word: str) -> None:
+    chosen = system(MERCURY, None)
+    asked = Asked(nodes=[(2, 2)], models=["resnet50"], scale=0.01, rate=1e9)
+    cases = wire.wire([chosen], asked, 2, "quick")
+    (case,) = (c for c in cases if c.system.name == f"{MERCURY} {word}")
+    setting = replace(case.setting, loopback=True)
+    assert small(replace(case, setting=setting))["time"] > 0
