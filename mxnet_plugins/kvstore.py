@@ -52,7 +52,10 @@ class MercuryKVStore(BaseStore):
         self._entries: dict[Key, Entry] = {}
         self._names: dict[Key, str] = {}
         self._models = itertools.count()
-        self._compression: tuple[str, float] | None = None  # as MERCURY_WIRE says
+        self._compression = (_core.wire(), 0.5)
+        if self._compression[0] == AUTO:
+            raise InvalidArgumentError("MERCURY_WIRE is 'auto', which is for PyTorch: name a codec")
+        self._is_asked = False  # by the script
         self._updater: Updater | None = None
 
     # --- what it is -------------------------------------------------------------------------------
@@ -243,16 +246,14 @@ class MercuryKVStore(BaseStore):
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
         """Such as {"type": "bf16"} (docs/bytes.md), or {"type": "2bit", "threshold": 0.5}: from the
         next push on, of float32 arrays."""
-        self._compression = arguments.compression(compression_params)
+        self._compression, self._is_asked = arguments.compression(compression_params), True
         for entry in self._entries.values():
             self._compress(entry)
 
     def _compress(self, entry: Entry) -> None:
-        kind, threshold = self._compression or (_core.wire(), 0.5)
-        if kind == AUTO:
-            raise InvalidArgumentError("MERCURY_WIRE is 'auto', which is for PyTorch: name a codec")
+        kind, threshold = self._compression
         if entry.row_sparse or np.dtype(entry.dtype) != np.float32:
-            if self._compression and kind != "none":
+            if self._is_asked and kind != "none":
                 print(
                     f"mercury: {entry.label} is {entry.kind}, so it is not sent as {kind}: only "
                     "whole float32 arrays can be",

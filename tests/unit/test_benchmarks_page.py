@@ -22,6 +22,7 @@ FOLDER = ROOT / "docs" / "benchmarks"
 PAGES = pages(FOLDER)
 README = (ROOT / "README.md").read_text()
 PYTORCH = (ROOT / "docs" / "pytorch.md").read_text()
+BYTES = (ROOT / "docs" / "bytes.md").read_text()
 MODELS = ["vgg16", "resnet50", "bert_base"]
 
 
@@ -116,6 +117,28 @@ def test_a_step_beside_ddp_s_is_the_pages() -> None:
     limits = figures(PAGES, "turns; torch; time / DDP's").split(" to ")
     printed = " to ".join(f"{float(limit):.2f}" for limit in limits)
     assert f'takes {printed} of DDP\'s (`make bench BENCH="--only turns"`)' in PYTORCH
+
+
+def test_fewer_bytes_are_as_measured() -> None:
+    """docs/bytes.md: what is sent and how long it takes, as parts of float32's; losses."""
+    (shown,) = [table for table in tables(BYTES) if "loss" in table.heads[-1]]
+    seen = 0
+    for word, sent, took, _, loss in shown.rows:
+        name = word.strip("`")
+        for cell, column in ((sent, "sent by.*"), (took, "time")):
+            if name in ("float32", "fp16"):
+                continue
+            at = "wire; 2 workers, 2 servers beside; vgg16"
+            whole = float(figures(PAGES, f"{at}; mercury-mercury; {column}"))
+            part = float(figures(PAGES, f"{at}; mercury-mercury {name}; {column}"))
+            assert float(cell) == pytest.approx(part / whole, abs=0.006), (name, column)
+            seen += 1
+        if loss:
+            at = f"accuracy; transformer; torch {name}"
+            mean, spread = (float(figures(PAGES, f"{at}; {of}")) for of in ("loss", "loss, spread"))
+            assert loss == f"{mean:.3f} ± {spread:.3f}"
+            seen += 1
+    assert seen == 7
 
 
 def _models(names: str, between: str) -> list[str]:
