@@ -34,6 +34,7 @@ from scripts.lab.workloads.measurement import say, usage
 
 SEEDS = 5
 RANKS = {"powersgd 1": 1, "powersgd 4": 4}
+WHOLE_MB = 1024.0
 PLAIN_STEPS = 10  # of PowerSGD, before it begins
 PARTS = 4  # of the rounds, after each of which the loss is measured
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -154,7 +155,9 @@ def meet() -> None:
 
 def ddp(model: Any, hook: str) -> Any:
     meet()
-    made = DistributedDataParallel(model)
+    # PowerSGD's sums of several buckets overtake each other over Gloo, which that does not bear.
+    whole = {"bucket_cap_mb": WHOLE_MB} if hook in RANKS else {}
+    made = DistributedDataParallel(model, **whole)
     if hook in RANKS:
         state = powerSGD_hook.PowerSGDState(
             None, matrix_approximation_rank=RANKS[hook], start_powerSGD_iter=PLAIN_STEPS
