@@ -126,25 +126,16 @@ def check_congestion(name: str) -> None:
             ) from None
 
 
-def check_policy(name: str) -> None:
-    """Against the list of the core, which has the only one, if it is there."""
+def check_words(values: Mapping[str, int | str]) -> None:
+    """Against the lists of the core, which has the only ones, if it is there."""
     try:
         from pslite_ext import _core
     except ImportError:
         return
-    if name not in _core.policies():
-        raise SettingError(f"MERCURY_POLICY is '{name}'; allowed: {', '.join(_core.policies())}")
-
-
-def check_wire(word: str) -> None:
-    """The same."""
-    try:
-        from pslite_ext import _core
-    except ImportError:
-        return
-    allowed = [*_core.wires(), AUTO]
-    if word not in allowed:
-        raise SettingError(f"MERCURY_WIRE is '{word}'; allowed: {', '.join(allowed)}")
+    known = {"MERCURY_POLICY": _core.policies(), "MERCURY_WIRE": [*_core.wires(), AUTO]}
+    for name, allowed in known.items():
+        if values[name] not in allowed:
+            raise SettingError(f"{name} is '{values[name]}'; allowed: {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)
@@ -165,8 +156,7 @@ class Settings:
         role = values["DMLC_ROLE"]
         if role not in ROLES:
             raise SettingError(f"DMLC_ROLE is '{role}'; allowed: {', '.join(ROLES)}")
-        check_policy(str(values["MERCURY_POLICY"]))
-        check_wire(str(values["MERCURY_WIRE"]))
+        check_words(values)
         packet = int(values["MERCURY_PACKET_BYTES"])
         if 0 < packet < PACKET_BYTES_LEAST:
             raise SettingError(

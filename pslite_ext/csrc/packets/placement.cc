@@ -64,8 +64,4 @@ bool Share::FindSlot(uint64_t slot, uint64_t* mine) const {
   return *mine < count;
 }
 
-uint64_t Share::Elements() const {
-  return count == 0 ? 0 : (count - 1) * of.slot_elements + Elements(count - 1);
-}
-
 }  // namespace mercury

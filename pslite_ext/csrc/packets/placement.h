@@ -66,8 +66,14 @@ struct Share {
   bool Find(uint64_t element, uint64_t* mine) const {
     return of.slot_elements != 0 && FindSlot(element / of.slot_elements, mine);
   }
-  // Of all of ours.
-  uint64_t Elements() const;
+  // Of all of ours, where a slot's elements take so much; only the last slot may be shorter.
+  template <typename Size>
+  uint64_t Total(const Size& size) const {
+    return count == 0 ? 0 : (count - 1) * size(of.slot_elements) + size(Elements(count - 1));
+  }
+  uint64_t Elements() const {
+    return Total([](uint64_t elements) { return elements; });
+  }
 };
 
 }  // namespace mercury

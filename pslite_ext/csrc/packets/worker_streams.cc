@@ -269,8 +269,7 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   } else {
     unit_slots = UnitSlots(policy.kind, policy.unit_bytes,
                            tensor->plain().bytes(part.share.of.slot_elements), part.share.count);
-    const Codec& codec = *CodedFor(*tensor, server).codec;
-    for (uint64_t i = 0; i < part.share.count; ++i) bytes += codec.bytes(part.share.Elements(i));
+    bytes = part.share.Total(CodedFor(*tensor, server).codec->bytes);
   }
   its.portions[part.portion] = tensor;
   const uint64_t missing = part.share.count - part.ready;

@@ -138,11 +138,6 @@ constexpr std::array<BlockKernels, 3> kBlocksBySet = {
 constexpr std::array<BlockKernels, 1> kBlocksBySet = {{kPlainBlocks}};
 #endif
 
-const BlockKernels& ChosenForBlocks() {
-  static const BlockKernels* const chosen = KernelsFor(kBlocksBySet);
-  return *chosen;
-}
-
 void RunBlocks(const BlockKernels& kernels, const char* blocks, uint64_t elements, char* sum,
                Into into) {
   (into == Into::kSum ? kernels.add : kernels.assign)(blocks, elements, sum);
@@ -151,11 +146,11 @@ void RunBlocks(const BlockKernels& kernels, const char* blocks, uint64_t element
 }  // namespace
 
 void QuantiseBlocks(const char* values, uint64_t elements, char* blocks) {
-  ChosenForBlocks().quantise(values, elements, blocks);
+  BestKernels<kBlocksBySet>().quantise(values, elements, blocks);
 }
 
 void AddBlocks(const char* blocks, uint64_t elements, char* sum, Into into) {
-  RunBlocks(ChosenForBlocks(), blocks, elements, sum, into);
+  RunBlocks(BestKernels<kBlocksBySet>(), blocks, elements, sum, into);
 }
 
 bool QuantiseBlocksWith(std::string_view instruction_set, const char* values, uint64_t elements,

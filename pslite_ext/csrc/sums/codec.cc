@@ -135,6 +135,15 @@ constexpr Codec kCodecs[] = {
     Blocks(36, "int8"),
 };
 
+// Of those that are not plain.
+std::string NamesAfter(std::string names, bool both_ways) {
+  for (const Codec& codec : kCodecs) {
+    if (codec.plain || (both_ways && !codec.back)) continue;
+    names += (names.empty() ? "" : ", ") + std::string(codec.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 bool Codec::Elements(uint64_t coded_bytes, uint64_t most, uint64_t* elements) const {
@@ -158,21 +167,9 @@ const Codec* FindCompression(std::string_view name) {
   return nullptr;
 }
 
-std::string CompressionNames() {
-  std::string names;
-  for (const Codec& codec : kCodecs) {
-    if (!codec.plain) names += (names.empty() ? "" : ", ") + std::string(codec.name);
-  }
-  return names;
-}
+std::string CompressionNames() { return NamesAfter("", false); }
 
-std::string WireNames() {
-  std::string names = Name(DType::kFloat32);
-  for (const Codec& codec : kCodecs) {
-    if (!codec.plain && codec.back) names += ", " + std::string(codec.name);
-  }
-  return names;
-}
+std::string WireNames() { return NamesAfter(Name(DType::kFloat32), true); }
 
 const Codec& PlainCodec(DType dtype) {
   const Codec* codec = FindCodec(static_cast<uint8_t>(dtype));

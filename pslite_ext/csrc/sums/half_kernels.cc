@@ -151,11 +151,6 @@ constexpr std::array<HalfKernels, 3> kHalvesBySet = {
 constexpr std::array<HalfKernels, 1> kHalvesBySet = {{kPlainHalves}};
 #endif
 
-const HalfKernels& ChosenForHalves() {
-  static const HalfKernels* const chosen = KernelsFor(kHalvesBySet);
-  return *chosen;
-}
-
 void RunHalves(const OfHalf& kernels, const char* halves, uint64_t elements, char* sum, Into into) {
   (into == Into::kSum ? kernels.add : kernels.assign)(halves, elements, sum);
 }
@@ -163,11 +158,11 @@ void RunHalves(const OfHalf& kernels, const char* halves, uint64_t elements, cha
 }  // namespace
 
 void Narrow(DType half, const char* values, uint64_t elements, char* halves) {
-  ChosenForHalves().For(half).narrow(values, elements, halves);
+  BestKernels<kHalvesBySet>().For(half).narrow(values, elements, halves);
 }
 
 void AddWidened(DType half, const char* halves, uint64_t elements, char* sum, Into into) {
-  RunHalves(ChosenForHalves().For(half), halves, elements, sum, into);
+  RunHalves(BestKernels<kHalvesBySet>().For(half), halves, elements, sum, into);
 }
 
 bool NarrowWith(std::string_view instruction_set, DType half, const char* values, uint64_t elements,

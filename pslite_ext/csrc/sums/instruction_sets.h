@@ -30,4 +30,11 @@ const typename Table::value_type* KernelsFor(const Table& table, std::string_vie
   return nullptr;
 }
 
+// The widest of them, found once.
+template <const auto& kTable>
+const auto& BestKernels() {
+  static const auto* const best = KernelsFor(kTable);
+  return *best;
+}
+
 }  // namespace mercury

@@ -217,11 +217,6 @@ constexpr std::array<Kernels, 3> kBySet = {{kAvx512, kAvx2, kPlain}};
 constexpr std::array<Kernels, 1> kBySet = {{kPlain}};
 #endif
 
-const Kernels& Chosen() {
-  static const Kernels* const chosen = KernelsFor(kBySet);
-  return *chosen;
-}
-
 }  // namespace
 
 size_t ElementBytes(DType dtype) {
@@ -244,10 +239,10 @@ const char* Name(DType dtype) {
 }
 
 void Add(DType dtype, void* dst, const void* src, size_t bytes) {
-  Chosen().For(dtype)(dst, src, bytes);
+  BestKernels<kBySet>().For(dtype)(dst, src, bytes);
 }
 
-const char* SumInstructionSet() { return Chosen().name; }
+const char* SumInstructionSet() { return BestKernels<kBySet>().name; }
 
 bool AddWith(std::string_view instruction_set, DType dtype, void* dst, const void* src,
              size_t bytes) {

@@ -241,29 +241,13 @@ PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
     "sum_kernel": lambda _systems: sum_kernel.run(),
     "joining": lambda systems: joining.run([system.name for system in systems]),
 }
-BENCHES = [
-    *_CASES,
-    "scaling",
-    "torch",
-    "hosts",
-    "wire",
-    "accuracy",
-    "device",
-    "turns",
-    "fabric",
-    *PROGRAMS,
-]
+# Long, and of systems beyond the basic ones.
+_BEYOND = ("scaling", "torch", "hosts", "wire", "accuracy", "device", "turns", "fabric")
+BENCHES = [*_CASES, *_BEYOND, *PROGRAMS]
 # Only if asked for by name, or with --full.
 LONG = (
     "kinds",
-    "scaling",
-    "torch",
-    "hosts",
-    "wire",
-    "accuracy",
-    "device",
-    "turns",
-    "fabric",
+    *_BEYOND,
     "joining",
     "scenarios",
     "adapt",

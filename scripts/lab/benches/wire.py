@@ -1,4 +1,4 @@
-"""Gradients as fewer bytes: ours as bf16 and int8, DDP with its hook for bf16, MXNet with 2 bits.
+"""Gradients as fewer bytes: ours as bf16 and int8, under MXNet and PyTorch; DDP with its bf16 hook.
 
 The floor is that of the bytes that a codec leaves. float32 is measured beside them. DDP has four
 connections, and the best of three bucket sizes counts. Once, four workers share each host.

@@ -8,19 +8,13 @@
 
 #include "harness.h"
 #include "sums/half_kernels.h"
+#include "sums/sets.h"
 
 using namespace mercury;
 using mercury::testing::Random;
+using mercury::testing::Sets;
 
 namespace {
-
-std::vector<std::string> Sets() {
-  std::vector<std::string> sets;
-  for (const char* set : {"plain", "avx2", "avx512"}) {
-    if (QuantiseBlocksWith(set, nullptr, 0, nullptr)) sets.emplace_back(set);
-  }
-  return sets;
-}
 
 float ScaleAt(const char* block, uint64_t elements) {
   uint16_t bits;

@@ -7,19 +7,13 @@
 #include <vector>
 
 #include "harness.h"
+#include "sums/sets.h"
 
 using namespace mercury;
 using mercury::testing::Random;
+using mercury::testing::Sets;
 
 namespace {
-
-std::vector<std::string> Sets() {
-  std::vector<std::string> sets;
-  for (const char* set : {"plain", "avx2", "avx512"}) {
-    if (NarrowWith(set, DType::kFloat16, nullptr, 0, nullptr)) sets.emplace_back(set);
-  }
-  return sets;
-}
 
 float Widened(const std::string& set, DType half, uint16_t bits) {
   float value = 0;

@@ -7,22 +7,16 @@
 #include <vector>
 
 #include "harness.h"
+#include "sums/sets.h"
 
 using namespace mercury;
 using mercury::testing::Random;
+using mercury::testing::Sets;
 
 namespace {
 
 constexpr DType kAll[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kUint8,
                           DType::kInt32,   DType::kInt8,    DType::kInt64,   DType::kBfloat16};
-
-std::vector<std::string> Sets() {
-  std::vector<std::string> sets = {"plain"};
-  for (const char* set : {"avx2", "avx512"}) {
-    if (AddWith(set, DType::kFloat32, nullptr, nullptr, 0)) sets.emplace_back(set);
-  }
-  return sets;
-}
 
 // A small binary floating-point format, by arithmetic on doubles (which hold all sums that occur
 // here exactly or, after rounding to float32, as the kernels are said to compute them).
