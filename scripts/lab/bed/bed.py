@@ -20,6 +20,7 @@ networks that know classes of service. They must be few: nothing limits them.
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -47,6 +48,7 @@ BURST_BYTES_MIN = QUEUE_BYTES_MIN = 72 * 1024
 SIGNALLING = 5 << 5  # as an IP header has it
 _MARKED = f"match ip dsfield {SIGNALLING:#x} 0xfc"
 _AT_ONCE = "htb rate 100gbit quantum 65536"
+_HELD_PORT = 9090
 Rate = Union[float, None]  # bits per second; None: not limited
 
 
@@ -73,7 +75,10 @@ def _tbf(rate: float) -> str:
 
 
 class LoopbackBed:
-    """What is left without privilege: addresses of this machine's loopback, nothing shaped."""
+    """What is left without privilege: addresses of this machine's loopback, nothing shaped.
+
+    Each bed has addresses that no other one has: those beside the first one that it can hold.
+    """
 
     shaped = False
     device = "lo"  # that a host's processes see
@@ -86,6 +91,7 @@ class LoopbackBed:
         self.hosts = tuple(hosts)
         self.rate = rate
         self.processes = Supervisor()
+        self._held: socket.socket | None = None
 
     def __enter__(self) -> LoopbackBed:
         return self
@@ -94,7 +100,11 @@ class LoopbackBed:
         self.close()
 
     def address(self, host: str) -> str:
-        return f"127.0.0.{self._index(host) + 2}"
+        index = self._index(host)
+        if self._held is None:
+            self._held = _hold_addresses()
+        network = self._held.getsockname()[0].rpartition(".")[0]
+        return f"{network}.{index + 2}"
 
     def start(
         self,
@@ -136,6 +146,9 @@ class LoopbackBed:
 
     def close(self) -> None:
         self.processes.end()
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
 
     def _prefix(self, host: str) -> list[str]:
         self._index(host)
@@ -294,6 +307,17 @@ class Bed(LoopbackBed):
 
     def _prefix(self, host: str) -> list[str]:
         return ["ip", "netns", "exec", self.namespace(host)]
+
+
+def _hold_addresses() -> socket.socket:
+    """On the first address of a /24 of the loopback that nobody else holds."""
+    for block in range(256):
+        held = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with suppress(OSError):
+            held.bind((f"127.77.{block}.1", _HELD_PORT))
+            return held
+        held.close()
+    raise LabError("256 beds are on this machine's loopback already; end some")
 
 
 def read_counters(table: str, device: str) -> Counters:

@@ -219,6 +219,11 @@ def test_without_privilege_it_falls_back_to_loopback_and_says_so(
     assert "without shaping, because only root may" in capsys.readouterr().err
 
 
+def test_beds_on_loopback_share_no_address() -> None:
+    with LoopbackBed(["a", "b"]) as one, LoopbackBed(["a", "b"]) as other:
+        assert len({bed.address(host) for bed in (one, other) for host in "ab"}) == 4
+
+
 def test_queues_are_told_by_host(make_bed: MakeBed) -> None:
     bed = make_bed(["a", "b"], 40e6)
     assert bed.queues_in() == {"a": Queue(), "b": Queue()}

@@ -23,7 +23,6 @@ from scripts.lab.systems.system import System
 from scripts.lab.workloads.job_config import Config
 from scripts.lab.workloads.measurement import MARK
 
-pytestmark = pytest.mark.xdist_group("loopback")  # one set of addresses
 MakeBed = Callable[..., Bed]
 WAIT_S = 60.0
 IDLE = Config("idle", {"count": 1, "bytes": 4})

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("loopback")  # one set of addresses
 ROOT = Path(__file__).resolve().parents[3]
 # A process of its own, for nodes are its forks.
 FEW = """

@@ -21,7 +21,6 @@ from scripts.lab.systems.watch import Watch
 from scripts.lab.workloads.job_config import Config
 
 pytest.importorskip("mxnet")
-pytestmark = pytest.mark.xdist_group("loopback")  # one set of addresses
 ZMQ = system("zmq", None)
 
 
