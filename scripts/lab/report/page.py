@@ -73,6 +73,7 @@ def page_of(bench: str, heading: str, results: Results, folder: Path) -> str:
         "fabric": [by_cell, foretold, sampling, by_race],
     }
     below: dict[str, list[Callable[[list[Row]], list[str]]]] = {
+        "accuracy": [pictures.curves],
         "iteration": [pictures.speed],
         "peers": [pictures.speed],
         "prophet": [by_rate, pictures.rates],

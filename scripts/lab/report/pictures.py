@@ -17,6 +17,7 @@ from scripts.lab.systems.system import MERCURY
 
 DRAWN = ("stock", "stock-p3", "zmq", MERCURY)  # where more lines would hide each other
 APART = ("network-bound", "as published", "as measured", "static", "one worker's link")
+LOSS_AFTER = re.compile(r"loss after (?P<part>\d+) of (?P<of>\d+)")
 SWEPT = re.compile(r"(?P<line>.*?),? (?P<kib>\d+) KiB$")
 
 
@@ -106,6 +107,24 @@ class Pictures:
             title = f"{model}: optimum / time of an iteration"
             axes = ("share of the balanced rate", "optimum / time")
             lines += self._lines(f"prophet rates {model}", title, axes, drawn)
+        return lines
+
+    def curves(self, rows: Sequence[Row]) -> list[str]:
+        """By what was trained, the loss after each part of the steps."""
+        found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+        for row in rows:
+            after = LOSS_AFTER.fullmatch(row.metric)
+            if after:
+                line = found.setdefault(row.what, {}).setdefault(row.system, [])
+                line.append((int(after["part"]) / int(after["of"]), row.median))
+        for row in rows:
+            if row.metric == "loss" and row.what in found:
+                found[row.what][row.system].append((1.0, row.median))
+        lines = []
+        for what, drawn in found.items():
+            title = f"{what.partition(':')[0]}: loss"
+            name = f"{rows[0].bench} {what.partition(',')[0]}"
+            lines += self._lines(name, title, ("part of the steps", "loss"), drawn)
         return lines
 
     def growth(self, rows: Iterable[Row]) -> list[str]:

@@ -1,9 +1,10 @@
 """How far training comes with the gradients that LAB_WIRE asks for, or DDP's LAB_HOOK: one task,
-five seeds.
+LAB_SEEDS times.
 
 LAB_TASK is LeNet-5 or ResNet-18 on scikit-learn's digits, or a transformer of more than 10 million
 parameters on this project's own docs, character by character. Its argument is a `Config`, of which
-the rounds count. Workers share each batch; what is said is measured on data that none has seen.
+the rounds count. Workers share each batch. What is said is measured LAB_LOOKS times, on data that
+none has seen; the clock that is told with it stands still meanwhile.
 """
 
 import pslite_ext.torch as mercury
@@ -14,17 +15,16 @@ import hashlib
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import distributed, nn
-from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 from torch.nn.functional import cross_entropy
-from torch.nn.parallel import DistributedDataParallel
 
 from examples import digits
 from scripts.lab.systems import torch_worker
@@ -32,11 +32,6 @@ from scripts.lab.systems.rendezvous import place
 from scripts.lab.workloads.job_config import Config
 from scripts.lab.workloads.measurement import say, usage
 
-SEEDS = 5
-RANKS = {"powersgd 1": 1, "powersgd 4": 4}
-WHOLE_MB = 1024.0
-PLAIN_STEPS = 10  # of PowerSGD, before it begins
-PARTS = 4  # of the rounds, after each of which the loss is measured
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 WIDTH, LAYERS, HEADS, CONTEXT, CHARACTERS = 384, 6, 6, 64, 128
 
@@ -153,41 +148,41 @@ def meet() -> None:
     torch_worker.meet()
 
 
-def ddp(model: Any, hook: str) -> Any:
-    meet()
-    # PowerSGD's sums of several buckets overtake each other over Gloo, which that does not bear.
-    whole = {"bucket_cap_mb": WHOLE_MB} if hook in RANKS else {}
-    made = DistributedDataParallel(model, **whole)
-    if hook in RANKS:
-        state = powerSGD_hook.PowerSGDState(
-            None, matrix_approximation_rank=RANKS[hook], start_powerSGD_iter=PLAIN_STEPS
-        )
-        made.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-    else:
-        made.register_comm_hook(None, torch_worker.HOOKS[hook])
-    return made
-
-
 def parallel(task: Task) -> tuple[Any, Any]:
-    if hook := os.environ.get("LAB_HOOK"):
-        return ddp(task.model, hook), task.optimizer
+    if "LAB_HOOK" in os.environ:
+        meet()
+        return torch_worker.ddp(task.model, task.optimizer)
     return mercury.wrap(task.model, task.optimizer, wire=os.environ["LAB_WIRE"])
 
 
-def train(seed: int, rank: int, workers: int, rounds: int) -> tuple[list[float], float, str]:
+@dataclass
+class Trained:
+    losses: list[float]  # at each look
+    seconds: list[float]  # of training, until then
+    right: float = 0.0  # in the end
+    digest: str = ""
+
+
+def train(seed: int, rank: int, workers: int, rounds: int) -> Trained:
     torch.manual_seed(seed)
     task = TASKS[os.environ["LAB_TASK"]]()
     model, optimizer = parallel(task)
-    losses, right = [], 0.0
+    looks = int(os.environ["LAB_LOOKS"])
+    trained = Trained([], [])
+    spent, began = 0.0, time.monotonic()
     for turn, (x, wanted) in enumerate(batches(task, rank, workers, rounds), 1):
         cross_entropy(model(x).flatten(0, -2), wanted.flatten()).backward()
         optimizer.step()
         optimizer.zero_grad()
-        if turn * PARTS % rounds < PARTS:
-            loss, right = task.measure()
-            losses.append(loss)
+        if turn * looks % rounds < looks:
+            spent += time.monotonic() - began
+            loss, trained.right = task.measure()
+            trained.losses.append(loss)
+            trained.seconds.append(spent)
+            began = time.monotonic()
     weights = torch.nn.utils.parameters_to_vector(task.model.parameters()).detach()
-    return losses, right, hashlib.sha256(weights.numpy().tobytes()).hexdigest()
+    trained.digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
+    return trained
 
 
 def main() -> None:
@@ -196,10 +191,10 @@ def main() -> None:
     rank, workers, _ = place()
     say("started", **usage())
     say("begin", **usage())
-    found = [train(seed, rank, workers, config.rounds) for seed in range(SEEDS)]
+    seeds = range(int(os.environ["LAB_SEEDS"]))
+    found = [asdict(train(seed, rank, workers, config.rounds)) for seed in seeds]
     say("end", **usage())
-    losses, right, digests = zip(*found)
-    say("result", losses=losses, right=right, digest="".join(digests))
+    say("result", trained=found)
     if distributed.is_initialized():
         distributed.destroy_process_group()
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 from torch import distributed
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from scripts.lab.systems import torch_transformer
@@ -36,6 +36,7 @@ HOOKS: dict[str, Callable[[Any, Any], Any]] = {
     "bf16": lambda state, bucket: default_hooks.bf16_compress_hook(state, bucket),
     "fp16": default_hooks.fp16_compress_hook,
 }
+PLAIN_STEPS = 10  # of PowerSGD, before it begins
 WAITED_S = 2e-4  # longer than a hook takes that has nothing to wait for
 
 
@@ -208,7 +209,13 @@ def ddp(module: Any, optimizer: Any) -> tuple[Any, Any]:
     size = os.environ.get("LAB_BUCKET_MB")
     buckets = {} if size is None else {"bucket_cap_mb": float(size)}
     model = DistributedDataParallel(module, gradient_as_bucket_view=True, **buckets)
-    if hook := os.environ.get("LAB_HOOK"):
+    hook, _, rank = os.environ.get("LAB_HOOK", "").partition(" ")
+    if hook == "powersgd":
+        state = powerSGD_hook.PowerSGDState(
+            None, matrix_approximation_rank=int(rank), start_powerSGD_iter=PLAIN_STEPS
+        )
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    elif hook:
         model.register_comm_hook(None, HOOKS[hook])
     distributed.barrier()
     return model, optimizer

@@ -43,18 +43,44 @@ def test_only_if_asked_for() -> None:
         assert wanted(TORCH, [bench])
 
 
+def seed(losses: list[float], right: float, digest: str = "a") -> dict[str, object]:
+    seconds = [10.0 * n for n in range(1, len(losses) + 1)]
+    return {"losses": losses, "seconds": seconds, "right": right, "digest": digest}
+
+
+def outcome(*workers: list[dict[str, object]]) -> Outcome:
+    return Outcome([{"result": {"trained": trained}} for trained in workers], {})
+
+
 def test_workers_must_have_the_same_weights() -> None:
-    one = {"losses": [[2.0, 1.0], [4.0, 3.0]], "right": [0.5, 0.7], "digest": "a"}
-
-    def outcome(*results: dict[str, object]) -> Outcome:
-        return Outcome([{"result": result} for result in results], {})
-
-    figures = accuracy._measure(outcome(one, one))
+    one, two = seed([2.0, 1.0], 0.5), seed([4.0, 3.0], 0.7)
+    figures = accuracy._measure(outcome([one, two], [one, two]))
     assert figures["loss after 1 of 2"].value == 3.0
     assert figures["loss"].value == 2.0
     assert figures["right"].value == pytest.approx(60.0)
     with pytest.raises(JobFailed, match="weights differ"):
-        accuracy._measure(outcome(one, {**one, "digest": "b"}))
+        accuracy._measure(outcome([one, two], [one, seed([4.0, 3.0], 0.7, "b")]))
+
+
+def test_a_race_is_over_where_the_loss_is_reached() -> None:
+    early, late = seed([3.5, 2.5, 2.0], 0.5), seed([4.0, 3.25, 3.0], 0.5)
+    figures = accuracy._race(outcome([early, late], [early, late]))
+    assert figures["time to a loss of 3"].value == pytest.approx((15.0 + 30.0) / 2)
+    never = seed([4.0, 3.5, 3.2], 0.5)
+    with pytest.raises(JobFailed, match=r"not reached; it came to 3\.200"):
+        accuracy._race(outcome([early, never]))
+
+
+def test_rivals_race_at_their_best() -> None:
+    races = [c for c in accuracy.accuracy([OURS, RING], "usual") if not c.setting.loopback]
+    of_ddp = [c.system for c in races if c.system.name.startswith(DDP)]
+    assert {s.env["LAB_CONNECTIONS"] for s in of_ddp} == {"4"}
+    assert {s.env["LAB_HOOK"] for s in of_ddp} == {"bf16", "powersgd 1", "powersgd 4"}
+    for ring in of_ddp:
+        # Smaller buckets would give PowerSGD wrong sums.
+        assert not ring.env["LAB_HOOK"].startswith("powersgd") or (
+            ring.env["LAB_BUCKET_MB"] == "1024"
+        )
 
 
 def small(case: Case) -> dict[str, float]:

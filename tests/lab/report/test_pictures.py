@@ -143,3 +143,14 @@ def test_scaling_is_drawn_by_placement_with_most_bytes_at_the_highest_rate(tmp_p
     assert {"mercury, own hosts", "mercury, beside"} <= {*words(svg)}
     assert "mpi, beside" not in words(svg)  # one point is no line
     assert len({round(y, 1) for _, y in dots(svg, BLUE)}) == 1
+
+
+def test_curves_end_with_the_last_loss(tmp_path: Path) -> None:
+    def row(what: str, metric: str, value: float) -> Row:
+        return Row("accuracy", what, "torch bf16", metric, "", "here", [value])
+
+    what = "lenet5, 240 steps"
+    rows = [row(what, "loss", 1.0), row(what, "loss after 1 of 2", 2.0)]
+    shown = Pictures(tmp_path).curves([*rows, row("a race", "loss", 3.0)])
+    assert shown == ["", "![lenet5, 240 steps: loss](accuracy_lenet5.svg)"]
+    assert {"torch bf16", "loss"} <= {*words((tmp_path / "accuracy_lenet5.svg").read_text())}
