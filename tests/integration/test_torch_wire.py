@@ -8,6 +8,8 @@ import pytest
 
 from tests.integration.test_torch_training import said, two_hosts
 from tests.integration.torch_workers import torch_job
+from tracer.analysis import sizes
+from tracer.run import read_run
 
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
@@ -25,6 +27,9 @@ def test_sums_are_what_the_formulas_say(tmp_path: Path, van: str, workers: int, 
     # Of five workers, four share two hosts; each word of the job's, too.
     at = two_hosts if workers == 5 else None
     env = {"MEETING": str(tmp_path / "meeting"), "MERCURY_LANES": str(lanes)}
+    traced = tmp_path / "traces"
+    if workers == 2:
+        env["MERCURY_TRACE_DIR"] = str(traced)
     with torch_job(
         "torch_wire.py", *cases, "scaled", van=van, workers=workers, servers=2, at=at, **env
     ) as job:
@@ -36,3 +41,6 @@ def test_sums_are_what_the_formulas_say(tmp_path: Path, van: str, workers: int, 
             ["scaled"],
         ]
         assert all(said(worker) == lines for worker in job.workers), job.report()
+    if workers == 2:
+        words = {row["as"] for row in sizes.wires(read_run(traced)).rows()}
+        assert {"bf16", "fp16", "int8", "bf16, then int8, then float32"} <= words

@@ -334,6 +334,17 @@ def test_distributions_of_each_key_and_of_the_overlap() -> None:
     assert section.figures["overlap"]["value"].max() == ratios.max()
 
 
+def test_words_for_what_travels_are_told_in_turn() -> None:
+    run = run_of(Plan(iterations=3))
+    assert len(sizes.wires(run)) == 0
+    first = min(run.workers, key=lambda trace: trace.header.rank)
+    first.notes += [Note(0, text) for text in ("wire 4 bf16", "wire 4 int8", "wire x", "wire 99 a")]
+    table = sizes.wires(run)
+    assert table.row(key=4)["as"] == "bf16, then int8"
+    assert len(table) == 1
+    assert table in sizes.section(run).tables
+
+
 def test_sizes_are_the_messages_and_each_is_counted_once() -> None:
     run = run_of(Plan(iterations=3))
     found = sizes.per_key_and_operation(sizes.training_columns(run), run)

@@ -91,8 +91,29 @@ def long_and_short(columns: dict[str, Array]) -> Table:
     )
 
 
+def wires(run: Run) -> Table:
+    """As what gradients travelled that were not sent as they are, one word after the other."""
+    words: dict[int, list[str]] = {}
+    first = min(run.workers, key=lambda trace: trace.header.rank, default=None)
+    for note in first.notes if first is not None else ():
+        if note.words[:1] == ["wire"] and len(note.words) == 3 and note.words[1].isdigit():
+            words.setdefault(int(note.words[1]), []).append(note.words[2])
+    keys = run.keys()
+    known = sorted(words.keys() & keys.keys())
+    return Table(
+        "What gradients travelled as",
+        {
+            "key": known,
+            "name": [keys[key].name for key in known],
+            "as": [", then ".join(words[key]) for key in known],
+        },
+    )
+
+
 def section(run: Run) -> Section:
     columns = training_columns(run)
     sizes = per_key_and_operation(columns, run)
     tables = [long_and_short(columns), sizes, per_iteration(columns)]
+    coded = wires(run)
+    tables += [coded] if coded else []
     return Section(NAME, TITLE, str(QUESTION), tables, {"keys": sizes})

@@ -149,6 +149,10 @@ std::string TraceKeyNote(uint64_t index, uint64_t bytes, int priority, const std
          std::to_string(priority) + " name " + name;
 }
 
+std::string TraceWireNote(uint64_t index, const char* codec) {
+  return "wire " + std::to_string(index) + " " + codec;
+}
+
 std::string TraceClockNote(int64_t time_us, int64_t add_us, int64_t within_us) {
   return "clock " + std::to_string(time_us / 1000000) + " " + std::to_string(time_us % 1000000) +
          " add_us " + std::to_string(add_us) + " within_us " + std::to_string(within_us);

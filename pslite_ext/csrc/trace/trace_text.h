@@ -23,6 +23,8 @@ void AppendTraceNote(const std::string& note, std::string* text);
 
 // What the notes of docs/trace-format.md say, without the "# " in front.
 std::string TraceKeyNote(uint64_t index, uint64_t bytes, int priority, const std::string& name);
+// From here on, gradients of that index travel as that.
+std::string TraceWireNote(uint64_t index, const char* codec);
 std::string TraceClockNote(int64_t time_us, int64_t add_us, int64_t within_us);
 std::string TraceFailedNote(const std::string& why);
 std::string TraceLostNote(uint64_t records);

@@ -51,6 +51,7 @@ class Tensor {
   float parameter = 0.5F;        // the codec's
   std::vector<float> residual;   // what the codec has left out so far
   bool noted = false;            // in the trace
+  const Codec* noted_codec = nullptr;  // that, too
   std::shared_ptr<Gate> gate;    // what its operations wait at; null: at nothing
 
   Status failure() const {

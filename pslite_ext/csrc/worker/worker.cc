@@ -142,6 +142,7 @@ void Worker::Submit(std::shared_ptr<Operation> op) {
   op->fail_if_dropped = true;
   if (op->kind == Operation::Kind::kRows) Note(op->tensor.get());
   const bool waits = op->tensor != nullptr && op->kind != Operation::Kind::kFirstValue;
+  if (waits) NoteCodec(*op);
   if (waits && op->tensor->gate != nullptr) {
     const std::shared_ptr<Gate> gate = op->tensor->gate;
     AgreeOnManner(*op, gate);
@@ -155,6 +156,13 @@ void Worker::Note(Tensor* tensor) {
   if (log == nullptr || std::exchange(tensor->noted, true)) return;
   const TensorTraits& traits = tensor->traits;
   log->Note(TraceKeyNote(traits.index, traits.bytes(), traits.priority, traits.name));
+}
+
+void Worker::NoteCodec(const Operation& op) {
+  TraceLog* log = TraceLog::Active();
+  if (log == nullptr || std::exchange(op.tensor->noted_codec, op.codec) == op.codec) return;
+  const TensorTraits& traits = op.tensor->traits;
+  log->Note(TraceWireNote(traits.index, op.codec != nullptr ? op.codec->name : Name(traits.dtype)));
 }
 
 }  // namespace mercury

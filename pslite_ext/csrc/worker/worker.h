@@ -58,6 +58,7 @@ class Worker {
   void AgreeOnManner(const Operation& op, const std::shared_ptr<Gate>& gate);
   void Claims(const Claim& claim, const std::shared_ptr<Gate>& gate);
   static void Note(Tensor* tensor);
+  static void NoteCodec(const Operation& op);
 
   Transport* const transport_;
   const bool deterministic_;
