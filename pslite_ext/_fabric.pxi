@@ -21,6 +21,7 @@ cdef extern from "process/fabric_api.h" nogil:
         int aggregators, as_they_come, record
         const double* weights
         size_t num_weights
+        const char* wire
     int mercury_fabric_join(const mercury_fabric_options*, const float*, size_t, mercury_fabric**)
     int mercury_fabric_wait(mercury_fabric*, int, int)
     int mercury_fabric_push(mercury_fabric*, const float*, double, int64_t*)
@@ -62,7 +63,7 @@ cdef class Fabric:
         cdef const float[::1] values
         cdef const float* first = NULL
         cdef vector[double] weights = options["weights"]
-        names = ("scheduler_host", "host", "token", "congestion", "settings")
+        names = ("scheduler_host", "host", "token", "congestion", "settings", "wire")
         texts = {name: options[name].encode() for name in names}
         its.node, its.workers = options["node"], options["workers"]
         its.replica, its.checksum = options["replica"], options["checksum"]
@@ -70,7 +71,7 @@ cdef class Fabric:
         its.host, its.port = <bytes>texts["host"], options["port"]
         its.link_bit_per_s = options["link_bit_per_s"]
         its.token, its.congestion = <bytes>texts["token"], <bytes>texts["congestion"]
-        its.settings = <bytes>texts["settings"]
+        its.settings, its.wire = <bytes>texts["settings"], <bytes>texts["wire"]
         its.receive_buffer_bytes = options["receive_buffer_bytes"]
         its.timeout_ms, its.start_timeout_s = options["timeout_ms"], options["start_timeout_s"]
         its.delay_bound, its.divergence_bound = options["delay_bound"], options["divergence_bound"]

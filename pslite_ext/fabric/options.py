@@ -19,6 +19,8 @@ _DELAY = "MERCURY_FABRIC_DELAY_BOUND"
 _MODE = "MERCURY_FABRIC_MODE"
 _BATCH = "MERCURY_FABRIC_BATCH_MS"
 _LAG = "MERCURY_FABRIC_LAG_MS"
+_WIRE = "MERCURY_WIRE"
+WIRES = (PLAIN, "bf16", "fp16")
 _STALENESS_MOST = 1_000_000
 _SHOWN = 100  # characters of a value that is compared
 
@@ -104,9 +106,11 @@ def _refuse_what_there_is_not(settings: Settings) -> None:
             f"{name} is '1', and under MLfabric updates are added in the order in which they come: "
             "unset it"
         )
-    name = "MERCURY_WIRE"
-    if (word := settings.values[name]) != PLAIN:
-        raise SettingError(f"{name} is '{word}', and under MLfabric updates are float32: unset it")
+    if (word := settings.values[_WIRE]) not in WIRES:
+        raise SettingError(
+            f"{_WIRE} is '{word}'; under MLfabric, where an update is one for the whole model, "
+            f"allowed: {', '.join(WIRES)}"
+        )
 
 
 def _number(text: str) -> float | None:
@@ -159,7 +163,8 @@ def node_of(settings: Settings) -> int:
 
 def shared_settings(settings: Settings, node: int) -> str:
     """What the scheduler uses, or what another node was told, as text to compare."""
-    values = {name: str(settings.values[name]) for name in (_DELAY, _MODE, _UPDATE, _BATCH, _LAG)}
+    shared = (_DELAY, _MODE, _UPDATE, _BATCH, _LAG, _WIRE)
+    values = {name: str(settings.values[name]) for name in shared}
     values[_DIVERGENCE] = repr(divergence_bound(str(settings.values[_DIVERGENCE])))
     asked = sorted(name for name in values if node == SCHEDULER or name in settings.told)
     return "".join(f"{name}={_short(values[name])}\n" for name in asked)
@@ -210,4 +215,5 @@ def node_options(
         "as_they_come": int(not planning.ordered),
         "record": int(node == SCHEDULER and bool(values["MERCURY_TRACE_DIR"])),
         "weights": told.weights,
+        "wire": str(values[_WIRE]),
     }

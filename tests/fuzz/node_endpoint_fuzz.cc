@@ -194,6 +194,7 @@ Letter DrawLetter(Bytes* bytes, int from, int to) {
 struct Player {
   explicit Player(Bytes* bytes)
       : momentum(bytes->Odd() ? 0.5 : 0),
+        codec(bytes->Odd() ? mercury::FindCompression("bf16") : nullptr),
         number(bytes->Between(kSchedulerNode, 0)),
         end(number, kPacketBytes, [](int, const Letter&) { return Status::Ok(); }) {
     std::vector<Seat> seats{{kServerNode, "h0", 1}, {kReplicaNode, "h1", 1}};
@@ -205,7 +206,7 @@ struct Player {
       options.collector.staleness.updates = bytes->Between(-1, 1);
       options.record = true;
       scheduler = std::make_unique<SchedulerPart>(seats, options, &end);
-      end.Play(scheduler.get(), 0, false);
+      end.Play(scheduler.get(), {});
     } else if (number < 0) {
       ModelOptions options;
       options.role = number == kServerNode ? Role::kServer : Role::kReplica;
@@ -216,14 +217,15 @@ struct Player {
       options.elements = kElements;
       options.workers = 2;
       model = std::make_unique<ModelPart>(options, Vector(kElements, 1), &end);
-      end.Play(model.get(), kElements, momentum > 0);
+      end.Play(model.get(), {kElements, momentum > 0, codec});
     } else {
       const auto got = [](int64_t, const std::shared_ptr<const Vector>& its) {
         FUZZ_REQUIRE(its != nullptr && its->size() == kElements);
       };
       worker = std::make_unique<WorkerPart>(number, momentum, kPacketBytes, &end,
-                                            WorkerEvents{[](UpdateId, Fate) {}, got});
-      end.Play(worker.get(), kElements, momentum > 0);
+                                            WorkerEvents{[](UpdateId, Fate) {}, got},
+                                            mercury::fabric::SpareVectors(), codec);
+      end.Play(worker.get(), {kElements, momentum > 0, codec});
     }
     for (int peer = 0; peer < kPeers; ++peer) {
       if (peer != PeerOf(number)) end.Open(peer);
@@ -233,6 +235,7 @@ struct Player {
   // Those who are let in, each by its own link.
   static constexpr int kPeers = 5;
   const double momentum;
+  const mercury::Codec* const codec;
   const int number;
   NodeEndpoint end;
   std::unique_ptr<SchedulerPart> scheduler;
@@ -268,9 +271,10 @@ struct Player {
   void SayCarried(int peer, L letter) {
     const bool two = momentum > 0 && Doubled(letter);
     const char payload[kPacketBytes] = {};
-    const uint64_t vector_bytes = kElements * sizeof(float);
+    const bool coded = codec != nullptr && transfers % 2 == 1;
+    const uint64_t vector_bytes = TransferBytes(coded ? codec : nullptr, kElements);
     Header header;
-    header.kind = PacketKind::kPart;
+    header.kind = coded ? PacketKind::kCodedPart : PacketKind::kPart;
     header.tensor = ++transfers;
     header.length = 12;
     for (; header.offset < (two ? 2 : 1) * vector_bytes && end.Linked(peer); header.offset += 12) {
@@ -282,7 +286,7 @@ struct Player {
   void Send(int peer, Bytes* bytes) {
     const char payload[kPacketBytes] = {};
     Header header;
-    header.kind = PacketKind::kPart;
+    header.kind = bytes->Odd() ? PacketKind::kCodedPart : PacketKind::kPart;
     header.tensor = static_cast<uint32_t>(bytes->Below(4));
     uint64_t& have = come[{peer, header.tensor}];
     header.offset = bytes->Below(8) == 0 ? static_cast<uint64_t>(bytes->Below(60)) : have;

@@ -15,7 +15,7 @@ import pytest
 
 from pslite_ext.errors import FAILED_ELSEWHERE
 from tests.cluster import ROOT, clean_environment, cluster, mercury
-from tracer.fabric import read
+from tracer.fabric import NAME, read
 
 SCRIPT = str(ROOT / "tests" / "integration" / "fabric_training.py")
 DELAY_BOUND = 4
@@ -28,7 +28,9 @@ def told(folder: Path, name: str) -> dict[str, Any]:
     return read
 
 
-def check(folder: Path, holder: str, workers: int, momentum: float = 0.0) -> None:
+def check(
+    folder: Path, holder: str, workers: int, momentum: float = 0.0, off: float = 1e-4
+) -> None:
     """The model is what its commits give one by one; none was too late; all are accounted for."""
     updates = [np.load(folder / f"updates_{rank}.npy") for rank in range(workers)]
     stats = told(folder, f"{holder}_0")["stats"]
@@ -39,7 +41,7 @@ def check(folder: Path, holder: str, workers: int, momentum: float = 0.0) -> Non
         assert version - commit["computed_from"] <= DELAY_BOUND
         step = momentum * step + updates[commit["worker"]][commit["number"] - 1]
         model += step
-    np.testing.assert_allclose(np.load(folder / f"model_{holder}.npy"), model, atol=1e-4)
+    np.testing.assert_allclose(np.load(folder / f"model_{holder}.npy"), model, rtol=0, atol=off)
     assert sum(stats["delays"].values()) == stats["version"] == len(stats["commits"])
     for rank in range(workers):
         mine = told(folder, f"worker_{rank}")["stats"]
@@ -49,13 +51,25 @@ def check(folder: Path, holder: str, workers: int, momentum: float = 0.0) -> Non
         assert len(set(applied)) == len(applied) == mine["committed"] - mine["lost"]
 
 
-@pytest.mark.parametrize("rule", ["sum", "momentum:0.5"])
-def test_the_model_is_what_its_commits_give(tmp_path: Path, rule: str) -> None:
-    env = {"MERCURY_FABRIC_DELAY_BOUND": str(DELAY_BOUND), "MERCURY_FABRIC_UPDATE": rule}
+@pytest.mark.parametrize(
+    ("rule", "wire"), [("sum", "float32"), ("momentum:0.5", "float32"), ("momentum:0.5", "bf16")]
+)
+def test_the_model_is_what_its_commits_give(tmp_path: Path, rule: str, wire: str) -> None:
+    env = {
+        "MERCURY_FABRIC_DELAY_BOUND": str(DELAY_BOUND),
+        "MERCURY_FABRIC_UPDATE": rule,
+        "MERCURY_TRACE_DIR": str(tmp_path / "trace"),
+        "MERCURY_WIRE": wire,
+    }
     command = [SCRIPT, str(tmp_path), "6"]
     with cluster(command, WORKERS, 1, "mercury", env=env, replicas=1) as job:
         job.check()
-    check(tmp_path, "server", WORKERS, 0.5 if rule != "sum" else 0.0)
+    # Each value is at most 0.05, and rounded by a 256th of itself twice, in 18 updates.
+    off = 0.01 if wire == "bf16" else 1e-4
+    check(tmp_path, "server", WORKERS, 0.5 if rule != "sum" else 0.0, off)
+    record = map(json.loads, (tmp_path / "trace" / NAME).read_text().splitlines())
+    sizes = {line["bytes"] for line in record if line["event"] == "request"}
+    assert sizes == {200_000 if wire == "bf16" else 400_000}
     assert told(tmp_path, "scheduler_0")["stats"]["batches"] > 0
 
 

@@ -56,8 +56,14 @@ def test_a_node_is_told_its_part() -> None:
 def test_what_comes_as_it_comes_has_no_order() -> None:
     with pytest.raises(SettingError, match="MERCURY_DETERMINISTIC is '1', and under MLfabric"):
         node_options(settings(MERCURY_DETERMINISTIC="1"))
-    with pytest.raises(SettingError, match="MERCURY_WIRE is 'bf16', and under MLfabric"):
-        node_options(settings(MERCURY_WIRE="bf16"))
+
+
+def test_updates_travel_as_floats() -> None:
+    assert node_options(settings())["wire"] == "float32"
+    assert node_options(settings(MERCURY_WIRE="bf16"))["wire"] == "bf16"
+    for word in ("int8", "auto"):
+        with pytest.raises(SettingError, match=f"'{word}'; .* allowed: float32, bf16, fp16$"):
+            node_options(settings(MERCURY_WIRE=word))
 
 
 def test_a_worker_may_ask_for_what_the_server_does() -> None:
@@ -101,7 +107,7 @@ def test_what_all_must_agree_on() -> None:
     theirs = shared_settings(settings(**told), 0)
     assert theirs == "MERCURY_FABRIC_DELAY_BOUND=5\nMERCURY_FABRIC_DIVERGENCE_BOUND=2.0\n"
     ours = shared_settings(settings(), SCHEDULER).splitlines()
-    assert len(ours) == 6
+    assert len(ours) == 7
     assert "MERCURY_FABRIC_MODE=async" in ours
     assert "MERCURY_FABRIC_DELAY_BOUND=30" in ours
     weights = ["weighted:" + ",".join([weight] * 2000) for weight in ("0.125", "0.375")]

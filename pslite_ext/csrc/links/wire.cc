@@ -21,6 +21,7 @@ size_t PayloadMax(PacketKind kind, size_t packet_bytes_max) {
     case PacketKind::kRowSum:
     case PacketKind::kLetter:
     case PacketKind::kPart:
+    case PacketKind::kCodedPart:
       return packet_bytes_max;
     case PacketKind::kDeclare:
       return kDeclarationBytesMax;
@@ -64,7 +65,7 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
     return Status::Corrupt("a packet does not begin where it should");
   }
   if (bytes[20] < static_cast<uint8_t>(PacketKind::kData) ||
-      bytes[20] > static_cast<uint8_t>(PacketKind::kCodedSum)) {
+      bytes[20] > static_cast<uint8_t>(PacketKind::kCodedPart)) {
     return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
   }
   header->tensor = Load<uint32_t>(&bytes[0]);

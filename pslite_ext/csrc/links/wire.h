@@ -30,25 +30,26 @@ constexpr size_t kChecksumBytes = 4;
 constexpr size_t kDeclarationBytesMax = 552;
 
 enum class PacketKind : uint8_t {
-  kData = 1,       // worker -> server: coded elements of this worker's tensor, for a sum
-  kSum = 2,        // server -> worker: elements of the sum, plain
-  kDeclare = 3,    // worker -> server: what tensor a number stands for
-  kFetch = 4,      // worker -> server: send the value, once there is one
-  kError = 5,      // either: a tensor has failed of what the payload says (base/status.h)
-  kGoodbye = 6,    // either: nothing more will come; offset 0: all is done, 1: the job has failed
-  kAsk = 7,        // worker -> server: whom does this tensor wait for?
-  kAnswer = 8,     // server -> worker: payload is one byte for each worker, 1: has not sent it all
-  kAck = 9,        // server -> worker: `offset` more bytes of a tensor are there (some policies)
-  kNumber = 10,    // worker -> server: its next push has the dispatch number `offset` (traces)
-  kReceived = 11,  // either: `offset` bytes of this link have reached the sender, in all
-  kLetter = 12,    // MLfabric, either: a piece of a letter of `tensor` bytes, at `offset`
-  kPart = 13,      // MLfabric, either: bytes of transfer number `tensor`, at `offset`
-  kPush = 14,      // as kData, but the sum is not wanted: the slot's kTaken tells that it is made
-  kFirst = 15,     // worker -> server: elements of the first value; answered by the slot's kTaken
-  kTaken = 16,     // server -> worker: nothing more will come of the slot at `offset`
-  kRows = 17,      // worker -> server: bytes of a slot's set of rows, for a sum
-  kRowSum = 18,    // server -> worker: bytes of a slot's set of summed rows
-  kCodedSum = 19,  // server -> worker: elements of the sum, coded as the number says
+  kData = 1,        // worker -> server: coded elements of this worker's tensor, for a sum
+  kSum = 2,         // server -> worker: elements of the sum, plain
+  kDeclare = 3,     // worker -> server: what tensor a number stands for
+  kFetch = 4,       // worker -> server: send the value, once there is one
+  kError = 5,       // either: a tensor has failed of what the payload says (base/status.h)
+  kGoodbye = 6,     // either: nothing more will come; offset 0: all is done, 1: the job has failed
+  kAsk = 7,         // worker -> server: whom does this tensor wait for?
+  kAnswer = 8,      // server -> worker: payload is one byte for each worker, 1: has not sent it all
+  kAck = 9,         // server -> worker: `offset` more bytes of a tensor are there (some policies)
+  kNumber = 10,     // worker -> server: its next push has the dispatch number `offset` (traces)
+  kReceived = 11,   // either: `offset` bytes of this link have reached the sender, in all
+  kLetter = 12,     // MLfabric, either: a piece of a letter of `tensor` bytes, at `offset`
+  kPart = 13,       // MLfabric, either: bytes of transfer number `tensor`, at `offset`
+  kPush = 14,       // as kData, but the sum is not wanted: the slot's kTaken tells that it is made
+  kFirst = 15,      // worker -> server: elements of the first value; answered by the slot's kTaken
+  kTaken = 16,      // server -> worker: nothing more will come of the slot at `offset`
+  kRows = 17,       // worker -> server: bytes of a slot's set of rows, for a sum
+  kRowSum = 18,     // server -> worker: bytes of a slot's set of summed rows
+  kCodedSum = 19,   // server -> worker: elements of the sum, coded as the number says
+  kCodedPart = 20,  // MLfabric, either: as kPart, but elements coded as the job has them
 };
 
 struct Header {

@@ -74,6 +74,12 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
     its.planning.collector.as_they_come = options->as_they_come != 0;
     its.planning.record = options->record != 0;
     its.weights.assign(options->weights, options->weights + options->num_weights);
+    const mercury::Codec* codec = mercury::FindCompression(options->wire);
+    its.codec = codec == nullptr ? nullptr : mercury::fabric::CargoCodec(codec->number);
+    if (its.codec == nullptr && std::string(options->wire) != Name(mercury::DType::kFloat32)) {
+      return Status::InvalidArgument(std::string("under MLfabric updates cannot travel as '") +
+                                     options->wire + "'");
+    }
     Vector first(model, model + (model == nullptr ? 0 : elements));
     const int node = its.node;
     std::unique_ptr<mercury_fabric> made(

@@ -44,6 +44,7 @@ typedef struct {
   int record;            /* 1: what happens, for mercury_fabric_records */
   const double* weights; /* of the workers' updates, by rank */
   size_t num_weights;    /* 0: all are 1 */
+  const char* wire;      /* as what updates travel: "float32", or a codec's name */
 } mercury_fabric_options;
 
 enum { MERCURY_FABRIC_BEGUN = 0, MERCURY_FABRIC_ENDED = 1, MERCURY_FABRIC_SETTLED = 2 };

@@ -47,12 +47,12 @@ class Tensor {
   explicit Tensor(TensorTraits its) : traits(std::move(its)) {}
   const TensorTraits traits;
 
-  const Codec* codec = nullptr;  // of the operations to come; null: the plain one
-  float parameter = 0.5F;        // the codec's
-  std::vector<float> residual;   // what the codec has left out so far
-  bool noted = false;            // in the trace
+  const Codec* codec = nullptr;        // of the operations to come; null: the plain one
+  float parameter = 0.5F;              // the codec's
+  std::vector<float> residual;         // what the codec has left out so far
+  bool noted = false;                  // in the trace
   const Codec* noted_codec = nullptr;  // that, too
-  std::shared_ptr<Gate> gate;    // what its operations wait at; null: at nothing
+  std::shared_ptr<Gate> gate;          // what its operations wait at; null: at nothing
 
   Status failure() const {
     if (!failed_.load(std::memory_order_acquire)) return Status::Ok();

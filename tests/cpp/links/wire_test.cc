@@ -65,7 +65,7 @@ TEST(golden_numbers_of_the_kinds) {
       PacketKind::kError, PacketKind::kGoodbye, PacketKind::kAsk,      PacketKind::kAnswer,
       PacketKind::kAck,   PacketKind::kNumber,  PacketKind::kReceived, PacketKind::kLetter,
       PacketKind::kPart,  PacketKind::kPush,    PacketKind::kFirst,    PacketKind::kTaken,
-      PacketKind::kRows,  PacketKind::kRowSum,  PacketKind::kCodedSum};
+      PacketKind::kRows,  PacketKind::kRowSum,  PacketKind::kCodedSum, PacketKind::kCodedPart};
   for (size_t i = 0; i < std::size(kinds); ++i) CHECK_EQ(static_cast<size_t>(kinds[i]), i + 1);
 }
 
@@ -112,14 +112,26 @@ TEST(lengths_are_bounded_by_kind) {
   struct {
     PacketKind kind;
     uint32_t most;
-  } const bounds[] = {
-      {PacketKind::kData, 5000},    {PacketKind::kSum, 5000},    {PacketKind::kDeclare, 40 + 512},
-      {PacketKind::kFetch, 0},      {PacketKind::kError, 1024},  {PacketKind::kGoodbye, 0},
-      {PacketKind::kAsk, 0},        {PacketKind::kAnswer, 4096}, {PacketKind::kAck, 0},
-      {PacketKind::kNumber, 0},     {PacketKind::kReceived, 0},  {PacketKind::kLetter, 5000},
-      {PacketKind::kPart, 5000},    {PacketKind::kPush, 5000},   {PacketKind::kFirst, 5000},
-      {PacketKind::kTaken, 0},      {PacketKind::kRows, 5000},   {PacketKind::kRowSum, 5000},
-      {PacketKind::kCodedSum, 5000}};
+  } const bounds[] = {{PacketKind::kData, 5000},
+                      {PacketKind::kSum, 5000},
+                      {PacketKind::kDeclare, 40 + 512},
+                      {PacketKind::kFetch, 0},
+                      {PacketKind::kError, 1024},
+                      {PacketKind::kGoodbye, 0},
+                      {PacketKind::kAsk, 0},
+                      {PacketKind::kAnswer, 4096},
+                      {PacketKind::kAck, 0},
+                      {PacketKind::kNumber, 0},
+                      {PacketKind::kReceived, 0},
+                      {PacketKind::kLetter, 5000},
+                      {PacketKind::kPart, 5000},
+                      {PacketKind::kPush, 5000},
+                      {PacketKind::kFirst, 5000},
+                      {PacketKind::kTaken, 0},
+                      {PacketKind::kRows, 5000},
+                      {PacketKind::kRowSum, 5000},
+                      {PacketKind::kCodedSum, 5000},
+                      {PacketKind::kCodedPart, 5000}};
   for (const auto& [kind, most] : bounds) {
     Header h;
     h.kind = kind;
@@ -137,7 +149,7 @@ TEST(unknown_kinds_and_marks_are_refused) {
     HeaderBytes bytes = Encode(Header());
     bytes[20] = static_cast<uint8_t>(kind);
     Header h;
-    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 19);
+    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 20);
   }
   for (const size_t at : {22, 23}) {
     HeaderBytes bytes = Encode(Header());

@@ -101,7 +101,7 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   }
   bool Walk(Its<A, Roster>& its) {
     return All(its.identity, its.delay_bound, its.staleness.updates, its.rule, its.elements,
-               its.first_from_worker, its.weights, its.seats);
+               its.first_from_worker, its.weights, its.codec, its.seats);
   }
   bool Walk(Its<A, ReadyLetter>& /*its*/) { return true; }
   bool Walk(Its<A, BeginLetter>& /*its*/) { return true; }

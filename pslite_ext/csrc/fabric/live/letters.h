@@ -24,7 +24,7 @@
 
 namespace mercury::fabric {
 
-constexpr uint8_t kLetterVersion = 7;
+constexpr uint8_t kLetterVersion = 8;
 constexpr size_t kLetterBytesMax = 1 << 20;
 constexpr uint32_t kListMost = 1 << 15;
 constexpr uint32_t kLetterTextBytesMax = 1024;
@@ -71,6 +71,7 @@ struct Roster {
   int64_t elements = 0;
   bool first_from_worker = false;  // worker 0 gives the model's first values
   std::vector<double> weights;     // of the workers' updates, by rank; perhaps none
+  int64_t codec = 0;               // as what updates travel: its number; 0: as they are
   std::vector<Seat> seats;         // of all but the scheduler
 };
 

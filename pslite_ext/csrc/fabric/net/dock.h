@@ -27,13 +27,20 @@ struct Haul {
   int64_t last_us = 0;
 };
 
+// Transfers that may come: of models with so many elements, perhaps of two vectors, and perhaps
+// coded.
+struct Expected {
+  size_t elements = 0;
+  bool two_vectors = false;
+  const Codec* codec = nullptr;
+};
+
 class Dock {
  public:
   explicit Dock(size_t packet_bytes, SpareVectors spares = {})
       : spares_(std::move(spares)), letters_(packet_bytes, kLetterBytesMax) {}
 
-  // From now on transfers may come: of models with so many elements, and perhaps of two vectors.
-  void Expect(size_t elements, bool two_vectors);
+  void Expect(const Expected& expected) { expected_ = expected; }
 
   void Post(const Letter& letter) { letters_.Post(Encode(letter)); }
   bool Next(OutPacket* out) { return letters_.Next(out); }
@@ -49,17 +56,19 @@ class Dock {
 
  private:
   struct Incoming {
+    const Codec* codec = nullptr;
     std::shared_ptr<Vector> vectors[2];
     size_t bytes = 0;
     int64_t first_us = 0;
     int64_t last_us = 0;
   };
   Status BeginPart(const Header& header, int64_t now_us, char** target);
+  void EndPart(const Header& header, int64_t now_us);
 
   const SpareVectors spares_;
   Mailbox letters_;
-  size_t vector_bytes_ = 0;
-  size_t transfer_bytes_most_ = 0;
+  Expected expected_;
+  std::vector<char> coded_;  // the packet that comes now
   std::map<int64_t, Incoming> transfers_;
 };
 

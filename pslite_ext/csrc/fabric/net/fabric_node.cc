@@ -193,6 +193,7 @@ Status FabricNode::Join(int peer, const Joining& joining) {
   roster.delay_bound = options_.planning.collector.delay_bound;
   roster.staleness = options_.planning.collector.staleness;
   roster.weights = options_.weights;
+  roster.codec = options_.codec == nullptr ? 0 : options_.codec->number;
   Broadcast(roster);
   return Status::Ok();
 }
@@ -209,7 +210,7 @@ Status FabricNode::BeginAll() {
   planning.collector.momentum = roster.rule.momentum;
   std::memcpy(&planning.collector.seed, job_.data(), sizeof(planning.collector.seed));
   scheduler_ = std::make_unique<SchedulerPart>(roster.seats, planning, endpoint_);
-  endpoint_->Play(scheduler_.get(), 0, false);
+  endpoint_->Play(scheduler_.get(), {});
   Broadcast(BeginLetter());
   answers_.Begin();
   return Status::Ok();
@@ -222,7 +223,9 @@ Status FabricNode::Enter(const Roster& roster) {
   const bool gives = roster.first_from_worker && node == 0;
   const size_t told = roster.first_from_worker && node < 0 ? 0 : elements;
   const bool ours = elements != 0 && options_.elements == told && !(gives && model_.empty());
-  if (roster.identity.size() != job_.size() || !ours || roster.delay_bound < 1) {
+  const Codec* codec = CargoCodec(roster.codec);
+  if (roster.identity.size() != job_.size() || !ours || roster.delay_bound < 1 ||
+      (codec == nullptr) != (roster.codec == 0)) {
     return Status::Corrupt("a roster that makes no sense");
   }
   std::memcpy(job_.data(), roster.identity.data(), job_.size());
@@ -234,7 +237,7 @@ Status FabricNode::Enter(const Roster& roster) {
       answers_.Got(version, model);
     };
     worker_ = std::make_unique<WorkerPart>(node, roster.rule.momentum, kPacketBytes, endpoint_,
-                                           std::move(events), spares_);
+                                           std::move(events), spares_, codec);
     if (gives) first_ = std::make_shared<const Vector>(std::exchange(model_, {}));
     const auto rank = static_cast<size_t>(node);
     answers_.Enter(rank < roster.weights.size() ? roster.weights[rank] : 1, roster.staleness);
@@ -246,7 +249,7 @@ Status FabricNode::Enter(const Roster& roster) {
     model_part_ = std::make_unique<ModelPart>(its, std::move(model_), endpoint_, spares_);
   }
   Part* part = worker_ != nullptr ? static_cast<Part*>(worker_.get()) : model_part_.get();
-  endpoint_->Play(part, elements, roster.rule.momentum > 0);
+  endpoint_->Play(part, {elements, roster.rule.momentum > 0, codec});
   for (const Seat& seat : roster.seats) {
     if (seat.node != node) awaited_.insert(PeerOf(seat.node));
   }

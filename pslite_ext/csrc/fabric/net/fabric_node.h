@@ -55,6 +55,7 @@ struct FabricNodeOptions {
   std::optional<Rule> rule;
   // The scheduler's:
   SchedulerOptions planning;
+  const Codec* codec = nullptr;  // as what updates travel; null: as they are
   std::vector<double> weights;
 };
 

@@ -14,16 +14,15 @@ constexpr int64_t kShortestRunUs = 500;  // less says more of processors than of
 
 }  // namespace
 
-void NodeEndpoint::Play(Part* part, size_t elements, bool two_vectors) {
+void NodeEndpoint::Play(Part* part, const Expected& expected) {
   part_ = part;
-  elements_ = elements;
-  two_vectors_ = two_vectors;
-  for (const auto& [peer, dock] : docks_) dock->Expect(elements, two_vectors);
+  expected_ = expected;
+  for (const auto& [peer, dock] : docks_) dock->Expect(expected);
 }
 
 void NodeEndpoint::Open(int peer) {
   auto dock = std::make_unique<Dock>(packet_bytes_, spares_);
-  dock->Expect(elements_, two_vectors_);
+  dock->Expect(expected_);
   docks_[peer] = std::move(dock);
 }
 

@@ -31,8 +31,8 @@ class NodeEndpoint : public Endpoint, public Outbox {
         control_(std::move(control)),
         spares_(std::move(spares)) {}
 
-  // From now on, models have so many elements, and the part hears what is said.
-  void Play(Part* part, size_t elements, bool two_vectors);
+  // From now on, such transfers may come, and the part hears what is said.
+  void Play(Part* part, const Expected& expected);
   void Open(int peer);
   void Close(int peer, int64_t now_us);
   void Turn(int64_t now_us);
@@ -60,8 +60,7 @@ class NodeEndpoint : public Endpoint, public Outbox {
   const Control control_;
   const SpareVectors spares_;
   Part* part_ = nullptr;
-  size_t elements_ = 0;
-  bool two_vectors_ = false;
+  Expected expected_;
   std::map<int, std::unique_ptr<Dock>> docks_;
   ClockOffset clock_;
   int64_t add_us_ = 0;  // gives the scheduler's time

@@ -19,7 +19,7 @@ int WorkerPart::PeerFor(int64_t number, const Hop& hop) const {
 void WorkerPart::Push(Request request, std::shared_ptr<const Vector> update) {
   request.id.worker = rank_;
   request.of_replica = of_replica_;
-  request.bytes = static_cast<int64_t>(update->size() * sizeof(float));
+  request.bytes = static_cast<int64_t>(TransferBytes(codec_, update->size()));
   updates_[request.id] = std::move(update);
   daemon_.Keep(request.id, request.bytes);
   outbox_->Post(kSchedulerPeer, request);
@@ -145,9 +145,9 @@ void WorkerPart::Add(int64_t hop, const Cargo& member) {
 }
 
 Cargo WorkerPart::CargoOf(int64_t number, const Hop& hop) const {
-  if (!hop.gathered) return {updates_.at(hop.update), nullptr};
+  if (!hop.gathered) return {updates_.at(hop.update), nullptr, codec_};
   const Gathered& group = groups_.at(number);
-  return {group.sum, group.updates > 1 ? group.step : nullptr};
+  return {group.sum, group.updates > 1 ? group.step : nullptr, codec_};
 }
 
 // What needs no link is done here.

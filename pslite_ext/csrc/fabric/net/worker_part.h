@@ -32,7 +32,7 @@ struct WorkerEvents {
 class WorkerPart : public Part {
  public:
   WorkerPart(int rank, double momentum, size_t packet_bytes, Outbox* outbox, WorkerEvents events,
-             SpareVectors spares = {})
+             SpareVectors spares = {}, const Codec* codec = nullptr)
       : rank_(rank),
         self_(PeerOf(rank)),
         momentum_(momentum),
@@ -40,6 +40,7 @@ class WorkerPart : public Part {
         outbox_(outbox),
         events_(std::move(events)),
         spares_(std::move(spares)),
+        codec_(codec),
         sender_(packet_bytes, outbox) {}
 
   // Numbers rise from 1.
@@ -82,6 +83,7 @@ class WorkerPart : public Part {
   Outbox* const outbox_;
   const WorkerEvents events_;
   const SpareVectors spares_;
+  const Codec* const codec_;  // of updates and groups; null: they travel as they are
   WorkerDaemon daemon_;
   ModelSender sender_;
   int server_peer_ = kServerPeer;

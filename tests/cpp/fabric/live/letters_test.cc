@@ -75,6 +75,7 @@ Roster DrawRoster(Random* random) {
   roster.elements = random->Between(1, 100);
   roster.first_from_worker = random->Below(2) == 1;
   roster.weights.assign(random->Below(3), 0.25);
+  roster.codec = random->Between(0, 40);
   for (uint64_t left = random->Below(4); left > 0; --left) {
     roster.seats.push_back({static_cast<int>(left), "10.0.0.2", 77, 1e9});
   }
@@ -154,7 +155,7 @@ TEST(bytes_stay_as_they_are) {
   random.seed(1);
   std::string bytes;
   for (const Letter& letter : DrawAll(&random)) bytes += Encode(letter);
-  CHECK_EQ(mercury::Crc32c(0, bytes.data(), bytes.size()), 1095717034U);
+  CHECK_EQ(mercury::Crc32c(0, bytes.data(), bytes.size()), 2588404344U);
 }
 
 TEST(fields_that_a_letter_does_not_have_are_blank) {
@@ -210,6 +211,6 @@ TEST(what_makes_no_sense_is_refused) {
     CHECK_STATUS(Code::kCorrupt, Decode(bytes, &read));
   }
   bytes[0] = 2;
-  CHECK_EQ(Decode(bytes, &read).text(), "a letter of MLfabric has version 2; this node knows 7");
+  CHECK_EQ(Decode(bytes, &read).text(), "a letter of MLfabric has version 2; this node knows 8");
   CHECK_STATUS(Code::kCorrupt, Decode("", &read));
 }

@@ -26,8 +26,12 @@ constexpr int64_t kDelayBound = 4;
 
 class Job {
  public:
+  // Updates travel coded in every other job.
   Job(int workers, double momentum, Random* random)
-      : random_(*random), momentum_(momentum), updates_(static_cast<size_t>(workers)) {
+      : random_(*random),
+        momentum_(momentum),
+        codec_(random->OneIn(2) ? mercury::FindCompression("bf16") : nullptr),
+        updates_(static_cast<size_t>(workers)) {
     std::vector<Seat> seats{{kServerNode, "h0", 1}, {kReplicaNode, "h1", 1}};
     for (int w = 0; w < workers; ++w) seats.push_back({w, "w" + std::to_string(w), 1});
     for (const Seat& seat : seats) Make(seat.node);
@@ -38,7 +42,7 @@ class Job {
     options.collector.divergence_bound = 0.1;
     NodeEndpoint* scheduler = nodes_.at(kSchedulerPeer).get();
     parts_[kSchedulerPeer] = std::make_unique<SchedulerPart>(seats, options, scheduler);
-    scheduler->Play(parts_[kSchedulerPeer].get(), 0, false);
+    scheduler->Play(parts_[kSchedulerPeer].get(), {});
     for (const auto& [a, one] : nodes_) {
       for (const auto& [b, other] : nodes_) {
         if (a != b) one->Open(b);
@@ -93,7 +97,7 @@ class Job {
   // The model is what its commits give, one by one; none was too late.
   void Check(int peer) {
     const ModelPart& holder = model(peer);
-    std::vector<double> sum(kElements, 0), step(kElements, 0);
+    std::vector<double> sum(kElements, 0), step(kElements, 0), rounded(kElements, 0);
     int64_t version = 0;
     std::set<std::pair<int, int64_t>> applied;
     for (const Committed& commit : holder.commits()) {
@@ -106,10 +110,12 @@ class Job {
       for (size_t i = 0; i < kElements; ++i) {
         step[i] = momentum_ * step[i] + double{update[i]};
         sum[i] += step[i];
+        // An update and the group that it is in are rounded once each.
+        if (codec_ != nullptr) rounded[i] += std::abs(double{update[i]}) / (1 - momentum_) / 64;
       }
     }
     for (size_t i = 0; i < kElements; ++i) {
-      CHECK_TRUE(std::abs(sum[i] - double{holder.model()[i]}) < 1e-4);
+      CHECK_TRUE(std::abs(sum[i] - double{holder.model()[i]}) < 1e-4 + rounded[i]);
     }
   }
 
@@ -124,7 +130,8 @@ class Job {
       WorkerEvents events;
       events.settled = [this](UpdateId, Fate fate) { unsettled_ -= fate == Fate::kLost ? 0 : 1; };
       events.got = [this, node](int64_t version, const auto&) { versions_[node] = version; };
-      parts_[peer] = std::make_unique<WorkerPart>(node, momentum_, kPacket, endpoint.get(), events);
+      parts_[peer] = std::make_unique<WorkerPart>(node, momentum_, kPacket, endpoint.get(), events,
+                                                  SpareVectors(), codec_);
     } else if (node != kSchedulerNode) {
       ModelOptions options;
       options.role = node == kServerNode ? Role::kServer : Role::kReplica;
@@ -135,7 +142,8 @@ class Job {
       options.packet_bytes = kPacket;
       parts_[peer] = std::make_unique<ModelPart>(options, Vector(kElements, 0), endpoint.get());
     }
-    if (node != kSchedulerNode) endpoint->Play(parts_[peer].get(), kElements, momentum_ > 0);
+    const Expected expected{kElements, momentum_ > 0, codec_};
+    if (node != kSchedulerNode) endpoint->Play(parts_[peer].get(), expected);
     nodes_[peer] = std::move(endpoint);
   }
 
@@ -156,6 +164,7 @@ class Job {
 
   Random& random_;
   const double momentum_;
+  const mercury::Codec* const codec_;
   int64_t now_us_ = 1'000'000;
   std::map<int, std::unique_ptr<NodeEndpoint>> nodes_;  // by peer
   std::map<int, std::unique_ptr<Part>> parts_;
