@@ -21,7 +21,7 @@ from scripts.lab.systems.system import DDP, System
 from scripts.lab.workloads.job_config import Config, workload_of
 
 NODES = ((2, 2), (4, 4))
-RATES = (1.0, 0.5)  # of a host's part of all links together
+RATES = (1.0, 2.0)  # of a host's part of all links together
 SHARE = scaling.SHARE
 HOSTS = Setting(8, 2, 100e6, beside=True, per_host=4)
 CONNECTIONS = "4"
