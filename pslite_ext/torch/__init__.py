@@ -12,7 +12,7 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch import this_worker
 from pslite_ext.torch_version import is_too_old
 
-__all__ = ["ddp_comm_hook", "stats", "trace", "wrap"]
+__all__ = ["checkpoint", "ddp_comm_hook", "stats", "trace", "wrap"]
 
 
 def _check_torch() -> None:
@@ -46,6 +46,20 @@ def wrap(model: Any, optimizer: Any, wire: Any = None) -> tuple[Any, Any]:
     from pslite_ext.torch import wrapping
 
     return wrapping.wrap(model, optimizer, wire)
+
+
+def checkpoint(folder: Any, every: int, keep: int = 2, **objects: Any) -> Any:
+    """Goes on from the newest checkpoint in `folder`, if there is one, and writes more of them.
+
+    saved = mercury.checkpoint("run", every=100, model=model, optimizer=optimizer)
+    for step in range(saved.steps, 10_000): ...; saved.step()
+
+    `objects`: whatever has a `state_dict`. The last `keep` checkpoints are kept.
+    """
+    _check_torch()
+    from pslite_ext.torch import saved_state
+
+    return saved_state.checkpoint(folder, every, keep, objects)
 
 
 def ddp_comm_hook(state: Any, bucket: Any) -> Any:

@@ -1,0 +1,167 @@
+"""What a checkpoint holds under MXNet: of gluon's Blocks and Trainers what all workers have alike,
+and each worker's own statistics, random numbers, and whatever else has a `state_dict`.
+
+MXNet's random numbers cannot be read, so each checkpoint seeds them anew, from themselves: a job
+that goes on seeds them with the same number.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+
+from mxnet_plugins import this_worker
+from mxnet_plugins.errors import as_mxnet
+from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError, PsliteError
+from pslite_ext.job import joining
+from pslite_ext.saving import random_numbers
+from pslite_ext.saving.checkpoint import Checkpoint
+
+_SEEDS = 2**31 - 1
+State = dict[str, Any]
+
+
+def checkpoint(folder: str | Path, every: int, keep: int, objects: Mapping[str, Any]) -> Checkpoint:
+    try:
+        front = MXNetState(objects)
+        _join(objects)
+        rank, workers = 0, 1
+        if (settings := joining.joined) is not None:
+            rank, workers = _core.rank(), int(settings.values["DMLC_NUM_WORKER"])
+        return Checkpoint(folder, front, rank, workers, every, keep)
+    except PsliteError as error:
+        raise as_mxnet(error) from None
+
+
+def _join(objects: Mapping[str, Any]) -> None:
+    """The job of a Trainer that has not made its store yet, which its first step does."""
+    names = [
+        getattr(store, "type", store)
+        for its in objects.values()
+        if isinstance(its, gluon.Trainer)
+        for store in [its._kvstore_params["kvstore"]]
+    ]
+    distributed = [name for name in names if isinstance(name, str) and "dist" in name]
+    if distributed and os.environ.get("MERCURY_FABRIC", "0").strip() not in ("", "0"):
+        raise InvalidArgumentError(
+            "checkpoint: under MLfabric the server has the model: save it in a function that "
+            "register_as_server's at_end calls"
+        )
+    if distributed and joining.joined is None:
+        this_worker.join("async" in distributed[0])
+
+
+class MXNetState:
+    """Of the objects that a script names."""
+
+    def __init__(self, objects: Mapping[str, Any]) -> None:
+        if not objects:
+            raise InvalidArgumentError(
+                "checkpoint: name what is to be saved: checkpoint(folder, every=100, net=net, "
+                "trainer=trainer)"
+            )
+        self._nets, self._trainers, self._others = {}, {}, {}
+        for name, its in objects.items():
+            if isinstance(its, gluon.Block):
+                self._nets[name] = its
+            elif isinstance(its, gluon.Trainer):
+                self._trainers[name] = its
+            elif hasattr(its, "state_dict") and hasattr(its, "load_state_dict"):
+                self._others[name] = its
+            else:
+                raise InvalidArgumentError(
+                    f"checkpoint: {name} is a {type(its).__name__}: gluon's Blocks and Trainers "
+                    "are saved, and what has a state_dict and load_state_dict"
+                )
+        for name, key, parameter in self._parameters():
+            if parameter._data is None:
+                raise InvalidArgumentError(
+                    f"checkpoint: {name}: {key} has no values yet: initialize it, and pass one "
+                    "batch through the net if its shapes are not known"
+                )
+
+    def capture_shared(self) -> State:
+        state: State = {"json": np.frombuffer(json.dumps(self._of_others()).encode(), np.uint8)}
+        for name, key, parameter in self._parameters():
+            state[f"net/{name}/{key}"] = parameter._reduce().asnumpy()
+        for name, trainer in self._trainers.items():
+            state[f"trainer/{name}"] = _states(trainer)
+        return state
+
+    def capture_own(self) -> State:
+        seed = int(mx.nd.random.randint(0, _SEEDS).asscalar())
+        mx.random.seed(seed)
+        words = {"others": self._of_others(), "random": random_numbers.capture(), "seed": seed}
+        state: State = {"json": np.frombuffer(json.dumps(words).encode(), np.uint8)}
+        for name, key, parameter in self._parameters():
+            if parameter.grad_req == "null":  # statistics, and what does not learn
+                state[f"net/{name}/{key}"] = parameter._reduce().asnumpy()
+        return state
+
+    def _parameters(self) -> Iterator[tuple[str, str, Any]]:
+        for name, net in self._nets.items():
+            for key, parameter in net._collect_params_with_prefix().items():
+                yield name, key, parameter
+
+    def _of_others(self) -> dict[str, Any]:
+        return {name: its.state_dict() for name, its in self._others.items()}
+
+    def dump(self, state: State, file: Any) -> None:
+        np.savez(file, **state)
+
+    def load(self, file: BinaryIO) -> State:
+        with np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+    def restore(self, shared: State, mine: State | None) -> None:
+        words = json.loads(bytes(shared["json"]) if mine is None else bytes(mine["json"]))
+        arrays = {**shared, **(mine or {})}
+        wanted = {f"net/{name}/{key}" for name, key, _ in self._parameters()}
+        wanted |= {f"trainer/{name}" for name in self._trainers}
+        if different := wanted ^ ({*arrays} - {"json"}):
+            raise InvalidArgumentError(f"only one of the two has {min(different)}")
+        for name, key, parameter in self._parameters():
+            _set(f"{name}: {key}", parameter, arrays[f"net/{name}/{key}"])
+        for name, trainer in self._trainers.items():
+            _load_states(trainer, arrays[f"trainer/{name}"])
+        # By now a Trainer has given all workers worker 0's values.
+        for name, key, parameter in self._parameters():
+            if parameter.grad_req == "null":
+                for array in parameter.list_data():
+                    array[:] = arrays[f"net/{name}/{key}"]
+        others = words if mine is None else words["others"]
+        for name, its in self._others.items():
+            its.load_state_dict(others[name])
+        if mine is not None:
+            random_numbers.restore(words["random"])
+            mx.random.seed(words["seed"])
+
+
+def _set(name: str, parameter: Any, value: Any) -> None:
+    try:
+        parameter.set_data(mx.nd.array(value, dtype=value.dtype))
+    except (AssertionError, RuntimeError, ValueError) as error:  # MXNetError is a RuntimeError
+        raise InvalidArgumentError(f"{name} of shape {value.shape}: {error}") from None
+
+
+def _states(trainer: Any) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "states")
+        trainer.save_states(path)
+        return np.fromfile(path, np.uint8)
+
+
+def _load_states(trainer: Any, states: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "states")
+        states.tofile(path)
+        trainer.load_states(path)

@@ -1,0 +1,59 @@
+"""What workers tell each other of their checkpoints, once, before training goes on."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import io
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from pslite_ext import _core
+
+PIECE_BYTES = 16 << 20
+
+
+class Meeting:
+    """Of all workers of a job, about checkpoint number `number` of the script."""
+
+    def __init__(self, number: int, rank: int, workers: int) -> None:
+        self._number, self._rank, self._workers = number, rank, workers
+
+    def agree(self, *said: str) -> None:
+        """All say the same, or hear what differs."""
+        if self._workers > 1:
+            lines = [(line, "of the checkpoint") for line in said]
+            _core.claim_model(self._key("agreed"), lines)
+
+    def gather(self, what: str, mine: Sequence[int]) -> list[list[int]]:
+        """By worker, its numbers: as many of each. `what`: another word each time."""
+        if self._workers == 1:
+            return [list(mine)]
+        count = len(mine)
+        table = (ctypes.c_int64 * (self._workers * count))()
+        for place, number in enumerate(mine, self._rank * count):
+            table[place] = number
+        tensor = _core.Tensor(self._key(what), "checkpoints", "int64", [len(table)])
+        tensor.sum_memory(_memory(table)).wait()
+        return [table[rank * count : (rank + 1) * count] for rank in range(self._workers)]
+
+    def of_worker_0(self, file: BinaryIO | None, size: int) -> BinaryIO:
+        """All that is in worker 0's file, on each worker. The others add nothing to it."""
+        pieces = []
+        buffer = bytearray(PIECE_BYTES)
+        shared = (ctypes.c_char * PIECE_BYTES).from_buffer(buffer)
+        tensor = _core.Tensor(self._key("piece"), "a checkpoint", "int8", [PIECE_BYTES])
+        for begin in range(0, size, PIECE_BYTES):
+            piece = b"" if file is None else file.read(PIECE_BYTES)
+            buffer[:] = piece.ljust(PIECE_BYTES, b"\0")
+            tensor.sum_memory(_memory(shared)).wait()
+            pieces.append(bytes(buffer[: min(PIECE_BYTES, size - begin)]))
+        return io.BytesIO(b"".join(pieces))
+
+    def _key(self, what: str) -> int:
+        text = f"checkpoint/{self._number}/{what}"
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def _memory(buffer: Any) -> _core.Memory:
+    return buffer, ctypes.addressof(buffer), ctypes.sizeof(buffer)

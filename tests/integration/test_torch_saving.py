@@ -1,0 +1,109 @@
+"""Jobs under PyTorch that die and go on: from the newest checkpoint that all have, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import small_disk
+from tests.integration.torch_workers import torch_job
+
+pytestmark = pytest.mark.xdist_group("torch")  # imported once
+STEPS = 23
+
+
+def run(folder: Path | str, *more: int, workers: int = 2) -> list[list[str]]:
+    """What each worker says, line by line."""
+    words = (str(folder), str(STEPS), *map(str, more))
+    with torch_job(
+        "torch_saving.py", *words, workers=workers, servers=1, MERCURY_DETERMINISTIC="1"
+    ) as job:
+        job.wait()
+        if not more:
+            job.check()
+        return [
+            [line for line in w.output.splitlines() if not line.startswith("mercury: worker")]
+            for w in job.workers
+        ]
+
+
+def ends(said: list[list[str]]) -> list[list[str]]:
+    return [lines[-2:] for lines in said]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_job_that_died_goes_on_as_if_it_had_not(tmp_path: Path, workers: int) -> None:
+    whole = run(tmp_path / "whole", workers=workers)
+    assert {lines[-2] for lines in whole} == {whole[0][-2]}
+    run(tmp_path / "broken", 13, workers=workers)
+    resumed = run(tmp_path / "broken", workers=workers)
+    assert f"mercury: goes on after step 10, from {tmp_path / 'broken'}" in resumed[0]
+    assert all("begins after 10" in lines for lines in resumed)
+    assert ends(resumed) == ends(whole)
+    # The last two checkpoints are there, and nothing unfinished.
+    names = sorted(path.name for path in (tmp_path / "broken").iterdir())
+    assert names == ["step-000000000015", "step-000000000020"]
+    assert not list((tmp_path / "broken").rglob(".*"))
+
+
+def test_folders_of_each_host_s_own(tmp_path: Path) -> None:
+    """The shared part comes from worker 0; a damaged part is not used by anybody."""
+    whole = run(tmp_path / "whole")
+    each = tmp_path / "of RANK"
+    run(each, 18)
+    newest = tmp_path / "of 1" / "step-000000000015" / "worker-1.mercury"
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 1
+    newest.write_bytes(data)
+    resumed = run(each)
+    assert all("begins after 10" in lines for lines in resumed)
+    assert f"mercury: {newest} is not used: what was saved has changed on the disk" in resumed[1]
+    assert ends(resumed) == ends(whole)
+
+
+def test_a_new_worker_begins_as_worker_0(tmp_path: Path) -> None:
+    run(tmp_path, 13)
+    resumed = run(tmp_path, workers=3)
+    assert all("begins after 10" in lines for lines in resumed)
+    line = f"mercury: goes on after step 10, from {tmp_path}; workers 2 have no part of their own"
+    assert any(said.startswith(line) for said in resumed[0])
+    assert {lines[-2] for lines in resumed} == {resumed[0][-2]}
+
+
+def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    words = ("torch_saving_refused.py", str(tmp_path))
+    with torch_job(*words, workers=1, servers=1) as job:
+        job.wait()
+        job.check()
+        lines = [line for line in job.workers[0].output.splitlines() if ": " in line]
+    said = dict(line.split(": ", 1) for line in lines)
+    narrow = tmp_path / "narrow"
+    expected = {
+        "every": "checkpoint: every is 0; a whole number is needed, 1 or more",
+        "keep": "checkpoint: keep is 1; a whole number is needed, 2 or more",
+        "nothing": "checkpoint: name what is to be saved: ",
+        "no state": "checkpoint: table is a list, which has no state_dict and load_state_dict",
+        "no folder": "checkpoint: no folder can be made: ",
+        "another model": f"the checkpoint of step 1 in {narrow} is not one of this training: model",
+        "other names": f"the checkpoint of step 1 in {narrow} is not one of this training: it has "
+        "model, optimizer, and the script saves net; give another folder, or remove this one",
+        "odd": "a checkpoint holds an object of a class that torch does not load safely",
+    }
+    for what, text in expected.items():
+        assert said[what].startswith(text), job.report()
+
+
+def test_a_full_disk_costs_the_checkpoint_and_not_the_training(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    with small_disk(tmp_path / "disk", 150_000):
+        said = run(tmp_path / "disk" / "run")
+        left = list((tmp_path / "disk").rglob(".*"))
+    assert {lines[-2] for lines in said} == {said[0][-2]}
+    assert any(
+        line.startswith("mercury: the checkpoint of step ")
+        and line.endswith("; training goes on")
+        and "No space left on device" in line
+        for line in said[0]
+    )
+    assert not left

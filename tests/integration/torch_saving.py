@@ -1,0 +1,68 @@
+"""Training that writes checkpoints: FOLDER STEPS [DIES]. At that step the process kills itself.
+
+A model with statistics and dropout, data drawn at random, a scheduler: whatever is not saved
+changes the digest that is said in the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from pslite_ext import _core
+from pslite_ext import torch as mercury
+
+FOLDER, STEPS = sys.argv[1], int(sys.argv[2])
+DIES = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+EVERY = 5
+
+
+def digest(*states: Any) -> str:
+    said = hashlib.sha256()
+    for state in states:
+        for value in state.values():
+            said.update(value.numpy().tobytes())
+    return said.hexdigest()[:16]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(3)
+    layers = [nn.Linear(64, 128), nn.BatchNorm1d(128), nn.Dropout(0.5), nn.Linear(128, 4)]
+    model = nn.Sequential(*layers)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    model, optimizer = mercury.wrap(model, optimizer)
+    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [4, 9, 13, 30], gamma=0.7)
+    rank = _core.rank()
+    for seed in (random.seed, np.random.seed, torch.manual_seed):
+        seed(100 + rank)
+    folder = FOLDER.replace("RANK", str(rank))
+    saved = mercury.checkpoint(
+        folder, every=EVERY, model=model, optimizer=optimizer, scheduler=scheduler
+    )
+    print("begins after", saved.steps, flush=True)
+    for step in range(saved.steps, STEPS):
+        if step == DIES > 0:
+            saved.wait()
+            os.kill(os.getpid(), signal.SIGKILL)
+        x = torch.randn(16, 64) * random.random() + float(np.random.rand())
+        model(x).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        scheduler.step()
+        saved.step()
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+    print("same", digest(parameters), optimizer.param_groups[0]["lr"], flush=True)
+    print("own", digest(dict(model.named_buffers())), random.random(), float(torch.rand(1)))
+
+
+if __name__ == "__main__":
+    main()

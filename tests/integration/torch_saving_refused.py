@@ -1,0 +1,62 @@
+"""What `mercury.checkpoint` refuses, a line each: FOLDER."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pslite_ext import torch as mercury
+from pslite_ext.errors import InvalidArgumentError
+
+FOLDER = Path(sys.argv[1])
+
+
+def wrapped(inputs: int) -> dict[str, Any]:
+    model = torch.nn.Linear(inputs, 2)
+    model, optimizer = mercury.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    return {"model": model, "optimizer": optimizer}
+
+
+def refused(what: str, folder: Path, every: Any = 1, keep: Any = 2, **objects: Any) -> None:
+    try:
+        mercury.checkpoint(folder, every, keep, **objects)
+    except InvalidArgumentError as error:
+        print(f"{what}: {error}", flush=True)
+    else:
+        print(f"{what}: nothing", flush=True)
+
+
+class Cursor:
+    """Something of a script's own, with a state that is an object of its class."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"it": self}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    narrow, wide = wrapped(3), wrapped(4)
+    refused("every", FOLDER, 0, **narrow)
+    refused("keep", FOLDER, 5, 1, **narrow)
+    refused("nothing", FOLDER)
+    refused("no state", FOLDER, table=[1, 2])
+    (FOLDER / "file").write_text("")
+    refused("no folder", FOLDER / "file" / "below", **narrow)
+    saved = mercury.checkpoint(FOLDER / "narrow", every=1, **narrow)
+    saved.step()
+    saved.wait()
+    refused("another model", FOLDER / "narrow", **wide)
+    refused("other names", FOLDER / "narrow", net=narrow["model"])
+    saved = mercury.checkpoint(FOLDER / "odd", every=1, cursor=Cursor(), **narrow)
+    saved.step()
+    saved.wait()
+    refused("odd", FOLDER / "odd", cursor=Cursor(), **narrow)
+
+
+if __name__ == "__main__":
+    main()
