@@ -51,7 +51,7 @@ def _join(objects: Mapping[str, Any]) -> None:
         for store in [its._kvstore_params["kvstore"]]
     ]
     distributed = [name for name in names if isinstance(name, str) and "dist" in name]
-    if distributed and os.environ.get("MERCURY_FABRIC", "0").strip() not in ("", "0"):
+    if distributed and this_worker.is_under_fabric():
         raise InvalidArgumentError(
             "checkpoint: under MLfabric the server has the model: save it in a function that "
             "register_as_server's at_end calls"

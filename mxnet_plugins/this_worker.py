@@ -12,7 +12,7 @@ from mxnet.base import MXNetError
 from mxnet_plugins import errors, server_profile
 from mxnet_plugins.base_store import NO_STORES
 from pslite_ext import _core
-from pslite_ext.config import Settings
+from pslite_ext.config import Settings, under_fabric
 from pslite_ext.errors import PsliteError, told
 from pslite_ext.job import interrupt, joining, leaving
 from pslite_ext.job.reason import why
@@ -30,6 +30,11 @@ def join(asynchronous: bool = False) -> Settings:
             return joining.joined or _join(asynchronous)
         except PsliteError as error:
             raise errors.as_mxnet(error) from None
+
+
+def is_under_fabric() -> bool:
+    """Then its store joins another kind of job."""
+    return under_fabric(os.environ)
 
 
 def _join(asynchronous: bool) -> Settings:

@@ -25,10 +25,11 @@ from pslite_ext.config import (
     resolve,
     wanted_van,
 )
-from pslite_ext.launch.tasks import Host, LaunchError, normal_command, plan, read_hosts
+from pslite_ext.launch.tasks import Host, LaunchError, Task, normal_command, plan, read_hosts
 from pslite_ext.launch.watch import JobWatch
 
 GRACE_S = 20.0
+WRONG_USE = 2  # the exit code of a process for which it is no use to try again
 FIRST_PORT, PORTS_TRIED = 10000, 20  # of those that the system does not hand out by itself
 USUAL_FIRST_GIVEN_PORT = 32768
 TOKEN_SETTINGS = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
@@ -59,6 +60,13 @@ def parser() -> argparse.ArgumentParser:
     add("--trace-dir", type=Path, metavar="DIR", help="write this run's traces there")
     add("--trace-steps", metavar="FIRST:END", help="of these steps only, such as 10:50")
     add("--start-timeout", type=int, metavar="S", help="give up if not all have registered by then")
+    add(
+        "--restarts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="start the job again if it fails, N times at most: for scripts that write checkpoints",
+    )
     add("--grace", type=float, default=GRACE_S, metavar="S", help=argparse.SUPPRESS)
     add("command", nargs=argparse.REMAINDER, metavar="[--] COMMAND")
     return result
@@ -166,6 +174,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError("--replicas is 0 or 1, and a replica needs its one server: -s 1")
     wanted_van({"DMLC_PS_VAN_TYPE": arguments.van})
     launcher = arguments.launcher or ("ssh" if arguments.hostfile else "local")
+    if arguments.restarts < 0:
+        raise LaunchError(f"--restarts is {arguments.restarts}; allowed: 0 or more")
     if launcher == "ssh" and arguments.hostfile is None:
         raise LaunchError("--launcher ssh needs a --hostfile")
     hosts = read_hosts(arguments.hostfile) if launcher == "ssh" else []
@@ -175,14 +185,32 @@ def run(arguments: argparse.Namespace) -> int:
         host = address_for(hosts)
     else:
         host = "127.0.0.1"
-    job = job_environment(arguments, host)
-    check_settings({**os.environ, **job}, here=launcher == "local")
-    workers, replicas = arguments.num_workers, arguments.replicas
-    torch_port = str(free_port(host))
-    tasks = plan(
-        command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port, replicas
-    )
-    watch = JobWatch(arguments.log_dir, arguments.grace)
+    folders = arguments.log_dir, arguments.trace_dir
+    for again in range(arguments.restarts + 1):
+        if again:
+            print(
+                f"mercury launch: starts the job again ({again} of {arguments.restarts})",
+                file=sys.stderr,
+            )
+            # What the job before has written stays.
+            arguments.log_dir, arguments.trace_dir = (
+                folder and folder / f"restart-{again}" for folder in folders
+            )
+        job = job_environment(arguments, host)
+        check_settings({**os.environ, **job}, here=launcher == "local")
+        workers, replicas = arguments.num_workers, arguments.replicas
+        torch_port = str(free_port(host))
+        tasks = plan(
+            command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port, replicas
+        )
+        code = _run_once(tasks, JobWatch(arguments.log_dir, arguments.grace))
+        if code in (0, WRONG_USE):
+            break
+    return code
+
+
+def _run_once(tasks: Sequence[Task], watch: JobWatch) -> int:
+    """The job, to its end; the exit code that the launcher would have."""
     stopped = ""
 
     def stop(number: int, _frame: FrameType | None) -> None:

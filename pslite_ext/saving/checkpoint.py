@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, Protocol
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.job import figures
 from pslite_ext.saving import choice, part_file
+from pslite_ext.saving.exchange import Exchange
 from pslite_ext.saving.folder import SHARED, Folder, own
-from pslite_ext.saving.meeting import Meeting
 from pslite_ext.saving.writer import Writer
 
 KEEP_LEAST = 2  # workers may be one checkpoint apart when the job dies
@@ -59,8 +59,8 @@ class Checkpoint:
         self._front, self._rank, self._workers = front, rank, workers
         self._every, self._keep = every, keep
         self._writer = Writer()
-        self._meeting = Meeting(next(_numbers), rank, workers)
-        self._meeting.agree(f"every {every} steps, {keep} are kept")
+        self._exchange = Exchange(next(_numbers), rank, workers)
+        self._exchange.agree(f"every {every} steps, {keep} are kept")
         self.steps = self._resume()
 
     def step(self) -> None:
@@ -101,7 +101,7 @@ class Checkpoint:
             choice.Found(
                 frozenset(row[:LOOKED_AT]) - {NOTHING}, frozenset(row[LOOKED_AT:]) - {NOTHING}
             )
-            for row in self._meeting.gather("found", table)
+            for row in self._exchange.gather("found", table)
         ]
         chosen = choice.choose(found)
         step = 0 if chosen is None else chosen.step
@@ -126,7 +126,7 @@ class Checkpoint:
                 found[step] = path
         return found
 
-    def _take(self, chosen: choice.Choice, shared: Mapping[int, Path]) -> None:
+    def _take(self, chosen: choice.Resumption, shared: Mapping[int, Path]) -> None:
         with self._shared_file(chosen, shared) as file:
             state = self._front.load(file)
         mine = None
@@ -141,7 +141,7 @@ class Checkpoint:
                 f"training: {error}; give another folder, or remove this one"
             ) from None
 
-    def _shared_file(self, chosen: choice.Choice, shared: Mapping[int, Path]) -> BinaryIO:
+    def _shared_file(self, chosen: choice.Resumption, shared: Mapping[int, Path]) -> BinaryIO:
         path = shared.get(chosen.step)
         if not chosen.lacking:
             assert path is not None
@@ -150,9 +150,9 @@ class Checkpoint:
         size = 0 if first is None else first.seek(0, 2)
         if first is not None:
             first.seek(0)
-        return self._meeting.of_worker_0(first, self._meeting.gather("size", [size])[0][0])
+        return self._exchange.of_worker_0(first, self._exchange.gather("size", [size])[0][0])
 
-    def _say(self, chosen: choice.Choice | None) -> None:
+    def _say(self, chosen: choice.Resumption | None) -> None:
         if chosen is None:
             return
         without = ", ".join(str(rank) for rank in chosen.strangers)

@@ -13,13 +13,13 @@ class Found(NamedTuple):
     shared: frozenset[int]
 
 
-class Choice(NamedTuple):
+class Resumption(NamedTuple):
     step: int
     lacking: tuple[int, ...]  # workers without the shared part, who get it from worker 0
     strangers: tuple[int, ...]  # workers without a part of their own
 
 
-def choose(found: Sequence[Found]) -> Choice | None:
+def choose(found: Sequence[Found]) -> Resumption | None:
     """The newest step of which every worker has its own part; else the newest that worker 0 has,
     and those who were not there begin from its. None: there is nothing to go on from.
     """
@@ -28,7 +28,7 @@ def choose(found: Sequence[Found]) -> Choice | None:
         return None
     whole = first.intersection(*(each.own for each in found))
     step = max(whole or first)
-    return Choice(
+    return Resumption(
         step,
         tuple(rank for rank, each in enumerate(found) if step not in each.shared),
         tuple(rank for rank, each in enumerate(found) if step not in each.own),

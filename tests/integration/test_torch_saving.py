@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import small_disk
-from tests.integration.torch_workers import torch_job
+from tests.cluster import ROOT, clean_environment, mercury, small_disk
+from tests.integration.torch_workers import torch_job, torch_python
 
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 STEPS = 23
@@ -69,6 +69,20 @@ def test_a_new_worker_begins_as_worker_0(tmp_path: Path) -> None:
     line = f"mercury: goes on after step 10, from {tmp_path}; workers 2 have no part of their own"
     assert any(said.startswith(line) for said in resumed[0])
     assert {lines[-2] for lines in resumed} == {resumed[0][-2]}
+
+
+def test_a_job_that_is_started_again_goes_on(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole")
+    done = mercury(
+        *("launch", "-n", 2, "-s", 1, "--log-dir", tmp_path / "logs", "--restarts", 1, "--"),
+        *(torch_python(), ROOT / "tests" / "integration" / "torch_saving.py"),
+        *(tmp_path / "run", STEPS, 13),
+        env=clean_environment(PYTHONPATH=str(ROOT), MERCURY_DETERMINISTIC="1"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mercury launch: starts the job again (1 of 1)" in done.stderr
+    for rank, lines in enumerate(ends(whole)):
+        assert all(f"[worker {rank}] {line}" in done.stdout for line in lines)
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Training that writes checkpoints: FOLDER STEPS [DIES]. At that step the process kills itself.
+"""Training that writes checkpoints: FOLDER STEPS [DIES]. At that step a process that has begun
+with the first kills itself.
 
 A model with statistics and dropout, data drawn at random, a scheduler: whatever is not saved
 changes the digest that is said in the end.
@@ -49,8 +50,9 @@ def main() -> None:
         folder, every=EVERY, model=model, optimizer=optimizer, scheduler=scheduler
     )
     print("begins after", saved.steps, flush=True)
+    dies = DIES if saved.steps == 0 else 0
     for step in range(saved.steps, STEPS):
-        if step == DIES > 0:
+        if step == dies > 0:
             saved.wait()
             os.kill(os.getpid(), signal.SIGKILL)
         x = torch.randn(16, 64) * random.random() + float(np.random.rand())

@@ -36,6 +36,7 @@ def test_public_names_are_there_and_no_others() -> None:
     kinds: list[type[errors.PsliteError]] = [errors.PsliteError, *errors.BY_CODE.values()]
     public |= {f"{errors.__name__}.{kind.__name__}" for kind in kinds}
     public.add("mxnet_plugins.kvstore.MercuryKVStore")
+    public.add("pslite_ext.saving.checkpoint.Checkpoint")
     assert sorted(NAMES) == sorted(public)
 
 

@@ -91,6 +91,34 @@ def test_the_first_failure_is_named_and_returned(tmp_path: Path) -> None:
     assert "line 19\n" not in err
 
 
+def test_a_job_that_fails_is_started_again(tmp_path: Path) -> None:
+    code = (
+        "if os.environ['DMLC_ROLE'] == 'worker':\n"
+        "    starts = os.path.join(os.environ['FOLDER'], os.environ['DMLC_PS_ROOT_PORT'])\n"
+        "    open(starts, 'w').close()\n"
+        "    sys.exit(7 if len(os.listdir(os.environ['FOLDER'])) < 3 else 0)\n"
+    )
+    (tmp_path / "starts").mkdir()
+    words = ("-n", "1", "-s", "1", "--env", f"FOLDER={tmp_path / 'starts'}", "--restarts")
+    returned, _, err = came_to(tmp_path, *words, "1", *python(code))
+    assert returned == 7
+    assert "mercury launch: starts the job again (1 of 1)" in err
+    assert err.count("worker 0 failed first") == 2
+    assert (tmp_path / "logs" / "restart-1" / "worker_0.log").exists()
+    returned, _, err = came_to(tmp_path, *words, "3", *python(code))
+    assert returned == 0
+    assert "again" not in err
+    assert len(list((tmp_path / "starts").iterdir())) == 3  # each on a port of its own
+
+
+def test_what_is_used_wrongly_is_not_started_again(tmp_path: Path) -> None:
+    words = ("-n", "1", "-s", "1", "--restarts")
+    returned, _, err = came_to(tmp_path, *words, "3", *python("sys.exit(2)"))
+    assert (returned, "again" in err) == (2, False)
+    returned, _, err = came_to(tmp_path, *words, "-1", *python("pass"))
+    assert (returned, err) == (2, "mercury launch: --restarts is -1; allowed: 0 or more\n")
+
+
 def test_a_signal_is_128_and_its_number(tmp_path: Path) -> None:
     code = "os.environ['DMLC_ROLE'] == 'worker' and os.kill(os.getpid(), signal.SIGSEGV)"
     ended, _, err = came_to(tmp_path, "-n", "1", *python(code))

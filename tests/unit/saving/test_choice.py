@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pslite_ext.saving.choice import Choice, Found, choose
+from pslite_ext.saving.choice import Found, Resumption, choose
 
 STEPS = st.frozensets(st.integers(1, 9), max_size=4)
 
@@ -17,15 +17,17 @@ def found(own: Iterable[int], shared: Iterable[int] = ()) -> Found:
 
 
 def test_the_newest_that_all_have() -> None:
-    assert choose([found([5, 10], [5, 10]), found([5, 10], [5, 10])]) == Choice(10, (), ())
+    assert choose([found([5, 10], [5, 10]), found([5, 10], [5, 10])]) == Resumption(10, (), ())
     # One was still writing when the job died.
-    assert choose([found([5, 10], [5, 10]), found([5], [5, 10])]) == Choice(5, (), ())
+    assert choose([found([5, 10], [5, 10]), found([5], [5, 10])]) == Resumption(5, (), ())
     # A folder on each host.
-    assert choose([found([5, 10], [5, 10]), found([5, 10]), found([10])]) == Choice(10, (1, 2), ())
+    assert choose([found([5, 10], [5, 10]), found([5, 10]), found([10])]) == Resumption(
+        10, (1, 2), ()
+    )
 
 
 def test_a_worker_that_is_new_costs_no_step() -> None:
-    assert choose([found([5, 10], [5, 10]), found([])]) == Choice(10, (1,), (1,))
+    assert choose([found([5, 10], [5, 10]), found([])]) == Resumption(10, (1,), (1,))
     assert choose([found([], [5, 10]), found([5, 10])]) is None
     assert choose([found([])]) is None
 

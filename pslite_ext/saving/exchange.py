@@ -13,7 +13,7 @@ from pslite_ext import _core
 PIECE_BYTES = 16 << 20
 
 
-class Meeting:
+class Exchange:
     """Of all workers of a job, about checkpoint number `number` of the script."""
 
     def __init__(self, number: int, rank: int, workers: int) -> None:
