@@ -1,5 +1,6 @@
 #include "sums/codec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -153,5 +154,73 @@ TEST(errors_of_sums_are_as_promised) {
     const bool as_promised = error / all >= row.least && error / all <= row.most;
     if (!as_promised) std::printf("%s %zu: %g\n", row.codec, row.workers, error / all);
     CHECK_TRUE(as_promised);
+  }
+}
+
+namespace {
+
+// What workers send so that each sum is exactly known, in whatever order it is made: whole numbers
+// of one unit, so few of them that no addition is ever rounded. By worker; the sums.
+struct Predictable {
+  std::vector<std::vector<float>> copies;
+  std::vector<float> sums;
+};
+
+Predictable Draw(Random* random, size_t workers, uint64_t elements, int64_t most, float unit,
+                 bool blocks) {
+  Predictable made{std::vector<std::vector<float>>(workers), {}};
+  const auto n = static_cast<int64_t>(workers);
+  const int64_t each = most / n;
+  for (uint64_t i = 0; i < elements; ++i) {
+    // In a block of int8's, the largest sets the scale, and sums are whole numbers of n units.
+    const bool largest = blocks && i % 64 == 0;
+    int64_t left = blocks ? n * random->Between(-each, each) : random->Between(-n * each, n * each);
+    if (largest) left = n * most;
+    made.sums.push_back(static_cast<float>(left) * unit);
+    for (int64_t others = n - 1; others >= 0; --others) {
+      const int64_t low = std::max(-each, left - others * each);
+      const int64_t high = std::min(each, left + others * each);
+      const int64_t part = largest ? most : random->Between(low, high);
+      made.copies[static_cast<size_t>(others)].push_back(static_cast<float>(part) * unit);
+      left -= part;
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+TEST(sums_that_can_be_foretold_are_exact) {
+  const struct {
+    const char* codec;
+    int64_t most;  // whole numbers up to there have no rounding
+  } rows[] = {{"bf16", 256}, {"fp16", 2048}, {"int8", 127}};
+  Random random;
+  constexpr uint64_t kElements = 300;
+  for (const auto& row : rows) {
+    const Codec& codec = *FindCompression(row.codec);
+    for (size_t workers = 1; workers <= 16; ++workers) {
+      const float unit = std::ldexp(1.0F, static_cast<int>(random.Between(-8, 4)));
+      const Predictable given =
+          Draw(&random, workers, kElements, row.most, unit, row.codec == std::string("int8"));
+      std::vector<size_t> order(workers);
+      for (size_t w = 0; w < workers; ++w) order[w] = w;
+      std::vector<char> coded(codec.bytes(kElements));
+      for (int turn = 0; turn < 3; ++turn) {
+        for (size_t w = workers; w > 1; --w) std::swap(order[w - 1], order[random.Below(w)]);
+        std::vector<float> sum(kElements), back(kElements);
+        for (const size_t w : order) {
+          codec.encode(0, reinterpret_cast<const char*>(given.copies[w].data()), nullptr, kElements,
+                       coded.data());
+          codec.add(0, coded.data(), kElements, reinterpret_cast<char*>(sum.data()),
+                    w == order[0] ? Into::kRoom : Into::kSum);
+        }
+        CHECK_TRUE(sum == given.sums);
+        codec.encode(0, reinterpret_cast<const char*>(sum.data()), nullptr, kElements,
+                     coded.data());
+        codec.add(0, coded.data(), kElements, reinterpret_cast<char*>(back.data()), Into::kRoom);
+        CHECK_TRUE(back == given.sums);
+      }
+    }
   }
 }
