@@ -57,6 +57,12 @@ PEER = (
     _gauge("window_bytes", "window_bytes", "What may be under way"),
     _gauge("under_way_bytes", "under_way_bytes", "What is under way"),
     _gauge("packet_bytes", "packet_bytes", "Largest packet now"),
+    _gauge(
+        "awaited_permille",
+        "awaited_ratio",
+        "Part of the time, lately, for which a server's sums waited for it alone",
+        1e-3,
+    ),
     # The policy prophet's:
     _counter("blocks", "blocks", "Blocks of gradients"),
     _counter("block_bytes", "block_bytes", "Bytes in blocks"),

@@ -24,6 +24,7 @@ Aggregator::Aggregator(const AggregatorOptions& options)
     : options_(options),
       pool_(options.bytes_max, options.lends, options.allocate),
       trace_(options.trace, true, options.trace_overhead, options.lanes),
+      awaited_(options.ranks.empty() ? options.num_workers : 0, options.slow),
       calls_(options.num_workers, options.lanes, options.lanes, options.wake) {
   if (!options_.ranks.empty()) trace_.SumsHost();
   for (int i = 0; i < options_.num_workers; ++i) {
@@ -307,6 +308,7 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   }
   progress += link->count;
   trace_.Received(worker, tensor->declared.index, tensor->share, header.length, whole, now_us);
+  if (whole && !first && !asynchronous) CopyCame(&slot, worker, workers, now_us);
   if (!whole) {
     if (last_of_all && !first && !asynchronous) AnswerPart(tensor, link->mine);
     return Status::Ok();
@@ -345,6 +347,7 @@ Status Aggregator::EndRows(Receiving* link, int worker, const Header& header, in
   if (!whole) return Status::Ok();
   Acknowledge(tensor, link->mine, worker, progress);
   progress = kComplete;
+  CopyCame(&tensor->slots[link->mine], worker, 1, now_us);
   CopyComplete(tensor, link->mine, 1, false);
   return Status::Ok();
 }
@@ -389,6 +392,24 @@ void Aggregator::CopyComplete(SummedTensor* tensor, uint64_t mine, int workers, 
   if (slot.complete == options_.num_workers) return SlotComplete(tensor, mine);
   if (last_of_all) AnswerPart(tensor, mine);
   FailIfDeparted(tensor, mine);
+}
+
+// What comes from another host takes its time: it is waited for only if others' have come from
+// afar.
+void Aggregator::CopyCame(Slot* slot, int worker, int workers, int64_t now_us) {
+  if (!options_.ranks.empty()) return;
+  const bool beside = options_.hosts.Beside(worker, options_.server);
+  slot->in += workers;
+  if (slot->in < options_.num_workers) {
+    slot->in_from_afar = slot->in_from_afar || !beside;
+    slot->came_us = now_us;
+    return;
+  }
+  const bool alike = beside || slot->in_from_afar;
+  awaited_.Came(worker, alike ? slot->came_us : now_us, slot->summed_us, now_us);
+  slot->in = 0;
+  slot->in_from_afar = false;
+  slot->summed_us = now_us;
 }
 
 void Aggregator::EndFirst(SummedTensor* tensor, uint64_t mine, int worker) {

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "packets/awaited.h"
 #include "packets/declaration.h"
 #include "packets/host_sums.h"
 #include "packets/hosts.h"
@@ -65,6 +66,7 @@ struct AggregatorOptions {
   uint64_t trace_overhead = kHeaderBytes;
   std::shared_ptr<LentMemory> lends;  // where sums lie; null: nobody borrows
   LaneCalls::Wake wake;               // needed for more than one lane
+  Awaited::Says slow;                 // hears of a worker that sums wait for
   // Of a host's sums (aggregator_host.cc): the ranks of its workers, of whom the first is this
   // process; the servers whose slots they are summed for; who hears of them. Empty: of a server.
   std::vector<int> ranks;
@@ -101,6 +103,8 @@ class Aggregator : public Endpoint, public HostSums {
 
   const PacketPool& pool() const { return pool_; }
   size_t tensors() const;
+  // For how many thousandths of the time sums have waited for it alone, lately.
+  int AwaitedPermille(int worker) const;
   // Sums that wait to be sent to a worker, by priority.
   std::vector<std::pair<int32_t, size_t>> Depths(int worker) const;
 
@@ -140,6 +144,7 @@ class Aggregator : public Endpoint, public HostSums {
   Status EndData(Receiving* link, int worker, const Header& header, int64_t now_us, bool* adds);
   Status EndRows(Receiving* link, int worker, const Header& header, int64_t now_us);
   void AddArrived(int lane, SummedTensor* tensor, uint64_t mine);
+  void CopyCame(Slot* slot, int worker, int workers, int64_t now_us);
   void EndFirst(SummedTensor* tensor, uint64_t mine, int worker);
   void Applied(SummedTensor* tensor, uint64_t mine, int worker, PacketKind kind);
   void Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, uint64_t bytes);
@@ -175,6 +180,7 @@ class Aggregator : public Endpoint, public HostSums {
   mutable std::mutex mutex_;  // guards what follows
   bool torn_ = false;
   PacketTrace trace_;
+  Awaited awaited_;
   std::map<std::pair<uint64_t, bool>, std::unique_ptr<SummedTensor>> tensors_;  // by key, and rows
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<std::unique_ptr<Receiving>> links_;

@@ -354,6 +354,11 @@ size_t Aggregator::tensors() const {
   return tensors_.size();
 }
 
+int Aggregator::AwaitedPermille(int worker) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return awaited_.permille(worker);
+}
+
 std::vector<std::pair<int32_t, size_t>> Aggregator::Depths(int worker) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return peers_[static_cast<size_t>(worker)]->ready.Depths();

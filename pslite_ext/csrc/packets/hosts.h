@@ -22,6 +22,8 @@ class Hosts {
   Hosts(std::vector<int> of_workers, std::vector<int> of_servers);
   static Hosts Of(const std::vector<Member>& members);
 
+  // Whether it is known who is where.
+  bool known() const { return !of_workers_.empty(); }
   // Who sends the worker's copies to the server.
   int Sender(int worker, int server) const;
   // How many workers the worker's copies stand for there; 0: it sends none.

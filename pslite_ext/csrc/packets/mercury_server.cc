@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "base/node_name.h"
 #include "base/refusal.h"
 #include "letters/letter_endpoint.h"
@@ -31,6 +32,9 @@ Status MercuryServer::Start(const MercuryOptions& options) {
   aggregator.trace = options_.trace;
   aggregator.trace_overhead = options_.packet_overhead();
   aggregator.lends = door_.Lends();
+  // Where nobody knows who is on which host, what comes from afar looks slow.
+  if (options_.hosts.known())
+    aggregator.slow = [this](int worker, int permille) { SaySlow(worker, permille); };
   aggregator.wake = [this](int lane) { lanes_[static_cast<size_t>(lane)]->Wake(); };
   aggregator_ = std::make_shared<Aggregator>(aggregator);
   for (int i = 0; i < options_.lanes; ++i) {
@@ -85,6 +89,16 @@ void MercuryServer::Take(int worker, int lane, TcpSocket socket) {
   to->Post([to, moved, worker] { to->AddLink(std::move(*moved), worker); });
 }
 
+// Two servers say so: one that is on its host, and another. Each sees what is slow on its side.
+void MercuryServer::SaySlow(int worker, int permille) const {
+  const bool next = (worker + 1) % options_.shares.servers() == options_.rank;
+  if (!next && !options_.hosts.Beside(worker, options_.rank)) return;
+  const std::string name = NodeName(Role::kWorker, worker);
+  if (permille == 0) return Log(LogLevel::kWarning, name + " is no longer slow");
+  Log(LogLevel::kWarning, name + " is slow: lately, sums waited for it alone for " +
+                              std::to_string(permille / 10) + " % of the time");
+}
+
 void MercuryServer::Refused(const std::string& why) { LogRefusal(why, ++refusals_); }
 
 void MercuryServer::Stop() {
@@ -111,6 +125,7 @@ std::string MercuryServer::Figures() {
         figures.counters = link->counters();
         figures.segments_sent_again = PathOf(link->fd()).sent_again;
         if (i == 0) figures.depths = aggregator_->Depths(worker);  // of all its links together
+        figures.awaited_permille = static_cast<uint64_t>(aggregator_->AwaitedPermille(worker));
         figures.packet_bytes = options_.policy.packet_bytes;
         links.push_back(std::move(figures));
       }

@@ -36,6 +36,7 @@ class MercuryServer {
  private:
   std::unique_ptr<Endpoint> WithLetters(std::unique_ptr<Endpoint> aggregator);
   void Take(int worker, int lane, TcpSocket socket);
+  void SaySlow(int worker, int permille) const;
   void Refused(const std::string& why);
 
   const PlaneEvents events_;

@@ -39,6 +39,10 @@ struct Aggregator::Slot {
   uint32_t answerable = 0;       // elements of the sum under way that all copies have
   uint8_t round = 0;             // rounds that are done, modulo 256
   std::vector<int> waiting;      // workers that fetch what is not there yet
+  int in = 0;                    // workers whose copies have come
+  bool in_from_afar = false;     // of another host's
+  int64_t came_us = 0;           // when the latest did
+  int64_t summed_us = 0;         // when the sum before was made; 0: there was none
   int giver = -1;                // whose first value is under way; -1: nobody's
   uint32_t given = 0;            // elements of it
 };

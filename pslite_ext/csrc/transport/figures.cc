@@ -44,7 +44,8 @@ std::string Json(const LinkFigures& link, bool with_blocks) {
         Number("round_trip_us", static_cast<uint64_t>(link.round_trip_us)),
         Number("segments_sent_again", link.segments_sent_again),
         Number("window_bytes", link.window_bytes), Number("under_way_bytes", link.under_way_bytes),
-        Number("packet_bytes", link.packet_bytes)}) {
+        Number("packet_bytes", link.packet_bytes),
+        Number("awaited_permille", link.awaited_permille)}) {
     out += "," + field;
   }
   const BlockFigures& b = link.blocks;

@@ -26,7 +26,8 @@ struct LinkFigures {
   uint64_t window_bytes = 0;
   uint64_t under_way_bytes = 0;
   uint64_t packet_bytes = 0;
-  BlockFigures blocks;  // prophet's
+  uint64_t awaited_permille = 0;  // a server's: of the time, lately, for which sums waited for it
+  BlockFigures blocks;            // prophet's
 };
 
 // What a profile adds to the totals.

@@ -39,13 +39,15 @@ class LoneServer {
  public:
   explicit LoneServer(const AggregatorOptions& options) : aggregator(options) {}
 
+  int64_t now_us = 0;
+
   Status Send(int worker, Header header, const std::string& payload = "") {
     header.length = static_cast<uint32_t>(payload.size());
     char* target = nullptr;
-    Status status = aggregator.OnHeader(worker, header, 0, &target);
+    Status status = aggregator.OnHeader(worker, header, now_us, &target);
     if (!status.ok()) return status;
     if (target != nullptr && !payload.empty()) std::memcpy(target, payload.data(), payload.size());
-    return aggregator.OnPacket(worker, header, 0);
+    return aggregator.OnPacket(worker, header, now_us);
   }
   Status Send(int worker, PacketKind kind, uint32_t number) {
     Header h;
