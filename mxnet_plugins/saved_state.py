@@ -113,7 +113,7 @@ class MXNetState:
                 yield name, key, parameter
 
     def _of_others(self) -> dict[str, Any]:
-        return {name: its.state_dict() for name, its in self._others.items()}
+        return {name: _as_words(name, its.state_dict()) for name, its in self._others.items()}
 
     def dump(self, state: State, file: Any) -> None:
         np.savez(file, **state)
@@ -144,6 +144,16 @@ class MXNetState:
         if mine is not None:
             random_numbers.restore(words["random"])
             mx.random.seed(words["seed"])
+
+
+def _as_words(name: str, state: Any) -> Any:
+    try:
+        return json.loads(json.dumps(state))
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"checkpoint: {name}'s state_dict holds what is no number, string, list or dict "
+            f"({error})"
+        ) from None
 
 
 def _set(name: str, parameter: Any, value: Any) -> None:

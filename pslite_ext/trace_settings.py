@@ -32,6 +32,11 @@ def trace_steps(text: str) -> tuple[int, int]:
     return first, end
 
 
+def of_restart(folder: str, number: int | str) -> str:
+    """Where a job that was started again writes what the first one wrote there."""
+    return str(Path(folder) / f"restart-{number}")
+
+
 def check_trace_directory(name: str) -> None:
     """Before this node registers, and so before any node of this run has made a file."""
     if not name:

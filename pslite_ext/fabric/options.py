@@ -20,7 +20,7 @@ _MODE = "MERCURY_FABRIC_MODE"
 _BATCH = "MERCURY_FABRIC_BATCH_MS"
 _LAG = "MERCURY_FABRIC_LAG_MS"
 _WIRE = "MERCURY_WIRE"
-WIRES = (PLAIN, "bf16", "fp16")
+WIRES = (PLAIN, "bf16")  # of fp16, what is too large would be infinite for good
 _STALENESS_MOST = 1_000_000
 _SHOWN = 100  # characters of a value that is compared
 

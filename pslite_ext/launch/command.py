@@ -27,6 +27,7 @@ from pslite_ext.config import (
 )
 from pslite_ext.launch.tasks import Host, LaunchError, Task, normal_command, plan, read_hosts
 from pslite_ext.launch.watch import JobWatch
+from pslite_ext.trace_settings import of_restart
 
 GRACE_S = 20.0
 WRONG_USE = 2  # the exit code of a process for which it is no use to try again
@@ -185,25 +186,25 @@ def run(arguments: argparse.Namespace) -> int:
         host = address_for(hosts)
     else:
         host = "127.0.0.1"
-    folders = arguments.log_dir, arguments.trace_dir
+    log_dir = arguments.log_dir
     for again in range(arguments.restarts + 1):
         if again:
             print(
                 f"mercury launch: starts the job again ({again} of {arguments.restarts})",
                 file=sys.stderr,
             )
-            # What the job before has written stays.
-            arguments.log_dir, arguments.trace_dir = (
-                folder and folder / f"restart-{again}" for folder in folders
-            )
+            log_dir = Path(of_restart(arguments.log_dir, again))
         job = job_environment(arguments, host)
+        traces = {**os.environ, **job}.get("MERCURY_TRACE_DIR", "").strip()
+        if again and traces:  # what the job before has written stays
+            job["MERCURY_TRACE_DIR"] = of_restart(traces, again)
         check_settings({**os.environ, **job}, here=launcher == "local")
         workers, replicas = arguments.num_workers, arguments.replicas
         torch_port = str(free_port(host))
         tasks = plan(
             command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port, replicas
         )
-        code = _run_once(tasks, JobWatch(arguments.log_dir, arguments.grace))
+        code = _run_once(tasks, JobWatch(log_dir, arguments.grace))
         if code in (0, WRONG_USE):
             break
     return code

@@ -8,6 +8,7 @@ memory, and written while training goes on.
 from __future__ import annotations
 
 import itertools
+import secrets
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,13 +18,17 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.job import figures
 from pslite_ext.saving import choice, part_file
 from pslite_ext.saving.exchange import Exchange
-from pslite_ext.saving.folder import SHARED, Folder, own
+from pslite_ext.saving.folder import RUNS, SHARED, Folder, Place, own
+from pslite_ext.saving.kept import superfluous
 from pslite_ext.saving.writer import Writer
 
-KEEP_LEAST = 2  # workers may be one checkpoint apart when the job dies
-LOOKED_AT = 8  # of the newest, by each worker
-NOTHING = -1
+KEEP_LEAST = 2  # one might be damaged
+LOOKED_AT = 12  # of the newest, by each worker
+NUMBERS = 3  # that are a place
+NEVER = -1  # instead of a step
+NOTHING = [NEVER] * NUMBERS
 _numbers = itertools.count()
+_folders: set[Path] = set()  # of this process's
 State = Any  # of which a front knows what it is
 
 
@@ -56,11 +61,19 @@ class Checkpoint:
             self._folder = Folder(Path(folder))
         except OSError as error:
             raise InvalidArgumentError(f"checkpoint: no folder can be made: {error}") from None
+        if (whole := self._folder.root.resolve()) in _folders:
+            raise InvalidArgumentError(
+                f"checkpoint: {folder} is another checkpoint's: name all that is saved in one call"
+            )
+        _folders.add(whole)
         self._front, self._rank, self._workers = front, rank, workers
         self._every, self._keep = every, keep
         self._writer = Writer()
         self._exchange = Exchange(next(_numbers), rank, workers)
-        self._exchange.agree(f"every {every} steps, {keep} are kept")
+        self._run = 0  # worker 0's number for it
+        self._last = NEVER  # step that this worker has written whole
+        self._by_all: list[int] = []  # those that all workers have
+        self._written = self._exchange.table("written", 1)
         self.steps = self._resume()
 
     def step(self) -> None:
@@ -70,20 +83,37 @@ class Checkpoint:
             self.save()
 
     def save(self) -> None:
-        """Now, on every worker; returns once there is a copy of all that is saved."""
-        step = self.steps
+        """Now, on every worker, right after `step()`; returns once there is a copy of all that is
+        saved."""
+        place = Place(self.steps, self._workers, self._run)
         parts = {own(self._rank): self._front.capture_own()}
         if self._rank == 0:
             parts[SHARED] = self._front.capture_shared()
+        self._writer.wait(place.step)
+        written = {step for (step,) in self._written.gather([self._last])}
+        if len(written) == 1 and written != {NEVER}:
+            self._by_all = [*self._by_all, *(written - {*self._by_all})][-self._keep :]
+        self._last = NEVER
 
         def work() -> None:
             for name, state in parts.items():
-                part_file.write(self._folder.place(step, name), self._dumps(state))
-            for name in parts:
-                self._folder.keep_newest(name, self._keep)
-            figures.add("checkpoint", step)
+                part_file.write(self._folder.room(place, name), self._dumps(state))
+            self._last = place.step
+            self._remove_old()
+            figures.add("checkpoint", place.step)
 
-        self._writer.write(step, work)
+        self._writer.write(place.step, work)
+
+    def _remove_old(self) -> None:
+        for name in self._parts():
+            old = superfluous(self._folder.places(name), self._by_all, self._keep)
+            self._folder.remove(old, name)
+            if name == SHARED:
+                self._folder.remove_strangers(old, self._workers)
+
+    def _parts(self) -> list[str]:
+        """That this worker writes."""
+        return [own(self._rank), *([SHARED] if self._rank == 0 else [])]
 
     def wait(self) -> None:
         """Until nothing is being written."""
@@ -95,54 +125,76 @@ class Checkpoint:
     # --- the way back -----------------------------------------------------------------------------
 
     def _resume(self) -> int:
+        for name in self._parts():
+            self._folder.sweep(name)
         mine = self._whole(own(self._rank)), self._whole(SHARED)
-        table = [step for steps in mine for step in [*steps, *[NOTHING] * LOOKED_AT][:LOOKED_AT]]
-        found = [
-            choice.Found(
-                frozenset(row[:LOOKED_AT]) - {NOTHING}, frozenset(row[LOOKED_AT:]) - {NOTHING}
+        table = [self._every, self._keep, secrets.randbelow(RUNS)]
+        for places in mine:
+            padded = [*map(list, places), *[NOTHING] * LOOKED_AT][:LOOKED_AT]
+            table += itertools.chain.from_iterable(padded)
+        rows = self._exchange.gather("found", table)
+        self._check_alike(rows)
+        self._run = rows[0][2]
+        found = [choice.Found(*_places(row[3:])) for row in rows]
+        if (rank := choice.missed(found)) is not None:
+            raise InvalidArgumentError(
+                f"checkpoint: worker 0 sees none that is whole in {self._folder.root}, but worker "
+                f"{rank} has parts of step {max(found[rank].own).step} and before: give worker 0 "
+                "the folder that it had, or remove what the others have"
             )
-            for row in self._exchange.gather("found", table)
-        ]
         chosen = choice.choose(found)
-        step = 0 if chosen is None else chosen.step
-        if chosen is not None:
-            self._take(chosen, mine[1])
-        for name in (own(self._rank), *([SHARED] if self._rank == 0 else [])):
-            self._folder.drop_after(name, step)
+        if chosen is None:
+            return 0
+        self._take(chosen, mine[1])
+        for name in self._parts():
+            later = [p for p in self._folder.places(name) if p.step >= chosen.place.step]
+            self._folder.remove({*later} - {chosen.place}, name)
+        self._by_all = [] if chosen.strangers else [chosen.place.step]
         if self._rank == 0:
             self._say(chosen)
-        return step
+        return chosen.place.step
 
-    def _whole(self, part: str) -> Mapping[int, Path]:
-        """The newest steps of which that part is there, and whole."""
+    @staticmethod
+    def _check_alike(rows: list[list[int]]) -> None:
+        for rank, row in enumerate(rows):
+            if row[:2] != rows[0][:2]:
+                first, other = (f"every={r[0]}, keep={r[1]}" for r in (rows[0], row))
+                raise InvalidArgumentError(
+                    "checkpoint: all workers must ask for the same: "
+                    f"worker 0 has {first}, worker {rank} {other}"
+                )
+
+    def _whole(self, part: str) -> dict[Place, Path]:
+        """The newest of which that part is there, and whole."""
         found = {}
-        for step in self._folder.steps(part)[:LOOKED_AT]:
-            path = self._folder.path(step, part)
+        for place in self._folder.places(part)[:LOOKED_AT]:
+            path = self._folder.path(place, part)
             try:
                 part_file.read(path).close()
             except (part_file.DamagedError, OSError) as error:
                 print(f"mercury: {path} is not used: {error}", file=sys.stderr)
             else:
-                found[step] = path
+                found[place] = path
         return found
 
-    def _take(self, chosen: choice.Resumption, shared: Mapping[int, Path]) -> None:
+    def _take(self, chosen: choice.Resumption, shared: Mapping[Place, Path]) -> None:
         with self._shared_file(chosen, shared) as file:
             state = self._front.load(file)
         mine = None
         if self._rank not in chosen.strangers:
-            with part_file.read(self._folder.path(chosen.step, own(self._rank))) as file:
+            with part_file.read(self._folder.path(chosen.place, own(self._rank))) as file:
                 mine = self._front.load(file)
         try:
             self._front.restore(state, mine)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(
-                f"the checkpoint of step {chosen.step} in {self._folder.root} is not one of this "
-                f"training: {error}; give another folder, or remove this one"
+                f"the checkpoint of step {chosen.place.step} in {self._folder.root} does not fit "
+                f"what is to be restored: {error}; parameter groups and layers that were added "
+                "while training went on must be there again; another training needs another folder"
             ) from None
 
-    def _shared_file(self, chosen: choice.Resumption, shared: Mapping[int, Path]) -> BinaryIO:
-        path = shared.get(chosen.step)
+    def _shared_file(self, chosen: choice.Resumption, shared: Mapping[Place, Path]) -> BinaryIO:
+        path = shared.get(chosen.place)
         if not chosen.lacking:
             assert path is not None
             return part_file.read(path)
@@ -152,16 +204,22 @@ class Checkpoint:
             first.seek(0)
         return self._exchange.of_worker_0(first, self._exchange.gather("size", [size])[0][0])
 
-    def _say(self, chosen: choice.Resumption | None) -> None:
-        if chosen is None:
-            return
-        without = ", ".join(str(rank) for rank in chosen.strangers)
-        more = (
-            f"; workers {without} have no part of their own there and begin as worker 0"
-            if (without)
-            else ""
-        )
+    def _say(self, chosen: choice.Resumption) -> None:
+        more = ""
+        if chosen.strangers:
+            ranks = ", ".join(map(str, chosen.strangers))
+            more = f"; workers {ranks} have no part of their own there and begin as worker 0"
         print(
-            f"mercury: goes on after step {chosen.step}, from {self._folder.root}{more}",
+            f"mercury: goes on after step {chosen.place.step}, from {self._folder.root}{more}",
             file=sys.stderr,
         )
+
+
+def _places(numbers: list[int]) -> tuple[frozenset[Place], frozenset[Place]]:
+    """A worker's own, and the shared ones."""
+    groups = [numbers[at : at + NUMBERS] for at in range(0, len(numbers), NUMBERS)]
+    own_ones, shared = groups[:LOOKED_AT], groups[LOOKED_AT:]
+    return (
+        frozenset(Place(*group) for group in own_ones if group != NOTHING),
+        frozenset(Place(*group) for group in shared if group != NOTHING),
+    )

@@ -5,31 +5,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pslite_ext.saving.folder import Place
+
+# Parts of so many steps that others may have before worker 0 has one: one is being written, the
+# next waits for it.
+AHEAD = 2
+
 
 class Found(NamedTuple):
-    """By one worker: the steps of which it sees its own part, and the shared one, both whole."""
+    """By one worker: where it sees its own part, and where the shared one, both whole."""
 
-    own: frozenset[int]
-    shared: frozenset[int]
+    own: frozenset[Place]
+    shared: frozenset[Place]
 
 
 class Resumption(NamedTuple):
-    step: int
+    place: Place
     lacking: tuple[int, ...]  # workers without the shared part, who get it from worker 0
     strangers: tuple[int, ...]  # workers without a part of their own
 
 
 def choose(found: Sequence[Found]) -> Resumption | None:
-    """The newest step of which every worker has its own part; else the newest that worker 0 has,
-    and those who were not there begin from its. None: there is nothing to go on from.
+    """Of those that as many workers wrote as worker 0's newest: the newest of which every worker
+    has its own part; else worker 0's newest, and those who were not there begin from its. None:
+    there is nothing to go on from.
     """
     first = found[0].own & found[0].shared
     if not first:
         return None
-    whole = first.intersection(*(each.own for each in found))
-    step = max(whole or first)
+    newest = max(first)
+    alike = {place for place in first if place.workers == newest.workers}
+    whole = alike.intersection(*(each.own for each in found))
+    place = max(whole) if whole else newest
     return Resumption(
-        step,
-        tuple(rank for rank, each in enumerate(found) if step not in each.shared),
-        tuple(rank for rank, each in enumerate(found) if step not in each.own),
+        place,
+        tuple(rank for rank, each in enumerate(found) if place not in each.shared),
+        tuple(rank for rank, each in enumerate(found) if place not in each.own),
     )
+
+
+def missed(found: Sequence[Found]) -> int | None:
+    """A worker that has so much that worker 0 cannot have nothing: its folder is another one."""
+    for rank, each in enumerate(found):
+        if len(each.own) > AHEAD and not found[0].own & found[0].shared:
+            return rank
+    return None

@@ -1,4 +1,4 @@
-"""What workers tell each other of their checkpoints, once, before training goes on."""
+"""What workers tell each other of their checkpoints."""
 
 from __future__ import annotations
 
@@ -13,29 +13,39 @@ from pslite_ext import _core
 PIECE_BYTES = 16 << 20
 
 
+class Table:
+    """Each worker's numbers, as many of each. All workers ask for it equally often."""
+
+    def __init__(self, key: int, rank: int, workers: int, columns: int) -> None:
+        self._rank, self._workers, self._columns = rank, workers, columns
+        self._sums = (ctypes.c_int64 * (workers * columns))()
+        if workers > 1:
+            self._tensor = _core.Tensor(key, "checkpoints", "int64", [len(self._sums)])
+
+    def gather(self, mine: Sequence[int]) -> list[list[int]]:
+        """By worker; waits for all to have told theirs."""
+        count = self._columns
+        assert len(mine) == count
+        ctypes.memset(self._sums, 0, ctypes.sizeof(self._sums))
+        for place, number in enumerate(mine, self._rank * count):
+            self._sums[place] = number
+        if self._workers > 1:
+            self._tensor.sum_memory(_memory(self._sums)).wait()
+        return [self._sums[rank * count : (rank + 1) * count] for rank in range(self._workers)]
+
+
 class Exchange:
     """Of all workers of a job, about checkpoint number `number` of the script."""
 
     def __init__(self, number: int, rank: int, workers: int) -> None:
         self._number, self._rank, self._workers = number, rank, workers
 
-    def agree(self, *said: str) -> None:
-        """All say the same, or hear what differs."""
-        if self._workers > 1:
-            lines = [(line, "of the checkpoint") for line in said]
-            _core.claim_model(self._key("agreed"), lines)
+    def table(self, what: str, columns: int) -> Table:
+        """`what`: another word for each."""
+        return Table(self._key(what), self._rank, self._workers, columns)
 
     def gather(self, what: str, mine: Sequence[int]) -> list[list[int]]:
-        """By worker, its numbers: as many of each. `what`: another word each time."""
-        if self._workers == 1:
-            return [list(mine)]
-        count = len(mine)
-        table = (ctypes.c_int64 * (self._workers * count))()
-        for place, number in enumerate(mine, self._rank * count):
-            table[place] = number
-        tensor = _core.Tensor(self._key(what), "checkpoints", "int64", [len(table)])
-        tensor.sum_memory(_memory(table)).wait()
-        return [table[rank * count : (rank + 1) * count] for rank in range(self._workers)]
+        return self.table(what, len(mine)).gather(mine)
 
     def of_worker_0(self, file: BinaryIO | None, size: int) -> BinaryIO:
         """All that is in worker 0's file, on each worker. The others add nothing to it."""

@@ -1,23 +1,38 @@
 """Where checkpoints are: a folder for each step, in it a part that all workers share, and each
 worker's own.
 
-    FOLDER/step-000000000200/shared.mercury  worker-0.mercury  worker-1.mercury ...
+    FOLDER/step-000000000200-of-2-1a2b3c4d/shared.mercury  worker-0.mercury  worker-1.mercury
 
-Each part has one writer. The folder may be one for all workers or one on each host: a part that is
-not seen is not there.
+The name says how many workers wrote it, and in which run of the job: parts of two runs that came to
+the same step never go together. Each part has one writer. The folder may be one for all workers or
+one on each host: a part that is not seen is not there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from pslite_ext.saving import part_file
 
 SHARED = "shared"
-_STEP = re.compile(r"step-(\d{12})")
+RUNS = 1 << 32  # a run's number is below
+_PLACE = re.compile(r"step-(\d{12})-of-(\d+)-([0-9a-f]{8})")
+_OWN = re.compile(r"worker-(\d+)\.mercury")
+
+
+class Place(NamedTuple):
+    """By step: the newest is the largest."""
+
+    step: int
+    workers: int
+    run: int
+
+    def __str__(self) -> str:
+        return f"step-{self.step:012d}-of-{self.workers}-{self.run:08x}"
 
 
 def own(rank: int) -> str:
@@ -30,38 +45,44 @@ class Folder:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
 
-    def path(self, step: int, part: str) -> Path:
-        return self.root / f"step-{step:012d}" / f"{part}.mercury"
+    def path(self, place: Place, part: str) -> Path:
+        return self.root / str(place) / f"{part}.mercury"
 
-    def place(self, step: int, part: str) -> Path:
+    def room(self, place: Place, part: str) -> Path:
         """The same, to be written."""
-        path = self.path(step, part)
+        path = self.path(place, part)
         path.parent.mkdir(exist_ok=True)
         return path
 
-    def steps(self, part: str) -> list[int]:
-        """Of which there is that part, the newest first; nobody has looked into them."""
-        return sorted((s for s, path in self._all() if self.path(s, part).exists()), reverse=True)
+    def places(self, part: str) -> list[Place]:
+        """Where that part is, the newest first; nobody has looked into them."""
+        found = (place for place, path in self._all() if self.path(place, part).exists())
+        return sorted(found, reverse=True)
 
-    def keep_newest(self, part: str, count: int) -> None:
-        for step in self.steps(part)[count:]:
-            self._remove(self.path(step, part))
+    def remove(self, places: Iterable[Place], part: str) -> None:
+        for place in places:
+            self._remove(self.path(place, part))
 
-    def drop_after(self, part: str, step: int) -> None:
-        """What an earlier run has saved later than that, and what was never finished."""
-        for number, folder in list(self._all()):
-            unfinished = part_file.temporary(self.path(number, part))
-            if unfinished.exists():
-                self._remove(unfinished)
-            if number > step and self.path(number, part).exists():
-                self._remove(self.path(number, part))
+    def remove_strangers(self, places: Iterable[Place], workers: int) -> None:
+        """Parts of workers that the job has no more."""
+        for place in places:
+            for path in list((self.root / str(place)).glob("worker-*.mercury")):
+                found = _OWN.fullmatch(path.name)
+                if found and int(found[1]) >= workers:
+                    self._remove(path)
+
+    def sweep(self, part: str) -> None:
+        """Removes what was never finished."""
+        for place, folder in list(self._all()):
+            with suppress(OSError):
+                part_file.temporary(self.path(place, part)).unlink()
             with suppress(OSError):
                 folder.rmdir()  # if it is empty
 
-    def _all(self) -> Iterator[tuple[int, Path]]:
+    def _all(self) -> Iterator[tuple[Place, Path]]:
         for path in self.root.iterdir():
-            if found := _STEP.fullmatch(path.name):
-                yield int(found[1]), path
+            if found := _PLACE.fullmatch(path.name):
+                yield Place(int(found[1]), int(found[2]), int(found[3], 16)), path
 
     @staticmethod
     def _remove(path: Path) -> None:

@@ -18,23 +18,27 @@ class Writer:
 
     def write(self, step: int, work: Callable[[], None]) -> None:
         """Once the one before is over, for which training waits."""
-        if self._thread is not None and self._thread.is_alive() and not self._slow_said:
+        self.wait(step)
+        name = "mercury-checkpoint"
+        self._thread = threading.Thread(target=self._run, args=(step, work), name=name)
+        self._thread.start()
+
+    def wait(self, due: int | None = None) -> None:
+        """Until nothing is being written. `due`: because the checkpoint of that step is."""
+        if due is not None and self._thread is not None and self._thread.is_alive():
+            self._say_slow(due)
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
+
+    def _say_slow(self, step: int) -> None:
+        if not self._slow_said:
             self._slow_said = True
             print(
                 f"mercury: the checkpoint of step {step} is due, and the one before is still being "
                 "written: training waits for it (write less often)",
                 file=sys.stderr,
             )
-        self.wait()
-        name = "mercury-checkpoint"
-        self._thread = threading.Thread(target=self._run, args=(step, work), name=name)
-        self._thread.start()
-
-    def wait(self) -> None:
-        """Until nothing is being written."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.join()
 
     def _run(self, step: int, work: Callable[[], None]) -> None:
         try:

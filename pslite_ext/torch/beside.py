@@ -24,6 +24,7 @@ from pslite_ext.errors import PeerLostError, WaitTimeoutError
 from pslite_ext.launch.command import TOKEN_SETTINGS, free_port
 from pslite_ext.launch.tasks import LaunchError
 from pslite_ext.torch.started import Started
+from pslite_ext.trace_settings import of_restart
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LOOPBACK = "127.0.0.1"
@@ -182,6 +183,9 @@ def _new_job(environ: Mapping[str, str], workers: int, hosts: int) -> dict[str, 
     }
     if not any(environ.get(name, "").strip() for name in TOKEN_SETTINGS):
         job["MERCURY_JOB_TOKEN"] = secrets.token_hex(32)
+    restarts = environ.get("TORCHELASTIC_RESTART_COUNT", "0").strip()
+    if (traces := environ.get("MERCURY_TRACE_DIR", "").strip()) and restarts != "0":
+        job["MERCURY_TRACE_DIR"] = of_restart(traces, restarts)
     return job
 
 

@@ -167,12 +167,15 @@ class Collectives:
         finish: Callable[[], None] = lambda: None,
         priority: int = 0,
         results: Sequence[Any] = (),
-        word: str = PLAIN,
+        words: Sequence[str] = (),
     ) -> Collective:
         """The sums over all workers take the place of `flats`, contiguous and of one dimension;
-        `finish` may write to `results`. `word`: as what they travel, if they are float32."""
-        sizes = ", ".join(f"{flat.numel()} {_SUMMED[flat.dtype]}" for flat in flats)
-        sizes += f", sent as {word}" if word != PLAIN else ""
+        `finish` may write to `results`. `words`: as what each travels, if it is float32."""
+        words = words or [PLAIN] * len(flats)
+        sizes = ", ".join(
+            f"{flat.numel()} {_SUMMED[flat.dtype]}" + (f" sent as {word}" if word != PLAIN else "")
+            for flat, word in zip(flats, words)
+        )
         devices = staging.Devices((*flats, *results))
         collective = Collective(f"{what} of {sizes}" if flats else what, finish, devices)
         with self._lock:
@@ -181,7 +184,7 @@ class Collectives:
             collective.words = torch.zeros(PIECE_BYTES_MIN // 4, dtype=torch.int32)
             collective.words[:NUMBERS] = torch.tensor(words_of(collective.what), dtype=torch.int32)
             collective.sums.append(self._send(collective.words, WORD_PRIORITY, PLAIN))
-            for flat in flats:
+            for flat, word in zip(flats, words):
                 self._send_all(collective, flat, priority, word)
             self._started.put(collective)
         return collective

@@ -4,6 +4,10 @@ each worker's own buffers, random numbers, and whatever else has a `state_dict`.
 
 from __future__ import annotations
 
+import copy
+import io
+import re
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,6 +20,10 @@ from pslite_ext.saving import random_numbers
 from pslite_ext.saving.checkpoint import Checkpoint
 from pslite_ext.torch import this_worker
 
+_NUMPY = "of numpy"  # the key of what stands for an array
+_CLASS = re.compile(r"GLOBAL (\S+)")  # as torch names what it does not load
+saved: weakref.WeakSet[Any] = weakref.WeakSet()  # what is in some checkpoint
+
 
 def checkpoint(folder: str | Path, every: int, keep: int, objects: Mapping[str, Any]) -> Checkpoint:
     front = TorchState(objects)
@@ -26,13 +34,62 @@ def checkpoint(folder: str | Path, every: int, keep: int, objects: Mapping[str, 
 
 
 def _copied(value: Any) -> Any:
-    """On the host, and nobody else's."""
+    """On the host, nobody else's, and of kinds that torch loads safely, if they are known."""
     if isinstance(value, torch.Tensor):
         return value.detach().to("cpu", copy=True)
+    if type(value).__module__ == "numpy":
+        return _of_numpy(value)
     if isinstance(value, Mapping):
         return {key: _copied(its) for key, its in value.items()}
     if type(value) in (list, tuple):
         return type(value)(_copied(its) for its in value)
+    return copy.deepcopy(value)
+
+
+def _of_numpy(value: Any) -> Any:
+    """An array or a number, as `_taken_out` knows it."""
+    import numpy
+
+    array = numpy.ascontiguousarray(value)
+    held = torch.from_numpy(array.reshape(-1).view(numpy.uint8).copy())
+    return {_NUMPY: held, "dtype": array.dtype.str, "shape": list(numpy.shape(value))}
+
+
+def _taken_out(value: Any) -> Any:
+    """The same again, of what was loaded."""
+    if isinstance(value, dict):
+        if _NUMPY not in value:
+            return {key: _taken_out(its) for key, its in value.items()}
+        import numpy
+
+        array = value[_NUMPY].numpy().view(numpy.dtype(value["dtype"])).reshape(value["shape"])
+        return array.copy() if value["shape"] else array.reshape(())[()]
+    if type(value) in (list, tuple):
+        return type(value)(_taken_out(its) for its in value)
+    return value
+
+
+def _loaded(file: BinaryIO) -> Any:
+    try:
+        return torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # its own kinds differ between versions
+        found = _CLASS.search(str(error))
+        what = f"an object of {found[1]}" if found else "something"
+        raise InvalidArgumentError(
+            f"checkpoint: what is to be saved holds {what} that torch does not load safely: let "
+            "its state_dict give numbers, strings, lists, dicts, arrays and tensors, or allow it "
+            "with torch.serialization.add_safe_globals"
+        ) from error
+
+
+def _bare(value: Any) -> Any:
+    """Without the tensors' values: quick to write and to load."""
+    if isinstance(value, torch.Tensor):
+        return torch.empty(0)
+    if isinstance(value, dict):
+        return {key: _bare(its) for key, its in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_bare(its) for its in value)
     return value
 
 
@@ -58,6 +115,9 @@ class TorchState:
                     "load_state_dict"
                 )
         self._objects = objects
+        self._looked_at: set[str] = set()  # kinds of parts that can be loaded
+        for its in objects.values():
+            saved.add(its)
 
     def capture_shared(self) -> dict[str, Any]:
         alike = {}
@@ -68,12 +128,22 @@ class TorchState:
                 alike[name] = _copied({key: v for key, v in state if key not in buffers})
             elif isinstance(its, torch.optim.Optimizer):
                 alike[name] = _copied(its.state_dict())
-        return {"alike": alike, "own": self._own()}
+        return self._loadable("shared", {"alike": alike, "own": self._own()})
 
     def capture_own(self) -> dict[str, Any]:
         devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
         random = {**random_numbers.capture(), "torch": torch.get_rng_state(), "cuda": devices}
-        return {"own": self._own(), "random": _copied(random)}
+        return self._loadable("own", {"own": self._own(), "random": _copied(random)})
+
+    def _loadable(self, kind: str, state: dict[str, Any]) -> dict[str, Any]:
+        """The first one is tried: later it would be too late."""
+        if kind not in self._looked_at:
+            self._looked_at.add(kind)
+            file = io.BytesIO()
+            torch.save(_bare(state), file)
+            file.seek(0)
+            _loaded(file)
+        return state
 
     def _own(self) -> dict[str, Any]:
         own = {}
@@ -89,17 +159,16 @@ class TorchState:
         torch.save(state, file)
 
     def load(self, file: BinaryIO) -> Any:
-        try:
-            return torch.load(file, map_location="cpu", weights_only=True)
-        except Exception as error:  # its own kinds differ between versions
-            raise InvalidArgumentError(
-                "a checkpoint holds an object of a class that torch does not load safely "
-                f"(torch.serialization.add_safe_globals allows more): {error}"
-            ) from None
+        return _taken_out(_loaded(file))
 
     def restore(self, shared: Any, mine: Any) -> None:
         alike, own = shared["alike"], (mine or shared)["own"]
-        if {*alike, *own} != {*self._objects}:
+        modules = {n for n, its in self._objects.items() if isinstance(its, torch.nn.Module)}
+        common = modules | {
+            n for n, its in self._objects.items() if isinstance(its, torch.optim.Optimizer)
+        }
+        others = {*self._objects} - common
+        if {*alike} != common or {*own} != modules | others:
             raise InvalidArgumentError(
                 f"it has {', '.join(sorted({*alike, *own}))}, and the script saves "
                 f"{', '.join(sorted(self._objects))}"

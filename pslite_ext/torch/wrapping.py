@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.job.wire import Wire
 from pslite_ext.torch import this_worker
 from pslite_ext.torch.alone import Alone
@@ -19,6 +20,7 @@ from pslite_ext.torch.optimizers import (
     steps_in_parts,
     wrapped_class,
 )
+from pslite_ext.torch.saved_state import saved
 from pslite_ext.torch.training import Training
 from pslite_ext.torch.values import type_name
 
@@ -48,6 +50,11 @@ def _training(
 
 def wrap(model: Any, optimizer: Any, wire: Any) -> tuple[Any, Any]:
     names = check(model, optimizer)
+    if model in saved or optimizer in saved:
+        raise InvalidArgumentError(
+            "mercury.checkpoint has this model or optimizer already: wrap them first, since that "
+            "gives all workers the values of worker 0"
+        )
     Wire(wire).check((name, type_name(parameter.dtype)) for parameter, name in names.items())
     workers = this_worker.join()
     training = _training(model, optimizer, names, workers, Wire(wire, _core.wire()))

@@ -13,11 +13,16 @@ pytestmark = pytest.mark.xdist_group("torch")  # imported once
 STEPS = 23
 
 
-def run(folder: Path | str, *more: int, workers: int = 2) -> list[list[str]]:
+def run(folder: Path | str, *more: int, workers: int = 2, slow_s: float = 0.0) -> list[list[str]]:
     """What each worker says, line by line."""
     words = (str(folder), str(STEPS), *map(str, more))
     with torch_job(
-        "torch_saving.py", *words, workers=workers, servers=1, MERCURY_DETERMINISTIC="1"
+        "torch_saving.py",
+        *words,
+        workers=workers,
+        servers=1,
+        MERCURY_DETERMINISTIC="1",
+        SLOW_S=str(slow_s),
     ) as job:
         job.wait()
         if not more:
@@ -41,9 +46,9 @@ def test_a_job_that_died_goes_on_as_if_it_had_not(tmp_path: Path, workers: int) 
     assert f"mercury: goes on after step 10, from {tmp_path / 'broken'}" in resumed[0]
     assert all("begins after 10" in lines for lines in resumed)
     assert ends(resumed) == ends(whole)
-    # The last two checkpoints are there, and nothing unfinished.
+    # The last two that all had are there, the newest, and nothing unfinished.
     names = sorted(path.name for path in (tmp_path / "broken").iterdir())
-    assert names == ["step-000000000015", "step-000000000020"]
+    assert [name[:17] for name in names] == [f"step-{step:012d}" for step in (10, 15, 20)]
     assert not list((tmp_path / "broken").rglob(".*"))
 
 
@@ -52,13 +57,33 @@ def test_folders_of_each_host_s_own(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole")
     each = tmp_path / "of RANK"
     run(each, 18)
-    newest = tmp_path / "of 1" / "step-000000000015" / "worker-1.mercury"
+    (newest,) = (tmp_path / "of 1").glob("step-000000000015-*/worker-1.mercury")
     data = bytearray(newest.read_bytes())
     data[len(data) // 2] ^= 1
     newest.write_bytes(data)
     resumed = run(each)
     assert all("begins after 10" in lines for lines in resumed)
     assert f"mercury: {newest} is not used: what was saved has changed on the disk" in resumed[1]
+    assert ends(resumed) == ends(whole)
+
+
+def test_a_folder_that_is_gone_costs_nobody_what_is_left(tmp_path: Path) -> None:
+    each = tmp_path / "of RANK"
+    run(each, 23 - 1)
+    (tmp_path / "of 0").rename(tmp_path / "away")
+    with torch_job("torch_saving.py", str(each), str(STEPS), workers=2, servers=1) as job:
+        job.wait()
+        text = f"checkpoint: worker 0 sees none that is whole in {tmp_path / 'of 0'}, but worker 1 "
+        assert all(f"{text}has parts of step 20" in w.output for w in job.workers[:1]), job.report()
+    assert len(list((tmp_path / "of 1").rglob("worker-1.mercury"))) == 3
+
+
+def test_a_worker_with_a_slow_disk_loses_nothing(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole")
+    run(tmp_path / "broken", 21, slow_s=0.5)
+    resumed = run(tmp_path / "broken")
+    assert not any("begin as worker 0" in line for line in resumed[0])
+    assert any(line in resumed[0] for line in ("begins after 10", "begins after 15"))
     assert ends(resumed) == ends(whole)
 
 
@@ -92,17 +117,18 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         job.check()
         lines = [line for line in job.workers[0].output.splitlines() if ": " in line]
     said = dict(line.split(": ", 1) for line in lines)
-    narrow = tmp_path / "narrow"
     expected = {
         "every": "checkpoint: every is 0; a whole number is needed, 1 or more",
         "keep": "checkpoint: keep is 1; a whole number is needed, 2 or more",
         "nothing": "checkpoint: name what is to be saved: ",
         "no state": "checkpoint: table is a list, which has no state_dict and load_state_dict",
         "no folder": "checkpoint: no folder can be made: ",
-        "another model": f"the checkpoint of step 1 in {narrow} is not one of this training: model",
-        "other names": f"the checkpoint of step 1 in {narrow} is not one of this training: it has "
-        "model, optimizer, and the script saves net; give another folder, or remove this one",
-        "odd": "a checkpoint holds an object of a class that torch does not load safely",
+        "twice": f"checkpoint: {tmp_path / 'narrow'} is another checkpoint's: name all",
+        "another model": f"the checkpoint of step 1 in {tmp_path / 'another'} does not fit what",
+        "other names": f"the checkpoint of step 1 in {tmp_path / 'names'} does not fit what is to "
+        "be restored: it has model, optimizer, and the script saves net; ",
+        "odd": "checkpoint: what is to be saved holds an object of __main__.Cursor that torch",
+        "early": "mercury.checkpoint has this model or optimizer already: wrap them first",
     }
     for what, text in expected.items():
         assert said[what].startswith(text), job.report()

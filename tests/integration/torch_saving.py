@@ -12,6 +12,9 @@ import os
 import random
 import signal
 import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +23,12 @@ from torch import nn
 
 from pslite_ext import _core
 from pslite_ext import torch as mercury
+from pslite_ext.saving import part_file
 
 FOLDER, STEPS = sys.argv[1], int(sys.argv[2])
 DIES = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 EVERY = 5
+SLOW_S = float(os.environ.get("SLOW_S", "0"))  # worker 1's disk
 
 
 def digest(*states: Any) -> str:
@@ -41,11 +46,20 @@ def main() -> None:
     model = nn.Sequential(*layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     model, optimizer = mercury.wrap(model, optimizer)
-    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [4, 9, 13, 30], gamma=0.7)
+    curve = np.linspace(1.0, 0.1, STEPS + 1)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: curve[step])
     rank = _core.rank()
     for seed in (random.seed, np.random.seed, torch.manual_seed):
         seed(100 + rank)
     folder = FOLDER.replace("RANK", str(rank))
+    if rank == 1:
+        write = part_file.write
+
+        def slowly(path: Path, dump: Callable[[Any], None]) -> None:
+            time.sleep(SLOW_S)
+            write(path, dump)
+
+        part_file.write = slowly
     saved = mercury.checkpoint(
         folder, every=EVERY, model=model, optimizer=optimizer, scheduler=scheduler
     )
@@ -53,7 +67,8 @@ def main() -> None:
     dies = DIES if saved.steps == 0 else 0
     for step in range(saved.steps, STEPS):
         if step == dies > 0:
-            saved.wait()
+            if not SLOW_S:
+                saved.wait()
             os.kill(os.getpid(), signal.SIGKILL)
         x = torch.randn(16, 64) * random.random() + float(np.random.rand())
         model(x).square().sum().backward()

@@ -48,14 +48,25 @@ def main() -> None:
     (FOLDER / "file").write_text("")
     refused("no folder", FOLDER / "file" / "below", **narrow)
     saved = mercury.checkpoint(FOLDER / "narrow", every=1, **narrow)
+    refused("twice", FOLDER / "narrow", net=narrow["model"])
     saved.step()
     saved.wait()
-    refused("another model", FOLDER / "narrow", **wide)
-    refused("other names", FOLDER / "narrow", net=narrow["model"])
+    (FOLDER / "narrow").rename(FOLDER / "another")
+    refused("another model", FOLDER / "another", **wide)
+    (FOLDER / "another").rename(FOLDER / "names")
+    refused("other names", FOLDER / "names", net=narrow["model"])
     saved = mercury.checkpoint(FOLDER / "odd", every=1, cursor=Cursor(), **narrow)
-    saved.step()
-    saved.wait()
-    refused("odd", FOLDER / "odd", cursor=Cursor(), **narrow)
+    try:
+        saved.step()
+    except InvalidArgumentError as error:
+        print(f"odd: {error}", flush=True)
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    mercury.checkpoint(FOLDER / "early", every=1, model=model)
+    try:
+        mercury.wrap(model, optimizer)
+    except InvalidArgumentError as error:
+        print(f"early: {error}", flush=True)
 
 
 if __name__ == "__main__":

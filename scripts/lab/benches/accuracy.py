@@ -122,7 +122,7 @@ def _env(model: str, seeds: int, looks: int) -> dict[str, str]:
 def _races(systems: Sequence[System]) -> list[Case]:
     config = Config("train", {"count": 1, "bytes": 4}, rounds=RACE_STEPS)
     what = f"{HOOKED}, to a loss of {RACE_LOSS:g}, {RACE_SEEDS} seeds"
-    env = {**_env(HOOKED, RACE_SEEDS, RACE_LOOKS), "LAB_UNTIL": str(RACE_LOSS)}
+    env = {**_env(HOOKED, RACE_SEEDS, RACE_LOOKS), "LAB_UNTIL": str(RACE_LOSS), "LAB_TESTED": "100"}
     return [
         Case(
             *("accuracy", what, replace(way, program=WORKER), Setting(rate=rate, beside=True)),

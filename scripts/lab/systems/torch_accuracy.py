@@ -5,7 +5,7 @@ LAB_TASK is LeNet-5 or ResNet-18 on scikit-learn's digits, or a transformer of m
 parameters on this project's own docs, character by character. Its argument is a `Config`, of which
 the rounds count. Workers share each batch. What is said is measured LAB_LOOKS times, on data that
 none has seen; the clock that is told with it stands still meanwhile. LAB_UNTIL is a loss that is
-good enough.
+good enough, and LAB_TESTED how much of that data is looked at.
 """
 
 import pslite_ext.torch as mercury
@@ -167,6 +167,9 @@ class Trained:
 def train(seed: int, rank: int, workers: int, rounds: int) -> Trained:
     torch.manual_seed(seed)
     task = TASKS[os.environ["LAB_TASK"]]()
+    if tested := os.environ.get("LAB_TESTED"):
+        inputs, wanted = task.test
+        task.test = inputs[: int(tested)], wanted[: int(tested)]
     model, optimizer = parallel(task)
     looks, enough = int(os.environ["LAB_LOOKS"]), float(os.environ.get("LAB_UNTIL", "0"))
     trained = Trained([], [])

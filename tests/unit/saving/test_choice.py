@@ -7,39 +7,66 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pslite_ext.saving.choice import Found, Resumption, choose
+from pslite_ext.saving.choice import Found, Resumption, choose, missed
+from pslite_ext.saving.folder import Place
 
-STEPS = st.frozensets(st.integers(1, 9), max_size=4)
-
-
-def found(own: Iterable[int], shared: Iterable[int] = ()) -> Found:
-    return Found(frozenset(own), frozenset(shared))
+PLACES = st.frozensets(st.builds(Place, st.integers(1, 9), st.just(2), st.just(7)), max_size=4)
 
 
-def test_the_newest_that_all_have() -> None:
-    assert choose([found([5, 10], [5, 10]), found([5, 10], [5, 10])]) == Resumption(10, (), ())
-    # One was still writing when the job died.
-    assert choose([found([5, 10], [5, 10]), found([5], [5, 10])]) == Resumption(5, (), ())
-    # A folder on each host.
-    assert choose([found([5, 10], [5, 10]), found([5, 10]), found([10])]) == Resumption(
-        10, (1, 2), ()
+def at(step: int, run: int = 7, workers: int = 2) -> Place:
+    return Place(step, workers, run)
+
+
+def found(own: Iterable[Place | int], shared: Iterable[Place | int] = ()) -> Found:
+    return Found(
+        frozenset(p if isinstance(p, Place) else at(p) for p in own),
+        frozenset(p if isinstance(p, Place) else at(p) for p in shared),
     )
 
 
+def test_the_newest_that_all_have() -> None:
+    assert choose([found([5, 10], [5, 10]), found([5, 10], [5, 10])]) == Resumption(at(10), (), ())
+    # One was still writing when the job died.
+    assert choose([found([5, 10], [5, 10]), found([5], [5, 10])]) == Resumption(at(5), (), ())
+    # A folder on each host.
+    each = [found([5, 10], [5, 10]), found([5, 10]), found([10])]
+    assert choose(each) == Resumption(at(10), (1, 2), ())
+
+
+def test_parts_of_two_runs_do_not_go_together() -> None:
+    """Both came to step 10; the second died while worker 1 was writing it."""
+    first = [found([5, at(10, 8)], [5, at(10, 8)]), found([5, at(10, 7)], [5, at(10, 8)])]
+    assert choose(first) == Resumption(at(5), (), ())
+
+
 def test_a_worker_that_is_new_costs_no_step() -> None:
-    assert choose([found([5, 10], [5, 10]), found([])]) == Resumption(10, (1,), (1,))
+    assert choose([found([5, 10], [5, 10]), found([])]) == Resumption(at(10), (1,), (1,))
     assert choose([found([], [5, 10]), found([5, 10])]) is None
     assert choose([found([])]) is None
 
 
-@given(st.lists(st.builds(Found, STEPS, STEPS), min_size=1, max_size=5))
+def test_what_more_or_fewer_workers_have_written_since_counts() -> None:
+    """Two wrote steps 5 and 10, one alone went on to 20, and now there are two again."""
+    both, alone = [at(5), at(10)], [at(15, 8, 1), at(20, 8, 1)]
+    now = [found([*both, *alone], [*both, *alone]), found(both, [*both, *alone])]
+    assert choose(now) == Resumption(at(20, 8, 1), (), (1,))
+
+
+def test_a_folder_that_worker_0_has_lost_is_not_a_beginning() -> None:
+    assert missed([found([]), found([5, 10])]) is None  # it died while it wrote its first
+    assert missed([found([]), found([]), found([5, 10, 15])]) == 2
+    assert missed([found([5], [5]), found([5, 10, 15])]) is None
+    assert missed([found([]), found([])]) is None
+
+
+@given(st.lists(st.builds(Found, PLACES, PLACES), min_size=1, max_size=5))
 def test_whatever_is_found(all_found: list[Found]) -> None:
     chosen = choose(all_found)
     first = all_found[0].own & all_found[0].shared
     assert (chosen is None) == (not first)
     if chosen is None:
         return
-    assert chosen.step in first
+    assert chosen.place in first
     assert 0 not in (*chosen.lacking, *chosen.strangers)
-    better = {step for step in first if all(step in each.own for each in all_found)}
-    assert not better or (chosen.strangers == () and chosen.step == max(better))
+    better = {place for place in first if all(place in each.own for each in all_found)}
+    assert not better or (chosen.strangers == () and chosen.place == max(better))
