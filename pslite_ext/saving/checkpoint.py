@@ -73,7 +73,7 @@ class Checkpoint:
         self._run = 0  # worker 0's number for it
         self._last = NEVER  # step that this worker has written whole
         self._by_all: list[int] = []  # those that all workers have
-        self._written = self._exchange.table("written", 1)
+        self._written = self._exchange.ballot("written", 1)
         self.steps = self._resume()
 
     def step(self) -> None:

@@ -13,7 +13,7 @@ from pslite_ext import _core
 PIECE_BYTES = 16 << 20
 
 
-class Table:
+class Ballot:
     """Each worker's numbers, as many of each. All workers ask for it equally often."""
 
     def __init__(self, key: int, rank: int, workers: int, columns: int) -> None:
@@ -40,12 +40,12 @@ class Exchange:
     def __init__(self, number: int, rank: int, workers: int) -> None:
         self._number, self._rank, self._workers = number, rank, workers
 
-    def table(self, what: str, columns: int) -> Table:
+    def ballot(self, what: str, columns: int) -> Ballot:
         """`what`: another word for each."""
-        return Table(self._key(what), self._rank, self._workers, columns)
+        return Ballot(self._key(what), self._rank, self._workers, columns)
 
     def gather(self, what: str, mine: Sequence[int]) -> list[list[int]]:
-        return self.table(what, len(mine)).gather(mine)
+        return self.ballot(what, len(mine)).gather(mine)
 
     def of_worker_0(self, file: BinaryIO | None, size: int) -> BinaryIO:
         """All that is in worker 0's file, on each worker. The others add nothing to it."""

@@ -49,6 +49,12 @@ def test_a_hook_for_ddp() -> None:
         assert all("as DDP" in worker.output for worker in job.workers), job.report()
 
 
+def test_a_hook_whose_buckets_hold_small_and_large_ones() -> None:
+    with ranks("torch_hook.py", MERCURY_WIRE="int8") as job:
+        job.check()
+        assert all("coded" in worker.output for worker in job.workers), job.report()
+
+
 def test_many_sums_of_random_sizes() -> None:
     """As many as a busy CI has time for; `torch_reductions.py 100000` was tried by hand."""
     with ranks("torch_reductions.py", "2000") as job:
