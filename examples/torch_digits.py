@@ -1,6 +1,8 @@
 """A small convolutional network on digits, with PyTorch on mercury.
 
 torchrun --nproc-per-node 2 examples/torch_digits.py
+
+With --checkpoints FOLDER, a run that is started again goes on after the last epoch that was saved.
 """
 
 # First: a server or scheduler that runs this script gets no further, and needs no PyTorch.
@@ -36,6 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--checkpoints", metavar="FOLDER", help="one after each epoch")
     options = parser.parse_args()
     rank, workers = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
@@ -47,7 +50,11 @@ def main() -> None:
     model = network()
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     model, optimizer = mercury.wrap(model, optimizer)
-    for epoch in range(options.epochs):
+    saved, done = None, 0
+    if options.checkpoints:
+        saved = mercury.checkpoint(options.checkpoints, every=1, model=model, optimizer=optimizer)
+        done = saved.steps
+    for epoch in range(done, options.epochs):
         model.train()
         order = torch.randperm(per_worker)
         for batch in order.split(options.batch_size):
@@ -59,6 +66,8 @@ def main() -> None:
         with torch.no_grad():
             accuracy = (model(test_x).argmax(1) == test_y).float().mean()
         print(f"worker {rank}, epoch {epoch + 1}: accuracy {accuracy:.4f}", flush=True)
+        if saved is not None:
+            saved.step()
     weights = nn.utils.parameters_to_vector(model.parameters()).detach().numpy()
     print("weights", hashlib.sha256(weights.tobytes()).hexdigest()[:16], flush=True)
 

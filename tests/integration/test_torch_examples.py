@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -19,8 +20,11 @@ def example(name: str, *words: str) -> str:
         return job.workers[0].output
 
 
-def test_digits() -> None:
-    said = example("torch_digits.py", "--epochs", "2")
+def test_digits(tmp_path: Path) -> None:
+    words = ("torch_digits.py", "--checkpoints", str(tmp_path), "--epochs")
+    example(*words, "1")
+    said = example(*words, "2")
+    assert "epoch 1" not in said
     assert float(re.findall(r"accuracy ([\d.]+)", said)[-1]) > 0.9, said
 
 
