@@ -65,7 +65,6 @@ class Checkpoint:
             raise InvalidArgumentError(
                 f"checkpoint: {folder} is another checkpoint's: name all that is saved in one call"
             )
-        _folders.add(whole)
         self._front, self._rank, self._workers = front, rank, workers
         self._every, self._keep = every, keep
         self._writer = Writer()
@@ -75,6 +74,7 @@ class Checkpoint:
         self._by_all: list[int] = []  # those that all workers have
         self._written = self._exchange.ballot("written", 1)
         self.steps = self._resume()
+        _folders.add(whole)
 
     def step(self) -> None:
         """One more is done: at the end of the loop's body, on every worker."""
@@ -86,10 +86,10 @@ class Checkpoint:
         """Now, on every worker, right after `step()`; returns once there is a copy of all that is
         saved."""
         place = Place(self.steps, self._workers, self._run)
+        self._writer.wait(place.step)  # so that there is no more than one copy
         parts = {own(self._rank): self._front.capture_own()}
         if self._rank == 0:
             parts[SHARED] = self._front.capture_shared()
-        self._writer.wait(place.step)
         written = {step for (step,) in self._written.gather([self._last])}
         if len(written) == 1 and written != {NEVER}:
             self._by_all = [*self._by_all, *(written - {*self._by_all})][-self._keep :]

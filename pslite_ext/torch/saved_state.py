@@ -37,7 +37,7 @@ def _copied(value: Any) -> Any:
     """On the host, nobody else's, and of kinds that torch loads safely, if they are known."""
     if isinstance(value, torch.Tensor):
         return value.detach().to("cpu", copy=True)
-    if type(value).__module__ == "numpy":
+    if type(value).__module__ == "numpy" and not value.dtype.hasobject:
         return _of_numpy(value)
     if isinstance(value, Mapping):
         return {key: _copied(its) for key, its in value.items()}
@@ -117,7 +117,8 @@ class TorchState:
         self._objects = objects
         self._looked_at: set[str] = set()  # kinds of parts that can be loaded
         for its in objects.values():
-            saved.add(its)
+            if isinstance(its, (torch.nn.Module, torch.optim.Optimizer)):
+                saved.add(its)
 
     def capture_shared(self) -> dict[str, Any]:
         alike = {}
