@@ -70,9 +70,9 @@ class Checkpoint:
         self._writer = Writer()
         self._exchange = Exchange(next(_numbers), rank, workers)
         self._run = 0  # worker 0's number for it
+        self._saves = itertools.count()
         self._last = NEVER  # step that this worker has written whole
         self._by_all: list[int] = []  # those that all workers have
-        self._written = self._exchange.ballot("written", 1)
         self.steps = self._resume()
         _folders.add(whole)
 
@@ -90,9 +90,9 @@ class Checkpoint:
         parts = {own(self._rank): self._front.capture_own()}
         if self._rank == 0:
             parts[SHARED] = self._front.capture_shared()
-        written = {step for (step,) in self._written.gather([self._last])}
-        if len(written) == 1 and written != {NEVER}:
-            self._by_all = [*self._by_all, *(written - {*self._by_all})][-self._keep :]
+        alike = self._exchange.all_say(f"written before save {next(self._saves)}", str(self._last))
+        if alike and self._last != NEVER:
+            self._by_all = [*self._by_all, self._last][-self._keep :]
         self._last = NEVER
 
         def work() -> None:

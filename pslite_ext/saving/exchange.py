@@ -9,29 +9,9 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError
 
 PIECE_BYTES = 16 << 20
-
-
-class Ballot:
-    """Each worker's numbers, as many of each. All workers ask for it equally often."""
-
-    def __init__(self, key: int, rank: int, workers: int, columns: int) -> None:
-        self._rank, self._workers, self._columns = rank, workers, columns
-        self._sums = (ctypes.c_int64 * (workers * columns))()
-        if workers > 1:
-            self._tensor = _core.Tensor(key, "checkpoints", "int64", [len(self._sums)])
-
-    def gather(self, mine: Sequence[int]) -> list[list[int]]:
-        """By worker; waits for all to have told theirs."""
-        count = self._columns
-        assert len(mine) == count
-        ctypes.memset(self._sums, 0, ctypes.sizeof(self._sums))
-        for place, number in enumerate(mine, self._rank * count):
-            self._sums[place] = number
-        if self._workers > 1:
-            self._tensor.sum_memory(_memory(self._sums)).wait()
-        return [self._sums[rank * count : (rank + 1) * count] for rank in range(self._workers)]
 
 
 class Exchange:
@@ -40,12 +20,27 @@ class Exchange:
     def __init__(self, number: int, rank: int, workers: int) -> None:
         self._number, self._rank, self._workers = number, rank, workers
 
-    def ballot(self, what: str, columns: int) -> Ballot:
-        """`what`: another word for each."""
-        return Ballot(self._key(what), self._rank, self._workers, columns)
-
     def gather(self, what: str, mine: Sequence[int]) -> list[list[int]]:
-        return self.ballot(what, len(mine)).gather(mine)
+        """By worker, its numbers: as many of each. `what`: another word each time."""
+        if self._workers == 1:
+            return [list(mine)]
+        count = len(mine)
+        table = (ctypes.c_int64 * (self._workers * count))()
+        for place, number in enumerate(mine, self._rank * count):
+            table[place] = number
+        tensor = _core.Tensor(self._key(what), "checkpoints", "int64", [len(table)])
+        tensor.sum_memory(_memory(table)).wait()
+        return [table[rank * count : (rank + 1) * count] for rank in range(self._workers)]
+
+    def all_say(self, what: str, word: str) -> bool:
+        """Whether all say the same. As a letter: in traces it is no part of training."""
+        if self._workers == 1:
+            return True
+        try:
+            _core.claim_model(self._key(what), [(word, "of the checkpoint")])
+        except InvalidArgumentError:
+            return False
+        return True
 
     def of_worker_0(self, file: BinaryIO | None, size: int) -> BinaryIO:
         """All that is in worker 0's file, on each worker. The others add nothing to it."""
