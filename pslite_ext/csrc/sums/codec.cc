@@ -173,7 +173,7 @@ std::string WireNames() { return NamesAfter(Name(DType::kFloat32), true); }
 
 const Codec& PlainCodec(DType dtype) {
   const Codec* codec = FindCodec(static_cast<uint8_t>(dtype));
-  return codec != nullptr ? *codec : kCodecs[0];
+  return codec != nullptr && codec->plain ? *codec : kCodecs[0];
 }
 
 }  // namespace mercury

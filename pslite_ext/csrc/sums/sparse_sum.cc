@@ -66,7 +66,7 @@ bool SparseSum::Grow(size_t count) {
   const size_t before = rows_.size();
   try {
     rows_.resize(before + count);
-    values_.resize(rows_.size() * row_bytes_);
+    values_.resize(rows_.size() * sum_row_bytes());
     return true;
   } catch (const std::exception&) {  // bad_alloc or length_error
     rows_.resize(before);
@@ -93,21 +93,23 @@ Status SparseSum::Add(const void* encoded, size_t bytes) {
     return Status::Exhausted("no memory for " + std::to_string(added) + " more rows of " +
                              std::to_string(row_bytes_) + " bytes");
   }
+  const size_t sum_bytes = sum_row_bytes();
   // From the back, so that no row of ours is overwritten before it has moved to its new place.
   size_t to = rows_.size();
   for (size_t theirs = count; theirs != 0;) {
     const int64_t row = GetRow(in_rows, theirs - 1);
     --to;
-    char* value = values_.data() + to * row_bytes_;
+    char* value = values_.data() + to * sum_bytes;
+    const char* their_value = in_values + (theirs - 1) * row_bytes_;
     if (ours != 0 && rows_[ours - 1] >= row) {
       --ours;
       rows_[to] = rows_[ours];
-      if (to != ours) std::memcpy(value, values_.data() + ours * row_bytes_, row_bytes_);
+      if (to != ours) std::memcpy(value, values_.data() + ours * sum_bytes, sum_bytes);
       if (rows_[to] != row) continue;
-      mercury::Add(dtype_, value, in_values + (theirs - 1) * row_bytes_, row_bytes_);
+      codec_->add(0, their_value, row_elements(), value, Into::kSum);
     } else {
       rows_[to] = row;
-      std::memcpy(value, in_values + (theirs - 1) * row_bytes_, row_bytes_);
+      codec_->add(0, their_value, row_elements(), value, Into::kRoom);
     }
     --theirs;
   }
@@ -118,7 +120,7 @@ Status SparseSum::Add(const void* encoded, size_t bytes) {
 bool SparseSum::IsASet() const {
   const auto falls = std::adjacent_find(rows_.begin(), rows_.end(), std::greater_equal<int64_t>());
   const bool inside = rows_.empty() || (rows_.front() >= first_row_ && rows_.back() <= last_row_);
-  return falls == rows_.end() && inside && values_.size() == rows_.size() * row_bytes_;
+  return falls == rows_.end() && inside && values_.size() == rows_.size() * sum_row_bytes();
 }
 
 void EncodeSet(const int64_t* numbers, const char* values, size_t rows, size_t row_bytes,
@@ -132,7 +134,13 @@ void EncodeSet(const int64_t* numbers, const char* values, size_t rows, size_t r
 
 std::vector<char> SparseSum::Encode() const {
   std::vector<char> encoded(SetBytes(rows_.size(), row_bytes_));
-  EncodeSet(rows_.data(), values_.data(), rows_.size(), row_bytes_, encoded.data());
+  if (codec_->is_sum()) {
+    EncodeSet(rows_.data(), values_.data(), rows_.size(), row_bytes_, encoded.data());
+    return encoded;
+  }
+  std::vector<char> rounded(rows_.size() * row_bytes_);
+  codec_->encode(0, values_.data(), nullptr, rows_.size() * row_elements(), rounded.data());
+  EncodeSet(rows_.data(), rounded.data(), rows_.size(), row_bytes_, encoded.data());
   return encoded;
 }
 

@@ -1,4 +1,5 @@
-// Sums of row-sparse tensors: sets of (row, values) merged by row.
+// Sums of row-sparse tensors: sets of (row, values) merged by row. As other sums, those of 16-bit
+// floats are made in float32, and rounded once, when they are encoded.
 //
 // Wire form of a set of rows: [int64 count][int64 rows ascending, unique ...][row_bytes per row
 // ...].
@@ -14,7 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "sums/sum_kernels.h"
+#include "sums/codec.h"
 
 namespace mercury {
 
@@ -30,7 +31,11 @@ class SparseSum {
   // `first_row`, `last_row`: what rows there can be.
   SparseSum(DType dtype, size_t row_bytes, int64_t first_row = 0,
             int64_t last_row = std::numeric_limits<int64_t>::max())
-      : dtype_(dtype), row_bytes_(row_bytes), first_row_(first_row), last_row_(last_row) {}
+      : dtype_(dtype),
+        codec_(&PlainCodec(dtype)),
+        row_bytes_(row_bytes),
+        first_row_(first_row),
+        last_row_(last_row) {}
 
   // Adds an encoded set; checks count, length, order and range before it touches anything.
   // kCorrupt: not a set; kInvalidArgument: a row is no whole number of elements; kExhausted: no
@@ -46,12 +51,15 @@ class SparseSum {
  private:
   bool Grow(size_t count);
   bool IsASet() const;
+  uint64_t row_elements() const { return row_bytes_ / ElementBytes(dtype_); }
+  size_t sum_row_bytes() const { return row_elements() * ElementBytes(codec_->sum); }
 
   DType dtype_;
+  const Codec* codec_;
   size_t row_bytes_;
   int64_t first_row_, last_row_;
   std::vector<int64_t> rows_;
-  std::vector<char> values_;  // row_bytes_ for each of rows_
+  std::vector<char> values_;  // sum_row_bytes() for each of rows_
 };
 
 }  // namespace mercury

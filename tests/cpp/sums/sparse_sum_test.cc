@@ -118,19 +118,41 @@ TEST(as_a_map_of_rows) {
     const DType dtype = kAll[random.Below(std::size(kAll))];
     const size_t row_bytes = ElementBytes(dtype) * static_cast<size_t>(random.Between(1, 20));
     const uint64_t row_end = random.OneIn(3) ? uint64_t{1} << 62 : 1 + random.Below(60);
+    const Codec& codec = PlainCodec(dtype);
+    const uint64_t elements = row_bytes / ElementBytes(dtype);
     SparseSum sum(dtype, row_bytes);
-    Rows reference;
+    Rows reference;  // as sums are kept
     for (int worker = 0; worker < 5; ++worker) {
       const Rows set = SomeRows(&random, row_bytes, 30, row_end);
       for (const auto& [row, value] : set) {
-        const auto [at, is_new] = reference.emplace(row, value);
-        if (!is_new) Add(dtype, at->second.data(), value.data(), row_bytes);
+        const auto [at, is_new] = reference.try_emplace(row);
+        at->second.resize(elements * ElementBytes(codec.sum));
+        codec.add(0, value.data(), elements, at->second.data(), is_new ? Into::kRoom : Into::kSum);
+      }
+      Rows rounded = reference;
+      for (auto& [row, value] : rounded) {
+        if (codec.is_sum()) continue;
+        value.resize(row_bytes);
+        codec.encode(0, reference.at(row).data(), nullptr, elements, value.data());
       }
       REQUIRE_OK(AddTo(&sum, Encoded(set)));
       REQUIRE_EQ(sum.num_rows(), reference.size());
-      REQUIRE_TRUE(sum.Encode() == Encoded(reference));
+      REQUIRE_TRUE(sum.Encode() == Encoded(rounded));
     }
   }
+}
+
+TEST(halves_are_rounded_once) {
+  SparseSum sum(DType::kFloat16, 2);
+  for (const uint16_t half : {0x6800, 0x3c00, 0x3c00}) {  // 2048, 1, 1
+    std::vector<char> value(2);
+    std::memcpy(value.data(), &half, 2);
+    CHECK_OK(AddTo(&sum, Encoded(Rows{{7, value}})));
+  }
+  const std::vector<char> got = sum.Encode();
+  uint16_t half = 0;
+  std::memcpy(&half, got.data() + got.size() - 2, 2);
+  CHECK_EQ(half, 0x6801);  // 2050; rounded each time, it would be 2048
 }
 
 TEST(bad_rows_are_refused) {
