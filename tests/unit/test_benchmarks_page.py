@@ -128,7 +128,7 @@ def test_fewer_bytes_are_as_measured() -> None:
         for cell, column in ((sent, "sent by.*"), (took, "time")):
             if name in ("float32", "fp16"):
                 continue
-            at = "wire; 2 workers, 2 servers beside; vgg16"
+            at = "wire; 2 workers, 2 servers beside them, 200 Mbit/s; vgg16"
             whole = float(figures(PAGES, f"{at}; mercury-mercury; {column}"))
             part = float(figures(PAGES, f"{at}; mercury-mercury {name}; {column}"))
             assert float(cell) == pytest.approx(part / whole, abs=0.006), (name, column)
