@@ -97,7 +97,9 @@ def _ways(system: System, model: str, race: bool = False) -> list[System]:
         return ways
     # All of its ways with as many connections as help it, and smaller buckets where it has some.
     many = [replace(way, env={**way.env, "LAB_CONNECTIONS": CONNECTIONS}) for way in ways]
-    return [*many, *with_sizes(many[0])[1:]]
+    # PowerSGD's first steps are plain: as few as it allows, too.
+    sooner = [way.variant("sooner", LAB_PLAIN_STEPS="2") for way in many if "powersgd" in way.name]
+    return [*many, *sooner, *with_sizes(many[0])[1:]]
 
 
 def accuracy(systems: Sequence[System], length: str) -> list[Case]:

@@ -36,7 +36,7 @@ HOOKS: dict[str, Callable[[Any, Any], Any]] = {
     "bf16": lambda state, bucket: default_hooks.bf16_compress_hook(state, bucket),
     "fp16": default_hooks.fp16_compress_hook,
 }
-PLAIN_STEPS = 10  # of PowerSGD, before it begins
+PLAIN_STEPS = "10"  # of PowerSGD, before it begins, unless LAB_PLAIN_STEPS is another
 WAITED_S = 2e-4  # longer than a hook takes that has nothing to wait for
 
 
@@ -211,8 +211,9 @@ def ddp(module: Any, optimizer: Any) -> tuple[Any, Any]:
     model = DistributedDataParallel(module, gradient_as_bucket_view=True, **buckets)
     hook, _, rank = os.environ.get("LAB_HOOK", "").partition(" ")
     if hook == "powersgd":
+        plain = int(os.environ.get("LAB_PLAIN_STEPS", PLAIN_STEPS))
         state = powerSGD_hook.PowerSGDState(
-            None, matrix_approximation_rank=int(rank), start_powerSGD_iter=PLAIN_STEPS
+            None, matrix_approximation_rank=int(rank), start_powerSGD_iter=plain
         )
         model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     elif hook:
