@@ -111,6 +111,21 @@ def test_a_job_that_fails_is_started_again(tmp_path: Path) -> None:
     assert len(list((tmp_path / "starts").iterdir())) == 3  # each on a port of its own
 
 
+def test_each_start_has_traces_of_its_own(tmp_path: Path) -> None:
+    code = (
+        "folder = os.environ['MERCURY_TRACE_DIR']\n"
+        "os.makedirs(folder, exist_ok=True)\n"
+        "open(os.path.join(folder, 'trace_' + os.environ['DMLC_ROLE']), 'x').close()\n"
+        "sys.exit(7 if os.environ['DMLC_ROLE'] == 'worker' else 0)\n"
+    )
+    traces = tmp_path / "traces"
+    words = ("-n", "1", "-s", "1", "--restarts", "1", *python(code))
+    returned, _, err = came_to(tmp_path, *words, MERCURY_TRACE_DIR=str(traces))
+    assert returned == 7, err
+    assert (traces / "trace_worker").exists()
+    assert (traces / "restart-1" / "trace_worker").exists()
+
+
 def test_what_is_used_wrongly_is_not_started_again(tmp_path: Path) -> None:
     words = ("-n", "1", "-s", "1", "--restarts")
     returned, _, err = came_to(tmp_path, *words, "3", *python("sys.exit(2)"))
