@@ -114,21 +114,26 @@ class TorchState:
                     f"checkpoint: {name} is a {type(its).__name__}, which has no state_dict and "
                     "load_state_dict"
                 )
-        self._objects = objects
         self._looked_at: set[str] = set()  # kinds of parts that can be loaded
-        for its in objects.values():
-            if isinstance(its, (torch.nn.Module, torch.optim.Optimizer)):
-                saved.add(its)
+        self._modules, self._optimizers, self._others = {}, {}, {}
+        for name, its in objects.items():
+            if isinstance(its, torch.nn.Module):
+                self._modules[name] = its
+            elif isinstance(its, torch.optim.Optimizer):
+                self._optimizers[name] = its
+            else:
+                self._others[name] = its
+        for its in (*self._modules.values(), *self._optimizers.values()):
+            saved.add(its)
 
     def capture_shared(self) -> dict[str, Any]:
         alike = {}
-        for name, its in self._objects.items():
-            if isinstance(its, torch.nn.Module):
-                buffers = _buffers(its)
-                state = its.state_dict().items()
-                alike[name] = _copied({key: v for key, v in state if key not in buffers})
-            elif isinstance(its, torch.optim.Optimizer):
-                alike[name] = _copied(its.state_dict())
+        for name, its in self._modules.items():
+            buffers = _buffers(its)
+            state = its.state_dict().items()
+            alike[name] = _copied({key: v for key, v in state if key not in buffers})
+        for name, its in self._optimizers.items():
+            alike[name] = _copied(its.state_dict())
         return self._loadable("shared", {"alike": alike, "own": self._own()})
 
     def capture_own(self) -> dict[str, Any]:
@@ -148,12 +153,11 @@ class TorchState:
 
     def _own(self) -> dict[str, Any]:
         own = {}
-        for name, its in self._objects.items():
-            if isinstance(its, torch.nn.Module):
-                state = its.state_dict()
-                own[name] = _copied({key: state[key] for key in _buffers(its)})
-            elif not isinstance(its, torch.optim.Optimizer):
-                own[name] = _copied(its.state_dict())
+        for name, its in self._modules.items():
+            state = its.state_dict()
+            own[name] = _copied({key: state[key] for key in _buffers(its)})
+        for name, its in self._others.items():
+            own[name] = _copied(its.state_dict())
         return own
 
     def dump(self, state: Any, file: Any) -> None:
@@ -164,18 +168,16 @@ class TorchState:
 
     def restore(self, shared: Any, mine: Any) -> None:
         alike, own = shared["alike"], (mine or shared)["own"]
-        modules = {n for n, its in self._objects.items() if isinstance(its, torch.nn.Module)}
-        common = modules | {
-            n for n, its in self._objects.items() if isinstance(its, torch.optim.Optimizer)
-        }
-        others = {*self._objects} - common
-        if {*alike} != common or {*own} != modules | others:
+        objects = {**self._modules, **self._optimizers, **self._others}
+        if {*alike} != {*self._modules, *self._optimizers} or (
+            {*own} != {*self._modules, *self._others}
+        ):
             raise InvalidArgumentError(
                 f"it has {', '.join(sorted({*alike, *own}))}, and the script saves "
-                f"{', '.join(sorted(self._objects))}"
+                f"{', '.join(sorted(objects))}"
             )
-        for name, its in self._objects.items():
-            is_module = isinstance(its, torch.nn.Module)
+        for name, its in objects.items():
+            is_module = name in self._modules
             state = {**alike[name], **own[name]} if is_module else alike.get(name, own.get(name))
             try:
                 its.load_state_dict(state)
