@@ -38,7 +38,7 @@ class BaseStore(KVStore):  # type: ignore[misc]
 
     @property
     def num_workers(self) -> int:
-        """How many workers the job has."""
+        """How many workers the job began with."""
         return int(self._settings.values["DMLC_NUM_WORKER"])
 
     def is_capable(self, capability: str) -> bool:

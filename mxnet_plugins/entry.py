@@ -65,6 +65,7 @@ class Entry:
         )
         # Every operation of this key mutates it, so they run in order.
         self.token = mx.nd.zeros((1,), ctx=CPU)
+        self.sums = 0  # of whole arrays, that were asked for
         self._weight: NDArray | None = None  # a sum of rows, until all of it is asked for
         self._fetched = False  # the weight is what the servers had, and may be old
         self._queued = False  # a dense push that the engine may not have begun
@@ -138,6 +139,7 @@ class Entry:
             self._weight = None
         if updater is None and not self.asynchronous:
             self._sum = self._merged = self._merged if self._merged is not None else self._empty()
+            self.sums += 1
             self.tensor.pushpull(handle(gradient), handle(self._sum), handle(self.token), priority)
         elif updater is None:
             self.tensor.push(handle(gradient), handle(self.token), priority)
@@ -147,6 +149,7 @@ class Entry:
             weight = self.weight()
             if self._merged is None:
                 self._merged = self._empty()
+            self.sums += 1
             self.tensor.pushpull(
                 handle(gradient), handle(self._merged), handle(self.token), priority
             )
@@ -198,6 +201,7 @@ class Entry:
         target = self._target(outs, gradient)
         self._sum = None
         self._queued = True
+        self.sums += 1
         self.tensor.pushpull(handle(gradient), handle(target), handle(self.token), priority)
         self._spread(target, outs)
 

@@ -66,6 +66,18 @@ class MercuryKVStore(BaseStore):
         return _core.rank()
 
     @property
+    def num_workers(self) -> int:
+        """How many workers the job has.
+
+        Where it goes on without those that it loses (docs/elastic.md), this is how many the sum
+        before the last was of: what all workers read between the same two pushes is the same.
+        """
+        first = next((entry for entry in self._entries.values() if entry.sums), None)
+        if first is None or first.sums < 2 or self._asynchronous or not _core.elastic():
+            return super().num_workers
+        return first.tensor.workers(first.sums - 1)
+
+    @property
     def local_rank(self) -> int:
         """This worker's number among those of its host, from 0: which of its devices it may use."""
         return _core.local_rank()[0]

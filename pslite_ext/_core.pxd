@@ -47,6 +47,8 @@ cdef extern from "process/c_api.h" nogil:
     void mercury_park_ended_threads()
     int mercury_rank()
     int mercury_local_rank(int*)
+    int mercury_workers()
+    int mercury_elastic()
     int mercury_num_lost(int)
     const char* mercury_sum_instruction_set()
     const char* mercury_figures()
@@ -62,6 +64,7 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_claim_model(uint64_t, const char*, mercury_ticket**)
     int mercury_tensor_check(const mercury_tensor*)
     int mercury_tensor_agreed(const mercury_tensor*)
+    int mercury_tensor_workers(const mercury_tensor*, uint64_t, int, int*) nogil
     int mercury_same_variable(void*, void*)
     int mercury_engine_failure(size_t)
     int mercury_trace_switch(int, mercury_ticket**)

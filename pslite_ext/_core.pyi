@@ -53,6 +53,12 @@ def rank() -> int: ...
 def local_rank() -> tuple[int, int]:
     """This worker's number among those of its host, and how many there are."""
 
+def workers() -> int:
+    """How many workers the job has now; 0: it has not begun."""
+
+def elastic() -> bool:
+    """Whether it goes on without workers that it loses."""
+
 def check() -> None:
     """Raises the job's first error, if it has failed."""
 
@@ -198,6 +204,10 @@ class Tensor:
     @property
     def agreed(self) -> bool:
         """All workers are known to have this tensor, with the same shape and type."""
+
+    def workers(self, sum_: int = 0) -> int:
+        """Of how many workers its sum number `sum_` was, from 1; 0: the last one that is in. Waits
+        for it."""
 
     def init(self, src: int, token: int, priority: int = 0) -> None:
         """Worker 0 sets the initial value; pulls of the others wait for it."""

@@ -127,6 +127,14 @@ def local_rank():
     return rank, size
 
 
+def workers():
+    return mercury_workers()
+
+
+def elastic():
+    return mercury_elastic() != 0
+
+
 def check():
     ok(mercury_check())
 
@@ -326,6 +334,16 @@ cdef class Tensor:
     @property
     def agreed(self):
         return mercury_tensor_agreed(self._tensor) != 0
+
+    def workers(self, uint64_t sum_=0):
+        cdef int count = 0
+        cdef int code = MERCURY_NOT_YET
+        while code == MERCURY_NOT_YET:
+            with nogil:
+                code = mercury_tensor_workers(self._tensor, sum_, SLICE_MS, &count)
+            check_signals()
+        ok(code)
+        return count
 
     def init(self, size_t src, size_t token, int priority=0):
         ok(mercury_submit(

@@ -165,6 +165,15 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             shared=True,
         ),
         Setting(
+            "MERCURY_MIN_WORKERS",
+            0,
+            "With how many workers the job goes on if it loses others, or if some finish before "
+            "others do (docs/elastic.md). 0: it needs all of them, and a loss ends it.",
+            0,
+            2000,
+            shared=True,
+        ),
+        Setting(
             "MERCURY_SERVER_BYTES_MAX",
             0,
             "Limit on a server's memory for values, and again for sums of packets. Pushes that "

@@ -51,6 +51,12 @@ def parser() -> argparse.ArgumentParser:
         help="or `beside`, the default: one on each host with workers; one for each worker here",
     )
     add("--replicas", type=int, default=0, metavar="N", help="of the server (MLfabric): 0 or 1")
+    add(
+        "--min-workers",
+        type=int,
+        metavar="N",
+        help="go on with N workers if others are lost; default: a loss ends the job",
+    )
     add("-H", "--hostfile", type=Path, help="hosts for servers and workers, one a line")
     add("--launcher", choices=["local", "ssh"], help="default: ssh with a hostfile, else local")
     add("--van", default="mercury", help="DMLC_PS_VAN_TYPE of the job (default: mercury)")
@@ -136,6 +142,8 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
         "DMLC_PS_ROOT_URI": host,
         "DMLC_PS_ROOT_PORT": str(arguments.port or free_port(host)),
     }
+    if arguments.min_workers is not None:
+        job["MERCURY_MIN_WORKERS"] = str(arguments.min_workers)
     if arguments.start_timeout is not None:
         job["MERCURY_START_TIMEOUT_S"] = str(arguments.start_timeout)
     if arguments.trace_dir is not None:
@@ -173,6 +181,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError("there must be at least one worker and one server")
     if arguments.replicas not in (0, 1) or (arguments.replicas == 1 and servers != 1):
         raise LaunchError("--replicas is 0 or 1, and a replica needs its one server: -s 1")
+    least = arguments.min_workers
+    if least is not None and not 1 <= least <= arguments.num_workers:
+        raise LaunchError(
+            f"--min-workers is {least}; allowed: 1 to {arguments.num_workers}, as there are workers"
+        )
     wanted_van({"DMLC_PS_VAN_TYPE": arguments.van})
     launcher = arguments.launcher or ("ssh" if arguments.hostfile else "local")
     if arguments.restarts < 0:
@@ -204,7 +217,8 @@ def run(arguments: argparse.Namespace) -> int:
         tasks = plan(
             command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port, replicas
         )
-        code = _run_once(tasks, JobWatch(log_dir, arguments.grace))
+        least = int({**os.environ, **job}.get("MERCURY_MIN_WORKERS", "").strip() or 0)
+        code = _run_once(tasks, JobWatch(log_dir, arguments.grace, least))
         if code in (0, WRONG_USE):
             break
     return code

@@ -25,8 +25,11 @@ COLOURS = {"worker": 32, "server": 34, "replica": 36, "scheduler": 35}
 
 
 class JobWatch:
-    def __init__(self, log_dir: Path, grace_s: float) -> None:
+    def __init__(self, log_dir: Path, grace_s: float, least_workers: int = 0) -> None:
+        """`least_workers`: with which the job goes on; 0: only with all of them."""
         self._log_dir = log_dir
+        self._least_workers = least_workers
+        self._lost: list[Child] = []  # workers without which it has gone on
         self._grace_s = grace_s  # for the others to notice a failure themselves
         self._supervisor = Supervisor()
         self._tasks: dict[Child, tuple[Task, deque[str]]] = {}  # with its last lines
@@ -107,11 +110,16 @@ class JobWatch:
                 self._tell_scheduler(child)
             if child.returncode == 0:
                 ended_well.append(child)
+                if self._least_workers and child in self._of_role("scheduler"):
+                    # The job is over: who is still there was done without.
+                    deadline = time.monotonic() + self._grace_s
                 continue
             if left := self._does_without(child):
                 self._say(
                     f"{self._name(child)} {how_it_ended(child.returncode)}; its {left} is there"
                 )
+                continue
+            if first is None and self._goes_on_without(child):
                 continue
             if deadline is None:
                 deadline = time.monotonic() + self._grace_s
@@ -121,6 +129,9 @@ class JobWatch:
                     what = f"{self._name(child)} {how_it_ended(child.returncode)}"
                     self._say(f"{what}; the others have {self._grace_s:g} s to end")
         if first is None:
+            if self._lost:
+                names = ", ".join(self._name(child) for child in self._lost)
+                self._say(f"the job has ended well, without {names}")
             if not any(child.has_read() for child in self._of_role("scheduler")):
                 self._say(
                     "all processes have ended, but none of them had joined the job: does your "
@@ -128,7 +139,8 @@ class JobWatch:
                 )
             return 0
         code, how = first.returncode, f"failed first: it {how_it_ended(first.returncode)}"
-        if code == FAILED_ELSEWHERE and (culprit := self._blamed([*ended_well, *hung])):
+        suspects = [*ended_well, *hung, *self._lost]
+        if code == FAILED_ELSEWHERE and (culprit := self._blamed(suspects)):
             first, code = culprit, ENDED_EARLY
             how = f"{how_it_ended(culprit.returncode)} before the job was over"
             if culprit in hung:
@@ -156,6 +168,21 @@ class JobWatch:
         other = {"server": "replica", "replica": "server"}.get(task.role, "")
         paired = bool(self._of_role("replica"))
         return other if paired and any(c.poll() in (None, 0) for c in self._of_role(other)) else ""
+
+    def _goes_on_without(self, child: Child) -> bool:
+        """Whether it is a worker that is lost, and enough of the others are left."""
+        task, tail = self._tasks[child]
+        if not self._least_workers or task.role != "worker" or child.returncode == FAILED_ELSEWHERE:
+            return False
+        others = [c for c in self._of_role("worker") if c is not child and c not in self._lost]
+        if len(others) < self._least_workers or all(c.poll() == 0 for c in others):
+            return False
+        self._lost.append(child)
+        lines = [f"lost {self._name(child)}: it {how_it_ended(child.returncode)}; its last lines:"]
+        lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]
+        lines += [f"mercury launch: the job goes on; it needs {self._least_workers} workers"]
+        self._say("\n".join(lines))
+        return True
 
     def _of_role(self, role: str) -> list[Child]:
         return [child for child, (task, _) in self._tasks.items() if task.role == role]

@@ -12,7 +12,7 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch import this_worker
 from pslite_ext.torch_version import is_too_old
 
-__all__ = ["checkpoint", "ddp_comm_hook", "stats", "trace", "wrap"]
+__all__ = ["checkpoint", "ddp_comm_hook", "stats", "trace", "workers", "wrap"]
 
 
 def _check_torch() -> None:
@@ -68,6 +68,13 @@ def ddp_comm_hook(state: Any, bucket: Any) -> Any:
     from pslite_ext.torch import ddp_hook
 
     return ddp_hook.hook(state, bucket)
+
+
+def workers() -> int:
+    """How many workers the job has now (docs/elastic.md); 0: this process is in none yet."""
+    from pslite_ext import _core
+
+    return _core.workers()
 
 
 def stats() -> dict[str, Any]:

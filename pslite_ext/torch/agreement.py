@@ -181,13 +181,20 @@ class Agreement:
             return
         self._work.wait()
         self._work = None
-        of_all = [self._workers * word for word in self._words()]
         *words, took, waited = self._sums[len(self._places) :].tolist()
-        if words != of_all:
+        workers = self._in_common(words)
+        if not workers:
             self._failure = self._difference()
             raise self._failure
-        ticks = TICKS * self._workers
+        ticks = TICKS * workers
         self._heard(took / ticks, waited / ticks)
+
+    def _in_common(self, summed: Sequence[int]) -> int:
+        """How many workers have said what this one has, all alike; 0: not all have."""
+        least = 1 if _core.elastic() else self._workers
+        own = self._words()
+        of = range(self._workers, least - 1, -1)
+        return next((n for n in of if summed == [n * word for word in own]), 0)
 
     def is_used(self, entry: ParameterEntry) -> bool:
         """Whether any worker had a gradient."""

@@ -77,6 +77,8 @@ class Parcel:
         self._sender, self._used, self._update, self._waited = sender, used, update, waited
         self._tensor: _core.Tensor | None = None
         self._work: SumWork | None = None
+        # Of the sum under way: its memory, and what it was divided by.
+        self._under_way: tuple[Any, int] = (None, 1)
         self._together: Any = None  # memory of its own
         self._places: list[Any] = []  # each one's in it, in the order that was claimed
         self._on_their_way: list[tuple[ParameterEntry, Any]] = []  # whose sums are in these places
@@ -141,6 +143,7 @@ class Parcel:
         with torch.no_grad():
             memory = self._gathered()
             memory.div_(workers)
+        self._under_way = memory, workers
         if self._tensor is not None:
             self._work = self._sender.sum(self._tensor, in_memory(memory), self.priority)
             self._listen()
@@ -189,12 +192,22 @@ class Parcel:
             self._work.wait()
             self._waited(time.monotonic() - since)
         with _in_no_mode():
+            self._make_average()
             self._take_out()
             self._work = None
             if not self.stepped:
                 for entry in self.entries:
                     entry.give_back()
                 self._rest()
+
+    def _make_average(self) -> None:
+        """Where workers have gone, the sum is that of fewer than it was divided by."""
+        memory, divisor = self._under_way
+        self._under_way = None, 1
+        if _core.elastic() and self._tensor is not None:
+            summed = self._tensor.workers()
+            if summed != divisor:
+                memory.mul_(divisor / summed)
 
     def _take_out(self) -> None:
         if not (self.stepped and self.lends):

@@ -86,6 +86,11 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 f"this is rank {rank} of {size}, but worker {_core.rank()} of {workers} in the "
                 "job: give init_process_group the rank and the world size of the job"
             )
+        if _core.elastic():
+            refuse(
+                "MERCURY_MIN_WORKERS is set, and torch.distributed knows of no job that goes on "
+                "without some of its ranks: use mercury.wrap, or unset it"
+            )
         self._number = next(_groups)
         self._patience = timeout
         self._name = ""

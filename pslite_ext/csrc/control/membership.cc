@@ -47,6 +47,7 @@ SchedulerMembership::SchedulerMembership(int workers, int servers, const Members
       servers_(servers),
       times_(times),
       settings_(std::move(settings)),
+      roster_(workers),
       started_ms_(now_ms),
       next_warn_ms_(now_ms + times.start_warn_ms),
       last_tick_ms_(now_ms),
@@ -156,7 +157,12 @@ Actions SchedulerMembership::Ended(const Exit& exit) {
   if (!begun_ && gone_.emplace(exit.role, exit.rank_hint).second && !first_gone_) {
     first_gone_ = exit;
   }
-  return exit.failed ? Fail(StatusOf(exit, "")) : CheckGone();
+  if (!exit.failed) return CheckGone();
+  const auto member = std::find_if(members_.begin(), members_.end(), [&exit](const Member& m) {
+    return m.role == exit.role && m.rank_hint == exit.rank_hint;
+  });
+  if (state_ != State::kRunning || member == members_.end()) return Fail(StatusOf(exit, ""));
+  return Lose({member->id}, StatusOf(exit, ""));
 }
 
 Actions SchedulerMembership::CheckGone() {
@@ -308,33 +314,34 @@ Actions SchedulerMembership::Assign(int64_t now_ms) {
 }
 
 Actions SchedulerMembership::Leave(int node, const Status& why, int64_t now_ms) {
-  if (state_ != State::kRunning || heard_ms_.count(node) == 0 || left_.count(node) != 0) return {};
+  if (state_ != State::kRunning || heard_ms_.count(node) == 0 || roster_.IsOut(node)) return {};
   Heard(node, now_ms);
   if (!why.ok()) {
-    left_.insert(node);
     Subject subject = why.subject();
     subject.label.clear();  // its own text has it
-    return Fail(Status::PeerLost(why.text())
-                    .By({Blame::kEnded, node})
-                    .About(std::move(subject))
-                    .Of(why.cause()));
+    const Status ended = Status::PeerLost(why.text())
+                             .By({Blame::kEnded, node})
+                             .About(std::move(subject))
+                             .Of(why.cause());
+    if (roster_.CanLose({node})) return Lose({node}, ended);
+    roster_.Leave(node);
+    return Fail(ended);
   }
   if (RoleOf(node) != Role::kWorker) {
     return Fail(Status::PeerLost(NodeName(node) + " left before the workers did")
                     .By({Blame::kNamed, node}));
   }
-  left_.insert(node);
-  int workers_left = 0;
-  for (int id : left_) workers_left += RoleOf(id) == Role::kWorker ? 1 : 0;
+  roster_.Leave(node);
   Actions actions{{Action::kDeparted, node, "", {}}};
-  MERCURY_CHECK(workers_left <= workers_);
-  if (workers_left == workers_) {
-    state_ = State::kEnded;
-    actions.push_back({Action::kEnd, -1, "", {}});
-    return actions;
-  }
-  for (Action& action : CheckBarrier()) actions.push_back(std::move(action));
+  for (Action& action : CheckOver()) actions.push_back(std::move(action));
   return actions;
+}
+
+// After a worker is out: the job may be over, or the others' barrier complete.
+Actions SchedulerMembership::CheckOver() {
+  if (roster_.workers() != 0) return CheckBarrier();
+  state_ = State::kEnded;
+  return {{Action::kEnd, -1, "", {}}};
 }
 
 Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& why, int64_t now_ms) {
@@ -352,21 +359,21 @@ Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& why, int
 
 Actions SchedulerMembership::Barrier(int node) {
   if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
-  if (RoleOf(node) != Role::kWorker) return {};
+  if (RoleOf(node) != Role::kWorker || roster_.IsOut(node)) return {};
   at_barrier_.insert(node);
   return CheckBarrier();
 }
 
 Actions SchedulerMembership::CheckBarrier() {
   if (at_barrier_.empty()) return {};
-  for (int id : left_) {
-    if (RoleOf(id) == Role::kWorker) {
-      return Fail(Status::PeerLost(NodeName(id) + " has finished, but " +
+  for (const Member& m : members_) {
+    if (!roster_.elastic() && roster_.HasLeft(m.id)) {
+      return Fail(Status::PeerLost(NodeName(m.id) + " has finished, but " +
                                    NodeName(*at_barrier_.begin()) + " waits for it at a barrier")
-                      .By({Blame::kNamed, id}));
+                      .By({Blame::kNamed, m.id}));
     }
   }
-  if (static_cast<int>(at_barrier_.size()) != workers_) return {};
+  if (static_cast<int>(at_barrier_.size()) != roster_.workers()) return {};
   at_barrier_.clear();
   return {{Action::kRelease, -1, "", {}}};
 }
@@ -392,21 +399,23 @@ Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
   for (auto& [id, since] : suspect_ms_) since += pause;
   for (Accusation& a : accusations_) a.since_ms += pause;
   for (auto& [id, heard] : heard_ms_) heard += pause;
-  Actions verdict = Judge(now_ms);
-  if (!verdict.empty()) return verdict;
+  Actions actions = Judge(now_ms);
+  std::set<int> silent;
   for (const auto& [id, heard] : heard_ms_) {
-    if (left_.count(id) != 0) continue;
+    if (roster_.IsOut(id)) continue;
     const auto suspect = suspect_ms_.find(id);
     const bool missed =
         suspect != suspect_ms_.end() && now_ms - suspect->second >= times_.suspicion_ms();
-    if (missed || now_ms - heard >= times_.heartbeat_timeout_ms) lost_.insert(id);
+    if (missed || now_ms - heard >= times_.heartbeat_timeout_ms) silent.insert(id);
   }
-  if (!lost_.empty()) {
-    return Fail(Status::PeerLost("it fell silent").By({Blame::kLost, Losses()}));
+  if (state_ == State::kRunning && !silent.empty()) {
+    const Status why = Status::PeerLost("it fell silent").By({Blame::kLost, Losses(silent)});
+    for (Action& action : Lose(silent, why)) actions.push_back(std::move(action));
   }
-  if (now_ms < next_heartbeat_ms_) return {};
+  if (state_ != State::kRunning || now_ms < next_heartbeat_ms_) return actions;
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
-  return {{Action::kHeartbeat, -1, "", {}}};
+  actions.push_back({Action::kHeartbeat, -1, "", {}});
+  return actions;
 }
 
 }  // namespace mercury

@@ -2,9 +2,11 @@
 // state machine without sockets, threads or clocks (`now_ms` is passed in). A node's own view is in
 // node_membership.h.
 //
-//   gathering --all are here--> running --all workers left--> ended
+//   gathering --all are here--> running --all workers are out--> ended
 //       \___start timeout, lost node, a node that fails,______/--> failed
 //           nodes that were told different settings
+//
+// A job that goes on without those it loses (roster.h) stays running as long as it may.
 //
 // Thread-safety: none; owned by the van's I/O loop. Invariants: the first failure sticks; ranks are
 // assigned once, in one total order; no node is assigned a rank in a job whose settings it
@@ -25,6 +27,7 @@
 
 #include "base/never.h"
 #include "base/status.h"
+#include "control/roster.h"
 #include "control/shared_settings.h"
 
 namespace mercury {
@@ -78,6 +81,7 @@ struct Action {
     kHeartbeat,  // send a heartbeat (scheduler: to all members that have not left)
     kRelease,    // the workers' barrier is complete: tell all workers
     kDeparted,   // tell all members that `node` has left in good order
+    kLost,       // tell all members that the job goes on without `node`, lost for `status`; and it
     kWarn,       // log `text`
     kFail,       // the job has failed of `status`; tell everybody who can still hear it
     kEnd,        // the job is over: tell the servers, stop
@@ -107,6 +111,8 @@ class SchedulerMembership {
   SchedulerMembership(int workers, int servers, const MembershipTimes& times, int64_t now_ms,
                       SharedSettings settings = {});
 
+  // With how many workers the job goes on; 0: only with all of them.
+  void GoOnWith(int least) { roster_.GoOnWith(least); }
   Actions Register(const Member& member, int64_t now_ms);
   void Heard(int node, int64_t now_ms);
   // Its connection broke: it is lost unless it is heard again soon.
@@ -123,6 +129,8 @@ class SchedulerMembership {
   // `reporter` cannot reach `node` any more, for what `how` says. Fails the job, unless the node
   // has left: once it is clear whether the node is lost, or only the link between the two.
   Actions Accuse(int reporter, int node, const std::string& how, int64_t now_ms);
+  // For longer than the job's patience, others have waited for the worker; `how` says which.
+  Actions Stalls(int node, const Status& how);
   // The launcher saw a process exit. Before the job begins, that fails it only if a worker is
   // waiting or none can come.
   Actions Ended(const Exit& exit);
@@ -144,8 +152,7 @@ class SchedulerMembership {
   const std::vector<Member>& members() const { return members_; }
   // Once running: what everybody uses.
   const SharedSettings& settings() const { return settings_; }
-  bool HasLeft(int node) const { return left_.count(node) != 0; }
-  const std::set<int>& lost() const { return lost_; }
+  const Roster& roster() const { return roster_; }
 
  private:
   enum class State { kGathering, kRunning, kEnded, kFailed };
@@ -161,7 +168,10 @@ class SchedulerMembership {
   std::vector<Member>::iterator Place(const Member& member);
   bool Complete() const;
   Actions Await(int64_t now_ms, int64_t pause_ms);
-  std::vector<Party> Losses() const;
+  std::vector<Party> Losses(const std::set<int>& nodes) const;
+  Actions Lose(const std::set<int>& nodes, const Status& why);
+  Actions CutOff(const std::set<std::pair<int, int>>& links, const std::string& why);
+  Actions CheckOver();
   Actions Judge(int64_t now_ms);
   std::string Contradiction(const Member& member) const;
   Status Settle(const std::vector<int>& ids);
@@ -179,7 +189,8 @@ class SchedulerMembership {
   std::map<int, int64_t> heard_ms_;
   std::map<int, int64_t> suspect_ms_;  // since when, of those that were not heard again
   std::vector<Accusation> accusations_;
-  std::set<int> left_, lost_, at_barrier_;
+  Roster roster_;
+  std::set<int> at_barrier_;
   bool begun_ = false;
   std::set<std::pair<Role, int>> gone_;  // that ended before the job had begun, by their hints
   std::optional<Exit> first_gone_;

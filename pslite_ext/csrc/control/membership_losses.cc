@@ -20,12 +20,32 @@ Actions SchedulerMembership::Suspect(int node, int64_t now_ms) {
   return Judge(now_ms);
 }
 
-std::vector<Party> SchedulerMembership::Losses() const {
+std::vector<Party> SchedulerMembership::Losses(const std::set<int>& nodes) const {
   std::vector<Party> losses;
   for (const Member& m : members_) {
-    if (lost_.count(m.id) != 0) losses.push_back({RoleOf(m.id), RankOf(m.id), At(m)});
+    if (nodes.count(m.id) != 0) losses.push_back({RoleOf(m.id), RankOf(m.id), At(m)});
   }
   return losses;
+}
+
+// The job goes on without them, or fails.
+Actions SchedulerMembership::Lose(const std::set<int>& nodes, const Status& why) {
+  const bool goes_on = roster_.CanLose(nodes);
+  std::set<int> fresh;
+  for (const int node : nodes) {
+    if (roster_.Lose(node)) fresh.insert(node);
+  }
+  if (fresh.empty()) return {};
+  if (!goes_on)
+    return Fail(roster_.elastic() ? why.Saying(why.detail() + roster_.Shortage()) : why);
+  Actions actions;
+  for (const int node : fresh) {
+    at_barrier_.erase(node);
+    suspect_ms_.erase(node);
+    actions.push_back({Action::kLost, node, "", {}, why});
+  }
+  for (Action& action : CheckOver()) actions.push_back(std::move(action));
+  return actions;
 }
 
 Actions SchedulerMembership::Accuse(int reporter, int node, const std::string& how,
@@ -35,32 +55,48 @@ Actions SchedulerMembership::Accuse(int reporter, int node, const std::string& h
   return Judge(now_ms);
 }
 
+Actions SchedulerMembership::Stalls(int node, const Status& how) {
+  if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
+  return roster_.CanLose({node}) ? Lose({node}, how) : Fail(how);
+}
+
 // Two processes have lost each other. If one of them died, that is whom to name: its connection to
 // the scheduler breaks as well, or it falls silent. If both are heard again, it was the link.
 Actions SchedulerMembership::Judge(int64_t now_ms) {
   std::set<std::pair<int, int>> links;
+  std::set<int> lost;
   std::string why;
   for (const Accusation& a : accusations_) {
-    if (left_.count(a.node) != 0) continue;
+    if (roster_.IsOut(a.node) || roster_.IsLost(a.reporter)) continue;
     const bool heard = heard_ms_[a.node] - a.since_ms >= times_.afterlife_ms();
     const bool late = now_ms - a.since_ms >= times_.suspicion_ms();
     if (a.node == a.reporter || suspect_ms_.count(a.node) != 0 || (late && !heard)) {
-      lost_.insert(a.node);
+      lost.insert(a.node);
       why = a.how;
     } else if (heard && suspect_ms_.count(a.reporter) == 0) {
       // Workers first, whoever of the two has said so.
       const bool in_order = RoleOf(a.reporter) == Role::kWorker;
       links.emplace(in_order ? a.reporter : a.node, in_order ? a.node : a.reporter);
-      if (lost_.empty()) why = a.how;
+      if (lost.empty()) why = a.how;
     }
   }
-  if (!lost_.empty()) return Fail(Status::PeerLost(why).By({Blame::kLost, Losses()}));
-  if (links.empty()) return {};
+  if (!lost.empty()) {
+    return Lose(lost, Status::PeerLost(why).By({Blame::kLost, Losses(lost)}));
+  }
+  return links.empty() ? Actions() : CutOff(links, why);
+}
+
+// Both ends of each link are there. A job that can does without the worker.
+Actions SchedulerMembership::CutOff(const std::set<std::pair<int, int>>& links,
+                                    const std::string& why) {
   std::vector<Party> parties;
+  std::set<int> workers;
   for (const auto& [one, other] : links) {
     for (const int id : {one, other}) parties.push_back({RoleOf(id), RankOf(id), ""});
+    workers.insert(one);
   }
-  return Fail(Status::PeerLost(why).By({Blame::kApart, std::move(parties)}));
+  const Status status = Status::PeerLost(why).By({Blame::kApart, std::move(parties)});
+  return roster_.CanLose(workers) ? Lose(workers, status) : Fail(status);
 }
 
 }  // namespace mercury

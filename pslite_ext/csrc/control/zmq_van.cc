@@ -21,7 +21,6 @@
 namespace mercury {
 namespace {
 
-constexpr int kLingerMs = 2000;
 constexpr int kGuestLingerMs = 300;  // of who is in no job: nobody may listen
 constexpr int kKeepaliveS = 2, kKeepaliveTries = 3;
 constexpr int kReconnectMs = 50, kReconnectMaxMs = 2000;
@@ -269,8 +268,11 @@ void ZmqVan::Loop() {
     next_tick = now + tick_ms;
     HearConnections();
     if (over_) continue;
-    if (!reported_.ok() && now >= verdict_by_ms_) {
-      FailJob(reported_, false);
+    const auto unheard = std::find_if(reported_.begin(), reported_.end(), [now](const auto& of) {
+      return now >= of.second.verdict_by_ms;
+    });
+    if (unheard != reported_.end()) {
+      FailJob(unheard->second.status, false);
       continue;
     }
     CarryOut(Tick(now));
@@ -368,14 +370,6 @@ void ZmqVan::EnterJob(const JobIdentity& job) {
   key_ = EnvelopeKey(options_.token, job);
   in_job_ = true;
   doorman_.Enter(job);
-}
-
-bool ZmqVan::MaySpeak(int sender) const {
-  if (sender == kNoNode) return is_scheduler_;
-  if (is_scheduler_) return life_of_.count(sender) != 0;
-  const Role role = RoleOf(sender);
-  if (role == Role::kScheduler) return sender == kSchedulerId;
-  return RankOf(sender) < (role == Role::kWorker ? options_.workers : options_.servers);
 }
 
 int ZmqVan::RecvMsg(ps::Message* message) {

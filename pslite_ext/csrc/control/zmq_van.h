@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -50,12 +51,16 @@ class VanObserver {
   virtual void OnReady(int my_node_id) = 0;
   virtual void OnBarrier() = 0;
   virtual void OnDeparted(int node_id) = 0;
+  // The job goes on without that node.
+  virtual void OnLost(int /*node_id*/, const Status& /*why*/) {}
   virtual void OnFailed(const Status& status) = 0;
   virtual void OnEnded() = 0;
 };
 
 // The largest piece of a tensor in one message.
 constexpr int64_t kMessageBytesMax = int64_t{64} << 20;
+// How long what was said last may take to leave.
+constexpr int kLingerMs = 2000;
 // Connections on which refusals are still on their way.
 constexpr int kRefusalsKept = 64;
 
@@ -101,6 +106,11 @@ class ZmqVan : public ps::Van {
   void Report(int node, const Status& status);
   // From now on, what is sent carries a checksum. On the I/O thread.
   void CheckData(bool on) { checks_data_ = on; }
+  // Of a scheduler: with how many workers the job goes on; 0: only with all of them. On the I/O
+  // thread, from OnAgreed.
+  void GoOnWith(int least) {
+    if (scheduler_membership_) scheduler_membership_->GoOnWith(least);
+  }
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
   // Once ready: what the job's alone is, and whether its training is asynchronous.
   const JobIdentity& job() const { return job_; }
@@ -154,6 +164,7 @@ class ZmqVan : public ps::Van {
   void SendHeartbeat(int receiver);
   void OnHeartbeat(const ps::Message& message, int64_t now_ms);
   void SendTerminate(int receiver, const Status& status);
+  void SendLost(int receiver, int node, const Status& why);
   void Reject(const Member& member, const Status& status);
   ZmqSocket NewDealer(const std::string& host, zmq::door_maker_t* door);
   void EnterJob(const JobIdentity& job);
@@ -184,6 +195,9 @@ class ZmqVan : public ps::Van {
   void OnRegistration(const ps::Message& message, int64_t now_ms);
   void OnAssigned(const ps::Message& message, int64_t now_ms);
   void OnTerminate(const ps::Message& message, int64_t now_ms);
+  void OnReport(const ps::Message& message, const Status& status, int64_t now_ms);
+  void OnLoss(int node, const Status& why);
+  bool CountLost(int node);
   void CarryOut(const Actions& actions);
   void Broadcast(const std::function<void(int node)>& send);
   void FailJob(const Status& status, bool tell_others);
@@ -226,8 +240,12 @@ class ZmqVan : public ps::Van {
   std::map<uint64_t, std::pair<int64_t, int64_t>> registered_;  // when, bytes
   ClockOffset clock_offset_;
   int64_t clock_note_at_us_ = 0;
-  Status reported_;  // waits for the scheduler's word until then
-  int64_t verdict_by_ms_ = 0;
+  struct Reported {
+    Status status;
+    int64_t verdict_by_ms = 0;  // it waits for the scheduler's word until then
+  };
+  std::map<int, Reported> reported_;  // by node
+  std::set<int> lost_;                // without which the job goes on
   int my_id_ = kNoNode;
   bool over_ = false;  // the observer has heard the end
   Status late_hear_;   // of a scheduler: what it tells those who come too late

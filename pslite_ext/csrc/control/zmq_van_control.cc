@@ -16,10 +16,9 @@ namespace mercury {
 namespace {
 
 constexpr size_t kRegistrationsKept = 4096;
-constexpr int kClockSamples = 8;
-constexpr int64_t kClockNoteUs = 10000000;
 constexpr size_t kTextBytesMax = kSharedSettingsBytesMax;
-constexpr int kReport = 1;  // a TERMINATE that says what its sender cannot go on for
+// What else a TERMINATE may be: that its sender cannot go on; that the job does, without a node.
+constexpr int kReport = 1, kGoesOn = 2;
 
 // Padded, so that what follows in a meta is aligned.
 void SetBody(ps::Meta* meta, const std::string& text) {
@@ -80,18 +79,19 @@ void ZmqVan::Fail(const std::string& what) {
 void ZmqVan::Report(int node, const Status& status) {
   Outbound item;
   item.run = [this, node, status] {
-    if (over_ || !reported_.ok()) return;
+    if (over_ || lost_.count(node) != 0 || reported_.count(node) != 0) return;
     const bool lost = status.code() == Code::kPeerLost;
-    reported_ = status.By({lost ? Blame::kLost : Blame::kDid, node});
     // The scheduler itself waits, to see who of the two is still there.
-    verdict_by_ms_ = NowMs() + 2 * options_.times.suspicion_ms();
+    const Reported& reported =
+        reported_[node] = {status.By({lost ? Blame::kLost : Blame::kDid, node}),
+                           NowMs() + 2 * options_.times.suspicion_ms()};
     ps::Meta meta;
     meta.control.cmd = ps::Control::TERMINATE;
     meta.option = kReport;
     for (const Member& m : members_) {
-      if (lost && m.id == node) meta.control.node.push_back(ToNode(m));
+      if (m.id == node) meta.control.node.push_back(ToNode(m));
     }
-    SetBody(&meta, Encode(reported_, kTextBytesMax));
+    SetBody(&meta, Encode(reported.status, kTextBytesMax));
     SendControl(kSchedulerId, meta);
   };
   Post(std::move(item));
@@ -150,55 +150,27 @@ void ZmqVan::SayHello() {
   (void)TrySend(Control(kSchedulerId, meta));  // it is said again
 }
 
-// A node that traces asks for the time along with it: `key` is when, by its own clock.
-void ZmqVan::SendHeartbeat(int receiver) {
-  ps::Meta meta;
-  meta.control.cmd = ps::Control::HEARTBEAT;
-  if (!is_scheduler_ && TraceLog::Active() != nullptr) {
-    meta.key = static_cast<uint64_t>(NowUs() + WallOffsetUs());
-  }
-  SendControl(receiver, meta);
-}
-
-void ZmqVan::OnHeartbeat(const ps::Message& message, int64_t now_ms) {
-  const ps::Meta& heard = message.meta;
-  const int64_t now_us = NowUs();
-  const auto wall = static_cast<uint64_t>(now_us + WallOffsetUs());
-  if (is_scheduler_) {
-    if (heard.key == 0 || !ready_) return;
-    ps::Meta answer;
-    answer.control.cmd = ps::Control::HEARTBEAT;
-    answer.key = heard.key;
-    answer.addr = wall;
-    answer.recv_key = static_cast<uint64_t>(NowUs() + WallOffsetUs());
-    return SendControl(heard.sender, answer);
-  }
-  if (heard.sender != kSchedulerId) return;
-  node_membership_->Heard(now_ms);
-  TraceLog* log = TraceLog::Active();
-  if (heard.key == 0 || log == nullptr) return;
-  const auto signed_of = [](uint64_t time) { return static_cast<int64_t>(time); };
-  clock_offset_.Sample(signed_of(heard.key), signed_of(heard.addr), signed_of(heard.recv_key),
-                       signed_of(wall));
-  // A few at once for a first estimate, then one with each heartbeat.
-  if (clock_offset_.samples() < kClockSamples) return SendHeartbeat(kSchedulerId);
-  if (now_us < clock_note_at_us_) return;
-  clock_note_at_us_ = now_us + kClockNoteUs;
-  if (const auto estimate = clock_offset_.Take()) {
-    log->Note(TraceClockNote(estimate->time_us, estimate->add_us, estimate->within_us));
-  }
-}
-
 // ok: the work is done. Otherwise the job has failed.
 void ZmqVan::SendTerminate(int receiver, const Status& status) {
   ps::Meta meta;
   meta.control.cmd = ps::Control::TERMINATE;
   SetBody(&meta, Encode(status, kTextBytesMax));
-  if (scheduler_membership_) {
+  if (scheduler_membership_ && !status.ok()) {
     for (const Member& m : scheduler_membership_->members()) {
-      if (scheduler_membership_->lost().count(m.id) != 0) meta.control.node.push_back(ToNode(m));
+      if (scheduler_membership_->roster().IsLost(m.id)) meta.control.node.push_back(ToNode(m));
     }
   }
+  SendControl(receiver, meta);
+}
+
+void ZmqVan::SendLost(int receiver, int node, const Status& why) {
+  ps::Meta meta;
+  meta.control.cmd = ps::Control::TERMINATE;
+  meta.option = kGoesOn;
+  for (const Member& m : scheduler_membership_->members()) {
+    if (m.id == node) meta.control.node.push_back(ToNode(m));
+  }
+  SetBody(&meta, Encode(why, kTextBytesMax));
   SendControl(receiver, meta);
 }
 
@@ -307,25 +279,20 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
     return CarryOut(
         scheduler_membership_->Withdraw(message.meta.control.msg_sig, status.text(), now_ms));
   }
-  if (is_scheduler_ && message.meta.option == kReport) {
-    if (status.code() != Code::kPeerLost || message.meta.control.node.empty()) {
-      return FailJob(status, true);
-    }
-    return CarryOut(scheduler_membership_->Accuse(
-        message.meta.sender, message.meta.control.node[0].id, status.detail(), now_ms));
-  }
+  if (is_scheduler_ && message.meta.option == kReport) return OnReport(message, status, now_ms);
   if (is_scheduler_) {
     return CarryOut(scheduler_membership_->Leave(message.meta.sender, status, now_ms));
   }
   if (message.meta.sender != kSchedulerId) return Refuse("only the scheduler ends the job");
+  if (message.meta.option == kGoesOn && message.meta.control.node.size() == 1) {
+    return OnLoss(message.meta.control.node[0].id, status);
+  }
   for (const ps::Node& node : message.meta.control.node) {
     if (status.ok()) {
       Forget(node.id);
       observer_->OnDeparted(node.id);
     } else {
-      for (int group = 1; group < 8; ++group) {
-        if ((group & GroupOf(node.id)) != 0) ++lost_count_[static_cast<size_t>(group)];
-      }
+      CountLost(node.id);
     }
   }
   if (!status.ok()) return FailJob(status, false);
@@ -335,9 +302,37 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
   observer_->OnEnded();
 }
 
+void ZmqVan::OnReport(const ps::Message& message, const Status& status, int64_t now_ms) {
+  if (message.meta.control.node.empty()) return FailJob(status, true);
+  const int node = message.meta.control.node[0].id;
+  if (status.code() == Code::kTimeout) return CarryOut(scheduler_membership_->Stalls(node, status));
+  if (status.code() != Code::kPeerLost) return FailJob(status, true);
+  CarryOut(scheduler_membership_->Accuse(message.meta.sender, node, status.detail(), now_ms));
+}
+
+// False: it has been.
+bool ZmqVan::CountLost(int node) {
+  if (!lost_.insert(node).second) return false;
+  for (int group = 1; group < 8; ++group) {
+    if ((group & GroupOf(node)) != 0) ++lost_count_[static_cast<size_t>(group)];
+  }
+  return true;
+}
+
+void ZmqVan::OnLoss(int node, const Status& why) {
+  if (node == my_id_)
+    return FailJob(why.Saying(why.detail() + "; the job goes on without it"), false);
+  if (!CountLost(node)) return;
+  reported_.erase(node);
+  Forget(node);
+  observer_->OnLost(node, why);
+}
+
 void ZmqVan::Broadcast(const std::function<void(int node)>& send) {
   for (const Member& m : scheduler_membership_->members()) {
-    if (m.id != -1 && !scheduler_membership_->HasLeft(m.id)) send(m.id);
+    if (m.id != -1 && !scheduler_membership_->roster().HasLeft(m.id) && lost_.count(m.id) == 0) {
+      send(m.id);
+    }
   }
 }
 
@@ -421,6 +416,13 @@ void ZmqVan::CarryOut(const Actions& actions) {
         }
         dealers_.erase(action.node);  // what it did not wait for, it does not need
         Broadcast([&](int node) { SendControl(node, meta); });
+        break;
+      case Action::kLost:
+        Broadcast([&](int node) { SendLost(node, action.node, action.status); });
+        dealers_[action.node].Close(kLingerMs);
+        dealers_.erase(action.node);
+        lost_.insert(action.node);
+        observer_->OnLost(action.node, action.status);
         break;
       case Action::kWarn:
         Log(LogLevel::kWarning, action.text);

@@ -24,6 +24,15 @@ bool ZmqVan::Watched(int node) const {
   return !is_scheduler_ && node != kSchedulerId && node != kNoNode;
 }
 
+bool ZmqVan::MaySpeak(int sender) const {
+  if (sender == kNoNode) return is_scheduler_;
+  if (lost_.count(sender) != 0) return false;
+  if (is_scheduler_) return life_of_.count(sender) != 0;
+  const Role role = RoleOf(sender);
+  if (role == Role::kScheduler) return sender == kSchedulerId;
+  return RankOf(sender) < (role == Role::kWorker ? options_.workers : options_.servers);
+}
+
 // Whether anybody waits for them or not: what is not taken adds up.
 void ZmqVan::HearConnections() {
   for (auto& [node, dealer] : dealers_) {

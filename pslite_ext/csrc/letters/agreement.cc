@@ -90,7 +90,7 @@ void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
 std::vector<int> Agreement::Silent(const ClaimState& subject) const {
   std::vector<int> silent;
   for (size_t w = 0; w < departed_.size(); ++w) {
-    const bool owes = subject.claim.of != Claim::Kind::kSums || !departed_[w];
+    const bool owes = !DoesWithout(subject) || !departed_[w];
     if (owes && !subject.heard[w]) silent.push_back(static_cast<int>(w));
   }
   return silent;
@@ -114,7 +114,7 @@ void Agreement::Refuse(ClaimState* subject, Status why, std::vector<Verdict>* ve
 }
 
 Status Agreement::WaitsForDeparted(const ClaimState& subject) const {
-  if (subject.claim.of == Claim::Kind::kSums) return Status::Ok();
+  if (DoesWithout(subject)) return Status::Ok();
   for (size_t w = 0; w < departed_.size(); ++w) {
     if (!departed_[w] || subject.heard[w]) continue;
     const std::string who = NodeName(Role::kWorker, static_cast<int>(w));
@@ -135,9 +135,10 @@ void Agreement::Departed(int worker, std::vector<Verdict>* verdicts) {
     }
     Status why = WaitsForDeparted(subject);
     if (!why.ok()) Refuse(&subject, std::move(why), verdicts);
-    const bool of_sums = subject.claim.of == Claim::Kind::kSums && Silent(subject).empty();
-    if (of_sums) Agree(&subject, verdicts);
-    it = of_sums ? subjects_.erase(it) : std::next(it);
+    const bool agrees = DoesWithout(subject) && Silent(subject).empty();
+    if (agrees) Agree(&subject, verdicts);
+    const bool forgets = agrees && subject.claim.of == Claim::Kind::kSums;
+    it = forgets ? subjects_.erase(it) : std::next(it);
   }
 }
 

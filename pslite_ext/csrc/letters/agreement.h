@@ -6,7 +6,8 @@
 //             open --a worker that has not spoken leaves--> refused
 //
 // Each change of how a tensor is summed is a subject of its own, forgotten once all agree. Workers
-// that have left need not agree to it: the sum itself will miss them.
+// that have left need not agree to it: the sum itself will miss them. Where the job goes on without
+// those that go, nobody waits for what they have not said.
 //
 // Thread-safety: none; one thread owns it. No I/O: claims go in, verdicts come out. Ownership:
 // texts are kept once for each subject. Invariants: every claim gets exactly one verdict, now or
@@ -31,10 +32,11 @@ class Agreement {
   };
   static constexpr size_t kSubjectsMax = 1 << 18;
 
-  explicit Agreement(int num_workers) : departed_(static_cast<size_t>(num_workers), false) {}
+  explicit Agreement(int num_workers, bool elastic = false)
+      : elastic_(elastic), departed_(static_cast<size_t>(num_workers), false) {}
 
   void Hear(int worker, const Claim& claim, uint64_t ticket, std::vector<Verdict>* verdicts);
-  // `worker` has finished and will say nothing more.
+  // `worker` has finished, or is lost, and will say nothing more.
   void Departed(int worker, std::vector<Verdict>* verdicts);
   // Who has not spoken, of what is open.
   std::vector<int> Missing(uint64_t subject) const;
@@ -53,7 +55,11 @@ class Agreement {
   static void Agree(ClaimState* subject, std::vector<Verdict>* verdicts);
   static void Refuse(ClaimState* subject, Status why, std::vector<Verdict>* verdicts);
   Status WaitsForDeparted(const ClaimState& subject) const;
+  bool DoesWithout(const ClaimState& subject) const {
+    return elastic_ || subject.claim.of == Claim::Kind::kSums;
+  }
 
+  const bool elastic_;
   std::vector<bool> departed_;
   std::unordered_map<uint64_t, ClaimState> subjects_;
 };

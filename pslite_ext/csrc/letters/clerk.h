@@ -26,9 +26,10 @@ class Clerk {
   using Obeys = std::function<void(int head, const std::string& body)>;
 
   // `of_piece`: which workers a piece waits for, where pieces are not packets; else null.
+  // `elastic`: the job goes on without those that go.
   using OfPiece = std::function<std::vector<int>(uint64_t key, uint64_t offset)>;
-  Clerk(int num_workers, Send send, Obeys obeys, OfPiece of_piece = nullptr)
-      : agreement_(num_workers),
+  Clerk(int num_workers, Send send, Obeys obeys, OfPiece of_piece = nullptr, bool elastic = false)
+      : agreement_(num_workers, elastic),
         send_(std::move(send)),
         obeys_(std::move(obeys)),
         of_piece_(std::move(of_piece)) {}

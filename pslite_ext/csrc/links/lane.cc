@@ -131,9 +131,10 @@ void Lane::AddLink(TcpSocket socket, int peer) {
   if (!status.ok()) Drop(peer, status);
 }
 
-void Lane::Drop(int peer, const Status& status) {
+// False: there is none.
+bool Lane::Remove(int peer) {
   const auto it = links_.find(peer);
-  if (it == links_.end()) return;
+  if (it == links_.end()) return false;
   // Destroyed later: this may be one of its own calls.
   auto gone = std::make_shared<std::pair<std::unique_ptr<Link>, std::unique_ptr<Watch>>>();
   loop_.Remove(it->second->fd());
@@ -145,7 +146,11 @@ void Lane::Drop(int peer, const Status& status) {
   in_.Remove(peer);
   out_.Remove(peer);
   Post([gone] {});
-  if (stopping_) return;
+  return true;
+}
+
+void Lane::Drop(int peer, const Status& status) {
+  if (!Remove(peer) || stopping_) return;
   if (status.code() == Code::kClosed) {
     events_.left(peer);
   } else {

@@ -48,6 +48,8 @@ class Lane {
   // On the lane's thread:
   EventLoop& loop() { return loop_; }
   void AddLink(TcpSocket socket, int peer);
+  // Nothing more is said to that peer, nor heard of it.
+  void Close(int peer) { Remove(peer); }
   const std::map<int, std::unique_ptr<Link>>& links() const { return links_; }
   // What links that have ended had carried.
   const std::map<int, LinkCounters>& ended() const { return ended_; }
@@ -66,6 +68,7 @@ class Lane {
   void ShareOut();
   void ServeLocal(int64_t now_us);
   bool Rest();
+  bool Remove(int peer);
   void Drop(int peer, const Status& status);
   void Break(const char* how);
 

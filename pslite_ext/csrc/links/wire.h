@@ -6,9 +6,9 @@
 //
 // Little-endian. `tensor` is the number that the worker gave it on this link, by declaring it;
 // `offset` is an element of the tensor, or, of rows, a place; `length` is the payload's,
-// in bytes; `priority` is MXNet's, larger is more urgent; `round` is the number of the sum, modulo
-// 256. The CRC covers the payload, then the header: a
-// payload that goes over several links is summed once.
+// in bytes; `priority` is MXNet's, larger is more urgent, but of what a server sends of a sum, of
+// how many workers that is; `round` is the number of the sum, modulo 256. The CRC covers the
+// payload, then the header: a payload that goes over several links is summed once.
 //
 // Thread-safety: pure functions. Invariant: Decode(Encode(x)) == x; Decode accepts nothing that
 // Encode cannot have made.
@@ -24,7 +24,7 @@
 
 namespace mercury {
 
-constexpr uint16_t kWireVersion = 8;
+constexpr uint16_t kWireVersion = 9;
 constexpr size_t kHeaderBytes = 24;
 constexpr size_t kChecksumBytes = 4;
 constexpr size_t kDeclarationBytesMax = 552;

@@ -25,7 +25,8 @@ Aggregator::Aggregator(const AggregatorOptions& options)
       pool_(options.bytes_max, options.lends, options.allocate),
       trace_(options.trace, true, options.trace_overhead, options.lanes),
       awaited_(options.ranks.empty() ? options.num_workers : 0, options.slow),
-      calls_(options.num_workers, options.lanes, options.lanes, options.wake) {
+      calls_(options.num_workers, options.lanes, options.lanes, options.wake),
+      live_(options.num_workers) {
   if (!options_.ranks.empty()) trace_.SumsHost();
   for (int i = 0; i < options_.num_workers; ++i) {
     trace_.Call(i, TraceNode(TraceRole::kWorker, static_cast<uint32_t>(RankOfPeer(i))));
@@ -54,6 +55,9 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
   Receiving* link = links_[static_cast<size_t>(number)].get();
   lane_ = number % options_.lanes;
   link->named = Named();
+  if (peers_[static_cast<size_t>(worker)]->out) {
+    return Status::Closed("the job goes on without it");
+  }
   switch (header.kind) {
     case PacketKind::kDeclare:
     case PacketKind::kError:
@@ -232,6 +236,7 @@ Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
   turn.emplace(&mutex_, &torn_);
   Receiving* link = links_[static_cast<size_t>(number)].get();
   lane_ = number % options_.lanes;
+  if (peers_[static_cast<size_t>(worker)]->out) return Status::Ok();
   switch (header.kind) {
     case PacketKind::kDeclare:
       return Declare(worker, *link, header);
@@ -296,7 +301,8 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   if (keeps) {
     slot.sum.Keep(w, peers_.size(), coded, link->at, link->count, &link->block);
   } else if (apart) {
-    slot.arrived.push_back({coded, link->at, link->count, std::move(link->block), whole, workers});
+    slot.arrived.push_back(
+        {coded, worker, link->at, link->count, std::move(link->block), whole, workers});
     *adds = !std::exchange(slot.adds, true);
   } else {
     room = slot.sum.Add(coded, link->at, link->count, slot_elements, &link->block, &pool_);
@@ -389,7 +395,7 @@ void Aggregator::CopyComplete(SummedTensor* tensor, uint64_t mine, int workers, 
     return FailIfDeparted(tensor, mine);
   }
   MERCURY_CHECK(slot.complete <= options_.num_workers);
-  if (slot.complete == options_.num_workers) return SlotComplete(tensor, mine);
+  if (AllAreIn(slot)) return SlotComplete(tensor, mine);
   if (last_of_all) AnswerPart(tensor, mine);
   FailIfDeparted(tensor, mine);
 }
@@ -400,7 +406,7 @@ void Aggregator::CopyCame(Slot* slot, int worker, int workers, int64_t now_us) {
   if (!options_.ranks.empty()) return;
   const bool beside = options_.hosts.Beside(worker, options_.server);
   slot->in += workers;
-  if (slot->in < options_.num_workers) {
+  if (slot->in < live_) {
     slot->in_from_afar = slot->in_from_afar || !beside;
     slot->came_us = now_us;
     return;
@@ -416,7 +422,7 @@ void Aggregator::EndFirst(SummedTensor* tensor, uint64_t mine, int worker) {
   Slot& slot = tensor->slots[mine];
   slot.sum.Begin(static_cast<size_t>(worker));
   slot.giver = -1;
-  SayTaken(tensor, mine, worker);
+  SayTaken(tensor, mine, worker, 0);
   GiveWaiting(tensor, mine);
 }
 
@@ -425,12 +431,12 @@ void Aggregator::Applied(SummedTensor* tensor, uint64_t mine, int worker, Packet
   uint32_t& progress = tensor->progress.Of(mine, static_cast<size_t>(worker));
   progress = 0;
   if (kind == PacketKind::kPush) {
-    SayTaken(tensor, mine, worker);
+    SayTaken(tensor, mine, worker, 0);
   } else {
     progress = kOwed;
     const Slot& slot = tensor->slots[mine];
     Queue(worker, tensor->priority,
-          {tensor, mine, slot.sum.value(), &slot.sum.value_codec(), 0, slot.round});
+          {tensor, mine, slot.sum.value(), &slot.sum.value_codec(), 0, slot.round, 0});
   }
   GiveWaiting(tensor, mine);
 }

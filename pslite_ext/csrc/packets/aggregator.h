@@ -62,6 +62,8 @@ struct AggregatorOptions {
   // Sums are made in the order of ranks, whatever the order of arrival, and so are the same, bit
   // for bit, in every run. Costs a buffer for each worker and slot, and that a sum is made late.
   bool deterministic = false;
+  // Who leaves is missed by nobody, nor who is lost: from then on, sums are those of the others.
+  bool elastic = false;
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
   std::shared_ptr<LentMemory> lends;  // where sums lie; null: nobody borrows
@@ -94,10 +96,13 @@ class Aggregator : public Endpoint, public HostSums {
   std::vector<uint64_t> More(const Operation& op) override;
   Status Take(const Operation& op, uint64_t slot, Block* copy, bool* wanted) override;
   Block Room(const Operation& op, uint64_t slot) override;
-  void Give(const Operation& op, uint64_t slot, const Block& sum, int lane) override;
+  void Give(const Operation& op, uint64_t slot, const Block& sum, int workers, int lane) override;
   void Fail(const TensorTraits& traits, const Status& status, int lane) override;
   void LetGo() override;
   std::string Missing(uint64_t key) override;
+  // The job goes on without it: nobody waits for its copies any more. What had come of them stays
+  // in the sums under way, whole packets of it.
+  void Drop(int worker, int lane);
   // How large packets to a worker are at most; 0: as large as they can be.
   void SetPacketBytes(int worker, uint64_t bytes);
 
@@ -124,6 +129,8 @@ class Aggregator : public Endpoint, public HostSums {
   static bool Alike(const Declaration& a, const Declaration& b);
   Status Differ(const SummedTensor& tensor, int worker, const Declaration& declared) const;
   SummedTensor* TensorOf(const Operation& op) const;
+  // Of those that are in the job.
+  bool AllAreIn(const Slot& slot) const;
   bool AllOthersAreIn(const Slot& slot) const;
   bool IsReady(const SummedTensor& tensor, uint64_t mine) const;
   uint64_t CountReady(SummedTensor* tensor, int server);
@@ -155,10 +162,10 @@ class Aggregator : public Endpoint, public HostSums {
   void CopyComplete(SummedTensor* tensor, uint64_t mine, int workers, bool last_of_all);
   void SlotComplete(SummedTensor* tensor, uint64_t mine);
   void Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, const Codec* codec,
-               uint32_t from, uint8_t round);
+               uint32_t from, uint8_t round, int workers);
   void GiveValue(SummedTensor* tensor, uint64_t mine, int worker, int32_t priority);
   void GiveWaiting(SummedTensor* tensor, uint64_t mine);
-  void SayTaken(SummedTensor* tensor, uint64_t mine, int worker);
+  void SayTaken(SummedTensor* tensor, uint64_t mine, int worker, int workers);
   // Whether all of it that is ready has been sent.
   bool NextSum(const Peer& peer, int worker, Ready* ready, int64_t now_us, OutPacket* out);
   bool NextRows(const Peer& peer, int worker, Ready* ready, int64_t now_us, OutPacket* out);
@@ -171,8 +178,12 @@ class Aggregator : public Endpoint, public HostSums {
   void Send(int worker, OutPacket packet);
   void Queue(int worker, int32_t priority, Ready ready);
   void FailIfDeparted(SummedTensor* tensor, uint64_t mine);
-  // It has finished and will send no more: tensors that wait for it fail.
+  // It has finished and will send no more: tensors that wait for it fail, or do without.
   void Leaves(int worker);
+  static Status NoFirstValue();
+  void DropNow(int worker);
+  void DropFrom(SummedTensor* tensor, int worker);
+  void DropFromSum(SummedTensor* tensor, uint64_t mine, int worker);
   void SetBytes(int worker, uint64_t bytes);
 
   const AggregatorOptions options_;
@@ -185,6 +196,7 @@ class Aggregator : public Endpoint, public HostSums {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<std::unique_ptr<Receiving>> links_;
   LaneCalls calls_;
+  int live_;  // workers that are in the job
   std::vector<HostNews> news_;
   int lane_ = 0;  // whose turn it is
 };

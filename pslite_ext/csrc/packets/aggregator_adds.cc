@@ -27,6 +27,8 @@ void Aggregator::AddArrived(int lane, SummedTensor* tensor, uint64_t mine) {
       }
       added.clear();
       slot.adds = !slot.arrived.empty();
+      // Meanwhile, who was still awaited may have gone.
+      if (!slot.adds && AllAreIn(slot)) SlotComplete(tensor, mine);
       if (!slot.adds) return;
       added.swap(slot.arrived);
       sum = slot.sum.Take();

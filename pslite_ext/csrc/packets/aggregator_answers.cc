@@ -19,7 +19,7 @@ void Aggregator::AnswerPart(SummedTensor* tensor, uint64_t mine) {
   // Parts of a slot's sum keep their order only on one link.
   if (options_.lanes > 1) return;
   Slot& slot = tensor->slots[mine];
-  if (slot.begun < options_.num_workers) return;
+  if (slot.begun - slot.out < live_) return;
   const uint32_t all_have = tensor->progress.InAll(mine);
   if (all_have <= slot.answerable) return;
   const uint64_t slot_elements = tensor->share.Elements(mine);
@@ -28,7 +28,8 @@ void Aggregator::AnswerPart(SummedTensor* tensor, uint64_t mine) {
     return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
   }
   const uint32_t from = std::exchange(slot.answerable, all_have);
-  Enqueue(tensor, mine, slot.sum.answer(), slot.back, from, static_cast<uint8_t>(slot.round + 1));
+  const auto round = static_cast<uint8_t>(slot.round + 1);
+  Enqueue(tensor, mine, slot.sum.answer(), slot.back, from, round, slot.begun);
 }
 
 void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
@@ -40,7 +41,9 @@ void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
     status = Status::Exhausted("no memory");
   }
   if (!status.ok()) return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
-  slot.begun = slot.complete = 0;
+  slot.workers = slot.complete;
+  slot.begun = slot.complete = slot.out = slot.in = 0;
+  slot.in_from_afar = false;
   const uint32_t answered = std::exchange(slot.answerable, 0);
   ++slot.round;
   tensor->progress.Summed(mine);
@@ -53,9 +56,10 @@ void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
   for (uint64_t i = first; i < end && tensor->failed.ok(); ++i) {
     Slot& done = tensor->slots[i];
     if (tensor->rows()) {
-      Enqueue(tensor, i, done.rows->value(), nullptr, answered, done.round);
+      Enqueue(tensor, i, done.rows->value(), nullptr, answered, done.round, done.workers);
     } else {
-      Enqueue(tensor, i, done.sum.value(), &done.sum.value_codec(), answered, done.round);
+      Enqueue(tensor, i, done.sum.value(), &done.sum.value_codec(), answered, done.round,
+              done.workers);
     }
     GiveWaiting(tensor, i);
   }
@@ -64,32 +68,38 @@ void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
 // To everyone who has sent a copy, from `from` on; where a part before it still waits, all goes in
 // that one's turn.
 void Aggregator::Enqueue(SummedTensor* tensor, uint64_t mine, const Block& sum, const Codec* codec,
-                         uint32_t from, uint8_t round) {
+                         uint32_t from, uint8_t round, int workers) {
   const Slot& slot = tensor->slots[mine];
   const bool done = round == slot.round;
   for (size_t w = 0; w < peers_.size(); ++w) {
     if (tensor->progress.Of(mine, w) == 0) continue;
+    if (peers_[w]->out) {
+      if (done) tensor->progress.Forget(mine, w);
+      continue;
+    }
     if (tensor->progress.Quiet(mine, w) != 0) {
       if (!done) continue;
       tensor->progress.Quiet(mine, w) = 0;
       tensor->progress.Of(mine, w) = 0;
-      SayTaken(tensor, mine, static_cast<int>(w));
+      SayTaken(tensor, mine, static_cast<int>(w), workers);
       continue;
     }
     uint8_t& queued = tensor->progress.Queued(mine, w);
     const uint64_t bytes = tensor->rows() ? slot.rows->value_bytes() : 0;
     if (queued == 0) {
       Queue(static_cast<int>(w), tensor->priority,
-            {tensor, mine, sum, codec, from, round, false, bytes});
+            {tensor, mine, sum, codec, from, round, workers, false, bytes});
     }
     queued = 1;
   }
 }
 
-void Aggregator::SayTaken(SummedTensor* tensor, uint64_t mine, int worker) {
+void Aggregator::SayTaken(SummedTensor* tensor, uint64_t mine, int worker, int workers) {
   const auto number = tensor->number_of[static_cast<size_t>(worker)];
-  Send(worker, TextPacket(PacketKind::kTaken, static_cast<uint32_t>(number),
-                          tensor->share.Begin(mine), ""));
+  OutPacket taken =
+      TextPacket(PacketKind::kTaken, static_cast<uint32_t>(number), tensor->share.Begin(mine), "");
+  taken.header.priority = workers;
+  Send(worker, std::move(taken));
 }
 
 // Before any sum.
@@ -116,7 +126,8 @@ void Aggregator::GiveValue(SummedTensor* tensor, uint64_t mine, int worker, int3
     codec = &tensor->plain();
   }
   if (value == nullptr) return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
-  Queue(worker, priority, {tensor, mine, std::move(value), codec, 0, slot.round, true, 0});
+  Queue(worker, priority,
+        {tensor, mine, std::move(value), codec, 0, slot.round, slot.workers, true, 0});
 }
 
 void Aggregator::GiveWaiting(SummedTensor* tensor, uint64_t mine) {
@@ -141,7 +152,7 @@ bool Aggregator::Next(int number, int64_t now_us, OutPacket* out) {
     ready.lane = lane;
     out->header.tensor =
         static_cast<uint32_t>(ready.tensor->number_of[static_cast<size_t>(worker)]);
-    out->header.priority = peer.ready.PriorityAt(place);
+    out->header.priority = ready.workers;
     out->header.round = ready.round;
     out->keep = ready.sum;
     const bool all = ready.tensor->rows() ? NextRows(peer, worker, &ready, now_us, out)
@@ -232,6 +243,8 @@ Status Aggregator::Fetch(int worker, const Header& header) {
     }
     if (tensor->slots[i].sum.value() != nullptr) {
       GiveValue(tensor, i, worker, header.priority);
+    } else if (peers_[0]->out && tensor->slots[i].round == 0) {
+      FailTensor(tensor, NoFirstValue());
     } else {
       waiting.push_back(worker);
     }
@@ -254,6 +267,7 @@ Status Aggregator::Answer(int worker, const Header& header) {
     if (std::find(waiting.begin(), waiting.end(), worker) != waiting.end()) missing[0] = 1;
     if (tensor->progress.Of(i, static_cast<size_t>(worker)) != SlotProgress::kComplete) continue;
     for (size_t w = 0; w < peers_.size(); ++w) {
+      if (peers_[w]->out) continue;
       const bool in =
           of_host && w == 0 ? tensor->own != nullptr : IsIn(*tensor, i, static_cast<int>(w));
       if (!in) missing[static_cast<size_t>(RankOfPeer(static_cast<int>(w)))] = 1;
@@ -311,6 +325,7 @@ void Aggregator::FailTensor(SummedTensor* tensor, const Status& status) {
 }
 
 void Aggregator::FailIfDeparted(SummedTensor* tensor, uint64_t mine) {
+  if (options_.elastic) return;
   for (size_t w = 0; w < peers_.size() && tensor->failed.ok(); ++w) {
     if (!peers_[w]->departed || IsIn(*tensor, mine, static_cast<int>(w))) continue;
     return FailTensor(tensor, HasLeft(RankOfPeer(static_cast<int>(w))));
@@ -318,6 +333,7 @@ void Aggregator::FailIfDeparted(SummedTensor* tensor, uint64_t mine) {
 }
 
 void Aggregator::Leaves(int worker) {
+  if (options_.elastic) return DropNow(worker);
   peers_[static_cast<size_t>(worker)]->departed = true;
   for (auto& [key, tensor] : tensors_) {
     for (uint64_t i = 0; tensor->failed.ok() && i < tensor->slots.size(); ++i) {
@@ -334,7 +350,9 @@ void Aggregator::OnPath(int number, int64_t /*round_trip_us*/, double bytes_per_
   std::vector<double>& rates = peers_[static_cast<size_t>(worker)]->rates;
   rates[static_cast<size_t>(number % options_.lanes)] = bytes_per_second;
   const double rate = std::accumulate(rates.begin(), rates.end(), 0.0);
-  const size_t senders = options_.hosts.Senders(options_.server, options_.num_workers).size();
+  const size_t senders = options_.hosts.known()
+                             ? options_.hosts.Senders(options_.server, options_.num_workers).size()
+                             : static_cast<size_t>(live_);
   SetBytes(worker, PacketBytes(rate * static_cast<double>(senders), options_.packet_bytes));
 }
 

@@ -158,17 +158,18 @@ Block Aggregator::Room(const Operation& op, uint64_t slot) {
   return room;
 }
 
-void Aggregator::Give(const Operation& op, uint64_t slot, const Block& sum, int lane) {
+void Aggregator::Give(const Operation& op, uint64_t slot, const Block& sum, int workers, int lane) {
   const LaneTurn turn(&mutex_, &torn_);
   lane_ = lane;
   SummedTensor* tensor = TensorOf(op);
   uint64_t mine = 0;
   if (!tensor->failed.ok() || !tensor->share.FindSlot(slot, &mine)) return;
   Slot& of = tensor->slots[mine];
+  of.workers = workers;
   of.begun = of.complete = 0;
   ++of.round;
   tensor->progress.Summed(mine);
-  Enqueue(tensor, mine, sum, &tensor->plain(), 0, of.round);
+  Enqueue(tensor, mine, sum, &tensor->plain(), 0, of.round, workers);
   if (--tensor->to_give == 0) tensor->own.reset();
 }
 

@@ -38,8 +38,9 @@ class HostSums {
   virtual Status Take(const Operation& op, uint64_t slot, Block* copy, bool* wanted) = 0;
   // Where the slot's sum is to come; null: there is no memory, and the tensor has failed.
   virtual Block Room(const Operation& op, uint64_t slot) = 0;
-  // It has; null: it is made, and nobody wanted it.
-  virtual void Give(const Operation& op, uint64_t slot, const Block& sum, int lane) = 0;
+  // It has, of so many workers; null: it is made, and nobody wanted it.
+  virtual void Give(const Operation& op, uint64_t slot, const Block& sum, int workers,
+                    int lane) = 0;
   // The tensor has failed for the job.
   virtual void Fail(const TensorTraits& traits, const Status& status, int lane) = 0;
   // Nothing is summed any more: of all that has begun, the leader's own copies are let go of.

@@ -26,6 +26,7 @@ struct MercuryOptions {
   int lanes = 1;
   bool checksum = false;
   bool deterministic = false;
+  bool elastic = false;  // the job goes on without workers that it loses
   uint64_t server_bytes_max = 0;
   StallTimes stall;
   int64_t handshake_timeout_us = 10000000;

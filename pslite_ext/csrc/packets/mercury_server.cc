@@ -29,6 +29,7 @@ Status MercuryServer::Start(const MercuryOptions& options) {
   aggregator.levels_max = options_.policy.levels_max;
   aggregator.adapt_packets = options_.policy.adapt_packets;
   aggregator.deterministic = options_.deterministic;
+  aggregator.elastic = options_.elastic;
   aggregator.trace = options_.trace;
   aggregator.trace_overhead = options_.packet_overhead();
   aggregator.lends = door_.Lends();
@@ -75,11 +76,26 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(std::unique_ptr<Endpoint> a
       [post = endpoint.get()](int worker, const JobLetter& letter) {
         post->Post(worker, Encode(letter));
       },
-      Obey);
+      Obey, nullptr, options_.elastic);
   return endpoint;
 }
 
+// Whatever it still sends is of no use.
+void MercuryServer::Drop(int worker) {
+  lanes_[0]->Post([this, worker] {
+    dropped_.insert(worker);
+    clerk_->Departed(worker);
+    aggregator_->Drop(worker, 0);
+  });
+  for (auto& lane : lanes_) {
+    lane->Post([lane = lane.get(), worker] { lane->Close(worker); });
+  }
+}
+
 void MercuryServer::Take(int worker, int lane, TcpSocket socket) {
+  if (dropped_.count(worker) != 0) {
+    return Refused("worker " + std::to_string(worker) + ", without which the job goes on");
+  }
   if (!taken_.emplace(worker, lane).second) {
     return Refused("a second connection of worker " + std::to_string(worker));
   }

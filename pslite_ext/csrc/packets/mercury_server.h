@@ -30,6 +30,8 @@ class MercuryServer {
     return door_.Open(host, options, port);
   }
   Status Start(const MercuryOptions& options);
+  // The job goes on without that worker.
+  void Drop(int worker);
   void Stop();
   std::string Figures();
 
@@ -46,6 +48,7 @@ class MercuryServer {
   std::vector<std::unique_ptr<Lane>> lanes_;
   PlaneDoor door_;
   std::set<std::pair<int, int>> taken_;  // worker and lane; of the first lane's thread
+  std::set<int> dropped_;                // the same thread's
   std::atomic<uint64_t> refusals_{0};
   std::mutex mutex_;
   bool running_ = false;

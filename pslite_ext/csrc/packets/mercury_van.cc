@@ -38,9 +38,11 @@ void MercuryVan::Stop() {
   if (server_) server_->Stop();
 }
 
-// Policies that wait for whole units are those of systems that do not, either.
+// Policies that wait for whole units are those of systems that do not, either. A job that goes on
+// without those it loses would lose a whole host with its leader.
 bool MercuryVan::SumsHosts() const {
-  return !AnswersUnits(options_.policy.kind) && !Acknowledges(options_.policy.kind);
+  return !options_.elastic && !AnswersUnits(options_.policy.kind) &&
+         !Acknowledges(options_.policy.kind);
 }
 
 void MercuryVan::OnReady(int my_node_id) {
@@ -85,6 +87,11 @@ void MercuryVan::StartServer(int my_node_id) {
 void MercuryVan::Lost(Role role, int rank, const Status& status) {
   const int me = NodeId(role_, options_.rank);
   Report(rank < 0 ? me : NodeId(role, rank), status);
+}
+
+void MercuryVan::OnLost(int node_id, const Status& why) {
+  if (server_ready_) server_->Drop(RankOf(node_id));
+  observer_->OnLost(node_id, why);
 }
 
 void MercuryVan::OnFailed(const Status& status) {

@@ -33,6 +33,10 @@ class RowSum {
                Block* block);
   // They are there. `whole`: so is the set.
   Status End(size_t worker, uint32_t length, PacketPool* pool, bool* whole);
+  // What is there of a set that will never be whole.
+  void Forget(size_t worker) {
+    if (worker < sets_.size()) sets_[worker] = RowSet();
+  }
   // Merges a set that is whole, unless `deterministic`: then all are merged by Finish, in the order
   // of ranks.
   Status Merge(size_t worker, bool deterministic);

@@ -51,6 +51,12 @@ class SlotProgress {
       if (Takes(slot, w)) Of(slot, w) = kOwed;
     }
   }
+  // Of a worker that is no longer there.
+  void Forget(size_t slot, size_t worker) {
+    Of(slot, worker) = 0;
+    Queued(slot, worker) = Quiet(slot, worker) = 0;
+    StandsFor(slot, worker) = 0;
+  }
   uint8_t& Queued(size_t slot, size_t worker) { return queued_[slot * workers_ + worker]; }
   uint8_t& Quiet(size_t slot, size_t worker) { return quiet_[slot * workers_ + worker]; }
 

@@ -63,6 +63,10 @@ class SlotSum {
   // A kept copy is whole: it is added to the value, which is plain, or becomes it. False: there is
   // no memory.
   bool Apply(size_t worker, uint64_t slot_elements, PacketPool* pool);
+  // What was kept of a copy that will never be whole.
+  void Forget(size_t worker) {
+    if (worker < copies_.size()) copies_[worker] = Copy();
+  }
   // A kept copy is whole, plain, and the value from now on.
   void Begin(size_t worker);
 

@@ -23,6 +23,7 @@ inline Status Corrupt(const Declaration& declared, const std::string& what) {
 // A part of a worker's copy that has come, and is still to be added.
 struct Aggregator::Arrived {
   Coded coded;
+  int worker = 0;
   uint32_t at = 0, count = 0;
   Block block;
   bool whole = false;  // with it, the copy is
@@ -36,6 +37,8 @@ struct Aggregator::Slot {
   bool adds = false;             // a lane has taken the sum, and adds what arrives
   std::unique_ptr<RowSum> rows;  // instead, where rows are summed
   int begun = 0, complete = 0;   // workers whose copies are, by those that stand for them
+  int out = 0;                   // of the complete ones, those of workers that have gone since
+  int workers = 0;               // whose copies the value is the sum of; 0: it is no sum
   uint32_t answerable = 0;       // elements of the sum under way that all copies have
   uint8_t round = 0;             // rounds that are done, modulo 256
   std::vector<int> waiting;      // workers that fetch what is not there yet
@@ -95,6 +98,7 @@ struct Aggregator::Ready {
   const Codec* codec = nullptr;  // of the sum; null: rows
   uint64_t sent = 0;             // elements, or bytes of rows
   uint8_t round = 0;
+  int workers = 0;       // that it is the sum of; 0: it is no sum
   bool fetched = false;  // asked for, not the answer to a copy
   uint64_t bytes = 0;    // of rows
   int lane = -1;         // that has begun to send it; -1: none has
@@ -110,6 +114,7 @@ struct Aggregator::Peer {
   std::vector<double> rates;  // of its links, in bytes a second
   int goodbyes = 0;
   bool departed = false;
+  bool out = false;  // and the job does without it
 };
 
 // The packet that a link is receiving.

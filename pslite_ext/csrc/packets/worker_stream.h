@@ -71,6 +71,7 @@ struct WorkerStreams::Stream {
   bool together = false;  // the operation's copy leaves the host in one with others
   uint8_t round = 0;      // of its sums, and of those that the host made first
   uint8_t host_round = 0;
+  int workers = 0;  // that it is the sum of, by the slots that are in
   int64_t since_us = 0, moved_us = 0, ask_at_us = 0;
 
   const Codec& plain() const { return PlainCodec(shared->traits.dtype); }

@@ -108,6 +108,7 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   if (sums && !tensor->shared->traits.asynchronous) ++tensor->round;
   tensor->together = sums && GoesTogether(*tensor);
   if (tensor->together) ++tensor->host_round;
+  tensor->workers = 0;
   if (profile_ != nullptr && sums) NoteReady(*tensor->op, now_us);
   tensor->waiting = 0;
   for (int s = 0; s < peers(); ++s) {

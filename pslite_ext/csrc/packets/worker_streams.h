@@ -128,7 +128,7 @@ class WorkerStreams : public Endpoint {
   Status BeginTogether(Stream* tensor);
   void FailTogether(Stream* tensor, const Status& status);
   bool TakeForHost(Stream* tensor, ServerStream* part, Begun* begun);
-  void GiveToHost(const Stream& stream, ServerStream* part, uint64_t mine, int lane);
+  void GiveToHost(const Stream& stream, ServerStream* part, uint64_t mine, int workers, int lane);
   void LeaderLeft();
   // What a lane does at a time: locks, and then finishes what is over.
   class Turn;
@@ -153,7 +153,7 @@ class WorkerStreams : public Endpoint {
   Status EndSum(int server, LinkState* link, const Header& header, int64_t now_us);
   Status EndRows(int server, LinkState* link, const Header& header, int64_t now_us);
   Status TakeTaken(int server, int lane, const Header& header, int64_t now_us);
-  void SlotOver(Stream* stream, ServerStream* part, uint64_t mine, int64_t now_us);
+  void SlotOver(Stream* stream, ServerStream* part, uint64_t mine, int workers, int64_t now_us);
   void TakeError(int server, const LinkState& link, const Header& header);
   void TakeAnswer(int server, const LinkState& link, const Header& header, int64_t now_us);
   void SayWhomItWaitsFor(const Stream& tensor, int peer, const std::string& missing,

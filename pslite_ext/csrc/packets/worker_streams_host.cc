@@ -91,7 +91,8 @@ bool WorkerStreams::TakeForHost(Stream* tensor, ServerStream* part, Begun* begun
 }
 
 // A slot's sum is in, for all of the host: in its room, or nobody wanted it.
-void WorkerStreams::GiveToHost(const Stream& stream, ServerStream* part, uint64_t mine, int lane) {
+void WorkerStreams::GiveToHost(const Stream& stream, ServerStream* part, uint64_t mine, int workers,
+                               int lane) {
   const auto room = part->rooms.find(mine);
   const Block sum = room != part->rooms.end() ? room->second : nullptr;
   if (room != part->rooms.end()) part->rooms.erase(room);
@@ -101,7 +102,7 @@ void WorkerStreams::GiveToHost(const Stream& stream, ServerStream* part, uint64_
     std::memcpy(op.dst + plain.bytes(part->share.Begin(mine)), sum.get(),
                 plain.bytes(part->share.Elements(mine)));
   }
-  options_.host_sums->Give(op, part->share.Slot(mine), sum, lane);
+  options_.host_sums->Give(op, part->share.Slot(mine), sum, workers, lane);
 }
 
 // Sums that the leader was to make are made no more.

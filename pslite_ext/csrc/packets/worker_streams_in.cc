@@ -207,8 +207,9 @@ Status WorkerStreams::EndSum(int server, LinkState* link, const Header& header, 
   trace_.Received(server, tensor->shared->traits.index, part.share, header.length,
                   now >= slot_elements, now_us);
   if (now < slot_elements) return Status::Ok();
-  if (SendsForHost(*tensor, server)) GiveToHost(*tensor, &part, link->mine, link->lane);
-  SlotOver(tensor, &part, link->mine, now_us);
+  const int workers = header.priority;
+  if (SendsForHost(*tensor, server)) GiveToHost(*tensor, &part, link->mine, workers, link->lane);
+  SlotOver(tensor, &part, link->mine, workers, now_us);
   return Status::Ok();
 }
 
@@ -247,7 +248,7 @@ Status WorkerStreams::EndRows(int server, LinkState* link, const Header& header,
   if (!whole) return Status::Ok();
   servers_[static_cast<size_t>(server)]->policy->Returned(part.portion, op->sets[slot].bytes,
                                                           now_us);
-  SlotOver(tensor, &part, link->mine, now_us);
+  SlotOver(tensor, &part, link->mine, header.priority, now_us);
   return Status::Ok();
 }
 
@@ -267,13 +268,15 @@ Status WorkerStreams::TakeTaken(int server, int lane, const Header& header, int6
   tensor->moved_us = now_us;
   const Codec& sent = *CodedFor(*tensor, server).codec;
   its.policy->Returned(part.portion, sent.bytes(part.share.Elements(mine)), now_us);
-  if (for_host) GiveToHost(*tensor, &part, mine, lane);
-  SlotOver(tensor, &part, mine, now_us);
+  if (for_host) GiveToHost(*tensor, &part, mine, header.priority, lane);
+  SlotOver(tensor, &part, mine, header.priority, now_us);
   return Status::Ok();
 }
 
 // Nothing more may come of a slot, not even nothing.
-void WorkerStreams::SlotOver(Stream* stream, ServerStream* part, uint64_t mine, int64_t now_us) {
+void WorkerStreams::SlotOver(Stream* stream, ServerStream* part, uint64_t mine, int workers,
+                             int64_t now_us) {
+  stream->workers = std::max(stream->workers, std::min(workers, options_.num_workers));
   part->received[mine] = ServerStream::kOver;
   --part->waiting;
   if (stream->op->arrived && stream->op->writes()) {
@@ -281,6 +284,7 @@ void WorkerStreams::SlotOver(Stream* stream, ServerStream* part, uint64_t mine, 
   }
   if (--stream->waiting != 0) return;
   if (profile_ != nullptr) profile_->Done(stream->shared->traits.key, now_us);
+  if (stream->workers > 0) stream->shared->Summed(stream->workers);
   over_.push_back({stream->op, Status::Ok()});
   End(stream);
 }

@@ -197,6 +197,8 @@ int mercury_local_rank(int* size) {
   return static_cast<int>(std::find(beside.begin(), beside.end(), Node::Get().rank()) -
                           beside.begin());
 }
+int mercury_workers(void) { return Node::Get().workers(); }
+int mercury_elastic(void) { return Node::Get().elastic() ? 1 : 0; }
 int mercury_num_lost(int group) { return Node::Get().NumLost(group); }
 
 const char* mercury_figures(void) {
@@ -260,6 +262,12 @@ int mercury_tensor_check(const mercury_tensor* tensor) {
 
 int mercury_tensor_agreed(const mercury_tensor* tensor) {
   return tensor->its->gate->open() ? 1 : 0;
+}
+
+int mercury_tensor_workers(const mercury_tensor* tensor, uint64_t sum, int slice_ms, int* workers) {
+  if (tensor->its->WorkersIn(sum, slice_ms, workers)) return 0;
+  const int failed = mercury_tensor_check(tensor);
+  return failed != 0 ? failed : MERCURY_NOT_YET;
 }
 
 size_t mercury_element_bytes(const char* dtype) {

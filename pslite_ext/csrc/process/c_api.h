@@ -67,6 +67,10 @@ void mercury_park_ended_threads(void);
 int mercury_rank(void);
 /* This worker's number among those of its host, and how many there are. */
 int mercury_local_rank(int* size);
+/* How many workers the job has now; 0: it has not begun. */
+int mercury_workers(void);
+/* Whether it goes on without those that it loses. */
+int mercury_elastic(void);
 int mercury_num_lost(int group);
 const char* mercury_sum_instruction_set(void);
 /* The data plane's live figures: a JSON object, valid until the calling thread's next call. */
@@ -112,6 +116,8 @@ int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, flo
 int mercury_tensor_check(const mercury_tensor* tensor);
 /* Whether all workers are known to have this tensor, and have it alike. */
 int mercury_tensor_agreed(const mercury_tensor* tensor);
+/* Of how many workers its sum number `sum` was, from 1; 0: the last one that is in. */
+int mercury_tensor_workers(const mercury_tensor* tensor, uint64_t sum, int slice_ms, int* workers);
 
 /* What may be submitted with arrays: Operation::Kind (transport/operation.h). */
 enum { MERCURY_SUM = 0, MERCURY_PUSH = 1, MERCURY_PULL = 2, MERCURY_FIRST_VALUE = 4 };

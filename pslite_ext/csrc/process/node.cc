@@ -220,6 +220,11 @@ std::vector<int> Node::beside() {
   return beside_;
 }
 
+int Node::workers() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return workers_;
+}
+
 Status Node::worker(Worker** worker) {
   Status status = failure();
   if (!status.ok()) return status;
@@ -301,6 +306,7 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
     beside_ = Hosts::Of(van_->members()).Workers(RankOf(my_node_id));
   }
   van_->CheckData(made.mercury.checksum);
+  van_->GoOnWith(made.least_workers);
   options_.mercury.numbers = options_.classic.numbers = &numbers_;
   options_.mercury.stalled =
       options_.classic.stalled = [this](int worker, const std::string& line) {
@@ -321,6 +327,7 @@ void Node::OnReady(int my_node_id) {
   OpenTrace(my_node_id);
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;
+  workers_ = options_.van.workers;
   if (options_.van.role == Role::kWorker) {
     Transport* transport = classic_ ? classic_->worker() : mercury_van_->worker();
     worker_ = std::make_unique<Worker>(transport, options_.mercury.deterministic);
@@ -336,7 +343,24 @@ void Node::OnBarrier() {
 }
 
 void Node::OnDeparted(int node_id) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (RoleOf(node_id) == Role::kWorker) --workers_;
+  }
   if (classic_) classic_->Departed(RankOf(node_id));
+}
+
+void Node::OnLost(int node_id, const Status& why) {
+  int left = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    left = --workers_;
+  }
+  const std::string line = why.text() + "; the job goes on with " + std::to_string(left) +
+                           (left == 1 ? " worker" : " workers");
+  if (options_.van.role != Role::kWorker || rank() == 0) Log(LogLevel::kWarning, line);
+  if (TraceLog* log = TraceLog::Active())
+    log->Note(TraceWithoutNote(NodeName(node_id), why.text()));
 }
 
 void Node::FailMessages(const Status& status) {

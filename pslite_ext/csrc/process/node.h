@@ -56,6 +56,10 @@ class Node : public VanObserver {
   int rank() const { return RankOf(id_); }
   // Once ready: the workers that share this worker's host, ascending; itself among them.
   std::vector<int> beside();
+  // How many workers the job has now; 0: it has not begun.
+  int workers();
+  // Whether it goes on without those that it loses.
+  bool elastic() const { return options_.mercury.elastic; }
   int NumLost(int group) const { return van_ == nullptr ? 0 : van_->NumLost(group); }
   // All that this process may ask of its job; kClosed if it is no worker of one that runs.
   Status worker(Worker** worker);
@@ -83,6 +87,7 @@ class Node : public VanObserver {
   void OnReady(int my_node_id) override;
   void OnBarrier() override;
   void OnDeparted(int node_id) override;
+  void OnLost(int node_id, const Status& why) override;
   void OnFailed(const Status& status) override;
   void OnEnded() override;
 
@@ -105,6 +110,7 @@ class Node : public VanObserver {
   bool dumped_ = false;
   std::string peers_;
   std::vector<int> beside_;
+  int workers_ = 0;  // that are in the job
   Status failure_;
   std::unique_ptr<Worker> worker_;  // of the transport, once ready
 };

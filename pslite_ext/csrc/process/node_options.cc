@@ -91,6 +91,19 @@ void ReadVan(const Settings& s, ZmqVanOptions* van) {
   van->asynchronous = s.asynchronous != 0;
 }
 
+Status ReadElastic(const Settings& s, NodeOptions* options) {
+  options->least_workers = static_cast<int>(s.min_workers);
+  options->mercury.elastic = s.min_workers != 0;
+  if (s.min_workers > s.num_worker) {
+    return Status::InvalidArgument("MERCURY_MIN_WORKERS is '" + std::to_string(s.min_workers) +
+                                   "', and the job has " + std::to_string(s.num_worker) +
+                                   " workers; allowed: 0 to that");
+  }
+  if (s.min_workers == 0 || options->packets) return Status::Ok();
+  return Status::InvalidArgument("MERCURY_MIN_WORKERS needs DMLC_PS_VAN_TYPE=mercury, which is '" +
+                                 s.ps_van_type + "'");
+}
+
 }  // namespace
 
 Status MakeNodeOptions(const Settings& s, NodeOptions* options) {
@@ -107,6 +120,8 @@ Status MakeNodeOptions(const Settings& s, NodeOptions* options) {
   ReadVan(s, &options->van);
   ReadPackets(s, &options->mercury);
   options->packets = s.ps_van_type == "mercury";
+  status = ReadElastic(s, options);
+  if (!status.ok()) return status;
   options->mercury.shares = options->classic.shares = shares;
   options->classic.split_bytes = static_cast<uint64_t>(s.split_bytes);
   options->classic.message_bytes_max = static_cast<uint64_t>(kMessageBytesMax);

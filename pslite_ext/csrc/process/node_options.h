@@ -16,7 +16,8 @@ namespace mercury {
 
 struct NodeOptions {
   ZmqVanOptions van;
-  bool packets = false;  // the Mercury van
+  bool packets = false;   // the Mercury van
+  int least_workers = 0;  // with which the job goes on; 0: only with all of them
   MercuryOptions mercury;
   ClassicOptions classic;
   TraceOptions trace;

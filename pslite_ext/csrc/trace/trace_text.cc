@@ -160,6 +160,9 @@ std::string TraceClockNote(int64_t time_us, int64_t add_us, int64_t within_us) {
 
 std::string TraceFailedNote(const std::string& why) { return "failed " + why; }
 std::string TraceLostNote(uint64_t records) { return "lost " + std::to_string(records); }
+std::string TraceWithoutNote(const std::string& node, const std::string& why) {
+  return "without " + node + ": " + why;
+}
 std::string TraceEndNote(int64_t records) { return "end " + std::to_string(records) + " records"; }
 std::string TraceFromNote(int64_t step) { return "from step " + std::to_string(step); }
 std::string TraceToNote(int64_t step) { return "to step " + std::to_string(step); }

@@ -28,6 +28,8 @@ std::string TraceWireNote(uint64_t index, const char* codec);
 std::string TraceClockNote(int64_t time_us, int64_t add_us, int64_t within_us);
 std::string TraceFailedNote(const std::string& why);
 std::string TraceLostNote(uint64_t records);
+// The job goes on without that node.
+std::string TraceWithoutNote(const std::string& node, const std::string& why);
 std::string TraceEndNote(int64_t records);
 std::string TraceFromNote(int64_t step);
 std::string TraceToNote(int64_t step);

@@ -1,12 +1,16 @@
 // One tensor of a job, as all parts of a worker know it: what it is called on the wire and in what
 // people read, its shape and type, and whether it has failed.
 //
-// Thread-safety: Fail and failure from any thread. What is not const belongs to the thread that
-// makes the tensor's operations, or to the operation under way: a tensor has one at a time.
-// Invariant: the first failure sticks.
+// Thread-safety: Fail, failure, Summed and WorkersIn from any thread. What is not const belongs to
+// the thread that makes the tensor's operations, or to the operation under way: a tensor has one at
+// a time. Invariant: the first failure sticks.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -64,12 +68,32 @@ class Tensor {
     if (failed_) return;
     failure_ = status;
     failed_.store(true, std::memory_order_release);
+    summed_.notify_all();
+  }
+  // The next of its sums is in; it is that of so many workers. In a job that goes on without those
+  // it loses, a sum in which one of them is missing in part counts it.
+  void Summed(int workers) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    workers_in_[++sums_ % workers_in_.size()] = workers;
+    summed_.notify_all();
+  }
+  // Of how many workers its sum number `sum` was, from 1; 0: the last one. Of those before the last
+  // two it is forgotten. False: that one is not in after `wait_ms`.
+  bool WorkersIn(uint64_t sum, int wait_ms, int* workers) const {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto known = [this, sum] { return sums_ >= std::max<uint64_t>(sum, 1); };
+    summed_.wait_for(lock, std::chrono::milliseconds(wait_ms), [&] { return known() || failed_; });
+    if (known()) *workers = workers_in_[(sum == 0 ? sums_ : sum) % workers_in_.size()];
+    return known();
   }
 
  private:
   mutable std::mutex mutex_;
+  mutable std::condition_variable summed_;
   std::atomic<bool> failed_{false};
   Status failure_;
+  uint64_t sums_ = 0;  // that are in
+  std::array<int, 2> workers_in_{};
 };
 
 }  // namespace mercury

@@ -162,7 +162,7 @@ TEST(names_the_lost) {
   s.Heard(NodeId(Role::kWorker, 0), 10000);
   const Actions actions = s.Tick(10000);
   CHECK_TRUE(Says(Find(actions, Action::kFail), "lost worker 1"));
-  CHECK_EQ(s.lost().size(), size_t{1});
+  CHECK_EQ(s.roster().lost().size(), size_t{1});
 }
 
 TEST(a_suspended_scheduler_blames_nobody) {
@@ -302,7 +302,7 @@ TEST(a_link_has_failed_if_both_ends_are_still_heard) {
     CHECK_TRUE(s.Accuse(accused, reporter, "nothing arrives", now).empty());
     CHECK_EQ(Watch(&s, {kServer0, kWorker0, kWorker1}, &now, now + 3000),
              "worker 1 and server 0 cannot reach each other: nothing arrives");
-    CHECK_TRUE(s.lost().empty());
+    CHECK_TRUE(s.roster().lost().empty());
   }
 }
 

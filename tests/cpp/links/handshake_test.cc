@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness.h"
+#include "links/wire.h"
 
 using namespace mercury;  // NOLINT: a test
 
@@ -114,7 +115,7 @@ TEST(golden_bytes_of_the_messages) {
   CHECK_EQ(o.challenge.size(), kChallengeBytes);
   CHECK_EQ(o.hello.size(), kHelloBytes);
   CHECK_EQ(o.welcome.size(), kWelcomeBytes);
-  const std::string prefix("MRCY\x08\x00", 6);
+  const std::string prefix("MRCY\x09\x00", 6);
   CHECK_TRUE(o.challenge.substr(0, 8) == prefix + std::string(2, '\0'));
   CHECK_TRUE(o.hello.substr(0, 6) == prefix);
   CHECK_TRUE(o.welcome.substr(0, 12) == prefix + std::string(6, '\0'));
@@ -196,13 +197,15 @@ TEST(no_changed_byte_is_believed) {
 }
 
 TEST(another_version_is_named) {
-  const Change newer = [](std::string* bytes) { (*bytes)[4] = 9; };
+  const Change newer = [](std::string* bytes) { (*bytes)[4] = kWireVersion + 1; };
   const Outcome worker = Shake(ServersTerms(), WorkersTerms(), Key(), Key(), 1, newer);
   CHECK_STATUS(Code::kCorrupt, worker.worker);
-  CHECK_TRUE(worker.worker.text().find("version 9") != std::string::npos);
+  CHECK_TRUE(worker.worker.text().find("version " + std::to_string(kWireVersion + 1)) !=
+             std::string::npos);
   const Outcome server = Shake(ServersTerms(), WorkersTerms(), Key(), Key(), 1, nullptr, newer);
   CHECK_STATUS(Code::kCorrupt, server.server);
-  CHECK_TRUE(server.server.text().find("version 9") != std::string::npos);
+  CHECK_TRUE(server.server.text().find("version " + std::to_string(kWireVersion + 1)) !=
+             std::string::npos);
   const Change http = [](std::string* bytes) { *bytes = "GET / HTTP/1.1\r\n"; };
   CHECK_STATUS(Code::kCorrupt,
                Shake(ServersTerms(), WorkersTerms(), Key(), Key(), 50, nullptr, http).server);

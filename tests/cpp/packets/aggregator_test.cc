@@ -44,7 +44,7 @@ TEST(the_last_copy_sends_the_sum_to_everybody) {
     REQUIRE_EQ(got.size(), 1U);
     CHECK_TRUE(got[0].header.kind == PacketKind::kSum && got[0].payload == Of(100, 6));
     CHECK_EQ(got[0].header.round, 1);
-    CHECK_EQ(got[0].header.priority, 2);
+    CHECK_EQ(got[0].header.priority, 3);  // workers
   }
 }
 

@@ -179,6 +179,7 @@ struct NetworkOptions {
   std::vector<std::string> profiles;  // prophet's, by worker
   bool checksum = false;
   bool deterministic = false;
+  bool elastic = false;
   bool ticks = false;  // ask for what has waited long, once a second
   StallTimes stall;
   Stalled stalled;
@@ -249,6 +250,19 @@ class Network {
     }
   }
 
+  // The worker is no more; each server hears of it within `within_us`, or has before.
+  void Lose(int worker, int64_t within_us) {
+    fresh_ = true;
+    for (int s = 0; s < options_.shares.servers(); ++s) {
+      for (int lane = 0; lane < options_.lanes; ++lane) {
+        pipe(true, worker, s, lane).Cut();
+        pipe(false, worker, s, lane).Cut();
+      }
+      After(random_->Between(0, within_us), [this, worker, s] { aggregator(s).Drop(worker, 0); });
+    }
+    streams(worker).Fail(Status::Closed("it is lost"));
+  }
+
   // Runs until `done` or nothing can happen any more; false: that, or the time is over.
   bool Run(const std::function<bool()>& done, int64_t limit_us = 3600000000) {
     const int64_t end = now_us_ + limit_us;
@@ -305,6 +319,7 @@ class Network {
       o.tensors_max = options_.tensors_max;
       o.levels_max = options_.policy.levels_max;
       o.deterministic = options_.deterministic;
+      o.elastic = options_.elastic;
       o.adapt_packets = options_.policy.adapt_packets;
       o.allocate = options_.allocate;
       o.wake = [](int /*lane*/) {};

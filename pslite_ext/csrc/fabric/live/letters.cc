@@ -99,7 +99,7 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
     return All(its.host, its.port, its.workers, its.replica, its.elements, its.checksum,
                its.has_rule, its.rule, its.link_bit_per_s, its.told);
   }
-  bool Walk(Its<A, Roster>& its) {
+  bool Walk(Its<A, Attendance>& its) {
     return All(its.identity, its.delay_bound, its.staleness.updates, its.rule, its.elements,
                its.first_from_worker, its.weights, its.codec, its.seats);
   }

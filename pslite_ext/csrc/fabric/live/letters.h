@@ -63,7 +63,7 @@ struct Seat {
 };
 
 // The job, as all nodes hear of it.
-struct Roster {
+struct Attendance {
   std::string identity;  // the job's
   int64_t delay_bound = 0;
   Staleness staleness;
@@ -143,7 +143,7 @@ struct AskingLetter {  // a tree is wanted, for all that have an edge
 };
 
 // The place in the list, from 1, is the letter's number on the wire.
-using Letter = std::variant<Request, Order, News, ConfirmLetter, Joining, Roster, ReadyLetter,
+using Letter = std::variant<Request, Order, News, ConfirmLetter, Joining, Attendance, ReadyLetter,
                             BeginLetter, TimeLetter, DeliveredLetter, AbortedLetter, GetLetter,
                             ModelLetter, UnreachableLetter, ServerIsLetter, Carriage, GotLetter,
                             AskingLetter, Tree, Hearing>;
@@ -153,7 +153,7 @@ using Letter = std::variant<Request, Order, News, ConfirmLetter, Joining, Roster
 template <typename L, typename... Ls>
 constexpr bool kIsOneOf = (std::is_same_v<L, Ls> || ...);
 template <typename L>  // before the job begins
-constexpr bool kForNode = kIsOneOf<L, Joining, Roster, ReadyLetter, BeginLetter>;
+constexpr bool kForNode = kIsOneOf<L, Joining, Attendance, ReadyLetter, BeginLetter>;
 template <typename L>
 constexpr bool kForScheduler =
     kIsOneOf<L, Request, News, UnreachableLetter, Carriage, GotLetter, AskingLetter, Hearing>;

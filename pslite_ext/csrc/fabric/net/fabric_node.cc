@@ -159,7 +159,9 @@ Status FabricNode::Control(int peer, const Letter& letter) {
         muster_.Ready(NodeOf(peer));
         return muster_.all_ready() && !begun_ ? BeginAll() : Status::Ok();
       },
-      [&](const Roster& roster) { return from_scheduler && !data_key_ ? Enter(roster) : refuse(); },
+      [&](const Attendance& roster) {
+        return from_scheduler && !data_key_ ? Enter(roster) : refuse();
+      },
       [&](const BeginLetter&) {
         if (!from_scheduler || !data_key_) return refuse();
         begun_ = true;
@@ -188,7 +190,7 @@ Status FabricNode::Join(int peer, const Joining& joining) {
   }
   if (!muster_.all_joined()) return Status::Ok();
   job_ = RandomIdentity();
-  Roster roster = muster_.Called();
+  Attendance roster = muster_.Called();
   roster.identity.assign(reinterpret_cast<const char*>(job_.data()), job_.size());
   roster.delay_bound = options_.planning.collector.delay_bound;
   roster.staleness = options_.planning.collector.staleness;
@@ -206,7 +208,7 @@ void FabricNode::Broadcast(const Letter& letter) {
 Status FabricNode::BeginAll() {
   begun_ = true;
   SchedulerOptions planning = options_.planning;
-  const Roster roster = muster_.Called();
+  const Attendance roster = muster_.Called();
   planning.collector.momentum = roster.rule.momentum;
   std::memcpy(&planning.collector.seed, job_.data(), sizeof(planning.collector.seed));
   scheduler_ = std::make_unique<SchedulerPart>(roster.seats, planning, endpoint_);
@@ -217,7 +219,7 @@ Status FabricNode::BeginAll() {
 }
 
 // Another node: the scheduler says who there is.
-Status FabricNode::Enter(const Roster& roster) {
+Status FabricNode::Enter(const Attendance& roster) {
   const auto elements = static_cast<size_t>(roster.elements);
   const int node = options_.node;
   const bool gives = roster.first_from_worker && node == 0;

@@ -106,7 +106,7 @@ class FabricNode {
   void Turn(int64_t now_us);
   Status Control(int peer, const Letter& letter);
   Status Join(int peer, const Joining& joining);
-  Status Enter(const Roster& roster);
+  Status Enter(const Attendance& roster);
   Status BeginAll();
   void Broadcast(const Letter& letter);
   void Fail(const Status& status);

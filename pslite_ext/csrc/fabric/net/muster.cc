@@ -101,8 +101,8 @@ Status Muster::Agree(const std::string& who, const std::string& told) const {
   return Status::Ok();
 }
 
-Roster Muster::Called() const {
-  Roster roster;
+Attendance Muster::Called() const {
+  Attendance roster;
   roster.rule = rule_;
   for (const auto& [node, joining] : joined_) {
     roster.seats.push_back({node, joining.host, joining.port, joining.link_bit_per_s});

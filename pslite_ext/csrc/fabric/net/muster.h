@@ -35,7 +35,7 @@ class Muster {
   bool all_ready() const { return ready_.size() == seats(); }
 
   // Once all have joined: who is there, the model's size and first values, the rule.
-  Roster Called() const;
+  Attendance Called() const;
   // Who has not joined, or is not ready: "worker 1, the replica".
   std::string Missing() const;
 

@@ -66,8 +66,8 @@ Order DrawOrder(Random* random) {
   return order;
 }
 
-Roster DrawRoster(Random* random) {
-  Roster roster;
+Attendance DrawRoster(Random* random) {
+  Attendance roster;
   roster.identity = std::string(16, 'i');
   roster.delay_bound = random->Between(1, 100);
   roster.staleness.updates = random->Between(-1, 3);

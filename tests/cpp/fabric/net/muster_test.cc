@@ -23,7 +23,7 @@ TEST(a_job_begins_when_all_are_there_and_linked) {
   CHECK_EQ(muster.Missing(), "worker 0");
   CHECK_OK(muster.Join(0, Says()));
   CHECK_TRUE(muster.all_joined());
-  const Roster roster = muster.Called();
+  const Attendance roster = muster.Called();
   CHECK_EQ(roster.seats.size(), 4);
   CHECK_EQ(roster.seats[3].link_bit_per_s, 1e9);
   CHECK_EQ(roster.elements, 10);
