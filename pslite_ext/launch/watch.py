@@ -29,7 +29,7 @@ class JobWatch:
         """`least_workers`: with which the job goes on; 0: only with all of them."""
         self._log_dir = log_dir
         self._least_workers = least_workers
-        self._lost: list[Child] = []  # workers without which it has gone on
+        self._lost: list[Child] = []  # without which it has gone on
         self._grace_s = grace_s  # for the others to notice a failure themselves
         self._supervisor = Supervisor()
         self._tasks: dict[Child, tuple[Task, deque[str]]] = {}  # with its last lines
@@ -170,12 +170,13 @@ class JobWatch:
         return other if paired and any(c.poll() in (None, 0) for c in self._of_role(other)) else ""
 
     def _goes_on_without(self, child: Child) -> bool:
-        """Whether it is a worker that is lost, and enough of the others are left."""
+        """Whether it is a worker or server that is lost, and enough of the others are left."""
         task, tail = self._tasks[child]
-        if not self._least_workers or task.role != "worker" or child.returncode == FAILED_ELSEWHERE:
+        if not self._least_workers or child.returncode == FAILED_ELSEWHERE:
             return False
-        others = [c for c in self._of_role("worker") if c is not child and c not in self._lost]
-        if len(others) < self._least_workers or all(c.poll() == 0 for c in others):
+        others = [c for c in self._of_role(task.role) if c is not child and c not in self._lost]
+        least = {"worker": self._least_workers, "server": 1}.get(task.role, len(others) + 1)
+        if len(others) < least or all(c.poll() == 0 for c in others):
             return False
         self._lost.append(child)
         lines = [f"lost {self._name(child)}: it {how_it_ended(child.returncode)}; its last lines:"]

@@ -111,8 +111,10 @@ class SchedulerMembership {
   SchedulerMembership(int workers, int servers, const MembershipTimes& times, int64_t now_ms,
                       SharedSettings settings = {});
 
-  // With how many workers the job goes on; 0: only with all of them.
-  void GoOnWith(int least) { roster_.GoOnWith(least); }
+  // With how many workers the job goes on (0: only with all of them), and whether with any server.
+  void GoOnWith(int least, bool servers_may_go) {
+    roster_.GoOnWith(least, servers_may_go ? servers_ : 0);
+  }
   Actions Register(const Member& member, int64_t now_ms);
   void Heard(int node, int64_t now_ms);
   // Its connection broke: it is lost unless it is heard again soon.

@@ -6,13 +6,19 @@ namespace mercury {
 
 bool Roster::CanLose(const std::set<int>& nodes) const {
   if (!elastic()) return false;
-  int fewer = 0;
+  int fewer = 0, servers_out = ServersOut();
   for (const int node : nodes) {
     if (IsOut(node)) continue;
-    if (RoleOf(node) != Role::kWorker) return false;
-    ++fewer;
+    const bool worker = RoleOf(node) == Role::kWorker;
+    if (!worker && (RoleOf(node) != Role::kServer || ++servers_out >= servers_)) return false;
+    fewer += worker ? 1 : 0;
   }
   return WorkersThatCount() - fewer >= least_ && workers() > fewer;
+}
+
+int Roster::ServersOut() const {
+  return static_cast<int>(std::count_if(lost_.begin(), lost_.end(),
+                                        [](int node) { return RoleOf(node) == Role::kServer; }));
 }
 
 int Roster::WorkersThatCount() const {

@@ -106,10 +106,10 @@ class ZmqVan : public ps::Van {
   void Report(int node, const Status& status);
   // From now on, what is sent carries a checksum. On the I/O thread.
   void CheckData(bool on) { checks_data_ = on; }
-  // Of a scheduler: with how many workers the job goes on; 0: only with all of them. On the I/O
-  // thread, from OnAgreed.
-  void GoOnWith(int least) {
-    if (scheduler_membership_) scheduler_membership_->GoOnWith(least);
+  // Of a scheduler: with how many workers the job goes on (0: only with all of them), and whether
+  // without servers that it loses. On the I/O thread, from OnAgreed.
+  void GoOnWith(int least, bool servers_may_go) {
+    if (scheduler_membership_) scheduler_membership_->GoOnWith(least, servers_may_go);
   }
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
   // Once ready: what the job's alone is, and whether its training is asynchronous.

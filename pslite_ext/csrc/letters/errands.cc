@@ -100,9 +100,26 @@ Status Errands::Hear(int server, const std::string& bytes, int64_t now_us,
   const bool more =
       std::find(errand.awaits.begin(), errand.awaits.end(), true) != errand.awaits.end();
   if (more && errand.status.ok()) return Status::Ok();
+  const auto& claim = errand.op->command.claim;
+  if (options_.servers_may_go && claim && errand.status.ok()) agreed_.push_back(*claim);
   over->push_back({errand.op, errand.status.About(errand.op->command.about)});
   open_.erase(it);
   return Status::Ok();
+}
+
+void Errands::Moved(int server) {
+  for (const Claim& claim : agreed_) {
+    if (HomeOf(claim) == server) send_(server, ClaimLetter{next_++, claim});
+  }
+  for (const auto& [ticket, errand] : open_) {
+    if (!errand.awaits[static_cast<size_t>(server)]) continue;
+    const Operation::Command& command = errand.op->command;
+    if (command.claim) {
+      send_(server, ClaimLetter{ticket, *command.claim});
+    } else {
+      send_(server, CommandLetter{ticket, command.head, command.body});
+    }
+  }
 }
 
 void Errands::Tick(int64_t now_us) {

@@ -26,8 +26,9 @@ namespace mercury {
 struct ErrandsOptions {
   ServerShares shares;
   StallTimes stall;
-  Stalled stalled;             // null: nobody ends the job for that
-  TraceRing* trace = nullptr;  // null: nothing is traced
+  Stalled stalled;              // null: nobody ends the job for that
+  TraceRing* trace = nullptr;   // null: nothing is traced
+  bool servers_may_go = false;  // what they have been told is kept, for those who take their place
 };
 
 class Errands {
@@ -47,6 +48,9 @@ class Errands {
   // sent it all".
   void AskAbout(int server, MissingLetter letter, const std::string& what, const char* owes,
                 int64_t since_us, int64_t moved_us, int64_t now_us);
+  // Another has taken the server's place, and is told all that it was told. What has been agreed on
+  // already is said again: other workers may not have heard so.
+  void Moved(int server);
   void Fail(const Status& status, std::vector<Over>* over);
   // A line for each that is open.
   std::string Waiting(int64_t now_us) const;
@@ -72,6 +76,7 @@ class Errands {
   const Send send_;
   const Report report_;
   uint64_t next_ = 1;
+  std::vector<Claim> agreed_;           // if servers may go
   std::map<uint64_t, Errand> open_;     // by ticket
   std::map<uint64_t, Question> asked_;  // the same
 };

@@ -30,6 +30,8 @@ class LetterEndpoint : public Endpoint {
         letter_bytes_max_(letter_bytes_max),
         hears_(std::move(hears)) {}
 
+  // Whoever takes the peer's place has heard nothing of it.
+  void Forget(int peer) { mailboxes_.erase(peer); }
   void Post(int peer, std::string letter) { Of(peer)->Post(std::move(letter)); }
 
   Status OnHeader(int peer, const Header& header, int64_t now_us, char** target) override {

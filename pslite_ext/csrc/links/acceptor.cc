@@ -117,8 +117,9 @@ void Acceptor::Hear(Stranger* stranger) {
   TcpSocket socket = std::move(stranger->socket);
   const auto worker = static_cast<int>(stranger->handshake.worker());
   const int lane = stranger->handshake.lane();
+  const auto server = static_cast<int>(stranger->handshake.server());
   Drop(stranger, "");
-  welcome_(worker, lane, std::move(socket));
+  welcome_(worker, lane, server, std::move(socket));
 }
 
 void Acceptor::Drop(Stranger* stranger, const std::string& why) {

@@ -78,8 +78,10 @@ std::string Disagreement(const Terms& mine, const Terms& theirs) {
     return "the worker has " + what + " " + std::to_string(a) + ", the server " + std::to_string(b);
   };
   if (theirs.job != mine.job) return "the worker belongs to another job";
-  if (theirs.server != mine.server)
+  const bool meant = mine.any_server ? theirs.server < mine.servers : theirs.server == mine.server;
+  if (!meant) {
     return numbers("this server as number", theirs.server, mine.server);
+  }
   if (theirs.workers != mine.workers) {
     return numbers("DMLC_NUM_WORKER", theirs.workers, mine.workers);
   }
@@ -143,6 +145,7 @@ Status ServerHandshake::Feed(const char* data, size_t bytes, std::string* reply)
   *reply = welcome + text;
   worker_ = terms.worker;
   lane_ = terms.lane;
+  server_ = terms.server;
   done_ = text.empty();
   return text.empty() ? Status::Ok() : Status::InvalidArgument(text);
 }

@@ -36,6 +36,7 @@ struct Terms {
   uint64_t unit_bytes = 0;
   uint8_t policy = 0;  // by number: what it does is no matter here
   bool checksum = false;
+  bool any_server = false;  // not said: a server's own, which may take others' places
 };
 
 constexpr size_t kTermsBytes = 46;
@@ -57,6 +58,8 @@ class ServerHandshake {
   bool done() const { return done_; }
   uint32_t worker() const { return worker_; }
   uint16_t lane() const { return lane_; }
+  // The server that the worker means.
+  uint32_t server() const { return server_; }
 
  private:
   const HmacKey& key_;
@@ -66,6 +69,7 @@ class ServerHandshake {
   bool done_ = false;
   uint32_t worker_ = 0;
   uint16_t lane_ = 0;
+  uint32_t server_ = 0;
 };
 
 class WorkerHandshake {

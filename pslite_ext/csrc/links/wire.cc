@@ -22,6 +22,7 @@ size_t PayloadMax(PacketKind kind, size_t packet_bytes_max) {
     case PacketKind::kLetter:
     case PacketKind::kPart:
     case PacketKind::kCodedPart:
+    case PacketKind::kGiven:
       return packet_bytes_max;
     case PacketKind::kDeclare:
       return kDeclarationBytesMax;
@@ -36,6 +37,9 @@ size_t PayloadMax(PacketKind kind, size_t packet_bytes_max) {
     case PacketKind::kNumber:
     case PacketKind::kReceived:
     case PacketKind::kTaken:
+    case PacketKind::kStands:
+    case PacketKind::kResumed:
+    case PacketKind::kWanted:
       return 0;
   }
   return 0;
@@ -65,7 +69,7 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
     return Status::Corrupt("a packet does not begin where it should");
   }
   if (bytes[20] < static_cast<uint8_t>(PacketKind::kData) ||
-      bytes[20] > static_cast<uint8_t>(PacketKind::kCodedPart)) {
+      bytes[20] > static_cast<uint8_t>(PacketKind::kGiven)) {
     return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
   }
   header->tensor = Load<uint32_t>(&bytes[0]);

@@ -50,6 +50,12 @@ enum class PacketKind : uint8_t {
   kRowSum = 18,     // server -> worker: bytes of a slot's set of summed rows
   kCodedSum = 19,   // server -> worker: elements of the sum, coded as the number says
   kCodedPart = 20,  // MLfabric, either: as kPart, but elements coded as the job has them
+  // Of a slot whose server is lost, with another that sums it from now on; `offset` is the slot:
+  kStands =
+      21,  // worker -> server: the sum of `round` is the last one it has (packets/resumption.h)
+  kResumed = 22,  // server -> worker: it goes on after `round`
+  kWanted = 23,   // server -> worker: others have not got the sum of `round`
+  kGiven = 24,    // worker -> server: that sum, coded as the number says
 };
 
 struct Header {

@@ -74,6 +74,10 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
     case PacketKind::kAsk:
     case PacketKind::kNumber:
       break;
+    case PacketKind::kStands:
+    case PacketKind::kGiven:
+      if (options_.resumes) break;
+      return Status::Corrupt("a packet that only another server takes");
     default:
       return Status::Corrupt("a packet that only servers send");
   }
@@ -89,11 +93,16 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
       (header.kind == PacketKind::kFirst || header.kind == PacketKind::kFetch)) {
     return Corrupt(named.tensor->declared, "a packet that only servers take");
   }
-  if (header.length == 0 && (header.kind == PacketKind::kFetch || header.kind == PacketKind::kAsk ||
-                             header.kind == PacketKind::kNumber)) {
+  if (header.length == 0 &&
+      (header.kind == PacketKind::kFetch || header.kind == PacketKind::kAsk ||
+       header.kind == PacketKind::kNumber || header.kind == PacketKind::kStands)) {
     return Status::Ok();
   }
   if (!named.tensor->failed.ok()) return Status::Ok();  // dropped: the worker will hear why
+  if (header.kind == PacketKind::kGiven) {
+    link->named = named;
+    return BeginGiven(link, worker, header, target);
+  }
   if ((header.kind == PacketKind::kRows) != named.tensor->rows()) {
     return Corrupt(named.tensor->declared, "rows and whole arrays for one number");
   }
@@ -127,6 +136,9 @@ Status Aggregator::CheckCounted(const SummedTensor& tensor, uint64_t mine, int w
 Status Aggregator::CheckRound(const SummedTensor& tensor, uint64_t mine, int worker, uint64_t at,
                               const Header& header) const {
   const Slot& slot = tensor.slots[mine];
+  if (!Stands(tensor, mine)) {
+    return Corrupt(tensor.declared, "a packet before it is known where all workers stand");
+  }
   const uint32_t progress = tensor.progress.Of(mine, static_cast<size_t>(worker));
   const auto due = static_cast<uint8_t>(tensor.declared.asynchronous ? 0 : slot.round + 1);
   const bool twice = header.round == due ? progress != kOwed && at < progress
@@ -207,29 +219,6 @@ bool Aggregator::Keeps(const SummedTensor& tensor, PacketKind kind) const {
   return kind == PacketKind::kFirst || options_.deterministic || tensor.declared.asynchronous;
 }
 
-Status Aggregator::BeginRows(Receiving* link, int worker, const Header& header, char** target) {
-  SummedTensor* tensor = link->named.tensor;
-  const RowPlace place = RowPlaceOf(header.offset);
-  if (!tensor->share.FindSlot(place.slot, &link->mine)) {
-    return Corrupt(tensor->declared, "rows of slot " + std::to_string(place.slot) +
-                                         ", which is beyond its end or on another server");
-  }
-  Status status = CheckRound(*tensor, link->mine, worker, place.at, header);
-  if (!status.ok()) return status;
-  tensor->priority = header.priority;
-  status = tensor->slots[link->mine].rows->Begin(static_cast<size_t>(worker), peers_.size(),
-                                                 place.at, header.length, &pool_, &link->block);
-  if (status.ok()) {
-    link->at = static_cast<uint32_t>(place.at);
-    *target = link->block.get() + place.at;
-    return status;
-  }
-  if (status.code() != Code::kExhausted) return Corrupt(tensor->declared, status.detail());
-  FailTensor(tensor, Status::Exhausted(NoMemory("its rows")));
-  link->named = Named();
-  return Status::Ok();
-}
-
 Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
   const int worker = number / options_.lanes;
   std::optional<LaneTurn> turn;
@@ -244,6 +233,10 @@ Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
       return Fetch(worker, header);
     case PacketKind::kAsk:
       return Answer(worker, header);
+    case PacketKind::kStands:
+      return Resume(worker, header);
+    case PacketKind::kGiven:
+      return EndGiven(link, worker, header);
     case PacketKind::kError:
       return Failed(worker, *link, header);
     case PacketKind::kGoodbye: {
@@ -329,32 +322,6 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
     tensor->progress.Quiet(link->mine, w) = header.kind == PacketKind::kPush;
     if (!apart) CopyComplete(tensor, link->mine, workers, last_of_all);
   }
-  return Status::Ok();
-}
-
-Status Aggregator::EndRows(Receiving* link, int worker, const Header& header, int64_t now_us) {
-  SummedTensor* tensor = link->named.tensor;
-  RowSum& rows = *tensor->slots[link->mine].rows;
-  const auto w = static_cast<size_t>(worker);
-  bool whole = false;
-  Status status = CheckRound(*tensor, link->mine, worker, link->at, header);
-  if (!status.ok()) return status;
-  status = rows.End(w, header.length, &pool_, &whole);
-  if (status.ok() && whole) status = rows.Merge(w, options_.deterministic);
-  if (status.code() == Code::kExhausted) {
-    FailTensor(tensor, Status::Exhausted(NoMemory("its rows")));
-    return Status::Ok();
-  }
-  if (!status.ok()) return Corrupt(tensor->declared, status.detail());
-  trace_.Received(worker, tensor->declared.index, tensor->share, header.length, whole, now_us);
-  uint32_t& progress = tensor->progress.Of(link->mine, w);
-  if (progress == 0) Begins(tensor, link->mine, worker, link->named);
-  progress += header.length;
-  if (!whole) return Status::Ok();
-  Acknowledge(tensor, link->mine, worker, progress);
-  progress = kComplete;
-  CopyCame(&tensor->slots[link->mine], worker, 1, now_us);
-  CopyComplete(tensor, link->mine, 1, false);
   return Status::Ok();
 }
 

@@ -64,6 +64,8 @@ struct AggregatorOptions {
   bool deterministic = false;
   // Who leaves is missed by nobody, nor who is lost: from then on, sums are those of the others.
   bool elastic = false;
+  // It takes the place of a server that is lost: workers say first where they stand.
+  bool resumes = false;
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
   std::shared_ptr<LentMemory> lends;  // where sums lie; null: nobody borrows
@@ -178,6 +180,14 @@ class Aggregator : public Endpoint, public HostSums {
   void Send(int worker, OutPacket packet);
   void Queue(int worker, int32_t priority, Ready ready);
   void FailIfDeparted(SummedTensor* tensor, uint64_t mine);
+  Status Resume(int worker, const Header& header);
+  Status BeginGiven(Receiving* link, int worker, const Header& header, char** target);
+  Status EndGiven(Receiving* link, int worker, const Header& header);
+  void AskForSum(SummedTensor* tensor, uint64_t mine);
+  void TryResume(SummedTensor* tensor, uint64_t mine);
+  void Resumed(SummedTensor* tensor, uint64_t mine);
+  static bool Stands(const SummedTensor& tensor, uint64_t mine);
+  void AskForValue(SummedTensor* tensor, uint64_t mine);
   // It has finished and will send no more: tensors that wait for it fail, or do without.
   void Leaves(int worker);
   static Status NoFirstValue();

@@ -241,12 +241,15 @@ Status Aggregator::Fetch(int worker, const Header& header) {
     if (std::find(waiting.begin(), waiting.end(), worker) != waiting.end()) {
       return Status::Corrupt("it fetches again what it waits for");
     }
-    if (tensor->slots[i].sum.value() != nullptr) {
+    if (!Stands(*tensor, i)) {
+      waiting.push_back(worker);
+    } else if (tensor->slots[i].sum.value() != nullptr) {
       GiveValue(tensor, i, worker, header.priority);
     } else if (peers_[0]->out && tensor->slots[i].round == 0) {
       FailTensor(tensor, NoFirstValue());
     } else {
       waiting.push_back(worker);
+      if (!tensor->resumptions.empty()) AskForValue(tensor, i);
     }
   }
   return Status::Ok();
@@ -293,7 +296,9 @@ Status Aggregator::Failed(int worker, const Receiving& link, const Header& heade
   if (header.tensor >= known.size() || known[header.tensor].tensor == nullptr) {
     return Status::Corrupt("an error of a tensor that it has not declared");
   }
-  if (!options_.hosts.Leads(worker)) return Status::Corrupt("a packet that only leaders send");
+  if (!options_.hosts.Leads(worker) && !options_.resumes) {
+    return Status::Corrupt("a packet that only leaders send");
+  }
   SummedTensor* tensor = known[header.tensor].tensor;
   Status status;
   Decode(link.text, &status);

@@ -58,6 +58,12 @@ void Aggregator::DropFrom(SummedTensor* tensor, int worker) {
     slot.in = 0;
     slot.in_from_afar = false;
     if (!slot.adds && AllAreIn(slot)) SlotComplete(tensor, i);
+    if (!Stands(*tensor, i)) {
+      Resumption& resumption = tensor->resumptions[i];
+      resumption.Drop(w);
+      if (resumption.asked == worker) resumption.asked = -1;
+      TryResume(tensor, i);
+    }
   }
   // Nobody else gives first values.
   const bool awaits = std::any_of(tensor->slots.begin(), tensor->slots.end(),

@@ -106,6 +106,14 @@ std::unique_ptr<Aggregator::SummedTensor> Aggregator::NewTensor(int worker,
     if (cap != 0 && kept > cap) throw std::bad_alloc();
     made->slots.resize(count);
     made->progress.Resize(count, peers_.size());
+    if (options_.resumes) {
+      made->resumptions.assign(count, Resumption(peers_.size()));
+      for (size_t w = 0; w < peers_.size(); ++w) {
+        for (Resumption& each : made->resumptions) {
+          if (peers_[w]->out) each.Drop(w);
+        }
+      }
+    }
     made->unit_ready.assign(count / made->unit_slots + 1, 0);
     made->unit_sent.assign(static_cast<size_t>(options_.num_workers), 0);
     for (uint64_t i = 0; made->rows() && i < count; ++i) {

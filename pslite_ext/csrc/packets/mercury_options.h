@@ -26,7 +26,8 @@ struct MercuryOptions {
   int lanes = 1;
   bool checksum = false;
   bool deterministic = false;
-  bool elastic = false;  // the job goes on without workers that it loses
+  bool elastic = false;         // the job goes on without workers that it loses
+  bool servers_may_go = false;  // and without servers
   uint64_t server_bytes_max = 0;
   StallTimes stall;
   int64_t handshake_timeout_us = 10000000;

@@ -1,5 +1,6 @@
 #include "packets/mercury_server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -16,43 +17,34 @@ MercuryServer::~MercuryServer() { Stop(); }
 
 Status MercuryServer::Start(const MercuryOptions& options) {
   options_ = options;
-  AggregatorOptions aggregator;
-  aggregator.num_workers = options_.workers;
-  aggregator.shares = options_.shares;
-  aggregator.server = options_.rank;
-  aggregator.hosts = options_.hosts;
-  aggregator.lanes = options_.lanes;
-  aggregator.policy = options_.policy.kind;
-  aggregator.unit_bytes = options_.policy.unit_bytes;
-  aggregator.packet_bytes = options_.policy.packet_bytes;
-  aggregator.bytes_max = options_.server_bytes_max;
-  aggregator.levels_max = options_.policy.levels_max;
-  aggregator.adapt_packets = options_.policy.adapt_packets;
-  aggregator.deterministic = options_.deterministic;
-  aggregator.elastic = options_.elastic;
-  aggregator.trace = options_.trace;
-  aggregator.trace_overhead = options_.packet_overhead();
-  aggregator.lends = door_.Lends();
-  // Where nobody knows who is on which host, what comes from afar looks slow.
-  if (options_.hosts.known())
-    aggregator.slow = [this](int worker, int permille) { SaySlow(worker, permille); };
-  aggregator.wake = [this](int lane) { lanes_[static_cast<size_t>(lane)]->Wake(); };
-  aggregator_ = std::make_shared<Aggregator>(aggregator);
+  shards_.push_back(std::make_shared<Shard>());
+  shards_[0]->server = options_.rank;
+  shards_[0]->aggregator = NewAggregator(options_.rank, false);
   for (int i = 0; i < options_.lanes; ++i) {
-    std::unique_ptr<Endpoint> endpoint =
-        std::make_unique<LaneEndpoint>(aggregator_, i, options_.lanes);
-    if (i == 0) endpoint = WithLetters(std::move(endpoint));
+    std::unique_ptr<Endpoint> endpoint = EndOf(shards_[0].get(), i);
+    if (options_.servers_may_go) {
+      auto all = std::make_unique<ShardsEndpoint>(options_.workers);
+      all->Add(std::move(endpoint));
+      ends_.push_back(all.get());
+      endpoint = std::move(all);
+    }
     LaneEvents events;
-    events.lost = events_.lost;
+    events.lost = [this](int peer, const Status& status) {
+      events_.lost(peer < 0 ? peer : WorkerOf(peer), status);
+    };
     events.left = [](int /*worker*/) {};  // the aggregator has heard the goodbye
     LinkOptions link = options_.link();
-    link.lends = aggregator.lends;
+    link.lends = lends_;
     link.first_peer = options_.rank % options_.workers;
     lanes_.push_back(std::make_unique<Lane>(std::move(endpoint), link, std::move(events)));
   }
+  DoorOptions door = options_.door();
+  door.terms.any_server = options_.servers_may_go;
   Status status = door_.Serve(
-      &lanes_[0]->loop(), options_.door(),
-      [this](int worker, int lane, TcpSocket socket) { Take(worker, lane, std::move(socket)); },
+      &lanes_[0]->loop(), door,
+      [this](int worker, int lane, int server, TcpSocket socket) {
+        Take(worker, lane, server, std::move(socket));
+      },
       [this](const std::string& why) { Refused(why); });
   lanes_[0]->on_turn = [this](int64_t now_us) { door_.Turn(now_us); };
   for (size_t i = 0; i < lanes_.size() && status.ok(); ++i) {
@@ -63,15 +55,49 @@ Status MercuryServer::Start(const MercuryOptions& options) {
   return status;
 }
 
-std::unique_ptr<Endpoint> MercuryServer::WithLetters(std::unique_ptr<Endpoint> aggregator) {
+std::shared_ptr<Aggregator> MercuryServer::NewAggregator(int server, bool resumes) {
+  AggregatorOptions aggregator;
+  aggregator.num_workers = options_.workers;
+  aggregator.shares = options_.shares;
+  aggregator.server = server;
+  aggregator.hosts = options_.hosts;
+  aggregator.lanes = options_.lanes;
+  aggregator.policy = options_.policy.kind;
+  aggregator.unit_bytes = options_.policy.unit_bytes;
+  aggregator.packet_bytes = options_.policy.packet_bytes;
+  aggregator.bytes_max = options_.server_bytes_max;
+  aggregator.levels_max = options_.policy.levels_max;
+  aggregator.adapt_packets = options_.policy.adapt_packets;
+  aggregator.deterministic = options_.deterministic;
+  aggregator.elastic = options_.elastic;
+  aggregator.resumes = resumes;
+  aggregator.trace = options_.trace;
+  aggregator.trace_overhead = options_.packet_overhead();
+  // Two cannot lend from the same memory: what a lost server's place has is copied.
+  if (!resumes) aggregator.lends = lends_ = door_.Lends();
+  // Where nobody knows who is on which host, what comes from afar looks slow.
+  if (options_.hosts.known())
+    aggregator.slow = [this](int worker, int permille) { SaySlow(worker, permille); };
+  aggregator.wake = [this](int lane) { lanes_[static_cast<size_t>(lane)]->Wake(); };
+  return std::make_shared<Aggregator>(aggregator);
+}
+
+std::unique_ptr<Endpoint> MercuryServer::EndOf(Shard* shard, int lane) {
+  std::unique_ptr<Endpoint> endpoint =
+      std::make_unique<LaneEndpoint>(shard->aggregator, lane, options_.lanes);
+  return lane == 0 ? WithLetters(shard, std::move(endpoint)) : std::move(endpoint);
+}
+
+std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
+                                                     std::unique_ptr<Endpoint> aggregator) {
   LetterEndpoint::Hears hears;
-  hears.letter = [this](int worker, const std::string& letter, int64_t /*now_us*/) {
-    return clerk_->Hear(worker, letter);
+  hears.letter = [shard](int worker, const std::string& letter, int64_t /*now_us*/) {
+    return shard->clerk->Hear(worker, letter);
   };
-  hears.goodbye = [this](int worker) { clerk_->Departed(worker); };
+  hears.goodbye = [shard](int worker) { shard->clerk->Departed(worker); };
   auto endpoint = std::make_unique<LetterEndpoint>(
       std::move(aggregator), options_.policy.packet_bytes, kJobLetterBytesMax, std::move(hears));
-  clerk_ = std::make_unique<Clerk>(
+  shard->clerk = std::make_unique<Clerk>(
       options_.workers,
       [post = endpoint.get()](int worker, const JobLetter& letter) {
         post->Post(worker, Encode(letter));
@@ -84,25 +110,69 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(std::unique_ptr<Endpoint> a
 void MercuryServer::Drop(int worker) {
   lanes_[0]->Post([this, worker] {
     dropped_.insert(worker);
-    clerk_->Departed(worker);
-    aggregator_->Drop(worker, 0);
+    early_.remove_if([worker](const Early& early) { return early.worker == worker; });
+    for (const auto& shard : shards_) {
+      shard->clerk->Departed(worker);
+      shard->aggregator->Drop(worker, 0);
+    }
+    for (auto& lane : lanes_) {
+      lane->Post([lane = lane.get(), worker, workers = options_.workers,
+                  shards = static_cast<int>(shards_.size())] {
+        for (int i = 0; i < shards; ++i) lane->Close(i * workers + worker);
+      });
+    }
   });
-  for (auto& lane : lanes_) {
-    lane->Post([lane = lane.get(), worker] { lane->Close(worker); });
+}
+
+void MercuryServer::Adopt(int server) {
+  lanes_[0]->Post([this, server] { Begin(server); });
+}
+
+void MercuryServer::Begin(int server) {
+  auto made = std::make_shared<Shard>();
+  Shard* shard = made.get();
+  shard->server = server;
+  shard->aggregator = NewAggregator(server, true);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    shards_.push_back(std::move(made));
+  }
+  for (int i = 0; i < options_.lanes; ++i) {
+    // Moved into a function that can be copied.
+    auto end = std::make_shared<std::unique_ptr<Endpoint>>(EndOf(shard, i));
+    const auto add = [end, all = ends_[static_cast<size_t>(i)]] { all->Add(std::move(*end)); };
+    if (i == 0) add();
+    if (i != 0) lanes_[static_cast<size_t>(i)]->Post(add);
+  }
+  for (const int worker : dropped_) {
+    shard->clerk->Departed(worker);
+    shard->aggregator->Drop(worker, 0);
+  }
+  std::list<Early> waited;
+  waited.swap(early_);
+  for (Early& early : waited) {
+    Take(early.worker, early.lane, early.server, std::move(early.socket));
   }
 }
 
-void MercuryServer::Take(int worker, int lane, TcpSocket socket) {
+void MercuryServer::Take(int worker, int lane, int server, TcpSocket socket) {
   if (dropped_.count(worker) != 0) {
     return Refused("worker " + std::to_string(worker) + ", without which the job goes on");
   }
-  if (!taken_.emplace(worker, lane).second) {
+  const auto shard = std::find_if(shards_.begin(), shards_.end(),
+                                  [server](const auto& each) { return each->server == server; });
+  // It has heard sooner than this server that another is lost.
+  if (shard == shards_.end()) {
+    return early_.push_back({worker, lane, server, std::move(socket)});
+  }
+  const int peer = static_cast<int>(shard - shards_.begin()) * options_.workers + worker;
+  if (!taken_.emplace(peer, lane).second) {
     return Refused("a second connection of worker " + std::to_string(worker));
   }
   Lane* to = lanes_[static_cast<size_t>(lane)].get();
-  if (lane == 0) return to->AddLink(std::move(socket), worker);
+  if (lane == 0) return to->AddLink(std::move(socket), peer);
   auto moved = std::make_shared<TcpSocket>(std::move(socket));
-  to->Post([to, moved, worker] { to->AddLink(std::move(*moved), worker); });
+  to->Post([to, moved, peer] { to->AddLink(std::move(*moved), peer); });
 }
 
 // Two servers say so: one that is on its host, and another. Each sees what is slow on its side.
@@ -126,37 +196,58 @@ void MercuryServer::Stop() {
   door_.Close();  // the lanes stay: who asks for figures may still hold on to them
 }
 
+std::vector<std::shared_ptr<Aggregator>> MercuryServer::Aggregators() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::shared_ptr<Aggregator>> all;
+  all.reserve(shards_.size());
+  for (const auto& shard : shards_) {
+    all.push_back(shard->aggregator);
+  }
+  return all;
+}
+
 std::string MercuryServer::Figures() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!running_) return "{}";
   }
   std::vector<LinkFigures> links;
+  const std::vector<std::shared_ptr<Aggregator>> aggregators = Aggregators();
   for (size_t i = 0; i < lanes_.size(); ++i) {
     lanes_[i]->Ask([&, i] {
-      for (const auto& [worker, link] : lanes_[i]->links()) {
+      for (const auto& [peer, link] : lanes_[i]->links()) {
+        const int worker = WorkerOf(peer);
+        const auto shard = static_cast<size_t>(peer / options_.workers);
+        if (shard >= aggregators.size()) continue;  // it is new
+        const Aggregator& aggregator = *aggregators[shard];
         LinkFigures figures;
         figures.peer = NodeName(Role::kWorker, worker);
         figures.connected = true;
         figures.counters = link->counters();
         figures.segments_sent_again = PathOf(link->fd()).sent_again;
-        if (i == 0) figures.depths = aggregator_->Depths(worker);  // of all its links together
-        figures.awaited_permille = static_cast<uint64_t>(aggregator_->AwaitedPermille(worker));
+        if (i == 0) figures.depths = aggregator.Depths(worker);  // of all its links together
+        figures.awaited_permille = static_cast<uint64_t>(aggregator.AwaitedPermille(worker));
         figures.packet_bytes = options_.policy.packet_bytes;
         links.push_back(std::move(figures));
       }
-      for (const auto& [worker, counters] : lanes_[i]->ended()) {
+      for (const auto& [peer, counters] : lanes_[i]->ended()) {
         LinkFigures figures;
-        figures.peer = NodeName(Role::kWorker, worker);
+        figures.peer = NodeName(Role::kWorker, WorkerOf(peer));
         figures.counters = counters;
         links.push_back(std::move(figures));
       }
     });
   }
+  uint64_t bytes = 0, in_use = 0, tensors = 0;
+  for (const std::shared_ptr<Aggregator>& aggregator : aggregators) {
+    bytes += aggregator->pool().bytes();
+    in_use += aggregator->pool().bytes_handed_out();
+    tensors += aggregator->tensors();
+  }
   return FiguresJson("server", options_.rank, Name(options_.policy.kind), links,
-                     {{"pool_bytes", aggregator_->pool().bytes()},
-                      {"pool_bytes_in_use", aggregator_->pool().bytes_handed_out()},
-                      {"tensors", aggregator_->tensors()},
+                     {{"pool_bytes", bytes},
+                      {"pool_bytes_in_use", in_use},
+                      {"tensors", tensors},
                       {"connections_refused", refusals_}});
 }
 

@@ -1,11 +1,13 @@
-// A server's half of the data plane: its door, its aggregator, and the lanes that share it.
+// A server's half of the data plane: its door, its aggregator, and the lanes that share it. Where
+// it takes the place of servers that are lost, it has an aggregator for each of them as well.
 //
 // Thread-safety: all functions from any thread, but Listen, Start and Stop from one each.
-// Ownership: lanes and the door, which lives in the first lane. Invariant: a worker has one link in
-// each lane; a second one is refused.
+// Ownership: lanes and the door, which lives in the first lane. Invariant: a worker has one link
+// for each aggregator in each lane; a second one is refused.
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -17,6 +19,7 @@
 #include "packets/aggregator.h"
 #include "packets/mercury_options.h"
 #include "packets/plane_door.h"
+#include "packets/shards_endpoint.h"
 
 namespace mercury {
 
@@ -32,23 +35,45 @@ class MercuryServer {
   Status Start(const MercuryOptions& options);
   // The job goes on without that worker.
   void Drop(int worker);
+  // It goes on without that server, whose place this one takes.
+  void Adopt(int server);
   void Stop();
   std::string Figures();
 
  private:
-  std::unique_ptr<Endpoint> WithLetters(std::unique_ptr<Endpoint> aggregator);
-  void Take(int worker, int lane, TcpSocket socket);
+  // The slots of one server: its own, or a lost one's.
+  struct Shard {
+    int server = 0;
+    std::unique_ptr<Clerk> clerk;  // of the first lane's thread
+    std::shared_ptr<Aggregator> aggregator;
+  };
+  // Who has come for slots that this server does not have yet.
+  struct Early {
+    int worker, lane, server;
+    TcpSocket socket;
+  };
+
+  std::shared_ptr<Aggregator> NewAggregator(int server, bool resumes);
+  std::unique_ptr<Endpoint> EndOf(Shard* shard, int lane);
+  std::unique_ptr<Endpoint> WithLetters(Shard* shard, std::unique_ptr<Endpoint> aggregator);
+  void Begin(int server);
+  void Take(int worker, int lane, int server, TcpSocket socket);
+  int WorkerOf(int peer) const { return peer % options_.workers; }
+  std::vector<std::shared_ptr<Aggregator>> Aggregators();
   void SaySlow(int worker, int permille) const;
   void Refused(const std::string& why);
 
   const PlaneEvents events_;
   MercuryOptions options_;
-  std::unique_ptr<Clerk> clerk_;  // of the first lane's thread
-  std::shared_ptr<Aggregator> aggregator_;
+  std::vector<std::shared_ptr<Shard>> shards_;  // added to by the first lane, with the mutex
+  std::vector<ShardsEndpoint*> ends_;           // the lanes' own; where others' places may be taken
   std::vector<std::unique_ptr<Lane>> lanes_;
   PlaneDoor door_;
-  std::set<std::pair<int, int>> taken_;  // worker and lane; of the first lane's thread
-  std::set<int> dropped_;                // the same thread's
+  std::shared_ptr<LentMemory> lends_;
+  // Of the first lane's thread:
+  std::set<std::pair<int, int>> taken_;  // link and lane
+  std::set<int> dropped_;
+  std::list<Early> early_;
   std::atomic<uint64_t> refusals_{0};
   std::mutex mutex_;
   bool running_ = false;

@@ -47,6 +47,7 @@ bool MercuryVan::SumsHosts() const {
 
 void MercuryVan::OnReady(int my_node_id) {
   options_.job = job();
+  homes_ = ShardHomes(options_.shares.servers());
   options_.rank = RankOf(my_node_id);
   options_.links_beside = LinksBeside(members(), my_node_id, options_.lanes, SumsHosts());
   if (SumsHosts()) options_.hosts = Hosts::Of(members());
@@ -86,12 +87,38 @@ void MercuryVan::StartServer(int my_node_id) {
 
 void MercuryVan::Lost(Role role, int rank, const Status& status) {
   const int me = NodeId(role_, options_.rank);
+  if (role == Role::kServer && rank >= 0) {  // who has its slots now
+    const std::lock_guard<std::mutex> lock(homes_mutex_);
+    rank = homes_.Of(rank);
+  }
   Report(rank < 0 ? me : NodeId(role, rank), status);
 }
 
 void MercuryVan::OnLost(int node_id, const Status& why) {
-  if (server_ready_) server_->Drop(RankOf(node_id));
+  if (RoleOf(node_id) == Role::kServer) {
+    LoseServer(RankOf(node_id));
+  } else if (server_ready_) {
+    server_->Drop(RankOf(node_id));
+  }
   observer_->OnLost(node_id, why);
+}
+
+void MercuryVan::LoseServer(int server) {
+  std::vector<int> moved;
+  int home = 0;
+  {
+    const std::lock_guard<std::mutex> lock(homes_mutex_);
+    moved = homes_.Lose(server);
+    if (!moved.empty()) home = homes_.Of(moved[0]);
+  }
+  Address address;
+  for (const Member& m : members()) {
+    if (m.role == Role::kServer && RankOf(m.id) == home) address = {m.host, m.data_port};
+  }
+  for (const int shard : moved) {
+    if (worker_) worker_->Move(shard, address);
+    if (server_ready_ && home == options_.rank) server_->Adopt(shard);
+  }
 }
 
 void MercuryVan::OnFailed(const Status& status) {

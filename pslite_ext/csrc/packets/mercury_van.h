@@ -10,12 +10,14 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "control/zmq_van.h"
 #include "packets/mercury_options.h"
 #include "packets/mercury_server.h"
 #include "packets/mercury_worker.h"
+#include "packets/shard_homes.h"
 
 namespace mercury {
 
@@ -48,13 +50,16 @@ class MercuryVan : public ZmqVan, private VanObserver {
   void StartWorker(int my_node_id);
   void StartServer(int my_node_id);
   void Lost(Role role, int rank, const Status& status);
+  void LoseServer(int server);
   bool SumsHosts() const;
 
   MercuryOptions options_;
   const Role role_;
   const std::string host_;
   VanObserver* const observer_;
-  PlaneDoor worker_door_;  // until its half knows whether others come
+  PlaneDoor worker_door_;   // until its half knows whether others come
+  std::mutex homes_mutex_;  // guards homes_
+  ShardHomes homes_;
   std::unique_ptr<MercuryWorker> worker_;
   std::unique_ptr<MercuryServer> server_;
   std::atomic<bool> server_ready_{false};

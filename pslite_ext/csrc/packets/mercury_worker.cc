@@ -19,10 +19,13 @@ namespace mercury {
 // A lane, and what it dials.
 struct MercuryWorker::Slice {
   uint16_t number = 0;
-  std::unique_ptr<Errands> errands;  // of the first lane
-  Status failure;                    // the errands'
-  std::vector<std::unique_ptr<Dialer>> dialers;
-  std::unique_ptr<Lane> lane;  // last: its thread uses the rest
+  LetterEndpoint* letters = nullptr;               // the lane's own: of the first one
+  std::unique_ptr<Errands> errands;                // the same
+  Status failure;                                  // the errands'
+  std::map<int, std::unique_ptr<Dialer>> dialers;  // by server
+  std::map<int, int> moves;                        // the same: how often it has moved
+  std::set<int> linked;                            // servers to which there has been a link
+  std::unique_ptr<Lane> lane;                      // last: its thread uses the rest
 };
 
 MercuryWorker::MercuryWorker(const MercuryOptions& options, PlaneEvents events)
@@ -56,7 +59,7 @@ Status MercuryWorker::Start(const std::vector<Address>& servers, PlaneDoor door)
     link.lends = lends_;
     slice->lane = std::make_unique<Lane>(EndOf(slice.get()), link, std::move(events));
     slice->lane->on_turn = [this, s = slice.get()](int64_t now_us) {
-      for (auto& dialer : s->dialers) dialer->Turn(now_us);
+      for (auto& [server, dialer] : s->dialers) dialer->Turn(now_us);
       if (s->number == 0) door_.Turn(now_us);
     };
     slices_.push_back(std::move(slice));
@@ -90,6 +93,7 @@ void MercuryWorker::MakeStreams() {
   options.policy.links = options_.shares.servers();
   options.stall = options_.stall;
   options.stalled = options_.stalled;
+  options.keeps_sums = options_.servers_may_go;
   options.trace = options_.trace;
   options.trace_overhead = options_.packet_overhead();
   if (options_.trace != nullptr) options.notes = NoteInTrace;
@@ -138,7 +142,9 @@ Status MercuryWorker::Serve() {
   options.terms.server = options_.leader_number(options_.rank);
   return door_.Serve(
       &slices_[0]->lane->loop(), options,
-      [this](int worker, int lane, TcpSocket socket) { Take(worker, lane, std::move(socket)); },
+      [this](int worker, int lane, int /*server*/, TcpSocket socket) {
+        Take(worker, lane, std::move(socket));
+      },
       [this](const std::string& why) { LogRefusal(why, ++refusals_); });
 }
 
@@ -180,8 +186,10 @@ std::unique_ptr<Endpoint> MercuryWorker::WithLetters(Slice* slice,
   hears.goodbye = [](int /*server*/) {};
   auto endpoint = std::make_unique<LetterEndpoint>(std::move(streams), options_.policy.packet_bytes,
                                                    kJobLetterBytesMax, std::move(hears));
+  slice->letters = endpoint.get();
   slice->errands = std::make_unique<Errands>(
-      ErrandsOptions{options_.shares, options_.stall, options_.stalled, options_.trace},
+      ErrandsOptions{options_.shares, options_.stall, options_.stalled, options_.trace,
+                     options_.servers_may_go},
       [post = endpoint.get()](int server, const JobLetter& letter) {
         post->Post(server, Encode(letter));
       },
@@ -195,14 +203,47 @@ void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
   terms.server = leader ? options_.leader_number(Leader()) : static_cast<uint32_t>(server);
   terms.lane = slice->number;
   const int64_t now = NowUs();
-  slice->dialers.push_back(std::make_unique<Dialer>(
+  auto made = std::make_unique<Dialer>(
       &slice->lane->loop(), key_, terms, address, options_.tcp, now + options_.handshake_timeout_us,
       [this, slice, server](const Status& status, TcpSocket socket) {
         if (!status.ok()) return Lost(server, status);
         slice->lane->AddLink(std::move(socket), server);
-        if (--links_missing_ == 0) events_.ready();
-      }));
-  slice->dialers.back()->Start(now);
+        const bool first = slice->linked.insert(server).second;
+        if (first && --links_missing_ == 0) events_.ready();
+      });
+  Dialer* dialer = made.get();
+  slice->dialers.insert_or_assign(server, std::move(made));
+  dialer->Start(now);
+}
+
+// First the old links end, in all lanes: then nothing of them is under way any more.
+void MercuryWorker::Move(int server, const Address& address) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const int move = ++moves_[server];
+  auto left = std::make_shared<std::atomic<int>>(options_.lanes);
+  for (const auto& owned : slices_) {
+    Slice* slice = owned.get();
+    slice->lane->Post([this, slice, server, address, move, left] {
+      slice->moves[server] = move;
+      slice->dialers.erase(server);
+      slice->lane->Close(server);
+      if (--*left != 0) return;
+      slices_[0]->lane->Post([=] { MoveNow(server, address, move); });
+    });
+  }
+}
+
+// On the first lane's thread.
+void MercuryWorker::MoveNow(int server, const Address& address, int move) {
+  slices_[0]->letters->Forget(server);
+  streams_->Moved(server, NowUs());
+  if (slices_[0]->failure.ok()) slices_[0]->errands->Moved(server);
+  for (const auto& owned : slices_) {
+    Slice* slice = owned.get();
+    slice->lane->Post([this, slice, server, address, move] {
+      if (slice->moves[server] == move) Dial(slice, server, address);  // else it has moved on
+    });
+  }
 }
 
 void MercuryWorker::Stop() {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -35,6 +36,8 @@ class MercuryWorker : public Transport {
   Status Start(const std::vector<Address>& servers, PlaneDoor door = {});
   // Says goodbye to the servers: after Fail, that it is not because the work is done.
   void Stop();
+  // The server is lost; its slots are summed there from now on.
+  void Move(int server, const Address& address);
 
   // In packets; a command as letters in the first lane.
   void Submit(std::shared_ptr<Operation> op) override;
@@ -48,6 +51,7 @@ class MercuryWorker : public Transport {
  private:
   struct Slice;
   void Dial(Slice* slice, int server, const Address& address);
+  void MoveNow(int server, const Address& address, int move);
   void SubmitCommand(const std::shared_ptr<Operation>& op);
   void FailNow(const Status& status);
   int Leader() const { return options_.hosts.LeaderOf(options_.rank); }
@@ -76,6 +80,7 @@ class MercuryWorker : public Transport {
   std::mutex mutex_;  // guards what follows
   Status failure_;
   bool stopped_ = false;
+  std::map<int, int> moves_;  // of each server, how often
 };
 
 }  // namespace mercury

@@ -70,6 +70,9 @@ class SlotSum {
   // A kept copy is whole, plain, and the value from now on.
   void Begin(size_t worker);
 
+  // A sum that was made elsewhere is the value.
+  void Resume(Block sum, const Codec& codec) { SetValue(std::move(sum), codec); }
+
   // Null: there is none yet.
   const Block& value() const { return value_; }
   const Codec& value_codec() const { return *value_codec_; }

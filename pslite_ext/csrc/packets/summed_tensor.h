@@ -10,6 +10,7 @@
 
 #include "packets/aggregator.h"
 #include "packets/declaration.h"
+#include "packets/resumption.h"
 #include "packets/row_sum.h"
 #include "packets/slot_progress.h"
 #include "packets/slot_sum.h"
@@ -57,9 +58,10 @@ struct Aggregator::SummedTensor {
   uint64_t unit_slots = 1;
   std::vector<Slot> slots;
   SlotProgress progress;
-  std::vector<uint32_t> unit_ready;  // complete slots, by unit
-  std::vector<uint32_t> unit_sent;   // by worker: bytes of the unit under way
-  std::vector<int64_t> number_of;    // each worker's, the last; -1: it has not declared it
+  std::vector<Resumption> resumptions;  // by slot; empty: it has always been summed here
+  std::vector<uint32_t> unit_ready;     // complete slots, by unit
+  std::vector<uint32_t> unit_sent;      // by worker: bytes of the unit under way
+  std::vector<int64_t> number_of;       // each worker's, the last; -1: it has not declared it
   int32_t priority = 0;
   Status failed;
 

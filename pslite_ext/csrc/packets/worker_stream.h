@@ -36,6 +36,13 @@ struct WorkerStreams::Begun {
   bool wanted = false;  // its sum is
 };
 
+// A slot's last sum, as it came.
+struct WorkerStreams::KeptSum {
+  Block sum;
+  const Codec* codec = nullptr;
+  int workers = 0;  // whose it is
+};
+
 // What one server has to do with one tensor.
 struct WorkerStreams::ServerStream {
   Share share;
@@ -48,8 +55,19 @@ struct WorkerStreams::ServerStream {
   uint64_t ready = 0;               // slots from the first on that can be begun
   std::map<uint64_t, Block> rooms;  // of a leader: where sums of the host's copies come
   std::vector<Begun> begun;         // by lane
-  std::vector<uint64_t> told;       // by lane: the portion whose number in traces it has told
-  uint64_t waiting = 0;             // slots whose sums are not in
+  // Where a server may be lost: its slots' last sums, and those of which a part has come.
+  std::vector<KeptSum> kept;
+  std::map<uint64_t, Block> coming;
+  // Once it has been, and until another has taken on all slots: those that it has. Then slots are
+  // sent in the order of `picked`.
+  std::vector<bool> stands;
+  uint64_t held = 0;  // the others
+  bool said = false;  // where this worker stands
+  bool picks = false;
+  std::vector<uint64_t> picked;
+  std::vector<bool> went;      // sent, or not to be sent
+  std::vector<uint64_t> told;  // by lane: the portion whose number in traces it has told
+  uint64_t waiting = 0;        // slots whose sums are not in
 
   static constexpr uint64_t kOver = ~uint64_t{0};
   // Of a slot, how much has been sent.
@@ -57,8 +75,12 @@ struct WorkerStreams::ServerStream {
     for (const Begun& lane : begun) {
       if (lane.at != 0 && lane.mine == mine) return lane.at;
     }
+    if (picks) return went[mine] || received[mine] == kOver ? kOver : 0;
     return mine < next ? kOver : 0;
   }
+  uint64_t Picked(uint64_t i) const { return picks ? picked[i] : i; }
+  // Whether a sum of it may come: all of it has been sent, or others had sent theirs before.
+  bool Awaits(uint64_t mine) const { return sent(mine) != 0 || (held != 0 && !stands[mine]); }
 };
 
 struct WorkerStreams::Stream {
@@ -93,12 +115,13 @@ struct WorkerStreams::LinkState {
   Stream* tensor = nullptr;
   std::shared_ptr<Operation> op;
   uint64_t mine = 0;
-  uint64_t count = 0;    // elements of it
-  uint64_t before = 0;   // what of the slot had come
-  Block room;            // of a leader: where the sum is put
-  Coded coded;           // what comes, if it is not plain
-  Block block;           // it comes to lie there
-  char* into = nullptr;  // and is decoded into this
+  uint64_t count = 0;     // elements of it
+  uint64_t elements = 0;  // to be decoded with it
+  uint64_t before = 0;    // what of the slot had come
+  Block room;             // of a leader: where the sum is put
+  Coded coded;            // what comes, if it is not plain
+  Block block;            // it comes to lie there
+  char* into = nullptr;   // and is decoded into this
 };
 
 // A packet's elements that are still to be coded, once nothing is locked.

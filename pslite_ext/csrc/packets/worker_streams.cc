@@ -9,8 +9,6 @@
 namespace mercury {
 namespace {
 
-bool Fetches(const Operation& op) { return op.kind == Operation::Kind::kPull; }
-
 PacketKind KindOf(const Operation& op) {
   switch (op.kind) {
     case Operation::Kind::kFirstValue:
@@ -41,7 +39,8 @@ WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
       trace_(options.trace, false, options.trace_overhead, options.lanes),
       notes_(options.notes),
       calls_(peers(), options.lanes, AnswersUnits(options.policy.kind) ? 1 : options.lanes,
-             options.wake) {
+             options.wake),
+      moved_(static_cast<size_t>(peers()), false) {
   PolicyOptions policy = options_.policy;
   if (policy.kind == PolicyKind::kProphet) {
     profile_ = std::make_shared<ProphetProfile>(policy.profile_steps);
@@ -79,6 +78,11 @@ WorkerStreams::Stream* WorkerStreams::StreamOf(const Operation& op) {
     part.share = s < servers() ? Share(placement, s) : Share(placement, away);
     if (!options_.hosts.Beside(options_.rank, s)) away.push_back(s);
     part.received.assign(part.share.count, 0);
+    if (options_.keeps_sums) part.kept.resize(part.share.count);
+    if (moved_[static_cast<size_t>(s)] && part.numbers.empty()) {
+      part.stands.assign(part.share.count, false);
+      part.held = part.share.count;
+    }
     part.begun.resize(static_cast<size_t>(options_.lanes));
     part.told.resize(static_cast<size_t>(options_.lanes), 0);
   }
@@ -104,7 +108,7 @@ void WorkerStreams::Submit(std::shared_ptr<Operation> op, int64_t now_us) {
   tensor->op = std::move(op);
   tensor->since_us = tensor->moved_us = now_us;
   tensor->ask_at_us = options_.stall.FirstQuestion(now_us);
-  const bool sums = !Fetches(*tensor->op) && tensor->op->kind != Operation::Kind::kFirstValue;
+  const bool sums = !tensor->op->fetches() && tensor->op->kind != Operation::Kind::kFirstValue;
   if (sums && !tensor->shared->traits.asynchronous) ++tensor->round;
   tensor->together = sums && GoesTogether(*tensor);
   if (tensor->together) ++tensor->host_round;
@@ -155,23 +159,14 @@ void WorkerStreams::More(const std::shared_ptr<Operation>& op, int64_t now_us) {
   for (int s = 0; s < peers(); ++s) {
     const auto at = static_cast<size_t>(s);
     if (!Carries(*tensor, s)) continue;
-    if (SendsForHost(*tensor, s)) {
+    if (tensor->parts[at].picks) {
+      PickReady(s, *tensor, &tensor->parts[at], now_us);
+    } else if (SendsForHost(*tensor, s)) {
       if (at < by_host.size()) TakeReady(tensor, s, by_host[at], 0, now_us);
     } else {
       TakeReady(tensor, s, ReadySlots(*tensor, s), 0, now_us);
     }
   }
-}
-
-void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
-  const TensorTraits& d = op.tensor->traits;
-  const uint64_t bytes = op.codec != nullptr ? op.codec->bytes(d.elements()) : d.bytes();
-  profile_->Ready(d.key, bytes, op.priority, now_us);
-  for (const std::string& notice : profile_->TakeNotices()) report_(notice);
-  if (!notes_.Behind(profile_->figures())) return;
-  BlockFigures blocks;
-  for (const auto& server : servers_) blocks += server->policy->blocks();
-  notes_.Tell(profile_->figures(), blocks);
 }
 
 WorkerStreams::Number WorkerStreams::NumberOf(const Stream& stream, int peer) const {
@@ -185,43 +180,46 @@ Coded WorkerStreams::CodedFor(const Stream& stream, int peer) const {
   const Operation& op = *stream.op;
   const bool coded = op.codec != nullptr && peer < servers() &&
                      (op.kind == Operation::Kind::kSum || op.kind == Operation::Kind::kPush ||
-                      (Fetches(op) && op.codec->back));
+                      (op.fetches() && op.codec->back));
   return coded ? Coded{op.codec, op.parameter} : Coded{&stream.plain(), 0};
 }
 
-void WorkerStreams::FindNumber(int peer, Stream* stream, ServerStream* part) {
+// The number by which the peer knows, or will know, the tensor as that.
+uint32_t WorkerStreams::FindNumber(int peer, Stream* stream, ServerStream* part, Number number) {
   Server* server = servers_[static_cast<size_t>(peer)].get();
-  Number number = NumberOf(*stream, peer);
   for (const Number& known : part->numbers) {
-    if (!known.Is(number)) continue;
-    part->number = known.number;
-    return;
+    if (known.Is(number)) return known.number;
   }
-  part->number = number.number = static_cast<uint32_t>(server->tensors.size());
+  number.number = static_cast<uint32_t>(server->tensors.size());
   part->numbers.push_back(number);
   server->tensors.push_back(stream);
+  return number.number;
 }
 
 // Says what the server may not know yet when the next packet of this link comes.
 void WorkerStreams::Declare(LinkState* link, const Stream& stream, const ServerStream& part) {
-  if (link->declared.size() <= part.number) link->declared.resize(part.number + 1, false);
-  if (link->declared[part.number]) return;
-  const auto number =
-      std::find_if(part.numbers.begin(), part.numbers.end(),
-                   [&part](const Number& known) { return known.number == part.number; });
+  if (link->declared.size() > part.number && link->declared[part.number]) return;
+  Declare(link, stream,
+          *std::find_if(part.numbers.begin(), part.numbers.end(),
+                        [&part](const Number& known) { return known.number == part.number; }));
+}
+
+void WorkerStreams::Declare(LinkState* link, const Stream& stream, const Number& number) {
+  if (link->declared.size() <= number.number) link->declared.resize(number.number + 1, false);
+  if (link->declared[number.number]) return;
   const TensorTraits& traits = stream.shared->traits;
   const Declaration declared{traits.key,
                              traits.elements(),
                              traits.dtype,
                              traits.index,
-                             number->coded.codec->number,
-                             number->coded.parameter,
+                             number.coded.codec->number,
+                             number.coded.parameter,
                              traits.asynchronous,
-                             number->workers,
+                             number.workers,
                              stream.row_elements,
                              traits.name};
-  link->first.push_back(TextPacket(PacketKind::kDeclare, part.number, 0, Encode(declared)));
-  link->declared[part.number] = true;
+  link->first.push_back(TextPacket(PacketKind::kDeclare, number.number, 0, Encode(declared)));
+  link->declared[number.number] = true;
 }
 
 // The same for what is under way: which number in traces it has.
@@ -242,24 +240,27 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   std::fill(part.received.begin(), part.received.end(), 0);
   std::fill(part.begun.begin(), part.begun.end(), Begun());
   part.rooms.clear();
+  part.coming.clear();
   part.next = part.waiting = 0;
   if (!Carries(*tensor, server)) return;
-  FindNumber(server, tensor, &part);
+  part.number = FindNumber(server, tensor, &part, NumberOf(*tensor, server));
   part.waiting = part.share.count;
+  part.picks = false;
+  if (part.held != 0) PickThoseThatStand(*tensor, &part);
+  if (part.held != 0 && !part.said) SayWhereItStands(server, *tensor, &part);
   part.portion = next_portion_++;
   const Operation& op = *tensor->op;
   const auto number = static_cast<uint64_t>(op.number);
   const bool first = op.kind == Operation::Kind::kFirstValue;
   const TensorTraits& traits = tensor->shared->traits;
-  trace_.Begin(server, traits.index, Fetches(op) ? number - 1 : number, first, traits.asynchronous);
+  trace_.Begin(server, traits.index, op.fetches() ? number - 1 : number, first,
+               traits.asynchronous);
   calls_.Offer(server, 0);
-  if (Fetches(op)) {
+  if (op.fetches()) {
     part.next = part.share.count;
     LinkState& link = LinkTo(server, 0);
     Declare(&link, *tensor, part);
-    OutPacket fetch = TextPacket(PacketKind::kFetch, part.number, number, "");
-    fetch.header.priority = its.policy->WirePriority(op.priority);
-    link.first.push_back(std::move(fetch));
+    link.first.push_back(FetchOf(*tensor, part, server));
     return;
   }
   trace_.HandedOver(server, traits.index, op.handed_us != 0 ? op.handed_us : now_us);
@@ -276,6 +277,15 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   const uint64_t missing = part.share.count - part.ready;
   its.policy->Ready({part.portion, op.priority, part.share.count, unit_slots, bytes, missing},
                     now_us);
+}
+
+OutPacket WorkerStreams::FetchOf(const Stream& stream, const ServerStream& part, int server) const {
+  const Operation& op = *stream.op;
+  OutPacket fetch =
+      TextPacket(PacketKind::kFetch, part.number, static_cast<uint64_t>(op.number), "");
+  const Policy& policy = *servers_[static_cast<size_t>(server)]->policy;
+  fetch.header.priority = policy.WirePriority(op.priority);
+  return fetch;
 }
 
 // The operation is over, well or not.
@@ -347,7 +357,8 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
   if (!link.first.empty()) return true;
   const bool for_host = SendsForHost(*tensor, server);
   if (begun.at == 0) {
-    begun.mine = part.next++;
+    begun.mine = part.Picked(part.next++);
+    if (part.picks) part.went[begun.mine] = true;
     if (for_host && !TakeForHost(tensor, &part, &begun)) {
       return NextData(server, lane, now_us, out, coding);
     }
@@ -395,12 +406,6 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
   trace_.Sending(server, tensor->shared->traits.index, part.share, slot_done, now_us, out);
   its.policy->Sent(portion, out->header.length, slot_done, now_us);
   return true;
-}
-
-void WorkerStreams::LoadProfile() {
-  if (options_.policy.profile_text.empty()) return;
-  const Status status = profile_->Load(options_.policy.profile_text);
-  if (!status.ok()) report_(ProfileRefused(status));
 }
 
 void WorkerStreams::OnPath(int link, int64_t round_trip_us, double /*bytes_per_second*/) {

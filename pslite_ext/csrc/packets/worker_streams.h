@@ -66,6 +66,8 @@ struct WorkerStreamsOptions {
   Stalled stalled;             // null: nobody ends the job for that
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
+  // Sums are kept until the next ones are in: should a server be lost, others may want them.
+  bool keeps_sums = false;
   ProphetNotes::Write notes;  // null: nobody reads it
   LaneCalls::Wake wake;       // needed for more than one lane
 };
@@ -90,6 +92,9 @@ class WorkerStreams : public Endpoint {
   // Of a leader: as HostEvents say.
   void HostReady(uint64_t key, int server, uint64_t slots, uint8_t round, int lane, int64_t now_us);
   void HostFailed(uint64_t key, const Status& status);
+  // The server is lost, and the links to whoever takes its place are still to come; nothing is
+  // under way on the old ones any more. For the first lane.
+  void Moved(int server, int64_t now_us);
   // Asks the servers about tensors that have waited too long. The first lane calls it about once a
   // second; Submit is for the first lane, too.
   void Tick(int64_t now_us);
@@ -112,6 +117,7 @@ class WorkerStreams : public Endpoint {
   struct LinkState;
   struct ServerStream;
   struct Begun;
+  struct KeptSum;
   struct Number;
   struct Coding;
 
@@ -130,6 +136,15 @@ class WorkerStreams : public Endpoint {
   bool TakeForHost(Stream* tensor, ServerStream* part, Begun* begun);
   void GiveToHost(const Stream& stream, ServerStream* part, uint64_t mine, int workers, int lane);
   void LeaderLeft();
+  uint8_t LastSum(const Stream& stream, const ServerStream& part, uint64_t mine) const;
+  void SayWhereItStands(int server, const Stream& stream, ServerStream* part);
+  void Restart(int server, Stream* stream, ServerStream* part, int64_t now_us);
+  void PickThoseThatStand(const Stream& stream, ServerStream* part) const;
+  void Pick(int server, const Stream& stream, ServerStream* part, uint64_t mine, int64_t now_us);
+  void PickReady(int server, const Stream& stream, ServerStream* part, int64_t now_us);
+  Status TakeResumed(int server, const Header& header, int64_t now_us);
+  Status GiveSum(int server, const Header& header);
+  OutPacket FetchOf(const Stream& stream, const ServerStream& part, int server) const;
   // What a lane does at a time: locks, and then finishes what is over.
   class Turn;
 
@@ -143,8 +158,9 @@ class WorkerStreams : public Endpoint {
   LinkState& LinkTo(int server, int lane) {
     return *links_[static_cast<size_t>(LinkOf(server, lane, options_.lanes))];
   }
-  void FindNumber(int server, Stream* stream, ServerStream* part);
+  uint32_t FindNumber(int server, Stream* stream, ServerStream* part, Number number);
   void Declare(LinkState* link, const Stream& stream, const ServerStream& part);
+  void Declare(LinkState* link, const Stream& stream, const Number& number);
   void Announce(LinkState* link, const Stream& stream, ServerStream* part, int lane);
   bool NextData(int server, int lane, int64_t now_us, OutPacket* out, Coding* coding);
   Coded CodedFor(const Stream& stream, int peer) const;
@@ -173,6 +189,7 @@ class WorkerStreams : public Endpoint {
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<LinkState>> links_;
   LaneCalls calls_;
+  std::vector<bool> moved_;  // by server: it has been lost
   Status leader_left_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
   GivenUp given_up_;

@@ -35,6 +35,8 @@ Status WorkerStreams::OnHeader(int number, const Header& header, int64_t /*now_u
     case PacketKind::kError:
     case PacketKind::kAnswer:
     case PacketKind::kAck:
+    case PacketKind::kResumed:
+    case PacketKind::kWanted:
       break;
     default:
       return Status::Corrupt("a packet that only workers send");
@@ -63,7 +65,7 @@ Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header
   uint64_t mine;
   const bool wanted = tensor->op != nullptr && tensor->row_elements == 0 &&
                       (tensor->op->writes() || SendsForHost(*tensor, server));
-  if (!wanted || !part.share.Find(header.offset, &mine) || part.sent(mine) == 0) {
+  if (!wanted || !part.share.Find(header.offset, &mine) || !part.Awaits(mine)) {
     return corrupt("a sum at " + std::to_string(header.offset) + " that was not asked for");
   }
   const uint64_t slot_elements = part.share.Elements(mine);
@@ -91,7 +93,7 @@ Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header
     return corrupt("a sum of " + std::to_string(header.length) + " bytes at " +
                    std::to_string(header.offset) + ", which is out of order or does not fit");
   }
-  if (at + count > part.sent(mine)) {
+  if (part.sent(mine) != 0 && at + count > part.sent(mine)) {
     return corrupt("a sum at " + std::to_string(header.offset) + " of more than was sent");
   }
   if (!SendsForHost(*tensor, server)) {
@@ -103,7 +105,21 @@ Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header
     link->room = room;
     *target = room.get() + plain.bytes(at);
   }
-  if (&codec != &plain) {
+  if (options_.keeps_sums) {
+    // Nothing of the worker's own is written over before all of the sum is there.
+    Block& coming = part.coming[mine];
+    if (coming == nullptr) {
+      coming = coded_.Get(std::max<uint64_t>(codec.bytes(slot_elements), 1));
+    }
+    if (coming == nullptr) return Status::Exhausted("no memory for a sum");
+    *target = coming.get() + codec.bytes(at);
+    if (at + count == slot_elements) {
+      link->into = tensor->op->dst + plain.bytes(part.share.Begin(mine));
+      link->block = coming;
+      link->elements = slot_elements;
+    }
+  } else if (&codec != &plain) {
+    link->elements = count;
     link->into = *target;
     link->block = coded_.Get(std::max<uint64_t>(header.length, 1));
     if (link->block == nullptr) return Status::Exhausted("no memory for a sum that is coded");
@@ -149,8 +165,10 @@ Status WorkerStreams::OnPacket(int number, const Header& header, int64_t now_us)
   const int server = number / options_.lanes;
   LinkState& link = *links_[static_cast<size_t>(number)];
   // What a link receives is its own lane's to touch.
-  if (link.block != nullptr) {
-    link.coded.codec->add(link.coded.parameter, link.block.get(), link.count, link.into,
+  if (link.block != nullptr && link.coded.codec->plain) {
+    std::memcpy(link.into, link.block.get(), link.coded.codec->bytes(link.elements));
+  } else if (link.block != nullptr) {
+    link.coded.codec->add(link.coded.parameter, link.block.get(), link.elements, link.into,
                           Into::kRoom);
   }
   const Turn turn(this);
@@ -167,6 +185,12 @@ Status WorkerStreams::OnPacket(int number, const Header& header, int64_t now_us)
     case PacketKind::kAck:
       its.policy->Acknowledged(
           its.tensors[header.tensor]->parts[static_cast<size_t>(server)].portion, header.offset);
+      break;
+    case PacketKind::kResumed:
+      status = TakeResumed(server, header, now_us);
+      break;
+    case PacketKind::kWanted:
+      status = GiveSum(server, header);
       break;
     case PacketKind::kTaken:
       status = TakeTaken(server, number % options_.lanes, header, now_us);
@@ -208,6 +232,10 @@ Status WorkerStreams::EndSum(int server, LinkState* link, const Header& header, 
                   now >= slot_elements, now_us);
   if (now < slot_elements) return Status::Ok();
   const int workers = header.priority;
+  if (options_.keeps_sums && tensor->op->kind == Operation::Kind::kSum) {
+    part.kept[link->mine] = {std::move(part.coming[link->mine]), link->coded.codec, workers};
+  }
+  part.coming.erase(link->mine);
   if (SendsForHost(*tensor, server)) GiveToHost(*tensor, &part, link->mine, workers, link->lane);
   SlotOver(tensor, &part, link->mine, workers, now_us);
   return Status::Ok();
@@ -261,7 +289,7 @@ Status WorkerStreams::TakeTaken(int server, int lane, const Header& header, int6
   const bool for_host = tensor->op != nullptr && SendsForHost(*tensor, server);
   if (tensor->op == nullptr || (tensor->op->writes() && !for_host) || tensor->row_elements != 0 ||
       !part.share.Find(header.offset, &mine) || part.share.Begin(mine) != header.offset ||
-      part.sent(mine) != ServerStream::kOver || part.received[mine] != 0) {
+      (part.sent(mine) != ServerStream::kOver && !part.Awaits(mine)) || part.received[mine] != 0) {
     return Status::Corrupt("tensor '" + tensor->shared->traits.name +
                            "': it has taken what was not sent");
   }

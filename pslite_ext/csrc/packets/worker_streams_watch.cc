@@ -4,6 +4,23 @@
 
 namespace mercury {
 
+void WorkerStreams::LoadProfile() {
+  if (options_.policy.profile_text.empty()) return;
+  const Status status = profile_->Load(options_.policy.profile_text);
+  if (!status.ok()) report_(ProfileRefused(status));
+}
+
+void WorkerStreams::NoteReady(const Operation& op, int64_t now_us) {
+  const TensorTraits& d = op.tensor->traits;
+  const uint64_t bytes = op.codec != nullptr ? op.codec->bytes(d.elements()) : d.bytes();
+  profile_->Ready(d.key, bytes, op.priority, now_us);
+  for (const std::string& notice : profile_->TakeNotices()) report_(notice);
+  if (!notes_.Behind(profile_->figures())) return;
+  BlockFigures blocks;
+  for (const auto& server : servers_) blocks += server->policy->blocks();
+  notes_.Tell(profile_->figures(), blocks);
+}
+
 std::string WorkerStreams::ProfileText() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (profile_ == nullptr || !profile_->known()) return {};
@@ -57,7 +74,7 @@ void WorkerStreams::Tick(int64_t now_us) {
     for (int s = 0; s < peers(); ++s) {
       const ServerStream& part = tensor->parts[static_cast<size_t>(s)];
       if (part.waiting == 0) continue;
-      if (part.ready != part.share.count) {
+      if (part.ready != part.share.count && !part.picks) {
         const bool for_host = SendsForHost(*tensor, s);
         const std::string missing =
             for_host ? options_.host_sums->Missing(tensor->shared->traits.key) : "";

@@ -306,7 +306,12 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
     beside_ = Hosts::Of(van_->members()).Workers(RankOf(my_node_id));
   }
   van_->CheckData(made.mercury.checksum);
-  van_->GoOnWith(made.least_workers);
+  // Values that are the servers' own are lost with them; nor can others answer for whole units.
+  const PolicyKind policy = made.mercury.policy.kind;
+  options_.mercury.servers_may_go = made.mercury.elastic && options_.van.servers > 1 &&
+                                    !van_->asynchronous() && !AnswersUnits(policy) &&
+                                    !Acknowledges(policy);
+  van_->GoOnWith(made.least_workers, options_.mercury.servers_may_go);
   options_.mercury.numbers = options_.classic.numbers = &numbers_;
   options_.mercury.stalled =
       options_.classic.stalled = [this](int worker, const std::string& line) {
@@ -351,13 +356,12 @@ void Node::OnDeparted(int node_id) {
 }
 
 void Node::OnLost(int node_id, const Status& why) {
-  int left = 0;
-  {
+  std::string line = why.text() + "; the job goes on";
+  if (RoleOf(node_id) == Role::kWorker) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    left = --workers_;
+    --workers_;
+    line += " with " + std::to_string(workers_) + (workers_ == 1 ? " worker" : " workers");
   }
-  const std::string line = why.text() + "; the job goes on with " + std::to_string(left) +
-                           (left == 1 ? " worker" : " workers");
   if (options_.van.role != Role::kWorker || rank() == 0) Log(LogLevel::kWarning, line);
   if (TraceLog* log = TraceLog::Active())
     log->Note(TraceWithoutNote(NodeName(node_id), why.text()));

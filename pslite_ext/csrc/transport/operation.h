@@ -99,6 +99,8 @@ struct Operation {
   static bool Writes(Kind kind) { return kind == Kind::kSum || kind == Kind::kPull; }
   bool reads() const { return Reads(kind); }
   bool writes() const { return Writes(kind); }
+  bool fetches() const { return kind == Kind::kPull; }
+  bool gives_first() const { return kind == Kind::kFirstValue; }
   // Whether a pull follows the push.
   bool pulls_sum() const { return kind == Kind::kSum || kind == Kind::kRows; }
   void Finish(const Status& status) {

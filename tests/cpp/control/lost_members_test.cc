@@ -20,7 +20,7 @@ SchedulerMembership Elastic(int workers, int least) {
   SchedulerMembership s(workers, 1, Times(), 0);
   Join(&s, M(Role::kServer, 1), 0);
   for (int w = 0; w < workers; ++w) Join(&s, M(Role::kWorker, 2 + w, w), 0);
-  s.GoOnWith(least);
+  s.GoOnWith(least, false);
   return s;
 }
 

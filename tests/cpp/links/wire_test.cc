@@ -61,11 +61,12 @@ TEST(golden_check_sum_of_a_packet) {
 
 TEST(golden_numbers_of_the_kinds) {
   const PacketKind kinds[] = {
-      PacketKind::kData,  PacketKind::kSum,     PacketKind::kDeclare,  PacketKind::kFetch,
-      PacketKind::kError, PacketKind::kGoodbye, PacketKind::kAsk,      PacketKind::kAnswer,
-      PacketKind::kAck,   PacketKind::kNumber,  PacketKind::kReceived, PacketKind::kLetter,
-      PacketKind::kPart,  PacketKind::kPush,    PacketKind::kFirst,    PacketKind::kTaken,
-      PacketKind::kRows,  PacketKind::kRowSum,  PacketKind::kCodedSum, PacketKind::kCodedPart};
+      PacketKind::kData,   PacketKind::kSum,     PacketKind::kDeclare,  PacketKind::kFetch,
+      PacketKind::kError,  PacketKind::kGoodbye, PacketKind::kAsk,      PacketKind::kAnswer,
+      PacketKind::kAck,    PacketKind::kNumber,  PacketKind::kReceived, PacketKind::kLetter,
+      PacketKind::kPart,   PacketKind::kPush,    PacketKind::kFirst,    PacketKind::kTaken,
+      PacketKind::kRows,   PacketKind::kRowSum,  PacketKind::kCodedSum, PacketKind::kCodedPart,
+      PacketKind::kStands, PacketKind::kResumed, PacketKind::kWanted,   PacketKind::kGiven};
   for (size_t i = 0; i < std::size(kinds); ++i) CHECK_EQ(static_cast<size_t>(kinds[i]), i + 1);
 }
 
@@ -131,7 +132,11 @@ TEST(lengths_are_bounded_by_kind) {
                       {PacketKind::kRows, 5000},
                       {PacketKind::kRowSum, 5000},
                       {PacketKind::kCodedSum, 5000},
-                      {PacketKind::kCodedPart, 5000}};
+                      {PacketKind::kCodedPart, 5000},
+                      {PacketKind::kStands, 0},
+                      {PacketKind::kResumed, 0},
+                      {PacketKind::kWanted, 0},
+                      {PacketKind::kGiven, 5000}};
   for (const auto& [kind, most] : bounds) {
     Header h;
     h.kind = kind;
@@ -149,7 +154,7 @@ TEST(unknown_kinds_and_marks_are_refused) {
     HeaderBytes bytes = Encode(Header());
     bytes[20] = static_cast<uint8_t>(kind);
     Header h;
-    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 20);
+    CHECK_EQ(Decode(bytes.data(), kAny, &h).ok(), kind >= 1 && kind <= 24);
   }
   for (const size_t at : {22, 23}) {
     HeaderBytes bytes = Encode(Header());

@@ -12,163 +12,17 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "harness.h"
-#include "links/packet_reader.h"
 #include "packets/aggregator.h"
+#include "packets/packet_pipe.h"
 #include "packets/worker_streams.h"
 
 namespace mercury::testing {
-
-struct LinkShape {
-  double bytes_per_us = 100;
-  int64_t delay_us = 100;
-  size_t queue_bytes = 64 << 10;  // in the sender's kernel, and on the way
-};
-
-inline LinkShape RandomShape(Random* random) {
-  LinkShape shape;
-  shape.bytes_per_us = static_cast<double>(random->Between(1, random->OneIn(2) ? 20 : 400));
-  shape.delay_us = random->OneIn(4) ? 0 : random->Between(1, random->OneIn(4) ? 20000 : 500);
-  shape.queue_bytes = static_cast<size_t>(random->Between(1, random->OneIn(3) ? 2000 : 200000));
-  return shape;
-}
-
-// One direction of one link.
-class Pipe : private PacketSink {
- public:
-  struct End {
-    Endpoint* endpoint;
-    int peer;  // how this end calls the other one
-  };
-  Pipe(End from, End to, const LinkShape& shape, size_t packet_bytes_max, bool checksum,
-       Random* random)
-      : from_(from),
-        to_(to),
-        shape_(shape),
-        checksum_(checksum),
-        random_(random),
-        reader_(packet_bytes_max, checksum, this) {}
-
-  void Step(int64_t now_us, int64_t elapsed_us) {
-    now_us_ = now_us;
-    if (!status_.ok() || cut_) return;
-    allowance_ += shape_.bytes_per_us * static_cast<double>(elapsed_us);
-    const auto moved = std::min(queued_, static_cast<size_t>(allowance_));
-    allowance_ = moved == queued_ ? 0 : allowance_ - static_cast<double>(moved);
-    if (moved != 0) flying_.emplace_back(now_us + shape_.delay_us, moved);
-    queued_ -= moved;
-    Deliver();
-    if (status_.ok()) Fill();
-  }
-  // When the next step makes a difference.
-  int64_t NextAt() const {
-    if (cut_ || !status_.ok()) return kNever;
-    if (queued_ != 0) return now_us_;
-    return flying_.empty() ? kNever : flying_.front().first;
-  }
-  // What the receiving end said of what it was sent.
-  const Status& status() const { return status_; }
-  void Cut() { cut_ = true; }
-  uint64_t bytes() const { return bytes_; }
-  size_t packets() const { return packets_; }
-
- private:
-  void Fill() {
-    while (queued_ < shape_.queue_bytes) {
-      if (sent_ == total_ && !Begin()) return;
-      // As writev does, from the memory itself.
-      const struct {
-        const char* data;
-        size_t bytes;
-      } pieces[] = {{reinterpret_cast<const char*>(head_.data()), head_.size()},
-                    {out_.payload, out_.header.length},
-                    {tail_, checksum_ ? kChecksumBytes : 0}};
-      size_t room = shape_.queue_bytes - queued_;
-      size_t begin = 0;
-      for (const auto& piece : pieces) {
-        const size_t at = sent_ - std::min(sent_, begin);
-        const size_t n = at < piece.bytes ? std::min(room, piece.bytes - at) : 0;
-        if (n != 0) wire_.append(piece.data + at, n);
-        begin += piece.bytes;
-        sent_ += n;
-        room -= n;
-        queued_ += n;
-      }
-      if (sent_ == total_) out_.keep.reset();
-    }
-  }
-  bool Begin() {
-    if (!from_.endpoint->Next(from_.peer, now_us_, &out_)) return false;
-    head_ = Encode(out_.header);
-    const uint32_t crc = PacketCrc(Crc32c(0, out_.payload, out_.header.length), head_);
-    for (size_t i = 0; i < kChecksumBytes; ++i) tail_[i] = static_cast<char>(crc >> (8 * i));
-    total_ = head_.size() + out_.header.length + (checksum_ ? kChecksumBytes : 0);
-    sent_ = 0;
-    ++packets_;
-    return true;
-  }
-  void Deliver() {
-    size_t there = 0;
-    while (!flying_.empty() && flying_.front().first <= now_us_) {
-      there += flying_.front().second;
-      flying_.pop_front();
-    }
-    while (there != 0 && status_.ok()) {
-      size_t piece = std::min<size_t>(there, random_->Below(random_->OneIn(2) ? 100 : 20000) + 1);
-      there -= piece;
-      bytes_ += piece;
-      while (piece != 0 && status_.ok()) {
-        iovec targets[2];
-        const int count = reader_.Targets(targets);
-        size_t read = 0;
-        for (int i = 0; i < count; ++i) {
-          const size_t n = std::min(piece - read, targets[i].iov_len);
-          std::memcpy(targets[i].iov_base, wire_.data() + taken_, n);
-          taken_ += n;
-          read += n;
-        }
-        piece -= read;
-        status_ = reader_.Advance(read);
-      }
-    }
-    if (taken_ > 1 << 20 || taken_ == wire_.size()) {
-      wire_.erase(0, taken_);
-      taken_ = 0;
-    }
-  }
-  Status OnHeader(const Header& header, char** target) override {
-    return to_.endpoint->OnHeader(to_.peer, header, now_us_, target);
-  }
-  Status OnPacket(const Header& header) override {
-    return to_.endpoint->OnPacket(to_.peer, header, now_us_);
-  }
-
-  const End from_, to_;
-  const LinkShape shape_;
-  const bool checksum_;
-  Random* const random_;
-  PacketReader reader_;
-  Status status_;
-  bool cut_ = false;
-  int64_t now_us_ = 0;
-  uint64_t bytes_ = 0;
-  size_t packets_ = 0;
-  // The packet that is being sent.
-  OutPacket out_;
-  HeaderBytes head_{};
-  char tail_[kChecksumBytes] = {};
-  size_t sent_ = 0, total_ = 0;
-  // Under way: bytes that were sent and not read, of which the last still queue.
-  std::string wire_;
-  size_t taken_ = 0, queued_ = 0;
-  double allowance_ = 0;
-  std::deque<std::pair<int64_t, size_t>> flying_;  // when they arrive, how many
-};
 
 struct NetworkOptions {
   int workers = 2;
@@ -180,6 +34,7 @@ struct NetworkOptions {
   bool checksum = false;
   bool deterministic = false;
   bool elastic = false;
+  bool keeps_sums = false;
   bool ticks = false;  // ask for what has waited long, once a second
   StallTimes stall;
   Stalled stalled;
@@ -250,6 +105,33 @@ class Network {
     }
   }
 
+  // The server is no more. Another takes its place; each worker hears of it within `within_us`, and
+  // is connected to it some time after that.
+  void LoseServer(int server, int64_t within_us) {
+    fresh_ = true;
+    const auto s = static_cast<size_t>(server);
+    for (int w = 0; w < options_.workers; ++w) {
+      for (int lane = 0; lane < options_.lanes; ++lane) {
+        pipe(true, w, server, lane).Cut();
+        pipe(false, w, server, lane).Cut();
+      }
+    }
+    gone_.push_back(std::move(aggregators_[s]));
+    aggregators_[s] = std::make_unique<Aggregator>(OptionsOf(server, true));
+    Aggregator* const fresh = aggregators_[s].get();
+    for (const int w : lost_) fresh->Drop(w, 0);
+    for (int w = 0; w < options_.workers; ++w) {
+      After(random_->Between(0, within_us), [=] {
+        if (lost_.count(w) != 0 || aggregators_[s].get() != fresh) return;
+        streams(w).Moved(server, now_us_);
+        After(random_->Between(0, within_us), [=] {
+          if (lost_.count(w) != 0 || aggregators_[s].get() != fresh) return;
+          for (int lane = 0; lane < options_.lanes; ++lane) Connect(w, server, lane);
+        });
+      });
+    }
+  }
+
   // The worker is no more; each server hears of it within `within_us`, or has before.
   void Lose(int worker, int64_t within_us) {
     fresh_ = true;
@@ -260,6 +142,7 @@ class Network {
       }
       After(random_->Between(0, within_us), [this, worker, s] { aggregator(s).Drop(worker, 0); });
     }
+    lost_.insert(worker);
     streams(worker).Fail(Status::Closed("it is lost"));
   }
 
@@ -301,30 +184,35 @@ class Network {
       o.rank = w;
       o.hosts = options_.hosts;
       o.host_sums = host_sums_.emplace_back(MakeHostSums(w));
+      o.keeps_sums = options_.keeps_sums;
       o.wake = [](int /*lane*/) {};  // all ask, again and again
       streams_.push_back(std::make_unique<WorkerStreams>(
           o, [this](const std::string& line) { reports_.push_back(line); }));
     }
     for (int s = 0; s < options_.shares.servers(); ++s) {
-      AggregatorOptions o;
-      o.num_workers = options_.workers;
-      o.shares = options_.shares;
-      o.server = s;
-      o.hosts = options_.hosts;
-      o.lanes = options_.lanes;
-      o.policy = options_.policy.kind;
-      o.unit_bytes = options_.policy.unit_bytes;
-      o.packet_bytes = options_.policy.packet_bytes;
-      o.bytes_max = options_.bytes_max;
-      o.tensors_max = options_.tensors_max;
-      o.levels_max = options_.policy.levels_max;
-      o.deterministic = options_.deterministic;
-      o.elastic = options_.elastic;
-      o.adapt_packets = options_.policy.adapt_packets;
-      o.allocate = options_.allocate;
-      o.wake = [](int /*lane*/) {};
-      aggregators_.push_back(std::make_unique<Aggregator>(o));
+      aggregators_.push_back(std::make_unique<Aggregator>(OptionsOf(s, false)));
     }
+  }
+  AggregatorOptions OptionsOf(int s, bool resumes) const {
+    AggregatorOptions o;
+    o.resumes = resumes;
+    o.num_workers = options_.workers;
+    o.shares = options_.shares;
+    o.server = s;
+    o.hosts = options_.hosts;
+    o.lanes = options_.lanes;
+    o.policy = options_.policy.kind;
+    o.unit_bytes = options_.policy.unit_bytes;
+    o.packet_bytes = options_.policy.packet_bytes;
+    o.bytes_max = options_.bytes_max;
+    o.tensors_max = options_.tensors_max;
+    o.levels_max = options_.policy.levels_max;
+    o.deterministic = options_.deterministic;
+    o.elastic = options_.elastic;
+    o.adapt_packets = options_.policy.adapt_packets;
+    o.allocate = options_.allocate;
+    o.wake = [](int /*lane*/) {};
+    return o;
   }
   std::shared_ptr<Aggregator> MakeHostSums(int worker) {
     if (!options_.hosts.Leads(worker)) return nullptr;
@@ -366,15 +254,22 @@ class Network {
   void AddLinks(int lane) {
     for (int w = 0; w < options_.workers; ++w) {
       for (int s = 0; s < options_.shares.servers(); ++s) {
-        const Pipe::End worker{&streams(w), LinkOf(s, lane, options_.lanes)};
-        const Pipe::End server{&aggregator(s), LinkOf(w, lane, options_.lanes)};
-        for (const bool up : {true, false}) {
-          pipes_.push_back(std::make_unique<Pipe>(
-              up ? worker : server, up ? server : worker, RandomShape(random_),
-              options_.policy.packet_bytes, options_.checksum, random_));
-        }
+        for (const bool up : {true, false}) pipes_.push_back(NewPipe(w, s, lane, up));
       }
     }
+  }
+  std::unique_ptr<Pipe> NewPipe(int w, int s, int lane, bool up) {
+    const Pipe::End worker{&streams(w), LinkOf(s, lane, options_.lanes)};
+    const Pipe::End server{&aggregator(s), LinkOf(w, lane, options_.lanes)};
+    return std::make_unique<Pipe>(up ? worker : server, up ? server : worker, RandomShape(random_),
+                                  options_.policy.packet_bytes, options_.checksum, random_);
+  }
+  void Connect(int w, int s, int lane) {
+    const int link = (lane * options_.workers + w) * options_.shares.servers() + s;
+    for (const bool up : {true, false}) {
+      pipes_[static_cast<size_t>(2 * link + (up ? 0 : 1))] = NewPipe(w, s, lane, up);
+    }
+    fresh_ = true;
   }
 
   int64_t NextAt() const {
@@ -425,6 +320,8 @@ class Network {
   std::vector<std::unique_ptr<WorkerStreams>> streams_;
   std::vector<std::unique_ptr<Aggregator>> aggregators_;
   std::vector<std::unique_ptr<Pipe>> pipes_;
+  std::vector<std::unique_ptr<Aggregator>> gone_;
+  std::set<int> lost_;  // workers
   std::vector<std::string> reports_;
 };
 

@@ -99,7 +99,9 @@ void FabricNode::OpenDoor(const JobIdentity& job) {
   door.tcp = options_.tcp;
   door_ = std::make_unique<Acceptor>(
       &lane_->loop(), std::move(listener_), door,
-      [this](int peer, int /*lane*/, TcpSocket socket) { Take(peer, std::move(socket)); },
+      [this](int peer, int /*lane*/, int /*server*/, TcpSocket socket) {
+        Take(peer, std::move(socket));
+      },
       [this](const std::string& why) { LogRefusal(why, ++refusals_); });
   const Status status = door_->Start();
   if (!status.ok()) Fail(status);

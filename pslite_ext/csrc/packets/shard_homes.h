@@ -1,0 +1,42 @@
+// Which server each server's slots are summed by: its own, until it is lost; then the next one, by
+// rank, that is there. One rule, shared by all nodes, which hear of losses in one order.
+//
+// Thread-safety: a plain value. Invariant: as long as one server is there, all slots have a home
+// that is.
+#pragma once
+
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+namespace mercury {
+
+class ShardHomes {
+ public:
+  explicit ShardHomes(int servers = 0)
+      : homes_(static_cast<size_t>(servers)), lost_(static_cast<size_t>(servers), false) {
+    std::iota(homes_.begin(), homes_.end(), 0);
+  }
+  int Of(int shard) const { return homes_[static_cast<size_t>(shard)]; }
+  // Whose slots have a new home by that; none if no server is left.
+  std::vector<int> Lose(int server) {
+    std::vector<int> moved;
+    lost_[static_cast<size_t>(server)] = true;
+    const size_t servers = homes_.size();
+    size_t next = static_cast<size_t>(server);
+    for (size_t i = 0; i < servers && lost_[next]; ++i) next = (next + 1) % servers;
+    if (lost_[next]) return moved;
+    for (size_t shard = 0; shard < servers; ++shard) {
+      if (homes_[shard] != server) continue;
+      homes_[shard] = static_cast<int>(next);
+      moved.push_back(static_cast<int>(shard));
+    }
+    return moved;
+  }
+
+ private:
+  std::vector<int> homes_;  // by server
+  std::vector<bool> lost_;
+};
+
+}  // namespace mercury
