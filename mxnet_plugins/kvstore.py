@@ -69,13 +69,13 @@ class MercuryKVStore(BaseStore):
     def num_workers(self) -> int:
         """How many workers the job has.
 
-        Where it goes on without those that it loses (docs/elastic.md), this is how many the sum
-        before the last was of: what all workers read between the same two pushes is the same.
+        Where it goes on without those that it loses (docs/elastic.md), this is how many the last
+        sum is of, which is waited for: so all workers read the same between the same two pushes.
         """
         first = next((entry for entry in self._entries.values() if entry.sums), None)
-        if first is None or first.sums < 2 or self._asynchronous or not _core.elastic():
+        if first is None or not _core.elastic():
             return super().num_workers
-        return first.tensor.workers(first.sums - 1)
+        return first.tensor.workers(first.sums)
 
     @property
     def local_rank(self) -> int:

@@ -1,0 +1,52 @@
+"""Trains until somebody is told to stop, and says what came of it; sums carry the word, so that all
+stop at the same step."""
+
+import hashlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import mxnet as mx
+
+KEYS = ("a", "b", "c")
+ELEMENTS = 30000  # several packets on each server
+
+store = mx.kv.create("dist_sync")
+rank = store.rank
+stop = Path(os.environ.get("STOP_FILE", "/nowhere"))
+steps = int(os.environ.get("STEPS", "0"))
+weights = [mx.nd.zeros((ELEMENTS,)) for _ in KEYS]
+for key, weight in zip(KEYS, weights):
+    store.init(key, weight)
+store.init("stop", mx.nd.zeros((1,)))
+step, longest = 0, 0.0
+while True:
+    before = time.monotonic()
+    workers = store.num_workers
+    word = mx.nd.array([float(stop.exists())])
+    store.pushpull("stop", word, out=word)
+    for number, (key, weight) in enumerate(zip(KEYS, weights)):
+        # Whole numbers: their sums are exact in any order.
+        gradient = mx.nd.full((ELEMENTS,), 1 + (step + number + rank) % 5)
+        store.pushpull(key, gradient, out=gradient, priority=-number)
+        weight += gradient
+    mx.nd.waitall()
+    step += 1
+    if step > 2:  # until then, servers are still told of tensors
+        longest = max(longest, time.monotonic() - before)
+    if step == 20:
+        print("looping", flush=True)
+    if step == 30 and os.environ.get("FAIL_RANK") == str(rank):
+        raise ValueError("a mistake in the script")
+    if step == 30 and os.environ.get("STOP_RANK") == str(rank):
+        break
+    if step == 30 and os.environ.get("KILL_RANK") == str(rank):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if word.asscalar() > 0 or step == steps:
+        break
+values = b"".join(weight.asnumpy().tobytes() for weight in weights)
+digest = hashlib.sha1(values).hexdigest()[:12]
+print(
+    f"ended with {digest} after {step} steps, {workers} workers, longest {longest:.3f}", flush=True
+)
