@@ -170,12 +170,13 @@ class JobWatch:
         return other if paired and any(c.poll() in (None, 0) for c in self._of_role(other)) else ""
 
     def _goes_on_without(self, child: Child) -> bool:
-        """Whether it is a worker or server that is lost, and enough of the others are left."""
+        """Whether enough of the others are left. Without a scheduler, training goes on as well."""
         task, tail = self._tasks[child]
         if not self._least_workers or child.returncode == FAILED_ELSEWHERE:
             return False
-        others = [c for c in self._of_role(task.role) if c is not child and c not in self._lost]
-        least = {"worker": self._least_workers, "server": 1}.get(task.role, len(others) + 1)
+        role = "worker" if task.role == "scheduler" else task.role
+        others = [c for c in self._of_role(role) if c is not child and c not in self._lost]
+        least = 1 if role == "server" else self._least_workers
         if len(others) < least or all(c.poll() == 0 for c in others):
             return False
         self._lost.append(child)

@@ -70,6 +70,21 @@ def test_frozen(victims: str, tmp_path: Path) -> None:
         assert "the job goes on without it" in lost[0].output, job.report()
 
 
+def test_without_a_scheduler(tmp_path: Path) -> None:
+    with training(tmp_path) as job:
+        job.scheduler.kill()
+        left = [*job.workers, *job.servers]
+        for process in left:
+            job.wait_until(
+                f"{process.name} trains on alone",
+                lambda p=process: "no barrier is passed" in p.output,  # type: ignore[misc]
+            )
+        (tmp_path / "stop").touch()
+        job.wait_until("all end", lambda: all(p.code is not None for p in left))
+        assert [p.code for p in left] == [0] * len(left), job.report()
+        assert len({ENDED.search(worker.output)[1] for worker in job.workers}) == 1  # type: ignore
+
+
 def test_an_exception(tmp_path: Path) -> None:
     with training(tmp_path, FAIL_RANK="1") as job:
         others_end(job, tmp_path, [job.workers[1]], 2)

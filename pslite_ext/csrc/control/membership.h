@@ -82,9 +82,10 @@ struct Action {
     kRelease,    // the workers' barrier is complete: tell all workers
     kDeparted,   // tell all members that `node` has left in good order
     kLost,       // tell all members that the job goes on without `node`, lost for `status`; and it
-    kWarn,       // log `text`
-    kFail,       // the job has failed of `status`; tell everybody who can still hear it
-    kEnd,        // the job is over: tell the servers, stop
+    kAlone,  // of a node: the scheduler is lost, for `status`, and the job goes on; ok: it is back
+    kWarn,   // log `text`
+    kFail,   // the job has failed of `status`; tell everybody who can still hear it
+    kEnd,    // the job is over: tell the servers, stop
   };
   Kind kind;
   int node = -1;

@@ -25,6 +25,13 @@ void NodeMembership::Assigned(int64_t now_ms) {
   next_heartbeat_ms_ = now_ms;
 }
 
+Actions NodeMembership::Heard(int64_t now_ms) {
+  heard_ms_ = now_ms;
+  if (state_ != State::kAlone) return {};
+  state_ = State::kRunning;
+  return {{Action::kAlone, kSchedulerId, "", {}, Status::Ok()}};
+}
+
 Actions NodeMembership::GiveUp(const Status& why) {
   state_ = State::kEnded;
   return {{Action::kFail, kSchedulerId, "", {}, why}};
@@ -54,9 +61,13 @@ Actions NodeMembership::Tick(int64_t now_ms) {
              "waiting for the scheduler at " + scheduler_address_ + " to start the job",
              {}}};
   }
-  if (now_ms - heard_ms_ >= times_.heartbeat_timeout_ms) {
-    return GiveUp(Status::PeerLost("it fell silent")
-                      .By({Blame::kLost, Party{Role::kScheduler, kOnlyOne, scheduler_address_}}));
+  if (state_ == State::kRunning && now_ms - heard_ms_ >= times_.heartbeat_timeout_ms) {
+    const Status lost =
+        Status::PeerLost("it fell silent")
+            .By({Blame::kLost, Party{Role::kScheduler, kOnlyOne, scheduler_address_}});
+    if (!may_be_alone_) return GiveUp(lost);
+    state_ = State::kAlone;
+    return {{Action::kAlone, kSchedulerId, "", {}, lost}};
   }
   if (now_ms < next_heartbeat_ms_) return {};
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;

@@ -2,6 +2,9 @@
 //
 //   joining --assigned--> running --told so--> ended | failed
 //       \___start timeout, lost scheduler, failed job__/--> failed
+//   running --lost scheduler--> alone --heard again--> running       if the job may lose nodes
+//
+// Alone, nodes train on; but nobody is there who could say that they go on without another.
 //
 // Thread-safety: none; owned by the van's I/O loop. No I/O, no clock (`now_ms` is passed in).
 // Invariant: after a kFail action there is no other.
@@ -19,7 +22,10 @@ class NodeMembership {
   NodeMembership(std::string scheduler_address, const MembershipTimes& times, int64_t now_ms);
 
   void Assigned(int64_t now_ms);
-  void Heard(int64_t now_ms) { heard_ms_ = now_ms; }
+  // A job that may lose nodes may lose its scheduler, too.
+  void GoOnAlone() { may_be_alone_ = true; }
+  bool alone() const { return state_ == State::kAlone; }
+  Actions Heard(int64_t now_ms);
   void Suspect(int64_t now_ms);
   // While joining: the scheduler says more to this node, of which the first message never came. It
   // may be for who was here before, and this one is refused; else that message is lost.
@@ -31,13 +37,14 @@ class NodeMembership {
   Actions Tick(int64_t now_ms);
 
  private:
-  enum class State { kJoining, kRunning, kEnded };
+  enum class State { kJoining, kRunning, kAlone, kEnded };
   Actions GiveUp(const Status& why);
   const std::string scheduler_address_;
   const MembershipTimes times_;
   State state_ = State::kJoining;
   int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_, heard_ms_;
   int64_t late_since_ms_ = -1;
+  bool may_be_alone_ = false;
 };
 
 }  // namespace mercury

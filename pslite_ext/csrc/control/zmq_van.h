@@ -53,6 +53,9 @@ class VanObserver {
   virtual void OnDeparted(int node_id) = 0;
   // The job goes on without that node.
   virtual void OnLost(int /*node_id*/, const Status& /*why*/) {}
+  // The scheduler is lost, and the job goes on as long as nothing else happens; ok: it is heard
+  // again.
+  virtual void OnAlone(const Status& /*why*/) {}
   virtual void OnFailed(const Status& status) = 0;
   virtual void OnEnded() = 0;
 };
@@ -110,7 +113,10 @@ class ZmqVan : public ps::Van {
   // without servers that it loses. On the I/O thread, from OnAgreed.
   void GoOnWith(int least, bool servers_may_go) {
     if (scheduler_membership_) scheduler_membership_->GoOnWith(least, servers_may_go);
+    if (node_membership_ && least != 0) node_membership_->GoOnAlone();
   }
+  // Of a server: all workers have left. If the scheduler is lost, nobody else says that it is over.
+  void NoMoreWork();
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
   // Once ready: what the job's alone is, and whether its training is asynchronous.
   const JobIdentity& job() const { return job_; }
@@ -197,6 +203,7 @@ class ZmqVan : public ps::Van {
   void OnTerminate(const ps::Message& message, int64_t now_ms);
   void OnReport(const ps::Message& message, const Status& status, int64_t now_ms);
   void OnLoss(int node, const Status& why);
+  void EndIfAlone();
   bool CountLost(int node);
   void CarryOut(const Actions& actions);
   void Broadcast(const std::function<void(int node)>& send);
@@ -247,6 +254,7 @@ class ZmqVan : public ps::Van {
   std::map<int, Reported> reported_;  // by node
   std::set<int> lost_;                // without which the job goes on
   int my_id_ = kNoNode;
+  bool no_more_work_ = false;
   bool over_ = false;  // the observer has heard the end
   Status late_hear_;   // of a scheduler: what it tells those who come too late
 

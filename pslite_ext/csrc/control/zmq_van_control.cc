@@ -310,6 +310,22 @@ void ZmqVan::OnReport(const ps::Message& message, const Status& status, int64_t 
   CarryOut(scheduler_membership_->Accuse(message.meta.sender, node, status.detail(), now_ms));
 }
 
+void ZmqVan::NoMoreWork() {
+  Outbound item;
+  item.run = [this] {
+    no_more_work_ = true;
+    EndIfAlone();
+  };
+  Post(std::move(item));
+}
+
+void ZmqVan::EndIfAlone() {
+  if (over_ || !no_more_work_ || !node_membership_ || !node_membership_->alone()) return;
+  over_ = true;
+  node_membership_->End();
+  observer_->OnEnded();
+}
+
 // False: it has been.
 bool ZmqVan::CountLost(int node) {
   if (!lost_.insert(node).second) return false;
@@ -423,6 +439,10 @@ void ZmqVan::CarryOut(const Actions& actions) {
         dealers_.erase(action.node);
         lost_.insert(action.node);
         observer_->OnLost(action.node, action.status);
+        break;
+      case Action::kAlone:
+        observer_->OnAlone(action.status);
+        EndIfAlone();
         break;
       case Action::kWarn:
         Log(LogLevel::kWarning, action.text);

@@ -36,7 +36,7 @@ void ZmqVan::OnHeartbeat(const ps::Message& message, int64_t now_ms) {
     return SendControl(heard.sender, answer);
   }
   if (heard.sender != kSchedulerId) return;
-  node_membership_->Heard(now_ms);
+  CarryOut(node_membership_->Heard(now_ms));
   TraceLog* log = TraceLog::Active();
   if (heard.key == 0 || log == nullptr) return;
   const auto signed_of = [](uint64_t time) { return static_cast<int64_t>(time); };

@@ -94,7 +94,11 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
   hears.letter = [shard](int worker, const std::string& letter, int64_t /*now_us*/) {
     return shard->clerk->Hear(worker, letter);
   };
-  hears.goodbye = [shard](int worker) { shard->clerk->Departed(worker); };
+  hears.goodbye = [this, shard](int worker) {
+    shard->clerk->Departed(worker);
+    out_.insert(worker);
+    SayIfAllAreOut();
+  };
   auto endpoint = std::make_unique<LetterEndpoint>(
       std::move(aggregator), options_.policy.packet_bytes, kJobLetterBytesMax, std::move(hears));
   shard->clerk = std::make_unique<Clerk>(
@@ -110,6 +114,8 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
 void MercuryServer::Drop(int worker) {
   lanes_[0]->Post([this, worker] {
     dropped_.insert(worker);
+    out_.insert(worker);
+    SayIfAllAreOut();
     early_.remove_if([worker](const Early& early) { return early.worker == worker; });
     for (const auto& shard : shards_) {
       shard->clerk->Departed(worker);
@@ -122,6 +128,11 @@ void MercuryServer::Drop(int worker) {
       });
     }
   });
+}
+
+void MercuryServer::SayIfAllAreOut() {
+  const bool all = static_cast<int>(out_.size()) == options_.workers;
+  if (all && events_.all_out) events_.all_out();
 }
 
 void MercuryServer::Adopt(int server) {

@@ -57,6 +57,7 @@ class MercuryServer {
   std::unique_ptr<Endpoint> EndOf(Shard* shard, int lane);
   std::unique_ptr<Endpoint> WithLetters(Shard* shard, std::unique_ptr<Endpoint> aggregator);
   void Begin(int server);
+  void SayIfAllAreOut();
   void Take(int worker, int lane, int server, TcpSocket socket);
   int WorkerOf(int peer) const { return peer % options_.workers; }
   std::vector<std::shared_ptr<Aggregator>> Aggregators();
@@ -72,7 +73,7 @@ class MercuryServer {
   std::shared_ptr<LentMemory> lends_;
   // Of the first lane's thread:
   std::set<std::pair<int, int>> taken_;  // link and lane
-  std::set<int> dropped_;
+  std::set<int> dropped_, out_;          // workers: that are lost; and that are, or have left
   std::list<Early> early_;
   std::atomic<uint64_t> refusals_{0};
   std::mutex mutex_;

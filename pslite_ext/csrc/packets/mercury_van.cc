@@ -20,6 +20,7 @@ void MercuryVan::Start(int customer_id, bool standalone) {
   if (role_ == Role::kServer) {
     PlaneEvents events;
     events.lost = [this](int worker, const Status& status) { Lost(Role::kWorker, worker, status); };
+    events.all_out = [this] { NoMoreWork(); };
     server_ = std::make_unique<MercuryServer>(std::move(events));
     const Status status = server_->Listen(host_, options_.tcp, &data_port_);
     if (!status.ok()) return FailStart(status);

@@ -161,8 +161,12 @@ bool Node::WaitEnd(int slice_ms, Status* status) {
 bool Node::WaitBarrier(int slice_ms, Status* status) {
   // One that all have reached is passed, though a worker may have failed since.
   bool passed = false;
-  const bool over = Wait(slice_ms, status, [&] { return passed = !at_barrier_; });
-  if (passed) *status = Status::Ok();
+  const bool over = Wait(slice_ms, status, [&] { return (passed = !at_barrier_) || !alone_.ok(); });
+  if (passed) {
+    *status = Status::Ok();
+  } else if (over && status->ok()) {
+    *status = alone_;
+  }
   return over;
 }
 
@@ -365,6 +369,16 @@ void Node::OnLost(int node_id, const Status& why) {
   if (options_.van.role != Role::kWorker || rank() == 0) Log(LogLevel::kWarning, line);
   if (TraceLog* log = TraceLog::Active())
     log->Note(TraceWithoutNote(NodeName(node_id), why.text()));
+}
+
+void Node::OnAlone(const Status& why) {
+  Log(LogLevel::kWarning, why.ok() ? "the scheduler is heard again"
+                                   : why.text() +
+                                         "; the job goes on, but not without another "
+                                         "node, and no barrier is passed");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  alone_ = why;
+  changed_.notify_all();
 }
 
 void Node::FailMessages(const Status& status) {

@@ -88,6 +88,7 @@ class Node : public VanObserver {
   void OnBarrier() override;
   void OnDeparted(int node_id) override;
   void OnLost(int node_id, const Status& why) override;
+  void OnAlone(const Status& why) override;
   void OnFailed(const Status& status) override;
   void OnEnded() override;
 
@@ -111,6 +112,7 @@ class Node : public VanObserver {
   std::string peers_;
   std::vector<int> beside_;
   int workers_ = 0;  // that are in the job
+  Status alone_;     // since the scheduler is lost
   Status failure_;
   std::unique_ptr<Worker> worker_;  // of the transport, once ready
 };
