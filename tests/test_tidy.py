@@ -44,6 +44,7 @@ SHELL = {
     "control/membership_losses": "cpp/control/membership_test.cc",
     "control/zmq_van_control": "cpp/control/zmq_van_test.cc",
     "control/zmq_van_heartbeats": "cpp/control/zmq_van_silence_test.cc",
+    "control/zmq_van_losses": "cpp/control/zmq_van_test.cc",
     "control/zmq_van_gathering": "cpp/control/zmq_van_test.cc",
     "control/member_node": "cpp/control/zmq_van_test.cc",
     "control/control_trace": "integration/test_capture.py",

@@ -14,6 +14,7 @@ from pslite_ext.wire_words import PLAIN
 
 SERVER, REPLICA, SCHEDULER = -1, -2, -3  # as the core counts nodes; workers are their ranks
 _UPDATE = "MERCURY_FABRIC_UPDATE"
+_MIN_WORKERS = "MERCURY_MIN_WORKERS"
 _DIVERGENCE = "MERCURY_FABRIC_DIVERGENCE_BOUND"
 _DELAY = "MERCURY_FABRIC_DELAY_BOUND"
 _MODE = "MERCURY_FABRIC_MODE"
@@ -104,6 +105,11 @@ def _refuse_what_there_is_not(settings: Settings) -> None:
     if settings.values[name]:
         raise SettingError(
             f"{name} is '1', and under MLfabric updates are added in the order in which they come: "
+            "unset it"
+        )
+    if least := settings.values[_MIN_WORKERS]:
+        raise SettingError(
+            f"{_MIN_WORKERS} is '{least}', and under MLfabric a job goes on by its replica alone: "
             "unset it"
         )
     if (word := settings.values[_WIRE]) not in WIRES:

@@ -77,6 +77,7 @@ MESSAGES = (
     _counter("messages_received", "received_messages", "Messages received from the peer"),
 )
 PROCESS = (
+    _gauge("workers", "workers", "Workers that are in the job"),
     _gauge("tensors_under_way", "tensors_under_way", "Tensors whose sum is not in"),
     _gauge("pool_bytes", "pool_bytes", "Memory for packets on a server"),
     _gauge("pool_bytes_in_use", "pool_used_bytes", "Part of it that holds something"),

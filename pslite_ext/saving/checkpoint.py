@@ -1,8 +1,8 @@
 """A job's checkpoints: every so many steps all that training needs, and the way back to it.
 
-Worker 0 writes what all workers have alike (weights, the optimizer's state); each worker writes
-what is its own (random numbers, statistics, the place in its data). What is saved is copied in
-memory, and written while training goes on.
+Worker 0, or the first that is left, writes what all workers have alike (weights, the optimizer's
+state); each worker writes what is its own (random numbers, statistics, the place in its data). What
+is saved is copied in memory, and written while training goes on.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -85,10 +85,11 @@ class Checkpoint:
     def save(self) -> None:
         """Now, on every worker, right after `step()`; returns once there is a copy of all that is
         saved."""
-        place = Place(self.steps, self._workers, self._run)
+        there = self._exchange.there()
+        place = Place(self.steps, len(there), self._run)
         self._writer.wait(place.step)  # so that there is no more than one copy
         parts = {own(self._rank): self._front.capture_own()}
-        if self._rank == 0:
+        if self._rank == there[0]:
             parts[SHARED] = self._front.capture_shared()
         alike = self._exchange.all_say(f"written before save {next(self._saves)}", str(self._last))
         if alike and self._last != NEVER:
@@ -99,20 +100,20 @@ class Checkpoint:
             for name, state in parts.items():
                 part_file.write(self._folder.room(place, name), self._dumps(state))
             self._last = place.step
-            self._remove_old()
+            self._remove_old(parts)
             figures.add("checkpoint", place.step)
 
         self._writer.write(place.step, work)
 
-    def _remove_old(self) -> None:
-        for name in self._parts():
+    def _remove_old(self, parts: Iterable[str]) -> None:
+        for name in parts:
             old = superfluous(self._folder.places(name), self._by_all, self._keep)
             self._folder.remove(old, name)
             if name == SHARED:
                 self._folder.remove_strangers(old, self._workers)
 
     def _parts(self) -> list[str]:
-        """That this worker writes."""
+        """That this worker writes, at first."""
         return [own(self._rank), *([SHARED] if self._rank == 0 else [])]
 
     def wait(self) -> None:
@@ -208,7 +209,10 @@ class Checkpoint:
         more = ""
         if chosen.strangers:
             ranks = ", ".join(map(str, chosen.strangers))
-            more = f"; workers {ranks} have no part of their own there and begin as worker 0"
+            more = (
+                f"; workers {ranks} have no part of their own there and begin as the one who wrote "
+                "the rest"
+            )
         print(
             f"mercury: goes on after step {chosen.place.step}, from {self._folder.root}{more}",
             file=sys.stderr,

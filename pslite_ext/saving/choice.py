@@ -26,16 +26,19 @@ class Resumption(NamedTuple):
 
 
 def choose(found: Sequence[Found]) -> Resumption | None:
-    """Of those that as many workers wrote as worker 0's newest: the newest of which every worker
-    has its own part; else worker 0's newest, and those who were not there begin from its. None:
-    there is nothing to go on from.
+    """Of those that as many workers wrote as worker 0's newest: the newest of which all who wrote
+    it have their own parts; else worker 0's newest, and those who were not there begin from its.
+    None: there is nothing to go on from.
+
+    Worker 0 has its own part of each, but of those that fewer workers wrote than there are now: it
+    may have been lost.
     """
-    first = found[0].own & found[0].shared
+    first = _of_worker_0(found)
     if not first:
         return None
     newest = max(first)
     alike = {place for place in first if place.workers == newest.workers}
-    whole = alike.intersection(*(each.own for each in found))
+    whole = {place for place in alike if _is_whole(place, found)}
     place = max(whole) if whole else newest
     return Resumption(
         place,
@@ -44,9 +47,19 @@ def choose(found: Sequence[Found]) -> Resumption | None:
     )
 
 
+def _of_worker_0(found: Sequence[Found]) -> set[Place]:
+    fewer = {place for place in found[0].shared if place.workers < len(found)}
+    return {*(found[0].own & found[0].shared), *fewer}
+
+
+def _is_whole(place: Place, found: Sequence[Found]) -> bool:
+    have = sum(place in each.own for each in found)
+    return have >= min(place.workers, len(found))
+
+
 def missed(found: Sequence[Found]) -> int | None:
     """A worker that has so much that worker 0 cannot have nothing: its folder is another one."""
     for rank, each in enumerate(found):
-        if len(each.own) > AHEAD and not found[0].own & found[0].shared:
+        if len(each.own) > AHEAD and not _of_worker_0(found):
             return rank
     return None

@@ -21,7 +21,8 @@ class Exchange:
         self._number, self._rank, self._workers = number, rank, workers
 
     def gather(self, what: str, mine: Sequence[int]) -> list[list[int]]:
-        """By worker, its numbers: as many of each. `what`: another word each time."""
+        """By worker, its numbers: as many of each; of who is lost, zeros. `what`: another word for
+        other numbers."""
         if self._workers == 1:
             return [list(mine)]
         count = len(mine)
@@ -31,6 +32,12 @@ class Exchange:
         tensor = _core.Tensor(self._key(what), "checkpoints", "int64", [len(table)])
         tensor.sum_memory(_memory(table)).wait()
         return [table[rank * count : (rank + 1) * count] for rank in range(self._workers)]
+
+    def there(self) -> list[int]:
+        """Ranks of those that the job has not lost; all workers hear the same."""
+        if not _core.elastic():
+            return list(range(self._workers))
+        return [rank for rank, row in enumerate(self.gather("there", [1])) if row[0]]
 
     def all_say(self, what: str, word: str) -> bool:
         """Whether all say the same. As a letter: in traces it is no part of training."""

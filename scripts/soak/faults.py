@@ -6,7 +6,7 @@ import functools
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scripts.soak.job import DisturbedJob
@@ -49,6 +49,11 @@ class Fault:
     # Disturbs the job. What is random comes from the generator.
     strike: Callable[[DisturbedJob, random.Random], Strike]
     waits: bool = False  # until there is something to strike
+
+    def goes_on_without(self, culprits: Sequence[str], servers: int) -> bool:
+        """Whether a job that may lose nodes must survive it."""
+        last = servers == 1 and any(name.startswith("server") for name in culprits)
+        return self.promise in (ENDS_BY_KILL, ENDS, ENDS_SILENTLY, RESET) and not last
 
 
 def _anybody(job: DisturbedJob, draw: random.Random) -> str:

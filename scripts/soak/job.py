@@ -7,7 +7,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -113,6 +113,7 @@ class DisturbedJob:
         )
         if role == "worker":
             script = [TRAINING, str(self._stop), str(self._progress(name))]
+            script += ["may-lose"] * ("MERCURY_MIN_WORKERS" in self._settings)
         else:  # what `import mxnet` does there, without importing it
             script = ["-c", "import sys; from pslite_ext.job.serving import main; sys.exit(main())"]
         argv = [sys.executable, *script]
@@ -135,10 +136,12 @@ class DisturbedJob:
     def _progress(self, name: str) -> Path:
         return self._folder / f"{name}.steps"
 
-    def steps(self) -> int:
-        """How many all workers have done."""
+    def steps(self, without: Sequence[str] = ()) -> int:
+        """How many all workers have done; `without`: but these."""
         done = []
         for i in range(self._workers):
+            if f"worker {i}" in without:
+                continue
             try:
                 done.append(int(self._progress(f"worker_{i}").read_text() or 0))
             except OSError:
@@ -158,14 +161,17 @@ class DisturbedJob:
         """It may end: the workers stop after the same step."""
         self._stop.touch()
 
-    def outcome(self, struck_at: float, within_s: float, goes_on_after: int) -> list[Process]:
-        """Waits until all have ended, or the time is over, or training is seen to go on.
+    def outcome(
+        self, struck_at: float, within_s: float, goes_on_after: int, without: Sequence[str] = ()
+    ) -> list[Process]:
+        """Waits until all have ended, or the time is over, or training is seen to go on, by others
+        than `without`.
 
         Then the job is asked to finish, and gets as much time again.
         """
-        went_on = self.steps() + goes_on_after
-        self._wait(lambda: self._over() or self.steps() >= went_on, within_s)
-        if not self._over() and self.steps() >= went_on:
+        went_on = self.steps(without) + goes_on_after
+        self._wait(lambda: self._over() or self.steps(without) >= went_on, within_s)
+        if not self._over() and self.steps(without) >= went_on:
             self.finish()
             self._wait(self._over, within_s)
         return [

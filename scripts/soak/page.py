@@ -9,7 +9,9 @@ from scripts.soak.record import Round, Run, rounds_of
 from scripts.soak.verdict import NOT_STRUCK
 
 
-def _promise(fault: Fault) -> str:
+def _promise(fault: Fault, van: str) -> str:
+    if van == "elastic" and fault.goes_on_without([], 2):
+        return "goes on without who is hit, the same sums for all others"
     if not fault.promise.may_end:
         return "goes on, all sums right"
     how = f" as {fault.promise.kind}Error" if fault.promise.kind else ""
@@ -25,7 +27,7 @@ def table(rounds: Sequence[Round]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for fault in FAULTS:
-        for van in ("zmq", "mercury"):
+        for van in ("zmq", "mercury", "elastic"):
             own = [r for r in rounds if r.fault == fault.name and r.van == van]
             if not own:
                 continue
@@ -37,7 +39,7 @@ def table(rounds: Sequence[Round]) -> str:
             )
             wrong = sum(not r.verdict.right for r in own)
             lines.append(
-                f"| {fault.name} | {fault.says} | {_promise(fault)} | {van} | {len(own)} "
+                f"| {fault.name} | {fault.says} | {_promise(fault, van)} | {van} | {len(own)} "
                 f"| {went_on} | {len(ended)} | {slowest} | {missed} | {wrong} |"
             )
     return "\n".join(lines) + "\n"

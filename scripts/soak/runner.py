@@ -25,7 +25,7 @@ from scripts.soak.faults import FAULTS, SURVIVES, Fault
 from scripts.soak.job import ROOT, DisturbedJob, NotStarted
 from scripts.soak.page import again, page, table
 from scripts.soak.record import Round, Run, read, rounds_of
-from scripts.soak.verdict import NOT_STRUCK, Verdict, judge
+from scripts.soak.verdict import NOT_STRUCK, Verdict, judge, judge_elastic
 
 START_S = 60.0
 STEPS_FIRST = 3
@@ -37,7 +37,8 @@ LEAK = "leak"
 FAILED_ITSELF = "the soak itself failed"
 GIVES_UP_AFTER = 10  # rounds
 SHAPES = ((2, 2), (3, 2), (2, 1))
-VANS = ("zmq", "mercury")
+ELASTIC = "elastic"  # mercury, in a job that goes on without nodes that it loses
+VANS = ("zmq", "mercury", ELASTIC)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,11 @@ def one_round(
     began = time.monotonic()
     seconds = 0.0
     try:
-        job = DisturbedJob(folder, plan.van, plan.workers, plan.servers, settings or {})
+        told = dict(settings or {})
+        van = plan.van
+        if van == ELASTIC:
+            van, told["MERCURY_MIN_WORKERS"] = "mercury", "1"
+        job = DisturbedJob(folder, van, plan.workers, plan.servers, told)
         with job:
             verdict, seconds = _disturb(job, plan, draw)
         if verdict.right and (left := job.left_after()):
@@ -103,8 +108,16 @@ def _disturb(job: DisturbedJob, plan: Plan, draw: random.Random) -> tuple[Verdic
     promise = plan.fault.promise if strike.happened else SURVIVES
     # A fault that the job survives shows by its going on.
     within_s = (promise.within_s or 30.0) + HANG_S
-    ended = job.outcome(struck_at, within_s, STEPS_AFTER if promise.may_go_on else 10**9)
-    verdict = judge(promise, ended, strike.culprits)
+    if (
+        plan.van == ELASTIC
+        and strike.happened
+        and plan.fault.goes_on_without(strike.culprits, plan.servers)
+    ):
+        ended = job.outcome(struck_at, within_s, STEPS_AFTER, strike.culprits)
+        verdict = judge_elastic(ended, strike.culprits)
+    else:
+        ended = job.outcome(struck_at, within_s, STEPS_AFTER if promise.may_go_on else 10**9)
+        verdict = judge(promise, ended, strike.culprits)
     if verdict.right and not strike.happened:
         verdict = Verdict(NOT_STRUCK, "nothing came that way")
     if verdict.right and (left := job.left()):

@@ -83,8 +83,29 @@ def _is_kind(line: str, kind: str) -> bool:
     return found.group(1) == kind if found else not _LOSS.search(line)
 
 
-def judge(promise: Promise, processes: Sequence[Process], culprits: Sequence[str]) -> Verdict:
-    """`processes`: all but a victim that was killed or stopped."""
+def judge_elastic(processes: Sequence[Process], culprits: Sequence[str]) -> Verdict:
+    """Of a job that goes on without those that it loses: all others end well, alike."""
+    if (wrong := _never(processes)) is not None:
+        return wrong
+    for process in processes:
+        if process.code and spoken(process.name) not in culprits:
+            return Verdict("ended without need", f"{process.name}: {_last_line(process.output)}")
+    ended = [p for p in processes if p.name.startswith("worker") and p.code == 0]
+    if not ended:
+        return Verdict("ended without need", "no worker has trained on")
+    digests = {_last_trained(process.output) for process in ended}
+    if len(digests) > 1 or "" in digests:
+        return Verdict("wrong sum", f"not all have had the same: {', '.join(sorted(digests))}")
+    return Verdict("went on")
+
+
+def _last_trained(output: str) -> str:
+    found = re.findall(r"^trained (\w+)$", output, re.MULTILINE)
+    return found[-1] if found else ""
+
+
+def _never(processes: Sequence[Process]) -> Verdict | None:
+    """What is wrong whatever has been done."""
     for process in processes:
         if process.code == WRONG_SUM_CODE or "WRONG SUM" in process.output:
             return Verdict("wrong sum", process.name)
@@ -93,6 +114,13 @@ def judge(promise: Promise, processes: Sequence[Process], culprits: Sequence[str
             return Verdict("hang", f"{process.name} still runs")
         if process.code < 0 or "AddressSanitizer" in process.output:
             return Verdict("signal", f"{process.name} ended with {process.code}")
+    return None
+
+
+def judge(promise: Promise, processes: Sequence[Process], culprits: Sequence[str]) -> Verdict:
+    """`processes`: all but a victim that was killed or stopped."""
+    if (wrong := _never(processes)) is not None:
+        return wrong
     if all(process.code == 0 for process in processes):
         if promise.may_go_on:
             return Verdict("went on")

@@ -82,7 +82,7 @@ def test_a_worker_with_a_slow_disk_loses_nothing(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole")
     run(tmp_path / "broken", 21, slow_s=0.5)
     resumed = run(tmp_path / "broken")
-    assert not any("begin as worker 0" in line for line in resumed[0])
+    assert not any("begin as the one who wrote" in line for line in resumed[0])
     assert any(line in resumed[0] for line in ("begins after 10", "begins after 15"))
     assert ends(resumed) == ends(whole)
 

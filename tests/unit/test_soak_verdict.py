@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scripts.soak.faults import CORRUPT, EITHER, ENDS, FAULTS, SURVIVES
-from scripts.soak.verdict import Process, Promise, judge
+from scripts.soak.verdict import Process, Promise, judge, judge_elastic
 
 LOST = "pslite_ext.errors.PeerLostError: lost worker 1 (10.77.0.3:1): its connection broke"
 SERVER_LOST = "[mercury server 0] error: lost worker 1 (10.77.0.3:1): its connection broke"
@@ -105,3 +105,26 @@ def test_silence_may_take_as_long_as_the_documents_say_and_no_longer() -> None:
 
 def test_faults_have_names_of_their_own() -> None:
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
+def named(name: str, code: int | None = 0, output: str = "trained abc") -> Process:
+    return Process(name, code, output, 1.0)
+
+
+def test_of_a_job_that_goes_on_all_others_end_alike() -> None:
+    server, one, two = named("server_0", 0, ""), named("worker_0"), named("worker_1")
+    assert judge_elastic([server, one, two], ["worker 2"]).outcome == "went on"
+    failed = named("worker_1", 1, "PeerLostError: lost server 0")
+    assert judge_elastic([server, one, failed], ["worker 1"]).outcome == "went on"
+    assert judge_elastic([server, one, failed], ["server 1"]).outcome == "ended without need"
+    assert judge_elastic([server, failed], ["worker 1"]).outcome == "ended without need"
+
+
+def test_of_a_job_that_goes_on_all_sums_are_the_same() -> None:
+    other = named("worker_1", 0, "trained abd")
+    assert judge_elastic([named("worker_0"), other], ["worker 2"]).outcome == "wrong sum"
+    silent = named("worker_1", 0, "")
+    assert judge_elastic([named("worker_0"), silent], ["worker 2"]).outcome == "wrong sum"
+    wrong = named("worker_1", 99, "WRONG SUM: key 0 in step 3")
+    assert judge_elastic([named("worker_0"), wrong], ["worker 1"]).outcome == "wrong sum"
+    assert judge_elastic([named("worker_0", None)], []).outcome == "hang"

@@ -323,7 +323,9 @@ Actions SchedulerMembership::Leave(int node, const Status& why, int64_t now_ms) 
                              .By({Blame::kEnded, node})
                              .About(std::move(subject))
                              .Of(why.cause());
-    if (roster_.CanLose({node})) return Lose({node}, ended);
+    // What the job refuses of one, it refuses of all.
+    const bool refused = why.cause() == Code::kInvalidArgument;
+    if (!refused && roster_.CanLose({node})) return Lose({node}, ended);
     roster_.Leave(node);
     return Fail(ended);
   }

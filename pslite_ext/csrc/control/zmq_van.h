@@ -169,6 +169,11 @@ class ZmqVan : public ps::Van {
   void SayHello();
   void SendHeartbeat(int receiver);
   void OnHeartbeat(const ps::Message& message, int64_t now_ms);
+  // What a TERMINATE may be beside an end: that its sender cannot go on; that the job does, without
+  // a node.
+  static constexpr int kReport = 1, kGoesOn = 2;
+  static constexpr size_t kTextBytesMax = kSharedSettingsBytesMax;
+  static void SetBody(ps::Meta* meta, const std::string& text);
   void SendTerminate(int receiver, const Status& status);
   void SendLost(int receiver, int node, const Status& why);
   void Reject(const Member& member, const Status& status);

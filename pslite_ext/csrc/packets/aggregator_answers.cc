@@ -355,9 +355,9 @@ void Aggregator::OnPath(int number, int64_t /*round_trip_us*/, double bytes_per_
   std::vector<double>& rates = peers_[static_cast<size_t>(worker)]->rates;
   rates[static_cast<size_t>(number % options_.lanes)] = bytes_per_second;
   const double rate = std::accumulate(rates.begin(), rates.end(), 0.0);
-  const size_t senders = options_.hosts.known()
-                             ? options_.hosts.Senders(options_.server, options_.num_workers).size()
-                             : static_cast<size_t>(live_);
+  const std::vector<int> all = options_.hosts.Senders(options_.server, options_.num_workers);
+  const auto senders = std::count_if(
+      all.begin(), all.end(), [this](int w) { return !peers_[static_cast<size_t>(w)]->out; });
   SetBytes(worker, PacketBytes(rate * static_cast<double>(senders), options_.packet_bytes));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -9,8 +10,15 @@
 
 namespace mercury {
 
-Hosts::Hosts(std::vector<int> of_workers, std::vector<int> of_servers)
+Hosts::Hosts(std::vector<int> of_workers, std::vector<int> of_servers, bool summed)
     : of_workers_(std::move(of_workers)), of_servers_(std::move(of_servers)) {
+  if (!summed) {
+    leaders_.resize(of_workers_.size());
+    std::iota(leaders_.begin(), leaders_.end(), 0);
+    sizes_.assign(of_workers_.size(), 1);
+    sums_.assign(of_workers_.size(), false);
+    return;
+  }
   std::map<int, int> first, size;  // by host
   for (size_t w = 0; w < of_workers_.size(); ++w) {
     leaders_.push_back(first.try_emplace(of_workers_[w], static_cast<int>(w)).first->second);
@@ -24,7 +32,7 @@ Hosts::Hosts(std::vector<int> of_workers, std::vector<int> of_servers)
   }
 }
 
-Hosts Hosts::Of(const std::vector<Member>& members) {
+Hosts Hosts::Of(const std::vector<Member>& members, bool summed) {
   std::map<std::string, int> numbers;
   std::vector<int> of_workers, of_servers;
   for (const Member& member : members) {
@@ -34,7 +42,7 @@ Hosts Hosts::Of(const std::vector<Member>& members) {
     if (of.size() <= rank) of.resize(rank + 1, -1);
     of[rank] = numbers.try_emplace(member.host, static_cast<int>(numbers.size())).first->second;
   }
-  return {std::move(of_workers), std::move(of_servers)};
+  return {std::move(of_workers), std::move(of_servers), summed};
 }
 
 int Hosts::LeaderOf(int worker) const {

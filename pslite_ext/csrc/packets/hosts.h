@@ -18,9 +18,10 @@ class Hosts {
  public:
   // Everybody sends for itself.
   Hosts() = default;
-  // By rank: numbers of the hosts that they are on.
-  Hosts(std::vector<int> of_workers, std::vector<int> of_servers);
-  static Hosts Of(const std::vector<Member>& members);
+  // By rank: numbers of the hosts that they are on. Not `summed`: all the same, everybody sends for
+  // itself.
+  Hosts(std::vector<int> of_workers, std::vector<int> of_servers, bool summed = true);
+  static Hosts Of(const std::vector<Member>& members, bool summed = true);
 
   // Whether it is known who is where.
   bool known() const { return !of_workers_.empty(); }

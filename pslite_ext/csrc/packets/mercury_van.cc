@@ -51,7 +51,7 @@ void MercuryVan::OnReady(int my_node_id) {
   homes_ = ShardHomes(options_.shares.servers());
   options_.rank = RankOf(my_node_id);
   options_.links_beside = LinksBeside(members(), my_node_id, options_.lanes, SumsHosts());
-  if (SumsHosts()) options_.hosts = Hosts::Of(members());
+  options_.hosts = Hosts::Of(members(), SumsHosts());
   if (role_ == Role::kWorker) return StartWorker(my_node_id);
   if (role_ == Role::kServer) return StartServer(my_node_id);
   observer_->OnReady(my_node_id);

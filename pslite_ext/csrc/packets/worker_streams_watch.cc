@@ -138,8 +138,8 @@ void WorkerStreams::SayWhomItWaitsFor(const Stream& tensor, int peer, const std:
   if (first < 0 || !options_.stalled) return;
   // Of another host's workers, they themselves know best who it is; if they are there to say it.
   const Hosts& hosts = options_.hosts;
-  const bool others =
-      hosts.Workers(first).size() > 1 && hosts.LeaderOf(first) != hosts.LeaderOf(options_.rank);
+  const bool others = (hosts.Leads(first) || hosts.Follows(first)) &&
+                      hosts.LeaderOf(first) != hosts.LeaderOf(options_.rank);
   if (options_.stall.Over(tensor.moved_us + (others ? options_.stall.end_us : 0), now_us)) {
     options_.stalled(first, line);
   }

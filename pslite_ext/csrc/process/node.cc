@@ -257,6 +257,7 @@ std::string Node::Figures() {
   if (TraceLog* log = TraceLog::Started()) {
     figures = WithTotal(std::move(figures), "trace_events_lost", log->ring()->lost());
   }
+  figures = WithTotal(std::move(figures), "workers", static_cast<uint64_t>(workers()));
   return WithTotal(std::move(figures), "control_refused", van_->refused());
 }
 

@@ -115,6 +115,12 @@ TEST(the_job_is_over_when_all_are_out) {
   CHECK_TRUE(Says(Find(last.Leave(W(1), Status::Internal("a bug"), 10), Action::kFail), "a bug"));
 }
 
+TEST(what_is_refused_of_one_ends_the_job) {
+  SchedulerMembership s = Elastic(3, 1);
+  const Status refused = Status::PeerLost("InvalidArgumentError: no").Of(Code::kInvalidArgument);
+  CHECK_TRUE(Says(Find(s.Leave(W(1), refused, 0), Action::kFail), "no"));
+}
+
 // Against a plain count, whatever happens, in any order.
 TEST(never_too_few_and_never_divided) {
   Random random;

@@ -59,14 +59,40 @@ def test_a_folder_that_worker_0_has_lost_is_not_a_beginning() -> None:
     assert missed([found([]), found([])]) is None
 
 
+def test_without_those_who_were_lost() -> None:
+    """Worker 2 was lost after step 10, and the others went on to 20; then worker 0 was."""
+    without_2, without_0 = at(20, workers=2), at(30, workers=1)
+    three = [at(10, workers=3)]
+    shared = [*three, without_2]
+    now = [found([*three, without_2], shared), found([*three, without_2], shared), found(three)]
+    assert choose(now) == Resumption(without_2, (2,), (2,))
+    shared = [*shared, without_0]
+    now = [
+        found([*three, without_2], shared),
+        found([*three, without_2, without_0], shared),
+        found(three, shared),
+    ]
+    assert choose(now) == Resumption(without_0, (), (0, 2))
+    # What worker 1 was still writing when the job died is not whole.
+    now[1] = found([*three, without_2], shared)
+    assert choose(now) == Resumption(without_0, (), (0, 1, 2))
+
+
 @given(st.lists(st.builds(Found, PLACES, PLACES), min_size=1, max_size=5))
 def test_whatever_is_found(all_found: list[Found]) -> None:
     chosen = choose(all_found)
-    first = all_found[0].own & all_found[0].shared
+    workers = len(all_found)
+    fewer = {place for place in all_found[0].shared if place.workers < workers}
+    first = (all_found[0].own & all_found[0].shared) | fewer
     assert (chosen is None) == (not first)
     if chosen is None:
         return
     assert chosen.place in first
-    assert 0 not in (*chosen.lacking, *chosen.strangers)
-    better = {place for place in first if all(place in each.own for each in all_found)}
-    assert not better or (chosen.strangers == () and chosen.place == max(better))
+    assert 0 not in chosen.lacking
+    assert 0 not in chosen.strangers or chosen.place.workers < workers
+    better = {
+        place
+        for place in first
+        if sum(place in each.own for each in all_found) >= min(place.workers, workers)
+    }
+    assert not better or chosen.place == max(better)

@@ -1,0 +1,109 @@
+// Nodes that are lost: what a node reports, and what it hears of those without which the job goes
+// on. Runs on the I/O thread; see zmq_van.h.
+#include <utility>
+
+#include "base/clock.h"
+#include "base/node_name.h"
+#include "control/member_node.h"
+#include "control/zmq_van.h"
+
+namespace mercury {
+namespace {
+
+// ps-lite's node groups are sums of 1 (scheduler), 2 (servers) and 4 (workers).
+int GroupOf(int node_id) {
+  switch (RoleOf(node_id)) {
+    case Role::kScheduler:
+    case Role::kReplica:
+      return ps::kScheduler;
+    case Role::kServer:
+      return ps::kServerGroup;
+    case Role::kWorker:
+      return ps::kWorkerGroup;
+  }
+  return 0;
+}
+
+}  // namespace
+
+// Padded, so that what follows in a meta is aligned.
+void ZmqVan::SetBody(ps::Meta* meta, const std::string& text) {
+  meta->body = text.substr(0, kTextBytesMax);
+  meta->body.resize((meta->body.size() + 7) / 8 * 8, ' ');
+}
+
+void ZmqVan::Report(int node, const Status& status) {
+  Outbound item;
+  item.run = [this, node, status] {
+    if (over_ || lost_.count(node) != 0 || reported_.count(node) != 0) return;
+    const bool lost = status.code() == Code::kPeerLost;
+    // The scheduler itself waits, to see who of the two is still there.
+    const Reported& reported =
+        reported_[node] = {status.By({lost ? Blame::kLost : Blame::kDid, node}),
+                           NowMs() + 2 * options_.times.suspicion_ms()};
+    ps::Meta meta;
+    meta.control.cmd = ps::Control::TERMINATE;
+    meta.option = kReport;
+    for (const Member& m : members_) {
+      if (m.id == node) meta.control.node.push_back(ToNode(m));
+    }
+    SetBody(&meta, Encode(reported.status, kTextBytesMax));
+    SendControl(kSchedulerId, meta);
+  };
+  Post(std::move(item));
+}
+
+void ZmqVan::SendLost(int receiver, int node, const Status& why) {
+  ps::Meta meta;
+  meta.control.cmd = ps::Control::TERMINATE;
+  meta.option = kGoesOn;
+  for (const Member& m : scheduler_membership_->members()) {
+    if (m.id == node) meta.control.node.push_back(ToNode(m));
+  }
+  SetBody(&meta, Encode(why, kTextBytesMax));
+  SendControl(receiver, meta);
+}
+
+void ZmqVan::OnReport(const ps::Message& message, const Status& status, int64_t now_ms) {
+  if (message.meta.control.node.empty()) return FailJob(status, true);
+  const int node = message.meta.control.node[0].id;
+  if (status.code() == Code::kTimeout) return CarryOut(scheduler_membership_->Stalls(node, status));
+  if (status.code() != Code::kPeerLost) return FailJob(status, true);
+  CarryOut(scheduler_membership_->Accuse(message.meta.sender, node, status.detail(), now_ms));
+}
+
+void ZmqVan::NoMoreWork() {
+  Outbound item;
+  item.run = [this] {
+    no_more_work_ = true;
+    EndIfAlone();
+  };
+  Post(std::move(item));
+}
+
+void ZmqVan::EndIfAlone() {
+  if (over_ || !no_more_work_ || !node_membership_ || !node_membership_->alone()) return;
+  over_ = true;
+  node_membership_->End();
+  observer_->OnEnded();
+}
+
+// False: it has been.
+bool ZmqVan::CountLost(int node) {
+  if (!lost_.insert(node).second) return false;
+  for (int group = 1; group < 8; ++group) {
+    if ((group & GroupOf(node)) != 0) ++lost_count_[static_cast<size_t>(group)];
+  }
+  return true;
+}
+
+void ZmqVan::OnLoss(int node, const Status& why) {
+  if (node == my_id_)
+    return FailJob(why.Saying(why.detail() + "; the job goes on without it"), false);
+  if (!CountLost(node)) return;
+  reported_.erase(node);
+  Forget(node);
+  observer_->OnLost(node, why);
+}
+
+}  // namespace mercury
