@@ -177,7 +177,7 @@ class JobWatch:
         role = "worker" if task.role == "scheduler" else task.role
         others = [c for c in self._of_role(role) if c is not child and c not in self._lost]
         least = 1 if role == "server" else self._least_workers
-        if len(others) < least or all(c.poll() == 0 for c in others):
+        if len(others) < least:
             return False
         self._lost.append(child)
         lines = [f"lost {self._name(child)}: it {how_it_ended(child.returncode)}; its last lines:"]

@@ -52,7 +52,8 @@ class Fault:
 
     def goes_on_without(self, culprits: Sequence[str], servers: int) -> bool:
         """Whether a job that may lose nodes must survive it."""
-        last = servers == 1 and any(name.startswith("server") for name in culprits)
+        of = {name.split()[0] for name in culprits}
+        last = servers == 1 and "server" in of and "worker" not in of  # whom it does without, then
         return self.promise in (ENDS_BY_KILL, ENDS, ENDS_SILENTLY, RESET) and not last
 
 

@@ -13,7 +13,7 @@ bool Roster::CanLose(const std::set<int>& nodes) const {
     if (!worker && (RoleOf(node) != Role::kServer || ++servers_out >= servers_)) return false;
     fewer += worker ? 1 : 0;
   }
-  return WorkersThatCount() - fewer >= least_ && workers() > fewer;
+  return WorkersThatCount() - fewer >= least_;
 }
 
 int Roster::ServersOut() const {
