@@ -170,6 +170,20 @@ def test_what_a_failed_job_cut_short_is_only_warned_about(mode: str) -> None:
     assert rules == {"counts", "dependency"}
 
 
+def test_what_a_lost_worker_had_not_sent_is_only_warned_about() -> None:
+    run = run_of(PLAN)
+    # Of worker 1's push, which the sum depends on, the server has nothing.
+    whole = run.servers[0]
+    lost = without(whole, training_row(whole, 4))
+    run.servers[0] = lost
+    assert "dependency" in {f.rule for f in check_run(run) if f.severity == ERROR}
+    note = Note(0, "without worker 1: lost worker 1: its connection was closed")
+    run.servers[0] = replace(lost, notes=[note, *lost.notes])
+    findings = check_run(run)
+    assert "dependency" in {f.rule for f in findings}
+    assert "dependency" not in {f.rule for f in findings if f.severity == ERROR}
+
+
 @pytest.mark.parametrize("training_from", [4, 8, 12])
 def test_the_paper_s_own_file_is_worth_no_warning(tmp_path: Path, training_from: int) -> None:
     """But that it is alone, and that its writer did not say that it came to its end."""

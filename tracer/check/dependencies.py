@@ -55,7 +55,7 @@ def dependency_findings(trace: Trace) -> Iterator[Finding]:
     _one_to_one(trace, rows, since, unresolved)
     yield from _one_to_many(trace, rows, since, unresolved)
     severity = WARNING if trace.lost or trace.problems else ERROR
-    missing = WARNING if trace.failed else severity
+    missing = WARNING if trace.failed or trace.went_on else severity
     yield from report(
         trace, "dependency", unresolved, "depends on a record that is not there", missing
     )

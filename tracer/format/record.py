@@ -240,6 +240,11 @@ class Trace:
         return any(n.words[:1] == ["failed"] for n in self.notes)
 
     @property
+    def went_on(self) -> bool:
+        """Whether its job lost nodes and went on: of what those did, records may be missing."""
+        return any(n.words[:1] == ["without"] for n in self.notes)
+
+    @property
     def leader(self) -> int | None:
         """Of a server that is the sums of a host's workers: the worker that makes them."""
         for note in self.notes:

@@ -1,0 +1,147 @@
+"""How long does training stand still when a node is killed, in a job that goes on without it?
+
+Four workers, each with a server beside it, on four hosts; the scheduler on a fifth. Each kind of
+node is killed at a random moment, several times, each time in a job of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import random
+import signal
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pslite_ext.command.output import code_of
+from pslite_ext.command_line import Parser
+from pslite_ext.job import serving
+from scripts.lab.bed.bed import Bed
+from scripts.lab.bed.namespaces import LabError, privilege_missing
+from scripts.lab.systems.job import ROOT, environment, place
+
+SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_in_time.py"
+SERVES = f"import sys; from {serving.__name__} import main; sys.exit(main())"
+WORKERS = 4
+HOSTS = [f"host{rank}" for rank in range(WORKERS)]
+KINDS = {
+    "a worker": ("worker1",),
+    "worker 0": ("worker0",),
+    "a server": ("server1",),
+    "a host": ("worker1", "server1"),
+    "the scheduler": ("scheduler",),
+}
+STEPS, TENSORS = 25, 12
+_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Loss:
+    median_s: float  # a step, before it
+    longest_s: float  # of those after it, the one under way among them
+    next_s: float  # from the kill to the end of the step under way
+
+
+def _hosts() -> dict[str, str]:
+    """Of each process, its host."""
+    beside = {f"{role}{rank}": HOSTS[rank] for role in ("server", "worker") for rank in range(4)}
+    return {"scheduler": "scheduler", **beside}
+
+
+def lose(victims: Sequence[str], rate: float, megabytes: float, draw: random.Random) -> Loss:
+    elements = int(megabytes * 1e6 / 4 / TENSORS)
+    lines: dict[str, list[str]] = {name: [] for name in _hosts()}
+    with Bed(["scheduler", *HOSTS], rate) as bed:
+        base = environment(bed, WORKERS, WORKERS, 0)
+        base |= {"DMLC_PS_VAN_TYPE": "mercury", "MERCURY_MIN_WORKERS": "1"}
+        processes = {}
+        for name, host in _hosts().items():
+            words = [str(SCRIPT), str(STEPS), str(elements), str(TENSORS)]
+            if not name.startswith("worker"):  # what `import mxnet` does there
+                words = ["-c", SERVES]
+            env = base | place(bed, name, host)
+            processes[name] = bed.start(host, [sys.executable, *words], env, lines[name].append)
+        deadline = time.monotonic() + _TIMEOUT_S
+        workers = [name for name in processes if name.startswith("worker")]
+        while not all("begun" in lines[name] for name in workers):
+            if time.monotonic() > deadline:
+                raise LabError("the job does not begin")
+            time.sleep(0.01)
+        time.sleep(draw.uniform(0, 1))
+        killed_at = time.monotonic()
+        for name in victims:
+            processes[name].send_signal(signal.SIGKILL)
+        with suppress(queue.Empty):
+            for _ in processes:
+                bed.processes.ended.get(timeout=max(0.0, deadline - time.monotonic()))
+    left = [name for name in processes if name not in victims]
+    if wrong := [name for name in left if processes[name].returncode != 0]:
+        last = "\n".join(lines[wrong[0]][-30:])
+        raise LabError(f"{wrong[0]} did not end as it should:\n{last}")
+    told = [
+        json.loads(line)
+        for name in left
+        if name.startswith("worker")
+        for line in lines[name]
+        if line.startswith("{")
+    ]
+    if len({each["digest"] for each in told}) != 1:
+        raise LabError("not all workers were given the same sums")
+    return _measured([each["ends"] for each in told], killed_at)
+
+
+def _measured(all_ends: Sequence[Sequence[float]], killed_at: float) -> Loss:
+    """`all_ends`: by worker, the moments at which steps ended."""
+    before, after, nexts = [], [], []
+    for ends in all_ends:
+        steps = list(zip(ends, ends[1:]))
+        before += [end - begin for begin, end in steps[1:] if end < killed_at]
+        after += [end - begin for begin, end in steps if end >= killed_at]
+        nexts.append(min(end for _, end in steps if end >= killed_at) - killed_at)
+    return Loss(statistics.median(before), max(after), max(nexts))
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = Parser(prog="python -m scripts.lab.lost_nodes", description=__doc__)
+    add = parser.add_argument
+    add("--times", type=int, default=5, help="each kind (default: %(default)s)")
+    add("--rate", type=float, default=1e9, help="of each host, in bit/s (default: %(default)g)")
+    add("--megabytes", type=float, default=24, help="of gradients (default: %(default)g)")
+    add("--seed", type=int, default=1)
+    add("--only", nargs="+", choices=KINDS, default=list(KINDS), metavar="KIND")
+    asked = parser.parse_args(argv)
+    if asked.times < 1 or asked.rate <= 0 or asked.megabytes <= 0:
+        parser.error("at least one time, and a rate and a size above 0")
+    draw = random.Random(asked.seed)
+    try:
+        if (reason := privilege_missing()) is not None:
+            raise LabError(reason)
+        print("| killed | times | a step (median) | to the end of the step under way, at most |")
+        print("|---|---|---|---|")
+        for kind in asked.only:
+            of_kind = [
+                lose(KINDS[kind], asked.rate, asked.megabytes, draw) for _ in range(asked.times)
+            ]
+            median = statistics.median(loss.median_s for loss in of_kind)
+            most = max(loss.next_s for loss in of_kind)
+            longest = max(loss.longest_s / loss.median_s for loss in of_kind)
+            print(
+                f"| {kind} | {asked.times} | {median:.2f} s "
+                f"| {most:.2f} s; no step longer than {longest:.1f} of these |",
+                flush=True,
+            )
+    except LabError as error:
+        print(f"lost_nodes: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(code_of("lost_nodes", lambda: main(sys.argv[1:])))
+    except KeyboardInterrupt:
+        sys.exit(130)
