@@ -129,8 +129,8 @@ class JobWatch:
                     what = f"{self._name(child)} {how_it_ended(child.returncode)}"
                     self._say(f"{what}; the others have {self._grace_s:g} s to end")
         if first is None:
-            if self._lost:
-                names = ", ".join(self._name(child) for child in self._lost)
+            if without := [*self._lost, *hung]:
+                names = ", ".join(self._name(child) for child in without)
                 self._say(f"the job has ended well, without {names}")
             if not any(child.has_read() for child in self._of_role("scheduler")):
                 self._say(

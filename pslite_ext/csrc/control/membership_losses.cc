@@ -1,4 +1,5 @@
 // Whom the scheduler hears, who accuses whom, and who is lost for it: see membership.h.
+#include <map>
 #include <utility>
 
 #include "control/membership.h"
@@ -86,17 +87,25 @@ Actions SchedulerMembership::Judge(int64_t now_ms) {
   return links.empty() ? Actions() : CutOff(links, why);
 }
 
-// Both ends of each link are there. A job that can does without the worker.
+// Both ends of each link are there. A job that can does without the one that more links have failed
+// of; if there is none, without the worker.
 Actions SchedulerMembership::CutOff(const std::set<std::pair<int, int>>& links,
                                     const std::string& why) {
   std::vector<Party> parties;
-  std::set<int> workers;
+  std::map<int, int> failed;  // links, by node
   for (const auto& [one, other] : links) {
-    for (const int id : {one, other}) parties.push_back({RoleOf(id), RankOf(id), ""});
-    workers.insert(one);
+    for (const int id : {one, other}) {
+      parties.push_back({RoleOf(id), RankOf(id), ""});
+      ++failed[id];
+    }
+  }
+  std::set<int> nodes;
+  for (const auto& [worker, other] : links) {
+    const bool others = failed[other] > failed[worker] && roster_.CanLose({other});
+    nodes.insert(others ? other : worker);
   }
   const Status status = Status::PeerLost(why).By({Blame::kApart, std::move(parties)});
-  return roster_.CanLose(workers) ? Lose(workers, status) : Fail(status);
+  return roster_.CanLose(nodes) ? Lose(nodes, status) : Fail(status);
 }
 
 }  // namespace mercury

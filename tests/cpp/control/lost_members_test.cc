@@ -82,6 +82,25 @@ TEST(of_a_link_that_is_cut_the_worker_is_done_without) {
   CHECK_TRUE(s.running());
 }
 
+TEST(a_server_that_several_cannot_reach_is_done_without) {
+  for (const bool may_go : {true, false}) {
+    SchedulerMembership s(3, 2, Times(), 0);
+    for (int port = 10; port < 12; ++port) Join(&s, M(Role::kServer, port, port - 10), 0);
+    for (int w = 0; w < 3; ++w) Join(&s, M(Role::kWorker, 2 + w, w), 0);
+    s.GoOnWith(1, may_go);
+    s.Accuse(W(0), kServer0, "nothing arrives", 0);
+    s.Accuse(W(1), kServer0, "nothing arrives", 0);
+    std::set<int> lost;
+    for (int64_t t = 500; t <= 3500; t += 500) {
+      for (const int id : {kServer0, NodeId(Role::kServer, 1), W(0), W(1), W(2)}) s.Heard(id, t);
+      for (const Action& a : s.Tick(t)) {
+        if (a.kind == Action::kLost) lost.insert(a.node);
+      }
+    }
+    CHECK_TRUE(lost == (may_go ? std::set<int>({kServer0}) : std::set<int>({W(0), W(1)})));
+  }
+}
+
 TEST(a_worker_that_stalls_is_done_without) {
   SchedulerMembership s = Elastic(3, 2);
   const Status how = Status::Timeout("tensor 'w' has waited for 600 s");
