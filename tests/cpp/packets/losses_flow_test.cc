@@ -205,7 +205,8 @@ TEST(the_others_train_on) {
 TEST(servers_are_lost) {
   Random random;
   for (int trial = 0; trial < Trials(1500); ++trial) {
-    const PolicyKind kind = random.OneIn(2) ? PolicyKind::kPriority : PolicyKind::kFifo;
+    const PolicyKind kinds[] = {PolicyKind::kPriority, PolicyKind::kFifo, PolicyKind::kProphet};
+    const PolicyKind kind = kinds[random.Below(3)];
     const std::unique_ptr<History> h = Train(kind, &random, true);
     Network& network = *h->network;
     const int losses = static_cast<int>(random.Between(1, 3));
