@@ -225,6 +225,7 @@ class Plane {
     while (true) {
       while (told_ < events_.size()) {
         const Status status = events_[told_++].status;
+        if (options_.elastic) continue;  // the test itself says what becomes of it
         lock.unlock();
         for (auto& worker : workers_) worker->Fail(status);
         lock.lock();

@@ -1,0 +1,96 @@
+// Over loopback: a server ends in the middle of rounds, and another takes its place.
+#include <thread>
+
+#include "packets/plane.h"
+
+namespace mercury {
+namespace {
+
+using testing::Plane;
+using testing::PlaneOptions;
+
+const std::vector<size_t> kSizes = {1, 7, 0, 1000, 70001};
+
+MercuryOptions Elastic(int workers, int servers, int lanes) {
+  MercuryOptions options = PlaneOptions(workers, servers);
+  options.lanes = lanes;
+  options.elastic = options.servers_may_go = true;
+  options.checksum = lanes == 1;
+  return options;
+}
+
+// With all whose slots it sums. Some workers may hear of it before the server that takes the place
+// does.
+void Lose(Plane* plane, int workers, int server, const std::vector<int>& with, int next,
+          bool workers_first) {
+  plane->server(server).Stop();
+  for (const int each : with) {
+    if (!workers_first) plane->server(next).Adopt(each);
+    for (int w = 0; w < workers; ++w) plane->worker(w).Move(each, plane->address(next));
+    if (workers_first) plane->server(next).Adopt(each);
+  }
+}
+
+}  // namespace
+
+TEST(another_takes_the_place_between_rounds_and_within_them) {
+  testing::Random random;
+  for (int trial = 0; trial < 12; ++trial) {
+    const int lanes = trial % 3 == 0 ? 2 : 1;
+    const MercuryOptions options = Elastic(3, 3, lanes);
+    Plane plane(options);
+    plane.StartWorkers();
+    REQUIRE_TRUE(plane.WaitReady());
+    for (int round = 0; round < 2; ++round) REQUIRE_TRUE(plane.Round(kSizes));
+    const auto lose = [&](int server, const std::vector<int>& with, int next) {
+      if (random.OneIn(3)) return Lose(&plane, 3, server, with, next, random.OneIn(2));
+      std::vector<std::shared_ptr<testing::Exchange>> exchanges;
+      for (int w = 0; w < 3; ++w) {
+        exchanges.push_back(plane.Submit(w, 4, kSizes[4], 1));
+        if (random.OneIn(3)) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+      Lose(&plane, 3, server, with, next, random.OneIn(2));
+      for (const auto& exchange : exchanges) {
+        REQUIRE_TRUE(plane.WaitDone(exchange));
+        CHECK_OK(exchange->status);
+        CHECK_TRUE(plane.Right(*exchange, 4));
+      }
+    };
+    lose(1, {1}, 2);
+    for (int round = 0; round < 2; ++round) REQUIRE_TRUE(plane.Round(kSizes));
+    // With its own, what it has taken on moves on; and values can still be fetched.
+    if (trial % 2 == 0) {
+      lose(2, {1, 2}, 0);
+      for (int round = 0; round < 2; ++round) REQUIRE_TRUE(plane.Round(kSizes));
+    }
+    for (int w = 0; w < 3; ++w) {
+      const auto fetched = plane.Submit(w, 4, kSizes[4], 9, true);
+      REQUIRE_TRUE(plane.WaitDone(fetched));
+      CHECK_OK(fetched->status);
+      CHECK_TRUE(plane.Right(*fetched, 4));
+    }
+    plane.Stop();
+  }
+}
+
+TEST(who_was_there_and_is_not_takes_no_part_in_what_is_moved) {
+  const MercuryOptions options = Elastic(3, 2, 1);
+  Plane plane(options);
+  plane.StartWorkers();
+  REQUIRE_TRUE(plane.WaitReady());
+  REQUIRE_TRUE(plane.Round(kSizes));
+  for (int s = 0; s < 2; ++s) plane.server(s).Drop(2);
+  Lose(&plane, 2, 1, {1}, 0, false);
+  for (int round = 0; round < 3; ++round) {
+    const auto one = plane.Submit(0, 4, kSizes[4], 1), other = plane.Submit(1, 4, kSizes[4], 1);
+    REQUIRE_TRUE(plane.WaitDone(one) && plane.WaitDone(other));
+    CHECK_OK(one->status);
+    CHECK_TRUE(one->sum == other->sum);
+    for (size_t i = 0; i < one->sum.size(); ++i) {
+      const float both = Plane::ValueOf(0, 4, i) + Plane::ValueOf(1, 4, i);
+      if (!CHECK_TRUE(one->sum[i] == both)) break;
+    }
+  }
+}
+
+}  // namespace mercury
