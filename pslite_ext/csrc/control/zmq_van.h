@@ -117,6 +117,8 @@ class ZmqVan : public ps::Van {
   }
   // Of a server: all workers have left. If the scheduler is lost, nobody else says that it is over.
   void NoMoreWork();
+  // The same: whether some have left because the job has failed.
+  void FailedElsewhere(bool have);
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
   // Once ready: what the job's alone is, and whether its training is asynchronous.
   const JobIdentity& job() const { return job_; }
@@ -259,7 +261,7 @@ class ZmqVan : public ps::Van {
   std::map<int, Reported> reported_;  // by node
   std::set<int> lost_;                // without which the job goes on
   int my_id_ = kNoNode;
-  bool no_more_work_ = false;
+  bool no_more_work_ = false, failed_elsewhere_ = false;
   bool over_ = false;  // the observer has heard the end
   Status late_hear_;   // of a scheduler: what it tells those who come too late
 

@@ -81,8 +81,23 @@ void ZmqVan::NoMoreWork() {
   Post(std::move(item));
 }
 
+void ZmqVan::FailedElsewhere(bool have) {
+  Outbound item;
+  item.run = [this, have] {
+    failed_elsewhere_ = have;
+    EndIfAlone();
+  };
+  Post(std::move(item));
+}
+
 void ZmqVan::EndIfAlone() {
-  if (over_ || !no_more_work_ || !node_membership_ || !node_membership_->alone()) return;
+  if (over_ || !node_membership_ || !node_membership_->alone()) return;
+  if (failed_elsewhere_) {
+    const Status status =
+        Status::PeerLost("it fell silent, and workers say that the job has failed");
+    return FailJob(status.By({Blame::kLost, Party{Role::kScheduler, kOnlyOne, ""}}), false);
+  }
+  if (!no_more_work_) return;
   over_ = true;
   node_membership_->End();
   observer_->OnEnded();

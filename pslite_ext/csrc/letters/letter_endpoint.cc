@@ -9,7 +9,7 @@ Status LetterEndpoint::OnPacket(int peer, const Header& header, int64_t now_us) 
     return letter ? hears_.letter(peer, *letter, now_us) : Status::Ok();
   }
   const Status status = rest_->OnPacket(peer, header, now_us);
-  if (header.kind == PacketKind::kGoodbye && header.offset == 0) hears_.goodbye(peer);
+  if (header.kind == PacketKind::kGoodbye) hears_.goodbye(peer, header.offset == 0);
   return status;
 }
 

@@ -20,8 +20,8 @@ class LetterEndpoint : public Endpoint {
   struct Hears {
     // An error closes the link.
     std::function<Status(int peer, const std::string& letter, int64_t now_us)> letter;
-    // The peer says goodbye, its work done.
-    std::function<void(int peer)> goodbye;
+    // The peer says goodbye: its work is done, or the job has failed.
+    std::function<void(int peer, bool done)> goodbye;
   };
   LetterEndpoint(std::unique_ptr<Endpoint> rest, size_t packet_bytes, size_t letter_bytes_max,
                  Hears hears)

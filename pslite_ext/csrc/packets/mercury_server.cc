@@ -94,7 +94,11 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
   hears.letter = [shard](int worker, const std::string& letter, int64_t /*now_us*/) {
     return shard->clerk->Hear(worker, letter);
   };
-  hears.goodbye = [this, shard](int worker) {
+  hears.goodbye = [this, shard](int worker, bool done) {
+    if (!done) {
+      failed_.insert(worker);
+      return SayIfFailed();
+    }
     shard->clerk->Departed(worker);
     out_.insert(worker);
     SayIfAllAreOut();
@@ -116,6 +120,7 @@ void MercuryServer::Drop(int worker) {
     dropped_.insert(worker);
     out_.insert(worker);
     SayIfAllAreOut();
+    if (failed_.erase(worker) != 0) SayIfFailed();  // it alone had
     early_.remove_if([worker](const Early& early) { return early.worker == worker; });
     for (const auto& shard : shards_) {
       shard->clerk->Departed(worker);
@@ -133,6 +138,10 @@ void MercuryServer::Drop(int worker) {
 void MercuryServer::SayIfAllAreOut() {
   const bool all = static_cast<int>(out_.size()) == options_.workers;
   if (all && events_.all_out) events_.all_out();
+}
+
+void MercuryServer::SayIfFailed() {
+  if (events_.failed) events_.failed(!failed_.empty());
 }
 
 void MercuryServer::Adopt(int server) {

@@ -58,6 +58,7 @@ class MercuryServer {
   std::unique_ptr<Endpoint> WithLetters(Shard* shard, std::unique_ptr<Endpoint> aggregator);
   void Begin(int server);
   void SayIfAllAreOut();
+  void SayIfFailed();
   void Take(int worker, int lane, int server, TcpSocket socket);
   int WorkerOf(int peer) const { return peer % options_.workers; }
   std::vector<std::shared_ptr<Aggregator>> Aggregators();
@@ -74,6 +75,7 @@ class MercuryServer {
   // Of the first lane's thread:
   std::set<std::pair<int, int>> taken_;  // link and lane
   std::set<int> dropped_, out_;          // workers: that are lost; and that are, or have left
+  std::set<int> failed_;  // that have left because the job has failed, and are not lost
   std::list<Early> early_;
   std::atomic<uint64_t> refusals_{0};
   std::mutex mutex_;

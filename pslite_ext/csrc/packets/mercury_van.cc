@@ -21,6 +21,7 @@ void MercuryVan::Start(int customer_id, bool standalone) {
     PlaneEvents events;
     events.lost = [this](int worker, const Status& status) { Lost(Role::kWorker, worker, status); };
     events.all_out = [this] { NoMoreWork(); };
+    events.failed = [this](bool have) { FailedElsewhere(have); };
     server_ = std::make_unique<MercuryServer>(std::move(events));
     const Status status = server_->Listen(host_, options_.tcp, &data_port_);
     if (!status.ok()) return FailStart(status);

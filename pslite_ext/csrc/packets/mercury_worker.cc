@@ -183,7 +183,7 @@ std::unique_ptr<Endpoint> MercuryWorker::WithLetters(Slice* slice,
     FinishAll(over);
     return status;
   };
-  hears.goodbye = [](int /*server*/) {};
+  hears.goodbye = [](int /*server*/, bool /*done*/) {};
   auto endpoint = std::make_unique<LetterEndpoint>(std::move(streams), options_.policy.packet_bytes,
                                                    kJobLetterBytesMax, std::move(hears));
   slice->letters = endpoint.get();
