@@ -201,7 +201,7 @@ class Entry:
         target = self._target(outs, gradient)
         self._sum = None
         self._queued = True
-        self.sums += 1
+        self.sums += not self.asynchronous
         self.tensor.pushpull(handle(gradient), handle(target), handle(self.token), priority)
         self._spread(target, outs)
 

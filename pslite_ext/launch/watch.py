@@ -172,7 +172,11 @@ class JobWatch:
     def _goes_on_without(self, child: Child) -> bool:
         """Whether enough of the others are left. Without a scheduler, training goes on as well."""
         task, tail = self._tasks[child]
-        if not self._least_workers or child.returncode == FAILED_ELSEWHERE:
+        if not self._least_workers:
+            return False
+        # It may be cut off from a job that goes on; of one that has failed, all say so.
+        ended = any(c.poll() is not None for c in self._of_role("scheduler"))
+        if child.returncode == FAILED_ELSEWHERE and (ended or self._culprit):
             return False
         role = "worker" if task.role == "scheduler" else task.role
         others = [c for c in self._of_role(role) if c is not child and c not in self._lost]

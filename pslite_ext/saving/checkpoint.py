@@ -136,7 +136,7 @@ class Checkpoint:
         rows = self._exchange.gather("found", table)
         self._check_alike(rows)
         self._run = rows[0][2]
-        found = [choice.Found(*_places(row[3:])) for row in rows]
+        found = [choice.Found(*_places(row[3:] if row[0] else [])) for row in rows]
         if (rank := choice.missed(found)) is not None:
             raise InvalidArgumentError(
                 f"checkpoint: worker 0 sees none that is whole in {self._folder.root}, but worker "
@@ -157,8 +157,12 @@ class Checkpoint:
 
     @staticmethod
     def _check_alike(rows: list[list[int]]) -> None:
+        if not rows[0][0]:
+            raise InvalidArgumentError(
+                "checkpoint: worker 0 was lost before it had said what it sees: start the job again"
+            )
         for rank, row in enumerate(rows):
-            if row[:2] != rows[0][:2]:
+            if row[0] and row[:2] != rows[0][:2]:  # else it is lost
                 first, other = (f"every={r[0]}, keep={r[1]}" for r in (rows[0], row))
                 raise InvalidArgumentError(
                     "checkpoint: all workers must ask for the same: "

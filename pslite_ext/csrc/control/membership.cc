@@ -161,7 +161,8 @@ Actions SchedulerMembership::Ended(const Exit& exit) {
   const auto member = std::find_if(members_.begin(), members_.end(), [&exit](const Member& m) {
     return m.role == exit.role && m.rank_hint == exit.rank_hint;
   });
-  if (state_ != State::kRunning || member == members_.end()) return Fail(StatusOf(exit, ""));
+  const bool may_go_on = roster_.elastic() && state_ == State::kRunning;
+  if (!may_go_on || member == members_.end()) return Fail(StatusOf(exit, ""));
   return Lose({member->id}, StatusOf(exit, ""));
 }
 

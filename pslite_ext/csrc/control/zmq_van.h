@@ -260,6 +260,7 @@ class ZmqVan : public ps::Van {
   };
   std::map<int, Reported> reported_;  // by node
   std::set<int> lost_;                // without which the job goes on
+  std::set<int> departed_;            // that have left in good order
   int my_id_ = kNoNode;
   bool no_more_work_ = false, failed_elsewhere_ = false;
   bool over_ = false;  // the observer has heard the end

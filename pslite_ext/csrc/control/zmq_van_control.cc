@@ -235,6 +235,8 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
   for (const ps::Node& node : message.meta.control.node) {
     if (status.ok()) {
       Forget(node.id);
+      departed_.insert(node.id);
+      reported_.erase(node.id);
       observer_->OnDeparted(node.id);
     } else {
       CountLost(node.id);

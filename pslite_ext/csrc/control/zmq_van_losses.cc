@@ -35,7 +35,8 @@ void ZmqVan::SetBody(ps::Meta* meta, const std::string& text) {
 void ZmqVan::Report(int node, const Status& status) {
   Outbound item;
   item.run = [this, node, status] {
-    if (over_ || lost_.count(node) != 0 || reported_.count(node) != 0) return;
+    const bool out = lost_.count(node) != 0 || departed_.count(node) != 0;
+    if (over_ || out || reported_.count(node) != 0) return;
     const bool lost = status.code() == Code::kPeerLost;
     // The scheduler itself waits, to see who of the two is still there.
     const Reported& reported =
@@ -113,8 +114,10 @@ bool ZmqVan::CountLost(int node) {
 }
 
 void ZmqVan::OnLoss(int node, const Status& why) {
-  if (node == my_id_)
-    return FailJob(why.Saying(why.detail() + "; the job goes on without it"), false);
+  if (node == my_id_) {
+    const Status without = why.Saying(why.text() + "; the job goes on without it");
+    return FailJob(without.By({Blame::kNamed, my_id_}), false);
+  }
   if (!CountLost(node)) return;
   reported_.erase(node);
   Forget(node);

@@ -101,14 +101,14 @@ Status Errands::Hear(int server, const std::string& bytes, int64_t now_us,
       std::find(errand.awaits.begin(), errand.awaits.end(), true) != errand.awaits.end();
   if (more && errand.status.ok()) return Status::Ok();
   const auto& claim = errand.op->command.claim;
-  if (options_.servers_may_go && claim && errand.status.ok()) agreed_.push_back(*claim);
+  if (options_.servers_may_go && claim) said_.push_back(*claim);
   over->push_back({errand.op, errand.status.About(errand.op->command.about)});
   open_.erase(it);
   return Status::Ok();
 }
 
 void Errands::Moved(int server) {
-  for (const Claim& claim : agreed_) {
+  for (const Claim& claim : said_) {
     if (HomeOf(claim) == server) send_(server, ClaimLetter{next_++, claim});
   }
   for (const auto& [ticket, errand] : open_) {

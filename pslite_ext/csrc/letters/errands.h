@@ -48,7 +48,7 @@ class Errands {
   // sent it all".
   void AskAbout(int server, MissingLetter letter, const std::string& what, const char* owes,
                 int64_t since_us, int64_t moved_us, int64_t now_us);
-  // Another has taken the server's place, and is told all that it was told. What has been agreed on
+  // Another has taken the server's place, and is told all that it was told. What has been decided
   // already is said again: other workers may not have heard so.
   void Moved(int server);
   void Fail(const Status& status, std::vector<Over>* over);
@@ -76,7 +76,7 @@ class Errands {
   const Send send_;
   const Report report_;
   uint64_t next_ = 1;
-  std::vector<Claim> agreed_;           // if servers may go
+  std::vector<Claim> said_;             // and decided, if servers may go
   std::map<uint64_t, Errand> open_;     // by ticket
   std::map<uint64_t, Question> asked_;  // the same
 };

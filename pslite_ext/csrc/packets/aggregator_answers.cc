@@ -245,7 +245,7 @@ Status Aggregator::Fetch(int worker, const Header& header) {
       waiting.push_back(worker);
     } else if (tensor->slots[i].sum.value() != nullptr) {
       GiveValue(tensor, i, worker, header.priority);
-    } else if (peers_[0]->out && tensor->slots[i].round == 0) {
+    } else if (peers_[0]->out && tensor->slots[i].round == 0 && tensor->resumptions.empty()) {
       FailTensor(tensor, NoFirstValue());
     } else {
       waiting.push_back(worker);

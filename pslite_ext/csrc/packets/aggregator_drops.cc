@@ -68,7 +68,7 @@ void Aggregator::DropFrom(SummedTensor* tensor, int worker) {
   // Nobody else gives first values.
   const bool awaits = std::any_of(tensor->slots.begin(), tensor->slots.end(),
                                   [](const Slot& slot) { return !slot.waiting.empty(); });
-  if (worker == 0 && awaits && tensor->failed.ok()) {
+  if (worker == 0 && awaits && tensor->failed.ok() && tensor->resumptions.empty()) {
     FailTensor(tensor, NoFirstValue());
   }
 }

@@ -101,6 +101,7 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
     }
     shard->clerk->Departed(worker);
     out_.insert(worker);
+    ForgetWhereItHasNotCome(worker);
     SayIfAllAreOut();
   };
   auto endpoint = std::make_unique<LetterEndpoint>(
@@ -135,6 +136,16 @@ void MercuryServer::Drop(int worker) {
   });
 }
 
+// It has left, and comes for no slots that it had not come for before.
+void MercuryServer::ForgetWhereItHasNotCome(int worker) {
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const int peer = static_cast<int>(i) * options_.workers + worker;
+    if (taken_.count({peer, 0}) != 0) continue;
+    shards_[i]->clerk->Departed(worker);
+    shards_[i]->aggregator->Drop(worker, 0);
+  }
+}
+
 void MercuryServer::SayIfAllAreOut() {
   const bool all = static_cast<int>(out_.size()) == options_.workers;
   if (all && events_.all_out) events_.all_out();
@@ -164,10 +175,7 @@ void MercuryServer::Begin(int server) {
     if (i == 0) add();
     if (i != 0) lanes_[static_cast<size_t>(i)]->Post(add);
   }
-  for (const int worker : dropped_) {
-    shard->clerk->Departed(worker);
-    shard->aggregator->Drop(worker, 0);
-  }
+  for (const int worker : out_) ForgetWhereItHasNotCome(worker);
   std::list<Early> waited;
   waited.swap(early_);
   for (Early& early : waited) {

@@ -57,6 +57,7 @@ class MercuryServer {
   std::unique_ptr<Endpoint> EndOf(Shard* shard, int lane);
   std::unique_ptr<Endpoint> WithLetters(Shard* shard, std::unique_ptr<Endpoint> aggregator);
   void Begin(int server);
+  void ForgetWhereItHasNotCome(int worker);
   void SayIfAllAreOut();
   void SayIfFailed();
   void Take(int worker, int lane, int server, TcpSocket socket);

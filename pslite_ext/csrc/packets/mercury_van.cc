@@ -89,10 +89,6 @@ void MercuryVan::StartServer(int my_node_id) {
 
 void MercuryVan::Lost(Role role, int rank, const Status& status) {
   const int me = NodeId(role_, options_.rank);
-  if (role == Role::kServer && rank >= 0) {  // who has its slots now
-    const std::lock_guard<std::mutex> lock(homes_mutex_);
-    rank = homes_.Of(rank);
-  }
   Report(rank < 0 ? me : NodeId(role, rank), status);
 }
 
@@ -108,17 +104,14 @@ void MercuryVan::OnLost(int node_id, const Status& why) {
 void MercuryVan::LoseServer(int server) {
   std::vector<int> moved;
   int home = 0;
-  {
-    const std::lock_guard<std::mutex> lock(homes_mutex_);
-    moved = homes_.Lose(server);
-    if (!moved.empty()) home = homes_.Of(moved[0]);
-  }
+  moved = homes_.Lose(server);
+  if (!moved.empty()) home = homes_.Of(moved[0]);
   Address address;
   for (const Member& m : members()) {
     if (m.role == Role::kServer && RankOf(m.id) == home) address = {m.host, m.data_port};
   }
   for (const int shard : moved) {
-    if (worker_) worker_->Move(shard, address);
+    if (worker_) worker_->Move(shard, home, address);
     if (server_ready_ && home == options_.rank) server_->Adopt(shard);
   }
 }

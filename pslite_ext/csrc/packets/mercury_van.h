@@ -10,7 +10,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "control/zmq_van.h"
@@ -58,9 +57,8 @@ class MercuryVan : public ZmqVan, private VanObserver {
   const Role role_;
   const std::string host_;
   VanObserver* const observer_;
-  PlaneDoor worker_door_;   // until its half knows whether others come
-  std::mutex homes_mutex_;  // guards homes_
-  ShardHomes homes_;
+  PlaneDoor worker_door_;  // until its half knows whether others come
+  ShardHomes homes_;       // of the van's thread
   std::unique_ptr<MercuryWorker> worker_;
   std::unique_ptr<MercuryServer> server_;
   std::atomic<bool> server_ready_{false};

@@ -24,6 +24,7 @@ struct MercuryWorker::Slice {
   Status failure;                                  // the errands'
   std::map<int, std::unique_ptr<Dialer>> dialers;  // by server
   std::map<int, int> moves;                        // the same: how often it has moved
+  std::map<int, int> homes;                        // and to which server
   std::set<int> linked;                            // servers to which there has been a link
   std::unique_ptr<Lane> lane;                      // last: its thread uses the rest
 };
@@ -46,7 +47,9 @@ Status MercuryWorker::Start(const std::vector<Address>& servers, PlaneDoor door)
     auto slice = std::make_unique<Slice>();
     slice->number = static_cast<uint16_t>(i);
     LaneEvents events;
-    events.lost = [this](int peer, const Status& status) { Lost(peer, status); };
+    events.lost = [this, s = slice.get()](int peer, const Status& status) {
+      Lost(*s, peer, status);
+    };
     events.left = [](int /*peer*/) {};  // the job ends, and the control plane says how
     if (i == 0) {
       events.tick = [this, s = slice.get()](int64_t now_us) {
@@ -162,9 +165,10 @@ void MercuryWorker::Take(int worker, int lane, TcpSocket socket) {
   to->Post([to, moved, peer] { to->AddLink(std::move(*moved), peer); });
 }
 
-void MercuryWorker::Lost(int peer, const Status& status) {
+void MercuryWorker::Lost(const Slice& slice, int peer, const Status& status) {
   const int beside = peer - options_.shares.servers();
-  if (beside < 0) return events_.lost(peer, status);
+  const auto home = slice.homes.find(peer);
+  if (beside < 0) return events_.lost(home != slice.homes.end() ? home->second : peer, status);
   events_.lost_beside(beside_.empty() ? Leader() : beside_[static_cast<size_t>(beside)], status);
 }
 
@@ -206,7 +210,7 @@ void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
   auto made = std::make_unique<Dialer>(
       &slice->lane->loop(), key_, terms, address, options_.tcp, now + options_.handshake_timeout_us,
       [this, slice, server](const Status& status, TcpSocket socket) {
-        if (!status.ok()) return Lost(server, status);
+        if (!status.ok()) return Lost(*slice, server, status);
         slice->lane->AddLink(std::move(socket), server);
         const bool first = slice->linked.insert(server).second;
         if (first && --links_missing_ == 0) events_.ready();
@@ -217,14 +221,15 @@ void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
 }
 
 // First the old links end, in all lanes: then nothing of them is under way any more.
-void MercuryWorker::Move(int server, const Address& address) {
+void MercuryWorker::Move(int server, int home, const Address& address) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const int move = ++moves_[server];
   auto left = std::make_shared<std::atomic<int>>(options_.lanes);
   for (const auto& owned : slices_) {
     Slice* slice = owned.get();
-    slice->lane->Post([this, slice, server, address, move, left] {
+    slice->lane->Post([this, slice, server, home, address, move, left] {
       slice->moves[server] = move;
+      slice->homes[server] = home;
       slice->dialers.erase(server);
       slice->lane->Close(server);
       if (--*left != 0) return;

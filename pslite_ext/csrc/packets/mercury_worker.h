@@ -36,8 +36,8 @@ class MercuryWorker : public Transport {
   Status Start(const std::vector<Address>& servers, PlaneDoor door = {});
   // Says goodbye to the servers: after Fail, that it is not because the work is done.
   void Stop();
-  // The server is lost; its slots are summed there from now on.
-  void Move(int server, const Address& address);
+  // The server is lost; its slots are summed by another from now on, `home`.
+  void Move(int server, int home, const Address& address);
 
   // In packets; a command as letters in the first lane.
   void Submit(std::shared_ptr<Operation> op) override;
@@ -60,7 +60,7 @@ class MercuryWorker : public Transport {
   std::unique_ptr<Endpoint> EndOf(Slice* slice);
   Status Serve();
   void Take(int worker, int lane, TcpSocket socket);
-  void Lost(int peer, const Status& status);
+  void Lost(const Slice& slice, int peer, const Status& status);
   std::string PeerName(int peer) const;
   void Describe(int peer, LinkFigures* figures) const;
   std::unique_ptr<Endpoint> WithLetters(Slice* slice, std::unique_ptr<Endpoint> streams);

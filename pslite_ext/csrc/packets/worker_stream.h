@@ -118,7 +118,7 @@ struct WorkerStreams::LinkState {
   uint64_t count = 0;     // elements of it
   uint64_t elements = 0;  // to be decoded with it
   uint64_t before = 0;    // what of the slot had come
-  Block room;             // of a leader: where the sum is put
+  Block room;             // where the sum is put, if that is not the output
   Coded coded;            // what comes, if it is not plain
   Block block;            // it comes to lie there
   char* into = nullptr;   // and is decoded into this

@@ -246,7 +246,8 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   part.number = FindNumber(server, tensor, &part, NumberOf(*tensor, server));
   part.waiting = part.share.count;
   part.picks = false;
-  if (part.held != 0) PickThoseThatStand(*tensor, &part);
+  const bool sums = !tensor->op->fetches() && !tensor->op->gives_first();
+  if (part.held != 0 && sums) PickThoseThatStand(*tensor, &part);
   if (part.held != 0 && !part.said) SayWhereItStands(server, *tensor, &part);
   part.portion = next_portion_++;
   const Operation& op = *tensor->op;

@@ -112,6 +112,7 @@ Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header
       coming = coded_.Get(std::max<uint64_t>(codec.bytes(slot_elements), 1));
     }
     if (coming == nullptr) return Status::Exhausted("no memory for a sum");
+    link->room = coming;  // whatever becomes of the operation meanwhile
     *target = coming.get() + codec.bytes(at);
     if (at + count == slot_elements) {
       link->into = tensor->op->dst + plain.bytes(part.share.Begin(mine));
@@ -306,13 +307,15 @@ void WorkerStreams::SlotOver(Stream* stream, ServerStream* part, uint64_t mine, 
                              int64_t now_us) {
   stream->workers = std::max(stream->workers, std::min(workers, options_.num_workers));
   part->received[mine] = ServerStream::kOver;
+  if (mine < part->kept.size() && stream->op->kind == Operation::Kind::kPush) part->kept[mine] = {};
   --part->waiting;
   if (stream->op->arrived && stream->op->writes()) {
     arrived_.push_back({stream->op, part->share.Begin(mine), part->share.Elements(mine)});
   }
   if (--stream->waiting != 0) return;
   if (profile_ != nullptr) profile_->Done(stream->shared->traits.key, now_us);
-  if (stream->workers > 0) stream->shared->Summed(stream->workers);
+  const bool sum = stream->op->kind == Operation::Kind::kSum;
+  if (sum && stream->workers > 0) stream->shared->Summed(stream->workers);
   over_.push_back({stream->op, Status::Ok()});
   End(stream);
 }

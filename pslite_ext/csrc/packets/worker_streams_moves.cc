@@ -70,28 +70,31 @@ void WorkerStreams::Restart(int server, Stream* stream, ServerStream* part, int6
   if (its.portions.erase(part->portion) != 0) its.policy->Forget(part->portion);
   if (stream->op->fetches()) {
     stream->waiting += part->share.count - part->waiting;
-    part->waiting = part->share.count;
+    part->waiting = part->next = part->share.count;
+    part->picks = false;
     std::fill(part->received.begin(), part->received.end(), 0);
     LinkTo(server, 0).first.push_back(FetchOf(*stream, *part, server));
     return;
   }
   const Codec& codec = *CodedFor(*stream, server).codec;
   uint64_t slots = 0, bytes = 0;
+  part->picked.clear();
   for (uint64_t i = 0; i < part->share.count; ++i) {
     if (part->received[i] == ServerStream::kOver) continue;
     part->received[i] = 0;
     ++slots;
+    if (stream->op->gives_first()) part->picked.push_back(i);  // it waits for nobody
     bytes += stream->row_elements != 0 ? stream->op->sets[part->share.Slot(i)].bytes
                                        : codec.bytes(part->share.Elements(i));
   }
   part->next = part->ready = 0;
   part->picks = true;
-  part->picked.clear();
   part->went.assign(part->share.count, false);
   if (slots == 0) return;
   part->portion = next_portion_++;
   its.portions[part->portion] = stream;
   its.policy->Ready({part->portion, stream->op->priority, slots, 1, bytes, slots}, now_us);
+  PickReady(server, *stream, part, now_us);
 }
 
 // An operation begins while slots are held.
@@ -147,8 +150,9 @@ Status WorkerStreams::TakeResumed(int server, const Header& header, int64_t now_
   part.stands[mine] = true;
   --part.held;
   const bool under_way = stream->op != nullptr && Carries(*stream, server) &&
-                         part.received[mine] != ServerStream::kOver && !stream->op->fetches();
-  if (under_way && !stream->op->gives_first() && header.round == stream->round) {
+                         part.received[mine] != ServerStream::kOver && !stream->op->fetches() &&
+                         !stream->op->gives_first();
+  if (under_way && header.round == stream->round) {
     part.went[mine] = true;  // the sum comes
     return Status::Ok();
   }

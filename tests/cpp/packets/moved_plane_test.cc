@@ -26,7 +26,7 @@ void Lose(Plane* plane, int workers, int server, const std::vector<int>& with, i
   plane->server(server).Stop();
   for (const int each : with) {
     if (!workers_first) plane->server(next).Adopt(each);
-    for (int w = 0; w < workers; ++w) plane->worker(w).Move(each, plane->address(next));
+    for (int w = 0; w < workers; ++w) plane->worker(w).Move(each, next, plane->address(next));
     if (workers_first) plane->server(next).Adopt(each);
   }
 }
@@ -70,6 +70,45 @@ TEST(another_takes_the_place_between_rounds_and_within_them) {
       CHECK_TRUE(plane.Right(*fetched, 4));
     }
     plane.Stop();
+  }
+}
+
+TEST(what_the_lost_one_had_is_fetched_at_once) {
+  const MercuryOptions options = Elastic(2, 2, 1);
+  Plane plane(options);
+  plane.StartWorkers();
+  REQUIRE_TRUE(plane.WaitReady());
+  REQUIRE_TRUE(plane.Round(kSizes));
+  Lose(&plane, 2, 1, {1}, 0, true);
+  for (int w = 0; w < 2; ++w) {
+    const auto fetched = plane.Submit(w, 4, kSizes[4], 9, true);
+    REQUIRE_TRUE(plane.WaitDone(fetched));
+    CHECK_OK(fetched->status);
+    CHECK_TRUE(plane.Right(*fetched, 4));
+  }
+  // What is new there is summed and fetched as anywhere.
+  const auto one = plane.Submit(0, 9, 5000, 1), other = plane.Submit(1, 9, 5000, 1);
+  REQUIRE_TRUE(plane.WaitDone(one) && plane.WaitDone(other));
+  CHECK_TRUE(plane.Right(*one, 9) && plane.Right(*other, 9));
+}
+
+// One has left, or leaves without having heard that a server is lost.
+TEST(who_has_left_is_not_waited_for) {
+  for (const bool before : {true, false}) {
+    const MercuryOptions options = Elastic(3, 2, 1);
+    Plane plane(options);
+    plane.StartWorkers();
+    REQUIRE_TRUE(plane.WaitReady());
+    REQUIRE_TRUE(plane.Round(kSizes));
+    if (before) plane.worker(2).Stop();
+    Lose(&plane, 2, 1, {1}, 0, false);
+    if (!before) plane.worker(2).Stop();
+    for (int round = 0; round < 2; ++round) {
+      const auto one = plane.Submit(0, 4, kSizes[4], 1), other = plane.Submit(1, 4, kSizes[4], 1);
+      REQUIRE_TRUE(plane.WaitDone(one) && plane.WaitDone(other));
+      CHECK_OK(one->status);
+      CHECK_TRUE(one->sum == other->sum);
+    }
   }
 }
 
