@@ -43,7 +43,9 @@ while True:
         break
     if step == 30 and os.environ.get("KILL_RANK") == str(rank):
         os.kill(os.getpid(), signal.SIGKILL)
-    if word.asscalar() > 0 or step == steps:
+    if word.asscalar() > 0 and not steps:
+        steps = step + 3  # in the round of a loss, some of the lost one's may be there
+    if step == steps:
         break
 values = b"".join(weight.asnumpy().tobytes() for weight in weights)
 digest = hashlib.sha1(values).hexdigest()[:12]
