@@ -59,6 +59,34 @@ def workers() -> int:
 def elastic() -> bool:
     """Whether it goes on without workers that it loses."""
 
+def places() -> int:
+    """For how many workers the job has places, those for workers that may still come with them."""
+
+def outside() -> tuple[int, int] | None:
+    """Of workers that come while the job runs, by rank, and by how many have had that before: this
+    one, if it has come so, and has not been let in."""
+
+def next_to_let_in() -> tuple[int, int] | None:
+    """Whom this worker is to let in: of the first worker, if one is ready."""
+
+def say_admission(newcomer: tuple[int, int], admission: str) -> None:
+    """It is that far: "ready" or "has", says it itself; "takes" or "in", who lets it in."""
+
+def wait_admission(newcomer: tuple[int, int], admission: str) -> None:
+    """Until all know that it is that far; a PeerLostError if it is gone."""
+
+def standing() -> str:
+    """Where this worker stands with its tensors, for one that is let in; nothing is under way."""
+
+def enter(standing: str) -> None:
+    """Of that one: it is in, and stands there."""
+
+def let_in(newcomer: tuple[int, int]) -> None:
+    """All servers expect it from their next sums on."""
+
+def release(keys: Sequence[int]) -> None:
+    """All servers may forget the values of the tensors of these keys."""
+
 def check() -> None:
     """Raises the job's first error, if it has failed."""
 

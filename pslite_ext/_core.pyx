@@ -287,6 +287,8 @@ def command(int head, bytes body):
 
 
 def claim_model(subject, keys):
+    if outside() is not None:
+        return  # it agrees to what the others have
     cdef mercury_ticket* ticket = NULL
     cdef bytes lines = "".join(f"{key}\t{name}\n" for key, name in keys).encode()
     ok(mercury_claim_model(subject, lines, &ticket))
@@ -300,6 +302,7 @@ def trace_switch(on):
 
 
 include "_work.pxi"
+include "_newcomers.pxi"
 
 
 cdef class Tensor:

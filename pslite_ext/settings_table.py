@@ -174,6 +174,15 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             shared=True,
         ),
         Setting(
+            "MERCURY_MAX_WORKERS",
+            0,
+            "How many workers the job may have if others join it while it runs (docs/elastic.md). "
+            "0: as many as at first, so that others take the places of those that are lost.",
+            0,
+            2000,
+            shared=True,
+        ),
+        Setting(
             "MERCURY_SERVER_BYTES_MAX",
             0,
             "Limit on a server's memory for values, and again for sums of packets. Pushes that "

@@ -47,7 +47,7 @@ def door(server: Process) -> int:
 
 def data_hello(version: int, worker: int = 0) -> bytes:
     """As a worker of this job would say it, but for the proof that it knows the token."""
-    terms = struct.pack("<QIIIIHHQQBB", 1, worker, 0, 2, 2, 0, 1, 65536, 0, 0, 0)
+    terms = struct.pack("<QIIIIHHQQBBB", 1, worker, 0, 2, 2, 0, 1, 65536, 0, 0, 0, 0)
     return b"MRCY" + struct.pack("<H", version) + terms + os.urandom(32) + os.urandom(32)
 
 

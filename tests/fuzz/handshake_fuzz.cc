@@ -60,7 +60,7 @@ void ToServer(const HmacKey& key, std::string bytes, size_t most, bool sign) {
   const Status status = Feed(&server, bytes, most, &reply);
   if (server.done()) {
     FUZZ_REQUIRE(sign && status.ok());
-    FUZZ_REQUIRE(server.worker() < 2 && server.lane() < 2);
+    FUZZ_REQUIRE(server.theirs().worker < 2 && server.theirs().lane < 2);
     FUZZ_REQUIRE(reply.size() == kWelcomeBytes);
   }
   // Who does not know the token hears nothing.

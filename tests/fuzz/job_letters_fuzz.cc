@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const int workers = 1 + data[0] % 4;
   size_t asked = 0, answered = 0;
-  const auto ignore = [](int /*head*/, const std::string& /*body*/) {};
+  const auto ignore = [](int /*head*/, const std::string& /*body*/) { return Status::Ok(); };
   Clerk clerk(
       workers,
       [&](int worker, const JobLetter& letter) {

@@ -29,7 +29,9 @@ void Log(LogLevel level, const std::string& text) {
     std::lock_guard<std::mutex> lock(Name().mutex);
     line += Name().text;
   }
-  line += level == LogLevel::kError ? "] error: " : "] warning: ";
+  line += level == LogLevel::kError     ? "] error: "
+          : level == LogLevel::kWarning ? "] warning: "
+                                        : "] ";
   line += text;
   line += '\n';
   // A log that cannot be written has nobody left to tell.

@@ -7,7 +7,7 @@
 
 namespace mercury {
 
-enum class LogLevel { kWarning, kError };
+enum class LogLevel { kNote, kWarning, kError };
 
 // The name that lines carry from now on, such as "worker 1".
 void SetLogName(const std::string& name);

@@ -10,7 +10,7 @@ constexpr size_t kDataPlaneBytes = 4;
 
 struct DataPlane {
   uint16_t port;
-  uint8_t asynchronous, reserved;
+  uint8_t asynchronous, entry;
 };
 static_assert(sizeof(DataPlane) == kDataPlaneBytes);
 
@@ -20,12 +20,13 @@ void GetDataPlane(const ps::Node& node, Member* member) {
   std::memcpy(&plane, node.endpoint_name, sizeof(plane));
   member->data_port = plane.port;
   member->asynchronous = plane.asynchronous != 0;
+  member->entry = plane.entry;
 }
 
 }  // namespace
 
 void SetDataPlane(ps::Node* node, const Member& member) {
-  const DataPlane plane{static_cast<uint16_t>(member.data_port), member.asynchronous, 0};
+  const DataPlane plane{static_cast<uint16_t>(member.data_port), member.asynchronous, member.entry};
   std::memset(node->endpoint_name, 0, sizeof(node->endpoint_name));
   std::memcpy(node->endpoint_name, &plane, sizeof(plane));
   node->endpoint_name_len = kDataPlaneBytes;

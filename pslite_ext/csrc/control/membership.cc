@@ -120,6 +120,7 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
   for (const Member& m : members_) {
     if (m.life == member.life) return {};  // said twice
   }
+  if (state_ == State::kRunning && roster_.elastic()) return Come(member, now_ms);
   if (state_ != State::kGathering) return reject(Refusal(member, now_ms));
   const std::string why = Contradiction(member);
   if (!why.empty()) return reject(why);
@@ -315,7 +316,12 @@ Actions SchedulerMembership::Assign(int64_t now_ms) {
 }
 
 Actions SchedulerMembership::Leave(int node, const Status& why, int64_t now_ms) {
-  if (state_ != State::kRunning || heard_ms_.count(node) == 0 || roster_.IsOut(node)) return {};
+  if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
+  if (roster_.IsNew(node)) {
+    const Status ended = why.ok() ? Status::PeerLost("it ended before it was let in") : why;
+    return Lose({node}, Status::PeerLost(ended.text()).By({Blame::kEnded, node}));
+  }
+  if (roster_.IsOut(node)) return {};
   Heard(node, now_ms);
   if (!why.ok()) {
     Subject subject = why.subject();
@@ -405,7 +411,7 @@ Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
   Actions actions = Judge(now_ms);
   std::set<int> silent;
   for (const auto& [id, heard] : heard_ms_) {
-    if (roster_.IsOut(id)) continue;
+    if (roster_.IsOut(id) && !roster_.IsNew(id)) continue;
     const auto suspect = suspect_ms_.find(id);
     const bool missed =
         suspect != suspect_ms_.end() && now_ms - suspect->second >= times_.suspicion_ms();

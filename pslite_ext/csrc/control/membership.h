@@ -6,7 +6,13 @@
 //       \___start timeout, lost node, a node that fails,______/--> failed
 //           nodes that were told different settings
 //
-// A job that goes on without those it loses (roster.h) stays running as long as it may.
+// A job that goes on without those it loses (roster.h) stays running as long as it may, and others
+// may come:
+//
+//   newcomer:  registers--> kComes --is ready--> kReady --a worker lets it in--> kTakes
+//              --has what that one gave it--> kHas --the servers expect it--> kIn
+//
+// The same in all nodes: each step is said to everybody, in one order.
 //
 // Thread-safety: none; owned by the van's I/O loop. Invariants: the first failure sticks; ranks are
 // assigned once, in one total order; no node is assigned a rank in a job whose settings it
@@ -41,6 +47,7 @@ struct Member {
   int id = -1;
   int data_port = 0;          // where others' packets come; 0: nowhere
   bool asynchronous = false;  // a worker whose first store is
+  uint8_t entry = 0;          // how many have had its place before, modulo 256
   SharedSettings told;
   int guest = 0;            // while gathering: the scheduler's own number for it, below kNoNode
   int64_t since_ms = 0;     // when it registered
@@ -73,9 +80,15 @@ struct MembershipTimes {
   int64_t suspicion_ms() const { return std::min(3 * heartbeat_interval_ms, heartbeat_timeout_ms); }
 };
 
+// How far a newcomer is.
+enum class Admission : uint8_t { kComes, kReady, kTakes, kHas, kIn };
+constexpr int kAdmissions = 5;
+
 struct Action {
   enum Kind {
     kAssign,     // everybody is here: send the table to all members
+    kAdmit,      // send the table to the newcomer `node`; tell all others that it comes
+    kAdmission,  // tell all that the newcomer `node` is as far as `admission`
     kReject,     // tell `member` that it cannot join: `text`
     kDisagree,   // tell all members that there can be no job with these settings: `status`
     kHeartbeat,  // send a heartbeat (scheduler: to all members that have not left)
@@ -92,6 +105,7 @@ struct Action {
   std::string text;
   Member member;
   Status status = {};
+  Admission admission = Admission::kComes;
 };
 using Actions = std::vector<Action>;
 
@@ -112,9 +126,10 @@ class SchedulerMembership {
   SchedulerMembership(int workers, int servers, const MembershipTimes& times, int64_t now_ms,
                       SharedSettings settings = {});
 
-  // With how many workers the job goes on (0: only with all of them), and whether with any server.
-  void GoOnWith(int least, bool servers_may_go) {
-    roster_.GoOnWith(least, servers_may_go ? servers_ : 0);
+  // With how many workers the job goes on (0: only with all of them), and whether with any server;
+  // and for how many workers there are places.
+  void GoOnWith(int least, bool servers_may_go, int places = 0) {
+    roster_.GoOnWith(least, servers_may_go ? servers_ : 0, places);
   }
   Actions Register(const Member& member, int64_t now_ms);
   void Heard(int node, int64_t now_ms);
@@ -141,6 +156,8 @@ class SchedulerMembership {
   bool AwaitsLate() const;
   // One of them has; false: it has been told already.
   bool ComesLate(const Member& member);
+  // The newcomer `node` is that far, says itself, or the worker that lets it in.
+  Actions Admits(int sayer, int node, Admission admission);
   Actions Barrier(int node);
   Actions Fail(const Status& status);
   // `starved`: why the scheduler can connect to nobody now, which is no fault of theirs; empty: it
@@ -168,6 +185,9 @@ class SchedulerMembership {
   int Expected(Role role) const { return role == Role::kWorker ? workers_ : servers_; }
   std::string Missing() const;
   std::string Refusal(const Member& member, int64_t now_ms) const;
+  Actions Come(const Member& member, int64_t now_ms);
+  std::string NoPlace(const Member& member, int64_t now_ms) const;
+  std::set<int> LostWith(const std::set<int>& nodes) const;
   std::vector<Member>::iterator Place(const Member& member);
   bool Complete() const;
   Actions Await(int64_t now_ms, int64_t pause_ms);
@@ -193,6 +213,12 @@ class SchedulerMembership {
   std::map<int, int64_t> suspect_ms_;  // since when, of those that were not heard again
   std::vector<Accusation> accusations_;
   Roster roster_;
+  struct Admitted {
+    Admission admission = Admission::kComes;
+    int by = -1;  // who lets it in
+  };
+  std::map<int, Admitted> newcomers_;
+  std::map<int, uint8_t> entries_;  // how often the place has been given away
   std::set<int> at_barrier_;
   bool begun_ = false;
   std::set<std::pair<Role, int>> gone_;  // that ended before the job had begun, by their hints

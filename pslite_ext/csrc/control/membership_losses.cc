@@ -5,6 +5,14 @@
 #include "control/membership.h"
 
 namespace mercury {
+namespace {
+
+Status NotLetIn(int node) {
+  return Status::PeerLost("another node was lost while it was let in; start it again")
+      .By({Blame::kNamed, node});
+}
+
+}  // namespace
 
 void SchedulerMembership::Heard(int node, int64_t now_ms) {
   const auto it = heard_ms_.find(node);
@@ -32,6 +40,7 @@ std::vector<Party> SchedulerMembership::Losses(const std::set<int>& nodes) const
 // The job goes on without them, or fails.
 Actions SchedulerMembership::Lose(const std::set<int>& nodes, const Status& why) {
   const bool goes_on = roster_.CanLose(nodes);
+  const std::set<int> with = LostWith(nodes);
   std::set<int> fresh;
   for (const int node : nodes) {
     if (roster_.Lose(node)) fresh.insert(node);
@@ -43,7 +52,13 @@ Actions SchedulerMembership::Lose(const std::set<int>& nodes, const Status& why)
   for (const int node : fresh) {
     at_barrier_.erase(node);
     suspect_ms_.erase(node);
+    newcomers_.erase(node);
     actions.push_back({Action::kLost, node, "", {}, why});
+  }
+  for (const int node : with) {
+    if (!roster_.Lose(node)) continue;
+    newcomers_.erase(node);
+    actions.push_back({Action::kLost, node, "", {}, NotLetIn(node)});
   }
   for (Action& action : CheckOver()) actions.push_back(std::move(action));
   return actions;
@@ -68,7 +83,7 @@ Actions SchedulerMembership::Judge(int64_t now_ms) {
   std::set<int> lost;
   std::string why;
   for (const Accusation& a : accusations_) {
-    if (roster_.IsOut(a.node) || roster_.IsLost(a.reporter)) continue;
+    if ((roster_.IsOut(a.node) && !roster_.IsNew(a.node)) || roster_.IsLost(a.reporter)) continue;
     const bool heard = heard_ms_[a.node] - a.since_ms >= times_.afterlife_ms();
     const bool late = now_ms - a.since_ms >= times_.suspicion_ms();
     if (a.node == a.reporter || suspect_ms_.count(a.node) != 0 || (late && !heard)) {

@@ -4,6 +4,21 @@
 
 namespace mercury {
 
+Roster::Roster(int workers) : places_(workers) {
+  for (int w = 0; w < workers; ++w) in_.insert(NodeId(Role::kWorker, w));
+}
+
+void Roster::GoOnWith(int least, int servers, int places) {
+  least_ = least;
+  servers_ = servers;
+  places_ = std::max(places_, places);
+}
+
+bool Roster::IsOut(int node) const {
+  if (RoleOf(node) == Role::kWorker) return in_.count(node) == 0;
+  return HasLeft(node) || IsLost(node);
+}
+
 bool Roster::CanLose(const std::set<int>& nodes) const {
   if (!elastic()) return false;
   int fewer = 0, servers_out = ServersOut();
@@ -35,17 +50,38 @@ std::string Roster::Shortage() const {
 }
 
 bool Roster::Lose(int node) {
-  if (IsOut(node)) return false;
+  if (IsOut(node) && !IsNew(node)) return false;
+  if (new_.erase(node) == 0) ++generation_;
+  in_.erase(node);
   lost_.insert(node);
-  if (RoleOf(node) == Role::kWorker) ++out_;
   return true;
 }
 
 bool Roster::Leave(int node) {
   if (IsOut(node)) return false;
+  in_.erase(node);
   left_.insert(node);
-  if (RoleOf(node) == Role::kWorker) ++out_;
+  ++generation_;
   return true;
+}
+
+int Roster::PlaceFor(int number) const {
+  for (int place = std::max(number, 0); elastic() && place < places_; ++place) {
+    if (IsFree(NodeId(Role::kWorker, place))) return place;
+    if (number >= 0) break;
+  }
+  return -1;
+}
+
+void Roster::Expect(int node) {
+  lost_.erase(node);
+  new_.insert(node);
+}
+
+void Roster::LetIn(int node) {
+  if (new_.erase(node) == 0) return;
+  in_.insert(node);
+  ++generation_;
 }
 
 }  // namespace mercury

@@ -1,13 +1,17 @@
 // Who is in the job once it has begun: everybody, at first. A worker may be lost, or leave, a
-// server may be lost, and the others go on, as long as enough of them are left. Each change begins
-// a generation, by which nothing that came before it is mistaken for what comes after.
+// server may be lost, and the others go on, as long as enough of them are left. A worker may come,
+// in a place that nobody has had or that was lost. Each change begins a generation, by which
+// nothing that came before it is mistaken for what comes after.
 //
 //   worker:  in --leaves--> left
 //            in --lost--> lost          as long as as many are left as the job needs
+//            free or lost --comes--> newcomer --let in--> in
+//            newcomer --lost, leaves--> lost
 //   server:  in --lost--> lost          as long as one is left, if others can take its place
 //
-// Thread-safety: none; no I/O, no clock. Invariants: who is out never comes back under its rank; a
-// generation differs from the one before in exactly one node; without `least`, nobody may be lost.
+// Thread-safety: none; no I/O, no clock. Invariants: a generation differs from the one before in
+// exactly one node; without `least`, nobody may be lost, and nobody comes; a newcomer counts for
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +24,22 @@ namespace mercury {
 
 class Roster {
  public:
-  explicit Roster(int workers) : workers_(workers) {}
+  explicit Roster(int workers);
   // With `least` workers at least; 0: only with all of them, as at first. `servers`: of which all
-  // but one may be lost; 0: none.
-  void GoOnWith(int least, int servers = 0) {
-    least_ = least;
-    servers_ = servers;
-  }
+  // but one may be lost; 0: none. `places`: of workers; those beyond the first are free at first.
+  void GoOnWith(int least, int servers = 0, int places = 0);
 
-  uint64_t generation() const { return 1 + left_.size() + lost_.size(); }
-  int workers() const { return workers_ - out_; }
+  uint64_t generation() const { return generation_; }
+  int workers() const { return static_cast<int>(in_.size()); }
+  int places() const { return places_; }
   bool HasLeft(int node) const { return left_.count(node) != 0; }
   bool IsLost(int node) const { return lost_.count(node) != 0; }
-  bool IsOut(int node) const { return HasLeft(node) || IsLost(node); }
+  bool IsNew(int node) const { return new_.count(node) != 0; }
+  // That it is not one of those that train and serve.
+  bool IsOut(int node) const;
   const std::set<int>& lost() const { return lost_; }
+  // The first worker that is in; -1: none is.
+  int first() const { return in_.empty() ? -1 : *in_.begin(); }
 
   // Whether the job goes on if workers are lost at all.
   bool elastic() const { return least_ != 0; }
@@ -46,15 +52,24 @@ class Roster {
   // False: it was out.
   bool Leave(int node);
 
+  // Which place a newcomer has: the one of this number, if it is free, or, if it has none (< 0),
+  // the first that is; -1: none.
+  int PlaceFor(int number) const;
+  void Expect(int node);
+  void LetIn(int node);
+
  private:
+  bool IsFree(int node) const {
+    return in_.count(node) + left_.count(node) + new_.count(node) == 0;
+  }
   // Those that have finished are missed by nobody.
   int WorkersThatCount() const;
   int ServersOut() const;
 
-  const int workers_;
-  int least_ = 0, servers_ = 0;
-  int out_ = 0;  // workers that are
-  std::set<int> left_, lost_;
+  int places_, least_ = 0, servers_ = 0;
+  uint64_t generation_ = 1;
+  std::set<int> in_;  // workers
+  std::set<int> left_, lost_, new_;
 };
 
 }  // namespace mercury

@@ -53,6 +53,8 @@ class VanObserver {
   virtual void OnDeparted(int node_id) = 0;
   // The job goes on without that node.
   virtual void OnLost(int /*node_id*/, const Status& /*why*/) {}
+  // Another worker comes while the job runs, and is that far.
+  virtual void OnAdmission(const Member& /*newcomer*/, Admission /*admission*/) {}
   // The scheduler is lost, and the job goes on as long as nothing else happens; ok: it is heard
   // again.
   virtual void OnAlone(const Status& /*why*/) {}
@@ -109,16 +111,21 @@ class ZmqVan : public ps::Van {
   void Report(int node, const Status& status);
   // From now on, what is sent carries a checksum. On the I/O thread.
   void CheckData(bool on) { checks_data_ = on; }
-  // Of a scheduler: with how many workers the job goes on (0: only with all of them), and whether
-  // without servers that it loses. On the I/O thread, from OnAgreed.
-  void GoOnWith(int least, bool servers_may_go) {
-    if (scheduler_membership_) scheduler_membership_->GoOnWith(least, servers_may_go);
+  // Of a scheduler: with how many workers the job goes on (0: only with all of them), whether
+  // without servers that it loses, and how many workers may come to it. On the I/O thread, from
+  // OnAgreed.
+  void GoOnWith(int least, bool servers_may_go, int places) {
+    if (scheduler_membership_) scheduler_membership_->GoOnWith(least, servers_may_go, places);
     if (node_membership_ && least != 0) node_membership_->GoOnAlone();
   }
   // Of a server: all workers have left. If the scheduler is lost, nobody else says that it is over.
   void NoMoreWork();
   // The same: whether some have left because the job has failed.
   void FailedElsewhere(bool have);
+  // The newcomer `node` is that far.
+  void SayAdmission(int node, Admission admission);
+  // Whether this node came once the job had begun. From OnAgreed on.
+  bool newcomer() const { return newcomer_; }
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
   // Once ready: what the job's alone is, and whether its training is asynchronous.
   const JobIdentity& job() const { return job_; }
@@ -174,6 +181,8 @@ class ZmqVan : public ps::Van {
   // What a TERMINATE may be beside an end: that its sender cannot go on; that the job does, without
   // a node.
   static constexpr int kReport = 1, kGoesOn = 2;
+  // The same of an ADD_NODE: the table for a newcomer; how far one is.
+  static constexpr int kNewcomersTable = 1, kFirstAdmission = 2;
   static constexpr size_t kTextBytesMax = kSharedSettingsBytesMax;
   static void SetBody(ps::Meta* meta, const std::string& text);
   void SendTerminate(int receiver, const Status& status);
@@ -207,11 +216,17 @@ class ZmqVan : public ps::Van {
   void OnGuestEvent(int guest, int event, int64_t now_ms);
   void OnRegistration(const ps::Message& message, int64_t now_ms);
   void OnAssigned(const ps::Message& message, int64_t now_ms);
+  static ps::Meta AdmissionOf(const Member& member, Admission admission);
+  void OnAdmission(const ps::Message& message);
+  void MakeRoomFor(const Member& member);
+  void Admit(const Member& member);
+  void Tell(int node, Admission admission);
   void OnTerminate(const ps::Message& message, int64_t now_ms);
   void OnReport(const ps::Message& message, const Status& status, int64_t now_ms);
   void OnLoss(int node, const Status& why);
   void EndIfAlone();
   bool CountLost(int node);
+  void CountFound(int node);
   void CarryOut(const Actions& actions);
   void Broadcast(const std::function<void(int node)>& send);
   void FailJob(const Status& status, bool tell_others);
@@ -262,6 +277,7 @@ class ZmqVan : public ps::Van {
   std::set<int> lost_;                // without which the job goes on
   std::set<int> departed_;            // that have left in good order
   int my_id_ = kNoNode;
+  bool newcomer_ = false;
   bool no_more_work_ = false, failed_elsewhere_ = false;
   bool over_ = false;  // the observer has heard the end
   Status late_hear_;   // of a scheduler: what it tells those who come too late

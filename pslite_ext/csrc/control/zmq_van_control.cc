@@ -159,6 +159,7 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
   if (sender == ps::Meta::kEmpty && !may_join) return Refuse("its sender is not in the job yet");
   switch (control.cmd) {
     case ps::Control::ADD_NODE:
+      if (message.meta.option >= kFirstAdmission) return OnAdmission(message);
       if (!is_scheduler_) return OnAssigned(message, now_ms);
       if (control.node.size() == 1 && sender == ps::Meta::kEmpty) OnRegistration(message, now_ms);
       return;
@@ -196,6 +197,7 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
     if (node.id == message.meta.recver) my_id_ = node.id;
   }
   if (my_id_ == kNoNode) return Refuse("the scheduler's table does not name this node");
+  newcomer_ = message.meta.option == kNewcomersTable;
   doorman_.Stay();
   SharedSettings settings;
   Status agreed = FromText(message.meta.body, &settings);
@@ -205,7 +207,7 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
   node_membership_->Assigned(now_ms);
   for (const ps::Node& node : message.meta.control.node) {
     members_.push_back(ToMember(node, 0, node.id));
-    const bool talks = node.role != me.role && node.role != ps::Node::SCHEDULER;
+    const bool talks = node.role != me.role && node.role != ps::Node::SCHEDULER && !newcomer_;
     if (talks) Connect(node);
   }
   SetLogName(NodeName(my_id_));
@@ -308,6 +310,12 @@ void ZmqVan::CarryOut(const Actions& actions) {
         }
         observer_->OnReady(kSchedulerId);
         break;
+      case Action::kAdmit:
+        Admit(action.member);
+        break;
+      case Action::kAdmission:
+        Tell(action.node, action.admission);
+        break;
       case Action::kReject:
         Reject(action.member, Status::InvalidArgument("the scheduler at " + scheduler_.hostname +
                                                       ":" + std::to_string(scheduler_.port) +
@@ -342,7 +350,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         Broadcast([&](int node) { SendLost(node, action.node, action.status); });
         dealers_[action.node].Close(kLingerMs);
         dealers_.erase(action.node);
-        lost_.insert(action.node);
+        CountLost(action.node);
         observer_->OnLost(action.node, action.status);
         break;
       case Action::kAlone:

@@ -113,6 +113,14 @@ bool ZmqVan::CountLost(int node) {
   return true;
 }
 
+// Another has its place.
+void ZmqVan::CountFound(int node) {
+  if (lost_.erase(node) == 0) return;
+  for (int group = 1; group < 8; ++group) {
+    if ((group & GroupOf(node)) != 0) --lost_count_[static_cast<size_t>(group)];
+  }
+}
+
 void ZmqVan::OnLoss(int node, const Status& why) {
   if (node == my_id_) {
     const Status without = why.Saying(why.text() + "; the job goes on without it");

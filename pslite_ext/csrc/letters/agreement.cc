@@ -124,6 +124,13 @@ Status Agreement::WaitsForDeparted(const ClaimState& subject) const {
   return Status::Ok();
 }
 
+void Agreement::Comes(int worker) {
+  if (worker < 0 || static_cast<size_t>(worker) >= departed_.size()) return;
+  if (!departed_[static_cast<size_t>(worker)]) return;
+  departed_[static_cast<size_t>(worker)] = false;
+  for (auto& [number, subject] : subjects_) subject.heard[static_cast<size_t>(worker)] = false;
+}
+
 void Agreement::Departed(int worker, std::vector<Verdict>* verdicts) {
   if (worker < 0 || static_cast<size_t>(worker) >= departed_.size()) return;
   departed_[static_cast<size_t>(worker)] = true;

@@ -38,6 +38,8 @@ class Agreement {
   void Hear(int worker, const Claim& claim, uint64_t ticket, std::vector<Verdict>* verdicts);
   // `worker` has finished, or is lost, and will say nothing more.
   void Departed(int worker, std::vector<Verdict>* verdicts);
+  // Another has come in its place, and says what the others say from now on.
+  void Comes(int worker);
   // Who has not spoken, of what is open.
   std::vector<int> Missing(uint64_t subject) const;
 

@@ -7,9 +7,10 @@
 
 namespace mercury {
 
-void Obey(int head, const std::string& body) {
+Status Obey(int head, const std::string& body) {
   TraceLog* log = TraceLog::Started();
   if (head == kTraceSwitchHead && log != nullptr) log->Switch(body != "off");
+  return Status::Ok();
 }
 
 Status Clerk::Hear(int worker, const std::string& bytes) {
@@ -30,8 +31,8 @@ Status Clerk::Hear(int worker, const std::string& bytes) {
     }
     send_(worker, AnswerLetter{asks->ticket, "", std::move(missing)});
   } else if (const auto* command = std::get_if<CommandLetter>(&letter)) {
-    obeys_(command->head, command->body);
-    send_(worker, AnswerLetter{command->ticket, "", {}});
+    const Status done = obeys_(command->head, command->body);
+    send_(worker, AnswerLetter{command->ticket, done.ok() ? "" : Encode(done), {}});
   } else {
     return Status::Corrupt("a letter that only servers send");
   }

@@ -18,12 +18,12 @@
 namespace mercury {
 
 // What a command tells a server itself: to record, or no more.
-void Obey(int head, const std::string& body);
+Status Obey(int head, const std::string& body);
 
 class Clerk {
  public:
   using Send = std::function<void(int worker, const JobLetter& letter)>;
-  using Obeys = std::function<void(int head, const std::string& body)>;
+  using Obeys = std::function<Status(int head, const std::string& body)>;
 
   // `of_piece`: which workers a piece waits for, where pieces are not packets; else null.
   // `elastic`: the job goes on without those that go.
@@ -36,6 +36,8 @@ class Clerk {
 
   Status Hear(int worker, const std::string& bytes);
   void Departed(int worker);
+  // Another has come in its place.
+  void Comes(int worker) { agreement_.Comes(worker); }
 
  private:
   void Answer(const std::vector<Agreement::Verdict>& verdicts);

@@ -115,11 +115,9 @@ void Acceptor::Hear(Stranger* stranger) {
   if (!stranger->handshake.done()) return;
   loop_->Remove(stranger->socket.fd());
   TcpSocket socket = std::move(stranger->socket);
-  const auto worker = static_cast<int>(stranger->handshake.worker());
-  const int lane = stranger->handshake.lane();
-  const auto server = static_cast<int>(stranger->handshake.server());
+  const Terms theirs = stranger->handshake.theirs();
   Drop(stranger, "");
-  welcome_(worker, lane, server, std::move(socket));
+  welcome_(theirs, std::move(socket));
 }
 
 void Acceptor::Drop(Stranger* stranger, const std::string& why) {

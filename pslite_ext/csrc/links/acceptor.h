@@ -33,7 +33,8 @@ struct DoorOptions {
 
 class Acceptor : public EventHandler {
  public:
-  using Welcome = std::function<void(int worker, int lane, int server, TcpSocket socket)>;
+  // `theirs`: what the worker has said.
+  using Welcome = std::function<void(const Terms& theirs, TcpSocket socket)>;
   using Refused = std::function<void(const std::string& why)>;
 
   Acceptor(EventLoop* loop, TcpSocket listener, const DoorOptions& options, Welcome welcome,

@@ -49,6 +49,7 @@ std::string Packed(const Terms& t) {
   AppendNumber<uint64_t>(&out, t.unit_bytes);
   AppendNumber<uint8_t>(&out, t.policy);
   AppendNumber<uint8_t>(&out, t.checksum ? 1 : 0);
+  AppendNumber<uint8_t>(&out, t.entry);
   return out;
 }
 
@@ -65,6 +66,7 @@ Terms Unpacked(const std::string& from, size_t at) {
   t.unit_bytes = Number<uint64_t>(from, at + 36);
   t.policy = Number<uint8_t>(from, at + 44);
   t.checksum = Number<uint8_t>(from, at + 45) != 0;
+  t.entry = Number<uint8_t>(from, at + 46);
   return t;
 }
 
@@ -83,7 +85,8 @@ std::string Disagreement(const Terms& mine, const Terms& theirs) {
     return numbers("this server as number", theirs.server, mine.server);
   }
   if (theirs.workers != mine.workers) {
-    return numbers("DMLC_NUM_WORKER", theirs.workers, mine.workers);
+    return numbers("places for workers (DMLC_NUM_WORKER, MERCURY_MAX_WORKERS)", theirs.workers,
+                   mine.workers);
   }
   if (theirs.servers != mine.servers) {
     return numbers("DMLC_NUM_SERVER", theirs.servers, mine.servers);
@@ -143,9 +146,7 @@ Status ServerHandshake::Feed(const char* data, size_t bytes, std::string* reply)
   const Digest signature = Prove(key_, "welcome", nonce_, theirs, welcome + text);
   Append(&welcome, signature.data(), signature.size());
   *reply = welcome + text;
-  worker_ = terms.worker;
-  lane_ = terms.lane;
-  server_ = terms.server;
+  theirs_ = terms;
   done_ = text.empty();
   return text.empty() ? Status::Ok() : Status::InvalidArgument(text);
 }

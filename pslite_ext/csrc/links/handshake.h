@@ -1,7 +1,7 @@
 // How a data link begins: each side proves that it knows the job token, and both agree on terms.
 //
 //   server: Challenge = "MRCY" version(2) 0(2) nonce(32)
-//   worker: Hello     = "MRCY" version(2) terms(46) nonce(32) HMAC(32)
+//   worker: Hello     = "MRCY" version(2) terms(47) nonce(32) HMAC(32)
 //   server: Welcome   = "MRCY" version(2) code(2) text bytes(4) HMAC(32) text
 //
 // Each HMAC-SHA-256 is over a word for its purpose, both nonces and all that its message says. A
@@ -36,10 +36,11 @@ struct Terms {
   uint64_t unit_bytes = 0;
   uint8_t policy = 0;  // by number: what it does is no matter here
   bool checksum = false;
+  uint8_t entry = 0;        // how many have had the worker's place before, modulo 256
   bool any_server = false;  // not said: a server's own, which may take others' places
 };
 
-constexpr size_t kTermsBytes = 46;
+constexpr size_t kTermsBytes = 47;
 constexpr size_t kChallengeBytes = 40;
 constexpr size_t kHelloBytes = 4 + 2 + kTermsBytes + 32 + 32;
 constexpr size_t kWelcomeBytes = 44;
@@ -56,10 +57,8 @@ class ServerHandshake {
   // error.
   Status Feed(const char* data, size_t bytes, std::string* reply);
   bool done() const { return done_; }
-  uint32_t worker() const { return worker_; }
-  uint16_t lane() const { return lane_; }
-  // The server that the worker means.
-  uint32_t server() const { return server_; }
+  // The worker's.
+  const Terms& theirs() const { return theirs_; }
 
  private:
   const HmacKey& key_;
@@ -67,9 +66,7 @@ class ServerHandshake {
   const Nonce nonce_;
   std::string received_;
   bool done_ = false;
-  uint32_t worker_ = 0;
-  uint16_t lane_ = 0;
-  uint32_t server_ = 0;
+  Terms theirs_;
 };
 
 class WorkerHandshake {

@@ -35,6 +35,12 @@ Aggregator::Aggregator(const AggregatorOptions& options)
     peers_.back()->rates.resize(static_cast<size_t>(options_.lanes), 0);
     for (int l = 0; l < options_.lanes; ++l) links_.push_back(std::make_unique<Receiving>());
   }
+  for (const int worker : options_.absent) {
+    Peer& peer = *peers_[static_cast<size_t>(worker)];
+    peer.out = peer.departed = true;
+    peer.is_new = options_.new_ones.count(worker) != 0;
+    --live_;
+  }
 }
 
 Aggregator::~Aggregator() = default;
@@ -55,9 +61,9 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
   Receiving* link = links_[static_cast<size_t>(number)].get();
   lane_ = number % options_.lanes;
   link->named = Named();
-  if (peers_[static_cast<size_t>(worker)]->out) {
-    return Status::Closed("the job goes on without it");
-  }
+  const Peer& peer = *peers_[static_cast<size_t>(worker)];
+  if (peer.out && !peer.is_new) return Status::Closed("the job goes on without it");
+  if (!MaySay(peer, header.kind)) return Status::Corrupt("a packet before it was let in");
   switch (header.kind) {
     case PacketKind::kDeclare:
     case PacketKind::kError:
@@ -81,7 +87,7 @@ Status Aggregator::OnHeader(int number, const Header& header, int64_t /*now_us*/
     default:
       return Status::Corrupt("a packet that only servers send");
   }
-  const std::vector<Named>& known = peers_[static_cast<size_t>(worker)]->tensors;
+  const std::vector<Named>& known = peer.tensors;
   if (header.tensor >= known.size() || known[header.tensor].tensor == nullptr) {
     return Status::Corrupt("a packet of tensor number " + std::to_string(header.tensor) +
                            ", which it has not declared");
@@ -225,7 +231,8 @@ Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
   turn.emplace(&mutex_, &torn_);
   Receiving* link = links_[static_cast<size_t>(number)].get();
   lane_ = number % options_.lanes;
-  if (peers_[static_cast<size_t>(worker)]->out) return Status::Ok();
+  const Peer& peer = *peers_[static_cast<size_t>(worker)];
+  if (peer.out && !peer.is_new) return Status::Ok();
   switch (header.kind) {
     case PacketKind::kDeclare:
       return Declare(worker, *link, header);
@@ -234,13 +241,14 @@ Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
     case PacketKind::kAsk:
       return Answer(worker, header);
     case PacketKind::kStands:
-      return Resume(worker, header);
+      return peer.is_new ? Status::Ok() : Resume(worker, header);
     case PacketKind::kGiven:
       return EndGiven(link, worker, header);
     case PacketKind::kError:
       return Failed(worker, *link, header);
     case PacketKind::kGoodbye: {
       // Why a job has failed is not ours to tell. What other links carry may still be under way.
+      if (peer.is_new) return Status::Ok();
       int& goodbyes = peers_[static_cast<size_t>(worker)]->goodbyes;
       if (header.offset == 0 && ++goodbyes == options_.lanes) Leaves(worker);
       return Status::Ok();

@@ -26,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,7 +48,8 @@ namespace mercury {
 constexpr size_t kTensorsMax = 65536;  // of a worker
 
 struct AggregatorOptions {
-  int num_workers = 1;
+  int num_workers = 1;             // for which there are places
+  std::set<int> absent, new_ones;  // of them: who is not there; and who is as yet a newcomer
   ServerShares shares;
   int server = 0;
   Hosts hosts;
@@ -105,6 +107,10 @@ class Aggregator : public Endpoint, public HostSums {
   // The job goes on without it: nobody waits for its copies any more. What had come of them stays
   // in the sums under way, whole packets of it.
   void Drop(int worker, int lane);
+  // aggregator_newcomers.cc: another has the place of one that is out; it is in from now on.
+  void Expect(int worker);
+  Status LetIn(int worker, int lane);
+  void Release(uint64_t key);
   // How large packets to a worker are at most; 0: as large as they can be.
   void SetPacketBytes(int worker, uint64_t bytes);
 
@@ -186,13 +192,16 @@ class Aggregator : public Endpoint, public HostSums {
   void AskForSum(SummedTensor* tensor, uint64_t mine);
   void TryResume(SummedTensor* tensor, uint64_t mine);
   void Resumed(SummedTensor* tensor, uint64_t mine);
+  void SayResumed(SummedTensor* tensor, uint64_t mine, int worker);
   static bool Stands(const SummedTensor& tensor, uint64_t mine);
   void AskForValue(SummedTensor* tensor, uint64_t mine);
   // It has finished and will send no more: tensors that wait for it fail, or do without.
   void Leaves(int worker);
   static Status NoFirstValue();
+  static bool MaySay(const Peer& peer, PacketKind kind);
+  bool AwaitsFirst(const Slot& slot) const;
   void DropNow(int worker);
-  void DropFrom(SummedTensor* tensor, int worker);
+  void DropFrom(SummedTensor* tensor, int worker, bool had_copies);
   void DropFromSum(SummedTensor* tensor, uint64_t mine, int worker);
   void SetBytes(int worker, uint64_t bytes);
 

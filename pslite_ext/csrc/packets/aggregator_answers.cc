@@ -241,10 +241,12 @@ Status Aggregator::Fetch(int worker, const Header& header) {
     if (std::find(waiting.begin(), waiting.end(), worker) != waiting.end()) {
       return Status::Corrupt("it fetches again what it waits for");
     }
-    if (!Stands(*tensor, i)) {
-      waiting.push_back(worker);
-    } else if (tensor->slots[i].sum.value() != nullptr) {
+    // A newcomer takes what is there, or will be.
+    const bool stands = peer->is_new || Stands(*tensor, i);
+    if (stands && tensor->slots[i].sum.value() != nullptr) {
       GiveValue(tensor, i, worker, header.priority);
+    } else if (!stands || peer->is_new) {
+      waiting.push_back(worker);
     } else if (peers_[0]->out && tensor->slots[i].round == 0 && tensor->resumptions.empty()) {
       FailTensor(tensor, NoFirstValue());
     } else {

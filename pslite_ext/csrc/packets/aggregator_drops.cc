@@ -6,6 +6,7 @@
 // A part is a whole packet. Copies that are kept until they are whole (in the order of ranks, by
 // rows, asynchronously) do not stay in part.
 #include <algorithm>
+#include <utility>
 
 #include "packets/summed_tensor.h"
 
@@ -27,9 +28,10 @@ void Aggregator::Drop(int worker, int lane) {
 
 void Aggregator::DropNow(int worker) {
   Peer& peer = *peers_[static_cast<size_t>(worker)];
-  if (peer.out) return;
+  if (peer.out && !peer.is_new) return;
+  const bool had_copies = !std::exchange(peer.is_new, false);
+  if (had_copies) --live_;
   peer.out = peer.departed = true;
-  --live_;
   peer.first.clear();
   peer.ready.Remove([](const Ready& /*ready*/) { return true; });
   // A lane may still receive into their blocks.
@@ -37,11 +39,12 @@ void Aggregator::DropNow(int worker) {
     links_[static_cast<size_t>(LinkOf(worker, l, options_.lanes))]->named = Named();
   }
   for (auto& [key, tensor] : tensors_) {
-    if (tensor->failed.ok()) DropFrom(tensor.get(), worker);
+    if (tensor->failed.ok()) DropFrom(tensor.get(), worker, had_copies);
   }
 }
 
-void Aggregator::DropFrom(SummedTensor* tensor, int worker) {
+// `had_copies`: else it was a newcomer, and what there is are copies of who was there before.
+void Aggregator::DropFrom(SummedTensor* tensor, int worker, bool had_copies) {
   const auto w = static_cast<size_t>(worker);
   for (uint64_t i = 0; i < tensor->slots.size() && tensor->failed.ok(); ++i) {
     Slot& slot = tensor->slots[i];
@@ -49,9 +52,9 @@ void Aggregator::DropFrom(SummedTensor* tensor, int worker) {
     if (waits != slot.waiting.end()) slot.waiting.erase(waits);
     if (slot.giver == worker) slot.giver = -1;
     const bool of_sum = !tensor->declared.asynchronous && tensor->progress.Takes(i, w);
-    if (of_sum) {
+    if (of_sum && had_copies) {
       DropFromSum(tensor, i, worker);
-    } else {
+    } else if (!of_sum) {
       slot.sum.Forget(w);
       tensor->progress.Forget(i, w);
     }
@@ -67,7 +70,7 @@ void Aggregator::DropFrom(SummedTensor* tensor, int worker) {
   }
   // Nobody else gives first values.
   const bool awaits = std::any_of(tensor->slots.begin(), tensor->slots.end(),
-                                  [](const Slot& slot) { return !slot.waiting.empty(); });
+                                  [this](const Slot& slot) { return AwaitsFirst(slot); });
   if (worker == 0 && awaits && tensor->failed.ok() && tensor->resumptions.empty()) {
     FailTensor(tensor, NoFirstValue());
   }

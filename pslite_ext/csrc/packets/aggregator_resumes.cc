@@ -24,8 +24,24 @@ Status Aggregator::Resume(int worker, const Header& header) {
     return Corrupt(tensor->declared, "where it stands with slot " + std::to_string(header.offset) +
                                          ", which it has said before, or which is another's");
   }
-  TryResume(tensor, mine);
+  if (!tensor->resumptions[mine].over()) {
+    TryResume(tensor, mine);
+    return Status::Ok();
+  }
+  // It was let in since then, and stands where the others do.
+  if (header.round != tensor->slots[mine].round) {
+    return Corrupt(tensor->declared, "it was let in, and stands at another round");
+  }
+  SayResumed(tensor, mine, worker);
   return Status::Ok();
+}
+
+void Aggregator::SayResumed(SummedTensor* tensor, uint64_t mine, int worker) {
+  const auto number = tensor->number_of[static_cast<size_t>(worker)];
+  OutPacket resumed =
+      TextPacket(PacketKind::kResumed, static_cast<uint32_t>(number), tensor->share.Slot(mine), "");
+  resumed.header.round = tensor->slots[mine].round;
+  Send(worker, std::move(resumed));
 }
 
 // As far as it is known where all stand.
@@ -103,13 +119,9 @@ void Aggregator::Resumed(SummedTensor* tensor, uint64_t mine) {
   resumption.End();
   slot.round = resumption.round();
   for (size_t w = 0; w < peers_.size(); ++w) {
-    if (peers_[w]->out) continue;
+    if (peers_[w]->out || !resumption.HasSaid(w)) continue;  // it has been let in, and will say
     const int worker = static_cast<int>(w);
-    OutPacket resumed =
-        TextPacket(PacketKind::kResumed, static_cast<uint32_t>(tensor->number_of[w]),
-                   tensor->share.Slot(mine), "");
-    resumed.header.round = slot.round;
-    Send(worker, std::move(resumed));
+    SayResumed(tensor, mine, worker);
     if (!resumption.Behind(w)) continue;
     if (resumption.Wants(w)) {
       Queue(worker, tensor->priority,

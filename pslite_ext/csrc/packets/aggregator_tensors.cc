@@ -60,6 +60,8 @@ Status Aggregator::Declare(int worker, const Receiving& link, const Header& head
   tensor->number_of[static_cast<size_t>(worker)] = header.tensor;
   if (!tensor->failed.ok()) {
     SendError(worker, header.tensor, tensor->failed);
+  } else if (!Alike(declared, tensor->declared) && peer->is_new) {
+    return Differ(*tensor, worker, declared);  // its own fault: it is not in yet
   } else if (!Alike(declared, tensor->declared)) {
     FailTensor(tensor, Differ(*tensor, worker, declared));
   }

@@ -33,7 +33,8 @@ struct MercuryOptions {
   int64_t handshake_timeout_us = 10000000;
   size_t strangers_max = kStrangersMax;  // connections that have not proved themselves yet
   std::string token;
-  int workers = 1;
+  int workers = 1;  // for which there are places
+  int free = 0;     // of these, at first: the last ones
   ServerShares shares;
   TraceRing* trace = nullptr;          // null: nothing is traced
   DispatchNumbers* numbers = nullptr;  // null: operations are not numbered
@@ -41,6 +42,7 @@ struct MercuryOptions {
   // From the job:
   JobIdentity job{};
   int rank = 0;
+  uint8_t entry = 0;     // of a worker: how many have had its place before
   int links_beside = 0;  // of other processes and lanes on this host, for each lane
   Hosts hosts;           // and who is on which
 
@@ -72,6 +74,7 @@ struct MercuryOptions {
     t.unit_bytes = policy.unit_bytes;
     t.policy = static_cast<uint8_t>(policy.kind);
     t.checksum = checksum;
+    t.entry = entry;
     return t;
   }
 };

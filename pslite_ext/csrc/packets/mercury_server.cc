@@ -17,6 +17,10 @@ MercuryServer::~MercuryServer() { Stop(); }
 
 Status MercuryServer::Start(const MercuryOptions& options) {
   options_ = options;
+  for (int w = options_.workers - options_.free; w < options_.workers; ++w) {
+    dropped_.insert(w);
+    out_.insert(w);
+  }
   shards_.push_back(std::make_shared<Shard>());
   shards_[0]->server = options_.rank;
   shards_[0]->aggregator = NewAggregator(options_.rank, false);
@@ -42,9 +46,7 @@ Status MercuryServer::Start(const MercuryOptions& options) {
   door.terms.any_server = options_.servers_may_go;
   Status status = door_.Serve(
       &lanes_[0]->loop(), door,
-      [this](int worker, int lane, int server, TcpSocket socket) {
-        Take(worker, lane, server, std::move(socket));
-      },
+      [this](const Terms& theirs, TcpSocket socket) { Take(theirs, std::move(socket)); },
       [this](const std::string& why) { Refused(why); });
   lanes_[0]->on_turn = [this](int64_t now_us) { door_.Turn(now_us); };
   for (size_t i = 0; i < lanes_.size() && status.ok(); ++i) {
@@ -58,6 +60,8 @@ Status MercuryServer::Start(const MercuryOptions& options) {
 std::shared_ptr<Aggregator> MercuryServer::NewAggregator(int server, bool resumes) {
   AggregatorOptions aggregator;
   aggregator.num_workers = options_.workers;
+  aggregator.absent = out_;
+  aggregator.new_ones = new_;
   aggregator.shares = options_.shares;
   aggregator.server = server;
   aggregator.hosts = options_.hosts;
@@ -111,7 +115,9 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
       [post = endpoint.get()](int worker, const JobLetter& letter) {
         post->Post(worker, Encode(letter));
       },
-      Obey, nullptr, options_.elastic);
+      [this, shard](int head, const std::string& body) { return Obeys(shard, head, body); },
+      nullptr, options_.elastic);
+  for (const int worker : out_) shard->clerk->Departed(worker);
   return endpoint;
 }
 
@@ -120,9 +126,12 @@ void MercuryServer::Drop(int worker) {
   lanes_[0]->Post([this, worker] {
     dropped_.insert(worker);
     out_.insert(worker);
+    new_.erase(worker);
     SayIfAllAreOut();
     if (failed_.erase(worker) != 0) SayIfFailed();  // it alone had
-    early_.remove_if([worker](const Early& early) { return early.worker == worker; });
+    early_.remove_if([&](const Early& early) {
+      return static_cast<int>(early.theirs.worker) == worker && !ComesEarly(early.theirs);
+    });
     for (const auto& shard : shards_) {
       shard->clerk->Departed(worker);
       shard->aggregator->Drop(worker, 0);
@@ -140,7 +149,11 @@ void MercuryServer::Drop(int worker) {
 void MercuryServer::ForgetWhereItHasNotCome(int worker) {
   for (size_t i = 0; i < shards_.size(); ++i) {
     const int peer = static_cast<int>(i) * options_.workers + worker;
-    if (taken_.count({peer, 0}) != 0) continue;
+    int lanes = 0;
+    for (int lane = 0; lane < options_.lanes; ++lane) {
+      lanes += static_cast<int>(taken_.count({peer, lane}));
+    }
+    if (lanes == options_.lanes) continue;
     shards_[i]->clerk->Departed(worker);
     shards_[i]->aggregator->Drop(worker, 0);
   }
@@ -175,24 +188,26 @@ void MercuryServer::Begin(int server) {
     if (i == 0) add();
     if (i != 0) lanes_[static_cast<size_t>(i)]->Post(add);
   }
-  for (const int worker : out_) ForgetWhereItHasNotCome(worker);
-  std::list<Early> waited;
-  waited.swap(early_);
-  for (Early& early : waited) {
-    Take(early.worker, early.lane, early.server, std::move(early.socket));
-  }
+  TakeEarly();
 }
 
-void MercuryServer::Take(int worker, int lane, int server, TcpSocket socket) {
-  if (dropped_.count(worker) != 0) {
+void MercuryServer::TakeEarly() {
+  std::list<Early> waited;
+  waited.swap(early_);
+  for (Early& early : waited) Take(early.theirs, std::move(early.socket));
+}
+
+void MercuryServer::Take(const Terms& theirs, TcpSocket socket) {
+  const auto worker = static_cast<int>(theirs.worker), server = static_cast<int>(theirs.server);
+  const int lane = theirs.lane;
+  if (ComesEarly(theirs)) return early_.push_back({theirs, std::move(socket)});
+  if (dropped_.count(worker) != 0 || theirs.entry != entries_[worker]) {
     return Refused("worker " + std::to_string(worker) + ", without which the job goes on");
   }
   const auto shard = std::find_if(shards_.begin(), shards_.end(),
                                   [server](const auto& each) { return each->server == server; });
   // It has heard sooner than this server that another is lost.
-  if (shard == shards_.end()) {
-    return early_.push_back({worker, lane, server, std::move(socket)});
-  }
+  if (shard == shards_.end()) return early_.push_back({theirs, std::move(socket)});
   const int peer = static_cast<int>(shard - shards_.begin()) * options_.workers + worker;
   if (!taken_.emplace(peer, lane).second) {
     return Refused("a second connection of worker " + std::to_string(worker));

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -37,6 +38,9 @@ class MercuryServer {
   void Drop(int worker);
   // It goes on without that server, whose place this one takes.
   void Adopt(int server);
+  // A newcomer has the worker's place, which so many have had before; it is in.
+  void Expect(int worker, uint8_t entry);
+  void LetIn(int worker);
   void Stop();
   std::string Figures();
 
@@ -49,7 +53,7 @@ class MercuryServer {
   };
   // Who has come for slots that this server does not have yet.
   struct Early {
-    int worker, lane, server;
+    Terms theirs;
     TcpSocket socket;
   };
 
@@ -60,7 +64,10 @@ class MercuryServer {
   void ForgetWhereItHasNotCome(int worker);
   void SayIfAllAreOut();
   void SayIfFailed();
-  void Take(int worker, int lane, int server, TcpSocket socket);
+  void Take(const Terms& theirs, TcpSocket socket);
+  void TakeEarly();
+  bool ComesEarly(const Terms& theirs) const;
+  Status Obeys(Shard* shard, int head, const std::string& body);
   int WorkerOf(int peer) const { return peer % options_.workers; }
   std::vector<std::shared_ptr<Aggregator>> Aggregators();
   void SaySlow(int worker, int permille) const;
@@ -75,8 +82,11 @@ class MercuryServer {
   std::shared_ptr<LentMemory> lends_;
   // Of the first lane's thread:
   std::set<std::pair<int, int>> taken_;  // link and lane
-  std::set<int> dropped_, out_;          // workers: that are lost; and that are, or have left
-  std::set<int> failed_;  // that have left because the job has failed, and are not lost
+  std::set<int> dropped_;                // workers that are lost, or were never there
+  std::set<int> out_;                    // the same, and those that have left, and newcomers
+  std::set<int> new_;                    // these
+  std::map<int, uint8_t> entries_;  // of workers: how many have had their places before; 0 if none
+  std::set<int> failed_;            // that have left because the job has failed, and are not lost
   std::list<Early> early_;
   std::atomic<uint64_t> refusals_{0};
   std::mutex mutex_;

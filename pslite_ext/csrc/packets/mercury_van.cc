@@ -101,6 +101,13 @@ void MercuryVan::OnLost(int node_id, const Status& why) {
   observer_->OnLost(node_id, why);
 }
 
+void MercuryVan::OnAdmission(const Member& newcomer, Admission admission) {
+  const int rank = RankOf(newcomer.id);
+  if (server_ready_ && admission == Admission::kComes) server_->Expect(rank, newcomer.entry);
+  if (server_ready_ && admission == Admission::kIn) server_->LetIn(rank);
+  observer_->OnAdmission(newcomer, admission);
+}
+
 void MercuryVan::LoseServer(int server) {
   std::vector<int> moved;
   int home = 0;

@@ -44,6 +44,7 @@ class MercuryVan : public ZmqVan, private VanObserver {
   void OnBarrier() override { observer_->OnBarrier(); }
   void OnDeparted(int node_id) override { observer_->OnDeparted(node_id); }
   void OnLost(int node_id, const Status& why) override;
+  void OnAdmission(const Member& newcomer, Admission admission) override;
   void OnAlone(const Status& why) override { observer_->OnAlone(why); }
   void OnFailed(const Status& status) override;
   void OnEnded() override { observer_->OnEnded(); }

@@ -145,8 +145,8 @@ Status MercuryWorker::Serve() {
   options.terms.server = options_.leader_number(options_.rank);
   return door_.Serve(
       &slices_[0]->lane->loop(), options,
-      [this](int worker, int lane, int /*server*/, TcpSocket socket) {
-        Take(worker, lane, std::move(socket));
+      [this](const Terms& theirs, TcpSocket socket) {
+        Take(static_cast<int>(theirs.worker), theirs.lane, std::move(socket));
       },
       [this](const std::string& why) { LogRefusal(why, ++refusals_); });
 }

@@ -47,6 +47,8 @@ class MercuryWorker : public Transport {
   std::string Figures() override;
   std::string Profile() override;
   std::string Waiting() override;
+  std::string Rounds() override { return streams_->Rounds(); }
+  Status TakeRounds(const std::string& text) override { return streams_->TakeRounds(text); }
 
  private:
   struct Slice;

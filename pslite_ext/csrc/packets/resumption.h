@@ -29,13 +29,15 @@ class Resumption {
 
   // False: it has said so before.
   bool Stands(size_t worker, uint8_t round, int32_t standing);
-  // It is not in the job any more.
+  // It is not in the job any more; it is again, as another.
   void Drop(size_t worker) { said_[worker].out = true; }
+  void Expect(size_t worker) { said_[worker] = Said(); }
   bool over() const { return over_; }
   void End() { over_ = true; }
 
   // Whether all have said where they stand.
   bool Known() const;
+  bool HasSaid(size_t worker) const { return said_[worker].known; }
   // Once known. False: they are further apart than they can be.
   bool Consistent() const;
   uint8_t round() const;  // the last one that is done

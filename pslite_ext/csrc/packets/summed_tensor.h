@@ -116,7 +116,8 @@ struct Aggregator::Peer {
   std::vector<double> rates;  // of its links, in bytes a second
   int goodbyes = 0;
   bool departed = false;
-  bool out = false;  // and the job does without it
+  bool out = false;     // and the job does without it
+  bool is_new = false;  // the same: as yet
 };
 
 // The packet that a link is receiving.

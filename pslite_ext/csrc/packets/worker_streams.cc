@@ -67,7 +67,11 @@ WorkerStreams::Stream* WorkerStreams::StreamOf(const Operation& op) {
   const bool rows = op.kind == Operation::Kind::kRows;
   auto& stream = tensors_[{shared->traits.key, rows}];
   if (stream != nullptr && stream->shared == shared) return stream.get();
-  if (stream == nullptr) stream = std::make_unique<Stream>();
+  if (stream == nullptr) {
+    stream = std::make_unique<Stream>();
+    const auto before = rounds_.find({shared->traits.key, rows});
+    if (before != rounds_.end()) stream->round = before->second;
+  }
   stream->shared = shared;
   const Placement placement = PlacementOf(op, options_.policy.packet_bytes, options_.shares);
   if (rows) stream->row_elements = op.rows.row_bytes / ElementBytes(shared->traits.dtype);

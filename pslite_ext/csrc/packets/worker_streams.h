@@ -95,6 +95,10 @@ class WorkerStreams : public Endpoint {
   // The server is lost, and the links to whoever takes its place are still to come; nothing is
   // under way on the old ones any more. For the first lane.
   void Moved(int server, int64_t now_us);
+  // How many rounds of each tensor there have been, for a newcomer, while nothing is under way; of
+  // one that is let in: what another had.
+  std::string Rounds() const;
+  Status TakeRounds(const std::string& text);
   // Asks the servers about tensors that have waited too long. The first lane calls it about once a
   // second; Submit is for the first lane, too.
   void Tick(int64_t now_us);
@@ -189,7 +193,8 @@ class WorkerStreams : public Endpoint {
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<LinkState>> links_;
   LaneCalls calls_;
-  std::vector<bool> moved_;  // by server: it has been lost
+  std::vector<bool> moved_;                              // by server: it has been lost
+  std::map<std::pair<uint64_t, bool>, uint8_t> rounds_;  // of tensors that others had before
   Status leader_left_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
   GivenUp given_up_;

@@ -72,6 +72,22 @@ int mercury_workers(void);
 /* Whether it goes on without those that it loses. */
 int mercury_elastic(void);
 int mercury_num_lost(int group);
+/* For how many workers the job has places. */
+int mercury_places(void);
+/* Workers that come while the job runs (newcomers_api.cc): by rank, and by how many have had its
+   place before. Whether this process has come so, and is still to be let in. */
+int mercury_outside(int* entry);
+/* Whom this worker is to let in; -1: nobody, now. */
+int mercury_next_to_let_in(int* entry);
+/* `admission` as control/membership.h has it. */
+void mercury_say_admission(int rank, int admission);
+int mercury_wait_admission(int rank, int entry, int admission, int slice_ms);
+/* Where this worker stands, for one that is let in, while nothing is under way; of that one. */
+const char* mercury_standing(void);
+int mercury_enter(const char* standing);
+/* Heads of commands. */
+int mercury_let_in_head(void);
+int mercury_release_head(void);
 const char* mercury_sum_instruction_set(void);
 /* The data plane's live figures: a JSON object, valid until the calling thread's next call. */
 const char* mercury_figures(void);

@@ -192,7 +192,7 @@ void Node::OpenTrace(int my_node_id) {
   TraceIdentity identity;
   identity.role = Traced(options_.van.role);
   identity.rank = static_cast<uint32_t>(RankOf(my_node_id));
-  identity.workers = static_cast<uint32_t>(options_.van.workers);
+  identity.workers = static_cast<uint32_t>(options_.mercury.workers);
   identity.servers = static_cast<uint32_t>(options_.van.servers);
   identity.asynchronous = van_->asynchronous();
   std::ostringstream run;
@@ -226,7 +226,7 @@ std::vector<int> Node::beside() {
 
 int Node::workers() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return workers_;
+  return present_.workers();
 }
 
 Status Node::worker(Worker** worker) {
@@ -308,6 +308,16 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     peers_ = van_->Peers();
+    std::set<int> in;
+    for (const Member& m : van_->members()) {
+      const bool itself = van_->newcomer() && m.id == my_node_id;
+      if (itself) options_.mercury.entry = m.entry;
+      if (m.role == Role::kWorker && !itself) in.insert(RankOf(m.id));
+    }
+    present_.Begin(in);
+    if (van_->newcomer()) {
+      present_.Admits(RankOf(my_node_id), options_.mercury.entry, Admission::kComes);
+    }
     beside_ = Hosts::Of(van_->members()).Workers(RankOf(my_node_id));
   }
   van_->CheckData(made.mercury.checksum);
@@ -316,7 +326,7 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   options_.mercury.servers_may_go = made.mercury.elastic && options_.van.servers > 1 &&
                                     !van_->asynchronous() && !AnswersUnits(policy) &&
                                     !Acknowledges(policy);
-  van_->GoOnWith(made.least_workers, options_.mercury.servers_may_go);
+  van_->GoOnWith(made.least_workers, options_.mercury.servers_may_go, made.mercury.workers);
   options_.mercury.numbers = options_.classic.numbers = &numbers_;
   options_.mercury.stalled =
       options_.classic.stalled = [this](int worker, const std::string& line) {
@@ -337,10 +347,10 @@ void Node::OnReady(int my_node_id) {
   OpenTrace(my_node_id);
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;
-  workers_ = options_.van.workers;
+  outside_ = van_->newcomer();
   if (options_.van.role == Role::kWorker) {
     Transport* transport = classic_ ? classic_->worker() : mercury_van_->worker();
-    worker_ = std::make_unique<Worker>(transport, options_.mercury.deterministic);
+    worker_ = std::make_unique<Worker>(transport, options_.mercury.deterministic, outside_);
   }
   ready_ = true;
   changed_.notify_all();
@@ -355,7 +365,8 @@ void Node::OnBarrier() {
 void Node::OnDeparted(int node_id) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (RoleOf(node_id) == Role::kWorker) --workers_;
+    if (RoleOf(node_id) == Role::kWorker) present_.Out(RankOf(node_id));
+    changed_.notify_all();
   }
   if (classic_) classic_->Departed(RankOf(node_id));
 }
@@ -364,8 +375,12 @@ void Node::OnLost(int node_id, const Status& why) {
   std::string line = why.text() + "; the job goes on";
   if (RoleOf(node_id) == Role::kWorker) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    --workers_;
-    line += " with " + std::to_string(workers_) + (workers_ == 1 ? " worker" : " workers");
+    const int before = present_.workers();
+    present_.Out(RankOf(node_id));
+    const int left = present_.workers();
+    line += left == before ? ""
+                           : " with " + std::to_string(left) + (left == 1 ? " worker" : " workers");
+    changed_.notify_all();
   }
   if (options_.van.role != Role::kWorker || rank() == 0) Log(LogLevel::kWarning, line);
   if (TraceLog* log = TraceLog::Active())

@@ -19,10 +19,16 @@
 #include "control/zmq_van.h"
 #include "packets/mercury_van.h"
 #include "process/node_options.h"
+#include "process/workers_present.h"
 #include "transport/classic_path.h"
 #include "worker/worker.h"
 
 namespace mercury {
+
+// A worker that comes while the job runs: how many have had its place before tells it from them.
+struct Newcomer {
+  int rank = -1, entry = 0;
+};
 
 class Node : public VanObserver {
  public:
@@ -58,6 +64,20 @@ class Node : public VanObserver {
   std::vector<int> beside();
   // How many workers the job has now; 0: it has not begun.
   int workers();
+  // For how many there are places.
+  int Places();
+  // Of workers that come while the job runs (control/membership.h). Whether this one has, and is
+  // still to be let in.
+  bool Outside();
+  int entry() const { return options_.mercury.entry; }
+  // Whom this worker is to let in; rank -1: nobody, now.
+  Newcomer NextToLetIn();
+  void SayAdmission(int newcomer, Admission admission);
+  // kPeerLost: the newcomer is gone.
+  bool WaitAdmission(const Newcomer& newcomer, Admission admission, int slice_ms, Status* status);
+  // Where this worker stands, for one that is let in, while nothing is under way; of that one.
+  std::string Standing();
+  Status Enter(const std::string& standing);
   // Whether it goes on without those that it loses.
   bool elastic() const { return options_.mercury.elastic; }
   int NumLost(int group) const { return van_ == nullptr ? 0 : van_->NumLost(group); }
@@ -89,6 +109,7 @@ class Node : public VanObserver {
   void OnDeparted(int node_id) override;
   void OnLost(int node_id, const Status& why) override;
   void OnAlone(const Status& why) override;
+  void OnAdmission(const Member& newcomer, Admission admission) override;
   void OnFailed(const Status& status) override;
   void OnEnded() override;
 
@@ -111,8 +132,9 @@ class Node : public VanObserver {
   bool dumped_ = false;
   std::string peers_;
   std::vector<int> beside_;
-  int workers_ = 0;  // that are in the job
-  Status alone_;     // since the scheduler is lost
+  WorkersPresent present_;
+  bool outside_ = false;
+  Status alone_;  // since the scheduler is lost
   Status failure_;
   std::unique_ptr<Worker> worker_;  // of the transport, once ready
 };

@@ -75,7 +75,8 @@ void ReadPackets(const Settings& s, MercuryOptions* m) {
   m->token = s.job_token;
   // All workers may come at once.
   m->strangers_max = std::max(m->strangers_max, static_cast<size_t>(s.num_worker * s.lanes));
-  m->workers = static_cast<int>(s.num_worker);
+  m->workers = static_cast<int>(std::max(s.num_worker, s.max_workers));
+  m->free = m->workers - static_cast<int>(s.num_worker);
 }
 
 void ReadVan(const Settings& s, ZmqVanOptions* van) {
@@ -98,6 +99,14 @@ Status ReadElastic(const Settings& s, NodeOptions* options) {
     return Status::InvalidArgument("MERCURY_MIN_WORKERS is '" + std::to_string(s.min_workers) +
                                    "', and the job has " + std::to_string(s.num_worker) +
                                    " workers; allowed: 0 to that");
+  }
+  if (s.max_workers != 0 && (s.min_workers == 0 || s.max_workers < s.num_worker)) {
+    return Status::InvalidArgument(
+        "MERCURY_MAX_WORKERS is '" + std::to_string(s.max_workers) +
+        (s.min_workers == 0
+             ? "', and MERCURY_MIN_WORKERS is not set: nobody joins a job that needs "
+               "all of its workers"
+             : "', and the job begins with " + std::to_string(s.num_worker)));
   }
   if (s.min_workers == 0 || options->packets) return Status::Ok();
   return Status::InvalidArgument("MERCURY_MIN_WORKERS needs DMLC_PS_VAN_TYPE=mercury, which is '" +

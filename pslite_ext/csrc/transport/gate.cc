@@ -51,6 +51,19 @@ bool Gate::ClosesFor(const Manner& manner, uint64_t* number) {
   return true;
 }
 
+Gate::Agreed Gate::agreed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {manners_, manner_};
+}
+
+void Gate::OpenAs(const Agreed& agreed) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  manners_ = agreed.manners;
+  manner_ = agreed.last;
+  undecided_ = 0;
+  open_.store(true, std::memory_order_release);
+}
+
 void Gate::Take(std::shared_ptr<Operation> op) {
   if (open()) return pass_(std::move(op));
   Status refusal;

@@ -45,6 +45,14 @@ class Gate {
 
   const Subject& about() const { return about_; }
 
+  // Of a parameter that others have agreed on before this worker came: it is open, and so many
+  // manners have been, of which this was the last.
+  struct Agreed {
+    uint64_t manners = 0;
+    Manner last;
+  };
+  Agreed agreed() const;
+  void OpenAs(const Agreed& agreed);
   // Closes before a sum in another manner than the last: whether that must be agreed on, as the
   // parameter's question of this number, from 1.
   bool ClosesFor(const Manner& manner, uint64_t* number);

@@ -25,6 +25,8 @@ namespace mercury {
 
 // The command by which a worker's script switches the servers' recording.
 constexpr int kTraceSwitchHead = -0x74726163;
+// Of the worker that lets a newcomer in: its rank. Of a newcomer: keys whose values it has.
+constexpr int kLetInHead = -0x6c657469, kReleaseHead = -0x72656c65;
 
 // Made beforehand: there is no memory when it is needed.
 inline const Status kDropped = Status::Exhausted("no memory to carry a tensor");

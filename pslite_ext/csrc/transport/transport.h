@@ -29,6 +29,10 @@ class Transport {
   virtual std::string Profile() = 0;
   // What is under way, for who wants to know what this process waits for: a line for each.
   virtual std::string Waiting() { return ""; }
+  // How many rounds of each tensor there have been, for a worker that comes while the job runs; and
+  // of one that does, what it is told.
+  virtual std::string Rounds() { return ""; }
+  virtual Status TakeRounds(const std::string& /*text*/) { return Status::Ok(); }
 };
 
 // Numbers a worker's pushes and pulls in the order in which they are dispatched, whichever
@@ -40,6 +44,9 @@ class DispatchNumbers {
     if (op.kind == Operation::Kind::kFirstValue) return 0;
     return next_.fetch_add(op.pulls_sum() ? 2 : 1);
   }
+  int32_t next() const { return next_; }
+  // Of who comes while the job runs: the others'.
+  void GoOnFrom(int32_t next) { next_ = next; }
 
  private:
   std::atomic<int32_t> next_{1};

@@ -63,4 +63,13 @@ Status Tensors::Open(TensorTraits traits, uint64_t parameter, std::shared_ptr<Te
   return Status::Ok();
 }
 
+std::vector<std::shared_ptr<Tensor>> Tensors::All() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::shared_ptr<Tensor>> all;
+  for (const auto& [key, weak] : open_) {
+    if (std::shared_ptr<Tensor> tensor = weak.lock()) all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
 }  // namespace mercury

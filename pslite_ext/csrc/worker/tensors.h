@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/status.h"
 #include "transport/tensor.h"
@@ -28,6 +29,8 @@ class Tensors {
   Status Open(TensorTraits traits, uint64_t parameter, std::shared_ptr<Tensor>* tensor);
   // Null if nobody holds it.
   std::shared_ptr<Tensor> Find(uint64_t key);
+  // Those that somebody holds.
+  std::vector<std::shared_ptr<Tensor>> All();
 
  private:
   struct Parameter {

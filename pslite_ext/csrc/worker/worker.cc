@@ -62,6 +62,7 @@ void Worker::Agree(Tensor* tensor, uint64_t parameter) {
   }
   tensor->gate = std::make_shared<Gate>(
       About(traits), [this](std::shared_ptr<Operation> op) { transport_->Submit(std::move(op)); });
+  if (OpenAsAgreed(tensor->gate.get())) return;
   Claims({traits.key, Claim::Kind::kTensor, Text(traits)}, tensor->gate);
 }
 
@@ -139,6 +140,11 @@ std::shared_ptr<Operation> Worker::NewOperation(Operation::Kind kind,
 }
 
 void Worker::Submit(std::shared_ptr<Operation> op) {
+  if (outside_ && op->kind != Operation::Kind::kPull && op->kind != Operation::Kind::kCommand) {
+    return op->Finish(Status::Closed(
+        "this worker has come while the job runs, and has not been let in yet: call checkpoint "
+        "before it trains (docs/elastic.md)"));
+  }
   op->fail_if_dropped = true;
   if (op->kind == Operation::Kind::kRows) Note(op->tensor.get());
   const bool waits = op->tensor != nullptr && op->kind != Operation::Kind::kFirstValue;

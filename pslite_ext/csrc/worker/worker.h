@@ -7,8 +7,11 @@
 // submitted is finished exactly once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "transport/claim.h"
@@ -20,9 +23,10 @@ namespace mercury {
 
 class Worker {
  public:
-  // `deterministic`: sums are to be the same in every run.
-  explicit Worker(Transport* transport, bool deterministic = false)
-      : transport_(transport), deterministic_(deterministic) {}
+  // `deterministic`: sums are to be the same in every run. `outside`: this worker comes while the
+  // job runs, and has not been let in.
+  explicit Worker(Transport* transport, bool deterministic = false, bool outside = false)
+      : transport_(transport), deterministic_(deterministic), outside_(outside) {}
 
   Tensors& tensors() { return tensors_; }
   // `traits` and `parameter` as Tensors::Open has them; the trace learns of the tensor. An
@@ -47,6 +51,10 @@ class Worker {
   // Says which keys this worker's model has; over when all workers have said the same.
   // kInvalidArgument if that is too long to say.
   Status NewModelClaim(uint64_t subject, std::string keys, std::shared_ptr<Operation>* claim);
+  // worker_newcomers.cc: where this worker stands, for one that is let in, while nothing is under
+  // way; and of that one: it is in.
+  std::string Standing();
+  Status Enter(const std::string& standing);
   std::string Figures() { return transport_->Figures(); }
   std::string Profile() { return transport_->Profile(); }
   // What is under way: a line for each.
@@ -60,9 +68,14 @@ class Worker {
   static void Note(Tensor* tensor);
   static void NoteCodec(const Operation& op);
 
+  bool OpenAsAgreed(Gate* gate);
+
   Transport* const transport_;
   const bool deterministic_;
+  std::atomic<bool> outside_;
   Tensors tensors_;
+  std::mutex mutex_;                         // guards what follows
+  std::map<uint64_t, Gate::Agreed> agreed_;  // by key: what others had agreed on before it came
 };
 
 }  // namespace mercury

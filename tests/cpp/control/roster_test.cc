@@ -48,6 +48,34 @@ TEST(who_has_finished_is_not_missed) {
   CHECK_EQ(roster.Shortage(), "; 1 worker is left, fewer than MERCURY_MIN_WORKERS=2");
 }
 
+TEST(a_newcomer_has_a_free_place_and_counts_once_it_is_in) {
+  Roster roster(2);
+  CHECK_EQ(roster.PlaceFor(-1), -1);  // nobody comes to a job that needs all
+  roster.GoOnWith(1, 0, 4);
+  CHECK_EQ(roster.PlaceFor(-1), 2);
+  CHECK_EQ(roster.PlaceFor(3), 3);
+  CHECK_EQ(roster.PlaceFor(0), -1);
+  CHECK_EQ(roster.PlaceFor(4), -1);
+  roster.Expect(W(2));
+  CHECK_TRUE(roster.IsNew(W(2)) && roster.IsOut(W(2)));
+  CHECK_EQ(roster.PlaceFor(-1), 3);
+  CHECK_EQ(roster.workers(), 2);
+  CHECK_EQ(roster.generation(), 1U);
+  roster.LetIn(W(2));
+  CHECK_TRUE(!roster.IsNew(W(2)) && !roster.IsOut(W(2)));
+  CHECK_EQ(roster.workers(), 3);
+  CHECK_EQ(roster.generation(), 2U);
+  roster.Lose(W(0));
+  CHECK_EQ(roster.first(), W(1));
+  CHECK_EQ(roster.PlaceFor(-1), 0);  // of one that is lost
+  roster.Expect(W(0));
+  CHECK_TRUE(!roster.IsLost(W(0)));
+  CHECK_TRUE(roster.Lose(W(0)) && !roster.Lose(W(0)) && roster.IsLost(W(0)));
+  CHECK_EQ(roster.generation(), 3U);  // it had never been in
+  roster.Leave(W(1));
+  CHECK_EQ(roster.PlaceFor(1), -1);  // of one that has finished
+}
+
 TEST(what_may_be_lost_together_may_be_lost_one_by_one) {
   Random random;
   for (int trial = 0; trial < 2000; ++trial) {

@@ -12,7 +12,7 @@ using namespace mercury;
 namespace {
 
 struct Server {
-  explicit Server(int workers) : agreement(workers) {}
+  explicit Server(int workers, bool elastic = false) : agreement(workers, elastic) {}
   uint64_t Hear(int worker, uint64_t subject, const std::string& text,
                 Claim::Kind of = Claim::Kind::kTensor) {
     std::vector<Agreement::Verdict> verdicts;
@@ -144,6 +144,26 @@ TEST(of_how_to_sum_who_has_left_says_nothing) {
   CHECK_OK(server.answers.at(more));
   const auto alone = server.Hear(0, 10, "whole arrays", Claim::Kind::kSums);
   CHECK_OK(server.answers.at(alone));
+}
+
+TEST(who_comes_in_a_place_says_what_the_others_say_from_then_on) {
+  Server server(2, true);
+  server.Departed(1);
+  const auto alone = server.Hear(0, 7, kShape);
+  CHECK_OK(server.answers.at(alone));
+  server.agreement.Comes(1);
+  const auto waits = server.Hear(0, 8, kShape);
+  CHECK_FALSE(server.Answered(waits));
+  CHECK_TRUE(server.agreement.Missing(8) == std::vector<int>{1});
+  const auto late = server.Hear(1, 7, kShape);  // what had been agreed on before
+  const auto other = server.Hear(1, 8, kShape);
+  for (const auto ticket : {late, waits, other}) CHECK_OK(server.answers.at(ticket));
+  // What the one before it had said of what is open, it has not.
+  const auto open = server.Hear(1, 9, "whole arrays", Claim::Kind::kSums);
+  server.Departed(1);
+  server.agreement.Comes(1);
+  const auto again = server.Hear(0, 9, "whole arrays", Claim::Kind::kSums);
+  CHECK_FALSE(server.Answered(open) || server.Answered(again));
 }
 
 TEST(a_claim_from_outside_the_job_is_answered_too) {

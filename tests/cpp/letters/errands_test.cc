@@ -30,6 +30,7 @@ struct Job {
           },
           [this](int head, const std::string& body) {
             obeyed.push_back(std::to_string(head) + body);
+            return body == "no" ? Status::Internal("it cannot") : Status::Ok();
           },
           [](uint64_t key, uint64_t offset) {
             return std::vector<int>{static_cast<int>(key), static_cast<int>(offset)};
@@ -128,6 +129,10 @@ TEST(a_command_is_over_when_all_servers_have_obeyed) {
   CHECK_TRUE(job.obeyed == std::vector<std::string>({"7x", "7x", "7x"}));
   job.Deliver();
   CHECK_EQ(*code, 0);
+  command.body = "no";
+  const auto refused = job.Ask(0, command);
+  job.Deliver();
+  CHECK_EQ(*refused, static_cast<int>(Code::kInternal));
   command.body.assign(kClaimTextBytesMax + 1, 'x');
   CHECK_EQ(*job.Ask(0, command), static_cast<int>(Code::kInvalidArgument));
 }

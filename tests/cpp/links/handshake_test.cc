@@ -31,6 +31,7 @@ Terms WorkersTerms() {
   t.unit_bytes = 200000;
   t.policy = 3;
   t.checksum = true;
+  t.entry = 2;
   return t;
 }
 
@@ -74,8 +75,8 @@ Outcome Shake(const Terms& server_terms, const Terms& worker_terms, const HmacKe
   CHECK_TRUE(nothing.empty());
   o.server_done = server.done();
   o.worker_done = worker.done();
-  o.rank = server.worker();
-  o.lane = server.lane();
+  o.rank = server.theirs().worker;
+  o.lane = server.theirs().lane;
   CHECK_TRUE(!o.server_done || server.wants() == 0);
   CHECK_TRUE(!o.worker_done || worker.wants() == 0);
   return o;
@@ -110,12 +111,12 @@ TEST(both_sides_agree) {
 TEST(golden_bytes_of_the_messages) {
   const Outcome o = Shake(ServersTerms(), WorkersTerms(), Key(), Key());
   CHECK_EQ(kChallengeBytes, 40U);
-  CHECK_EQ(kHelloBytes, 116U);
+  CHECK_EQ(kHelloBytes, 117U);
   CHECK_EQ(kWelcomeBytes, 44U);
   CHECK_EQ(o.challenge.size(), kChallengeBytes);
   CHECK_EQ(o.hello.size(), kHelloBytes);
   CHECK_EQ(o.welcome.size(), kWelcomeBytes);
-  const std::string prefix("MRCY\x09\x00", 6);
+  const std::string prefix("MRCY\x0a\x00", 6);
   CHECK_TRUE(o.challenge.substr(0, 8) == prefix + std::string(2, '\0'));
   CHECK_TRUE(o.hello.substr(0, 6) == prefix);
   CHECK_TRUE(o.welcome.substr(0, 12) == prefix + std::string(6, '\0'));
@@ -126,12 +127,12 @@ TEST(golden_bytes_of_the_messages) {
       "\x01\0\x02\0"            // lane, lanes
       "\0\0\x01\0\0\0\0\0"      // packet bytes
       "\x40\x0d\x03\0\0\0\0\0"  // unit bytes
-      "\x03\x01",               // policy, checksum
+      "\x03\x01\x02",           // policy, checksum, entry
       kTermsBytes);
   CHECK_TRUE(o.hello.substr(6, kTermsBytes) == terms);
   CHECK_EQ(static_cast<uint8_t>(o.challenge[8]), 0);
   CHECK_EQ(static_cast<uint8_t>(o.challenge[39]), 31);
-  CHECK_EQ(static_cast<uint8_t>(o.hello[52]), 100);
+  CHECK_EQ(static_cast<uint8_t>(o.hello[53]), 100);
 }
 
 TEST(each_disagreement_is_named_on_both_sides) {
@@ -141,7 +142,7 @@ TEST(each_disagreement_is_named_on_both_sides) {
   } const cases[] = {
       {"another job", [](Terms* t) { t->job = 78; }},
       {"number 0", [](Terms* t) { t->server = 0; }},
-      {"DMLC_NUM_WORKER 5, the server 4", [](Terms* t) { t->workers = 5; }},
+      {"MERCURY_MAX_WORKERS) 5, the server 4", [](Terms* t) { t->workers = 5; }},
       {"DMLC_NUM_SERVER 3, the server 2", [](Terms* t) { t->servers = 3; }},
       {"MERCURY_LANES 9", [](Terms* t) { t->lanes = 9; }},
       {"MERCURY_PACKET_BYTES 1", [](Terms* t) { t->packet_bytes = 1; }},

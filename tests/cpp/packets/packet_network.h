@@ -35,7 +35,8 @@ struct NetworkOptions {
   bool deterministic = false;
   bool elastic = false;
   bool keeps_sums = false;
-  bool ticks = false;  // ask for what has waited long, once a second
+  std::set<int> absent;  // workers that are not there at first
+  bool ticks = false;    // ask for what has waited long, once a second
   StallTimes stall;
   Stalled stalled;
   uint64_t bytes_max = 0;
@@ -46,6 +47,7 @@ struct NetworkOptions {
 class Network {
  public:
   Network(const NetworkOptions& options, Random* random) : options_(options), random_(random) {
+    lost_ = options_.absent;
     if (options_.policy.unit_bytes == 0) {
       options_.policy.unit_bytes = DefaultUnitBytes(options_.policy.kind);
     }
@@ -117,20 +119,46 @@ class Network {
       }
     }
     gone_.push_back(std::move(aggregators_[s]));
+    moved_.insert(server);
     aggregators_[s] = std::make_unique<Aggregator>(OptionsOf(server, true));
     Aggregator* const fresh = aggregators_[s].get();
-    for (const int w : lost_) fresh->Drop(w, 0);
     for (int w = 0; w < options_.workers; ++w) {
+      const WorkerStreams* const of = &streams(w);
+      const auto gone = [=] {
+        return lost_.count(w) != 0 || aggregators_[s].get() != fresh || &streams(w) != of;
+      };
       After(random_->Between(0, within_us), [=] {
-        if (lost_.count(w) != 0 || aggregators_[s].get() != fresh) return;
+        if (gone()) return;
         streams(w).Moved(server, now_us_);
         After(random_->Between(0, within_us), [=] {
-          if (lost_.count(w) != 0 || aggregators_[s].get() != fresh) return;
+          if (gone()) return;
           for (int lane = 0; lane < options_.lanes; ++lane) Connect(w, server, lane);
         });
       });
     }
   }
+
+  // A newcomer has the place of a worker that is lost, or was never there.
+  void Expect(int worker) {
+    fresh_ = true;
+    lost_.erase(worker);
+    new_.insert(worker);
+    gone_streams_.push_back(std::move(streams_[static_cast<size_t>(worker)]));
+    streams_[static_cast<size_t>(worker)] = NewStreams(worker);
+    for (int s = 0; s < options_.shares.servers(); ++s) {
+      aggregator(s).Drop(worker, 0);  // which it hears first
+      aggregator(s).Expect(worker);
+      for (int lane = 0; lane < options_.lanes; ++lane) Connect(worker, s, lane);
+      if (moved_.count(s) != 0) streams(worker).Moved(s, now_us_);
+    }
+  }
+  // It is in for that server.
+  void LetIn(int worker, int server) {
+    fresh_ = true;
+    CHECK_OK(aggregator(server).LetIn(worker, 0));
+  }
+  // For all that take a server's place from now on.
+  void HasBeenLetIn(int worker) { new_.erase(worker); }
 
   // The worker is no more; each server hears of it within `within_us`, or has before.
   void Lose(int worker, int64_t within_us) {
@@ -140,9 +168,15 @@ class Network {
         pipe(true, worker, s, lane).Cut();
         pipe(false, worker, s, lane).Cut();
       }
-      After(random_->Between(0, within_us), [this, worker, s] { aggregator(s).Drop(worker, 0); });
+      Aggregator* const of = &aggregator(s);  // it may be gone by then
+      After(random_->Between(0, within_us), [=] {
+        if (aggregators_[static_cast<size_t>(s)].get() == of && lost_.count(worker) != 0) {
+          of->Drop(worker, 0);
+        }
+      });
     }
     lost_.insert(worker);
+    new_.erase(worker);
     streams(worker).Fail(Status::Closed("it is lost"));
   }
 
@@ -171,31 +205,37 @@ class Network {
  private:
   void AddEnds() {
     for (int w = 0; w < options_.workers; ++w) {
-      WorkerStreamsOptions o;
-      o.shares = options_.shares;
-      o.num_workers = options_.workers;
-      o.lanes = options_.lanes;
-      o.policy = options_.policy;
-      if (!options_.profiles.empty()) {
-        o.policy.profile_text = options_.profiles[static_cast<size_t>(w)];
-      }
-      o.stall = options_.stall;
-      o.stalled = options_.stalled;
-      o.rank = w;
-      o.hosts = options_.hosts;
-      o.host_sums = host_sums_.emplace_back(MakeHostSums(w));
-      o.keeps_sums = options_.keeps_sums;
-      o.wake = [](int /*lane*/) {};  // all ask, again and again
-      streams_.push_back(std::make_unique<WorkerStreams>(
-          o, [this](const std::string& line) { reports_.push_back(line); }));
+      host_sums_.push_back(MakeHostSums(w));
+      streams_.push_back(NewStreams(w));
     }
     for (int s = 0; s < options_.shares.servers(); ++s) {
       aggregators_.push_back(std::make_unique<Aggregator>(OptionsOf(s, false)));
     }
   }
+  std::unique_ptr<WorkerStreams> NewStreams(int w) {
+    WorkerStreamsOptions o;
+    o.shares = options_.shares;
+    o.num_workers = options_.workers;
+    o.lanes = options_.lanes;
+    o.policy = options_.policy;
+    if (!options_.profiles.empty()) {
+      o.policy.profile_text = options_.profiles[static_cast<size_t>(w)];
+    }
+    o.stall = options_.stall;
+    o.stalled = options_.stalled;
+    o.rank = w;
+    o.hosts = options_.hosts;
+    o.host_sums = host_sums_[static_cast<size_t>(w)];
+    o.keeps_sums = options_.keeps_sums;
+    o.wake = [](int /*lane*/) {};  // all ask, again and again
+    return std::make_unique<WorkerStreams>(
+        o, [this](const std::string& line) { reports_.push_back(line); });
+  }
   AggregatorOptions OptionsOf(int s, bool resumes) const {
     AggregatorOptions o;
     o.resumes = resumes;
+    o.new_ones = o.absent = new_;
+    o.absent.insert(lost_.begin(), lost_.end());
     o.num_workers = options_.workers;
     o.shares = options_.shares;
     o.server = s;
@@ -321,7 +361,9 @@ class Network {
   std::vector<std::unique_ptr<Aggregator>> aggregators_;
   std::vector<std::unique_ptr<Pipe>> pipes_;
   std::vector<std::unique_ptr<Aggregator>> gone_;
-  std::set<int> lost_;  // workers
+  std::vector<std::unique_ptr<WorkerStreams>> gone_streams_;
+  std::set<int> lost_, new_;  // workers
+  std::set<int> moved_;       // servers
   std::vector<std::string> reports_;
 };
 

@@ -20,10 +20,16 @@ class Recorder : public Transport {
     if (claim && agreed && op->done) op->Finish(Status::Ok());
   }
   void Fail(const Status& /*status*/) override {}
+  std::string Rounds() override { return "1 0 7\n"; }
+  Status TakeRounds(const std::string& text) override {
+    rounds = text;
+    return Status::Ok();
+  }
   std::string Figures() override { return ""; }
   std::string Profile() override { return ""; }
 
   bool agreed = false;  // on all that is claimed, at once
+  std::string rounds;
   std::vector<std::shared_ptr<Operation>> taken, claims;
 };
 
@@ -248,5 +254,52 @@ TEST(where_sums_are_to_be_the_same_in_every_run_none_is_asynchronous) {
     const Status status = worker.OpenTensor(traits, 2, &tensor);
     CHECK_STATUS(deterministic ? Code::kInvalidArgument : Code::kOk, status);
     CHECK_EQ(status.text().find("MERCURY_DETERMINISTIC=1") != std::string::npos, deterministic);
+  }
+}
+
+TEST(who_comes_while_the_job_runs_takes_over_what_the_others_have_agreed_on) {
+  Front other;
+  REQUIRE_OK(other.worker.SetCompression(other.tensor.get(), "2bit", 0.25F));
+  const auto ask = [](Worker* of, Operation::Kind kind, const std::shared_ptr<Tensor>& its) {
+    auto op = of->NewOperation(kind, its, 0);
+    op->done = [](const Status& /*status*/) {};
+    of->Submit(op);
+  };
+  ask(&other.worker, Operation::Kind::kSum, other.tensor);
+  CHECK_EQ(other.transport.claims.size(), 2U);  // the tensor, and how it is summed
+  const std::string standing = other.worker.Standing();
+
+  Recorder transport;
+  Worker worker(&transport, false, true);
+  TensorTraits traits = other.tensor->traits;
+  std::shared_ptr<Tensor> tensor;
+  REQUIRE_OK(worker.OpenTensor(traits, traits.key, &tensor));
+  Status status;
+  auto op = worker.NewOperation(Operation::Kind::kSum, tensor, 0);
+  op->done = [&](const Status& said) { status = said; };
+  worker.Submit(op);
+  CHECK_STATUS(Code::kClosed, status);  // it has not been let in
+  ask(&worker, Operation::Kind::kPull, tensor);
+  CHECK_EQ(transport.taken.size(), 1U);
+  REQUIRE_OK(worker.Enter(standing));
+  CHECK_EQ(transport.rounds, "1 0 7\n");
+  REQUIRE_OK(worker.SetCompression(tensor.get(), "2bit", 0.25F));
+  ask(&worker, Operation::Kind::kSum, tensor);
+  CHECK_EQ(transport.taken.size(), 2U);
+  CHECK_TRUE(transport.claims.empty());
+  // What is new to all is agreed on as ever, and so is another manner, by the number that all have.
+  REQUIRE_OK(worker.SetCompression(tensor.get(), "none", 0));
+  ask(&worker, Operation::Kind::kSum, tensor);
+  REQUIRE_OK(other.worker.SetCompression(other.tensor.get(), "none", 0));
+  ask(&other.worker, Operation::Kind::kSum, other.tensor);
+  REQUIRE_EQ(transport.claims.size(), 1U);
+  CHECK_EQ(transport.claims[0]->command.claim->subject,
+           other.transport.claims.back()->command.claim->subject);
+  traits.key = 2;
+  std::shared_ptr<Tensor> fresh;
+  REQUIRE_OK(worker.OpenTensor(traits, traits.key, &fresh));
+  CHECK_EQ(transport.claims.size(), 2U);
+  for (const char* const wrong : {"", "1 2\nrounds\n", "x\nrounds\n", "1 1 0 0 0.5\n"}) {
+    CHECK_STATUS(Code::kCorrupt, worker.Enter(wrong));
   }
 }

@@ -99,8 +99,8 @@ void FabricNode::OpenDoor(const JobIdentity& job) {
   door.tcp = options_.tcp;
   door_ = std::make_unique<Acceptor>(
       &lane_->loop(), std::move(listener_), door,
-      [this](int peer, int /*lane*/, int /*server*/, TcpSocket socket) {
-        Take(peer, std::move(socket));
+      [this](const Terms& theirs, TcpSocket socket) {
+        Take(static_cast<int>(theirs.worker), std::move(socket));
       },
       [this](const std::string& why) { LogRefusal(why, ++refusals_); });
   const Status status = door_->Start();

@@ -1,0 +1,99 @@
+// Workers that come once the job has begun, as the scheduler sees them: see membership.h.
+//
+// A newcomer counts for nothing until it is in. While it is let in, some servers expect it and
+// others do not yet: if the worker that lets it in is lost then, or a server, so is the newcomer.
+#include <algorithm>
+#include <utility>
+
+#include "control/membership.h"
+
+namespace mercury {
+namespace {
+
+// What comes after it, and who says so: the newcomer, or a worker that is in.
+bool Follows(Admission now, Admission next) {
+  return static_cast<int>(next) == static_cast<int>(now) + 1;
+}
+bool SaidByItself(Admission admission) {
+  return admission == Admission::kReady || admission == Admission::kHas;
+}
+
+}  // namespace
+
+// Why there is no place for it.
+std::string SchedulerMembership::NoPlace(const Member& member, int64_t now_ms) const {
+  if (member.role != Role::kWorker) return Refusal(member, now_ms);
+  if (member.asynchronous) return "who trains asynchronously cannot join a job that has begun";
+  const int hint = member.rank_hint;
+  if (hint >= roster_.places() || (hint < 0 && roster_.PlaceFor(hint) < 0)) {
+    return "the job has begun, and none of its " + std::to_string(roster_.places()) +
+           " places for workers is free (MERCURY_MAX_WORKERS)";
+  }
+  if (roster_.PlaceFor(hint) >= 0) return Contradiction(member);
+  const int node = NodeId(Role::kWorker, hint);
+  return NodeName(node) + (roster_.HasLeft(node) ? " has finished" : " is still in the job") +
+         ", and this node was started as that one (DMLC_TASK_ID=" + std::to_string(hint) + ")";
+}
+
+Actions SchedulerMembership::Come(const Member& member, int64_t now_ms) {
+  const std::string why = NoPlace(member, now_ms);
+  if (!why.empty()) return {{Action::kReject, -1, why, member}};
+  const int node = NodeId(Role::kWorker, roster_.PlaceFor(member.rank_hint));
+  const auto of_node = [node](const Member& m) { return m.id == node; };
+  const auto before = std::find_if(members_.begin(), members_.end(), of_node);
+  uint8_t& entry = entries_[node];
+  if (before != members_.end()) {
+    ++entry;
+    members_.erase(before);
+  }
+  members_.push_back(member);
+  members_.back().id = node;
+  members_.back().entry = entry;
+  members_.back().since_ms = now_ms;
+  // What was said of who had the place before is not said of this one.
+  accusations_.erase(
+      std::remove_if(accusations_.begin(), accusations_.end(),
+                     [node](const Accusation& a) { return a.node == node || a.reporter == node; }),
+      accusations_.end());
+  suspect_ms_.erase(node);
+  heard_ms_[node] = now_ms;
+  roster_.Expect(node);
+  newcomers_[node] = Admitted();
+  return {{Action::kAdmit, node, "", members_.back()}};
+}
+
+Actions SchedulerMembership::Admits(int sayer, int node, Admission admission) {
+  const auto found = newcomers_.find(node);
+  if (state_ != State::kRunning || found == newcomers_.end()) return {};  // it is lost
+  Admitted& newcomer = found->second;
+  const bool own = sayer == node, in = roster_.workers() != 0 && !roster_.IsOut(sayer);
+  if (!Follows(newcomer.admission, admission) || own != SaidByItself(admission) || (!own && !in)) {
+    return {};
+  }
+  if (admission == Admission::kIn && sayer != newcomer.by) return {};
+  newcomer.admission = admission;
+  if (!own) newcomer.by = sayer;
+  if (admission == Admission::kIn) {
+    newcomers_.erase(found);
+    roster_.LetIn(node);
+  }
+  Action action{Action::kAdmission, node, "", {}};
+  action.admission = admission;
+  return {std::move(action)};
+}
+
+// Newcomers that are lost with these nodes.
+std::set<int> SchedulerMembership::LostWith(const std::set<int>& nodes) const {
+  std::set<int> with;
+  for (const auto& [node, newcomer] : newcomers_) {
+    if (newcomer.admission != Admission::kTakes && newcomer.admission != Admission::kHas) continue;
+    const int by = newcomer.by;
+    const bool goes = std::any_of(nodes.begin(), nodes.end(), [&](int lost) {
+      return !roster_.IsOut(lost) && (lost == by || RoleOf(lost) == Role::kServer);
+    });
+    if (goes) with.insert(node);
+  }
+  return with;
+}
+
+}  // namespace mercury

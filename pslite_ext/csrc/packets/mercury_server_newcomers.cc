@@ -1,0 +1,66 @@
+// Workers that come while the job runs, as a server's half of the data plane sees them: see
+// mercury_server.h and aggregator_newcomers.cc. The scheduler says who comes, and in whose place;
+// who is let in says so itself, by a command of the worker that does it.
+#include <charconv>
+#include <utility>
+
+#include "packets/mercury_server.h"
+#include "transport/operation.h"
+
+namespace mercury {
+
+void MercuryServer::Expect(int worker, uint8_t entry) {
+  lanes_[0]->Post([this, worker, entry] {
+    dropped_.erase(worker);
+    out_.insert(worker);
+    new_.insert(worker);
+    failed_.erase(worker);
+    entries_[worker] = entry;
+    for (auto it = taken_.begin(); it != taken_.end();) {
+      it = WorkerOf(it->first) == worker ? taken_.erase(it) : std::next(it);
+    }
+    for (const auto& shard : shards_) shard->aggregator->Expect(worker);
+    TakeEarly();
+  });
+}
+
+// As the scheduler says it: those that take the place of a server that is lost from now on hear of
+// it in no other way.
+void MercuryServer::LetIn(int worker) {
+  lanes_[0]->Post([this, worker] {
+    new_.erase(worker);
+    out_.erase(worker);
+  });
+}
+
+// It has heard sooner than this server that it is to come.
+bool MercuryServer::ComesEarly(const Terms& theirs) const {
+  const auto worker = static_cast<int>(theirs.worker);
+  const auto known = entries_.find(worker);
+  if (known == entries_.end())
+    return worker >= options_.workers - options_.free || theirs.entry != 0;
+  return static_cast<int8_t>(theirs.entry - known->second) > 0;
+}
+
+Status MercuryServer::Obeys(Shard* shard, int head, const std::string& body) {
+  if (head != kLetInHead && head != kReleaseHead) return Obey(head, body);
+  uint64_t number = 0;
+  const char* const end = body.data() + body.size();
+  for (const char* at = body.data(); at != end;) {
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc()) return Status::Corrupt("a command that makes no sense");
+    at = next != end ? next + 1 : next;
+    if (head == kReleaseHead) {
+      shard->aggregator->Release(number);
+    } else if (number >= static_cast<uint64_t>(options_.workers)) {
+      return Status::Corrupt("a worker is let in for whom there is no place");
+    } else {
+      const Status status = shard->aggregator->LetIn(static_cast<int>(number), 0);
+      if (!status.ok()) return status;
+      shard->clerk->Comes(static_cast<int>(number));
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace mercury

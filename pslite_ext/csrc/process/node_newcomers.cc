@@ -1,0 +1,87 @@
+// Workers that come while the job runs: see node.h, and control/membership.h for the order of
+// things.
+#include "base/log.h"
+#include "process/node.h"
+#include "trace/trace_text.h"
+
+namespace mercury {
+
+int Node::Places() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return options_.mercury.workers;
+}
+
+bool Node::Outside() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return outside_;
+}
+
+Newcomer Node::NextToLetIn() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (outside_ || !present_.IsFirst(rank())) return {};
+  const int ready = present_.Ready();
+  return {ready, ready < 0 ? 0 : int{present_.EntryOf(ready)}};
+}
+
+void Node::SayAdmission(int newcomer, Admission admission) {
+  if (van_ != nullptr) van_->SayAdmission(NodeId(Role::kWorker, newcomer), admission);
+}
+
+bool Node::WaitAdmission(const Newcomer& newcomer, Admission admission, int slice_ms,
+                         Status* status) {
+  const auto entry = static_cast<uint8_t>(newcomer.entry);
+  bool there = false, gone = false;
+  const bool over = Wait(slice_ms, status, [&] {
+    there = present_.IsAt(newcomer.rank, entry, admission);
+    gone = !present_.IsThere(newcomer.rank, entry);
+    return there || gone || ended_;
+  });
+  if (!over || !status->ok() || there) return over;
+  *status = Status::PeerLost(gone ? NodeName(Role::kWorker, newcomer.rank) + " is gone"
+                                  : "the job ended before this worker was let in");
+  return over;
+}
+
+std::string Node::Standing() {
+  Worker* worker = Front();
+  if (worker == nullptr) return "";
+  return std::to_string(numbers_.next()) + "\n" + worker->Standing();
+}
+
+Status Node::Enter(const std::string& standing) {
+  Worker* worker = Front();
+  if (worker == nullptr) return Status::Closed("this process is not a worker of a running job");
+  char* end = nullptr;
+  const long next = std::strtol(standing.c_str(), &end, 10);  // NOLINT: the library's type
+  if (*end != '\n') return Status::Corrupt("where other workers stand makes no sense");
+  const Status status = worker->Enter(end + 1);
+  if (!status.ok()) return status;
+  numbers_.GoOnFrom(static_cast<int32_t>(next));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  outside_ = false;
+  return status;
+}
+
+void Node::OnAdmission(const Member& newcomer, Admission admission) {
+  const int newcomers_rank = RankOf(newcomer.id);
+  int workers = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    present_.Admits(newcomers_rank, newcomer.entry, admission);
+    workers = present_.workers();
+    changed_.notify_all();
+  }
+  const std::string who = NodeName(newcomer.id);
+  const bool says = options_.van.role == Role::kScheduler || id_ == newcomer.id;
+  if (says && admission == Admission::kComes) {
+    Log(LogLevel::kNote, who + " comes to the job from " + newcomer.host);
+  }
+  if (says && admission == Admission::kIn) {
+    Log(LogLevel::kNote,
+        who + " is in; the job goes on with " + std::to_string(workers) + " workers");
+  }
+  if (admission != Admission::kIn) return;
+  if (TraceLog* log = TraceLog::Active()) log->Note(TraceWithNote(who));
+}
+
+}  // namespace mercury

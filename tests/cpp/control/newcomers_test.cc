@@ -1,0 +1,167 @@
+// Workers that come once the job has begun, as its scheduler sees them.
+#include <set>
+#include <string>
+
+#include "control/membership.h"
+#include "harness.h"
+#include "members.h"
+
+using namespace mercury;           // NOLINT: a test
+using namespace mercury::testing;  // NOLINT: a test
+
+namespace {
+
+int W(int rank) { return NodeId(Role::kWorker, rank); }
+int S(int rank) { return NodeId(Role::kServer, rank); }
+
+// Of two workers and two servers, running since t = 0, with places for four workers.
+SchedulerMembership Begun(int least = 1, int places = 4) {
+  SchedulerMembership s(2, 2, Times(), 0);
+  for (int r = 0; r < 2; ++r) {
+    Join(&s, M(Role::kServer, 1 + r, r), 0);
+    Join(&s, M(Role::kWorker, 11 + r, r), 0);
+  }
+  s.GoOnWith(least, true, places);
+  return s;
+}
+
+int Admitted(const Actions& actions) {
+  const Action* action = Find(actions, Action::kAdmit);
+  return action != nullptr ? action->node : -1;
+}
+
+std::set<int> Lost(const Actions& actions) {
+  std::set<int> lost;
+  for (const Action& a : actions) {
+    if (a.kind == Action::kLost) lost.insert(a.node);
+  }
+  return lost;
+}
+
+bool Says(SchedulerMembership* s, int sayer, int node, Admission admission) {
+  const Actions actions = s->Admits(sayer, node, admission);
+  const Action* said = Find(actions, Action::kAdmission);
+  if (said == nullptr) return false;
+  CHECK_EQ(said->node, node);
+  CHECK_TRUE(said->admission == admission);
+  return true;
+}
+
+// Whether it comes as far as that, let in by worker 0.
+bool Comes(SchedulerMembership* s, int node, Admission admission) {
+  bool all = true;
+  for (int at = 1; at <= static_cast<int>(admission); ++at) {
+    const auto next = static_cast<Admission>(at);
+    const bool own = next == Admission::kReady || next == Admission::kHas;
+    all = Says(s, own ? node : W(0), node, next) && all;
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST(a_newcomer_is_let_in_step_by_step) {
+  SchedulerMembership s = Begun();
+  CHECK_EQ(Admitted(s.Register(M(Role::kWorker, 21), 5)), W(2));
+  CHECK_EQ(s.members().back().entry, 0);
+  CHECK_EQ(s.roster().workers(), 2);
+  CHECK_TRUE(!Says(&s, W(0), W(2), Admission::kReady));  // only it says so
+  CHECK_TRUE(!Says(&s, W(0), W(2), Admission::kTakes));  // it is not ready
+  CHECK_TRUE(Says(&s, W(2), W(2), Admission::kReady));
+  CHECK_TRUE(!Says(&s, W(2), W(2), Admission::kTakes));  // only who is in
+  CHECK_TRUE(!Says(&s, W(3), W(2), Admission::kTakes));
+  CHECK_TRUE(Says(&s, W(1), W(2), Admission::kTakes));
+  CHECK_TRUE(!Says(&s, W(0), W(2), Admission::kTakes));  // another does already
+  CHECK_TRUE(Says(&s, W(2), W(2), Admission::kHas));
+  CHECK_TRUE(!Says(&s, W(0), W(2), Admission::kIn));
+  CHECK_EQ(s.roster().workers(), 2);
+  CHECK_TRUE(Says(&s, W(1), W(2), Admission::kIn));
+  CHECK_EQ(s.roster().workers(), 3);
+  CHECK_TRUE(!Says(&s, W(1), W(2), Admission::kIn));
+}
+
+TEST(barriers_do_not_wait_for_newcomers) {
+  SchedulerMembership s = Begun();
+  s.Register(M(Role::kWorker, 21), 5);
+  CHECK_TRUE(s.Barrier(W(2)).empty());
+  CHECK_TRUE(s.Barrier(W(0)).empty());
+  CHECK_TRUE(Find(s.Barrier(W(1)), Action::kRelease) != nullptr);
+  CHECK_TRUE(Comes(&s, W(2), Admission::kIn));
+  s.Barrier(W(0));
+  CHECK_TRUE(s.Barrier(W(1)).empty());
+  CHECK_TRUE(Find(s.Barrier(W(2)), Action::kRelease) != nullptr);
+}
+
+TEST(the_lost_are_followed_in_their_places) {
+  SchedulerMembership s = Begun(1, 2);
+  CHECK_TRUE(Says(Find(s.Register(M(Role::kWorker, 21), 5), Action::kReject),
+                  "none of its 2 places for workers is free"));
+  CHECK_TRUE(Says(Find(s.Register(M(Role::kWorker, 22, 1), 5), Action::kReject),
+                  "worker 1 is still in the job"));
+  CHECK_TRUE(Says(Find(s.Register(M(Role::kServer, 23), 5), Action::kReject), "cannot join"));
+  CHECK_TRUE(Lost(s.Ended({Role::kWorker, 1, "was killed by signal 9", true})) ==
+             std::set<int>({W(1)}));
+  s.Accuse(S(0), W(1), "its connection broke", 5);
+  CHECK_EQ(Admitted(s.Register(M(Role::kWorker, 24, 1), 6)), W(1));
+  CHECK_EQ(s.members().back().entry, 1);
+  CHECK_EQ(s.members().size(), 4U);
+  // What was said of the one before is not said of this one.
+  for (int64_t t = 500; t <= 9000; t += 500) {
+    for (const int id : {S(0), S(1), W(0), W(1)}) s.Heard(id, t);
+    CHECK_TRUE(Lost(s.Tick(t)).empty());
+  }
+  CHECK_TRUE(Comes(&s, W(1), Admission::kIn));
+  CHECK_EQ(s.roster().workers(), 2);
+}
+
+TEST(newcomers_are_lost_alone) {
+  SchedulerMembership s = Begun(2);  // which needs both that it has
+  s.Register(M(Role::kWorker, 21), 0);
+  std::set<int> lost;
+  for (int64_t t = 500; t <= 12000; t += 500) {
+    for (const int id : {S(0), S(1), W(0), W(1)}) s.Heard(id, t);
+    for (const int node : Lost(s.Tick(t))) lost.insert(node);
+  }
+  CHECK_TRUE(lost == std::set<int>({W(2)}) && s.running());
+  CHECK_EQ(Admitted(s.Register(M(Role::kWorker, 22), 12000)), W(2));
+  // One that ends with an error of ours ends nobody else's job.
+  const Status refused = Status::InvalidArgument("it has another model");
+  CHECK_TRUE(Lost(s.Leave(W(2), refused, 12000)) == std::set<int>({W(2)}) && s.running());
+  CHECK_EQ(Admitted(s.Register(M(Role::kWorker, 23), 12000)), W(2));
+  CHECK_TRUE(Lost(s.Leave(W(2), Status::Ok(), 12000)) == std::set<int>({W(2)}) && s.running());
+  CHECK_EQ(s.members().back().entry, 2);
+}
+
+TEST(who_is_being_let_in_does_not_outlive_who_lets_it_in_nor_a_server) {
+  for (const Admission admission :
+       {Admission::kReady, Admission::kTakes, Admission::kHas, Admission::kIn}) {
+    for (const bool server : {false, true}) {
+      SchedulerMembership s = Begun();
+      s.Register(M(Role::kWorker, 21), 0);
+      CHECK_TRUE(Comes(&s, W(2), admission));
+      const Role role = server ? Role::kServer : Role::kWorker;
+      const std::set<int> lost = Lost(s.Ended({role, 0, "was killed by signal 9", true}));
+      const bool with = admission == Admission::kTakes || admission == Admission::kHas;
+      CHECK_EQ(lost.count(W(2)) != 0, with);
+      CHECK_EQ(lost.size(), with ? 2U : 1U);
+      CHECK_EQ(s.roster().IsLost(W(2)), with);
+    }
+  }
+}
+
+TEST(a_job_ends_without_its_newcomers) {
+  SchedulerMembership s = Begun();
+  s.Register(M(Role::kWorker, 21), 0);
+  s.Leave(W(0), Status::Ok(), 1);
+  CHECK_TRUE(Find(s.Leave(W(1), Status::Ok(), 1), Action::kEnd) != nullptr);
+  CHECK_TRUE(!Says(&s, W(2), W(2), Admission::kReady));
+}
+
+TEST(nobody_comes_to_a_job_that_needs_all) {
+  SchedulerMembership s = Begun(0);
+  CHECK_TRUE(Says(Find(s.Register(M(Role::kWorker, 21), 5), Action::kReject), "cannot join"));
+  SchedulerMembership elastic = Begun();
+  Member asynchronous = M(Role::kWorker, 22);
+  asynchronous.asynchronous = true;
+  CHECK_TRUE(Says(Find(elastic.Register(asynchronous, 5), Action::kReject), "asynchronously"));
+}
