@@ -25,6 +25,7 @@ from pslite_ext.errors import InvalidArgumentError, PsliteError
 from pslite_ext.job import joining
 from pslite_ext.saving import random_numbers
 from pslite_ext.saving.checkpoint import Checkpoint
+from pslite_ext.saving.exchange import Seat
 
 _SEEDS = 2**31 - 1
 State = dict[str, Any]
@@ -34,10 +35,10 @@ def checkpoint(folder: str | Path, every: int, keep: int, objects: Mapping[str, 
     try:
         front = MXNetState(objects)
         _join(objects)
-        rank, workers = 0, 1
+        seat = Seat(0, 1, 1)
         if (settings := joining.joined) is not None:
-            rank, workers = _core.rank(), int(settings.values["DMLC_NUM_WORKER"])
-        return Checkpoint(folder, front, rank, workers, every, keep)
+            seat = Seat(_core.rank(), int(settings.values["DMLC_NUM_WORKER"]), _core.places())
+        return Checkpoint(folder, front, seat, every, keep)
     except PsliteError as error:
         raise as_mxnet(error) from None
 
@@ -96,6 +97,15 @@ class MXNetState:
         for name, trainer in self._trainers.items():
             state[f"trainer/{name}"] = _states(trainer)
         return state
+
+    def standing(self) -> dict[str, Any]:
+        return {}
+
+    def stand(self, standing: Mapping[str, Any]) -> None:
+        """Nobody comes to a job of MXNet's while it runs."""
+
+    def missing(self) -> str:
+        return ""
 
     def capture_own(self) -> State:
         seed = int(mx.nd.random.randint(0, _SEEDS).asscalar())

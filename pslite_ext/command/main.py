@@ -16,6 +16,7 @@ from pslite_ext.command_line import Parser, suggestion
 # other function `FUNCTION_parser`.
 COMMANDS = {
     "launch": ("launch", "main", "start a job's processes and watch them"),
+    "join": ("launch.join", "main", "add a worker to a job that runs"),
     "trace": ("command.trace.command", "main", "read, check, analyse and show traces"),
     "sim": ("command.sim.command", "main", "predict iterations; replay traces; plan clusters"),
     "fabric": ("command.fabric", "main", "plan MLfabric's transfers for a batch of updates"),

@@ -25,6 +25,7 @@ from pslite_ext.config import (
     resolve,
     wanted_van,
 )
+from pslite_ext.launch import join
 from pslite_ext.launch.tasks import Host, LaunchError, Task, normal_command, plan, read_hosts
 from pslite_ext.launch.watch import JobWatch
 from pslite_ext.trace_settings import of_restart
@@ -56,6 +57,19 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         metavar="N",
         help="go on with N workers if others are lost; default: a loss ends the job",
+    )
+    add(
+        "--max-workers",
+        type=int,
+        metavar="N",
+        help="with --min-workers: how many there may be if others join; default: as many as -n",
+    )
+    add(
+        "--replace",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --min-workers: start workers again that are lost, N times at most",
     )
     add("-H", "--hostfile", type=Path, help="hosts for servers and workers, one a line")
     add("--launcher", choices=["local", "ssh"], help="default: ssh with a hostfile, else local")
@@ -144,6 +158,8 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
     }
     if arguments.min_workers is not None:
         job["MERCURY_MIN_WORKERS"] = str(arguments.min_workers)
+    if arguments.max_workers is not None:
+        job["MERCURY_MAX_WORKERS"] = str(arguments.max_workers)
     if arguments.start_timeout is not None:
         job["MERCURY_START_TIMEOUT_S"] = str(arguments.start_timeout)
     if arguments.trace_dir is not None:
@@ -181,11 +197,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError("there must be at least one worker and one server")
     if arguments.replicas not in (0, 1) or (arguments.replicas == 1 and servers != 1):
         raise LaunchError("--replicas is 0 or 1, and a replica needs its one server: -s 1")
-    least = arguments.min_workers
-    if least is not None and not 1 <= least <= arguments.num_workers:
-        raise LaunchError(
-            f"--min-workers is {least}; allowed: 1 to {arguments.num_workers}, as there are workers"
-        )
+    _check_elastic(arguments)
     wanted_van({"DMLC_PS_VAN_TYPE": arguments.van})
     launcher = arguments.launcher or ("ssh" if arguments.hostfile else "local")
     if arguments.restarts < 0:
@@ -218,10 +230,41 @@ def run(arguments: argparse.Namespace) -> int:
             command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port, replicas
         )
         least = int({**os.environ, **job}.get("MERCURY_MIN_WORKERS", "").strip() or 0)
-        code = _run_once(tasks, JobWatch(log_dir, arguments.grace, least))
+        if least:
+            _say_how_to_join({**os.environ, **tasks[0].env}, log_dir)
+        code = _run_once(tasks, JobWatch(log_dir, arguments.grace, least, arguments.replace))
         if code in (0, WRONG_USE):
             break
     return code
+
+
+def _check_elastic(arguments: argparse.Namespace) -> None:
+    """What goes on without workers, and with others."""
+    least, most, workers = arguments.min_workers, arguments.max_workers, arguments.num_workers
+    if least is not None and not 1 <= least <= workers:
+        raise LaunchError(
+            f"--min-workers is {least}; allowed: 1 to {workers}, as there are workers"
+        )
+    if most is not None and most < workers:
+        raise LaunchError(f"--max-workers is {most}; the job begins with {workers}")
+    if arguments.replace < 0:
+        raise LaunchError(f"--replace is {arguments.replace}; allowed: 0 or more")
+    given = least is not None or any(
+        item.startswith("MERCURY_MIN_WORKERS") for item in (*arguments.env, *os.environ)
+    )
+    for name, value in (("--max-workers", most), ("--replace", arguments.replace)):
+        if value and not given:
+            raise LaunchError(f"{name} needs --min-workers: without it, a lost worker ends the job")
+
+
+def _say_how_to_join(job: Mapping[str, str], log_dir: Path) -> None:
+    try:
+        path = join.write(log_dir, job)
+    except OSError as error:
+        raise LaunchError(f"--log-dir {log_dir}: {error.strerror}") from None
+    print(
+        f"mercury launch: workers can join: mercury join {path} -- python SCRIPT", file=sys.stderr
+    )
 
 
 def _run_once(tasks: Sequence[Task], watch: JobWatch) -> int:

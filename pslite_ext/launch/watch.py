@@ -25,9 +25,13 @@ COLOURS = {"worker": 32, "server": 34, "replica": 36, "scheduler": 35}
 
 
 class JobWatch:
-    def __init__(self, log_dir: Path, grace_s: float, least_workers: int = 0) -> None:
-        """`least_workers`: with which the job goes on; 0: only with all of them."""
+    def __init__(
+        self, log_dir: Path, grace_s: float, least_workers: int = 0, replace: int = 0
+    ) -> None:
+        """`least_workers`: with which the job goes on; 0: only with all of them. `replace`: how
+        often a worker is started again in the place of one that is lost."""
         self._log_dir = log_dir
+        self._replace, self._replaced = replace, 0
         self._least_workers = least_workers
         self._lost: list[Child] = []  # without which it has gone on
         self._grace_s = grace_s  # for the others to notice a failure themselves
@@ -44,26 +48,30 @@ class JobWatch:
         except OSError as error:
             raise LaunchError(f"--log-dir {self._log_dir}: {error.strerror}") from None
         for task in tasks:
-            tail: deque[str] = deque(maxlen=TAIL_LINES)
-            log = self._log_dir / f"{task.name.replace(' ', '_')}.log"
-            prefix = f"[{task.name}] "
-            if self._colour:
-                prefix = f"\033[{COLOURS[task.role]}m{prefix}\033[0m"
-            told = partial(self._print, prefix, tail)
-            try:
-                child = self._supervisor.start(
-                    task.command,
-                    task.env or None,
-                    log=log,
-                    told=told,
-                    keeps_up=self._output.keeps_up,
-                    stdin=task.stdin,
-                )
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE):
-                    raise
-                raise CannotRunError(f"cannot run {task.command[0]}: {error.strerror}") from None
-            self._tasks[child] = (task, tail)
+            self._start(task)
+
+    def _start(self, task: Task, again: str = "") -> None:
+        """`again`: which time it is, in the name of its log."""
+        tail: deque[str] = deque(maxlen=TAIL_LINES)
+        log = self._log_dir / f"{task.name.replace(' ', '_')}{again}.log"
+        prefix = f"[{task.name}] "
+        if self._colour:
+            prefix = f"\033[{COLOURS[task.role]}m{prefix}\033[0m"
+        told = partial(self._print, prefix, tail)
+        try:
+            child = self._supervisor.start(
+                task.command,
+                task.env or None,
+                log=log,
+                told=told,
+                keeps_up=self._output.keeps_up,
+                stdin=task.stdin,
+            )
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise
+            raise CannotRunError(f"cannot run {task.command[0]}: {error.strerror}") from None
+        self._tasks[child] = (task, tail)
 
     def _print(self, prefix: str, tail: deque[str], line: str) -> None:
         named = culprit(line)
@@ -120,6 +128,7 @@ class JobWatch:
                 )
                 continue
             if first is None and self._goes_on_without(child):
+                running += self._start_again(child)
                 continue
             if deadline is None:
                 deadline = time.monotonic() + self._grace_s
@@ -189,6 +198,17 @@ class JobWatch:
         lines += [f"mercury launch: the job goes on; it needs {self._least_workers} workers"]
         self._say("\n".join(lines))
         return True
+
+    def _start_again(self, child: Child) -> int:
+        """How many were started in its place."""
+        task, _ = self._tasks[child]
+        over = any(c.poll() is not None for c in self._of_role("scheduler"))
+        if task.role != "worker" or self._replaced == self._replace or over:
+            return 0
+        self._replaced += 1
+        self._say(f"{task.name} is started again ({self._replaced} of {self._replace})")
+        self._start(task, f"-again-{self._replaced}")
+        return 1
 
     def _of_role(self, role: str) -> list[Child]:
         return [child for child, (task, _) in self._tasks.items() if task.role == role]

@@ -7,6 +7,7 @@ is saved is copied in memory, and written while training goes on.
 
 from __future__ import annotations
 
+import io
 import itertools
 import secrets
 import sys
@@ -14,12 +15,14 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.job import figures
-from pslite_ext.saving import choice, part_file
-from pslite_ext.saving.exchange import Exchange
+from pslite_ext.saving import choice, letting_in, part_file
+from pslite_ext.saving.exchange import Exchange, Seat
 from pslite_ext.saving.folder import RUNS, SHARED, Folder, Place, own
 from pslite_ext.saving.kept import superfluous
+from pslite_ext.saving.letting_in import Newcomer
 from pslite_ext.saving.writer import Writer
 
 KEEP_LEAST = 2  # one might be damaged
@@ -45,13 +48,21 @@ class Front(Protocol):
         """None: this worker has no part of its own. Raises InvalidArgumentError for what does not
         fit."""
 
+    def standing(self) -> dict[str, Any]:
+        """What a worker that comes while the job runs needs beside the shared state: what JSON can
+        say. Nothing is under way then."""
+
+    def stand(self, standing: Mapping[str, Any]) -> None:
+        """Of that worker, once the shared state is restored."""
+
+    def missing(self) -> str:
+        """What is trained, and not in the shared state; empty: nothing."""
+
 
 class Checkpoint:
     """`steps`: how many are done, those of earlier runs with them."""
 
-    def __init__(
-        self, folder: str | Path, front: Front, rank: int, workers: int, every: int, keep: int
-    ) -> None:
+    def __init__(self, folder: str | Path, front: Front, seat: Seat, every: int, keep: int) -> None:
         for name, value, least in (("every", every, 1), ("keep", keep, KEEP_LEAST)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InvalidArgumentError(
@@ -65,33 +76,48 @@ class Checkpoint:
             raise InvalidArgumentError(
                 f"checkpoint: {folder} is another checkpoint's: name all that is saved in one call"
             )
-        self._front, self._rank, self._workers = front, rank, workers
+        self._front, self._rank, self._seat = front, seat.rank, seat
         self._every, self._keep = every, keep
         self._writer = Writer()
-        self._exchange = Exchange(next(_numbers), rank, workers)
+        self._exchange = Exchange(next(_numbers), seat)
         self._run = 0  # worker 0's number for it
-        self._saves = itertools.count()
+        self._saves = 0
         self._last = NEVER  # step that this worker has written whole
         self._by_all: list[int] = []  # those that all workers have
-        self.steps = self._resume()
+        self._by_hand = False  # the script has saved once
+        self._waits: Newcomer | None = None  # at the last step
+        self.steps = 0
+        if (newcomer := _core.outside()) is not None:
+            self._enter(newcomer)
+        else:
+            self.steps = self._resume()
         _folders.add(whole)
 
     def step(self) -> None:
         """One more is done: at the end of the loop's body, on every worker."""
+        self._let_in()
+        self._one_more()
+
+    def _one_more(self) -> None:
         self.steps += 1
         if self.steps % self._every == 0:
-            self.save()
+            self._save()
 
     def save(self) -> None:
         """Now, on every worker, right after `step()`; returns once there is a copy of all that is
         saved."""
+        self._by_hand = True
+        self._save()
+
+    def _save(self) -> None:
         there = self._exchange.there()
         place = Place(self.steps, len(there), self._run)
         self._writer.wait(place.step)  # so that there is no more than one copy
         parts = {own(self._rank): self._front.capture_own()}
         if self._rank == there[0]:
             parts[SHARED] = self._front.capture_shared()
-        alike = self._exchange.all_say(f"written before save {next(self._saves)}", str(self._last))
+        alike = self._exchange.all_say(f"written before save {self._saves}", str(self._last))
+        self._saves += 1
         if alike and self._last != NEVER:
             self._by_all = [*self._by_all, self._last][-self._keep :]
         self._last = NEVER
@@ -110,7 +136,7 @@ class Checkpoint:
             old = superfluous(self._folder.places(name), self._by_all, self._keep)
             self._folder.remove(old, name)
             if name == SHARED:
-                self._folder.remove_strangers(old, self._workers)
+                self._folder.remove_strangers(old, self._seat.places)
 
     def _parts(self) -> list[str]:
         """That this worker writes, at first."""
@@ -123,6 +149,60 @@ class Checkpoint:
     def _dumps(self, state: State) -> Callable[[Any], None]:
         return lambda file: self._front.dump(state, file)
 
+    # --- workers that come while the job runs -----------------------------------------------------
+
+    def _let_in(self) -> None:
+        """By the first worker. What may have come of who had the newcomer's place before is out of
+        all sums one step after it was heard of."""
+        before, self._waits = self._waits, _core.next_to_let_in()
+        newcomer = self._waits
+        if newcomer is None or newcomer != before:
+            return
+        if self._by_hand:
+            print(
+                f"mercury: worker {newcomer[0]} is not let in: this script saves by hand, which "
+                "one that comes cannot know of; leave saving to `every`",
+                file=sys.stderr,
+            )
+            return
+        state = io.BytesIO()
+        self._front.dump(self._front.capture_shared(), state)
+        words = {
+            "steps": self.steps,
+            "run": self._run,
+            "saves": self._saves,
+            "by_all": self._by_all,
+            "alike": [self._every, self._keep],
+            "front": self._front.standing(),
+        }
+        letting_in.give(newcomer, words, state.getvalue())
+
+    def _enter(self, newcomer: Newcomer) -> None:
+        if missing := self._front.missing():
+            raise InvalidArgumentError(
+                f"checkpoint: {missing} is not named in the call, so this worker, which comes "
+                "while the job runs, cannot be given what the others have of it: name it"
+            )
+        words, state = letting_in.take(newcomer)
+        if words["alike"] != [self._every, self._keep]:
+            every, keep = words["alike"]
+            raise InvalidArgumentError(
+                f"checkpoint: the others ask for every={every}, keep={keep}, this worker for "
+                f"every={self._every}, keep={self._keep}"
+            )
+        self._front.restore(self._front.load(io.BytesIO(state)), None)
+        self._front.stand(words["front"])
+        self._run, self._saves = words["run"], words["saves"]
+        self._by_all, self.steps = words["by_all"], words["steps"]
+        for name in self._parts():
+            self._folder.sweep(name)
+        letting_in.enter(newcomer, words["standing"])
+        print(
+            f"mercury: worker {newcomer[0]} goes on after step {self.steps + 1}, with the others",
+            file=sys.stderr,
+        )
+        self._one_more()
+
     # --- the way back -----------------------------------------------------------------------------
 
     def _resume(self) -> int:
@@ -133,7 +213,7 @@ class Checkpoint:
         for places in mine:
             padded = [*map(list, places), *[NOTHING] * LOOKED_AT][:LOOKED_AT]
             table += itertools.chain.from_iterable(padded)
-        rows = self._exchange.gather("found", table)
+        rows = self._exchange.gather("found", table)[: self._seat.workers]
         self._check_alike(rows)
         self._run = rows[0][2]
         found = [choice.Found(*_places(row[3:] if row[0] else [])) for row in rows]

@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import io
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
@@ -14,34 +14,43 @@ from pslite_ext.errors import InvalidArgumentError
 PIECE_BYTES = 16 << 20
 
 
+class Seat(NamedTuple):
+    """This worker's among those of its job."""
+
+    rank: int
+    workers: int  # at first
+    places: int  # for workers, with those that may come
+
+
 class Exchange:
     """Of all workers of a job, about checkpoint number `number` of the script."""
 
-    def __init__(self, number: int, rank: int, workers: int) -> None:
-        self._number, self._rank, self._workers = number, rank, workers
+    def __init__(self, number: int, seat: Seat) -> None:
+        self._number = number
+        self._rank, self._places = seat.rank, seat.places
 
     def gather(self, what: str, mine: Sequence[int]) -> list[list[int]]:
-        """By worker, its numbers: as many of each; of who is lost, zeros. `what`: another word for
-        other numbers."""
-        if self._workers == 1:
+        """By place, its worker's numbers: as many of each; where nobody is, zeros. `what`: another
+        word for other numbers."""
+        if self._places == 1:
             return [list(mine)]
         count = len(mine)
-        table = (ctypes.c_int64 * (self._workers * count))()
+        table = (ctypes.c_int64 * (self._places * count))()
         for place, number in enumerate(mine, self._rank * count):
             table[place] = number
         tensor = _core.Tensor(self._key(what), "checkpoints", "int64", [len(table)])
         tensor.sum_memory(_memory(table)).wait()
-        return [table[rank * count : (rank + 1) * count] for rank in range(self._workers)]
+        return [table[rank * count : (rank + 1) * count] for rank in range(self._places)]
 
     def there(self) -> list[int]:
         """Ranks of those that the job has not lost; all workers hear the same."""
         if not _core.elastic():
-            return list(range(self._workers))
+            return list(range(self._places))
         return [rank for rank, row in enumerate(self.gather("there", [1])) if row[0]]
 
     def all_say(self, what: str, word: str) -> bool:
         """Whether all say the same. As a letter: in traces it is no part of training."""
-        if self._workers == 1:
+        if self._places == 1:
             return True
         try:
             _core.claim_model(self._key(what), [(word, "of the checkpoint")])

@@ -12,7 +12,7 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch import this_worker
 from pslite_ext.torch_version import is_too_old
 
-__all__ = ["checkpoint", "ddp_comm_hook", "stats", "trace", "workers", "wrap"]
+__all__ = ["checkpoint", "ddp_comm_hook", "rank", "stats", "trace", "workers", "wrap"]
 
 
 def _check_torch() -> None:
@@ -68,6 +68,13 @@ def ddp_comm_hook(state: Any, bucket: Any) -> Any:
     from pslite_ext.torch import ddp_hook
 
     return ddp_hook.hook(state, bucket)
+
+
+def rank() -> int:
+    """This worker's, which is its own as long as it runs; 0 before it is in a job."""
+    from pslite_ext import _core
+
+    return _core.rank()
 
 
 def workers() -> int:

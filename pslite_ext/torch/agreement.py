@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -193,8 +193,17 @@ class Agreement:
         """How many workers have said what this one has, all alike; 0: not all have."""
         least = 1 if _core.elastic() else self._workers
         own = self._words()
-        of = range(self._workers, least - 1, -1)
+        of = range(max(self._workers, _core.places()), least - 1, -1)
         return next((n for n in of if summed == [n * word for word in own]), 0)
+
+    def state(self) -> dict[str, Any]:
+        """What a worker that comes later has in common with the others."""
+        return {"backwards": self._backwards, "checkpoint": self._checkpoint}
+
+    def stand(self, state: Mapping[str, Any]) -> None:
+        """What it has loaded to get there is no checkpoint of its own."""
+        self._backwards, self._checkpoint = state["backwards"], state["checkpoint"]
+        self._has_loaded = False
 
     def is_used(self, entry: ParameterEntry) -> bool:
         """Whether any worker had a gradient."""

@@ -10,8 +10,10 @@ choose the same.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from pslite_ext.wire_words import PLAIN
 
@@ -40,6 +42,28 @@ class Choice:
         self._window: list[tuple[float, float]] = []
         self._rest = {FEWER: 0, MORE: 0}  # by direction
         self._patience = {FEWER: PATIENCE, MORE: PATIENCE}
+
+    def state(self) -> dict[str, Any]:
+        """For a worker that comes later; numbers and lists."""
+        trial = self._trial and [self._trial.before, self._trial.waited_s]
+        directions = [[self._rest[d], self._patience[d]] for d in (FEWER, MORE)]
+        return {
+            "at": self._at,
+            "trial": trial,
+            "settling": self._settling,
+            "window": self._window,
+            "directions": directions,
+        }
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> Choice:
+        made = cls()
+        made._at, made._settling = state["at"], state["settling"]
+        made._trial = _Trial(*state["trial"]) if state["trial"] else None
+        made._window = [(took, waited) for took, waited in state["window"]]
+        for direction, (rest, patience) in zip((FEWER, MORE), state["directions"]):
+            made._rest[direction], made._patience[direction] = rest, patience
+        return made
 
     @property
     def word(self) -> str:

@@ -5,7 +5,7 @@ What is used first is needed first. Packets need one order on all workers, so wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -30,6 +30,13 @@ class OrderOfUse:
         if self._watching:
             self._seen[entry] = None
         return self._watching
+
+    def seen(self) -> list[ParameterEntry]:
+        return list(self._seen)
+
+    def saw(self, entries: Iterable[ParameterEntry]) -> None:
+        """Another worker did, before this one came."""
+        self._seen = dict.fromkeys(entries)
 
     def unseen(self, entries: Sequence[ParameterEntry]) -> list[ParameterEntry]:
         """If they are used, then by something that is not heard."""

@@ -18,17 +18,19 @@ from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.saving import random_numbers
 from pslite_ext.saving.checkpoint import Checkpoint
+from pslite_ext.saving.exchange import Seat
 from pslite_ext.torch import this_worker
 
 _NUMPY = "of numpy"  # the key of what stands for an array
 _CLASS = re.compile(r"GLOBAL (\S+)")  # as torch names what it does not load
 saved: weakref.WeakSet[Any] = weakref.WeakSet()  # what is in some checkpoint
+trained: list[tuple[Any, Any]] = []  # each wrapped model, with its optimizer
 
 
 def checkpoint(folder: str | Path, every: int, keep: int, objects: Mapping[str, Any]) -> Checkpoint:
     front = TorchState(objects)
     workers = this_worker.join()
-    made = Checkpoint(folder, front, _core.rank(), workers, every, keep)
+    made = Checkpoint(folder, front, Seat(_core.rank(), workers, _core.places()), every, keep)
     this_worker.at_end(made.wait)
     return made
 
@@ -185,6 +187,28 @@ class TorchState:
                 raise InvalidArgumentError(f"{name}: {error}") from None
         if mine is not None:
             self._restore_random(mine["random"])
+
+    def standing(self) -> dict[str, Any]:
+        """By the optimizer's name."""
+        return {
+            name: its._mercury.standing()
+            for name, its in self._optimizers.items()
+            if hasattr(its, "_mercury")
+        }
+
+    def stand(self, standing: Mapping[str, Any]) -> None:
+        for name, its in self._optimizers.items():
+            if hasattr(its, "_mercury"):
+                its._mercury.stand(standing[name])
+
+    def missing(self) -> str:
+        """What is trained and not saved."""
+        named = [id(its) for its in (*self._modules.values(), *self._optimizers.values())]
+        for model, optimizer in trained:
+            for its in (model, optimizer):
+                if id(its) not in named:
+                    return f"a {type(its).__name__} that is wrapped"
+        return ""
 
     @staticmethod
     def _restore_random(state: dict[str, Any]) -> None:

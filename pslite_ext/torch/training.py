@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import filterfalse
 from typing import Any
@@ -74,7 +74,8 @@ class Training:
         self._alone = False
         claim_model(number, "", names, self._codec, optimizer)
         claim_optimizer(number, names, optimizer)
-        take_from_worker_0(number, "values", [*names, *model.buffers()])
+        if _core.outside() is None:  # else it is given today's, once it is let in
+            take_from_worker_0(number, "values", [*names, *model.buffers()])
         self._take_parameters()
         self._hook_modules()
 
@@ -189,8 +190,11 @@ class Training:
         if self._parcels:
             return
         self._orders += 1
+        which = f"order {self._orders}"
+        self._travel_in(self._order.agree(self._entries, self._number, which))
+
+    def _travel_in(self, together: list[list[ParameterEntry]]) -> None:
         number, which = self._number, self._orders
-        together = self._order.agree(self._entries, number, f"order {which}")
         for entries in together:
             sender = self._senders[entries[0].device]
             parcel = Parcel(
@@ -353,6 +357,33 @@ class Training:
             yield
         finally:
             self._alone = before
+
+    # --- for a worker that comes while the job runs -----------------------------------------------
+
+    def standing(self) -> dict[str, Any]:
+        """What it needs to take part from the next backward on; nothing is under way."""
+        self.synchronize()
+        place = {entry: index for index, entry in enumerate(self._entries)}
+        return {
+            "workers": self._workers,
+            "orders": self._orders,
+            "together": [[place[entry] for entry in p.entries] for p in self._parcels],
+            "seen": [place[entry] for entry in self._order.seen() if entry in place],
+            "chosen": [self._chosen, self._next],
+            "choice": self._choice.state(),
+            "agreement": self._agreement.state(),
+        }
+
+    def stand(self, standing: Mapping[str, Any]) -> None:
+        """Of that worker: its parameters and its optimizer are the others' already."""
+        self._workers, self._orders = standing["workers"], standing["orders"]
+        self._chosen, self._next = standing["chosen"]
+        self._choice = Choice.of(standing["choice"])
+        self._order.saw(self._entries[index] for index in standing["seen"])
+        if standing["together"]:
+            together = [[self._entries[i] for i in its] for its in standing["together"]]
+            self._travel_in(together)
+        self._agreement.stand(standing["agreement"])
 
     def forget_gradients(self) -> None:
         for parcel in self._parcels:

@@ -20,7 +20,7 @@ from pslite_ext.torch.optimizers import (
     steps_in_parts,
     wrapped_class,
 )
-from pslite_ext.torch.saved_state import saved
+from pslite_ext.torch.saved_state import saved, trained
 from pslite_ext.torch.training import Training
 from pslite_ext.torch.values import type_name
 
@@ -42,7 +42,7 @@ def _training(
     model: Any, optimizer: Any, names: dict[Any, str], workers: int, wire: Wire
 ) -> Training | Alone:
     step = bare_step(type(optimizer))
-    if workers == 1:
+    if workers == 1 == _core.places():
         return Alone(model, optimizer, names, step)
     _say_of_batch_norm(model)
     return Training(next(_models), model, optimizer, names, workers, step, wire)
@@ -62,5 +62,6 @@ def wrap(model: Any, optimizer: Any, wire: Any) -> tuple[Any, Any]:
         del optimizer.step  # the class's own does what the scheduler needs
     optimizer.__class__ = wrapped_class(type(optimizer), steps_in_parts(optimizer))
     optimizer._mercury = training
+    trained.append((model, optimizer))
     this_worker.at_end(training.synchronize)
     return model, optimizer

@@ -1,0 +1,83 @@
+"""`mercury join`: one more worker for a job that runs, by a file that its launcher writes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pslite_ext.command_line import Parser
+from pslite_ext.launch.tasks import CannotRunError, LaunchError, normal_command
+
+FILE = "join.env"
+# What a worker needs to find its job; all other settings are handed out by the scheduler.
+NAMES = (
+    "DMLC_PS_VAN_TYPE",
+    "DMLC_NUM_WORKER",
+    "DMLC_NUM_SERVER",
+    "DMLC_PS_ROOT_URI",
+    "DMLC_PS_ROOT_PORT",
+    "MERCURY_JOB_TOKEN",
+)
+
+
+def write(folder: Path, job: Mapping[str, str]) -> Path:
+    """For this user alone: it has the job's token."""
+    path = folder / FILE
+    folder.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.writelines(f"{name}={job[name]}\n" for name in NAMES if job.get(name))
+    return path
+
+
+def read(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise LaunchError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise LaunchError(f"{path}: it is not UTF-8 text") from None
+    job = dict(line.split("=", 1) for line in lines if "=" in line)
+    if missing := [name for name in NAMES[:-1] if name not in job]:
+        raise LaunchError(
+            f"{path} does not say {missing[0]}: it is no {FILE} of `mercury launch --min-workers`"
+        )
+    return {name: job[name] for name in NAMES if name in job}
+
+
+def parser() -> argparse.ArgumentParser:
+    result = Parser(
+        prog="mercury join",
+        description="Run COMMAND as one more worker of a job that runs (docs/elastic.md).",
+        epilog="The exit code is COMMAND's.",
+    )
+    add = result.add_argument
+    add("file", type=Path, help=f"{FILE}, which `mercury launch --min-workers` writes to --log-dir")
+    add("command", nargs=argparse.REMAINDER, metavar="[--] COMMAND")
+    return result
+
+
+def run(arguments: argparse.Namespace) -> None:
+    command = normal_command(arguments.command)
+    if not command:
+        raise LaunchError("there is no command to run: end the line with `-- python train.py`")
+    environ = {**os.environ, **read(arguments.file), "DMLC_ROLE": "worker"}
+    environ.pop("DMLC_TASK_ID", None)  # the first place that is free
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], command, environ)
+    except OSError as error:
+        raise CannotRunError(f"cannot run {command[0]}: {error.strerror}") from None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        run(parser().parse_args(argv))
+    except LaunchError as error:
+        print(f"mercury join: {error}", file=sys.stderr)
+        return error.exit_code
+    raise AssertionError("COMMAND runs instead of us")

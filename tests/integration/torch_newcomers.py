@@ -1,0 +1,80 @@
+"""Trains with workers that come while others train: what each is told by its environment.
+
+DIES_AT: the worker of that job that is RANK 1 kills itself at that step. WAITS_FOR: once so many
+workers are there, all train 20 steps more. KILLS: as a newcomer, it kills worker 0 while it takes
+what it is given.
+"""
+
+import contextlib
+import hashlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from pslite_ext import _core
+from pslite_ext import torch as mercury
+
+folder, hidden = Path(sys.argv[1]), int(os.environ.get("HIDDEN", "100"))
+torch.manual_seed(1)
+torch.set_num_threads(1)
+
+
+class Restored:
+    """Part of a checkpoint that hears when it is restored."""
+
+    def state_dict(self) -> dict[str, int]:
+        return {"steps": saved.steps if "saved" in globals() else 0}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        print(f"restored after {state['steps']} steps", flush=True)
+        if os.environ.get("KILLS"):
+            os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
+
+
+model = torch.nn.Sequential(
+    torch.nn.Linear(32, hidden), torch.nn.BatchNorm1d(hidden), torch.nn.ReLU(),
+    torch.nn.Linear(hidden, 8),
+)  # fmt: skip
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 20, 0.95)
+model, optimizer = mercury.wrap(model, optimizer, wire=os.environ.get("WIRE"))
+saved = mercury.checkpoint(
+    folder / f"saved {os.getpid()}",
+    every=50,
+    model=model,
+    optimizer=optimizer,
+    schedule=schedule,
+    restored=Restored(),
+)
+began, rank = saved.steps, mercury.rank()
+torch.manual_seed(100 + rank)
+if rank == 0:
+    (folder / "pid").write_text(str(os.getpid()))
+last = None
+while last is None or saved.steps < last:
+    optimizer.zero_grad()
+    x, y = torch.randn(16, 32), torch.randint(8, (16,))
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    schedule.step()
+    time.sleep(0.01)
+    if os.environ.get("DIES_AT") == str(saved.steps) and rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    saved.step()
+    enough = mercury.workers() == int(os.environ["WAITS_FOR"]) and (folder / "go").exists()
+    if enough and _core.next_to_let_in() is None and not (folder / "last").exists():
+        made = folder / f"last {os.getpid()}"
+        made.write_text(str(saved.steps + 20))
+        with contextlib.suppress(FileExistsError):
+            os.link(made, folder / "last")  # the first one's counts
+    if last is None and (folder / "last").exists():
+        last = int((folder / "last").read_text())
+values = [p.detach().numpy().tobytes() for p in model.parameters()]
+values += [optimizer.state[p]["exp_avg"].numpy().tobytes() for p in model.parameters()]
+digest = hashlib.sha1(b"".join(values)).hexdigest()[:12]
+rate = optimizer.param_groups[0]["lr"]
+print(f"worker {rank} began after {began}; {digest} at {saved.steps}, rate {rate:.9g}", flush=True)
