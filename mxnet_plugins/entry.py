@@ -81,6 +81,11 @@ class Entry:
         initial = dense(on_cpu(value))
         self.tensor.init(handle(initial), handle(self.token))
 
+    def begin_with(self, value: NDArray) -> None:
+        """This worker comes while the job runs, and its value is what the others have."""
+        self._weight = self._empty()
+        dense(on_cpu(value)).copyto(self._weight)
+
     def check_shape(self, array: NDArray) -> None:
         if array.shape != self.shape:
             raise InvalidArgumentError(

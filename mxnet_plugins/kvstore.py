@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
@@ -24,6 +25,7 @@ from pslite_ext.job.wire import codec_for
 from pslite_ext.wire_words import AUTO, PLAIN
 
 _store_ids = itertools.count()
+stores: weakref.WeakSet[MercuryKVStore] = weakref.WeakSet()  # of this process
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -56,6 +58,7 @@ class MercuryKVStore(BaseStore):
         if self._compression[0] == AUTO:
             raise InvalidArgumentError("MERCURY_WIRE is 'auto', which is for PyTorch: name a codec")
         self._is_asked = False  # by the script
+        stores.add(self)
         self._updater: Updater | None = None
 
     # --- what it is -------------------------------------------------------------------------------
@@ -73,6 +76,8 @@ class MercuryKVStore(BaseStore):
         sum is of, which is waited for: so all workers read the same between the same two pushes.
         """
         first = next((entry for entry in self._entries.values() if entry.sums), None)
+        if first is None and _core.came_late():
+            return _core.workers()
         if first is None or not _core.elastic():
             return super().num_workers
         return first.tensor.workers(first.sums)
@@ -154,7 +159,14 @@ class MercuryKVStore(BaseStore):
             self.announce([(key, name, 0)])
         entry = Entry(self._id, key, value, name, self._asynchronous)
         self._compress(entry)
-        if self.rank == 0:
+        if _core.outside() is not None:
+            entry.begin_with(value)  # its checkpoint has given it what the others have
+        elif _core.came_late() and entry.tensor.agreed:
+            raise InvalidArgumentError(
+                f"{entry.label}: the other workers have trained it before this one came: name its "
+                "Trainer in mxnet_plugins.checkpoint, so that it begins as theirs is"
+            )
+        elif self.rank == 0:
             entry.set_initial(value)
         self._entries[key] = entry
         return entry
@@ -166,6 +178,8 @@ class MercuryKVStore(BaseStore):
         added = self._add(single(key, value))
         for entry in added:
             entry.token.wait_to_read()
+        if _core.outside() is not None:
+            return
         # Whatever workers disagree on: all of them come to the barrier.
         try:
             self._barrier()

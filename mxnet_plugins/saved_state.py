@@ -20,6 +20,7 @@ from mxnet import gluon
 
 from mxnet_plugins import this_worker
 from mxnet_plugins.errors import as_mxnet
+from mxnet_plugins.kvstore import stores
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError, PsliteError
 from pslite_ext.job import joining
@@ -99,13 +100,18 @@ class MXNetState:
         return state
 
     def standing(self) -> dict[str, Any]:
+        mx.nd.waitall()  # so that nothing is under way
         return {}
 
     def stand(self, standing: Mapping[str, Any]) -> None:
-        """Nobody comes to a job of MXNet's while it runs."""
+        """Nothing but what is restored."""
 
     def missing(self) -> str:
-        return ""
+        """A store has been made: of what, nobody knows."""
+        named = [id(trainer._kvstore) for trainer in self._trainers.values()]
+        named += [id(trainer._kvstore_params["kvstore"]) for trainer in self._trainers.values()]
+        others = [store for store in list(stores) if id(store) not in named]
+        return f"what a '{others[0].type}' store is for" if others else ""
 
     def capture_own(self) -> State:
         seed = int(mx.nd.random.randint(0, _SEEDS).asscalar())

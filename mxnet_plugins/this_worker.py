@@ -13,7 +13,7 @@ from mxnet_plugins import errors, server_profile
 from mxnet_plugins.base_store import NO_STORES
 from pslite_ext import _core
 from pslite_ext.config import Settings, under_fabric
-from pslite_ext.errors import InvalidArgumentError, PsliteError, told
+from pslite_ext.errors import PsliteError, told
 from pslite_ext.job import interrupt, joining, leaving
 from pslite_ext.job.reason import why
 
@@ -43,11 +43,6 @@ def _join(asynchronous: bool) -> Settings:
     settings = joining.settings_of_worker(os.environ, NO_STORES)
     _core.attach_engine(mx.base._LIB._handle)
     joining.join(settings, _LEAVING, {"asynchronous": int(asynchronous)})
-    if _core.outside() is not None:
-        raise InvalidArgumentError(
-            "this worker comes to a job that runs already, which under MXNet none can join yet "
-            "(docs/elastic.md)"
-        )
     interrupt.watch()
     return settings
 

@@ -66,6 +66,9 @@ def outside() -> tuple[int, int] | None:
     """Of workers that come while the job runs, by rank, and by how many have had that before: this
     one, if it has come so, and has not been let in."""
 
+def came_late() -> bool:
+    """Whether it is or was one."""
+
 def next_to_let_in() -> tuple[int, int] | None:
     """Whom this worker is to let in: of the first worker, if one is ready."""
 

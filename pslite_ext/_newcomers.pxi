@@ -13,6 +13,10 @@ def outside():
     return (rank(), entry) if outside_ else None
 
 
+def came_late():
+    return mercury_came_late() != 0
+
+
 def next_to_let_in():
     cdef int entry
     place = mercury_next_to_let_in(&entry)

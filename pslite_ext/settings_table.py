@@ -112,8 +112,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "DMLC_TASK_ID",
             -1,
-            "Nodes are ranked by this number, then by address. Launchers set it.",
-            -1,
+            "Nodes are ranked by this number, then by address. Launchers set it. -2: a worker that "
+            "joins the job once it runs (docs/elastic.md).",
+            -2,
             1 << 30,
         ),
         Setting(

@@ -12,6 +12,7 @@ from pslite_ext.command_line import Parser
 from pslite_ext.launch.tasks import CannotRunError, LaunchError, normal_command
 
 FILE = "join.env"
+JOINS = "-2"  # instead of a number: whatever place is free, once the job has begun
 # What a worker needs to find its job; all other settings are handed out by the scheduler.
 NAMES = (
     "DMLC_PS_VAN_TYPE",
@@ -65,8 +66,8 @@ def run(arguments: argparse.Namespace) -> None:
     command = normal_command(arguments.command)
     if not command:
         raise LaunchError("there is no command to run: end the line with `-- python train.py`")
-    environ = {**os.environ, **read(arguments.file), "DMLC_ROLE": "worker"}
-    environ.pop("DMLC_TASK_ID", None)  # the first place that is free
+    joins = {"DMLC_ROLE": "worker", "DMLC_TASK_ID": JOINS}
+    environ = {**os.environ, **read(arguments.file), **joins}
     sys.stdout.flush()
     try:
         os.execvpe(command[0], command, environ)

@@ -55,6 +55,11 @@ def wrap(model: Any, optimizer: Any, wire: Any) -> tuple[Any, Any]:
             "mercury.checkpoint has this model or optimizer already: wrap them first, since that "
             "gives all workers the values of worker 0"
         )
+    if _core.came_late() and _core.outside() is None:
+        raise InvalidArgumentError(
+            "this worker came while the job ran, and has been let in: wrap all models before "
+            "mercury.checkpoint, so that they begin as the others' are"
+        )
     Wire(wire).check((name, type_name(parameter.dtype)) for parameter, name in names.items())
     workers = this_worker.join()
     training = _training(model, optimizer, names, workers, Wire(wire, _core.wire()))

@@ -120,6 +120,10 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
   for (const Member& m : members_) {
     if (m.life == member.life) return {};  // said twice
   }
+  if (member.rank_hint == kJoins && state_ == State::kGathering) {
+    too_soon_.push_back(member);
+    return {};
+  }
   if (state_ == State::kRunning && roster_.elastic()) return Come(member, now_ms);
   if (state_ != State::kGathering) return reject(Refusal(member, now_ms));
   const std::string why = Contradiction(member);
@@ -330,8 +334,8 @@ Actions SchedulerMembership::Leave(int node, const Status& why, int64_t now_ms) 
                              .By({Blame::kEnded, node})
                              .About(std::move(subject))
                              .Of(why.cause());
-    // What the job refuses of one, it refuses of all.
-    const bool refused = why.cause() == Code::kInvalidArgument;
+    // What the job refuses of one, it refuses of all, but for those who came to it later.
+    const bool refused = why.cause() == Code::kInvalidArgument && entries_.count(node) == 0;
     if (!refused && roster_.CanLose({node})) return Lose({node}, ended);
     roster_.Leave(node);
     return Fail(ended);
@@ -390,7 +394,12 @@ Actions SchedulerMembership::CheckBarrier() {
 Actions SchedulerMembership::Fail(const Status& status) {
   if (state_ == State::kFailed || state_ == State::kEnded) return {};
   state_ = State::kFailed;
-  return {{Action::kFail, -1, "", {}, status}};
+  Actions actions;
+  for (const Member& member : std::exchange(too_soon_, {})) {
+    actions.push_back({Action::kReject, -1, "the job has failed: " + status.text(), member});
+  }
+  actions.push_back({Action::kFail, -1, "", {}, status});
+  return actions;
 }
 
 Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
@@ -420,6 +429,9 @@ Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
   if (state_ == State::kRunning && !silent.empty()) {
     const Status why = Status::PeerLost("it fell silent").By({Blame::kLost, Losses(silent)});
     for (Action& action : Lose(silent, why)) actions.push_back(std::move(action));
+  }
+  if (state_ == State::kRunning) {
+    for (Action& action : TakeThoseTooSoon(now_ms)) actions.push_back(std::move(action));
   }
   if (state_ != State::kRunning || now_ms < next_heartbeat_ms_) return actions;
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;

@@ -38,11 +38,13 @@
 
 namespace mercury {
 
+constexpr int kJoins = -2;
+
 struct Member {
   Role role = Role::kWorker;
   std::string host;
   int port = 0;
-  int rank_hint = -1;  // members with a hint are ranked first, by it
+  int rank_hint = -1;  // members with a hint are ranked first, by it; kJoins: it comes later
   uint64_t life = 0;
   int id = -1;
   int data_port = 0;          // where others' packets come; 0: nowhere
@@ -186,6 +188,7 @@ class SchedulerMembership {
   std::string Missing() const;
   std::string Refusal(const Member& member, int64_t now_ms) const;
   Actions Come(const Member& member, int64_t now_ms);
+  Actions TakeThoseTooSoon(int64_t now_ms);
   std::string NoPlace(const Member& member, int64_t now_ms) const;
   std::set<int> LostWith(const std::set<int>& nodes) const;
   std::vector<Member>::iterator Place(const Member& member);
@@ -218,7 +221,8 @@ class SchedulerMembership {
     int by = -1;  // who lets it in
   };
   std::map<int, Admitted> newcomers_;
-  std::map<int, uint8_t> entries_;  // how often the place has been given away
+  std::vector<Member> too_soon_;    // that are to come once the job has begun
+  std::map<int, uint8_t> entries_;  // of those who came later: how many had their places before
   std::set<int> at_barrier_;
   bool begun_ = false;
   std::set<std::pair<Role, int>> gone_;  // that ended before the job had begun, by their hints

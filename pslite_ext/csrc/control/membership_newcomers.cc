@@ -35,6 +35,14 @@ std::string SchedulerMembership::NoPlace(const Member& member, int64_t now_ms) c
          ", and this node was started as that one (DMLC_TASK_ID=" + std::to_string(hint) + ")";
 }
 
+Actions SchedulerMembership::TakeThoseTooSoon(int64_t now_ms) {
+  Actions actions;
+  for (const Member& member : std::exchange(too_soon_, {})) {
+    for (Action& action : Register(member, now_ms)) actions.push_back(std::move(action));
+  }
+  return actions;
+}
+
 Actions SchedulerMembership::Come(const Member& member, int64_t now_ms) {
   const std::string why = NoPlace(member, now_ms);
   if (!why.empty()) return {{Action::kReject, -1, why, member}};

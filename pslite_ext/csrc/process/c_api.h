@@ -77,6 +77,8 @@ int mercury_places(void);
 /* Workers that come while the job runs (newcomers_api.cc): by rank, and by how many have had its
    place before. Whether this process has come so, and is still to be let in. */
 int mercury_outside(int* entry);
+/* Whether it has come so at all. */
+int mercury_came_late(void);
 /* Whom this worker is to let in; -1: nobody, now. */
 int mercury_next_to_let_in(int* entry);
 /* `admission` as control/membership.h has it. */

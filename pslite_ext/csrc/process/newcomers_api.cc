@@ -14,6 +14,8 @@ int mercury_outside(int* entry) {
   return Node::Get().Outside() ? 1 : 0;
 }
 
+int mercury_came_late(void) { return Node::Get().came_late() ? 1 : 0; }
+
 int mercury_next_to_let_in(int* entry) {
   const mercury::Newcomer newcomer = Node::Get().NextToLetIn();
   *entry = newcomer.entry;

@@ -347,7 +347,7 @@ void Node::OnReady(int my_node_id) {
   OpenTrace(my_node_id);
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;
-  outside_ = van_->newcomer();
+  outside_ = came_late_ = van_->newcomer();
   if (options_.van.role == Role::kWorker) {
     Transport* transport = classic_ ? classic_->worker() : mercury_van_->worker();
     worker_ = std::make_unique<Worker>(transport, options_.mercury.deterministic, outside_);

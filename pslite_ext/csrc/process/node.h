@@ -69,6 +69,7 @@ class Node : public VanObserver {
   // Of workers that come while the job runs (control/membership.h). Whether this one has, and is
   // still to be let in.
   bool Outside();
+  bool came_late() const { return came_late_; }
   int entry() const { return options_.mercury.entry; }
   // Whom this worker is to let in; rank -1: nobody, now.
   Newcomer NextToLetIn();
@@ -120,7 +121,7 @@ class Node : public VanObserver {
   DispatchNumbers numbers_;
   std::unique_ptr<ClassicPath> classic_;  // in zmq mode
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};
-  std::atomic<bool> failed_elsewhere_{false};
+  std::atomic<bool> failed_elsewhere_{false}, came_late_{false};
   std::atomic<int> exit_code_{0};  // instead of the process's own
   std::atomic<bool> over_chosen_{false};
   std::atomic<int> id_{0};

@@ -125,11 +125,17 @@ TEST(newcomers_are_lost_alone) {
   CHECK_TRUE(lost == std::set<int>({W(2)}) && s.running());
   CHECK_EQ(Admitted(s.Register(M(Role::kWorker, 22), 12000)), W(2));
   // One that ends with an error of ours ends nobody else's job.
-  const Status refused = Status::InvalidArgument("it has another model");
+  const Status refused = Status::PeerLost("it has another model").Of(Code::kInvalidArgument);
   CHECK_TRUE(Lost(s.Leave(W(2), refused, 12000)) == std::set<int>({W(2)}) && s.running());
   CHECK_EQ(Admitted(s.Register(M(Role::kWorker, 23), 12000)), W(2));
   CHECK_TRUE(Lost(s.Leave(W(2), Status::Ok(), 12000)) == std::set<int>({W(2)}) && s.running());
   CHECK_EQ(s.members().back().entry, 2);
+  // Not even once it is in, while the others may do without it.
+  SchedulerMembership other = Begun();
+  other.Register(M(Role::kWorker, 21), 0);
+  CHECK_TRUE(Comes(&other, W(2), Admission::kIn));
+  CHECK_TRUE(Lost(other.Leave(W(2), refused, 1)) == std::set<int>({W(2)}) && other.running());
+  CHECK_TRUE(Find(other.Leave(W(1), refused, 1), Action::kFail) != nullptr);
 }
 
 TEST(who_is_being_let_in_does_not_outlive_who_lets_it_in_nor_a_server) {
@@ -155,6 +161,20 @@ TEST(a_job_ends_without_its_newcomers) {
   s.Leave(W(0), Status::Ok(), 1);
   CHECK_TRUE(Find(s.Leave(W(1), Status::Ok(), 1), Action::kEnd) != nullptr);
   CHECK_TRUE(!Says(&s, W(2), W(2), Admission::kReady));
+}
+
+TEST(who_joins_waits_until_the_job_has_begun) {
+  SchedulerMembership s(1, 1, Times(), 0);
+  s.GoOnWith(1, false, 2);
+  CHECK_TRUE(Join(&s, M(Role::kWorker, 21, kJoins), 0).empty());
+  Join(&s, M(Role::kServer, 1), 1);
+  CHECK_TRUE(Find(Join(&s, M(Role::kWorker, 11), 2), Action::kAssign) != nullptr);
+  CHECK_EQ(s.roster().workers(), 1);
+  CHECK_EQ(Admitted(s.Tick(500)), W(1));
+  CHECK_EQ(Admitted(s.Tick(1000)), -1);
+  SchedulerMembership never(1, 1, Times(), 0);
+  Join(&never, M(Role::kWorker, 21, kJoins), 0);
+  CHECK_TRUE(Says(Find(never.Tick(60000), Action::kReject), "not everybody registered"));
 }
 
 TEST(nobody_comes_to_a_job_that_needs_all) {
