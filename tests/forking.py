@@ -7,6 +7,7 @@ process's number is printed, and, when it has ended, the number and the exit cod
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import runpy
@@ -72,6 +73,7 @@ def run(script: str, words: list[str]) -> None:
 
 def fork_for_who_asks(begin: Callable[[], object] = lambda: None) -> None:
     """`begin` is called in each child, before its script."""
+    gc.freeze()  # what is here already is no garbage: no child copies it to see that, at its end
     with open(0, "rb", buffering=0, closefd=False) as asking:  # nothing waits in a buffer
         asked = serve(asking)
     if asked is not None:
