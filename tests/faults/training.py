@@ -41,7 +41,7 @@ def main() -> None:
         if os.environ.get("STOP_RANK") == str(store.rank) and step == 5:
             print("stopping early", flush=True)
             sys.exit(int(os.environ.get("STOP_CODE", "0")))
-        time.sleep(0.01)
+        time.sleep(0.05)  # a test that waits for something leaves the processor to others
     print("trained", flush=True)
 
 
