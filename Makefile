@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes compiles all
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint fmt soak fuzz nightly bench bench-units bench-install-peers bench-repeat bench-model docs clean
+.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly bench bench-units bench-install-peers bench-repeat bench-model docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -123,17 +123,21 @@ test-python: setup $(STOCK)/.ready
 test-lab: setup $(STOCK)/.ready  # beds of their own; they mostly wait for their links
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/lab
 
-lint: $(VENV)/.ready  ## ruff, mypy --strict, clang-format, clang-tidy, patches, tidiness
+lint: lint-python lint-cpp  ## ruff, mypy --strict, clang-format, clang-tidy, patches, tidiness
+	$(PYTHON) scripts/patches.py check
+	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_glossary.py
+
+lint-python: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+lint-cpp: $(VENV)/.ready
 	@$(BIN)/clang-format --dry-run --Werror $(CORE) $(CORE_TESTS)
 	$(call configured,asan,address$(comma)undefined)  # a room is one unit there: its headers are read once
 	$(BIN)/cmake --build build/cmake/asan --target generated/process/settings.h > /dev/null
 	@mkdir -p build/tidy && sed 's/ -fno-gnu-unique//' build/cmake/asan/compile_commands.json > build/tidy/compile_commands.json  # clang does not know it
 	@sed -nE 's,^ *"file": "(.*/(mercury_[a-z]*\.dir/Unity|pslite_ext/csrc)/.*)".*,\1,p' build/tidy/compile_commands.json | xargs -n 1 -P $(JOBS) $(BIN)/clang-tidy --quiet -p build/tidy
-	$(PYTHON) scripts/patches.py check
-	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_glossary.py
 
 fmt: $(VENV)/.tools  ## format Python and C++
 	$(BIN)/ruff check --fix-only .
