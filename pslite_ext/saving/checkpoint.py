@@ -7,7 +7,6 @@ is saved is copied in memory, and written while training goes on.
 
 from __future__ import annotations
 
-import io
 import itertools
 import secrets
 import sys
@@ -153,10 +152,10 @@ class Checkpoint:
 
     def _let_in(self) -> None:
         """By the first worker. What may have come of who had the newcomer's place before is out of
-        all sums one step after it was heard of."""
+        all sums one step after this one was heard of."""
         before, self._waits = self._waits, _core.next_to_let_in()
         newcomer = self._waits
-        if newcomer is None or newcomer != before:
+        if newcomer is None or (newcomer[1] and newcomer != before):
             return
         if self._by_hand:
             print(
@@ -165,8 +164,7 @@ class Checkpoint:
                 file=sys.stderr,
             )
             return
-        state = io.BytesIO()
-        self._front.dump(self._front.capture_shared(), state)
+        state = self._front.capture_shared()
         words = {
             "steps": self.steps,
             "run": self._run,
@@ -175,7 +173,7 @@ class Checkpoint:
             "alike": [self._every, self._keep],
             "front": self._front.standing(),
         }
-        letting_in.give(newcomer, words, state.getvalue())
+        letting_in.give(newcomer, words, self._dumps(state))
 
     def _enter(self, newcomer: Newcomer) -> None:
         if missing := self._front.missing():
@@ -190,7 +188,7 @@ class Checkpoint:
                 f"checkpoint: the others ask for every={every}, keep={keep}, this worker for "
                 f"every={self._every}, keep={self._keep}"
             )
-        self._front.restore(self._front.load(io.BytesIO(state)), None)
+        self._front.restore(self._front.load(state), None)
         self._front.stand(words["front"])
         self._run, self._saves = words["run"], words["saves"]
         self._by_all, self.steps = words["by_all"], words["steps"]

@@ -1,31 +1,46 @@
 """How a worker that comes while the job runs gets what the others have.
 
 The first worker that is in lets it in, between two steps: it gives its state to the servers, as
-first values in pieces, and the newcomer fetches them. Meanwhile the others wait at their next sums
-for the worker that gives. What the newcomer has, the servers may forget.
+first values in pieces, and the newcomer fetches them, each as soon as it is there. Meanwhile the
+others wait at their next sums for the worker that gives. What the newcomer has, the servers forget.
 
     newcomer             first worker                        all
     ready                takes: nobody else lets it in
                          its state, in pieces
     has                  servers expect it                   in
+
+Each piece is two tensors: how many bytes, and these; none follows one of 0 bytes.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import io
 import json
-import struct
-from typing import Any
+from collections import deque
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError
 
-PIECE_BYTES = 8 << 20
+PIECE_BYTES = 8 << 20  # all pieces but the last
+AHEAD = 8  # pieces that the newcomer asks for before they are there
 PRIORITY = -(1 << 20)  # below all gradients
-_HEAD = struct.Struct("<QQ")  # bytes of the words, and of the state
 # As the core tells one from another: its rank, and how many have had that before.
 Newcomer = tuple[int, int]
+_SIZE_BYTES = 8
+_Buffer = Any  # ctypes' array of bytes
+_Ask = Callable[[], _Buffer]  # which waits
+
+
+def _new_buffer(size: int) -> _Buffer:
+    return (ctypes.c_char * size)()
+
+
+def _memory(buffer: _Buffer) -> _core.Memory:
+    return buffer, ctypes.addressof(buffer), ctypes.sizeof(buffer)
 
 
 class Pieces:
@@ -33,77 +48,178 @@ class Pieces:
 
     def __init__(self, newcomer: Newcomer) -> None:
         self._newcomer = newcomer
-        self.keys: list[int] = []
+        self._keys: list[int] = []
 
-    def tensor(self, number: int, size: int) -> _core.Tensor:
-        text = f"newcomer/{self._newcomer[0]}/{self._newcomer[1]}/{number}"
+    def tensor(self, what: str, number: int, size: int) -> _core.Tensor:
+        text = f"newcomer/{self._newcomer[0]}/{self._newcomer[1]}/{what} {number}"
         key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-        self.keys.append(key)
+        self._keys.append(key)
         return _core.Tensor(key, "a newcomer's state", "int8", [size])
 
-
-def _memory(buffer: Any, begin: int, size: int) -> _core.Memory:
-    return buffer, ctypes.addressof(buffer) + begin, size
-
-
-def _cut(size: int) -> list[tuple[int, int]]:
-    """Where pieces begin, and their sizes."""
-    return [(at, min(PIECE_BYTES, size - at)) for at in range(0, size, PIECE_BYTES)]
+    def release(self, keep: int = 0) -> None:
+        """All but the last `keep` that were made."""
+        old = max(0, len(self._keys) - keep)
+        _core.release(self._keys[:old])
+        del self._keys[:old]
 
 
-def give(newcomer: Newcomer, words: dict[str, Any], state: bytes | bytearray) -> bool:
-    """Of the first worker, between two steps; whether it is in. `words`: what JSON can say."""
+class Given(io.RawIOBase):
+    """What is written here goes to the newcomer; `end` waits until the servers have all of it."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = pieces
+        self._number = 0
+        self._piece, self._filled = _new_buffer(PIECE_BYTES), 0
+        self._works: deque[tuple[_core.Tensor, _core.Work]] = deque()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        at = 0
+        while at < len(view):
+            some = view[at : at + PIECE_BYTES - self._filled]
+            memoryview(self._piece).cast("B")[self._filled : self._filled + len(some)] = some
+            self._filled += len(some)
+            at += len(some)
+            if self._filled == PIECE_BYTES:
+                self._give(self._piece)
+                self._piece, self._filled = _new_buffer(PIECE_BYTES), 0
+        return len(view)
+
+    def _give(self, piece: _Buffer) -> None:
+        size = _new_buffer(_SIZE_BYTES)
+        size.raw = ctypes.sizeof(piece).to_bytes(_SIZE_BYTES, "little")
+        for what, buffer in (("size", size), ("piece", piece)):
+            if length := ctypes.sizeof(buffer):
+                tensor = self._pieces.tensor(what, self._number, length)
+                self._works.append((tensor, tensor.first_value(_memory(buffer))))
+        self._number += 1
+        while len(self._works) > 4 * AHEAD:
+            self._works.popleft()[1].wait()
+
+    def end(self) -> None:
+        if self._filled:
+            last = _new_buffer(self._filled)
+            ctypes.memmove(last, self._piece, self._filled)
+            self._give(last)
+        for _ in range(AHEAD):  # the newcomer has asked for so many sizes
+            self._give(_new_buffer(0))
+        for _, work in self._works:
+            work.wait()
+
+
+class Taken(io.RawIOBase):
+    """All that was given, as a file."""
+
+    def __init__(self, newcomer: Newcomer) -> None:
+        self._pieces = Pieces(newcomer)
+        self._all: list[memoryview] = []
+        self._begin = self._at = 0
+        sizes = deque(self._ask("size", number, _SIZE_BYTES) for number in range(AHEAD))
+        under_way: deque[_Ask] = deque()
+        number = 0
+        while size := int.from_bytes(sizes.popleft()().raw, "little"):
+            sizes.append(self._ask("size", number + AHEAD, _SIZE_BYTES))
+            under_way.append(self._ask("piece", number, size))
+            number += 1
+            if len(under_way) == AHEAD:
+                self._all.append(memoryview(under_way.popleft()()).cast("B"))
+            if number % AHEAD == 0:
+                self._pieces.release(keep=4 * AHEAD)
+        for ask in under_way:
+            self._all.append(memoryview(ask()).cast("B"))
+        for ask in sizes:
+            ask()
+        self._pieces.release()
+
+    def _ask(self, what: str, number: int, size: int) -> _Ask:
+        buffer = _new_buffer(size)
+        tensor = self._pieces.tensor(what, number, size)
+        work = tensor.pull_memory(_memory(buffer), PRIORITY)
+
+        def answer() -> _Buffer:
+            work.wait()
+            return buffer
+
+        return answer
+
+    def words(self) -> Any:
+        """What JSON has said; the rest is the file from then on."""
+        size = int.from_bytes(self._whole(_SIZE_BYTES), "little")
+        said = json.loads(self._whole(size))
+        self._begin += self._at
+        self._at = 0
+        return said
+
+    def _whole(self, size: int) -> bytes:
+        made = bytearray(size)
+        view = memoryview(made)
+        while view and (count := self.readinto(view)):
+            view = view[count:]
+        return bytes(made)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        length = sum(map(len, self._all)) - self._begin
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: length}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readall(self) -> bytes:
+        at = self._at
+        length = self.seek(0, io.SEEK_END)
+        self.seek(at)
+        return self._whole(max(0, length - at))
+
+    def readinto(self, buffer: Any) -> int:
+        number, begin = divmod(self._begin + self._at, PIECE_BYTES)
+        if number >= len(self._all):
+            return 0
+        view = memoryview(buffer).cast("B")
+        some = self._all[number][begin : begin + len(view)]
+        view[: len(some)] = some
+        self._at += len(some)
+        return len(some)
+
+
+def give(newcomer: Newcomer, words: dict[str, Any], dump: Callable[[Any], None]) -> bool:
+    """Of the first worker, between two steps; whether it is in. `words`: what JSON can say; `dump`
+    writes the state to a file."""
     pieces = Pieces(newcomer)
     try:
         _core.say_admission(newcomer, "takes")
         _core.wait_admission(newcomer, "takes")
+        given = Given(pieces)
         said = json.dumps({**words, "standing": _core.standing()}).encode()
-        head = _HEAD.pack(len(said), len(state))
-        _put(pieces, head, said + state)
+        given.write(len(said).to_bytes(_SIZE_BYTES, "little") + said)
+        dump(given)
+        given.end()
         _core.wait_admission(newcomer, "has")
         _core.let_in(newcomer)
         _core.say_admission(newcomer, "in")
         _core.wait_admission(newcomer, "in")
     except PeerLostError:
         _core.check()  # the job's own failure
-        _core.release(pieces.keys)
+        pieces.release()
         return False
     return True
 
 
-def _put(pieces: Pieces, head: bytes, data: bytes) -> None:
-    works = []
-    for number, (part, begin, size) in enumerate(
-        [(head, 0, len(head)), *((data, at, size) for at, size in _cut(len(data)))]
-    ):
-        buffer = (ctypes.c_char * size).from_buffer_copy(part, begin)
-        tensor = pieces.tensor(number, size)
-        works.append((tensor, tensor.first_value(_memory(buffer, 0, size))))
-    for _, work in works:
-        work.wait()
-
-
-def take(newcomer: Newcomer) -> tuple[dict[str, Any], memoryview]:
+def take(newcomer: Newcomer) -> tuple[dict[str, Any], BinaryIO]:
     """Of the newcomer: what it was given."""
     _core.say_admission(newcomer, "ready")
-    pieces = Pieces(newcomer)
-    head = _get(pieces, 0, _HEAD.size)
-    words, state = _HEAD.unpack(head)
-    data = _get(pieces, 1, words + state)
-    _core.release(pieces.keys)
-    return json.loads(bytes(data[:words])), data[words:]
-
-
-def _get(pieces: Pieces, first: int, size: int) -> memoryview:
-    data = bytearray(size)
-    buffer = (ctypes.c_char * size).from_buffer(data)
-    works = []
-    for number, (begin, piece) in enumerate(_cut(size), first):
-        tensor = pieces.tensor(number, piece)
-        works.append((tensor, tensor.pull_memory(_memory(buffer, begin, piece), PRIORITY)))
-    for _, work in works:
-        work.wait()
-    return memoryview(data)
+    taken = Taken(newcomer)
+    return taken.words(), io.BufferedReader(taken, PIECE_BYTES)
 
 
 def enter(newcomer: Newcomer, standing: str) -> None:
