@@ -221,6 +221,8 @@ def run(arguments: argparse.Namespace) -> int:
             log_dir = Path(of_restart(arguments.log_dir, again))
         job = job_environment(arguments, host)
         traces = {**os.environ, **job}.get("MERCURY_TRACE_DIR", "").strip()
+        if traces and arguments.replace:
+            raise LaunchError("--replace: nobody joins a job that writes a trace")
         if again and traces:  # what the job before has written stays
             job["MERCURY_TRACE_DIR"] = of_restart(traces, again)
         check_settings({**os.environ, **job}, here=launcher == "local")

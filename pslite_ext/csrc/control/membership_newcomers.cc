@@ -23,6 +23,9 @@ bool SaidByItself(Admission admission) {
 // Why there is no place for it.
 std::string SchedulerMembership::NoPlace(const Member& member, int64_t now_ms) const {
   if (member.role != Role::kWorker) return Refusal(member, now_ms);
+  if (roster_.places() == 0) {
+    return "the job has begun, and nobody joins one that writes a trace (MERCURY_TRACE_DIR)";
+  }
   if (member.asynchronous) return "who trains asynchronously cannot join a job that has begun";
   const int hint = member.rank_hint;
   if (hint >= roster_.places() || (hint < 0 && roster_.PlaceFor(hint) < 0)) {

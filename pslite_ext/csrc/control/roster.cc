@@ -4,14 +4,14 @@
 
 namespace mercury {
 
-Roster::Roster(int workers) : places_(workers) {
+Roster::Roster(int workers) {
   for (int w = 0; w < workers; ++w) in_.insert(NodeId(Role::kWorker, w));
 }
 
 void Roster::GoOnWith(int least, int servers, int places) {
   least_ = least;
   servers_ = servers;
-  places_ = std::max(places_, places);
+  places_ = places;
 }
 
 bool Roster::IsOut(int node) const {

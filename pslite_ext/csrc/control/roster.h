@@ -26,7 +26,8 @@ class Roster {
  public:
   explicit Roster(int workers);
   // With `least` workers at least; 0: only with all of them, as at first. `servers`: of which all
-  // but one may be lost; 0: none. `places`: of workers; those beyond the first are free at first.
+  // but one may be lost; 0: none. `places`: of workers; those beyond the first are free at first;
+  // 0: nobody comes.
   void GoOnWith(int least, int servers = 0, int places = 0);
 
   uint64_t generation() const { return generation_; }
@@ -66,7 +67,7 @@ class Roster {
   int WorkersThatCount() const;
   int ServersOut() const;
 
-  int places_, least_ = 0, servers_ = 0;
+  int places_ = 0, least_ = 0, servers_ = 0;
   uint64_t generation_ = 1;
   std::set<int> in_;  // workers
   std::set<int> left_, lost_, new_;

@@ -192,7 +192,7 @@ void Node::OpenTrace(int my_node_id) {
   TraceIdentity identity;
   identity.role = Traced(options_.van.role);
   identity.rank = static_cast<uint32_t>(RankOf(my_node_id));
-  identity.workers = static_cast<uint32_t>(options_.mercury.workers);
+  identity.workers = static_cast<uint32_t>(options_.van.workers);
   identity.servers = static_cast<uint32_t>(options_.van.servers);
   identity.asynchronous = van_->asynchronous();
   std::ostringstream run;
@@ -326,7 +326,10 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   options_.mercury.servers_may_go = made.mercury.elastic && options_.van.servers > 1 &&
                                     !van_->asynchronous() && !AnswersUnits(policy) &&
                                     !Acknowledges(policy);
-  van_->GoOnWith(made.least_workers, options_.mercury.servers_may_go, made.mercury.workers);
+  // What a trace has of a worker begins with the job.
+  const bool joinable = TraceLog::Started() == nullptr;
+  van_->GoOnWith(made.least_workers, options_.mercury.servers_may_go,
+                 joinable ? made.mercury.workers : 0);
   options_.mercury.numbers = options_.classic.numbers = &numbers_;
   options_.mercury.stalled =
       options_.classic.stalled = [this](int worker, const std::string& line) {

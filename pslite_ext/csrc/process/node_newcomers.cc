@@ -2,7 +2,6 @@
 // things.
 #include "base/log.h"
 #include "process/node.h"
-#include "trace/trace_text.h"
 
 namespace mercury {
 
@@ -80,8 +79,6 @@ void Node::OnAdmission(const Member& newcomer, Admission admission) {
     Log(LogLevel::kNote,
         who + " is in; the job goes on with " + std::to_string(workers) + " workers");
   }
-  if (admission != Admission::kIn) return;
-  if (TraceLog* log = TraceLog::Active()) log->Note(TraceWithNote(who));
 }
 
 }  // namespace mercury

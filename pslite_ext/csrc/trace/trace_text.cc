@@ -163,7 +163,6 @@ std::string TraceLostNote(uint64_t records) { return "lost " + std::to_string(re
 std::string TraceWithoutNote(const std::string& node, const std::string& why) {
   return "without " + node + ": " + why;
 }
-std::string TraceWithNote(const std::string& node) { return "with " + node; }
 std::string TraceEndNote(int64_t records) { return "end " + std::to_string(records) + " records"; }
 std::string TraceFromNote(int64_t step) { return "from step " + std::to_string(step); }
 std::string TraceToNote(int64_t step) { return "to step " + std::to_string(step); }

@@ -30,8 +30,6 @@ std::string TraceFailedNote(const std::string& why);
 std::string TraceLostNote(uint64_t records);
 // The job goes on without that node.
 std::string TraceWithoutNote(const std::string& node, const std::string& why);
-// It goes on with that one, which has come to it.
-std::string TraceWithNote(const std::string& node);
 std::string TraceEndNote(int64_t records);
 std::string TraceFromNote(int64_t step);
 std::string TraceToNote(int64_t step);

@@ -177,7 +177,10 @@ TEST(who_joins_waits_until_the_job_has_begun) {
   CHECK_TRUE(Says(Find(never.Tick(60000), Action::kReject), "not everybody registered"));
 }
 
-TEST(nobody_comes_to_a_job_that_needs_all) {
+TEST(nobody_comes_to_a_job_that_needs_all_or_writes_a_trace) {
+  SchedulerMembership traced = Begun(1, 0);
+  CHECK_TRUE(Says(Find(traced.Register(M(Role::kWorker, 21), 5), Action::kReject),
+                  "nobody joins one that writes a trace (MERCURY_TRACE_DIR)"));
   SchedulerMembership s = Begun(0);
   CHECK_TRUE(Says(Find(s.Register(M(Role::kWorker, 21), 5), Action::kReject), "cannot join"));
   SchedulerMembership elastic = Begun();
