@@ -33,7 +33,7 @@ $(NATIVE): $(SOURCES) $(VENV)/.tools
 	$(BIN)/cmake -S . -B $(CMAKE_BUILD) -G Ninja -DMERCURY_BUILD_TESTS=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DCYTHON=$(abspath $(BIN)/cython) -DPython_EXECUTABLE=$(abspath $(BIN)/python) > build-cmake.log 2>&1 || (cat build-cmake.log; rm -f build-cmake.log; false)
 	@rm -f build-cmake.log
 	$(BIN)/cmake --build $(CMAKE_BUILD) -j $(JOBS) --target _core
-	cp $(CMAKE_BUILD)/$(notdir $(NATIVE)) $@
+	cp $(CMAKE_BUILD)/$(notdir $(NATIVE)) $@.new && mv $@.new $@  # who has it loaded keeps it
 
 MXNET_DIST = dist/.$(or $(MXNET_WHEEL),mxnet)
 $(MXNET_DIST): $(wildcard patches/mxnet/*) patches/sources.toml scripts/build_wheel.py scripts/patches.py pslite_ext/__init__.py

@@ -10,7 +10,7 @@ import pytest
 from tests.cluster import ROOT, clean_environment, mercury
 from tests.integration.torch_workers import torch_python
 
-pytestmark = pytest.mark.xdist_group("torch")  # imported once
+pytestmark = pytest.mark.xdist_group("torch apart")  # its own processes import it
 
 SCRIPT = str(Path(__file__).with_name("torch_goes_on.py"))
 

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.joining import Joinable, check_followed_and_joined, ended
 from tests.integration.torch_workers import torch_python
 
-pytestmark = pytest.mark.xdist_group("torch")  # imported once
+pytestmark = pytest.mark.xdist_group("torch apart")  # its own processes import it
 
 SCRIPT = Path(__file__).with_name("torch_newcomers.py")
 

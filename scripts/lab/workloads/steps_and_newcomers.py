@@ -70,6 +70,7 @@ def main(folder: Path, state_mb: float, gradients_mb: float, computes_s: float) 
     workers = this_worker.join()
     rank = _core.rank()
     state = State(state_mb)
+    print(f"rank {rank}\nready", flush=True)
     ready = time.monotonic()
     saved = Checkpoint(
         folder / f"saved {rank}", state, Seat(rank, workers, _core.places()), NEVER, 2
@@ -93,7 +94,7 @@ def main(folder: Path, state_mb: float, gradients_mb: float, computes_s: float) 
         state.values[saved.steps % len(state.values)] += int(gradients[0][0])
         saved.step()
         ends.append(time.monotonic())
-        print(f"step {saved.steps}", flush=True)
+        print(f"step {saved.steps}\nat {saved.steps} {ends[-1]}", flush=True)
         if last == NEVER and (folder / "last").exists():
             last = int((folder / "last").read_text())
     print(json.dumps({**told, "ends": ends, "digest": state.digest()}), flush=True)

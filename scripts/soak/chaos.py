@@ -1,0 +1,295 @@
+"""One long job, in which something happens every few seconds: workers are killed, stopped, hang,
+leave and join, those that let others in are killed meanwhile, and now and then a server is.
+
+All that are there in the end must have the same state, step by step the same sums, and nobody else
+may have ended. What is lost of the time is said: steps, times the median step, over the time.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pslite_ext.command.output import code_of
+from pslite_ext.command_line import Parser
+from pslite_ext.job import serving
+from pslite_ext.launch.join import JOINS
+from pslite_ext.launch.supervise import Child
+from scripts.lab.bed.bed import LoopbackBed
+from scripts.lab.bed.namespaces import LabError
+from scripts.lab.systems.job import ROOT, environment, place
+
+SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_and_newcomers.py"
+SERVES = f"import sys; from {serving.__name__} import main; sys.exit(main())"
+WORKERS, SERVERS, PLACES = 4, 4, 7
+STATE_MB, GRADIENTS_MB, COMPUTES_S = 5.0, 2.0, 0.05
+SILENCE_S, PAUSE_S = 4.0, 1.5
+STEPS_AFTER = 40
+WEIGHTS = {
+    "join": 6,
+    "kill": 3,
+    "stop": 2,
+    "hang": 1,
+    "leave": 1,
+    "kill who lets in": 2,
+    "kill a newcomer": 1,
+    "kill a server": 1,
+}
+_TIMEOUT_S = 90.0
+
+
+@dataclass
+class Worker:
+    name: str
+    child: Child
+    lines: list[str] = field(default_factory=list)
+    struck: str = ""  # what has been done to it that ends it
+    may_end: bool = False  # it may be lost with another
+
+    @property
+    def is_in(self) -> bool:
+        return "in" in self.lines and not self.struck and self.child.poll() is None
+
+    @property
+    def rank(self) -> int:
+        return next((int(line[5:]) for line in self.lines if line.startswith("rank ")), -1)
+
+
+class Chaos:
+    def __init__(self, bed: LoopbackBed, folder: Path, seed: int) -> None:
+        self._bed, self._folder = bed, folder
+        self._draw = random.Random(seed)
+        base = environment(bed, WORKERS, SERVERS, 0)
+        self._base = base | {
+            "DMLC_PS_VAN_TYPE": "mercury",
+            "MERCURY_MIN_WORKERS": "1",
+            "MERCURY_MAX_WORKERS": str(PLACES),
+            "MERCURY_HEARTBEAT_TIMEOUT_MS": str(int(SILENCE_S * 1000)),
+        }
+        self._lines: list[str] = []  # of all but workers
+        self.workers: list[Worker] = []
+        self._servers: list[Child] = []
+        self.scheduler = self._serve("scheduler")
+        for rank in range(SERVERS):
+            self._servers.append(self._serve(f"server{rank}"))
+        for rank in range(WORKERS):
+            self._train(f"worker{rank}", {})
+        self._stopped: list[tuple[float, Worker]] = []  # until when
+        self.done: dict[str, int] = {}
+
+    def _serve(self, name: str) -> Child:
+        env = self._base | place(self._bed, name, name)
+        return self._bed.start(name, [sys.executable, "-c", SERVES], env, self._lines.append)
+
+    def _train(self, name: str, more: dict[str, str]) -> Worker:
+        lines: list[str] = []
+        words = [str(SCRIPT), str(self._folder), str(STATE_MB), str(GRADIENTS_MB), str(COMPUTES_S)]
+        env = self._base | place(self._bed, name, "workers") | more
+        child = self._bed.start("workers", [sys.executable, *words], env, lines.append)
+        self.workers.append(Worker(name, child, lines))
+        return self.workers[-1]
+
+    def there(self) -> list[Worker]:
+        return [worker for worker in self.workers if worker.is_in]
+
+    def _newcomers(self) -> list[Worker]:
+        return [
+            worker
+            for worker in self.workers
+            if "in" not in worker.lines and not worker.struck and worker.child.poll() is None
+        ]
+
+    def steps(self) -> int:
+        last = [line for worker in self.workers for line in worker.lines[-3:]]
+        return max((int(line[5:]) for line in last if line.startswith("step ")), default=0)
+
+    def wait_for(self, what: str, done: Callable[[], bool]) -> None:
+        until = time.monotonic() + _TIMEOUT_S
+        while not done():
+            self._resume()
+            self._check_alive()
+            if time.monotonic() > until:
+                raise LabError(f"{what}\n{self.report()}")
+            time.sleep(0.02)
+
+    def _check_alive(self) -> None:
+        for worker in self.workers:
+            code = worker.child.poll()
+            if code in (None, 0) or worker.struck or worker.may_end:
+                continue
+            if any("start it again" in line for line in worker.lines):
+                continue  # lost with who let it in
+            raise LabError(f"{worker.name} ended with {code}\n{self.report(worker)}")
+        if self.scheduler.poll() not in (None, 0):
+            raise LabError(f"the scheduler has ended\n{self.report()}")
+
+    def report(self, of: Worker | None = None) -> str:
+        lines = [f"-- events: {self.done}", "-- scheduler and servers", *self._lines[-30:]]
+        for worker in [of] if of is not None else self.workers:
+            lines += [
+                f"-- {worker.name} {worker.struck or worker.child.poll()}",
+                *worker.lines[-25:],
+            ]
+        return "\n".join(lines)
+
+    # --- what happens -----------------------------------------------------------------------------
+
+    def happens(self, within_s: float) -> None:
+        """Something; whatever it was, training goes on."""
+        until, steps = time.monotonic() + within_s, self.steps()
+        few = len(self.there()) + len(self._newcomers()) < 3
+        what = "join" if few else self._draw.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        if self._do(what):
+            self.done[what] = self.done.get(what, 0) + 1
+        self.wait_for("nothing goes on", lambda: self.steps() > steps + 1)
+        self.wait_for("time stands still", lambda: time.monotonic() >= until)
+
+    def _do(self, what: str) -> bool:
+        there = self.there()
+        if what == "join":
+            full = len(there) + len(self._newcomers()) >= PLACES - 1
+            return not full and self._joins() is not None
+        if what == "kill a newcomer":
+            new = self._joins()
+            time.sleep(self._draw.uniform(0, 3))
+            return self._end(new, signal.SIGKILL, "killed")
+        if len(there) < 2:
+            return False
+        if what == "kill who lets in":
+            new = self._joins()
+            self.wait_for(
+                "a newcomer is not ready",
+                lambda: "ready" in new.lines or new.child.poll() is not None,
+            )
+            time.sleep(self._draw.uniform(0, 0.4))
+            first = min(self.there(), key=lambda worker: worker.rank)
+            return self._end(first, signal.SIGKILL, "killed")
+        if what == "kill a server":
+            left = [server for server in self._servers if server.poll() is None]
+            if len(left) < 2:
+                return False
+            self._draw.choice(left).send_signal(signal.SIGKILL)
+            return True
+        one = self._draw.choice(there)
+        if what == "stop":
+            one.child.send_signal(signal.SIGSTOP)
+            self._stopped.append((time.monotonic() + PAUSE_S, one))
+            return True
+        if what == "hang":
+            return self._end(one, signal.SIGSTOP, "hangs")
+        return self._end(one, signal.SIGTERM if what == "leave" else signal.SIGKILL, what)
+
+    def _joins(self) -> Worker:
+        return self._train(f"worker{len(self.workers)}", {"DMLC_TASK_ID": JOINS})
+
+    @staticmethod
+    def _end(worker: Worker, number: int, how: str) -> bool:
+        worker.struck = how
+        worker.child.send_signal(number)
+        return True
+
+    def _resume(self) -> None:
+        now = time.monotonic()
+        for until, worker in self._stopped:
+            if until <= now:
+                worker.child.send_signal(signal.SIGCONT)
+        self._stopped = [each for each in self._stopped if each[0] > now]
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def end(self) -> list[dict[str, object]]:
+        """What those who are there have to say."""
+        last = self._folder / "last"
+        unfinished = last.with_suffix(".part")
+        unfinished.write_text(str(self.steps() + STEPS_AFTER))
+        unfinished.rename(last)
+        for worker in self._newcomers():  # it may come too late
+            worker.may_end = True
+        self.wait_for(
+            "not all have ended",
+            lambda: all(w.child.poll() is not None for w in self.workers if w.struck != "hangs"),
+        )
+        for worker in self.workers:
+            if worker.child.poll() is None:
+                worker.child.send_signal(signal.SIGKILL)
+        self.wait_for("the scheduler does not end", lambda: self.scheduler.poll() is not None)
+        self.wait_for(
+            "a server does not end",
+            lambda: all(server.poll() is not None for server in self._servers),
+        )
+        return [
+            json.loads(line)
+            for worker in self.workers
+            if not worker.struck
+            for line in worker.lines
+            if line.startswith("{")
+        ]
+
+
+def run(seconds: float, every: float, seed: int) -> dict[str, object]:
+    hosts = ["scheduler", *(f"server{rank}" for rank in range(SERVERS)), "workers"]
+    with LoopbackBed(hosts) as bed, tempfile.TemporaryDirectory() as folder:
+        chaos = Chaos(bed, Path(folder), seed)
+        chaos.wait_for("the job does not begin", lambda: chaos.steps() >= 10)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            chaos.happens(every)
+        told = chaos.end()
+        if not told:
+            raise LabError(f"nobody is left\n{chaos.report()}")
+        if len({each["digest"] for each in told}) != 1:
+            raise LabError(f"not all have the same state\n{chaos.report()}")
+        return {"seed": seed, "events": chaos.done, "left": len(told), **_useful(chaos)}
+
+
+def _useful(chaos: Chaos) -> dict[str, object]:
+    """By the moments at which anybody's steps have ended."""
+    ended: dict[int, float] = {}
+    for worker in chaos.workers:
+        for line in worker.lines:
+            if line.startswith("at "):
+                step, moment = line.split()[1:]
+                ended[int(step)] = min(float(moment), ended.get(int(step), float("inf")))
+    moments = [ended[step] for step in sorted(ended)]
+    steps = [after - before for before, after in zip(moments, moments[1:])]
+    median = statistics.median(steps)
+    return {
+        "steps": len(steps),
+        "median_s": round(median, 4),
+        "longest_s": round(max(steps), 2),
+        "useful": round(len(steps) * median / (moments[-1] - moments[0]), 3),
+    }
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = Parser(prog="python -m scripts.soak.chaos", description=__doc__)
+    add = parser.add_argument
+    add("--seconds", type=float, default=600, help="of each job (default: %(default)s)")
+    add("--every", type=float, default=10, help="so many seconds (default: %(default)s)")
+    add("--jobs", type=int, default=1)
+    add("--seed", type=int, default=1, help="of the first job (default: %(default)s)")
+    asked = parser.parse_args(argv)
+    if min(asked.seconds, asked.every, asked.jobs) <= 0:
+        parser.error("seconds and jobs above 0")
+    try:
+        for seed in range(asked.seed, asked.seed + asked.jobs):
+            print(json.dumps(run(asked.seconds, asked.every, seed)), flush=True)
+    except LabError as error:
+        print(f"chaos, seed {seed}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(code_of("chaos", lambda: main(sys.argv[1:])))
+    except KeyboardInterrupt:
+        sys.exit(130)
