@@ -126,6 +126,27 @@ def test_each_start_has_traces_of_its_own(tmp_path: Path) -> None:
     assert (traces / "restart-1" / "trace_worker").exists()
 
 
+def test_lost_workers_are_started_again(tmp_path: Path) -> None:
+    """As often as is said; those that end well are not."""
+    code = (
+        "role, rank = os.environ['DMLC_ROLE'], os.environ.get('DMLC_TASK_ID')\n"
+        "path = sys.argv[1] + '/times'\n"
+        "while role == 'scheduler' and not (os.path.exists(path) and os.path.getsize(path) > 2):\n"
+        "    time.sleep(0.05)\n"
+        "if role == 'worker' and rank == '1':\n"
+        "    with open(path, 'a') as times: times.write('x')\n"
+        "    if os.path.getsize(path) < 3: os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    words = ["-n", "3", "-s", "1", "--min-workers", "1", "--replace", "4"]
+    rc, _, err = came_to(tmp_path, *words, *python(code), str(tmp_path))
+    assert rc == 0, err
+    assert (tmp_path / "times").read_text() == "xxx"
+    assert [n for n in (1, 2, 3) if f"worker 1 is started again ({n} of 4)" in err] == [1, 2]
+    logs = sorted(path.name for path in (tmp_path / "logs").glob("worker_1*"))
+    assert logs == ["worker_1-again-1.log", "worker_1-again-2.log", "worker_1.log"]
+    assert f"workers can join: mercury join {tmp_path / 'logs' / 'join.env'}" in err
+
+
 def test_what_is_used_wrongly_is_not_started_again(tmp_path: Path) -> None:
     words = ("-n", "1", "-s", "1", "--restarts")
     returned, _, err = came_to(tmp_path, *words, "3", *python("sys.exit(2)"))
@@ -342,6 +363,15 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
         (["-n", "1", "no-such-program"], 127, "cannot run no-such-program"),
         (["-n", "1", "--van", "pigeon", "x"], 2, "DMLC_PS_VAN_TYPE is 'pigeon'"),
         (["-n", "1", "--env", "NOT_SET_ANYWHERE", "x"], 2, "NOT_SET_ANYWHERE"),
+        (["-n", "2", "--max-workers", "3", "x"], 2, "--max-workers needs --min-workers"),
+        (["-n", "2", "--replace", "3", "x"], 2, "--replace needs --min-workers"),
+        (["-n", "2", "--min-workers", "1", "--max-workers", "1", "x"], 2, "begins with 2"),
+        (["-n", "2", "--min-workers", "1", "--replace", "-1", "x"], 2, "allowed: 0 or more"),
+        (
+            ["-n", "2", "--min-workers", "1", "--replace", "1", "--trace-dir", "t", "x"],
+            2,
+            "nobody joins a job that writes a trace",
+        ),
         (["-n", "1", "--launcher", "ssh", "x"], 2, "needs a --hostfile"),
         (["-n", "1", "-H", "/no/such/file", "x"], 2, "No such file"),
         (["-n", "1", "--host", "192.0.2.77", "x"], 2, "--host 192.0.2.77"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -71,3 +72,16 @@ def test_who_hears_the_same_chooses_the_same() -> None:
         waited = took * heard.choice([0.0, 0.0, 0.02, 0.5, heard.random()])
         assert one.heard(took, waited) == other.heard(took, waited)
         assert one.word == other.word
+
+
+def test_who_comes_later_chooses_as_the_others_do() -> None:
+    draw = random.Random(5)
+    for _ in range(50):
+        first = Choice()
+        for _ in range(draw.randrange(200)):
+            first.heard(draw.uniform(0.5, 2), draw.choice((0.0, draw.uniform(0, 1))))
+        later = Choice.of(json.loads(json.dumps(first.state())))
+        for _ in range(200):
+            heard = draw.uniform(0.5, 2), draw.choice((0.0, draw.uniform(0, 1)))
+            assert later.heard(*heard) == first.heard(*heard)
+            assert later.word == first.word

@@ -129,7 +129,7 @@ class SchedulerMembership {
                       SharedSettings settings = {});
 
   // With how many workers the job goes on (0: only with all of them), and whether with any server;
-  // and for how many workers there are places.
+  // and for how many workers there are places (0: nobody comes).
   void GoOnWith(int least, bool servers_may_go, int places = 0) {
     roster_.GoOnWith(least, servers_may_go ? servers_ : 0, places);
   }

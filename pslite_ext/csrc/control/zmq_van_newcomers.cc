@@ -31,6 +31,7 @@ ps::Meta ZmqVan::AdmissionOf(const Member& member, Admission admission) {
 
 void ZmqVan::OnAdmission(const ps::Message& message) {
   const int number = message.meta.option - kFirstAdmission;
+  if (message.meta.sender == ps::Meta::kEmpty) return Refuse("its sender is not in the job yet");
   if (number < 0 || number >= kAdmissions || message.meta.control.node.size() != 1) {
     return Refuse("it says nothing of a newcomer that makes sense");
   }
