@@ -24,6 +24,7 @@ from pslite_ext.torch import this_worker
 
 TENSORS = 12
 NEVER = 1_000_000  # steps between checkpoints
+ENDS = 1000  # of the last steps, that are said together
 
 
 class State:
@@ -97,7 +98,7 @@ def main(folder: Path, state_mb: float, gradients_mb: float, computes_s: float) 
         print(f"step {saved.steps}\nat {saved.steps} {ends[-1]}", flush=True)
         if last == NEVER and (folder / "last").exists():
             last = int((folder / "last").read_text())
-    print(json.dumps({**told, "ends": ends, "digest": state.digest()}), flush=True)
+    print(json.dumps({**told, "ends": ends[-ENDS:], "digest": state.digest()}), flush=True)
 
 
 if __name__ == "__main__":
