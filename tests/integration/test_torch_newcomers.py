@@ -36,6 +36,18 @@ def test_another_model_is_its_own_failure_alone(tmp_path: Path) -> None:
     assert "lost worker 2" in first.output or "worker 2 ended" in first.output
 
 
+def test_too_late(tmp_path: Path) -> None:
+    job = job_in(tmp_path, WAITS_FOR="2")
+    with job.launched() as first:
+        first.says("mercury join")
+        late = job.joined("late", SLEEPS="5")
+        first.says("worker 2 comes to the job")
+        job.go()
+        assert first.end() == 0, first.output
+        assert late.end() != 0
+        assert "the job ended before this worker was let in" in late.output
+
+
 def test_who_lets_another_in_is_lost_meanwhile(tmp_path: Path) -> None:
     job = job_in(tmp_path, WAITS_FOR="1")
     with job.launched() as first:

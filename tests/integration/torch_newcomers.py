@@ -1,6 +1,6 @@
 """Trains with workers that come while others train: what each is told by its environment.
 
-DIES_AT: the worker of that job that is RANK 1 kills itself at that step. WAITS_FOR: once so many
+SLEEPS: before it asks to be let in. DIES_AT: the worker of that job that is RANK 1 kills itself at that step. WAITS_FOR: once so many
 workers are there, all train 20 steps more. KILLS: as a newcomer, it kills worker 0 while it takes
 what it is given.
 """
@@ -42,6 +42,7 @@ model = torch.nn.Sequential(
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 20, 0.95)
 model, optimizer = mercury.wrap(model, optimizer, wire=os.environ.get("WIRE"))
+time.sleep(float(os.environ.get("SLEEPS", "0")))
 saved = mercury.checkpoint(
     folder / f"saved {os.getpid()}",
     every=50,

@@ -426,9 +426,16 @@ void Node::NoteFailure(const std::string& why) {
 }
 
 void Node::OnEnded() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  ended_ = true;
-  changed_.notify_all();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+    if (!outside_) return;
+  }
+  // Nobody will give it what it waits for.
+  const Status over = Status::PeerLost("the job ended before this worker was let in");
+  OnFailed(over);
+  mercury_van_->worker()->Fail(over);
 }
 
 }  // namespace mercury

@@ -33,11 +33,11 @@ bool Node::WaitAdmission(const Newcomer& newcomer, Admission admission, int slic
   const bool over = Wait(slice_ms, status, [&] {
     there = present_.IsAt(newcomer.rank, entry, admission);
     gone = !present_.IsThere(newcomer.rank, entry);
-    return there || gone || ended_;
+    return there || gone;
   });
-  if (!over || !status->ok() || there) return over;
-  *status = Status::PeerLost(gone ? NodeName(Role::kWorker, newcomer.rank) + " is gone"
-                                  : "the job ended before this worker was let in");
+  if (over && status->ok() && !there) {
+    *status = Status::PeerLost(NodeName(Role::kWorker, newcomer.rank) + " is gone");
+  }
   return over;
 }
 
