@@ -1,8 +1,8 @@
 """Trains with workers that come while others train: what each is told by its environment.
 
-SLEEPS: before it asks to be let in. DIES_AT: the worker of that job that is RANK 1 kills itself at that step. WAITS_FOR: once so many
-workers are there, all train 20 steps more. KILLS: as a newcomer, it kills worker 0 while it takes
-what it is given.
+SLEEPS: before it asks to be let in. DIES_AT: the worker of that job that is RANK 1 kills itself at
+that step. WAITS_FOR: once so many workers are there, all train 20 steps more. KILLS: as a newcomer,
+it kills worker 0 while it takes what it is given.
 """
 
 import contextlib
