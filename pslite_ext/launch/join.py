@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pslite_ext.command_line import Parser
-from pslite_ext.launch.tasks import CannotRunError, LaunchError, normal_command
+from pslite_ext.launch.tasks import CannotRunError, LaunchError, lines_of, normal_command
 
 FILE = "join.env"
 JOINS = "-2"  # instead of a number: whatever place is free, once the job has begun
@@ -36,13 +36,7 @@ def write(folder: Path, job: Mapping[str, str]) -> Path:
 
 
 def read(path: Path) -> dict[str, str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise LaunchError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise LaunchError(f"{path}: it is not UTF-8 text") from None
-    job = dict(line.split("=", 1) for line in lines if "=" in line)
+    job = dict(line.split("=", 1) for line in lines_of(path, str(path)) if "=" in line)
     if missing := [name for name in NAMES[:-1] if name not in job]:
         raise LaunchError(
             f"{path} does not say {missing[0]}: it is no {FILE} of `mercury launch --min-workers`"

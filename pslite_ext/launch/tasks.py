@@ -84,6 +84,16 @@ class Task:
         return self.role if self.role == "scheduler" else f"{self.role} {self.rank}"
 
 
+def lines_of(path: Path, name: str) -> list[str]:
+    """Of a file that errors call `name`."""
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise LaunchError(f"{name}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise LaunchError(f"{name}: it is not UTF-8 text") from None
+
+
 def read_hosts(path: Path) -> list[Host]:
     """One host a line: `name` or `name:port`; `link=10Gbps`, its link's speed; `slots=4`, how many
     workers it takes.
@@ -91,14 +101,8 @@ def read_hosts(path: Path) -> list[Host]:
     A user may come before it, `user@name`. An IPv6 address with a port is `[fd00::1]:22`. What else
     follows a blank is ignored.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise LaunchError(f"hostfile {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise LaunchError(f"hostfile {path}: it is not UTF-8 text") from None
     hosts: list[Host] = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines_of(path, f"hostfile {path}"), 1):
         words = line.split("#")[0].split()
         if not words:
             continue

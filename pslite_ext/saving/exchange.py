@@ -39,7 +39,7 @@ class Exchange:
         for place, number in enumerate(mine, self._rank * count):
             table[place] = number
         tensor = _core.Tensor(self._key(what), "checkpoints", "int64", [len(table)])
-        tensor.sum_memory(_memory(table)).wait()
+        tensor.sum_memory(memory(table)).wait()
         return [table[rank * count : (rank + 1) * count] for rank in range(self._places)]
 
     def there(self) -> list[int]:
@@ -67,14 +67,19 @@ class Exchange:
         for begin in range(0, size, PIECE_BYTES):
             piece = b"" if file is None else file.read(PIECE_BYTES)
             buffer[:] = piece.ljust(PIECE_BYTES, b"\0")
-            tensor.sum_memory(_memory(shared)).wait()
+            tensor.sum_memory(memory(shared)).wait()
             pieces.append(bytes(buffer[: min(PIECE_BYTES, size - begin)]))
         return io.BytesIO(b"".join(pieces))
 
     def _key(self, what: str) -> int:
-        text = f"checkpoint/{self._number}/{what}"
-        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        return key_of(f"checkpoint/{self._number}/{what}")
 
 
-def _memory(buffer: Any) -> _core.Memory:
+def key_of(text: str) -> int:
+    """Of a tensor or a claim: 64 bits that all workers make of the same words."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def memory(buffer: Any) -> _core.Memory:
+    """Of ctypes' arrays."""
     return buffer, ctypes.addressof(buffer), ctypes.sizeof(buffer)

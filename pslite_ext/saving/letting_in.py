@@ -15,7 +15,6 @@ Each piece is two tensors: how many bytes, and these; none follows one of 0 byte
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import io
 import json
 from collections import deque
@@ -24,6 +23,7 @@ from typing import Any, BinaryIO
 
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError
+from pslite_ext.saving.exchange import key_of, memory
 
 PIECE_BYTES = 8 << 20  # all pieces but the last
 AHEAD = 8  # pieces that the newcomer asks for before they are there
@@ -39,10 +39,6 @@ def _new_buffer(size: int) -> _Buffer:
     return (ctypes.c_char * size)()
 
 
-def _memory(buffer: _Buffer) -> _core.Memory:
-    return buffer, ctypes.addressof(buffer), ctypes.sizeof(buffer)
-
-
 class Pieces:
     """The tensors that carry one newcomer's state."""
 
@@ -51,8 +47,7 @@ class Pieces:
         self._keys: list[int] = []
 
     def tensor(self, what: str, number: int, size: int) -> _core.Tensor:
-        text = f"newcomer/{self._newcomer[0]}/{self._newcomer[1]}/{what} {number}"
-        key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        key = key_of(f"newcomer/{self._newcomer[0]}/{self._newcomer[1]}/{what} {number}")
         self._keys.append(key)
         return _core.Tensor(key, "a newcomer's state", "int8", [size])
 
@@ -94,7 +89,7 @@ class Given(io.RawIOBase):
         for what, buffer in (("size", size), ("piece", piece)):
             if length := ctypes.sizeof(buffer):
                 tensor = self._pieces.tensor(what, self._number, length)
-                self._works.append((tensor, tensor.first_value(_memory(buffer))))
+                self._works.append((tensor, tensor.first_value(memory(buffer))))
         self._number += 1
         while len(self._works) > 4 * AHEAD:
             self._works.popleft()[1].wait()
@@ -137,7 +132,7 @@ class Taken(io.RawIOBase):
     def _ask(self, what: str, number: int, size: int) -> _Ask:
         buffer = _new_buffer(size)
         tensor = self._pieces.tensor(what, number, size)
-        work = tensor.pull_memory(_memory(buffer), PRIORITY)
+        work = tensor.pull_memory(memory(buffer), PRIORITY)
 
         def answer() -> _Buffer:
             work.wait()
