@@ -1,7 +1,6 @@
 """As torch_newcomers.py, under MXNet: WHERE is 1 if the store runs the optimizer, OTHER if there is
 a second Trainer that nobody names."""
 
-import contextlib
 import hashlib
 import os
 import signal
@@ -15,6 +14,7 @@ from mxnet import autograd, gluon
 
 import mxnet_plugins
 from pslite_ext import _core
+from tests.integration.ending_together import last_step
 
 folder, where = Path(sys.argv[1]), os.environ["WHERE"] == "1"
 mx.random.seed(3)
@@ -61,14 +61,8 @@ while last is None or saved.steps < last:
     if os.environ.get("DIES_AT") == str(saved.steps) and rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     saved.step()
-    enough = _core.workers() == int(os.environ["WAITS_FOR"]) and (folder / "go").exists()
-    if enough and _core.next_to_let_in() is None and not (folder / "last").exists():
-        made = folder / f"last {os.getpid()}"
-        made.write_text(str(saved.steps + 20))
-        with contextlib.suppress(FileExistsError):
-            os.link(made, folder / "last")  # the first one's counts
-    if last is None and (folder / "last").exists():
-        last = int((folder / "last").read_text())
+    if last is None:
+        last = last_step(folder, saved.steps)
 learnt = [p.data() for p in net.collect_params().values() if p.grad_req != "null"]
 digest = hashlib.sha1(b"".join(a.asnumpy().tobytes() for a in learnt)).hexdigest()[:12]
 rate = trainer.learning_rate
