@@ -18,7 +18,7 @@ cdef extern from "process/fabric_api.h" nogil:
         int nesterov
         int64_t delay_bound, staleness
         double divergence_bound, batch_s, lag_s
-        int aggregators, as_they_come, record
+        int aggregators, as_they_come, by_packets, record
         const double* weights
         size_t num_weights
         const char* wire
@@ -40,6 +40,8 @@ cdef extern from "process/fabric_api.h" nogil:
 cdef extern from "fabric/live/courier.h" namespace "mercury::fabric" nogil:
     const double kPaceHeadroom
     const int64_t kPaceQuantum_bytes
+cdef extern from "fabric/chains.h" namespace "mercury::fabric" nogil:
+    const double kPassOn_s
 cdef extern from "fabric/live/model_tree.h" namespace "mercury::fabric" nogil:
     const size_t kStillLeaving, kTreeLeast, kDistributorsMost
 
@@ -47,6 +49,7 @@ cdef extern from "fabric/live/model_tree.h" namespace "mercury::fabric" nogil:
 def fabric_limits():
     return {
         "pace_headroom": kPaceHeadroom,
+        "pass_on_s": kPassOn_s,
         "pace_quantum_bytes": kPaceQuantum_bytes,
         "still_leaving": kStillLeaving,
         "tree_least": kTreeLeast,
@@ -79,7 +82,7 @@ cdef class Fabric:
         its.momentum, its.nesterov = options["momentum"], options["nesterov"]
         its.batch_s, its.lag_s = options["batch_s"], options["lag_s"]
         its.aggregators, its.as_they_come = options["aggregators"], options["as_they_come"]
-        its.record = options["record"]
+        its.by_packets, its.record = options["by_packets"], options["record"]
         its.weights, its.num_weights = weights.data(), weights.size()
         if model is not None:
             values = model

@@ -378,6 +378,15 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             core=False,
         ),
         Setting(
+            "MERCURY_FABRIC_FORWARDING",
+            "packets",
+            "How sums on their way, and models that workers pass on, go on: `packets`, each packet "
+            "when it is complete, along chains of workers; or `whole`, when all of it is there, by "
+            "way of aggregators, as in MLfabric's paper.",
+            unit="packets, whole",
+            core=False,
+        ),
+        Setting(
             "MERCURY_FABRIC_LAG_MS",
             200,
             "Time over which the rates of links are measured.",

@@ -200,7 +200,8 @@ class _HistoryReader:
             self._history.control_s.append(control_s)
 
     def _hop(self, event: dict[str, Any]) -> None:
-        self._history.groups += bool(event["gathered"])
+        # What goes on along a chain is one sum, however many hops it takes.
+        self._history.groups += bool(event["gathered"]) and event.get("to") == event.get("goal")
 
     def _commit(self, event: dict[str, Any]) -> None:
         places = set(map(int, event["places"]))

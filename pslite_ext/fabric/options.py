@@ -19,6 +19,7 @@ _DIVERGENCE = "MERCURY_FABRIC_DIVERGENCE_BOUND"
 _DELAY = "MERCURY_FABRIC_DELAY_BOUND"
 _MODE = "MERCURY_FABRIC_MODE"
 _BATCH = "MERCURY_FABRIC_BATCH_MS"
+_FORWARDING = "MERCURY_FABRIC_FORWARDING"
 _LAG = "MERCURY_FABRIC_LAG_MS"
 _WIRE = "MERCURY_WIRE"
 WIRES = (PLAIN, "bf16")  # of fp16, what is too large would be infinite for good
@@ -43,6 +44,13 @@ def staleness(text: str) -> int:
     raise SettingError(
         f"{_MODE} is '{text}'; allowed: async, sync, stale:NUMBER (1 to {_STALENESS_MOST} updates)"
     )
+
+
+def by_packets(text: str) -> bool:
+    """Whether what is summed on its way goes on packet by packet."""
+    if text not in ("packets", "whole"):
+        raise SettingError(f"{_FORWARDING} is '{text}'; allowed: packets, whole")
+    return text == "packets"
 
 
 class Rule(NamedTuple):
@@ -169,7 +177,7 @@ def node_of(settings: Settings) -> int:
 
 def shared_settings(settings: Settings, node: int) -> str:
     """What the scheduler uses, or what another node was told, as text to compare."""
-    shared = (_DELAY, _MODE, _UPDATE, _BATCH, _LAG, _WIRE)
+    shared = (_DELAY, _MODE, _UPDATE, _BATCH, _FORWARDING, _LAG, _WIRE)
     values = {name: str(settings.values[name]) for name in shared}
     values[_DIVERGENCE] = repr(divergence_bound(str(settings.values[_DIVERGENCE])))
     asked = sorted(name for name in values if node == SCHEDULER or name in settings.told)
@@ -219,6 +227,7 @@ def node_options(
         "lag_s": int(values[_LAG]) / 1000,
         "aggregators": planning.aggregators,
         "as_they_come": int(not planning.ordered),
+        "by_packets": int(by_packets(str(values[_FORWARDING]))),
         "record": int(node == SCHEDULER and bool(values["MERCURY_TRACE_DIR"])),
         "weights": told.weights,
         "wire": str(values[_WIRE]),

@@ -63,7 +63,7 @@ std::vector<Placed> DrawUpdates(Bytes* bytes) {
 }
 
 Tree DrawTree(Bytes* bytes) {
-  Tree tree{24, {}};
+  Tree tree{24, {}, bytes->Odd()};
   for (int left = bytes->Between(0, 3); left > 0; --left) {
     const int from = bytes->Between(-1, 3);
     tree.edges.push_back({from, bytes->Between(0, 3)});
@@ -93,8 +93,7 @@ Letter DrawKind(Bytes* bytes, int from, int to) {
     return bytes->Below(8) != 0 ? Letter(Order()) : Tree();
   }
   if (from < 0) return to < 0 ? one_of({ConfirmLetter(), ModelLetter()}) : ModelLetter();
-  return one_of(
-      {DeliveredLetter(), DeliveredLetter(), to < 0 ? Letter(GetLetter()) : AbortedLetter()});
+  return one_of({UpdatesLetter(), UpdatesLetter(), to < 0 ? Letter(GetLetter()) : AbortedLetter()});
 }
 
 struct Filler {
@@ -130,6 +129,7 @@ struct Filler {
     hop.gathered = bytes->Odd();
     hop.to_aggregator = bytes->Odd();
     hop.two_sums = bytes->Odd();
+    hop.chained = bytes->Odd();
     hop.places = DrawPlaces(bytes);
     hop.update = DrawId(bytes);
     hop.bytes = Few(48);
@@ -144,12 +144,14 @@ struct Filler {
   }
   void operator()(ConfirmLetter& its) const { its.applied = DrawUpdates(bytes); }
   void operator()(TimeLetter& its) const { its = {Few(2), Few(2)}; }
-  void operator()(DeliveredLetter& its) const {
+  void operator()(UpdatesLetter& its) const {
     its.number = Few(3);
+    its.two = bytes->Below(4) == 0;
+    its.chained = bytes->Odd();
     its.goal = static_cast<Goal>(bytes->Below(2));
     its.to_aggregator = bytes->Odd();
     its.places = DrawPlaces(bytes);
-    if (to >= 0 && !its.places.empty()) its.places.resize(1);
+    if (to >= 0 && !its.places.empty() && !its.chained) its.places.resize(1);
     its.skipped = DrawPlaces(bytes);
   }
   void operator()(AbortedLetter& its) const { its.number = Few(3); }
@@ -159,8 +161,10 @@ struct Filler {
     its.place = Few(9);
     its.progress.assign(static_cast<size_t>(Few(2)), Few(9));
     its.wish = Few(3);
+    its.by_packets = bytes->Odd();
     for (int64_t left = Few(3); left > 0; --left) {
-      its.onward.push_back({bytes->Between(0, 3), Few(3)});
+      const int by = bytes->Between(0, 3);
+      its.onward.push_back({by, bytes->Between(0, 3), Few(3)});
     }
   }
   void operator()(GetLetter& its) const { its.wish = {Few(3), Few(3), Few(3)}; }
@@ -265,23 +269,24 @@ struct Player {
     Hear(peer, header, text.data());
   }
   bool Doubled(const ModelLetter& /*its*/) const { return number == kReplicaNode; }
-  bool Doubled(const DeliveredLetter& its) const { return its.places.size() > 1; }
-  // A transfer as long as it should be, then what it was.
+  bool Doubled(const UpdatesLetter& its) const { return its.places.size() > 1; }
+  // A transfer as long as it is said to be; a part of it may come later, or never.
   template <typename L>
-  void SayCarried(int peer, L letter) {
-    const bool two = momentum > 0 && Doubled(letter);
+  void SayCarried(int peer, L letter, bool whole) {
+    letter.two = momentum > 0 && Doubled(letter);
+    letter.number = ++transfers;
+    Say(peer, letter);
     const char payload[kPacketBytes] = {};
     const bool coded = codec != nullptr && transfers % 2 == 1;
     const uint64_t vector_bytes = TransferBytes(coded ? codec : nullptr, kElements);
     Header header;
     header.kind = coded ? PacketKind::kCodedPart : PacketKind::kPart;
-    header.tensor = ++transfers;
+    header.tensor = transfers;
     header.length = 12;
-    for (; header.offset < (two ? 2 : 1) * vector_bytes && end.Linked(peer); header.offset += 12) {
+    const uint64_t end_at = (letter.two ? 2 : 1) * vector_bytes - (whole ? 0 : 12);
+    for (; header.offset < end_at && end.Linked(peer); header.offset += 12) {
       Hear(peer, header, payload);
     }
-    letter.number = header.tensor;
-    if (end.Linked(peer)) Say(peer, letter);
   }
   void Send(int peer, Bytes* bytes) {
     const char payload[kPacketBytes] = {};
@@ -338,8 +343,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const Letter letter = DrawLetter(&bytes, NodeOf(peer), node.number);
       Match(letter, [&](const auto& its) {
         using L = std::decay_t<decltype(its)>;
-        if constexpr (kIsOneOf<L, DeliveredLetter, ModelLetter>) {
-          if (bytes.Below(16) != 0) return node.SayCarried(peer, its);
+        if constexpr (kIsOneOf<L, UpdatesLetter, ModelLetter>) {
+          if (bytes.Below(16) != 0) return node.SayCarried(peer, its, bytes.Below(8) != 0);
         }
         node.Say(peer, its);
       });

@@ -107,7 +107,7 @@ def test_what_all_must_agree_on() -> None:
     theirs = shared_settings(settings(**told), 0)
     assert theirs == "MERCURY_FABRIC_DELAY_BOUND=5\nMERCURY_FABRIC_DIVERGENCE_BOUND=2.0\n"
     ours = shared_settings(settings(), SCHEDULER).splitlines()
-    assert len(ours) == 7
+    assert len(ours) == 8
     assert "MERCURY_FABRIC_MODE=async" in ours
     assert "MERCURY_FABRIC_DELAY_BOUND=30" in ours
     weights = ["weighted:" + ",".join([weight] * 2000) for weight in ("0.125", "0.375")]

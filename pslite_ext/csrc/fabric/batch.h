@@ -46,6 +46,7 @@ struct Batch {
   std::vector<Site> aggregators;
   std::optional<ReplicaBatch> replica;
   bool synchronous = false;
+  bool by_packets = false;  // what is summed on its way is passed on packet by packet, not whole
   int64_t delay_bound = 0;
   int64_t version = 0;
   double momentum = 0;

@@ -292,10 +292,24 @@ class BatchReader {
            No(mode.path, "with several servers it must be \"async\"");
   }
 
+  // Not required: batches from before it are as they were.
+  bool Forwarding(const Json& root) {
+    if (root.Find("forwarding") == nullptr) return true;
+    Field forwarding;
+    std::string name;
+    if (!Get(root, "", "forwarding", &forwarding) || !Text(forwarding, &name)) return false;
+    if (name != "whole" && name != "packets") {
+      return No(forwarding.path, QuotedJson(name) + " is neither \"whole\" nor \"packets\"");
+    }
+    batch_.by_packets = name == "packets";
+    return !(several_ && batch_.by_packets) ||
+           No(forwarding.path, "with several servers it must be \"whole\"");
+  }
+
   bool Whole(const Json& root) {
     if (root.type != Json::Type::kObject) return No("the batch", "it is not an object");
     std::set<std::string> aggregators;
-    if (!Hosts(root) || !Placement(root) || !Servers(root) || !Mode(root) ||
+    if (!Hosts(root) || !Placement(root) || !Servers(root) || !Mode(root) || !Forwarding(root) ||
         !Nodes(root, "", "aggregators", &batch_.aggregators, &aggregators)) {
       return false;
     }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/chains.h"
 #include "fabric/course.h"
 #include "fabric/distribution.h"
 #include "fabric/planner.h"
@@ -70,9 +71,34 @@ std::string WhyGathered(const Batch& batch, int aggregator, double there_s, doub
   return last ? " (the last aggregator takes what is left)" : "";
 }
 
+// The hop of an update's own worker, if the update is in a chain.
+const Transfer* HopInChain(const Plan& plan, size_t g) {
+  for (const Transfer& transfer : plan.transfers) {
+    if (transfer.chained && transfer.shipments.back() == g) return &transfer;
+  }
+  return nullptr;
+}
+
+std::string WayInChain(const Batch& batch, const Transfer& hop) {
+  const std::vector<const Update*> log = Pointers(batch.updates);
+  const Chain before(hop.shipments.begin(), hop.shipments.end() - 1);
+  const std::string to = hop.next == kNoShipment
+                             ? Plain(batch.servers[0].name) + ", by " + Seconds(hop.end_s)
+                             : Plain(batch.updates[hop.next].worker.name) + ", which adds " +
+                                   Plain(batch.updates[hop.next].id);
+  std::string text = before.empty()
+                         ? "packet by packet to " + to
+                         : "added to each packet of " + NamesOf(before, log) + ", and on to " + to;
+  if (hop.not_before_s >= 0) {
+    text += "; held until " + Seconds(hop.not_before_s) + " for the replica";
+  }
+  return text;
+}
+
 // What becomes of one update of the order: its own hop, and its group's.
 std::string WayOf(const Batch& batch, const Plan& plan, size_t g) {
   const std::vector<const Update*> log = Pointers(batch.updates);
+  if (const Transfer* hop = HopInChain(plan, g)) return WayInChain(batch, *hop);
   std::string text;
   double ahead_s = 0;  // when all that was sent before is at the server
   for (const Transfer& transfer : plan.transfers) {
@@ -114,6 +140,17 @@ std::string WhyWays(const Batch& batch, const Plan& plan) {
     otherwise += ", or " + Seconds(Objective(course.outcome(), target)) + " in the mean";
   }
   if (batch.aggregators.empty()) return "There is no aggregator: all go straight.\n";
+  const auto in_chains =
+      static_cast<size_t>(std::count_if(plan.transfers.begin(), plan.transfers.end(),
+                                        [](const Transfer& transfer) { return transfer.chained; }));
+  if (in_chains > 0) {
+    const auto chains = static_cast<size_t>(std::count_if(
+        plan.transfers.begin(), plan.transfers.end(),
+        [](const Transfer& transfer) { return transfer.chained && transfer.next == kNoShipment; }));
+    return Counted(in_chains, "update") + " in " + Counted(chains, "chain") + ", " +
+           std::to_string(plan.order.size() - in_chains) +
+           " straight. With all straight it would take " + otherwise + ".\n";
+  }
   if (gathered == 0) {
     return "All go straight, in " + otherwise + ": no way by an aggregator ends sooner" +
            (batch.synchronous ? "" : " without a later mean") + ".\n";
@@ -187,6 +224,28 @@ std::string Explain(const Batch& batch, const Plan& plan) {
   return text + ReplicaInWords(batch, plan);
 }
 
+namespace {
+
+std::string ExplainChainDown(const Batch& batch, const std::vector<Shipment>& gets,
+                             const Target& target, double alone_s) {
+  const std::vector<PassedDown> chain = PassDown(batch.network, gets, target);
+  double last_s = 0;
+  for (const PassedDown& its : chain) last_s = std::max(last_s, its.end_s);
+  std::string text = Counted(gets.size(), "get") + " answered by " + Seconds(last_s) +
+                     "; by the server alone it would be " + Seconds(alone_s) + ".\n";
+  const Site* from = batch.servers.data();
+  for (const PassedDown& its : chain) {
+    const Site& to = batch.updates[its.get].worker;
+    text += Plain(to.name) + ": from " + Plain(from->name) +
+            (from->host == to.host ? ", on its own host" : "") + ", by " + Seconds(its.end_s) +
+            ".\n";
+    from = &to;
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string ExplainTree(const Batch& batch) {
   const std::vector<Shipment> gets = ShipmentsOf(batch);
   Target target = TargetOf(batch);
@@ -194,6 +253,9 @@ std::string ExplainTree(const Batch& batch) {
   const std::vector<Delivery> tree = Distribute(&network, gets, target);
   target.aggregators.clear();
   const double alone_s = LastOf(Distribute(&network, gets, target));
+  if (batch.by_packets && !batch.aggregators.empty() && !gets.empty()) {
+    return ExplainChainDown(batch, gets, target, alone_s);
+  }
   std::string text = Counted(gets.size(), "get") + " answered by " + Seconds(LastOf(tree)) +
                      "; by the server alone it would be " + Seconds(alone_s) + ".\n";
   const auto source = [&batch](const Delivery& delivery) -> const Site& {

@@ -1,5 +1,7 @@
 #include "fabric/network.h"
 
+#include <algorithm>
+
 namespace mercury::fabric {
 
 double Network::End(size_t from, size_t to, double ready_s, double bits) const {
@@ -19,6 +21,25 @@ double Network::Reserve(size_t from, size_t to, double ready_s, double bits,
   Occupy(from, to, scratch_);
   if (pieces != nullptr) pieces->insert(pieces->end(), scratch_.begin(), scratch_.end());
   return end_s;
+}
+
+double Network::ReserveAlong(const std::vector<size_t>& hosts, double ready_s, double bits,
+                             std::vector<RateSpan>* pieces) {
+  if (hosts.size() < 2 || bits <= 0) return ready_s;
+  RateProfile way = hosts_[hosts.front()].out;
+  for (size_t i = 1; i < hosts.size(); ++i) {
+    const HostLink& host = hosts_[hosts[i]];
+    way = Least(way, i + 1 < hosts.size() ? Least(host.in, host.out) : host.in);
+  }
+  scratch_.clear();
+  const double end_s = Flow(way, way, ready_s, bits, &scratch_);
+  for (size_t i = 1; i < hosts.size(); ++i) Occupy(hosts[i - 1], hosts[i], scratch_);
+  if (pieces != nullptr) pieces->insert(pieces->end(), scratch_.begin(), scratch_.end());
+  return end_s;
+}
+
+double Network::Speed(size_t host) const {
+  return std::min(hosts_[host].in.Rate(0), hosts_[host].out.Rate(0));
 }
 
 void Network::Occupy(size_t from, size_t to, const std::vector<RateSpan>& pieces) {

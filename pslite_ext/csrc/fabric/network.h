@@ -32,6 +32,12 @@ class Network {
   // NetUp: reserves exactly that. The pieces are appended to `pieces`, unless that is null.
   double Reserve(size_t from, size_t to, double ready_s, double bits,
                  std::vector<RateSpan>* pieces = nullptr);
+  // The same for what flows through `hosts`, which differ, at one rate: each passes on at once what
+  // it gets. One host: it takes no time.
+  double ReserveAlong(const std::vector<size_t>& hosts, double ready_s, double bits,
+                      std::vector<RateSpan>* pieces = nullptr);
+  // What a host's slower way has at the beginning.
+  double Speed(size_t host) const;
   // Takes what a transfer that was reserved elsewhere uses.
   void Occupy(size_t from, size_t to, const std::vector<RateSpan>& pieces);
 

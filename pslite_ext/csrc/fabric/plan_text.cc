@@ -32,11 +32,14 @@ std::string Text(const Transfer& transfer, const Names& names) {
   const auto aggregator = [&names](int a) {
     return (*names.aggregators)[static_cast<size_t>(a)].name;
   };
-  const std::string from = transfer.from_aggregator == kDirect
-                               ? names.updates[transfer.shipments[0]]->worker.name
+  const auto worker = [&names](size_t g) { return names.updates[g]->worker.name; };
+  const std::string from = transfer.chained ? worker(transfer.shipments.back())
+                           : transfer.from_aggregator == kDirect
+                               ? worker(transfer.shipments[0])
                                : aggregator(transfer.from_aggregator);
-  const std::string to = transfer.to_aggregator == kDirect ? names.servers[transfer.server].name
-                                                           : aggregator(transfer.to_aggregator);
+  const std::string to = transfer.next != kNoShipment        ? worker(transfer.next)
+                         : transfer.to_aggregator == kDirect ? names.servers[transfer.server].name
+                                                             : aggregator(transfer.to_aggregator);
   std::string text = "{\"from\": " + QuotedJson(from) + ", \"to\": " + QuotedJson(to) +
                      ", \"updates\": " + Ids(transfer.shipments, names) +
                      ", \"bytes\": " + std::to_string(transfer.bytes) + ", \"pieces\": ";

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "fabric/aggregation.h"
+#include "fabric/chains.h"
 #include "fabric/course.h"
 #include "fabric/local_search.h"
 #include "fabric/replication.h"
@@ -22,6 +23,24 @@ Plan Lay(const Batch& batch, const std::vector<Shipment>& shipments, const Targe
   Course course(&network, shipments, target, &plan.transfers, &arrivals);
   course.Walk(schedule);
   plan.commits = InOrder(arrivals, target);
+  MERCURY_CHECK(plan.order.size() + plan.dropped.size() == shipments.size());
+  plan.objective_s = Objective(plan.commits, target);
+  if (batch.replica) Replicate(batch, *batch.replica, shipments, target, batch.network, &plan);
+  return plan;
+}
+
+// The plan of an order whose updates are passed on packet by packet.
+Plan Chained(const Batch& batch, const std::vector<Shipment>& shipments, const Target& target,
+             const Ordering& ordering, const std::vector<int64_t>& deadlines) {
+  Plan plan;
+  Network network = batch.network;
+  const std::vector<Chain> chains =
+      CutIntoChains(&network, shipments, target, ordering.order, deadlines);
+  for (const Chain& chain : chains) plan.order.insert(plan.order.end(), chain.begin(), chain.end());
+  plan.dropped = ordering.dropped;
+  LaidChains laid = LayChains(&network, shipments, target, chains);
+  plan.transfers = std::move(laid.transfers);
+  plan.commits = InOrder(laid.arrivals, target);
   MERCURY_CHECK(plan.order.size() + plan.dropped.size() == shipments.size());
   plan.objective_s = Objective(plan.commits, target);
   if (batch.replica) Replicate(batch, *batch.replica, shipments, target, batch.network, &plan);
@@ -66,6 +85,9 @@ Plan PlanBatch(const Batch& batch, const PlanOptions& options) {
                       : options.as_they_come
                           ? AsTheyCome(&network, shipments, target, deadlines)
                           : WithDeadlines(&network, shipments, target, deadlines);
+  if (batch.by_packets && batch.servers.size() == 1 && !batch.aggregators.empty()) {
+    return Chained(batch, shipments, target, ordering, deadlines);
+  }
   const Schedule schedule = Aggregate(&network, shipments, target, ordering.order);
   Plan plan = Lay(batch, shipments, target, schedule, ordering.dropped);
   if (!options.search) return plan;

@@ -86,6 +86,21 @@ void RateProfile::Undo(const Change& change, std::vector<RateStep>* replaced) {
   replaced->resize(kept);
 }
 
+RateProfile Least(const RateProfile& one, const RateProfile& other) {
+  std::vector<RateStep> steps;
+  size_t i = 0;
+  size_t j = 0;
+  for (double at_s = 0; at_s < RateProfile::kForever;) {
+    Append(&steps, at_s, std::min(one.Rate(i), other.Rate(j)));
+    const double one_s = one.EndOf(i);
+    const double other_s = other.EndOf(j);
+    at_s = std::min(one_s, other_s);
+    if (one_s <= at_s) ++i;
+    if (other_s <= at_s) ++j;
+  }
+  return RateProfile(steps);
+}
+
 double Flow(const RateProfile& out, const RateProfile& in, double ready_s, double bits,
             std::vector<RateSpan>* pieces) {
   const size_t own = pieces != nullptr ? pieces->size() : 0;

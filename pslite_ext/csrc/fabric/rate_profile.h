@@ -61,6 +61,9 @@ class RateProfile {
   std::vector<RateStep> scratch_;
 };
 
+// What is left of a way that leads through both.
+RateProfile Least(const RateProfile& one, const RateProfile& other);
+
 // How a transfer of `bits` goes from `ready_s` on, with all that `out` and `in` have: when it ends.
 // Its pieces go to the end of `pieces`, unless that is null. Both profiles must end above 0.
 double Flow(const RateProfile& out, const RateProfile& in, double ready_s, double bits,

@@ -12,11 +12,13 @@ namespace {
 
 size_t From(const Transfer& transfer, const std::vector<Shipment>& shipments,
             const Target& target) {
+  if (transfer.chained) return shipments[transfer.shipments.back()].host;
   if (transfer.from_aggregator == kDirect) return shipments[transfer.shipments[0]].host;
   return target.aggregators[static_cast<size_t>(transfer.from_aggregator)];
 }
 
-size_t To(const Transfer& transfer, const Target& target) {
+size_t To(const Transfer& transfer, const std::vector<Shipment>& shipments, const Target& target) {
+  if (transfer.next != kNoShipment) return shipments[transfer.next].host;
   if (transfer.to_aggregator == kDirect) return target.servers[transfer.server];
   return target.aggregators[static_cast<size_t>(transfer.to_aggregator)];
 }
@@ -24,7 +26,8 @@ size_t To(const Transfer& transfer, const Target& target) {
 void Occupy(const std::vector<Transfer>& transfers, const std::vector<Shipment>& shipments,
             const Target& target, Network* network) {
   for (const Transfer& transfer : transfers) {
-    network->Occupy(From(transfer, shipments, target), To(transfer, target), transfer.pieces);
+    network->Occupy(From(transfer, shipments, target), To(transfer, shipments, target),
+                    transfer.pieces);
   }
 }
 
@@ -126,11 +129,13 @@ void Replicate(const Batch& batch, const ReplicaBatch& replica,
     Occupy(log.transfers, log.shipments, log.target, &network);
     held.pieces.clear();
     held.not_before_s = held_s;
-    held.end_s = network.Reserve(From(held, shipments, target), To(held, target), held_s,
+    held.end_s = network.Reserve(From(held, shipments, target), To(held, shipments, target), held_s,
                                  Bits(held.bytes), &held.pieces);
     double before_s = plan->commits.size() > 1 ? plan->commits[plan->commits.size() - 2].time_s : 0;
     for (const Transfer& other : plan->transfers) {
-      if (whole && other.to_aggregator == kDirect) before_s = std::max(before_s, other.end_s);
+      if (whole && other.to_aggregator == kDirect && other.next == kNoShipment) {
+        before_s = std::max(before_s, other.end_s);
+      }
     }
     plan->commits.back().time_s = std::max(before_s, held.end_s);
     plan->transfers.push_back(std::move(held));

@@ -4,6 +4,7 @@
 // size for each server of its target.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -36,6 +37,7 @@ struct Target {
 };
 
 constexpr int kDirect = -1;
+constexpr size_t kNoShipment = std::numeric_limits<size_t>::max();
 
 // Where an update goes: straight to the servers, or to an aggregator. Neighbours in a schedule with
 // the same aggregator are one group.
@@ -55,6 +57,9 @@ struct Transfer {
   double end_s = 0;
   std::vector<RateSpan> pieces;
   double not_before_s = -1;  // below 0: it is not held
+  // Of a chain (chains.h): from the worker of the last of `shipments`,
+  bool chained = false;
+  size_t next = kNoShipment;  // to the worker of this one, if there is one
 };
 
 // What is applied at once: the shipments of one transfer to the server (or of one update's parts).

@@ -72,6 +72,7 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
     its.planning.lag_s = options->lag_s;
     its.planning.collector.aggregators = static_cast<size_t>(std::max(0, options->aggregators));
     its.planning.collector.as_they_come = options->as_they_come != 0;
+    its.planning.collector.by_packets = options->by_packets != 0;
     its.planning.record = options->record != 0;
     its.weights.assign(options->weights, options->weights + options->num_weights);
     const mercury::Codec* codec = mercury::FindCompression(options->wire);

@@ -41,6 +41,7 @@ typedef struct {
   double lag_s;
   int aggregators;       /* that groups of a plan may have, at most */
   int as_they_come;      /* 1: updates are not ordered */
+  int by_packets;        /* 1: sums go on packet by packet; 0: whole */
   int record;            /* 1: what happens, for mercury_fabric_records */
   const double* weights; /* of the workers' updates, by rank */
   size_t num_weights;    /* 0: all are 1 */

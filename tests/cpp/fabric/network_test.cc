@@ -79,3 +79,20 @@ TEST(nothing_is_taken_twice_and_all_comes_back) {
     CHECK_TRUE(ends() == full);
   }
 }
+
+TEST(what_flows_through_hosts_takes_all_their_ways_at_one_rate) {
+  Network network({Steady(100, 100), Steady(100, 50), Steady(80, 100), Steady(100, 100)});
+  const size_t mark = network.Mark();
+  std::vector<RateSpan> pieces;
+  CHECK_EQ(network.ReserveAlong({1, 2, 0}, 1, 100, &pieces), 3);  // at 50
+  REQUIRE_EQ(pieces.size(), 1);
+  CHECK_EQ(pieces[0].bit_per_s, 50);
+  CHECK_EQ(network.End(3, 2, 1, 60), 3);   // 30 are left of its way in,
+  CHECK_EQ(network.End(2, 3, 1, 100), 3);  // 50 of its way out,
+  CHECK_EQ(network.End(3, 0, 1, 100), 3);  // and of the last one's way in
+  CHECK_EQ(network.End(3, 1, 1, 100), 2);  // the first one's was not needed
+  network.Rollback(mark);
+  CHECK_EQ(network.End(3, 0, 1, 100), 2);
+  CHECK_EQ(network.ReserveAlong({2}, 1, 100), 1);  // within a host
+  CHECK_EQ(network.Speed(2), 80);
+}

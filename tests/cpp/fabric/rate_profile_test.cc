@@ -87,3 +87,18 @@ TEST(what_is_taken_is_gone_and_comes_back_to_the_last_bit) {
     CHECK_TRUE(replaced.empty());
   }
 }
+
+TEST(what_leads_through_two_ways_has_the_less_of_both) {
+  Random random;
+  for (int round = 0; round < 300; ++round) {
+    const RateProfile one = RandomProfile(&random), other = RandomProfile(&random);
+    const RateProfile least = Least(one, other);
+    for (double at_s = 0; at_s < 2; at_s += 0.01 + 0.02 * random.Unit()) {
+      CHECK_EQ(least.Rate(least.Find(at_s)),
+               std::min(one.Rate(one.Find(at_s)), other.Rate(other.Find(at_s))));
+    }
+    for (size_t step = 1; step < least.size(); ++step) {
+      CHECK_TRUE(least.Rate(step) != least.Rate(step - 1));
+    }
+  }
+}

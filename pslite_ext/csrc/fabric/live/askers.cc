@@ -27,11 +27,17 @@ void Askers::Ask(const Asker& asker) {
 
 void Askers::Gone(int worker) {
   Withdraw(worker);
-  for (auto it = under_way_.begin(); it != under_way_.end();) {
-    const auto& [to, way] = *it;
-    const bool theirs = way.by == worker;
-    if (theirs) waiting_.push_front({to, way.wish});
-    it = theirs ? under_way_.erase(it) : std::next(it);
+  // Whoever was to get it by way of this one; and so on.
+  for (std::vector<int> gone{worker}; !gone.empty();) {
+    const int by = gone.back();
+    gone.pop_back();
+    for (auto it = under_way_.begin(); it != under_way_.end();) {
+      const auto [to, way] = *it;
+      const bool theirs = way.by == by;
+      if (theirs) waiting_.push_front({to, way.wish});
+      if (theirs) gone.push_back(to);
+      it = theirs ? under_way_.erase(it) : std::next(it);
+    }
   }
 }
 
@@ -48,18 +54,19 @@ std::vector<int> Askers::Ready(const May& may) const {
 
 std::vector<Grant> Askers::Take(const std::vector<Edge>& tree, const May& may) {
   std::vector<Grant> grants;
+  std::map<int, size_t> of;  // by worker: the grant that serves it
   for (const Edge& edge : tree) {
     const auto asker = std::find_if(waiting_.begin(), waiting_.end(), Of(edge.to));
     if (asker == waiting_.end() || !may(*asker)) continue;
     if (!grants.empty() && !SameKind(asker->wish, grants[0].to.wish)) continue;
     if (edge.from == kServerNode) {
+      of[edge.to] = grants.size();
       grants.push_back({*asker, {}});
     } else {
-      const auto by = std::find_if(grants.begin(), grants.end(), [&](const Grant& grant) {
-        return grant.to.worker == edge.from;
-      });
-      if (by == grants.end()) continue;
-      by->onward.push_back({edge.to, asker->wish.number});
+      const auto by = of.find(edge.from);
+      if (by == of.end()) continue;
+      grants[by->second].onward.push_back({edge.from, edge.to, asker->wish.number});
+      of[edge.to] = by->second;
       under_way_[edge.to] = {edge.from, asker->wish};
     }
     waiting_.erase(asker);

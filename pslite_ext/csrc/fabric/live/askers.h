@@ -4,7 +4,7 @@
 //             ▲                                                  \──▶ from a worker: by way of it
 //             \──────────── that worker is gone: once more ───────────────┘
 //
-// Nobody reports whether a model sent by way of a worker has arrived. If that worker is gone, it is
+// Nobody reports whether a model sent by way of workers has arrived. If one of them is gone, it is
 // sent again, perhaps for nothing: a receiver that already has it knows by the wish's number.
 //
 // Thread-safety: none, one owner; no clock. Invariants: each worker has at most one wish that waits
@@ -34,13 +34,14 @@ struct Asker {
   Wish wish;
 };
 
-// Whom a worker passes a model on to, and the number of the wish that it grants.
+// `by` passes a model on to `worker`, whose wish of that number it grants.
 struct Onward {
+  int by = 0;
   int worker = 0;
   int64_t wish = 0;
 };
 
-// What the server sends to a worker.
+// What the server sends to a worker, and how it goes on from there.
 struct Grant {
   Asker to;
   std::vector<Onward> onward;

@@ -39,7 +39,7 @@ std::string PlacesMember(const std::vector<int64_t>& places) {
 std::string HopMembers(const Hop& hop) {
   return NodeMember("from", hop.from) + NodeMember("to", hop.to) +
          Member("goal", QuotedJson(hop.goal == Goal::kServer ? "server" : "replica")) +
-         Member("gathered", hop.gathered ? "true" : "false") + PlacesMember(hop.places) +
+         Member("gathered", hop.places.size() > 1 ? "true" : "false") + PlacesMember(hop.places) +
          IntegerMember("bytes", hop.bytes) + RealMember("start", hop.start_s) +
          RealMember("end", hop.end_s);
 }
@@ -98,6 +98,7 @@ void Chronicle::Ordered(const Order& order, double now_s) {
       break;
     case Order::kSend:
     case Order::kGather:
+    case Order::kPassOn:
       Write("hop", now_s, HopMembers(order.hop));
       break;
     case Order::kReport:

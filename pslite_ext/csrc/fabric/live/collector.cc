@@ -139,6 +139,7 @@ void Collector::PlanNow(const std::vector<HostLink>& links, double now_s, Orders
   matter.momentum = options_.momentum;
   matter.search = options_.search;
   matter.as_they_come = options_.as_they_come;
+  matter.by_packets = options_.by_packets;
   matter.version = version_;
   matter.first_place = next_place_;
   for (const UpdateId& id : ids) matter.updates.push_back(tasks_[id].request);
@@ -176,7 +177,12 @@ void Collector::Begin(const Draft& draft, double now_s, Orders* orders) {
     expect.place = hold_;
   }
   orders->push_back(std::move(expect));
+  chains_.clear();
   for (const Hop& hop : draft.hops) {
+    if (hop.chained) {
+      if (!hop.to_aggregator) chains_.push_back(hop.places);
+      continue;
+    }
     if (hop.goal == Goal::kServer && hop.to_aggregator) tasks_[hop.update].aggregator = hop.to;
     if (hop.goal == Goal::kReplica && !hop.to_aggregator) {
       ledger_.Sent({hop.places, hop.gathered ? hop.from : kReplicaNode});

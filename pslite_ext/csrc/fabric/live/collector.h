@@ -54,6 +54,7 @@ struct CollectorOptions {
   bool at_once = true;  // plan when no batch is under way, without waiting for `batch_s` to pass
   bool search = false;
   bool as_they_come = false;  // instead of MLfabric's order
+  bool by_packets = false;    // chains (chains.h) instead of groups that are summed whole
   size_t aggregators = 4;     // for the server, and as many for the replica, if there are workers
   uint64_t seed = 1;          // of who aggregates
 };
@@ -137,13 +138,14 @@ class Collector {
   int64_t version_ = 0;
   int64_t last_of_server_ = mercury::kNever;  // the versions that it made after that died with it
   int64_t next_place_ = 1;
-  std::map<int, int64_t> numbers_;       // the last that each worker has asked for
-  std::map<UpdateId, Task> tasks_;       // all that are not settled, or not forgotten
-  Batching batching_;                    // all that wait
-  std::set<UpdateId> reduced_;           // their sum is at the server, and not at all workers
-  std::map<int64_t, UpdateId> planned_;  // by place
-  std::vector<int64_t> held_;            // at the server, ready but for the replica
-  int64_t hold_ = 0;                     // the place that is held; 0: none
+  std::map<int, int64_t> numbers_;            // the last that each worker has asked for
+  std::map<UpdateId, Task> tasks_;            // all that are not settled, or not forgotten
+  Batching batching_;                         // all that wait
+  std::set<UpdateId> reduced_;                // their sum is at the server, and not at all workers
+  std::map<int64_t, UpdateId> planned_;       // by place
+  std::vector<std::vector<int64_t>> chains_;  // places of those of the batch under way
+  std::vector<int64_t> held_;                 // at the server, ready but for the replica
+  int64_t hold_ = 0;                          // the place that is held; 0: none
   ReplicaLedger ledger_;
   double planned_s_ = -1;  // when the last batch was
   double overdue_s_ = 0;   // when that under way is given up

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fabric/live/collector.h"
+#include "fabric/live/places.h"
 
 namespace mercury::fabric {
 
@@ -89,7 +90,16 @@ void Collector::LoseWorker(int worker, Orders* orders) {
     orders->push_back(std::move(order));
   };
   std::vector<int64_t> gone;
+  // A chain comes whole, or not at all.
+  for (const std::vector<int64_t>& chain : chains_) {
+    const bool broken = std::any_of(chain.begin(), chain.end(), [&](int64_t place) {
+      const auto planned = planned_.find(place);
+      return planned != planned_.end() && is_theirs(planned->second);
+    });
+    if (broken) gone.insert(gone.end(), chain.begin(), chain.end());
+  }
   for (const auto& [place, id] : planned_) {
+    if (Contains(gone, place)) continue;
     const int aggregator = tasks_[id].aggregator;
     if (aggregator == worker || (is_theirs(id) && aggregator == kServerNode)) {
       gone.push_back(place);
@@ -97,6 +107,7 @@ void Collector::LoseWorker(int worker, Orders* orders) {
       skip(aggregator, Goal::kServer, {place});
     }
   }
+  std::sort(gone.begin(), gone.end());
   VoidAtServer(gone, false, orders);
   std::vector<ReplicaLedger::SentGroup> still;
   for (const ReplicaLedger::SentGroup& group : ledger_.coming()) {

@@ -20,12 +20,9 @@ void Courier::Ready(int64_t number, int64_t bytes, double now_s) {
   trip->second.delay_s = std::max(0.0, now_s - trip->second.hop.start_s);
 }
 
-int64_t Courier::Cancel(int64_t number) {
+void Courier::Reach(int64_t number, int64_t bytes) {
   const auto trip = trips_.find(number);
-  if (trip == trips_.end()) return 0;
-  const int64_t sent = trip->second.sent;
-  trips_.erase(trip);
-  return sent;
+  if (trip != trips_.end()) trip->second.there = bytes;
 }
 
 const Hop* Courier::Find(int64_t number) const {
@@ -46,9 +43,10 @@ double Courier::PlannedBytes(const Trip& trip, double now_s) {
 // Of the whole hop, in all.
 int64_t Courier::Allowed(const Trip& trip, double now_s) {
   if (trip.bytes < 0 || now_s < trip.hop.start_s) return 0;
-  if (now_s >= trip.hop.end_s + trip.delay_s) return trip.bytes;
+  const int64_t there = std::min(trip.bytes, trip.there);
+  if (trip.hop.pieces.empty() || now_s >= trip.hop.end_s + trip.delay_s) return there;
   const double ahead = kPaceHeadroom * PlannedBytes(trip, now_s) + double{kPaceQuantum_bytes};
-  return std::min(trip.bytes, static_cast<int64_t>(ahead));
+  return std::min(there, static_cast<int64_t>(ahead));
 }
 
 std::vector<Allowance> Courier::Due(double now_s) const {
@@ -77,7 +75,7 @@ std::optional<Hop> Courier::Sent(int64_t number, int64_t bytes) {
 
 // When a packet more is allowed, or all that is left.
 double Courier::NextAt(const Trip& trip, double now_s) {
-  if (trip.bytes < 0) return kNever;
+  if (trip.bytes < 0 || trip.sent >= trip.there) return kNever;
   if (now_s < trip.hop.start_s) return trip.hop.start_s;
   const double end_s = trip.hop.end_s + trip.delay_s;
   const int64_t wanted = std::min(trip.bytes, trip.sent + kPaceQuantum_bytes);

@@ -3,16 +3,19 @@
 //
 // A hop starts when its time has come and its data is in memory; if that is later than planned, its
 // whole pace is shifted. It may be ahead of the plan by a quarter, so that a link that has become
-// faster shows it, and by one packet. After its planned end, it is no longer slowed down. Hops that
+// faster shows it, and by one packet. After its planned end, and within a
+// host, it is not slowed down. Hops that
 // were planned to start earlier go first.
 //
 // Thread-safety: none, one owner; `now_s` is passed in, by the scheduler's clock. Invariants: no
-// byte is allowed before a hop's time; each hop is over once, with exactly its bytes; if something
-// is left to send, either something is allowed now or `WakeAt` says when.
+// byte is allowed before a hop's time, or before it is there; each hop is over once, with exactly
+// its bytes; if something is left to send that is there, either something is allowed now or
+// `WakeAt` says when.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -37,8 +40,10 @@ class Courier {
   int64_t Take(const Hop& hop);
   // What it carries is there: so many bytes, fewer than planned if a group has lost members.
   void Ready(int64_t number, int64_t bytes, double now_s);
-  // How many bytes of it had been sent.
-  int64_t Cancel(int64_t number);
+  // Only so many of its bytes are there yet; without this, all are.
+  void Reach(int64_t number, int64_t bytes);
+  // It will not be sent to its end. Whether there was one.
+  bool Cancel(int64_t number) { return trips_.erase(number) != 0; }
 
   // What may be sent now, those that were planned first in front.
   std::vector<Allowance> Due(double now_s) const;
@@ -53,7 +58,8 @@ class Courier {
  private:
   struct Trip {
     Hop hop;
-    int64_t bytes = -1;  // below 0: it is not there yet
+    int64_t bytes = -1;                                   // below 0: it is not there yet
+    int64_t there = std::numeric_limits<int64_t>::max();  // bytes that can be sent
     int64_t sent = 0;
     double delay_s = 0;  // behind the plan, from its start on
   };

@@ -13,6 +13,7 @@ Batch BatchOf(const Matter& matter) {
   batch.network = Network(matter.links);
   batch.servers = {{"", matter.hosts.server}};
   batch.synchronous = matter.round;
+  batch.by_packets = matter.by_packets;
   batch.delay_bound = matter.delay_bound;
   batch.version = matter.version;
   batch.momentum = matter.momentum;

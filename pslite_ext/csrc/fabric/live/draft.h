@@ -27,6 +27,7 @@ struct Matter {
   double momentum = 0;
   bool search = false;
   bool as_they_come = false;
+  bool by_packets = false;
   bool round = false;       // what is planned is one
   bool reduce = false;      // of an all-reduce
   int64_t version = 0;      // after all that was planned before

@@ -9,10 +9,6 @@
 namespace mercury::fabric {
 namespace {
 
-// Where a model's letter has room for what updates have come, and theirs for what a model is.
-constexpr int kBlankOfUpdates = 10;
-constexpr int kBlankOfModel = 32;
-
 bool IsWorker(int node) { return node >= 0 && node < kWorkersMost; }
 int64_t PlaceOf(int64_t place) { return place; }
 int64_t PlaceOf(const Placed& update) { return update.place; }
@@ -41,11 +37,6 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
     };
     return All(list) && Must(std::all_of(list.begin(), list.end(), rises));
   }
-  bool Blank(int bytes) {
-    uint8_t none = 0;
-    while (bytes > 0 && Base::Byte(none, 0)) --bytes;
-    return bytes == 0;
-  }
 
  public:
   using Base::Base;
@@ -59,7 +50,7 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, RateSpan>& its) { return All(its.start_s, its.end_s, its.bit_per_s); }
   bool Walk(Its<A, Hop>& its) {
     return Choice(its.goal, static_cast<int>(Goal::kReplica)) &&
-           All(its.from, its.to, its.gathered, its.to_aggregator, its.two_sums) &&
+           All(its.from, its.to, its.gathered, its.to_aggregator, its.two_sums, its.chained) &&
            Rising(its.places) && All(its.update, its.bytes, its.start_s, its.end_s, its.pieces) &&
            Must(InOrder(its) && its.bytes >= 0 && its.bytes <= 2 * kUpdateBytesMax);
   }
@@ -74,7 +65,9 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, Wish>& its) {
     return All(its.updates, its.reduce, its.number) && Must(its.updates >= 0 && its.reduce >= 0);
   }
-  bool Walk(Its<A, Onward>& its) { return All(its.worker, its.wish) && Must(IsWorker(its.worker)); }
+  bool Walk(Its<A, Onward>& its) {
+    return All(its.by, its.worker, its.wish) && Must(IsWorker(its.by) && IsWorker(its.worker));
+  }
   bool Walk(Its<A, Edge>& its) {
     return All(its.from, its.to) &&
            Must((its.from == kServerNode || IsWorker(its.from)) && IsWorker(its.to));
@@ -87,7 +80,8 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
     return Choice(its.kind, Order::kFail) && All(its.node) && Rising(its.updates) &&
            Rising(its.places) && All(its.place, its.even_arrived, its.hop, its.update) &&
            Choice(its.fate, static_cast<int>(Fate::kLost)) && All(its.text) &&
-           Must((its.kind != Order::kSend && its.kind != Order::kGather) ||
+           Must((its.kind != Order::kSend && its.kind != Order::kGather &&
+                 its.kind != Order::kPassOn) ||
                 !its.hop.places.empty());
   }
   bool Walk(Its<A, News>& its) {
@@ -106,18 +100,15 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, ReadyLetter>& /*its*/) { return true; }
   bool Walk(Its<A, BeginLetter>& /*its*/) { return true; }
   bool Walk(Its<A, TimeLetter>& its) { return All(its.asked_us, its.answered_us); }
-  bool Walk(Its<A, DeliveredLetter>& its) {
-    return All(its.number) && Choice(its.goal, static_cast<int>(Goal::kReplica)) &&
-           All(its.to_aggregator) && Rising(its.places) && Rising(its.skipped) &&
-           Blank(kBlankOfModel);
+  bool Walk(Its<A, UpdatesLetter>& its) {
+    return All(its.number, its.two) && Choice(its.goal, static_cast<int>(Goal::kReplica)) &&
+           All(its.to_aggregator, its.chained) && Rising(its.places) && Rising(its.skipped);
   }
-  bool Walk(Its<A, AbortedLetter>& its) {
-    return All(its.number) && Blank(kBlankOfUpdates + kBlankOfModel);
-  }
+  bool Walk(Its<A, AbortedLetter>& its) { return All(its.number); }
   bool Walk(Its<A, ModelLetter>& its) {
     const auto& counts = its.progress;
-    return All(its.number) && Blank(kBlankOfUpdates) &&
-           All(its.version, its.place, its.progress, its.wish, its.onward) &&
+    return All(its.number, its.two, its.version, its.place, its.progress, its.wish, its.onward,
+               its.by_packets) &&
            Must(std::all_of(counts.begin(), counts.end(), [](int64_t n) { return n >= 0; }));
   }
   bool Walk(Its<A, GetLetter>& its) { return All(its.wish); }
@@ -129,7 +120,8 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, GotLetter>& its) { return All(its.wish); }
   bool Walk(Its<A, AskingLetter>& its) { return All(its.tree); }
   bool Walk(Its<A, Tree>& its) {
-    return All(its.bytes, its.edges) && Must(its.bytes > 0 && its.bytes <= kUpdateBytesMax);
+    return All(its.bytes, its.edges, its.by_packets) &&
+           Must(its.bytes > 0 && its.bytes <= kUpdateBytesMax);
   }
   bool Walk(Its<A, Hearing>& its) { return All(its.update, its.at_s); }
 };

@@ -1,5 +1,5 @@
 // What MLfabric's nodes say to each other, as bytes: who they are, push requests, orders, news,
-// what the server has applied, what the preceding bytes were.
+// what the server has applied, what the bytes that follow are.
 //
 // A letter is the format's version and the letter's number in a byte each, then its fields in the
 // order of its struct, as base/fields.h has them. It names neither sender nor receiver: the link it
@@ -24,7 +24,7 @@
 
 namespace mercury::fabric {
 
-constexpr uint8_t kLetterVersion = 8;
+constexpr uint8_t kLetterVersion = 9;
 constexpr size_t kLetterBytesMax = 1 << 20;
 constexpr uint32_t kListMost = 1 << 15;
 constexpr uint32_t kLetterTextBytesMax = 1024;
@@ -79,6 +79,7 @@ struct Attendance {
 struct Tree {
   int64_t bytes = 0;
   std::vector<Edge> edges;
+  bool by_packets = false;  // each is passed on as it comes; else when all of it is there
 };
 
 // Bits that have come from one node to another without a pause.
@@ -105,26 +106,30 @@ struct TimeLetter {
   int64_t asked_us = 0;     // by the one who asks
   int64_t answered_us = 0;  // by the scheduler; 0: asked
 };
-// What the bytes of transfer `number` on this link were: an update or a group. Without a number,
-// nobody has come.
-struct DeliveredLetter {
+// What comes next as transfer `number` on this link: an update, a group, or what a chain has
+// summed. Without a number, nobody comes.
+struct UpdatesLetter {
   int64_t number = 0;
+  bool two = false;  // vectors
   Goal goal = Goal::kServer;
   bool to_aggregator = false;
+  bool chained = false;
   std::vector<int64_t> places;
   std::vector<int64_t> skipped;
 };
 struct AbortedLetter {  // the rest of the transfer will not come
   int64_t number = 0;
 };
-// The transfer was a model, or the sum of an all-reduce.
+// Transfer `number` will be a model, or the sum of an all-reduce.
 struct ModelLetter {
   int64_t number = 0;
+  bool two = false;  // vectors
   int64_t version = 0;
   int64_t place = 0;              // it is in it, and all before it
   std::vector<int64_t> progress;  // for a replica: so many of each worker's are in it
   int64_t wish = 0;               // for a worker: the wish that it grants
-  std::vector<Onward> onward;     // and whom it is to pass it on to
+  std::vector<Onward> onward;     // and who passes it on to whom
+  bool by_packets = false;        // as Tree has it
 };
 struct GetLetter {
   Wish wish;
@@ -144,7 +149,7 @@ struct AskingLetter {  // a tree is wanted, for all that have an edge
 
 // The place in the list, from 1, is the letter's number on the wire.
 using Letter = std::variant<Request, Order, News, ConfirmLetter, Joining, Attendance, ReadyLetter,
-                            BeginLetter, TimeLetter, DeliveredLetter, AbortedLetter, GetLetter,
+                            BeginLetter, TimeLetter, UpdatesLetter, AbortedLetter, GetLetter,
                             ModelLetter, UnreachableLetter, ServerIsLetter, Carriage, GotLetter,
                             AskingLetter, Tree, Hearing>;
 
@@ -159,9 +164,9 @@ constexpr bool kForScheduler =
     kIsOneOf<L, Request, News, UnreachableLetter, Carriage, GotLetter, AskingLetter, Hearing>;
 template <typename L>  // the server, the replica
 constexpr bool kForModel =
-    kIsOneOf<L, Order, ConfirmLetter, DeliveredLetter, ModelLetter, GetLetter, Tree>;
+    kIsOneOf<L, Order, ConfirmLetter, UpdatesLetter, ModelLetter, GetLetter, Tree>;
 template <typename L>
-constexpr bool kForWorker = kIsOneOf<L, Order, DeliveredLetter, ModelLetter, ServerIsLetter>;
+constexpr bool kForWorker = kIsOneOf<L, Order, UpdatesLetter, ModelLetter, ServerIsLetter>;
 
 std::string Encode(const Letter& letter);
 Status Decode(std::string_view bytes, Letter* letter);

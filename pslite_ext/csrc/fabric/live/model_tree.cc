@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "fabric/chains.h"
 #include "fabric/distribution.h"
 
 namespace mercury::fabric {
@@ -25,13 +26,19 @@ std::vector<int> Distributors(const FleetHosts& hosts, const std::vector<HostLin
   return chosen;
 }
 
-std::vector<Edge> Planned(const FleetHosts& hosts, Network* network, const std::vector<int>& askers,
-                          int64_t bytes, const std::vector<int>& passing) {
+std::vector<Shipment> GetsOf(const FleetHosts& hosts, const std::vector<int>& askers,
+                             int64_t bytes) {
   std::vector<Shipment> gets;
   gets.reserve(askers.size());
   for (const int worker : askers) {
     gets.push_back({hosts.workers[static_cast<size_t>(worker)], 0, {bytes}});
   }
+  return gets;
+}
+
+std::vector<Edge> Planned(const FleetHosts& hosts, Network* network, const std::vector<int>& askers,
+                          int64_t bytes, const std::vector<int>& passing) {
+  const std::vector<Shipment> gets = GetsOf(hosts, askers, bytes);
   Target target;
   target.servers = {hosts.server};
   for (const int worker : passing) {
@@ -69,6 +76,19 @@ double End(const FleetHosts& hosts, Network* network, int64_t bytes,
 }
 
 }  // namespace
+
+std::vector<Edge> ModelChain(const FleetHosts& hosts, const std::vector<HostLink>& links,
+                             const std::vector<int>& askers, int64_t bytes) {
+  Target target;
+  target.servers = {hosts.server};
+  std::vector<Edge> chain;
+  int from = kServerNode;
+  for (const PassedDown& its : PassDown(Network(links), GetsOf(hosts, askers, bytes), target)) {
+    chain.push_back({from, askers[its.get]});
+    from = askers[its.get];
+  }
+  return chain;
+}
 
 std::vector<Edge> ModelTree(const FleetHosts& hosts, const std::vector<HostLink>& links,
                             const std::vector<int>& askers, int64_t bytes, size_t distributors) {

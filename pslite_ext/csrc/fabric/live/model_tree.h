@@ -1,11 +1,12 @@
 // How a model gets to the workers that have asked for it: who passes it on to whom.
 //
 // The plan is Distribute's (distribution.h). The distributors are askers themselves, one on each
-// host, those with the fastest outgoing links: they are served first, and pass the model on.
+// host, those with the fastest outgoing links: they are served first, and pass the model on. Packet
+// by packet, the model goes down a chain of all (PassDown in chains.h).
 //
 // Thread-safety: plain values and a pure function. Invariants: each asker gets the model once, from
-// the server or from one that an earlier edge serves; no edge leads from a node to itself; all have
-// it no later than if the server served each.
+// the server or from one that an earlier edge serves; no edge leads from a node to itself; down a
+// tree, all have it no later than if the server served each.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +32,11 @@ struct Edge {
   bool operator==(const Edge& other) const { return from == other.from && to == other.to; }
 };
 
-// Of `askers`, workers of the fleet, at most so many `distributors` pass `bytes` on. With none, all
-// get it from the server.
+// `askers` are workers of the fleet. Each but the last passes `bytes` on as they come.
+std::vector<Edge> ModelChain(const FleetHosts& hosts, const std::vector<HostLink>& links,
+                             const std::vector<int>& askers, int64_t bytes);
+// At most so many `distributors` pass them on when all are there. With none, all get them from the
+// server.
 std::vector<Edge> ModelTree(const FleetHosts& hosts, const std::vector<HostLink>& links,
                             const std::vector<int>& askers, int64_t bytes, size_t distributors);
 

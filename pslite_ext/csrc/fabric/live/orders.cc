@@ -40,16 +40,20 @@ std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& rou
     const auto node = [&](int aggregator, int otherwise) {
       return aggregator == kDirect ? otherwise : route.aggregators[static_cast<size_t>(aggregator)];
     };
-    const Placed& first = route.updates[transfer.shipments[0]];
+    const bool more = transfer.next != kNoShipment;
+    const Placed& own =
+        route.updates[transfer.chained ? transfer.shipments.back() : transfer.shipments.front()];
     Hop hop;
     hop.goal = route.goal;
-    hop.from = node(transfer.from_aggregator, first.id.worker);
-    hop.to = node(transfer.to_aggregator, route.node);
+    hop.from = node(transfer.from_aggregator, own.id.worker);
+    hop.to =
+        more ? route.updates[transfer.next].id.worker : node(transfer.to_aggregator, route.node);
     hop.gathered = transfer.from_aggregator != kDirect;
-    hop.to_aggregator = transfer.to_aggregator != kDirect;
+    hop.to_aggregator = more || transfer.to_aggregator != kDirect;
     hop.two_sums = route.two_sums;
+    hop.chained = transfer.chained;
     for (const size_t g : transfer.shipments) hop.places.push_back(route.updates[g].place);
-    hop.update = first.id;
+    hop.update = own.id;
     hop.bytes = transfer.bytes;
     hop.start_s = route.now_s + std::max(0.0, transfer.not_before_s);
     hop.end_s = route.now_s + transfer.end_s;
@@ -64,10 +68,14 @@ std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& rou
 }
 
 void Tell(const std::vector<Hop>& hops, Orders* orders) {
-  for (const bool gathered : {true, false}) {
+  for (const bool receives : {true, false}) {
     for (const Hop& hop : hops) {
-      if (hop.gathered != gathered) continue;
-      Order order = MakeOrder(gathered ? Order::kGather : Order::kSend, hop.from);
+      const bool passes_on = hop.chained && hop.places.size() > 1;
+      if ((hop.gathered || passes_on) != receives) continue;
+      Order order = MakeOrder(passes_on      ? Order::kPassOn
+                              : hop.gathered ? Order::kGather
+                                             : Order::kSend,
+                              hop.from);
       order.hop = hop;
       orders->push_back(std::move(order));
     }

@@ -33,8 +33,10 @@ struct Hop {
   bool gathered = false;  // `from` is the aggregator that sums `places`
   bool to_aggregator = false;
   bool two_sums = false;        // momentum weighs the members of groups
+  bool chained = false;         // of a chain (chains.h): what comes of `places` but the last, with
+                                // `update` added, packet by packet; `from` is the last one's worker
   std::vector<int64_t> places;  // rising
-  UpdateId update;              // of a hop from a worker
+  UpdateId update;              // of a hop from a worker, its own
   int64_t bytes = 0;
   double start_s = 0;  // not sooner
   double end_s = 0;    // as planned
@@ -56,6 +58,7 @@ struct Order {
     kExpect,    // to the server: `updates` come, in this order; `place` is held, unless it is 0
     kSend,      // to a worker: `hop`
     kGather,    // to an aggregator: sum `hop.places`, then send them on as `hop` says
+    kPassOn,    // to a worker of a chain but the first: `hop`
     kSkip,      // to an aggregator: these places will not come, for `hop.goal`
     kVoid,      // to the server: these places will not come; `even_arrived`: nor be applied
     kRelease,   // to the server: what is held up to `place` may be applied
@@ -94,7 +97,7 @@ struct Route {
 };
 
 std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& route);
-// As orders: kGather for groups, before kSend.
+// As orders: kGather and kPassOn, before kSend.
 void Tell(const std::vector<Hop>& hops, Orders* orders);
 
 }  // namespace mercury::fabric

@@ -1,6 +1,7 @@
 #include "fabric/live/worker_daemon.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 #include "fabric/course.h"
@@ -20,7 +21,8 @@ Step Make(Step::Kind kind, int64_t memory, int64_t hop) {
 
 Steps WorkerDaemon::Obey(const Order& order, double now_s) {
   Steps steps;
-  if (order.kind == Order::kSend) Send(order.hop, now_s, &steps);
+  const bool passes_on = order.kind == Order::kPassOn;
+  if (order.kind == Order::kSend || passes_on) Send(order.hop, passes_on, now_s, &steps);
   if (order.kind == Order::kGather) Begin(order.hop, now_s, &steps);
   if (order.kind == Order::kSkip) Skip(order, now_s, &steps);
   if (order.kind == Order::kForget) Forget(order.update, &steps);
@@ -28,16 +30,31 @@ Steps WorkerDaemon::Obey(const Order& order, double now_s) {
 }
 
 void WorkerDaemon::Abort(int64_t hop, Steps* steps) {
-  if (courier_.Cancel(hop) > 0) steps->push_back(Make(Step::kAbort, 0, hop));
+  if (courier_.Cancel(hop)) steps->push_back(Make(Step::kAbort, 0, hop));
 }
 
-void WorkerDaemon::Send(const Hop& hop, double now_s, Steps* steps) {
+Steps WorkerDaemon::Break(int64_t hop) {
+  Steps steps;
+  if (const Hop* its = courier_.Find(hop)) sends_.erase({its->goal, its->update});
+  Abort(hop, &steps);
+  return steps;
+}
+
+void WorkerDaemon::Send(const Hop& hop, bool passes_on, double now_s, Steps* steps) {
   const auto kept = kept_.find(hop.update);
   if (kept == kept_.end()) return;  // forgotten meanwhile
   const auto [send, first] = sends_.emplace(std::make_pair(hop.goal, hop.update), 0);
   if (!first) Abort(send->second, steps);
   send->second = courier_.Take(hop);
-  courier_.Ready(send->second, kept->second, now_s);
+  Target target;
+  target.two_sums = hop.two_sums;
+  const size_t members = passes_on ? hop.places.size() : 1;
+  courier_.Ready(send->second, AggregateBytes(target, kept->second, members), now_s);
+  if (!passes_on) return;
+  courier_.Reach(send->second, 0);
+  Step step = Make(Step::kPassOn, 0, send->second);
+  step.update = hop.update;
+  steps->push_back(std::move(step));
 }
 
 void WorkerDaemon::Begin(const Hop& hop, double now_s, Steps* steps) {
@@ -137,22 +154,27 @@ void WorkerDaemon::Add(Group* group, const std::vector<int64_t>& places, double 
   courier_.Cancel(group->hop);
 }
 
-std::optional<Parcel> WorkerDaemon::Sent(int64_t hop, int64_t bytes) {
-  std::optional<Hop> over = courier_.Sent(hop, bytes);
-  if (!over) return std::nullopt;
+Parcel WorkerDaemon::What(int64_t hop) const {
   Parcel parcel;
-  parcel.hop = std::move(*over);
-  if (!parcel.hop.gathered) {
-    parcel.places = parcel.hop.places;
-    sends_.erase({parcel.hop.goal, parcel.hop.update});
-    return parcel;
-  }
+  parcel.hop = *courier_.Find(hop);
+  parcel.places = parcel.hop.places;
+  if (!parcel.hop.gathered) return parcel;
   const auto group = groups_.find(parcel.hop.goal);
   MERCURY_CHECK(group != groups_.end() && group->second.on_its_way);
   parcel.places = group->second.order.added();
   parcel.skipped = group->second.order.skipped();
-  groups_.erase(group);
   return parcel;
+}
+
+bool WorkerDaemon::Sent(int64_t hop, int64_t bytes) {
+  const std::optional<Hop> over = courier_.Sent(hop, bytes);
+  if (!over) return false;
+  if (over->gathered) {
+    groups_.erase(over->goal);
+  } else {
+    sends_.erase({over->goal, over->update});
+  }
+  return true;
 }
 
 }  // namespace mercury::fabric

@@ -1,9 +1,13 @@
 // A worker's daemon: it sends this worker's updates when and where it is told to, and acts as the
 // aggregator of a group if it is told to.
 //
-//   update:  kept ----kSend----> under way --over--> kept -----kForget----> gone
+//   update:  kept --kSend, kPassOn--> under way --over--> kept --kForget--> gone
 //   group:   kGather --> gathering --whole--> under way --over--> gone
 //               what comes for it before waits; what belongs to an older batch is discarded
+//
+// What a worker of a chain passes on begins as its own update does, but goes only as far as what
+// comes along the chain is there: the caller says how far (`Reach`), and if the rest will not come
+// (`Break`).
 //
 // There is one batch at a time, and at most one group for each goal. A newer group, or a newer hop
 // of the same update for the same goal, replaces the older one: it was planned again.
@@ -17,7 +21,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,6 +39,7 @@ struct Step {
     kAbort,         // `hop` will not be sent to its end
     kEmpty,         // tell `goal` that none of `skipped` comes
     kForget,        // `update` is free
+    kPassOn,        // add `update` to what comes for `hop`, and say how far that is
   };
   Kind kind = kAdd;
   int64_t memory = 0;
@@ -57,7 +61,7 @@ class WorkerDaemon {
  public:
   // An update of this worker's is in memory.
   void Keep(UpdateId update, int64_t bytes) { kept_[update] = bytes; }
-  // kSend, kGather, kSkip, kForget; others are nothing to it.
+  // kSend, kPassOn, kGather, kSkip, kForget; others are nothing to it.
   Steps Obey(const Order& order, double now_s);
   // A member of a group has come whole.
   Steps Arrive(Goal goal, int64_t place, int64_t bytes, int64_t memory, double now_s);
@@ -68,8 +72,14 @@ class WorkerDaemon {
     return courier_.WakeAt(now_s, of);
   }
   const Hop* Find(int64_t hop) const { return courier_.Find(hop); }
-  // So much of a hop has been sent. What its receiver has got, if that was all.
-  std::optional<Parcel> Sent(int64_t hop, int64_t bytes);
+  // So many bytes of what is passed on as `hop` are there.
+  void Reach(int64_t hop, int64_t bytes) { courier_.Reach(hop, bytes); }
+  // The rest of it will not come.
+  Steps Break(int64_t hop);
+  // What a hop that may be sent brings to its receiver.
+  Parcel What(int64_t hop) const;
+  // So much of a hop has been sent. Whether that was all.
+  bool Sent(int64_t hop, int64_t bytes);
 
  private:
   struct GroupMember {
@@ -84,7 +94,7 @@ class WorkerDaemon {
     int64_t largest = 0;
     bool on_its_way = false;
   };
-  void Send(const Hop& hop, double now_s, Steps* steps);
+  void Send(const Hop& hop, bool passes_on, double now_s, Steps* steps);
   void Begin(const Hop& hop, double now_s, Steps* steps);
   void Skip(const Order& order, double now_s, Steps* steps);
   void Forget(UpdateId update, Steps* steps);

@@ -13,17 +13,46 @@ const Codec* CargoCodec(int64_t number) {
   return fits ? codec : nullptr;
 }
 
+CargoShape::Spot CargoShape::At(size_t offset) const {
+  if (vectors == 1) return {false, offset, vector_bytes() - offset};
+  const size_t block = TransferBytes(codec, kBlockElements);
+  const size_t begin = offset / (2 * block) * block;  // of the block in its vector
+  const size_t within = offset % (2 * block);
+  const size_t length = std::min(block, vector_bytes() - begin);
+  const bool second = within >= length;
+  const size_t in_block = second ? within - length : within;
+  return {second, begin + in_block, length - in_block};
+}
+
+size_t CargoShape::ElementsIn(size_t from_beginning) const {
+  const size_t element = TransferBytes(codec, 1);
+  if (vectors == 1) return from_beginning / element;
+  const size_t block = TransferBytes(codec, kBlockElements);
+  const size_t begin = std::min(from_beginning / (2 * block) * block, vector_bytes());
+  const size_t within = from_beginning % (2 * block);
+  const size_t length = std::min(block, vector_bytes() - begin);
+  return (begin + (within > length ? within - length : 0)) / element;
+}
+
+size_t CargoShape::BytesOf(size_t elements_there) const {
+  const size_t element = TransferBytes(codec, 1);
+  if (vectors == 1) return elements_there * element;
+  if (elements_there == elements) return bytes();
+  const size_t blocks = elements_there / kBlockElements;
+  return 2 * blocks * TransferBytes(codec, kBlockElements) +
+         elements_there % kBlockElements * element;
+}
+
 OutPacket PartOf(const Cargo& cargo, int64_t number, size_t offset, size_t most) {
-  const size_t vector_bytes = TransferBytes(cargo.codec, cargo.sum->size());
   const size_t element_bytes = TransferBytes(cargo.codec, 1);
-  const std::shared_ptr<const Vector>& vector = offset < vector_bytes ? cargo.sum : cargo.step;
-  const size_t within = offset % vector_bytes;
+  const CargoShape::Spot spot = cargo.shape().At(offset);
+  const std::shared_ptr<const Vector>& vector = spot.step ? cargo.step : cargo.sum;
   const size_t whole = std::max(most / element_bytes, size_t{1}) * element_bytes;
   OutPacket out;
   out.header.tensor = static_cast<uint32_t>(number);
   out.header.offset = offset;
-  out.header.length = static_cast<uint32_t>(std::min(whole, vector_bytes - within));
-  const auto* values = reinterpret_cast<const char*>(vector->data() + within / element_bytes);
+  out.header.length = static_cast<uint32_t>(std::min(whole, spot.most));
+  const auto* values = reinterpret_cast<const char*>(vector->data() + spot.at / element_bytes);
   if (cargo.codec == nullptr) {
     out.header.kind = PacketKind::kPart;
     out.payload = values;

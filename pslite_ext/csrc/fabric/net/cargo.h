@@ -2,7 +2,8 @@
 // float32; updates and groups may travel as 16-bit floats (MERCURY_WIRE), coded packet by packet.
 //
 // A single update, or a model for a worker, is one vector. With momentum, a group of several
-// updates or a model for the replica is two (sums/momentum_sum.h), one after the other.
+// updates or a model for the replica is two (sums/momentum_sum.h): a block of the one, then the
+// same block of the other, so that a beginning of both is there before all of it is.
 //
 // Thread-safety: plain values; vectors are never written once they are in a cargo. Invariant: no
 // packet holds bytes of both vectors.
@@ -28,22 +29,47 @@ inline size_t TransferBytes(const Codec* codec, size_t elements) {
   return codec == nullptr ? elements * sizeof(float) : codec->bytes(elements);
 }
 
+constexpr size_t kBlockElements = 16 << 10;
+
+// How a cargo lies on the wire.
+struct CargoShape {
+  size_t elements = 0;
+  size_t vectors = 1;
+  const Codec* codec = nullptr;
+
+  size_t vector_bytes() const { return TransferBytes(codec, elements); }
+  size_t bytes() const { return vectors * vector_bytes(); }
+
+  // Where the byte at `offset`, which is before the end, belongs.
+  struct Spot {
+    bool step = false;  // the second vector
+    size_t at = 0;      // its byte
+    size_t most = 0;    // so many bytes on, a block or the vector ends
+  };
+  Spot At(size_t offset) const;
+  // Of so many bytes from the beginning: the elements that are in all vectors.
+  size_t ElementsIn(size_t bytes) const;
+  // The other way round: what may be sent when so many elements are there.
+  size_t BytesOf(size_t elements_there) const;
+};
+
 struct Cargo {
   std::shared_ptr<const Vector> sum;
   std::shared_ptr<const Vector> step;  // null: there is none, or it is `sum`
   const Codec* codec = nullptr;        // as what it travels; null: as it is
 
-  // On the wire.
-  size_t bytes() const {
-    return (step == nullptr ? 1 : 2) * (sum == nullptr ? 0 : TransferBytes(codec, sum->size()));
+  CargoShape shape() const {
+    return {sum == nullptr ? 0 : sum->size(), step == nullptr ? size_t{1} : size_t{2}, codec};
   }
+  // On the wire.
+  size_t bytes() const { return shape().bytes(); }
   GroupSum<float> group() const {
     return {sum->data(), step == nullptr ? sum->data() : step->data()};
   }
 };
 
 // The packet of transfer `number` that begins at `offset`, which is before the end: `most` bytes
-// (one element at least), and fewer where a vector ends.
+// (one element at least), and fewer where a block or a vector ends.
 OutPacket PartOf(const Cargo& cargo, int64_t number, size_t offset, size_t most);
 
 }  // namespace mercury::fabric

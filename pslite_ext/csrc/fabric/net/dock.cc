@@ -22,79 +22,89 @@ Status Dock::OnHeader(const Header& header, int64_t now_us, char** target) {
   return letters_.OnHeader(header, target);
 }
 
+Dock::~Dock() {
+  for (const auto& [number, its] : transfers_) its.inflow->broken = true;
+}
+
+Status Dock::Announce(int64_t number, const Letter& letter, bool two,
+                      std::shared_ptr<const Inflow>* inflow) {
+  if (expected_.elements == 0 || (two && !expected_.two_vectors)) {
+    return Status::Corrupt("a transfer that does not fit a model");
+  }
+  if (transfers_.count(number) != 0) return Status::Corrupt("a transfer that is announced twice");
+  if (transfers_.size() >= kTransfersMost) {
+    return Status::Corrupt("more than " + std::to_string(kTransfersMost) + " transfers at once");
+  }
+  auto coming = std::make_shared<Inflow>();
+  coming->elements = expected_.elements;
+  coming->vectors = two ? 2 : 1;
+  coming->sum = spares_.Get(expected_.elements);
+  if (two) coming->step = spares_.Get(expected_.elements);
+  *inflow = coming;
+  transfers_[number] = {letter, std::move(coming)};
+  return Status::Ok();
+}
+
+void Dock::Forget(int64_t number) {
+  const auto found = transfers_.find(number);
+  if (found == transfers_.end()) return;
+  found->second.inflow->broken = true;
+  transfers_.erase(found);
+}
+
 Status Dock::BeginPart(const Header& header, int64_t now_us, char** target) {
   const bool coded = header.kind == PacketKind::kCodedPart;
   if (coded && expected_.codec == nullptr) {
     return Status::Corrupt("a coded part, where nothing is coded");
   }
-  const Codec* codec = coded ? expected_.codec : nullptr;
-  const size_t vector_bytes = TransferBytes(codec, expected_.elements);
-  const size_t element_bytes = TransferBytes(codec, 1);
-  const size_t most = expected_.two_vectors ? 2 * vector_bytes : vector_bytes;
   const auto found = transfers_.find(header.tensor);
-  const size_t have = found == transfers_.end() ? 0 : found->second.bytes;
-  if (header.length == 0 || header.length % element_bytes != 0 || header.offset != have ||
-      have >= most || have % vector_bytes + header.length > vector_bytes ||
-      (have != 0 && found->second.codec != codec)) {
-    return Status::Corrupt("a part of a transfer that does not fit a model");
-  }
-  if (found == transfers_.end() && transfers_.size() >= kTransfersMost) {
-    return Status::Corrupt("more than " + std::to_string(kTransfersMost) + " transfers at once");
-  }
-  Incoming& transfer = transfers_[header.tensor];
-  if (have == 0) transfer.first_us = now_us;
-  transfer.codec = codec;
-  std::shared_ptr<Vector>& vector = transfer.vectors[have / vector_bytes];
-  if (vector == nullptr) vector = spares_.Get(expected_.elements);
+  if (found == transfers_.end()) return Status::Corrupt("a part of what was not announced");
+  Inflow& inflow = *found->second.inflow;
+  const Codec* codec = coded ? expected_.codec : nullptr;
+  if (inflow.bytes == 0) inflow.codec = codec;
+  const bool fits = header.length != 0 && header.length % TransferBytes(codec, 1) == 0 &&
+                    header.offset == inflow.bytes && inflow.codec == codec && !inflow.whole() &&
+                    header.length <= inflow.shape().At(inflow.bytes).most;
+  if (!fits) return Status::Corrupt("a part of a transfer that does not fit a model");
+  if (inflow.bytes == 0) inflow.first_us = now_us;
   if (coded) {
     coded_.resize(header.length);
     *target = coded_.data();
   } else {
-    *target = reinterpret_cast<char*>(vector->data()) + have % vector_bytes;
+    const CargoShape::Spot spot = inflow.shape().At(inflow.bytes);
+    *target = reinterpret_cast<char*>((spot.step ? inflow.step : inflow.sum)->data()) + spot.at;
   }
   return Status::Ok();
 }
 
-void Dock::EndPart(const Header& header, int64_t now_us) {
-  Incoming& transfer = transfers_.at(header.tensor);
-  if (const Codec* codec = transfer.codec) {
-    const size_t vector_bytes = TransferBytes(codec, expected_.elements);
+void Dock::EndPart(const Header& header, int64_t now_us, std::optional<Come>* arrived) {
+  const auto found = transfers_.find(header.tensor);
+  Inflow& inflow = *found->second.inflow;
+  if (const Codec* codec = inflow.codec) {
     const size_t element_bytes = TransferBytes(codec, 1);
-    Vector& vector = *transfer.vectors[transfer.bytes / vector_bytes];
-    float* values = vector.data() + transfer.bytes % vector_bytes / element_bytes;
+    const CargoShape::Spot spot = inflow.shape().At(inflow.bytes);
+    float* values = (spot.step ? inflow.step : inflow.sum)->data() + spot.at / element_bytes;
     codec->add(0, coded_.data(), header.length / element_bytes, reinterpret_cast<char*>(values),
                Into::kRoom);
   }
-  transfer.bytes += header.length;
+  inflow.bytes += header.length;
   MERCURY_CHECK(transfers_.size() <= kTransfersMost);
-  transfer.last_us = now_us;
+  inflow.last_us = now_us;
+  if (!inflow.whole()) return;
+  arrived->emplace(Come{std::move(found->second.letter),
+                           Haul{inflow.cargo(), inflow.first_us, inflow.last_us}});
+  transfers_.erase(found);
 }
 
-Status Dock::OnPacket(const Header& header, int64_t now_us, std::optional<Letter>* letter) {
+Status Dock::OnPacket(const Header& header, int64_t now_us, std::optional<Come>* arrived) {
   if (IsPart(header)) {
-    EndPart(header, now_us);
+    EndPart(header, now_us, arrived);
     return Status::Ok();
   }
   if (header.kind != PacketKind::kLetter) return Status::Ok();
   std::optional<std::string> bytes;
   letters_.OnPacket(header, &bytes);
-  return bytes ? Decode(*bytes, &letter->emplace()) : Status::Ok();
-}
-
-Status Dock::Take(int64_t number, Haul* haul) {
-  const auto found = transfers_.find(number);
-  const bool begun = found != transfers_.end();
-  const size_t bytes = begun ? found->second.bytes : 0;
-  const size_t vector_bytes = begun ? TransferBytes(found->second.codec, expected_.elements) : 0;
-  if (!begun || (bytes != vector_bytes && bytes != 2 * vector_bytes)) {
-    return Status::Corrupt("a transfer that is said to be whole, and is not");
-  }
-  haul->cargo = {std::move(found->second.vectors[0]), std::move(found->second.vectors[1]),
-                 found->second.codec};
-  haul->first_us = found->second.first_us;
-  haul->last_us = found->second.last_us;
-  transfers_.erase(found);
-  return Status::Ok();
+  return bytes ? Decode(*bytes, &arrived->emplace().letter) : Status::Ok();
 }
 
 }  // namespace mercury::fabric

@@ -1,9 +1,12 @@
-// One link of an MLfabric node: its letters, and the transfers that arrive: parts -> cargos, until
-// a letter says what they were. Letters go before transfers.
+// One link of an MLfabric node: its letters, and the transfers that arrive: a letter says what will
+// come, then come its parts, and with the last one it is a cargo. Letters go before transfers.
+//
+//   announced --parts--> coming --last--> whole: the letter that announced it, and its cargo
+//        \________________/---aborted, the link is no more--> broken: whoever reads it sees that
 //
 // Thread-safety: none; its lane owns it. No I/O; `now_us` is passed in. Invariants: no memory is
-// allocated for a transfer longer than a model, for parts of more than `kTransfersMost` transfers,
-// nor for any transfer before `Expect`; parts are contiguous.
+// allocated for a transfer that is not announced, for more than `kTransfersMost` at once, nor for
+// any before `Expect`; parts are contiguous, and no longer than announced.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +14,10 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "fabric/live/letters.h"
+#include "fabric/net/inflow.h"
 #include "fabric/net/spare_vectors.h"
 #include "letters/mailbox.h"
 
@@ -20,7 +25,7 @@ namespace mercury::fabric {
 
 constexpr size_t kTransfersMost = 16;  // under way on one link
 
-// A transfer that has come.
+// What a transfer has brought, and when.
 struct Haul {
   Cargo cargo;
   int64_t first_us = 0;
@@ -35,10 +40,19 @@ struct Expected {
   const Codec* codec = nullptr;
 };
 
+// A letter that has come; or the one that announced a transfer which is now whole.
+struct Come {
+  Letter letter;
+  std::optional<Haul> haul;
+};
+
 class Dock {
  public:
   explicit Dock(size_t packet_bytes, SpareVectors spares = {})
       : spares_(std::move(spares)), letters_(packet_bytes, kLetterBytesMax) {}
+  ~Dock();
+  Dock(const Dock&) = delete;
+  Dock& operator=(const Dock&) = delete;
 
   void Expect(const Expected& expected) { expected_ = expected; }
 
@@ -46,30 +60,29 @@ class Dock {
   bool Next(OutPacket* out) { return letters_.Next(out); }
   bool empty() const { return letters_.empty(); }
 
-  // As PacketSink's. A letter that is whole is put into `letter`.
+  // As PacketSink's.
   Status OnHeader(const Header& header, int64_t now_us, char** target);
-  Status OnPacket(const Header& header, int64_t now_us, std::optional<Letter>* letter);
+  Status OnPacket(const Header& header, int64_t now_us, std::optional<Come>* arrived);
 
-  // All that has come of a transfer: one vector or two.
-  Status Take(int64_t number, Haul* haul);
-  void Forget(int64_t number) { transfers_.erase(number); }
+  // `letter` has come, and says that transfer `number` is next, of one vector or two.
+  Status Announce(int64_t number, const Letter& letter, bool two,
+                  std::shared_ptr<const Inflow>* inflow);
+  // The rest will not come.
+  void Forget(int64_t number);
 
  private:
-  struct Incoming {
-    const Codec* codec = nullptr;
-    std::shared_ptr<Vector> vectors[2];
-    size_t bytes = 0;
-    int64_t first_us = 0;
-    int64_t last_us = 0;
+  struct Announced {
+    Letter letter;
+    std::shared_ptr<Inflow> inflow;
   };
   Status BeginPart(const Header& header, int64_t now_us, char** target);
-  void EndPart(const Header& header, int64_t now_us);
+  void EndPart(const Header& header, int64_t now_us, std::optional<Come>* arrived);
 
   const SpareVectors spares_;
   Mailbox letters_;
   Expected expected_;
   std::vector<char> coded_;  // the packet that comes now
-  std::map<int64_t, Incoming> transfers_;
+  std::map<int64_t, Announced> transfers_;
 };
 
 }  // namespace mercury::fabric

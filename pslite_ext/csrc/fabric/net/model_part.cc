@@ -12,6 +12,9 @@ namespace mercury::fabric {
 namespace {
 
 constexpr size_t kAskedMost = 4;  // models on their way to one node
+// Of the time that the last model took, and at most so long, others are waited for.
+constexpr double kGathering = 0.05;
+constexpr double kGatheringMost_s = 0.01;
 constexpr size_t kTreeMost = 64;  // of one tree: planning takes the square of it
 
 // What has come, as one's own: whoever appends to it looks first whether others hold it.
@@ -34,7 +37,7 @@ ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox, 
   if (has_step()) step_ = std::make_shared<Vector>(options.elements);
 }
 
-Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double /*now_s*/) {
+Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double now_s) {
   ModelSteps steps;
   const bool scheduler = peer == kSchedulerPeer, worker = peer > kSchedulerPeer;
   const bool from_server = peer == kServerPeer && options_.role == Role::kReplica;
@@ -45,7 +48,7 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
   const Status status = Match(
       letter,
       [&](const Order& order) { return scheduler ? daemon_.Obey(order, &steps) : refuse(); },
-      [&](const DeliveredLetter& its) {
+      [&](const UpdatesLetter& its) {
         return worker ? TakeGroup(its, haul.cargo, &steps) : refuse();
       },
       [&](const ConfirmLetter& its) {
@@ -63,7 +66,7 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
       [&](const Tree& tree) {
         if (!scheduler) return refuse();
         tree_asked_ = false;
-        Serve(tree.edges);
+        Serve(tree.edges, tree.by_packets);
         return Status::Ok();
       },
       [&](const auto& its) {
@@ -71,11 +74,11 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
         return refuse();
       });
   Carry(steps);
-  Answer();
+  Answer(now_s);
   return status;
 }
 
-Status ModelPart::TakeGroup(const DeliveredLetter& its, const Cargo& cargo, ModelSteps* steps) {
+Status ModelPart::TakeGroup(const UpdatesLetter& its, const Cargo& cargo, ModelSteps* steps) {
   const bool two = cargo.step != nullptr;
   if (its.places.empty() != (its.number == 0) || (two && (!has_step() || its.places.size() < 2))) {
     return Status::Corrupt("a group whose members are not those that it says");
@@ -105,14 +108,21 @@ Status ModelPart::TakeModel(int peer, const ModelLetter& its, const Cargo& cargo
   return Status::Ok();
 }
 
-void ModelPart::Gone(int peer, double /*now_s*/) {
+void ModelPart::Gone(int peer, double now_s) {
   sender_.Gone(peer);
   if (NodeOf(peer) >= 0) {
     askers_.Gone(NodeOf(peer));
     gone_.insert(NodeOf(peer));
   }
   if (peer == kReplicaPeer) daemon_.ReplicaLost();
-  Answer();  // nobody waits for who is gone
+  Answer(now_s);  // nobody waits for who is gone
+}
+
+void ModelPart::Turn(double now_s) {
+  if (now_s < gathers_until_s_) return;
+  gathers_until_s_ = kNever;
+  gathered_ = true;
+  Answer(now_s);
 }
 
 bool ModelPart::Granted(const Asker& asker) const {
@@ -125,26 +135,33 @@ bool ModelPart::Granted(const Asker& asker) const {
 }
 
 // Whoever waits gets it when the server's link has nothing else to send; many, down a tree.
-void ModelPart::Answer() {
+void ModelPart::Answer(double now_s) {
   if (tree_asked_ || sender_.peers() > kStillLeaving) return;
   std::vector<int> ready = askers_.Ready(granted_);
   ready.resize(std::min(ready.size(), kTreeMost));
   if (ready.empty()) return;
+  if (!gathered_ && gathers_until_s_ == kNever) {
+    gathers_until_s_ = now_s + std::min(kGathering * sender_.takes_s(), kGatheringMost_s);
+  }
+  if (!gathered_ && now_s < gathers_until_s_) return;
+  gathered_ = false;
+  gathers_until_s_ = kNever;
   std::vector<Edge> straight;
   straight.reserve(ready.size());
   for (const int worker : ready) straight.push_back({kServerNode, worker});
-  if (ready.size() < kTreeLeast) return Serve(straight);
+  if (ready.size() < kTreeLeast) return Serve(straight, false);
   const auto bytes = static_cast<int64_t>(model_->size() * sizeof(float));
-  outbox_->Post(kSchedulerPeer, AskingLetter{{bytes, std::move(straight)}});
+  outbox_->Post(kSchedulerPeer, AskingLetter{{bytes, std::move(straight), false}});
   tree_asked_ = true;
 }
 
-void ModelPart::Serve(const std::vector<Edge>& tree) {
+void ModelPart::Serve(const std::vector<Edge>& tree, bool by_packets) {
   for (Grant& grant : askers_.Take(tree, granted_)) {
     ModelLetter letter;
     letter.version = version();
     letter.wish = grant.to.wish.number;
     letter.onward = std::move(grant.onward);
+    letter.by_packets = by_packets;
     const bool reduce = grant.to.wish.reduce != 0;
     const std::shared_ptr<const Vector> vector = reduce ? reduced_ : Shown();
     sender_.Send(PeerOf(grant.to.worker), std::move(letter), {vector, nullptr});
@@ -165,14 +182,14 @@ std::shared_ptr<const Vector> ModelPart::Shown() {
   return ahead_;
 }
 
-bool ModelPart::Next(int peer, double /*now_s*/, OutPacket* out) {
-  if (!sender_.Next(peer, out)) return false;
-  if (sender_.waiting(peer) == 0) Answer();
+bool ModelPart::Next(int peer, double now_s, OutPacket* out) {
+  if (!sender_.Next(peer, now_s, out)) return false;
+  if (sender_.waiting(peer) == 0) Answer(now_s);
   return true;
 }
 
 double ModelPart::WakeAt(int peer, double now_s) const {
-  return sender_.IsNext(peer) ? now_s : kNever;
+  return sender_.IsNext(peer) ? now_s : gathers_until_s_;
 }
 
 void ModelPart::Carry(const ModelSteps& steps) {
@@ -195,7 +212,8 @@ void ModelPart::Carry(const ModelSteps& steps) {
         outbox_->Post(kReplicaPeer, ConfirmLetter{step.updates});
         break;
       case ModelStep::kSendModel:
-        sender_.Send(kReplicaPeer, {0, version(), step.place, progress_, 0, {}}, {model_, step_});
+        sender_.Send(kReplicaPeer, {0, false, version(), step.place, progress_, 0, {}},
+                     {model_, step_});
         break;
     }
   }

@@ -2,7 +2,9 @@
 //
 // It carries out what the daemon (live/model_daemon.h) decides: updates and groups are appended to
 // the model; the model is sent to workers that ask for it, and as a whole to the replica. A worker
-// may have to wait for the version that it asks for, or for others that are served first. The sum
+// may have to wait for the version that it asks for, or for others that are served first; and for a
+// small part of the time that a model takes, so that those who ask at about the same time get it
+// together. The sum
 // of the last all-reduce is kept until the next one is complete. With Nesterov's momentum, workers
 // get the model where its last step, taken once more, would lead. Without first values, the part
 // waits for worker 0's.
@@ -53,6 +55,7 @@ class ModelPart : public Part {
 
   Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
   void Gone(int peer, double now_s) override;
+  void Turn(double now_s) override;
   bool Next(int peer, double now_s, OutPacket* out) override;
   double WakeAt(int peer, double now_s) const override;
   std::string Figures() const override;
@@ -68,12 +71,12 @@ class ModelPart : public Part {
   const std::map<int64_t, int64_t>& delays() const { return delays_; }
 
  private:
-  Status TakeGroup(const DeliveredLetter& its, const Cargo& cargo, ModelSteps* steps);
+  Status TakeGroup(const UpdatesLetter& its, const Cargo& cargo, ModelSteps* steps);
   Status TakeModel(int peer, const ModelLetter& its, const Cargo& cargo, ModelSteps* steps);
   bool has_step() const { return options_.rule.momentum > 0; }
   bool Granted(const Asker& asker) const;
-  void Answer();
-  void Serve(const std::vector<Edge>& tree);
+  void Answer(double now_s);
+  void Serve(const std::vector<Edge>& tree, bool by_packets);
   void Carry(const ModelSteps& steps);
   void Apply(const ModelStep& step);
   void Reduce(const ModelStep& step, const Cargo& cargo);
@@ -92,8 +95,10 @@ class ModelPart : public Part {
   Askers askers_;
   const Askers::May granted_ = [this](const Asker& asker) { return Granted(asker); };
   bool tree_asked_ = false;
-  std::vector<int64_t> progress_;  // so many updates of each worker are in the model
-  std::set<int> gone_;             // workers
+  double gathers_until_s_ = kNever;  // askers, before one of them is answered
+  bool gathered_ = false;            // that time has passed
+  std::vector<int64_t> progress_;    // so many updates of each worker are in the model
+  std::set<int> gone_;               // workers
   std::shared_ptr<Vector> reduced_;
   std::set<UpdateId> reduced_of_;  // whose sum it is
   int64_t memories_ = 0;

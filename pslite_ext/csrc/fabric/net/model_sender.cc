@@ -3,14 +3,33 @@
 #include <algorithm>
 #include <utility>
 
+#include "fabric/chains.h"
+
 namespace mercury::fabric {
 
 void ModelSender::Send(int peer, ModelLetter letter, Cargo cargo) {
+  Sending sending;
+  letter.two = cargo.step != nullptr;
+  sending.letter = std::move(letter);
+  sending.cargo = std::move(cargo);
+  Add(peer, std::move(sending));
+}
+
+void ModelSender::PassOn(int peer, ModelLetter letter, std::shared_ptr<const Inflow> inflow) {
+  Sending sending;
+  letter.two = inflow->vectors == 2;
+  sending.letter = std::move(letter);
+  sending.cargo = inflow->cargo();
+  sending.inflow = std::move(inflow);
+  Add(peer, std::move(sending));
+}
+
+void ModelSender::Add(int peer, Sending sending) {
   if (!outbox_->Linked(peer)) return;
-  letter.number = transfers_ = std::max(transfers_ + 1, kNotOfHops);
+  sending.letter.number = transfers_ = std::max(transfers_ + 1, kNotOfHops);
   auto theirs = Find(queues_, peer);
   if (theirs == queues_.end()) theirs = queues_.insert(theirs, {peer, {}});
-  theirs->models.push_back({std::move(letter), std::move(cargo)});
+  theirs->models.push_back(std::move(sending));
 }
 
 size_t ModelSender::waiting(int peer) const {
@@ -20,21 +39,37 @@ size_t ModelSender::waiting(int peer) const {
 
 bool ModelSender::IsNext(int peer) const {
   const auto end = queues_.begin() + static_cast<std::ptrdiff_t>(std::min(kModelsAtOnce, peers()));
-  return std::any_of(queues_.begin(), end, [&](const Queue& queue) { return queue.peer == peer; });
+  return std::any_of(queues_.begin(), end, [&](const Queue& queue) {
+    return queue.peer == peer && queue.models.front().has_next();
+  });
 }
 
-bool ModelSender::Next(int peer, OutPacket* out) {
+bool ModelSender::Next(int peer, double now_s, OutPacket* out) {
   if (!IsNext(peer)) return false;
   std::deque<Sending>& models = Find(queues_, peer)->models;
   Sending& sending = models.front();
-  *out = PartOf(sending.cargo, sending.said_after.number, sending.offset, packet_bytes_);
-  sending.offset += out->header.length;
-  if (sending.offset == sending.cargo.bytes()) {
-    outbox_->Post(peer, sending.said_after);
+  const bool begins = !std::exchange(sending.announced, true);
+  if (begins) {
+    sending.began_s = now_s;
+    outbox_->Post(peer, sending.letter);
+  } else if (sending.broken()) {
+    outbox_->Post(peer, AbortedLetter{sending.letter.number});
     models.pop_front();
-    if (models.empty()) Gone(peer);
+  } else {
+    size_t most = std::min(packet_bytes_, sending.there() - sending.offset);
+    if (sending.letter.by_packets) {
+      const auto bytes = static_cast<int64_t>(sending.cargo.bytes());
+      most = std::min(most, static_cast<size_t>(PassedOnPacket_bytes(bytes)));
+    }
+    *out = PartOf(sending.cargo, sending.letter.number, sending.offset, most);
+    sending.offset += out->header.length;
+    if (sending.offset < sending.cargo.bytes()) return true;
+    takes_s_ = now_s - sending.began_s;
+    models.pop_front();
   }
-  return true;
+  const bool sent = out->payload != nullptr;
+  if (models.empty()) Gone(peer);
+  return sent;
 }
 
 void ModelSender::Gone(int peer) {

@@ -3,8 +3,8 @@
 // A few nodes are served at once: enough to fill the link even if some are slow, and few enough for
 // the first to be done early. Thirty at once have kept heartbeats from getting through.
 //
-// A model does not change while it is being sent: vectors in a cargo are never written. After its
-// last packet, a letter follows that says what it was.
+// A model does not change while it is being sent: vectors in a cargo are never written. A letter
+// goes first, which says what comes. A model that still comes is passed on as far as it is there.
 //
 // Thread-safety: none; the lane owns it. Invariants: each peer gets one model after another; peers
 // are served in the order in which they began to wait; transfer numbers differ from those of the
@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "fabric/net/part.h"
@@ -29,23 +30,37 @@ class ModelSender {
 
   // The letter says all but the transfer's number. Nothing happens if there is no link.
   void Send(int peer, ModelLetter letter, Cargo cargo);
+  void PassOn(int peer, ModelLetter letter, std::shared_ptr<const Inflow> inflow);
   size_t waiting(int peer) const;
   size_t peers() const { return queues_.size(); }  // to which something is on its way
   bool IsNext(int peer) const;
   // As Part's.
-  bool Next(int peer, OutPacket* out);
+  bool Next(int peer, double now_s, OutPacket* out);
+  // So long did the last model that has left take.
+  double takes_s() const { return takes_s_; }
   void Gone(int peer);
 
  private:
   struct Sending {
-    ModelLetter said_after;
+    ModelLetter letter;
     Cargo cargo;
+    std::shared_ptr<const Inflow> inflow;  // null: all of it is there
     size_t offset = 0;
+    bool announced = false;
+    double began_s = 0;
+
+    bool broken() const { return inflow != nullptr && inflow->broken; }
+    size_t there() const {
+      return inflow == nullptr ? cargo.bytes() : cargo.shape().BytesOf(inflow->there());
+    }
+    // A packet, or a letter.
+    bool has_next() const { return !announced || broken() || offset < there(); }
   };
   struct Queue {
     int peer = 0;
     std::deque<Sending> models;
   };
+  void Add(int peer, Sending sending);
   template <typename Queues>
   static auto Find(Queues& queues, int peer) {
     return std::find_if(queues.begin(), queues.end(), [&](auto& q) { return q.peer == peer; });
@@ -54,6 +69,7 @@ class ModelSender {
   const size_t packet_bytes_;
   Outbox* const outbox_;
   uint32_t transfers_ = kNotOfHops;
+  double takes_s_ = 0;
   std::vector<Queue> queues_;  // none is empty; the peer that began to wait first is first
 };
 

@@ -58,9 +58,13 @@ Status NodeEndpoint::OnHeader(int peer, const Header& header, int64_t now_us, ch
 }
 
 Status NodeEndpoint::OnPacket(int peer, const Header& header, int64_t now_us) {
-  std::optional<Letter> letter;
-  Status status = docks_.at(peer)->OnPacket(header, now_us, &letter);
-  return status.ok() && letter ? Hear(peer, *letter, now_us) : status;
+  std::optional<Come> arrived;
+  Status status = docks_.at(peer)->OnPacket(header, now_us, &arrived);
+  if (!status.ok() || !arrived) return status;
+  if (!arrived->haul) return Hear(peer, arrived->letter, now_us);
+  now_us_ = std::max(now_us_, now_us);
+  SayCarried(peer, *arrived->haul);
+  return part_->Hear(peer, arrived->letter, *arrived->haul, SchedulerTime(now_us));
 }
 
 Status NodeEndpoint::Hear(int peer, const Letter& letter, int64_t now_us) {
@@ -69,13 +73,13 @@ Status NodeEndpoint::Hear(int peer, const Letter& letter, int64_t now_us) {
     if (part_ == nullptr) return Status::Corrupt("a letter before the job has begun");
     return part_->Hear(peer, letter, haul, SchedulerTime(now_us));
   };
-  const auto carried = [&](int64_t number) {
-    Haul haul;
-    if (number == 0) return part(haul);
-    Status status = docks_.at(peer)->Take(number, &haul);
-    if (!status.ok()) return status;
-    SayCarried(peer, haul);
-    return part(haul);
+  const auto announced = [&](const auto& its) {
+    if (its.number == 0) return part({});
+    if (part_ == nullptr) return Status::Corrupt("a transfer before the job has begun");
+    std::shared_ptr<const Inflow> inflow;
+    Status status = docks_.at(peer)->Announce(its.number, letter, its.two, &inflow);
+    if (status.ok()) part_->Coming(peer, letter, inflow);
+    return status;
   };
   return Match(
       letter, [&](const TimeLetter& time) { return TakeTime(peer, time, now_us); },
@@ -86,8 +90,8 @@ Status NodeEndpoint::Hear(int peer, const Letter& letter, int64_t now_us) {
       [&](const Order& order) {
         return order.kind == Order::kFail ? control_(peer, letter) : part({});
       },
-      [&](const DeliveredLetter& its) { return carried(its.number); },
-      [&](const ModelLetter& its) { return carried(its.number); },
+      [&](const UpdatesLetter& its) { return announced(its); },
+      [&](const ModelLetter& its) { return announced(its); },
       [&](const Carriage&) {
         // The model's first values go before the job begins; how fast, nobody needs to know.
         const bool early = part_ == nullptr && node_ == kSchedulerNode;
@@ -126,7 +130,9 @@ bool NodeEndpoint::Next(int peer, int64_t now_us, OutPacket* out) {
   const auto found = docks_.find(peer);
   if (found == docks_.end()) return false;
   if (found->second->Next(out)) return true;
-  return part_ != nullptr && part_->Next(peer, SchedulerTime(now_us), out);
+  if (part_ == nullptr) return false;
+  if (part_->Next(peer, SchedulerTime(now_us), out)) return true;
+  return found->second->Next(out);  // it may have announced what comes next
 }
 
 int64_t NodeEndpoint::WakeAt(int peer) const {

@@ -5,6 +5,7 @@
 // by the scheduler's. Ownership: the outbox outlives the part.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "fabric/live/letters.h"
@@ -24,13 +25,18 @@ class Outbox {
 class Part {
  public:
   virtual ~Part() = default;
-  // `haul`: what came before a letter that says so. An error ends the link to `peer`.
+  // `haul`: of a letter that announced a transfer, which is now whole. An error ends the link to
+  // `peer`.
   virtual Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) = 0;
+  // A letter announces a transfer. It may be read while it comes, and is heard of again when whole.
+  virtual void Coming(int /*peer*/, const Letter& /*letter*/,
+                      const std::shared_ptr<const Inflow>& /*inflow*/) {}
   // The link to `peer` is no more, and nothing comes from it.
   virtual void Gone(int /*peer*/, double /*now_s*/) {}
   // Time has gone on.
   virtual void Turn(double /*now_s*/) {}
-  // The next packet of a transfer to `peer`; false: none now.
+  // The next packet of a transfer to `peer`; false: none now. The letter that announces a transfer
+  // is posted first, and none of its packets is given before it has gone.
   virtual bool Next(int /*peer*/, double /*now_s*/, OutPacket* /*out*/) { return false; }
   // When Turn, or Next for `peer`, has something to do by time alone.
   virtual double WakeAt(int /*peer*/, double /*now_s*/) const { return kNever; }

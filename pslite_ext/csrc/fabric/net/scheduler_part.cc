@@ -42,6 +42,7 @@ SchedulerPart::SchedulerPart(const std::vector<Seat>& seats, const SchedulerOpti
       measured_(fleet_.nominal, options.lag_s),
       monitor_(fleet_.nominal, {&fed_, &measured_}),
       momentum_(options.collector.momentum),
+      by_packets_(options.collector.by_packets),
       distributors_(options.collector.aggregators == 0 ? 0 : kDistributorsMost),
       workers_(static_cast<int>(fleet_.hosts.workers.size())) {
   if (options.record) chronicle_.emplace(kRecordBytesMost);
@@ -107,8 +108,12 @@ Status SchedulerPart::PlanTree(int peer, const Tree& wanted, double now_s) {
     }
     askers.push_back(edge.to);
   }
+  const std::vector<HostLink> links = monitor_.Links(now_s);
+  const bool chain = by_packets_ && distributors_ > 0;
   const Tree tree{wanted.bytes,
-                  ModelTree(hosts, monitor_.Links(now_s), askers, wanted.bytes, distributors_)};
+                  chain ? ModelChain(hosts, links, askers, wanted.bytes)
+                        : ModelTree(hosts, links, askers, wanted.bytes, distributors_),
+                  chain};
   if (chronicle_) chronicle_->Grew(tree, now_s);
   outbox_->Post(peer, tree);
   return Status::Ok();
@@ -212,7 +217,8 @@ void SchedulerPart::Obey(const Orders& orders) {
       ++batches_;
       planned_ = true;
     }
-    if (order.kind == Order::kGather) ++gathered_;
+    const bool of_chain = order.kind == Order::kPassOn && !order.hop.to_aggregator;
+    if (order.kind == Order::kGather || of_chain) ++gathered_;
     outbox_->Post(order.node == kServerNode ? server_peer_ : PeerOf(order.node), order);
   }
 }

@@ -84,6 +84,7 @@ class SchedulerPart : public Part {
   Monitor monitor_;
   int server_peer_ = kServerPeer;
   const double momentum_;
+  const bool by_packets_;
   const size_t distributors_;  // at most, of a model
   int workers_ = 0;
   std::map<std::pair<int, int>, double> complaints_;  // two peers, the one to be cut off first
@@ -93,7 +94,7 @@ class SchedulerPart : public Part {
   double now_s_ = 0;
   bool planned_ = false;  // in this turn
   int64_t batches_ = 0;
-  int64_t gathered_ = 0;  // groups that aggregators were told to make
+  int64_t gathered_ = 0;  // groups and chains that were planned
 };
 
 }  // namespace mercury::fabric

@@ -6,8 +6,19 @@
 #include <vector>
 
 #include "base/variants.h"
+#include "fabric/chains.h"
 
 namespace mercury::fabric {
+namespace {
+
+// What goes with a model that is passed on.
+ModelLetter Theirs(const ModelLetter& ours, const Onward& next) {
+  ModelLetter theirs = ours;
+  theirs.wish = next.wish;
+  return theirs;
+}
+
+}  // namespace
 
 // What has begun ends where it began, even if that is the server no more.
 int WorkerPart::PeerFor(int64_t number, const Hop& hop) const {
@@ -44,7 +55,7 @@ Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double
       letter, [&](const Order& order) { return scheduler ? Obey(order, now_s) : refuse(); },
       [&](const ServerIsLetter& its) { return scheduler ? Follow(its.node) : refuse(); },
       [&](const ModelLetter& its) { return scheduler ? refuse() : Take(its, haul.cargo); },
-      [&](const DeliveredLetter& its) {
+      [&](const UpdatesLetter& its) {
         return peer > kSchedulerPeer ? Take(its, haul.cargo, now_s) : refuse();
       },
       [&](const auto& its) {
@@ -56,14 +67,16 @@ Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double
 Status WorkerPart::Obey(const Order& order, double now_s) {
   const Hop& hop = order.hop;
   const bool sends = order.kind == Order::kSend;
-  if (sends ? hop.gathered || hop.places.size() != 1
-            : order.kind == Order::kGather && !hop.gathered) {
+  const bool passes_on = order.kind == Order::kPassOn;
+  if ((sends && (hop.gathered || hop.places.size() != 1)) ||
+      (passes_on && (hop.gathered || !hop.chained || hop.places.size() < 2)) ||
+      (order.kind == Order::kGather && !hop.gathered)) {
     return Status::Corrupt("an order that is neither for an update nor for a group");
   }
   if (hop.two_sums && momentum_ == 0) {
     return Status::Corrupt("an order for two sums, where there is no momentum");
   }
-  if (sends && hop.goal == Goal::kServer) {
+  if ((sends || passes_on) && hop.goal == Goal::kServer) {
     outbox_->Post(kSchedulerPeer, Hearing{hop.update, now_s});
   }
   if (order.kind == Order::kReport) events_.settled(order.update, order.fate);
@@ -78,14 +91,12 @@ Status WorkerPart::Follow(int server) {
   return Status::Ok();
 }
 
-// A model or a sum: for others, too, who wait for it.
+// A model or a sum; if it was not passed on as it came, it is now.
 Status WorkerPart::Take(const ModelLetter& its, const Cargo& cargo) {
   if (cargo.sum == nullptr) return Status::Corrupt("a model of which nothing came");
   for (const Onward& next : its.onward) {
-    ModelLetter theirs;
-    theirs.version = its.version;
-    theirs.wish = next.wish;
-    sender_.Send(PeerOf(next.worker), std::move(theirs), cargo);
+    if (next.by != rank_ || its.by_packets) continue;
+    sender_.Send(PeerOf(next.worker), Theirs(its, next), cargo);
   }
   if (!wish_ || wish_->number != its.wish) return Status::Ok();
   const Wish wish = *wish_;
@@ -99,7 +110,21 @@ Status WorkerPart::Take(const ModelLetter& its, const Cargo& cargo) {
   return Status::Ok();
 }
 
-Status WorkerPart::Take(const DeliveredLetter& its, const Cargo& cargo, double now_s) {
+// Others, too, may wait for the model; what comes along a chain goes on.
+void WorkerPart::Coming(int /*peer*/, const Letter& letter,
+                        const std::shared_ptr<const Inflow>& inflow) {
+  if (const auto* updates = std::get_if<UpdatesLetter>(&letter)) {
+    if (updates->chained) passing_.Comes(updates->goal, updates->places, inflow);
+  } else if (const auto* model = std::get_if<ModelLetter>(&letter)) {
+    if (!model->by_packets) return;
+    for (const Onward& next : model->onward) {
+      if (next.by == rank_) sender_.PassOn(PeerOf(next.worker), Theirs(*model, next), inflow);
+    }
+  }
+}
+
+Status WorkerPart::Take(const UpdatesLetter& its, const Cargo& cargo, double now_s) {
+  if (its.chained) return Status::Ok();  // it was passed on as it came
   if (its.places.size() != 1 || cargo.sum == nullptr || cargo.step != nullptr) {
     return Status::Corrupt("an aggregator is sent what is not one update");
   }
@@ -119,16 +144,23 @@ void WorkerPart::Carry(const Steps& steps) {
     if (step.kind == Step::kAdd || step.kind == Step::kDiscard) memory_.erase(step.memory);
     if (step.kind == Step::kDiscardGroup) groups_.erase(step.hop);
     if (step.kind == Step::kForget) updates_.erase(step.update);
-    if (step.kind == Step::kAbort) {
-      const auto sending = sending_.find(step.hop);
-      if (sending == sending_.end()) continue;
-      outbox_->Post(sending->second.peer, AbortedLetter{step.hop});
-      sending_.erase(sending);
+    if (step.kind == Step::kPassOn) {
+      passing_.Told(step.hop, *daemon_.Find(step.hop), updates_.at(step.update), codec_);
+    } else if (step.kind == Step::kAbort) {
+      Abort(step.hop);
     } else if (step.kind == Step::kEmpty) {
       outbox_->Post(step.goal == Goal::kServer ? server_peer_ : kReplicaPeer,
-                    DeliveredLetter{0, step.goal, false, {}, step.skipped});
+                    UpdatesLetter{0, false, step.goal, false, false, {}, step.skipped});
     }
   }
+}
+
+void WorkerPart::Abort(int64_t hop) {
+  passing_.End(hop);
+  const auto sending = sending_.find(hop);
+  if (sending == sending_.end()) return;
+  outbox_->Post(sending->second.peer, AbortedLetter{hop});
+  sending_.erase(sending);
 }
 
 void WorkerPart::Add(int64_t hop, const Cargo& member) {
@@ -145,52 +177,105 @@ void WorkerPart::Add(int64_t hop, const Cargo& member) {
 }
 
 Cargo WorkerPart::CargoOf(int64_t number, const Hop& hop) const {
+  if (passing_.Knows(number)) return passing_.CargoOf(number);
   if (!hop.gathered) return {updates_.at(hop.update), nullptr, codec_};
   const Gathered& group = groups_.at(number);
   return {group.sum, group.updates > 1 ? group.step : nullptr, codec_};
 }
 
+// What comes along chains is added to what goes on.
+void WorkerPart::Advance() {
+  for (const int64_t number : passing_.Broken()) {
+    Carry(daemon_.Break(number));
+    passing_.End(number);
+  }
+  for (const int64_t number : passing_.numbers()) {
+    daemon_.Reach(number, static_cast<int64_t>(passing_.Advance(number)));
+  }
+}
+
 // What needs no link is done here.
 void WorkerPart::Turn(double now_s) {
   for (bool more = true; std::exchange(more, false);) {
+    Advance();
     for (const Allowance& allowance : daemon_.Due(now_s)) {
-      const Hop* hop = daemon_.Find(allowance.number);
-      const int peer = PeerFor(allowance.number, *hop);
+      const int64_t number = allowance.number;
+      const int peer = PeerFor(number, *daemon_.Find(number));
       if (peer != self_ && !Vanishes(peer)) continue;
-      const Cargo cargo = CargoOf(allowance.number, *hop);
-      const auto parcel = daemon_.Sent(allowance.number, std::numeric_limits<int64_t>::max() / 2);
-      if (parcel) Over(allowance.number, peer, *parcel, cargo, now_s);
+      if (passing_.Knows(number) && !passing_.whole(number)) continue;
+      const Parcel parcel = daemon_.What(number);
+      const Cargo cargo = CargoOf(number, parcel.hop);
+      daemon_.Sent(number, std::numeric_limits<int64_t>::max() / 2);
+      Over(number);
+      if (peer == self_) Keep(parcel, cargo, now_s);
       more = true;  // the list is of before
       break;
     }
   }
 }
 
+// For this worker itself.
+void WorkerPart::Keep(const Parcel& parcel, const Cargo& cargo, double now_s) {
+  if (!parcel.hop.chained) return Deliver(parcel.places[0], parcel.hop.goal, cargo, now_s);
+  auto inflow = std::make_shared<Inflow>();  // it is added to: a copy
+  const auto copied = [this](const Vector& from) {
+    std::shared_ptr<Vector> copy = spares_.Get(from.size());
+    std::copy(from.begin(), from.end(), copy->begin());
+    return copy;
+  };
+  inflow->elements = cargo.sum->size();
+  inflow->sum = copied(*cargo.sum);
+  if (cargo.step != nullptr) {
+    inflow->vectors = 2;
+    inflow->step = copied(*cargo.step);
+  }
+  inflow->bytes = inflow->shape().bytes();
+  passing_.Comes(parcel.hop.goal, parcel.places, std::move(inflow));
+}
+
+void WorkerPart::Announce(int64_t number, int peer, bool two) {
+  const Parcel parcel = daemon_.What(number);
+  UpdatesLetter letter;
+  letter.number = number;
+  letter.two = two;
+  letter.goal = parcel.hop.goal;
+  letter.to_aggregator = parcel.hop.to_aggregator;
+  letter.chained = parcel.hop.chained && parcel.hop.to_aggregator;
+  letter.places = parcel.places;
+  letter.skipped = parcel.skipped;
+  outbox_->Post(peer, letter);
+}
+
 bool WorkerPart::Next(int peer, double now_s, OutPacket* out) {
-  if (sender_.Next(peer, out)) return true;
+  if (sender_.Next(peer, now_s, out)) return true;
+  Advance();
   for (const Allowance& allowance : daemon_.Due(now_s)) {
-    const Hop* hop = daemon_.Find(allowance.number);
-    if (PeerFor(allowance.number, *hop) != peer || peer == self_) continue;
-    HopProgress& sending = sending_[allowance.number];
+    const int64_t number = allowance.number;
+    const Hop* hop = daemon_.Find(number);
+    if (PeerFor(number, *hop) != peer || peer == self_) continue;
+    HopProgress& sending = sending_[number];
     sending.peer = peer;
-    const Cargo cargo = CargoOf(allowance.number, *hop);
-    const auto most = std::min(static_cast<size_t>(allowance.bytes), packet_bytes_);
-    *out = PartOf(cargo, allowance.number, sending.offset, most);
+    const Cargo cargo = CargoOf(number, *hop);
+    if (!std::exchange(sending.announced, true)) {
+      Announce(number, peer, cargo.step != nullptr);
+      return false;
+    }
+    auto most = std::min(static_cast<size_t>(allowance.bytes), packet_bytes_);
+    if (hop->chained) {
+      most = std::min(most, static_cast<size_t>(PassedOnPacket_bytes(hop->bytes)));
+    }
+    *out = PartOf(cargo, number, sending.offset, most);
     sending.offset += out->header.length;
-    const auto parcel = daemon_.Sent(allowance.number, out->header.length);
-    if (parcel) Over(allowance.number, peer, *parcel, cargo, now_s);
+    if (daemon_.Sent(number, out->header.length)) Over(number);
     return true;
   }
   return false;
 }
 
-void WorkerPart::Over(int64_t number, int peer, const Parcel& parcel, const Cargo& cargo,
-                      double now_s) {
+void WorkerPart::Over(int64_t number) {
   groups_.erase(number);
   sending_.erase(number);
-  if (peer == self_) return Deliver(parcel.places[0], parcel.hop.goal, cargo, now_s);
-  outbox_->Post(peer, DeliveredLetter{number, parcel.hop.goal, parcel.hop.to_aggregator,
-                                      parcel.places, parcel.skipped});
+  passing_.End(number);
 }
 
 double WorkerPart::WakeAt(int peer, double now_s) const {

@@ -2,8 +2,9 @@
 //
 // It carries out what the daemon (live/worker_daemon.h) decides: updates are kept until they are
 // forgotten, members of groups are added as they arrive, and hops are cut into packets at the pace
-// that the daemon allows. A hop to this worker itself uses no link. A hop to a node that is gone is
-// over at once, and goes to nobody.
+// that the daemon allows. What comes along a chain, and models, are passed on while they come. A
+// hop to this worker itself uses no link. A hop to a node that is gone is over at once, and goes to
+// nobody.
 //
 // Thread-safety: none; the lane owns it. Invariants: `settled` is called once for each update, and
 // once more if it is lost with its server; `got` is called once for each Get.
@@ -19,6 +20,7 @@
 #include "fabric/live/worker_daemon.h"
 #include "fabric/net/model_sender.h"
 #include "fabric/net/part.h"
+#include "fabric/net/passing_on.h"
 #include "fabric/net/peers.h"
 #include "fabric/net/spare_vectors.h"
 
@@ -41,6 +43,7 @@ class WorkerPart : public Part {
         events_(std::move(events)),
         spares_(std::move(spares)),
         codec_(codec),
+        passing_(momentum, spares_),
         sender_(packet_bytes, outbox) {}
 
   // Numbers rise from 1.
@@ -51,6 +54,7 @@ class WorkerPart : public Part {
   void Give(int peer, const std::shared_ptr<const Vector>& model);
 
   Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
+  void Coming(int peer, const Letter& letter, const std::shared_ptr<const Inflow>& inflow) override;
   void Turn(double now_s) override;
   bool Next(int peer, double now_s, OutPacket* out) override;
   double WakeAt(int peer, double now_s) const override;
@@ -63,6 +67,7 @@ class WorkerPart : public Part {
   struct HopProgress {
     int peer = 0;
     size_t offset = 0;
+    bool announced = false;
   };
   int PeerFor(int64_t number, const Hop& hop) const;
   bool Vanishes(int peer) const { return peer != self_ && !outbox_->Linked(peer); }
@@ -70,11 +75,15 @@ class WorkerPart : public Part {
   Status Obey(const Order& order, double now_s);
   Status Follow(int server);
   Status Take(const ModelLetter& its, const Cargo& cargo);
-  Status Take(const DeliveredLetter& its, const Cargo& cargo, double now_s);
+  Status Take(const UpdatesLetter& its, const Cargo& cargo, double now_s);
   void Deliver(int64_t place, Goal goal, const Cargo& cargo, double now_s);
   void Carry(const Steps& steps);
   void Add(int64_t hop, const Cargo& member);
-  void Over(int64_t number, int peer, const Parcel& parcel, const Cargo& cargo, double now_s);
+  void Advance();
+  void Abort(int64_t hop);
+  void Announce(int64_t number, int peer, bool two);
+  void Keep(const Parcel& parcel, const Cargo& cargo, double now_s);
+  void Over(int64_t number);
 
   const int rank_;
   const int self_;  // as a peer
@@ -85,6 +94,7 @@ class WorkerPart : public Part {
   const SpareVectors spares_;
   const Codec* const codec_;  // of updates and groups; null: they travel as they are
   WorkerDaemon daemon_;
+  PassingOn passing_;
   ModelSender sender_;
   int server_peer_ = kServerPeer;
   bool of_replica_ = false;   // the model that it got last, after that took over

@@ -1,5 +1,7 @@
 #include "fabric/live/askers.h"
 
+#include <algorithm>
+
 #include "harness.h"
 
 using namespace mercury::fabric;
@@ -54,6 +56,20 @@ TEST(a_tree_becomes_errands_and_leaves_nobody_out) {
   CHECK_TRUE(grants[1].onward.empty());
   // It would have come by way of one that is gone.
   CHECK_TRUE(Waiting(askers) == (std::vector<int>{5}));
+}
+
+TEST(down_a_chain_each_is_told_who_passes_it_on_and_all_behind_a_gap_wait_again) {
+  Askers askers = Of({0, 1, 2, 3});
+  const std::vector<Grant> grants = askers.Take({{kServerNode, 2}, {2, 0}, {0, 3}, {3, 1}}, All);
+  REQUIRE_EQ(grants.size(), 1);
+  REQUIRE_EQ(grants[0].onward.size(), 3);
+  CHECK_EQ(grants[0].onward[1].by, 0);
+  CHECK_EQ(grants[0].onward[1].worker, 3);
+  CHECK_EQ(grants[0].onward[1].wish, 13);
+  askers.Gone(0);
+  std::vector<int> again = Waiting(askers);
+  std::sort(again.begin(), again.end());
+  CHECK_TRUE(again == (std::vector<int>{1, 3}));
 }
 
 TEST(who_has_asked_for_something_else_since_is_not_in_the_tree) {

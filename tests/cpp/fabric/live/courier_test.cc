@@ -70,7 +70,8 @@ TEST(what_was_planned_first_goes_first) {
   REQUIRE_EQ(due.size(), 2);
   CHECK_EQ(due[0].number, first);
   courier.Sent(second, 40);
-  CHECK_EQ(courier.Cancel(second), 40);
+  CHECK_TRUE(courier.Cancel(second));
+  CHECK_FALSE(courier.Cancel(second));
   CHECK_TRUE(courier.Find(second) == nullptr);
   CHECK_FALSE(courier.Sent(second, 60).has_value());
   CHECK_EQ(courier.Due(11).size(), 1);
@@ -121,4 +122,31 @@ TEST(nothing_hangs_and_nothing_is_far_ahead_of_its_plan) {
     for (const int64_t rest : left) CHECK_EQ(rest, 0);
     CHECK_TRUE(now_s <= end_s + 1e-6);
   }
+}
+
+TEST(what_is_not_there_yet_is_not_allowed_and_wakes_nobody) {
+  Courier courier;
+  const int64_t number = courier.Take(Paced(0));
+  courier.Ready(number, 2'000'000, 0);
+  courier.Reach(number, 0);
+  CHECK_TRUE(courier.Due(100).empty());
+  CHECK_TRUE(courier.WakeAt(100) == kNever);
+  courier.Reach(number, 70);
+  REQUIRE_EQ(courier.Due(100).size(), 1);
+  CHECK_EQ(courier.Due(100)[0].bytes, 70);
+  courier.Sent(number, 70);
+  CHECK_TRUE(courier.WakeAt(100) == kNever);
+  courier.Reach(number, 2'000'000);
+  CHECK_TRUE(courier.Sent(number, 2'000'000 - 70).has_value());
+}
+
+TEST(within_a_host_nothing_is_paced) {
+  Courier courier;
+  Hop beside = Paced(0);
+  beside.pieces = {};
+  beside.end_s = 50;
+  const int64_t number = courier.Take(beside);
+  courier.Ready(number, 1'000'000, 0);
+  REQUIRE_EQ(courier.Due(10).size(), 1);
+  CHECK_EQ(courier.Due(10)[0].bytes, 1'000'000);
 }

@@ -98,3 +98,11 @@ TEST(a_slow_way_out_passes_nothing_on) {
   }
   CHECK_TRUE(passing == (std::set<int>{kServerNode, 1}));
 }
+
+TEST(a_chain_leads_through_fast_hosts_first) {
+  FleetHosts hosts;
+  const std::vector<HostLink> links{Link(1e8, 1e8), Link(1e8, 1e8), Link(1e6, 1e8), Link(5e7, 1e8)};
+  hosts.workers = {2, 1, 3, 1, 0};
+  CHECK_TRUE(ModelChain(hosts, links, AllOf(hosts), kBytes) ==
+             (std::vector<Edge>{{kServerNode, 4}, {4, 1}, {1, 3}, {3, 2}, {2, 0}}));
+}

@@ -41,3 +41,27 @@ TEST(hops_know_nodes_places_and_the_scheduler_s_time) {
   CHECK_EQ(FateOf(DropReason::kDeadline), Fate::kTooOld);
   CHECK_EQ(FateOf(DropReason::kOvertaken), Fate::kOvertaken);
 }
+
+TEST(a_chain_s_hops_go_from_worker_to_worker) {
+  Transfer first, second;
+  first.shipments = {1};
+  first.chained = second.chained = true;
+  first.next = 0;
+  second.shipments = {1, 0};
+  Route route;
+  route.updates = {{7, {3, 1}, 0}, {6, {4, 9}, 0}};
+  const std::vector<Hop> hops = HopsOf({first, second}, route);
+  REQUIRE_EQ(hops.size(), 2);
+  CHECK_EQ(hops[0].from, 4);
+  CHECK_EQ(hops[0].to, 3);
+  CHECK_TRUE(hops[0].to_aggregator && hops[0].chained && !hops[0].gathered);
+  CHECK_EQ(hops[1].from, 3);
+  CHECK_EQ(hops[1].to, kServerNode);
+  CHECK_EQ(hops[1].update.worker, 3);
+  CHECK_TRUE(hops[1].places == (std::vector<int64_t>{6, 7}));
+  Orders orders;
+  Tell(hops, &orders);
+  CHECK_EQ(orders[0].kind, Order::kPassOn);  // before anything can come
+  CHECK_EQ(orders[0].node, 3);
+  CHECK_EQ(orders[1].kind, Order::kSend);
+}

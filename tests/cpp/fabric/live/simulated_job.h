@@ -63,6 +63,7 @@ class SimulatedJob {
     options.divergence_bound = random->OneIn(5) ? 0 : 5 * random->Unit();
     options.at_once = random->OneIn(2);
     options.aggregators = random->Below(3);
+    options.by_packets = random->OneIn(2);
     options.seed = (*random)();
     return options;
   }
@@ -244,6 +245,7 @@ class SimulatedJob {
       if (step.kind == Step::kAdd || step.kind == Step::kDiscard) worker.memory.erase(step.memory);
       if (step.kind == Step::kDiscardGroup) CHECK_EQ(worker.groups.erase(step.hop), 1);
       if (step.kind == Step::kForget) CHECK_EQ(worker.updates.erase(step.update), 1);
+      worker.OfChain(step);
       if (step.kind == Step::kEmpty) {
         Parcel parcel;
         parcel.hop.goal = step.goal;
@@ -251,6 +253,7 @@ class SimulatedJob {
         Tell(w, kServerNode, [this, parcel] { Arrive(parcel, {}); });
       }
     }
+    worker.PassOn(options_.momentum);
     for (const Allowance& allowance : worker.daemon.Due(now_s_)) {
       if (worker.started.insert(allowance.number).second) Transfer(w, allowance.number);
     }
@@ -271,17 +274,10 @@ class SimulatedJob {
     At(now_s_ + takes_s, [this, w, number] {
       Worker& worker = Of(w);
       if (!worker.alive) return;
-      const std::optional<Parcel> parcel = worker.daemon.Sent(number, 2 * kBytes);
-      if (!parcel) return;
-      Sums sums;
-      if (parcel->hop.gathered) {
-        sums = worker.groups[number];
-        worker.groups.erase(number);
-        CHECK_EQ(sums.updates, parcel->places.size());
-      } else {
-        sums = worker.updates[parcel->hop.update];
-      }
-      Arrive(*parcel, sums);
+      if (worker.daemon.Find(number) == nullptr) return;  // broken off
+      const Parcel parcel = worker.daemon.What(number);
+      CHECK_TRUE(worker.daemon.Sent(number, 2 * kBytes));
+      Arrive(parcel, worker.Leaves(number, parcel));
     });
   }
 
@@ -290,6 +286,10 @@ class SimulatedJob {
     if (parcel.hop.to_aggregator) {
       Worker& worker = workers_[static_cast<size_t>(parcel.hop.to)];
       if (!worker.alive) return;
+      if (parcel.hop.chained) {
+        worker.comes.emplace_back(parcel.hop, sums);
+        return Carry(parcel.hop.to, {});
+      }
       worker.memory[++worker.numbers] = sums;
       return Carry(parcel.hop.to, worker.daemon.Arrive(parcel.hop.goal, places[0], kBytes,
                                                        worker.numbers, now_s_));

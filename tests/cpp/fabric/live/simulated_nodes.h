@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cmath>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "fabric/live/letters.h"
@@ -143,10 +145,42 @@ struct Worker {
   Known known;
   WorkerDaemon daemon;
   std::map<UpdateId, Sums> updates;
-  std::map<int64_t, Sums> memory;  // what has come, by the number that the daemon was told
-  std::map<int64_t, Sums> groups;  // by hop
-  std::set<int64_t> started;       // hops
+  std::map<int64_t, Sums> memory;         // what has come, by the number that the daemon was told
+  std::map<int64_t, Sums> groups;         // by hop
+  std::set<int64_t> started;              // hops
+  std::map<int64_t, Hop> passes_on;       // by hop, what it is told to pass on
+  std::list<std::pair<Hop, Sums>> comes;  // along chains, and nobody has told of it yet
   int64_t numbers = 0;
+
+  void OfChain(const Step& step) {
+    if (step.kind == Step::kAbort) passes_on.erase(step.hop);
+    if (step.kind == Step::kPassOn) passes_on[step.hop] = *daemon.Find(step.hop);
+  }
+  // What a hop that is over has brought.
+  Sums Leaves(int64_t hop, const Parcel& parcel) {
+    passes_on.erase(hop);
+    const bool own = parcel.places.size() == 1 && !parcel.hop.gathered;
+    const Sums sums = own ? updates.at(parcel.hop.update) : groups.at(hop);
+    groups.erase(hop);
+    CHECK_EQ(sums.updates, parcel.places.size());
+    return sums;
+  }
+  // What has come along a chain goes on, with this worker's update added, once it is told so.
+  void PassOn(double momentum) {
+    for (auto it = comes.begin(); it != comes.end();) {
+      bool taken = false;
+      for (const auto& [number, hop] : passes_on) {
+        std::vector<int64_t> places = it->first.places;
+        places.push_back(hop.places.back());
+        if (hop.goal != it->first.goal || hop.places != places) continue;
+        Sums& sums = groups[number] = it->second;
+        sums.Take(momentum, hop.two_sums ? 1 : 0, updates.at(hop.update));
+        daemon.Reach(number, 2 * kBytes);
+        taken = true;
+      }
+      it = taken ? comes.erase(it) : std::next(it);
+    }
+  }
 };
 
 // As the other end reads it.

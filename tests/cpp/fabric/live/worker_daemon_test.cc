@@ -58,10 +58,10 @@ Parcel SendAll(WorkerDaemon* daemon, int64_t bytes) {
   const std::vector<Allowance> due = daemon->Due(1);
   REQUIRE_EQ(due.size(), 1);
   CHECK_EQ(due[0].bytes, bytes);
-  CHECK_FALSE(daemon->Sent(due[0].number, bytes - 1).has_value());
-  const std::optional<Parcel> parcel = daemon->Sent(due[0].number, 1);
-  REQUIRE_TRUE(parcel.has_value());
-  return parcel.value_or(Parcel());
+  const Parcel parcel = daemon->What(due[0].number);
+  CHECK_FALSE(daemon->Sent(due[0].number, bytes - 1));
+  CHECK_TRUE(daemon->Sent(due[0].number, 1));
+  return parcel;
 }
 
 }  // namespace
@@ -141,9 +141,38 @@ TEST(a_newer_group_takes_the_older_one_s_place) {
   daemon.Arrive(Goal::kServer, 3, kBytes, 30, 0);
   daemon.Obey(Gather({1}, Goal::kReplica), 0);  // another goal
   const Steps newer = daemon.Obey(Gather({4}), 0);
-  CHECK_TRUE(Kinds(newer) == (K{Step::kDiscard, Step::kDiscardGroup}));
+  CHECK_TRUE(Kinds(newer) == (K{Step::kDiscard, Step::kAbort, Step::kDiscardGroup}));
   CHECK_EQ(newer[0].memory, 30);
   CHECK_TRUE(Kinds(daemon.Arrive(Goal::kServer, 2, kBytes, 20, 0)) == K{Step::kDiscard});
   CHECK_TRUE(Kinds(daemon.Arrive(Goal::kReplica, 1, kBytes, 11, 0)) == K{Step::kAdd});
   CHECK_TRUE(SendAll(&daemon, kBytes).hop.goal == Goal::kReplica);
+}
+
+TEST(what_comes_along_a_chain_goes_on_as_far_as_it_is_there) {
+  WorkerDaemon daemon;
+  daemon.Keep({0, 1}, kBytes);
+  Order pass_on = Send(1);
+  pass_on.kind = Order::kPassOn;
+  pass_on.hop.places = {3, 5};
+  pass_on.hop.chained = true;
+  const Steps told = daemon.Obey(pass_on, 0);
+  REQUIRE_EQ(told.size(), 1);
+  CHECK_EQ(told[0].kind, Step::kPassOn);
+  CHECK_EQ(told[0].update.number, 1);
+  CHECK_TRUE(daemon.Due(1).empty());
+  daemon.Reach(told[0].hop, 30);
+  REQUIRE_EQ(daemon.Due(1).size(), 1);
+  CHECK_EQ(daemon.Due(1)[0].bytes, 30);
+  daemon.Sent(told[0].hop, 30);
+  daemon.Reach(told[0].hop, kBytes);
+  CHECK_TRUE(daemon.What(told[0].hop).places == (std::vector<int64_t>{3, 5}));
+  CHECK_TRUE(daemon.Sent(told[0].hop, kBytes - 30));
+
+  const int64_t second = daemon.Obey(pass_on, 0)[0].hop;
+  CHECK_TRUE(Kinds(daemon.Break(second)) == K{Step::kAbort});
+  CHECK_TRUE(daemon.Find(second) == nullptr);
+  CHECK_TRUE(daemon.Break(second).empty());
+  // It is planned again, straight.
+  daemon.Obey(Send(1), 0);
+  CHECK_TRUE(SendAll(&daemon, kBytes).places == std::vector<int64_t>{1});
 }

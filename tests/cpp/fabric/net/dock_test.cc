@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kPacket = 64;
 
 // As a link would bring it; the letter that is whole with it.
-Status Bring(const OutPacket& packet, Dock* to, std::optional<Letter>* letter, int64_t now_us = 0) {
+Status Bring(const OutPacket& packet, Dock* to, std::optional<Come>* letter,
+             int64_t now_us = 0) {
   char* target = nullptr;
   Status status = to->OnHeader(packet.header, now_us, &target);
   if (!status.ok()) return status;
@@ -36,35 +37,50 @@ OutPacket Part(uint32_t number, uint64_t offset, uint32_t length,
   return packet;
 }
 
+// That transfer `number` comes, of one vector or two.
+std::shared_ptr<const Inflow> Announced(Dock* dock, int64_t number, bool two = false) {
+  std::shared_ptr<const Inflow> inflow;
+  REQUIRE_OK(dock->Announce(number, AbortedLetter{number}, two, &inflow));
+  return inflow;
+}
+
 }  // namespace
 
 TEST(a_transfer_comes_whole) {
   Dock dock(kPacket);
-  dock.Expect({20, true});
+  constexpr size_t kMany = kBlockElements + 20;  // a block, and a shorter one
+  dock.Expect({kMany, true});
   Cargo cargo;
-  cargo.sum = std::make_shared<const Vector>(20, 1.5F);
-  cargo.step = std::make_shared<const Vector>(20, 2.5F);
-  Haul haul;
-  std::optional<Letter> letter;
+  Vector sum(kMany), step(kMany);
+  for (size_t i = 0; i < kMany; ++i) sum[i] = static_cast<float>(i), step[i] = -sum[i];
+  cargo.sum = std::make_shared<const Vector>(sum);
+  cargo.step = std::make_shared<const Vector>(step);
+  const std::shared_ptr<const Inflow> inflow = Announced(&dock, 9, true);
+  std::optional<Come> arrived;
+  size_t there = 0;
   for (size_t offset = 0; offset < cargo.bytes();) {
-    // Halves of a vector are none.
-    if (offset != 80) CHECK_STATUS(Code::kCorrupt, dock.Take(9, &haul));
-    if (offset == 80) break;
+    CHECK_FALSE(arrived.has_value());
     const OutPacket packet = PartOf(cargo, 9, offset, kPacket);
-    REQUIRE_OK(Bring(packet, &dock, &letter, static_cast<int64_t>(offset)));
+    REQUIRE_OK(Bring(packet, &dock, &arrived, static_cast<int64_t>(offset)));
     offset += packet.header.length;
+    // What is there of both is a beginning, and can go on.
+    CHECK_TRUE(inflow->there() >= there);
+    there = inflow->there();
+    CHECK_TRUE(there <= offset / 8);
+    CHECK_TRUE(inflow->shape().BytesOf(there) <= offset);
+    if (there > 0) {
+      CHECK_EQ((*inflow->sum)[there - 1], sum[there - 1]);
+      CHECK_EQ((*inflow->step)[there - 1], step[there - 1]);
+    }
   }
-  for (size_t offset = 80; offset < cargo.bytes();) {
-    const OutPacket packet = PartOf(cargo, 9, offset, kPacket);
-    REQUIRE_OK(Bring(packet, &dock, &letter, static_cast<int64_t>(offset)));
-    offset += packet.header.length;
-  }
-  REQUIRE_OK(dock.Take(9, &haul));
-  CHECK_TRUE(*haul.cargo.sum == *cargo.sum);
-  CHECK_TRUE(*haul.cargo.step == *cargo.step);
-  CHECK_EQ(haul.first_us, 0);
-  CHECK_EQ(haul.last_us, 144);
-  CHECK_STATUS(Code::kCorrupt, dock.Take(9, &haul));  // once
+  REQUIRE_TRUE(arrived.has_value() && arrived->haul.has_value());
+  CHECK_EQ(std::get<AbortedLetter>(arrived->letter).number, 9);
+  CHECK_TRUE(*arrived->haul->cargo.sum == sum);
+  CHECK_TRUE(*arrived->haul->cargo.step == step);
+  CHECK_EQ(arrived->haul->first_us, 0);
+  CHECK_TRUE(arrived->haul->last_us > 0);
+  CHECK_TRUE(inflow->whole() && !inflow->broken);
+  CHECK_EQ(inflow->shape().BytesOf(kMany), cargo.bytes());
 }
 
 TEST(what_is_coded_comes_as_half_the_bytes) {
@@ -75,31 +91,30 @@ TEST(what_is_coded_comes_as_half_the_bytes) {
   const Cargo cargo{std::make_shared<const Vector>(50, 1.5F),
                     std::make_shared<const Vector>(50, 1.001F), bf16};
   CHECK_EQ(cargo.bytes(), 200U);
-  std::optional<Letter> letter;
+  std::optional<Come> arrived;
+  Announced(&dock, 9, true);
   for (size_t offset = 0; offset < cargo.bytes();) {
     const OutPacket packet = PartOf(cargo, 9, offset, 7);  // no whole number of elements
     CHECK_TRUE(packet.header.kind == mercury::PacketKind::kCodedPart);
     CHECK_EQ(packet.header.length, offset % 100 == 96 ? 4U : 6U);
-    REQUIRE_OK(Bring(packet, &dock, &letter));
+    REQUIRE_OK(Bring(packet, &dock, &arrived));
     offset += packet.header.length;
   }
-  Haul haul;
-  REQUIRE_OK(dock.Take(9, &haul));
-  CHECK_EQ(haul.cargo.bytes(), 200U);
-  CHECK_TRUE(*haul.cargo.sum == *cargo.sum);
-  CHECK_TRUE(*haul.cargo.step == Vector(50, 1.0F));
+  REQUIRE_TRUE(arrived.has_value() && arrived->haul.has_value());
+  CHECK_EQ(arrived->haul->cargo.bytes(), 200U);
+  CHECK_TRUE(*arrived->haul->cargo.sum == *cargo.sum);
+  CHECK_TRUE(*arrived->haul->cargo.step == Vector(50, 1.0F));
 
   // A model beside it is not coded; nothing changes on its way.
-  CHECK_OK(Bring(Part(1, 0, 60), &dock, &letter));
-  CHECK_STATUS(Code::kCorrupt,
-               Bring(Part(1, 60, 20, mercury::PacketKind::kCodedPart), &dock, &letter));
-  CHECK_OK(Bring(Part(2, 0, 60, mercury::PacketKind::kCodedPart), &dock, &letter));
-  CHECK_STATUS(Code::kCorrupt, Bring(Part(2, 60, 20), &dock, &letter));
-  CHECK_STATUS(Code::kCorrupt,
-               Bring(Part(2, 60, 41, mercury::PacketKind::kCodedPart), &dock, &letter));
+  const auto coded = mercury::PacketKind::kCodedPart;
+  for (const int64_t number : {1, 2, 3}) Announced(&dock, number);
+  CHECK_OK(Bring(Part(1, 0, 60), &dock, &arrived));
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 60, 20, coded), &dock, &arrived));
+  CHECK_OK(Bring(Part(2, 0, 60, coded), &dock, &arrived));
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(2, 60, 20), &dock, &arrived));
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(2, 60, 41, coded), &dock, &arrived));
   dock.Expect({50, true});
-  CHECK_STATUS(Code::kCorrupt,
-               Bring(Part(3, 0, 20, mercury::PacketKind::kCodedPart), &dock, &letter));
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(3, 0, 20, coded), &dock, &arrived));
 }
 
 TEST(only_elements_that_stand_alone_travel_coded) {
@@ -111,26 +126,46 @@ TEST(only_elements_that_stand_alone_travel_coded) {
   }
 }
 
-TEST(nothing_is_taken_that_does_not_fit) {
-  std::optional<Letter> letter;
+TEST(nothing_is_taken_that_does_not_fit_or_was_not_announced) {
+  std::optional<Come> arrived;
+  std::shared_ptr<const Inflow> inflow;
   Dock fresh(kPacket);
-  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 4), &fresh, &letter));  // nothing is expected
+  CHECK_STATUS(Code::kCorrupt, fresh.Announce(1, Letter(), false, &inflow));  // none is expected
   Dock dock(kPacket);
   dock.Expect({4});
-  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 4, 4), &dock, &letter));   // not the beginning
-  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 20), &dock, &letter));  // more than a model
-  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 3), &dock, &letter));   // no whole element
-  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 0), &dock, &letter));
-  for (uint32_t number = 1; number <= kTransfersMost; ++number) {
-    CHECK_OK(Bring(Part(number, 0, 16), &dock, &letter));
+  CHECK_STATUS(Code::kCorrupt, dock.Announce(1, Letter(), true, &inflow));  // of one vector only
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 4), &dock, &arrived));
+  Announced(&dock, 1);
+  CHECK_STATUS(Code::kCorrupt, dock.Announce(1, Letter(), false, &inflow));
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 4, 4), &dock, &arrived));   // not the beginning
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 20), &dock, &arrived));  // more than a model
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 3), &dock, &arrived));   // no whole element
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 0), &dock, &arrived));
+  CHECK_OK(Bring(Part(1, 0, 16), &dock, &arrived));
+  CHECK_TRUE(arrived.has_value());
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 16, 16), &dock, &arrived));  // it is over
+  for (size_t number = 1; number <= kTransfersMost; ++number) {
+    inflow = Announced(&dock, static_cast<int64_t>(number));
   }
-  CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 16, 16), &dock, &letter));  // one vector only
-  CHECK_STATUS(Code::kCorrupt, Bring(Part(99, 0, 16), &dock, &letter));
-  dock.Forget(1);
-  CHECK_OK(Bring(Part(99, 0, 16), &dock, &letter));
+  std::shared_ptr<const Inflow> more;
+  CHECK_STATUS(Code::kCorrupt, dock.Announce(99, Letter(), false, &more));
+  CHECK_FALSE(inflow->broken);
+  dock.Forget(static_cast<int64_t>(kTransfersMost));
+  CHECK_TRUE(inflow->broken);
+  CHECK_OK(dock.Announce(99, Letter(), false, &more));
 
   Header header;
   char* target = nullptr;
   header.kind = mercury::PacketKind::kData;
   CHECK_STATUS(Code::kCorrupt, dock.OnHeader(header, 0, &target));
+}
+
+TEST(what_comes_is_broken_when_the_link_is_no_more) {
+  std::shared_ptr<const Inflow> inflow;
+  {
+    Dock dock(kPacket);
+    dock.Expect({4});
+    inflow = Announced(&dock, 1);
+  }
+  CHECK_TRUE(inflow->broken);
 }

@@ -34,7 +34,7 @@ struct Fixture {
   }
   Vector Sent(int peer) {
     std::string bytes;
-    for (OutPacket packet; part.Next(peer, 0, &packet); packet = OutPacket()) {
+    for (OutPacket packet; NextOf(&part, &outbox, peer, 0, &packet); packet = OutPacket()) {
       bytes.append(packet.payload, packet.header.length);
     }
     Vector values(bytes.size() / sizeof(float));
@@ -48,9 +48,9 @@ struct Fixture {
 TEST(updates_are_applied_in_the_order_planned) {
   Fixture server(Role::kServer, 0.5);
   server.Expect({{1, {0, 1}, 0}, {2, {1, 1}, 0}});
-  server.Hear(PeerOf(1), Delivered(1, {2}), Of(Vector(6, 4)));
+  server.Hear(PeerOf(1), Updates(1, {2}), Of(Vector(6, 4)));
   CHECK_EQ(server.part.version(), 0);
-  server.Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
   CHECK_EQ(server.part.version(), 2);
   // 1 + 2, then the step is 2 / 2 + 4.
   CHECK_EQ(server.part.model()[5], 8.0F);
@@ -75,7 +75,7 @@ TEST(few_get_the_model_straight_and_many_down_a_tree_when_the_link_is_free) {
   CHECK_TRUE(server.Sent(PeerOf(3)).empty());
   CHECK_TRUE(letters(kSchedulerPeer).empty());
   server.Expect({{1, {0, 1}, 0}});
-  server.Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
   letters(kSchedulerPeer);
   CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));
   const Tree asked = server.outbox.OneTo<AskingLetter>(kSchedulerPeer).tree;
@@ -115,7 +115,7 @@ TEST(a_model_that_is_being_sent_stays_as_it_was) {
   Fixture server;
   server.Hear(PeerOf(0), GetLetter());
   server.Expect({{1, {0, 1}, 0}});
-  server.Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
   server.Hear(PeerOf(1), GetLetter());
   CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));
   CHECK_TRUE(server.Sent(PeerOf(1)) == Vector(6, 3));
@@ -127,7 +127,7 @@ TEST(the_replica_follows_and_takes_over) {
   Fixture replica(Role::kReplica, 0.5, true);
   server.Expect({{1, {0, 1}, 0}});
   for (Fixture* each : {&server, &replica}) {
-    each->Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 2)));
+    each->Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
   }
   CHECK_EQ(replica.part.version(), 0);
   replica.Hear(kServerPeer, server.outbox.OneTo<ConfirmLetter>(kReplicaPeer));
@@ -142,7 +142,7 @@ TEST(the_replica_follows_and_takes_over) {
 TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
   Fixture server(Role::kServer, 0.5, true);
   server.Expect({{1, {0, 1}, 0}});
-  server.Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
   server.outbox.To(kReplicaPeer);
   server.Hear(kSchedulerPeer, MakeOrder(Order::kSnapshot, kServerNode));
   const Vector sent = server.Sent(kReplicaPeer);
@@ -166,9 +166,9 @@ TEST(a_round_is_one_step_and_a_model_waits_for_its_updates) {
   server.Hear(PeerOf(1), GetLetter{{1, 0, 0}});
   for (const int64_t round : {1, 3}) {
     server.Expect({{round, {0, round}, 0, round}, {round + 1, {1, round}, 0, round}});
-    server.Hear(PeerOf(0), Delivered(round, {round}), Of(Vector(6, 1)));
+    server.Hear(PeerOf(0), Updates(round, {round}), Of(Vector(6, 1)));
     if (round == 1) CHECK_TRUE(server.Sent(PeerOf(1)).empty());
-    server.Hear(PeerOf(1), Delivered(round, {round + 1}), Of(Vector(6, 2)));
+    server.Hear(PeerOf(1), Updates(round, {round + 1}), Of(Vector(6, 2)));
   }
   // 1 + 3 + (3 / 2 + 3); the first round's model was asked for.
   CHECK_EQ(server.part.model()[0], 8.5F);
@@ -176,7 +176,7 @@ TEST(a_round_is_one_step_and_a_model_waits_for_its_updates) {
   CHECK_TRUE(server.Sent(PeerOf(1)) == Vector(6, 4));
   server.Hear(PeerOf(1), GetLetter{{3, 0, 0}});
   server.Expect({{5, {1, 9}, 0, 5}});
-  server.Hear(PeerOf(1), Delivered(9, {5}), Of(Vector(6, 0)));
+  server.Hear(PeerOf(1), Updates(9, {5}), Of(Vector(6, 0)));
   CHECK_TRUE(server.Sent(PeerOf(1)).empty());  // worker 0 is behind
   server.part.Gone(PeerOf(0), 0);
   CHECK_FALSE(server.Sent(PeerOf(1)).empty());
@@ -186,9 +186,9 @@ TEST(an_all_reduce_brings_the_sum_and_leaves_the_model) {
   Fixture server(Role::kServer, 0.5);
   server.Hear(PeerOf(0), GetLetter{{0, 7, 0}});
   server.Expect({{1, {0, 7}, 0, 1, true}, {2, {1, 4}, 0, 1, true}});
-  server.Hear(PeerOf(1), Delivered(1, {2}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(1), Updates(1, {2}), Of(Vector(6, 2)));
   CHECK_TRUE(server.Sent(PeerOf(0)).empty());
-  server.Hear(PeerOf(0), Delivered(1, {1}), Of(Vector(6, 1)));
+  server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 1)));
   CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 3));
   CHECK_TRUE(server.part.model() == Vector(6, 1));
   CHECK_EQ(server.part.version(), 0);
@@ -201,10 +201,10 @@ TEST(what_makes_no_sense_is_refused) {
   const auto refused = [&server](int peer, const Letter& letter, const Haul& haul) {
     return server.part.Hear(peer, letter, haul, 0).code() == Code::kCorrupt;
   };
-  CHECK_TRUE(refused(PeerOf(0), Delivered(0, {1}), {}));  // nothing came
+  CHECK_TRUE(refused(PeerOf(0), Updates(0, {1}), {}));  // nothing came
   Haul two = Of(Vector(6, 1));
   two.cargo.step = two.cargo.sum;
-  CHECK_TRUE(refused(PeerOf(0), Delivered(1, {1}), two));  // one update is one sum
+  CHECK_TRUE(refused(PeerOf(0), Updates(1, {1}), two));  // one update is one sum
   CHECK_TRUE(refused(PeerOf(0), MakeOrder(Order::kExpect, kServerNode), {}));
   CHECK_TRUE(refused(kReplicaPeer, GetLetter(), {}));
   for (int i = 0; i < 4; ++i) server.Hear(PeerOf(0), GetLetter());  // answered, and not sent yet
@@ -230,7 +230,7 @@ TEST(with_nesterov_s_momentum_workers_get_the_model_where_its_last_step_would_ta
     CHECK_OK(part.Hear(kSchedulerPeer, order, {}, 0));
     const auto place = static_cast<int64_t>(i);
     const auto update = static_cast<float>(i);
-    CHECK_OK(part.Hear(PeerOf(0), Delivered(1, {place}), Of(Vector(6, update)), 0));
+    CHECK_OK(part.Hear(PeerOf(0), Updates(1, {place}), Of(Vector(6, update)), 0));
     step = 0.5 * step + i;
     model += i + 0.5 * step;
     CHECK_EQ((*part.Shown())[3], static_cast<float>(model));

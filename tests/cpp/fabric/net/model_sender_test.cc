@@ -27,17 +27,22 @@ TEST(one_model_after_another_and_what_each_was) {
   sender.Send(4, first, {Of(4, 2), nullptr});
   CHECK_EQ(sender.waiting(3), 2);
   OutPacket packet;
-  CHECK_FALSE(sender.Next(5, &packet));
+  const auto next = [&](int peer) {
+    packet = OutPacket();
+    return NextOf(&sender, &outbox, peer, 0, &packet);
+  };
+  CHECK_FALSE(next(5));
   std::vector<uint32_t> lengths;
   std::vector<int64_t> versions;
-  while (sender.Next(3, &packet)) {
+  while (next(3)) {
     lengths.push_back(packet.header.length);
     for (const Letter& letter : outbox.To(3)) {
       const auto said = As<ModelLetter>(letter);
       CHECK_EQ(said.number, packet.header.tensor);
+      CHECK_EQ(said.two, said.version == 8);
       versions.push_back(said.version);
-      // Said when all of it has gone.
-      CHECK_EQ(lengths.size(), versions.size() == 1 ? 2 : 4);
+      // Said before any of it goes.
+      CHECK_EQ(lengths.size(), versions.size() == 1 ? 1 : 3);
     }
   }
   CHECK_TRUE(lengths == (std::vector<uint32_t>{16, 4, 16, 16}));
@@ -45,7 +50,7 @@ TEST(one_model_after_another_and_what_each_was) {
   CHECK_EQ(sender.waiting(3), 0);
   CHECK_EQ(sender.waiting(4), 1);
   sender.Gone(4);
-  CHECK_FALSE(sender.Next(4, &packet));
+  CHECK_FALSE(next(4));
 }
 
 TEST(a_few_at_once_in_the_order_in_which_they_began_to_wait) {
@@ -62,8 +67,12 @@ TEST(a_few_at_once_in_the_order_in_which_they_began_to_wait) {
   };
   CHECK_TRUE(next() == (std::vector<int>{3, 5, 7, 9}));
   OutPacket packet;
-  CHECK_FALSE(sender.Next(4, &packet));
-  CHECK_TRUE(sender.Next(7, &packet) && sender.Next(7, &packet));  // all of it
+  const auto take = [&](int peer) {
+    packet = OutPacket();
+    return NextOf(&sender, &outbox, peer, 5, &packet);
+  };
+  CHECK_FALSE(take(4));
+  CHECK_TRUE(take(7) && take(7));  // all of it
   CHECK_TRUE(next() == (std::vector<int>{3, 4, 5, 9}));
   sender.Gone(9);
   CHECK_TRUE(next() == (std::vector<int>{3, 4, 5, 8}));

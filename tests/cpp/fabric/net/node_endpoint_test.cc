@@ -40,6 +40,7 @@ class Job {
     options.collector.delay_bound = kDelayBound;
     options.collector.momentum = momentum;
     options.collector.divergence_bound = 0.1;
+    options.collector.by_packets = random->OneIn(2);
     NodeEndpoint* scheduler = nodes_.at(kSchedulerPeer).get();
     parts_[kSchedulerPeer] = std::make_unique<SchedulerPart>(seats, options, scheduler);
     scheduler->Play(parts_[kSchedulerPeer].get(), {});

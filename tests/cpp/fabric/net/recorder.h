@@ -41,14 +41,22 @@ struct Recorder : Outbox {
   std::set<int> gone;
 };
 
+// The next packet of a part's, as a node's end asks for it: once more if something was announced.
+template <typename Its>
+bool NextOf(Its* part, Recorder* outbox, int peer, double now_s, OutPacket* packet) {
+  const size_t said = outbox->said[peer].size();
+  if (part->Next(peer, now_s, packet)) return true;
+  return outbox->said[peer].size() > said && NextOf(part, outbox, peer, now_s, packet);
+}
+
 inline Haul Of(const Vector& sum) {
   Haul haul;
   haul.cargo.sum = std::make_shared<const Vector>(sum);
   return haul;
 }
 
-inline DeliveredLetter Delivered(int64_t number, const std::vector<int64_t>& places) {
-  return {number, Goal::kServer, false, places, {}};
+inline UpdatesLetter Updates(int64_t number, const std::vector<int64_t>& places) {
+  return {number, false, Goal::kServer, false, false, places, {}};
 }
 
 }  // namespace mercury::fabric::testing

@@ -29,10 +29,13 @@ struct Fixture {
   void Hear(int peer, const Letter& letter, const Haul& haul = {}) {
     CHECK_OK(worker.Hear(peer, letter, haul, 0));
   }
+  bool Next(int peer, double now_s, OutPacket* packet) {
+    return NextOf(&worker, &outbox, peer, now_s, packet);
+  }
   // All that goes to `peer` now, as floats.
   Vector Sent(int peer, double now_s = 100) {
     std::string bytes;
-    for (OutPacket packet; worker.Next(peer, now_s, &packet); packet = OutPacket()) {
+    for (OutPacket packet; Next(peer, now_s, &packet); packet = OutPacket()) {
       CHECK_EQ(packet.header.offset, bytes.size());
       bytes.append(packet.payload, packet.header.length);
     }
@@ -63,7 +66,9 @@ std::shared_ptr<const Vector> Filled(float value) {
   return std::make_shared<const Vector>(10, value);
 }
 
-ModelLetter Model(int64_t version, int64_t wish) { return {1, version, 0, {}, wish, {}}; }
+ModelLetter Model(int64_t version, int64_t wish) {
+  return {1, false, version, 0, {}, wish, {}, false};
+}
 
 }  // namespace
 
@@ -78,7 +83,7 @@ TEST(an_update_is_asked_for_sent_and_said_to_be_whole) {
   CHECK_EQ(job.outbox.OneTo<Hearing>(kSchedulerPeer).update.number, 1);
   CHECK_TRUE(job.Sent(kReplicaPeer).empty());
   CHECK_TRUE(job.Sent(kServerPeer) == *Filled(2));
-  CHECK_TRUE(job.outbox.OneTo<DeliveredLetter>(kServerPeer).places == std::vector<int64_t>{3});
+  CHECK_TRUE(job.outbox.OneTo<UpdatesLetter>(kServerPeer).places == std::vector<int64_t>{3});
   Order report = MakeOrder(Order::kReport, 0);
   report.update = {0, 1};
   job.Hear(kSchedulerPeer, report);
@@ -92,7 +97,7 @@ TEST(a_group_is_summed_in_order_with_this_worker_s_own_member) {
     Order gather = Gather({4, 5});
     gather.hop.two_sums = momentum > 0;
     job.Hear(kSchedulerPeer, gather);
-    DeliveredLetter member = Delivered(8, {5});
+    UpdatesLetter member = Updates(8, {5});
     member.to_aggregator = true;
     job.Hear(PeerOf(1), member, Of(Vector(10, 2)));
     job.Hear(kSchedulerPeer, Send(1, 4, 0, true));
@@ -102,7 +107,7 @@ TEST(a_group_is_summed_in_order_with_this_worker_s_own_member) {
     // 1 moves on by half of its step before 2 is added.
     CHECK_EQ(sent[0], momentum > 0 ? 3.5F : 3.0F);
     if (momentum > 0) CHECK_EQ(sent[10], 2.5F);
-    const auto said = job.outbox.OneTo<DeliveredLetter>(kServerPeer);
+    const auto said = job.outbox.OneTo<UpdatesLetter>(kServerPeer);
     CHECK_TRUE(said.places == (std::vector<int64_t>{4, 5}));
   }
 }
@@ -113,7 +118,7 @@ TEST(a_group_of_nobody_is_said) {
   Order skip = MakeOrder(Order::kSkip, 0);
   skip.places = {4};
   job.Hear(kSchedulerPeer, skip);
-  const auto said = job.outbox.OneTo<DeliveredLetter>(kServerPeer);
+  const auto said = job.outbox.OneTo<UpdatesLetter>(kServerPeer);
   CHECK_EQ(said.number, 0);
   CHECK_TRUE(said.skipped == std::vector<int64_t>{4});
 }
@@ -134,9 +139,12 @@ TEST(a_newer_order_breaks_off_the_older_one) {
   job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
   job.Hear(kSchedulerPeer, Send(1, 3, kServerNode, false));
   OutPacket packet;
-  CHECK_TRUE(job.worker.Next(kServerPeer, 100, &packet));
+  CHECK_TRUE(job.Next(kServerPeer, 100, &packet));
   job.Hear(kSchedulerPeer, Send(1, 7, kServerNode, false));
-  CHECK_EQ(job.outbox.OneTo<AbortedLetter>(kServerPeer).number, packet.header.tensor);
+  const std::vector<Letter> said = job.outbox.To(kServerPeer);
+  REQUIRE_EQ(said.size(), 2);
+  CHECK_EQ(As<UpdatesLetter>(said[0]).number, packet.header.tensor);
+  CHECK_EQ(As<AbortedLetter>(said[1]).number, packet.header.tensor);
   CHECK_TRUE(job.Sent(kServerPeer) == *Filled(1));
 }
 
@@ -159,18 +167,20 @@ TEST(the_model_is_asked_for_again_when_another_is_the_server) {
 TEST(a_worker_passes_the_model_on_whether_it_wants_it_or_not) {
   Fixture job;
   ModelLetter model = Model(6, 1);
-  model.onward = {{1, 9}, {2, 4}};
+  model.onward = {{0, 1, 9}, {0, 2, 4}, {2, 3, 8}};
   for (const bool asks : {false, true}) {
     if (asks) job.worker.Get({});
     job.Hear(kServerPeer, model, Of(Vector(10, 3)));
     CHECK_EQ(job.got.size(), asks ? 1 : 0);
+    CHECK_TRUE(job.Sent(PeerOf(3)).empty());  // another passes it on there
     for (const Onward& next : model.onward) {
+      if (next.by != 0) continue;
       CHECK_TRUE(job.worker.WakeAt(PeerOf(next.worker), 5) <= 5);
       CHECK_TRUE(job.Sent(PeerOf(next.worker)) == Vector(10, 3));
       const auto said = job.outbox.OneTo<ModelLetter>(PeerOf(next.worker));
       CHECK_EQ(said.version, 6);
       CHECK_EQ(said.wish, next.wish);
-      CHECK_TRUE(said.onward.empty());
+      CHECK_EQ(said.onward.size(), 3);
     }
   }
 }
@@ -181,7 +191,7 @@ TEST(what_has_begun_does_not_go_on_at_the_new_server) {
   job.worker.Push({{0, 2}, 0, 0, 1}, Filled(2));
   job.Hear(kSchedulerPeer, Send(1, 3, kServerNode, false));
   OutPacket packet;
-  CHECK_TRUE(job.worker.Next(kServerPeer, 100, &packet));
+  CHECK_TRUE(job.Next(kServerPeer, 100, &packet));
   job.Hear(kSchedulerPeer, Send(2, 4, kServerNode, false));
   job.Hear(kSchedulerPeer, ServerIsLetter{kReplicaNode});
   CHECK_TRUE(job.Sent(kReplicaPeer) == *Filled(2));  // it had not begun
@@ -203,8 +213,8 @@ TEST(a_worker_believes_nobody_else_s_letters) {
   CHECK_TRUE(refused(kServerPeer, MakeOrder(Order::kReport, 0)));
   CHECK_TRUE(refused(PeerOf(1), ServerIsLetter{kReplicaNode}));
   CHECK_TRUE(refused(kSchedulerPeer, ServerIsLetter{4}));
-  CHECK_TRUE(refused(PeerOf(1), Delivered(1, {1, 2}), Of({1})));
-  CHECK_TRUE(refused(PeerOf(1), Delivered(0, {1})));  // nothing came
+  CHECK_TRUE(refused(PeerOf(1), Updates(1, {1, 2}), Of({1})));
+  CHECK_TRUE(refused(PeerOf(1), Updates(0, {1})));  // nothing came
   CHECK_TRUE(refused(kServerPeer, Model(1, 1)));
   CHECK_TRUE(refused(kSchedulerPeer, Model(1, 1), Of({1})));
   Order order = Send(1, 3, kServerNode, false);
@@ -214,4 +224,130 @@ TEST(a_worker_believes_nobody_else_s_letters) {
   order.hop.gathered = false;
   CHECK_TRUE(refused(kSchedulerPeer, order));
   CHECK_TRUE(refused(PeerOf(1), Request()));
+}
+
+namespace {
+
+// A transfer that comes bit by bit.
+std::shared_ptr<Inflow> Coming(size_t vectors) {
+  auto inflow = std::make_shared<Inflow>();
+  inflow->elements = 10;
+  inflow->vectors = vectors;
+  inflow->sum = std::make_shared<Vector>(10, 2);
+  if (vectors == 2) inflow->step = std::make_shared<Vector>(10, 4);
+  return inflow;
+}
+
+Order PassOn(const std::vector<int64_t>& places, int to, bool two_sums) {
+  Order order = Send(1, 1, to, to >= 0);
+  order.kind = Order::kPassOn;
+  order.hop.places = places;
+  order.hop.chained = true;
+  order.hop.two_sums = two_sums;
+  order.hop.bytes = two_sums ? 80 : 40;
+  return order;
+}
+
+}  // namespace
+
+TEST(what_comes_along_a_chain_goes_on_while_it_comes) {
+  for (const bool early : {false, true}) {
+    for (const double momentum : {0.0, 0.5}) {
+      for (const size_t vectors : {size_t{1}, size_t{2}}) {
+        if (momentum == 0 && vectors == 2) continue;
+        Fixture job(momentum);
+        job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
+        UpdatesLetter letter = Updates(9, {4});
+        if (vectors == 2) letter.places = {3, 4};
+        letter.to_aggregator = letter.chained = true;
+        const std::shared_ptr<Inflow> inflow = Coming(vectors);
+        std::vector<int64_t> places = letter.places;
+        places.push_back(6);
+        const Order order = PassOn(places, 2, momentum > 0);
+        if (early) job.worker.Coming(PeerOf(1), letter, inflow);
+        job.Hear(kSchedulerPeer, order);
+        if (!early) job.worker.Coming(PeerOf(1), letter, inflow);
+        job.worker.Coming(PeerOf(1), Updates(1, {2}), Coming(1));  // of something else
+        CHECK_TRUE(job.Sent(PeerOf(2)).empty());
+        inflow->bytes = vectors == 2 ? 40 + 12 : 12;
+        Vector sent = job.Sent(PeerOf(2));
+        const auto said = job.outbox.OneTo<UpdatesLetter>(PeerOf(2));
+        CHECK_TRUE(said.places == places);
+        CHECK_TRUE(said.chained && said.to_aggregator);
+        CHECK_EQ(said.two, momentum > 0);
+        CHECK_EQ(sent.size(), 3);
+        inflow->bytes = vectors == 2 ? 80 : 40;
+        // Of an update that came first, the step is the update.
+        const float step = vectors == 2 ? 4 : 2;
+        const float moved = static_cast<float>(momentum) * step + 1;
+        CHECK_EQ(sent[0], 2 + moved);
+        OutPacket packet;
+        Vector rest;
+        while (job.Next(PeerOf(2), 100, &packet)) {
+          const auto* values = reinterpret_cast<const float*>(packet.payload);
+          rest.insert(rest.end(), values, values + packet.header.length / sizeof(float));
+        }
+        REQUIRE_EQ(rest.size(), momentum > 0 ? 17 : 7);
+        CHECK_EQ(rest[6], 2 + moved);
+        if (momentum > 0) CHECK_EQ(rest[16], moved);
+        CHECK_TRUE(job.outbox.To(PeerOf(2)).empty());
+        CHECK_TRUE(job.worker.WakeAt(PeerOf(2), 100) == kNever);
+      }
+    }
+  }
+}
+
+TEST(a_chain_ends_where_it_is_broken) {
+  Fixture job;
+  job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
+  UpdatesLetter letter = Updates(9, {4});
+  letter.to_aggregator = letter.chained = true;
+  const std::shared_ptr<Inflow> inflow = Coming(1);
+  job.worker.Coming(PeerOf(1), letter, inflow);
+  job.Hear(kSchedulerPeer, PassOn({4, 6}, kServerNode, false));
+  inflow->bytes = 20;
+  CHECK_EQ(job.Sent(kServerPeer).size(), 5);
+  inflow->broken = true;
+  CHECK_TRUE(job.Sent(kServerPeer).empty());
+  const std::vector<Letter> said = job.outbox.To(kServerPeer);
+  REQUIRE_EQ(said.size(), 2);
+  CHECK_EQ(As<AbortedLetter>(said[1]).number, As<UpdatesLetter>(said[0]).number);
+  // Its own update is as it was, and goes again.
+  job.Hear(kSchedulerPeer, Send(1, 9, kServerNode, false));
+  CHECK_TRUE(job.Sent(kServerPeer) == *Filled(1));
+}
+
+TEST(a_worker_s_own_updates_follow_each_other_in_a_chain) {
+  Fixture job;
+  job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
+  job.worker.Push({{0, 2}, 0, 0, 1}, Filled(2));
+  Order first = Send(1, 4, 0, true);
+  first.hop.chained = true;
+  Order second = PassOn({4, 5}, kServerNode, false);
+  second.hop.update = {0, 2};
+  job.Hear(kSchedulerPeer, second);
+  job.Hear(kSchedulerPeer, first);
+  job.worker.Turn(100);
+  CHECK_TRUE(job.Sent(kServerPeer) == *Filled(3));
+  job.outbox.To(kServerPeer);
+  job.Hear(kSchedulerPeer, Send(1, 9, kServerNode, false));
+  CHECK_TRUE(job.Sent(kServerPeer) == *Filled(1));  // it was not added to
+}
+
+TEST(a_model_is_passed_on_while_it_comes) {
+  Fixture job;
+  ModelLetter model = Model(6, 1);
+  model.onward = {{0, 1, 9}};
+  model.by_packets = true;
+  const std::shared_ptr<Inflow> inflow = Coming(1);
+  job.worker.Get({});
+  job.worker.Coming(kServerPeer, model, inflow);
+  inflow->bytes = 12;
+  CHECK_TRUE(job.Sent(PeerOf(1)) == Vector(3, 2));
+  CHECK_EQ(job.outbox.OneTo<ModelLetter>(PeerOf(1)).wish, 9);
+  CHECK_TRUE(job.worker.WakeAt(PeerOf(1), 5) == kNever);
+  inflow->broken = true;
+  CHECK_TRUE(job.Sent(PeerOf(1)).empty());
+  CHECK_EQ(job.outbox.OneTo<AbortedLetter>(PeerOf(1)).number, int64_t{kNotOfHops} + 1);
+  CHECK_TRUE(job.got.empty());
 }
