@@ -170,7 +170,7 @@ def fabric_tree(batch: bytes) -> str:
 
     Raises InvalidArgumentError as `fabric_plan` does, and if there are several servers."""
 
-def fabric_limits() -> dict[str, float]:
+def fabric_limits(update_bytes: int) -> dict[str, float]:
     """How far a transfer of MLfabric's may be ahead of its plan, and when models go by trees."""
 
 # Memory that no engine orders: what keeps it where it is, its address, its bytes.

@@ -1,7 +1,8 @@
 """Transfers that share links in virtual time, as TCP connections that live long do: max-min fairly.
 
-A transfer uses its sender's way out and its receiver's way in; within a host it takes no time. A
-way's rate holds until the next change. Packets, queues and round trips are not modelled.
+A transfer uses its sender's way out and its receiver's way in; one that is passed on as it comes
+uses those of all hosts on its way, at one rate. Within a host it takes no time. A way's rate holds
+until the next change. Packets, queues and round trips are not modelled.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ _LEFT = 1e-6  # bytes: less is rounding
 
 @dataclass(eq=False)
 class Transfer:
-    source: int
-    target: int
+    hosts: Sequence[int]  # on its way, each once
     left: float  # bytes
     done: Call
     limit: float = math.inf  # bytes a second
@@ -31,9 +31,9 @@ class Transfer:
     rate: float = 0.0
 
     @property
-    def ways(self) -> tuple[tuple[int, int], tuple[int, int]]:
+    def ways(self) -> list[tuple[int, int]]:
         """A host, and 0: out, 1: in."""
-        return (self.source, 0), (self.target, 1)
+        return [*((host, 0) for host in self.hosts[:-1]), *((host, 1) for host in self.hosts[1:])]
 
 
 class FluidNetwork:
@@ -58,9 +58,15 @@ class FluidNetwork:
         self, source: int, target: int, size: float, done: Call, limit: float = math.inf
     ) -> Transfer:
         """From now on; `done` is called when all of it is there."""
-        weight = self._random.uniform(*UNEVEN)
-        transfer = Transfer(source, target, size, done, limit, weight)
-        if source == target:
+        hosts = [source] if source == target else [source, target]
+        return self.along(hosts, size, done, limit)
+
+    def along(
+        self, hosts: Sequence[int], size: float, done: Call, limit: float = math.inf
+    ) -> Transfer:
+        """The same, by way of others, who pass it on as it comes."""
+        transfer = Transfer(hosts, size, done, limit, self._random.uniform(*UNEVEN))
+        if len(hosts) == 1:
             self.at(self.now, done)
         else:
             self._transfers.append(transfer)

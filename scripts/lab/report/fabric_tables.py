@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from scripts.lab.benches.case import Row
 from scripts.lab.benches.fabric import AT_MOST_S, SCALE
-from scripts.lab.benches.race_prediction import Conditions, rival
+from scripts.lab.benches.fabric_prediction import rival
+from scripts.lab.benches.race_prediction import Conditions
 from scripts.lab.report.markdown_table import Table
 from scripts.lab.report.results import by_case, cell, number
 from scripts.lab.systems.system import ASYNC, GLOO, TREE

@@ -25,6 +25,14 @@ def test_a_transfer_alone_takes_its_slower_way_and_none_within_a_host() -> None:
     assert over == [("none", 0), ("slow", pytest.approx(2))]
 
 
+def test_what_is_passed_on_as_it_comes_flows_at_one_rate() -> None:
+    over: list[float] = []
+    net = network((10, 10), (4, 10), (10, 8))
+    net.along([A, B, C], 8, lambda: over.append(net.now))
+    net.run(100)
+    assert over == [pytest.approx(2)]
+
+
 def test_a_rate_holds_until_it_changes() -> None:
     over: list[float] = []
     net = FluidNetwork(lambda time: [(10, 10), (10, 10 if time < 5 else 1)], every_s=5)
@@ -54,8 +62,8 @@ def test_no_way_carries_more_than_it_can_and_none_is_idle_for_nothing() -> None:
         limits = [chance.choice([math.inf, chance.uniform(0.1, 3)]) for _ in range(12)]
         sent = []
         for limit in limits:
-            source, target = chance.sample(range(5), 2)
-            sent.append(net.send(source, target, 1e6, lambda: None, limit))
+            hosts = chance.sample(range(5), chance.choice([2, 2, 3, 5]))
+            sent.append(net.along(hosts, 1e6, lambda: None, limit))
         net.run(1e-3)
         used: dict[tuple[int, int], float] = {}
         for transfer in sent:

@@ -7,12 +7,13 @@ import math
 import pytest
 
 from scripts.lab.bed.drawn_network import NETWORKS
-from scripts.lab.benches import race_prediction
+from scripts.lab.benches import fabric_prediction
 from scripts.lab.benches.case import TCP_SHARE
-from scripts.lab.benches.race_prediction import Conditions, Fabric, rival
+from scripts.lab.benches.fabric_prediction import Fabric, FabricByPackets, rival
+from scripts.lab.benches.race_prediction import Conditions
 from scripts.lab.workloads.race import BYTES
 
-ALL = ("ring gloo", "tree", "async", "fabric A-30", "fabric S")
+ALL = ("ring gloo", "tree", "async", "fabric A-30", "fabric S", "fabric S, whole")
 STEP_S = BYTES * 8 / (10e9 * 0.01 * TCP_SHARE)  # an update over a link
 
 
@@ -20,7 +21,7 @@ STEP_S = BYTES * 8 / (10e9 * 0.01 * TCP_SHARE)  # an update over a link
 def steady(monkeypatch: pytest.MonkeyPatch) -> None:
     """All links always have 100 Mbit/s; nobody is slow; letters take no time."""
     monkeypatch.setitem(NETWORKS, "steady", (0, 0, 0, 0, 1))
-    monkeypatch.setattr(race_prediction, "LETTER_S", 0.0)
+    monkeypatch.setattr(fabric_prediction, "LETTER_S", 0.0)
 
 
 def conditions(workers: int, compute_s: float = 0.1) -> Conditions:
@@ -63,6 +64,14 @@ def test_in_mlfabric_updates_share_a_link_as_sums() -> None:
     summed = Fabric(conditions(workers), None).gradients(seconds)
     alone_s = 0.1 + 2 * workers * STEP_S  # the server's link, if each goes over it
     assert summed > 2 * workers * seconds / alone_s
+
+
+def test_a_chain_takes_little_more_than_one_update_each_way() -> None:
+    workers, seconds = 30, 60.0
+    chained = FabricByPackets(conditions(workers), None).gradients(seconds)
+    round_s = 0.1 + 2 * STEP_S
+    assert 0.6 * workers * seconds / round_s < chained < workers * seconds / round_s
+    assert chained > 2 * Fabric(conditions(workers), None).gradients(seconds)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,0 +1,309 @@
+"""MLfabric's races foretold (race_prediction.py): its own planner, in virtual time.
+
+Plans are its planner's, and so are the ways by which models travel. Transfers of a plan start as
+planned, at its pace. LETTER_S was measured. Left out: replicas, and that a batch which takes far
+too long is given up.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pslite_ext import _core
+from pslite_ext.fabric.options import ALL_OF_IT
+from scripts.lab.benches.race_prediction import (
+    SERVER,
+    Async,
+    Conditions,
+    Ring,
+    Simulated,
+    Tree,
+    host_of,
+)
+from scripts.lab.workloads.race import BYTES
+
+LETTER_S = 0.003  # a letter from node to node; measured, thirty-three processes on two cores
+LIMITS = _core.fabric_limits(BYTES)
+
+
+class Fabric(Simulated):
+    """`bound`: of delay; None: all in step. Groups and models are passed on whole."""
+
+    forwarding = "whole"
+
+    def __init__(self, conditions: Conditions, bound: int | None) -> None:
+        super().__init__(conditions)
+        self._bound = bound
+        self._random = random.Random(1)
+        self._version = 0
+        self._got = [0] * conditions.workers  # versions
+        self._waiting: list[int] = []  # for a plan
+        self._order: list[int] = []  # of the batch under way
+        self._committed = 0  # of them
+        self._arrived: set[int] = set()
+        self._members: dict[int, set[int]] = {}  # by aggregator: on their way to it
+        self._gathered: dict[int, Callable[[], None]] = {}  # and what follows
+        self._askers: list[int] = []
+        self._leaving = 0  # models, from the server
+        self._tree_asked = False
+
+    def begin(self) -> None:
+        for worker in range(self.conditions.workers):
+            self._ask(worker)
+
+    def push(self, worker: int) -> None:
+        self.network.after(LETTER_S, partial(self._request, worker))
+
+    def _request(self, worker: int) -> None:
+        self._waiting.append(worker)
+        self._plan_if_time()
+
+    def _plan_if_time(self) -> None:
+        least = 1 if self._bound is not None else self.conditions.workers
+        while not self._order and len(self._waiting) >= least:
+            self._plan()
+
+    def batch(self, workers: Sequence[int], passing: Sequence[int]) -> dict[str, Any]:
+        known = self.conditions.bits(self.network.now - self.conditions.lag_s)
+        update = {"bytes": BYTES, "available_s": 0, "norm": 0}
+        return {
+            "hosts": {f"h{i}": {"out": [[0, o]], "in": [[0, n]]} for i, (o, n) in enumerate(known)},
+            "placement": {
+                "server": f"h{SERVER}",
+                **{f"{w}": f"h{host_of(w)}" for w in range(self.conditions.workers)},
+            },
+            "server": "server",
+            "aggregators": [f"{w}" for w in passing],
+            "replica": None,
+            "forwarding": self.forwarding,
+            "mode": "sync" if self._bound is None else "async",
+            "delay_bound": self._bound or 1,
+            "version": self._version,
+            "momentum": 0,
+            "updates": [
+                {"id": f"{w}", "worker": f"{w}", "version": self._got[w], **update} for w in workers
+            ],
+        }
+
+    def _plan(self) -> None:
+        batch, self._waiting = self._waiting, []
+        everybody = range(self.conditions.workers)
+        aggregators = self._random.sample(everybody, min(len(everybody), ALL_OF_IT.aggregators))
+        text = json.dumps(self.batch(batch, aggregators)).encode()
+        plan = json.loads(_core.fabric_plan(text))
+        for drop in plan["dropped"]:
+            self._settle(int(drop["id"]), letters=1)
+        self._order = [int(update) for update in plan["order"]]
+        self._arrived.clear()
+        self._members.clear()
+        self._carry_out(plan["transfers"])
+
+    def _carry_out(self, transfers: Sequence[dict[str, Any]]) -> None:
+        hops = [(hop, [int(update) for update in hop["updates"]]) for hop in transfers]
+        for hop, updates in hops:
+            if hop["to"] != "server":
+                self._members.setdefault(int(hop["to"]), set()).update(updates)
+        planned_s = self.network.now
+        for hop, updates in hops:
+            source = int(hop["from"])
+            start_s = planned_s + (hop["pieces"][0][0] if hop["pieces"] else 0.0)
+            begin = partial(self._begin, hop, updates, start_s)
+            if hop["to"] == "server" and self._members.get(source, set()) >= set(updates):
+                self._gathered[source] = begin
+            else:
+                self.network.after(LETTER_S, begin)
+
+    def _begin(self, hop: dict[str, Any], updates: Sequence[int], start_s: float) -> None:
+        self.network.at(start_s, partial(self._send, hop, updates))
+
+    def _send(self, hop: dict[str, Any], updates: Sequence[int]) -> None:
+        source, target = host_of(int(hop["from"])), SERVER
+        there = partial(self._at_server, updates)
+        if hop["to"] != "server":
+            target = host_of(int(hop["to"]))
+            there = partial(self._at_aggregator, int(hop["to"]), updates)
+        if source == target:
+            self.network.send(source, target, hop["bytes"], there)
+            return
+        planned_s = hop["pieces"][-1][1] - hop["pieces"][0][0]
+        most = LIMITS["pace_headroom"] * hop["bytes"] + LIMITS["pace_quantum_bytes"]
+        transfer = self.network.send(source, target, hop["bytes"], there, most / planned_s)
+        self.network.after(planned_s, partial(self.network.lift_limit, transfer))
+
+    def _at_aggregator(self, aggregator: int, updates: Sequence[int]) -> None:
+        self._members[aggregator] -= set(updates)
+        if not self._members[aggregator]:
+            self._gathered.pop(aggregator)()
+
+    def _at_server(self, updates: Sequence[int]) -> None:
+        """Commits are made in order; those of a round, together."""
+        self._arrived.update(updates)
+        whole = len(self._arrived) == len(self._order)
+        if self._bound is None and not whole:
+            return
+        while self._committed < len(self._order) and self._order[self._committed] in self._arrived:
+            self._settle(self._order[self._committed], letters=2)
+            self._committed += 1
+            self._version += self._bound is not None
+        if self._committed == len(self._order):
+            self._version += self._bound is None
+            self._committed = 0
+            self.network.after(LETTER_S, self._end)
+
+    def _end(self) -> None:
+        self._order = []
+        self._plan_if_time()
+
+    def _settle(self, worker: int, letters: int) -> None:
+        """Its worker hears what became of it, and asks for the model."""
+        self.network.after((letters + 1) * LETTER_S, partial(self._ask, worker))
+
+    def _ask(self, worker: int) -> None:
+        self._askers.append(worker)
+        self._answer()
+
+    def _answer(self) -> None:
+        if self._tree_asked or self._leaving > LIMITS["still_leaving"] or not self._askers:
+            return
+        ready = list(self._askers)
+        if len(ready) < LIMITS["tree_least"]:
+            self._serve([("server", worker) for worker in ready])
+        else:
+            self._tree_asked = True
+            self.network.after(2 * LETTER_S, partial(self._serve, self._tree(ready)))
+
+    def _tree(self, askers: Sequence[int]) -> list[tuple[str, int]]:
+        """As live/model_tree.h: who passes on has the fastest way out, one of a host."""
+        out = {w: self.conditions.bits(self.network.now)[host_of(w)][0] for w in askers}
+        first = {host_of(w): w for w in reversed(askers)}
+        most = int(LIMITS["distributors_most"])
+        passing = sorted(first.values(), key=lambda w: (-out[w], w))[:most]
+        said = _core.fabric_tree(json.dumps(self.batch(askers, passing)).encode())
+        edges: dict[int, str] = {}
+        for to, source in re.findall(r"^(\d+): from (\w+),", said, re.MULTILINE):
+            edges.setdefault(int(to), source)
+        return [(source, to) for to, source in edges.items()]
+
+    def _serve(self, edges: Sequence[tuple[str, int]]) -> None:
+        self._tree_asked = False
+        self._askers = [w for w in self._askers if w not in {to for _, to in edges}]
+        onward: dict[int, list[int]] = {}
+        for source, to in edges:
+            if source != "server":
+                onward.setdefault(int(source), []).append(to)
+
+        def take(worker: int, version: int, straight: bool) -> None:
+            self._leaving -= straight
+            self._got[worker] = version
+            self.compute(worker)
+            for other in onward.get(worker, ()):
+                there = partial(take, other, version, False)
+                self.network.send(host_of(worker), host_of(other), BYTES, there)
+            if straight:
+                self._answer()
+
+        for source, to in edges:
+            if source == "server":
+                self._leaving += 1
+                there = partial(take, to, self._version, True)
+                self.network.send(SERVER, host_of(to), BYTES, there)
+
+
+class FabricByPackets(Fabric):
+    """Chains: the sum of all that has come so far goes on with each packet; models go down one."""
+
+    forwarding = "packets"
+
+    def _carry_out(self, transfers: Sequence[dict[str, Any]]) -> None:
+        for hop in transfers:
+            if hop["to"] == "server":  # the end of its chain; the other hops flow with it
+                updates = [int(update) for update in hop["updates"]]
+                start_s = self.network.now + (hop["pieces"][0][0] if hop["pieces"] else 0.0)
+                flow = partial(self._flow, hop, updates, self._way([*updates]))
+                begin = partial(self.network.at, start_s, flow)
+                self.network.after(LETTER_S, begin)
+
+    @staticmethod
+    def _way(workers: Sequence[int], first: int | None = None) -> list[int]:
+        """Each host once, those of the workers and the server's, which is first or last."""
+        hosts = [host_of(worker) for worker in workers]
+        hosts = [*hosts, SERVER] if first is None else [first, *hosts]
+        return [host for host, before in zip(hosts, [None, *hosts], strict=False) if host != before]
+
+    def _flow(self, hop: dict[str, Any], updates: Sequence[int], hosts: Sequence[int]) -> None:
+        planned_s = hop["pieces"][-1][1] - hop["pieces"][0][0]
+        there = partial(self.network.after, _passing_on_s(hosts, planned_s))
+        most = LIMITS["pace_headroom"] * hop["bytes"] + LIMITS["pace_quantum_bytes"]
+        done = partial(there, partial(self._at_server, updates))
+        transfer = self.network.along(hosts, hop["bytes"], done, most / planned_s)
+        self.network.after(planned_s, partial(self.network.lift_limit, transfer))
+
+    def _answer(self) -> None:
+        """Those who ask at about the same time are answered together."""
+        if not self._tree_asked and self._leaving <= LIMITS["still_leaving"] and self._askers:
+            self._tree_asked = True
+            self.network.after(LETTER_S, self._answer_all)
+
+    def _answer_all(self) -> None:
+        if len(self._askers) < LIMITS["tree_least"]:
+            self._serve([("server", worker) for worker in self._askers])
+        else:
+            self.network.after(2 * LETTER_S, partial(self._down, self._tree(self._askers)))
+
+    def _down(self, edges: Sequence[tuple[str, int]]) -> None:
+        """Down the chain: a stretch of hosts flows at the rate of its first; what is slower behind
+        it is a flow of its own."""
+        self._tree_asked = False
+        order = [to for _, to in edges]
+        self._askers = [worker for worker in self._askers if worker not in set(order)]
+        rates = self.conditions.bits(self.network.now)
+        stretches: list[tuple[int, list[int]]] = []
+        before, rate = SERVER, rates[SERVER][0]
+        for worker in order:
+            host = host_of(worker)
+            slower = host != before and rates[host][1] < rate
+            if slower or not stretches:
+                stretches.append((before, []))
+            stretches[-1][1].append(worker)
+            if host != before:
+                rate = min(rate, *rates[host])
+            before = host
+        lag_s = 0.0
+        for number, (first, workers) in enumerate(stretches):
+            hosts = self._way(workers, first)
+            self._leaving += number == 0
+            have = partial(self._have, workers, self._version, number == 0)
+            lag_s += _passing_on_s(hosts, BYTES * 8 / rates[hosts[0]][0])
+            done = partial(self.network.after, lag_s, have)
+            self.network.along(hosts, BYTES, done)
+
+    def _have(self, workers: Sequence[int], version: int, straight: bool) -> None:
+        self._leaving -= straight
+        for worker in workers:
+            self._got[worker] = version
+            self.compute(worker)
+        if straight:
+            self._answer()
+
+
+def _passing_on_s(hosts: Sequence[int], takes_s: float) -> float:
+    """What hosts that pass on make later: each adds to a packet, and sends it on when it has it."""
+    packet_s = takes_s * LIMITS["passed_on_packet_bytes"] / BYTES
+    return max(0, len(hosts) - 2) * (LIMITS["pass_on_s"] + packet_s)
+
+
+def rival(name: str, conditions: Conditions) -> Simulated | None:
+    """By the name that its rows have; None: it is not simulated."""
+    if name in ("ring gloo", "ring mpi"):
+        return Ring(conditions)
+    if name in ("tree", "async"):
+        return {"tree": Tree, "async": Async}[name](conditions)
+    if found := re.fullmatch(r"fabric (S|A-(\d+))(, whole)?", name):
+        made = Fabric if found[3] else FabricByPackets
+        return made(conditions, int(found[2]) if found[2] else None)
+    return None

@@ -1,0 +1,63 @@
+"""What it is worth to pass sums and models on packet by packet instead of whole: by the plan, and by
+the races' simulation. Nothing is sent. docs/fabric-plan.md has what it prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+from collections.abc import Sequence
+
+from pslite_ext import _core
+from scripts.lab.benches.fabric import SCALE
+from scripts.lab.benches.fabric_prediction import Fabric, FabricByPackets
+from scripts.lab.benches.race_prediction import Conditions
+
+RACES = (("C1", "N1"), ("C1", "N2"), ("C2", "N1"), ("C2", "N2"))
+SEEDS = range(1, 6)
+SECONDS = 20.0
+WAYS = {"whole": Fabric, "packets": FabricByPackets}
+BOUND = 30
+
+
+def _planned(way: type[Fabric], conditions: Conditions) -> tuple[float, float]:
+    """When a batch of all workers is at the server, and when all have the model."""
+    batch = way(conditions, None).batch(range(conditions.workers), range(4))
+    text = json.dumps(batch).encode()
+    plan = json.loads(_core.fabric_plan(text))
+    said = re.search(r"answered by ([0-9.]+) s", _core.fabric_tree(text))
+    assert said is not None
+    return float(plan["commits"][-1]["time_s"]), float(said[1])
+
+
+def _simulated(way: type[Fabric], bound: int | None, races: Sequence[Conditions]) -> float:
+    return statistics.median(way(race, bound).gradients(SECONDS) / SECONDS for race in races)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.parse_args()
+    heads = [f"{what}, {way}" for what in ("push [s]", "model [s]") for way in WAYS]
+    heads += [f"{what} [gradients/s], {way}" for what in ("A-30", "S") for way in WAYS]
+    print("| |", " | ".join(heads), "|")
+    print("|---" * (len(heads) + 1) + "|")
+    for stragglers, network in RACES:
+        races = [Conditions(stragglers, network, SCALE, seed=seed) for seed in SEEDS]
+        planned = [[_planned(way, race) for race in races] for way in WAYS.values()]
+        cells = [
+            f"{statistics.median(times[part] for times in of_way):.2f}"
+            for part in (0, 1)
+            for of_way in planned
+        ]
+        cells += [
+            f"{_simulated(way, bound, races):.1f}"
+            for bound in (BOUND, None)
+            for way in WAYS.values()
+        ]
+        print(f"| {stragglers} {network} |", " | ".join(cells), "|", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
