@@ -1,5 +1,5 @@
-"""What it is worth to pass sums and models on packet by packet instead of whole: by the plan, and by
-the races' simulation. Nothing is sent. docs/fabric-plan.md has what it prints."""
+"""What it is worth to pass sums and models on packet by packet instead of whole: by plans, and by
+simulated races. Nothing is sent. docs/fabric-plan.md has what it prints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAYS = {"whole": Fabric, "packets": FabricByPackets}
 BOUND = 30
 
 
-def _planned(way: type[Fabric], conditions: Conditions) -> tuple[float, float]:
+def planned(way: type[Fabric], conditions: Conditions) -> tuple[float, float]:
     """When a batch of all workers is at the server, and when all have the model."""
     batch = way(conditions, None).batch(range(conditions.workers), range(4))
     text = json.dumps(batch).encode()
@@ -44,11 +44,11 @@ def main() -> int:
     print("|---" * (len(heads) + 1) + "|")
     for stragglers, network in RACES:
         races = [Conditions(stragglers, network, SCALE, seed=seed) for seed in SEEDS]
-        planned = [[_planned(way, race) for race in races] for way in WAYS.values()]
+        of_plans = [[planned(way, race) for race in races] for way in WAYS.values()]
         cells = [
             f"{statistics.median(times[part] for times in of_way):.2f}"
             for part in (0, 1)
-            for of_way in planned
+            for of_way in of_plans
         ]
         cells += [
             f"{_simulated(way, bound, races):.1f}"

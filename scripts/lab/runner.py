@@ -172,7 +172,9 @@ def in_turn(cases: Iterable[Case], repeats: int, once: Sequence[str] = ONCE) -> 
     """Repeats of what is compared, system after system; the benches in `once` have one."""
     order: list[Case] = []
     for key, group in itertools.groupby(cases, key=lambda c: (c.bench, c.what, c.setting)):
-        order += list(group) * (1 if key[0] in once else repeats)
+        systems = list(group)
+        for repeat in range(1 if key[0] in once else repeats):
+            order += [c if c.again is None else c.again(repeat) for c in systems]
     return order
 
 

@@ -107,6 +107,7 @@ class Case:
     hear: Callable[[dict[str, Any]], None] | None = None  # what a process says, when it does
     watched: bool = False  # the links are looked at meanwhile
     zero: Callable[[Outcome], float] | None = None  # where charts of throughput begin
+    again: Callable[[int], Case] | None = None  # for a repeat (0, 1, ...) with draws of its own
 
     def __str__(self) -> str:
         return f"{self.bench}: {self.what}; {self.setting}; {self.system.name}"

@@ -216,7 +216,7 @@ def _fabric(systems: Systems, length: str) -> list[Case]:
     cases += fabric.sampling(racers)
     cases += [fabric.race(system, "C1", "N1") for system in _named(systems, (MPI_RING,))]
     for ours in _named(systems, (FABRIC,)):
-        cases += fabric.ablations(ours) + fabric.replication(ours)
+        cases += fabric.forwarding(ours) + fabric.ablations(ours) + fabric.replication(ours)
     return cases
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from scripts.lab.bed.drawn_network import NETWORKS, DrawnNetwork
@@ -174,6 +175,10 @@ def _case(what: str, system: System, setting: Setting, track: Track, env: dict[s
     )
 
 
+def seed_of(repeat: int) -> int:
+    return 1 + repeat
+
+
 def race(
     system: System,
     stragglers: str,
@@ -186,16 +191,38 @@ def race(
     compute_s: float | None = None,
     note: str = "",
     topics: bool = False,
+    repeat: int = 0,
 ) -> Case:
+    """Each repeat has rates and stragglers of its own, the same for all systems."""
+    options: dict[str, Any] = {"workers": workers, "lag_s": lag_s, "fed": fed}
+    options |= {"compute_s": compute_s, "note": note, "topics": topics}
     feed = folder() / "feed" if fed and system.name.startswith(FABRIC) else None
-    draws = DrawnNetwork(network, SCALE, feed=feed, lag_s=lag_s, share=TCP_SHARE)
+    seed = seed_of(repeat)
+    draws = DrawnNetwork(network, SCALE, seed=seed, feed=feed, lag_s=lag_s, share=TCP_SHARE)
     together = not system.servers or system.env.get("MERCURY_FABRIC_MODE") == "sync"
     rate = RATES["together" if together else "apart"]
     seconds = COMPUTE_S if compute_s is None else compute_s
     track = Track(draws, stragglers, rate, target, AT_MOST_S[target], seconds, topics)
     env = {} if feed is None else {"MERCURY_FABRIC_FEED": str(feed)}
     what = f"{'LDA, ' if topics else ''}{stragglers} {network}, to {target:g}{note}"
-    return _case(what, system, Paired(workers), track, env)
+    case = _case(what, system, Paired(workers), track, env)
+    again = partial(race, system, stragglers, network, target, **options)
+    return replace(case, again=lambda number: again(repeat=number))
+
+
+def whole(system: System) -> System:
+    """What is passed on is passed on when all of it is there, as in the authors' MLfabric."""
+    return replace(
+        system,
+        name=f"{system.name}, whole",
+        env={**system.env, "MERCURY_FABRIC_FORWARDING": "whole"},
+    )
+
+
+def forwarding(fabric: System) -> list[Case]:
+    stored = [whole(bounded(fabric, 30)), whole(synchronous(fabric))]
+    cells = (("C1", "N1"), ("C1", "N2"), ("C2", "N2"))
+    return [race(system, *cell) for cell in cells for system in stored]
 
 
 def without(fabric: System, part: str) -> System:

@@ -233,7 +233,7 @@ class FabricByPackets(Fabric):
         """Each host once, those of the workers and the server's, which is first or last."""
         hosts = [host_of(worker) for worker in workers]
         hosts = [*hosts, SERVER] if first is None else [first, *hosts]
-        return [host for host, before in zip(hosts, [None, *hosts], strict=False) if host != before]
+        return hosts[:1] + [to for at, to in zip(hosts, hosts[1:]) if at != to]
 
     def _flow(self, hop: dict[str, Any], updates: Sequence[int], hosts: Sequence[int]) -> None:
         planned_s = hop["pieces"][-1][1] - hop["pieces"][0][0]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Iterator, Sequence
 
 from scripts.lab.benches.case import Row
-from scripts.lab.benches.fabric import AT_MOST_S, SCALE
+from scripts.lab.benches.fabric import AT_MOST_S, SCALE, seed_of
 from scripts.lab.benches.fabric_prediction import rival
 from scripts.lab.benches.race_prediction import Conditions
 from scripts.lab.report.markdown_table import Table
@@ -63,27 +64,42 @@ def by_cell(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def _rates(name: str, match: re.Match[str], of: dict[str, Row]) -> tuple[float, float] | None:
+    """Simulated and measured; the medians of all repeats, each with the draws that it had."""
+    if "gradients" not in of:
+        return None
+    at_most_s = AT_MOST_S[float(match["target"])]
+    gradients = of["gradients"].values
+    times = of["time"].values if "time" in of else []
+    rates = []
+    for repeat, count in enumerate(gradients):
+        # A repeat that did not arrive has no time: then it is not known which have.
+        seconds = times[repeat] if len(times) == len(gradients) else at_most_s
+        conditions = Conditions(match["stragglers"], match["network"], SCALE, seed=seed_of(repeat))
+        simulated = rival(name, conditions)
+        if simulated is None:
+            return None
+        rates.append((simulated.gradients(seconds) / seconds, count / seconds))
+    return statistics.median(r[0] for r in rates), statistics.median(r[1] for r in rates)
+
+
 def foretold(rows: Sequence[Row]) -> list[str]:
     """Gradients a second until the race ended: simulated, measured, and the one over the other."""
     found = []
     for match, of_race in _cells(rows):
-        conditions = Conditions(match["stragglers"], match["network"], SCALE)
         cells = []
         for name in RIVALS:
-            of = of_race.get(name, {})
-            simulated = rival(name, conditions)
-            if "gradients" not in of or simulated is None:
+            rates = _rates(name, match, of_race.get(name, {}))
+            if rates is None:
                 cells.append("")
                 continue
-            seconds = of["time"].median if "time" in of else AT_MOST_S[float(match["target"])]
-            rates = simulated.gradients(seconds) / seconds, of["gradients"].median / seconds
             ratio = f"{rates[0] / rates[1]:.2f}" if rates[1] > 0 else ""
             cells.append(f"{number(rates[0])} / {number(rates[1])} = {ratio}")
         if any(cells):
             found.append([match.string, *cells])
     title = (
         "Gradients a second until the race ended, as a simulation in virtual time foretells them "
-        "(`scripts/lab/benches/race_prediction.py`; drawn rates and stragglers, MLfabric's own "
+        "(`scripts/lab/benches/fabric_prediction.py`; drawn rates and stragglers, MLfabric's own "
         "planner; one assumption, how unevenly connections share a link, was made after a look at "
         "plain async), over what was measured:"
     )
