@@ -12,7 +12,17 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch import this_worker
 from pslite_ext.torch_version import is_too_old
 
-__all__ = ["checkpoint", "ddp_comm_hook", "rank", "stats", "trace", "workers", "wrap"]
+__all__ = [
+    "checkpoint",
+    "ddp_comm_hook",
+    "local_steps",
+    "rank",
+    "shared_weights",
+    "stats",
+    "trace",
+    "workers",
+    "wrap",
+]
 
 
 def _check_torch() -> None:
@@ -46,6 +56,47 @@ def wrap(model: Any, optimizer: Any, wire: Any = None) -> tuple[Any, Any]:
     from pslite_ext.torch import wrapping
 
     return wrapping.wrap(model, optimizer, wire)
+
+
+def local_steps(
+    model: Any,
+    optimizer: Any,
+    outer: Any = None,
+    *,
+    every: int,
+    fragments: Any = 1,
+    delay: int = 0,
+    alpha: float = 0.0,
+    wire: Any = None,
+) -> tuple[Any, Any]:
+    """Joins the job, takes worker 0's values, and lets each worker train by itself for `every`
+    steps, after which all weights come together (DiLoCo). It changes the training:
+    docs/local-steps.md.
+
+    Both are returned as the objects that they were. `outer`: a function that makes the outer
+    optimizer of a list of tensors; without it, SGD with Nesterov's momentum, as DiLoCo's paper has
+    it. `fragments`: in how many parts of the model that is done by turns, or a list of modules;
+    `delay`: how many steps before its result is applied a part is sent; `alpha`: how much of a
+    worker's own weights is kept then. `wire`: as for `wrap`, but not "auto".
+    """
+    _check_torch()
+    from pslite_ext.torch import local_stepping
+
+    return local_stepping.local_steps(
+        model, optimizer, outer, every, fragments, delay, alpha, wire
+    )
+
+
+def shared_weights(model: Any) -> Any:
+    """In this context, a model in local steps has the weights that all workers have alike.
+
+    with mercury.shared_weights(model):
+        torch.save(model.state_dict(), path)
+    """
+    _check_torch()
+    from pslite_ext.torch import local_stepping
+
+    return local_stepping.shared_weights(model)
 
 
 def checkpoint(folder: Any, every: int, keep: int = 2, **objects: Any) -> Any:

@@ -19,7 +19,7 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.entries import ParameterEntry
 from pslite_ext.torch.layouts import order_of
 from pslite_ext.torch.values import memory, type_name, wire_key
-from pslite_ext.torch.words import NUMBERS, words_of
+from pslite_ext.torch.words import NUMBERS, said_alike, words_of
 
 USED_PRIORITY = 1  # above all parameters: it is short
 VALUES_MAX = 8  # of an option that is compared at every step
@@ -46,12 +46,13 @@ def claim_optimizer(number: int, names: dict[Any, str], optimizer: Any) -> None:
     said = [
         line
         for index in range(len(optimizer.param_groups))
-        for line in _options(optimizer.param_groups, index)
+        for line in options_of(optimizer.param_groups, index)
     ]
-    _claim(wire_key(number, "optimizer", ""), [*said, *_state(names, optimizer)])
+    claim_alike(wire_key(number, "optimizer", ""), [*said, *_state(names, optimizer)])
 
 
-def _claim(subject: int, said: Sequence[str]) -> None:
+def claim_alike(subject: int, said: Sequence[str]) -> None:
+    """Of optimizers: all workers say the same, or hear what differs."""
     try:
         _core.claim_model(subject, [(line, "of the optimizer") for line in said])
     except InvalidArgumentError as error:
@@ -68,7 +69,7 @@ def _described(name: str, parameter: Any, codec: str) -> str:
     return " ".join(word for word in words if word)
 
 
-def _options(groups: Sequence[dict[str, Any]], index: int) -> list[str]:
+def options_of(groups: Sequence[dict[str, Any]], index: int) -> list[str]:
     where = f" in group {index}" if len(groups) > 1 else ""
     made = []
     for key, value in groups[index].items():
@@ -123,6 +124,23 @@ def digest(tensors: Iterable[Any]) -> str:
     return said.hexdigest()
 
 
+def counts(workers: int) -> tuple[int, int]:
+    """Of how many workers a sum may be, at most and at least, where there were so many at first."""
+    return max(workers, _core.places()), 1 if _core.elastic() else workers
+
+
+def difference(number: int, when: str, said: Sequence[str]) -> InvalidArgumentError:
+    """What workers differ in, all of whom have learnt that they do."""
+    try:
+        claim_alike(wire_key(number, "differs", when), said)
+    except InvalidArgumentError as error:
+        return error
+    return InvalidArgumentError(
+        "the workers' optimizers differ, or have loaded other checkpoints; this one's last "
+        "options: " + "; ".join(said)
+    )
+
+
 class Agreement:
     """Of one model's training, from its first gradient on."""
 
@@ -163,13 +181,13 @@ class Agreement:
         """At the end of a backward, which these entries had no gradient in."""
         self.wait()
         groups = self._optimizer.param_groups
-        self._said = [*_options(groups, self._backwards % len(groups)), self._loaded()]
+        self._said = [*options_of(groups, self._backwards % len(groups)), self._loaded()]
         self._backwards += 1
         had = (
             [int(entry not in idle) for entry in self._places] if idle else [1] * len(self._places)
         )
         times = [min(round(TICKS * t), TICKS_MAX) for t in (took_s, waited_s)]
-        self._sums = torch.tensor([*had, *self._words(), *times], dtype=torch.int32)
+        self._sums = torch.tensor([*had, *words_of("; ".join(self._said)), *times], dtype=torch.int32)
         assert self._tensor is not None
         self._work = self._tensor.sum_memory(memory(self._sums), USED_PRIORITY)
 
@@ -182,19 +200,12 @@ class Agreement:
         self._work.wait()
         self._work = None
         *words, took, waited = self._sums[len(self._places) :].tolist()
-        workers = self._in_common(words)
+        workers = said_alike(words, "; ".join(self._said), *counts(self._workers))
         if not workers:
-            self._failure = self._difference()
+            self._failure = difference(self._number, f"backward {self._backwards}", self._said)
             raise self._failure
         ticks = TICKS * workers
         self._heard(took / ticks, waited / ticks)
-
-    def _in_common(self, summed: Sequence[int]) -> int:
-        """How many workers have said what this one has, all alike; 0: not all have."""
-        least = 1 if _core.elastic() else self._workers
-        own = self._words()
-        of = range(max(self._workers, _core.places()), least - 1, -1)
-        return next((n for n in of if summed == [n * word for word in own]), 0)
 
     def state(self) -> dict[str, Any]:
         """What a worker that comes later has in common with the others."""
@@ -210,9 +221,6 @@ class Agreement:
         self.wait()
         return bool(self._sums[self._places[entry]] > 0)
 
-    def _words(self) -> list[int]:
-        return words_of("; ".join(self._said))
-
     def _loaded(self) -> str:
         if self._has_loaded:
             self._has_loaded = False
@@ -220,13 +228,3 @@ class Agreement:
             both = digest([*self._names, torch.tensor(list(state.encode()), dtype=torch.uint8)])
             self._checkpoint = f"loaded a checkpoint with digest {both}"
         return self._checkpoint
-
-    def _difference(self) -> InvalidArgumentError:
-        try:
-            _claim(wire_key(self._number, "differs", str(self._backwards)), self._said)
-        except InvalidArgumentError as error:
-            return error
-        return InvalidArgumentError(
-            "the workers' optimizers differ, or have loaded other checkpoints; this one's last "
-            "options: " + "; ".join(self._said)
-        )

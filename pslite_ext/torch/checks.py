@@ -1,4 +1,7 @@
-"""What can be wrapped: each thing that cannot is refused before the job hears of it."""
+"""What can be wrapped, or trained in local steps: what cannot is refused before the job hears of it.
+
+`by`: which function of ours the script has called.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,24 @@ from typing import Any, NoReturn
 
 import torch
 
+from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.entries import wrapped
 from pslite_ext.torch.layouts import is_dense
 from pslite_ext.torch.modules import is_scripted, refuse_other_parallel
-from pslite_ext.torch.optimizers import patched_by_a_scheduler, why_not
+from pslite_ext.torch.optimizers import patched_by_a_scheduler, why_not, why_not_at_all
+from pslite_ext.torch.saved_state import saved
 from pslite_ext.torch.staging import KINDS
 
 SUMMED = (
     *(torch.float32, torch.float64, torch.float16, torch.bfloat16),
     *(torch.complex64, torch.complex128),
 )
+WRAP = "mercury.wrap"
 
 
-def _refuse(text: str) -> NoReturn:
-    raise InvalidArgumentError(f"mercury.wrap: {text}")
+def _refuse(by: str, text: str) -> NoReturn:
+    raise InvalidArgumentError(f"{by}: {text}")
 
 
 def names_of(model: Any) -> dict[Any, str]:
@@ -34,53 +40,79 @@ def names_of(model: Any) -> dict[Any, str]:
 
 
 def check(model: Any, optimizer: Any) -> dict[Any, str]:
-    """The names of all parameters of the model."""
-    if not isinstance(model, torch.nn.Module):
-        _refuse(f"a torch.nn.Module is needed, not {type(model).__name__}")
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        _refuse(f"a torch.optim.Optimizer is needed, not {type(optimizer).__name__}")
+    """For wrap: the names of all parameters of the model."""
+    names = check_pair(model, optimizer, WRAP)
     if is_scripted(model):
-        _refuse("a scripted model takes no hooks: wrap the model, and script parts of it at most")
-    refuse_other_parallel(model)
+        _refuse(WRAP, "a scripted model takes no hooks: wrap the model, and script parts of it")
     if reason := why_not(optimizer):
-        _refuse(reason)
-    names = names_of(model)
-    if hasattr(optimizer, "_mercury") or any(id(parameter) in wrapped for parameter in names):
-        _refuse("this model or this optimizer has been wrapped already: wrap them once, together")
-    if "step" in vars(optimizer) and not patched_by_a_scheduler(optimizer):
-        _refuse("something has replaced optimizer.step: wrap the optimizer before that")
-    for parameter, name in names.items():
-        if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
-            _refuse(f"parameter '{name}' has no shape yet: run the model once before it is wrapped")
-        if parameter.device.type not in KINDS:
-            _refuse(
-                f"parameter '{name}' is on {parameter.device}: it must be on {' or '.join(KINDS)}"
-            )
-    check_parameters([p for group in optimizer.param_groups for p in group["params"]], names)
+        _refuse(WRAP, reason)
     return names
 
 
-def check_parameters(parameters: Iterable[Any], names: dict[Any, str]) -> dict[Any, str]:
+def check_pair(model: Any, optimizer: Any, by: str) -> dict[Any, str]:
+    """What any training of ours asks for; the names of all parameters of the model."""
+    if not isinstance(model, torch.nn.Module):
+        _refuse(by, f"a torch.nn.Module is needed, not {type(model).__name__}")
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        _refuse(by, f"a torch.optim.Optimizer is needed, not {type(optimizer).__name__}")
+    refuse_other_parallel(model, by)
+    if reason := why_not_at_all(optimizer):
+        _refuse(by, reason)
+    names = names_of(model)
+    if hasattr(optimizer, "_mercury") or any(id(parameter) in wrapped for parameter in names):
+        _refuse(by, "this model or this optimizer has been wrapped already: wrap them once, together")
+    if "step" in vars(optimizer) and not patched_by_a_scheduler(optimizer):
+        _refuse(by, "something has replaced optimizer.step: wrap the optimizer before that")
+    for parameter, name in names.items():
+        if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
+            _refuse(by, f"parameter '{name}' has no shape yet: run the model once before that")
+        if parameter.device.type not in KINDS:
+            allowed = " or ".join(KINDS)
+            _refuse(by, f"parameter '{name}' is on {parameter.device}: it must be on {allowed}")
+    check_parameters([p for group in optimizer.param_groups for p in group["params"]], names, by)
+    return names
+
+
+def check_time(model: Any, optimizer: Any, by: str) -> None:
+    """Whether it is the time to give a model's training to us."""
+    if model in saved or optimizer in saved:
+        raise InvalidArgumentError(
+            f"mercury.checkpoint has this model or optimizer already: call {by} first, since that "
+            "gives all workers the values of worker 0"
+        )
+    if _core.came_late() and _core.outside() is None:
+        raise InvalidArgumentError(
+            f"this worker came while the job ran, and has been let in: call {by} for all models "
+            "before mercury.checkpoint, so that they begin as the others' are"
+        )
+
+
+def check_parameters(
+    parameters: Iterable[Any], names: dict[Any, str], by: str = WRAP
+) -> dict[Any, str]:
     """Those that an optimizer has, with their names."""
     known = {}
     for parameter in parameters:
         if parameter not in names:
             _refuse(
+                by,
                 f"the optimizer has a parameter of shape {tuple(parameter.shape)} that the model "
-                "has not"
+                "has not",
             )
         name = known[parameter] = names[parameter]
         if hasattr(type(parameter), "__tensor_flatten__") or hasattr(parameter, "device_mesh"):
             _refuse(
+                by,
                 f"parameter '{name}' is a {type(parameter).__name__}, which has no memory of its "
-                "own that could be summed: wrap the model before it is sharded or converted"
+                "own that could be summed: wrap the model before it is sharded or converted",
             )
         if parameter.dtype not in SUMMED:
-            _refuse(f"parameter '{name}' is {parameter.dtype}: it cannot be summed")
+            _refuse(by, f"parameter '{name}' is {parameter.dtype}: it cannot be summed")
         if not is_dense(parameter):
             _refuse(
+                by,
                 f"parameter '{name}' of shape {tuple(parameter.shape)} and strides "
-                f"{tuple(parameter.stride())} does not fill its memory: make it of a clone()"
+                f"{tuple(parameter.stride())} does not fill its memory: make it of a clone()",
             )
     return known
 

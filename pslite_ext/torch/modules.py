@@ -79,21 +79,21 @@ def waiting(model: Any) -> Iterator[tuple[Any, list[Any]]]:
                 yield module, own
 
 
-def refuse_other_parallel(model: Any) -> None:
+def refuse_other_parallel(model: Any, by: str) -> None:
     """What sums gradients by itself."""
     for name, module in model.named_modules():
         kinds = [kind.__name__ for kind in type(module).__mro__]
         where = f" in '{name}'" if name else ""
         if "DistributedDataParallel" in kinds:
             raise InvalidArgumentError(
-                f"mercury.wrap: there is a DistributedDataParallel{where}, which sums gradients, "
+                f"{by}: there is a DistributedDataParallel{where}, which sums gradients, "
                 "too: wrap the model that is in it, and leave DistributedDataParallel out"
             )
         for kind in _SHARDED:
             if kind in kinds:
                 raise InvalidArgumentError(
-                    f"mercury.wrap: there is a {kind}{where}, which shards parameters: use it with "
-                    "a process group of its own, without wrap"
+                    f"{by}: there is a {kind}{where}, which shards parameters: use it with "
+                    "a process group of its own, without us"
                 )
 
 

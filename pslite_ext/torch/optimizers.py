@@ -30,11 +30,18 @@ _module = sys.modules[torch.optim.Optimizer.__module__]
 
 
 def why_not(optimizer: Any) -> str:
-    """Why this optimizer may not be wrapped; nothing if it may."""
+    """Why the gradients of this optimizer may not be summed; nothing if they may."""
+    for kind in type(optimizer).__mro__:
+        name = kind.__name__
+        if name in _NEVER and kind.__module__.startswith("torch.optim"):
+            return f"{name} does not update each parameter by its own gradient alone; use another"
+    return why_not_at_all(optimizer)
+
+
+def why_not_at_all(optimizer: Any) -> str:
+    """Why it may not train with us; nothing if it may."""
     for kind in type(optimizer).__mro__:
         name, module = kind.__name__, kind.__module__
-        if name in _NEVER and module.startswith("torch.optim"):
-            return f"{name} does not update each parameter by its own gradient alone; use another"
         package = module.partition(".")[0]
         if (
             name in _COMMUNICATING_CLASSES

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -30,7 +30,16 @@ from pslite_ext.wire_words import AUTO
 PARCEL_ELEMENTS = 1 << 16
 
 
-def numbered(entries: Iterable[ParameterEntry]) -> list[int]:
+class Neighbour(Protocol):
+    """What may travel with others."""
+
+    parameter: Any
+    dtype: Any
+    device: Any
+    narrowest: str
+
+
+def numbered(entries: Iterable[Neighbour]) -> list[int]:
     """For each entry, in the order of use, the number of its parcel."""
     numbers: list[int] = []
     kind, room, number = None, 0, -1

@@ -1,5 +1,8 @@
 """What a checkpoint holds under PyTorch: of modules and optimizers what all workers have alike, and
 each worker's own buffers, random numbers, and whatever else has a `state_dict`.
+
+In local steps, weights and the optimizer's state are each worker's own; the copies that all have
+alike, and the outer optimizer's state, are saved in the optimizer's name.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from pslite_ext.saving import random_numbers
 from pslite_ext.saving.checkpoint import Checkpoint
 from pslite_ext.saving.exchange import Seat
 from pslite_ext.torch import this_worker
+from pslite_ext.torch.local_training import LocalTraining
 
 _NUMPY = "of numpy"  # the key of what stands for an array
 _CLASS = re.compile(r"GLOBAL (\S+)")  # as torch names what it does not load
@@ -95,8 +99,15 @@ def _bare(value: Any) -> Any:
     return value
 
 
-def _buffers(module: Any) -> set[str]:
-    """Names in its state of what is no parameter."""
+def _local(optimizer: Any) -> LocalTraining | None:
+    training = getattr(optimizer, "_mercury", None)
+    return training if isinstance(training, LocalTraining) else None
+
+
+def _own_names(module: Any) -> set[str]:
+    """Names in its state of what is each worker's: all in local steps, else what is no parameter."""
+    if any(model is module and _local(optimizer) for model, optimizer in trained):
+        return set(module.state_dict(keep_vars=True))
     parameters = {name for name, _ in module.named_parameters(remove_duplicate=False)}
     return {name for name in module.state_dict(keep_vars=True) if name not in parameters}
 
@@ -131,11 +142,11 @@ class TorchState:
     def capture_shared(self) -> dict[str, Any]:
         alike = {}
         for name, its in self._modules.items():
-            buffers = _buffers(its)
+            own = _own_names(its)
             state = its.state_dict().items()
-            alike[name] = _copied({key: v for key, v in state if key not in buffers})
+            alike[name] = _copied({key: v for key, v in state if key not in own})
         for name, its in self._optimizers.items():
-            alike[name] = _copied(its.state_dict())
+            alike[name] = _copied((_local(its) or its).state_dict())
         return self._loadable("shared", {"alike": alike, "own": self._own()})
 
     def capture_own(self) -> dict[str, Any]:
@@ -157,10 +168,14 @@ class TorchState:
         own = {}
         for name, its in self._modules.items():
             state = its.state_dict()
-            own[name] = _copied({key: state[key] for key in _buffers(its)})
-        for name, its in self._others.items():
+            own[name] = _copied({key: state[key] for key in _own_names(its)})
+        for name, its in {**self._locals(), **self._others}.items():
             own[name] = _copied(its.state_dict())
         return own
+
+    def _locals(self) -> dict[str, Any]:
+        """Optimizers in local steps."""
+        return {name: its for name, its in self._optimizers.items() if _local(its)}
 
     def dump(self, state: Any, file: Any) -> None:
         torch.save(state, file)
@@ -171,22 +186,36 @@ class TorchState:
     def restore(self, shared: Any, mine: Any) -> None:
         alike, own = shared["alike"], (mine or shared)["own"]
         objects = {**self._modules, **self._optimizers, **self._others}
+        own_optimizers = {*own} & {*self._optimizers}
         if {*alike} != {*self._modules, *self._optimizers} or (
-            {*own} != {*self._modules, *self._others}
+            {*own} - own_optimizers != {*self._modules, *self._others}
         ):
             raise InvalidArgumentError(
                 f"it has {', '.join(sorted({*alike, *own}))}, and the script saves "
                 f"{', '.join(sorted(objects))}"
             )
+        if others := own_optimizers ^ {*self._locals()}:
+            ways = ("mercury.local_steps", "mercury.wrap")
+            before, now = ways if others & own_optimizers else ways[::-1]
+            raise InvalidArgumentError(
+                f"{', '.join(sorted(others))} was trained by {before} then, and is by {now} now"
+            )
         for name, its in objects.items():
-            is_module = name in self._modules
-            state = {**alike[name], **own[name]} if is_module else alike.get(name, own.get(name))
             try:
-                its.load_state_dict(state)
+                self._restore_one(name, its, alike.get(name, {}), own.get(name, {}))
             except (RuntimeError, ValueError, KeyError, TypeError) as error:
                 raise InvalidArgumentError(f"{name}: {error}") from None
         if mine is not None:
             self._restore_random(mine["random"])
+
+    def _restore_one(self, name: str, its: Any, alike: Any, own: Any) -> None:
+        if name in self._modules:
+            its.load_state_dict({**alike, **own})
+        elif training := _local(its):
+            its.load_state_dict(own)
+            training.load_state_dict(alike)
+        else:
+            its.load_state_dict(alike if name in self._optimizers else own)
 
     def standing(self) -> dict[str, Any]:
         """By the optimizer's name."""

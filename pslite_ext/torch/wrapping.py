@@ -9,22 +9,21 @@ from typing import Any
 import torch
 
 from pslite_ext import _core
-from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.job.wire import Wire
 from pslite_ext.torch import this_worker
 from pslite_ext.torch.alone import Alone
-from pslite_ext.torch.checks import check
+from pslite_ext.torch.checks import WRAP, check, check_time
 from pslite_ext.torch.optimizers import (
     bare_step,
     patched_by_a_scheduler,
     steps_in_parts,
     wrapped_class,
 )
-from pslite_ext.torch.saved_state import saved, trained
+from pslite_ext.torch.saved_state import trained
 from pslite_ext.torch.training import Training
 from pslite_ext.torch.values import type_name
 
-_models = itertools.count()
+models = itertools.count()  # whose training is ours
 
 
 def _say_of_batch_norm(model: Any) -> None:
@@ -45,21 +44,12 @@ def _training(
     if workers == 1 == _core.places():
         return Alone(model, optimizer, names, step)
     _say_of_batch_norm(model)
-    return Training(next(_models), model, optimizer, names, workers, step, wire)
+    return Training(next(models), model, optimizer, names, workers, step, wire)
 
 
 def wrap(model: Any, optimizer: Any, wire: Any) -> tuple[Any, Any]:
     names = check(model, optimizer)
-    if model in saved or optimizer in saved:
-        raise InvalidArgumentError(
-            "mercury.checkpoint has this model or optimizer already: wrap them first, since that "
-            "gives all workers the values of worker 0"
-        )
-    if _core.came_late() and _core.outside() is None:
-        raise InvalidArgumentError(
-            "this worker came while the job ran, and has been let in: wrap all models before "
-            "mercury.checkpoint, so that they begin as the others' are"
-        )
+    check_time(model, optimizer, WRAP)
     Wire(wire).check((name, type_name(parameter.dtype)) for parameter, name in names.items())
     workers = this_worker.join()
     training = _training(model, optimizer, names, workers, Wire(wire, _core.wire()))

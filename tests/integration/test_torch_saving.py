@@ -128,7 +128,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         "other names": f"the checkpoint of step 1 in {tmp_path / 'names'} does not fit what is to "
         "be restored: it has model, optimizer, and the script saves net; ",
         "odd": "checkpoint: what is to be saved holds an object of __main__.Cursor that torch",
-        "early": "mercury.checkpoint has this model or optimizer already: wrap them first",
+        "early": "mercury.checkpoint has this model or optimizer already: call mercury.wrap first",
     }
     for what, text in expected.items():
         assert said[what].startswith(text), job.report()

@@ -1,0 +1,166 @@
+"""`local_steps`: a model and its optimizer, checked, cut into fragments, and in the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from itertools import groupby
+from typing import Any
+
+import torch
+
+from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.job.wire import Wire, codec_for
+from pslite_ext.torch import this_worker
+from pslite_ext.torch.agreement import claim_alike, claim_model, claim_optimizer, options_of
+from pslite_ext.torch.checks import check_pair, check_time
+from pslite_ext.torch.deltas import Delta, SharedParameter
+from pslite_ext.torch.entries import wrapped
+from pslite_ext.torch.fragment_schedule import FragmentSchedule, check_alpha, refuse
+from pslite_ext.torch.fragments import Fragment, cut, default_outer, outer_of
+from pslite_ext.torch.local_training import LocalTraining
+from pslite_ext.torch.parcels import numbered
+from pslite_ext.torch.saved_state import trained
+from pslite_ext.torch.staging import Sender, sender_from
+from pslite_ext.torch.values import take_from_worker_0, type_name, wire_key
+from pslite_ext.torch.wrapping import models
+from pslite_ext.wire_words import AUTO
+
+BY = "mercury.local_steps"
+
+
+def _check_hooks(optimizer: Any) -> None:
+    hooked = getattr(type(optimizer).step, "hooked", False)
+    if not (hooked and hasattr(optimizer, "_optimizer_step_post_hooks")):
+        refuse(
+            f"the step of {type(optimizer).__name__} calls no hooks, so its steps cannot be "
+            "counted: its class must call torch.optim.Optimizer.__init__"
+        )
+
+
+def _count(fragments: Any) -> Any:
+    """How many there are; what is no number is for the schedule to refuse."""
+    if not isinstance(fragments, (list, tuple, torch.nn.ModuleList)):
+        return fragments
+    for number, module in enumerate(fragments):
+        if not isinstance(module, torch.nn.Module):
+            refuse(f"fragments[{number}] is a {type(module).__name__}; a module is needed")
+    return len(fragments)
+
+
+def _check_outer(outer: Any) -> Callable[[list[Any]], Any]:
+    if outer is None:
+        return default_outer
+    if isinstance(outer, torch.optim.Optimizer):
+        refuse(
+            "outer is an optimizer, but it is to be one of tensors that do not exist yet: give a "
+            "function that makes it of a list of them, such as "
+            "lambda copies: torch.optim.SGD(copies, lr=0.7, momentum=0.9, nesterov=True)"
+        )
+    if not callable(outer):
+        refuse(f"outer is {outer!r}; a function that makes an optimizer is needed")
+    made: Callable[[list[Any]], Any] = outer
+    return made
+
+
+def _codecs(wire: Wire, names: dict[Any, str], who: str) -> dict[Any, str]:
+    made = {}
+    for parameter, name in names.items():
+        word = wire.word(name)
+        if word == AUTO:
+            refuse(f"{who} is '{AUTO}', which needs gradients at every step: name a codec")
+        made[parameter] = codec_for(word, type_name(parameter.dtype), parameter.shape)
+    return made
+
+
+def _deltas(
+    members: Sequence[SharedParameter], senders: dict[Any, Sender], workers: int
+) -> list[Delta]:
+    pairs = zip(numbered(members), members)
+    together = [[member for _, member in its] for _, its in groupby(pairs, lambda pair: pair[0])]
+    return [Delta(its, senders.get(its[0].device), workers) for its in together]
+
+
+def _claim(number: int, arguments: str, fragments: Sequence[Fragment]) -> None:
+    """All workers train so, or hear what differs."""
+    try:
+        _core.claim_model(wire_key(number, "model", ""), [(arguments, "how it is trained")])
+        lines = [(f"{d.name} in fragment {f.number}", "sent") for f in fragments for d in f.deltas]
+        _core.claim_model(wire_key(number, "fragments", ""), lines)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(
+            f"all workers must call {BY} with the same arguments: {error}"
+        ) from None
+    claim_alike(
+        wire_key(number, "outer", ""),
+        [
+            f"outer {line} of fragment {fragment.number}"
+            for fragment in fragments
+            for index in range(len(fragment.outer.param_groups))
+            for line in options_of(fragment.outer.param_groups, index)
+        ],
+    )
+
+
+def local_steps(
+    model: Any,
+    optimizer: Any,
+    outer: Any,
+    every: Any,
+    fragments: Any,
+    delay: Any,
+    alpha: Any,
+    wire: Any,
+) -> tuple[Any, Any]:
+    every_name = check_pair(model, optimizer, BY)
+    check_time(model, optimizer, BY)
+    _check_hooks(optimizer)
+    schedule = FragmentSchedule(every, _count(fragments), delay)
+    alpha = check_alpha(alpha)
+    make = _check_outer(outer)
+    given = {p for group in optimizer.param_groups for p in group["params"]}
+    names = {p: name for p, name in every_name.items() if p in given}
+    parts = cut(names, fragments)
+    Wire(wire).check((name, type_name(p.dtype)) for p, name in names.items())
+    _codecs(Wire(wire), names, "wire")
+
+    workers = this_worker.join()
+    codecs = _codecs(Wire(wire, _core.wire()), names, "MERCURY_WIRE")
+    number = next(models)
+    if _core.outside() is None:  # else it is given today's, once it is let in
+        take_from_worker_0(number, "values", [*every_name, *model.buffers()])
+    alone = workers == 1 == _core.places()
+    senders = {} if alone else {p.device: sender_from(p.device) for p in names}
+    made = []
+    for index, part in enumerate(parts):
+        members = [SharedParameter(names[p], p, codecs[p]) for p in part]
+        own = outer_of(make, [member.shared for member in members])
+        made.append(Fragment(index, _deltas(members, senders, workers), own))
+    arguments = (
+        f"local_steps(every={every}, fragments={len(parts)}, delay={delay}, alpha={alpha:g}, "
+        f"outer={type(made[0].outer).__name__})"
+    )
+    _claim(number, arguments, made)
+    claim_model(number, "local", names, codecs.__getitem__, optimizer)
+    claim_optimizer(number, names, optimizer)
+    for fragment in made:
+        for delta in fragment.deltas:
+            delta.announced(wire_key(number, "delta", delta.name))
+    training = LocalTraining(
+        number, optimizer, made, schedule, alpha, 0 if alone else workers, arguments
+    )
+    wrapped.update((id(m.parameter), m) for fragment in made for m in fragment.members)
+    optimizer._mercury = training
+    trained.append((model, optimizer))
+    this_worker.at_end(training.synchronize)
+    return model, optimizer
+
+
+def shared_weights(model: Any) -> AbstractContextManager[None]:
+    for other, optimizer in trained:
+        if other is model and isinstance(optimizer._mercury, LocalTraining):
+            return optimizer._mercury.shared()
+    raise InvalidArgumentError(
+        "mercury.shared_weights: this model was not given to mercury.local_steps"
+    )

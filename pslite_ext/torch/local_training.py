@@ -1,0 +1,168 @@
+"""A model's training in local steps: after some of them, fragments are sent and applied.
+
+A hook after the optimizer's step counts, and does what the schedule says. With each fragment a few
+numbers travel that stand for the outer optimizer's options: where these differ, all workers hear.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from pslite_ext import _core
+from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch.agreement import USED_PRIORITY, counts, difference, options_of
+from pslite_ext.torch.fragment_schedule import FragmentSchedule
+from pslite_ext.torch.fragments import Fragment
+from pslite_ext.torch.updates import UpdateFailedError
+from pslite_ext.torch.values import memory, wire_key
+from pslite_ext.torch.words import NUMBERS, said_alike, words_of
+
+
+class LocalTraining:
+    """One model and its optimizer. All of it belongs to the thread that trains."""
+
+    def __init__(
+        self,
+        number: int,
+        optimizer: Any,
+        fragments: Sequence[Fragment],
+        schedule: FragmentSchedule,
+        alpha: float,
+        workers: int,
+        arguments: str,
+    ) -> None:
+        """`workers`: 0 where there is only this one, and nothing travels. `arguments`: in words."""
+        self._number, self._optimizer, self._workers = number, optimizer, workers
+        self._fragments, self._schedule, self._alpha = fragments, schedule, alpha
+        self._arguments = arguments
+        self._given = self._parameters()
+        self._steps = 0
+        self._options: _core.Tensor | None = None
+        if workers:
+            key = wire_key(number, "outer options", "")
+            self._options = _core.Tensor(key, "outer options", "int32", [NUMBERS])
+        self._said: list[str] = []  # of the fragment under way
+        self._sums: Any = None
+        self._work: _core.Work | None = None
+        self._failure: Exception | None = None
+        optimizer.register_step_post_hook(self._stepped)
+
+    def _parameters(self) -> list[Any]:
+        return [p for group in self._optimizer.param_groups for p in group["params"]]
+
+    # --- a step -----------------------------------------------------------------------------------
+
+    def _stepped(self, *_: Any) -> None:
+        self._check()
+        self._steps += 1
+        try:
+            if (number := self._schedule.sent_after(self._steps)) is not None:
+                self._send(self._fragments[number])
+            if (number := self._schedule.applied_after(self._steps)) is not None:
+                self._apply(self._fragments[number])
+        except InvalidArgumentError as error:
+            self._failure = error
+            raise
+        except BaseException as error:
+            self._failure = UpdateFailedError(
+                f"fragment {number} was not synchronized after step {self._steps} "
+                f"({type(error).__name__}: {error}): go on from a checkpoint"
+            )
+            raise
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _send(self, fragment: Fragment) -> None:
+        now = self._parameters()
+        if not all(a is b for a, b in itertools.zip_longest(now, self._given)):
+            raise InvalidArgumentError(
+                "the optimizer's parameters are not those it had at mercury.local_steps: call that "
+                "when it has all of them"
+            )
+        due = self._steps + self._schedule.delay
+        self._say(fragment, due)
+        fragment.send(-due)  # what is due first, of all models, is most urgent
+
+    def _apply(self, fragment: Fragment) -> None:
+        self._hear()
+        fragment.apply(self._alpha)
+
+    def _say(self, fragment: Fragment, due: int) -> None:
+        if self._options is None:
+            return
+        groups = fragment.outer.param_groups
+        lines = [line for index in range(len(groups)) for line in options_of(groups, index)]
+        self._said = [f"outer {line}" for line in lines]
+        self._said.append(f"fragment {fragment.number} due after step {due}")
+        self._sums = torch.tensor(words_of("; ".join(self._said)), dtype=torch.int32)
+        self._work = self._options.sum_memory(memory(self._sums), USED_PRIORITY)
+
+    def _hear(self) -> None:
+        if self._work is None:
+            return
+        self._work.wait()
+        self._work = None
+        said = "; ".join(self._said)
+        if not said_alike(self._sums.tolist(), said, *counts(self._workers)):
+            raise difference(self._number, f"step {self._steps}", self._said)
+
+    # --- for scripts ------------------------------------------------------------------------------
+
+    def synchronize(self) -> None:
+        """Waits for what is under way; it is applied in its turn."""
+        self._check()
+        self._hear()
+        for fragment in self._fragments:
+            fragment.wait()
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """The model's parameters have the values that all workers have alike."""
+        members = [member for fragment in self._fragments for member in fragment.members]
+        with torch.no_grad():
+            own = [member.parameter.clone() for member in members]
+            for member in members:
+                member.parameter.copy_(member.shared)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for member, value in zip(members, own):
+                    member.parameter.copy_(value)
+
+    # --- for checkpoints, and for a worker that comes while the job runs --------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """What all workers have alike."""
+        self.synchronize()
+        return {
+            "arguments": self._arguments,
+            "steps": self._steps,
+            "fragments": [fragment.state_dict() for fragment in self._fragments],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if state["arguments"] != self._arguments:
+            raise InvalidArgumentError(
+                f"it was saved with {state['arguments']}, and the script has {self._arguments}"
+            )
+        self._steps = state["steps"]
+        for fragment, saved in zip(self._fragments, state["fragments"]):
+            fragment.load_state_dict(saved)
+
+    def standing(self) -> dict[str, Any]:
+        """What a newcomer needs beside that."""
+        self.synchronize()
+        return {"workers": self._workers}
+
+    def stand(self, standing: Mapping[str, Any]) -> None:
+        self._workers = standing["workers"]
+        for fragment in self._fragments:
+            fragment.divide_by(self._workers)
