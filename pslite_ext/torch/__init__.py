@@ -82,9 +82,7 @@ def local_steps(
     _check_torch()
     from pslite_ext.torch import local_stepping
 
-    return local_stepping.local_steps(
-        model, optimizer, outer, every, fragments, delay, alpha, wire
-    )
+    return local_stepping.local_steps(model, optimizer, outer, every, fragments, delay, alpha, wire)
 
 
 def shared_weights(model: Any) -> Any:

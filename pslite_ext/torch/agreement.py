@@ -187,7 +187,9 @@ class Agreement:
             [int(entry not in idle) for entry in self._places] if idle else [1] * len(self._places)
         )
         times = [min(round(TICKS * t), TICKS_MAX) for t in (took_s, waited_s)]
-        self._sums = torch.tensor([*had, *words_of("; ".join(self._said)), *times], dtype=torch.int32)
+        self._sums = torch.tensor(
+            [*had, *words_of("; ".join(self._said)), *times], dtype=torch.int32
+        )
         assert self._tensor is not None
         self._work = self._tensor.sum_memory(memory(self._sums), USED_PRIORITY)
 

@@ -1,4 +1,4 @@
-"""What can be wrapped, or trained in local steps: what cannot is refused before the job hears of it.
+"""What can be wrapped, or train in local steps: what cannot is refused before the job hears of it.
 
 `by`: which function of ours the script has called.
 """
@@ -60,7 +60,9 @@ def check_pair(model: Any, optimizer: Any, by: str) -> dict[Any, str]:
         _refuse(by, reason)
     names = names_of(model)
     if hasattr(optimizer, "_mercury") or any(id(parameter) in wrapped for parameter in names):
-        _refuse(by, "this model or this optimizer has been wrapped already: wrap them once, together")
+        _refuse(
+            by, "this model or this optimizer has been wrapped already: wrap them once, together"
+        )
     if "step" in vars(optimizer) and not patched_by_a_scheduler(optimizer):
         _refuse(by, "something has replaced optimizer.step: wrap the optimizer before that")
     for parameter, name in names.items():

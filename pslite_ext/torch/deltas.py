@@ -1,4 +1,4 @@
-"""What local steps send: by how much this worker's parameters differ from those that all have alike.
+"""What local steps send: by how much a worker's parameters differ from those that all have alike.
 
 Small neighbours travel together, as gradients do. What comes back is the average over all workers.
 """

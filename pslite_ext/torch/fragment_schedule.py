@@ -3,7 +3,7 @@ parameters are a fragment.
 
 Fragments take turns. Of one, `every` steps are between two results, so that one result is applied
 each `every / fragments` steps; its deltas are sent `delay` steps before. No two are under way at
-once: while one fragment takes longer than that, more of them would only make the links' queue longer.
+once: where one takes longer than that, several would only make the links' queue longer.
 
 Pure: steps are counted from 1, by whoever asks.
 """

@@ -128,9 +128,9 @@ def local_steps(
     workers = this_worker.join()
     codecs = _codecs(Wire(wire, _core.wire()), names, "MERCURY_WIRE")
     number = next(models)
-    if _core.outside() is None:  # else it is given today's, once it is let in
-        take_from_worker_0(number, "values", [*every_name, *model.buffers()])
     alone = workers == 1 == _core.places()
+    if not alone and _core.outside() is None:  # else it is given today's, once it is let in
+        take_from_worker_0(number, "values", [*every_name, *model.buffers()])
     senders = {} if alone else {p.device: sender_from(p.device) for p in names}
     made = []
     for index, part in enumerate(parts):
@@ -141,9 +141,10 @@ def local_steps(
         f"local_steps(every={every}, fragments={len(parts)}, delay={delay}, alpha={alpha:g}, "
         f"outer={type(made[0].outer).__name__})"
     )
-    _claim(number, arguments, made)
-    claim_model(number, "local", names, codecs.__getitem__, optimizer)
-    claim_optimizer(number, names, optimizer)
+    if not alone:
+        _claim(number, arguments, made)
+        claim_model(number, "local", names, codecs.__getitem__, optimizer)
+        claim_optimizer(number, names, optimizer)
     for fragment in made:
         for delta in fragment.deltas:
             delta.announced(wire_key(number, "delta", delta.name))

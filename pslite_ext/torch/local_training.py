@@ -50,6 +50,7 @@ class LocalTraining:
         self._sums: Any = None
         self._work: _core.Work | None = None
         self._failure: Exception | None = None
+        self._shows_shared = False
         optimizer.register_step_post_hook(self._stepped)
 
     def _parameters(self) -> list[Any]:
@@ -59,6 +60,11 @@ class LocalTraining:
 
     def _stepped(self, *_: Any) -> None:
         self._check()
+        if self._shows_shared:
+            raise InvalidArgumentError(
+                "optimizer.step() inside of mercury.shared_weights, after which this worker's own "
+                "weights are put back: train outside of it"
+            )
         self._steps += 1
         try:
             if (number := self._schedule.sent_after(self._steps)) is not None:
@@ -125,14 +131,19 @@ class LocalTraining:
     @contextmanager
     def shared(self) -> Iterator[None]:
         """The model's parameters have the values that all workers have alike."""
+        if self._shows_shared:
+            yield
+            return
         members = [member for fragment in self._fragments for member in fragment.members]
         with torch.no_grad():
             own = [member.parameter.clone() for member in members]
             for member in members:
                 member.parameter.copy_(member.shared)
+        self._shows_shared = True
         try:
             yield
         finally:
+            self._shows_shared = False
             with torch.no_grad():
                 for member, value in zip(members, own):
                     member.parameter.copy_(value)

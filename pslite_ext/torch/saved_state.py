@@ -105,7 +105,7 @@ def _local(optimizer: Any) -> LocalTraining | None:
 
 
 def _own_names(module: Any) -> set[str]:
-    """Names in its state of what is each worker's: all in local steps, else what is no parameter."""
+    """Names in its state of what is each worker's: in local steps all, else what is no weight."""
     if any(model is module and _local(optimizer) for model, optimizer in trained):
         return set(module.state_dict(keep_vars=True))
     parameters = {name for name, _ in module.named_parameters(remove_duplicate=False)}

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.xdist_group("torch")  # imported once
 STEPS = 23
 
 
-def run(folder: Path | str, *more: int, workers: int = 2, slow_s: float = 0.0) -> list[list[str]]:
+def run(
+    folder: Path | str, *more: int, workers: int = 2, slow_s: float = 0.0, local: str = ""
+) -> list[list[str]]:
     """What each worker says, line by line."""
     words = (str(folder), str(STEPS), *map(str, more))
     with torch_job(
@@ -23,6 +25,7 @@ def run(folder: Path | str, *more: int, workers: int = 2, slow_s: float = 0.0) -
         servers=1,
         MERCURY_DETERMINISTIC="1",
         SLOW_S=str(slow_s),
+        LOCAL=local,
     ) as job:
         job.wait()
         if not more:
@@ -37,12 +40,13 @@ def ends(said: list[list[str]]) -> list[list[str]]:
     return [lines[-2:] for lines in said]
 
 
+@pytest.mark.parametrize("local", ["", "local steps"])
 @pytest.mark.parametrize("workers", [1, 3])
-def test_a_job_that_died_goes_on_as_if_it_had_not(tmp_path: Path, workers: int) -> None:
-    whole = run(tmp_path / "whole", workers=workers)
+def test_a_job_that_died_goes_on_as_if_it_had_not(tmp_path: Path, workers: int, local: str) -> None:
+    whole = run(tmp_path / "whole", workers=workers, local=local)
     assert {lines[-2] for lines in whole} == {whole[0][-2]}
-    run(tmp_path / "broken", 13, workers=workers)
-    resumed = run(tmp_path / "broken", workers=workers)
+    run(tmp_path / "broken", 13, workers=workers, local=local)
+    resumed = run(tmp_path / "broken", workers=workers, local=local)
     assert f"mercury: goes on after step 10, from {tmp_path / 'broken'}" in resumed[0]
     assert all("begins after 10" in lines for lines in resumed)
     assert ends(resumed) == ends(whole)
@@ -87,9 +91,10 @@ def test_a_worker_with_a_slow_disk_loses_nothing(tmp_path: Path) -> None:
     assert ends(resumed) == ends(whole)
 
 
-def test_a_new_worker_begins_as_worker_0(tmp_path: Path) -> None:
-    run(tmp_path, 13)
-    resumed = run(tmp_path, workers=3)
+@pytest.mark.parametrize("local", ["", "local steps"])
+def test_a_new_worker_begins_as_worker_0(tmp_path: Path, local: str) -> None:
+    run(tmp_path, 13, local=local)
+    resumed = run(tmp_path, workers=3, local=local)
     assert all("begins after 10" in lines for lines in resumed)
     line = f"mercury: goes on after step 10, from {tmp_path}; workers 2 have no part of their own"
     assert any(said.startswith(line) for said in resumed[0])

@@ -2,11 +2,13 @@
 with the first kills itself.
 
 A model with statistics and dropout, data drawn at random, a scheduler: whatever is not saved
-changes the digest that is said in the end.
+changes the digest that is said in the end. With LOCAL, workers train in local steps, and a fragment
+is under way as checkpoints are written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
@@ -28,6 +30,7 @@ from pslite_ext.saving import part_file
 FOLDER, STEPS = sys.argv[1], int(sys.argv[2])
 DIES = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 EVERY = 5
+LOCAL = bool(os.environ.get("LOCAL"))
 SLOW_S = float(os.environ.get("SLOW_S", "0"))  # worker 1's disk
 
 
@@ -45,7 +48,10 @@ def main() -> None:
     layers = [nn.Linear(64, 128), nn.BatchNorm1d(128), nn.Dropout(0.5), nn.Linear(128, 4)]
     model = nn.Sequential(*layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    model, optimizer = mercury.wrap(model, optimizer)
+    if LOCAL:
+        mercury.local_steps(model, optimizer, every=6, fragments=2, delay=2, alpha=0.25)
+    else:
+        model, optimizer = mercury.wrap(model, optimizer)
     curve = np.linspace(1.0, 0.1, STEPS + 1)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: curve[step])
     rank = _core.rank()
@@ -77,8 +83,12 @@ def main() -> None:
         scheduler.step()
         saved.step()
     parameters = {name: p.detach() for name, p in model.named_parameters()}
-    print("same", digest(parameters), optimizer.param_groups[0]["lr"], flush=True)
-    print("own", digest(dict(model.named_buffers())), random.random(), float(torch.rand(1)))
+    own = dict(model.named_buffers())
+    if LOCAL:
+        own.update((name, p.clone()) for name, p in parameters.items())
+    with mercury.shared_weights(model) if LOCAL else contextlib.nullcontext():
+        print("same", digest(parameters), optimizer.param_groups[0]["lr"], flush=True)
+    print("own", digest(own), random.random(), float(torch.rand(1)))
 
 
 if __name__ == "__main__":

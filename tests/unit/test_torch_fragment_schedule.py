@@ -107,7 +107,9 @@ def test_parts_are_about_equal(sizes: list[int], parts: int, expected: list[int]
 def test_parts_hold_each_parameter_once_in_order() -> None:
     rng = random.Random(6)
     for _ in range(500):
-        sizes = [rng.choice((0, 1, 10, 1000)) * rng.randint(1, 9) for _ in range(rng.randint(1, 20))]
+        sizes = [
+            rng.choice((0, 1, 10, 1000)) * rng.randint(1, 9) for _ in range(rng.randint(1, 20))
+        ]
         parts = rng.randint(1, len(sizes))
         made = cut_in_order(sizes, parts)
         assert [i for part in made for i in part] == list(range(len(sizes)))
