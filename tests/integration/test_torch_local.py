@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from tests.integration.torch_workers import torch_job
+from tests.cluster import ROOT, clean_environment, mercury
+from tests.integration.torch_workers import torch_job, torch_python
 
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
@@ -27,3 +31,20 @@ def test_weights_are_as_they_should_be(workers: int, cases: tuple[str, ...]) -> 
             assert all(told in worker.output for worker in job.workers), job.report()
         else:
             job.check()
+
+
+@pytest.mark.parametrize("manner", ["killed", "has fewer"])
+@pytest.mark.parametrize(("delay", "wire"), [(0, "float32"), (1, "int8")])
+def test_a_worker_is_lost_between_two_synchronizations(
+    tmp_path: Path, manner: str, delay: int, wire: str
+) -> None:
+    script = Path(__file__).with_name("torch_local_goes_on.py")
+    done = mercury(
+        *("launch", "-n", 3, "-s", 2, "--min-workers", 2, "--log-dir", tmp_path / "logs"),
+        *("--", torch_python(), script, manner, delay),
+        env=clean_environment(PYTHONPATH=str(ROOT), WIRE=wire),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    ended = re.findall(r"ended with (\[.*\]), (\d) workers", done.stdout)
+    assert len(ended) == 2, done.stdout
+    assert set(ended) == {(ended[0][0], "2")}, done.stdout
