@@ -1,4 +1,7 @@
-"""`local_steps`: a model and its optimizer, checked, cut into fragments, and in the job."""
+"""`local_steps`: a model and its optimizer, checked, cut into fragments, and in the job.
+
+Whatever can be refused without the other workers is refused before the job hears of it.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,18 @@ from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.job.wire import Wire, codec_for
 from pslite_ext.torch import this_worker
-from pslite_ext.torch.agreement import claim_alike, claim_model, claim_optimizer, options_of
 from pslite_ext.torch.checks import check_pair, check_time
 from pslite_ext.torch.deltas import Delta, SharedParameter
 from pslite_ext.torch.entries import wrapped
 from pslite_ext.torch.fragment_schedule import FragmentSchedule, check_alpha, refuse
 from pslite_ext.torch.fragments import Fragment, cut, default_outer, outer_of
+from pslite_ext.torch.local_agreement import (
+    BY,
+    LocalArguments,
+    claim_arguments,
+    claim_outer,
+    claim_parts,
+)
 from pslite_ext.torch.local_training import LocalTraining
 from pslite_ext.torch.parcels import numbered
 from pslite_ext.torch.saved_state import trained
@@ -26,8 +35,6 @@ from pslite_ext.torch.staging import Sender, sender_from
 from pslite_ext.torch.values import take_from_worker_0, type_name, wire_key
 from pslite_ext.torch.wrapping import models
 from pslite_ext.wire_words import AUTO
-
-BY = "mercury.local_steps"
 
 
 def _check_hooks(optimizer: Any) -> None:
@@ -82,27 +89,6 @@ def _deltas(
     return [Delta(its, senders.get(its[0].device), workers) for its in together]
 
 
-def _claim(number: int, arguments: str, fragments: Sequence[Fragment]) -> None:
-    """All workers train so, or hear what differs."""
-    try:
-        _core.claim_model(wire_key(number, "model", ""), [(arguments, "how it is trained")])
-        lines = [(f"{d.name} in fragment {f.number}", "sent") for f in fragments for d in f.deltas]
-        _core.claim_model(wire_key(number, "fragments", ""), lines)
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(
-            f"all workers must call {BY} with the same arguments: {error}"
-        ) from None
-    claim_alike(
-        wire_key(number, "outer", ""),
-        [
-            f"outer {line} of fragment {fragment.number}"
-            for fragment in fragments
-            for index in range(len(fragment.outer.param_groups))
-            for line in options_of(fragment.outer.param_groups, index)
-        ],
-    )
-
-
 def local_steps(
     model: Any,
     optimizer: Any,
@@ -113,44 +99,39 @@ def local_steps(
     alpha: Any,
     wire: Any,
 ) -> tuple[Any, Any]:
-    every_name = check_pair(model, optimizer, BY)
+    all_names = check_pair(model, optimizer, BY)
     check_time(model, optimizer, BY)
     _check_hooks(optimizer)
     schedule = FragmentSchedule(every, _count(fragments), delay)
-    alpha = check_alpha(alpha)
+    arguments = LocalArguments(every, schedule.fragments, delay, check_alpha(alpha))
     make = _check_outer(outer)
     given = {p for group in optimizer.param_groups for p in group["params"]}
-    names = {p: name for p, name in every_name.items() if p in given}
+    names = {p: name for p, name in all_names.items() if p in given}
     parts = cut(names, fragments)
     Wire(wire).check((name, type_name(p.dtype)) for p, name in names.items())
     _codecs(Wire(wire), names, "wire")
 
     workers = this_worker.join()
     codecs = _codecs(Wire(wire, _core.wire()), names, "MERCURY_WIRE")
-    number = next(models)
     alone = workers == 1 == _core.places()
-    if not alone and _core.outside() is None:  # else it is given today's, once it is let in
-        take_from_worker_0(number, "values", [*every_name, *model.buffers()])
+    number = next(models)
+    if not alone:
+        claim_arguments(number, arguments)
+        claim_parts(number, parts, names, codecs.__getitem__, optimizer)
+        if _core.outside() is None:  # else it is given today's, once it is let in
+            take_from_worker_0(number, "values", [*all_names, *model.buffers()])
     senders = {} if alone else {p.device: sender_from(p.device) for p in names}
     made = []
     for index, part in enumerate(parts):
         members = [SharedParameter(names[p], p, codecs[p]) for p in part]
         own = outer_of(make, [member.shared for member in members])
         made.append(Fragment(index, _deltas(members, senders, workers), own))
-    arguments = (
-        f"local_steps(every={every}, fragments={len(parts)}, delay={delay}, alpha={alpha:g}, "
-        f"outer={type(made[0].outer).__name__})"
-    )
     if not alone:
-        _claim(number, arguments, made)
-        claim_model(number, "local", names, codecs.__getitem__, optimizer)
-        claim_optimizer(number, names, optimizer)
+        claim_outer(number, [fragment.outer for fragment in made])
     for fragment in made:
         for delta in fragment.deltas:
             delta.announced(wire_key(number, "delta", delta.name))
-    training = LocalTraining(
-        number, optimizer, made, schedule, alpha, 0 if alone else workers, arguments
-    )
+    training = LocalTraining(number, optimizer, made, schedule, arguments, 0 if alone else workers)
     wrapped.update((id(m.parameter), m) for fragment in made for m in fragment.members)
     optimizer._mercury = training
     trained.append((model, optimizer))

@@ -18,6 +18,7 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.agreement import USED_PRIORITY, counts, difference, options_of
 from pslite_ext.torch.fragment_schedule import FragmentSchedule
 from pslite_ext.torch.fragments import Fragment
+from pslite_ext.torch.local_agreement import LocalArguments
 from pslite_ext.torch.updates import UpdateFailedError
 from pslite_ext.torch.values import memory, wire_key
 from pslite_ext.torch.words import NUMBERS, said_alike, words_of
@@ -32,14 +33,12 @@ class LocalTraining:
         optimizer: Any,
         fragments: Sequence[Fragment],
         schedule: FragmentSchedule,
-        alpha: float,
+        arguments: LocalArguments,
         workers: int,
-        arguments: str,
     ) -> None:
-        """`workers`: 0 where there is only this one, and nothing travels. `arguments`: in words."""
+        """`workers`: 0 where there is only this one, and nothing travels."""
         self._number, self._optimizer, self._workers = number, optimizer, workers
-        self._fragments, self._schedule, self._alpha = fragments, schedule, alpha
-        self._arguments = arguments
+        self._fragments, self._schedule, self._arguments = fragments, schedule, arguments
         self._given = self._parameters()
         self._steps = 0
         self._options: _core.Tensor | None = None
@@ -98,7 +97,7 @@ class LocalTraining:
 
     def _apply(self, fragment: Fragment) -> None:
         self._hear()
-        fragment.apply(self._alpha)
+        fragment.apply(self._arguments.alpha)
 
     def _say(self, fragment: Fragment, due: int) -> None:
         if self._options is None:
@@ -154,19 +153,22 @@ class LocalTraining:
         """What all workers have alike."""
         self.synchronize()
         return {
-            "arguments": self._arguments,
+            "arguments": self._in_words(),
             "steps": self._steps,
             "fragments": [fragment.state_dict() for fragment in self._fragments],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        if state["arguments"] != self._arguments:
+        if state["arguments"] != self._in_words():
             raise InvalidArgumentError(
-                f"it was saved with {state['arguments']}, and the script has {self._arguments}"
+                f"it was saved with {state['arguments']}; the script has {self._in_words()}"
             )
         self._steps = state["steps"]
         for fragment, saved in zip(self._fragments, state["fragments"]):
             fragment.load_state_dict(saved)
+
+    def _in_words(self) -> str:
+        return f"{self._arguments}, outer={type(self._fragments[0].outer).__name__}"
 
     def standing(self) -> dict[str, Any]:
         """What a newcomer needs beside that."""

@@ -18,9 +18,9 @@ def job_in(folder: Path, **env: str) -> Joinable:
     return Joinable(folder, (torch_python(), SCRIPT), **env)
 
 
-@pytest.mark.parametrize("wire", ["float32", "auto"])
-def test_one_is_followed_and_one_joins(tmp_path: Path, wire: str) -> None:
-    check_followed_and_joined(job_in(tmp_path, WIRE=wire))
+@pytest.mark.parametrize("env", [{"WIRE": "float32"}, {"WIRE": "auto"}, {"LOCAL": "1"}], ids=str)
+def test_one_is_followed_and_one_joins(tmp_path: Path, env: dict[str, str]) -> None:
+    check_followed_and_joined(job_in(tmp_path, **env))
 
 
 def test_another_model_is_its_own_failure_alone(tmp_path: Path) -> None:

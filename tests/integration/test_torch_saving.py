@@ -132,6 +132,13 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         "another model": f"the checkpoint of step 1 in {tmp_path / 'another'} does not fit what",
         "other names": f"the checkpoint of step 1 in {tmp_path / 'names'} does not fit what is to "
         "be restored: it has model, optimizer, and the script saves net; ",
+        "trained otherwise": f"the checkpoint of step 1 in {tmp_path / 'names'} does not fit what "
+        "is to be restored: optimizer was trained by mercury.wrap then, and is by mercury.local_",
+        "other steps": f"the checkpoint of step 1 in {tmp_path / 'rarely'} does not fit what is to "
+        "be restored: optimizer: it was saved with every=2, fragments=1, delay=0, alpha=0, "
+        "outer=SGD; the script has every=4, ",
+        "synchronous": f"the checkpoint of step 1 in {tmp_path / 'rarely'} does not fit what is to "
+        "be restored: optimizer was trained by mercury.local_steps then, and is by mercury.wrap",
         "odd": "checkpoint: what is to be saved holds an object of __main__.Cursor that torch",
         "early": "mercury.checkpoint has this model or optimizer already: call mercury.wrap first",
     }

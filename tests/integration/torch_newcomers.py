@@ -2,9 +2,10 @@
 
 SLEEPS: before it asks to be let in. DIES_AT: the worker of that job that is RANK 1 kills itself at
 that step. WAITS_FOR: once so many workers are there, all train 20 steps more. KILLS: as a newcomer,
-it kills worker 0 while it takes what it is given.
+it kills worker 0 while it takes what it is given. LOCAL: they train in local steps.
 """
 
+import contextlib
 import hashlib
 import os
 import signal
@@ -17,6 +18,7 @@ import torch
 from pslite_ext import torch as mercury
 from tests.integration.ending_together import last_step
 
+LOCAL = bool(os.environ.get("LOCAL"))
 folder, hidden = Path(sys.argv[1]), int(os.environ.get("HIDDEN", "100"))
 torch.manual_seed(1)
 torch.set_num_threads(1)
@@ -40,7 +42,10 @@ model = torch.nn.Sequential(
 )  # fmt: skip
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 20, 0.95)
-model, optimizer = mercury.wrap(model, optimizer, wire=os.environ.get("WIRE"))
+if LOCAL:
+    mercury.local_steps(model, optimizer, every=6, fragments=2, delay=1)
+else:
+    model, optimizer = mercury.wrap(model, optimizer, wire=os.environ.get("WIRE"))
 time.sleep(float(os.environ.get("SLEEPS", "0")))
 saved = mercury.checkpoint(
     folder / f"saved {os.getpid()}",
@@ -67,8 +72,10 @@ while last is None or saved.steps < last:
     saved.step()
     if last is None:
         last = last_step(folder, saved.steps)
-values = [p.detach().numpy().tobytes() for p in model.parameters()]
-values += [optimizer.state[p]["exp_avg"].numpy().tobytes() for p in model.parameters()]
+with mercury.shared_weights(model) if LOCAL else contextlib.nullcontext():
+    values = [p.detach().numpy().tobytes() for p in model.parameters()]
+if not LOCAL:
+    values += [optimizer.state[p]["exp_avg"].numpy().tobytes() for p in model.parameters()]
 digest = hashlib.sha1(b"".join(values)).hexdigest()[:12]
 rate = optimizer.param_groups[0]["lr"]
 print(f"worker {rank} began after {began}; {digest} at {saved.steps}, rate {rate:.9g}", flush=True)
