@@ -23,7 +23,8 @@ class LocalArguments(NamedTuple):
 
     def __str__(self) -> str:
         every, fragments, delay, alpha = self
-        return f"every={every:g}, fragments={fragments:g}, delay={delay:g}, alpha={alpha:g}"
+        whole = f"every={every:.0f}, fragments={fragments:.0f}, delay={delay:.0f}"
+        return f"{whole}, alpha={alpha:g}"
 
 
 def claim_arguments(number: int, mine: LocalArguments) -> None:

@@ -13,7 +13,7 @@ from tests.integration.torch_workers import torch_job, torch_python
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
 CASES = ("known_updates", "real_training", "each_step_is_synchronous")
-SEVERAL = ("shared_alike", "odd_parameters", "outer_schedule")
+SEVERAL = ("shared_alike", "through_a_device", "odd_parameters", "outer_schedule")
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,25 @@ def test_a_worker_is_lost_between_two_synchronizations(
     ended = re.findall(r"ended with (\[.*\]), (\d) workers", done.stdout)
     assert len(ended) == 2, done.stdout
     assert set(ended) == {(ended[0][0], "2")}, done.stdout
+
+
+def test_the_page_s_example(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "local-steps.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    first, rest = example.split("\n", 1)
+    model = (
+        "import torch",
+        "model = torch.nn.Linear(4, 2)",
+        "optimizer = torch.optim.AdamW(model.parameters())",
+        "batches = [(torch.randn(8, 4), torch.randn(8, 2)) for _ in range(200)]",
+        "loss = torch.nn.functional.mse_loss",
+    )
+    (tmp_path / "train.py").write_text("\n".join((first, *model, rest)))
+    done = mercury(
+        *("launch", "-n", 2, "-s", 1, "--log-dir", tmp_path / "logs", "--"),
+        *(torch_python(), tmp_path / "train.py"),
+        env=clean_environment(PYTHONPATH=str(ROOT)),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "model.pt").exists()

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
@@ -19,8 +20,11 @@ from torch import nn
 import pslite_ext.torch as mercury
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch import staging
+from tests.integration.torch_training import LateCopies
 
 STEPS = 15
+checks = itertools.count()
 
 
 class Layer(nn.Module):  # type: ignore[misc]
@@ -177,7 +181,6 @@ def check_equal(model: Any, what: str) -> None:
 def shared_alike() -> None:
     """Whatever travels, all workers have the same copies after each step; and with all of the model
     at once, nothing sent before and nothing kept, the same weights."""
-    number = itertools.count()
     for wire, fragments, delay in itertools.product(
         ("float32", "bf16", "fp16", "int8"), (1, 2), (0, 1)
     ):
@@ -193,10 +196,10 @@ def shared_alike() -> None:
             step_of(model, optimizer, mercury.rank(), step)
             before = values(model)
             with mercury.shared_weights(model):
-                check_equal(model, f"shared {next(number)}")
+                check_equal(model, f"shared {next(checks)}")
             assert values(model) == before
             if (fragments, delay) == (1, 0) and step % 4 == 0:
-                check_equal(model, f"all {next(number)}")
+                check_equal(model, f"all {next(checks)}")
 
 
 def odd_parameters() -> None:
@@ -261,6 +264,14 @@ def outer_schedule() -> None:
             print("told:", error, flush=True)
         else:
             raise AssertionError("nobody heard of it")
+
+
+def through_a_device() -> None:
+    """That copies late."""
+    late = staging.Staged(LateCopies())
+    with patch("pslite_ext.torch.local_stepping.sender_from", lambda _: late):
+        known_updates()
+        shared_alike()
 
 
 def nothing_travels() -> None:

@@ -40,7 +40,7 @@ RACE_LOSS = 3.0
 RACE_STEPS, RACE_LOOKS, RACE_SEEDS = 120, 24, 3  # steps at most
 
 
-def _trained(outcome: Outcome) -> list[dict[str, Any]]:
+def trained_by(outcome: Outcome) -> list[dict[str, Any]]:
     """By seed, the first worker's."""
     first, *others = [result["trained"] for result in outcome.results]
     if any(a["digest"] != b["digest"] for other in others for a, b in zip(first, other)):
@@ -49,7 +49,7 @@ def _trained(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def _measure(outcome: Outcome) -> Figures:
-    trained = _trained(outcome)
+    trained = trained_by(outcome)
     figures = {}
     *before, last = zip(*(seed["losses"] for seed in trained))
     for part, losses in enumerate(before, 1):
@@ -75,7 +75,7 @@ def _reached_s(seed: dict[str, Any]) -> float:
 
 
 def _race(outcome: Outcome) -> Figures:
-    trained = _trained(outcome)
+    trained = trained_by(outcome)
     reached = [_reached_s(seed) for seed in trained]
     every = RACE_STEPS // RACE_LOOKS
     steps = [seed["seconds"][-1] / (every * len(seed["losses"])) for seed in trained]

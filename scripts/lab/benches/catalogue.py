@@ -14,6 +14,7 @@ from scripts.lab.benches import (
     joining,
     kinds,
     limits,
+    local,
     peers,
     prophet,
     pytorch,
@@ -242,7 +243,7 @@ PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
     "joining": lambda systems: joining.run([system.name for system in systems]),
 }
 # Long, and of systems beyond the basic ones.
-_BEYOND = ("scaling", "torch", "hosts", "wire", "accuracy", "device", "turns", "fabric")
+_BEYOND = ("scaling", "torch", "hosts", "wire", "accuracy", "local", "device", "turns", "fabric")
 BENCHES = [*_CASES, *_BEYOND, *PROGRAMS]
 # Only if asked for by name, or with --full.
 LONG = (
@@ -257,7 +258,7 @@ LONG = (
     "soak",
 )
 # Not repeated: long, or looking for growth, not for speed.
-ONCE = ("peers", "prophet", "soak", "idle", "fabric", "accuracy")
+ONCE = ("peers", "prophet", "soak", "idle", "fabric", "accuracy", "local")
 
 
 def cases_of(
@@ -288,6 +289,8 @@ def cases_of(
             cases += _wire(systems, length, asked)
         elif name == "accuracy":
             cases += accuracy.accuracy(_named(systems, (TORCH, DDP)), length)
+        elif name == "local":
+            cases += local.local(_named(systems, (TORCH, DDP)), length)
         elif name == "device":
             cases += device.device(_named(systems, (TORCH, DDP)), asked, length)
         elif name == "turns":
@@ -299,7 +302,8 @@ def cases_of(
 
 def wanted(system: str, benches: Sequence[str]) -> bool:
     """Whether one of the benches would measure the system, were it here."""
-    if system in (TORCH, DDP) and {"torch", "hosts", "wire", "accuracy", "device"} & {*benches}:
+    of_torch = {"torch", "hosts", "wire", "accuracy", "local", "device"}
+    if system in (TORCH, DDP) and of_torch & {*benches}:
         return True
     if system in RACERS:
         return "fabric" in benches

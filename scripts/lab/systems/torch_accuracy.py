@@ -5,7 +5,8 @@ LAB_TASK is LeNet-5 or ResNet-18 on scikit-learn's digits, or a transformer of m
 parameters on this project's own docs, character by character. Its argument is a `Config`, of which
 the rounds count. Workers share each batch. What is said is measured LAB_LOOKS times, on data that
 none has seen; the clock that is told with it stands still meanwhile. LAB_UNTIL is a loss that is
-good enough, and LAB_TESTED how much of that data is looked at.
+good enough, and LAB_TESTED how much of that data is looked at. LAB_LOCAL: arguments of local steps,
+as JSON; then the weights that all workers have alike are looked at.
 """
 
 import pslite_ext.torch as mercury
@@ -18,6 +19,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -153,7 +155,17 @@ def parallel(task: Task) -> tuple[Any, Any]:
     if "LAB_HOOK" in os.environ:
         meet()
         return torch_worker.ddp(task.model, task.optimizer)
+    if local := os.environ.get("LAB_LOCAL"):
+        arguments = json.loads(local)
+        return mercury.local_steps(
+            task.model, task.optimizer, wire=os.environ["LAB_WIRE"], **arguments
+        )
     return mercury.wrap(task.model, task.optimizer, wire=os.environ["LAB_WIRE"])
+
+
+def alike(task: Task) -> AbstractContextManager[None]:
+    """In this context, its model has the weights that all workers have."""
+    return mercury.shared_weights(task.model) if "LAB_LOCAL" in os.environ else nullcontext()
 
 
 @dataclass
@@ -180,13 +192,15 @@ def train(seed: int, rank: int, workers: int, rounds: int) -> Trained:
         optimizer.zero_grad()
         if turn * looks % rounds < looks:
             spent += time.monotonic() - began
-            loss, trained.right = task.measure()
+            with alike(task):
+                loss, trained.right = task.measure()
             trained.losses.append(loss)
             trained.seconds.append(spent)
             if loss <= enough:  # as all workers find it: their weights are the same
                 break
             began = time.monotonic()
-    weights = torch.nn.utils.parameters_to_vector(task.model.parameters()).detach()
+    with alike(task):
+        weights = torch.nn.utils.parameters_to_vector(task.model.parameters()).detach()
     trained.digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
     return trained
 
