@@ -12,6 +12,7 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from scripts.lab.benches.accuracy import HOOKED, HOOKS, STEP_S, WORKER, trained_by
@@ -48,16 +49,17 @@ WAYS = (
 )
 
 
-def measure(outcome: Outcome) -> Figures:
-    """The looks are at equal distances; the first that is good enough is the last."""
+def measured(outcome: Outcome, look: int) -> Figures:
+    """The first look that is good enough is the last."""
     trained = trained_by(outcome)
     if late := [seed["losses"][-1] for seed in trained if seed["losses"][-1] > LOSS]:
         raise JobFailed(f"a loss of {LOSS:g} was not reached; it came to {min(late):.3f}")
     reached = [seed["seconds"][-1] for seed in trained]
-    looks = [float(len(seed["losses"])) for seed in trained]
+    steps = [look * len(seed["losses"]) for seed in trained]
     figures = {
         f"time to a loss of {LOSS:g}": Figure(statistics.fmean(reached), "s"),
-        "looks": Figure(statistics.fmean(looks), ""),
+        "steps": Figure(statistics.fmean(steps), ""),
+        "time of a step": Figure(sum(reached) / sum(steps), "s"),
         "loss then": Figure(statistics.fmean(seed["losses"][-1] for seed in trained), ""),
     }
     if len(reached) > 1:
@@ -95,7 +97,10 @@ def local(systems: Sequence[System], length: str) -> list[Case]:
             Case(
                 *("local", f"{HOOKED}, to a loss of {LOSS:g}, {seeds} seeds"),
                 *(replace(system, program=WORKER), SETTING),
-                *(Config("train", {"count": 1, "bytes": 4}, rounds=longest), measure),
+                *(
+                    Config("train", {"count": 1, "bytes": 4}, rounds=longest),
+                    partial(measured, look=look),
+                ),
                 10 * STEP_S * STEPS * seeds,
                 env=env,
                 timeout_s=7200,

@@ -46,8 +46,9 @@ def outcome(*seeds: list[float]) -> Outcome:
 
 
 def test_nothing_is_taken_for_a_loss_between_two_looks() -> None:
-    figures = local.measure(outcome([4.0, local.LOSS + 0.1, local.LOSS - 0.3], [2.0]))
+    figures = local.measured(outcome([4.0, local.LOSS + 0.1, local.LOSS - 0.3], [2.0]), 20)
     assert figures[f"time to a loss of {local.LOSS:g}"].value == (30.0 + 10.0) / 2
-    assert figures["looks"].value == 2.0
+    assert figures["steps"].value == (60 + 20) / 2
+    assert figures["time of a step"].value == 40.0 / 80
     with pytest.raises(JobFailed, match=r"a loss of 2\.9 was not reached; it came to 3\.100"):
-        local.measure(outcome([2.0], [4.0, 3.1]))
+        local.measured(outcome([2.0], [4.0, 3.1]), 20)
