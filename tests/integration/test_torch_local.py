@@ -33,9 +33,9 @@ def test_weights_are_as_they_should_be(workers: int, cases: tuple[str, ...]) -> 
             job.check()
 
 
-@pytest.mark.parametrize("manner", ["killed", "has fewer"])
+@pytest.mark.parametrize("manner", ["killed", "has fewer", "server"])
 @pytest.mark.parametrize(("delay", "wire"), [(0, "float32"), (1, "int8")])
-def test_a_worker_is_lost_between_two_synchronizations(
+def test_a_node_is_lost_between_two_synchronizations(
     tmp_path: Path, manner: str, delay: int, wire: str
 ) -> None:
     script = Path(__file__).with_name("torch_local_goes_on.py")
@@ -46,8 +46,11 @@ def test_a_worker_is_lost_between_two_synchronizations(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     ended = re.findall(r"ended with (\[.*\]), (\d) workers", done.stdout)
-    assert len(ended) == 2, done.stdout
-    assert set(ended) == {(ended[0][0], "2")}, done.stdout
+    left = 3 if manner == "server" else 2
+    assert len(ended) == left, done.stdout
+    assert set(ended) == {(ended[0][0], str(left))}, done.stdout
+    if manner != "has fewer":
+        assert "the job has ended well, without" in done.stderr
 
 
 def test_the_page_s_example(tmp_path: Path) -> None:

@@ -1,16 +1,29 @@
-"""Local steps of which one worker is lost, or has fewer: `MANNER DELAY`.
+"""Local steps of which one worker is lost, or has fewer, or a server is lost: `MANNER DELAY`.
 
 All elements of the weights are one number, and so are gradients: a worker's rank plus 1. So what
 the weights must be is known; the outer optimizer takes the average as it is.
 """
 
+import contextlib
 import os
 import signal
 import sys
+from pathlib import Path
 
 import torch
 
 import pslite_ext.torch as mercury
+
+
+def server() -> int:
+    """One that the launcher of this worker has started."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getppid() and b"DMLC_ROLE=server" in (folder / "environ").read_bytes():
+                return int(folder.name)
+    raise AssertionError("there is no server")
+
 
 manner, delay = sys.argv[1], int(sys.argv[2])
 EVERY, LOST, LOST_AFTER = 4, 1, 6
@@ -36,17 +49,20 @@ for step in range(1, STEPS + 1):
     if step % EVERY == 0:
         # By how much each worker's were further, as its delta was sent: the steps since the last
         # result, which the others had, too.
-        those = (1, 2, 3) if step <= LOST_AFTER else (1, 3)
+        those = (1, 2, 3) if step <= LOST_AFTER or manner == "server" else (1, 3)
         expected -= sum(those) / len(those) * (EVERY - delay)
         own = expected
     torch.testing.assert_close(
         model.weight.detach(), torch.full_like(gradient, own), rtol=1e-2, atol=1e-2
     )
     if rank == LOST and step == LOST_AFTER:
+        if manner == "server":
+            os.kill(server(), signal.SIGKILL)
+            continue
         if manner == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
         break
 with mercury.shared_weights(model):
     last = model.weight.detach().unique().tolist()
-if rank != LOST:
+if rank != LOST or manner == "server":
     print(f"ended with {last}, {mercury.workers()} workers", flush=True)
