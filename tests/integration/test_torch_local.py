@@ -13,7 +13,13 @@ from tests.integration.torch_workers import torch_job, torch_python
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
 CASES = ("known_updates", "real_training", "each_step_is_synchronous")
-SEVERAL = ("shared_alike", "through_a_device", "odd_parameters", "outer_schedule")
+SEVERAL = (
+    "shared_alike",
+    "through_a_device",
+    "odd_parameters",
+    "any_inner_optimizer",
+    "outer_schedule",
+)
 
 
 @pytest.mark.parametrize(

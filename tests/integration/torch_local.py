@@ -236,6 +236,36 @@ def odd_parameters() -> None:
     assert float(model.count[0]) == rank
 
 
+def any_inner_optimizer() -> None:
+    """Such as are refused where gradients are summed."""
+    rows = nn.Embedding(20, 4, sparse=True)
+    _, optimizer = mercury.local_steps(
+        *(rows, torch.optim.SparseAdam(rows.parameters(), lr=0.1), plain_outer), every=2
+    )
+    before = rows.weight.detach().clone()
+    for _ in range(2):
+        optimizer.zero_grad()
+        rows(torch.tensor([mercury.rank()])).sum().backward()
+        optimizer.step()
+    check_equal(rows, "embedding")
+    touched = (rows.weight != before).any(1).nonzero().flatten().tolist()
+    assert touched == list(range(mercury.workers()))
+    model = network()
+    _, search = mercury.local_steps(
+        *(model, torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3), plain_outer), every=2
+    )
+
+    def closure() -> Any:
+        search.zero_grad()
+        loss = loss_of(model, mercury.rank(), 1)
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        search.step(closure)
+    check_equal(model, "searched")
+
+
 def outer_schedule() -> None:
     """An outer learning rate may change, on all workers alike."""
     made: list[Any] = []
