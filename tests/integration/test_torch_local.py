@@ -10,7 +10,7 @@ import pytest
 from tests.cluster import ROOT, clean_environment, mercury
 from tests.integration.torch_workers import torch_job, torch_python
 
-pytestmark = pytest.mark.xdist_group("torch")  # imported once
+pytestmark = pytest.mark.xdist_group("torch, a second time")  # imported once
 
 CASES = ("known_updates", "real_training", "each_step_is_synchronous")
 SEVERAL = (

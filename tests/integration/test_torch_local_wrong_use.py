@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.torch_workers import torch_job
 
-pytestmark = pytest.mark.xdist_group("torch")  # imported once
+pytestmark = pytest.mark.xdist_group("torch, a second time")  # imported once
 
 TOLD = (
     "a torch.nn.Module is needed, not SGD",

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster import free_port
 from tests.integration.torch_workers import EXAMPLES, ranks, torch_python
 
-pytestmark = pytest.mark.xdist_group("torch")  # imported once
+pytestmark = pytest.mark.xdist_group("torch, a second time")  # imported once
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import pytest
 from tests.cluster import ROOT, clean_environment, mercury, small_disk
 from tests.integration.torch_workers import torch_job, torch_python
 
-pytestmark = pytest.mark.xdist_group("torch")  # imported once
+pytestmark = pytest.mark.xdist_group("torch, a second time")  # imported once
 STEPS = 23
 
 

@@ -11,7 +11,7 @@ from tests.integration.torch_workers import torch_job
 from tracer.analysis import sizes
 from tracer.run import read_run
 
-pytestmark = pytest.mark.xdist_group("torch")  # imported once
+pytestmark = pytest.mark.xdist_group("torch, a second time")  # imported once
 
 CASES = (
     *("bf16", "fp16", "int8", "some", "auto", "float32"),
