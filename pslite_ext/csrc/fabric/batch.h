@@ -29,6 +29,7 @@ struct Update {
   std::vector<int64_t> bytes;  // one for each server
   int64_t version = 0;
   double norm = 0;
+  bool alone = false;  // it has been in a chain that never came
 };
 
 struct ReplicaBatch {
@@ -46,6 +47,7 @@ struct Batch {
   std::vector<Site> aggregators;
   std::optional<ReplicaBatch> replica;
   bool synchronous = false;
+  bool coded = false;       // updates travel as 16-bit floats
   bool by_packets = false;  // what is summed on its way is passed on packet by packet, not whole
   int64_t delay_bound = 0;
   int64_t version = 0;

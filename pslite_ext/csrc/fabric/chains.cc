@@ -1,6 +1,7 @@
 #include "fabric/chains.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -36,7 +37,7 @@ class Chaining {
       : network_(*network), shipments_(shipments), target_(target), deadlines_(deadlines) {}
 
   std::vector<Chain> Cut(const std::vector<size_t>& order) const {
-    std::set<size_t> cuts;
+    std::set<size_t> cuts = Needed(order);
     std::set<size_t> left = Candidates(order);
     std::vector<Chain> best = Divided(order, cuts);
     double best_s = Score(best);
@@ -56,7 +57,10 @@ class Chaining {
       cuts.insert(chosen);
       left.erase(chosen);
     }
-    return best;
+    std::vector<Chain> straight;
+    straight.reserve(order.size());
+    for (const size_t g : order) straight.push_back({g});
+    return Score(straight) < best_s - kSameTime_s ? straight : best;
   }
 
   // The chains' passages, by the order of chains; reserved in that order, or in the reverse.
@@ -70,6 +74,18 @@ class Chaining {
  private:
   bool FreshAt(size_t shipment, size_t place) const {
     return deadlines_.empty() || deadlines_[shipment] >= static_cast<int64_t>(place);
+  }
+
+  // Where the order has to be cut: around who is alone, and where a chain would be too long.
+  std::set<size_t> Needed(const std::vector<size_t>& order) const {
+    std::set<size_t> cuts;
+    for (size_t i = 0; i < order.size(); ++i) {
+      if (shipments_[order[i]].alone) cuts.insert({i, i + 1});
+      if (i % target_.chain_most == 0) cuts.insert(i);
+    }
+    cuts.erase(0);
+    cuts.erase(order.size());
+    return cuts;
   }
 
   // Where the order may be cut: before the second to the last update.
@@ -109,18 +125,18 @@ class Chaining {
   // A stretch of the order, which begins after `before` others.
   void Add(const Chain& stretch, size_t before, std::vector<Chain>* chains) const {
     std::vector<size_t> hosts = HostsOf(stretch);
+    std::sort(hosts.begin(), hosts.end());
+    hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
     std::stable_sort(hosts.begin(), hosts.end(), [this](size_t a, size_t b) {
       // Whoever is beside the server is last, and needs no way to it.
       const bool a_beside = a == target_.servers[0];
       const bool b_beside = b == target_.servers[0];
       return a_beside != b_beside ? b_beside : network_.Speed(a) < network_.Speed(b);
     });
+    std::map<size_t, Chain> of;  // by host
+    for (const size_t g : stretch) of[shipments_[g].host].push_back(g);
     Chain chain;
-    for (const size_t host : hosts) {
-      for (const size_t g : stretch) {
-        if (shipments_[g].host == host) chain.push_back(g);
-      }
-    }
+    for (const size_t host : hosts) chain.insert(chain.end(), of[host].begin(), of[host].end());
     for (size_t i = 0; i < chain.size(); ++i) {
       if (!FreshAt(chain[i], before + i + 1)) return AddAsItIs(stretch, chains);
     }
@@ -143,12 +159,11 @@ class Chaining {
     chains->push_back(std::move(chain));
   }
 
-  // Each once, as they come up.
+  // As they come up: neighbours of one host once.
   std::vector<size_t> HostsOf(const Chain& chain) const {
     std::vector<size_t> hosts;
     for (const size_t g : chain) {
-      const size_t host = shipments_[g].host;
-      if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+      if (hosts.empty() || hosts.back() != shipments_[g].host) hosts.push_back(shipments_[g].host);
     }
     return hosts;
   }
@@ -166,7 +181,8 @@ class Chaining {
     Passage passage;
     passage.end_s = network_.ReserveAlong(hosts, ready_s, Bits(bytes), &passage.pieces);
     if (hosts.size() > 2) {
-      const double takes_s = passage.end_s - passage.pieces.front().start_s;
+      const double from_s = passage.pieces.empty() ? ready_s : passage.pieces.front().start_s;
+      const double takes_s = passage.end_s - from_s;
       passage.end_s += PassingOn_s(hosts.size() - 2, bytes, takes_s);
     }
     return passage;
@@ -247,7 +263,7 @@ LaidChains LayChains(Network* network, const std::vector<Shipment>& shipments, c
 }
 
 std::vector<PassedDown> PassDown(const Network& network, const std::vector<Shipment>& gets,
-                             const Target& target) {
+                                 const Target& target) {
   const size_t server = target.servers[0];
   std::vector<PassedDown> passed;
   passed.reserve(gets.size());

@@ -7,10 +7,8 @@
 // it sums; and it uses no way of any host more than once. An update alone is a chain of one, which
 // goes straight.
 //
-//   order (Algorithm 2's)  ->  cut into chains  ->  inside each, workers of one host are
-//   neighbours,
-//                                                   and the slowest way in, of which the first has
-//                                                   no need, is the first one's
+//   order (Algorithm 2's) -> cut into chains -> in each, workers of a host are neighbours, and the
+//                                               slowest host is first: it needs no way in
 //
 // Where to cut: as long as some cut, of those where speed changes or that halve the order, makes
 // the whole end sooner, the best is made. Chains are reserved in their order or in the reverse one,
@@ -31,6 +29,8 @@ namespace mercury::fabric {
 
 // What a worker needs to add to a packet and pass it on, besides the packet's own time.
 constexpr double kPassOn_s = 0.001;
+// A sum of 16-bit floats is rounded at each worker of a chain: so many do no harm.
+constexpr size_t kCodedChainMost = 32;
 
 // How large packets are that are passed on: small beside what they are part of.
 int64_t PassedOnPacket_bytes(int64_t bytes);
@@ -59,6 +59,6 @@ struct PassedDown {
 };
 // `gets` as Distribute has them. The network's capacity is not taken.
 std::vector<PassedDown> PassDown(const Network& network, const std::vector<Shipment>& gets,
-                             const Target& target);
+                                 const Target& target);
 
 }  // namespace mercury::fabric

@@ -53,7 +53,7 @@ std::vector<Shipment> ShipmentsOf(const Batch& batch) {
   std::vector<Shipment> shipments;
   shipments.reserve(batch.updates.size());
   for (const Update& update : batch.updates) {
-    shipments.push_back({update.worker.host, update.available_s, update.bytes});
+    shipments.push_back({update.worker.host, update.available_s, update.bytes, update.alone});
   }
   return shipments;
 }
@@ -63,6 +63,7 @@ Target TargetOf(const Batch& batch) {
   for (const Site& node : batch.servers) target.servers.push_back(node.host);
   for (const Site& node : batch.aggregators) target.aggregators.push_back(node.host);
   target.together = batch.synchronous;
+  if (batch.coded) target.chain_most = kCodedChainMost;
   target.two_sums = !batch.synchronous && batch.momentum > 0;
   return target;
 }
@@ -85,11 +86,14 @@ Plan PlanBatch(const Batch& batch, const PlanOptions& options) {
                       : options.as_they_come
                           ? AsTheyCome(&network, shipments, target, deadlines)
                           : WithDeadlines(&network, shipments, target, deadlines);
-  if (batch.by_packets && batch.servers.size() == 1 && !batch.aggregators.empty()) {
-    return Chained(batch, shipments, target, ordering, deadlines);
-  }
+  const bool chained = batch.by_packets && batch.servers.size() == 1 && !batch.aggregators.empty();
+  Plan in_chains;
+  if (chained) in_chains = Chained(batch, shipments, target, ordering, deadlines);
+  if (chained && !batch.replica) return in_chains;
   const Schedule schedule = Aggregate(&network, shipments, target, ordering.order);
   Plan plan = Lay(batch, shipments, target, schedule, ordering.dropped);
+  // A chain is one commit, and waits for the replica as a whole.
+  if (chained) return plan.objective_s < in_chains.objective_s ? plan : in_chains;
   if (!options.search) return plan;
   const Found found =
       SearchNearby(&network, shipments, target, deadlines, {schedule, ordering.dropped});

@@ -26,14 +26,16 @@ struct Shipment {
   size_t host = 0;
   double ready_s = 0;
   std::vector<int64_t> bytes;  // one for each server
+  bool alone = false;          // in no chain with others
 };
 
 // Where a batch goes: the servers, or a replica.
 struct Target {
   std::vector<size_t> servers;      // hosts
   std::vector<size_t> aggregators;  // hosts, in the order of use; only with one server
-  bool two_sums = false;  // an aggregate of several updates carries a sum for w and one for h
-  bool together = false;  // synchronous: all updates are applied at once, at the end
+  bool two_sums = false;    // an aggregate of several updates carries a sum for w and one for h
+  size_t chain_most = 128;  // updates of one chain
+  bool together = false;    // synchronous: all updates are applied at once, at the end
 };
 
 constexpr int kDirect = -1;

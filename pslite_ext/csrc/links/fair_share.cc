@@ -102,6 +102,11 @@ void FairShare::Measure(uint64_t bytes, int64_t now_us) {
 
 void FairShare::NextTurn() { turn_ = std::fmod(turn_ + kTurn, 1.0); }
 
+uint64_t FairShare::carries_bytes(double seconds, uint64_t least, uint64_t segment_bytes) const {
+  const auto bytes = static_cast<uint64_t>(rate_ * seconds / links());
+  return std::max({bytes, least, 2 * segment_bytes});
+}
+
 uint64_t FairShare::window_bytes(int64_t round_trip_us, uint64_t segment_bytes) const {
   const double n = links();
   double bytes = static_cast<double>(limits_.first_bytes) / n;

@@ -61,6 +61,9 @@ class FairShare {
   // For a link whose path takes so long, there and back, without queues, and whose segments are so
   // large. On average over the turns, half a segment more than its share.
   uint64_t window_bytes(int64_t round_trip_us, uint64_t segment_bytes) const;
+  // What each link carries in `seconds`; no less than `least`, nor than two segments: what fills
+  // none is held back while more is to come, and would never make room for that.
+  uint64_t carries_bytes(double seconds, uint64_t least, uint64_t segment_bytes) const;
   double bytes_per_second() const { return rate_; }  // of all that share it; 0: not known
   int links() const;                                 // that share it
 

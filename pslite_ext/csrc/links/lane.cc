@@ -21,7 +21,7 @@ const Status kNoMemory = Status::Exhausted("no memory to carry tensors");
 // The kernel may hold as much unsent, for all links together, as they carry in this time, since
 // nothing overtakes that; but for each two small packets in any case.
 constexpr double kUnsentSeconds = 2.8e-3;
-constexpr double kUnsentBytesMin = 8 << 10;
+constexpr uint64_t kUnsentBytesMin = 8 << 10;
 constexpr int64_t kGoodbyeUs = 500000;   // how long a goodbye may take
 constexpr int64_t kServedUs = 10000000;  // and what goes before it
 
@@ -195,10 +195,9 @@ void Lane::ShareOut() {
     const TcpPath& path = link->path;
     if (!link->shares) continue;
     const uint64_t out = out_.window_bytes(path.round_trip_us, path.segment_bytes);
-    const double rate = out_.bytes_per_second();
-    const double unsent = std::max(rate * kUnsentSeconds / out_.links(), kUnsentBytesMin);
+    const uint64_t unsent = out_.carries_bytes(kUnsentSeconds, kUnsentBytesMin, path.segment_bytes);
     link->SetShare(in_.window_bytes(path.round_trip_us, path.segment_bytes),
-                   rate == 0 ? out : std::min(out, static_cast<uint64_t>(unsent)));
+                   out_.bytes_per_second() == 0 ? out : std::min(out, unsent));
   }
 }
 

@@ -132,6 +132,12 @@ TEST(drawn_batches_keep_deadlines_hosts_and_what_links_carry) {
     for (const Drop& drop : plan.dropped) ++seen[drop.shipment];
     for (const int times : seen) CHECK_EQ(times, 1);
 
+    const bool by_aggregators =
+        std::any_of(plan.transfers.begin(), plan.transfers.end(),
+                    [](const Transfer& hop) { return hop.to_aggregator != kDirect; });
+    CHECK_TRUE(!by_aggregators || batch.replica.has_value());  // which has not to wait so long
+    if (by_aggregators) continue;
+
     // Every update leaves its worker once, and what is sent on is all that has come, and its own.
     const std::vector<Shipment> shipments = ShipmentsOf(batch);
     std::map<size_t, const Transfer*> of;
@@ -169,6 +175,33 @@ TEST(drawn_batches_keep_deadlines_hosts_and_what_links_carry) {
     CHECK_TRUE(batch.network.EndInto(0, bits) <= last_s + 1e-6);
   }
   CHECK_TRUE(several > 0);
+}
+
+TEST(who_is_alone_is_in_no_chain_and_none_is_too_long) {
+  Job job(std::vector<double>(41, 1e8));
+  job.shipments[7].alone = true;
+  job.target.chain_most = 16;
+  std::set<size_t> seen;
+  for (const Chain& chain : job.Cut()) {
+    CHECK_TRUE(chain.size() <= 16);
+    for (const size_t g : chain) {
+      CHECK_TRUE(seen.insert(g).second);
+      if (g == 7) CHECK_EQ(chain.size(), 1);
+    }
+  }
+  CHECK_EQ(seen.size(), 40);
+}
+
+TEST(what_is_sooner_straight_goes_straight) {
+  Job job(std::vector<double>(31, 1e10));
+  for (Shipment& shipment : job.shipments) shipment.bytes = {1000};
+  CHECK_EQ(job.Cut().size(), 30);
+}
+
+TEST(a_transfer_shorter_than_its_time_can_tell_is_no_trouble) {
+  Job job({1e9, 1e9, 1e9});
+  for (Shipment& shipment : job.shipments) shipment = {shipment.host, 1e17, {1}};
+  CHECK_TRUE(job.Last(job.Cut()) >= 1e17);
 }
 
 TEST(nothing_is_no_chain) {

@@ -331,4 +331,16 @@ TEST(windows_stay_within_their_limits) {
   }
 }
 
+TEST(however_slow_there_is_room_for_more_than_a_segment) {
+  FairShare share;
+  share.Add(1);
+  for (int64_t now = 0; now < 1000000; now += 1000) share.Carried(1, 40, now);  // 40 KB/s
+  CHECK_TRUE(share.bytes_per_second() > 0);
+  CHECK_EQ(share.carries_bytes(2.8e-3, 8 << 10, 1448), 8 << 10);
+  CHECK_EQ(share.carries_bytes(2.8e-3, 8 << 10, 8948), 2 * 8948);    // jumbo frames
+  CHECK_EQ(share.carries_bytes(2.8e-3, 8 << 10, 65483), 2 * 65483);  // loopback
+  for (int64_t now = 1000000; now < 2000000; now += 1000) share.Carried(1, 100000, now);
+  CHECK_TRUE(share.carries_bytes(2.8e-3, 8 << 10, 1448) > 250000);
+}
+
 }  // namespace mercury

@@ -139,10 +139,14 @@ void Collector::PlanNow(const std::vector<HostLink>& links, double now_s, Orders
   matter.momentum = options_.momentum;
   matter.search = options_.search;
   matter.as_they_come = options_.as_they_come;
+  matter.coded = options_.coded;
   matter.by_packets = options_.by_packets;
   matter.version = version_;
   matter.first_place = next_place_;
-  for (const UpdateId& id : ids) matter.updates.push_back(tasks_[id].request);
+  for (const UpdateId& id : ids) {
+    matter.updates.push_back(tasks_[id].request);
+    if (tasks_[id].attempts > 0) matter.alone.insert(id);  // another may have been to blame
+  }
   matter.aggregators = DrawAggregators(*replicates ? 2 : 1);
   if (*replicates) {
     const auto half =

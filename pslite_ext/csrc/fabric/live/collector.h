@@ -54,6 +54,7 @@ struct CollectorOptions {
   bool at_once = true;  // plan when no batch is under way, without waiting for `batch_s` to pass
   bool search = false;
   bool as_they_come = false;  // instead of MLfabric's order
+  bool coded = false;         // updates travel as 16-bit floats
   bool by_packets = false;    // chains (chains.h) instead of groups that are summed whole
   size_t aggregators = 4;     // for the server, and as many for the replica, if there are workers
   uint64_t seed = 1;          // of who aggregates

@@ -13,6 +13,7 @@ Batch BatchOf(const Matter& matter) {
   batch.network = Network(matter.links);
   batch.servers = {{"", matter.hosts.server}};
   batch.synchronous = matter.round;
+  batch.coded = matter.coded;
   batch.by_packets = matter.by_packets;
   batch.delay_bound = matter.delay_bound;
   batch.version = matter.version;
@@ -21,9 +22,13 @@ Batch BatchOf(const Matter& matter) {
     return Site{"", matter.hosts.workers[static_cast<size_t>(worker)]};
   };
   const auto update = [&node](const Request& request) {
-    return Update{"", node(request.id.worker), 0, {request.bytes}, request.version, request.norm};
+    return Update{"",   node(request.id.worker), 0, {request.bytes}, request.version, request.norm,
+                  false};
   };
-  for (const Request& request : matter.updates) batch.updates.push_back(update(request));
+  for (const Request& request : matter.updates) {
+    batch.updates.push_back(update(request));
+    batch.updates.back().alone = matter.alone.count(request.id) != 0;
+  }
   for (const int worker : matter.aggregators) batch.aggregators.push_back(node(worker));
   if (!matter.hosts.replica) return batch;
   ReplicaBatch& replica = batch.replica.emplace();

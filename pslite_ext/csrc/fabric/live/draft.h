@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -27,12 +28,14 @@ struct Matter {
   double momentum = 0;
   bool search = false;
   bool as_they_come = false;
+  bool coded = false;
   bool by_packets = false;
   bool round = false;       // what is planned is one
   bool reduce = false;      // of an all-reduce
   int64_t version = 0;      // after all that was planned before
   int64_t first_place = 1;  // that is free
   std::vector<Request> updates;
+  std::set<UpdateId> alone;      // of these: not in a chain with others
   std::vector<int> aggregators;  // workers; for the server
   // With a replica:
   struct PendingUpdate {

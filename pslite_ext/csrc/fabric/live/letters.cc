@@ -102,7 +102,8 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, TimeLetter>& its) { return All(its.asked_us, its.answered_us); }
   bool Walk(Its<A, UpdatesLetter>& its) {
     return All(its.number, its.two) && Choice(its.goal, static_cast<int>(Goal::kReplica)) &&
-           All(its.to_aggregator, its.chained) && Rising(its.places) && Rising(its.skipped);
+           All(its.to_aggregator, its.chained) && Rising(its.places) && Rising(its.skipped) &&
+           Must(!its.chained || (!its.places.empty() && its.number != 0));
   }
   bool Walk(Its<A, AbortedLetter>& its) { return All(its.number); }
   bool Walk(Its<A, ModelLetter>& its) {
@@ -115,7 +116,7 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, UnreachableLetter>& its) { return All(its.node); }
   bool Walk(Its<A, ServerIsLetter>& its) { return All(its.node); }
   bool Walk(Its<A, Carriage>& its) {
-    return All(its.from, its.to, its.bits, its.start_s, its.end_s);
+    return All(its.from, its.to, its.bits, its.start_s, its.end_s, its.passed_on);
   }
   bool Walk(Its<A, GotLetter>& its) { return All(its.wish); }
   bool Walk(Its<A, AskingLetter>& its) { return All(its.tree); }

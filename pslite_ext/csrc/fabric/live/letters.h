@@ -89,6 +89,7 @@ struct Carriage {
   double bits = 0;
   double start_s = 0;  // by the scheduler's clock
   double end_s = 0;
+  bool passed_on = false;  // while they came: `from` may have waited for them
 };
 
 // A worker has been told how to send an update to the server.

@@ -11,6 +11,7 @@ namespace mercury::fabric {
 namespace {
 
 constexpr double kAll = 0.9;            // who carries so much of what it can is saturated
+constexpr double kNoFaster = 1.15;      // what comes at so many times the rate is not slower
 constexpr double kLeastStretch = 0.01;  // of a slot: less shows nothing
 
 }  // namespace
@@ -24,9 +25,10 @@ MeasuredRates::MeasuredRates(const std::vector<HostRates>& nominal, double lag_s
   }
 }
 
-void MeasuredRates::Carried(size_t from, size_t to, double bits, double start_s, double end_s) {
+void MeasuredRates::Carried(size_t from, size_t to, double bits, double start_s, double end_s,
+                            bool passed_on) {
   if (from == to || end_s <= start_s) return;
-  runs_.push_back({Out(from), In(to), bits, start_s, end_s});
+  runs_.push_back({Out(from), In(to), bits, start_s, end_s, passed_on});
 }
 
 void MeasuredRates::Advance(double now_s) {
@@ -36,6 +38,15 @@ void MeasuredRates::Advance(double now_s) {
     return;
   }
   while (slot_start_s_ + lag_s_ <= now_s) EndSlot();
+}
+
+// Whether its sender got it no faster than it passed it on.
+bool MeasuredRates::Starved(const Run& run, double start_s, double end_s) const {
+  if (!run.passed_on) return false;
+  return std::any_of(runs_.begin(), runs_.end(), [&](const Run& other) {
+    return other.in + 1 == run.out && other.covers(start_s, end_s) &&
+           other.rate() <= kNoFaster * run.rate();
+  });
 }
 
 std::map<size_t, MeasuredRates::Shown> MeasuredRates::Look(std::vector<Rates>* kept) const {
@@ -54,9 +65,11 @@ std::map<size_t, MeasuredRates::Shown> MeasuredRates::Look(std::vector<Rates>* k
     if (end_s - *cut < kLeastStretch * lag_s_) continue;
     Rates& rates = kept->emplace_back();
     std::map<size_t, std::set<size_t>> others;
+    std::set<size_t> starved;
     for (const Run& run : runs_) {
-      if (run.start_s > *cut || run.end_s < end_s) continue;
-      const double rate = run.bits / (run.end_s - run.start_s);
+      if (!run.covers(*cut, end_s)) continue;
+      const double rate = run.rate();
+      if (Starved(run, *cut, end_s)) starved.insert({run.out, run.in});
       for (const auto& [one, other] : {std::pair{run.out, run.in}, std::pair{run.in, run.out}}) {
         rates[one] += rate;
         others[one].insert(other);
@@ -69,6 +82,7 @@ std::map<size_t, MeasuredRates::Shown> MeasuredRates::Look(std::vector<Rates>* k
       so_far.best = rates[direction];
       so_far.when = &rates;
       so_far.at_best = std::move(peers);
+      so_far.starved = starved.count(direction) != 0;
     }
   }
   return shown;
@@ -102,7 +116,7 @@ void MeasuredRates::EndSlot() {
     const bool explained = std::all_of(what.at_best.begin(), what.at_best.end(), [&](size_t peer) {
       return Full(peer, what.when->at(peer));
     });
-    if (!explained) directions_[direction].believed = what.best;
+    if (!explained && !what.starved) directions_[direction].believed = what.best;
   }
   slot_start_s_ = slot_end_s;
   runs_.erase(std::remove_if(runs_.begin(), runs_.end(),

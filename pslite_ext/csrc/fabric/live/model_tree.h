@@ -32,7 +32,8 @@ struct Edge {
   bool operator==(const Edge& other) const { return from == other.from && to == other.to; }
 };
 
-// `askers` are workers of the fleet. Each but the last passes `bytes` on as they come.
+// `askers` are workers of the fleet. Each but the last passes `bytes` on as they come; unless they
+// have them sooner, in the mean, straight from the server.
 std::vector<Edge> ModelChain(const FleetHosts& hosts, const std::vector<HostLink>& links,
                              const std::vector<int>& askers, int64_t bytes);
 // At most so many `distributors` pass them on when all are there. With none, all get them from the

@@ -5,8 +5,8 @@
 // updates or a model for the replica is two (sums/momentum_sum.h): a block of the one, then the
 // same block of the other, so that a beginning of both is there before all of it is.
 //
-// Thread-safety: plain values; vectors are never written once they are in a cargo. Invariant: no
-// packet holds bytes of both vectors.
+// Thread-safety: plain values; of a vector in a cargo, what may be sent is never written.
+// Invariant: no packet holds bytes of both vectors.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ inline size_t TransferBytes(const Codec* codec, size_t elements) {
   return codec == nullptr ? elements * sizeof(float) : codec->bytes(elements);
 }
 
-constexpr size_t kBlockElements = 16 << 10;
+constexpr size_t kBlockElements = 4 << 10;
 
 // How a cargo lies on the wire.
 struct CargoShape {

@@ -212,6 +212,7 @@ Status FabricNode::BeginAll() {
   SchedulerOptions planning = options_.planning;
   const Attendance roster = muster_.Called();
   planning.collector.momentum = roster.rule.momentum;
+  planning.collector.coded = options_.codec != nullptr;
   std::memcpy(&planning.collector.seed, job_.data(), sizeof(planning.collector.seed));
   scheduler_ = std::make_unique<SchedulerPart>(roster.seats, planning, endpoint_);
   endpoint_->Play(scheduler_.get(), {});

@@ -3,7 +3,7 @@
 // A few nodes are served at once: enough to fill the link even if some are slow, and few enough for
 // the first to be done early. Thirty at once have kept heartbeats from getting through.
 //
-// A model does not change while it is being sent: vectors in a cargo are never written. A letter
+// A model does not change while it is being sent: what may be sent is never written. A letter
 // goes first, which says what comes. A model that still comes is passed on as far as it is there.
 //
 // Thread-safety: none; the lane owns it. Invariants: each peer gets one model after another; peers

@@ -12,6 +12,15 @@ namespace {
 constexpr int kSamples = 8;              // of the clock, of which the best is taken
 constexpr int64_t kShortestRunUs = 500;  // less says more of processors than of links
 
+// Whether `peer` sent it while it still came to there itself.
+bool PassedOn(const Letter& letter, int peer) {
+  if (const auto* updates = std::get_if<UpdatesLetter>(&letter)) {
+    return updates->chained && updates->places.size() > 1;
+  }
+  const auto* model = std::get_if<ModelLetter>(&letter);
+  return model != nullptr && model->by_packets && NodeOf(peer) >= 0;
+}
+
 }  // namespace
 
 void NodeEndpoint::Play(Part* part, const Expected& expected) {
@@ -63,7 +72,7 @@ Status NodeEndpoint::OnPacket(int peer, const Header& header, int64_t now_us) {
   if (!status.ok() || !arrived) return status;
   if (!arrived->haul) return Hear(peer, arrived->letter, now_us);
   now_us_ = std::max(now_us_, now_us);
-  SayCarried(peer, *arrived->haul);
+  SayCarried(peer, *arrived->haul, PassedOn(arrived->letter, peer));
   return part_->Hear(peer, arrived->letter, *arrived->haul, SchedulerTime(now_us));
 }
 
@@ -118,11 +127,11 @@ Status NodeEndpoint::TakeTime(int peer, const TimeLetter& time, int64_t now_us) 
   return Status::Ok();
 }
 
-void NodeEndpoint::SayCarried(int peer, const Haul& haul) {
+void NodeEndpoint::SayCarried(int peer, const Haul& haul, bool passed_on) {
   if (haul.last_us - haul.first_us < kShortestRunUs) return;
   const double bits = 8.0 * static_cast<double>(haul.cargo.bytes());
   Post(kSchedulerPeer, Carriage{NodeOf(peer), node_, bits, SchedulerTime(haul.first_us),
-                                SchedulerTime(haul.last_us)});
+                                SchedulerTime(haul.last_us), passed_on});
 }
 
 bool NodeEndpoint::Next(int peer, int64_t now_us, OutPacket* out) {

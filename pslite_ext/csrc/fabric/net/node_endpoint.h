@@ -53,7 +53,7 @@ class NodeEndpoint : public Endpoint, public Outbox {
  private:
   Status Hear(int peer, const Letter& letter, int64_t now_us);
   Status TakeTime(int peer, const TimeLetter& time, int64_t now_us);
-  void SayCarried(int peer, const Haul& haul);
+  void SayCarried(int peer, const Haul& haul, bool passed_on);
 
   const int node_;
   const size_t packet_bytes_;

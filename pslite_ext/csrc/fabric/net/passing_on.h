@@ -26,7 +26,7 @@
 
 namespace mercury::fabric {
 
-constexpr size_t kUntoldMost = 64;  // of which nobody has told yet
+constexpr size_t kUntoldMost = 16;  // of which nobody has told yet
 
 class PassingOn {
  public:
@@ -37,6 +37,10 @@ class PassingOn {
   void Told(int64_t number, const Hop& hop, std::shared_ptr<const Vector> own, const Codec* codec);
   // A transfer for one of its hops, sooner or later.
   void Comes(Goal goal, std::vector<int64_t> places, std::shared_ptr<const Inflow> inflow);
+
+  // Of what nobody has told: what is of places before `place`, or broken.
+  void Drop(Goal goal, int64_t place);
+  void DropBroken();
 
   // Adds what has come; how many bytes of the hop are there.
   size_t Advance(int64_t number);
@@ -65,7 +69,7 @@ class PassingOn {
     std::vector<int64_t> places;
     std::shared_ptr<const Inflow> inflow;
   };
-  void Join(Passing* passage, std::shared_ptr<const Inflow> inflow);
+  void Join(Passing* passing, std::shared_ptr<const Inflow> inflow);
 
   const double momentum_;
   const SpareVectors spares_;

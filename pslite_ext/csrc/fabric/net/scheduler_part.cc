@@ -92,7 +92,7 @@ Status SchedulerPart::Measure(int node, const Carriage& run, double now_s) {
   // Clocks are not known exactly, and what is long over says nothing.
   const bool recent = run.start_s > now_s - kReportsHold_s && run.end_s < now_s + 1;
   if (from->second != to && recent) {
-    measured_.Carried(from->second, to, run.bits, run.start_s, run.end_s);
+    measured_.Carried(from->second, to, run.bits, run.start_s, run.end_s, run.passed_on);
   }
   if (chronicle_) chronicle_->Carried(run, now_s);
   return Status::Ok();

@@ -81,6 +81,7 @@ Status WorkerPart::Obey(const Order& order, double now_s) {
   }
   if (order.kind == Order::kReport) events_.settled(order.update, order.fate);
   Carry(daemon_.Obey(order, now_s));
+  if (sends || passes_on) passing_.Drop(hop.goal, hop.places.back());
   return Status::Ok();
 }
 
@@ -185,6 +186,7 @@ Cargo WorkerPart::CargoOf(int64_t number, const Hop& hop) const {
 
 // What comes along chains is added to what goes on.
 void WorkerPart::Advance() {
+  passing_.DropBroken();
   for (const int64_t number : passing_.Broken()) {
     Carry(daemon_.Break(number));
     passing_.End(number);
@@ -202,7 +204,7 @@ void WorkerPart::Turn(double now_s) {
       const int64_t number = allowance.number;
       const int peer = PeerFor(number, *daemon_.Find(number));
       if (peer != self_ && !Vanishes(peer)) continue;
-      if (passing_.Knows(number) && !passing_.whole(number)) continue;
+      if (peer == self_ && passing_.Knows(number) && !passing_.whole(number)) continue;
       const Parcel parcel = daemon_.What(number);
       const Cargo cargo = CargoOf(number, parcel.hop);
       daemon_.Sent(number, std::numeric_limits<int64_t>::max() / 2);
@@ -240,7 +242,7 @@ void WorkerPart::Announce(int64_t number, int peer, bool two) {
   letter.two = two;
   letter.goal = parcel.hop.goal;
   letter.to_aggregator = parcel.hop.to_aggregator;
-  letter.chained = parcel.hop.chained && parcel.hop.to_aggregator;
+  letter.chained = parcel.hop.chained;
   letter.places = parcel.places;
   letter.skipped = parcel.skipped;
   outbox_->Post(peer, letter);
@@ -282,7 +284,8 @@ double WorkerPart::WakeAt(int peer, double now_s) const {
   if (sender_.IsNext(peer)) return now_s;
   return daemon_.WakeAt(now_s, [&](int64_t number, const Hop& hop) {
     const int to = PeerFor(number, hop);
-    return to == peer || to == self_ || Vanishes(to);
+    const bool waits = to == self_ && passing_.Knows(number) && !passing_.whole(number);
+    return !waits && (to == peer || to == self_ || Vanishes(to));
   });
 }
 

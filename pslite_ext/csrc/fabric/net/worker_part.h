@@ -55,6 +55,7 @@ class WorkerPart : public Part {
 
   Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
   void Coming(int peer, const Letter& letter, const std::shared_ptr<const Inflow>& inflow) override;
+  void Gone(int peer, double /*now_s*/) override { sender_.Gone(peer); }
   void Turn(double now_s) override;
   bool Next(int peer, double now_s, OutPacket* out) override;
   double WakeAt(int peer, double now_s) const override;

@@ -110,14 +110,14 @@ std::vector<Letter> DrawAll(Random* random) {
       ReadyLetter(),
       BeginLetter(),
       TimeLetter{few(), few()},
-      UpdatesLetter{few(), yes, goal, rule, yes, DrawPlaces(random, 0), DrawPlaces(random, 0)},
+      UpdatesLetter{1 + few(), yes, goal, rule, yes, DrawPlaces(random, 1), DrawPlaces(random, 0)},
       AbortedLetter{few()},
       GetLetter{wish},
       ModelLetter{few(), yes, few(), few(), std::vector<int64_t>(random->Below(3), 7), few(),
                   std::vector<Onward>(random->Below(3), {3, 4, 5}), rule},
       UnreachableLetter{node()},
       ServerIsLetter{node()},
-      Carriage{1, 2, random->Unit(), random->Unit(), 1 + random->Unit()},
+      Carriage{1, 2, random->Unit(), random->Unit(), 1 + random->Unit(), yes},
       GotLetter{wish},
       AskingLetter{tree},
       tree,
@@ -155,7 +155,7 @@ TEST(bytes_stay_as_they_are) {
   random.seed(1);
   std::string bytes;
   for (const Letter& letter : DrawAll(&random)) bytes += Encode(letter);
-  CHECK_EQ(mercury::Crc32c(0, bytes.data(), bytes.size()), 237065452U);
+  CHECK_EQ(mercury::Crc32c(0, bytes.data(), bytes.size()), 570350417U);
 }
 
 TEST(a_request_comes_through) {
@@ -194,6 +194,13 @@ TEST(what_makes_no_sense_is_refused) {
   order.text.clear();
   order.places.assign(kListMost + 1, 0);
   CHECK_TRUE(refused(order));
+  UpdatesLetter updates;
+  CHECK_FALSE(refused(updates));
+  updates.number = 1;
+  updates.chained = true;
+  CHECK_TRUE(refused(updates));  // along a chain, but of nobody
+  updates.places = {1};
+  CHECK_FALSE(refused(updates));
   CHECK_TRUE(refused(AskingLetter()));  // a model of nothing
   std::string bytes = Encode(BeginLetter());
   for (const char number : {'\0', '\x15', '\xff'}) {

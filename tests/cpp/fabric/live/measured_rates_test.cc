@@ -108,3 +108,24 @@ TEST(transfers_in_turn_over_random_links_show_what_their_paths_carry) {
   }
   CHECK_TRUE(right >= paths * 97 / 100);
 }
+
+TEST(who_only_waited_for_what_it_passes_on_is_not_slow) {
+  // A chain 1 -> 2 -> 3 -> 0 whose first has a slow way out; then 2, of whom that is known.
+  MeasuredRates rates(std::vector<HostRates>(4, {1e9, 1e9}), kLag_s);
+  const auto chain = [&rates](const std::vector<size_t>& hosts, double start_s, double rate) {
+    for (size_t i = 1; i < hosts.size(); ++i) {
+      const double from_s = start_s + 0.001 * static_cast<double>(i);
+      rates.Carried(hosts[i - 1], hosts[i], 0.18 * rate, from_s, from_s + 0.18, i > 1);
+    }
+  };
+  for (int slot = 0; slot < 5; ++slot) {
+    chain({1, 2, 3, 0}, 0.2 * slot, 1e7);
+    rates.Advance(0.2 * (slot + 1));
+  }
+  CHECK_TRUE(Near(rates.Of(1, 1)->out_bit_per_s, 1e7) || Near(rates.Of(2, 1)->in_bit_per_s, 1e7));
+  for (const size_t host : {size_t{2}, size_t{3}}) {
+    CHECK_EQ(rates.Of(host, 1)->out_bit_per_s, 1e9);
+  }
+  CHECK_EQ(rates.Of(3, 1)->in_bit_per_s, 1e9);
+  CHECK_EQ(rates.Of(0, 1)->in_bit_per_s, 1e9);
+}

@@ -105,4 +105,8 @@ TEST(a_chain_leads_through_fast_hosts_first) {
   hosts.workers = {2, 1, 3, 1, 0};
   CHECK_TRUE(ModelChain(hosts, links, AllOf(hosts), kBytes) ==
              (std::vector<Edge>{{kServerNode, 4}, {4, 1}, {1, 3}, {3, 2}, {2, 0}}));
+  // What is so small that passing it on takes longer is not passed on.
+  for (const Edge& edge : ModelChain(hosts, links, AllOf(hosts), 100)) {
+    CHECK_EQ(edge.from, kServerNode);
+  }
 }

@@ -55,6 +55,8 @@ TEST(of_a_plan_that_was_given_up_nothing_stays) {
   passing.Comes(Goal::kReplica, {3}, other);
   passing.Comes(Goal::kServer, {9}, next);
   passing.Told(1, Of({6, 7}), Own(), nullptr);
+  CHECK_EQ(old.use_count(), 2);
+  passing.Drop(Goal::kServer, 7);
   CHECK_EQ(old.use_count(), 1);
   CHECK_EQ(other.use_count(), 2);
   passing.Told(2, Of({9, 10}), Own(), nullptr);
@@ -64,6 +66,17 @@ TEST(of_a_plan_that_was_given_up_nothing_stays) {
     passing.Comes(Goal::kServer, {static_cast<int64_t>(100 + i)}, old);
   }
   CHECK_EQ(old.use_count(), 1 + static_cast<int64_t>(kUntoldMost));
+}
+
+TEST(two_sums_where_one_goes_on_are_not_taken) {
+  PassingOn passing(0.5, {});
+  const std::shared_ptr<Inflow> two = Coming(2);
+  two->vectors = 2;
+  two->step = std::make_shared<Vector>(4, 1.0F);
+  two->bytes = 32;
+  passing.Told(1, Of({3, 5}), Own(), nullptr);
+  passing.Comes(Goal::kServer, {3}, two);
+  CHECK_EQ(passing.Advance(1), 0);
 }
 
 TEST(what_is_broken_is_said) {
@@ -76,4 +89,9 @@ TEST(what_is_broken_is_said) {
   inflow->broken = true;
   CHECK_TRUE(passing.Broken() == std::vector<int64_t>{7});
   CHECK_TRUE(passing.numbers() == (std::vector<int64_t>{7, 8}));
+  const std::shared_ptr<Inflow> untold = Coming(2);
+  passing.Comes(Goal::kServer, {30}, untold);
+  untold->broken = true;
+  passing.DropBroken();
+  CHECK_EQ(untold.use_count(), 1);
 }

@@ -351,3 +351,29 @@ TEST(a_model_is_passed_on_while_it_comes) {
   CHECK_EQ(job.outbox.OneTo<AbortedLetter>(PeerOf(1)).number, int64_t{kNotOfHops} + 1);
   CHECK_TRUE(job.got.empty());
 }
+
+TEST(what_comes_for_a_chain_whose_next_worker_is_gone_wakes_nobody) {
+  Fixture job;
+  job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
+  UpdatesLetter letter = Updates(9, {4});
+  letter.to_aggregator = letter.chained = true;
+  const std::shared_ptr<Inflow> inflow = Coming(1);
+  job.worker.Coming(PeerOf(1), letter, inflow);
+  job.Hear(kSchedulerPeer, PassOn({4, 6}, 2, false));
+  inflow->bytes = 20;
+  job.outbox.gone.insert(PeerOf(2));
+  job.worker.Turn(100);
+  CHECK_TRUE(job.worker.WakeAt(PeerOf(1), 100) == kNever);
+}
+
+TEST(models_for_a_worker_that_is_gone_are_in_nobody_s_way) {
+  Fixture job;
+  for (int peer = 1; peer < 8; ++peer) {
+    ModelLetter model = Model(6, 1);
+    model.onward = {{0, peer, 9}};
+    model.by_packets = true;
+    job.worker.Coming(kServerPeer, model, Coming(1));
+    if (peer < 7) job.worker.Gone(PeerOf(peer), 0);
+  }
+  CHECK_TRUE(job.worker.WakeAt(PeerOf(7), 5) <= 5);
+}
