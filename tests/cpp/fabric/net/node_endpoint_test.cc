@@ -2,6 +2,7 @@
 // packets are carried from one to the other in memory.
 #include "fabric/net/node_endpoint.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -68,26 +69,27 @@ class Job {
     request.version = versions_[w];
     request.norm = std::sqrt(square);
     worker(w)->Push(request, std::make_shared<const Vector>(update));
-    ++unsettled_;
+    ++unsettled_[w];
   }
 
   // Until nothing is under way.
   void Run() {
     for (int quiet = 0, turns = 0; quiet < 3; ++turns) {
       REQUIRE_TRUE(turns < 20000);
-      now_us_ += 1000;
-      bool moved = false;
-      for (const auto& [peer, node] : nodes_) node->Turn(now_us_);
-      for (const auto& [from, node] : nodes_) {
-        for (const auto& [to, other] : nodes_) moved |= from != to && Carry(from, to);
-      }
-      quiet = moved || unsettled_ > 0 ? 0 : quiet + 1;
+      const bool moved = Turn();
+      quiet = moved || Unsettled() ? 0 : quiet + 1;
     }
   }
 
   void Kill(int peer) {
     nodes_.erase(peer);
+    unsettled_.erase(NodeOf(peer));
     for (const auto& [other, node] : nodes_) node->Close(peer, now_us_);
+  }
+
+  // Turns in which something is under way.
+  void Turns(int turns) {
+    for (; turns > 0; --turns) Turn();
   }
 
   void Get(int w) { worker(w)->Get({}); }
@@ -129,7 +131,9 @@ class Job {
                                                    [](int, const Letter&) { return Status::Ok(); });
     if (node >= 0) {
       WorkerEvents events;
-      events.settled = [this](UpdateId, Fate fate) { unsettled_ -= fate == Fate::kLost ? 0 : 1; };
+      events.settled = [this, node](UpdateId, Fate fate) {
+        unsettled_[node] -= fate == Fate::kLost ? 0 : 1;
+      };
       events.got = [this, node](int64_t version, const auto&) { versions_[node] = version; };
       parts_[peer] = std::make_unique<WorkerPart>(node, momentum_, kPacket, endpoint.get(), events,
                                                   SpareVectors(), codec_);
@@ -146,6 +150,22 @@ class Job {
     const Expected expected{kElements, momentum_ > 0, codec_};
     if (node != kSchedulerNode) endpoint->Play(parts_[peer].get(), expected);
     nodes_[peer] = std::move(endpoint);
+  }
+
+  // Whether anything has moved.
+  bool Turn() {
+    now_us_ += 1000;
+    bool moved = false;
+    for (const auto& [peer, node] : nodes_) node->Turn(now_us_);
+    for (const auto& [from, node] : nodes_) {
+      for (const auto& [to, other] : nodes_) moved |= from != to && Carry(from, to);
+    }
+    return moved;
+  }
+
+  bool Unsettled() const {
+    return std::any_of(unsettled_.begin(), unsettled_.end(),
+                       [](const auto& its) { return its.second > 0; });
   }
 
   bool Carry(int from, int to) {
@@ -171,7 +191,7 @@ class Job {
   std::map<int, std::unique_ptr<Part>> parts_;
   std::vector<std::vector<Vector>> updates_;  // by worker
   std::map<int, int64_t> versions_;
-  int unsettled_ = 0;
+  std::map<int, int> unsettled_;  // updates, by worker
 };
 
 }  // namespace
@@ -191,6 +211,30 @@ TEST(the_model_is_what_its_commits_give_one_by_one) {
     job.Check(kServerPeer);
     CHECK_EQ(job.version(0), job.model(kServerPeer).version());
     CHECK_TRUE(job.model(kServerPeer).version() > 0);
+  }
+}
+
+TEST(when_a_worker_dies_in_the_middle_the_others_are_applied_and_get_the_model) {
+  Random random;
+  for (int round = 0; round < 60; ++round) {
+    Job job(5, random.OneIn(2) ? 0 : 0.5, &random);
+    for (int i = 0; i < 3; ++i) {
+      for (int w = 0; w < 5; ++w) job.Push(w);
+      job.Run();
+    }
+    for (int w = 0; w < 5; ++w) job.Push(w);
+    if (random.OneIn(2)) job.Run();
+    for (int w = 0; w < 5; ++w) job.Get(w);
+    job.Turns(static_cast<int>(random.Below(40)));
+    job.Kill(PeerOf(2));
+    job.Run();
+    job.Check(kServerPeer);
+    for (const int w : {0, 1, 3, 4}) {
+      CHECK_TRUE(job.version(w) > 0);
+      job.Get(w);
+    }
+    job.Run();
+    for (const int w : {0, 1, 3, 4}) CHECK_EQ(job.version(w), job.model(kServerPeer).version());
   }
 }
 
