@@ -3,6 +3,11 @@
 torchrun --nproc-per-node 2 examples/torch_digits.py
 
 With --checkpoints FOLDER, a run that is started again goes on after the last epoch that was saved.
+
+Under MLfabric, where the job survives its server:
+
+mercury launch -n 4 -s 1 --replicas 1 --env MERCURY_FABRIC=1 -- python examples/torch_digits.py \
+    --fabric async
 """
 
 # First: a server or scheduler that runs this script gets no further, and needs no PyTorch.
@@ -39,6 +44,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--checkpoints", metavar="FOLDER", help="one after each epoch")
+    parser.add_argument("--fabric", metavar="MODE", help="MLfabric's: async, sync, stale:NUMBER")
     options = parser.parse_args()
     rank, workers = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
@@ -48,8 +54,13 @@ def main() -> None:
     train_x, train_y = (part[rank::workers][:per_worker] for part in (train_x, train_y.long()))
 
     model = network()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    model, optimizer = mercury.wrap(model, optimizer)
+    # Where workers do not wait, there are as many steps as all of them make.
+    rate = 2e-3 if options.fabric in (None, "sync") else 2e-3 / workers
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    if options.fabric:
+        model, optimizer = mercury.fabric(model, optimizer, options.fabric)
+    else:
+        model, optimizer = mercury.wrap(model, optimizer)
     saved, done = None, 0
     if options.checkpoints:
         saved = mercury.checkpoint(options.checkpoints, every=1, model=model, optimizer=optimizer)
@@ -68,6 +79,7 @@ def main() -> None:
         print(f"worker {rank}, epoch {epoch + 1}: accuracy {accuracy:.4f}", flush=True)
         if saved is not None:
             saved.step()
+    optimizer.synchronize()  # under MLfabric, all workers have the newest model from here on
     weights = nn.utils.parameters_to_vector(model.parameters()).detach().numpy()
     print("weights", hashlib.sha256(weights.tobytes()).hexdigest()[:16], flush=True)
 

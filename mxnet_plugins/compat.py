@@ -57,9 +57,9 @@ def serve() -> None:
     """In a server or scheduler of a job of ours, runs that and exits: it needs nothing of MXNet."""
     role = os.environ.get("DMLC_ROLE", "").strip()
     if _wanted() and _under_fabric() and role in ("server", "replica", "scheduler"):
-        from mxnet_plugins.fabric import serving as fabric_serving
+        from mxnet_plugins.fabric import job
 
-        sys.exit(fabric_serving.main())
+        sys.exit(job.serve())
     if _wanted() and role in ("server", "scheduler"):
         from pslite_ext.job import serving
 

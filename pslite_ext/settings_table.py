@@ -326,7 +326,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_FABRIC",
             0,
-            "1: what MXNet's scripts push to `dist_sync` or `dist_async` goes through MLfabric.",
+            "1: what MXNet's scripts push to `dist_sync` or `dist_async` goes through MLfabric; "
+            "PyTorch's may call `mercury.fabric`.",
             0,
             1,
             core=False,
@@ -353,7 +354,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "async",
             "Who waits for whom: nobody; all, after each update (`sync`); or, as with `stale:2`, "
             "who is more than two updates ahead of the slowest worker. With the last two, no "
-            "update is dropped. MXNet's `dist_sync` says it itself.",
+            "update is dropped. MXNet's `dist_sync` says it itself, as may `mercury.fabric`.",
             unit="async, sync, stale:NUMBER",
             core=False,
         ),
@@ -362,8 +363,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "sum",
             "What the server does with an update: adds it; adds it with momentum, as in "
             "`momentum:0.9`, or Nesterov's, as in `nesterov:0.9`; or adds it times a weight, as in "
-            "`weighted:0.5`, or one for each worker, as in `weighted:1,0.5`. MXNet's optimizers "
-            "say it themselves.",
+            "`weighted:0.5`, or one for each worker, as in `weighted:1,0.5`. Optimizers of MXNet "
+            "and PyTorch say it themselves.",
             unit="sum, momentum:NUMBER, nesterov:NUMBER, weighted:NUMBERS",
             core=False,
         ),

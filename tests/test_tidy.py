@@ -144,7 +144,7 @@ LAB = "scripts.lab"
 LAB_ROOMS = ("bed", "workloads", "systems", "device", "benches", "report")
 # Doors: `python -m tracer` is the command; `mercury lab` leads to the lab, in the tree.
 DOORS = {"tracer/__main__.py", "pslite_ext/command/lab.py"}
-# Each framework's front, which no other code knows of; MXNet's has one for MLfabric's.
+# Each framework's front, which no other code knows of; both frameworks' have one for MLfabric's.
 FRONTS = ("mxnet_plugins", "pslite_ext.torch", "pslite_ext.fabric")
 VAGUE = re.compile(r"(manager|utils?|helpers?|common|misc)(\.|_|$)")
 
@@ -336,7 +336,8 @@ def _front(module: str) -> str:
 
 def knows_a_front(module: str, other: str) -> bool:
     """Whether `other` is of a front, and `module` is not."""
-    if module.startswith("mxnet_plugins.fabric.") and _front(other) == "pslite_ext.fabric":
+    under_fabric = module.startswith(("mxnet_plugins.fabric.", "pslite_ext.torch.mlfabric."))
+    if under_fabric and _front(other) == "pslite_ext.fabric":
         return False
     return _front(other) not in ("", _front(module))
 
@@ -346,6 +347,7 @@ def test_no_front_is_known_outside_of_it() -> None:
     assert knows_a_front("pslite_ext.torch.flat", "pslite_ext.fabric")
     assert knows_a_front("mxnet_plugins.entry", "pslite_ext.fabric.Rule")
     assert not knows_a_front("mxnet_plugins.fabric.store", "pslite_ext.fabric.Rule")
+    assert not knows_a_front("pslite_ext.torch.mlfabric.steps", "pslite_ext.fabric.Rule")
     found = []
     for path in sources(".py"):
         name = str(path.relative_to(ROOT))

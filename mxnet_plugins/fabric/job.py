@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 
 from pslite_ext.config import Settings
+from pslite_ext.fabric import serving
 from pslite_ext.fabric.options import refuse_synchrony, refuse_update_rule, staleness
 from pslite_ext.setting import SettingError
 
 
 def settings() -> Settings:
     found = Settings.from_environment(os.environ)
-    refuse_update_rule(found)
+    refuse_update_rule(found, "MXNet")
     refuse_synchrony(found)
     return found
+
+
+def serve() -> int:
+    """In a server, its replica or the scheduler, inside `import mxnet`; the process's exit code."""
+    return serving.main(settings)
 
 
 def refuse_staleness(settings: Settings, name: str) -> None:

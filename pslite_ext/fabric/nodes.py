@@ -15,7 +15,14 @@ from pslite_ext import _core
 from pslite_ext.config import Settings
 from pslite_ext.errors import ClosedError, InvalidArgumentError, PsliteError, follows
 from pslite_ext.fabric.feed import Feed
-from pslite_ext.fabric.options import ALL_OF_IT, Planning, Rule, feed_path, node_options
+from pslite_ext.fabric.options import (
+    ALL_OF_IT,
+    Planning,
+    Rule,
+    feed_path,
+    node_options,
+    with_mode,
+)
 from pslite_ext.fabric.recording import Recording
 from pslite_ext.job import figures
 from pslite_ext.job.leaving import at_exit, end_with, exit_code, remember_uncaught, uncaught
@@ -34,11 +41,14 @@ class _Node:
         model: Any,
         rule: Rule | None = None,
         planning: Planning = ALL_OF_IT,
+        mode: str = "",
     ) -> None:
         global _here
         if _here is not None:
             raise ClosedError("this process is in an MLfabric job already, or was in one")
         settings = Settings.from_environment(os.environ)
+        if mode:
+            settings = with_mode(settings, mode)
         told = str(settings.values["DMLC_ROLE"])
         if told != role:
             raise InvalidArgumentError(
@@ -125,9 +135,9 @@ class _Node:
 class Worker(_Node):
     """Computes updates and pushes them; gets the model. Any thread may call."""
 
-    def __init__(self, model: Any, rule: Rule | None = None) -> None:
+    def __init__(self, model: Any, rule: Rule | None = None, mode: str = "") -> None:
         self._asking = threading.Lock()  # one at a time waits for a model or a sum
-        super().__init__("worker", model, rule)
+        super().__init__("worker", model, rule, mode=mode)
         self.version = 0  # of the model that was got last
 
     def push(self, update: Any, norm: float | None = None) -> int:
@@ -264,14 +274,14 @@ def current_worker() -> Worker | None:
     return _here if isinstance(_here, Worker) else None
 
 
-def register_as_worker(model: Any, rule: Rule | None = None) -> Worker:
+def register_as_worker(model: Any, rule: Rule | None = None, mode: str = "") -> Worker:
     """Joins the job; returns when all are there.
 
     Of `model` only the shape counts, but for worker 0's if the server has no first values. `rule`:
     what the server is to do with updates; all workers ask for the same, or leave it to the
-    scheduler.
+    scheduler. `mode`: who waits for whom, if the scheduler must have been told that.
     """
-    return Worker(model, rule)
+    return Worker(model, rule, mode)
 
 
 def register_as_server(model: Any | None = None) -> Holder:

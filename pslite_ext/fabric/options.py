@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,15 +35,18 @@ def divergence_bound(text: str) -> float:
     return bound
 
 
-def staleness(text: str) -> int:
-    """How many updates a worker may be ahead of the slowest when it gets the model; -1: any."""
+def staleness(text: str, what: str = _MODE) -> int:
+    """How many updates a worker may be ahead of the slowest when it gets the model; -1: any.
+
+    `what`: what says so.
+    """
     kind, _, rest = text.partition(":")
     if text in ("async", "sync"):
         return -1 if text == "async" else 0
     if kind == "stale" and rest.isdecimal() and 0 < int(rest) <= _STALENESS_MOST:
         return int(rest)
     raise SettingError(
-        f"{_MODE} is '{text}'; allowed: async, sync, stale:NUMBER (1 to {_STALENESS_MOST} updates)"
+        f"{what} is '{text}'; allowed: async, sync, stale:NUMBER (1 to {_STALENESS_MOST} updates)"
     )
 
 
@@ -99,12 +103,30 @@ def refuse_synchrony(settings: Settings) -> None:
         )
 
 
-def refuse_update_rule(settings: Settings) -> None:
-    """Under MXNet the optimizer says what the server does."""
+def mode_for(settings: Settings, asked: str | None) -> str:
+    """What a script asks for, if that is what this node was told, or else what it was told."""
+    told = str(settings.values[_MODE])
+    if asked is None:
+        return told
+    staleness(asked, "mode")
+    if _MODE in settings.told and told != asked:
+        raise SettingError(
+            f"{_MODE} is '{told}', and the script asks for '{asked}': ask for the same, or unset it"
+        )
+    return asked
+
+
+def with_mode(settings: Settings, mode: str) -> Settings:
+    """As of a node that was told so: the scheduler, if it was not, refuses it."""
+    return replace(settings, values={**settings.values, _MODE: mode}, told=settings.told | {_MODE})
+
+
+def refuse_update_rule(settings: Settings, framework: str) -> None:
+    """Under one of these the optimizer says what the server does."""
     if _UPDATE in settings.told:
         raise SettingError(
-            f"{_UPDATE} is '{settings.values[_UPDATE]}', and under MXNet the script's optimizer "
-            "says that: unset it"
+            f"{_UPDATE} is '{settings.values[_UPDATE]}', and under {framework} the script's "
+            "optimizer says that: unset it"
         )
 
 

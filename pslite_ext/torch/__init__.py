@@ -15,6 +15,7 @@ from pslite_ext.torch_version import is_too_old
 __all__ = [
     "checkpoint",
     "ddp_comm_hook",
+    "fabric",
     "local_steps",
     "rank",
     "shared_weights",
@@ -97,6 +98,19 @@ def shared_weights(model: Any) -> Any:
     return local_stepping.shared_weights(model)
 
 
+def fabric(model: Any, optimizer: Any, mode: str | None = None) -> tuple[Any, Any]:
+    """Trains under MLfabric (docs/fabric.md): each `optimizer.step()` is an update of the model.
+
+    Both are returned as the objects that they were. `mode`: "async"; "stale:K", where no worker is
+    more than K updates ahead of the slowest; or "sync", where gradients are averaged as `wrap`
+    does. Without it, what MERCURY_FABRIC_MODE says.
+    """
+    _check_torch()
+    from pslite_ext.torch.mlfabric import wrapping
+
+    return wrapping.fabric(model, optimizer, mode)
+
+
 def checkpoint(folder: Any, every: int, keep: int = 2, **objects: Any) -> Any:
     """Goes on from the newest checkpoint in `folder`, if there is one, and writes more of them.
 
@@ -121,16 +135,12 @@ def ddp_comm_hook(state: Any, bucket: Any) -> Any:
 
 def rank() -> int:
     """This worker's, which is its own as long as it runs; 0 before it is in a job."""
-    from pslite_ext import _core
-
-    return _core.rank()
+    return this_worker.rank()
 
 
 def workers() -> int:
     """How many workers the job has now (docs/elastic.md); 0: this process is in none yet."""
-    from pslite_ext import _core
-
-    return _core.workers()
+    return this_worker.workers()
 
 
 def stats() -> dict[str, Any]:

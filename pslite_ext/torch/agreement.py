@@ -34,7 +34,7 @@ def claim_model(
     """All workers train the same model with the same kind of optimizer, and send its gradients
     alike, or hear what differs."""
     said = [
-        (_described(name, parameter, codec(parameter)), "parameter")
+        (described(name, parameter, codec(parameter)), "parameter")
         for parameter, name in names.items()
     ]
     said.append((type(optimizer).__name__, "optimizer"))
@@ -43,12 +43,14 @@ def claim_model(
 
 def claim_optimizer(number: int, names: dict[Any, str], optimizer: Any) -> None:
     """The same options and state, or hear what differs."""
-    said = [
-        line
-        for index in range(len(optimizer.param_groups))
-        for line in options_of(optimizer.param_groups, index)
-    ]
-    claim_alike(wire_key(number, "optimizer", ""), [*said, *_state(names, optimizer)])
+    claim_alike(wire_key(number, "optimizer", ""), settings_of(names, optimizer))
+
+
+def settings_of(names: dict[Any, str], optimizer: Any) -> list[str]:
+    """Its options and its state, in words."""
+    groups = optimizer.param_groups
+    options = [line for index in range(len(groups)) for line in options_of(groups, index)]
+    return [*options, *_state(names, optimizer)]
 
 
 def claim_alike(subject: int, said: Sequence[str]) -> None:
@@ -62,7 +64,7 @@ def claim_alike(subject: int, said: Sequence[str]) -> None:
         ) from None
 
 
-def _described(name: str, parameter: Any, codec: str) -> str:
+def described(name: str, parameter: Any, codec: str) -> str:
     sent = type_name(parameter.dtype) if codec == "none" else codec
     shape = str(tuple(parameter.shape))
     words = (name, str(parameter.dtype), shape, order_of(parameter), f"sent as {sent}")

@@ -30,11 +30,14 @@ class Alone:
         self._names: dict[Any, str] = {}
         self._marks = {parameter: Wrapped() for parameter in names}
         wrapped.update((id(parameter), mark) for parameter, mark in self._marks.items())
-        self.add_parameters()
+        self._take_parameters()
         for module in filterfalse(is_scripted, model.modules()):
             module._register_load_state_dict_pre_hook(Hook(refuse_assign))
 
     def add_parameters(self) -> None:
+        self._take_parameters()
+
+    def _take_parameters(self) -> None:
         given = [p for group in self._optimizer.param_groups for p in group["params"]]
         self._names = check_parameters(given, names_of(self._model))
 
@@ -66,7 +69,7 @@ class Alone:
     def synchronize(self) -> None:
         """Nothing is under way."""
 
-    finish_updates = loaded = synchronize
+    finish_updates = loaded = meet = synchronize
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -39,13 +39,13 @@ def names_of(model: Any) -> dict[Any, str]:
     }
 
 
-def check(model: Any, optimizer: Any) -> dict[Any, str]:
-    """For wrap: the names of all parameters of the model."""
-    names = check_pair(model, optimizer, WRAP)
+def check(model: Any, optimizer: Any, by: str = WRAP) -> dict[Any, str]:
+    """Where steps are ours, not the optimizer's own: the names of all parameters of the model."""
+    names = check_pair(model, optimizer, by)
     if is_scripted(model):
-        _refuse(WRAP, "a scripted model takes no hooks: wrap the model, and script parts of it")
+        _refuse(by, "a scripted model takes no hooks: wrap the model, and script parts of it")
     if reason := why_not(optimizer):
-        _refuse(WRAP, reason)
+        _refuse(by, reason)
     return names
 
 

@@ -97,12 +97,12 @@ def refuse_other_parallel(model: Any, by: str) -> None:
                 )
 
 
-def refuse_ddp_around() -> None:
+def refuse_ddp_around(caller: str = "mercury.wrap") -> None:
     """In a wrapped model's forward."""
     ddp = torch.nn.parallel.DistributedDataParallel
     if getattr(ddp, "_active_ddp_module", None) is not None:
         raise InvalidArgumentError(
-            "this model was given to mercury.wrap, and to DistributedDataParallel as well, so its "
+            f"this model was given to {caller}, and to DistributedDataParallel as well, so its "
             "gradients would be averaged twice: leave DistributedDataParallel out (Hugging Face's "
             "Trainer and accelerate add it by themselves: docs/pytorch.md)"
         )

@@ -88,6 +88,14 @@ def patched_by_a_scheduler(optimizer: Any) -> bool:
     return hasattr(step, "_wrapped_by_lr_sched") or hasattr(step, "_with_counter")
 
 
+def step_by(optimizer: Any, training: Any, in_parts: bool) -> None:
+    """From here on the optimizer steps as `training` does."""
+    if patched_by_a_scheduler(optimizer):
+        del optimizer.step  # the class's own does what the scheduler needs
+    optimizer.__class__ = wrapped_class(type(optimizer), in_parts)
+    optimizer._mercury = training
+
+
 def wrapped_class(base: type[Any], in_parts: bool) -> type[Any]:
     """`base` as it is after wrap; isinstance and the name stay true."""
 
@@ -126,7 +134,7 @@ def wrapped_class(base: type[Any], in_parts: bool) -> type[Any]:
 
     def synchronize(self: Any) -> None:
         """Waits until all gradients are summed, and all updates of the last step are done."""
-        self._mercury.synchronize()
+        self._mercury.meet()
 
     def no_sync(self: Any) -> Any:
         """In this context gradients stay this worker's and add up."""

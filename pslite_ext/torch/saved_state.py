@@ -32,6 +32,10 @@ trained: list[tuple[Any, Any]] = []  # each wrapped model, with its optimizer
 
 
 def checkpoint(folder: str | Path, every: int, keep: int, objects: Mapping[str, Any]) -> Checkpoint:
+    this_worker.refuse_under_fabric(
+        "checkpoint: under MLfabric the server has the model, and workers are not at the same "
+        "step: save model.state_dict() by torch.save, on one worker"
+    )
     front = TorchState(objects)
     workers = this_worker.join()
     made = Checkpoint(folder, front, Seat(_core.rank(), workers, _core.places()), every, keep)

@@ -1,4 +1,7 @@
-"""This worker process in its job, under PyTorch: joins at the first wrap, or with the backend."""
+"""This worker process in its job, under PyTorch: joins at the first wrap, or with the backend.
+
+Under MLfabric `mercury.fabric` joins another kind of job (mlfabric/wrapping.py), and says so here.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping
 
 from pslite_ext import _core
+from pslite_ext.config import SettingError, Settings, under_fabric
 from pslite_ext.errors import ClosedError, InvalidArgumentError, PsliteError
 from pslite_ext.job import joining, leaving
 from pslite_ext.job.reason import why
@@ -17,14 +21,28 @@ from pslite_ext.torch import beside
 
 _meeting: beside.Meeting | None = None  # kept: rank 0's process may hold the store for all
 _at_end: list[Callable[[], None]] = []
+_fabric: tuple[int, int] | None = None  # under MLfabric: the rank, and how many workers there are
 
 
 def serve_if_asked() -> None:
-    """In a server or scheduler, runs that and exits: it needs nothing of PyTorch."""
-    if os.environ.get("DMLC_ROLE", "").strip() in ("server", "scheduler"):
+    """In a server, replica or scheduler, runs that and exits: it needs nothing of PyTorch."""
+    role = os.environ.get("DMLC_ROLE", "").strip()
+    if role in ("server", "replica", "scheduler") and _is_under_fabric():
+        from pslite_ext.torch.mlfabric import job
+
+        sys.exit(job.serve(os.environ))
+    if role in ("server", "scheduler"):
         from pslite_ext.job import serving
 
         sys.exit(serving.main())
+
+
+def _is_under_fabric() -> bool:
+    try:
+        return under_fabric(os.environ)
+    except SettingError as error:
+        print(f"mercury: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 def join(meeting: beside.Meeting | None = None) -> int:
@@ -43,11 +61,38 @@ def join(meeting: beside.Meeting | None = None) -> int:
         settings = joining.settings_of_worker(environ, "trains no model: it only serves")
         if settings.values["MERCURY_FABRIC"]:
             raise InvalidArgumentError(
-                "MERCURY_FABRIC is 1, and there is no MLfabric under PyTorch: unset it"
+                "MERCURY_FABRIC is 1, which is for mercury.fabric(model, optimizer): call it in "
+                "the place of what else joins a job (mercury.wrap, a process group), or unset "
+                "MERCURY_FABRIC"
             )
         os.register_at_fork(after_in_child=beside.forked)
         joining.join(settings, _LEAVING, look=beside.look)
     return int(settings.values["DMLC_NUM_WORKER"])
+
+
+def refuse_under_fabric(text: str) -> None:
+    if under_fabric(os.environ):
+        raise InvalidArgumentError(text)
+
+
+def settings_under_fabric() -> Settings:
+    """Of a worker whose script asks for MLfabric."""
+    from pslite_ext.torch.mlfabric import job
+
+    return job.settings_of_worker(os.environ)
+
+
+def has_joined_fabric(rank: int, workers: int) -> None:
+    global _fabric
+    _fabric = rank, workers
+
+
+def rank() -> int:
+    return _core.rank() if _fabric is None else _fabric[0]
+
+
+def workers() -> int:
+    return _core.workers() if _fabric is None else _fabric[1]
 
 
 def say_if_forgotten() -> None:
@@ -59,7 +104,8 @@ def say_if_forgotten() -> None:
     def say() -> None:
         role = os.environ.get("DMLC_ROLE", "").strip()
         started = role == "worker" or (not role and beside.is_under_torchrun(os.environ))
-        if joining.joined is None and started and os.getpid() == process:
+        joined = joining.joined is not None or _fabric is not None
+        if started and not joined and os.getpid() == process:
             _core.say_at_exit(
                 "mercury: this worker trained alone: pslite_ext.torch was imported, but "
                 "mercury.wrap(model, optimizer) was never called"

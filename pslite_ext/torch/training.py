@@ -322,6 +322,8 @@ class Training:
         self._updates.finish()
         self._agreement.wait()
 
+    meet = synchronize
+
     def finish_updates(self) -> None:
         self._updates.finish()
 

@@ -29,7 +29,8 @@ def memory(tensor: Any) -> _core.Memory:
     return tensor, tensor.data_ptr(), tensor.numel() * tensor.element_size()
 
 
-def _bytes(tensor: Any) -> Any:
+def value_bytes(tensor: Any) -> Any:
+    """As a tensor of one dimension, on the CPU."""
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
 
 
@@ -56,7 +57,7 @@ def take_from_worker_0(model: int, part: str, tensors: Sequence[Any]) -> None:
         size = sum(t.numel() * t.element_size() for t in batch)
         tensor = _core.Tensor(wire_key(model, "first", name), name, "int8", [size])
         if _core.rank() == 0:
-            flat = torch.cat([_bytes(t) for t in batch])
+            flat = torch.cat([value_bytes(t) for t in batch])
             started.append((batch, flat, tensor, tensor.first_value(memory(flat))))
         else:
             flat = torch.empty(size, dtype=torch.uint8)
@@ -64,12 +65,13 @@ def take_from_worker_0(model: int, part: str, tensors: Sequence[Any]) -> None:
     for batch, flat, _, work in started:
         work.wait()
         if _core.rank() != 0:
-            _put(flat, batch)
+            put_bytes(flat, batch)
 
 
-def _put(flat: Any, batch: list[Any]) -> None:
-    sizes = [t.numel() * t.element_size() for t in batch]
+def put_bytes(flat: Any, tensors: Sequence[Any]) -> None:
+    """Into them, one behind the other."""
+    sizes = [t.numel() * t.element_size() for t in tensors]
     with torch.no_grad():
-        for tensor, part in zip(batch, flat.split(sizes)):
+        for tensor, part in zip(tensors, flat.split(sizes)):
             # A part may begin anywhere; numbers begin at multiples of their size.
             tensor.copy_(part.clone().view(tensor.dtype).reshape(tensor.shape))

@@ -13,12 +13,7 @@ from pslite_ext.job.wire import Wire
 from pslite_ext.torch import this_worker
 from pslite_ext.torch.alone import Alone
 from pslite_ext.torch.checks import WRAP, check, check_time
-from pslite_ext.torch.optimizers import (
-    bare_step,
-    patched_by_a_scheduler,
-    steps_in_parts,
-    wrapped_class,
-)
+from pslite_ext.torch.optimizers import bare_step, step_by, steps_in_parts
 from pslite_ext.torch.saved_state import trained
 from pslite_ext.torch.training import Training
 from pslite_ext.torch.values import type_name
@@ -53,10 +48,7 @@ def wrap(model: Any, optimizer: Any, wire: Any) -> tuple[Any, Any]:
     Wire(wire).check((name, type_name(parameter.dtype)) for parameter, name in names.items())
     workers = this_worker.join()
     training = _training(model, optimizer, names, workers, Wire(wire, _core.wire()))
-    if patched_by_a_scheduler(optimizer):
-        del optimizer.step  # the class's own does what the scheduler needs
-    optimizer.__class__ = wrapped_class(type(optimizer), steps_in_parts(optimizer))
-    optimizer._mercury = training
+    step_by(optimizer, training, steps_in_parts(optimizer))
     trained.append((model, optimizer))
     this_worker.at_end(training.synchronize)
     return model, optimizer

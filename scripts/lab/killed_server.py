@@ -16,12 +16,12 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from pslite_ext.command.output import code_of
 from pslite_ext.command_line import Parser
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
+from scripts.lab.systems import dying_server
 from scripts.lab.systems.job import ROOT, environment, place
 from tracer.fabric import events, read
 
@@ -32,22 +32,6 @@ RATE = 1e9
 DELAY_BOUND = 30
 LEARNING_RATE = "0.02"  # momentum makes more of gradients that are late
 _TIMEOUT_S = 300.0
-
-# What a process runs before the script. The server dies when its model has had a hundred updates.
-_DIES = """
-import os, runpy, signal, sys, threading, time
-from pslite_ext.fabric import nodes
-
-def die():
-    while nodes._here is None or nodes._here.stats().get("version", 0) < 100:
-        time.sleep(0.01)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-if os.environ["DMLC_ROLE"] == "server":
-    threading.Thread(target=die, daemon=True).start()
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 
 
 @dataclass(frozen=True)
@@ -92,11 +76,9 @@ def together(seed: int, epochs: int) -> float:
 def killed(seed: int, epochs: int) -> Survival:
     words = ["--epochs", str(epochs), "--seed", str(seed), "--learning-rate", LEARNING_RATE]
     with tempfile.TemporaryDirectory() as folder:
-        dies = Path(folder) / "dies.py"
-        dies.write_text(_DIES)
         accuracies = _accuracies(
             [*HOSTS, "replica0"],
-            [str(dies), str(SCRIPT), "--kvstore", "dist_async", *words],
+            [dying_server.__file__, str(SCRIPT), "--kvstore", "dist_async", *words],
             {"MERCURY_FABRIC": "1", "MERCURY_TRACE_DIR": folder},
         )
         history = read(folder)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.torch_workers import EXAMPLES, ranks
+from tests.integration.test_torch_fabric import last_words
+from tests.integration.torch_workers import EXAMPLES, fabric_job, ranks
 
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
@@ -26,6 +27,16 @@ def test_digits(tmp_path: Path) -> None:
     said = example(*words, "2")
     assert "epoch 1" not in said
     assert float(re.findall(r"accuracy ([\d.]+)", said)[-1]) > 0.9, said
+
+
+def test_digits_under_mlfabric() -> None:
+    words = (str(EXAMPLES / "torch_digits.py"), "--fabric", "async", "--epochs", "2")
+    with fabric_job(*words, workers=2) as job:
+        job.check()
+        said = job.workers[0].output
+        assert float(re.findall(r"accuracy ([\d.]+)", said)[-1]) > 0.9, said
+        (first, *others) = last_words(job, "weights")
+        assert others == [first], job.report()
 
 
 def test_text() -> None:

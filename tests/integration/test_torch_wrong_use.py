@@ -99,7 +99,7 @@ def test_an_update_that_failed_is_not_lost_in_silence() -> None:
             assert "caught: UpdateFailedError the update of 'weight to bias (2)'" in worker.output
 
 
-def test_mlfabric_is_not_pytorch_s() -> None:
+def test_wrap_is_not_for_mlfabric() -> None:
     code = (
         "import torch\n"
         "from pslite_ext import torch as mercury\n"
@@ -119,7 +119,7 @@ def test_mlfabric_is_not_pytorch_s() -> None:
         [torch_python(), "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
     )
     assert run.returncode != 0
-    assert "MERCURY_FABRIC is 1, and there is no MLfabric under PyTorch: unset it" in run.stderr
+    assert "MERCURY_FABRIC is 1, which is for mercury.fabric(model, optimizer)" in run.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -23,7 +24,8 @@ from tests.forks import Forked, Forks, end
 
 EXAMPLES = ROOT / "examples"
 FOLDER = Path(__file__).parent
-SERVE = ["-c", "import sys; from pslite_ext.job import serving; sys.exit(serving.main())"]
+NOTHING: Mapping[str, str] = MappingProxyType({})
+SERVE = ["-c", "import pslite_ext.torch"]  # gets no further, and needs no PyTorch
 
 
 @functools.cache
@@ -65,12 +67,39 @@ def torch_job(
     **env: str,
 ) -> AbstractContextManager[Cluster]:
     """Workers run the script of this folder; `at`: their hosts' addresses."""
+    start = _runs(script, words)
+    return cluster(SERVE, workers, servers, van, env=env, start_worker=start, at=at)
+
+
+def fabric_job(
+    script: str, *words: str, workers: int = 3, replicas: int = 0, env: Mapping[str, str] = NOTHING
+) -> AbstractContextManager[Cluster]:
+    """The same under MLfabric."""
+    return cluster(
+        SERVE,
+        workers,
+        servers=1,
+        van="mercury",
+        env={"MERCURY_FABRIC": "1", **env},
+        start_worker=_runs(script, words),
+        at=_a_host_each,
+        replicas=replicas,
+    )
+
+
+def _a_host_each(role: str, rank: int) -> str:
+    """Or the planner would see no network."""
+    return f"127.0.0.{10 + rank + {'server': 100, 'replica': 101}.get(role, 0)}"
+
+
+def _runs(script: str, words: Sequence[str]) -> Callable[[dict[str, str], Path], Forked]:
     torch_python()
 
     def start(own: dict[str, str], log: Path) -> Forked:
+        own = {"RANK": own["DMLC_TASK_ID"], "WORLD_SIZE": own["DMLC_NUM_WORKER"], **own}
         return forks().start([str(FOLDER / script), *words], own, log)
 
-    return cluster(SERVE, workers, servers, van, env=env, start_worker=start, at=at)
+    return start
 
 
 @contextmanager

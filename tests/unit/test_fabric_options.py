@@ -16,6 +16,7 @@ from pslite_ext.fabric.options import (
     divergence_bound,
     feed_path,
     link_speed,
+    mode_for,
     node_of,
     node_options,
     refuse_synchrony,
@@ -23,6 +24,7 @@ from pslite_ext.fabric.options import (
     shared_settings,
     staleness,
     update_rule,
+    with_mode,
 )
 from pslite_ext.setting import SettingError
 
@@ -70,8 +72,8 @@ def test_a_worker_may_ask_for_what_the_server_does() -> None:
     options = node_options(settings(), Rule(0.5, nesterov=True))
     assert (options["momentum"], options["nesterov"]) == (0.5, 1)
     with pytest.raises(SettingError, match="unset it"):
-        refuse_update_rule(settings(MERCURY_FABRIC_UPDATE="sum"))
-    refuse_update_rule(settings())
+        refuse_update_rule(settings(MERCURY_FABRIC_UPDATE="sum"), "MXNet")
+    refuse_update_rule(settings(), "MXNet")
 
 
 @pytest.mark.parametrize(
@@ -145,6 +147,24 @@ def test_who_waits_for_whom() -> None:
     refuse_synchrony(settings(MERCURY_FABRIC_MODE="stale:3"))
     with pytest.raises(SettingError, match="'dist_sync'"):
         refuse_synchrony(settings(MERCURY_FABRIC_MODE="sync"))
+
+
+def test_a_script_s_mode_is_the_job_s() -> None:
+    assert mode_for(settings(), None) == "async"
+    told = settings(MERCURY_FABRIC_MODE="stale:2")
+    assert mode_for(told, None) == mode_for(told, "stale:2") == "stale:2"
+    assert mode_for(settings(), "sync") == "sync"
+    with pytest.raises(SettingError, match="is 'stale:2', and the script asks for 'async'"):
+        mode_for(told, "async")
+    with pytest.raises(SettingError, match="mode is 'slow'; allowed: async, sync, stale:NUMBER"):
+        mode_for(settings(), "slow")
+
+
+def test_the_scheduler_hears_of_a_script_s_mode() -> None:
+    assert "MERCURY_FABRIC_MODE" not in shared_settings(settings(), 0)
+    asking = with_mode(settings(), "stale:2")
+    assert "MERCURY_FABRIC_MODE=stale:2\n" in shared_settings(asking, 0)
+    assert node_options(asking)["staleness"] == 2
 
 
 def test_divergence_bounds() -> None:

@@ -18,7 +18,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ from scripts.lab.workloads.job_config import Config
 from scripts.lab.workloads.measurement import say, usage
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-WIDTH, LAYERS, HEADS, CONTEXT, CHARACTERS = 384, 6, 6, 64, 128
+WIDTH, LAYERS, HEAD_WIDTH, CONTEXT, CHARACTERS = 384, 6, 64, 64, 128
 
 
 @dataclass
@@ -75,15 +75,15 @@ class Unit(nn.Module):  # type: ignore[misc]
 
 
 class Transformer(nn.Module):  # type: ignore[misc]
-    def __init__(self) -> None:
+    def __init__(self, width: int, layers: int) -> None:
         super().__init__()
-        self.characters = nn.Embedding(CHARACTERS, WIDTH)
-        self.places = nn.Embedding(CONTEXT, WIDTH)
+        self.characters = nn.Embedding(CHARACTERS, width)
+        self.places = nn.Embedding(CONTEXT, width)
         layer = nn.TransformerEncoderLayer(
-            WIDTH, HEADS, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True
+            width, width // HEAD_WIDTH, 4 * width, dropout=0.0, batch_first=True, norm_first=True
         )
-        self.layers = nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
-        self.next = nn.Linear(WIDTH, CHARACTERS)
+        self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        self.next = nn.Linear(width, CHARACTERS)
 
     def forward(self, text: Any) -> Any:
         x = self.characters(text) + self.places(torch.arange(text.shape[1]))
@@ -119,19 +119,23 @@ def resnet18() -> Task:
     return _digits(nn.Sequential(*stem, *units, *head), 0.02, 64, 2)
 
 
-def transformer() -> Task:
+def transformer(width: int = WIDTH, layers: int = LAYERS, batch: int = 8) -> Task:
     text = "".join(path.read_text() for path in sorted(DOCS.glob("*.md")))
     numbers = torch.from_numpy(np.frombuffer(text.encode("ascii", "replace"), np.uint8).copy())
     pieces = numbers[: len(numbers) // (CONTEXT + 1) * (CONTEXT + 1)].view(-1, CONTEXT + 1).long()
     apart = len(pieces) // 10
     test, train = pieces[::10][:apart], pieces[torch.arange(len(pieces)) % 10 != 0]
-    model = Transformer()
+    model = Transformer(width, layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
     first, second = ((part[:, :-1], part[:, 1:]) for part in (train, test))
-    return Task(model, optimizer, first, second, batch=8)
+    return Task(model, optimizer, first, second, batch)
 
 
-TASKS = {"lenet5": lenet, "resnet18": resnet18, "transformer": transformer}
+TASKS: dict[str, Callable[[], Task]] = {
+    "lenet5": lenet,
+    "resnet18": resnet18,
+    "transformer": transformer,
+}
 
 
 def batches(task: Task, rank: int, workers: int, rounds: int) -> Iterator[tuple[Any, Any]]:

@@ -1,0 +1,61 @@
+"""`fabric`: a model and its optimizer, checked, and in a job under MLfabric."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.fabric import current_worker, register_as_worker
+from pslite_ext.fabric.options import mode_for, staleness
+from pslite_ext.job import figures
+from pslite_ext.job.leaving import at_exit
+from pslite_ext.torch import this_worker
+from pslite_ext.torch.agreement import described, settings_of
+from pslite_ext.torch.checks import check
+from pslite_ext.torch.mlfabric import first_values
+from pslite_ext.torch.mlfabric.steps import CALLER, PushedSteps, SummedGradients
+from pslite_ext.torch.optimizers import bare_step, step_by
+
+
+def fabric(model: Any, optimizer: Any, mode: str | None) -> tuple[Any, Any]:
+    settings = this_worker.settings_under_fabric()
+    chosen = mode_for(settings, mode)
+    synchronous = staleness(chosen) == 0
+    names = check(model, optimizer, CALLER)
+    if current_worker() is not None:
+        raise InvalidArgumentError(
+            f"{CALLER}: under MLfabric a process has one model, with one optimizer: this is the "
+            "second"
+        )
+    kind = SummedGradients if synchronous else PushedSteps
+    training = kind(model, optimizer, names, bare_step(type(optimizer)))
+    if training.rule and training.rule.momentum:
+        _say_of_earlier_steps(optimizer)
+    at_exit(figures.say)  # after this worker has left
+    worker = register_as_worker(training.first(), training.rule, "" if synchronous else chosen)
+    this_worker.has_joined_fabric(worker.rank, worker.num_workers)
+    figures.serve(settings.values)
+    trained = training.names()
+    others = {parameter: name for parameter, name in names.items() if parameter not in trained}
+    others.update((buffer, name) for name, buffer in model.named_buffers())
+    said = [
+        f"the mode {chosen}",
+        f"the optimizer {type(optimizer).__name__}",
+        *(f"'{described(name, its, 'none')}'" for its, name in (trained | others).items()),
+    ]
+    first_values.agree(worker, said + (settings_of(trained, optimizer) if synchronous else []))
+    first_values.take(worker, list(others))
+    training.begin(worker)
+    step_by(optimizer, training, in_parts=False)
+    return model, optimizer
+
+
+def _say_of_earlier_steps(optimizer: Any) -> None:
+    """Of a checkpoint, say."""
+    if any("momentum_buffer" in state for state in optimizer.state.values()):
+        print(
+            "mercury: the optimizer has momentum of earlier steps, which stays behind: the server "
+            "applies momentum, and begins without any",
+            file=sys.stderr,
+        )

@@ -1,0 +1,64 @@
+"""PyTorch under MLfabric: what training comes to in each mode, and what is refused."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Cluster
+from tests.integration.torch_workers import fabric_job
+
+pytestmark = pytest.mark.xdist_group("torch")  # imported once
+
+WORKERS = 3
+
+
+def last_words(job: Cluster, begin: str) -> list[list[str]]:
+    """Of each worker's line that begins so."""
+    return [
+        line.removeprefix(begin).split()
+        for worker in job.workers
+        for line in worker.output.splitlines()
+        if line.startswith(begin)
+    ]
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "nesterov", "plain", "adamw"])
+def test_one_worker_trains_as_it_would_alone(optimizer: str) -> None:
+    with fabric_job("torch_fabric.py", "alone", optimizer, workers=1) as job:
+        job.check()
+        assert last_words(job, "as plain torch") == [[]], job.report()
+
+
+def test_synchronous_workers_train_as_one_would_on_all_data() -> None:
+    with fabric_job("torch_fabric.py", "joint", replicas=1) as job:
+        job.check()
+        (first, *others) = last_words(job, "as one process")
+        assert others == [first] * (WORKERS - 1), job.report()
+
+
+@pytest.mark.parametrize("mode", ["async", "stale:2"])
+def test_workers_learn_at_their_own_pace(mode: str) -> None:
+    with fabric_job("torch_fabric.py", "learns", env={"MERCURY_FABRIC_MODE": mode}) as job:
+        job.check()
+        models, buffers = zip(*last_words(job, "learnt"))
+        assert len(models) == WORKERS
+        assert len(set(models)) == 1, job.report()
+        assert len(set(buffers)) == WORKERS, job.report()  # each has its own statistics
+
+
+def test_training_goes_on_without_the_server(tmp_path: Path) -> None:
+    go_on = tmp_path / "go on"
+    with fabric_job("torch_fabric.py", "learns", str(go_on), replicas=1) as job:
+        job.wait_output("ten steps")
+        job.servers[0].kill()
+        go_on.touch()
+        job.wait()
+        for process in job.processes:
+            expected = -signal.SIGKILL if process.role == "server" else 0
+            assert process.code == expected, job.report()
+        models, _ = zip(*last_words(job, "learnt"))
+        assert len(models) == WORKERS
+        assert len(set(models)) == 1, job.report()
