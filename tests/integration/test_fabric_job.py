@@ -105,7 +105,8 @@ def test_the_replica_takes_over_when_the_server_is_killed(tmp_path: Path) -> Non
 def test_the_job_of_the_docs(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "fabric.md").read_text()
     script = tmp_path / "train.py"
-    script.write_text(page.partition("```python\n")[2].partition("```")[0])
+    numpy = page.partition("## With NumPy\n")[2]
+    script.write_text(numpy.partition("```python\n")[2].partition("```")[0])
     assert "\nmercury launch -n 4 -s 1 --replicas 1 -- python train.py\n" in page
     job = ["launch", "-n", "4", "-s", "1", "--replicas", "1", "--log-dir", tmp_path / "logs"]
     launched = mercury(*job, "--", sys.executable, script)

@@ -124,17 +124,16 @@ class Chaining {
 
   // A stretch of the order, which begins after `before` others.
   void Add(const Chain& stretch, size_t before, std::vector<Chain>* chains) const {
-    std::vector<size_t> hosts = HostsOf(stretch);
-    std::sort(hosts.begin(), hosts.end());
-    hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
-    std::stable_sort(hosts.begin(), hosts.end(), [this](size_t a, size_t b) {
-      // Whoever is beside the server is last, and needs no way to it.
-      const bool a_beside = a == target_.servers[0];
-      const bool b_beside = b == target_.servers[0];
-      return a_beside != b_beside ? b_beside : network_.Speed(a) < network_.Speed(b);
-    });
     std::map<size_t, Chain> of;  // by host
     for (const size_t g : stretch) of[shipments_[g].host].push_back(g);
+    std::vector<size_t> hosts;
+    hosts.reserve(of.size());
+    for (const auto& [host, its] : of) hosts.push_back(host);
+    const auto rank = [this](size_t host) {
+      // Whoever is beside the server is last, and needs no way to it.
+      return std::tuple(host == target_.servers[0], network_.Speed(host), host);
+    };
+    std::sort(hosts.begin(), hosts.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
     Chain chain;
     for (const size_t host : hosts) chain.insert(chain.end(), of[host].begin(), of[host].end());
     for (size_t i = 0; i < chain.size(); ++i) {

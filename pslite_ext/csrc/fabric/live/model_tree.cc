@@ -57,27 +57,27 @@ std::vector<Edge> Planned(const FleetHosts& hosts, Network* network, const std::
 }
 
 // When all of the tree's workers have the model, and the mean of that of each.
-struct Ends {
+struct Reached {
   double last_s = 0;
   double mean_s = 0;
 };
-Ends EndsOf(const FleetHosts& hosts, Network* network, int64_t bytes,
-            const std::vector<Edge>& tree) {
+Reached ReachedBy(const FleetHosts& hosts, Network* network, int64_t bytes,
+                  const std::vector<Edge>& tree) {
   const auto host = [&](int node) {
     return node == kServerNode ? hosts.server : hosts.workers[static_cast<size_t>(node)];
   };
   const size_t mark = network->Mark();
   std::map<int, double> has_s{{kServerNode, 0}};
-  Ends ends;
+  Reached reached;
   for (const Edge& edge : tree) {
     const double end_s =
         network->Reserve(host(edge.from), host(edge.to), has_s.at(edge.from), Bits(bytes));
     has_s[edge.to] = end_s;
-    ends.last_s = std::max(ends.last_s, end_s);
-    ends.mean_s += end_s / static_cast<double>(tree.size());
+    reached.last_s = std::max(reached.last_s, end_s);
+    reached.mean_s += end_s / static_cast<double>(tree.size());
   }
   network->Rollback(mark);
-  return ends;
+  return reached;
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ std::vector<Edge> ModelChain(const FleetHosts& hosts, const std::vector<HostLink
     mean_s += its.end_s / static_cast<double>(askers.size());
   }
   const std::vector<Edge> straight = Planned(hosts, &network, askers, bytes, {});
-  const bool sooner = EndsOf(hosts, &network, bytes, straight).mean_s < mean_s - kSameTime_s;
+  const bool sooner = ReachedBy(hosts, &network, bytes, straight).mean_s < mean_s - kSameTime_s;
   return sooner ? straight : chain;
 }
 
@@ -108,8 +108,8 @@ std::vector<Edge> ModelTree(const FleetHosts& hosts, const std::vector<HostLink>
       Planned(hosts, &network, askers, bytes, Distributors(hosts, links, askers, distributors));
   // Distribute compared plans in which distributors get the model twice. Without that, the rest
   // falls into other gaps, and may end later.
-  const bool sooner = EndsOf(hosts, &network, bytes, tree).last_s <
-                      EndsOf(hosts, &network, bytes, straight).last_s - kSameTime_s;
+  const bool sooner = ReachedBy(hosts, &network, bytes, tree).last_s <
+                      ReachedBy(hosts, &network, bytes, straight).last_s - kSameTime_s;
   return sooner ? tree : straight;
 }
 

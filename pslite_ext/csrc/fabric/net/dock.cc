@@ -91,8 +91,8 @@ void Dock::EndPart(const Header& header, int64_t now_us, std::optional<Come>* ar
   MERCURY_CHECK(transfers_.size() <= kTransfersMost);
   inflow.last_us = now_us;
   if (!inflow.whole()) return;
-  arrived->emplace(Come{std::move(found->second.letter),
-                           Haul{inflow.cargo(), inflow.first_us, inflow.last_us}});
+  arrived->emplace(
+      Come{std::move(found->second.letter), Haul{inflow.cargo(), inflow.first_us, inflow.last_us}});
   transfers_.erase(found);
 }
 

@@ -16,8 +16,7 @@ namespace {
 constexpr size_t kPacket = 64;
 
 // As a link would bring it; the letter that is whole with it.
-Status Bring(const OutPacket& packet, Dock* to, std::optional<Come>* letter,
-             int64_t now_us = 0) {
+Status Bring(const OutPacket& packet, Dock* to, std::optional<Come>* letter, int64_t now_us = 0) {
   char* target = nullptr;
   Status status = to->OnHeader(packet.header, now_us, &target);
   if (!status.ok()) return status;
