@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pslite_ext.command.output import code_of
 from pslite_ext.command_line import Parser
 from pslite_ext.job import serving
 from pslite_ext.launch.join import JOINS
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
+from scripts.lab.program import run_program
 from scripts.lab.systems.job import ROOT, environment, place
 
 SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_and_newcomers.py"
@@ -136,7 +136,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(code_of("joining_worker", lambda: main(sys.argv[1:])))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_program("joining_worker", main)

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pslite_ext.command.output import code_of
 from pslite_ext.command_line import Parser
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
+from scripts.lab.program import run_program
 from scripts.lab.systems import dying_server
 from scripts.lab.systems.job import ROOT, environment, place
 from tracer.fabric import events, read
@@ -133,7 +133,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(code_of("killed_server", lambda: main(sys.argv[1:])))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_program("killed_server", main)

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pslite_ext.command.output import code_of
 from pslite_ext.command_line import Parser
 from pslite_ext.job import serving
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
+from scripts.lab.program import run_program
 from scripts.lab.systems.job import ROOT, environment, place
 
 SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_in_time.py"
@@ -141,7 +141,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(code_of("lost_nodes", lambda: main(sys.argv[1:])))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_program("lost_nodes", main)

@@ -19,10 +19,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pslite_ext.command.output import code_of
 from pslite_ext.command_line import Parser
 from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import LabError
+from scripts.lab.program import run_program
 from scripts.lab.systems import dying_server
 from scripts.lab.systems.job import ROOT, environment, place
 from scripts.lab.systems.peers import PeerMissing, peer_python
@@ -148,7 +148,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(code_of("torch_modes", lambda: main(sys.argv[1:])))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_program("torch_modes", main)

@@ -18,13 +18,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pslite_ext.command.output import code_of
 from pslite_ext.command_line import Parser
 from pslite_ext.job import serving
 from pslite_ext.launch.join import JOINS
 from pslite_ext.launch.supervise import Child
 from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import LabError
+from scripts.lab.program import run_program
 from scripts.lab.systems.job import ROOT, environment, place
 
 SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_and_newcomers.py"
@@ -289,7 +289,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(code_of("chaos", lambda: main(sys.argv[1:])))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_program("chaos", main)

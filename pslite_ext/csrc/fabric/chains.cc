@@ -23,11 +23,12 @@ struct Passage {
   std::vector<RateSpan> pieces;
 };
 
-// How much later so many hosts that pass on make the end of what takes `takes_s` alone.
-double PassingOn_s(size_t hosts, int64_t bytes, double takes_s) {
+// How much later those of `hosts` that pass on make the end of what takes `takes_s` alone.
+double PassingOn_s(const std::vector<size_t>& hosts, int64_t bytes, double takes_s) {
+  if (hosts.size() <= 2) return 0;
   const double part = static_cast<double>(PassedOnPacket_bytes(bytes)) /
                       static_cast<double>(std::max(bytes, int64_t{1}));
-  return static_cast<double>(hosts) * (kPassOn_s + std::min(part, 1.0) * takes_s);
+  return static_cast<double>(hosts.size() - 2) * (kPassOn_s + std::min(part, 1.0) * takes_s);
 }
 
 class Chaining {
@@ -179,11 +180,8 @@ class Chaining {
     bytes = AggregateBytes(target_, bytes, chain.size());
     Passage passage;
     passage.end_s = network_.ReserveAlong(hosts, ready_s, Bits(bytes), &passage.pieces);
-    if (hosts.size() > 2) {
-      const double from_s = passage.pieces.empty() ? ready_s : passage.pieces.front().start_s;
-      const double takes_s = passage.end_s - from_s;
-      passage.end_s += PassingOn_s(hosts.size() - 2, bytes, takes_s);
-    }
+    const double from_s = passage.pieces.empty() ? ready_s : passage.pieces.front().start_s;
+    passage.end_s += PassingOn_s(hosts, bytes, passage.end_s - from_s);
     return passage;
   }
 
@@ -275,17 +273,12 @@ std::vector<PassedDown> PassDown(const Network& network, const std::vector<Shipm
             [&](const PassedDown& a, const PassedDown& b) { return rank(a) < rank(b); });
   std::vector<size_t> hosts{server};
   double ready_s = 0;
-  Network alone = network;
   for (PassedDown& its : passed) {
     const Shipment& get = gets[its.get];
     ready_s = std::max(ready_s, get.ready_s);
     if (get.host != hosts.back()) hosts.push_back(get.host);
-    const size_t mark = alone.Mark();
-    its.end_s = alone.ReserveAlong(hosts, ready_s, Bits(get.bytes[0]));
-    alone.Rollback(mark);
-    if (hosts.size() > 2) {
-      its.end_s += PassingOn_s(hosts.size() - 2, get.bytes[0], its.end_s - ready_s);
-    }
+    its.end_s = network.EndAlong(hosts, ready_s, Bits(get.bytes[0]));
+    its.end_s += PassingOn_s(hosts, get.bytes[0], its.end_s - ready_s);
   }
   return passed;
 }

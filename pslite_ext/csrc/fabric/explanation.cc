@@ -193,6 +193,24 @@ double LastOf(const std::vector<Delivery>& deliveries) {
   return last_s;
 }
 
+std::string ExplainChainDown(const Batch& batch, const std::vector<Shipment>& gets,
+                             const Target& target, double alone_s) {
+  const std::vector<PassedDown> chain = PassDown(batch.network, gets, target);
+  double last_s = 0;
+  for (const PassedDown& its : chain) last_s = std::max(last_s, its.end_s);
+  std::string text = Counted(gets.size(), "get") + " answered by " + Seconds(last_s) +
+                     "; by the server alone it would be " + Seconds(alone_s) + ".\n";
+  const Site* from = batch.servers.data();
+  for (const PassedDown& its : chain) {
+    const Site& to = batch.updates[its.get].worker;
+    text += Plain(to.name) + ": from " + Plain(from->name) +
+            (from->host == to.host ? ", on its own host" : "") + ", by " + Seconds(its.end_s) +
+            ".\n";
+    from = &to;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string Explain(const Batch& batch, const Plan& plan) {
@@ -223,28 +241,6 @@ std::string Explain(const Batch& batch, const Plan& plan) {
   }
   return text + ReplicaInWords(batch, plan);
 }
-
-namespace {
-
-std::string ExplainChainDown(const Batch& batch, const std::vector<Shipment>& gets,
-                             const Target& target, double alone_s) {
-  const std::vector<PassedDown> chain = PassDown(batch.network, gets, target);
-  double last_s = 0;
-  for (const PassedDown& its : chain) last_s = std::max(last_s, its.end_s);
-  std::string text = Counted(gets.size(), "get") + " answered by " + Seconds(last_s) +
-                     "; by the server alone it would be " + Seconds(alone_s) + ".\n";
-  const Site* from = batch.servers.data();
-  for (const PassedDown& its : chain) {
-    const Site& to = batch.updates[its.get].worker;
-    text += Plain(to.name) + ": from " + Plain(from->name) +
-            (from->host == to.host ? ", on its own host" : "") + ", by " + Seconds(its.end_s) +
-            ".\n";
-    from = &to;
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string ExplainTree(const Batch& batch) {
   const std::vector<Shipment> gets = ShipmentsOf(batch);

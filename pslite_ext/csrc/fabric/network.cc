@@ -23,14 +23,26 @@ double Network::Reserve(size_t from, size_t to, double ready_s, double bits,
   return end_s;
 }
 
-double Network::ReserveAlong(const std::vector<size_t>& hosts, double ready_s, double bits,
-                             std::vector<RateSpan>* pieces) {
-  if (hosts.size() < 2 || bits <= 0) return ready_s;
+// What is left of all ways from the first to the last.
+RateProfile Network::Way(const std::vector<size_t>& hosts) const {
   RateProfile way = hosts_[hosts.front()].out;
   for (size_t i = 1; i < hosts.size(); ++i) {
     const HostLink& host = hosts_[hosts[i]];
     way = Least(way, i + 1 < hosts.size() ? Least(host.in, host.out) : host.in);
   }
+  return way;
+}
+
+double Network::EndAlong(const std::vector<size_t>& hosts, double ready_s, double bits) const {
+  if (hosts.size() < 2 || bits <= 0) return ready_s;
+  const RateProfile way = Way(hosts);
+  return Flow(way, way, ready_s, bits, nullptr);
+}
+
+double Network::ReserveAlong(const std::vector<size_t>& hosts, double ready_s, double bits,
+                             std::vector<RateSpan>* pieces) {
+  if (hosts.size() < 2 || bits <= 0) return ready_s;
+  const RateProfile way = Way(hosts);
   scratch_.clear();
   const double end_s = Flow(way, way, ready_s, bits, &scratch_);
   for (size_t i = 1; i < hosts.size(); ++i) Occupy(hosts[i - 1], hosts[i], scratch_);

@@ -32,8 +32,9 @@ class Network {
   // NetUp: reserves exactly that. The pieces are appended to `pieces`, unless that is null.
   double Reserve(size_t from, size_t to, double ready_s, double bits,
                  std::vector<RateSpan>* pieces = nullptr);
-  // The same for what flows through `hosts`, which differ, at one rate: each passes on at once what
+  // Both for what flows through `hosts`, which differ, at one rate: each passes on at once what
   // it gets. One host: it takes no time.
+  double EndAlong(const std::vector<size_t>& hosts, double ready_s, double bits) const;
   double ReserveAlong(const std::vector<size_t>& hosts, double ready_s, double bits,
                       std::vector<RateSpan>* pieces = nullptr);
   // What a host's slower way has at the beginning.
@@ -51,6 +52,8 @@ class Network {
     RateProfile::Change out;
     RateProfile::Change in;
   };
+
+  RateProfile Way(const std::vector<size_t>& hosts) const;
 
   std::vector<HostLink> hosts_;
   std::vector<Reservation> changes_;

@@ -48,13 +48,14 @@ bool ModelSender::Next(int peer, double now_s, OutPacket* out) {
   if (!IsNext(peer)) return false;
   std::deque<Sending>& models = Find(queues_, peer)->models;
   Sending& sending = models.front();
-  const bool begins = !std::exchange(sending.announced, true);
-  if (begins) {
+  if (!std::exchange(sending.announced, true)) {
     sending.began_s = now_s;
     outbox_->Post(peer, sending.letter);
-  } else if (sending.broken()) {
+    return false;
+  }
+  const bool broken = sending.broken();
+  if (broken) {
     outbox_->Post(peer, AbortedLetter{sending.letter.number});
-    models.pop_front();
   } else {
     size_t most = std::min(packet_bytes_, sending.there() - sending.offset);
     if (sending.letter.by_packets) {
@@ -65,11 +66,10 @@ bool ModelSender::Next(int peer, double now_s, OutPacket* out) {
     sending.offset += out->header.length;
     if (sending.offset < sending.cargo.bytes()) return true;
     takes_s_ = now_s - sending.began_s;
-    models.pop_front();
   }
-  const bool sent = out->payload != nullptr;
+  models.pop_front();
   if (models.empty()) Gone(peer);
-  return sent;
+  return !broken;
 }
 
 void ModelSender::Gone(int peer) {

@@ -238,6 +238,12 @@ std::shared_ptr<Inflow> Coming(size_t vectors) {
   return inflow;
 }
 
+UpdatesLetter AlongChain(const std::vector<int64_t>& places) {
+  UpdatesLetter letter = Updates(9, places);
+  letter.to_aggregator = letter.chained = true;
+  return letter;
+}
+
 Order PassOn(const std::vector<int64_t>& places, int to, bool two_sums) {
   Order order = Send(1, 1, to, to >= 0);
   order.kind = Order::kPassOn;
@@ -257,9 +263,8 @@ TEST(what_comes_along_a_chain_goes_on_while_it_comes) {
         if (momentum == 0 && vectors == 2) continue;
         Fixture job(momentum);
         job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
-        UpdatesLetter letter = Updates(9, {4});
-        if (vectors == 2) letter.places = {3, 4};
-        letter.to_aggregator = letter.chained = true;
+        const UpdatesLetter letter =
+            AlongChain(vectors == 2 ? std::vector<int64_t>{3, 4} : std::vector<int64_t>{4});
         const std::shared_ptr<Inflow> inflow = Coming(vectors);
         std::vector<int64_t> places = letter.places;
         places.push_back(6);
@@ -300,10 +305,8 @@ TEST(what_comes_along_a_chain_goes_on_while_it_comes) {
 TEST(a_chain_ends_where_it_is_broken) {
   Fixture job;
   job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
-  UpdatesLetter letter = Updates(9, {4});
-  letter.to_aggregator = letter.chained = true;
   const std::shared_ptr<Inflow> inflow = Coming(1);
-  job.worker.Coming(PeerOf(1), letter, inflow);
+  job.worker.Coming(PeerOf(1), AlongChain({4}), inflow);
   job.Hear(kSchedulerPeer, PassOn({4, 6}, kServerNode, false));
   inflow->bytes = 20;
   CHECK_EQ(job.Sent(kServerPeer).size(), 5);
@@ -355,10 +358,8 @@ TEST(a_model_is_passed_on_while_it_comes) {
 TEST(what_comes_for_a_chain_whose_next_worker_is_gone_wakes_nobody) {
   Fixture job;
   job.worker.Push({{0, 1}, 0, 0, 1}, Filled(1));
-  UpdatesLetter letter = Updates(9, {4});
-  letter.to_aggregator = letter.chained = true;
   const std::shared_ptr<Inflow> inflow = Coming(1);
-  job.worker.Coming(PeerOf(1), letter, inflow);
+  job.worker.Coming(PeerOf(1), AlongChain({4}), inflow);
   job.Hear(kSchedulerPeer, PassOn({4, 6}, 2, false));
   inflow->bytes = 20;
   job.outbox.gone.insert(PeerOf(2));

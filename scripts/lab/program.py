@@ -1,0 +1,17 @@
+"""How a program of the lab ends: with its exit code, whatever becomes of its output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from pslite_ext.command.output import code_of
+
+
+def run_program(name: str, main: Callable[[list[str]], int]) -> NoReturn:
+    """With this process's arguments."""
+    try:
+        sys.exit(code_of(name, lambda: main(sys.argv[1:])))
+    except KeyboardInterrupt:
+        sys.exit(130)
