@@ -15,8 +15,10 @@ from scripts.lab.benches import (
     kinds,
     limits,
     local,
+    mercury_paper,
     peers,
     prophet,
+    prophet_paper,
     pytorch,
     scaling,
     scenarios,
@@ -176,6 +178,17 @@ def _prophet(systems: Systems, length: str) -> list[Case]:
     return cases + prophet.first_iterations(_named(systems, (MERCURY, "mercury-prophet")))
 
 
+def _mercury_paper(systems: Systems, length: str) -> list[Case]:
+    names = ("stock", "stock-p3", "mercury-bytescheduler", "mercury-fifo", MERCURY)
+    ours = _named(systems, (MERCURY,))
+    return mercury_paper.mercury_paper(_named(systems, names), ours, length)
+
+
+def _prophet_paper(systems: Systems, length: str) -> list[Case]:
+    names = ("stock-p3", "mercury-bytescheduler", "mercury-prophet", MERCURY)
+    return prophet_paper.prophet_paper(_named(systems, names), length)
+
+
 def _scaling(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     rivals = _named(systems, (MERCURY, "stock", "stock-p3", "mpi", DDP))
     if length == "quick":
@@ -236,6 +249,8 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "peers": _peers,
     "prophet": _prophet,
     "soak": _soak,
+    "mercury_paper": _mercury_paper,
+    "prophet_paper": _prophet_paper,
 }
 # Benches that are programs of their own.
 PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
@@ -256,6 +271,8 @@ LONG = (
     "peers",
     "prophet",
     "soak",
+    "mercury_paper",
+    "prophet_paper",
 )
 # Not repeated: long, or looking for growth, not for speed.
 ONCE = ("peers", "prophet", "soak", "idle", "fabric", "accuracy", "local")
