@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from scripts.lab.report import page as pages_of_benches
+from scripts.lab.report import pictures
 from scripts.lab.report.markdown_table import tables
-from scripts.lab.report.results import COMPARED
-from scripts.lab.report.summary import NOT_MEASURED, figures, pages, summary
+from scripts.lab.report.results import COMPARED, Results
+from scripts.lab.report.summary import NOT_MEASURED, figures, headings, pages, summary
 from scripts.lab.systems.system import MERCURY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,6 +33,23 @@ def test_the_short_page_says_what_the_others_do() -> None:
     assert page == summary(PAGES), "run python -m scripts.lab.report.page"
     assert NOT_MEASURED not in page
     assert len(page) < 10_000
+
+
+def test_pages_are_what_their_results_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those whose results are kept: each figure on them is computed again."""
+    # These take long, and are not looked at here: charts, and races that are simulated.
+    for chart in ("bar_chart", "line_chart", "timeline_chart"):
+        monkeypatch.setattr(pictures, chart, lambda *_: "")
+    monkeypatch.setattr(pages_of_benches, "foretold", lambda _rows: [])
+    results = Results((FOLDER / "results").glob("*.json"))
+    kept = {row.bench for row in results.rows}
+    assert len(kept) > 5
+    for bench, heading in headings().items():
+        if bench in kept:
+            made = pages_of_benches.page_of(bench, heading, results, tmp_path)
+            missing = [line for line in made.splitlines() if line not in PAGES[bench].splitlines()]
+            assert not missing, f"run python -m scripts.lab.report.page: {bench}"
+            assert made == PAGES[bench] or bench == "fabric", bench
 
 
 def test_every_picture_is_shown() -> None:

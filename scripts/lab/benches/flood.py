@@ -14,7 +14,7 @@ BULK = 16  # tensors of 4 MiB: 67 MB under way
 BULK_BYTES = 4 << 20
 URGENT_BYTES = 100_000
 URGENT_EVERY_S = 0.1
-PACKETS = (16, 64, 256, 1024)  # KiB
+PACKETS = (4, 16, 64, 256, 1024)  # KiB
 
 
 def _goodput(outcome: Outcome) -> float:
