@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes compiles all
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly bench bench-units bench-install-peers bench-repeat bench-model docs clean
+.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly bench papers bench-units bench-install-peers bench-repeat bench-model docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -161,6 +161,9 @@ nightly: test-cpp fuzz  ## ten times as many random cases in C++ tests, then ten
 
 bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
 	$(BIN)/python -m scripts.lab.runner $(BENCH)
+
+papers: setup $(STOCK)/.ready  ## docs/papers.md: the papers' figures, measured here (hours; ARGS=--quick: a quarter of an hour); root for shaped links
+	$(BIN)/python -m scripts.papers.run $(ARGS)
 
 bench-units: $(NATIVE)  ## hot units of the core, each by itself (BENCH_UNITS="--json FILE", "--against FILE", "crc32c")
 	$(BIN)/cmake --build $(CMAKE_BUILD) -j $(JOBS) --target bench_units

@@ -1,20 +1,15 @@
-"""What happens to a bed while a job runs on it: links that change, flows beside it."""
+"""What happens to a bed while a job runs on it: links that change."""
 
 from __future__ import annotations
 
 import itertools
-import queue
 import random
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from pslite_ext.launch.supervise import Child
 from scripts.lab.bed.bed import LoopbackBed
-from scripts.lab.bed.namespaces import LabError
 
 
 @dataclass(frozen=True)
@@ -33,10 +28,6 @@ class Milestones:
 # Runs beside the job until that is over; the job starts when the disturbance is ready, or has
 # returned. What it raises fails the case.
 Disturbance = Callable[[LoopbackBed, Milestones], None]
-STREAM = Path(__file__).resolve().parent / "tcp_stream.py"
-STREAM_PORT = 9900
-_LOOK_S = 0.2
-_START_S = 60.0  # for a flow to find its port
 
 
 def _change_links(
@@ -91,36 +82,5 @@ class Steps:
 def slow_link(host: str, rate: float) -> Disturbance:
     def disturbance(bed: LoopbackBed, _milestones: Milestones) -> None:
         bed.set_rate(host, rate, rate)
-
-    return disturbance
-
-
-def start_flow(
-    bed: LoopbackBed, sender: str, receiver: str, port: int = STREAM_PORT
-) -> list[Child]:
-    """A TCP stream that takes what it can get, until its two processes are ended."""
-    program = [sys.executable, str(STREAM)]
-    said: queue.SimpleQueue[str] = queue.SimpleQueue()
-    sink = bed.start(receiver, [*program, "sink", str(port)], told=said.put)
-    if (first := said.get(timeout=_START_S)) != "listening":
-        raise LabError(f"no stream can end on {receiver}, port {port}: {first}")
-    source = bed.start(sender, [*program, "source", bed.address(receiver), str(port)])
-    return [sink, source]
-
-
-def flows(pairs: Sequence[tuple[str, str]]) -> Disturbance:
-    """Background flows, each from the first host of a pair to the second."""
-
-    def disturbance(bed: LoopbackBed, milestones: Milestones) -> None:
-        started: list[Child] = []
-        try:
-            for number, (sender, receiver) in enumerate(pairs):
-                started += start_flow(bed, sender, receiver, STREAM_PORT + number)
-            milestones.ready.set()
-            while not milestones.over.wait(_LOOK_S):
-                if any(process.poll() is not None for process in started):
-                    raise LabError("a background flow has ended before the job")
-        finally:
-            bed.processes.end(started)
 
     return disturbance

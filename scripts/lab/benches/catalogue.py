@@ -18,13 +18,10 @@ from scripts.lab.benches import (
     mercury_paper,
     peers,
     prophet,
-    prophet_paper,
     pytorch,
     scaling,
-    scenarios,
     speed,
     sum_kernel,
-    sweep,
     turns,
     wire,
 )
@@ -130,29 +127,9 @@ def _soak(systems: Systems, length: str) -> list[Case]:
     ]
 
 
-def _scenarios(systems: Systems, length: str) -> list[Case]:
-    rounds = {"quick": 5, "usual": 15, "full": 30}[length]
-    chosen = systems if length == "full" else _named(systems, MAIN)
-    return [
-        *scenarios.scenarios(chosen, rounds),
-        *scenarios.growth(_named(systems, MAIN), 6, 4 if length == "quick" else 8),
-    ]
-
-
 def _adapt(systems: Systems, length: str) -> list[Case]:
     chosen = systems if length == "full" else _named(systems, MAIN)
     return adapt.adapt(chosen, 8 if length == "quick" else 20)
-
-
-def _sweep(systems: Systems, length: str) -> list[Case]:
-    step = 3 if length == "quick" else 1
-    cases: list[Case] = []
-    for mercury in _named(systems, (MERCURY,)):
-        cases += sweep.packets(mercury, sweep.PACKETS[::step])
-        cases += sweep.credits(mercury, sweep.CREDITS[::step])
-    for bytescheduler in _named(systems, ("mercury-bytescheduler",)):
-        cases += sweep.partitions(bytescheduler, sweep.PARTITIONS[::step])
-    return cases
 
 
 def _peers(systems: Systems, length: str) -> list[Case]:
@@ -160,33 +137,6 @@ def _peers(systems: Systems, length: str) -> list[Case]:
         chosen = _named(systems, ("stock", "stock-p3", MERCURY, *PEERS))
         return peers.peers(chosen, ["vgg16"], [1.0], rounds=3)
     return peers.peers(systems, rounds=20 if length == "full" else 6)
-
-
-def _prophet(systems: Systems, length: str) -> list[Case]:
-    if length == "quick":
-        names = ("mercury-prophet", "mercury-bytescheduler", MERCURY)
-        return prophet.rates(_named(systems, names), ["resnet18"], [0.3])
-    chosen = prophet.with_variants(systems)
-    prophets = _named(systems, ("mercury-prophet",))
-    if length == "usual":
-        cases = prophet.rates(chosen, ["resnet50"], [0.2, 0.5])
-        cases += prophet.rates(chosen, ["resnet18"], [0.3, 1.0])
-    else:
-        tenths = [tenth / 10 for tenth in range(1, 11)]
-        cases = prophet.rates(chosen, ["resnet50", "resnet18"], tenths)
-    cases += prophet.changing_rate(prophets)
-    return cases + prophet.first_iterations(_named(systems, (MERCURY, "mercury-prophet")))
-
-
-def _mercury_paper(systems: Systems, length: str) -> list[Case]:
-    names = ("stock", "stock-p3", "mercury-bytescheduler", "mercury-fifo", MERCURY)
-    ours = _named(systems, (MERCURY,))
-    return mercury_paper.mercury_paper(_named(systems, names), ours, length)
-
-
-def _prophet_paper(systems: Systems, length: str) -> list[Case]:
-    names = ("stock-p3", "mercury-bytescheduler", "mercury-prophet", MERCURY)
-    return prophet_paper.prophet_paper(_named(systems, names), length)
 
 
 def _scaling(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
@@ -243,14 +193,11 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "cpu": _cpu,
     "loopback": _loopback,
     "idle": _idle,
-    "scenarios": _scenarios,
     "adapt": _adapt,
-    "sweep": _sweep,
     "peers": _peers,
-    "prophet": _prophet,
+    "prophet": prophet.prophet,
     "soak": _soak,
-    "mercury_paper": _mercury_paper,
-    "prophet_paper": _prophet_paper,
+    "mercury_paper": mercury_paper.mercury_paper,
 }
 # Benches that are programs of their own.
 PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
@@ -265,17 +212,14 @@ LONG = (
     "kinds",
     *_BEYOND,
     "joining",
-    "scenarios",
     "adapt",
-    "sweep",
     "peers",
     "prophet",
     "soak",
     "mercury_paper",
-    "prophet_paper",
 )
 # Not repeated: long, or looking for growth, not for speed.
-ONCE = ("peers", "prophet", "soak", "idle", "fabric", "accuracy", "local")
+ONCE = ("peers", "soak", "idle", "fabric", "accuracy", "local")
 
 
 def cases_of(

@@ -15,7 +15,7 @@ from scripts.lab.bed import disturbance
 from scripts.lab.benches.case import Case, Figure, Figures, Setting
 from scripts.lab.benches.prediction import floor_s, predicted_s
 from scripts.lab.systems.job import Outcome
-from scripts.lab.systems.system import System
+from scripts.lab.systems.system import MERCURY, System
 from scripts.lab.workloads.job_config import Config, workload_of
 
 PUBLISHED = 10e9  # bits per second
@@ -155,10 +155,13 @@ def beginnings(systems: Sequence[System]) -> list[Case]:
     return cases
 
 
-def mercury_paper(systems: Sequence[System], mercury: Sequence[System], length: str) -> list[Case]:
+def mercury_paper(every: Sequence[System], length: str) -> list[Case]:
+    names = ("stock", "stock-p3", "mercury-bytescheduler", "mercury-fifo", MERCURY)
+    systems = [system for system in every if system.name in names]
     cases = speed(with_tuned(systems), length)
-    for ours in mercury:
-        cases += packet_sizes(ours, length)
+    for system in systems:
+        if system.name == MERCURY:
+            cases += packet_sizes(system, length)
     if length == "quick":
         return cases
     cases += changing(systems, length) + uneven(systems)

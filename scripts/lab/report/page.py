@@ -22,7 +22,6 @@ from scripts.lab.report.ddp_table import against_ddp
 from scripts.lab.report.fabric_tables import by_cell, by_race, foretold, sampling
 from scripts.lab.report.markdown_table import Table
 from scripts.lab.report.pictures import Pictures
-from scripts.lab.report.prophet_tables import by_rate, rated
 from scripts.lab.report.results import Results, by_case, cell, place_of
 from scripts.lab.report.scaling_table import by_hosts
 from scripts.lab.report.summary import headings, pages, summary
@@ -76,9 +75,6 @@ def page_of(bench: str, heading: str, results: Results, folder: Path) -> str:
         "accuracy": [pictures.curves],
         "iteration": [pictures.speed],
         "peers": [pictures.speed],
-        "prophet": [by_rate, pictures.rates],
-        "scenarios": [pictures.growth],
-        "sweep": [pictures.sweep],
     }
     of_a_case = {
         "throughput": pictures.throughput,
@@ -90,7 +86,7 @@ def page_of(bench: str, heading: str, results: Results, folder: Path) -> str:
         lines += tables(rows)
     rows.sort(key=place_of)
     for place, group in itertools.groupby(rows, key=place_of):
-        if bench != "fabric" and rated(place[1]) is None:
+        if bench != "fabric":
             lines += _case(list(group))
         for kind, draw in of_a_case.items():
             if place in results.series[kind]:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from scripts.lab.benches.case import Row
-from scripts.lab.benches.scenarios import GROWING
-from scripts.lab.report import prophet_tables
 from scripts.lab.report.chart import Line, bar_chart, line_chart, timeline_chart
 from scripts.lab.report.results import Place
 from scripts.lab.report.scaling_table import placed
@@ -18,7 +16,6 @@ from scripts.lab.systems.system import MERCURY
 DRAWN = ("stock", "stock-p3", "zmq", MERCURY)  # where more lines would hide each other
 APART = ("network-bound", "as published", "as measured", "static", "one worker's link")
 LOSS_AFTER = re.compile(r"loss after (?P<part>\d+) of (?P<of>\d+)")
-SWEPT = re.compile(r"(?P<line>.*?),? (?P<kib>\d+) KiB$")
 
 
 class Pictures:
@@ -91,24 +88,6 @@ class Pictures:
         chart = bar_chart(title, "floor / time", groups)
         return self._shown(f"{bench} speed by system and model", title, chart)
 
-    def rates(self, rows: list[Row]) -> list[str]:
-        """How near to the optimum, which mercury's prediction is, systems are at each rate."""
-        lines = []
-        for model, rates in prophet_tables.times(rows).items():
-            drawn: dict[str, list[tuple[float, float]]] = {}
-            for (share, _), of in rates.items():
-                best = prophet_tables.seconds(of, MERCURY, "predicted time")
-                for name in sorted(of, key=lambda name: name != prophet_tables.PROPHET):
-                    took = prophet_tables.seconds(of, name)
-                    if best is not None and took is not None:
-                        point = (share, best / took)
-                        short = name.replace("mercury-", "").replace(" KiB", "")
-                        drawn.setdefault(short, []).append(point)
-            title = f"{model}: optimum / time of an iteration"
-            axes = ("share of the balanced rate", "optimum / time")
-            lines += self._lines(f"prophet rates {model}", title, axes, drawn)
-        return lines
-
     def curves(self, rows: Sequence[Row]) -> list[str]:
         """By what was trained, the loss after each part of the steps."""
         found: dict[str, dict[str, list[tuple[float, float]]]] = {}
@@ -126,23 +105,6 @@ class Pictures:
             name = f"{rows[0].bench} {what.partition(',')[0]}"
             lines += self._lines(name, title, ("part of the steps", "loss"), drawn)
         return lines
-
-    def growth(self, rows: Iterable[Row]) -> list[str]:
-        """Workers' progress together, in that of one worker with one server."""
-        times: dict[str, dict[int, float]] = {}
-        for row in rows:
-            _, found, nodes = row.what.partition(f"{GROWING}: ")
-            if found and row.metric == "time":
-                times.setdefault(row.system, {})[int(nodes)] = row.median
-        lines = {
-            system: [(float(n), n * of[1] / of[n]) for n in sorted(of)]
-            for system, of in times.items()
-            if 1 in of and len(of) > 1
-        }
-        counts = sorted({x for line in lines.values() for x, _ in line})
-        ideal = {"ideal": [(x, x) for x in counts]} if counts else {}
-        title = "Scaling: workers' progress together, one worker's being 1"
-        return self._lines("scaling", title, ("workers", "speedup"), {**ideal, **lines}, True)
 
     def scaling(self, rows: Sequence[Row]) -> list[str]:
         """By model: time / floor against the number of hosts, with most bytes, fastest links."""
@@ -168,27 +130,6 @@ class Pictures:
             title = f"{model}: time of an iteration / floor, n workers and n servers"
             name = f"{rows[0].bench} {model}"
             lines += self._lines(name, title, ("n", "time / floor"), drawn, True)
-        return lines
-
-    def sweep(self, rows: list[Row]) -> list[str]:
-        """A chart for each figure of each sweep that says how good a value is."""
-        lines = []
-        wanted = ("urgent, median", "goodput each way / link", "ratio to floor")
-        for what in dict.fromkeys(row.what for row in rows):
-            for metric in wanted:
-                drawn: dict[str, list[tuple[float, float]]] = {}
-                unit = ""
-                for row in rows:
-                    found = SWEPT.fullmatch(row.system)
-                    if row.what == what and row.metric == metric and found:
-                        name = found["line"].replace("mercury-", "")
-                        drawn.setdefault(name, []).append((float(found["kib"]), row.median))
-                        unit = f" [{row.unit}]" if row.unit else ""
-                subject = what.partition(":")[0]
-                axes = (f"{subject} [KiB]", f"{metric}{unit}")
-                ordered = {name: sorted(line) for name, line in drawn.items()}
-                title = f"{metric}, by {subject}"
-                lines += self._lines(f"sweep {subject} {metric}", title, axes, ordered, True)
         return lines
 
 

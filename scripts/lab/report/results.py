@@ -27,7 +27,7 @@ Place = tuple[str, str, str]  # bench, what, setting
 COMPARED = {
     ("iteration", "time"): False,
     ("communication", "time"): False,
-    ("scenarios", "time"): False,
+    ("mercury_paper", "time"): False,
     ("peers", "time"): False,
     ("prophet", "time"): False,
     ("loopback", "goodput each way"): True,

@@ -8,14 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
 from scripts.lab.bed import namespaces
 from scripts.lab.bed.bed import SIGNALLING, Bed, LoopbackBed, Queue, best_bed, read_queues
-from scripts.lab.bed.disturbance import STREAM
 from scripts.lab.bed.namespaces import LabError
 
+STREAM = Path(__file__).with_name("tcp_stream.py")
 PORT = "5000"
 SILENT_S = 30.0
 ATTEMPTS = 100  # this machine may be busy with other things; one that is not needs one

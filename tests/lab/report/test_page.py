@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
+
+from scripts.lab.benches import mercury_paper
 from scripts.lab.benches.case import Case, Failure, Figure, Row, Setting
 from scripts.lab.benches.catalogue import BENCHES, LONG, PROGRAMS, cases_of
-from scripts.lab.benches.prophet import foretold_s, rates, with_variants
+from scripts.lab.benches.prophet import foretold_s, prophet
 from scripts.lab.report.page import write_pages
 from scripts.lab.report.results import Results, table, with_gains, write
 from scripts.lab.report.summary import headings
@@ -161,35 +164,30 @@ def test_prophet_is_compared_with_bytescheduler_and_its_blocks_are_drawn(tmp_pat
     assert "mean block, kB" in chart.read_text()
 
 
-def test_prophet_s_rates_are_in_one_table(tmp_path: Path) -> None:
-    chosen = with_variants([system(name, "python") for name in BASIC])
-    times = {"mercury-prophet": 2.0, "mercury-bytescheduler": 3.0, "mercury-mercury": 1.9}
-    rows = []
-    for case in rates(chosen, ["resnet18"], [0.2, 1.0]):
-        of = (case.bench, case.what, case.system.name)
-        setting = str(case.setting)
-        rows.append(Row(*of, "time", "s", setting, [times.get(case.system.name, 2.5)]))
-        if case.system.name != "zmq":
-            rows.append(Row(*of, "predicted time", "s", setting, [1.8]))
-    page, (_chart,) = page_of(tmp_path, rows)
-    lines = [line for line in page.splitlines() if line.startswith(("| 0.2: 3", "| 1: 3"))]
-    assert len(lines) == 2
-    for line in lines:
-        assert line.split(" | ")[1] == "2.00 (1.80)"  # Prophet comes first
-        assert line.endswith("| 1.50 | 1.25 | 0.95 |")
-        assert line.count("(") == len(chosen) - 1
-
-
-def test_prophet_s_variants_have_predictions() -> None:
-    systems = [system(name, "python") for name in BASIC]
-    chosen = with_variants(systems)
-    names = [s.name for s in chosen]
+def test_prophet_s_rivals_have_predictions() -> None:
+    systems = [system(name, "/stock/python") for name in BASIC]
+    cases = prophet(systems, "usual")
+    at_3 = [c.system for c in cases if c.what == "Table 2, resnet50 as at 3 Gbit/s"]
+    at_3 += [c.system for c in cases if c.what.startswith("whole gradients")]
+    names = [s.name for s in at_3]
     assert {"zmq", "zmq prophet", "mercury-prophet", "mercury-bytescheduler"} < {*names}
-    assert len(names) == len({*names}) == 9
+    assert len(names) == len({*names}) == 8
     job = workload_of({"model": "lenet5", "steps": 3}).job()
-    foretold = {s.name: foretold_s(job, 1e6, s) for s in chosen}
+    foretold = {s.name: foretold_s(job, 1e6, s) for s in at_3}
     assert foretold.pop("zmq") is None
+    assert foretold.pop("stock-p3") is None
     times = {name: time for name, time in foretold.items() if time is not None}
     assert len(times) == len(foretold)
     assert times["mercury-mercury"] == min(times.values())
     assert times["mercury-prophet"] < times["zmq prophet"]
+
+
+def test_models_keep_their_proportions_on_slower_links() -> None:
+    """Mercury's evaluation: as much computation beside so many bytes as at 10 Gbit/s."""
+    for model in mercury_paper.MODELS:
+        whole = workload_of({"model": model})
+        at_10 = whole.compute_s / (whole.bytes * 8 / mercury_paper.PUBLISHED)
+        for rate in mercury_paper.RATES:
+            here = workload_of(mercury_paper.tensors_of(model, rate))
+            assert here.compute_s / (here.bytes * 8 / rate) == pytest.approx(at_10, rel=0.01)
+            assert here.bytes * 8 / rate == pytest.approx(mercury_paper.LINK_S, rel=0.01)

@@ -1,0 +1,1 @@
+"""docs/papers.md: what the papers show, beside what was measured here."""

@@ -1,0 +1,152 @@
+"""The papers' figures drawn again, ours beside theirs where theirs are known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from pslite_ext.forecast.model import sweep
+from pslite_ext.forecast.model.papers import GBIT as RATES_OF_TABLE_2
+from pslite_ext.forecast.model.papers import MEASURED
+from pslite_ext.forecast.model.zoo import known_job
+from scripts.lab.benches.mercury_paper import MODELS, PACKETS, RATES
+from scripts.lab.report.chart import Line, bar_chart, line_chart
+from scripts.papers import mercury, mlfabric, prophet
+from scripts.papers.measured import Measured
+from scripts.papers.quantity import Quantity
+
+Picture = tuple[str, str]  # title and file, as a page in docs/ shows it
+SHORT = {
+    "stock": "stock",
+    "stock-p3": "stock with P3",
+    mercury.SCHEDULER: "ByteScheduler",
+    f"{mercury.SCHEDULER} 256/1024 KiB": "ByteScheduler, tuned",
+    mercury.FIFO: "without preemption",
+    mercury.OURS: "Mercury",
+}
+
+
+class Plots:
+    """Writes into docs/papers; nothing is shown of what was not measured."""
+
+    def __init__(self, docs: Path, m: Measured) -> None:
+        self._folder = docs / "papers"
+        self._m = m
+
+    def _shown(self, name: str, title: str, svg: str) -> Picture:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / f"{name}.svg").write_text(svg)
+        return title, f"papers/{name}.svg"
+
+    def mercury(self) -> list[Picture]:
+        return [
+            *self._speed_by_bandwidth(),
+            self._required(),
+            *self._speed(),
+            *self._packet_sizes(),
+        ]
+
+    def _speed_by_bandwidth(self) -> list[Picture]:
+        pictures = []
+        names = {"mercury": "Mercury", "fifo": "without preemption", "wfbp": "WFBP"}
+        for model in ("vgg16", "bert_base"):
+            gbit = np.geomspace(1, 64, 61)
+            found = sweep(known_job(model), gbit * mercury.GBIT, names)
+            lines: dict[str, Line] = {
+                name: [*zip(map(float, gbit), map(float, found.speed(policy)))]
+                for policy, name in names.items()
+            }
+            title = f"Mercury, Fig. 11, by the model: speed of {model}"
+            svg = line_chart(title, "Gbit/s", "t_oracle / t_iter", lines)
+            pictures.append(self._shown(f"mercury_fig11_{model}", title, svg))
+        return pictures
+
+    def _required(self) -> Picture:
+        names = ("Mercury", "without preemption", "WFBP")
+        groups = {model: dict(zip(names, mercury.required(model))) for model in MODELS}
+        title = "Mercury, Fig. 12, by the model: bandwidth for 0.99 of full speed (BERT 0.90)"
+        return self._shown("mercury_fig12", title, bar_chart(title, "Gbit/s", groups))
+
+    def _speed(self) -> list[Picture]:
+        groups: dict[str, dict[str, float]] = {}
+        for model in MODELS:
+            for n in mercury.NODES.get(model, (2,)):
+                bars = {
+                    name: found.median
+                    for system, name in SHORT.items()
+                    if (
+                        found := self._m.one(
+                            mercury.BENCH,
+                            rf"^Fig. 13, {model} x",
+                            re.escape(system),
+                            "computation / time",
+                            f"^{n} ",
+                        )
+                    ).known
+                }
+                if bars:
+                    groups[f"{model}, {n}"] = bars
+        title = "Mercury, Fig. 13: speed by model and number of workers, 1 is linear scaling"
+        return self._bars("mercury_fig13", title, "computation / time", groups)
+
+    def _packet_sizes(self) -> list[Picture]:
+        lines: dict[str, Line] = {}
+        for model, rate in [("vgg16", rate) for rate in RATES] + [("alexnet", RATES[-1])]:
+            points = [
+                (float(kib), found.median)
+                for kib in PACKETS
+                if (found := mercury.by_packets(self._m, model, rate, kib)).known
+            ]
+            if points:
+                lines[f"{model}, {rate / 1e6:g} Mbit/s"] = points
+        if not lines:
+            return []
+        title = "Mercury, Fig. 17: speed by size of packets"
+        svg = line_chart(title, "KiB", "computation / time", lines, doubling=True)
+        return [self._shown("mercury_fig17", title, svg)]
+
+    def prophet(self) -> list[Picture]:
+        lines: dict[str, Line] = {}
+        ours: dict[str, Callable[[str], float | None]] = {
+            "prophet": lambda what: _known(prophet.samples(self._m, what, prophet.PROPHET)),
+            "bytescheduler": lambda what: _known(prophet.rival(self._m, what)),
+            "p3": lambda what: _known(prophet.samples(self._m, what, prophet.P3)),
+        }
+        for name, measured in ours.items():
+            found = [(rate, measured(prophet.table_2(rate))) for rate in RATES_OF_TABLE_2]
+            points = [(rate, value) for rate, value in found if value is not None]
+            if points:
+                lines[f"{name}, here"] = points
+            lines[f"{name}, paper"] = [*zip(RATES_OF_TABLE_2, MEASURED[name])]
+        title = "Prophet, Table 2: samples a second and worker, ResNet-50"
+        svg = line_chart(title, "Gbit/s (here a tenth)", "samples / s", lines)
+        return [self._shown("prophet_table2", title, svg)]
+
+    def mlfabric(self) -> list[Picture]:
+        groups: dict[str, dict[str, float]] = {}
+        for cell, theirs in mlfabric.TABLE_2.items():
+            bars = {"A-30, paper": theirs}
+            for name, system in (("A-30", mlfabric.A30), ("A-60", mlfabric.A60)):
+                found = mlfabric.speed_up(self._m, cell, system)
+                if found.known:
+                    bars[f"{name}, here"] = found.median
+            groups[" ".join(cell)] = bars
+        title = "MLfabric, Table 2: times as fast as the ring"
+        return self._bars("mlfabric_table2", title, "ring's time / ours", groups)
+
+    def sketchdlc(self) -> list[Picture]:
+        return []
+
+    def _bars(
+        self, name: str, title: str, y_label: str, groups: dict[str, dict[str, float]]
+    ) -> list[Picture]:
+        if not groups:
+            return []
+        return [self._shown(name, title, bar_chart(title, y_label, groups))]
+
+
+def _known(quantity: Quantity) -> float | None:
+    return quantity.median if quantity.known else None

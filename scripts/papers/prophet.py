@@ -1,0 +1,260 @@
+"""Prophet: every figure of its evaluation."""
+
+from __future__ import annotations
+
+from pslite_ext.forecast.model.papers import GBIT, MEASURED, predicted
+from scripts.lab.benches.prophet import OTHERS
+from scripts.lab.report.results import number
+from scripts.papers.item import NOT_HERE, Item, Paper, doc, page
+from scripts.papers.measured import Measured
+from scripts.papers.quantity import Quantity, between, most
+
+BENCH = "prophet"
+PROPHET, MERCURY, P3 = "mercury-prophet", "mercury-mercury", "stock-p3"
+SCHEDULER = "mercury-bytescheduler"
+SCHEDULERS = (SCHEDULER, f"{SCHEDULER} 256/1024 KiB")
+SAMPLES = "samples a second and worker"
+TABLE_3 = {16: (1.015, "1.5 %"), 32: (1.22, "22 %"), 64: (1.36, "36 %")}
+
+
+def samples(m: Measured, what: str, system: str) -> Quantity:
+    return m.one(BENCH, what, system, SAMPLES).times(1.0, "")
+
+
+def table_2(gbit: float) -> str:
+    return rf"^Table 2, resnet50 as at {gbit:g} Gbit/s$"
+
+
+def rival(m: Measured, what: str) -> Quantity:
+    """ByteScheduler with the better of its sizes."""
+    return most([samples(m, what, name) for name in SCHEDULERS])
+
+
+def _gain(m: Measured, what: str) -> Quantity:
+    return samples(m, what, PROPHET).over(rival(m, what))
+
+
+def _table_2_items(m: Measured) -> list[Item]:
+    model = predicted()
+    items = []
+    for row, gbit in enumerate(GBIT):
+        what = table_2(gbit)
+        prophet, scheduler, p3 = samples(m, what, PROPHET), rival(m, what), samples(m, what, P3)
+        theirs = [MEASURED[name][row] for name in ("prophet", "bytescheduler", "p3")]
+        gain = prophet.over(scheduler)
+        ratio = number(gain.median / (theirs[0] / theirs[1])) if gain.known else ""
+        foretold = m.one(BENCH, what, PROPHET, "predicted / measured")
+        items.append(
+            Item(
+                f"Table 2, {gbit:g} Gbit/s",
+                "{} / {} / {}: {} times ByteScheduler".format(
+                    *map(number, theirs), number(theirs[0] / theirs[1])
+                ),
+                f"{prophet} / {scheduler} / {p3}: {gain} times; ours without Prophet: "
+                f"{samples(m, what, MERCURY)}",
+                page(BENCH),
+                model=" / ".join(number(model[name][row]) for name in model)
+                + f" fitted to the paper; without fitting, predicted / measured {foretold}",
+                ratio=ratio,
+                remarks="samples a second and worker: Prophet / ByteScheduler / P3; "
+                "here / paper is of the gain",
+            )
+        )
+    return items
+
+
+def _table_3_items(m: Measured) -> list[Item]:
+    items = []
+    for batch, (gain, words) in TABLE_3.items():
+        what = rf"^Table 3, resnet50, batches of {batch}," if batch < 64 else table_2(3)
+        found = _gain(m, what)
+        items.append(
+            Item(
+                f"Table 3, batches of {batch}",
+                f"{words} faster than ByteScheduler",
+                f"{found} times as fast",
+                page(BENCH),
+                ratio=number(found.median / gain) if found.known else "",
+                remarks="as at 3 Gbit/s, where the paper's gain is greatest",
+            )
+        )
+    return items
+
+
+def items(m: Measured) -> list[Item]:
+    use = "computation / time"
+    at_3 = table_2(3)
+    others = {model: _gain(m, rf"^Fig. 8, {model} as") for model in OTHERS}
+    nodes = [
+        m.one(BENCH, "^Fig. 12", PROPHET, SAMPLES, f"^{n} workers").times(1.0, "")
+        for n in (2, 4, 8)
+    ]
+    profiled = m.one(BENCH, "^the first 50", PROPHET).over(m.one(BENCH, "^the first 50", MERCURY))
+    half = "one worker's link at 0.5"
+    follow = [
+        m.one(BENCH, "^resnet18 x 0.25", PROPHET, f"blocks follow, {way}")
+        for way in ("halved", "recovered")
+    ]
+    return [
+        Item(
+            "Figs. 1, 5, 6, 7; Table 1, eqs. 1 to 11, Algorithm 1",
+            "blocks of gradients, and why",
+            "built over our packets and over whole messages; one algorithm in C++ and Python, held "
+            "equal by a test",
+            f"{doc('prophet')}, {doc('model')}",
+        ),
+        Item(
+            "Fig. 2",
+            "ResNet-152, one server and three workers: use of the GPU falls to 0 again and again",
+            "share of the time that the emulated GPU computes, ResNet-152: "
+            + ", ".join(
+                f"{name} {m.one(BENCH, '^Fig. 8, resnet152', system, use)}"
+                for name, system in (("P3", P3), ("ByteScheduler", SCHEDULER), ("Prophet", PROPHET))
+            ),
+            page(BENCH),
+            remarks="of whole iterations; the paper draws it over time",
+        ),
+        Item(
+            "Fig. 3a",
+            "P3's rate by size of its partitions (an image)",
+            "not measured: P3's slices have the size that its own paper recommends",
+            page(BENCH),
+            model="`mercury sim predict resnet50 --policy p3 --partition 4MB --bandwidth 3Gbps`",
+        ),
+        Item(
+            "Fig. 3b",
+            "ByteScheduler fluctuates between 44 and 56 samples/s while it tunes its credit",
+            "trials of the search, as a share of the best: "
+            f"{m.one('tuning', '^vgg16 .*searched', SCHEDULER, 'worst trial / best', ' 1000 ')}",
+            page("tuning"),
+            remarks="VGG-16, two hosts",
+        ),
+        Item(
+            "Fig. 4",
+            "gradients appear in steps: ResNet-50 in 13 under MXNet",
+            "the emulated GPU makes the same steps; `mercury trace report` draws those of a job",
+            doc("traces"),
+            remarks="on a CPU, gradients appear one by one",
+        ),
+        Item(
+            "Fig. 8",
+            "ResNet-18, -50, -152 and Inception-v3: 1.1 to 1.4 times ByteScheduler",
+            "; ".join(f"{model} {gain}" for model, gain in others.items()) + " times as fast",
+            page(BENCH),
+            ratio=between([gain.times(1 / 1.4) for gain in others.values()]) + " of the most",
+            remarks="as at 3 Gbit/s, batches of 64, with the better of two sizes for ByteScheduler",
+        ),
+        Item(
+            "Fig. 9",
+            "use of the GPU rises from 67.85 to 91.15 %",
+            f"{m.one(BENCH, at_3, SCHEDULER, use)} to {m.one(BENCH, at_3, PROPHET, use)}",
+            page(BENCH),
+            remarks="as at 3 Gbit/s; ByteScheduler as it is, and Prophet",
+        ),
+        Item(
+            "Fig. 10",
+            "throughput 10.3 against 7.5 MB/s, 1.37 times",
+            f"{samples(m, at_3, PROPHET).over(samples(m, at_3, SCHEDULER))} times",
+            page(BENCH),
+            ratio=_over(samples(m, at_3, PROPHET).over(samples(m, at_3, SCHEDULER)), 1.37),
+            remarks="bytes a second go with samples a second",
+        ),
+        Item(
+            "Fig. 11",
+            "start and end of each gradient: a mean transfer of 125 ms (P3 135, ByteScheduler "
+            "446); mean wait 26 ms (67)",
+            "drawn for any job by `mercury trace report` (life of a message, step pattern); "
+            "not tabled for this set-up",
+            doc("traces"),
+        ),
+        *_table_2_items(m),
+        Item(
+            "ResNet-18, 3 and 10 Gbit/s",
+            "MXNet 110, P3 137, Prophet 153; all 220",
+            "over ByteScheduler's better tuning, ten rates up to the balanced one: "
+            + _page_gains(m),
+            page(BENCH),
+            remarks="once each",
+        ),
+        *_table_3_items(m),
+        Item(
+            "one worker at 500 Mbit/s",
+            "26.4 / 25.8 / 15.1 samples/s: Prophet 1.02 times ByteScheduler",
+            "one worker's link at half the rate, two servers: "
+            + between(
+                [m.gain("peers", f"^{x} .*{half}", PROPHET, SCHEDULER)
+                 for x in ("vgg16", "resnet50", "bert_base")]
+            )
+            + " times",
+            page("peers"),
+            remarks="another share of the rate, and as many servers as workers; once each",
+        ),
+        Item(
+            "Fig. 12",
+            "69.94 to 68.83 samples/s and worker from 2 to 8 workers",
+            " / ".join(map(str, nodes)) + " with 2, 4 and 8 workers and as many servers",
+            page(BENCH),
+            ratio=_over(nodes[-1].over(nodes[0]), 68.83 / 69.94),
+        ),
+        Item(
+            "Fig. 13, §5.4",
+            "profiling takes 7 to 24.7 s; the GPU is used slightly less meanwhile",
+            f"the first 50 iterations take {profiled} times as long as without Prophet",
+            page(BENCH),
+            remarks="it profiles beside training, so there is no time of its own",
+        ),
+        Item(
+            "the monitor",
+            "bandwidth is looked at every 5 s",
+            "blocks follow a rate that halves after {} s, one that doubles after {} s".format(
+                *follow
+            ),
+            page(BENCH),
+        ),
+        Item(
+            "“independent of framework, network, batch”",
+            "the step pattern",
+            f"{NOT_HERE}: steps come from how a GPU's gradients are copied, and there is none",
+            doc("prophet"),
+        ),
+    ]  # fmt: skip
+
+
+def _page_gains(m: Measured) -> str:
+    """Of a table that has a rate in each line, so it is read by its column."""
+    return m.cells("prophet; ^resnet18:; over its better tuning")
+
+
+def _over(found: Quantity, paper: float) -> str:
+    return number(found.median / paper) if found.known else ""
+
+
+def _first(m: Measured) -> list[str]:
+    gains = [_gain(m, table_2(gbit)) for gbit in GBIT]
+    plain = [
+        samples(m, table_2(gbit), PROPHET).over(samples(m, table_2(gbit), MERCURY)) for gbit in GBIT
+    ]
+    floors = [m.one(BENCH, table_2(gbit), PROPHET, "ratio to floor") for gbit in GBIT]
+    return [
+        f"holds: at the paper's seven rates, it is {between(gains)} times as fast as ByteScheduler "
+        f"with the better of two sizes, at {between(floors)} of the floor.",
+        f"does not: over packets by priority alone it gains nothing ({between(plain)} times); its "
+        "blocks matter where pieces are large. Steps are emulated: no GPU's pattern was seen.",
+        "is better: it learns from five iterations beside training, drops a profile that has "
+        "become wrong, and follows a changed rate within seconds.",
+    ]
+
+
+def paper(m: Measured, pictures: list[tuple[str, str]]) -> Paper:
+    return Paper(
+        "Prophet",
+        "“Prophet: Speeding up Distributed DNN Training with Predictable Communication Scheduling” "
+        "(Zhang et al., ICPP 2021).",
+        "The paper has three workers with M60 GPUs and one server, at 1 to 10 Gbit/s. Here rates "
+        "and models are a tenth, and an emulated GPU computes as long as the paper's and produces "
+        "gradients in as many steps. ByteScheduler has its own sizes and a tuned pair; the better "
+        "counts.",
+        _first(m),
+        items(m),
+        pictures,
+    )

@@ -1,0 +1,66 @@
+"""A measured figure with its repeats, or one that has not been measured."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from scripts.lab.report.results import number
+
+NOT_MEASURED = "not measured yet"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Prints its median and half the distance of its extremes."""
+
+    values: tuple[float, ...] = ()  # one of each repeat; none: not measured
+    unit: str = ""
+
+    @property
+    def known(self) -> bool:
+        return bool(self.values)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def repeats(self) -> int:
+        return len(self.values)
+
+    def over(self, other: Quantity) -> Quantity:
+        """Repeat by repeat, since systems take turns; of the medians where numbers differ."""
+        if not (self.known and other.known):
+            return Quantity()
+        if self.repeats == other.repeats:
+            return Quantity(tuple(a / b for a, b in zip(self.values, other.values)))
+        return Quantity((self.median / other.median,))
+
+    def times(self, factor: float, unit: str = "") -> Quantity:
+        return Quantity(tuple(value * factor for value in self.values), unit or self.unit)
+
+    def __str__(self) -> str:
+        if not self.known:
+            return NOT_MEASURED
+        spread = (max(self.values) - min(self.values)) / 2
+        parts = [number(self.median), f"± {number(spread)}" if spread > 0 else "", self.unit]
+        return " ".join(part for part in parts if part)
+
+
+def least(quantities: list[Quantity]) -> Quantity:
+    """The one with the least median; unknown if none is known."""
+    return min((q for q in quantities if q.known), key=lambda q: q.median, default=Quantity())
+
+
+def most(quantities: list[Quantity]) -> Quantity:
+    return max((q for q in quantities if q.known), key=lambda q: q.median, default=Quantity())
+
+
+def between(quantities: list[Quantity], unit: str = "") -> str:
+    """The least and the greatest median of what is known."""
+    known = [q for q in quantities if q.known]
+    if not known:
+        return NOT_MEASURED
+    ends = (number(least(known).median), number(most(known).median))
+    return " ".join(filter(None, (" to ".join(dict.fromkeys(ends)), unit)))
