@@ -14,7 +14,7 @@ from pslite_ext.forecast.model.papers import MEASURED
 from pslite_ext.forecast.model.zoo import known_job
 from scripts.lab.benches.mercury_paper import MODELS, PACKETS, RATES
 from scripts.lab.report.chart import Line, bar_chart, line_chart
-from scripts.papers import mercury, mlfabric, prophet
+from scripts.papers import mercury_model, mercury_names, mercury_speed, mlfabric, prophet
 from scripts.papers.measured import Measured
 from scripts.papers.quantity import Quantity
 
@@ -22,10 +22,10 @@ Picture = tuple[str, str]  # title and file, as a page in docs/ shows it
 SHORT = {
     "stock": "stock",
     "stock-p3": "stock with P3",
-    mercury.SCHEDULER: "ByteScheduler",
-    f"{mercury.SCHEDULER} 256/1024 KiB": "ByteScheduler, tuned",
-    mercury.FIFO: "without preemption",
-    mercury.OURS: "Mercury",
+    mercury_names.SCHEDULER: "ByteScheduler",
+    f"{mercury_names.SCHEDULER} 256/1024 KiB": "ByteScheduler, tuned",
+    mercury_names.FIFO: "without preemption",
+    mercury_names.OURS: "Mercury",
 }
 
 
@@ -54,7 +54,7 @@ class Plots:
         names = {"mercury": "Mercury", "fifo": "without preemption", "wfbp": "WFBP"}
         for model in ("vgg16", "bert_base"):
             gbit = np.geomspace(1, 64, 61)
-            found = sweep(known_job(model), gbit * mercury.GBIT, names)
+            found = sweep(known_job(model), gbit * mercury_names.GBIT, names)
             lines: dict[str, Line] = {
                 name: [*zip(map(float, gbit), map(float, found.speed(policy)))]
                 for policy, name in names.items()
@@ -66,20 +66,20 @@ class Plots:
 
     def _required(self) -> Picture:
         names = ("Mercury", "without preemption", "WFBP")
-        groups = {model: dict(zip(names, mercury.required(model))) for model in MODELS}
+        groups = {model: dict(zip(names, mercury_model.required(model))) for model in MODELS}
         title = "Mercury, Fig. 12, by the model: bandwidth for 0.99 of full speed (BERT 0.90)"
         return self._shown("mercury_fig12", title, bar_chart(title, "Gbit/s", groups))
 
     def _speed(self) -> list[Picture]:
         groups: dict[str, dict[str, float]] = {}
         for model in MODELS:
-            for n in mercury.NODES.get(model, (2,)):
+            for n in mercury_names.NODES.get(model, (2,)):
                 bars = {
                     name: found.median
                     for system, name in SHORT.items()
                     if (
                         found := self._m.one(
-                            mercury.BENCH,
+                            mercury_names.BENCH,
                             rf"^Fig. 13, {model} x",
                             re.escape(system),
                             "computation / time",
@@ -98,7 +98,7 @@ class Plots:
             points = [
                 (float(kib), found.median)
                 for kib in PACKETS
-                if (found := mercury.by_packets(self._m, model, rate, kib)).known
+                if (found := mercury_speed.by_packets(self._m, model, rate, kib)).known
             ]
             if points:
                 lines[f"{model}, {rate / 1e6:g} Mbit/s"] = points

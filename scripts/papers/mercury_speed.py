@@ -1,0 +1,144 @@
+"""Mercury's speed by model, number of hosts and size of packets: Fig. 13, 16 and 17."""
+
+from __future__ import annotations
+
+from pslite_ext.forecast.model import Job, predict
+from pslite_ext.forecast.model.zoo import known_job
+from scripts.lab.benches.mercury_paper import MODELS, PACKETS, RATES
+from scripts.lab.report.results import number
+from scripts.papers.item import NOT_HERE, Item, page
+from scripts.papers.measured import Measured
+from scripts.papers.mercury_names import (
+    BENCH,
+    FIFO,
+    GBIT,
+    NODES,
+    OURS,
+    SCHEDULER,
+)
+from scripts.papers.quantity import Quantity, between, least, most
+
+FIG_13 = "abcdef"
+
+
+def _gains(m: Measured, what: str, rival: str, nodes: tuple[int, ...]) -> list[Quantity]:
+    return [m.gain(BENCH, what, OURS, rival, setting=f"^{n} workers") for n in nodes]
+
+
+def best_rival(m: Measured, what: str, nodes: int) -> Quantity:
+    """ByteScheduler's with whichever of its sizes is better there."""
+    times = [
+        m.one(BENCH, what, name, setting=f"^{nodes} workers")
+        for name in (SCHEDULER, f"{SCHEDULER} 256/1024 KiB")
+    ]
+    return least(times).over(m.one(BENCH, what, OURS, setting=f"^{nodes} workers"))
+
+
+def foretold_gain(job: Job, rival: str, gbit: float = 10.0) -> str:
+    ours = predict(job, gbit * GBIT, "mercury").iteration_s
+    return number(predict(job, gbit * GBIT, rival).iteration_s / ours)
+
+
+def speed_items(m: Measured) -> list[Item]:
+    items = []
+    for letter, model in zip(FIG_13, MODELS):
+        nodes = NODES.get(model, (2,))
+        what = rf"^Fig. 13, {model} x"
+        speeds = [m.one(BENCH, what, OURS, "computation / time", f"^{n} workers") for n in nodes]
+        rivals = {
+            "stock": between(_gains(m, what, "stock", nodes)),
+            "stock with P3": between(_gains(m, what, "stock-p3", nodes)),
+            "ByteScheduler": between([best_rival(m, what, n) for n in nodes]),
+            "without preemption": between(_gains(m, what, FIFO, nodes)),
+        }
+        job = known_job(model)
+        here = f"{between(speeds)} of linear; times as fast as " + ", ".join(
+            f"{name}: {gain}" for name, gain in rivals.items()
+        )
+        foretold = ", ".join(
+            f"{name} {foretold_gain(job, policy)}"
+            for policy, name in (
+                ("wfbp", "WFBP"),
+                ("bytescheduler", "ByteScheduler"),
+                ("fifo", "without preemption"),
+            )
+        )
+        hosts = ", ".join(map(str, nodes))
+        items.append(
+            Item(
+                f"Fig. 13{letter}, {model}",
+                "samples a second on 2 to 4 hosts, beside linear scaling",
+                here,
+                page(BENCH),
+                model=f"times as fast as {foretold}",
+                remarks=f"{hosts} hosts and as many servers; BytePS: {NOT_HERE} (below)",
+            )
+        )
+    gains = {
+        "native PS": (2.30, [m.gain(BENCH, f"^Fig. 13, {x} x", OURS, "stock", setting="^2 ")
+                             for x in MODELS]),
+        "ByteScheduler": (1.40, [best_rival(m, f"^Fig. 13, {x} x", 2) for x in MODELS]),
+    }  # fmt: skip
+    up_to = {name: most(found) for name, (_, found) in gains.items()}
+    items.append(
+        Item(
+            "Fig. 13, the largest gains",
+            "2.30 times native PS, 1.74 times BytePS, 1.40 times ByteScheduler, "
+            "1.15 times Mercury without preemption",
+            "; ".join(f"{gain} times {name}" for name, gain in up_to.items()),
+            page(BENCH),
+            ratio="; ".join(
+                number(up_to[name].median / paper) if up_to[name].known else str(up_to[name])
+                for name, (paper, _) in gains.items()
+            ),
+            remarks="two hosts; ByteScheduler with the better of two sizes for each model",
+        )
+    )
+    return items
+
+
+def by_packets(m: Measured, model: str, rate: float, kib: int) -> Quantity:
+    """Speed with packets of a size, 1 being that of a worker that never waits."""
+    what, setting = rf"^Fig. 17, packets, {model} x", f" {rate / 1e6:g} Mbit/s"
+    return m.one(BENCH, what, f"{OURS} {kib} KiB", "computation / time", setting)
+
+
+def packet_item(m: Measured) -> Item:
+    found = []
+    for model, rate in [("vgg16", rate) for rate in RATES] + [("alexnet", RATES[-1])]:
+        speeds = {kib: by_packets(m, model, rate, kib) for kib in PACKETS}
+        best = most([*speeds.values()])
+        listed = ", ".join(
+            f"{kib} KiB {number(speed.median / best.median) if speed.known else speed}"
+            for kib, speed in speeds.items()
+        )
+        found.append(f"{model} at {rate / 1e6:g} Mbit/s: {listed}")
+    return Item(
+        "Fig. 17",
+        "training speed by size of packets, 4 KB to 4 MB; 16 to 256 KB are best",
+        "speed / that of the best size; " + "; ".join(found),
+        page(BENCH),
+        remarks="slower links want smaller packets: on 100 Mbit/s, 4 MiB takes a third of a second",
+    )
+
+
+def processor_item(m: Measured) -> Item:
+    what = "^Fig. 13, vgg16 x"
+    worker, server = (
+        m.one(BENCH, what, OURS, f"processor time, {who}", "^4 ").over(
+            m.one(BENCH, what, "stock", f"processor time, {who}", "^4 ")
+        )
+        for who in ("worker", "server")
+    )
+    ratio = ""
+    if worker.known and server.known:
+        ratio = f"{number(worker.median / 1.23)}; {number(server.median / 1.09)}"
+    return Item(
+        "Fig. 16",
+        "processor time of an iteration, VGG-16, 4 + 4: 1.23 times native PS's on workers, 1.09 "
+        "times on servers",
+        f"{worker} times stock's on workers, {server} on servers",
+        page(BENCH),
+        ratio=ratio,
+        remarks="less is better: here it costs less than stock, although every payload is checked",
+    )
