@@ -7,6 +7,7 @@ produces gradients in steps, as the paper found them.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ WORKERS, SERVERS = 3, 1
 PART = 0.1  # of the paper's rates, and of the models
 STEPS = {"resnet50": 13, "resnet152": 13, "inception_v3": 13, "resnet18": 8}
 WARMUP = 2  # iterations of which Prophet needs one to learn from: the emulated GPU is exact
+SETTLED_S = 8.0  # until it knows what its links carry, which it looks at once a second
 MEASURED_S = 6.0  # about so long, in so many iterations:
 FEWEST, MOST = 2, 6
 LEARN = {"MERCURY_PROPHET_PROFILE_STEPS": "1"}
@@ -84,7 +86,7 @@ def _cases(
     rounds = min(max(FEWEST, round(MEASURED_S / (1.2 * floor))), MOST)
     config = Config("train", tensors, rounds=rounds, warmup=WARMUP)
     cases = []
-    for system in _learning(systems):
+    for system in _learning(systems, math.ceil(SETTLED_S / floor)):
         usual = nodes == (WORKERS, SERVERS)
         foretold = foretold_s(job, setting.bandwidth, system) if usual else None
 
@@ -100,15 +102,15 @@ def _cases(
                 figures["predicted / measured"] = Figure(foretold / took, "")
             return figures
 
-        seconds = (rounds + WARMUP) * 1.3 * floor
+        seconds = (rounds + max(WARMUP, system.warmup)) * 1.3 * floor
         case = Case("prophet", what, system, setting, config, measure, seconds, LEARN)
         cases.append(replace(case, timeout_s=120 + 4 * seconds))
     return cases
 
 
-def _learning(systems: Sequence[System]) -> list[System]:
-    """The bench itself says what Prophet learns from, and counts every iteration."""
-    return [replace(system, warmup=0) for system in systems]
+def _learning(systems: Sequence[System], warmup: int = 0) -> list[System]:
+    """The bench itself says what Prophet learns from, and how long before it is measured."""
+    return [replace(s, warmup=warmup if s.warmup else 0) for s in systems]
 
 
 def rates(systems: Sequence[System], rates_gbit: Sequence[float] = GBIT) -> list[Case]:
