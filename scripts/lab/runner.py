@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -27,7 +28,7 @@ from scripts.lab.bed.bed import LoopbackBed, best_bed
 from scripts.lab.bed.disturbance import Milestones
 from scripts.lab.bed.namespaces import LabError, privilege_missing
 from scripts.lab.benches import scaling, speed
-from scripts.lab.benches.case import Case, Failure, Row
+from scripts.lab.benches.case import Case, Failure, Figures, Row
 from scripts.lab.benches.catalogue import BENCHES, LONG, ONCE, PROGRAMS, cases_of, wanted
 from scripts.lab.benches.slow_host import SlowHost
 from scripts.lab.report import results
@@ -55,7 +56,7 @@ class Session:
         unshaped = self._unshaped and not case.setting.loopback
         return f"{case.setting}, but not shaped" if unshaped else str(case.setting)
 
-    def add(self, case: Case, figures: dict[str, tuple[float, str]]) -> None:
+    def add(self, case: Case, figures: Figures) -> None:
         for metric, (value, unit) in figures.items():
             place = (case.bench, case.what, case.system.name, metric, self.setting(case))
             for row in self.rows:
@@ -129,6 +130,11 @@ def measure(case: Case, session: Session) -> str:
         return f"skipped: {reason}"
     try:
         with make_bed(case) as bed, disturbed(case, bed) as milestones:
+            if case.run is not None:
+                by_what = case.run(bed)
+                for what, figures in by_what.items():
+                    session.add(replace(case, what=what), figures)
+                return "; ".join(f"{what}: {_first(of)}" for what, of in by_what.items())
 
             def tell(_process: Process, event: dict[str, Any]) -> None:
                 if event["event"] == "begin":
@@ -157,7 +163,11 @@ def measure(case: Case, session: Session) -> str:
     }
     place = {"bench": case.bench, "what": case.what, "setting": session.setting(case)}
     session.series.setdefault(str(case), {**place, "system": case.system.name, **shown})
-    session.add(case, {name: (figure.value, figure.unit) for name, figure in figures.items()})
+    session.add(case, figures)
+    return _first(figures)
+
+
+def _first(figures: Figures) -> str:
     name, figure = next(iter(figures.items()))
     return f"{name} {results.number(figure.value)} {figure.unit}"
 
@@ -201,6 +211,9 @@ def run_programs(benches: Sequence[str], systems: Sequence[System], session: Ses
             session.rows += run(systems)
         except LabError as error:
             print(f"skipped: {bench}: {error}", flush=True)
+        except JobFailed as error:
+            session.failed = True
+            print(f"failed: {bench}: {error}", file=sys.stderr)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             session.failed = True
             said = error.stderr.decode() if isinstance(error.stderr, bytes) else error.stderr

@@ -16,6 +16,7 @@ from pslite_ext.forecast.simulate.link import (
     Fair,
     Hop,
     InOrder,
+    JobsInTurn,
     Link,
     Queue,
     Rate,
@@ -34,8 +35,9 @@ class Cluster:
     """Every node has a link out and a link in, both of its rate.
 
     `sharing` is how links into nodes and racks choose among packets; what a node sends over its
-    own link is ordered by the job's policy. Queues have no limit: "priority" stands for a network
-    whose flow control holds back the less urgent at its sender.
+    own link is ordered by the job's policy; several jobs on a node take turns. Queues have no
+    limit: "priority" stands for a network whose flow control holds back the less urgent at its
+    sender.
 
     With `window_bytes`, flow control is simulated instead: each connection between a worker and a
     server orders what it has to send, and has no more than that under way, so that a node's own
@@ -115,7 +117,13 @@ class Cluster:
 class ClusterLinks:
     """The links of a cluster, built for one simulation."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, by_priority: bool) -> None:
+    def __init__(
+        self, cluster: Cluster, clock: Clock, by_priority: bool, several_jobs: bool = False
+    ) -> None:
+        def of_jobs(queue: Callable[[], Queue]) -> Callable[[], Queue]:
+            by_urgency = queue in (Trains, ByPriority)
+            return (lambda: JobsInTurn(queue)) if several_jobs and by_urgency else queue
+
         def links(
             kind: str, rates: Sequence[RateSpec], queue: Callable[[], Queue], latency_s: float
         ) -> list[Link]:
@@ -125,13 +133,13 @@ class ClusterLinks:
             ]
 
         latency_s = cluster.latency_s  # on the way in
-        shared = QUEUES[cluster.sharing]
+        shared = of_jobs(QUEUES[cluster.sharing])
         windows = cluster.window_bytes is not None
-        pushes: Callable[[], Queue] = InOrder if windows else Trains
+        pushes: Callable[[], Queue] = InOrder if windows else of_jobs(Trains)
         self.worker_out = links("out of worker", cluster.worker_rates, pushes, 0.0)
         self.worker_in = links("into worker", cluster.worker_rates, shared, latency_s)
         # Where nothing is urgent, a server's connections to its workers share its link.
-        ordered: Callable[[], Queue] = ByPriority if by_priority else Fair
+        ordered: Callable[[], Queue] = of_jobs(ByPriority) if by_priority else Fair
         answers = InOrder if windows else ordered
         servers = len(cluster.server_rates)
         self.beside = cluster.beside
@@ -149,7 +157,10 @@ class ClusterLinks:
         self.pushing: list[list[Connection]] = []
         self.answering: list[list[Connection]] = []
         if cluster.window_bytes is not None:
-            for connections, queue in ((self.pushing, Trains), (self.answering, ordered)):
+            for connections, queue in (
+                (self.pushing, of_jobs(Trains)),
+                (self.answering, ordered),
+            ):
                 connections += [
                     [
                         Connection(clock, cluster.window_bytes, latency_s, queue())

@@ -12,6 +12,8 @@ from pslite_ext.forecast.model import ModelError
 from pslite_ext.forecast.model.job import number
 from pslite_ext.forecast.simulate.clock import Clock
 
+JOB_BITS = 32  # of a flow's number; what is above is its job's
+
 
 class Hop(Protocol):
     """What packets pass, or end at."""
@@ -59,12 +61,13 @@ class Packet:
 class Train:
     """Packets of one piece, made one at a time, when their link or connection takes them."""
 
-    __slots__ = ("_make", "_next", "_packets", "priority")
+    __slots__ = ("_make", "_next", "_packets", "flow", "priority")
 
     def __init__(
-        self, priority: int, packets: Sequence[int], make: Callable[[int], Packet]
+        self, priority: int, packets: Sequence[int], make: Callable[[int], Packet], flow: int = 0
     ) -> None:
         self.priority = priority
+        self.flow = flow
         self._packets = packets
         self._next = 0
         self._make = make
@@ -150,6 +153,39 @@ class Fair:
         if not self.waiting:  # everybody starts anew
             self._flow_end.clear()
             self._served = 0.0
+        return packet
+
+
+class JobsInTurn:
+    """A queue for each job; those that wait get the same share: start-time fair queueing.
+
+    What is urgent to one job is not known to be so to another, which numbers its own tensors and
+    has connections of its own.
+    """
+
+    def __init__(self, make: Callable[[], Queue]) -> None:
+        self._make = make
+        self._queues: dict[int, Queue] = {}
+        self._ends: dict[int, float] = {}  # bytes that each would have had when its turn is over
+        self._served = 0.0
+
+    @property
+    def waiting(self) -> list[int]:
+        return [job for job, queue in self._queues.items() if queue.waiting]
+
+    def push(self, item: Packet | Train) -> None:
+        job = item.flow >> JOB_BITS
+        if job not in self._queues:
+            self._queues[job] = self._make()
+        if not self._queues[job].waiting:
+            self._ends[job] = max(self._served, self._ends.get(job, 0.0))
+        self._queues[job].push(item)
+
+    def pop(self) -> Packet:
+        job = min(self.waiting, key=self._ends.__getitem__)
+        packet = self._queues[job].pop()
+        self._served = self._ends[job]
+        self._ends[job] += packet.size
         return packet
 
 

@@ -20,7 +20,7 @@ from pslite_ext.forecast.model.job import Array, number
 from pslite_ext.forecast.simulate.clock import Clock
 from pslite_ext.forecast.simulate.cluster import Cluster, ClusterLinks
 from pslite_ext.forecast.simulate.layout import Layout, Shares
-from pslite_ext.forecast.simulate.link import Hop, Packet, Train, pass_on
+from pslite_ext.forecast.simulate.link import JOB_BITS, Hop, Packet, Train, pass_on
 from pslite_ext.forecast.simulate.scheme import scheme
 
 MOMENTS = ("bp_end", "push_start", "push_end", "pull_end", "fp_end")  # of a Timeline
@@ -95,7 +95,7 @@ class JobRun:
             for worker in self.workers:
                 self.rack_size[fabric.rack[worker.host]] += 1
             self.copies = sum(1 for size in self.rack_size if size)
-        self.flow = name << 32  # flows of different jobs are different
+        self.flow = name << JOB_BITS  # flows of different jobs are different
         self.random = random.Random(run.seed)
         # Copies in, by iteration, of each packet (or piece); and of each rack's.
         packets = len(self.layout.packet_size)
@@ -211,7 +211,7 @@ class JobRun:
             return packet
 
         if not self.fabric.pushing:
-            link.feed(Train(priority, packets, make))
+            link.feed(Train(priority, packets, make, flow))
             return
         # All begin at different servers: else everybody's first packets would meet at server 0.
         servers = len(self.cluster.server_rates)
@@ -219,7 +219,7 @@ class JobRun:
             server = (worker.host + turn) % servers
             to_it = [index for index in packets if layout.packet_server[index] == server]
             if to_it:
-                train = Train(priority, to_it, make)
+                train = Train(priority, to_it, make, flow)
                 self.fabric.pushing[worker.host][server].send(train)
 
     def _push_began(self, packet: Packet) -> None:

@@ -71,7 +71,10 @@ def simulate(
     if not runs:
         raise ModelError("there is no job to simulate")
     fabric = ClusterLinks(
-        cluster, clock, all(scheme(run.policy, run.options).streams for run in runs)
+        cluster,
+        clock,
+        by_priority=all(scheme(run.policy, run.options).streams for run in runs),
+        several_jobs=len(runs) > 1,
     )
     started = [JobRun(run, name, cluster, fabric, clock) for name, run in enumerate(runs)]
     with _no_garbage_collection():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.disturbance import Disturbance
 from scripts.lab.systems.job import Outcome, host_names
 from scripts.lab.systems.system import System
@@ -107,6 +108,8 @@ class Case:
     hear: Callable[[dict[str, Any]], None] | None = None  # what a process says, when it does
     watched: bool = False  # the links are looked at meanwhile
     zero: Callable[[Outcome], float] | None = None  # where charts of throughput begin
+    # Instead of one job of `config`: what becomes of several, by what they are.
+    run: Callable[[LoopbackBed], dict[str, Figures]] | None = None
     again: Callable[[int], Case] | None = None  # for a repeat (0, 1, ...) with draws of its own
 
     def __str__(self) -> str:

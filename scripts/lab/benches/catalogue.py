@@ -11,6 +11,7 @@ from scripts.lab.benches import (
     fabric,
     flood,
     hosts,
+    jobs,
     joining,
     kinds,
     limits,
@@ -22,6 +23,7 @@ from scripts.lab.benches import (
     scaling,
     speed,
     sum_kernel,
+    tuning,
     turns,
     wire,
 )
@@ -139,6 +141,13 @@ def _peers(systems: Systems, length: str) -> list[Case]:
     return peers.peers(systems, rounds=20 if length == "full" else 6)
 
 
+def _jobs(systems: Systems, length: str) -> list[Case]:
+    chosen = _named(systems, jobs.SYSTEMS)
+    if length == "quick":
+        return jobs.jobs(_named(chosen, ("stock", MERCURY)), jobs.MODELS[:2], 3)
+    return jobs.jobs(chosen)
+
+
 def _scaling(systems: Systems, length: str, asked: scaling.Asked) -> list[Case]:
     rivals = _named(systems, (MERCURY, "stock", "stock-p3", "mpi", DDP))
     if length == "quick":
@@ -196,6 +205,7 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "adapt": _adapt,
     "peers": _peers,
     "prophet": prophet.prophet,
+    "jobs": _jobs,
     "soak": _soak,
     "mercury_paper": mercury_paper.mercury_paper,
 }
@@ -203,6 +213,7 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
 PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
     "sum_kernel": lambda _systems: sum_kernel.run(),
     "joining": lambda systems: joining.run([system.name for system in systems]),
+    "tuning": tuning.run,
 }
 # Long, and of systems beyond the basic ones.
 _BEYOND = ("scaling", "torch", "hosts", "wire", "accuracy", "local", "device", "turns", "fabric")
@@ -215,6 +226,8 @@ LONG = (
     "adapt",
     "peers",
     "prophet",
+    "jobs",
+    "tuning",
     "soak",
     "mercury_paper",
 )

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from scripts import patches
-from scripts.lab.systems.peers import PEERS, READY, REASON, ROOT
+from scripts.lab.systems.peers import PEERS, READY, REASON, ROOT, TOOLS, TUNER
 
 PINNED = Path(__file__).resolve().parent / "peers_pinned"
 STOCK_MXNET = "<stock wheel>"  # stands for its file, which is fetched and verified first
+INSTALLED = {**PEERS, **TOOLS}
 CUDA = ("nvidia-", "cuda-")  # packages of gigabytes that a build of torch for GPUs brings
 
 
@@ -69,6 +70,10 @@ SETUPS = {
             ("mpi.txt", "--no-deps", "--only-binary", ":all:"),
         ),
         "import mxnet; from mpi4py import MPI; MPI.Get_library_version()",
+    ),
+    TUNER: Setup(
+        (("tuner.txt", "--no-deps", "--only-binary", ":all:"),),
+        "from bayes_opt.acquisition import ExpectedImprovement; from scipy.stats import qmc",
     ),
 }
 
@@ -120,9 +125,9 @@ def make(setup: Setup, folder: Path, gpu_builds: bool, jobs: int) -> None:
 
 def set_up(name: str, root: Path, gpu_builds: bool, jobs: int) -> str:
     """What to say of it."""
-    if PEERS[name].never:
-        return f"skipped: {PEERS[name].never}"
-    folder = root / PEERS[name].environment
+    if INSTALLED[name].never:
+        return f"skipped: {INSTALLED[name].never}"
+    folder = root / INSTALLED[name].environment
     if not (folder / READY).exists():
         try:
             make(SETUPS[name], folder, gpu_builds, jobs)
@@ -148,15 +153,15 @@ def add_extras(setup: Setup, folder: Path) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("peers", nargs="*", metavar="PEER", help=", ".join(PEERS))
+    parser.add_argument("peers", nargs="*", metavar="PEER", help=", ".join(INSTALLED))
     parser.add_argument(
         "--gpu-builds", action="store_true", help="take them if there are no others"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="of compilers")
     asked = parser.parse_args()
-    for name in asked.peers or PEERS:
-        if name not in PEERS:
-            parser.error(f"there is no peer '{name}'; there are {', '.join(PEERS)}")
+    for name in asked.peers or INSTALLED:
+        if name not in INSTALLED:
+            parser.error(f"there is no peer '{name}'; there are {', '.join(INSTALLED)}")
         print(f"{name}: {set_up(name, ROOT, asked.gpu_builds, asked.jobs)}", flush=True)
     return 0
 

@@ -8,7 +8,7 @@ import queue
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -315,9 +315,13 @@ class MeasuredJob:
 
     def has_said(self, event: str) -> bool:
         """Whether one of its processes has; of a job that nobody follows."""
-        while not self._heard.empty():
-            self._said.add(str(self._heard.get()[1]["event"]))
+        self._said.update(str(said["event"]) for _, said in self.heard())
         return event in self._said
+
+    def heard(self) -> Iterator[tuple[Process, dict[str, Any]]]:
+        """What its processes have said since it was last asked; of a job that nobody follows."""
+        while not self._heard.empty():
+            yield self._heard.get()
 
     def end(self) -> None:
         self._bed.processes.end([p.child for p in self._processes])

@@ -32,10 +32,14 @@ PEERS = {
     ),
 }
 
+# What the lab itself has in an environment of its own, so that no system needs it.
+TUNER = "tuner"
+TOOLS = {TUNER: Peer(".venv-peers-tuner")}
+
 
 def peer_python(name: str, root: Path = ROOT) -> str:
-    """The Python of the peer's environment; PeerMissing if there is none."""
-    peer = PEERS[name]
+    """The Python of a peer's or a tool's environment; PeerMissing if there is none."""
+    peer = {**PEERS, **TOOLS}[name]
     if peer.never:
         raise PeerMissing(peer.never)
     folder = root / peer.environment

@@ -20,6 +20,8 @@ class Config:
     warmup: int = 1
     slow_rank: int = -1  # train: this worker computes `slowness` times as long
     slowness: float = 1.0
+    # train: a file that says how many iterations may begin; then the end of each is told.
+    allowed_file: str = ""
     reports: list[int] = field(default_factory=list)  # rounds after which to say `progress`
     urgent: int = 0  # flood: how often to push the first tensor, the urgent one
     urgent_every_s: float = 0.1

@@ -7,6 +7,8 @@ back, and when its forward pass began and ended.
 from __future__ import annotations
 
 import threading
+import time
+from pathlib import Path
 from typing import Any
 
 from scripts.lab.workloads.emulated_gpu import EmulatedGpu
@@ -16,6 +18,7 @@ from scripts.lab.workloads.job_config import Config
 from scripts.lab.workloads.measurement import say, usage
 
 MOMENTS = ("ready", "back", "forward", "done")  # of each layer
+_LOOK_S = 0.005  # between looks at how many iterations may begin
 
 
 def train(config: Config, gradients: Gradients, engine: Engine) -> dict[str, Any]:
@@ -60,6 +63,8 @@ def train(config: Config, gradients: Gradients, engine: Engine) -> dict[str, Any
             if number < len(layers) - 1:
                 return
             ends.append(now)
+            if config.allowed_file:
+                say("round", turn=turn, t=now, wrong=gradients.wrong)
             if turn == config.warmup - 1:
                 marks["begin"] = usage()
             elif turn == total - 1:
@@ -74,6 +79,8 @@ def train(config: Config, gradients: Gradients, engine: Engine) -> dict[str, Any
         )
 
     for turn in range(total):
+        if config.allowed_file:
+            _until_allowed(Path(config.allowed_file), turn)
         for number in reversed(range(len(layers))):
             backward(number, turn)
         for number in range(len(layers)):
@@ -88,6 +95,11 @@ def train(config: Config, gradients: Gradients, engine: Engine) -> dict[str, Any
     gpu.close()
     times = [b - a for a, b in zip(ends[config.warmup - 1 :], ends[config.warmup :])]
     return {"times_s": times, "timeline": [_since(ends[-2], moments) for moments in timeline]}
+
+
+def _until_allowed(file: Path, turn: int) -> None:
+    while int(file.read_text()) <= turn:
+        time.sleep(_LOOK_S)
 
 
 def _since(start: float, moments: dict[str, float]) -> list[float]:

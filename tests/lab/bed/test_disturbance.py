@@ -1,8 +1,7 @@
-"""What happens beside a job: rates that change, another job on its hosts."""
+"""What happens beside a job: rates that change."""
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -17,11 +16,8 @@ from scripts.lab.bed.namespaces import LabError
 from scripts.lab.benches.case import Case
 from scripts.lab.benches.limits import LOOPBACK
 from scripts.lab.runner import disturbed
-from scripts.lab.systems.job import JobFailed, MeasuredJob, host_names
-from scripts.lab.systems.neighbour import neighbour
 from scripts.lab.systems.system import System
 from scripts.lab.workloads.job_config import Config
-from scripts.lab.workloads.measurement import MARK
 
 MakeBed = Callable[..., Bed]
 WAIT_S = 60.0
@@ -96,39 +92,3 @@ def test_a_disturbance_that_fails_fails_the_case(asleep: System) -> None:
             pass
         with disturbed(case_with(asleep, lambda _bed, _milestones: None), bed):
             pass
-
-
-def test_a_job_leaves_its_neighbour_alone(asleep: System) -> None:
-    with LoopbackBed(host_names(1, 1)) as bed:
-        alive: list[int] = []
-
-        def look() -> None:
-            until(lambda: len(bed.processes.children) == 3)
-            quick = MeasuredJob(bed, asleep, IDLE, program=[sys.executable, "-c", "pass"])
-            with pytest.raises(JobFailed, match="gave no result"):
-                quick.follow(30)
-            alive.append(sum(child.poll() is None for child in bed.processes.children))
-
-        beside(bed, neighbour(asleep, IDLE), look)
-        assert alive == [3]
-        assert bed.processes.children == []
-
-
-def test_a_neighbour_that_fails_is_noticed() -> None:
-    broken = System("broken", sys.executable, program=("nothing.py",))
-    with LoopbackBed(host_names(1, 1)) as bed:
-        case = case_with(broken, neighbour(broken, IDLE))
-        with pytest.raises(JobFailed, match="broken: scheduler ended"), disturbed(case, bed):
-            raise AssertionError("nothing is measured beside it")
-
-
-def test_a_neighbour_has_begun_before_the_job_starts(tmp_path: Path) -> None:
-    program = tmp_path / "begins.py"
-    said = f"{MARK}{json.dumps({'event': 'begin'})}"
-    program.write_text(f"import time; print({MARK!r} + '{{}}{{'); print({said!r}); time.sleep(60)")
-    begins = System("begins", sys.executable, program=(str(program),))
-    with LoopbackBed(host_names(1, 1)) as bed:
-        with disturbed(case_with(begins, neighbour(begins, IDLE)), bed) as milestones:
-            assert milestones.ready.is_set()
-            assert len(bed.processes.children) == 3
-        assert bed.processes.children == []

@@ -18,7 +18,7 @@ from scripts.lab.benches.peers import peers_floor_s
 from scripts.lab.systems import install_peers
 from scripts.lab.systems.install_peers import SETUPS, gpu_packages, set_up
 from scripts.lab.systems.job import MeasuredJob, host_names, run_job
-from scripts.lab.systems.peers import PEERS, READY, REASON, PeerMissing, peer_python
+from scripts.lab.systems.peers import PEERS, READY, REASON, TOOLS, PeerMissing, peer_python
 from scripts.lab.systems.rendezvous import await_port
 from scripts.lab.systems.system import TORCH, WORKER, System, available, system
 from scripts.lab.workloads import gradient_values
@@ -105,7 +105,7 @@ def test_peers_run_in_their_bench_alone() -> None:
 
 
 def test_every_peer_has_its_setup() -> None:
-    assert list(SETUPS) == INSTALLABLE
+    assert list(SETUPS) == [*INSTALLABLE, *TOOLS]
     setups = SETUPS.values()
     files = [arguments[0] for s in setups for arguments in (*s.requirements, *s.extras)]
     assert {path.name for path in install_peers.PINNED.iterdir()} == set(files)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,33 @@ def test_it_takes_no_core(stock: bool) -> None:
     begin, end = events["begin"], events["end"]
     # The promise is 5% of a core; the bound only catches a thread that spins.
     assert end["cpu_s"] - begin["cpu_s"] < 0.5 * (end["t"] - begin["t"])
+
+
+def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
+    allowed = tmp_path / "allowed"
+    allowed.write_text("1")
+    config = {
+        "mode": "train",
+        "store": None,
+        "tensors": {"model": "lenet5", "compute_s": 0.01},
+        "rounds": 2,
+        "allowed_file": str(allowed),
+    }
+    worker = subprocess.Popen(
+        [sys.executable, *WORKER, json.dumps(config)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert worker.stdout is not None
+    turns: list[int] = []
+    for line in worker.stdout:
+        event = json.loads(line.removeprefix("@lab "))
+        if event["event"] == "round":
+            assert event["wrong"] == []
+            turns.append(event["turn"])
+            time.sleep(0.1)  # what it may not begin, it would begin now
+            assert event["turn"] < int(allowed.read_text())
+            allowed.write_text("2" if turns == [0] else "3")
+    assert turns == [0, 1, 2]
+    assert worker.wait() == 0
 
 
 class LateClock:

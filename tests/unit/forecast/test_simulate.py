@@ -285,3 +285,21 @@ def test_the_policy_priority_is_the_models_mercury() -> None:
     ]
     assert (by[0].iteration_s == by[1].iteration_s).all()
     assert predict(ONE, 1.0, "priority").iteration_s == predict(ONE, 1.0, "mercury").iteration_s
+
+
+@pytest.mark.parametrize("window", [None, 50.0])
+@pytest.mark.parametrize("policy", ["mercury", "fifo", "wfbp"])
+def test_a_job_s_many_tensors_do_not_wait_for_another_s_few(
+    policy: str, window: float | None
+) -> None:
+    """Numbers of tensors do not compare: the large job's are all smaller than most of the other's.
+
+    The large job always has something to send. A link carries half as much for the other then.
+    """
+    large = Job((Layer("all", 20_000.0, 0.01, 0.01),))
+    small = Job(tuple(Layer(f"{n}", 100.0, 0.01, 0.01) for n in range(10)))
+    cluster = Cluster.even(1, 1, 1000.0, packet_bytes=5.0, window_bytes=window)
+    runs = [SimulatedJob(large, policy, iterations=2), SimulatedJob(small, policy, iterations=5)]
+    beside = simulate(runs, cluster).outcomes[1].iteration_s.max()
+    alone = simulate(runs[1], cluster).outcomes[0].iteration_s.max()
+    assert 1.3 * alone < beside < 2.2 * alone
