@@ -40,16 +40,20 @@ $(MXNET_DIST): $(wildcard patches/mxnet/*) patches/sources.toml scripts/build_wh
 	$(PYTHON) -m scripts.build_wheel
 	touch $@
 
-# For developers: our packages from the tree, MXNet from the patched wheel.
-$(VENV)/.ready: $(VENV)/.tools $(NATIVE) dist/.mxnet
+# For developers: our packages from the tree, MXNet from the patched wheel. That is installed while the
+# core is compiled, and not again for each change to the core.
+$(VENV)/.packages: $(VENV)/.tools dist/.mxnet
 	$(PIP) install --force-reinstall --no-deps dist/mxnet-1.9.1+*.whl
 	$(PIP) install -c constraints-dev.txt 'numpy<2' requests graphviz pyzmq
 	$(call digits,$(VENV))
+	touch $@
+
+$(VENV)/.ready: $(VENV)/.packages $(NATIVE)
 	echo $(CURDIR) > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/mercury_ps_tree.pth
 	printf '#!$(abspath $(BIN)/python)\nimport sys\n\nfrom pslite_ext.command.main import main\n\nsys.exit(main())\n' > $(BIN)/mercury && chmod +x $(BIN)/mercury
 	touch $@
 
-$(STOCK)/.ready: patches/sources.toml
+$(STOCK)/.ready: patches/sources.toml | dist/.mxnet  # which fetches the same wheel
 	$(PYTHON) scripts/patches.py fetch mxnet
 	$(PYTHON) -m venv $(STOCK)
 	$(STOCK)/bin/python -m pip --disable-pip-version-check --quiet install build/downloads/mxnet-1.9.1-*.whl 'numpy<1.24'
