@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes compiles all
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly bench papers bench-units bench-install-peers bench-repeat bench-model docs clean
+.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-asan test-tsan sources test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly bench papers bench-units bench-install-peers bench-repeat bench-model docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -102,9 +102,16 @@ demo: wheel  ## LeNet-5 on digits: 2 workers and 2 servers on this machine, in a
 test-cpp: $(NATIVE)
 	$(call ctest,dev)
 
-test-sanitize: $(VENV)/.tools
+test-sanitize: test-asan test-tsan  # with -j2, one's tests wait for time to pass while the other is compiled
+
+test-asan: sources
 	$(call sanitized,asan,address$(comma)undefined)
+
+test-tsan: sources
 	$(call sanitized,tsan,thread)
+
+sources: $(VENV)/.tools  # of others, which every build would fetch: once
+	$(PYTHON) scripts/patches.py apply ps-lite zeromq --into build/src > /dev/null
 
 comma := ,
 define configured
