@@ -14,7 +14,7 @@ from pslite_ext.forecast.model.papers import MEASURED
 from pslite_ext.forecast.model.zoo import known_job
 from scripts.lab.benches.mercury_paper import MODELS, PACKETS, RATES
 from scripts.lab.report.chart import Line, bar_chart, line_chart
-from scripts.papers import mercury_model, mercury_names, mercury_speed, mlfabric, prophet
+from scripts.papers import mercury_model, mercury_names, mercury_speed, mlfabric, prophet, sketchdlc
 from scripts.papers.measured import Measured
 from scripts.papers.quantity import Quantity
 
@@ -138,7 +138,20 @@ class Plots:
         return self._bars("mlfabric_table2", title, "ring's time / ours", groups)
 
     def sketchdlc(self) -> list[Picture]:
-        return []
+        groups: dict[str, dict[str, float]] = {}
+        names = {sketchdlc.PAPER: "paper", sketchdlc.CLASSIC: "zmq", sketchdlc.PACKETS: "mercury"}
+        for network in sketchdlc.NETWORKS:
+            bars = {
+                name: found.median
+                for system, name in names.items()
+                if (
+                    found := sketchdlc.figure(self._m, network, sketchdlc.PHASES, "overlap", system)
+                ).known
+            }
+            if bars:
+                groups[network] = bars
+        title = "SketchDLC, Fig. 10: communication that computation hides"
+        return self._bars("sketchdlc_fig10", title, "%", groups)
 
     def _bars(
         self, name: str, title: str, y_label: str, groups: dict[str, dict[str, float]]
