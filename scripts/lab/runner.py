@@ -211,7 +211,7 @@ def run_programs(benches: Sequence[str], systems: Sequence[System], session: Ses
             session.rows += run(systems)
         except LabError as error:
             print(f"skipped: {bench}: {error}", flush=True)
-        except JobFailed as error:
+        except JobFailed as error:  # what was measured before is kept
             session.failed = True
             print(f"failed: {bench}: {error}", file=sys.stderr)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:

@@ -12,7 +12,20 @@ from pslite_ext.forecast.model import ModelError
 from tracer.errors import TraceError
 from tracer.format.record import DEP_LIST, DEP_ONE
 from tracer.replay import Conditions, Recorded, recorded, replay, self_check
-from tracer.run import assemble
+from tracer.replay.network import estimate
+from tracer.round_trip import (
+    MISSING,
+    S_PULL_RECV,
+    S_PULL_SEND,
+    S_PUSH_RECV,
+    S_PUSH_SEND,
+    W_PULL_RECV,
+    W_PULL_SEND,
+    W_PUSH_RECV,
+    W_PUSH_SEND,
+    RoundTrips,
+)
+from tracer.run import Key, assemble
 from tracer.synthetic import Plan, synthesize
 
 PLAN = Plan(workers=2, servers=1, iterations=5)
@@ -53,6 +66,44 @@ def test_what_is_read_from_a_run() -> None:
     assert found.ready_s[:, 0, 7] == pytest.approx(plan.compute_us / 1e6)
     assert found.ready_s[:, 1, 7] == pytest.approx((plan.compute_us + 700) / 1e6)
     assert found.ready_s[:, 0, 0] == pytest.approx((plan.compute_us + 7 * plan.gap_us) / 1e6)
+
+
+@pytest.mark.parametrize(("mode", "within"), [("zmq", 0.01), ("mercury", 0.12)])
+def test_a_link_that_two_share_is_not_taken_for_two(mode: str, within: float) -> None:
+    """Into the server, 100 bytes/us. Worker 1 begins when a half or a quarter of worker 0's is in.
+
+    A trace does not say when a tensor's packets came between the first and the last.
+    """
+    handed = np.array([0, 5000, 30000, 32500])  # of both workers, in two iterations
+    there = np.array([15050, 20050, 47550, 50050])  # 50 us of which are the latency
+    times = np.full((8, 4), MISSING)
+    times[W_PUSH_SEND], times[S_PULL_SEND], times[W_PULL_RECV] = handed, there + 100, there + 150
+    if mode == "mercury":
+        times[W_PUSH_RECV], times[S_PUSH_RECV], times[S_PUSH_SEND] = there - 50, handed + 50, there
+        times[S_PULL_RECV], times[W_PULL_SEND] = there, there + 50
+    else:
+        times[S_PUSH_RECV], times[S_PUSH_SEND], times[W_PUSH_RECV] = there, there, there + 50
+        times[W_PULL_SEND], times[S_PULL_RECV] = there + 50, there + 100
+    none, size = np.zeros(4, np.int64), np.full(4, 1_000_000)
+    table = RoundTrips(
+        iteration=np.array([0, 0, 1, 1]),
+        key=none,
+        worker=np.array([0, 1, 0, 1]),
+        server=none,
+        times=times,
+        push_bytes=size,
+        pull_bytes=size,
+        initialised=np.full(2, MISSING),
+        keys={0: Key(0, "weight", 1_000_000, 0)},
+        mode=mode,
+        training="synchronous",
+        workers=2,
+        servers=1,
+    )
+    network = estimate(table)
+    assert network.latency_s == pytest.approx(50e-6)
+    assert network.bandwidth == pytest.approx(100e6, rel=within)
+    assert network.connection == network.bandwidth
 
 
 def test_other_conditions() -> None:

@@ -24,7 +24,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pytestmark = pytest.mark.xdist_group("report")  # drawn once, not by every process
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = Plan(workers=2, servers=2, iterations=12, jitter_us=1500, split_bytes=1_000_000)
-SECTIONS = ("check", "time", "timeline", *NAMES, "clocks")
+SECTIONS = ("advice", "check", "time", "timeline", *NAMES, "clocks")
 
 
 HOSTILE = "<script>x</script> $a_b$"
@@ -58,6 +58,10 @@ def test_no_section_is_missing_and_nothing_is_fetched(report: Path) -> None:
     page = report.read_text()
     for name in SECTIONS:
         assert f'id="{name}"' in page, name
+    said = re.search(r'<div id="advice"><p>(.*?)</p><p>(.*?)</p><p>(.*?)</p></div>', page)
+    assert said is not None
+    assert said[1].startswith("An iteration of ")
+    assert page.index('id="advice"') < page.index('class="cards"') < page.index('id="check"')
     assert "<script" not in page
     fetched = re.findall(r'(?:src|href|xlink:href)="([^"#][^"]*)"|url\(([^#][^)]*)\)', page)
     assert fetched == []

@@ -37,12 +37,20 @@ class Recorded:
     network: Network
 
     @property
+    def mean_s(self) -> float:
+        """An iteration's time, as `Replay.mean_s` has it."""
+        return float(self.iteration_s.mean())
+
+    @property
     def bytes(self) -> Floats:
         return np.array([sum(part for _, part in parts) for parts in self.shares])
 
 
-def recorded(run: Run) -> Recorded:
-    """A TraceError that says what is missing, if a replay cannot start from this run."""
+def recorded(run: Run, table: RoundTrips | None = None) -> Recorded:
+    """A TraceError that says what is missing, if a replay cannot start from this run.
+
+    `table` has its round trips on one clock, if they are known.
+    """
     if run.training != SYNCHRONOUS:
         raise TraceError(f"{run.path}: is of asynchronous training; only synchronous is replayed")
     for role, count, missing in run.missing():
@@ -53,7 +61,7 @@ def recorded(run: Run) -> Recorded:
             )
     for trace in run.traces:
         check_acyclic(trace)
-    return from_round_trips(by_host(aligned(run)[0]), run.path)
+    return from_round_trips(by_host(aligned(run)[0] if table is None else table), run.path)
 
 
 def from_round_trips(table: RoundTrips, path: str = "trace") -> Recorded:

@@ -15,6 +15,7 @@ from tracer.clocks import Alignment
 from tracer.format.record import Ints
 from tracer.progress import Progress
 from tracer.report import figures, overview, parts, timeline
+from tracer.report.advice import Advice, advise
 from tracer.report.drawing import Canvas, Draw
 from tracer.round_trip import MISSING, RoundTrips
 from tracer.run import Run
@@ -30,7 +31,9 @@ def write_report(
     findings: Sequence[Finding],
     path: str | Path,
     quiet: bool = True,
-) -> None:
+) -> Advice:
+    """Returns what it opens with."""
+    advice = advise(run, table)
     answered = sections(run, table)
     pictures = _pictures(table, answered)
     with Progress("drawing the report", len(pictures), quiet) as progress:
@@ -40,6 +43,8 @@ def write_report(
             progress.reached(number + 1)
     body = [
         _head(run, table),
+        _opening(advice),
+        overview.cards(table),
         _verdict(findings),
         _contents(answered),
         parts.section("time", overview.TITLE, overview.QUESTION, drawn["time"], []),
@@ -57,6 +62,7 @@ def write_report(
     body.append(_clocks(alignment))
     title = f"Trace of run {run.header.run}" if run.header.run else "Trace report"
     parts.write_page(title, body, path)
+    return advice
 
 
 # Pictures of one table of a section's: section.table, what a reader who cannot see it is told.
@@ -131,9 +137,12 @@ def _head(run: Run, table: RoundTrips) -> str:
         f"{records:,} records",
     ]
     named = f" of run <code>{html.escape(run.header.run)}</code>" if run.header.run else ""
-    return (
-        f"<header><h1>Trace{named}</h1><p>{' · '.join(facts)}</p></header>{overview.cards(table)}"
-    )
+    return f"<header><h1>Trace{named}</h1><p>{' · '.join(facts)}</p></header>"
+
+
+def _opening(advice: Advice) -> str:
+    said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in advice.sentences)
+    return f'<div id="advice">{said}</div>'
 
 
 def _verdict(findings: Sequence[Finding]) -> str:

@@ -19,6 +19,8 @@ h2 { font-size: 1.25rem; margin: 0; }
 h3 { font-size: 1rem; margin: 1.4em 0 .3em; }
 header p, .question, .note { color: var(--soft); margin: .2em 0 1em; }
 .note { font-size: .85rem; margin: 0 0 .4em; }
+#advice { font-size: 1.1rem; max-width: 46em; margin: 0 0 1.2em; }
+#advice p { margin: .3em 0; }
 .cards { display: grid; gap: 10px; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); }
 .cards + .note { margin-top: .5em; }
 .card { border: 1px solid var(--line); border-radius: 8px; padding: 10px 12px; }

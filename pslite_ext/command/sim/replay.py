@@ -8,11 +8,10 @@ from pslite_ext.command.sim.answer import Answer, slowness_of
 from pslite_ext.quantity import as_rate, bytes_per_second, seconds
 from tracer.progress import Progress
 from tracer.replay import Conditions, own_policy, recorded, replay, self_check
+from tracer.replay.replay import ERROR_GOOD, ERROR_MOST
 from tracer.report.drawing import BLUE, Canvas
 from tracer.run import read_run
 from tracer.table import Table
-
-ERROR_GOOD, ERROR_MOST = 0.05, 0.2  # of an iteration, replayed as recorded
 
 
 def _speedup(own: float, other: float, error: float) -> float:

@@ -93,8 +93,13 @@ def report(options: argparse.Namespace) -> int:
     from tracer.report.page import write_report
 
     run, table, alignment = _load(options)
-    write_report(run, table, alignment, check_run(run), options.output, options.quiet)
-    _wrote(options, [Path(options.output)])
+    path = Path(options.output)
+    advice = write_report(run, table, alignment, check_run(run), path, options.quiet)
+    if options.json:
+        print_json({"wrote": [str(path)], "advice": advice.sentences, **advice.values})
+        return OK
+    print(*advice.sentences, sep="\n")
+    _wrote(options, [path])
     return OK
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from scripts.lab.benches import (
     accuracy,
     adapt,
+    captures,
     device,
     fabric,
     flood,
@@ -210,10 +211,11 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "mercury_paper": mercury_paper.mercury_paper,
 }
 # Benches that are programs of their own.
-PROGRAMS: dict[str, Callable[[Systems], list[Row]]] = {
+PROGRAMS: dict[str, Callable[[Systems], Iterable[Row]]] = {
     "sum_kernel": lambda _systems: sum_kernel.run(),
     "joining": lambda systems: joining.run([system.name for system in systems]),
     "tuning": tuning.run,
+    "captures": captures.run,
 }
 # Long, and of systems beyond the basic ones.
 _BEYOND = ("scaling", "torch", "hosts", "wire", "accuracy", "local", "device", "turns", "fabric")
@@ -223,6 +225,7 @@ LONG = (
     "kinds",
     *_BEYOND,
     "joining",
+    "captures",
     "adapt",
     "peers",
     "prophet",
