@@ -77,7 +77,7 @@ def items(m: Measured) -> list[Item]:
             + ", ".join(
                 f"{kib} KiB {m.one('goodput', '^16 tensors', f'{OURS} {kib} KiB', of, '1000 Mbit')}"
                 for of in ("goodput each way / link",)
-                for kib in (4, 16, 64, 256, 1024)
+                for kib in (16, 64, 256, 1024)
             ),
             page("goodput"),
             remarks="headers leave 0.956; ByteScheduler's partitions have 4 MiB",

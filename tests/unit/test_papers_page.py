@@ -78,7 +78,7 @@ def test_another_result_makes_another_page(tmp_path: Path) -> None:
     for part in ("benchmarks", "papers"):
         shutil.copytree(DOCS / part, docs / part)
     shutil.copy(DOCS / "fabric-plan.md", docs)
-    results = docs / "benchmarks" / "results" / "prophet.json"
+    results = docs / "benchmarks" / "results" / "prophet_table2.json"
     content = json.loads(results.read_text())
     row = next(r for r in content["rows"] if r["metric"] == "samples a second and worker")
     row["values"] = [2 * value for value in row["values"]]
