@@ -265,8 +265,9 @@ def _first(m: Measured) -> list[str]:
         f"does not: where half of the links have a tenth of the rate, it is slower than a ring "
         f"(A-60 {between(slow)} times); in step, it gains {tree} times over a tree, and nothing "
         "over a good ring. Several servers are planned, not run.",
-        f"is better: sums and models pass through workers packet by packet, {between(passed)} times "
-        "as fast as whole ones; plans take milliseconds; a killed server costs less than a second.",
+        "is better: sums and models pass through workers packet by packet, "
+        f"{between(passed)} times as fast as whole ones; plans take milliseconds; a killed server "
+        "costs less than a second.",
     ]
 
 
