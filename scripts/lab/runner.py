@@ -203,12 +203,18 @@ def measure_all(cases: list[Case], session: Session) -> None:
         session.save()
 
 
-def run_programs(benches: Sequence[str], systems: Sequence[System], session: Session) -> None:
+def run_programs(
+    benches: Sequence[str],
+    systems: Sequence[System],
+    session: Session,
+    length: str = "usual",
+    repeats: int = 1,
+) -> None:
     for bench, run in PROGRAMS.items():
         if bench not in benches:
             continue
         try:
-            session.rows += run(systems)
+            session.rows += run(systems, length, repeats)
         except LabError as error:
             print(f"skipped: {bench}: {error}", flush=True)
         except JobFailed as error:  # what was measured before is kept
@@ -324,7 +330,7 @@ def main() -> int:
     began = time.monotonic()
     ended = "done"
     try:
-        run_programs(benches, systems, session)
+        run_programs(benches, systems, session, length, repeats)
         measure_all(cases, session)
     except KeyboardInterrupt:
         ended = "interrupted"

@@ -76,7 +76,7 @@ FULL: dict[str, list[Step]] = {
         ),
         _step("fabric_replica", "--only fabric --match replica --repeats 3 --systems fabric"),
     ],
-    "sketchdlc": [_step("captures", "--only captures")],
+    "sketchdlc": [_step("captures", "--only captures --repeats 3")],
 }  # fmt: skip
 QUICK: dict[str, list[Step]] = {
     "mercury": [_step("mercury_paper", "--only mercury_paper --quick")],

@@ -41,7 +41,7 @@ def test_a_reader_who_leaves_early_sees_no_traceback() -> None:
 def test_a_program_whose_job_fails_keeps_what_it_has_measured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def measure(_systems: object) -> Iterator[Row]:
+    def measure(_systems: object, _length: str, _repeats: int) -> Iterator[Row]:
         yield Row("captures", "what", "zmq", "time", "ms", "2 workers", [1.0])
         raise JobFailed("worker0 ended")
 

@@ -210,12 +210,12 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
     "soak": _soak,
     "mercury_paper": mercury_paper.mercury_paper,
 }
-# Benches that are programs of their own.
-PROGRAMS: dict[str, Callable[[Systems], Iterable[Row]]] = {
-    "sum_kernel": lambda _systems: sum_kernel.run(),
-    "joining": lambda systems: joining.run([system.name for system in systems]),
-    "tuning": tuning.run,
-    "captures": captures.run,
+# Benches that are programs of their own: of which systems, how long, how often.
+PROGRAMS: dict[str, Callable[[Systems, str, int], Iterable[Row]]] = {
+    "sum_kernel": lambda _systems, _length, repeats: sum_kernel.run(repeats),
+    "joining": lambda systems, _length, _repeats: joining.run([s.name for s in systems]),
+    "tuning": lambda systems, length, _repeats: tuning.run(systems, length),
+    "captures": captures.captures,
 }
 # Long, and of systems beyond the basic ones.
 _BEYOND = ("scaling", "torch", "hosts", "wire", "accuracy", "local", "device", "turns", "fabric")

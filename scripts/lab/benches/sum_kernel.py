@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SIZES = ("256 MiB", "64 KiB")  # from memory, and from the cache, where packets are
 
 
-def run(repeats: int = 3) -> list[Row]:
+def run(repeats: int) -> list[Row]:
     """Raises CalledProcessError with the compiler's words."""
     rows: dict[tuple[str, str], Row] = {}
     for _ in range(repeats):
