@@ -12,12 +12,16 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from pslite_ext.forecast.model import Job, predict
+from pslite_ext.forecast.model.options import Options
 from pslite_ext.forecast.model.papers import BATCH, GBIT, SAMPLES_PER_S
+from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 from scripts.lab.bed.disturbance import Steps
 from scripts.lab.benches.case import TCP_SHARE, Case, Figure, Figures, Setting
 from scripts.lab.benches.mercury_paper import with_tuned
-from scripts.lab.benches.prediction import floor_s
+from scripts.lab.benches.prediction import LATENCY_S, floor_s
 from scripts.lab.systems.job import Outcome
 from scripts.lab.systems.system import MERCURY, System
 from scripts.lab.workloads.job_config import Config, workload_of
@@ -35,6 +39,7 @@ OTHERS = ("resnet18", "resnet152", "inception_v3")
 BATCHES = (16, 32)
 NODES = ((2, 2), (4, 4), (8, 8))  # of Fig. 12, with as many servers as workers
 NODES_GBIT = 1.0
+EVEN, UNEVEN = (1 / 3, 1 / 3, 1 / 3), (0.30, 1 / 3, 1 - 0.30 - 1 / 3)
 CHANGE_S = 25.0
 CHANGING = (500e6, 250e6)
 ADAPTED = 0.15  # of the rate that it should be
@@ -151,6 +156,61 @@ def more_workers(prophets: Sequence[System]) -> list[Case]:
     ]
 
 
+def apart(systems: Sequence[System]) -> list[Case]:
+    """Why rivals take longer than the model says: how far one worker is ahead of another, and what
+    the simulator makes of connections that share the server's link unevenly."""
+    gbit = GBIT[0]
+    tensors = tensors_of("resnet50")
+    job = workload_of(tensors).job()
+    what = f"how far workers are apart, resnet50 as at {gbit:g} Gbit/s"
+    cases = []
+    for case in _cases(what, with_tuned(systems), gbit, tensors):
+
+        def measure(outcome: Outcome, case: Case = case) -> Figures:
+            took = statistics.median(outcome.rounds_s)
+            lead = greatest_lead([result["series"] for result in outcome.results])
+            figures = {"time": Figure(took, "s"), "greatest lead": Figure(lead / 1e6, "MB")}
+            for name, shares in (("evenly", EVEN), ("unevenly", UNEVEN)):
+                if (
+                    simulated := shared_s(job, case.setting.bandwidth, case.system, shares)
+                ) is not None:
+                    figures[f"simulated, sharing {name}"] = Figure(simulated, "s")
+            return figures
+
+        config = replace(case.config, sample_s=0.1)
+        cases.append(replace(case, config=config, measure=measure))
+    return cases
+
+
+def greatest_lead(series: Sequence[Sequence[Sequence[float]]]) -> float:
+    """Bytes that a worker has sent and another has not, at the same time. `series` of each worker:
+    its clock, bytes sent since it began, bytes received."""
+    begin = max(points[0][0] for points in series)
+    end = min(points[-1][0] for points in series)
+    times = np.arange(begin, end, 0.1)
+    sent = np.array(
+        [np.interp(times, [p[0] for p in points], [p[1] for p in points]) for points in series]
+    )
+    sent -= sent[:, :1]
+    return float((sent.max(axis=0) - sent.min(axis=0)).max())
+
+
+def shared_s(job: Job, bandwidth: float, system: System, shares: Sequence[float]) -> float | None:
+    """An iteration, simulated, where each worker has a share of the server's link. None: of the
+    policies that send large pieces in an order of their own, this is none."""
+    policy = system.name.partition("-")[2].split()[0] if system.name.startswith("mercury") else ""
+    if policy not in ("bytescheduler", "wfbp"):
+        return None
+    options = Options(
+        partition_bytes=int(system.env.get("MERCURY_PARTITION_BYTES", 4 << 20)),
+        credit_bytes=int(system.env.get("MERCURY_CREDIT_BYTES", 16 << 20)),
+    )
+    rates = [share * bandwidth for share in shares]
+    cluster = Cluster(rates, (bandwidth,), latency_s=LATENCY_S, sharing="fair")
+    done = simulate(SimulatedJob(job, policy, options, iterations=3), cluster)
+    return float(done.outcomes[0].iteration_s.max(axis=1).mean())
+
+
 def changing_rate(systems: Sequence[System]) -> list[Case]:
     """The rate halves and recovers: how soon the blocks are made for the new one."""
     setting = Setting(WORKERS, SERVERS, CHANGING[0])
@@ -223,5 +283,5 @@ def prophet(systems: Sequence[System], length: str) -> list[Case]:
         return rates(of("mercury-bytescheduler", *ours), [BEST_GBIT])
     cases = rates(rivals) + whole(of("zmq"))
     cases += batches_and_networks(of("mercury-bytescheduler", *ours))
-    cases += more_workers(of("mercury-prophet"))
+    cases += more_workers(of("mercury-prophet")) + apart(rivals)
     return cases + changing_rate(of("mercury-prophet")) + first_iterations(of(*ours))

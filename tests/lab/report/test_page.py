@@ -13,7 +13,7 @@ import pytest
 from scripts.lab.benches import mercury_paper
 from scripts.lab.benches.case import Case, Failure, Figure, Row, Setting
 from scripts.lab.benches.catalogue import BENCHES, LONG, PROGRAMS, cases_of
-from scripts.lab.benches.prophet import foretold_s, prophet
+from scripts.lab.benches.prophet import foretold_s, greatest_lead, prophet
 from scripts.lab.report.page import write_pages
 from scripts.lab.report.results import Results, table, with_gains, write
 from scripts.lab.report.summary import headings
@@ -180,6 +180,14 @@ def test_prophet_s_rivals_have_predictions() -> None:
     assert len(times) == len(foretold)
     assert times["mercury-mercury"] == min(times.values())
     assert times["mercury-prophet"] < times["zmq prophet"]
+
+
+def test_how_far_a_worker_is_ahead() -> None:
+    """Of what each has sent since all began; their clocks are one, their moments are not."""
+    first = [(0.0, 100.0, 0.0), (1.0, 1100.0, 0.0), (2.0, 1100.0, 0.0)]
+    second = [(0.0, 500.0, 0.0), (2.0, 1500.0, 0.0)]
+    assert greatest_lead([first, second]) == pytest.approx(500.0)
+    assert greatest_lead([first, first]) == 0.0
 
 
 def test_models_keep_their_proportions_on_slower_links() -> None:
