@@ -10,7 +10,7 @@ from scripts.lab.benches.case import Row
 from scripts.lab.report.markdown_table import tables
 from scripts.lab.report.results import Results
 from scripts.lab.report.series import Points
-from scripts.lab.report.summary import figures, headings, pages
+from scripts.lab.report.summary import headings
 from scripts.papers.quantity import Quantity
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -85,10 +85,6 @@ class Measured:
                     if row[0] == line:
                         return row[table.heads.index(column)]
         return ""
-
-    def cells(self, asked: str) -> str:
-        """The least and the greatest of a page's tables, asked for as summary.md does."""
-        return figures(pages(self._folder), asked)
 
     def _page(self, bench: str) -> list[Row]:
         """A page gives medians and spreads: three values stand for those."""

@@ -67,8 +67,9 @@ def items(m: Measured) -> list[Item]:
             "Fig. 5",
             "ByteScheduler uses 73 % of the uplink while gradients appear",
             _utilised(m),
-            page("iteration"),
-            remarks="mean over the first iteration's first half; VGG-16 x 0.2 at 1 Gbit/s",
+            page("peers"),
+            remarks="over whole iterations, half a second of forward passes included; VGG-16 at 1 "
+            "Gbit/s; once",
         ),
         Item(
             "Fig. 7",
@@ -147,13 +148,16 @@ def _sent(m: Measured, system: str, setting: str) -> Quantity:
 
 
 def _utilised(m: Measured) -> str:
+    """Of a link, over whole iterations."""
     found = []
     for name in ("stock", "stock-p3", SCHEDULER, OURS):
-        points = m.series("throughput", "iteration", "^vgg16", name)
-        if points:
-            first = [point[1] for point in points if 0.05 <= point[0] <= 0.45]
-            found.append(f"{name} {number(sum(first) / len(first) / 1e9)}")
-    return "share of the link: " + ", ".join(found) if found else "not measured yet"
+        sent, took = (
+            m.one("peers", "^vgg16 .*static", name, metric)
+            for metric in ("sent by a worker", "time")
+        )
+        if sent.known and took.known:
+            found.append(f"{name} {number(sent.median * 8e6 / took.median / 1e9)}")
+    return "share of the link that is used: " + ", ".join(found)
 
 
 def _first(m: Measured) -> list[str]:
