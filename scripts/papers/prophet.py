@@ -125,7 +125,7 @@ def items(m: Measured) -> list[Item]:
             "share of the time that the emulated GPU computes, ResNet-152: "
             + ", ".join(
                 f"{name} {m.one(BENCH, '^Fig. 8, resnet152', system, use)}"
-                for name, system in (("P3", P3), ("ByteScheduler", SCHEDULER), ("Prophet", PROPHET))
+                for name, system in (("ByteScheduler", SCHEDULER), ("Prophet", PROPHET))
             ),
             page(BENCH),
             remarks="of whole iterations; the paper draws it over time",
