@@ -34,7 +34,7 @@ TABLE_3 = {16: (1.015, "1.5 %"), 32: (1.22, "22 %"), 64: (1.36, "36 %")}
 
 
 def samples(m: Measured, what: str, system: str) -> Quantity:
-    return m.one(BENCH, what, system, SAMPLES).times(1.0, "")
+    return m.one(BENCH, what, system, SAMPLES).bare()
 
 
 def table_2(gbit: float) -> str:
@@ -101,10 +101,7 @@ def items(m: Measured) -> list[Item]:
     use = "computation / time"
     at_3 = table_2(3)
     others = {model: _gain(m, rf"^Fig. 8, {model} as") for model in OTHERS}
-    nodes = [
-        m.one(BENCH, "^Fig. 12", PROPHET, SAMPLES, f"^{n} workers").times(1.0, "")
-        for n in (2, 4, 8)
-    ]
+    nodes = [m.one(BENCH, "^Fig. 12", PROPHET, SAMPLES, f"^{n} workers").bare() for n in (2, 4, 8)]
     profiled = m.one(BENCH, "^the first 50", PROPHET).over(m.one(BENCH, "^the first 50", MERCURY))
     half = "one worker's link at 0.5"
     follow = [

@@ -37,6 +37,10 @@ class Quantity:
             return Quantity(tuple(a / b for a, b in zip(self.values, other.values)))
         return Quantity((self.median / other.median,))
 
+    def bare(self) -> Quantity:
+        """Where the unit is said elsewhere."""
+        return Quantity(self.values)
+
     def times(self, factor: float, unit: str = "") -> Quantity:
         return Quantity(tuple(value * factor for value in self.values), unit or self.unit)
 
