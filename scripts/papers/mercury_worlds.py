@@ -39,8 +39,8 @@ def changing_items(m: Measured) -> list[Item]:
                 page(BENCH),
                 ratio="; ".join(
                     f"{name} {number(gains[name].median / of)}"
-                    for name, of in (("native PS", paper[0]), ("ByteScheduler", paper[2]))
-                    if gains[name if name in gains else "stock"].known and name in gains
+                    for name, of in (("stock", paper[0]), ("ByteScheduler", paper[2]))
+                    if gains[name].known
                 ),
                 remarks="one model, two hosts; the paper's largest gain is of any model",
             )
