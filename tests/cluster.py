@@ -29,12 +29,15 @@ from tests.forks import Forked, end, mxnet_forks
 ROOT = Path(__file__).resolve().parent.parent
 # What Python and MXNet read when they start.
 BEFORE_IMPORTS = ("MXNET_", "OMP_", "PYTHON")
+FIRST_PORT, PORTS, PROCESSES = 12000, 2500, 8
 
 
 def free_port() -> int:
-    """A port that nobody uses and that no outgoing connection is given: tests run side by side."""
+    """A port that nobody uses and that no outgoing connection is given. Each process that runs
+    tests has ports of its own, or two might be told the same one."""
+    mine = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PROCESSES
     while True:
-        port = 12000 + secrets.randbelow(20000)
+        port = FIRST_PORT + PORTS * mine + secrets.randbelow(PORTS)
         with socket.socket() as sock, contextlib.suppress(OSError):
             sock.bind(("127.0.0.1", port))
             return port
