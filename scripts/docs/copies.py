@@ -29,6 +29,8 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    if "/" in page.file.src_uri:  # ../ is still within docs/
+        return markdown
     text = OUTSIDE.sub(rf"]({PLACE}/\1.txt", markdown)
     return text.replace("](trace.proto)", "](trace.proto.txt)")
