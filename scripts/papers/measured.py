@@ -9,7 +9,6 @@ from pathlib import Path
 from scripts.lab.benches.case import Row
 from scripts.lab.report.markdown_table import tables
 from scripts.lab.report.results import Results
-from scripts.lab.report.series import Points
 from scripts.lab.report.summary import headings
 from scripts.papers.quantity import Quantity
 
@@ -32,9 +31,7 @@ class Measured:
     def __init__(self, docs: Path = DOCS, more: tuple[Path, ...] = ()) -> None:
         """`more`: results files beside those that are kept."""
         self._docs, self._folder = docs, docs / "benchmarks"
-        results = Results([*(self._folder / "results").glob("*.json"), *more])
-        self.rows = results.rows
-        self._series = results.series
+        self.rows = Results([*(self._folder / "results").glob("*.json"), *more]).rows
         self._pages: dict[str, list[Row]] = {}
 
     def rows_of(self, asked: Asked) -> list[Row]:
@@ -66,12 +63,6 @@ class Measured:
             self.one(bench, what, name, metric, setting) for name in (re.escape(rival), ours)
         )
         return slow.over(fast)
-
-    def series(self, kind: str, bench: str, what: str, system: str) -> Points:
-        for place, systems in self._series[kind].items():
-            if place[0] == bench and re.search(what, place[1]) and system in systems:
-                return systems[system]
-        return ()
 
     def text(self, page: str) -> str:
         """Of one of docs."""

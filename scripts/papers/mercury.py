@@ -19,6 +19,7 @@ from scripts.papers.mercury_names import (
 from scripts.papers.mercury_speed import (
     best_rival,
     foretold_gain,
+    on_two_hosts,
     packet_item,
     processor_item,
     speed_items,
@@ -120,7 +121,7 @@ def items(m: Measured) -> list[Item]:
             "2600 Gbit/s of float32 on eight cores: 325 a core",
             f"{in_cache} on one core, in cache",
             page("sum_kernel"),
-            ratio=number(in_cache.median / 325) if in_cache.known else "",
+            ratio=in_cache.beside(325),
             remarks="from memory, it is as fast as memcpy",
         ),
         Item(
@@ -161,13 +162,12 @@ def _utilised(m: Measured) -> str:
 
 
 def _first(m: Measured) -> list[str]:
-    stock = [m.gain(BENCH, f"^Fig. 13, {x} x", OURS, "stock", setting="^2 ") for x in MODELS]
+    stock, fifo = (on_two_hosts(m, rival) for rival in ("stock", FIFO))
     scheduler = [best_rival(m, f"^Fig. 13, {x} x", 2) for x in MODELS]
-    fifo = [m.gain(BENCH, f"^Fig. 13, {x} x", OURS, FIFO, setting="^2 ") for x in MODELS]
     floors = [
         m.one(BENCH, f"^Fig. 13, {x} x", OURS, "ratio to floor", f"^{n} ")
         for x in MODELS
-        for n in NODES.get(x, (2,))
+        for n in NODES[x]
     ]
     tuned = [
         m.one("tuning", "^vgg16 x", OURS, "time / tuned", f" {rate} Mbit/s")

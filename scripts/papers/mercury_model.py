@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from pslite_ext.forecast.model import predict, required_bandwidth
 from pslite_ext.forecast.model.zoo import known_job
 from scripts.lab.benches.mercury_paper import MODELS
@@ -23,6 +25,7 @@ PARAMETERS = {
 TARGETS = {model: 0.9 if model == "bert_base" else 0.99 for model in MODELS}  # of Fig. 12
 
 
+@functools.cache  # the page and its picture
 def required(model: str) -> tuple[float, float, float]:
     """Gbit/s for the target under Mercury, without preemption and under WFBP."""
     job = known_job(model)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pslite_ext.forecast.model import Job, predict
 from pslite_ext.forecast.model.zoo import known_job
-from scripts.lab.benches.mercury_paper import MODELS, PACKETS, RATES
+from scripts.lab.benches.mercury_paper import MODELS, PACKET_WORLDS, PACKETS
 from scripts.lab.report.results import number
 from scripts.papers.item import NOT_HERE, Item, page
 from scripts.papers.measured import Measured
@@ -14,23 +16,25 @@ from scripts.papers.mercury_names import (
     GBIT,
     NODES,
     OURS,
-    SCHEDULER,
+    SCHEDULERS,
 )
 from scripts.papers.quantity import Quantity, between, least, most
 
 FIG_13 = "abcdef"
 
 
-def _gains(m: Measured, what: str, rival: str, nodes: tuple[int, ...]) -> list[Quantity]:
+def _gains(m: Measured, what: str, rival: str, nodes: Sequence[int]) -> list[Quantity]:
     return [m.gain(BENCH, what, OURS, rival, setting=f"^{n} workers") for n in nodes]
+
+
+def on_two_hosts(m: Measured, rival: str) -> list[Quantity]:
+    """Each model's gain over the rival."""
+    return [m.gain(BENCH, f"^Fig. 13, {x} x", OURS, rival, setting="^2 ") for x in MODELS]
 
 
 def best_rival(m: Measured, what: str, nodes: int) -> Quantity:
     """ByteScheduler's with whichever of its sizes is better there."""
-    times = [
-        m.one(BENCH, what, name, setting=f"^{nodes} workers")
-        for name in (SCHEDULER, f"{SCHEDULER} 256/1024 KiB")
-    ]
+    times = [m.one(BENCH, what, name, setting=f"^{nodes} workers") for name in SCHEDULERS]
     return least(times).over(m.one(BENCH, what, OURS, setting=f"^{nodes} workers"))
 
 
@@ -42,7 +46,7 @@ def foretold_gain(job: Job, rival: str, gbit: float = 10.0) -> str:
 def speed_items(m: Measured) -> list[Item]:
     items = []
     for letter, model in zip(FIG_13, MODELS):
-        nodes = NODES.get(model, (2,))
+        nodes = NODES[model]
         what = rf"^Fig. 13, {model} x"
         speeds = [m.one(BENCH, what, OURS, "computation / time", f"^{n} workers") for n in nodes]
         rivals = {
@@ -75,10 +79,9 @@ def speed_items(m: Measured) -> list[Item]:
             )
         )
     gains = {
-        "native PS": (2.30, [m.gain(BENCH, f"^Fig. 13, {x} x", OURS, "stock", setting="^2 ")
-                             for x in MODELS]),
+        "native PS": (2.30, on_two_hosts(m, "stock")),
         "ByteScheduler": (1.40, [best_rival(m, f"^Fig. 13, {x} x", 2) for x in MODELS]),
-    }  # fmt: skip
+    }
     up_to = {name: most(found) for name, (_, found) in gains.items()}
     items.append(
         Item(
@@ -87,10 +90,7 @@ def speed_items(m: Measured) -> list[Item]:
             "1.15 times Mercury without preemption",
             "; ".join(f"{gain} times {name}" for name, gain in up_to.items()),
             page(BENCH),
-            ratio="; ".join(
-                number(up_to[name].median / paper) if up_to[name].known else str(up_to[name])
-                for name, (paper, _) in gains.items()
-            ),
+            ratio="; ".join(up_to[name].beside(paper) for name, (paper, _) in gains.items()),
             remarks="two hosts; ByteScheduler with the better of two sizes for each model",
         )
     )
@@ -105,7 +105,7 @@ def by_packets(m: Measured, model: str, rate: float, kib: int) -> Quantity:
 
 def packet_item(m: Measured) -> Item:
     found = []
-    for model, rate in [("vgg16", rate) for rate in RATES] + [("alexnet", RATES[-1])]:
+    for model, rate in PACKET_WORLDS:
         speeds = {kib: by_packets(m, model, rate, kib) for kib in PACKETS}
         best = most([*speeds.values()])
         listed = ", ".join(
@@ -130,15 +130,12 @@ def processor_item(m: Measured) -> Item:
         )
         for who in ("worker", "server")
     )
-    ratio = ""
-    if worker.known and server.known:
-        ratio = f"{number(worker.median / 1.23)}; {number(server.median / 1.09)}"
     return Item(
         "Fig. 16",
         "processor time of an iteration, VGG-16, 4 + 4: 1.23 times native PS's on workers, 1.09 "
         "times on servers",
         f"{worker} times stock's on workers, {server} on servers",
         page(BENCH),
-        ratio=ratio,
+        ratio=f"{worker.beside(1.23)}; {server.beside(1.09)}",
         remarks="less is better: here it costs less than stock, although every payload is checked",
     )

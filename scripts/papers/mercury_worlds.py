@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from scripts.lab.benches.mercury_paper import MOST
 from scripts.lab.report.results import number
 from scripts.papers.item import Item, page
 from scripts.papers.measured import Asked, Measured
 from scripts.papers.mercury_names import (
     BENCH,
     FIFO,
-    NODES,
     OURS,
     SCHEDULER,
     SHARING,
@@ -38,7 +38,7 @@ def changing_items(m: Measured) -> list[Item]:
                 "VGG-16: " + ", ".join(f"{gain} times {name}" for name, gain in gains.items()),
                 page(BENCH),
                 ratio="; ".join(
-                    f"{name} {number(gains[name].median / of)}"
+                    f"{name} {gains[name].beside(of)}"
                     for name, of in (("stock", paper[0]), ("ByteScheduler", paper[2]))
                     if gains[name].known
                 ),
@@ -71,11 +71,10 @@ def startup_item(m: Measured) -> Item:
 
 
 def shared_item(m: Measured) -> Item:
-    models = ("vgg16", "resnet50", "bert_base")
     found = []
-    for model in models:
-        others = " and ".join(other for other in models if other != model)
-        what = rf"^{model} x .* beside " + ".*".join(x for x in models if x != model)
+    for model in MOST:
+        others = " and ".join(other for other in MOST if other != model)
+        what = rf"^{model} x .* beside " + ".*".join(x for x in MOST if x != model)
         shares = [
             f"{name} {m.one('jobs', what, system, 'time / alone')}"
             for name, system in SHARING.items()
@@ -84,7 +83,7 @@ def shared_item(m: Measured) -> Item:
     gains = {
         rival: ", ".join(
             f"{model} {m.gain('jobs', rf'^{model} x .* beside .* and ', OURS, system)}"
-            for model in models
+            for model in MOST
         )
         for rival, system in (("stock", "stock"), ("WFBP", WFBP))
     }
@@ -102,12 +101,12 @@ def shared_item(m: Measured) -> Item:
 
 def uneven_items(m: Measured) -> list[Item]:
     found = []
-    for model in ("vgg19", "bert_base", "resnet50"):
+    for model in ("vgg19", "bert_base", "resnet50"):  # as the paper lists them
         what = rf"^Fig. 21a, {model} x"
         stock, other = (m.gain(BENCH, what, OURS, rival) for rival in ("stock", SCHEDULER))
         found.append(f"{model} {stock} and {other}")
     peers = {
-        name: between([m.gain("peers", "^" + x + " .*one worker", OURS, rival) for x in NODES])
+        name: between([m.gain("peers", "^" + x + " .*one worker", OURS, rival) for x in MOST])
         for name, rival in (("stock", "stock"), ("ByteScheduler", SCHEDULER))
     }
     return [
@@ -184,7 +183,7 @@ def tuning_items(m: Measured) -> list[Item]:
             "swapped, up to 1.4 times as long",
             f"{best}; swapped, {between(swapped)} times as long",
             page("tuning"),
-            ratio=f"{number(most(swapped).median / 1.4)} when swapped" if swapped[0].known else "",
+            ratio=f"{most(swapped).beside(1.4)} when swapped",
             remarks="models are scaled with the rates, and what is best with them",
         ),
         Item(

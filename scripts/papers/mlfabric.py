@@ -51,7 +51,7 @@ def _cell_items(m: Measured) -> list[Item]:
                 f"{here} to 80 %",
                 page(BENCH),
                 model=_foretold(m, cell),
-                ratio=number(ours.median / theirs) if ours.known else "",
+                ratio=ours.beside(theirs),
                 remarks=_why(cell),
             )
         )
@@ -130,7 +130,7 @@ def items(m: Measured) -> list[Item]:
             f"{speed_up(m, ('C1', 'N1'), A30)} and {speed_up(m, ('C1', 'N1'), A60)} times; "
             f"{dropped} of updates dropped",
             page(BENCH),
-            ratio=_over(speed_up(m, ("C1", "N1"), A30), 1.74),
+            ratio=speed_up(m, ("C1", "N1"), A30).beside(1.74),
             remarks="digits instead of ImageNet: to 80 %, a larger bound costs no accuracy that "
             "could be seen; curves over epochs are not drawn",
         ),
@@ -157,7 +157,7 @@ def items(m: Measured) -> list[Item]:
             "async 300 and 1080",
             ", ".join(f"{name} {took}" for name, took in lda.items()),
             page(BENCH),
-            ratio=f"{_over(lda['ring'].over(lda['A-30']), 182 / 139)} (A-30 over the ring)",
+            ratio=f"{lda['ring'].over(lda['A-30']).beside(182 / 139)} (A-30 over the ring)",
             remarks="documents are made up from known topics, to a log-likelihood of -4.6; single "
             "races",
         ),
@@ -174,7 +174,7 @@ def items(m: Measured) -> list[Item]:
             "0.5 to 0.83 times as fast, but 1.16 in C2 N1",
             f"{between(step_ring)} times; C2 N1 {speed_up(m, ('C2', 'N1'), STEP)}",
             page(BENCH),
-            ratio=_over(speed_up(m, ("C2", "N1"), STEP), 1.16) + " in C2 N1",
+            ratio=speed_up(m, ("C2", "N1"), STEP).beside(1.16) + " in C2 N1",
         ),
         Item(
             "§7.2, S against the tree",
@@ -186,7 +186,7 @@ def items(m: Measured) -> list[Item]:
                 else "not measured yet"
             ),
             page(BENCH),
-            ratio=_over(step_tree, 1 / (1 - 0.184)),
+            ratio=step_tree.beside(1 / (1 - 0.184)),
         ),
         Item(
             "Fig. 9, §7.3, bytes",
@@ -241,10 +241,6 @@ def items(m: Measured) -> list[Item]:
             doc("benchmarks/method", "method"),
         ),
     ]
-
-
-def _over(found: Quantity, paper: float) -> str:
-    return number(found.median / paper) if found.known else ""
 
 
 def _first(m: Measured) -> list[str]:

@@ -12,7 +12,7 @@ from pslite_ext.forecast.model import sweep
 from pslite_ext.forecast.model.papers import GBIT as RATES_OF_TABLE_2
 from pslite_ext.forecast.model.papers import MEASURED
 from pslite_ext.forecast.model.zoo import known_job
-from scripts.lab.benches.mercury_paper import MODELS, PACKETS, RATES
+from scripts.lab.benches.mercury_paper import MODELS, PACKET_WORLDS, PACKETS
 from scripts.lab.report.chart import Line, bar_chart, line_chart
 from scripts.papers import mercury_model, mercury_names, mercury_speed, mlfabric, prophet, sketchdlc
 from scripts.papers.measured import Measured
@@ -23,7 +23,7 @@ SHORT = {
     "stock": "stock",
     "stock-p3": "stock with P3",
     mercury_names.SCHEDULER: "ByteScheduler",
-    f"{mercury_names.SCHEDULER} 256/1024 KiB": "ByteScheduler, tuned",
+    mercury_names.SCHEDULERS[1]: "ByteScheduler, tuned",
     mercury_names.FIFO: "without preemption",
     mercury_names.OURS: "Mercury",
 }
@@ -73,7 +73,7 @@ class Plots:
     def _speed(self) -> list[Picture]:
         groups: dict[str, dict[str, float]] = {}
         for model in MODELS:
-            for n in mercury_names.NODES.get(model, (2,)):
+            for n in mercury_names.NODES[model]:
                 bars = {
                     name: found.median
                     for system, name in SHORT.items()
@@ -94,7 +94,7 @@ class Plots:
 
     def _packet_sizes(self) -> list[Picture]:
         lines: dict[str, Line] = {}
-        for model, rate in [("vgg16", rate) for rate in RATES] + [("alexnet", RATES[-1])]:
+        for model, rate in PACKET_WORLDS:
             points = [
                 (float(kib), found.median)
                 for kib in PACKETS

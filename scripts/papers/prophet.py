@@ -6,29 +6,24 @@ import re
 from collections.abc import Sequence
 
 from pslite_ext.forecast.model import predict
-from pslite_ext.forecast.model.job_file import scaled
 from pslite_ext.forecast.model.papers import (
-    BATCH,
     CHOSEN,
     GBIT,
     MEASURED,
     ORDERS,
-    SAMPLES_PER_S,
     STARTUP_S,
-    STEPS,
     predicted,
+    published_job,
 )
-from pslite_ext.forecast.model.zoo import known_job
 from scripts.lab.benches.prophet import OTHERS
 from scripts.lab.report.results import number
 from scripts.papers.item import NOT_HERE, Item, Paper, doc, page
 from scripts.papers.measured import Measured
+from scripts.papers.mercury_names import OURS, SCHEDULER, SCHEDULERS, WFBP
 from scripts.papers.quantity import Quantity, between, most
 
 BENCH = "prophet"
-PROPHET, MERCURY, P3 = "mercury-prophet", "mercury-mercury", "stock-p3"
-SCHEDULER = "mercury-bytescheduler"
-SCHEDULERS = (SCHEDULER, f"{SCHEDULER} 256/1024 KiB")
+PROPHET, MERCURY, P3 = "mercury-prophet", OURS, "stock-p3"
 SAMPLES = "samples a second and worker"
 TABLE_3 = {16: (1.015, "1.5 %"), 32: (1.22, "22 %"), 64: (1.36, "36 %")}
 
@@ -58,7 +53,6 @@ def _table_2_items(m: Measured) -> list[Item]:
         prophet, scheduler, p3 = samples(m, what, PROPHET), rival(m, what), samples(m, what, P3)
         theirs = [MEASURED[name][row] for name in ("prophet", "bytescheduler", "p3")]
         gain = prophet.over(scheduler)
-        ratio = number(gain.median / (theirs[0] / theirs[1])) if gain.known else ""
         foretold = m.one(BENCH, what, PROPHET, "predicted / measured")
         items.append(
             Item(
@@ -71,7 +65,7 @@ def _table_2_items(m: Measured) -> list[Item]:
                 page(BENCH),
                 model=" / ".join(number(model[name][row]) for name in model)
                 + f" fitted to the paper; without fitting, predicted / measured {foretold}",
-                ratio=ratio,
+                ratio=gain.beside(theirs[0] / theirs[1]),
                 remarks="samples a second and worker: Prophet / ByteScheduler / P3; "
                 "here / paper is of the gain",
             )
@@ -90,7 +84,7 @@ def _table_3_items(m: Measured) -> list[Item]:
                 f"{words} faster than ByteScheduler",
                 f"{found} times as fast",
                 page(BENCH),
-                ratio=number(found.median / gain) if found.known else "",
+                ratio=found.beside(gain),
                 remarks="as at 3 Gbit/s, where the paper's gain is greatest",
             )
         )
@@ -100,6 +94,7 @@ def _table_3_items(m: Measured) -> list[Item]:
 def items(m: Measured) -> list[Item]:
     use = "computation / time"
     at_3 = table_2(3)
+    throughput = samples(m, at_3, PROPHET).over(samples(m, at_3, SCHEDULER))
     others = {model: _gain(m, rf"^Fig. 8, {model} as") for model in OTHERS}
     nodes = [m.one(BENCH, "^Fig. 12", PROPHET, SAMPLES, f"^{n} workers").bare() for n in (2, 4, 8)]
     profiled = m.one(BENCH, "^the first 50", PROPHET).over(m.one(BENCH, "^the first 50", MERCURY))
@@ -167,9 +162,9 @@ def items(m: Measured) -> list[Item]:
         Item(
             "Fig. 10",
             "throughput 10.3 against 7.5 MB/s, 1.37 times",
-            f"{samples(m, at_3, PROPHET).over(samples(m, at_3, SCHEDULER))} times",
+            f"{throughput} times",
             page(BENCH),
-            ratio=_over(samples(m, at_3, PROPHET).over(samples(m, at_3, SCHEDULER)), 1.37),
+            ratio=throughput.beside(1.37),
             remarks="bytes a second go with samples a second",
         ),
         Item(
@@ -208,7 +203,7 @@ def items(m: Measured) -> list[Item]:
             "69.94 to 68.83 samples/s and worker from 2 to 8 workers",
             " / ".join(map(str, nodes)) + " with 2, 4 and 8 workers and as many servers",
             page(BENCH),
-            ratio=_over(nodes[-1].over(nodes[0]), 68.83 / 69.94),
+            ratio=nodes[-1].over(nodes[0]).beside(68.83 / 69.94),
         ),
         Item(
             "Fig. 13, §5.4",
@@ -240,7 +235,7 @@ NAMES = {
     "Prophet": PROPHET,
     "ByteScheduler": SCHEDULER,
     "ByteScheduler, smaller": SCHEDULERS[1],
-    "WFBP": "mercury-wfbp",
+    "WFBP": WFBP,
 }
 
 
@@ -287,16 +282,10 @@ def _slowest_trial(m: Measured) -> Quantity:
 
 
 def _waits(policy: str) -> str:
-    """Mean seconds, in ms, from a gradient's production until it begins to leave; by the model."""
-    job = scaled(known_job("resnet50"), BATCH / SAMPLES_PER_S).in_steps(STEPS)
-    line = predict(
-        job, 3e9 / 8, policy, workers=3, servers=1, startup_s=STARTUP_S, **CHOSEN[policy]
-    )
+    """In ms, from a gradient's production until it begins to leave: the mean, by the model."""
+    job, options = published_job(), CHOSEN[policy]
+    line = predict(job, 3e9 / 8, policy, workers=3, servers=1, startup_s=STARTUP_S, **options)
     return number(1e3 * float((line.push_start - line.bp_end).mean()))
-
-
-def _over(found: Quantity, paper: float) -> str:
-    return number(found.median / paper) if found.known else ""
 
 
 def _first(m: Measured) -> list[str]:

@@ -44,6 +44,10 @@ class Quantity:
     def times(self, factor: float, unit: str = "") -> Quantity:
         return Quantity(tuple(value * factor for value in self.values), unit or self.unit)
 
+    def beside(self, paper: float) -> str:
+        """It, as a part of the paper's figure; nothing if it is not known."""
+        return number(self.median / paper) if self.known else ""
+
     def __str__(self) -> str:
         if not self.known:
             return NOT_MEASURED

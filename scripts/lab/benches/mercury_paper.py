@@ -20,7 +20,8 @@ from scripts.lab.workloads.job_config import Config, workload_of
 
 PUBLISHED = 10e9  # bits per second
 LINK = 500e6
-RATES = (100e6, 250e6, 1e9)  # of Fig. 17
+RATES = (100e6, 250e6, 1e9)  # of Fig. 17:
+PACKET_WORLDS = (*(("vgg16", rate) for rate in RATES), ("alexnet", RATES[-1]))
 LINK_S = 0.55  # that a model's bytes need one way
 MODELS = ("vgg16", "vgg16_32x32", "vgg19", "alexnet", "resnet50", "bert_base")  # Table II
 MOST = ("vgg16", "resnet50", "bert_base")  # where not all are tried
@@ -28,6 +29,7 @@ SLOWED = ("vgg19", "resnet50", "bert_base")  # of Fig. 21a
 PACKETS = (4, 16, 64, 256, 1024, 4096)  # KiB
 PACKETS_COMPUTE = 0.4  # of the computation, while sizes of packets are compared
 TUNED_KIB = (256, 1024)  # ByteScheduler's partition and credit, beside its own 4 and 16 MiB
+TUNED = "{}/{} KiB".format(*TUNED_KIB)  # what such a system is called, after its name
 CHANGE_S = 5.0
 CHANGES = ((0.6, 1.0), (0.1, 1.0))  # Fig. 18 and 19: the least and the greatest share of LINK
 CHANGING_S = 30.0  # that is measured of each
@@ -39,8 +41,7 @@ def with_tuned(systems: Sequence[System]) -> list[System]:
     """ByteScheduler with other sizes, too: which are best depends on the model and the rate."""
     partition, credit = (str(kib << 10) for kib in TUNED_KIB)
     env = {"MERCURY_PARTITION_BYTES": partition, "MERCURY_CREDIT_BYTES": credit}
-    named = "{}/{} KiB".format(*TUNED_KIB)
-    rivals = [s.variant(named, **env) for s in systems if s.name == "mercury-bytescheduler"]
+    rivals = [s.variant(TUNED, **env) for s in systems if s.name == "mercury-bytescheduler"]
     return [*systems, *rivals]
 
 
@@ -84,16 +85,16 @@ def _training(
 
 def speed(systems: Sequence[System], length: str) -> list[Case]:
     """Fig. 13, and Fig. 16 with it: hosts with workers, and as many with servers."""
-    models = {"quick": MODELS[:1], "usual": MODELS, "full": MODELS}[length]
     cases = []
-    for model in models:
-        for n in _nodes(model, length):
+    for model in MODELS[:1] if length == "quick" else MODELS:
+        for n in nodes(model, length):
             setting = Setting(n, n, LINK)
             cases += _training("Fig. 13", systems, setting, tensors_of(model), 4)
     return cases
 
 
-def _nodes(model: str, length: str) -> Sequence[int]:
+def nodes(model: str, length: str) -> Sequence[int]:
+    """So many workers, and so many servers."""
     if length == "quick":
         return (2,)
     if length == "full" or model == MOST[0]:
@@ -105,9 +106,8 @@ def packet_sizes(mercury: System, length: str) -> list[Case]:
     """Fig. 17: which packets train fastest."""
     sizes = PACKETS[::2] if length == "quick" else PACKETS
     systems = [mercury.variant(f"{kib} KiB", MERCURY_PACKET_BYTES=str(kib << 10)) for kib in sizes]
-    worlds = [("vgg16", rate) for rate in RATES] + [("alexnet", RATES[-1])]
     cases = []
-    for model, rate in worlds[-1:] if length == "quick" else worlds:
+    for model, rate in PACKET_WORLDS[-1:] if length == "quick" else PACKET_WORLDS:
         # So little computation that nothing of the exchange is hidden for long.
         tensors = tensors_of(model, rate, PACKETS_COMPUTE)
         cases += _training("Fig. 17, packets", systems, Setting(rate=rate), tensors, 5)

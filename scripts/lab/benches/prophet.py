@@ -57,17 +57,23 @@ def foretold_s(job: Job, bandwidth: float, system: System) -> float | None:
     if system.name.startswith("zmq"):
         options["partition_bytes"] = float(job.bytes.max())  # whole gradients
     elif policy == "bytescheduler":
-        options["partition_bytes"] = int(system.env.get("MERCURY_PARTITION_BYTES", 4 << 20))
-        options["credit_bytes"] = int(system.env.get("MERCURY_CREDIT_BYTES", 16 << 20))
+        options.update(_sizes(system))
     elif policy == "wfbp":
         options["serial_pull"] = True
     return predict(job, bandwidth, policy, **options).iteration_s
 
 
+def _sizes(system: System) -> dict[str, object]:
+    """ByteScheduler's own, or those that it is given."""
+    return {
+        "partition_bytes": int(system.env.get("MERCURY_PARTITION_BYTES", 4 << 20)),
+        "credit_bytes": int(system.env.get("MERCURY_CREDIT_BYTES", 16 << 20)),
+    }
+
+
 def tensors_of(model: str, batch: int = BATCH) -> dict[str, object]:
     """As the paper's workers computed ResNet-50; others by their number of operations."""
-    operations = (workload_of({"model": name}).compute_s for name in (model, "resnet50"))
-    this, resnet50 = operations
+    this, resnet50 = (workload_of({"model": name}).compute_s for name in (model, "resnet50"))
     seconds = batch / SAMPLES_PER_S * this / resnet50
     return {
         "model": model,
@@ -201,10 +207,7 @@ def shared_s(job: Job, bandwidth: float, system: System, shares: Sequence[float]
     policy = system.name.partition("-")[2].split()[0] if system.name.startswith("mercury") else ""
     if policy not in ("bytescheduler", "wfbp"):
         return None
-    options = Options(
-        partition_bytes=int(system.env.get("MERCURY_PARTITION_BYTES", 4 << 20)),
-        credit_bytes=int(system.env.get("MERCURY_CREDIT_BYTES", 16 << 20)),
-    )
+    options = Options.of(_sizes(system))
     rates = [share * bandwidth for share in shares]
     cluster = Cluster(rates, (bandwidth,), latency_s=LATENCY_S, sharing="fair")
     done = simulate(SimulatedJob(job, policy, options, iterations=3), cluster)
