@@ -160,6 +160,7 @@ def measure(case: Case, session: Session) -> str:
         "throughput": outcome.throughput(case.zero(outcome) if case.zero else None),
         "timeline": outcome.results[0].get("timeline", []),
         "blocks": [(t - begin, *seen) for t, *seen in outcome.blocks() if t >= begin],
+        "curve": [] if case.curve is None else case.curve(),
     }
     place = {"bench": case.bench, "what": case.what, "setting": session.setting(case)}
     session.series.setdefault(str(case), {**place, "system": case.system.name, **shown})

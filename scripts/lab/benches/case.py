@@ -108,6 +108,8 @@ class Case:
     hear: Callable[[dict[str, Any]], None] | None = None  # what a process says, when it does
     watched: bool = False  # the links are looked at meanwhile
     zero: Callable[[Outcome], float] | None = None  # where charts of throughput begin
+    # Of a race: seconds, gradients that had been made, how good the model was.
+    curve: Callable[[], Sequence[Sequence[float]]] | None = None
     # Instead of one job of `config`: what becomes of several, by what they are.
     run: Callable[[LoopbackBed], dict[str, Figures]] | None = None
     again: Callable[[int], Case] | None = None  # for a repeat (0, 1, ...) with draws of its own

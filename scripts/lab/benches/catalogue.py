@@ -181,11 +181,13 @@ def _turns(systems: Systems, length: str) -> list[Case]:
 
 def _fabric(systems: Systems, length: str) -> list[Case]:
     racers = _named(systems, (GLOO, TREE, ASYNC))
+    between = []
     for ours in _named(systems, (FABRIC,)):
         racers += [fabric.bounded(ours, versions) for versions in (30, 60)]
         racers.append(fabric.synchronous(ours))
-    cases = fabric.cells(racers)
-    cases += fabric.cells(racers, fabric.FULL)[: len(racers)]
+        between.append(fabric.bounded(ours, 45))
+    cases = fabric.cells(racers, between)
+    cases += [fabric.race(system, "C1", "N1", fabric.FULL) for system in racers]
     cases += fabric.computing(racers)
     cases += fabric.sampling(racers)
     cases += [fabric.race(system, "C1", "N1") for system in _named(systems, (MPI_RING,))]

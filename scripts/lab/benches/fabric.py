@@ -37,7 +37,8 @@ AT_MOST_S = {PARTIAL: 45.0, FULL: 100.0, LIKELY: 100.0}
 STRAGGLERS = [kind for kind in KINDS if kind != "C0"]
 SLOW = 2.5e9  # unscaled: what counts as a slow link in N2
 # Norms by which a replica may differ. That of an update is about 0.01.
-BOUNDS = (0.0, 0.02, 0.1, 0.5, 3.0)
+BOUNDS = (0.0, 0.02, 0.1, 0.5)
+FAR = (0.5, 3.0)  # in longer races: 3 is some 300 updates
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def _case(what: str, system: System, setting: Setting, track: Track, env: dict[s
         figures: Figures = {}
         if track.took_s is not None:
             figures["time"] = Figure(track.took_s, "s")
+        figures["arrived"] = Figure(float(track.took_s is not None), "")
         seconds = outcome.seconds
         gradients = sum(r["iterations"] for r in outcome.results)
         busy = outcome.samples["end"].machine_cpu_s - outcome.samples["begin"].machine_cpu_s
@@ -203,9 +205,10 @@ def race(
     rate = RATES["together" if together else "apart"]
     seconds = COMPUTE_S if compute_s is None else compute_s
     track = Track(draws, stragglers, rate, target, AT_MOST_S[target], seconds, topics)
+    curve = None if note else track.curve
     env = {} if feed is None else {"MERCURY_FABRIC_FEED": str(feed)}
     what = f"{'LDA, ' if topics else ''}{stragglers} {network}, to {target:g}{note}"
-    case = _case(what, system, Paired(workers), track, env)
+    case = replace(_case(what, system, Paired(workers), track, env), curve=curve)
     again = partial(race, system, stragglers, network, target, **options)
     return replace(case, again=lambda number: again(repeat=number))
 
@@ -249,12 +252,16 @@ def ablations(fabric: System) -> list[Case]:
 
 def replication(fabric: System) -> list[Case]:
     """What a replica costs, by how far it may be behind, in norms of an update."""
-    cases = []
-    for bound in BOUNDS:
+
+    def replicated(bound: float) -> System:
         env = {"MERCURY_FABRIC_DIVERGENCE_BOUND": repr(bound)}
-        replicated = replace(bounded(fabric, 30).variant(f"within {bound:g}", **env), replica=True)
-        cases.append(race(replicated, "C1", "N1", note=", replica"))
-    return cases
+        return replace(bounded(fabric, 30).variant(f"within {bound:g}", **env), replica=True)
+
+    return [
+        race(replicated(bound), "C1", "N1", target, note=", replica")
+        for target, bounds in ((PARTIAL, BOUNDS), (FULL, FAR))
+        for bound in bounds
+    ]
 
 
 def computing(systems: Sequence[System]) -> list[Case]:
@@ -270,11 +277,10 @@ def sampling(systems: Sequence[System]) -> list[Case]:
     return [race(s, "C1", network, LIKELY, **options) for network in networks for s in systems]
 
 
-def cells(systems: Sequence[System], target: float = PARTIAL) -> list[Case]:
+def cells(systems: Sequence[System], more: Sequence[System] = ()) -> list[Case]:
+    """`more`: in the first cell, of which the authors show curves."""
     networks = [name for name in NETWORKS if name.startswith("N")]
-    return [
-        race(system, stragglers, network, target)
-        for stragglers in STRAGGLERS
-        for network in networks
-        for system in systems
-    ]
+    found = [(stragglers, network) for stragglers in STRAGGLERS for network in networks]
+    racers = {cell: [*systems] for cell in found}
+    racers[found[0]] += more
+    return [race(system, *cell) for cell, of in racers.items() for system in of]

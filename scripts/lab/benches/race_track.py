@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ class Look(NamedTuple):
 
     t: float
     quality: float  # accuracy, or a log-likelihood
+    gradients: int = 1  # that it stands for: where all have the same model, one looks for all
 
 
 class Hop(NamedTuple):
@@ -129,11 +131,17 @@ class Track:
             self.begin = event["t"]
         if event["event"] != "evaluated" or self.begin is None:
             return
-        self.looks.append(Look(event["t"], event["quality"]))
+        self.looks.append(Look(event["t"], event["quality"], event["gradients"]))
         if self.took_s is None and (at := reached_at(sorted(self.looks), self.target)) is not None:
             self.took_s = at - self.begin
         if self.took_s is not None or event["t"] > self.begin + self.at_most_s:
             self.stop.touch()
+
+    def curve(self) -> list[tuple[float, float, float]]:
+        """Seconds, gradients that had been made, and how good the model was."""
+        looks = sorted(self.looks)
+        made = accumulate(look.gradients for look in looks)
+        return [(k.t - (self.begin or 0.0), float(n), k.quality) for k, n in zip(looks, made)]
 
     def hops(self) -> list[Hop]:
         """What MLfabric has planned, between hosts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Iterator, Sequence
@@ -36,9 +37,26 @@ _MORE = {
 }
 
 
+def arrivals(times: Sequence[float], arrived: Sequence[float]) -> list[float]:
+    """Of each repeat: when it arrived, which may be never. `arrived`: 1 of those that did."""
+    left = iter(times)
+    return [next(left) if came else math.inf for came in arrived] if arrived else [*times]
+
+
+def _arrivals(of: dict[str, Row]) -> list[float]:
+    times, arrived = (of[name].values if name in of else [] for name in ("time", "arrived"))
+    return arrivals(times, arrived)
+
+
 def _time(of: dict[str, Row]) -> str:
-    """That of the race, or how long it was run in vain."""
-    return cell(of["time"]) if "time" in of else f"> {number(of['ran for'].median)}"
+    """That of the race, or how long it was run in vain; and how many arrived, if not all did."""
+    times = _arrivals(of)
+    came = sum(map(math.isfinite, times))
+    if came == len(times) > 0:
+        return cell(of["time"])
+    middle = statistics.median_high(times) if times else math.inf
+    text = number(middle) if math.isfinite(middle) else f"> {number(of['ran for'].median)}"
+    return f"{text}, {came} of {len(times)}" if came else text
 
 
 def _cells(rows: Sequence[Row]) -> Iterator[tuple[re.Match[str], dict[str, dict[str, Row]]]]:
@@ -51,10 +69,10 @@ def by_cell(rows: Sequence[Row]) -> list[str]:
     found: dict[str, list[list[str]]] = {}
     for match, of in _cells(rows):
         cells = [_time(of[name]) if name in of else "" for name in RIVALS]
-        ring, *times = [of.get(name, {}).get("time") for name in RIVALS]
-        for i, time in enumerate(times, 1):
-            if ring is not None and time is not None:
-                cells[i] += f" ({ring.median / time.median:.2f})"
+        ring, *times = [_arrivals(of.get(name, {})) for name in RIVALS]
+        for i, came in enumerate(times, 1):
+            if ring and came and math.isfinite(took := statistics.median_high(came)):
+                cells[i] += f" ({statistics.median(ring) / took:.2f})"
         line = [f"{match['stragglers']} {match['network']}", *cells]
         found.setdefault(match["target"], []).append(line)
     lines: list[str] = []
@@ -70,11 +88,10 @@ def _rates(name: str, match: re.Match[str], of: dict[str, Row]) -> tuple[float, 
         return None
     at_most_s = AT_MOST_S[float(match["target"])]
     gradients = of["gradients"].values
-    times = of["time"].values if "time" in of else []
+    times = _arrivals(of)
     rates = []
     for repeat, count in enumerate(gradients):
-        # A repeat that did not arrive has no time: then it is not known which have.
-        seconds = times[repeat] if len(times) == len(gradients) else at_most_s
+        seconds = min(at_most_s, times[repeat]) if len(times) == len(gradients) else at_most_s
         conditions = Conditions(match["stragglers"], match["network"], SCALE, seed=seed_of(repeat))
         simulated = rival(name, conditions)
         if simulated is None:

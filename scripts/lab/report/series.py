@@ -8,7 +8,7 @@ from typing import Any
 BIN_S = 0.25  # of a chart's points
 SHORT_S = 3.0  # of an iteration's throughput, which is shown closely
 Points = Sequence[Sequence[float]]
-KINDS = {"throughput", "timeline", "blocks"}
+KINDS = {"throughput", "timeline", "blocks", "curve"}
 
 
 def drawn(every: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -19,7 +19,8 @@ def drawn(every: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             close = [point for point in series.get("throughput", ()) if point[0] <= SHORT_S]
             shown = {**series, "throughput": close}
         else:
-            shown = {**series, "throughput": _means(series.get("throughput", ())), "timeline": ()}
+            means = {kind: _means(series.get(kind, ())) for kind in ("throughput", "curve")}
+            shown = {**series, **means, "timeline": ()}
         points = {kind: _rounded(shown[kind]) for kind in sorted(KINDS) if shown.get(kind)}
         if points:
             place = {name: series[name] for name in ("bench", "what", "setting", "system")}

@@ -95,7 +95,8 @@ def run(race: Race, exchange: Exchange) -> None:
         update[:-1] = task.update(model, exchange.applied)
         update[-1] = 1.0 if over else 0.0
         if exchange.rank == 0 or not exchange.together:
-            say("evaluated", t=began, quality=task.quality(model), iteration=iteration)
+            stands_for = exchange.workers if exchange.together else 1
+            say("evaluated", t=began, quality=task.quality(model), gradients=stands_for)
         slow = slowness(race.stragglers, exchange.rank, iteration, race.seed)
         left = began + race.compute_s * slow - time.monotonic()
         overran += left < 0

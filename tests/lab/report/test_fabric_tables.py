@@ -36,6 +36,18 @@ def test_cells_stand_beside_the_ring() -> None:
     assert text.count(" | ".join(RIVALS)) == 2
 
 
+def test_who_did_not_always_arrive_is_not_as_fast_as_when_it_did() -> None:
+    what = "C2 N3, to 0.8"
+    ring = _row(what, GLOO, "time", 10.0, 10.0, 10.0)
+    rows = [ring, _row(what, "fabric A-30", "time", 20.0, 30.0)]
+    rows.append(_row(what, "fabric A-30", "arrived", 1.0, 0.0, 1.0))
+    rows.append(_row(what, "fabric A-60", "time", 20.0))
+    rows.append(_row(what, "fabric A-60", "arrived", 0.0, 0.0, 1.0))
+    rows.append(_row(what, "fabric A-60", "ran for", 45.0, 45.0, 20.0))
+    text = "\n".join(by_cell(rows))
+    assert "| C2 N3 | 10 |  |  | 30, 2 of 3 (0.33) | > 45, 1 of 3 |" in text
+
+
 def test_what_was_foretold_stands_beside_what_was_measured() -> None:
     rows = [*ROWS, _row("C1 N1, to 0.8", GLOO, "gradients", 500.0)]
     rows.append(_row("C1 N3, to 0.8", "fabric A-30", "gradients", 90.0))  # did not arrive: in 45 s
