@@ -60,6 +60,14 @@ class Builder:
         self.add(name, shapes, 2.0 * self.channels * kh * kw * out * self.height * self.width)
         self.channels = out
 
+    def depthwise(self, name: str, kernel: int, stride: int = 1, pad: int = 0) -> None:
+        """Each channel by itself."""
+        self.height = (self.height + 2 * pad - kernel) // stride + 1
+        self.width = (self.width + 2 * pad - kernel) // stride + 1
+        shape = (self.channels, 1, kernel, kernel)
+        flops = 2.0 * kernel * kernel * self.channels * self.height * self.width
+        self.add(name, {"weight": shape}, flops)
+
     def norm(self, name: str) -> None:
         """Batch normalisation; its running figures are not exchanged."""
         shape = (self.channels,)
@@ -259,6 +267,24 @@ def _bert_base(tokens: int = 128) -> list[Parameter]:
     return net.parameters
 
 
+def _mobilenet() -> list[Parameter]:
+    """The first one, of full width."""
+    net = Builder(3, 224, 224)
+    net.conv("stem_conv", 32, 3, stride=2, pad=1, bias=False)
+    net.norm("stem_bn")
+    widths = (64, 128, 128, 256, 256, *(512,) * 6, 1024, 1024)
+    halved = (2, 4, 6, 12)  # blocks that look at every other pixel
+    for block, out in enumerate(widths, 1):
+        stride = 2 if block in halved else 1
+        net.depthwise(f"block{block}_depthwise", 3, stride, pad=1)
+        net.norm(f"block{block}_depthwise_bn")
+        net.conv(f"block{block}_pointwise", out, 1, bias=False)
+        net.norm(f"block{block}_pointwise_bn")
+    net.pool_to(1)
+    net.dense("fc", 1000)
+    return net.parameters
+
+
 def _lenet5() -> list[Parameter]:
     net = Builder(1, 28, 28)
     net.conv("conv1", 20, 5)
@@ -280,5 +306,6 @@ ARCHITECTURES: dict[str, Callable[[], list[Parameter]]] = {
     "resnet152": lambda: _resnet((3, 8, 36, 3), bottleneck=True),
     "inception_v3": _inception_v3,
     "bert_base": _bert_base,
+    "mobilenet": _mobilenet,
     "lenet5": _lenet5,
 }

@@ -25,7 +25,8 @@ PACKET_WORLDS = (*(("vgg16", rate) for rate in RATES), ("alexnet", RATES[-1]))
 LINK_S = 0.55  # that a model's bytes need one way
 MODELS = ("vgg16", "vgg16_32x32", "vgg19", "alexnet", "resnet50", "bert_base")  # Table II
 MOST = ("vgg16", "resnet50", "bert_base")  # where not all are tried
-SLOWED = ("vgg19", "resnet50", "bert_base")  # of Fig. 21a
+SLOWED = ("vgg19", "resnet50", "bert_base")  # of Fig. 21
+SLOWER = 0.5  # of the rate, on one worker's link
 PACKETS = (4, 16, 64, 256, 1024, 4096)  # KiB
 PACKETS_COMPUTE = 0.4  # of the computation, while sizes of packets are compared
 TUNED_KIB = (256, 1024)  # ByteScheduler's partition and credit, beside its own 4 and 16 MiB
@@ -53,10 +54,13 @@ def tensors_of(model: str, rate: float = LINK, compute: float = 1.0) -> dict[str
     return {"model": model, "scale": round(scale, 4), "compute_s": round(compute_s, 4)}
 
 
-def case_of(what: str, system: System, setting: Setting, config: Config) -> Case:
+def case_of(
+    what: str, system: System, setting: Setting, config: Config, slower: float = 1.0
+) -> Case:
+    """`slower`: of the rate, the slowest link's: all wait for it."""
     job = workload_of(config.tensors).job()
-    floor = floor_s(job, setting.bandwidth)
-    predicted = predicted_s(job, setting.bandwidth, system.name)
+    floor = floor_s(job, setting.bandwidth * slower)
+    predicted = predicted_s(job, setting.bandwidth * slower, system.name)
 
     def measure(outcome: Outcome) -> Figures:
         took = statistics.mean(outcome.rounds_s)
@@ -76,11 +80,16 @@ def case_of(what: str, system: System, setting: Setting, config: Config) -> Case
 
 
 def _training(
-    what: str, systems: Sequence[System], setting: Setting, tensors: dict[str, object], rounds: int
+    what: str,
+    systems: Sequence[System],
+    setting: Setting,
+    tensors: dict[str, object],
+    rounds: int,
+    slower: float = 1.0,
 ) -> list[Case]:
     config = Config("train", tensors, rounds=rounds)
     what = f"{what}, {tensors['model']} x {tensors['scale']:g}"
-    return [case_of(what, system, setting, config) for system in systems]
+    return [case_of(what, system, setting, config, slower) for system in systems]
 
 
 def speed(systems: Sequence[System], length: str) -> list[Case]:
@@ -138,6 +147,17 @@ def uneven(systems: Sequence[System]) -> list[Case]:
     return cases
 
 
+def unbalanced(systems: Sequence[System]) -> list[Case]:
+    """Fig. 21b: one worker's link has half the rate."""
+    cases = []
+    slow = disturbance.slow_link("worker0", LINK * SLOWER)
+    for model in SLOWED:
+        setting, tensors = Setting(rate=LINK), tensors_of(model)
+        for case in _training("Fig. 21b", systems, setting, tensors, 4, SLOWER):
+            cases.append(replace(case, disturbance=slow))
+    return cases
+
+
 def beginnings(systems: Sequence[System]) -> list[Case]:
     """What a push takes that has next to nothing to carry: one, and one of many under way."""
     cases = []
@@ -164,5 +184,5 @@ def mercury_paper(every: Sequence[System], length: str) -> list[Case]:
             cases += packet_sizes(system, length)
     if length == "quick":
         return cases
-    cases += changing(systems, length) + uneven(systems)
+    cases += changing(systems, length) + uneven(systems) + unbalanced(systems)
     return cases + beginnings(systems)

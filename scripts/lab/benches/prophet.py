@@ -18,7 +18,7 @@ from pslite_ext.forecast.model import Job, predict
 from pslite_ext.forecast.model.options import Options
 from pslite_ext.forecast.model.papers import BATCH, GBIT, SAMPLES_PER_S
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
-from scripts.lab.bed.disturbance import Steps
+from scripts.lab.bed.disturbance import Steps, slow_link
 from scripts.lab.benches.case import TCP_SHARE, Case, Figure, Figures, Setting
 from scripts.lab.benches.mercury_paper import with_tuned
 from scripts.lab.benches.prediction import LATENCY_S, floor_s
@@ -39,6 +39,9 @@ OTHERS = ("resnet18", "resnet152", "inception_v3")
 BATCHES = (16, 32)
 NODES = ((2, 2), (4, 4), (8, 8))  # of Fig. 12, with as many servers as workers
 NODES_GBIT = 1.0
+# P3's slices, in elements; the first is its own. A model here has a tenth of the paper's elements.
+SLICES = (40_000, 160_000, 640_000, 2_560_000)
+SLOW_GBIT = 0.5  # of one worker
 EVEN, UNEVEN = (1 / 3, 1 / 3, 1 / 3), (0.30, 1 / 3, 1 - 0.30 - 1 / 3)
 CHANGE_S = 25.0
 CHANGING = (500e6, 250e6)
@@ -90,15 +93,21 @@ def _cases(
     tensors: dict[str, object],
     batch: int = BATCH,
     nodes: tuple[int, int] = (WORKERS, SERVERS),
+    slowest_gbit: float | None = None,
 ) -> list[Case]:
+    """`slowest_gbit`: of the first worker's link."""
     setting = Setting(*nodes, PART * gbit * 1e9)
     job = workload_of(tensors).job()
-    floor = floor_s(job, setting.bandwidth / setting.load())
+    busiest, slow = setting.bandwidth / setting.load(), None
+    if slowest_gbit is not None:
+        busiest = min(busiest, setting.bandwidth * slowest_gbit / gbit)
+        slow = slow_link("worker0", PART * slowest_gbit * 1e9)
+    floor = floor_s(job, busiest)
     rounds = min(max(FEWEST, round(MEASURED_S / (1.2 * floor))), MOST)
     config = Config("train", tensors, rounds=rounds, warmup=WARMUP)
     cases = []
     for system in _learning(systems, math.ceil(SETTLED_S / floor)):
-        usual = nodes == (WORKERS, SERVERS)
+        usual = nodes == (WORKERS, SERVERS) and slow is None
         foretold = foretold_s(job, setting.bandwidth, system) if usual else None
 
         def measure(outcome: Outcome, foretold: float | None = foretold) -> Figures:
@@ -108,6 +117,7 @@ def _cases(
                 "samples a second and worker": Figure(batch / took, ""),
                 "computation / time": Figure(job.compute_s / took, ""),
                 "ratio to floor": Figure(took / floor, ""),
+                "from a gradient to its sum": Figure(1e3 * _to_sums_s(outcome), "ms"),
             }
             if foretold is not None:
                 figures["predicted / measured"] = Figure(foretold / took, "")
@@ -115,8 +125,15 @@ def _cases(
 
         seconds = (rounds + max(WARMUP, system.warmup)) * 1.3 * floor
         case = Case("prophet", what, system, setting, config, measure, seconds, LEARN)
-        cases.append(replace(case, timeout_s=120 + 4 * seconds))
+        cases.append(replace(case, timeout_s=120 + 4 * seconds, disturbance=slow))
     return cases
+
+
+def _to_sums_s(outcome: Outcome) -> float:
+    """From when a layer's gradients are there until their sums are: the mean of all layers and
+    workers, in the last iteration."""
+    layers = (layer for result in outcome.results for layer in result["timeline"])
+    return statistics.mean(float(back - ready) for ready, back, _, _ in layers)
 
 
 def _learning(systems: Sequence[System], warmup: int = 0) -> list[System]:
@@ -151,6 +168,24 @@ def batches_and_networks(systems: Sequence[System]) -> list[Case]:
         what = f"Fig. 8, {model} as at {BEST_GBIT:g} Gbit/s"
         cases += _cases(what, with_tuned(systems), BEST_GBIT, tensors_of(model))
     return cases
+
+
+def slices(p3: Sequence[System]) -> list[Case]:
+    """Fig. 3a: P3 by the size of what it sends."""
+    sizes = [
+        s.variant(f"{count} elements", MXNET_KVSTORE_SLICE_THRESHOLD=str(count))
+        for s in p3
+        for count in SLICES
+    ]
+    what = f"Fig. 3a, resnet50 as at {BEST_GBIT:g} Gbit/s"
+    return _cases(what, sizes, BEST_GBIT, tensors_of("resnet50"))
+
+
+def one_slow_link(systems: Sequence[System]) -> list[Case]:
+    """One worker at 500 Mbit/s."""
+    what = f"one worker as at {SLOW_GBIT:g} Gbit/s, resnet50 as at {BEST_GBIT:g} Gbit/s"
+    tensors = tensors_of("resnet50")
+    return _cases(what, with_tuned(systems), BEST_GBIT, tensors, slowest_gbit=SLOW_GBIT)
 
 
 def more_workers(prophets: Sequence[System]) -> list[Case]:
@@ -286,5 +321,7 @@ def prophet(systems: Sequence[System], length: str) -> list[Case]:
         return rates(of("mercury-bytescheduler", *ours), [BEST_GBIT])
     cases = rates(rivals) + whole(of("zmq"))
     cases += batches_and_networks(of("mercury-bytescheduler", *ours))
+    cases += slices(of("stock-p3"))
+    cases += one_slow_link(of("stock-p3", "mercury-bytescheduler", *ours))
     cases += more_workers(of("mercury-prophet")) + apart(rivals)
     return cases + changing_rate(of("mercury-prophet")) + first_iterations(of(*ours))

@@ -175,11 +175,11 @@ def compared(bytescheduler: System, mercury: System, found: dict[float, Found]) 
     return rows
 
 
-def by_model() -> list[Row]:
+def by_model(models: Sequence[str] = MODELLED) -> list[Row]:
     """Maps of partition and credit: the best of each, over the time that the model foretells."""
     rows: list[Row] = []
     setting = f"startup {STARTUP_S * 1e3:g} ms, latency {LATENCY_S * 1e6:g} us"
-    for model in MODELLED:
+    for model in models:
         job = load(model).job()
         for rate in MODELLED_RATES:
             bandwidth = Setting(rate=rate).bandwidth

@@ -56,7 +56,8 @@ class Pictures:
         return lines
 
     def timeline(self, place: Place, systems: dict[str, Points]) -> list[str]:
-        panels = {name: layers for name, layers in systems.items() if name in DRAWN}
+        few = len(systems) <= len(DRAWN)
+        panels = {name: layers for name, layers in systems.items() if few or name in DRAWN}
         title = f"{place[1]}: one iteration of worker 0, layer by layer"
         chart = timeline_chart(title, panels or systems)
         return self._shown(f"{place[0]} {place[1]} timeline", title, chart)

@@ -9,18 +9,23 @@ BIN_S = 0.25  # of a chart's points
 SHORT_S = 3.0  # of an iteration's throughput, which is shown closely
 Points = Sequence[Sequence[float]]
 KINDS = {"throughput", "timeline", "blocks", "curve"}
+# By bench, how the cases begin of whose last iteration each layer is drawn.
+TIMED = {"iteration": "", "prophet": "Fig. 8, resnet152"}
 
 
 def drawn(every: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Of all cases' systems."""
     kept = []
     for series in every:
+        shown = {**series, "curve": _means(series.get("curve", ()))}
         if series["bench"] == "iteration":
             close = [point for point in series.get("throughput", ()) if point[0] <= SHORT_S]
-            shown = {**series, "throughput": close}
+            shown["throughput"] = close
         else:
-            means = {kind: _means(series.get(kind, ())) for kind in ("throughput", "curve")}
-            shown = {**series, **means, "timeline": ()}
+            shown["throughput"] = _means(series.get("throughput", ()))
+        begins = TIMED.get(series["bench"])
+        if begins is None or not series["what"].startswith(begins):
+            shown["timeline"] = ()
         points = {kind: _rounded(shown[kind]) for kind in sorted(KINDS) if shown.get(kind)}
         if points:
             place = {name: series[name] for name in ("bench", "what", "setting", "system")}

@@ -102,9 +102,8 @@ def test_what_was_found_is_compared_by_turns(monkeypatch: pytest.MonkeyPatch) ->
     assert of[f"{BYTESCHEDULER} tuned for 1000 Mbit/s"]["time / tuned"].median == 4
 
 
-def test_maps_by_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "MODELLED", ("lenet5",))
-    rows = tuning.by_model()
+def test_maps_by_the_model() -> None:
+    rows = tuning.by_model(("lenet5",))
     maps = by_case(rows)
     assert len(maps) == len(tuning.MODELLED_RATES)
     for cells in maps.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -180,6 +181,20 @@ def test_prophet_s_rivals_have_predictions() -> None:
     assert len(times) == len(foretold)
     assert times["mercury-mercury"] == min(times.values())
     assert times["mercury-prophet"] < times["zmq prophet"]
+
+
+def test_a_slow_link_is_what_all_wait_for() -> None:
+    systems = [system(name, "/stock/python") for name in BASIC]
+    slow = [c for c in prophet(systems, "usual") if c.what.startswith("one worker as at 0.5")]
+    assert "stock-p3" in {case.system.name for case in slow}
+    assert all(case.disturbance is not None for case in slow)
+    slow = [c for c in mercury_paper.mercury_paper(systems, "usual") if "21b" in c.what]
+    assert {c.what.split()[2] for c in slow} == {*mercury_paper.SLOWED}
+    # With half the rate, all bytes and all computation are in the way of each other for longer.
+    outcome: Any = SimpleNamespace(rounds_s=[1.2], worker_cpu_s=lambda: [0.1], cpu_s=lambda _role: [0.1])
+    usual = [c for c in mercury_paper.mercury_paper(systems, "usual") if "21a, vgg19" in c.what]
+    ratios = [c[0].measure(outcome)["ratio to floor"].value for c in (slow, usual)]
+    assert 0.5 < ratios[0] / ratios[1] < 1
 
 
 def test_how_far_a_worker_is_ahead() -> None:

@@ -30,5 +30,10 @@ def test_others_are_shown_as_means() -> None:
     assert "timeline" not in kept
 
 
+def test_layers_are_kept_of_the_cases_that_are_drawn() -> None:
+    cases = [{**seen("prophet"), "what": what} for what in ("Fig. 8, resnet152 as", "Table 2")]
+    assert ["timeline" in kept for kept in drawn(cases)] == [True, False]
+
+
 def test_nothing_to_draw_is_not_kept() -> None:
     assert drawn([{**seen("scaling"), "throughput": []}]) == []

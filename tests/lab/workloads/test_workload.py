@@ -21,6 +21,7 @@ TOTALS = {  # parameters that are exchanged: batch normalisation's running figur
     "resnet152": 60_192_808,
     "inception_v3": 23_834_568,
     "bert_base": 109_482_240,
+    "mobilenet": 4_231_976,
     "lenet5": 431_080,
 }
 GIGA_MULTIPLY_ADDS = {
@@ -31,6 +32,7 @@ GIGA_MULTIPLY_ADDS = {
     "resnet50": 4.11,
     "resnet152": 11.56,
     "inception_v3": 5.73,
+    "mobilenet": 0.58,  # with 569 million in convolutions and the last layer
 }
 
 
