@@ -9,6 +9,7 @@ from pathlib import Path
 from scripts.lab.benches.case import Row
 from scripts.lab.report.markdown_table import tables
 from scripts.lab.report.results import Results
+from scripts.lab.report.series import Points
 from scripts.lab.report.summary import headings
 from scripts.papers.quantity import Quantity
 
@@ -31,7 +32,8 @@ class Measured:
     def __init__(self, docs: Path = DOCS, more: tuple[Path, ...] = ()) -> None:
         """`more`: results files beside those that are kept."""
         self._docs, self._folder = docs, docs / "benchmarks"
-        self.rows = Results([*(self._folder / "results").glob("*.json"), *more]).rows
+        results = Results([*(self._folder / "results").glob("*.json"), *more])
+        self.rows, self._series = results.rows, results.series
         self._pages: dict[str, list[Row]] = {}
 
     def rows_of(self, asked: Asked) -> list[Row]:
@@ -63,6 +65,14 @@ class Measured:
             self.one(bench, what, name, metric, setting) for name in (re.escape(rival), ours)
         )
         return slow.over(fast)
+
+    def points(self, kind: str, bench: str, what: str) -> dict[str, Points]:
+        """What was seen while a case ran, by system."""
+        found: dict[str, Points] = {}
+        for (of, case, _), systems in self._series[kind].items():
+            if of == bench and re.search(what, case):
+                found |= systems
+        return found
 
     def text(self, page: str) -> str:
         """Of one of docs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pslite_ext.forecast.model.zoo import known_job
+from scripts.lab.benches.flood import PACKETS
 from scripts.lab.benches.mercury_paper import MODELS
 from scripts.lab.report.results import number
 from scripts.papers.item import NOT_HERE, Item, Paper, doc, page
@@ -68,9 +69,9 @@ def items(m: Measured) -> list[Item]:
             "Fig. 5",
             "ByteScheduler uses 73 % of the uplink while gradients appear",
             _utilised(m),
-            page("peers"),
-            remarks="over whole iterations, half a second of forward passes included; VGG-16 at 1 "
-            "Gbit/s; once",
+            page("iteration"),
+            remarks="over whole iterations, half a second of computation included; VGG-16 at 1 "
+            "Gbit/s",
         ),
         Item(
             "Fig. 7",
@@ -79,7 +80,7 @@ def items(m: Measured) -> list[Item]:
             + ", ".join(
                 f"{kib} KiB {m.one('goodput', '^16 tensors', f'{OURS} {kib} KiB', of, '1000 Mbit')}"
                 for of in ("goodput each way / link",)
-                for kib in (16, 64, 256, 1024)
+                for kib in PACKETS
             ),
             page("goodput"),
             remarks="headers leave 0.956; ByteScheduler's partitions have 4 MiB",
@@ -153,7 +154,7 @@ def _utilised(m: Measured) -> str:
     found = []
     for name in ("stock", "stock-p3", SCHEDULER, OURS):
         sent, took = (
-            m.one("peers", "^vgg16 .*static", name, metric)
+            m.one("iteration", "^vgg16 x 0.2", name, metric)
             for metric in ("sent by a worker", "time")
         )
         if sent.known and took.known:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -123,7 +124,17 @@ class Plots:
             lines[f"{name}, paper"] = [*zip(RATES_OF_TABLE_2, MEASURED[name])]
         title = "Prophet, Table 2: samples a second and worker, ResNet-50"
         svg = line_chart(title, "Gbit/s (here a tenth)", "samples / s", lines)
-        return [self._shown("prophet_table2", title, svg)]
+        return [*self._gpu(), self._shown("prophet_table2", title, svg)]
+
+    def _gpu(self) -> list[Picture]:
+        names = {mercury_names.SCHEDULER: "ByteScheduler", prophet.PROPHET: "Prophet"}
+        seen = self._m.points("timeline", prophet.BENCH, "^Fig. 8, resnet152")
+        lines = {name: use_of_gpu(seen[s]) for s, name in names.items() if s in seen}
+        if not lines:
+            return []
+        title = "Prophet, Fig. 2: how much of the time the emulated GPU computes, ResNet-152"
+        svg = line_chart(title, "seconds of an iteration", "share of 0.1 s", lines)
+        return [self._shown("prophet_fig2", title, svg)]
 
     def mlfabric(self) -> list[Picture]:
         groups: dict[str, dict[str, float]] = {}
@@ -135,7 +146,38 @@ class Plots:
                     bars[f"{name}, here"] = found.median
             groups[" ".join(cell)] = bars
         title = "MLfabric, Table 2: times as fast as the ring"
-        return self._bars("mlfabric_table2", title, "ring's time / ours", groups)
+        cells = self._bars("mlfabric_table2", title, "ring's time / ours", groups)
+        error = ("error, %", lambda accuracy: 100 * (1 - accuracy))
+        likely = ("perplexity", lambda log_likelihood: math.exp(-log_likelihood))
+        return [
+            *cells,
+            *self._curves("7b", r"^C1 N1, to 0.8$", 0, "seconds", *error),
+            *self._curves("7a", r"^C1 N1, to 0.8$", 1, "gradients of all workers", *error),
+            *self._curves("7d", r"^LDA, C1 N1", 0, "seconds", *likely),
+            *self._curves("7c", r"^LDA, C1 N1", 1, "updates of all workers", *likely),
+        ]
+
+    def _curves(
+        self,
+        figure: str,
+        what: str,
+        column: int,
+        x_label: str,
+        y_label: str,
+        shown: Callable[[float], float],
+    ) -> list[Picture]:
+        """How good the model was, over time or over updates, in the first race."""
+        lines: dict[str, Line] = {
+            system: [(point[column], shown(point[2])) for point in points]
+            for system, points in self._m.points("curve", mlfabric.BENCH, what).items()
+            if "whole" not in system
+        }
+        if not lines:
+            return []
+        task = "LDA" if "LDA" in what else "digits"
+        title = f"MLfabric, Fig. {figure}: {y_label} by {x_label}, {task}, C1 N1"
+        svg = line_chart(title, x_label, y_label, lines)
+        return [self._shown(f"mlfabric_fig{figure}", title, svg)]
 
     def sketchdlc(self) -> list[Picture]:
         groups: dict[str, dict[str, float]] = {}
@@ -159,6 +201,17 @@ class Plots:
         if not groups:
             return []
         return [self._shown(name, title, bar_chart(title, y_label, groups))]
+
+
+def use_of_gpu(layers: Sequence[Sequence[float]], bin_s: float = 0.1) -> Line:
+    """Of each `bin_s`, the share in which it computes; an iteration begins with the backward pass,
+    which waits for nothing. `layers`: as the timeline of an iteration has them."""
+    spans = [(0.0, layers[0][0]), *((forward, done) for *_, forward, done in layers)]
+    edges = np.arange(0.0, max(done for _, done in spans) + bin_s, bin_s)
+    busy = np.zeros(len(edges) - 1)
+    for first, last in spans:
+        busy += np.clip(last - edges[:-1], 0, bin_s) - np.clip(first - edges[:-1], 0, bin_s)
+    return [(float(edge), float(b / bin_s)) for edge, b in zip(edges + bin_s / 2, busy)]
 
 
 def _known(quantity: Quantity) -> float | None:

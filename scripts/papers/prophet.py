@@ -15,7 +15,7 @@ from pslite_ext.forecast.model.papers import (
     predicted,
     published_job,
 )
-from scripts.lab.benches.prophet import OTHERS
+from scripts.lab.benches.prophet import OTHERS, SLICES
 from scripts.lab.report.results import number
 from scripts.papers.item import NOT_HERE, Item, Paper, doc, page
 from scripts.papers.measured import Measured
@@ -25,6 +25,7 @@ from scripts.papers.quantity import Quantity, between, most
 BENCH = "prophet"
 PROPHET, MERCURY, P3 = "mercury-prophet", OURS, "stock-p3"
 SAMPLES = "samples a second and worker"
+SLOW = "^one worker as at"
 TABLE_3 = {16: (1.015, "1.5 %"), 32: (1.22, "22 %"), 64: (1.36, "36 %")}
 
 
@@ -98,7 +99,6 @@ def items(m: Measured) -> list[Item]:
     others = {model: _gain(m, rf"^Fig. 8, {model} as") for model in OTHERS}
     nodes = [m.one(BENCH, "^Fig. 12", PROPHET, SAMPLES, f"^{n} workers").bare() for n in (2, 4, 8)]
     profiled = m.one(BENCH, "^the first 50", PROPHET).over(m.one(BENCH, "^the first 50", MERCURY))
-    half = "one worker's link at 0.5"
     follow = [
         m.one(BENCH, "^resnet18 x 0.25", PROPHET, f"blocks follow, {way}")
         for way in ("halved", "recovered")
@@ -120,14 +120,18 @@ def items(m: Measured) -> list[Item]:
                 for name, system in (("ByteScheduler", SCHEDULER), ("Prophet", PROPHET))
             ),
             page(BENCH),
-            remarks="of whole iterations; the paper draws it over time",
+            remarks="of whole iterations; over time in the picture above",
         ),
         Item(
             "Fig. 3a",
             "P3's rate by size of its partitions (an image)",
-            "not measured: P3's slices have the size that its own paper recommends",
+            "samples a second and worker, by elements of a slice: "
+            + ", ".join(
+                f"{count} {samples(m, '^Fig. 3a', f'{P3} {count} elements')}" for count in SLICES
+            ),
             page(BENCH),
-            model="`mercury sim predict resnet50 --policy p3 --partition 4MB --bandwidth 3Gbps`",
+            remarks="as at 3 Gbit/s; the first is P3's own; models have a tenth of the paper's "
+            "elements",
         ),
         Item(
             "Fig. 3b",
@@ -171,9 +175,18 @@ def items(m: Measured) -> list[Item]:
             "Fig. 11",
             "start and end of each gradient: a mean transfer of 125 ms (P3 135, ByteScheduler "
             "446); mean wait 26 ms (67)",
-            "drawn for any job by `mercury trace report` (life of a message, step pattern); "
-            "not tabled for this set-up",
-            doc("traces"),
+            "from a layer's gradients to their sums, mean, ms: "
+            + ", ".join(
+                f"{name} {m.one(BENCH, at_3, system, 'from a gradient to its sum').bare()}"
+                for name, system in (
+                    ("Prophet", PROPHET),
+                    ("P3", P3),
+                    ("ByteScheduler", SCHEDULER),
+                    ("ours without Prophet", MERCURY),
+                )
+            ),
+            page(BENCH),
+            remarks="waiting and both ways together, as at 3 Gbit/s",
             model="mean wait in ms as at 3 Gbit/s: "
             + ", ".join(f"{policy} {_waits(policy)}" for policy in ORDERS),
         ),
@@ -189,14 +202,11 @@ def items(m: Measured) -> list[Item]:
         Item(
             "one worker at 500 Mbit/s",
             "26.4 / 25.8 / 15.1 samples/s: Prophet 1.02 times ByteScheduler",
-            "one worker's link at half the rate, two servers: "
-            + between(
-                [m.gain("peers", f"^{x} .*{half}", PROPHET, SCHEDULER)
-                 for x in ("vgg16", "resnet50", "bert_base")]
-            )
-            + " times",
-            page("peers"),
-            remarks="another share of the rate, and as many servers as workers; once each",
+            f"{samples(m, SLOW, PROPHET)} / {rival(m, SLOW)} / {samples(m, SLOW, P3)}: Prophet "
+            f"{_gain(m, SLOW)} times",
+            page(BENCH),
+            ratio=_gain(m, SLOW).beside(26.4 / 25.8),
+            remarks="the other links as at 3 Gbit/s; here / paper is of the gain",
         ),
         Item(
             "Fig. 12",

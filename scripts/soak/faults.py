@@ -39,6 +39,12 @@ CORRUPT = _ends(_T_S, may_go_on=True, kind="Corrupt")
 class Strike:
     culprits: list[str]  # who is to be named
     happened: bool = True  # there was something to strike
+    receiver: str = ""  # of bytes for which their sender is to be named
+
+    @property
+    def hit(self) -> list[str]:
+        """All that may be lost for it."""
+        return self.culprits + [self.receiver] * bool(self.receiver)
 
 
 @dataclass(frozen=True)
@@ -62,13 +68,8 @@ def _anybody(job: DisturbedJob, draw: random.Random) -> str:
 
 
 def _link(job: DisturbedJob, draw: random.Random) -> tuple[str, str]:
-    """Two that talk to each other, in either order: a server and a worker, or one and the
-    scheduler."""
-    servers = [name for name in job.names if name.startswith("server")]
-    workers = [name for name in job.names if name.startswith("worker")]
-    pairs = [(server, worker) for server in servers for worker in workers]
-    pairs += [("scheduler_0", name) for name in servers + workers]
-    a, b = draw.choice(pairs)
+    """Two that talk to each other, in either order."""
+    a, b = draw.choice(job.links())
     return (a, b) if draw.random() < 0.5 else (b, a)
 
 
@@ -159,7 +160,9 @@ def _once(what: str) -> Callable[[DisturbedJob, random.Random], Strike]:
         if not happened:  # nor shall it later, when nobody counts on it
             happened = not job.box.ask(lambda: job.box.never_mind(a, b))
         # Bytes that are not what they should be are their sender's, as far as anybody can see.
-        return _both(a, b, happened) if what == "lose" else Strike([spoken(a)], happened)
+        if what == "lose":
+            return _both(a, b, happened)
+        return Strike([spoken(a)], happened, receiver=spoken(b))
 
     return strike
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import signal
@@ -20,6 +21,7 @@ from scripts.soak.verdict import Process
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRAINING = str(ROOT / "scripts" / "soak" / "training.py")
+FABRIC_TRAINING = str(ROOT / "scripts" / "soak" / "fabric_training.py")
 SCHEDULER_PORT = 9091
 _LOOK_S = 0.05
 # Shared memory lies in a folder of the job's: `ip netns exec` gives each its own mounts.
@@ -56,13 +58,17 @@ class DisturbedJob:
         servers: int,
         settings: Mapping[str, str],
         command: tuple[str, ...] = (),
+        fabric: bool = False,
     ) -> None:
+        """`command`: before each process's own. `fabric`: under MLfabric, and with a replica."""
         self._folder = folder
+        self._fabric = fabric
         self._van, self._workers, self._servers = van, workers, servers
         self._settings = dict(settings)
         self._command = command
         self.names = ["scheduler_0"]
         self.names += [f"server_{i}" for i in range(servers)]
+        self.names += ["replica_0"] * fabric
         self.names += [f"worker_{i}" for i in range(workers)]
         self._children: dict[str, Child] = {}
         self._ended_at: dict[str, float] = {}
@@ -105,13 +111,16 @@ class DisturbedJob:
             DMLC_NODE_HOST=self._bed.address(name),
             DMLC_NUM_WORKER=str(self._workers),
             DMLC_NUM_SERVER=str(self._servers),
+            DMLC_NUM_REPLICA=str(int(self._fabric)),
             MERCURY_JOB_TOKEN=self._token,
             OMP_NUM_THREADS="1",
             PYTHONUNBUFFERED="1",
             TMPDIR=str(self._private[0]),
             **self._settings,
         )
-        if role == "worker":
+        if self._fabric:
+            script = [FABRIC_TRAINING, str(self._stop), str(self._progress(name))]
+        elif role == "worker":
             script = [TRAINING, str(self._stop), str(self._progress(name))]
             script += ["may-lose"] * ("MERCURY_MIN_WORKERS" in self._settings)
         else:  # what `import mxnet` does there, without importing it
@@ -132,6 +141,18 @@ class DisturbedJob:
             return _listening(self._children[name].pid)
         except OSError:  # it has ended
             return []
+
+    def links(self) -> list[tuple[str, str]]:
+        """Between nodes that talk to each other: under MLfabric, all do."""
+        servers = [name for name in self.names if name.startswith("server")]
+        workers = [name for name in self.names if name.startswith("worker")]
+        if self._fabric:
+            others = [*servers, "replica_0", *workers]
+            pairs = list(itertools.combinations(others, 2))
+        else:
+            others = servers + workers
+            pairs = [(server, worker) for server in servers for worker in workers]
+        return pairs + [("scheduler_0", name) for name in others]
 
     def _progress(self, name: str) -> Path:
         return self._folder / f"{name}.steps"

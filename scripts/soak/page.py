@@ -12,6 +12,8 @@ from scripts.soak.verdict import NOT_STRUCK
 def _promise(fault: Fault, van: str) -> str:
     if van == "elastic" and fault.goes_on_without([], 2):
         return "goes on without who is hit, the same sums for all others"
+    if van == "mlfabric" and fault.promise.may_end:
+        return "goes on without who is hit; in step, ends without a worker"
     if not fault.promise.may_end:
         return "goes on, all sums right"
     how = f" as {fault.promise.kind}Error" if fault.promise.kind else ""
@@ -27,7 +29,7 @@ def table(rounds: Sequence[Round]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for fault in FAULTS:
-        for van in ("zmq", "mercury", "elastic"):
+        for van in ("zmq", "mercury", "elastic", "mlfabric"):
             own = [r for r in rounds if r.fault == fault.name and r.van == van]
             if not own:
                 continue
@@ -67,6 +69,10 @@ def page(runs: Sequence[Run]) -> str:
         "both ends). Afterwards, no process, shared memory or temporary file may be left. The\n"
         "time limits are those of [operations](operations.md), plus\n"
         f"{GRACE_S:g} s for all processes to end.\n\n"
+        "An [elastic](elastic.md) job goes on without the nodes that are hit. So does one under\n"
+        "[MLfabric](fabric.md), in any of its modes, unless it is the scheduler that is hit, or\n"
+        "all workers go in step and one is; its model must then be the sum of what its workers\n"
+        "know to be committed.\n\n"
         f"{len(rounds)} jobs in {_hours(rounds):.1f} h, {len(wrong)} of them wrong.\n\n"
     )
     text += table(rounds) + "\nMade by:\n\n"

@@ -21,6 +21,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from scripts.lab.bed.namespaces import privilege_missing
+from scripts.soak.fabric_verdict import MODES, judge_fabric, must_end
 from scripts.soak.faults import FAULTS, SURVIVES, Fault
 from scripts.soak.job import ROOT, DisturbedJob, NotStarted
 from scripts.soak.page import again, page, table
@@ -38,7 +39,9 @@ FAILED_ITSELF = "the soak itself failed"
 GIVES_UP_AFTER = 10  # rounds
 SHAPES = ((2, 2), (3, 2), (2, 1))
 ELASTIC = "elastic"  # mercury, in a job that goes on without nodes that it loses
-VANS = ("zmq", "mercury", ELASTIC)
+FABRIC = "mlfabric"
+VANS = ("zmq", "mercury", ELASTIC, FABRIC)
+OF_FABRIC = (3, 1)  # workers, servers
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,14 @@ class Plan:
     workers: int
     servers: int
     moment: float
+    mode: str = ""  # of MLfabric
 
     @staticmethod
     def drawn(draw: random.Random, only: Sequence[str], vans: Sequence[str]) -> Plan:
         van = draw.choice(list(vans))
         fault = draw.choice([f for f in FAULTS if not only or f.name in only])
+        if van == FABRIC:
+            return Plan(van, fault, *OF_FABRIC, draw.uniform(0.0, 1.0), draw.choice(MODES))
         return Plan(van, fault, *draw.choice(SHAPES), draw.uniform(0.0, 1.0))
 
 
@@ -78,10 +84,13 @@ def one_round(
     seconds = 0.0
     try:
         told = dict(settings or {})
-        van = plan.van
-        if van == ELASTIC:
-            van, told["MERCURY_MIN_WORKERS"] = "mercury", "1"
-        job = DisturbedJob(folder, van, plan.workers, plan.servers, told)
+        if plan.van == ELASTIC:
+            told["MERCURY_MIN_WORKERS"] = "1"
+        elif plan.van == FABRIC:
+            told["MERCURY_FABRIC_MODE"] = plan.mode
+        van = "mercury" if plan.van in (ELASTIC, FABRIC) else plan.van
+        shape = (plan.workers, plan.servers)
+        job = DisturbedJob(folder, van, *shape, told, (), plan.van == FABRIC)
         with job:
             verdict, seconds = _disturb(job, plan, draw)
         if verdict.right and (left := job.left_after()):
@@ -108,7 +117,13 @@ def _disturb(job: DisturbedJob, plan: Plan, draw: random.Random) -> tuple[Verdic
     promise = plan.fault.promise if strike.happened else SURVIVES
     # A fault that the job survives shows by its going on.
     within_s = (promise.within_s or 30.0) + HANG_S
-    if (
+    if plan.van == FABRIC:
+        lost = strike.hit if promise.may_end else []
+        ends = promise.may_end and not promise.may_go_on and must_end(plan.mode, lost)
+        steps = 10**9 if ends else STEPS_AFTER
+        ended = job.outcome(struck_at, within_s, steps, lost)
+        verdict = judge_fabric(promise, plan.mode, ended, strike.hit)
+    elif (
         plan.van == ELASTIC
         and strike.happened
         and plan.fault.goes_on_without(strike.culprits, plan.servers)

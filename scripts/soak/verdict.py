@@ -85,11 +85,11 @@ def _is_kind(line: str, kind: str) -> bool:
 
 def judge_elastic(processes: Sequence[Process], culprits: Sequence[str]) -> Verdict:
     """Of a job that goes on without those that it loses: all others end well, alike."""
-    if (wrong := _never(processes)) is not None:
+    if (wrong := never(processes)) is not None:
         return wrong
     for process in processes:
         if process.code and spoken(process.name) not in culprits:
-            return Verdict("ended without need", f"{process.name}: {_last_line(process.output)}")
+            return Verdict("ended without need", f"{process.name}: {last_line(process.output)}")
     ended = [p for p in processes if p.name.startswith("worker") and p.code == 0]
     if not ended:
         return Verdict("ended without need", "no worker has trained on")
@@ -104,7 +104,7 @@ def _last_trained(output: str) -> str:
     return found[-1] if found else ""
 
 
-def _never(processes: Sequence[Process]) -> Verdict | None:
+def never(processes: Sequence[Process]) -> Verdict | None:
     """What is wrong whatever has been done."""
     for process in processes:
         if process.code == WRONG_SUM_CODE or "WRONG SUM" in process.output:
@@ -119,7 +119,7 @@ def _never(processes: Sequence[Process]) -> Verdict | None:
 
 def judge(promise: Promise, processes: Sequence[Process], culprits: Sequence[str]) -> Verdict:
     """`processes`: all but a victim that was killed or stopped."""
-    if (wrong := _never(processes)) is not None:
+    if (wrong := never(processes)) is not None:
         return wrong
     if all(process.code == 0 for process in processes):
         if promise.may_go_on:
@@ -127,13 +127,13 @@ def judge(promise: Promise, processes: Sequence[Process], culprits: Sequence[str
         return Verdict("no end", "everybody ended well, though the fault was there")
     if not promise.may_end:
         failed = next(process for process in processes if process.code)
-        return Verdict("ended without need", f"{failed.name}: {_last_line(failed.output)}")
+        return Verdict("ended without need", f"{failed.name}: {last_line(failed.output)}")
     for process in processes:
         if process.code == 0:
             return Verdict("ended well alone", process.name)
         said = errors(process.output)
         if not said:
-            return Verdict("untyped", f"{process.name}: {_last_line(process.output)}")
+            return Verdict("untyped", f"{process.name}: {last_line(process.output)}")
         wanted = to_name(process.name, culprits)
         if not any(_names(line, names) for line in said for names in wanted):
             whom = " or ".join(" and ".join(names) for names in wanted)
@@ -146,6 +146,6 @@ def judge(promise: Promise, processes: Sequence[Process], culprits: Sequence[str
     return Verdict("ended")
 
 
-def _last_line(output: str) -> str:
+def last_line(output: str) -> str:
     lines = output.strip().splitlines()
     return lines[-1] if lines else "(no output)"

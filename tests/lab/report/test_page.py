@@ -191,7 +191,9 @@ def test_a_slow_link_is_what_all_wait_for() -> None:
     slow = [c for c in mercury_paper.mercury_paper(systems, "usual") if "21b" in c.what]
     assert {c.what.split()[2] for c in slow} == {*mercury_paper.SLOWED}
     # With half the rate, all bytes and all computation are in the way of each other for longer.
-    outcome: Any = SimpleNamespace(rounds_s=[1.2], worker_cpu_s=lambda: [0.1], cpu_s=lambda _role: [0.1])
+    outcome: Any = SimpleNamespace(
+        rounds_s=[1.2], worker_cpu_s=lambda: [0.1], cpu_s=lambda _role: [0.1]
+    )
     usual = [c for c in mercury_paper.mercury_paper(systems, "usual") if "21a, vgg19" in c.what]
     ratios = [c[0].measure(outcome)["ratio to floor"].value for c in (slow, usual)]
     assert 0.5 < ratios[0] / ratios[1] < 1

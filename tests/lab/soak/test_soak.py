@@ -24,6 +24,13 @@ def test_it_ends_as_promised(tmp_path: Path, fault: str, van: str) -> None:
     assert done.verdict.outcome in ("went on", "ended"), f"{done}\n{logs}"
 
 
+@pytest.mark.parametrize("fault", ["cut", "flip", "kill"])
+def test_mlfabric_goes_on_or_ends(tmp_path: Path, fault: str) -> None:
+    done = one_round(7, tmp_path, [fault], ["mlfabric"])
+    logs = "\n".join(f"--- {log.name}\n{log.read_text()}" for log in tmp_path.glob("*.log"))
+    assert done.verdict.outcome in ("went on", "ended"), f"{done}\n{logs}"
+
+
 def test_what_a_job_leaves_behind_is_seen(tmp_path: Path) -> None:
     leaving = 'touch /dev/shm/ring "$TMPDIR/draft"; sleep 100 & exec "$@"'
     with DisturbedJob(tmp_path, "mercury", 1, 1, {}, ("sh", "-c", leaving, "sh")) as job:

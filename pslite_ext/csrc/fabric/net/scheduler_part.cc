@@ -157,16 +157,47 @@ Status SchedulerPart::Learn(int peer, const News& news) {
   return Status::Ok();
 }
 
-// Of the two, a worker rather than who has the model; else the one that the other has named.
 Status SchedulerPart::Complain(int peer, int about, double now_s) {
   const int other = PeerOf(about);
   if (fleet_.of.count(about) == 0 || other == peer) {
     return Status::Corrupt("a complaint about a node that there is not");
   }
-  const bool itself = NodeOf(peer) >= 0 && about < 0;
-  const std::pair<int, int> pair = itself ? std::pair(peer, other) : std::pair(other, peer);
-  if (Alive(other)) complaints_.emplace(pair, now_s + kComplaintHolds_s);
+  const Complaint complaint{other, now_s + kComplaintHolds_s};
+  if (Alive(other)) complaints_.emplace(std::minmax(peer, other), complaint);
   return Status::Ok();
+}
+
+int SchedulerPart::LessNeeded(std::pair<int, int> link, int named) const {
+  const auto [a, b] = link;
+  const bool work[] = {NodeOf(a) >= 0, NodeOf(b) >= 0};
+  if (work[0] != work[1]) return work[0] ? a : b;
+  if (!work[0]) return a == server_peer_ ? b : a;
+  const auto unreached = [this](int peer) {
+    return std::count_if(complaints_.begin(), complaints_.end(), [peer](const auto& its) {
+      return its.first.first == peer || its.first.second == peer;
+    });
+  };
+  const auto of_a = unreached(a), of_b = unreached(b);
+  if (of_a != of_b) return of_a > of_b ? a : b;
+  return named;
+}
+
+// One after the other: whoever has been cut off is no reason to cut off another.
+void SchedulerPart::CutOff(double now_s) {
+  const auto drop = [this](const auto& is_over) {
+    for (auto it = complaints_.begin(); it != complaints_.end();) {
+      it = is_over(it->first) ? complaints_.erase(it) : std::next(it);
+    }
+  };
+  drop([this](std::pair<int, int> link) { return !Alive(link.first) || !Alive(link.second); });
+  for (;;) {
+    const auto due = std::find_if(complaints_.begin(), complaints_.end(),
+                                  [now_s](const auto& its) { return now_s >= its.second.due_s; });
+    if (due == complaints_.end()) return;
+    const int peer = LessNeeded(due->first, due->second.named);
+    cut_off_.push_back(peer);
+    drop([peer](std::pair<int, int> link) { return link.first == peer || link.second == peer; });
+  }
 }
 
 void SchedulerPart::Gone(int peer, double now_s) {
@@ -179,12 +210,7 @@ void SchedulerPart::Gone(int peer, double now_s) {
 
 void SchedulerPart::Turn(double now_s) {
   now_s_ = now_s;
-  for (auto it = complaints_.begin(); it != complaints_.end();) {
-    const auto [pair, due_s] = *it;
-    const bool both = Alive(pair.first) && Alive(pair.second);
-    if (both && now_s >= due_s) cut_off_.push_back(pair.first);
-    it = !both || now_s >= due_s ? complaints_.erase(it) : std::next(it);
-  }
+  CutOff(now_s);
   measured_.Advance(now_s);
   Obey(collector_.Tick(monitor_.Links(now_s), now_s));
 }
@@ -195,7 +221,7 @@ void SchedulerPart::SentOut(double now_s) {
 
 double SchedulerPart::WakeAt(int /*peer*/, double /*now_s*/) const {
   double at_s = collector_.WakeAt();
-  for (const auto& [pair, due_s] : complaints_) at_s = std::min(at_s, due_s);
+  for (const auto& [link, complaint] : complaints_) at_s = std::min(at_s, complaint.due_s);
   return at_s;
 }
 

@@ -3,8 +3,10 @@
 //
 // It learns from news who the server is: once the replica has reported that it took over, orders
 // for the server go there, and workers are told first. If two nodes cannot reach each other while
-// both reach the scheduler, they are given some time. Then one of them is cut off, a worker if one
-// of the two is, because a job with a divided network makes no progress.
+// both reach the scheduler, they are given some time. Then one of them is cut off, because a job
+// with a divided network makes no progress: of a worker and one that has the model, the worker; of
+// the server and the replica, the replica; of two workers, the one whom more cannot reach, or who
+// was named first.
 //
 // Thread-safety: none; the lane owns it. Invariants: those of Collector; what a node says about
 // another node's updates is refused.
@@ -75,6 +77,8 @@ class SchedulerPart : public Part {
   Status Measure(int node, const Carriage& run, double now_s);
   Status Complain(int peer, int about, double now_s);
   bool Alive(int peer) const { return outbox_->Linked(peer); }
+  int LessNeeded(std::pair<int, int> link, int named) const;
+  void CutOff(double now_s);
 
   const Fleet fleet_;
   Outbox* const outbox_;
@@ -87,7 +91,11 @@ class SchedulerPart : public Part {
   const bool by_packets_;
   const size_t distributors_;  // at most, of a model
   int workers_ = 0;
-  std::map<std::pair<int, int>, double> complaints_;  // two peers, the one to be cut off first
+  struct Complaint {
+    int named = 0;     // who cannot be reached, says the other one
+    double due_s = 0;  // when one of the two is cut off
+  };
+  std::map<std::pair<int, int>, Complaint> complaints_;  // by two peers, the lower one first
   std::vector<int> cut_off_;
   Status failure_;
   std::optional<Chronicle> chronicle_;

@@ -158,6 +158,32 @@ TEST(of_two_that_cannot_reach_each_other_the_worker_goes) {
   CHECK_STATUS(Code::kCorrupt, scheduler.Hear(PeerOf(0), UnreachableLetter{7}, {}, 10));
 }
 
+TEST(of_two_that_complain_about_each_other_one_goes) {
+  Recorder outbox;
+  SchedulerPart scheduler(Seats(true), Options(), &outbox);
+  CHECK_OK(scheduler.Hear(kReplicaPeer, UnreachableLetter{kServerNode}, {}, 0));
+  CHECK_OK(scheduler.Hear(kServerPeer, UnreachableLetter{kReplicaNode}, {}, 0));
+  CHECK_OK(scheduler.Hear(PeerOf(1), UnreachableLetter{0}, {}, 0));
+  CHECK_OK(scheduler.Hear(PeerOf(0), UnreachableLetter{1}, {}, 0));
+  scheduler.Turn(kComplaintHolds_s);
+  CHECK_TRUE(scheduler.TakeCutOff() == (std::vector<int>{kReplicaPeer, PeerOf(0)}));
+  scheduler.Turn(2 * kComplaintHolds_s);
+  CHECK_TRUE(scheduler.TakeCutOff().empty());
+}
+
+TEST(whom_nobody_can_reach_goes_alone) {
+  Recorder outbox;
+  std::vector<Seat> seats = Seats(true);
+  seats.push_back({2, "h3", 1});
+  SchedulerPart scheduler(seats, Options(), &outbox);
+  for (const int other : {0, 1, kReplicaNode}) {
+    CHECK_OK(scheduler.Hear(PeerOf(2), UnreachableLetter{other}, {}, 0));
+  }
+  CHECK_OK(scheduler.Hear(PeerOf(0), UnreachableLetter{2}, {}, 0.1));
+  scheduler.Turn(2 * kComplaintHolds_s);
+  CHECK_TRUE(scheduler.TakeCutOff() == std::vector<int>{PeerOf(2)});
+}
+
 TEST(a_feed_knows_hosts_by_their_addresses) {
   Recorder outbox;
   SchedulerPart scheduler(Seats(false), Options(), &outbox);
