@@ -18,6 +18,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from pslite_ext.launch.supervise import Supervisor
+from tests.forking import SOCKET
 
 FOLDER = Path(__file__).resolve().parent
 GONE_WITHIN_S = 10.0
@@ -48,8 +49,16 @@ class Forks:
         self._said: list[str] = []
         self._lock = threading.Lock()  # who asks is who is answered
         supervisor = Supervisor()
+        folder = tempfile.TemporaryDirectory(prefix="mercury-forks-")
+        atexit.register(folder.cleanup)
         atexit.register(supervisor.end)
-        self._child = supervisor.start(command, environment, told=self._hear, stdin=b"")
+        self._socket = str(Path(folder.name) / "asked")
+        own = {**environment, SOCKET: self._socket}
+        self._child = supervisor.start(command, own, told=self._hear, stdin=b"")
+
+    def as_command(self) -> tuple[str, ...]:
+        """What stands for a Python in commands: whoever starts it starts a fork."""
+        return (sys.executable, "-S", str(FOLDER / "forked.py"), self._socket)
 
     def start(self, command: Sequence[str], env: Mapping[str, str], log: Path) -> Forked:
         """`command`: a script, or -c and code, and its arguments."""

@@ -102,11 +102,13 @@ def _replay(m: Measured) -> Item:
         at_own = captured is not None and f" {captured[1]} Mbit/s" in row.setting
         (own if at_own else far).append(Quantity(tuple(row.values)))
     off = [Quantity((100 * abs(q.median - 1),)) for q in far]
+    metric = "replayed with that computation / measured"
+    told = [Quantity(tuple(r.values)) for r in m.rows_of(Asked(BENCH, "replayed$", ".*", metric))]
     return Item(
         "future work: simulation from traces",
         "a plan",
         f"replayed / measured: {between(own)} at the captured rate, {between(far)} at three other "
-        f"rates, at most {most(off)} % off",
+        f"rates, at most {most(off)} % off; {between(told)} if told of the computation there",
         page(BENCH),
         model="this is the simulator",
         remarks="two networks, both modes; computation differs between runs on a shared machine, "

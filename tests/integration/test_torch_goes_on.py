@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import ROOT, clean_environment, mercury
-from tests.integration.torch_workers import torch_python
+from tests.integration.torch_workers import torch_command
 
-pytestmark = pytest.mark.xdist_group("torch apart")  # its own processes import it
+pytestmark = pytest.mark.xdist_group("torch apart")  # imported once
 
 SCRIPT = str(Path(__file__).with_name("torch_goes_on.py"))
 
@@ -20,7 +20,7 @@ def test_a_worker_is_killed(tmp_path: Path, wire: str) -> None:
     env = clean_environment(PYTHONPATH=str(ROOT), KILL_RANK="1", WIRE=wire)
     done = mercury(
         *("launch", "-n", 3, "-s", 2, "--min-workers", 2, "--log-dir", tmp_path / "logs"),
-        *("--", torch_python(), SCRIPT),
+        *("--", *torch_command(), SCRIPT),
         env=env,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import ROOT, clean_environment, mercury
-from tests.integration.torch_workers import torch_job, torch_python
+from tests.integration.torch_workers import torch_command, torch_job
 
 pytestmark = pytest.mark.xdist_group("torch, a second time")  # imported once
 
@@ -47,7 +47,7 @@ def test_a_node_is_lost_between_two_synchronizations(
     script = Path(__file__).with_name("torch_local_goes_on.py")
     done = mercury(
         *("launch", "-n", 3, "-s", 2, "--min-workers", 2, "--log-dir", tmp_path / "logs"),
-        *("--", torch_python(), script, manner, delay),
+        *("--", *torch_command(), script, manner, delay),
         env=clean_environment(PYTHONPATH=str(ROOT), WIRE=wire),
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -73,7 +73,7 @@ def test_the_page_s_example(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("\n".join((first, *model, rest)))
     done = mercury(
         *("launch", "-n", 2, "-s", 1, "--log-dir", tmp_path / "logs", "--"),
-        *(torch_python(), tmp_path / "train.py"),
+        *(*torch_command(), tmp_path / "train.py"),
         env=clean_environment(PYTHONPATH=str(ROOT)),
         cwd=tmp_path,
     )

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.integration.joining import Joinable, check_followed_and_joined, ended
-from tests.integration.torch_workers import torch_python
+from tests.integration.torch_workers import torch_command
 
-pytestmark = pytest.mark.xdist_group("torch apart")  # its own processes import it
+pytestmark = pytest.mark.xdist_group("torch apart")  # imported once
 
 SCRIPT = Path(__file__).with_name("torch_newcomers.py")
 
 
 def job_in(folder: Path, **env: str) -> Joinable:
-    return Joinable(folder, (torch_python(), SCRIPT), **env)
+    return Joinable(folder, (*torch_command(), SCRIPT), **env)
 
 
 @pytest.mark.parametrize("env", [{"WIRE": "float32"}, {"WIRE": "auto"}, {"LOCAL": "1"}], ids=str)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import ROOT, clean_environment, mercury, small_disk
-from tests.integration.torch_workers import torch_job, torch_python
+from tests.integration.torch_workers import torch_command, torch_job
 
 pytestmark = pytest.mark.xdist_group("torch, a second time")  # imported once
 STEPS = 23
@@ -105,7 +105,7 @@ def test_a_job_that_is_started_again_goes_on(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole")
     done = mercury(
         *("launch", "-n", 2, "-s", 1, "--log-dir", tmp_path / "logs", "--restarts", 1, "--"),
-        *(torch_python(), ROOT / "tests" / "integration" / "torch_saving.py"),
+        *(*torch_command(), ROOT / "tests" / "integration" / "torch_saving.py"),
         *(tmp_path / "run", STEPS, 13),
         env=clean_environment(PYTHONPATH=str(ROOT), MERCURY_DETERMINISTIC="1"),
     )

@@ -57,6 +57,12 @@ def forks() -> Forks:
         return _forks()
 
 
+def torch_command() -> tuple[str, ...]:
+    """What others start as a Python with PyTorch: a fork, unless that is what a test is about."""
+    torch_python()
+    return forks().as_command()
+
+
 def torch_job(
     script: str,
     *words: str,

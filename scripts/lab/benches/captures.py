@@ -184,6 +184,8 @@ def replays(model: CapturedModel, system: System, gathered: Gathered, folder: Pa
         # Where the machine was busier than in the capture, or less, no replay can know of it.
         share = computation_ms(read_run(traces)) / computed_ms
         figures["computation / in the capture"] = Figure(share, "")
+        told = at_rate(found, rate, share)
+        figures["replayed with that computation / measured"] = Figure(told / measured, "")
         gathered.add(what, system.name, rate, figures)
 
 
@@ -191,9 +193,11 @@ def computation_ms(run: Run) -> float:
     return float(np.mean(phases(aligned(run)[0])["computation_us"])) / 1e3
 
 
-def at_rate(found: Recorded, rate: float) -> float:
-    """Milliseconds, on links that carry as much data as headers leave of the rate."""
-    return replay(found, Conditions(bandwidth=setting(rate).bandwidth)).mean_s * 1e3
+def at_rate(found: Recorded, rate: float, slowness: float = 1.0) -> float:
+    """Milliseconds, on links that carry as much data as headers leave of the rate; `slowness`: of
+    all computation, beside the capture's."""
+    conditions = Conditions(bandwidth=setting(rate).bandwidth, slowness=(slowness,) * found.workers)
+    return replay(found, conditions).mean_s * 1e3
 
 
 def compared(measured_ms: float, replayed_ms: float) -> Figures:
