@@ -106,6 +106,10 @@ def test_what_a_turn_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     slowest, fastest = (str(captures.setting(rate)) for rate in (250e6, 2e9))
     shares = [value for (_, _, metric), value in values.items() if "in the capture" in metric]
     assert shares == [1.0] * len(LENET.replayed_at)
+    with_that = "replayed with that computation / measured"
+    for of in replayed.keys() - {str(captures.setting(LENET.captured_at))}:
+        (plain,) = (v for (_, at, m), v in values.items() if (at, m) == (of, "replayed / measured"))
+        assert [v for (_, at, m), v in values.items() if (at, m) == (of, with_that)] == [plain]
     assert len(replayed) == 1 + len(LENET.replayed_at)
     assert replayed[slowest] > 2 * replayed[fastest]
     monkeypatch.setattr(captures, "privilege_missing", lambda: "only root may")
