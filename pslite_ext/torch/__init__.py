@@ -98,17 +98,21 @@ def shared_weights(model: Any) -> Any:
     return local_stepping.shared_weights(model)
 
 
-def fabric(model: Any, optimizer: Any, mode: str | None = None) -> tuple[Any, Any]:
+def fabric(
+    model: Any, optimizer: Any, mode: str | None = None, every: int = 1, outer: Any = None
+) -> tuple[Any, Any]:
     """Trains under MLfabric (docs/fabric.md): each `optimizer.step()` is an update of the model.
 
     Both are returned as the objects that they were. `mode`: "async"; "stale:K", where no worker is
     more than K updates ahead of the slowest; or "sync", where gradients are averaged as `wrap`
-    does. Without it, what MERCURY_FABRIC_MODE says.
+    does. Without it, what MERCURY_FABRIC_MODE says. `every`: so many steps are one update, in the
+    first two modes; `outer`: a function that makes the SGD by which the server adds them, such as
+    lambda copies: torch.optim.SGD(copies, lr=0.7).
     """
     _check_torch()
     from pslite_ext.torch.mlfabric import wrapping
 
-    return wrapping.fabric(model, optimizer, mode)
+    return wrapping.fabric(model, optimizer, mode, every, outer)
 
 
 def checkpoint(folder: Any, every: int, keep: int = 2, **objects: Any) -> Any:

@@ -2,7 +2,8 @@
 
 LeNet-5 on digits, and a small transformer on this project's docs, character by character. Four
 workers on this machine's loopback: in step, asynchronous, at most two updates ahead of the slowest,
-and asynchronous with the server killed on the way. Each with every seed.
+asynchronous with the server killed on the way, and in asynchronous local steps. Each with every
+seed.
 """
 
 from __future__ import annotations
@@ -45,13 +46,21 @@ _TIMEOUT_S = 600.0
 class Way(NamedTuple):
     mode: str
     killed: bool = False
+    every: int = 1  # so many steps are one update
 
     @property
     def name(self) -> str:
-        return f"{self.mode}, the server killed" if self.killed else self.mode
+        local = f", every={self.every}" if self.every > 1 else ""
+        return f"{self.mode}{local}{', the server killed' * self.killed}"
 
 
-WAYS = (Way("sync"), Way("async"), Way("stale:2"), Way("async", killed=True))
+WAYS = (
+    Way("sync"),
+    Way("async"),
+    Way("stale:2"),
+    Way("async", killed=True),
+    Way("async", every=10),
+)
 
 
 class Trained(NamedTuple):
@@ -75,8 +84,9 @@ def train(task: str, way: Way, rounds: int, seed: int) -> Trained:
 
 def _workers_say(task: str, way: Way, rounds: int, seed: int, folder: str) -> list[dict[str, Any]]:
     hosts = [*HOSTS, "replica0"] if way.killed else [*HOSTS]
-    part = 1.0 if way.mode == "sync" else PARTS[task]
-    words = [str(SCRIPT), task, way.mode, str(rounds), str(seed), str(part)]
+    # Averages of what workers do alone need no smaller steps.
+    part = 1.0 if way.mode == "sync" or way.every > 1 else PARTS[task]
+    words = [str(SCRIPT), task, way.mode, *map(str, (rounds, seed, part, way.every))]
     if way.killed:
         words = [dying_server.__file__, *words]
     lines: list[str] = []
@@ -124,6 +134,8 @@ def main(argv: Sequence[str]) -> int:
     add = parser.add_argument
     add("--seeds", type=int, default=3, help="how many (default: %(default)s)")
     add("--rounds", type=int, help="instead of each task's own number")
+    ways = {way.name: way for way in WAYS}
+    add("--ways", nargs="+", choices=ways, default=list(ways), metavar="WAY", help="; ".join(ways))
     add("--only", nargs="+", choices=ROUNDS, default=list(ROUNDS), metavar="TASK")
     asked = parser.parse_args(argv)
     if asked.seeds < 1 or (asked.rounds is not None and asked.rounds < 50):
@@ -133,11 +145,12 @@ def main(argv: Sequence[str]) -> int:
     try:
         for task in asked.only:
             rounds = asked.rounds or ROUNDS[task]
-            for way in WAYS:
+            for way in map(ways.__getitem__, asked.ways):
                 runs = [train(task, way, rounds, seed) for seed in range(1, asked.seeds + 1)]
                 loss = _mean([run.loss for run in runs], 3)
                 right = _mean([100 * run.right for run in runs], 1)
-                dropped = f"{sum(run.dropped for run in runs)} of {len(runs) * WORKERS * rounds}"
+                pushed = len(runs) * WORKERS * rounds // way.every
+                dropped = f"{sum(run.dropped for run in runs)} of {pushed}"
                 late = max(run.most_delay for run in runs)
                 words = (f"{task}, {rounds} rounds", way.name, loss, f"{right} %", dropped, late)
                 print(f"| {' | '.join(map(str, words))} |", flush=True)

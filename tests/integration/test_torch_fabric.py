@@ -32,6 +32,13 @@ def test_one_worker_trains_as_it_would_alone(optimizer: str) -> None:
         assert last_words(job, "as plain torch") == [[]], job.report()
 
 
+@pytest.mark.parametrize("outer", ["average", "momentum", "nesterov"])
+def test_local_steps_of_one_worker_are_the_papers(outer: str) -> None:
+    with fabric_job("torch_fabric.py", "local", outer, workers=1) as job:
+        job.check()
+        assert last_words(job, "as the papers have it") == [[]], job.report()
+
+
 def test_synchronous_workers_train_as_one_would_on_all_data() -> None:
     with fabric_job("torch_fabric.py", "joint", replicas=1) as job:
         job.check()
@@ -39,9 +46,10 @@ def test_synchronous_workers_train_as_one_would_on_all_data() -> None:
         assert others == [first] * (WORKERS - 1), job.report()
 
 
-@pytest.mark.parametrize("mode", ["async", "stale:2"])
-def test_workers_learn_at_their_own_pace(mode: str) -> None:
-    with fabric_job("torch_fabric.py", "learns", env={"MERCURY_FABRIC_MODE": mode}) as job:
+@pytest.mark.parametrize(("mode", "every"), [("async", 1), ("stale:2", 1), ("async", 7)])
+def test_workers_learn_at_their_own_pace(mode: str, every: int) -> None:
+    env = {"MERCURY_FABRIC_MODE": mode, "EVERY": str(every)}
+    with fabric_job("torch_fabric.py", "learns", env=env) as job:
         job.check()
         models, buffers = zip(*last_words(job, "learnt"))
         assert len(models) == WORKERS

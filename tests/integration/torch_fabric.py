@@ -1,8 +1,10 @@
 """A worker that trains with PyTorch under MLfabric, as its first argument says.
 
 torch_fabric.py alone OPTIMIZER    one worker, beside plain torch
+torch_fabric.py local OUTER        one worker in local steps, beside the papers' rule
 torch_fabric.py joint              all workers in step, beside one process on the joint batch
-torch_fabric.py learns [FILE]      each at its pace; after ten steps, once there is that file
+torch_fabric.py learns [FILE]      each at its pace; after ten steps, once there is that file; with
+                                   EVERY, in local steps
 """
 
 from __future__ import annotations
@@ -103,6 +105,49 @@ def alone(name: str) -> None:
     print("as plain torch", flush=True)
 
 
+OUTERS: dict[str, Callable[[Any], Any] | None] = {
+    "average": None,
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.7, momentum=0.8),
+    "nesterov": lambda p: torch.optim.SGD(p, lr=0.7, momentum=0.9, nesterov=True),
+}
+
+
+def local(name: str) -> None:
+    """What the server adds is what DiLoCo's outer step makes of one worker's delta."""
+    every, outer = 4, OUTERS[name]
+    torch.manual_seed(1)
+    model = Model()
+    twin = copy.deepcopy(model)
+    batches = torch.randn(2 * STEPS + 1, 6, 1, 6, 6)
+    inner = OPTIMIZERS["adamw"](model.trained())
+    model, optimizer = mercury.fabric(model, inner, mode="async", every=every, outer=outer)
+    for batch in batches:
+        loss_of(model, batch, rare=True).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    optimizer.synchronize()  # with the step that is left
+    theirs = OPTIMIZERS["adamw"](twin.trained())
+    shared = [nn.Parameter(p.detach().clone()) for p in twin.trained()]
+    outermost = (outer or (lambda p: torch.optim.SGD(p, lr=1.0)))(shared)
+    for number, batch in enumerate(batches, 1):
+        loss_of(twin, batch, rare=True).backward()
+        theirs.step()
+        theirs.zero_grad()
+        if number % every == 0 or number == len(batches):
+            with torch.no_grad():
+                for copied, own in zip(shared, twin.trained()):
+                    copied.grad = copied - own
+            outermost.step()
+            with torch.no_grad():
+                for copied, own in zip(shared, twin.trained()):
+                    own.copy_(copied)
+    for ours, plain in zip(model.parameters(), twin.parameters()):
+        torch.testing.assert_close(ours, plain, rtol=1e-3, atol=1e-5)
+    fates = mercury.stats()["fabric"]
+    assert fates["committed"] >= len(batches) // every + 1
+    print("as the papers have it", flush=True)
+
+
 def joint() -> None:
     torch.manual_seed(RANK)
     model = Model()
@@ -144,7 +189,9 @@ def learns(stop: str) -> None:
     """At its own pace; in the end, all have the same model."""
     torch.manual_seed(RANK)
     model = Model()
-    model, optimizer = mercury.fabric(model, OPTIMIZERS["momentum"](model.trained()))
+    every = int(os.environ.get("EVERY", "1"))
+    inner = OPTIMIZERS["momentum"](model.trained())
+    model, optimizer = mercury.fabric(model, inner, every=every)
     optimizer.param_groups[0]["lr"] = 0.002
     test = torch.randn(100, 1, 6, 6)
     before = float(loss_of(model, test))
@@ -161,7 +208,7 @@ def learns(stop: str) -> None:
     assert torch.equal(own, model.norm.running_mean)
     assert float(loss_of(model, test)) < before / 2
     fates = mercury.stats()["fabric"]
-    assert fates["pushed"] > 40
+    assert 40 // every <= fates["pushed"] <= 40 // every + 100
     print("learnt", digest(model), hashlib.sha256(own.numpy().tobytes()).hexdigest(), flush=True)
 
 
@@ -170,6 +217,8 @@ if __name__ == "__main__":
     way, *words = sys.argv[1:]
     if way == "alone":
         alone(*words)
+    elif way == "local":
+        local(*words)
     elif way == "joint":
         joint()
     else:

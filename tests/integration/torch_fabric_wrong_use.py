@@ -39,6 +39,11 @@ def refused(optimizer: Callable[[Any], Any], mode: str = "async", **options: Any
     tell(lambda: mercury.fabric(its, optimizer(its), mode))
 
 
+def refused_locally(every: Any, outer: Any = None) -> None:
+    its = model()
+    tell(lambda: mercury.fabric(its, SGD(its.parameters()), "async", every, outer))
+
+
 def before() -> None:
     """What the job does not hear of."""
     refused(lambda its: SGD(its.parameters()), "stale:0")
@@ -50,6 +55,11 @@ def before() -> None:
     refused(lambda its: SGD(its.parameters(), momentum=0.9, dampening=0.1))
     refused(lambda its: SGD(its.parameters(), momentum=1.5))
     refused(lambda its: torch.optim.LBFGS(its.parameters()))
+    refused_locally(0)
+    refused_locally(2.5)
+    refused_locally(2, SGD([nn.Parameter(torch.ones(1))]))
+    refused_locally(2, torch.optim.Adam)
+    refused_locally(2, lambda copies: SGD(copies, lr=0.7, weight_decay=0.1))
     tell(lambda: mercury.wrap(its := model(), SGD(its.parameters())))
     tell(lambda: mercury.checkpoint("run", every=1, model=model()))
     store = torch.distributed.HashStore()

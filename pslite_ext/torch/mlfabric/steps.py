@@ -1,8 +1,9 @@
 """What a step of an optimizer is under MLfabric: an update of the model, or the same step on all.
 
 Asynchronous, bounded or not, the server has the model. A worker's optimizer steps as it would
-alone; what that has changed is pushed, and the newest model is got. Synchronous, the workers have
-the model: gradients are averaged as a backward ends, and each worker's optimizer does the same.
+alone; what that has changed is pushed, and the newest model is got. (local.py does so after several
+steps.) Synchronous, the workers have the model: gradients are averaged as a backward ends, and each
+worker's optimizer does the same.
 """
 
 from __future__ import annotations
@@ -84,14 +85,14 @@ class FabricTraining(Alone):
         return super().step(*args, **kwargs)
 
 
-class PushedSteps(FabricTraining):
-    """Asynchronous."""
+class Pushes(FabricTraining):
+    """Asynchronous: the server has the model."""
+
+    share = 1.0  # of what has changed: by so much an update is multiplied
 
     def __init__(
         self, model: Any, optimizer: Any, names: dict[Any, str], step: Callable[..., Any]
     ) -> None:
-        self._kind = type(optimizer)
-        self.rule = rule_of(self._kind, optimizer.param_groups)
         super().__init__(model, optimizer, names, step)
         self._got: Any = None  # the model, as an array
 
@@ -99,15 +100,14 @@ class PushedSteps(FabricTraining):
         super().begin(worker)
         self._got = self._vector.values()
 
-    def step(self, *args: Any, **kwargs: Any) -> Any:
+    def exchange(self) -> None:
         """What has changed since the model was got is the update."""
         assert self._worker is not None
-        assert self.rule is not None
-        with left_to_the_server(self._kind, self._optimizer.param_groups, self.rule):
-            result = super().step(*args, **kwargs)
-        self._worker.push(self._vector.values() - self._got)
+        update = self._vector.values() - self._got
+        if self.share != 1.0:
+            update *= np.float32(self.share)
+        self._worker.push(update)
         self._get()
-        return result
 
     def meet(self) -> None:
         """All workers call it: each waits for the updates of all, and gets the model with them."""
@@ -120,6 +120,24 @@ class PushedSteps(FabricTraining):
         assert self._worker is not None
         self._got = self._worker.get()
         self._vector.put(self._got)
+
+
+class PushedSteps(Pushes):
+    """Each step is an update."""
+
+    def __init__(
+        self, model: Any, optimizer: Any, names: dict[Any, str], step: Callable[..., Any]
+    ) -> None:
+        self._kind = type(optimizer)
+        self.rule = rule_of(self._kind, optimizer.param_groups)
+        super().__init__(model, optimizer, names, step)
+
+    def step(self, *args: Any, **kwargs: Any) -> Any:
+        assert self.rule is not None
+        with left_to_the_server(self._kind, self._optimizer.param_groups, self.rule):
+            result = super().step(*args, **kwargs)
+        self.exchange()
+        return result
 
 
 class SummedGradients(FabricTraining):

@@ -14,24 +14,37 @@ from pslite_ext.torch import this_worker
 from pslite_ext.torch.agreement import described, settings_of
 from pslite_ext.torch.checks import check
 from pslite_ext.torch.mlfabric import first_values
-from pslite_ext.torch.mlfabric.steps import CALLER, PushedSteps, SummedGradients
+from pslite_ext.torch.mlfabric.local import LocalPushes, local_of
+from pslite_ext.torch.mlfabric.steps import CALLER, FabricTraining, PushedSteps, SummedGradients
 from pslite_ext.torch.optimizers import bare_step, step_by
 
 
-def fabric(model: Any, optimizer: Any, mode: str | None) -> tuple[Any, Any]:
+def fabric(
+    model: Any, optimizer: Any, mode: str | None, every: Any = 1, outer: Any = None
+) -> tuple[Any, Any]:
     settings = this_worker.settings_under_fabric()
     chosen = mode_for(settings, mode)
     synchronous = staleness(chosen) == 0
+    local = local_of(every, outer)
+    if local is not None and synchronous:
+        raise InvalidArgumentError(
+            f"{CALLER}: in step there are no local steps under MLfabric: take mercury.local_steps, "
+            'without MERCURY_FABRIC, or mode="async"'
+        )
     names = check(model, optimizer, CALLER)
     if current_worker() is not None:
         raise InvalidArgumentError(
             f"{CALLER}: under MLfabric a process has one model, with one optimizer: this is the "
             "second"
         )
-    kind = SummedGradients if synchronous else PushedSteps
-    training = kind(model, optimizer, names, bare_step(type(optimizer)))
-    if training.rule and training.rule.momentum:
-        _say_of_earlier_steps(optimizer)
+    step = bare_step(type(optimizer))
+    training: FabricTraining
+    if local is not None:
+        training = LocalPushes(model, optimizer, names, step, local)
+    else:
+        training = (SummedGradients if synchronous else PushedSteps)(model, optimizer, names, step)
+        if training.rule and training.rule.momentum:
+            _say_of_earlier_steps(optimizer)
     at_exit(figures.say)  # after this worker has left
     worker = register_as_worker(training.first(), training.rule, "" if synchronous else chosen)
     this_worker.has_joined_fabric(worker.rank, worker.num_workers)
@@ -42,6 +55,7 @@ def fabric(model: Any, optimizer: Any, mode: str | None) -> tuple[Any, Any]:
     said = [
         f"the mode {chosen}",
         f"the optimizer {type(optimizer).__name__}",
+        *([] if local is None else [str(local)]),
         *(f"'{described(name, its, 'none')}'" for its, name in (trained | others).items()),
     ]
     first_values.agree(worker, said + (settings_of(trained, optimizer) if synchronous else []))

@@ -1,8 +1,9 @@
 """A process of a job under MLfabric that trains a task of torch_accuracy.py, and says what came of
 it.
 
-Its arguments: the task, the mode, how many rounds, the seed, and how large steps are, as a part of
-the task's own rate. In a round, each worker has its part of one batch.
+Its arguments: the task, the mode, how many rounds, the seed, how large steps are, as a part of the
+task's own rate, and how many steps are one update. In a round, each worker has its part of one
+batch.
 """
 
 import pslite_ext.torch as mercury
@@ -24,8 +25,8 @@ TASKS: dict[str, Callable[[], Task]] = {
 }
 
 
-def train(task: Task, mode: str, rounds: int) -> dict[str, object]:
-    model, optimizer = mercury.fabric(task.model, task.optimizer, mode)
+def train(task: Task, mode: str, rounds: int, every: int) -> dict[str, object]:
+    model, optimizer = mercury.fabric(task.model, task.optimizer, mode, every)
     for x, wanted in batches(task, mercury.rank(), mercury.workers(), rounds):
         cross_entropy(model(x).flatten(0, -2), wanted.flatten()).backward()
         optimizer.step()
@@ -38,13 +39,13 @@ def train(task: Task, mode: str, rounds: int) -> dict[str, object]:
 
 
 def main() -> None:
-    name, mode, rounds, seed, part = sys.argv[1:]
+    name, mode, rounds, seed, part, every = sys.argv[1:]
     torch.set_num_threads(1)
     torch.manual_seed(int(seed))
     task = TASKS[name]()
     for group in task.optimizer.param_groups:
         group["lr"] *= float(part)
-    print(json.dumps(train(task, mode, int(rounds))), flush=True)
+    print(json.dumps(train(task, mode, int(rounds), int(every))), flush=True)
 
 
 if __name__ == "__main__":
