@@ -75,7 +75,9 @@ def test_a_worker_with_another_model_hears_of_it() -> None:
 )
 def test_bad_settings_are_one_clear_line(env: dict[str, str], says: str) -> None:
     with fabric_job("torch_fabric_wrong_use.py", "untold", workers=1, env=env) as job:
-        job.wait_until("all fail", lambda: all(process.code for process in job.processes))
+        # The server may come too late to hear of it.
+        hear = (*job.workers, job.scheduler)
+        job.wait_until("they fail", lambda: all(process.code for process in hear))
         assert says in job.workers[0].output, job.report()
         assert says in job.scheduler.output, job.report()
 
