@@ -104,11 +104,12 @@ def _replay(m: Measured) -> Item:
     off = [Quantity((100 * abs(q.median - 1),)) for q in far]
     metric = "replayed with that computation / measured"
     told = [Quantity(tuple(r.values)) for r in m.rows_of(Asked(BENCH, "replayed$", ".*", metric))]
+    knowing = f"; {between(told)} where it is told of the computation there" if told else ""
     return Item(
         "future work: simulation from traces",
         "a plan",
         f"replayed / measured: {between(own)} at the captured rate, {between(far)} at three other "
-        f"rates, at most {most(off)} % off; {between(told)} if told of the computation there",
+        f"rates, at most {most(off)} % off{knowing}",
         page(BENCH),
         model="this is the simulator",
         remarks="two networks, both modes; computation differs between runs on a shared machine, "
