@@ -243,17 +243,24 @@ class FabricByPackets(Fabric):
         transfer = self.network.along(hosts, hop["bytes"], done, most / planned_s)
         self.network.after(planned_s, partial(self.network.lift_limit, transfer))
 
+    def _ready(self) -> list[int]:
+        """Who asks waits for one of its host whose update is under way."""
+        others = {*self._order[self._committed :]} - {*self._askers}
+        awaited = {host_of(worker) for worker in others}
+        return [worker for worker in self._askers if host_of(worker) not in awaited]
+
     def _answer(self) -> None:
         """Those who ask at about the same time are answered together."""
-        if not self._tree_asked and self._leaving <= LIMITS["still_leaving"] and self._askers:
+        if not self._tree_asked and self._leaving <= LIMITS["still_leaving"] and self._ready():
             self._tree_asked = True
             self.network.after(LETTER_S, self._answer_all)
 
     def _answer_all(self) -> None:
-        if len(self._askers) < LIMITS["tree_least"]:
-            self._serve([("server", worker) for worker in self._askers])
+        ready = self._ready()
+        if len(ready) < LIMITS["tree_least"]:
+            self._serve([("server", worker) for worker in ready])
         else:
-            self.network.after(2 * LETTER_S, partial(self._down, self._tree(self._askers)))
+            self.network.after(2 * LETTER_S, partial(self._down, self._tree(ready)))
 
     def _down(self, edges: Sequence[tuple[str, int]]) -> None:
         """Down the chain: a stretch of hosts flows at the rate of its first; what is slower behind

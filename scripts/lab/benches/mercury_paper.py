@@ -184,5 +184,6 @@ def mercury_paper(every: Sequence[System], length: str) -> list[Case]:
             cases += packet_sizes(system, length)
     if length == "quick":
         return cases
-    cases += changing(systems, length) + uneven(systems) + unbalanced(systems)
+    rivals = with_tuned(systems)
+    cases += changing(rivals, length) + uneven(rivals) + unbalanced(rivals)
     return cases + beginnings(systems)

@@ -41,6 +41,10 @@ void Askers::Gone(int worker) {
   }
 }
 
+bool Askers::Waits(int worker) const {
+  return std::any_of(waiting_.begin(), waiting_.end(), Of(worker));
+}
+
 std::vector<int> Askers::Ready(const May& may) const {
   std::vector<int> ready;
   const Asker* first = nullptr;

@@ -51,6 +51,7 @@ class Askers {
  public:
   void Ask(const Asker& asker);
   void Gone(int worker);
+  bool Waits(int worker) const;
 
   using May = std::function<bool(const Asker&)>;
   // Of those that wait and may have what they want, all that want the same as the first.

@@ -36,6 +36,11 @@ Status CommitOrder::Expect(const std::vector<Placed>& updates) {
   return Status::Ok();
 }
 
+bool CommitOrder::Awaits(int worker) const {
+  return std::any_of(order_.begin(), order_.end(),
+                     [worker](const auto& placed) { return placed.second.id.worker == worker; });
+}
+
 // That those expected will make.
 int64_t CommitOrder::Versions() const {
   int64_t versions = 0;

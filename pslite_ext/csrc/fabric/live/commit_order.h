@@ -88,6 +88,8 @@ class CommitOrder {
   int64_t expected_through() const { return expected_; }  // the last place that was
   int64_t applied_through() const { return applied_; }    // the last place that was applied
   size_t waiting() const { return order_.size(); }
+  // Whether an update of this worker's is expected, and not yet applied or void.
+  bool Awaits(int worker) const;
   // Whether `place` has been applied, or has come and waits.
   bool Has(int64_t place) const { return place <= applied_ || arrived_.count(place) != 0; }
 

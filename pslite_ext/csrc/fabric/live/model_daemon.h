@@ -88,6 +88,7 @@ class ModelDaemon {
 
   Role role() const { return role_; }
   int64_t version() const { return order_.version(); }
+  bool Awaits(int worker) const { return order_.Awaits(worker); }
 
  private:
   void Advance(ModelSteps* steps);

@@ -21,7 +21,7 @@ namespace mercury::fabric {
 
 // So few models may still be leaving the server when others that wait begin: one may be slow.
 constexpr size_t kStillLeaving = 2;
-constexpr size_t kTreeLeast = 3;  // that have asked: fewer get it straight from the server
+constexpr size_t kTreeLeast = 2;  // that have asked: fewer get it straight from the server
 constexpr size_t kDistributorsMost = 8;
 
 // `from` gives the model to `to`; nodes.

@@ -15,6 +15,27 @@
 namespace mercury::fabric {
 namespace {
 
+// Each worker's others on its host; none on the server's, from where no link is used.
+std::vector<std::vector<int>> Beside(const std::vector<Seat>& seats) {
+  std::map<std::string, std::vector<int>> on;
+  for (const Seat& seat : seats) {
+    if (seat.node >= 0) on[seat.host].push_back(seat.node);
+  }
+  for (const Seat& seat : seats) {
+    if (seat.node == kServerNode) on.erase(seat.host);
+  }
+  std::vector<std::vector<int>> beside;
+  for (const Seat& seat : seats) {
+    if (seat.node < 0) continue;
+    const auto rank = static_cast<size_t>(seat.node);
+    if (beside.size() <= rank) beside.resize(rank + 1);
+    for (const int other : on[seat.host]) {
+      if (other != seat.node) beside[rank].push_back(other);
+    }
+  }
+  return beside;
+}
+
 constexpr size_t kPacketBytes = 64 << 10;
 constexpr int64_t kLateUs = 10000000;  // a node waits so much longer than the scheduler, who tells
 
@@ -249,8 +270,8 @@ Status FabricNode::Enter(const Attendance& roster) {
   } else {
     const auto role = node == kServerNode ? Role::kServer : Role::kReplica;
     const int64_t bound = roster.staleness.bounded() ? mercury::kNever : roster.delay_bound;
-    const ModelOptions its{role,         bound,    roster.rule,     options_.replica,
-                           kPacketBytes, elements, options_.workers};
+    const ModelOptions its{role,         bound,    roster.rule,      options_.replica,
+                           kPacketBytes, elements, options_.workers, Beside(roster.seats)};
     model_part_ = std::make_unique<ModelPart>(its, std::move(model_), endpoint_, spares_);
   }
   Part* part = worker_ != nullptr ? static_cast<Part*>(worker_.get()) : model_part_.get();

@@ -16,6 +16,8 @@ constexpr size_t kAskedMost = 4;  // models on their way to one node
 constexpr double kGathering = 0.05;
 constexpr double kGatheringMost_s = 0.01;
 constexpr size_t kTreeMost = 64;  // of one tree: planning takes the square of it
+// After its update was applied, a worker has heard of it by then, and asked.
+constexpr double kAsksWithin_s = 0.03;
 
 // What has come, as one's own: whoever appends to it looks first whether others hold it.
 std::shared_ptr<Vector> Taken(const std::shared_ptr<const Vector>& vector) {
@@ -38,6 +40,7 @@ ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox, 
 }
 
 Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double now_s) {
+  now_s_ = now_s;
   ModelSteps steps;
   const bool scheduler = peer == kSchedulerPeer, worker = peer > kSchedulerPeer;
   const bool from_server = peer == kServerPeer && options_.role == Role::kReplica;
@@ -61,11 +64,13 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
           return Status::Corrupt("it asks for the model too often");
         }
         askers_.Ask({NodeOf(peer), its.wish});
+        asks_by_s_.erase(NodeOf(peer));
         return Status::Ok();
       },
       [&](const Tree& tree) {
         if (!scheduler) return refuse();
         tree_asked_ = false;
+        by_packets_ = tree.by_packets;
         Serve(tree.edges, tree.by_packets);
         return Status::Ok();
       },
@@ -119,10 +124,17 @@ void ModelPart::Gone(int peer, double now_s) {
 }
 
 void ModelPart::Turn(double now_s) {
-  if (now_s < gathers_until_s_) return;
-  gathers_until_s_ = kNever;
-  gathered_ = true;
-  Answer(now_s);
+  bool over = false;
+  for (auto it = asks_by_s_.begin(); it != asks_by_s_.end();) {
+    const bool late = now_s >= it->second;
+    over |= late;
+    it = late ? asks_by_s_.erase(it) : std::next(it);
+  }
+  if (now_s >= gathers_until_s_) {
+    gathers_until_s_ = kNever;
+    gathered_ = over = true;
+  }
+  if (over) Answer(now_s);
 }
 
 bool ModelPart::Granted(const Asker& asker) const {
@@ -131,11 +143,23 @@ bool ModelPart::Granted(const Asker& asker) const {
   for (size_t other = 0; other < progress_.size(); ++other) {
     if (progress_[other] < updates && gone_.count(static_cast<int>(other)) == 0) return false;
   }
-  return true;
+  return !WaitsBeside(asker.worker);
+}
+
+// For one that is about to ask, too.
+bool ModelPart::WaitsBeside(int worker) const {
+  const auto place = static_cast<size_t>(worker);
+  if (!by_packets_ || place >= options_.beside.size()) return false;
+  const auto& others = options_.beside[place];
+  return std::any_of(others.begin(), others.end(), [this](int other) {
+    if (gone_.count(other) != 0 || askers_.Waits(other)) return false;
+    return daemon_.Awaits(other) || asks_by_s_.count(other) != 0;
+  });
 }
 
 // Whoever waits gets it when the server's link has nothing else to send; many, down a tree.
 void ModelPart::Answer(double now_s) {
+  now_s_ = now_s;
   if (tree_asked_ || sender_.peers() > kStillLeaving) return;
   std::vector<int> ready = askers_.Ready(granted_);
   ready.resize(std::min(ready.size(), kTreeMost));
@@ -189,7 +213,10 @@ bool ModelPart::Next(int peer, double now_s, OutPacket* out) {
 }
 
 double ModelPart::WakeAt(int peer, double now_s) const {
-  return sender_.IsNext(peer) ? now_s : gathers_until_s_;
+  if (sender_.IsNext(peer)) return now_s;
+  double at_s = gathers_until_s_;
+  for (const auto& [worker, by_s] : asks_by_s_) at_s = std::min(at_s, by_s);
+  return at_s;
 }
 
 void ModelPart::Carry(const ModelSteps& steps) {
@@ -250,6 +277,7 @@ void ModelPart::Count(const ModelStep& step) {
     commits_.push_back({update, version});
     const auto worker = static_cast<size_t>(update.id.worker);
     if (worker < progress_.size()) ++progress_[worker];
+    asks_by_s_[update.id.worker] = now_s_ + kAsksWithin_s;
   }
   while (commits_.size() > kCommitsKept) commits_.pop_front();
 }

@@ -4,10 +4,13 @@
 // the model; the model is sent to workers that ask for it, and as a whole to the replica. A worker
 // may have to wait for the version that it asks for, or for others that are served first; and for a
 // small part of the time that a model takes, so that those who ask at about the same time get it
-// together. The sum
-// of the last all-reduce is kept until the next one is complete. With Nesterov's momentum, workers
-// get the model where its last step, taken once more, would lead. Without first values, the part
-// waits for worker 0's.
+// together. Where models go down chains, workers of one host do, too: who asks waits for one beside
+// it whose update is under way. So a host's links carry one model for all of them and, since they
+// have computed by the same time, one sum of their next updates.
+//
+// The sum of the last all-reduce is kept until the next one is complete. With Nesterov's momentum,
+// workers get the model where its last step, taken once more, would lead. Without first values, the
+// part waits for worker 0's.
 //
 // Thread-safety: none; the lane owns it. Invariants: up to rounding, the model is what appending
 // the updates of `commits` one by one gives; no model between two versions is ever sent.
@@ -40,6 +43,8 @@ struct ModelOptions {
   size_t packet_bytes = 0;
   size_t elements = 0;
   int workers = 0;
+  std::vector<std::vector<int>> beside =
+      {};  // each worker: the others of its host; empty: not known
 };
 
 // An update that was applied: it made `version`.
@@ -75,6 +80,7 @@ class ModelPart : public Part {
   Status TakeModel(int peer, const ModelLetter& its, const Cargo& cargo, ModelSteps* steps);
   bool has_step() const { return options_.rule.momentum > 0; }
   bool Granted(const Asker& asker) const;
+  bool WaitsBeside(int worker) const;
   void Answer(double now_s);
   void Serve(const std::vector<Edge>& tree, bool by_packets);
   void Carry(const ModelSteps& steps);
@@ -95,10 +101,13 @@ class ModelPart : public Part {
   Askers askers_;
   const Askers::May granted_ = [this](const Asker& asker) { return Granted(asker); };
   bool tree_asked_ = false;
+  bool by_packets_ = false;          // models go down chains, as far as is known
   double gathers_until_s_ = kNever;  // askers, before one of them is answered
   bool gathered_ = false;            // that time has passed
   std::vector<int64_t> progress_;    // so many updates of each worker are in the model
   std::set<int> gone_;               // workers
+  std::map<int, double> asks_by_s_;  // of workers whose updates were just applied
+  double now_s_ = 0;
   std::shared_ptr<Vector> reduced_;
   std::set<UpdateId> reduced_of_;  // whose sum it is
   int64_t memories_ = 0;

@@ -93,12 +93,53 @@ TEST(few_get_the_model_straight_and_many_down_a_tree_when_the_link_is_free) {
   REQUIRE_EQ(said.onward.size(), 2);
   CHECK_EQ(said.onward[1].wish, 15);
   CHECK_TRUE(server.Sent(PeerOf(3)).empty());
-  // Who is to pass it on has died: the others get it straight.
+  // Who is to pass it on has died: the others wait for another tree.
   server.part.Gone(PeerOf(4), 0);
   server.Sent(PeerOf(2));
   server.Sent(PeerOf(6));
-  for (const int worker : {3, 5}) CHECK_TRUE(server.Sent(PeerOf(worker)) == Vector(6, 3));
-  CHECK_TRUE(server.Sent(PeerOf(7)).empty());
+  CHECK_EQ(server.outbox.OneTo<AskingLetter>(kSchedulerPeer).tree.edges.size(), 2);
+  server.Hear(kSchedulerPeer, Tree{24, {{kServerNode, 3}, {3, 5}}});
+  CHECK_TRUE(server.Sent(PeerOf(3)) == Vector(6, 3));
+  for (const int worker : {5, 7}) CHECK_TRUE(server.Sent(PeerOf(worker)).empty());
+}
+
+TEST(workers_of_a_host_get_the_model_together) {
+  for (const auto* how : {"it asks", "it does not", "it is gone", "it is void"}) {
+    const std::string manner = how;
+    ModelOptions options = Options(Role::kServer, 0, false);
+    options.beside = {{1}, {0}};
+    Recorder outbox;
+    ModelPart part(options, Vector(6, 1), &outbox);
+    OutPacket packet;
+    const auto given = [&](int peer) { return NextOf(&part, &outbox, peer, 0, &packet); };
+    CHECK_OK(part.Hear(kSchedulerPeer, Tree{24, {}, true}, {}, 0));  // models go down chains
+    Order order = MakeOrder(Order::kExpect, kServerNode);
+    order.updates = {{1, {0, 1}, 0}, {2, {1, 1}, 0}};
+    CHECK_OK(part.Hear(kSchedulerPeer, order, {}, 0));
+    CHECK_OK(part.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)), 0));
+    CHECK_OK(part.Hear(PeerOf(0), GetLetter{{0, 0, 1}}, {}, 0.01));
+    part.Turn(1);
+    CHECK_FALSE(given(PeerOf(0)));  // the other one's update is under way
+    if (manner == "it is void") {
+      Order empty = MakeOrder(Order::kVoid, kServerNode);
+      empty.places = {2};
+      CHECK_OK(part.Hear(kSchedulerPeer, empty, {}, 2));
+      CHECK_TRUE(given(PeerOf(0)));
+      continue;
+    }
+    CHECK_OK(part.Hear(PeerOf(1), Updates(1, {2}), Of(Vector(6, 2)), 2));
+    CHECK_FALSE(given(PeerOf(0)));  // it is about to ask
+    CHECK_TRUE(part.WakeAt(PeerOf(0), 2) > 2 && part.WakeAt(PeerOf(0), 2) < 2.1);
+    if (manner == "it asks") {
+      outbox.To(kSchedulerPeer);
+      CHECK_OK(part.Hear(PeerOf(1), GetLetter{{0, 0, 1}}, {}, 2.01));
+      CHECK_EQ(outbox.OneTo<AskingLetter>(kSchedulerPeer).tree.edges.size(), 2);
+      continue;
+    }
+    if (manner == "it does not") part.Turn(part.WakeAt(PeerOf(0), 2));
+    if (manner == "it is gone") part.Gone(PeerOf(1), 2.01);
+    CHECK_TRUE(given(PeerOf(0)));
+  }
 }
 
 TEST(a_tree_brings_nobody_a_sum_that_is_not_there) {
