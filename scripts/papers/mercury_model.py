@@ -84,11 +84,12 @@ def model_items() -> list[Item]:
             model=f"Gbit/s for Mercury, without preemption, WFBP: {listed}; up to "
             f"{number(100 * saved)} % less",
             ratio=number(saved / 0.5),
+            remarks="of a 1080 Ti; a GPU of twice its speed needs twice as much, by all three",
         ),
         Item(
             "Table II",
             "six models: " + ", ".join(f"{x} {n} M parameters" for x, n in PARAMETERS.items()),
-            "the same six and four more, tensor by tensor",
+            "the same six and five more, tensor by tensor",
             "pslite_ext/forecast/model/architectures.py",
             ratio=", ".join(f"{model} {number(part)}" for model, part in parameters.items()),
             remarks="AlexNet here is the one with 61 M parameters",

@@ -214,6 +214,7 @@ def items(m: Measured) -> list[Item]:
             " / ".join(map(str, nodes)) + " with 2, 4 and 8 workers and as many servers",
             page(BENCH),
             ratio=nodes[-1].over(nodes[0]).beside(68.83 / 69.94),
+            remarks="with eight, seventeen processes share two cores",
         ),
         Item(
             "Fig. 13, §5.4",
