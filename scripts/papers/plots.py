@@ -133,7 +133,7 @@ class Plots:
         if not lines:
             return []
         title = "Prophet, Fig. 2: how much of the time the emulated GPU computes, ResNet-152"
-        svg = line_chart(title, "seconds of an iteration", "share of 0.1 s", lines)
+        svg = line_chart(title, "seconds of an iteration", "share of each tenth", lines)
         return [self._shown("prophet_fig2", title, svg)]
 
     def mlfabric(self) -> list[Picture]:
@@ -207,11 +207,17 @@ def use_of_gpu(layers: Sequence[Sequence[float]], bin_s: float = 0.1) -> Line:
     """Of each `bin_s`, the share in which it computes; an iteration begins with the backward pass,
     which waits for nothing. `layers`: as the timeline of an iteration has them."""
     spans = [(0.0, layers[0][0]), *((forward, done) for *_, forward, done in layers)]
-    edges = np.arange(0.0, max(done for _, done in spans) + bin_s, bin_s)
-    busy = np.zeros(len(edges) - 1)
-    for first, last in spans:
-        busy += np.clip(last - edges[:-1], 0, bin_s) - np.clip(first - edges[:-1], 0, bin_s)
-    return [(float(edge), float(b / bin_s)) for edge, b in zip(edges + bin_s / 2, busy)]
+    end = max(done for _, done in spans)
+    edges = np.append(np.arange(0.0, end, bin_s), end)
+    busy, until = np.zeros(len(edges) - 1), 0.0
+    for first, last in sorted(spans):  # which are rounded: one may begin before another has ended
+        begun = np.clip(max(first, until), edges[:-1], edges[1:])
+        until = max(until, last)
+        busy += np.clip(until, edges[:-1], edges[1:]) - np.minimum(
+            begun, np.clip(until, edges[:-1], edges[1:])
+        )
+    shares = busy / np.diff(edges)
+    return [(float(x), float(share)) for x, share in zip((edges[:-1] + edges[1:]) / 2, shares)]
 
 
 def _known(quantity: Quantity) -> float | None:

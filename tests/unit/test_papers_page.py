@@ -104,3 +104,10 @@ def test_quotients_are_of_repeats() -> None:
 def test_a_figure_that_could_be_another_is_refused() -> None:
     with pytest.raises(ValueError, match="figures"):
         Measured().one("fabric", "C1", "fabric A-30", "time")
+
+
+def test_a_gpu_computes_once_at_a_time() -> None:
+    layers = [(0.25, 0.3, 0.3, 0.355), (0.2, 0.4, 0.35, 0.4)]  # ready, back, forward, done
+    shares = dict(plots.use_of_gpu(layers, bin_s=0.1))
+    assert list(shares.values()) == pytest.approx([1, 1, 0.5, 1])
+    assert list(shares) == pytest.approx([0.05, 0.15, 0.25, 0.35])
