@@ -1,6 +1,6 @@
 """What every node of an MLfabric job in the soak runs: a worker pushes until FILE is there.
 
-Usage: fabric_training.py STOP_FILE PROGRESS_FILE. Each worker has a part of the model for itself:
+Usage: fabric_training.py STOP_FILE PROGRESS_FILE WORKERS MODE. Each worker has a part of the model for itself:
 its n-th update adds 1 to all of one half and n to all of the other. So any model tells whose
 updates are in it, and whether each is there whole. In the end, a worker says how many of its
 updates were committed, and the sum of their numbers; whoever is the server says the same of all.
@@ -34,9 +34,8 @@ def counts(model: Any, workers: int) -> list[list[int]]:
     return [found[i : i + 2] for i in range(0, 2 * workers, 2)]
 
 
-def main(stop: Path, progress: str) -> None:
-    workers = int(os.environ["DMLC_NUM_WORKER"])
-    in_step = os.environ.get("MERCURY_FABRIC_MODE") == "sync"
+def main(stop: Path, progress: str, workers: int, mode: str) -> None:
+    in_step = mode == "sync"
 
     def tell(model: Any) -> None:
         print("model", json.dumps(counts(model, workers)), flush=True)
@@ -66,4 +65,4 @@ def main(stop: Path, progress: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -119,7 +119,9 @@ class DisturbedJob:
             **self._settings,
         )
         if self._fabric:
+            mode = self._settings["MERCURY_FABRIC_MODE"]
             script = [FABRIC_TRAINING, str(self._stop), str(self._progress(name))]
+            script += [str(self._workers), mode]
         elif role == "worker":
             script = [TRAINING, str(self._stop), str(self._progress(name))]
             script += ["may-lose"] * ("MERCURY_MIN_WORKERS" in self._settings)

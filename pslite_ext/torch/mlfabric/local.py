@@ -15,7 +15,7 @@ import torch
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.fabric import Rule, Worker
 from pslite_ext.torch.mlfabric.momentum import rule_of
-from pslite_ext.torch.mlfabric.steps import CALLER, Pushes
+from pslite_ext.torch.mlfabric.steps import CALLER, ModelPushes
 
 
 class Local(NamedTuple):
@@ -57,7 +57,7 @@ def _refuse(text: str) -> NoReturn:
     raise InvalidArgumentError(f"{CALLER}: {text}")
 
 
-class LocalPushes(Pushes):
+class LocalPushes(ModelPushes):
     def __init__(
         self,
         model: Any,

@@ -85,7 +85,7 @@ class FabricTraining(Alone):
         return super().step(*args, **kwargs)
 
 
-class Pushes(FabricTraining):
+class ModelPushes(FabricTraining):
     """Asynchronous: the server has the model."""
 
     share = 1.0  # of what has changed: by so much an update is multiplied
@@ -122,7 +122,7 @@ class Pushes(FabricTraining):
         self._vector.put(self._got)
 
 
-class PushedSteps(Pushes):
+class PushedSteps(ModelPushes):
     """Each step is an update."""
 
     def __init__(
