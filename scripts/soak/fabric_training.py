@@ -1,8 +1,8 @@
 """What every node of an MLfabric job in the soak runs: a worker pushes until FILE is there.
 
-Usage: fabric_training.py STOP_FILE PROGRESS_FILE WORKERS MODE. Each worker has a part of the model for itself:
-its n-th update adds 1 to all of one half and n to all of the other. So any model tells whose
-updates are in it, and whether each is there whole. In the end, a worker says how many of its
+Usage: fabric_training.py STOP_FILE PROGRESS_FILE WORKERS MODE. Each worker has a part of the model
+for itself: its n-th update adds 1 to all of one half and n to all of the other. So any model tells
+whose updates are in it, and whether each is there whole. In the end, a worker says how many of its
 updates were committed, and the sum of their numbers; whoever is the server says the same of all.
 """
 
