@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.forks import mxnet_forks
 from tests.integration.joining import Joinable, check_followed_and_joined, ended
 
 SCRIPT = Path(__file__).with_name("mxnet_newcomers.py")
 
 
-def job_in(folder: Path, **env: str) -> Joinable:
-    return Joinable(folder, (*mxnet_forks().as_command(), SCRIPT), **env)
-
-
 @pytest.mark.parametrize("where", ["0", "1"])
 def test_one_is_followed_and_one_joins(tmp_path: Path, where: str) -> None:
-    check_followed_and_joined(job_in(tmp_path, WHERE=where))
+    check_followed_and_joined(Joinable(tmp_path, (sys.executable, SCRIPT), WHERE=where))
 
 
 def test_a_trainer_that_was_not_named_is_found_out(tmp_path: Path) -> None:
-    job = job_in(tmp_path, WHERE="0", WAITS_FOR="2", OTHER="1")
+    job = Joinable(tmp_path, (sys.executable, SCRIPT), WHERE="0", WAITS_FOR="2", OTHER="1")
     with job.launched() as first:
         first.says("mercury join")
         new = job.joined("new")

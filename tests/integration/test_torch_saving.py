@@ -151,7 +151,9 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_training(tmp_path: Path) -
     with small_disk(tmp_path / "disk", 150_000):
         said = run(tmp_path / "disk" / "run")
         left = list((tmp_path / "disk").rglob(".*"))
-    assert {lines[-2] for lines in said} == {said[0][-2]}
+    # What was not written may be said after the last step's words.
+    same = {line for lines in said for line in lines if line.startswith("same ")}
+    assert len(same) == 1, said
     assert any(
         line.startswith("mercury: the checkpoint of step ")
         and line.endswith("; training goes on")
