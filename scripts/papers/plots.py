@@ -211,11 +211,8 @@ def use_of_gpu(layers: Sequence[Sequence[float]], bin_s: float = 0.1) -> Line:
     edges = np.append(np.arange(0.0, end, bin_s), end)
     busy, until = np.zeros(len(edges) - 1), 0.0
     for first, last in sorted(spans):  # which are rounded: one may begin before another has ended
-        begun = np.clip(max(first, until), edges[:-1], edges[1:])
-        until = max(until, last)
-        busy += np.clip(until, edges[:-1], edges[1:]) - np.minimum(
-            begun, np.clip(until, edges[:-1], edges[1:])
-        )
+        begun, until = max(first, until), max(last, until)
+        busy += np.clip(until, edges[:-1], edges[1:]) - np.clip(begun, edges[:-1], edges[1:])
     shares = busy / np.diff(edges)
     return [(float(x), float(share)) for x, share in zip((edges[:-1] + edges[1:]) / 2, shares)]
 

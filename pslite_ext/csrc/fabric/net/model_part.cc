@@ -159,7 +159,6 @@ bool ModelPart::WaitsBeside(int worker) const {
 
 // Whoever waits gets it when the server's link has nothing else to send; many, down a tree.
 void ModelPart::Answer(double now_s) {
-  now_s_ = now_s;
   if (tree_asked_ || sender_.peers() > kStillLeaving) return;
   std::vector<int> ready = askers_.Ready(granted_);
   ready.resize(std::min(ready.size(), kTreeMost));
