@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections import defaultdict
@@ -16,6 +15,7 @@ from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import LabError
 from scripts.lab.systems.job import CORES, PORT, JobFailed, MeasuredJob, machine_cpu_s
 from scripts.lab.systems.system import System
+from scripts.lab.workloads.allowance import allow
 from scripts.lab.workloads.job_config import Config
 
 SETTLED = 2  # iterations after which a job is what it will be
@@ -42,9 +42,7 @@ class Trainee:
 
     def allow(self, iterations: int = _ENDLESS) -> None:
         """So many in all, those that are over too; a number never falls."""
-        new = self._file.with_suffix(".new")
-        new.write_text(str(iterations))
-        os.replace(new, self._file)
+        allow(self._file, iterations)
 
     def look(self) -> None:
         """JobFailed if one of its processes has ended badly, or a sum is wrong."""

@@ -7,10 +7,10 @@ back, and when its forward pass began and ended.
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
+from scripts.lab.workloads.allowance import until_allowed
 from scripts.lab.workloads.emulated_gpu import EmulatedGpu
 from scripts.lab.workloads.engine import Engine
 from scripts.lab.workloads.gradients import Gradients
@@ -18,7 +18,6 @@ from scripts.lab.workloads.job_config import Config
 from scripts.lab.workloads.measurement import say, usage
 
 MOMENTS = ("ready", "back", "forward", "done")  # of each layer
-_LOOK_S = 0.005  # between looks at how many iterations may begin
 
 
 def train(config: Config, gradients: Gradients, engine: Engine) -> dict[str, Any]:
@@ -80,7 +79,7 @@ def train(config: Config, gradients: Gradients, engine: Engine) -> dict[str, Any
 
     for turn in range(total):
         if config.allowed_file:
-            _until_allowed(Path(config.allowed_file), turn)
+            until_allowed(Path(config.allowed_file), turn)
         for number in reversed(range(len(layers))):
             backward(number, turn)
         for number in range(len(layers)):
@@ -95,11 +94,6 @@ def train(config: Config, gradients: Gradients, engine: Engine) -> dict[str, Any
     gpu.close()
     times = [b - a for a, b in zip(ends[config.warmup - 1 :], ends[config.warmup :])]
     return {"times_s": times, "timeline": [_since(ends[-2], moments) for moments in timeline]}
-
-
-def _until_allowed(file: Path, turn: int) -> None:
-    while int(file.read_text()) <= turn:
-        time.sleep(_LOOK_S)
 
 
 def _since(start: float, moments: dict[str, float]) -> list[float]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from scripts.lab.systems.system import WORKER
+from scripts.lab.workloads.allowance import allow
 
 ROOT = Path(__file__).resolve().parents[3]
 STOCK = os.environ.get("MERCURY_STOCK_PYTHON", "")
@@ -50,7 +51,7 @@ def test_it_takes_no_core(stock: bool) -> None:
 
 def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
     allowed = tmp_path / "allowed"
-    allowed.write_text("1")
+    allow(allowed, 1)
     config = {
         "mode": "train",
         "store": None,
@@ -70,7 +71,7 @@ def test_no_more_iterations_begin_than_are_allowed(tmp_path: Path) -> None:
             turns.append(event["turn"])
             time.sleep(0.1)  # what it may not begin, it would begin now
             assert event["turn"] < int(allowed.read_text())
-            allowed.write_text("2" if turns == [0] else "3")
+            allow(allowed, 2 if turns == [0] else 3)
     assert turns == [0, 1, 2]
     assert worker.wait() == 0
 
