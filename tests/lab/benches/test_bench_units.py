@@ -7,8 +7,12 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from scripts.lab.benches import sum_kernel
 from tests.cluster import ROOT
+
+pytestmark = pytest.mark.xdist_group("bench units")  # who builds it finds nobody running it
 
 
 def bench_units(arguments: str) -> subprocess.CompletedProcess[str]:
