@@ -75,11 +75,20 @@ class Random : public std::mt19937_64 {
   }
 };
 
-// Of how many random cases a test that takes long makes: a tenth, unless the run may be long. The
-// numbers of a seed stay the same: a long run begins with the cases of a short one.
+// A case takes several times as long where the core checks itself, with sanitizers mostly: whoever
+// looks there for what cases come to looks at a few of them.
+#ifdef MERCURY_CHECKED
+constexpr int kCasesPart = 3;
+#else
+constexpr int kCasesPart = 1;
+#endif
+inline int Cases(int all) { return (all + kCasesPart - 1) / kCasesPart; }
+
+// Of how many random cases a test that takes long makes: a tenth of those, unless the run may be
+// long. The numbers of a seed stay the same: a long run begins with the cases of a short one.
 inline int Trials(int all) {
   static const char* const may_be_long = std::getenv("MERCURY_TEST_LONG");
-  return may_be_long != nullptr && *may_be_long == '1' ? all : (all + 9) / 10;
+  return may_be_long != nullptr && *may_be_long == '1' ? all : Cases((all + 9) / 10);
 }
 
 template <typename T, typename = void>

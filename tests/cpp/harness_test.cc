@@ -4,7 +4,9 @@
 #include <thread>
 
 using namespace mercury;
+using mercury::testing::Cases;
 using mercury::testing::failed_checks;
+using mercury::testing::kCasesPart;
 using mercury::testing::Random;
 using mercury::testing::Trials;
 
@@ -89,9 +91,11 @@ TEST(random_numbers_follow_from_the_seed) {
 TEST(a_short_run_makes_a_tenth_of_the_cases_and_at_least_one) {
   const bool may_be_long = Trials(100) == 100;
   for (const int all : {1, 9, 10, 11, 30'000}) {
-    CHECK_EQ(Trials(all), may_be_long ? all : (all + 9) / 10);
+    CHECK_EQ(Trials(all), may_be_long ? all : Cases((all + 9) / 10));
   }
   CHECK_EQ(Trials(1), 1);
+  CHECK_EQ(Cases(1), 1);
+  CHECK_EQ(Cases(3 * kCasesPart), 3);
 }
 
 TEST(all_checks_can_be_shown) {

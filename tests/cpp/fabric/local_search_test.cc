@@ -28,7 +28,7 @@ void Compare(bool synchronous, double rules_mean_most, double search_mean_most) 
   random.seed(synchronous ? 2 : 1);  // the same batches whatever the run's seed
   Ratios rules;
   Ratios searched;
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < Cases(500); ++round) {
     Shape shape;
     shape.synchronous = synchronous;
     const Batch batch = RandomBatch(&random, shape);
@@ -61,7 +61,7 @@ TEST(synchronous_plans_are_near_the_best) { Compare(true, 1.16, 1.06); }
 TEST(the_search_finds_what_the_rules_cannot) {
   Random random;
   int improved = 0;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < Cases(200); ++round) {
     Shape shape;
     shape.synchronous = random.OneIn(2);
     shape.updates_most = 7;

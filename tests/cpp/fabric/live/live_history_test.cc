@@ -17,11 +17,7 @@ using namespace mercury::testing;
 
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__  // some ten times slower
-constexpr int kHistories = 10'000;
-#else
 constexpr int kHistories = 30'000;
-#endif
 
 void Play(int all, int64_t staleness_most, bool reduces) {
   Random random;
