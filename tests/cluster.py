@@ -24,11 +24,11 @@ from typing import Any, Protocol
 import pytest
 
 from pslite_ext.launch.supervise import Supervisor
-from tests.forks import Forked, end, mxnet_forks
+from tests.forks import Forked, end, mxnet_forks, stock_forks
 
 ROOT = Path(__file__).resolve().parent.parent
-# What Python and MXNet read when they start.
-BEFORE_IMPORTS = ("MXNET_", "OMP_", "PYTHON")
+# What Python and MXNet read when they start; but for this one.
+BEFORE_IMPORTS, LATER = ("MXNET_", "OMP_", "PYTHON"), "MXNET_UPDATE_ON_KVSTORE"
 FIRST_PORT, PORTS, PROCESSES = 12000, 2500, 8
 
 
@@ -202,8 +202,9 @@ def cluster(
     """`command`: a script and its arguments, or -c and code; run in every role.
 
     Workers with MXNet are forked from a process that has it, unless a test is about how processes
-    start. `start_worker` starts them in another way, with an environment and a log. `at`: by role
-    and rank, the address of this machine that stands for the process's host.
+    start; without a van, all nodes are, of `python`'s stock MXNet. `start_worker` starts workers in
+    another way, with an environment and a log. `at`: by role and rank, the address of this machine
+    that stands for the process's host.
     """
     port = free_port()
     base = clean_environment(
@@ -222,8 +223,8 @@ def cluster(
     roles = [("scheduler", 0)]
     roles += [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
     roles += [("replica", i) for i in range(replicas)]
-    forked = forked and van is not None and python == sys.executable and imports_mxnet(command)
-    forked = forked and not any(name.startswith(BEFORE_IMPORTS) for name in env or {})
+    forked = forked and imports_mxnet(command)
+    forked = forked and not any(n.startswith(BEFORE_IMPORTS) and n != LATER for n in env or {})
     processes: list[Process] = []
     supervisor = Supervisor()
     with tempfile.TemporaryDirectory() as folder:
@@ -236,7 +237,9 @@ def cluster(
                 child: Started
                 if role == "worker" and start_worker is not None:
                     child = start_worker(own, log)
-                elif role == "worker" and forked:
+                elif forked and van is None:
+                    child = stock_forks(python).start(command, own, log)
+                elif forked and role == "worker":
                     child = mxnet_forks().start(command, own, log)
                 else:
                     child = supervisor.start([python, *command], own, log=log)

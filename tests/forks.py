@@ -113,14 +113,20 @@ _once = threading.Lock()
 
 
 @functools.cache
-def _mxnet_forks() -> Forks:
+def _forks(python: str, script: str) -> Forks:
     base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
     path = f"{FOLDER.parent}:{FOLDER.parent / 'examples'}"
     environment = {**base, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    return Forks([sys.executable, "-u", str(FOLDER / "mxnet_forks.py")], environment)
+    return Forks([python, "-u", str(FOLDER / script)], environment)
 
 
 def mxnet_forks() -> Forks:
     """Of workers that have MXNet."""
     with _once:
-        return _mxnet_forks()
+        return _forks(sys.executable, "mxnet_forks.py")
+
+
+def stock_forks(python: str) -> Forks:
+    """Of nodes that have the stock MXNet of that environment."""
+    with _once:
+        return _forks(python, "stock_forks.py")
