@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
@@ -33,12 +32,8 @@ def race(cell: tuple[str, str]) -> str:
 
 def _times(m: Measured, what: str, system: str) -> Quantity:
     """Until the target: infinite in repeats that did not arrive."""
-    times, arrived, ran = (
-        m.one(BENCH, what, system, metric) for metric in ("time", "arrived", "ran for")
-    )
-    if not times.known:  # older results do not say who arrived
-        return Quantity((math.inf,) * ran.repeats, ran.unit)
-    return Quantity(tuple(arrivals(times.values, arrived.values)), times.unit)
+    times, arrived = (m.one(BENCH, what, system, metric) for metric in ("time", "arrived"))
+    return Quantity(tuple(arrivals(times.values, arrived.values)), "s")
 
 
 def speed_up(m: Measured, cell: tuple[str, str], system: str, rival: str = RING) -> Quantity:

@@ -17,16 +17,18 @@ TIMEOUT_S = 90
 
 
 class Running:
-    """A process."""
+    """A process that is given the folder of its log, last."""
 
-    def __init__(self, log: Path, words: Sequence[object], **env: str) -> None:
+    def __init__(self, log: Path, command: Sequence[object], **env: str) -> None:
         self.log = log
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                [*MERCURY, *map(str, words), str(log.parent)],
+                [*map(str, command), str(log.parent)],
+                cwd=log.parent,
                 env=clean_environment(PYTHONPATH=str(ROOT), **env),
                 stdout=out,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     @property
@@ -53,7 +55,7 @@ class Joinable:
 
     @contextmanager
     def launched(self, *more: object, **env: str) -> Iterator[Running]:
-        words = ("launch", "-n", 2, "-s", 2, "--min-workers", 1, "--max-workers", 3)
+        words = (*MERCURY, "launch", "-n", 2, "-s", 2, "--min-workers", 1, "--max-workers", 3)
         logs = ("--log-dir", self.folder / "logs")
         job = Running(
             self.folder / "job", (*words, *logs, *more, *self._command), **{**self.env, **env}
@@ -66,7 +68,8 @@ class Joinable:
 
     def joined(self, name: str, **env: str) -> Running:
         file = self.folder / "logs" / "join.env"
-        return Running(self.folder / name, ("join", file, *self._command), **{**self.env, **env})
+        words = (*MERCURY, "join", file, *self._command)
+        return Running(self.folder / name, words, **{**self.env, **env})
 
     def go(self) -> None:
         """Once WAITS_FOR workers are there, they end."""
