@@ -29,8 +29,8 @@ srun --no-kill --kill-on-bad-exit=0 --wait=0 bash -c '
     export DMLC_ROLE=${roles[$SLURM_LOCALID]} DMLC_TASK_ID=$SLURM_NODEID
     code=0
     python "$@" || code=$?
-    # By a signal, such as the kernel sends for lack of memory: it may come back, once it is missed.
-    if [ "$code" -gt 128 ] && [ "$DMLC_ROLE" = worker ]; then sleep 3; exec python "$@"; fi
+    # By a signal, such as the kernel sends for lack of memory: its script may be sound.
+    if [ "$code" -gt 128 ] && [ "$DMLC_ROLE" = worker ]; then exec python "$@"; fi
     exit "$code"
 ' - "$@"
 wait

@@ -354,7 +354,9 @@ Actions SchedulerMembership::Leave(int node, const Status& why, int64_t now_ms) 
 Actions SchedulerMembership::CheckOver() {
   if (roster_.workers() != 0) return CheckBarrier();
   state_ = State::kEnded;
-  return {{Action::kEnd, -1, "", {}}};
+  Actions actions = RejectThoseTooSoon("the job has ended");
+  actions.push_back({Action::kEnd, -1, "", {}});
+  return actions;
 }
 
 Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& why, int64_t now_ms) {
@@ -394,10 +396,7 @@ Actions SchedulerMembership::CheckBarrier() {
 Actions SchedulerMembership::Fail(const Status& status) {
   if (state_ == State::kFailed || state_ == State::kEnded) return {};
   state_ = State::kFailed;
-  Actions actions;
-  for (const Member& member : std::exchange(too_soon_, {})) {
-    actions.push_back({Action::kReject, -1, "the job has failed: " + status.text(), member});
-  }
+  Actions actions = RejectThoseTooSoon("the job has failed: " + status.text());
   actions.push_back({Action::kFail, -1, "", {}, status});
   return actions;
 }

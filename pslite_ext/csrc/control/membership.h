@@ -189,7 +189,9 @@ class SchedulerMembership {
   std::string Refusal(const Member& member, int64_t now_ms) const;
   Actions Come(const Member& member, int64_t now_ms);
   Actions TakeThoseTooSoon(int64_t now_ms);
+  Actions RejectThoseTooSoon(const std::string& why);
   std::string NoPlace(const Member& member, int64_t now_ms) const;
+  bool MayBeMissedSoon(int rank, int64_t now_ms) const;
   std::set<int> LostWith(const std::set<int>& nodes) const;
   std::vector<Member>::iterator Place(const Member& member);
   bool Complete() const;
@@ -221,7 +223,7 @@ class SchedulerMembership {
     int by = -1;  // who lets it in
   };
   std::map<int, Admitted> newcomers_;
-  std::vector<Member> too_soon_;    // that are to come once the job has begun
+  std::vector<Member> too_soon_;    // that wait until the job has begun, or their places are free
   std::map<int, uint8_t> entries_;  // of those who came later: how many had their places before
   std::set<int> at_barrier_;
   bool begun_ = false;

@@ -38,6 +38,14 @@ std::string SchedulerMembership::NoPlace(const Member& member, int64_t now_ms) c
          ", and this node was started as that one (DMLC_TASK_ID=" + std::to_string(hint) + ")";
 }
 
+// Whoever has that place, and has not been heard of lately: it is lost soon, or is heard again.
+bool SchedulerMembership::MayBeMissedSoon(int rank, int64_t now_ms) const {
+  const auto heard = heard_ms_.find(NodeId(Role::kWorker, rank));
+  if (rank < 0 || heard == heard_ms_.end() || roster_.IsOut(heard->first)) return false;
+  return suspect_ms_.count(heard->first) != 0 || now_ms - heard->second >= times_.suspicion_ms();
+}
+
+// Those before the job has begun, and those who come back before they were missed.
 Actions SchedulerMembership::TakeThoseTooSoon(int64_t now_ms) {
   Actions actions;
   for (const Member& member : std::exchange(too_soon_, {})) {
@@ -46,8 +54,20 @@ Actions SchedulerMembership::TakeThoseTooSoon(int64_t now_ms) {
   return actions;
 }
 
+Actions SchedulerMembership::RejectThoseTooSoon(const std::string& why) {
+  Actions actions;
+  for (const Member& member : std::exchange(too_soon_, {})) {
+    actions.push_back({Action::kReject, -1, why, member});
+  }
+  return actions;
+}
+
 Actions SchedulerMembership::Come(const Member& member, int64_t now_ms) {
   const std::string why = NoPlace(member, now_ms);
+  if (!why.empty() && MayBeMissedSoon(member.rank_hint, now_ms)) {
+    too_soon_.push_back(member);
+    return {};
+  }
   if (!why.empty()) return {{Action::kReject, -1, why, member}};
   const int node = NodeId(Role::kWorker, roster_.PlaceFor(member.rank_hint));
   const auto of_node = [node](const Member& m) { return m.id == node; };

@@ -114,6 +114,37 @@ TEST(the_lost_are_followed_in_their_places) {
   CHECK_EQ(s.roster().workers(), 2);
 }
 
+TEST(who_comes_back_before_it_is_missed_waits) {
+  for (const bool missed : {true, false}) {
+    SchedulerMembership s = Begun(1, 2);
+    s.Suspect(W(1), 100);
+    CHECK_TRUE(s.Register(M(Role::kWorker, 21, 1), 110).empty());
+    CHECK_TRUE(s.Register(M(Role::kWorker, 21, 1), 115).empty());  // said twice
+    const Actions still = s.Tick(120);
+    CHECK_TRUE(Find(still, Action::kReject) == nullptr && Admitted(still) == -1);
+    if (missed) {
+      s.Accuse(S(0), W(1), "its connection broke", 130);
+    } else {
+      s.Heard(W(1), 2000);
+    }
+    const Actions actions = s.Tick(2010);
+    CHECK_EQ(Admitted(actions), missed ? W(1) : -1);
+    CHECK_EQ(Says(Find(actions, Action::kReject), "worker 1 is still in the job"), !missed);
+    const Actions later = s.Tick(2020);
+    CHECK_TRUE(Find(later, Action::kReject) == nullptr && Admitted(later) == -1);
+  }
+}
+
+TEST(who_waits_for_its_place_hears_of_the_end) {
+  SchedulerMembership s = Begun(1, 2);
+  s.Suspect(W(1), 100);
+  CHECK_TRUE(s.Register(M(Role::kWorker, 21, 1), 110).empty());
+  s.Leave(W(1), Status::Ok(), 120);
+  const Actions actions = s.Leave(W(0), Status::Ok(), 120);
+  CHECK_TRUE(Says(Find(actions, Action::kReject), "the job has ended"));
+  CHECK_TRUE(Find(actions, Action::kEnd) != nullptr);
+}
+
 TEST(newcomers_are_lost_alone) {
   SchedulerMembership s = Begun(2);  // which needs both that it has
   s.Register(M(Role::kWorker, 21), 0);
