@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -49,6 +50,14 @@ def _said(m: Measured, cell: tuple[str, str], system: str) -> str:
     if came == 0:
         return "did not arrive"
     return f"{gain}, arrived {came} times of {gain.repeats}"
+
+
+def _until(times: Quantity) -> str:
+    came = sum(map(math.isfinite, times.values))
+    if came == times.repeats:
+        return str(times)
+    middle = f"{number(times.median)} {times.unit}, " if math.isfinite(times.median) else ""
+    return f"{middle}arrived {came} times of {times.repeats}"
 
 
 def _late(m: Measured, network: str) -> Quantity:
@@ -197,7 +206,7 @@ def items(m: Measured) -> list[Item]:
             "Figs. 7c, 7d",
             "LDA, NY Times: ring 145 iterations and 182 s, A-30 188 and 139, A-60 239 and 169, "
             "async 300 and 1080",
-            ", ".join(f"{name} {took}" for name, took in lda.items()),
+            "; ".join(f"{name} {_until(took)}" for name, took in lda.items()),
             page(BENCH),
             ratio=f"{lda['ring'].over(lda['A-30']).beside(182 / 139)} (A-30 over the ring)",
             remarks="documents are made up from known topics, to a log-likelihood of -4.6"
