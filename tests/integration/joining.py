@@ -28,7 +28,6 @@ class Running:
                 env=clean_environment(PYTHONPATH=str(ROOT), **env),
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
 
     @property

@@ -191,7 +191,7 @@ class SchedulerMembership {
   Actions TakeThoseTooSoon(int64_t now_ms);
   Actions RejectThoseTooSoon(const std::string& why);
   std::string NoPlace(const Member& member, int64_t now_ms) const;
-  bool MayBeMissedSoon(int rank, int64_t now_ms) const;
+  bool MayBeMissedSoon(const Member& member, int64_t now_ms) const;
   std::set<int> LostWith(const std::set<int>& nodes) const;
   std::vector<Member>::iterator Place(const Member& member);
   bool Complete() const;

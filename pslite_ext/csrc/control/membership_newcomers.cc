@@ -38,11 +38,13 @@ std::string SchedulerMembership::NoPlace(const Member& member, int64_t now_ms) c
          ", and this node was started as that one (DMLC_TASK_ID=" + std::to_string(hint) + ")";
 }
 
-// Whoever has that place, and has not been heard of lately: it is lost soon, or is heard again.
-bool SchedulerMembership::MayBeMissedSoon(int rank, int64_t now_ms) const {
-  const auto heard = heard_ms_.find(NodeId(Role::kWorker, rank));
-  if (rank < 0 || heard == heard_ms_.end() || roster_.IsOut(heard->first)) return false;
-  return suspect_ms_.count(heard->first) != 0 || now_ms - heard->second >= times_.suspicion_ms();
+// Whoever has its place has not been heard of lately: it is lost soon, or is heard again.
+bool SchedulerMembership::MayBeMissedSoon(const Member& member, int64_t now_ms) const {
+  if (member.role != Role::kWorker || member.rank_hint < 0) return false;
+  const int node = NodeId(Role::kWorker, member.rank_hint);
+  const auto heard = heard_ms_.find(node);
+  if (heard == heard_ms_.end() || roster_.IsOut(node)) return false;
+  return suspect_ms_.count(node) != 0 || now_ms - heard->second >= times_.suspicion_ms();
 }
 
 // Those before the job has begun, and those who come back before they were missed.
@@ -64,7 +66,7 @@ Actions SchedulerMembership::RejectThoseTooSoon(const std::string& why) {
 
 Actions SchedulerMembership::Come(const Member& member, int64_t now_ms) {
   const std::string why = NoPlace(member, now_ms);
-  if (!why.empty() && MayBeMissedSoon(member.rank_hint, now_ms)) {
+  if (!why.empty() && MayBeMissedSoon(member, now_ms)) {
     too_soon_.push_back(member);
     return {};
   }

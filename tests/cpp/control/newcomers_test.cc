@@ -119,7 +119,9 @@ TEST(who_comes_back_before_it_is_missed_waits) {
     SchedulerMembership s = Begun(1, 2);
     s.Suspect(W(1), 100);
     CHECK_TRUE(s.Register(M(Role::kWorker, 21, 1), 110).empty());
-    CHECK_TRUE(s.Register(M(Role::kWorker, 21, 1), 115).empty());  // said twice
+    CHECK_TRUE(s.Register(M(Role::kWorker, 21, 1), 115).empty());        // said twice
+    const Actions of_server = s.Register(M(Role::kServer, 23, 1), 117);  // another node's number
+    CHECK_TRUE(Says(Find(of_server, Action::kReject), "cannot join"));
     const Actions still = s.Tick(120);
     CHECK_TRUE(Find(still, Action::kReject) == nullptr && Admitted(still) == -1);
     if (missed) {
