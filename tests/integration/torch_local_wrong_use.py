@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import pslite_ext.torch as mercury
+from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 
 
@@ -105,3 +106,4 @@ def arguments() -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     {"alone": alone, "arguments": arguments}[sys.argv[1]]()
+    _core.barrier()  # who ends fails the job, and the other is to hear of all this first

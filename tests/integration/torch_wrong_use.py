@@ -80,6 +80,7 @@ def alone() -> None:
 def different() -> None:
     model = nn.Linear(3, 2 + int(os.environ["DMLC_TASK_ID"]))
     tell(lambda: mercury.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1)))
+    _core.barrier()  # who ends fails the job, and the other is to hear of all this first
 
 
 def several() -> None:
@@ -122,7 +123,7 @@ def several() -> None:
     model.double()
     tell(lambda: model(torch.ones(1, 3).double()).sum().backward())
     tell(lambda: torch.jit.script(model))
-    _core.barrier()  # who ends fails the job, and the other is to hear of all this first
+    _core.barrier()  # as above
     print("over", flush=True)
 
 
