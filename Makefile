@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes compiles all
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-asan test-tsan sources test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly bench papers bench-units bench-install-peers bench-repeat bench-model docs clean
+.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-asan test-tsan sources test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly alone bench papers bench-units bench-install-peers bench-repeat bench-model docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -115,7 +115,7 @@ sources: $(VENV)/.tools  # of others, which every build would fetch: once
 
 comma := ,
 define configured
-	$(BIN)/cmake -S . -B build/cmake/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DMERCURY_BUILD_TESTS=ON -DMERCURY_SANITIZE=$(2) > /dev/null
+	$(BIN)/cmake -S . -B build/cmake/$(1) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DMERCURY_BUILD_TESTS=ON -DMERCURY_SANITIZE=$(2) $(3) > /dev/null
 endef
 define sanitized
 	$(call configured,$(1),$(2))
@@ -145,7 +145,7 @@ lint-python: $(VENV)/.ready
 
 lint-cpp: $(VENV)/.ready
 	@$(BIN)/clang-format --dry-run --Werror $(CORE) $(CORE_TESTS)
-	$(call configured,asan,address$(comma)undefined)  # a room is one unit there: its headers are read once
+	$(call configured,asan,address$(comma)undefined)  # a few of a room's files are one unit: their headers are read once
 	$(BIN)/cmake --build build/cmake/asan --target generated/process/settings.h > /dev/null
 	@mkdir -p build/tidy && sed 's/ -fno-gnu-unique//' build/cmake/asan/compile_commands.json > build/tidy/compile_commands.json  # clang does not know it
 	@sed -nE 's,^ *"file": "(.*/(mercury_[a-z]*\.dir/Unity|pslite_ext/csrc)/.*)".*,\1,p' build/tidy/compile_commands.json | xargs -n 1 -P $(JOBS) $(BIN)/clang-tidy --quiet -p build/tidy
@@ -168,7 +168,11 @@ fuzz: $(VENV)/.tools  ## every decoder of what a network brings, with sanitizers
 
 nightly: FUZZ_SECONDS := 600
 nightly: export MERCURY_TEST_LONG := 1
-nightly: test-cpp fuzz  ## ten times as many random cases in C++ tests, then ten minutes of fuzz; needs clang++
+nightly: test-cpp alone fuzz  ## ten times as many random cases in C++ tests, each file compiled alone, then ten minutes of fuzz; needs clang++
+
+alone: sources
+	$(call configured,alone,,-DMERCURY_FILE_BY_FILE=ON -DCYTHON=$(abspath $(BIN)/cython))
+	$(BIN)/cmake --build build/cmake/alone -j $(JOBS) --target mercury_core mercury_messages
 
 bench: setup $(STOCK)/.ready  ## stock and ours side by side (BENCH="--quick", "--full", "--only goodput"); root for shaped links
 	$(BIN)/python -m scripts.lab.runner $(BENCH)

@@ -3,10 +3,10 @@
 //
 //   TEST(adds_two_numbers) { CHECK_EQ(1 + 1, 2); }
 //
-// A binary is one *_test.cc linked with what it tests; `main` is here. Arguments are substrings of
-// the names of tests to run (default: all); MERCURY_TEST_SEED=<number> repeats a run's random
-// numbers. With MERCURY_TEST_LONG=1 (`make nightly`), tests that take long draw ten times as many
-// cases.
+// A binary is a room's *_test.cc linked with what they test (rooms.cmake); `main` is here.
+// Arguments are files (membership_test), or parts of the names of tests to run (default: all);
+// MERCURY_TEST_SEED=<number> repeats a run's random numbers. With MERCURY_TEST_LONG=1 (`make
+// nightly`), tests that take long draw ten times as many cases.
 //
 // Thread-safety: checks may be made on any thread, requirements on the test's own. Invariant: a
 // test draws the same numbers for a seed whether it runs alone or with others.
@@ -30,6 +30,7 @@
 namespace mercury::testing {
 
 struct Case {
+  const char* file;
   const char* name;
   void (*run)();
 };
@@ -46,7 +47,9 @@ inline std::vector<Case>& Cases() {
 }
 
 struct Registration {
-  Registration(const char* name, void (*run)()) { Cases().push_back({name, run}); }
+  Registration(const char* file, const char* name, void (*run)()) {
+    Cases().push_back({file, name, run});
+  }
 };
 
 // A source of numbers for one test.
@@ -152,9 +155,14 @@ inline bool CheckStatus(const char* file, int line, const char* text, Code code,
                     "), expected code " + Shown(code));
 }
 
-inline bool Selected(const char* name, int argc, char** argv) {
+inline std::string Stem(const std::string& file) {
+  const size_t begin = file.rfind('/') + 1;  // 0 where there is none
+  return file.substr(begin, file.rfind('.') - begin);
+}
+
+inline bool Selected(const Case& test, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
-    if (std::strstr(name, argv[i]) != nullptr) return true;
+    if (Stem(test.file) == argv[i] || std::strstr(test.name, argv[i]) != nullptr) return true;
   }
   return argc < 2;
 }
@@ -167,7 +175,7 @@ inline int RunAll(int argc, char** argv) {
   int passed = 0;
   int failed = 0;
   for (const Case& test : Cases()) {
-    if (!Selected(test.name, argc, argv)) continue;
+    if (!Selected(test, argc, argv)) continue;
     const int before = failed_checks;
     const auto start = std::chrono::steady_clock::now();
     current_test = test.name;
@@ -190,13 +198,14 @@ inline int RunAll(int argc, char** argv) {
 
 }  // namespace mercury::testing
 
-#define TEST(name)                                                                   \
-  static void Test_##name();                                                         \
-  static const mercury::testing::Registration registered_##name(#name, Test_##name); \
+#define TEST(name)                                                                             \
+  static void Test_##name();                                                                   \
+  static const mercury::testing::Registration registered_##name(__FILE__, #name, Test_##name); \
   static void Test_##name()
 
 // A check reports and goes on. `&&` or `||` inside CHECK_TRUE is fine; values are printed by the
 // others.
+#undef CHECK_EQ  // ps-lite's logging has one, too
 #define CHECK_TRUE(condition) \
   mercury::testing::CheckTrue(__FILE__, __LINE__, #condition, static_cast<bool>(condition))
 #define CHECK_FALSE(condition) CHECK_TRUE(!(condition))

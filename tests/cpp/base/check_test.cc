@@ -10,7 +10,7 @@
 #include "harness.h"
 #include "policy/urgency_queue.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 // What a child that does this says, and the signal that ends it; 0: none.
@@ -78,4 +78,3 @@ TEST(what_holds_says_nothing) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#undef CHECK_EQ  // ps-lite's logging has one, too
 #include "harness.h"
 
 using namespace mercury;  // NOLINT: a test

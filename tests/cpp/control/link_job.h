@@ -122,7 +122,7 @@ class LinkJob {
     changed_.notify_all();
   }
 
-  Job job_;
+  VanJob job_;
   Node *worker_ = nullptr, *server_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -38,7 +38,7 @@ std::set<int> Lost(const Actions& actions) {
   return lost;
 }
 
-bool Says(SchedulerMembership* s, int sayer, int node, Admission admission) {
+bool Reports(SchedulerMembership* s, int sayer, int node, Admission admission) {
   const Actions actions = s->Admits(sayer, node, admission);
   const Action* said = Find(actions, Action::kAdmission);
   if (said == nullptr) return false;
@@ -53,7 +53,7 @@ bool Comes(SchedulerMembership* s, int node, Admission admission) {
   for (int at = 1; at <= static_cast<int>(admission); ++at) {
     const auto next = static_cast<Admission>(at);
     const bool own = next == Admission::kReady || next == Admission::kHas;
-    all = Says(s, own ? node : W(0), node, next) && all;
+    all = Reports(s, own ? node : W(0), node, next) && all;
   }
   return all;
 }
@@ -65,19 +65,19 @@ TEST(a_newcomer_is_let_in_step_by_step) {
   CHECK_EQ(Admitted(s.Register(M(Role::kWorker, 21), 5)), W(2));
   CHECK_EQ(s.members().back().entry, 0);
   CHECK_EQ(s.roster().workers(), 2);
-  CHECK_TRUE(!Says(&s, W(0), W(2), Admission::kReady));  // only it says so
-  CHECK_TRUE(!Says(&s, W(0), W(2), Admission::kTakes));  // it is not ready
-  CHECK_TRUE(Says(&s, W(2), W(2), Admission::kReady));
-  CHECK_TRUE(!Says(&s, W(2), W(2), Admission::kTakes));  // only who is in
-  CHECK_TRUE(!Says(&s, W(3), W(2), Admission::kTakes));
-  CHECK_TRUE(Says(&s, W(1), W(2), Admission::kTakes));
-  CHECK_TRUE(!Says(&s, W(0), W(2), Admission::kTakes));  // another does already
-  CHECK_TRUE(Says(&s, W(2), W(2), Admission::kHas));
-  CHECK_TRUE(!Says(&s, W(0), W(2), Admission::kIn));
+  CHECK_TRUE(!Reports(&s, W(0), W(2), Admission::kReady));  // only it says so
+  CHECK_TRUE(!Reports(&s, W(0), W(2), Admission::kTakes));  // it is not ready
+  CHECK_TRUE(Reports(&s, W(2), W(2), Admission::kReady));
+  CHECK_TRUE(!Reports(&s, W(2), W(2), Admission::kTakes));  // only who is in
+  CHECK_TRUE(!Reports(&s, W(3), W(2), Admission::kTakes));
+  CHECK_TRUE(Reports(&s, W(1), W(2), Admission::kTakes));
+  CHECK_TRUE(!Reports(&s, W(0), W(2), Admission::kTakes));  // another does already
+  CHECK_TRUE(Reports(&s, W(2), W(2), Admission::kHas));
+  CHECK_TRUE(!Reports(&s, W(0), W(2), Admission::kIn));
   CHECK_EQ(s.roster().workers(), 2);
-  CHECK_TRUE(Says(&s, W(1), W(2), Admission::kIn));
+  CHECK_TRUE(Reports(&s, W(1), W(2), Admission::kIn));
   CHECK_EQ(s.roster().workers(), 3);
-  CHECK_TRUE(!Says(&s, W(1), W(2), Admission::kIn));
+  CHECK_TRUE(!Reports(&s, W(1), W(2), Admission::kIn));
 }
 
 TEST(barriers_do_not_wait_for_newcomers) {
@@ -193,7 +193,7 @@ TEST(a_job_ends_without_its_newcomers) {
   s.Register(M(Role::kWorker, 21), 0);
   s.Leave(W(0), Status::Ok(), 1);
   CHECK_TRUE(Find(s.Leave(W(1), Status::Ok(), 1), Action::kEnd) != nullptr);
-  CHECK_TRUE(!Says(&s, W(2), W(2), Admission::kReady));
+  CHECK_TRUE(!Reports(&s, W(2), W(2), Admission::kReady));
 }
 
 TEST(who_joins_waits_until_the_job_has_begun) {

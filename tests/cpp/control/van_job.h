@@ -1,6 +1,6 @@
 // Whole vans in one process, over real sockets on loopback, and what their observers hear.
 //
-// Thread-safety: a Job belongs to one thread; observers may be asked from any.
+// Thread-safety: a VanJob belongs to one thread; observers may be asked from any.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,6 @@
 #include <vector>
 
 #include "control/zmq_van.h"
-
-#undef CHECK_EQ  // ps-lite's logging has one, too
 #include "harness.h"
 
 namespace mercury::testing {
@@ -103,11 +101,12 @@ struct Node {
   std::unique_ptr<ZmqVan> van;
 };
 
-class Job {
+class VanJob {
  public:
-  Job(int num_workers, int num_servers, int64_t start_timeout_ms = 60000, int port = 0)
-      : Job(num_workers, num_servers, MembershipTimes{100, 20000, 10000, start_timeout_ms}, port) {}
-  Job(int num_workers, int num_servers, const MembershipTimes& times, int port = 0) {
+  VanJob(int num_workers, int num_servers, int64_t start_timeout_ms = 60000, int port = 0)
+      : VanJob(num_workers, num_servers, MembershipTimes{100, 20000, 10000, start_timeout_ms},
+               port) {}
+  VanJob(int num_workers, int num_servers, const MembershipTimes& times, int port = 0) {
     options_.host = options_.scheduler_host = "127.0.0.1";
     options_.workers = num_workers;
     options_.servers = num_servers;
@@ -119,7 +118,7 @@ class Job {
     options_.port = 0;
     options_.scheduler_port = scheduler().van->my_port();
   }
-  ~Job() {
+  ~VanJob() {
     for (auto& node : nodes) node->van->Stop();
   }
   Node& Add(Role role, int hint = -1, const std::string& token = "secret") {

@@ -17,7 +17,6 @@
 #include <thread>
 #include <vector>
 
-#undef CHECK_EQ  // ps-lite's logging has one, too
 #include "harness.h"
 
 using namespace mercury;  // NOLINT: a test

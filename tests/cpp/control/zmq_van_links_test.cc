@@ -82,7 +82,7 @@ TEST(a_last_word_to_the_scheduler_that_is_lost) {
 
 TEST(who_has_left_is_not_called_on_again) {
   TcpProxy box;
-  Job job(2, 1, kLong);
+  VanJob job(2, 1, kLong);
   Node& server = job.AddSpecial<BoxedVan>(Role::kServer, &box, Role::kWorker);
   Node& leaves = job.Add(Role::kWorker, 0);
   Node& stays = job.Add(Role::kWorker, 1);

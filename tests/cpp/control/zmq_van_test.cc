@@ -48,7 +48,7 @@ class LateVan : public ZmqVan {
 };
 
 // A worker that has registered: of two with one number, the one that is not refused.
-Node& Registered(Job* job, int hint) {
+Node& Registered(VanJob* job, int hint) {
   Node& one = job->Add(Role::kWorker, hint);
   Node& twin = job->Add(Role::kWorker, hint);
   while (!one.observer.Ended() && !twin.observer.Ended()) {
@@ -60,7 +60,7 @@ Node& Registered(Job* job, int hint) {
 }  // namespace
 
 TEST(a_job_from_joining_to_leaving) {
-  Job job(2, 1);
+  VanJob job(2, 1);
   Node& second = job.Add(Role::kWorker, 1);
   Node& server = job.Add(Role::kServer);
   Node& first = job.Add(Role::kWorker, 0);
@@ -88,7 +88,7 @@ TEST(a_job_from_joining_to_leaving) {
 }
 
 TEST(a_failure_reaches_everybody_once) {
-  Job job(2, 2);
+  VanJob job(2, 2);
   for (int i = 0; i < 2; ++i) {
     job.Add(Role::kWorker, i);
     job.Add(Role::kServer, i);
@@ -107,7 +107,7 @@ TEST(a_failure_reaches_everybody_once) {
 }
 
 TEST(a_request_that_comes_before_the_node_knows_its_place_is_answered) {
-  Job job(1, 1);
+  VanJob job(1, 1);
   Node& worker = job.Add(Role::kWorker);
   ps::Message request;
   request.meta.request = true;
@@ -140,7 +140,7 @@ TEST(a_request_that_comes_before_the_node_knows_its_place_is_answered) {
 }
 
 TEST(a_node_that_vanishes_is_missed) {
-  Job job(2, 1);
+  VanJob job(2, 1);
   Node& victim = job.Add(Role::kWorker, 1);
   Node& server = job.Add(Role::kServer, 0);
   Node& other = job.Add(Role::kWorker, 0);
@@ -157,7 +157,7 @@ TEST(a_node_that_vanishes_is_missed) {
 }
 
 TEST(a_node_that_vanishes_while_others_are_awaited_is_missed) {
-  Job job(2, 1, MembershipTimes{100, 500, 100000, 60000});
+  VanJob job(2, 1, MembershipTimes{100, 500, 100000, 60000});
   Node& server = job.Add(Role::kServer, 0);
   Registered(&job, 1).van->Stop();  // without a word
   for (Node* node : {&server, &job.scheduler()}) {
@@ -169,7 +169,7 @@ TEST(a_node_that_vanishes_while_others_are_awaited_is_missed) {
 }
 
 TEST(nodes_left_over_from_an_earlier_job_do_not_disturb_a_new_one) {
-  Job earlier(2, 2);
+  VanJob earlier(2, 2);
   for (int i = 0; i < 2; ++i) {
     earlier.Add(Role::kWorker, i);
     earlier.Add(Role::kServer, i);
@@ -179,7 +179,7 @@ TEST(nodes_left_over_from_an_earlier_job_do_not_disturb_a_new_one) {
   }
   const int port = earlier.scheduler().van->my_port();
   earlier.scheduler().van->Stop();  // without a word
-  Job next(1, 1, 60000, port);
+  VanJob next(1, 1, 60000, port);
   // They go on to send heartbeats until they have noticed, and then that they have failed.
   for (size_t i = 1; i < earlier.nodes.size(); ++i) {
     Observer& left_over = earlier.nodes[i]->observer;
@@ -194,11 +194,11 @@ TEST(nodes_left_over_from_an_earlier_job_do_not_disturb_a_new_one) {
 }
 
 TEST(a_scheduler_that_starts_again_before_the_job_does_is_told_who_is_there) {
-  Job job(1, 1);
+  VanJob job(1, 1);
   Node& worker = Registered(&job, 0);
   const int port = job.scheduler().van->my_port();
   job.scheduler().van->Stop();
-  Job again(1, 1, 60000, port);
+  VanJob again(1, 1, 60000, port);
   Node& server = again.Add(Role::kServer);
   for (Node* node : {&worker, &server, &again.scheduler()}) {
     REQUIRE_TRUE(node->observer.Wait([&] { return node->observer.id != 0; }));
@@ -206,7 +206,7 @@ TEST(a_scheduler_that_starts_again_before_the_job_does_is_told_who_is_there) {
 }
 
 TEST(who_is_not_needed_is_told) {
-  Job job(1, 1);
+  VanJob job(1, 1);
   Node& worker = job.Add(Role::kWorker);
   job.Add(Role::kServer);
   REQUIRE_TRUE(worker.observer.Wait([&] { return worker.observer.id != 0; }));
@@ -217,7 +217,7 @@ TEST(who_is_not_needed_is_told) {
 }
 
 TEST(nodes_that_count_the_job_otherwise_are_refused) {
-  Job job(2, 2);
+  VanJob job(2, 2);
   job.Expect(2, 1);
   Node& worker = job.Add(Role::kWorker);
   job.Expect(1, 2);
@@ -233,7 +233,7 @@ TEST(nodes_that_count_the_job_otherwise_are_refused) {
 }
 
 TEST(what_worker_0_was_told_is_what_all_use) {
-  Job job(2, 1);
+  VanJob job(2, 1);
   job.Add(Role::kServer);
   job.Add(Role::kWorker, 1);
   job.Tell("p3");
@@ -245,7 +245,7 @@ TEST(what_worker_0_was_told_is_what_all_use) {
 }
 
 TEST(who_was_told_otherwise_than_worker_0_ends_the_job_and_everybody_knows) {
-  Job job(2, 1);
+  VanJob job(2, 1);
   job.Add(Role::kServer);
   job.Tell("fifo");
   job.Add(Role::kWorker, 1);
@@ -260,7 +260,7 @@ TEST(who_was_told_otherwise_than_worker_0_ends_the_job_and_everybody_knows) {
 }
 
 TEST(a_node_that_cannot_use_what_was_agreed_fails_the_job) {
-  Job job(1, 1);
+  VanJob job(1, 1);
   Node& server = job.Add(Role::kServer);
   server.observer.refuses = true;
   job.Add(Role::kWorker);
@@ -272,7 +272,7 @@ TEST(a_node_that_cannot_use_what_was_agreed_fails_the_job) {
 }
 
 TEST(an_exception_on_the_van_s_thread_fails_the_job_and_not_the_process) {
-  Job job(2, 1);
+  VanJob job(2, 1);
   Node& first = job.Add(Role::kWorker, 0);
   Node& second = job.Add(Role::kWorker, 1);
   second.observer.throw_when_ready = true;
@@ -286,7 +286,7 @@ TEST(an_exception_on_the_van_s_thread_fails_the_job_and_not_the_process) {
 }
 
 TEST(a_scheduler_that_is_stopped_says_who_it_is) {
-  Job job(1, 1);
+  VanJob job(1, 1);
   Node& worker = job.Add(Role::kWorker);
   job.Add(Role::kServer);
   for (auto& node : job.nodes) {
@@ -298,7 +298,7 @@ TEST(a_scheduler_that_is_stopped_says_who_it_is) {
 }
 
 TEST(who_comes_when_the_start_has_failed_hears_why) {
-  Job job(2, 1);
+  VanJob job(2, 1);
   Node& early = job.Add(Role::kServer, 0);
   const std::string why = "was killed by signal 9";
   job.scheduler().van->OtherEnded({Role::kWorker, 1, why, true});
@@ -313,7 +313,7 @@ TEST(who_comes_when_the_start_has_failed_hears_why) {
 }
 
 TEST(a_start_that_has_timed_out_is_over_for_all) {
-  Job job(2, 1, 500);
+  VanJob job(2, 1, 500);
   job.scheduler().van->OtherEnded({Role::kWorker, 1, "ended with exit code 0", false});
   REQUIRE_TRUE(job.scheduler().observer.Wait([&] { return job.scheduler().observer.ends != 0; }));
   CHECK_STATUS(Code::kTimeout, job.scheduler().observer.failure);
@@ -321,7 +321,7 @@ TEST(a_start_that_has_timed_out_is_over_for_all) {
 }
 
 TEST(another_token_is_not_heard) {
-  Job job(1, 1, 1500);
+  VanJob job(1, 1, 1500);
   Node& server = job.Add(Role::kServer);
   Node& stranger = job.Add(Role::kWorker, -1, "guess");
   REQUIRE_TRUE(server.observer.Wait([&] { return server.observer.ends != 0; }));
@@ -332,7 +332,7 @@ TEST(another_token_is_not_heard) {
 }
 
 TEST(a_taken_port_is_an_error_that_names_it) {
-  Job job(1, 1);
+  VanJob job(1, 1);
   ZmqVanOptions options;
   options.role = Role::kServer;
   options.host = options.scheduler_host = "127.0.0.1";

@@ -13,7 +13,7 @@
 #include "harness.h"
 #include "links/lent_memory.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 // Byte n of a stream that never repeats itself within a ring.
@@ -240,4 +240,3 @@ TEST(a_count_that_cannot_be_breaks_the_ring_and_reads_nothing) {
 }
 
 }  // namespace
-}  // namespace mercury

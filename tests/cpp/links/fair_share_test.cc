@@ -11,7 +11,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 constexpr uint64_t kSegment = 1448;
@@ -342,5 +342,3 @@ TEST(however_slow_there_is_room_for_more_than_a_segment) {
   for (int64_t now = 1000000; now < 2000000; now += 1000) share.Carried(1, 100000, now);
   CHECK_TRUE(share.carries_bytes(2.8e-3, 8 << 10, 1448) > 250000);
 }
-
-}  // namespace mercury

@@ -10,7 +10,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 // Sends so much through it and reads it at the other end.
@@ -67,5 +67,3 @@ TEST(what_is_no_connection_over_an_interface_is_not_known) {
     CHECK_EQ(bytes->sent(), 0U);
   }
 }
-
-}  // namespace mercury

@@ -17,7 +17,7 @@
 #include "harness.h"
 #include "links/loopback.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 struct Talker : Endpoint {
@@ -153,4 +153,3 @@ TEST(a_link_whose_socket_is_full_does_not_keep_its_lane_awake) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -11,7 +11,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 TEST(nothing_is_lent_before_somebody_borrows) {
@@ -84,4 +84,3 @@ TEST(a_block_that_the_system_has_no_pages_for_is_not_handed_out) {
 }
 
 }  // namespace
-}  // namespace mercury

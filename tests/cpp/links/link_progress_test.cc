@@ -8,7 +8,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using testing::Random;
@@ -224,4 +224,3 @@ TEST(reports_that_cannot_be_are_corrupt) {
 }
 
 }  // namespace
-}  // namespace mercury

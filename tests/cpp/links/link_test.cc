@@ -18,7 +18,7 @@
 #include "harness.h"
 #include "links/loopback.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 // Takes everything; sends packets of `to_send` bytes without end, if any.
@@ -265,4 +265,3 @@ TEST(who_hangs_up_without_a_goodbye_is_lost) {
 }
 
 }  // namespace
-}  // namespace mercury

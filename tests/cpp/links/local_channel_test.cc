@@ -25,7 +25,7 @@
 #include "links/loopback.h"
 #include "packets/packet_pool.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using mercury::testing::AddressBytes;
@@ -341,4 +341,3 @@ TEST(two_lanes_that_flood_each_other_take_it_all) { FloodEachOther(true); }
 TEST(two_lanes_without_memory_to_share_take_it_all_by_their_socket) { FloodEachOther(false); }
 
 }  // namespace
-}  // namespace mercury

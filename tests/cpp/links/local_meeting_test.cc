@@ -10,7 +10,7 @@
 #include "links/local_channel.h"
 #include "links/local_pair.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using mercury::testing::AddressBytes;
@@ -112,4 +112,3 @@ TEST(an_answer_that_cannot_be_ends_the_channel) {
 }
 
 }  // namespace
-}  // namespace mercury

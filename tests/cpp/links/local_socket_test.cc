@@ -8,7 +8,7 @@
 #include "harness.h"
 #include "links/loopback.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using mercury::testing::Place;
@@ -52,4 +52,3 @@ TEST(an_address_too_long_for_a_name_has_none) {
 }
 
 }  // namespace
-}  // namespace mercury

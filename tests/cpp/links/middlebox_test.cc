@@ -13,7 +13,7 @@
 #include "links/link.h"
 #include "links/loopback.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 constexpr int64_t kSecond = 1000000, kStepUs = 50000;
@@ -202,4 +202,3 @@ TEST(a_changed_bit_ends_the_link_and_no_packet_of_it_is_believed) {
 }
 
 }  // namespace
-}  // namespace mercury

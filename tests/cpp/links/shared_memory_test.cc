@@ -11,7 +11,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 constexpr size_t kBytes = 8192;
@@ -75,4 +75,3 @@ TEST(pages_are_there_before_they_are_used) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -6,7 +6,7 @@
 #include "harness.h"
 #include "links/loopback.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 int Option(int fd, int level, int name) {
@@ -29,4 +29,3 @@ TEST(what_is_to_be_sent_first_is_marked_for_hosts_and_switches) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#undef CHECK_EQ  // ps-lite's logging has one, too
 #include "harness.h"
 
 using namespace mercury;  // NOLINT: a test

@@ -12,12 +12,10 @@
 
 #include "base/node_name.h"
 #include "control/meta_bounds.h"
+#include "harness.h"
 #include "ps/internal/customer.h"
 #include "ps/internal/env.h"
 #include "ps/internal/postoffice.h"
-
-#undef CHECK_EQ  // ps-lite's logging has one, too
-#include "harness.h"
 
 using namespace mercury;  // NOLINT: a test
 

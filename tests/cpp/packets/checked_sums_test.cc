@@ -5,7 +5,7 @@
 #include "harness.h"
 #include "packets/lone_server.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using testing::LoneServer;
@@ -70,4 +70,3 @@ TEST(sums_leave_with_their_check) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -16,7 +16,7 @@
 #include "links/local_socket.h"
 #include "packets/plane.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using testing::Plane;
@@ -194,4 +194,3 @@ TEST(who_is_turned_away_to_the_end_says_why_that_may_be) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -2,7 +2,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 // True: it had its turn.
@@ -55,4 +55,3 @@ TEST(an_exception_that_was_there_before_is_none_of_a_turn_s) {
 }
 
 }  // namespace
-}  // namespace mercury

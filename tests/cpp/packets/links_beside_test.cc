@@ -7,7 +7,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 std::vector<Member> Job(const std::vector<std::string>& workers,
@@ -61,5 +61,3 @@ TEST(several_workers_on_a_host) {
 }
 
 TEST(who_is_not_a_member_has_none) { CHECK_EQ(LinksBeside({}, 9, 1), 0); }
-
-}  // namespace mercury

@@ -9,7 +9,7 @@
 
 #include "packets/plane.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using testing::Plane;
@@ -395,4 +395,3 @@ TEST(different_shapes_name_both_workers) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -22,7 +22,7 @@ class Van : public MercuryVan {
 
 TEST(whoever_hears_of_an_operation_s_failure_can_ask_whose_it_is) {
   constexpr size_t kElements = 5;
-  Job job(2, 1);
+  VanJob job(2, 1);
   MercuryOptions options;
   options.workers = 2;
   options.shares = ServerShares(1);

@@ -3,7 +3,7 @@
 
 #include "packets/plane.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using testing::Plane;
@@ -131,5 +131,3 @@ TEST(who_was_there_and_is_not_takes_no_part_in_what_is_moved) {
     }
   }
 }
-
-}  // namespace mercury

@@ -5,7 +5,7 @@
 
 #include "packets/plane.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using testing::Plane;
@@ -233,4 +233,3 @@ TEST(rows_are_summed_by_their_numbers) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 constexpr uint64_t kOverhead = 24;
@@ -150,4 +150,3 @@ TEST(without_a_ring_nothing_happens) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -5,7 +5,7 @@
 
 #include "packets/plane.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using testing::Plane;
@@ -65,4 +65,3 @@ TEST(both_ends_tell_the_same) {
 }
 
 }  // namespace
-}  // namespace mercury

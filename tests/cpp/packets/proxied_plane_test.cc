@@ -12,7 +12,7 @@
 
 #include "packets/plane.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using testing::Plane;
@@ -147,4 +147,3 @@ TEST(bytes_that_vanish_end_the_job_whichever_way) {
 }
 
 }  // namespace
-}  // namespace mercury

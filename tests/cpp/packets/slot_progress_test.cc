@@ -2,7 +2,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 TEST(what_all_have_is_what_the_slowest_has) {
@@ -51,4 +51,3 @@ TEST(an_answer_waits_for_one_worker_alone) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -7,7 +7,7 @@
 #include "base/crc32c.h"
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using testing::Random;
@@ -166,4 +166,3 @@ TEST(the_checks_of_a_sum_are_the_same_for_all_who_get_it) {
 }
 
 }  // namespace
-}  // namespace mercury

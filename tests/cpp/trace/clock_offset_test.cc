@@ -2,7 +2,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 TEST(the_shortest_round_trip_counts) {
@@ -47,4 +47,3 @@ TEST(times_that_no_clocks_can_have_are_left_out) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 uint64_t Varint(const std::string& bytes, size_t* at) {
@@ -121,4 +121,3 @@ TEST(notes_are_pieces_of_their_own) {
 }
 
 }  // namespace
-}  // namespace mercury

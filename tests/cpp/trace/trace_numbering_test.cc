@@ -4,7 +4,7 @@
 
 #include "trace/trace_golden.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 using testing::GoldenTrace;
@@ -264,4 +264,3 @@ TEST(traffic_with_the_scheduler_is_counted_by_operation) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -5,7 +5,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 TraceEvent Numbered(uint32_t node, int64_t number) {
@@ -96,4 +96,3 @@ TEST(many_producers_and_one_consumer) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -2,7 +2,7 @@
 
 #include "trace/trace_golden.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 TEST(headers_are_the_golden_files_own) {
@@ -39,4 +39,3 @@ TEST(a_note_is_one_line_of_plain_text) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -2,7 +2,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 TEST(all_steps_unless_told_otherwise) {
@@ -54,4 +54,3 @@ TEST(a_switch_stays_inside_the_settings) {
 }
 
 }  // namespace
-}  // namespace mercury

@@ -2,7 +2,7 @@
 #include "harness.h"
 #include "transport/classic_path.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 TEST(a_build_without_messages_says_so) {
@@ -15,4 +15,3 @@ TEST(a_build_without_messages_says_so) {
 }
 
 }  // namespace
-}  // namespace mercury

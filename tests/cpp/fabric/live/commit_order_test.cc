@@ -47,7 +47,7 @@ TEST(an_early_arrival_waits_for_its_predecessor) {
 }
 
 TEST(a_round_is_applied_as_a_whole_and_makes_one_version) {
-  CommitOrder order(10, kNever);
+  CommitOrder order(10, mercury::kNever);
   REQUIRE_OK(order.Expect({{1, {0, 1}, 9, 1}, {2, {1, 1}, 9, 1}, {3, {2, 1}, 9, 1}}));
   CHECK_TRUE(order.Arrive({{1, 3}, {}, 7}));  // neighbours or not
   CHECK_TRUE(order.Advance().commits.empty());
@@ -63,7 +63,7 @@ TEST(a_round_is_applied_as_a_whole_and_makes_one_version) {
 }
 
 TEST(a_round_waits_for_all_that_is_not_void_and_while_it_is_held) {
-  CommitOrder order(0, kNever);
+  CommitOrder order(0, mercury::kNever);
   REQUIRE_OK(order.Expect({{1, {0, 1}, 0, 1}, {2, {1, 1}, 0, 1}}));
   REQUIRE_OK(order.Expect({{3, {0, 2}, 0, 3}}));
   order.Hold(1);
@@ -79,7 +79,7 @@ TEST(a_round_waits_for_all_that_is_not_void_and_while_it_is_held) {
 }
 
 TEST(a_group_of_two_rounds_or_with_a_void_member_is_given_back) {
-  CommitOrder order(0, kNever);
+  CommitOrder order(0, mercury::kNever);
   REQUIRE_OK(order.Expect({{1, {0, 1}, 0, 1}, {2, {1, 1}, 0, 1}, {3, {0, 2}, 0, 3}}));
   CHECK_TRUE(order.Arrive({{2, 3}, {}, 7}));
   CHECK_EQ(order.Advance().given_back.size(), 1);
@@ -103,7 +103,7 @@ TEST(an_all_reduce_makes_no_version) {
 }
 
 TEST(what_comes_before_it_is_expected_is_kept) {
-  CommitOrder order(0, kNever);
+  CommitOrder order(0, mercury::kNever);
   CHECK_TRUE(order.Arrive({{2, 4}, {3}, 1}));
   CHECK_TRUE(order.Advance().commits.empty());
   REQUIRE_OK(order.Expect(At({1, 2, 3})));
@@ -131,7 +131,7 @@ TEST(no_update_is_taken_that_could_come_too_late) {
 }
 
 TEST(who_cannot_come_is_passed_over) {
-  CommitOrder order(0, kNever);
+  CommitOrder order(0, mercury::kNever);
   REQUIRE_OK(order.Expect(At({1, 2, 3})));
   order.Arrive({{2}, {}, 1});
   CHECK_TRUE(order.Void({1, 2}) == std::vector<int64_t>{1});  // 2 has come
@@ -141,7 +141,7 @@ TEST(who_cannot_come_is_passed_over) {
 }
 
 TEST(a_held_commit_waits_for_the_replica_or_is_discarded) {
-  CommitOrder order(0, kNever);
+  CommitOrder order(0, mercury::kNever);
   REQUIRE_OK(order.Expect(At({1, 2, 3})));
   order.Hold(3);
   order.Arrive({{1}, {}, 1});
@@ -164,7 +164,7 @@ TEST(a_held_commit_waits_for_the_replica_or_is_discarded) {
 }
 
 TEST(a_replica_gives_back_what_the_server_has_applied_otherwise) {
-  CommitOrder order(0, kNever);
+  CommitOrder order(0, mercury::kNever);
   order.Arrive({{1, 2}, {}, 1});
   order.Arrive({{3, 5}, {}, 2});
   REQUIRE_OK(order.Expect(At({1, 3, 4, 5, 6})));  // 2 was void at the server, 4 was not
@@ -178,7 +178,7 @@ TEST(a_replica_gives_back_what_the_server_has_applied_otherwise) {
 }
 
 TEST(who_takes_over_goes_on_from_what_it_has) {
-  CommitOrder order(4, kNever);
+  CommitOrder order(4, mercury::kNever);
   REQUIRE_OK(order.Expect(At({1, 2, 3})));
   order.Arrive({{1}, {}, 1});
   order.Arrive({{3}, {}, 3});

@@ -5,7 +5,7 @@
 
 #include "harness.h"
 
-namespace mercury {
+using namespace mercury;
 namespace {
 
 TEST(each_iteration_is_told_by_what_it_added) {
@@ -59,4 +59,3 @@ TEST(nobody_reads_it) {
 }
 
 }  // namespace
-}  // namespace mercury

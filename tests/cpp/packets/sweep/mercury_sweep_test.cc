@@ -4,48 +4,23 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <new>
 #include <thread>
 
 #include "links/tcp.h"
 #include "packets/plane.h"
+#include "packets/sweep/failing_allocations.h"
+
+using namespace mercury;
 
 namespace {
 
-// Allocations on all threads but the test's own; they fail from the first to before the second.
-std::thread::id tests_thread;  // set by main, before there is another
-std::atomic<int64_t> allocations{0};
-std::atomic<int64_t> fail_from{0}, fail_until{0};
-
-void* Allocate(size_t bytes) {
-  if (fail_until != 0 && !mercury::testing::in_callback &&
-      std::this_thread::get_id() != tests_thread) {
-    const int64_t n = ++allocations;
-    if (n >= fail_from && n < fail_until) throw std::bad_alloc();
-  }
-  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// GCC takes what it has inlined for a mismatch of new and free.
-#define NOT_INLINE __attribute__((noinline))
-NOT_INLINE void* operator new(size_t bytes) { return Allocate(bytes); }
-NOT_INLINE void* operator new[](size_t bytes) { return Allocate(bytes); }
-NOT_INLINE void operator delete(void* memory) noexcept { std::free(memory); }
-NOT_INLINE void operator delete[](void* memory) noexcept { std::free(memory); }
-NOT_INLINE void operator delete(void* memory, size_t /*bytes*/) noexcept { std::free(memory); }
-NOT_INLINE void operator delete[](void* memory, size_t /*bytes*/) noexcept { std::free(memory); }
-
-namespace mercury {
-namespace {
-
+using testing::allocations;
+using testing::fail_from;
+using testing::fail_until;
 using testing::Plane;
 using testing::PlaneOptions;
 using testing::Random;
+using testing::tests_thread;
 
 const std::vector<size_t> kSizes = {3, 1000, 5000};
 
@@ -190,4 +165,3 @@ TEST(some_allocations_fail_from_the_nth_on) {
 }
 
 }  // namespace
-}  // namespace mercury
