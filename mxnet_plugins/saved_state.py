@@ -7,6 +7,7 @@ that goes on seeds them with the same number.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import tempfile
@@ -27,6 +28,7 @@ from pslite_ext.job import joining
 from pslite_ext.saving import random_numbers
 from pslite_ext.saving.checkpoint import Checkpoint
 from pslite_ext.saving.exchange import Seat
+from pslite_ext.saving.letting_in import grouped
 
 _SEEDS = 2**31 - 1
 State = dict[str, Any]
@@ -92,12 +94,25 @@ class MXNetState:
                 )
 
     def capture_shared(self) -> State:
-        state: State = {"json": np.frombuffer(json.dumps(self._of_others()).encode(), np.uint8)}
-        for name, key, parameter in self._parameters():
-            state[f"net/{name}/{key}"] = parameter._reduce().asnumpy()
-        for name, trainer in self._trainers.items():
-            state[f"trainer/{name}"] = _states(trainer)
-        return state
+        return dict(self._shared())
+
+    def parts(self) -> Iterator[State]:
+        return map(dict, grouped(self._shared(), lambda its: its[1].nbytes))
+
+    def load_parts(self, files: Iterator[BinaryIO]) -> State:
+        return {name: array for file in files for name, array in self.load(file).items()}
+
+    def _shared(self) -> Iterator[tuple[str, Any]]:
+        """By name; each array is copied when its turn comes."""
+        words = json.dumps(self._of_others()).encode()
+        return itertools.chain(
+            [("json", np.frombuffer(words, np.uint8))],
+            (
+                (f"net/{name}/{key}", parameter._reduce().asnumpy())
+                for name, key, parameter in self._parameters()
+            ),
+            ((f"trainer/{name}", _states(trainer)) for name, trainer in self._trainers.items()),
+        )
 
     def standing(self) -> dict[str, Any]:
         mx.nd.waitall()  # so that nothing is under way

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -46,6 +46,13 @@ class Front(Protocol):
     def restore(self, shared: State, mine: State | None) -> None:
         """None: this worker has no part of its own. Raises InvalidArgumentError for what does not
         fit."""
+
+    def parts(self) -> Iterator[State]:
+        """What `capture_shared` copies, in parts that `dump` takes one by one. Nothing changes it
+        until the last is dumped."""
+
+    def load_parts(self, files: Iterator[BinaryIO]) -> State:
+        """Of a worker that comes while the job runs: what those parts are together."""
 
     def standing(self) -> dict[str, Any]:
         """What a worker that comes while the job runs needs beside the shared state: what JSON can
@@ -164,7 +171,6 @@ class Checkpoint:
                 file=sys.stderr,
             )
             return
-        state = self._front.capture_shared()
         words = {
             "steps": self.steps,
             "run": self._run,
@@ -173,7 +179,7 @@ class Checkpoint:
             "alike": [self._every, self._keep],
             "front": self._front.standing(),
         }
-        letting_in.give(newcomer, words, self._dumps(state))
+        letting_in.give(newcomer, words, map(self._dumps, self._front.parts()))
 
     def _enter(self, newcomer: Newcomer) -> None:
         if missing := self._front.missing():
@@ -181,14 +187,14 @@ class Checkpoint:
                 f"checkpoint: {missing} is not named in the call, so this worker, which comes "
                 "while the job runs, cannot be given what the others have of it: name it"
             )
-        words, state = letting_in.take(newcomer)
+        words, parts = letting_in.take(newcomer)
         if words["alike"] != [self._every, self._keep]:
             every, keep = words["alike"]
             raise InvalidArgumentError(
                 f"checkpoint: the others ask for every={every}, keep={keep}, this worker for "
                 f"every={self._every}, keep={self._keep}"
             )
-        self._front.restore(self._front.load(state), None)
+        self._front.restore(self._front.load_parts(parts), None)
         self._front.stand(words["front"])
         self._run, self._saves = words["run"], words["saves"]
         self._by_all, self.steps = words["by_all"], words["steps"]

@@ -2,14 +2,16 @@
 
 The first worker that is in lets it in, between two steps: it gives its state to the servers, as
 first values in pieces, and the newcomer fetches them, each as soon as it is there. Meanwhile the
-others wait at their next sums for the worker that gives. What the newcomer has, the servers forget.
+others wait at their next sums for the worker that gives: so nothing is copied first, and the
+newcomer loads each part of the state while the next ones come. What it has, the servers forget.
 
     newcomer             first worker                        all
     ready                takes: nobody else lets it in
                          its state, in pieces
     has                  servers expect it                   in
 
-Each piece is two tensors: how many bytes, and these; none follows one of 0 bytes.
+Each piece is two tensors: how many bytes, and these. One of 0 bytes ends a part, and a part
+without any ends all. The first part is what JSON can say.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ import ctypes
 import io
 import json
 from collections import deque
-from collections.abc import Callable
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, TypeVar
 
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError
@@ -27,12 +29,14 @@ from pslite_ext.saving.exchange import key_of, memory
 
 PIECE_BYTES = 8 << 20  # all pieces but the last
 AHEAD = 8  # pieces that the newcomer asks for before they are there
+PART_BYTES = 64 << 20  # the newcomer loads so much at a time
 PRIORITY = -(1 << 20)  # below all gradients
 # As the core tells one from another: its rank, and how many have had that before.
 Newcomer = tuple[int, int]
 _SIZE_BYTES = 8
 _Buffer = Any  # ctypes' array of bytes
 _Ask = Callable[[], _Buffer]  # which waits
+_Value = TypeVar("_Value")
 
 
 def _new_buffer(size: int) -> _Buffer:
@@ -65,6 +69,7 @@ class Given(io.RawIOBase):
         self._pieces = pieces
         self._number = 0
         self._piece, self._filled = _new_buffer(PIECE_BYTES), 0
+        self._begun = False  # a part
         self._works: deque[tuple[_core.Tensor, _core.Work]] = deque()
 
     def writable(self) -> bool:
@@ -73,6 +78,7 @@ class Given(io.RawIOBase):
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
         at = 0
+        self._begun = self._begun or len(view) > 0
         while at < len(view):
             some = view[at : at + PIECE_BYTES - self._filled]
             memoryview(self._piece).cast("B")[self._filled : self._filled + len(some)] = some
@@ -94,40 +100,57 @@ class Given(io.RawIOBase):
         while len(self._works) > 4 * AHEAD:
             self._works.popleft()[1].wait()
 
-    def end(self) -> None:
+    def end_part(self) -> None:
+        if not self._begun:
+            return
+        self._begun = False
         if self._filled:
             last = _new_buffer(self._filled)
             ctypes.memmove(last, self._piece, self._filled)
             self._give(last)
-        for _ in range(AHEAD):  # the newcomer has asked for so many sizes
+            self._filled = 0
+        self._give(_new_buffer(0))
+
+    def end(self) -> None:
+        for _ in range(AHEAD + 1):  # the newcomer asks for so many sizes more
             self._give(_new_buffer(0))
         for _, work in self._works:
             work.wait()
 
 
-class Taken(io.RawIOBase):
-    """All that was given, as a file."""
+class Taken:
+    """What was given: each part as a file, while the next ones come."""
 
     def __init__(self, newcomer: Newcomer) -> None:
         self._pieces = Pieces(newcomer)
-        self._all: list[memoryview] = []
-        self._begin = self._at = 0
-        sizes = deque(self._ask("size", number, _SIZE_BYTES) for number in range(AHEAD))
-        under_way: deque[_Ask] = deque()
-        number = 0
-        while size := int.from_bytes(sizes.popleft()().raw, "little"):
-            sizes.append(self._ask("size", number + AHEAD, _SIZE_BYTES))
-            under_way.append(self._ask("piece", number, size))
-            number += 1
-            if len(under_way) == AHEAD:
-                self._all.append(memoryview(under_way.popleft()()).cast("B"))
-            if number % AHEAD == 0:
-                self._pieces.release(keep=4 * AHEAD)
-        for ask in under_way:
-            self._all.append(memoryview(ask()).cast("B"))
-        for ask in sizes:
+        self._sizes = deque(self._ask("size", number, _SIZE_BYTES) for number in range(AHEAD))
+        self._number = 0
+        self.parts: Iterator[BinaryIO] = self._parts()
+
+    def _parts(self) -> Iterator[BinaryIO]:
+        under_way: deque[_Ask | None] = deque()  # None: a part ends
+        part: list[memoryview] = []
+        size = before = -1
+        while under_way or not size == before == 0:
+            if len(under_way) < AHEAD and not size == before == 0:
+                before, size = size, self._next_size()
+                under_way.append(self._ask("piece", self._number - 1, size) if size else None)
+            elif (ask := under_way.popleft()) is not None:
+                part.append(memoryview(ask()).cast("B"))
+            elif part:
+                yield io.BufferedReader(_Joined(part), PIECE_BYTES)
+                part = []
+        for ask in self._sizes:
             ask()
         self._pieces.release()
+
+    def _next_size(self) -> int:
+        size = int.from_bytes(self._sizes.popleft()().raw, "little")
+        self._sizes.append(self._ask("size", self._number + AHEAD, _SIZE_BYTES))
+        self._number += 1
+        if self._number % AHEAD == 0:
+            self._pieces.release(keep=4 * AHEAD)
+        return size
 
     def _ask(self, what: str, number: int, size: int) -> _Ask:
         buffer = _new_buffer(size)
@@ -140,20 +163,13 @@ class Taken(io.RawIOBase):
 
         return answer
 
-    def words(self) -> Any:
-        """What JSON has said; the rest is the file from then on."""
-        size = int.from_bytes(self._whole(_SIZE_BYTES), "little")
-        said = json.loads(self._whole(size))
-        self._begin += self._at
-        self._at = 0
-        return said
 
-    def _whole(self, size: int) -> bytes:
-        made = bytearray(size)
-        view = memoryview(made)
-        while view and (count := self.readinto(view)):
-            view = view[count:]
-        return bytes(made)
+class _Joined(io.RawIOBase):
+    """Pieces as one file."""
+
+    def __init__(self, pieces: list[memoryview]) -> None:
+        self._pieces = pieces
+        self._at = 0
 
     def readable(self) -> bool:
         return True
@@ -162,7 +178,7 @@ class Taken(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        length = sum(map(len, self._all)) - self._begin
+        length = sum(map(len, self._pieces))
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: length}[whence]
         self._at = max(0, start + offset)
         return self._at
@@ -170,34 +186,43 @@ class Taken(io.RawIOBase):
     def tell(self) -> int:
         return self._at
 
-    def readall(self) -> bytes:
-        at = self._at
-        length = self.seek(0, io.SEEK_END)
-        self.seek(at)
-        return self._whole(max(0, length - at))
-
     def readinto(self, buffer: Any) -> int:
-        number, begin = divmod(self._begin + self._at, PIECE_BYTES)
-        if number >= len(self._all):
+        number, begin = divmod(self._at, PIECE_BYTES)
+        if number >= len(self._pieces):
             return 0
         view = memoryview(buffer).cast("B")
-        some = self._all[number][begin : begin + len(view)]
+        some = self._pieces[number][begin : begin + len(view)]
         view[: len(some)] = some
         self._at += len(some)
         return len(some)
 
 
-def give(newcomer: Newcomer, words: dict[str, Any], dump: Callable[[Any], None]) -> bool:
-    """Of the first worker, between two steps; whether it is in. `words`: what JSON can say; `dump`
-    writes the state to a file."""
+def grouped(values: Iterable[_Value], size: Callable[[_Value], int]) -> Iterator[list[_Value]]:
+    """As parts of the state; `size` in bytes."""
+    group, its_size = [], 0
+    for value in values:
+        group.append(value)
+        its_size += size(value)
+        if its_size >= PART_BYTES:
+            yield group
+            group, its_size = [], 0
+    if group:
+        yield group
+
+
+def give(newcomer: Newcomer, words: dict[str, Any], parts: Iterator[Callable[[Any], None]]) -> bool:
+    """Of the first worker, between two steps; whether it is in. `words`: what JSON can say; each of
+    `parts` writes a part of the state to a file."""
     pieces = Pieces(newcomer)
     try:
         _core.say_admission(newcomer, "takes")
         _core.wait_admission(newcomer, "takes")
         given = Given(pieces)
-        said = json.dumps({**words, "standing": _core.standing()}).encode()
-        given.write(len(said).to_bytes(_SIZE_BYTES, "little") + said)
-        dump(given)
+        given.write(json.dumps({**words, "standing": _core.standing()}).encode())
+        given.end_part()
+        for dump in parts:
+            dump(given)
+            given.end_part()
         given.end()
         _core.wait_admission(newcomer, "has")
         _core.let_in(newcomer)
@@ -210,11 +235,11 @@ def give(newcomer: Newcomer, words: dict[str, Any], dump: Callable[[Any], None])
     return True
 
 
-def take(newcomer: Newcomer) -> tuple[dict[str, Any], BinaryIO]:
-    """Of the newcomer: what it was given."""
+def take(newcomer: Newcomer) -> tuple[dict[str, Any], Iterator[BinaryIO]]:
+    """Of the newcomer: what it is given, part by part."""
     _core.say_admission(newcomer, "ready")
-    taken = Taken(newcomer)
-    return taken.words(), io.BufferedReader(taken, PIECE_BYTES)
+    parts = Taken(newcomer).parts
+    return json.load(next(parts)), parts
 
 
 def enter(newcomer: Newcomer, standing: str) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import re
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,10 +23,12 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.saving import random_numbers
 from pslite_ext.saving.checkpoint import Checkpoint
 from pslite_ext.saving.exchange import Seat
+from pslite_ext.saving.letting_in import grouped
 from pslite_ext.torch import this_worker
 from pslite_ext.torch.local_training import LocalTraining
 
 _NUMPY = "of numpy"  # the key of what stands for an array
+_TENSOR = "of torch"  # of what stands for a tensor, in the first part
 _CLASS = re.compile(r"GLOBAL (\S+)")  # as torch names what it does not load
 saved: weakref.WeakSet[Any] = weakref.WeakSet()  # what is in some checkpoint
 trained: list[tuple[Any, Any]] = []  # each wrapped model, with its optimizer
@@ -43,16 +46,30 @@ def checkpoint(folder: str | Path, every: int, keep: int, objects: Mapping[str, 
     return made
 
 
-def _copied(value: Any) -> Any:
-    """On the host, nobody else's, and of kinds that torch loads safely, if they are known."""
+def _cloned(tensor: Any) -> Any:
+    return tensor.detach().to("cpu", copy=True)
+
+
+def _held(tensor: Any) -> Any:
+    """Itself, unless more would be saved with it: all of what it is a view of."""
+    its = tensor.detach()
+    if type(its) is not torch.Tensor or its.layout is not torch.strided:
+        return _cloned(its)
+    alone = its.untyped_storage().nbytes() == its.numel() * its.element_size()
+    return its if alone else its.clone()
+
+
+def _copied(value: Any, tensor: Callable[[Any], Any] = _cloned) -> Any:
+    """Nobody else's, and of kinds that torch loads safely, if they are known. `tensor` is for
+    tensors."""
     if isinstance(value, torch.Tensor):
-        return value.detach().to("cpu", copy=True)
+        return tensor(value)
     if type(value).__module__ == "numpy" and not value.dtype.hasobject:
         return _of_numpy(value)
     if isinstance(value, Mapping):
-        return {key: _copied(its) for key, its in value.items()}
+        return {key: _copied(its, tensor) for key, its in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_copied(its) for its in value)
+        return type(value)(_copied(its, tensor) for its in value)
     return copy.deepcopy(value)
 
 
@@ -92,14 +109,26 @@ def _loaded(file: BinaryIO) -> Any:
         ) from error
 
 
-def _bare(value: Any) -> Any:
-    """Without the tensors' values: quick to write and to load."""
+def _without(value: Any, tensors: list[Any]) -> Any:
+    """Without its tensors, which are in the list then: quick to write and to load."""
     if isinstance(value, torch.Tensor):
-        return torch.empty(0)
+        tensors.append(value)
+        return {_TENSOR: len(tensors) - 1}
     if isinstance(value, dict):
-        return {key: _bare(its) for key, its in value.items()}
+        return {key: _without(its, tensors) for key, its in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_bare(its) for its in value)
+        return type(value)(_without(its, tensors) for its in value)
+    return value
+
+
+def _with(value: Any, tensors: list[Any]) -> Any:
+    """The same again, with them."""
+    if isinstance(value, dict):
+        if _TENSOR in value:
+            return tensors[value[_TENSOR]]
+        return {key: _with(its, tensors) for key, its in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_with(its, tensors) for its in value)
     return value
 
 
@@ -144,37 +173,50 @@ class TorchState:
             saved.add(its)
 
     def capture_shared(self) -> dict[str, Any]:
+        return self._shared(_cloned)
+
+    def parts(self) -> Iterator[Any]:
+        tensors: list[Any] = []
+        first = _without(self._shared(_held), tensors)
+        return itertools.chain([first], grouped(tensors, lambda its: its.nbytes))
+
+    def load_parts(self, files: Iterator[BinaryIO]) -> Any:
+        first = _loaded(next(files))
+        tensors = [tensor for file in files for tensor in _loaded(file)]
+        return _taken_out(_with(first, tensors))
+
+    def _shared(self, tensor: Callable[[Any], Any]) -> dict[str, Any]:
         alike = {}
         for name, its in self._modules.items():
             own = _own_names(its)
             state = its.state_dict().items()
-            alike[name] = _copied({key: v for key, v in state if key not in own})
+            alike[name] = _copied({key: v for key, v in state if key not in own}, tensor)
         for name, its in self._optimizers.items():
-            alike[name] = _copied((_local(its) or its).state_dict())
-        return self._loadable("shared", {"alike": alike, "own": self._own()})
+            alike[name] = _copied((_local(its) or its).state_dict(), tensor)
+        return self._loadable("shared", {"alike": alike, "own": self._own(tensor)})
 
     def capture_own(self) -> dict[str, Any]:
         devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
         random = {**random_numbers.capture(), "torch": torch.get_rng_state(), "cuda": devices}
-        return self._loadable("own", {"own": self._own(), "random": _copied(random)})
+        return self._loadable("own", {"own": self._own(_cloned), "random": _copied(random)})
 
     def _loadable(self, kind: str, state: dict[str, Any]) -> dict[str, Any]:
         """The first one is tried: later it would be too late."""
         if kind not in self._looked_at:
             self._looked_at.add(kind)
             file = io.BytesIO()
-            torch.save(_bare(state), file)
+            torch.save(_without(state, []), file)
             file.seek(0)
             _loaded(file)
         return state
 
-    def _own(self) -> dict[str, Any]:
+    def _own(self, tensor: Callable[[Any], Any]) -> dict[str, Any]:
         own = {}
         for name, its in self._modules.items():
             state = its.state_dict()
-            own[name] = _copied({key: state[key] for key in _own_names(its)})
+            own[name] = _copied({key: state[key] for key in _own_names(its)}, tensor)
         for name, its in {**self._locals(), **self._others}.items():
-            own[name] = _copied(its.state_dict())
+            own[name] = _copied(its.state_dict(), tensor)
         return own
 
     def _locals(self) -> dict[str, Any]:

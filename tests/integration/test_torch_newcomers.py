@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,12 @@ def job_in(folder: Path, **env: str) -> Joinable:
 @pytest.mark.parametrize("env", [{"WIRE": "float32"}, {"WIRE": "auto"}, {"LOCAL": "1"}], ids=str)
 def test_one_is_followed_and_one_joins(tmp_path: Path, env: dict[str, str]) -> None:
     check_followed_and_joined(job_in(tmp_path, **env))
+
+
+def test_parts_are_the_whole() -> None:
+    command = [*torch_command(), str(SCRIPT.with_name("torch_parts.py"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "alike\n", done.stdout + done.stderr
 
 
 def test_another_model_is_its_own_failure_alone(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +20,7 @@ import numpy as np
 from pslite_ext import _core
 from pslite_ext.saving.checkpoint import Checkpoint
 from pslite_ext.saving.exchange import Seat
+from pslite_ext.saving.letting_in import PART_BYTES
 from pslite_ext.torch import this_worker
 
 TENSORS = 12
@@ -49,6 +50,15 @@ class State:
         read = np.empty_like(self.values)
         file.readinto(read)  # type: ignore[attr-defined]
         return read
+
+    def parts(self) -> Iterator[np.ndarray[Any, Any]]:
+        return (self.values[at : at + PART_BYTES] for at in range(0, len(self.values), PART_BYTES))
+
+    def load_parts(self, files: Iterator[BinaryIO]) -> np.ndarray[Any, Any]:
+        at = 0
+        for file in files:
+            at += file.readinto(self.values[at : at + PART_BYTES])  # type: ignore[attr-defined]
+        return self.values
 
     def restore(self, shared: Any, mine: Any) -> None:
         self.values = shared

@@ -1,4 +1,4 @@
-"""What is given to a newcomer is what it takes, piece by piece, and nothing is left behind."""
+"""What is given to a newcomer is what it takes, part by part, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -94,42 +94,42 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
     return made
 
 
-def handed_over(words: bytes, data: bytes, cuts: random.Random) -> Taken:
+def handed_over(parts: list[bytes], cuts: random.Random) -> list[BinaryIO]:
     def write() -> None:
         given = Given(Pieces(NEWCOMER))
-        given.write(len(words).to_bytes(8, "little") + words)
-        at = 0
-        while at < len(data):
-            size = cuts.randint(1, 3 * PIECE)
-            assert given.write(data[at : at + size]) == len(data[at : at + size])
-            at += size
+        for part in parts:
+            at = 0
+            while at < len(part):
+                size = cuts.randint(1, 3 * PIECE)
+                assert given.write(part[at : at + size]) == len(part[at : at + size])
+                at += size
+            given.end_part()
         given.end()
 
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(write)
-        taken = Taken(NEWCOMER)
+        taken = [*Taken(NEWCOMER).parts]
         writing.result()
     return taken
 
 
-@pytest.mark.parametrize("size", [0, 1, PIECE - 12, PIECE, 5 * PIECE, 40 * PIECE + 7])
-def test_all_of_it_and_nothing_left(servers: Servers, size: int) -> None:
+@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, 5 * PIECE, 40 * PIECE + 7])
+@pytest.mark.parametrize("count", [1, 2, 20])
+def test_all_of_it_and_nothing_left(servers: Servers, size: int, count: int) -> None:
     draw = random.Random(size)
-    data = draw.randbytes(size)
-    taken = handed_over(b'{"a": 1}', data, draw)
-    assert taken.words() == {"a": 1}
-    assert taken.read() == data
+    parts = [b"first", *(draw.randbytes(size) for _ in range(count)), b"last"]
+    taken = handed_over(parts, draw)
+    assert [file.read() for file in taken] == [part for part in parts if part]
     assert not servers.values
     assert servers.released == servers.asked
 
 
-def test_what_was_taken_is_a_file(servers: Servers) -> None:
+def test_a_part_is_a_file(servers: Servers) -> None:
     del servers
     draw = random.Random(1)
     data = draw.randbytes(10 * PIECE + 3)
-    taken = handed_over(b"[]", data, draw)
-    assert taken.words() == []
-    ours, reference = io.BufferedReader(taken, 16), io.BytesIO(data)
+    (ours,) = handed_over([data], draw)
+    reference = io.BytesIO(data)
     for _ in range(500):
         whence = draw.choice((io.SEEK_SET, io.SEEK_CUR, io.SEEK_END))
         ahead = draw.randint(0, len(data)) if whence == io.SEEK_SET else -draw.randint(0, 20)
@@ -141,15 +141,30 @@ def test_what_was_taken_is_a_file(servers: Servers) -> None:
         assert ours.tell() == reference.tell()
 
 
+def test_a_part_is_there_before_the_next_one_is_given(servers: Servers) -> None:
+    """So that it is loaded meanwhile. What has been asked for ahead is given, too."""
+    del servers
+    given, parts = Given(Pieces(NEWCOMER)), Taken(NEWCOMER).parts
+    for number in range(5):
+        given.write(bytes([number]))
+        given.end_part()
+        given.write(bytes(letting_in.AHEAD * PIECE))
+        given.end_part()
+        if number:
+            assert next(parts).read() == bytes(letting_in.AHEAD * PIECE)
+        assert next(parts).read() == bytes([number])
+
+
 def test_servers_do_not_hold_all_of_it(servers: Servers) -> None:
     """Of a newcomer that keeps pace."""
     data = random.Random(2).randbytes(200 * PIECE)
     given = Given(Pieces(NEWCOMER))
     with ThreadPoolExecutor(1) as pool:
-        taking = pool.submit(lambda: Taken(NEWCOMER).read())
+        taking = pool.submit(lambda: [file.read() for file in Taken(NEWCOMER).parts])
         for at in range(0, len(data), PIECE):
             given.write(data[at : at + PIECE])
             servers.wait_for_fewer_than(80)
+        given.end_part()
         given.end()
-        assert taking.result() == data
+        assert taking.result() == [data]
     assert servers.most <= 100
