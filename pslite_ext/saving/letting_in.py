@@ -130,10 +130,11 @@ class Taken:
     def _parts(self) -> Iterator[BinaryIO]:
         under_way: deque[_Ask | None] = deque()  # None: a part ends
         part: list[memoryview] = []
-        size = before = -1
-        while under_way or not size == before == 0:
-            if len(under_way) < AHEAD and not size == before == 0:
-                before, size = size, self._next_size()
+        before, ended = -1, False
+        while under_way or not ended:
+            if len(under_way) < AHEAD and not ended:
+                size = self._next_size()
+                ended, before = size == before == 0, size
                 under_way.append(self._ask("piece", self._number - 1, size) if size else None)
             elif (ask := under_way.popleft()) is not None:
                 part.append(memoryview(ask()).cast("B"))
