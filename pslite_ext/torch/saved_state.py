@@ -66,11 +66,18 @@ def _copied(value: Any, tensor: Callable[[Any], Any] = _cloned) -> Any:
         return tensor(value)
     if type(value).__module__ == "numpy" and not value.dtype.hasobject:
         return _of_numpy(value)
-    if isinstance(value, Mapping):
-        return {key: _copied(its, tensor) for key, its in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_copied(its, tensor) for its in value)
+    if isinstance(value, Mapping) or type(value) in (list, tuple):
+        return _within(value, lambda its: _copied(its, tensor))
     return copy.deepcopy(value)
+
+
+def _within(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The same, but for what is in it."""
+    if isinstance(value, Mapping):
+        return {key: change(its) for key, its in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(change, value))
+    return value
 
 
 def _of_numpy(value: Any) -> Any:
@@ -84,16 +91,12 @@ def _of_numpy(value: Any) -> Any:
 
 def _taken_out(value: Any) -> Any:
     """The same again, of what was loaded."""
-    if isinstance(value, dict):
-        if _NUMPY not in value:
-            return {key: _taken_out(its) for key, its in value.items()}
-        import numpy
+    if not isinstance(value, dict) or _NUMPY not in value:
+        return _within(value, _taken_out)
+    import numpy
 
-        array = value[_NUMPY].numpy().view(numpy.dtype(value["dtype"])).reshape(value["shape"])
-        return array.copy() if value["shape"] else array.reshape(())[()]
-    if type(value) in (list, tuple):
-        return type(value)(_taken_out(its) for its in value)
-    return value
+    array = value[_NUMPY].numpy().view(numpy.dtype(value["dtype"])).reshape(value["shape"])
+    return array.copy() if value["shape"] else array.reshape(())[()]
 
 
 def _loaded(file: BinaryIO) -> Any:
@@ -111,25 +114,17 @@ def _loaded(file: BinaryIO) -> Any:
 
 def _without(value: Any, tensors: list[Any]) -> Any:
     """Without its tensors, which are in the list then: quick to write and to load."""
-    if isinstance(value, torch.Tensor):
-        tensors.append(value)
-        return {_TENSOR: len(tensors) - 1}
-    if isinstance(value, dict):
-        return {key: _without(its, tensors) for key, its in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_without(its, tensors) for its in value)
-    return value
+    if not isinstance(value, torch.Tensor):
+        return _within(value, lambda its: _without(its, tensors))
+    tensors.append(value)
+    return {_TENSOR: len(tensors) - 1}
 
 
 def _with(value: Any, tensors: list[Any]) -> Any:
     """The same again, with them."""
-    if isinstance(value, dict):
-        if _TENSOR in value:
-            return tensors[value[_TENSOR]]
-        return {key: _with(its, tensors) for key, its in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_with(its, tensors) for its in value)
-    return value
+    if not isinstance(value, dict) or _TENSOR not in value:
+        return _within(value, lambda its: _with(its, tensors))
+    return tensors[value[_TENSOR]]
 
 
 def _local(optimizer: Any) -> LocalTraining | None:
