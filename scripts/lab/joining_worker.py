@@ -18,15 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from pslite_ext.command_line import Parser
-from pslite_ext.job import serving
 from pslite_ext.launch.join import JOINS
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
 from scripts.lab.program import run_program
-from scripts.lab.systems.job import ROOT, environment, place
+from scripts.lab.systems.job import ROOT, SERVES, environment, place
 
 SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_and_newcomers.py"
-SERVES = f"import sys; from {serving.__name__} import main; sys.exit(main())"
 WORKERS = 3
 HOSTS = [f"host{rank}" for rank in range(WORKERS)]
 STEPS_BEFORE, STEPS_AFTER = 10, 20

@@ -19,16 +19,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from pslite_ext.command_line import Parser
-from pslite_ext.job import serving
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
 from scripts.lab.program import run_program
-from scripts.lab.systems.job import ROOT, environment, place
+from scripts.lab.systems.job import ROOT, SERVES, environment, place
 from scripts.lab.systems.peers import PeerMissing, peer_python
 
 WORKLOADS = ROOT / "scripts" / "lab" / "workloads"
 SCRIPTS = {"mxnet": "steps_in_time.py", "torch": "torch_steps_in_time.py"}
-SERVES = f"import sys; from {serving.__name__} import main; sys.exit(main())"
 WORKERS = 4
 KINDS = ("a worker", "worker 0", "a server", "a host", "the scheduler")
 STEPS, TENSORS = 25, 12
@@ -85,7 +83,7 @@ def lose(kind: str, job: Job, draw: random.Random) -> Loss:
         base |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
         processes = {}
         for name, host in hosts.items():
-            command = [sys.executable, "-c", SERVES]  # what importing the framework does there
+            command = [sys.executable, "-c", SERVES]
             if name.startswith("worker"):
                 command = [job.python(), *words]
             env = base | place(bed, name, host)
