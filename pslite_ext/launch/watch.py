@@ -19,6 +19,8 @@ from pslite_ext.launch.tasks import CannotRunError, LaunchError, Task
 
 TAIL_LINES = 20
 IN_ORDER_S = 0.5  # for what is printed to be shown before what we say of it
+# A signal that comes just before the main thread waits does not wake it: it never waits for longer.
+HEARS_SIGNALS_S = 1.0
 TERM_S = 5.0  # between asking a process to end and killing it
 ENDED_EARLY = 1  # our exit code if all others failed for one that ended with 0 itself
 COLOURS = {"worker": 32, "server": 34, "replica": 36, "scheduler": 35}
@@ -97,10 +99,12 @@ class JobWatch:
         hung: list[Child] = []
         running = len(self._tasks)
         while running:
-            timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+            left_s = HEARS_SIGNALS_S if deadline is None else max(0.0, deadline - time.monotonic())
             try:
-                child = self._supervisor.ended.get(timeout=timeout)
+                child = self._supervisor.ended.get(timeout=min(left_s, HEARS_SIGNALS_S))
             except queue.Empty:
+                if deadline is None or time.monotonic() < deadline:
+                    continue
                 ended_by_us = True
                 self.end_all()
                 deadline = None
