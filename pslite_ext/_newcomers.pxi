@@ -50,7 +50,8 @@ def enter(text):
 
 
 def let_in(newcomer):
-    command(mercury_let_in_head(), str(newcomer[0]).encode())
+    place, entry = newcomer
+    command(mercury_let_in_head(), f"{place} {entry}".encode())
 
 
 def release(keys):

@@ -149,8 +149,12 @@ class SchedulerMembership {
   // `reporter` cannot reach `node` any more, for what `how` says. Fails the job, unless the node
   // has left: once it is clear whether the node is lost, or only the link between the two.
   Actions Accuse(int reporter, int node, const std::string& how, int64_t now_ms);
-  // For longer than the job's patience, others have waited for the worker; `how` says which.
-  Actions Stalls(int node, const Status& how);
+  // Whether the member that it was said of has its place still. What is said of a node may be late,
+  // and another be there by now.
+  bool HasPlace(const Member& member) const;
+  // The others cannot go on with that worker: they have waited for it for longer than the job's
+  // patience, or need what it has not got; `how` says which.
+  Actions DoWithout(int node, const Status& how);
   // The launcher saw a process exit. Before the job begins, that fails it only if a worker is
   // waiting or none can come.
   Actions Ended(const Exit& exit);

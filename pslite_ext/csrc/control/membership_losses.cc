@@ -1,4 +1,5 @@
 // Whom the scheduler hears, who accuses whom, and who is lost for it: see membership.h.
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -71,7 +72,13 @@ Actions SchedulerMembership::Accuse(int reporter, int node, const std::string& h
   return Judge(now_ms);
 }
 
-Actions SchedulerMembership::Stalls(int node, const Status& how) {
+bool SchedulerMembership::HasPlace(const Member& member) const {
+  return std::any_of(members_.begin(), members_.end(), [&member](const Member& m) {
+    return m.id == member.id && m.entry == member.entry;
+  });
+}
+
+Actions SchedulerMembership::DoWithout(int node, const Status& how) {
   if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
   return roster_.CanLose({node}) ? Lose({node}, how) : Fail(how);
 }

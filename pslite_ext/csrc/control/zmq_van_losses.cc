@@ -68,7 +68,9 @@ void ZmqVan::SendLost(int receiver, int node, const Status& why) {
 void ZmqVan::OnReport(const ps::Message& message, const Status& status, int64_t now_ms) {
   if (message.meta.control.node.empty()) return FailJob(status, true);
   const int node = message.meta.control.node[0].id;
-  if (status.code() == Code::kTimeout) return CarryOut(scheduler_membership_->Stalls(node, status));
+  if (!scheduler_membership_->HasPlace(ToMember(message.meta.control.node[0], 0, node))) return;
+  const bool without = status.code() == Code::kTimeout || status.code() == Code::kClosed;
+  if (without) return CarryOut(scheduler_membership_->DoWithout(node, status));
   if (status.code() != Code::kPeerLost) return FailJob(status, true);
   CarryOut(scheduler_membership_->Accuse(message.meta.sender, node, status.detail(), now_ms));
 }

@@ -73,6 +73,8 @@ struct AggregatorOptions {
   std::shared_ptr<LentMemory> lends;  // where sums lie; null: nobody borrows
   LaneCalls::Wake wake;               // needed for more than one lane
   Awaited::Says slow;                 // hears of a worker that sums wait for
+  // Hears of a worker with which others cannot go on (aggregator_resumes.cc).
+  std::function<void(int worker)> unfit;
   // Of a host's sums (aggregator_host.cc): the ranks of its workers, of whom the first is this
   // process; the servers whose slots they are summed for; who hears of them. Empty: of a server.
   std::vector<int> ranks;

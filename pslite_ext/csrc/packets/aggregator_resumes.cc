@@ -3,6 +3,10 @@
 //
 //   slot:  unknown --all have said where they stand--> known --> empty, after that round
 //                                                      some are behind --given--> empty
+//
+// Only those who have been let in since the last round are ahead of others and have no sum to give:
+// what they were given comes of it, and who gave it is lost, too. Nobody else can get that sum any
+// more, so it is the newcomers who cannot stay.
 #include <utility>
 
 #include "base/node_name.h"
@@ -59,6 +63,10 @@ void Aggregator::AskForSum(SummedTensor* tensor, uint64_t mine) {
   Resumption& resumption = tensor->resumptions[mine];
   if (resumption.asked >= 0) return;
   const int giver = resumption.Giver();
+  if (giver < 0 && !tensor->rows() && options_.unfit) {
+    for (const int worker : resumption.Ahead()) options_.unfit(worker);
+    return;
+  }
   if (giver < 0) {
     return FailTensor(tensor, Status::PeerLost("its last sum was lost with " +
                                                NodeName(Role::kServer, options_.server)));

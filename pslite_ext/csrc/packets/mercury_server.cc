@@ -82,6 +82,10 @@ std::shared_ptr<Aggregator> MercuryServer::NewAggregator(int server, bool resume
   // Where nobody knows who is on which host, what comes from afar looks slow.
   if (options_.hosts.known())
     aggregator.slow = [this](int worker, int permille) { SaySlow(worker, permille); };
+  aggregator.unfit = [this, server](int worker) {
+    events_.lost(worker, Status::Closed("it was let in with sums that were lost with " +
+                                        NodeName(Role::kServer, server) + "; start it again"));
+  };
   aggregator.wake = [this](int lane) { lanes_[static_cast<size_t>(lane)]->Wake(); };
   return std::make_shared<Aggregator>(aggregator);
 }

@@ -68,6 +68,7 @@ class MercuryServer {
   void TakeEarly();
   bool ComesEarly(const Terms& theirs) const;
   Status Obeys(Shard* shard, int head, const std::string& body);
+  Status LetIn(Shard* shard, int worker, uint64_t entry);
   int WorkerOf(int peer) const { return peer % options_.workers; }
   std::vector<std::shared_ptr<Aggregator>> Aggregators();
   void SaySlow(int worker, int permille) const;

@@ -3,7 +3,9 @@
 // who is let in says so itself, by a command of the worker that does it.
 #include <charconv>
 #include <utility>
+#include <vector>
 
+#include "base/node_name.h"
 #include "packets/mercury_server.h"
 #include "transport/operation.h"
 
@@ -44,23 +46,32 @@ bool MercuryServer::ComesEarly(const Terms& theirs) const {
 
 Status MercuryServer::Obeys(Shard* shard, int head, const std::string& body) {
   if (head != kLetInHead && head != kReleaseHead) return Obey(head, body);
-  uint64_t number = 0;
+  std::vector<uint64_t> numbers;
   const char* const end = body.data() + body.size();
   for (const char* at = body.data(); at != end;) {
-    const auto [next, error] = std::from_chars(at, end, number);
+    const auto [next, error] = std::from_chars(at, end, numbers.emplace_back());
     if (error != std::errc()) return Status::Corrupt("a command that makes no sense");
     at = next != end ? next + 1 : next;
-    if (head == kReleaseHead) {
-      shard->aggregator->Release(number);
-    } else if (number >= static_cast<uint64_t>(options_.workers)) {
-      return Status::Corrupt("a worker is let in for whom there is no place");
-    } else {
-      const Status status = shard->aggregator->LetIn(static_cast<int>(number), 0);
-      if (!status.ok()) return status;
-      shard->clerk->Comes(static_cast<int>(number));
-    }
   }
-  return Status::Ok();
+  if (head == kReleaseHead) {
+    for (const uint64_t key : numbers) shard->aggregator->Release(key);
+    return Status::Ok();
+  }
+  if (numbers.size() != 2 || numbers[0] >= static_cast<uint64_t>(options_.workers)) {
+    return Status::Corrupt("a worker is let in for whom there is no place");
+  }
+  return LetIn(shard, static_cast<int>(numbers[0]), numbers[1]);
+}
+
+// `entry`: whoever lets it in may not have heard yet that it is lost, nor that another has come in
+// its place since.
+Status MercuryServer::LetIn(Shard* shard, int worker, uint64_t entry) {
+  if (dropped_.count(worker) != 0 || entries_[worker] != entry) {
+    return Status::PeerLost(NodeName(Role::kWorker, worker) + " is gone");
+  }
+  const Status status = shard->aggregator->LetIn(worker, 0);
+  if (status.ok()) shard->clerk->Comes(worker);
+  return status;
 }
 
 }  // namespace mercury

@@ -23,7 +23,7 @@ const Resumption::Said& Resumption::First() const {
 }
 
 // Rounds are counted modulo 256.
-int Resumption::Ahead(const Said& of) const {
+int Resumption::RoundsAhead(const Said& of) const {
   return static_cast<int8_t>(static_cast<uint8_t>(of.round - First().round));
 }
 
@@ -31,8 +31,8 @@ bool Resumption::Consistent() const {
   int least = 0, most = 0;
   for (const Said& said : said_) {
     if (said.out) continue;
-    least = std::min(least, Ahead(said));
-    most = std::max(most, Ahead(said));
+    least = std::min(least, RoundsAhead(said));
+    most = std::max(most, RoundsAhead(said));
   }
   return most - least <= 1;
 }
@@ -40,7 +40,7 @@ bool Resumption::Consistent() const {
 uint8_t Resumption::round() const {
   int most = 0;
   for (const Said& said : said_) {
-    if (!said.out) most = std::max(most, Ahead(said));
+    if (!said.out) most = std::max(most, RoundsAhead(said));
   }
   return static_cast<uint8_t>(First().round + most);
 }
@@ -54,6 +54,14 @@ bool Resumption::AnyBehind() const {
     if (Behind(w)) return true;
   }
   return false;
+}
+
+std::vector<int> Resumption::Ahead() const {
+  std::vector<int> ahead;
+  for (size_t w = 0; w < said_.size(); ++w) {
+    if (!said_[w].out && !Behind(w)) ahead.push_back(static_cast<int>(w));
+  }
+  return ahead;
 }
 
 int Resumption::Giver() const {

@@ -44,6 +44,8 @@ class Resumption {
   // Who is a round behind.
   bool Behind(size_t worker) const;
   bool AnyBehind() const;
+  // Who is a round ahead of others.
+  std::vector<int> Ahead() const;
   bool Wants(size_t worker) const { return (said_[worker].standing & Standing::kWantsSum) != 0; }
   // Who can give the sum of the last round; -1: nobody.
   int Giver() const;
@@ -59,7 +61,7 @@ class Resumption {
     int32_t standing = 0;
   };
   // How many rounds ahead of the first worker's: -1, 0 or 1, if they are consistent.
-  int Ahead(const Said& of) const;
+  int RoundsAhead(const Said& of) const;
   const Said& First() const;
 
   std::vector<Said> said_;  // by worker

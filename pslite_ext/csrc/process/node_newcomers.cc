@@ -17,7 +17,7 @@ bool Node::Outside() {
 
 Newcomer Node::NextToLetIn() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (outside_ || !present_.IsFirst(rank())) return {};
+  if (outside_ || !alone_.ok() || !present_.IsFirst(rank())) return {};
   const int ready = present_.Ready();
   return {ready, ready < 0 ? 0 : int{present_.EntryOf(ready)}};
 }
@@ -26,19 +26,24 @@ void Node::SayAdmission(int newcomer, Admission admission) {
   if (van_ != nullptr) van_->SayAdmission(NodeId(Role::kWorker, newcomer), admission);
 }
 
+// Without a scheduler nobody says how far others are. Who has let one in cannot go on then: servers
+// may wait for that one, which will not come.
 bool Node::WaitAdmission(const Newcomer& newcomer, Admission admission, int slice_ms,
                          Status* status) {
   const auto entry = static_cast<uint8_t>(newcomer.entry);
-  bool there = false, gone = false;
+  const std::string who = NodeName(Role::kWorker, newcomer.rank);
+  bool there = false, gone = false, alone = false;
   const bool over = Wait(slice_ms, status, [&] {
     there = present_.IsAt(newcomer.rank, entry, admission);
     gone = !present_.IsThere(newcomer.rank, entry);
-    return there || gone;
+    alone = !alone_.ok();
+    return there || gone || alone;
   });
-  if (over && status->ok() && !there) {
-    *status = Status::PeerLost(NodeName(Role::kWorker, newcomer.rank) + " is gone");
-  }
-  return over;
+  if (!over || !status->ok() || there) return over;
+  *status = Status::PeerLost(gone ? who + " is gone" : "the scheduler is lost");
+  if (gone || newcomer.rank == rank() || admission != Admission::kIn) return true;
+  van_->Leave(Status::PeerLost("the scheduler was lost while this worker let " + who + " in"));
+  return Wait(slice_ms, status, [] { return false; });
 }
 
 std::string Node::Standing() {

@@ -104,9 +104,9 @@ TEST(a_server_that_several_cannot_reach_is_done_without) {
 TEST(a_worker_that_stalls_is_done_without) {
   SchedulerMembership s = Elastic(3, 2);
   const Status how = Status::Timeout("tensor 'w' has waited for 600 s");
-  CHECK_EQ(Lost(s.Stalls(W(2), how)), W(2));
-  CHECK_TRUE(s.Stalls(W(2), how).empty());
-  CHECK_TRUE(Says(Find(s.Stalls(W(0), how), Action::kFail), "has waited"));
+  CHECK_EQ(Lost(s.DoWithout(W(2), how)), W(2));
+  CHECK_TRUE(s.DoWithout(W(2), how).empty());
+  CHECK_TRUE(Says(Find(s.DoWithout(W(0), how), Action::kFail), "has waited"));
 }
 
 TEST(barriers_are_those_of_the_others) {
@@ -176,7 +176,7 @@ TEST(never_too_few_and_never_divided) {
           actions = s.Barrier(W(w));
           break;
         case 5:
-          actions = s.Stalls(W(w), Status::Timeout("it stalls"));
+          actions = s.DoWithout(W(w), Status::Timeout("it stalls"));
           break;
         default:
           actions = s.Tick(now);

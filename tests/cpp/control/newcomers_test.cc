@@ -114,6 +114,17 @@ TEST(the_lost_are_followed_in_their_places) {
   CHECK_EQ(s.roster().workers(), 2);
 }
 
+TEST(what_is_said_late_is_of_who_was_there_before) {
+  SchedulerMembership s = Begun(1, 2);
+  const Member before = s.members().back();
+  CHECK_TRUE(s.HasPlace(before));
+  s.Ended({Role::kWorker, 1, "was killed by signal 9", true});
+  CHECK_EQ(Admitted(s.Register(M(Role::kWorker, 24, 1), 6)), W(1));
+  CHECK_TRUE(s.HasPlace(s.members().back()));
+  CHECK_EQ(before.id, s.members().back().id);
+  CHECK_TRUE(!s.HasPlace(before));
+}
+
 TEST(who_comes_back_before_it_is_missed_waits) {
   for (const bool missed : {true, false}) {
     SchedulerMembership s = Begun(1, 2);

@@ -1,5 +1,8 @@
 // Over loopback: a server ends in the middle of rounds, and another takes its place.
+#include <future>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "packets/plane.h"
 
@@ -29,6 +32,18 @@ void Lose(Plane* plane, int workers, int server, const std::vector<int>& with, i
     for (int w = 0; w < workers; ++w) plane->worker(w).Move(each, next, plane->address(next));
     if (workers_first) plane->server(next).Adopt(each);
   }
+}
+
+// Of worker 0, to both servers.
+Status LetIn(Plane* plane, const std::string& newcomer) {
+  auto op = std::make_shared<Operation>();
+  op->kind = Operation::Kind::kCommand;
+  op->command.head = kLetInHead;
+  op->command.body = newcomer;
+  std::promise<Status> answered;
+  op->done = [&answered](const Status& status) { answered.set_value(status); };
+  plane->worker(0).Submit(std::move(op));
+  return answered.get_future().get();
 }
 
 }  // namespace
@@ -129,5 +144,20 @@ TEST(who_was_there_and_is_not_takes_no_part_in_what_is_moved) {
       const float both = Plane::ValueOf(0, 4, i) + Plane::ValueOf(1, 4, i);
       if (!CHECK_TRUE(one->sum[i] == both)) break;
     }
+  }
+}
+
+// Whoever lets it in may not have heard of it.
+TEST(who_is_gone_is_not_let_in_nor_who_has_come_in_its_place) {
+  Plane plane(Elastic(3, 2, 1));
+  plane.StartWorkers();
+  REQUIRE_TRUE(plane.WaitReady());
+  for (int s = 0; s < 2; ++s) plane.server(s).Drop(2);
+  CHECK_STATUS(Code::kPeerLost, LetIn(&plane, "2 0"));
+  for (int s = 0; s < 2; ++s) plane.server(s).Expect(2, 1);
+  CHECK_STATUS(Code::kPeerLost, LetIn(&plane, "2 0"));
+  CHECK_OK(LetIn(&plane, "2 1"));
+  for (const char* const nonsense : {"3 0", "2", "2 1 0", "x"}) {
+    CHECK_STATUS(Code::kCorrupt, LetIn(&plane, nonsense));
   }
 }

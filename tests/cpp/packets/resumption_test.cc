@@ -38,6 +38,18 @@ TEST(who_is_behind_is_given_the_sum_of_who_is_not) {
   CHECK_EQ(resumption.Giver(), 1);
 }
 
+TEST(those_ahead_may_have_nothing_to_give) {
+  Resumption resumption(3);
+  resumption.Stands(0, 7, Standing::kGaveFirst);
+  resumption.Stands(1, 6, kAll);
+  resumption.Stands(2, 7, Standing::kGaveFirst);
+  CHECK_EQ(resumption.Giver(), -1);
+  CHECK_TRUE(resumption.Ahead() == std::vector<int>({0, 2}));
+  for (const int newcomer : resumption.Ahead()) resumption.Drop(static_cast<size_t>(newcomer));
+  CHECK_TRUE(!resumption.AnyBehind());
+  CHECK_EQ(resumption.round(), 6);
+}
+
 TEST(rounds_go_on_after_255) {
   const Resumption resumption = Of({255, 0, 255});
   CHECK_TRUE(resumption.Consistent());
