@@ -87,11 +87,11 @@ constexpr int kCasesPart = 1;
 #endif
 inline int Cases(int all) { return (all + kCasesPart - 1) / kCasesPart; }
 
-// Of how many random cases a test that takes long makes: a tenth of those, unless the run may be
+// Of how many random cases a test that takes long makes: a part of those, unless the run may be
 // long. The numbers of a seed stay the same: a long run begins with the cases of a short one.
-inline int Trials(int all) {
+inline int Trials(int all, int part = 10) {
   static const char* const may_be_long = std::getenv("MERCURY_TEST_LONG");
-  return may_be_long != nullptr && *may_be_long == '1' ? all : Cases((all + 9) / 10);
+  return may_be_long != nullptr && *may_be_long == '1' ? all : Cases((all + part - 1) / part);
 }
 
 template <typename T, typename = void>

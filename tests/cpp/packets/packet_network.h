@@ -180,6 +180,44 @@ class Network {
     streams(worker).Fail(Status::Closed("it is lost"));
   }
 
+  // For nodes that hear of each other by letters (sim/whole_job.h), one by one.
+  //
+  // Another aggregator of the server's slots, which is found here from now on. Whoever still talks
+  // to the one before may do so.
+  Aggregator* Adopt(int server, const std::set<int>& out, const std::set<int>& new_ones,
+                    std::function<void(int worker)> unfit, bool resumes = true) {
+    AggregatorOptions o = OptionsOf(server, resumes);
+    o.unfit = std::move(unfit);
+    o.new_ones = new_ones;
+    o.absent = out;
+    const auto s = static_cast<size_t>(server);
+    gone_.push_back(std::move(aggregators_[s]));
+    aggregators_[s] = std::make_unique<Aggregator>(o);
+    return aggregators_[s].get();
+  }
+  void Cut(int worker, int server) {
+    for (int lane = 0; lane < options_.lanes; ++lane) {
+      pipe(true, worker, server, lane).Cut();
+      pipe(false, worker, server, lane).Cut();
+    }
+  }
+  // Nothing arrives, either way, until it is held no more.
+  void Hold(int worker, int server, bool held) {
+    for (int lane = 0; lane < options_.lanes; ++lane) {
+      pipe(true, worker, server, lane).Hold(held);
+      pipe(false, worker, server, lane).Hold(held);
+    }
+    fresh_ = true;
+  }
+  void Attach(int worker, int server, Aggregator* aggregator) {
+    for (int lane = 0; lane < options_.lanes; ++lane) Connect(worker, server, lane, aggregator);
+  }
+  // Of a newcomer, in a place that others may have had.
+  void Renew(int worker) {
+    gone_streams_.push_back(std::move(streams_[static_cast<size_t>(worker)]));
+    streams_[static_cast<size_t>(worker)] = NewStreams(worker);
+  }
+
   // Runs until `done` or nothing can happen any more; false: that, or the time is over.
   bool Run(const std::function<bool()>& done, int64_t limit_us = 3600000000) {
     const int64_t end = now_us_ + limit_us;
@@ -294,20 +332,23 @@ class Network {
   void AddLinks(int lane) {
     for (int w = 0; w < options_.workers; ++w) {
       for (int s = 0; s < options_.shares.servers(); ++s) {
-        for (const bool up : {true, false}) pipes_.push_back(NewPipe(w, s, lane, up));
+        for (const bool up : {true, false}) {
+          pipes_.push_back(NewPipe(w, s, lane, up, &aggregator(s)));
+        }
       }
     }
   }
-  std::unique_ptr<Pipe> NewPipe(int w, int s, int lane, bool up) {
+  std::unique_ptr<Pipe> NewPipe(int w, int s, int lane, bool up, Aggregator* aggregator) {
     const Pipe::End worker{&streams(w), LinkOf(s, lane, options_.lanes)};
-    const Pipe::End server{&aggregator(s), LinkOf(w, lane, options_.lanes)};
+    const Pipe::End server{aggregator, LinkOf(w, lane, options_.lanes)};
     return std::make_unique<Pipe>(up ? worker : server, up ? server : worker, RandomShape(random_),
                                   options_.policy.packet_bytes, options_.checksum, random_);
   }
-  void Connect(int w, int s, int lane) {
+  void Connect(int w, int s, int lane) { Connect(w, s, lane, &aggregator(s)); }
+  void Connect(int w, int s, int lane, Aggregator* aggregator) {
     const int link = (lane * options_.workers + w) * options_.shares.servers() + s;
     for (const bool up : {true, false}) {
-      pipes_[static_cast<size_t>(2 * link + (up ? 0 : 1))] = NewPipe(w, s, lane, up);
+      pipes_[static_cast<size_t>(2 * link + (up ? 0 : 1))] = NewPipe(w, s, lane, up, aggregator);
     }
     fresh_ = true;
   }

@@ -49,7 +49,7 @@ class Pipe : private PacketSink {
 
   void Step(int64_t now_us, int64_t elapsed_us) {
     now_us_ = now_us;
-    if (!status_.ok() || cut_) return;
+    if (!status_.ok() || cut_ || held_) return;
     allowance_ += shape_.bytes_per_us * static_cast<double>(elapsed_us);
     const auto moved = std::min(queued_, static_cast<size_t>(allowance_));
     allowance_ = moved == queued_ ? 0 : allowance_ - static_cast<double>(moved);
@@ -60,13 +60,15 @@ class Pipe : private PacketSink {
   }
   // When the next step makes a difference.
   int64_t NextAt() const {
-    if (cut_ || !status_.ok()) return kNever;
+    if (cut_ || held_ || !status_.ok()) return kNever;
     if (queued_ != 0) return now_us_;
     return flying_.empty() ? kNever : flying_.front().first;
   }
   // What the receiving end said of what it was sent.
   const Status& status() const { return status_; }
   void Cut() { cut_ = true; }
+  bool cut() const { return cut_; }
+  void Hold(bool held) { held_ = held; }
   uint64_t bytes() const { return bytes_; }
   size_t packets() const { return packets_; }
 
@@ -147,7 +149,7 @@ class Pipe : private PacketSink {
   Random* const random_;
   PacketReader reader_;
   Status status_;
-  bool cut_ = false;
+  bool cut_ = false, held_ = false;
   int64_t now_us_ = 0;
   uint64_t bytes_ = 0;
   size_t packets_ = 0;

@@ -1,0 +1,30 @@
+// What the scheduler tells the nodes of a simulated job, and they hear one by one.
+//
+// Thread-safety: none.
+#pragma once
+
+#include <memory>
+#include <set>
+
+#include "sim/processes.h"
+
+namespace mercury::testing {
+
+class NodeHearings {
+ public:
+  using Node = std::shared_ptr<Process>;
+  virtual ~NodeHearings() = default;
+
+  virtual void HearHeartbeat(const Node& node) = 0;
+  virtual void HearRelease(const Node& node) = 0;
+  virtual void HearDeparture(const Node& node, int departed) = 0;
+  virtual void HearLoss(const Node& node, int lost, const Status& why) = 0;
+  virtual void HearAdmission(const Node& node, const Member& newcomer, Admission admission) = 0;
+  // Of a newcomer: who it is, who is in, and in which places how many have been before.
+  virtual void HearTable(const Node& node, const Member& itself, const std::set<int>& in,
+                         const std::map<int, uint8_t>& entries) = 0;
+  // ok: the job has ended well.
+  virtual void HearEnd(const Node& node, const Status& how) = 0;
+};
+
+}  // namespace mercury::testing

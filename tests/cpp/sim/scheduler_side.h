@@ -1,0 +1,196 @@
+// The scheduler of a simulated job: its membership, and what that decides, carried out as ZmqVan
+// does. Whatever it is told comes by letters, as what it tells does.
+//
+// Thread-safety: none. Time is the network's. Invariant: nobody is heard in the name of another who
+// has, or had, the same place.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/control_wires.h"
+#include "sim/node_hearings.h"
+
+namespace mercury::testing {
+
+class SchedulerSide {
+ public:
+  using Node = std::shared_ptr<Process>;
+  using Notes = std::function<void(const std::string& what)>;
+
+  SchedulerSide(Network* network, Random* random, NodeHearings* nodes, int workers, int servers,
+                Notes notes)
+      : network_(network),
+        nodes_(nodes),
+        notes_(std::move(notes)),
+        wires_(network, random),
+        membership_(workers, servers, Times(), NowMs()) {}
+
+  static MembershipTimes Times() { return {20, 200, 1000, 2000}; }
+
+  // Before the job begins, which it does with the last of them.
+  void Register(const Node& node) {
+    membership_.Register(MemberOf(*node), NowMs());
+    membership_.GuestIsThere(membership_.members().back().guest, NowMs());
+    life_of_[node->id()] = node->life;
+    process_of_[node->life] = node;
+    node->membership.Assigned(NowMs());
+  }
+  void GoOnWith(int least, bool servers_may_go, int places) {
+    membership_.GoOnWith(least, servers_may_go, places);
+  }
+
+  bool alive() const { return alive_; }
+  bool works() const { return alive_ && !over_; }
+  void Kill() { alive_ = false; }
+  void Tick() { CarryOut(membership_.Tick(NowMs())); }
+  ControlWires& wires() { return wires_; }
+
+  // From a node, if it is one of the job's still, as far as the scheduler knows.
+  using Tells = std::function<Actions(SchedulerMembership* membership, int64_t now_ms)>;
+  void Tell(const Node& node, Tells tells) {
+    wires_.Send(node->id(), true, [this, node, tells = std::move(tells)] {
+      if (!works() || !IsKnown(*node)) return;
+      membership_.Heard(node->id(), NowMs());
+      CarryOut(tells(&membership_, NowMs()));
+    });
+  }
+  // Of one that has no place yet.
+  void Ask(const Node& newcomer) {
+    process_of_[newcomer->life] = newcomer;
+    if (!alive_) return;
+    if (over_) return nodes_->HearEnd(newcomer, Status::PeerLost("it came too late"));
+    CarryOut(membership_.Register(MemberOf(*newcomer), NowMs()));
+  }
+  // What it sees by itself: a process of the launcher's, or a connection that broke.
+  void SeeEnd(const Node& node, bool by_launcher) {
+    if (!works() || !IsKnown(*node)) return;
+    CarryOut(by_launcher
+                 ? membership_.Ended({node->role, node->hint, "was killed by signal 9", true})
+                 : membership_.Suspect(node->id(), NowMs()));
+  }
+
+ private:
+  using Hears = std::function<void(const Node& node)>;
+
+  int64_t NowMs() const { return network_->now_us() / 1000; }
+  static Member MemberOf(const Process& process) {
+    Member member;
+    member.role = process.role;
+    member.host = "host";
+    member.port = static_cast<int>(process.life);
+    member.rank_hint = process.hint;
+    member.life = process.life;
+    return member;
+  }
+  bool IsKnown(const Process& process) const {
+    if (process.rank < 0) return false;
+    const auto life = life_of_.find(process.id());
+    return life != life_of_.end() && life->second == process.life && lost_.count(process.id()) == 0;
+  }
+  void Say(int node, const Hears& hears) {
+    const Node to = process_of_[life_of_[node]];
+    wires_.Send(node, false, [to, hears] {
+      if (to->runs()) hears(to);
+    });
+  }
+  void Broadcast(const Hears& hears) {
+    for (const Member& m : membership_.members()) {
+      const bool there = !membership_.roster().HasLeft(m.id) && lost_.count(m.id) == 0;
+      if (m.id != -1 && there) Say(m.id, hears);
+    }
+  }
+  void CarryOut(const Actions& actions) {
+    NodeHearings* const nodes = nodes_;
+    for (const Action& action : actions) {
+      const int node = action.node;
+      const Status why = action.status;
+      switch (action.kind) {
+        case Action::kAdmit:
+          Admit(action.member);
+          break;
+        case Action::kAdmission:
+          Admits(node, action.admission);
+          break;
+        case Action::kReject:
+          nodes->HearEnd(process_of_[action.member.life], Status::PeerLost(action.text));
+          break;
+        case Action::kHeartbeat:
+          Broadcast([nodes](const Node& to) { nodes->HearHeartbeat(to); });
+          break;
+        case Action::kRelease:
+          Broadcast([nodes](const Node& to) { nodes->HearRelease(to); });
+          break;
+        case Action::kDeparted:
+          Broadcast([nodes, node](const Node& to) { nodes->HearDeparture(to, node); });
+          break;
+        case Action::kLost:
+          notes_("the scheduler: " + NodeName(node) + " is lost: " + why.text());
+          Broadcast([nodes, node, why](const Node& to) { nodes->HearLoss(to, node, why); });
+          lost_.insert(node);
+          break;
+        case Action::kFail:
+        case Action::kEnd:
+          if (!why.ok()) notes_("the scheduler: it fails: " + why.text());
+          Broadcast([nodes, why](const Node& to) { nodes->HearEnd(to, why); });
+          over_ = true;
+          return;
+        default:
+          break;
+      }
+    }
+  }
+  void Admits(int node, Admission admission) {
+    notes_("the scheduler: " + NodeName(node) + " is as far as " +
+           std::to_string(static_cast<int>(admission)));
+    for (const Member& m : membership_.members()) {
+      if (m.id != node) continue;
+      Broadcast([nodes = nodes_, m, admission](const Node& to) {
+        nodes->HearAdmission(to, m, admission);
+      });
+    }
+  }
+  void Admit(const Member& member) {
+    notes_("the scheduler: " + NodeName(member.id) + " comes");
+    lost_.erase(member.id);
+    life_of_[member.id] = member.life;
+    process_of_[member.life]->rank = RankOf(member.id);
+    wires_.Mend(member.id);  // it is another process, somewhere else
+    std::set<int> in;
+    std::map<int, uint8_t> entries;
+    for (const Member& m : membership_.members()) {
+      if (m.role != Role::kWorker) continue;
+      entries[RankOf(m.id)] = m.entry;
+      if (!membership_.roster().IsOut(m.id)) in.insert(RankOf(m.id));
+    }
+    Say(member.id, [nodes = nodes_, member, in, entries](const Node& to) {
+      nodes->HearTable(to, member, in, entries);
+    });
+    for (const int lost : membership_.roster().lost()) {
+      if (RoleOf(lost) != Role::kServer) continue;
+      Say(member.id, [nodes = nodes_, lost](const Node& to) {
+        nodes->HearLoss(to, lost, Status::PeerLost("it was lost before this node came"));
+      });
+    }
+    Broadcast([nodes = nodes_, member](const Node& to) {
+      if (to->life != member.life) nodes->HearAdmission(to, member, Admission::kComes);
+    });
+  }
+
+  Network* const network_;
+  NodeHearings* const nodes_;
+  const Notes notes_;
+  ControlWires wires_;
+  SchedulerMembership membership_;
+  bool alive_ = true, over_ = false;
+  std::map<int, uint64_t> life_of_;      // of members
+  std::map<uint64_t, Node> process_of_;  // by life
+  std::set<int> lost_;                   // members
+};
+
+}  // namespace mercury::testing

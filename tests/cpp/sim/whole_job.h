@@ -1,0 +1,416 @@
+// A whole job, simulated: the scheduler's membership and every node's own, the streams of all
+// workers and the aggregators of all servers, with letters in their order and real packets.
+// Processes die, fall silent, are cut off, or come while the job runs.
+//
+// What vans and nodes do with threads and sockets is done here, in data_links.h and in
+// scheduler_side.h as they do it, in a few lines each; what decides is theirs. What scripts do is
+// in training.h.
+//
+// Thread-safety: none. Time is the network's.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/data_links.h"
+#include "sim/scheduler_side.h"
+
+namespace mercury::testing {
+
+// What a test breaks on purpose, to see that it is seen.
+enum class Planted { kNothing, kForgetsSums, kBelievesItself, kKeepsTheLost };
+
+struct WholeJobOptions {
+  NetworkOptions network;  // its workers: places
+  int workers = 1;         // at first
+  int least = 1;
+  Planted planted = Planted::kNothing;
+};
+
+class WholeJob : private NodeHearings {
+ public:
+  using Worker = std::shared_ptr<WorkerProcess>;
+  using Server = std::shared_ptr<ServerProcess>;
+
+  WholeJob(const WholeJobOptions& options, Random* random)
+      : options_(options),
+        random_(random),
+        network_(options.network, random),
+        scheduler_(&network_, random, this, options.workers, servers(),
+                   [this](const std::string& what) { Note(what); }),
+        links_(&network_, random, options.workers, LinkEvents()) {
+    for (int s = 0; s < servers(); ++s) {
+      servers_.push_back(NewServer(s));
+      scheduler_.Register(servers_.back());
+    }
+    for (int w = 0; w < options.workers; ++w) scheduler_.Register(NewWorker(w));
+    scheduler_.GoOnWith(options.least, servers() > 1, places());
+    Every([this] { return scheduler_.works(); }, [this] { scheduler_.Tick(); });
+  }
+  WholeJob(const WholeJob&) = delete;
+  WholeJob& operator=(const WholeJob&) = delete;
+
+  Network& network() { return network_; }
+  int places() const { return options_.network.workers; }
+  int servers() const { return options_.network.shares.servers(); }
+  Worker worker(int rank) {
+    const auto found = workers_.find(rank);
+    return found != workers_.end() ? found->second : nullptr;
+  }
+  Server server(int rank) { return servers_[static_cast<size_t>(rank)]; }
+  bool scheduler_alive() const { return scheduler_.alive(); }
+  // By life: that many have been before it.
+  const std::vector<Node>& all() const { return all_; }
+  // Everybody has been told that it is over, or is no more.
+  bool Over() const {
+    return std::none_of(all_.begin(), all_.end(), [](const auto& each) { return each->runs(); });
+  }
+  // What has happened, for whoever looks for the reason of a failure.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  // What happens to a job. `silently`: no connection breaks, as if a machine had lost its power.
+  void Kill(const Node& node, bool silently) {
+    if (!node->alive) return;
+    Note(NodeName(node->id()) + " is killed" + (silently ? " silently" : ""));
+    Die(node, silently);
+    if (silently) return;
+    const bool by_launcher = node->hint >= 0 && random_->OneIn(2);
+    network_.After(random_->Between(0, 3000),
+                   [this, node, by_launcher] { scheduler_.SeeEnd(node, by_launcher); });
+  }
+  void KillScheduler(bool silently) {
+    Note("the scheduler is killed");
+    scheduler_.Kill();
+    for (const auto& node : all_) {
+      if (silently) break;
+      network_.After(random_->Between(0, 3000), [this, node] {
+        if (node->runs()) node->membership.Suspect(NowMs());
+      });
+    }
+  }
+  void CutLink(int worker, int server) {
+    Note("worker " + std::to_string(worker) + " and server " + std::to_string(server) + " part");
+    links_.Part(worker, this->server(server));
+  }
+  // Nobody reaches it any more, nor it anybody; but it goes on.
+  void Isolate(const Node& node, bool from_scheduler_alone) {
+    Note(NodeName(node->id()) + " is isolated" + (from_scheduler_alone ? " in part" : ""));
+    scheduler_.wires().Cut(node->id());
+    if (from_scheduler_alone) return;
+    const bool serves = node->role == Role::kServer;
+    for (int other = 0; other < (serves ? places() : servers()); ++other) {
+      serves ? CutLink(other, node->rank) : CutLink(node->rank, other);
+    }
+  }
+  // For so long, which is too short to matter.
+  void Hold(const Node& node, int64_t for_us) {
+    const int id = node->id();
+    Note(NodeName(id) + " is held for " + std::to_string(for_us) + " us");
+    scheduler_.wires().Cut(id);
+    HoldPipes(*node, true);
+    network_.After(for_us, [this, node, id] {
+      scheduler_.wires().Mend(id);
+      HoldPipes(*node, false);
+    });
+  }
+  // A worker comes, in the first place that is free, or in that one.
+  void Come(int hint = -1) {
+    const auto times = SchedulerSide::Times();
+    auto comes = std::make_shared<WorkerProcess>(Role::kWorker, hint, servers(), times, NowMs());
+    comes->rank = -1;
+    Begin(comes);
+    network_.After(random_->Between(0, 2000), [this, comes] { scheduler_.Ask(comes); });
+  }
+
+ protected:
+  // What a script does, at each place where it has to do with the job.
+  virtual void Starts(const Worker& worker) = 0;
+  virtual void Hears(const Worker& worker) = 0;  // who is in has changed, or it is alone
+
+  int64_t NowMs() const { return network_.now_us() / 1000; }
+  void SayAdmission(const Worker& says, int newcomer, Admission admission) {
+    scheduler_.Tell(says, [=, id = says->id()](SchedulerMembership* membership, int64_t) {
+      return membership->Admits(id, NodeId(Role::kWorker, newcomer), admission);
+    });
+  }
+  void EnterBarrier(const Worker& worker) {
+    worker->at_barrier = true;
+    if (worker->membership.alone()) return Leave(worker);
+    scheduler_.Tell(worker, [id = worker->id()](SchedulerMembership* membership, int64_t) {
+      return membership->Barrier(id);
+    });
+  }
+  void Fail(const Node& node, const Status& why, bool tell) {
+    if (!node->runs()) return;
+    if (tell && node->rank >= 0) SayThatItLeaves(node, why);
+    const Worker worker = AsWorker(node);
+    if (worker != nullptr && worker->streams != nullptr) worker->streams->Fail(why);
+    if (worker != nullptr) SayGoodbye(worker, false);
+    End(node, why);
+  }
+
+  const WholeJobOptions options_;
+  Random* const random_;
+  Network network_;
+
+ private:
+  void Note(const std::string& what) {
+    notes_.push_back(std::to_string(network_.now_us()) + " us: " + what);
+  }
+  void Every(std::function<bool()> while_true, std::function<void()> tick) {
+    network_.After(10000, [=] {
+      if (!while_true()) return;
+      tick();
+      Every(while_true, tick);
+    });
+  }
+  DataLinks::Events LinkEvents() {
+    DataLinks::Events events;
+    events.lost = [this](const Node& node, int lost) {
+      Report(node, lost, Status::PeerLost("its connection broke"));
+    };
+    events.connected = [this](const Worker& worker) {
+      if (!worker->in) SayAdmission(worker, worker->rank, Admission::kReady);
+    };
+    events.server = [this](int rank) { return server(rank); };
+    events.worker = [this](int rank) { return worker(rank); };
+    return events;
+  }
+  void Begin(const Node& node) {
+    node->life = all_.size() + 1;
+    all_.push_back(node);
+    Every([node] { return node->runs(); }, [this, node] { Tick(node); });
+  }
+  Server NewServer(int rank) {
+    const auto times = SchedulerSide::Times();
+    auto made = std::make_shared<ServerProcess>(Role::kServer, rank, servers(), times, NowMs());
+    made->shards[rank] = &network_.aggregator(rank);
+    for (int w = options_.workers; w < places(); ++w) {
+      made->dropped.insert(w);
+      made->out.insert(w);
+    }
+    Begin(made);
+    return made;
+  }
+  Worker NewWorker(int rank) {
+    const auto times = SchedulerSide::Times();
+    auto made = std::make_shared<WorkerProcess>(Role::kWorker, rank, servers(), times, NowMs());
+    workers_[rank] = made;
+    made->streams = &network_.streams(rank);
+    std::set<int> in;
+    for (int w = 0; w < options_.workers; ++w) in.insert(w);
+    made->present.Begin(in);
+    made->in = true;
+    for (int s = 0; s < servers(); ++s) made->links[s] = {server(s), &network_.aggregator(s), 0};
+    network_.After(0, [this, made] { Starts(made); });
+    Begin(made);
+    return made;
+  }
+
+  // A node: what it does by itself, and what it hears.
+  void Tick(const Node& node) {
+    for (const auto& [of, by_ms] : node->verdict_by_ms) {
+      if (NowMs() < by_ms) continue;
+      return Fail(node, Status::PeerLost("lost " + NodeName(of) + ", says nobody"), false);
+    }
+    CarryOut(node, node->membership.Tick(NowMs()));
+  }
+  void CarryOut(const Node& node, const Actions& actions) {
+    for (const Action& action : actions) {
+      if (action.kind == Action::kHeartbeat && node->rank >= 0) {
+        scheduler_.Tell(node, [](SchedulerMembership*, int64_t) { return Actions(); });
+      } else if (action.kind == Action::kFail) {
+        Fail(node, action.status, true);
+      } else if (action.kind == Action::kAlone) {
+        EndIfAlone(node);
+      }
+    }
+  }
+  void EndIfAlone(const Node& node) {
+    if (!node->runs() || !node->membership.alone()) return;
+    if (const Worker worker = AsWorker(node)) {
+      return worker->at_barrier ? Leave(worker) : Hears(worker);
+    }
+    const auto server = std::static_pointer_cast<ServerProcess>(node);
+    if (!server->failed.empty()) {
+      return Fail(node, Status::PeerLost("workers say that the job has failed"), false);
+    }
+    if (static_cast<int>(server->out.size()) == places()) End(node, Status::Ok());
+  }
+  void HearHeartbeat(const Node& node) override { CarryOut(node, node->membership.Heard(NowMs())); }
+  void HearRelease(const Node& node) override {
+    const Worker worker = AsWorker(node);
+    if (worker != nullptr && worker->at_barrier) Leave(worker);
+  }
+  void HearDeparture(const Node& node, int departed) override {
+    node->departed.insert(departed);
+    node->verdict_by_ms.erase(departed);
+    const Worker worker = AsWorker(node);
+    if (worker == nullptr) return;
+    worker->present.Out(RankOf(departed));
+    Hears(worker);
+  }
+  void HearLoss(const Node& node, int lost, const Status& why) override {
+    if (lost == node->id()) return Fail(node, why, false);
+    if (!node->lost.insert(lost).second) return;
+    node->verdict_by_ms.erase(lost);
+    const Worker worker = AsWorker(node);
+    if (RoleOf(lost) == Role::kServer) {
+      for (const int shard : node->homes.Lose(RankOf(lost))) Move(node, shard);
+    } else if (worker != nullptr) {
+      worker->present.Out(RankOf(lost));
+    } else {
+      Drop(std::static_pointer_cast<ServerProcess>(node), RankOf(lost));
+    }
+    if (worker != nullptr) Hears(worker);
+  }
+  void HearAdmission(const Node& node, const Member& newcomer, Admission admission) override {
+    const int rank = RankOf(newcomer.id);
+    const auto known = node->entries.find(rank);
+    if (known == node->entries.end() || known->second != newcomer.entry) {
+      node->lost.erase(newcomer.id);
+      node->verdict_by_ms.erase(newcomer.id);
+    }
+    node->entries[rank] = newcomer.entry;
+    if (const Worker worker = AsWorker(node)) {
+      worker->present.Admits(rank, newcomer.entry, admission);
+      return Hears(worker);
+    }
+    const auto server = std::static_pointer_cast<ServerProcess>(node);
+    if (admission == Admission::kComes) {
+      server->dropped.erase(rank);
+      server->failed.erase(rank);
+      server->out.insert(rank);
+      server->new_ones.insert(rank);
+      for (auto& [shard, aggregator] : server->shards) aggregator->Expect(rank);
+    } else if (admission == Admission::kIn) {
+      server->new_ones.erase(rank);
+      server->out.erase(rank);
+    }
+  }
+  void HearTable(const Node& node, const Member& itself, const std::set<int>& in,
+                 const std::map<int, uint8_t>& entries) override {
+    const Worker worker = AsWorker(node);
+    worker->membership.Assigned(NowMs());
+    worker->entry = itself.entry;
+    worker->entries = entries;
+    worker->present.Begin(in);
+    worker->present.Admits(worker->rank, worker->entry, Admission::kComes);
+    workers_[worker->rank] = worker;
+    links_.ForgetParted(worker->rank);
+    network_.Renew(worker->rank);
+    worker->streams = &network_.streams(worker->rank);
+    for (int shard = 0; shard < servers(); ++shard) links_.Dial(worker, shard);
+    Starts(worker);
+  }
+  void HearEnd(const Node& node, const Status& how) override {
+    const Worker worker = AsWorker(node);
+    if (!how.ok()) return Fail(node, how, false);
+    if (worker == nullptr || worker->in) return End(node, how);
+    Fail(node, Status::PeerLost("the job ended before it was let in"), false);
+  }
+
+  void Report(const Node& node, int of, const Status& why) {
+    const bool out = node->lost.count(of) + node->departed.count(of) != 0;
+    if (!node->runs() || out) return;
+    if (options_.planted == Planted::kBelievesItself && RoleOf(of) == Role::kServer) {
+      return HearLoss(node, of, why);
+    }
+    const int64_t by_ms = NowMs() + 2 * SchedulerSide::Times().suspicion_ms();
+    if (!node->verdict_by_ms.emplace(of, by_ms).second) return;
+    Note(NodeName(node->id()) + " reports " + NodeName(of) + ": " + why.text());
+    Member member;
+    member.id = of;
+    const auto entry = node->entries.find(RankOf(of));
+    if (RoleOf(of) == Role::kWorker && entry != node->entries.end()) member.entry = entry->second;
+    scheduler_.Tell(
+        node, [member, why, id = node->id()](SchedulerMembership* membership, int64_t now_ms) {
+          if (!membership->HasPlace(member)) return Actions();
+          if (why.code() == Code::kClosed) return membership->DoWithout(member.id, why);
+          return membership->Accuse(id, member.id, why.detail(), now_ms);
+        });
+  }
+  // Slots find another home, as a worker and as a server see it.
+  void Move(const Node& node, int shard) {
+    if (const Worker worker = AsWorker(node)) return links_.Move(worker, shard);
+    const auto server = std::static_pointer_cast<ServerProcess>(node);
+    if (server->homes.Of(shard) != server->rank || server->shards.count(shard) != 0) return;
+    const auto unfit = [this, server](int rank) {
+      Report(server, NodeId(Role::kWorker, rank), Status::Closed("it lacks what others need"));
+    };
+    server->shards[shard] = network_.Adopt(shard, server->out, server->new_ones, unfit,
+                                           options_.planted != Planted::kForgetsSums);
+  }
+  void Drop(const Server& server, int rank) {
+    if (options_.planted == Planted::kKeepsTheLost) return;
+    server->dropped.insert(rank);
+    server->out.insert(rank);
+    server->new_ones.erase(rank);
+    server->failed.erase(rank);
+    for (auto& [shard, aggregator] : server->shards) aggregator->Drop(rank, 0);
+    const Worker worker = this->worker(rank);
+    if (worker != nullptr) links_.BreakAll(worker, 500, server);
+    EndIfAlone(server);
+  }
+
+  // How it ends.
+  void SayThatItLeaves(const Node& node, const Status& why) {
+    scheduler_.Tell(node, [why, id = node->id()](SchedulerMembership* membership, int64_t now_ms) {
+      return membership->Leave(id, why, now_ms);
+    });
+  }
+  void Leave(const Worker& worker) {
+    if (!worker->runs()) return;
+    worker->left_alone = worker->membership.alone();
+    SayThatItLeaves(worker, Status::Ok());
+    SayGoodbye(worker, true);
+    End(worker, Status::Ok());
+  }
+  void SayGoodbye(const Worker& worker, bool done) {
+    links_.SayGoodbye(worker, done, [this](const Server& server) { EndIfAlone(server); });
+  }
+  void End(const Node& node, const Status& how) {
+    Note(NodeName(node->id()) + " ends: " + (how.ok() ? "well" : how.text()));
+    node->over = true;
+    node->how = how;
+    node->membership.End();
+    network_.After(random_->Between(0, 4000), [this, node] { Die(node, false); });
+  }
+  void Die(const Node& node, bool silently) {
+    if (!node->alive) return;
+    node->alive = false;
+    const int64_t within_us = silently ? 150000 : 2000;
+    if (const Worker dead = AsWorker(node)) {
+      if (dead->streams != nullptr) dead->streams->Fail(Status::Closed("it is dead"));
+      return links_.BreakAll(dead, within_us);
+    }
+    const auto dead = std::static_pointer_cast<ServerProcess>(node);
+    for (auto& [rank, worker] : workers_) links_.BreakAll(worker, within_us, dead);
+  }
+  void HoldPipes(const Process& process, bool held) {
+    for (int w = 0; w < places(); ++w) {
+      for (int s = 0; s < servers(); ++s) {
+        const int rank = process.role == Role::kServer ? s : w;
+        if (rank == process.rank) network_.Hold(w, s, held);
+      }
+    }
+  }
+  static Worker AsWorker(const Node& node) {
+    return node->role == Role::kWorker ? std::static_pointer_cast<WorkerProcess>(node) : nullptr;
+  }
+
+  std::vector<std::string> notes_;
+  SchedulerSide scheduler_;
+  DataLinks links_;
+  std::vector<Node> all_;
+  std::map<int, Worker> workers_;  // who has each place
+  std::vector<Server> servers_;
+};
+
+}  // namespace mercury::testing
