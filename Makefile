@@ -168,7 +168,7 @@ fuzz: $(VENV)/.tools  ## every decoder of what a network brings, with sanitizers
 
 nightly: FUZZ_SECONDS := 600
 nightly: export MERCURY_TEST_LONG := 1
-nightly: test-cpp alone fuzz  ## ten times as many random cases in C++ tests, each file compiled alone, then ten minutes of fuzz; needs clang++
+nightly: test-cpp alone fuzz  ## ten to a hundred times as many random cases in C++ tests, each file compiled alone, then ten minutes of fuzz; needs clang++
 
 alone: sources
 	$(call configured,alone,,-DMERCURY_FILE_BY_FILE=ON -DCYTHON=$(abspath $(BIN)/cython))

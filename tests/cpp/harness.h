@@ -6,7 +6,7 @@
 // A binary is a room's *_test.cc linked with what they test (rooms.cmake); `main` is here.
 // Arguments are files (membership_test), or parts of the names of tests to run (default: all);
 // MERCURY_TEST_SEED=<number> repeats a run's random numbers. With MERCURY_TEST_LONG=1 (`make
-// nightly`), tests that take long draw ten times as many cases.
+// nightly`), tests that take long draw ten times as many cases, or more.
 //
 // Thread-safety: checks may be made on any thread, requirements on the test's own. Invariant: a
 // test draws the same numbers for a seed whether it runs alone or with others.
