@@ -75,8 +75,12 @@ def next_to_let_in() -> tuple[int, int] | None:
 def say_admission(newcomer: tuple[int, int], admission: str) -> None:
     """It is that far: "ready" or "has", says it itself; "takes" or "in", who lets it in."""
 
-def wait_admission(newcomer: tuple[int, int], admission: str) -> None:
-    """Until all know that it is that far; a PeerLostError if it is gone."""
+def wait_admission(newcomer: tuple[int, int], admission: str, within_s: float = ...) -> bool:
+    """Until all know that it is that far, or the time is over (False); a PeerLostError if it is
+    gone."""
+
+def do_without(newcomer: tuple[int, int], why: str) -> None:
+    """The job goes on without it."""
 
 def standing() -> str:
     """Where this worker stands with its tensors, for one that is let in; nothing is under way."""

@@ -1,5 +1,8 @@
 # Workers that come while the job runs; included by _core.pyx.
 
+from math import inf
+from time import monotonic
+
 ADMISSIONS = ("comes", "ready", "takes", "has", "in")
 
 
@@ -27,17 +30,24 @@ def say_admission(newcomer, admission):
     mercury_say_admission(newcomer[0], ADMISSIONS.index(admission))
 
 
-def wait_admission(newcomer, admission):
+def wait_admission(newcomer, admission, within_s=inf):
     cdef int place, entry, code
     place, entry = newcomer
     cdef int at = ADMISSIONS.index(admission)
-    while True:
+    until = monotonic() + within_s
+    while monotonic() < until:
         with nogil:
             code = mercury_wait_admission(place, entry, at, SLICE_MS)
         if code != MERCURY_NOT_YET:
             ok(code)
-            return
+            return True
         check_signals()
+    return False
+
+
+def do_without(newcomer, why):
+    cdef bytes said = why.encode()
+    mercury_do_without(newcomer[0], said)
 
 
 def standing():

@@ -19,6 +19,7 @@ from __future__ import annotations
 import ctypes
 import io
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
@@ -33,6 +34,8 @@ PART_BYTES = 64 << 20  # the newcomer loads so much at a time
 PRIORITY = -(1 << 20)  # below all gradients
 # As the core tells one from another: its rank, and how many have had that before.
 Newcomer = tuple[int, int]
+# Since the servers have all of it, and as long again as that has taken: the others stand still.
+LOADS_WITHIN_S = 60.0
 _SIZE_BYTES = 8
 _Buffer = Any  # ctypes' array of bytes
 _Ask = Callable[[], _Buffer]  # which waits
@@ -214,7 +217,7 @@ def grouped(values: Iterable[_Value], size: Callable[[_Value], int]) -> Iterator
 def give(newcomer: Newcomer, words: dict[str, Any], parts: Iterator[Callable[[Any], None]]) -> bool:
     """Of the first worker, between two steps; whether it is in. `words`: what JSON can say; each of
     `parts` writes a part of the state to a file."""
-    pieces = Pieces(newcomer)
+    pieces, began = Pieces(newcomer), time.monotonic()
     try:
         _core.say_admission(newcomer, "takes")
         _core.wait_admission(newcomer, "takes")
@@ -225,7 +228,10 @@ def give(newcomer: Newcomer, words: dict[str, Any], parts: Iterator[Callable[[An
             dump(given)
             given.end_part()
         given.end()
-        _core.wait_admission(newcomer, "has")
+        within_s = LOADS_WITHIN_S + time.monotonic() - began
+        if not _core.wait_admission(newcomer, "has", within_s):
+            _core.do_without(newcomer, f"it has not loaded in {within_s:.0f} s what it was given")
+            _core.wait_admission(newcomer, "has")  # it is gone, unless it has just then
         _core.let_in(newcomer)
         _core.say_admission(newcomer, "in")
         _core.wait_admission(newcomer, "in")

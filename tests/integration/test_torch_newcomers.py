@@ -66,3 +66,17 @@ def test_who_lets_another_in_is_lost_meanwhile(tmp_path: Path) -> None:
         assert first.end() == 0, first.output
     assert [rank for rank, _, _ in ended(first)] == ["1"]
     assert "the job goes on with 1 worker" in first.output
+
+
+def test_one_that_hangs_is_done_without(tmp_path: Path) -> None:
+    job = job_in(tmp_path, WAITS_FOR="2", PATIENCE_S="1")
+    with job.launched() as first:
+        first.says("mercury join")
+        new = job.joined("new", HANGS="1")
+        first.says("worker 2: it has not loaded in")
+        (tmp_path / "go on").touch()
+        assert new.end() != 0
+        assert "the job goes on without it" in new.output, new.output
+        job.go()
+        assert first.end() == 0, first.output
+    assert len({end for _, _, end in ended(first)}) == 1

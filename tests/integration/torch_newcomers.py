@@ -2,7 +2,8 @@
 
 SLEEPS: before it asks to be let in. DIES_AT: the worker of that job that is RANK 1 kills itself at
 that step. WAITS_FOR: once so many workers are there, all train 20 steps more. KILLS: as a newcomer,
-it kills worker 0 while it takes what it is given. LOCAL: they train in local steps.
+it kills worker 0 while it takes what it is given. HANGS: as a newcomer, it does not go on with that
+until a file is there. PATIENCE_S: how long others wait for it. LOCAL: they train in local steps.
 """
 
 import contextlib
@@ -16,8 +17,10 @@ from pathlib import Path
 import torch
 
 from pslite_ext import torch as mercury
+from pslite_ext.saving import letting_in
 from tests.integration.ending_together import last_step
 
+letting_in.LOADS_WITHIN_S = float(os.environ.get("PATIENCE_S", "60"))
 LOCAL = bool(os.environ.get("LOCAL"))
 folder, hidden = Path(sys.argv[1]), int(os.environ.get("HIDDEN", "100"))
 torch.manual_seed(1)
@@ -34,6 +37,8 @@ class Restored:
         print(f"restored after {state['steps']} steps", flush=True)
         if os.environ.get("KILLS"):
             os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
+        while os.environ.get("HANGS") and not (folder / "go on").exists():
+            time.sleep(0.1)
 
 
 model = torch.nn.Sequential(

@@ -84,6 +84,8 @@ int mercury_next_to_let_in(int* entry);
 /* `admission` as control/membership.h has it. */
 void mercury_say_admission(int rank, int admission);
 int mercury_wait_admission(int rank, int entry, int admission, int slice_ms);
+/* The job goes on without the newcomer, for `why`. */
+void mercury_do_without(int rank, const char* why);
 /* Where this worker stands, for one that is let in, while nothing is under way; of that one. */
 const char* mercury_standing(void);
 int mercury_enter(const char* standing);

@@ -33,6 +33,8 @@ int mercury_wait_admission(int rank, int entry, int admission, int slice_ms) {
   return over ? mercury::Return(status) : MERCURY_NOT_YET;
 }
 
+void mercury_do_without(int rank, const char* why) { Node::Get().DoWithout(rank, why); }
+
 const char* mercury_standing(void) {
   return mercury::Text([] { return Node::Get().Standing(); }, "");
 }

@@ -76,6 +76,8 @@ class Node : public VanObserver {
   void SayAdmission(int newcomer, Admission admission);
   // kPeerLost: the newcomer is gone.
   bool WaitAdmission(const Newcomer& newcomer, Admission admission, int slice_ms, Status* status);
+  // The job goes on without that newcomer.
+  void DoWithout(int newcomer, const std::string& why);
   // Where this worker stands, for one that is let in, while nothing is under way; of that one.
   std::string Standing();
   Status Enter(const std::string& standing);

@@ -46,6 +46,10 @@ bool Node::WaitAdmission(const Newcomer& newcomer, Admission admission, int slic
   return Wait(slice_ms, status, [] { return false; });
 }
 
+void Node::DoWithout(int newcomer, const std::string& why) {
+  if (van_ != nullptr) van_->Report(NodeId(Role::kWorker, newcomer), Status::Closed(why));
+}
+
 std::string Node::Standing() {
   Worker* worker = Front();
   if (worker == nullptr) return "";

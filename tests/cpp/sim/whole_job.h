@@ -125,7 +125,11 @@ class WholeJob : private NodeHearings {
     auto comes = std::make_shared<WorkerProcess>(Role::kWorker, hint, servers(), times, NowMs());
     comes->rank = -1;
     Begin(comes);
-    network_.After(random_->Between(0, 2000), [this, comes] { scheduler_.Ask(comes); });
+    for (int64_t at_us = random_->Between(0, 2000); at_us < 5000; at_us += 2500) {  // again
+      network_.After(at_us, [this, comes] {
+        if (comes->runs()) scheduler_.Ask(comes);
+      });
+    }
   }
 
  protected:
