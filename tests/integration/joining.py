@@ -44,6 +44,15 @@ class Running:
     def end(self) -> int:
         return self.process.wait(TIMEOUT_S)
 
+    def child(self, role: str) -> int:
+        """The number of the process that it has started as that."""
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            for number in (task / "children").read_text().split():
+                environment = Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
+                if f"DMLC_ROLE={role}".encode() in environment:
+                    return int(number)
+        raise AssertionError(f"no {role} is there: {self.output}")
+
 
 class Joinable:
     """Two workers at first, three at most, and two servers. The script is given the folder."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -80,3 +82,19 @@ def test_one_that_hangs_is_done_without(tmp_path: Path) -> None:
         job.go()
         assert first.end() == 0, first.output
     assert len({end for _, _, end in ended(first)}) == 1
+
+
+def test_the_scheduler_is_lost_while_one_is_let_in(tmp_path: Path) -> None:
+    job = job_in(tmp_path, WAITS_FOR="2", MERCURY_HEARTBEAT_TIMEOUT_MS="2000")
+    with job.launched() as first:
+        first.says("mercury join")
+        new = job.joined("new", HANGS="1")
+        new.says("restored after")
+        os.kill(first.child("scheduler"), signal.SIGKILL)
+        job.go()
+        assert first.end() == 0, first.output
+        (tmp_path / "go on").touch()
+        assert new.end() != 0
+        assert "PeerLostError" in new.output, new.output
+    assert len({end for _, _, end in ended(first)}) == 1
+    assert len(ended(first)) == 2
