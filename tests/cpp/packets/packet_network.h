@@ -119,7 +119,6 @@ class Network {
       }
     }
     gone_.push_back(std::move(aggregators_[s]));
-    moved_.insert(server);
     aggregators_[s] = std::make_unique<Aggregator>(OptionsOf(server, true));
     Aggregator* const fresh = aggregators_[s].get();
     for (int w = 0; w < options_.workers; ++w) {
@@ -138,28 +137,6 @@ class Network {
     }
   }
 
-  // A newcomer has the place of a worker that is lost, or was never there.
-  void Expect(int worker) {
-    fresh_ = true;
-    lost_.erase(worker);
-    new_.insert(worker);
-    gone_streams_.push_back(std::move(streams_[static_cast<size_t>(worker)]));
-    streams_[static_cast<size_t>(worker)] = NewStreams(worker);
-    for (int s = 0; s < options_.shares.servers(); ++s) {
-      aggregator(s).Drop(worker, 0);  // which it hears first
-      aggregator(s).Expect(worker);
-      for (int lane = 0; lane < options_.lanes; ++lane) Connect(worker, s, lane);
-      if (moved_.count(s) != 0) streams(worker).Moved(s, now_us_);
-    }
-  }
-  // It is in for that server.
-  void LetIn(int worker, int server) {
-    fresh_ = true;
-    CHECK_OK(aggregator(server).LetIn(worker, 0));
-  }
-  // For all that take a server's place from now on.
-  void HasBeenLetIn(int worker) { new_.erase(worker); }
-
   // The worker is no more; each server hears of it within `within_us`, or has before.
   void Lose(int worker, int64_t within_us) {
     fresh_ = true;
@@ -176,7 +153,6 @@ class Network {
       });
     }
     lost_.insert(worker);
-    new_.erase(worker);
     streams(worker).Fail(Status::Closed("it is lost"));
   }
 
@@ -272,8 +248,7 @@ class Network {
   AggregatorOptions OptionsOf(int s, bool resumes) const {
     AggregatorOptions o;
     o.resumes = resumes;
-    o.new_ones = o.absent = new_;
-    o.absent.insert(lost_.begin(), lost_.end());
+    o.absent = lost_;
     o.num_workers = options_.workers;
     o.shares = options_.shares;
     o.server = s;
@@ -403,8 +378,7 @@ class Network {
   std::vector<std::unique_ptr<Pipe>> pipes_;
   std::vector<std::unique_ptr<Aggregator>> gone_;
   std::vector<std::unique_ptr<WorkerStreams>> gone_streams_;
-  std::set<int> lost_, new_;  // workers
-  std::set<int> moved_;       // servers
+  std::set<int> lost_;  // workers
   std::vector<std::string> reports_;
 };
 

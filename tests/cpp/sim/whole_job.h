@@ -30,6 +30,7 @@ struct WholeJobOptions {
   NetworkOptions network;  // its workers: places
   int workers = 1;         // at first
   int least = 1;
+  bool barrier = true;  // workers wait for one another before they leave, as MXNet's do
   Planted planted = Planted::kNothing;
 };
 
@@ -143,9 +144,10 @@ class WholeJob : private NodeHearings {
       return membership->Admits(id, NodeId(Role::kWorker, newcomer), admission);
     });
   }
-  void EnterBarrier(const Worker& worker) {
-    worker->at_barrier = true;
-    if (worker->membership.alone()) return Leave(worker);
+  // It has done its work.
+  void Finish(const Worker& worker) {
+    worker->at_barrier = options_.barrier;
+    if (!options_.barrier || worker->membership.alone()) return Leave(worker);
     scheduler_.Tell(worker, [id = worker->id()](SchedulerMembership* membership, int64_t) {
       return membership->Barrier(id);
     });

@@ -34,6 +34,7 @@ struct History {
     o.workers = static_cast<int>(random.Between(2, o.network.workers));
     for (int w = o.workers; w < o.network.workers; ++w) o.network.absent.insert(w);
     o.least = static_cast<int>(random.Between(1, o.workers - 1));
+    o.barrier = random.OneIn(2);
     workers_may_go = o.workers - o.least;
     servers_may_go = o.network.shares.servers() - 1;
     job = std::make_unique<Training>(o, &random, static_cast<int>(random.Between(1, 3)),
