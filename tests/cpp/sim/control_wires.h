@@ -25,15 +25,25 @@ class ControlWires {
     wire.letters.push_back(std::move(hear));
     const int64_t now_us = network_->now_us();
     wire.last_us = std::max(wire.last_us, now_us + DelayUs());
-    network_->After(wire.last_us - now_us, [this, node, &wire] {
+    network_->After(wire.last_us - now_us, [this, node, to_scheduler, &wire] {
       ++wire.there;
-      if (cut_.count(node) == 0) Deliver(&wire);
+      if (cut_.count(node) == 0 && !(to_scheduler && stopped_)) Deliver(&wire);
     });
+  }
+  // The scheduler hears nothing for a while, and then all at once.
+  void Stop(bool stopped) {
+    stopped_ = stopped;
+    for (auto& [of, wire] : wires_) {
+      const auto [node, to_scheduler] = of;
+      if (!stopped && to_scheduler && cut_.count(node) == 0) Deliver(&wire);
+    }
   }
   void Cut(int node) { cut_.insert(node); }
   void Mend(int node) {
     cut_.erase(node);
-    for (const bool to_scheduler : {true, false}) Deliver(&wires_[{node, to_scheduler}]);
+    for (const bool to_scheduler : {true, false}) {
+      if (!(to_scheduler && stopped_)) Deliver(&wires_[{node, to_scheduler}]);
+    }
   }
   bool IsCut(int node) const { return cut_.count(node) != 0; }
 
@@ -60,6 +70,7 @@ class ControlWires {
   Random* const random_;
   std::map<std::pair<int, bool>, Wire> wires_;  // by node, and which way
   std::set<int> cut_;
+  bool stopped_ = false;
 };
 
 }  // namespace mercury::testing

@@ -72,7 +72,7 @@ struct WorkerProcess : Process {
   WorkersPresent present;
   uint8_t entry = 0;
   bool in = false;  // it trains
-  bool at_barrier = false, left_alone = false;
+  bool at_barrier = false;
   int step = 0, since = 0;  // rounds done; the last one that it had no part in
   size_t under_way = 0;
   int heard_of = -1;  // a newcomer, at the last step's end

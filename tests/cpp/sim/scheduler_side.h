@@ -46,9 +46,19 @@ class SchedulerSide {
   }
 
   bool alive() const { return alive_; }
+  bool HasLost(const Process& process) const {
+    const auto life = life_of_.find(process.id());
+    return life != life_of_.end() && life->second == process.life && lost_.count(process.id()) != 0;
+  }
   bool works() const { return alive_ && !over_; }
   void Kill() { alive_ = false; }
-  void Tick() { CarryOut(membership_.Tick(NowMs())); }
+  void Stop(bool stopped) {
+    stopped_ = stopped;
+    wires_.Stop(stopped);
+  }
+  void Tick() {
+    if (!stopped_) CarryOut(membership_.Tick(NowMs()));
+  }
   ControlWires& wires() { return wires_; }
 
   // From a node, if it is one of the job's still, as far as the scheduler knows.
@@ -187,7 +197,7 @@ class SchedulerSide {
   const Notes notes_;
   ControlWires wires_;
   SchedulerMembership membership_;
-  bool alive_ = true, over_ = false;
+  bool alive_ = true, over_ = false, stopped_ = false;
   std::map<int, uint64_t> life_of_;      // of members
   std::map<uint64_t, Node> process_of_;  // by life
   std::set<int> lost_;                   // members

@@ -68,8 +68,7 @@ class Training : public WholeJob {
   std::shared_ptr<WorkerProcess> Trained(const std::shared_ptr<Process>& process) const {
     if (process->role != Role::kWorker || !process->over || !process->how.ok()) return nullptr;
     auto worker = std::static_pointer_cast<WorkerProcess>(process);
-    const bool apart = scheduler_alive() && worker->left_alone;
-    return worker->step == steps_ && !apart ? worker : nullptr;
+    return worker->step == steps_ && !HasLost(*worker) ? worker : nullptr;
   }
 
  private:

@@ -65,7 +65,8 @@ class WholeJob : private NodeHearings {
     return found != workers_.end() ? found->second : nullptr;
   }
   Server server(int rank) { return servers_[static_cast<size_t>(rank)]; }
-  bool scheduler_alive() const { return scheduler_.alive(); }
+  // The others have gone on without it, as the scheduler knows.
+  bool HasLost(const Process& process) const { return scheduler_.HasLost(process); }
   // By life: that many have been before it.
   const std::vector<Node>& all() const { return all_; }
   // Everybody has been told that it is over, or is no more.
@@ -94,6 +95,12 @@ class WholeJob : private NodeHearings {
         if (node->runs()) node->membership.Suspect(NowMs());
       });
     }
+  }
+  // Its process, or its machine; then it goes on.
+  void StopScheduler(int64_t for_us) {
+    Note("the scheduler stops for " + std::to_string(for_us) + " us");
+    scheduler_.Stop(true);
+    network_.After(for_us, [this] { scheduler_.Stop(false); });
   }
   void CutLink(int worker, int server) {
     Note("worker " + std::to_string(worker) + " and server " + std::to_string(server) + " part");
@@ -373,7 +380,6 @@ class WholeJob : private NodeHearings {
   }
   void Leave(const Worker& worker) {
     if (!worker->runs()) return;
-    worker->left_alone = worker->membership.alone();
     SayThatItLeaves(worker, Status::Ok());
     SayGoodbye(worker, true);
     End(worker, Status::Ok());

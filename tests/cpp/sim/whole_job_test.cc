@@ -195,6 +195,19 @@ bool IsFound(Planted planted, int histories) {
   return false;
 }
 
+// Whatever it has missed.
+TEST(a_scheduler_that_stops_for_a_while_loses_nobody) {
+  Random random;
+  for (const uint64_t seed : Seeds(&random, 10000)) {
+    History history(seed);
+    const int64_t for_us = history.random.Between(0, history.random.OneIn(2) ? 100000 : 1000000);
+    history.job->network().After(history.random.Between(0, 50000),
+                                 [&] { history.job->StopScheduler(for_us); });
+    history.Run(0, false);
+    REQUIRE_TRUE(Holds(history, seed, false));
+  }
+}
+
 TEST(what_is_broken_on_purpose_is_found) {
   CHECK_TRUE(IsFound(Planted::kForgetsSums, 3000));
   CHECK_TRUE(IsFound(Planted::kBelievesItself, 3000));
