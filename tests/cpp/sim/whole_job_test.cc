@@ -166,7 +166,7 @@ TEST(a_job_goes_on) {
   int joined = 0, lost = 0;
   for (const uint64_t seed : Seeds(&random, 100000)) {
     History history(seed);
-    history.Run(static_cast<int>(history.random.Between(0, 6)), false);
+    history.Run(static_cast<int>(history.random.Between(0, 10)), false);
     REQUIRE_TRUE(Holds(history, seed, false));
     joined += history.job->joined();
     lost += static_cast<int>(history.victims.size());
