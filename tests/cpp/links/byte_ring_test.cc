@@ -29,7 +29,7 @@ TEST(bytes_come_out_in_order_however_they_are_cut) {
   Ring ring;
   auto random = mercury::testing::Random();
   uint64_t written = 0, read = 0;
-  for (int turn = 0; turn < 2000; ++turn) {
+  for (int turn = 0; turn < mercury::testing::Cases(2000); ++turn) {
     std::vector<char> bytes(random() % (kRingBytes / 8));
     const size_t cut = bytes.empty() ? 0 : random() % bytes.size();
     iovec pieces[3] = {{bytes.data(), cut}, {nullptr, 0}, {bytes.data() + cut, bytes.size() - cut}};
@@ -70,7 +70,7 @@ TEST(what_is_lent_comes_in_order_with_the_rest_however_it_is_cut) {
   auto random = mercury::testing::Random();
   uint64_t written = 0, read = 0;
   std::vector<char> own(kRingBytes);
-  for (int turn = 0; turn < 3000; ++turn) {
+  for (int turn = 0; turn < mercury::testing::Cases(3000); ++turn) {
     if (random() % 2 == 0) {
       // Lent bytes of the ring's last two turns are never written over: the reader has them.
       std::vector<iovec> pieces;

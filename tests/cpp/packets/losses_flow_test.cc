@@ -174,7 +174,7 @@ TEST(the_others_train_on) {
   constexpr PolicyKind kPolicies[] = {PolicyKind::kPriority, PolicyKind::kFifo, PolicyKind::kWfbp,
                                       PolicyKind::kP3, PolicyKind::kByteScheduler};
   Random random;
-  for (int trial = 0; trial < Trials(1500); ++trial) {
+  for (int trial = 0; trial < Trials(1500, 30); ++trial) {
     const std::unique_ptr<History> h = Train(kPolicies[trial % 5], &random);
     Network& network = *h->network;
     // One or two go, sometimes at the same time; one at least stays.
@@ -204,7 +204,7 @@ TEST(the_others_train_on) {
 
 TEST(servers_are_lost) {
   Random random;
-  for (int trial = 0; trial < Trials(1500); ++trial) {
+  for (int trial = 0; trial < Trials(1500, 30); ++trial) {
     const PolicyKind kinds[] = {PolicyKind::kPriority, PolicyKind::kFifo, PolicyKind::kProphet};
     const PolicyKind kind = kinds[random.Below(3)];
     const std::unique_ptr<History> h = Train(kind, &random, true);
