@@ -132,6 +132,6 @@ TEST(prophets_with_different_views_do_not_block_each_other) {
   const int trials = Trials(200);
   for (int trial = 0; trial < trials && failed_checks == before; ++trial) blocks += Trains(&random);
   // Or nothing was tested.
-  CHECK_TRUE(blocks > static_cast<uint64_t>(trials));
+  CHECK_TRUE(blocks > 5 * static_cast<uint64_t>(trials));
   std::printf("%llu blocks\n", static_cast<unsigned long long>(blocks));
 }
