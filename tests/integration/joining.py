@@ -69,6 +69,7 @@ class Joinable:
             self.folder / "job", (*words, *logs, *more, *self._command), **{**self.env, **env}
         )
         try:
+            job.says("mercury join")  # the file by which they do is there
             yield job
         finally:
             job.process.terminate()

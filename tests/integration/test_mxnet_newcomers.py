@@ -20,7 +20,6 @@ def test_one_is_followed_and_one_joins(tmp_path: Path, where: str) -> None:
 def test_a_trainer_that_was_not_named_is_found_out(tmp_path: Path) -> None:
     job = Joinable(tmp_path, (sys.executable, SCRIPT), WHERE="0", WAITS_FOR="2", OTHER="1")
     with job.launched() as first:
-        first.says("mercury join")
         new = job.joined("new")
         assert new.end() != 0
         assert "name its Trainer in mxnet_plugins.checkpoint" in new.output, new.output

@@ -35,7 +35,6 @@ def test_parts_are_the_whole() -> None:
 def test_another_model_is_its_own_failure_alone(tmp_path: Path) -> None:
     job = job_in(tmp_path, WAITS_FOR="2")
     with job.launched() as first:
-        first.says("mercury join")
         wrong = job.joined("wrong", HIDDEN="101")
         assert wrong.end() != 0
         assert "size mismatch" in wrong.output, wrong.output
@@ -48,7 +47,6 @@ def test_another_model_is_its_own_failure_alone(tmp_path: Path) -> None:
 def test_too_late(tmp_path: Path) -> None:
     job = job_in(tmp_path, WAITS_FOR="2")
     with job.launched() as first:
-        first.says("mercury join")
         late = job.joined("late", SLEEPS="5")
         first.says("worker 2 comes to the job")
         job.go()
@@ -60,7 +58,6 @@ def test_too_late(tmp_path: Path) -> None:
 def test_who_lets_another_in_is_lost_meanwhile(tmp_path: Path) -> None:
     job = job_in(tmp_path, WAITS_FOR="1")
     with job.launched() as first:
-        first.says("mercury join")
         new = job.joined("new", KILLS="1")
         assert new.end() != 0
         assert "another node was lost while it was let in; start it again" in new.output
@@ -73,7 +70,6 @@ def test_who_lets_another_in_is_lost_meanwhile(tmp_path: Path) -> None:
 def test_one_that_hangs_is_done_without(tmp_path: Path) -> None:
     job = job_in(tmp_path, WAITS_FOR="2", PATIENCE_S="1")
     with job.launched() as first:
-        first.says("mercury join")
         new = job.joined("new", HANGS="1")
         first.says("worker 2: it has not loaded in")
         (tmp_path / "go on").touch()
@@ -87,7 +83,6 @@ def test_one_that_hangs_is_done_without(tmp_path: Path) -> None:
 def test_the_scheduler_is_lost_while_one_is_let_in(tmp_path: Path) -> None:
     job = job_in(tmp_path, WAITS_FOR="2", MERCURY_HEARTBEAT_TIMEOUT_MS="2000")
     with job.launched() as first:
-        first.says("mercury join")
         new = job.joined("new", HANGS="1")
         new.says("restored after")
         os.kill(first.child("scheduler"), signal.SIGKILL)

@@ -111,27 +111,16 @@ class Network {
   // is connected to it some time after that.
   void LoseServer(int server, int64_t within_us) {
     fresh_ = true;
-    const auto s = static_cast<size_t>(server);
+    for (int w = 0; w < options_.workers; ++w) Cut(w, server);
+    Aggregator* const fresh = Adopt(server, lost_, {}, nullptr);
     for (int w = 0; w < options_.workers; ++w) {
-      for (int lane = 0; lane < options_.lanes; ++lane) {
-        pipe(true, w, server, lane).Cut();
-        pipe(false, w, server, lane).Cut();
-      }
-    }
-    gone_.push_back(std::move(aggregators_[s]));
-    aggregators_[s] = std::make_unique<Aggregator>(OptionsOf(server, true));
-    Aggregator* const fresh = aggregators_[s].get();
-    for (int w = 0; w < options_.workers; ++w) {
-      const WorkerStreams* const of = &streams(w);
-      const auto gone = [=] {
-        return lost_.count(w) != 0 || aggregators_[s].get() != fresh || &streams(w) != of;
-      };
+      const auto gone = [=] { return lost_.count(w) != 0 || &aggregator(server) != fresh; };
       After(random_->Between(0, within_us), [=] {
         if (gone()) return;
         streams(w).Moved(server, now_us_);
         After(random_->Between(0, within_us), [=] {
           if (gone()) return;
-          for (int lane = 0; lane < options_.lanes; ++lane) Connect(w, server, lane);
+          Attach(w, server, fresh);
         });
       });
     }
@@ -141,10 +130,7 @@ class Network {
   void Lose(int worker, int64_t within_us) {
     fresh_ = true;
     for (int s = 0; s < options_.shares.servers(); ++s) {
-      for (int lane = 0; lane < options_.lanes; ++lane) {
-        pipe(true, worker, s, lane).Cut();
-        pipe(false, worker, s, lane).Cut();
-      }
+      Cut(worker, s);
       Aggregator* const of = &aggregator(s);  // it may be gone by then
       After(random_->Between(0, within_us), [=] {
         if (aggregators_[static_cast<size_t>(s)].get() == of && lost_.count(worker) != 0) {
@@ -319,7 +305,6 @@ class Network {
     return std::make_unique<Pipe>(up ? worker : server, up ? server : worker, RandomShape(random_),
                                   options_.policy.packet_bytes, options_.checksum, random_);
   }
-  void Connect(int w, int s, int lane) { Connect(w, s, lane, &aggregator(s)); }
   void Connect(int w, int s, int lane, Aggregator* aggregator) {
     const int link = (lane * options_.workers + w) * options_.shares.servers() + s;
     for (const bool up : {true, false}) {

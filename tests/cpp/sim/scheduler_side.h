@@ -47,8 +47,7 @@ class SchedulerSide {
 
   bool alive() const { return alive_; }
   bool HasLost(const Process& process) const {
-    const auto life = life_of_.find(process.id());
-    return life != life_of_.end() && life->second == process.life && lost_.count(process.id()) != 0;
+    return HasPlace(process) && lost_.count(process.id()) != 0;
   }
   bool works() const { return alive_ && !over_; }
   void Kill() { alive_ = false; }
@@ -98,10 +97,13 @@ class SchedulerSide {
     member.life = process.life;
     return member;
   }
-  bool IsKnown(const Process& process) const {
+  bool HasPlace(const Process& process) const {
     if (process.rank < 0) return false;
     const auto life = life_of_.find(process.id());
-    return life != life_of_.end() && life->second == process.life && lost_.count(process.id()) == 0;
+    return life != life_of_.end() && life->second == process.life;
+  }
+  bool IsKnown(const Process& process) const {
+    return HasPlace(process) && lost_.count(process.id()) == 0;
   }
   void Say(int node, const Hears& hears) {
     const Node to = process_of_[life_of_[node]];

@@ -159,6 +159,17 @@ bool Holds(const History& history, uint64_t seed, bool alone) {
   return CheckTrue(__FILE__, __LINE__, wrong.c_str(), false);
 }
 
+// Whether some of so many histories show it.
+bool IsFound(Planted planted, int histories) {
+  Random random;
+  for (int i = 0; i < histories; ++i) {
+    History history(random(), planted);
+    history.Run(static_cast<int>(history.random.Between(1, 6)), false);
+    if (!history.Wrong(false).empty() || !history.job->WrongSum().empty()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 TEST(a_job_goes_on) {
@@ -182,17 +193,6 @@ TEST(a_job_goes_on_without_its_scheduler) {
     history.Run(alone ? 0 : static_cast<int>(history.random.Between(1, 4)), true);
     REQUIRE_TRUE(Holds(history, seed, !alone));
   }
-}
-
-// Whether some of so many histories show it.
-bool IsFound(Planted planted, int histories) {
-  Random random;
-  for (int i = 0; i < histories; ++i) {
-    History history(random(), planted);
-    history.Run(static_cast<int>(history.random.Between(1, 6)), false);
-    if (!history.Wrong(false).empty() || !history.job->WrongSum().empty()) return true;
-  }
-  return false;
 }
 
 // Whatever it has missed. What else happens meanwhile may end the job, but not divide it.
