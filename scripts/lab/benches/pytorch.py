@@ -2,7 +2,7 @@
 
 Servers live beside the workers, so that links carry what a ring's do, and ours once more with
 servers on hosts of their own. DDP's next forward pass waits for all gradients, so what it loses
-depends on the computation: there are four amounts. On one machine's loopback there is nothing to
+depends on the computation: there are two amounts. On one machine's loopback there is nothing to
 gain, only to lose. And a real transformer, which the processor computes, since the others'
 computation is emulated. With one worker, `wrap` is to cost next to nothing.
 """
@@ -30,23 +30,17 @@ OVERHEAD_OF = {"transformer": 200, "cnn": 500}  # so many steps
 LOOPBACK = Setting(2, 1, rate=None, loopback=True, beside=True)
 # BERT-Base's gradients and computation take equally long at about 0.8: its embedding's gradient
 # comes last, and is waited for first. The other models' do at 1.
-PARTS_OF_RING = (0.8, 1.0)
+PART_OF_RING = 0.9
 EXCHANGES = 100  # a median of three, each of a tenth of a second, would be of little worth
 
 
-def computations(setting: Setting) -> list[tuple[float, float]]:
-    """Seconds of computation by second of a link one way, and which part of the models' bytes.
+def computations(setting: Setting) -> list[float]:
+    """Seconds of computation by second of a link one way.
 
-    Little of it, and as much as where VGG-16 was published; and by what a ring of so many hosts
-    sends, so that the amount means the same for each: about all of the time that links are busy.
-    Iterations with much of it are long, so they send half.
+    Little of it; and about as much as links are busy, by what a ring of so many hosts sends, so
+    that the amount means the same for each.
     """
-    ring = setting.load(servers=False)
-    return [
-        (RATIOS["network-bound"], 1.0),
-        (RATIOS["as published"], 0.5),
-        *((part * ring, 0.5) for part in PARTS_OF_RING),
-    ]
+    return [RATIOS["network-bound"], PART_OF_RING * setting.load(servers=False)]
 
 
 def with_sizes(ddp: System) -> list[System]:
@@ -122,8 +116,8 @@ def pytorch(
         here = [s for s in systems if s.servers or beside]
         for setting in scaling.settings(nodes, asked.rate, scaling.RATES[:1], beside):
             amounts = computations(setting)[: None if beside and not quick else 1]
-            for model, (ratio, part) in itertools.product(models, amounts):
-                share = part * scaling.SHARE * (scaling.QUICK if quick else 1.0)
+            for model, ratio in itertools.product(models, amounts):
+                share = scaling.SHARE * (scaling.QUICK if quick else 1.0)
                 scale = asked.scale or SCALES[model] * share
                 cases += scaling.training(here, model, scale, setting, rounds, ratio=ratio)
     cases = [replace(case, bench="torch") for case in cases]

@@ -27,10 +27,10 @@ from scripts.lab.workloads.job_config import Config, workload_of
 # All links together, one way: so the processors of one machine are about equally busy at each n,
 # and two cores of today less than a third.
 TOGETHER = 4e8
-# Of the scales in speed.py: 67 MB on each link, and so 4 MB in each flow of sixteen workers and an
+# Of the scales in speed.py: 33 MB on each link, and so 4 MB in each flow of eight workers and an
 # iteration.
-SHARE = 0.61
-QUICK = 0.15  # of that
+SHARE = 0.3
+QUICK = 0.3  # of that
 NODES = ((2, 2), (4, 4), (8, 8))
 MODELS = ("vgg16", "resnet50", "bert_base")
 RATES = (1.0, 0.5)  # of a host's part of TOGETHER
