@@ -18,10 +18,19 @@ export MERCURY_JOB_TOKEN
 
 # For `mercury join`. It has the token, so it is this user's alone.
 join=join-$SLURM_JOB_ID.env
-trap 'rm -f "$join"' EXIT
+journal=$PWD/scheduler-$SLURM_JOB_ID.journal
+trap 'rm -f "$join" "$journal"' EXIT
 (umask 077 && env | grep -E '^(DMLC_(PS|NUM)_|MERCURY_JOB_TOKEN=)' > "$join")
 
-DMLC_ROLE=scheduler python "$@" &
+# If it is killed, another goes on; a job that is over leaves no journal.
+scheduler() {
+    export DMLC_ROLE=scheduler MERCURY_JOURNAL=$journal
+    until python "$@"; do
+        [ -e "$journal" ] || return 1
+        sleep 1
+    done
+}
+scheduler "$@" &
 
 # On each node, task 0 is the worker and task 1 the server beside it.
 srun --no-kill --kill-on-bad-exit=0 --wait=0 bash -c '

@@ -184,6 +184,14 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             shared=True,
         ),
         Setting(
+            "MERCURY_JOURNAL",
+            "",
+            "With MERCURY_MIN_WORKERS, on the scheduler: the file in which it writes down who is "
+            "in the job. If it is lost, a scheduler that is started with the same file goes on in "
+            "its place (docs/elastic.md).",
+            unit="a file; default: none",
+        ),
+        Setting(
             "MERCURY_SERVER_BYTES_MAX",
             0,
             "Limit on a server's memory for values, and again for sums of packets. Pushes that "

@@ -136,9 +136,13 @@ class Process:
 
 
 class Cluster:
-    def __init__(self, processes: list[Process], port: int) -> None:
+    def __init__(
+        self, processes: list[Process], port: int, scheduler: Callable[[Path], Any] | None = None
+    ) -> None:
+        """`scheduler` starts one, with that log."""
         self.processes = processes
         self.port = port
+        self._scheduler = scheduler
 
     def of(self, role: str) -> list[Process]:
         return [p for p in self.processes if p.role == role]
@@ -153,7 +157,16 @@ class Cluster:
 
     @property
     def scheduler(self) -> Process:
-        return self.of("scheduler")[0]
+        return self.of("scheduler")[-1]
+
+    def start_scheduler_again(self) -> Process:
+        """In the place of the one that is there, or was."""
+        assert self._scheduler is not None
+        schedulers = self.of("scheduler")
+        log = schedulers[0].log.with_name(f"scheduler_again_{len(schedulers)}.log")
+        process = Process("scheduler", 0, self._scheduler(log), log)
+        self.processes.append(process)
+        return process
 
     def report(self) -> str:
         return "\n".join(f"--- {p.name}: {p.code}\n{p.output[-3000:]}" for p in self.processes)
@@ -244,7 +257,12 @@ def cluster(
                 else:
                     child = supervisor.start([python, *command], own, log=log)
                 processes.append(Process(role, rank, child, log))
-            yield Cluster(processes, port)
+
+            def scheduler(log: Path) -> Any:
+                own = {**base, "DMLC_ROLE": "scheduler", "DMLC_TASK_ID": "0"}
+                return supervisor.start([python, *command], own, log=log)
+
+            yield Cluster(processes, port, scheduler)
         finally:
             end(p.child for p in processes if isinstance(p.child, Forked))
             supervisor.end()

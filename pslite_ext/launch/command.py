@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -31,6 +32,7 @@ from pslite_ext.launch.watch import JobWatch
 from pslite_ext.trace_settings import of_restart
 
 GRACE_S = 20.0
+JOURNAL = "scheduler.journal"  # in --log-dir, of a job that goes on without those that it loses
 WRONG_USE = 2  # the exit code of a process for which it is no use to try again
 FIRST_PORT, PORTS_TRIED = 10000, 20  # of those that the system does not hand out by itself
 USUAL_FIRST_GIVEN_PORT = 32768
@@ -232,9 +234,16 @@ def run(arguments: argparse.Namespace) -> int:
             command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port, replicas
         )
         least = int({**os.environ, **job}.get("MERCURY_MIN_WORKERS", "").strip() or 0)
+        journal = None
         if least:
             _say_how_to_join({**os.environ, **tasks[0].env}, log_dir)
-        code = _run_once(tasks, JobWatch(log_dir, arguments.grace, least, arguments.replace))
+        if least and not traces:  # another scheduler could not go on with the first one's trace
+            journal = _new_journal(log_dir)
+            tasks[0] = replace(
+                tasks[0], env={**tasks[0].env, "MERCURY_JOURNAL": str(journal.absolute())}
+            )
+        watch = JobWatch(log_dir, arguments.grace, least, arguments.replace, journal)
+        code = _run_once(tasks, watch)
         if code in (0, WRONG_USE):
             break
     return code
@@ -257,6 +266,16 @@ def _check_elastic(arguments: argparse.Namespace) -> None:
     for name, value in (("--max-workers", most), ("--replace", arguments.replace)):
         if value and not given:
             raise LaunchError(f"{name} needs --min-workers: without it, a lost worker ends the job")
+
+
+def _new_journal(log_dir: Path) -> Path:
+    """What a job that was killed as a whole has left there is none of this one's."""
+    journal = log_dir / JOURNAL
+    try:
+        journal.unlink(missing_ok=True)
+    except OSError as error:
+        raise LaunchError(f"--log-dir {log_dir}: {error.strerror}") from None
+    return journal
 
 
 def _say_how_to_join(job: Mapping[str, str], log_dir: Path) -> None:

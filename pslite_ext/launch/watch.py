@@ -22,17 +22,25 @@ IN_ORDER_S = 0.5  # for what is printed to be shown before what we say of it
 # A signal that comes just before the main thread waits does not wake it: it never waits for longer.
 HEARS_SIGNALS_S = 1.0
 TERM_S = 5.0  # between asking a process to end and killing it
+SCHEDULERS_MAX = 5  # that are started for one that was lost: who dies again and again has a reason
 ENDED_EARLY = 1  # our exit code if all others failed for one that ended with 0 itself
 COLOURS = {"worker": 32, "server": 34, "replica": 36, "scheduler": 35}
 
 
 class JobWatch:
     def __init__(
-        self, log_dir: Path, grace_s: float, least_workers: int = 0, replace: int = 0
+        self,
+        log_dir: Path,
+        grace_s: float,
+        least_workers: int = 0,
+        replace: int = 0,
+        journal: Path | None = None,
     ) -> None:
         """`least_workers`: with which the job goes on; 0: only with all of them. `replace`: how
-        often a worker is started again in the place of one that is lost."""
+        often a worker is started again in the place of one that is lost. `journal`: by which
+        another scheduler goes on if the first one is lost."""
         self._log_dir = log_dir
+        self._journal, self._schedulers = journal, 0
         self._replace, self._replaced = replace, 0
         self._least_workers = least_workers
         self._lost: list[Child] = []  # without which it has gone on
@@ -188,15 +196,16 @@ class JobWatch:
         if not self._least_workers:
             return False
         # It may be cut off from a job that goes on; of one that has failed, all say so.
-        ended = any(c.poll() is not None for c in self._of_role("scheduler"))
-        if child.returncode == FAILED_ELSEWHERE and (ended or self._culprit):
+        if child.returncode == FAILED_ELSEWHERE and (self._is_over() or self._culprit):
             return False
         role = "worker" if task.role == "scheduler" else task.role
         others = [c for c in self._of_role(role) if c is not child and c not in self._lost]
         least = 1 if role == "server" else self._least_workers
         if len(others) < least:
             return False
-        self._lost.append(child)
+        returns = task.role == "scheduler" and self._may_return()
+        if not returns:
+            self._lost.append(child)
         lines = [f"lost {self._name(child)}: it {how_it_ended(child.returncode)}; its last lines:"]
         lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]
         lines += [f"mercury launch: the job goes on; it needs {self._least_workers} workers"]
@@ -206,13 +215,26 @@ class JobWatch:
     def _start_again(self, child: Child) -> int:
         """How many were started in its place."""
         task, _ = self._tasks[child]
-        over = any(c.poll() is not None for c in self._of_role("scheduler"))
-        if task.role != "worker" or self._replaced == self._replace or over:
+        if task.role == "scheduler" and self._may_return():
+            self._schedulers += 1
+            self._say(f"another scheduler goes on ({self._schedulers} of {SCHEDULERS_MAX})")
+            self._start(task, f"-again-{self._schedulers}")
+            return 1
+        if task.role != "worker" or self._replaced == self._replace or self._is_over():
             return 0
         self._replaced += 1
         self._say(f"{task.name} is started again ({self._replaced} of {self._replace})")
         self._start(task, f"-again-{self._replaced}")
         return 1
+
+    def _may_return(self) -> bool:
+        """While there is a journal, the job is not over by what the scheduler knew."""
+        written = self._journal is not None and self._journal.exists()
+        return written and self._schedulers < SCHEDULERS_MAX
+
+    def _is_over(self) -> bool:
+        """Or has lost its scheduler for good."""
+        return any(c.poll() is not None for c in self._of_role("scheduler")[-1:])
 
     def _of_role(self, role: str) -> list[Child]:
         return [child for child, (task, _) in self._tasks.items() if task.role == role]

@@ -1,5 +1,6 @@
 """One long job, in which something happens every few seconds: workers are killed, stopped, hang,
-leave and join, those that let others in are killed meanwhile, and now and then a server is.
+leave and join, those that let others in are killed meanwhile, and now and then a server is, or the
+scheduler, for which another goes on.
 
 All that are there in the end must have the same state, step by step the same sums, and nobody else
 may have ended. What is lost of the time is said: steps, times the median step, over the time.
@@ -42,6 +43,7 @@ WEIGHTS = {
     "kill who lets in": 2,
     "kill a newcomer": 1,
     "kill a server": 1,
+    "kill the scheduler": 1,
 }
 _TIMEOUT_S = 90.0
 
@@ -73,6 +75,7 @@ class Chaos:
             "MERCURY_MIN_WORKERS": "1",
             "MERCURY_MAX_WORKERS": str(PLACES),
             "MERCURY_HEARTBEAT_TIMEOUT_MS": str(int(SILENCE_S * 1000)),
+            "MERCURY_JOURNAL": str(folder / "journal"),
         }
         self._lines: list[str] = []  # of all but workers
         self.workers: list[Worker] = []
@@ -177,6 +180,12 @@ class Chaos:
             if len(left) < 2:
                 return False
             self._draw.choice(left).send_signal(signal.SIGKILL)
+            return True
+        if what == "kill the scheduler":
+            self.scheduler.send_signal(signal.SIGKILL)
+            self.scheduler.wait()
+            time.sleep(self._draw.uniform(0, 1))
+            self.scheduler = self._serve("scheduler")
             return True
         one = self._draw.choice(there)
         if what == "stop":

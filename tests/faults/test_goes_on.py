@@ -35,6 +35,8 @@ def others_end(job: Cluster, tmp_path: Path, lost: list[Process], workers: int) 
     """After all of them have heard who is lost."""
     left = [process for process in job.processes if process not in lost]
     for process in lost:
+        if process.role == "scheduler":
+            continue
         said = re.compile(rf"\b{process.name}\b.*; the job goes on")
         job.wait_until(
             f"the scheduler does without {process.name}",
@@ -85,6 +87,44 @@ def test_without_a_scheduler(tmp_path: Path) -> None:
         assert len({ENDED.search(worker.output)[1] for worker in job.workers}) == 1  # type: ignore
 
 
+@pytest.mark.parametrize("meanwhile", ["", "server 0", "worker 2"])
+def test_another_scheduler(meanwhile: str, tmp_path: Path) -> None:
+    """It hears of what was lost while there was none, and decides about what comes after."""
+    journal = tmp_path / "journal"
+    job_of = training(tmp_path, MERCURY_JOURNAL=str(journal), MERCURY_HEARTBEAT_TIMEOUT_MS="9000")
+    with job_of as job:
+        first = job.scheduler
+        first.kill()
+        job.wait_until("it is gone", lambda: first.code is not None)
+        lost = [p for p in job.processes if p.name == meanwhile]
+        for process in lost:
+            process.kill()
+        second = job.start_scheduler_again()
+        job.wait_until("another goes on", lambda: "goes on with a job of 3" in second.output)
+        after = job.workers[1]
+        after.kill()
+        workers = 2 - sum(p.role == "worker" for p in lost)
+        others_end(job, tmp_path, [first, *lost, after], workers)
+        assert "no barrier is passed" not in job.workers[0].output, job.report()
+        assert not journal.exists(), job.report()
+
+
+def test_nobody_to_go_on_with(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with training(tmp_path, MERCURY_JOURNAL=str(journal)) as job:
+        for process in job.processes:
+            process.kill()
+        second = job.start_scheduler_again()
+        job.wait_until("it ends", lambda: second.code is not None)
+        assert second.code != 0, job.report()
+        assert "nobody is there any more" in second.output, job.report()
+        assert not journal.exists()
+        journal.write_text("something else")
+        third = job.start_scheduler_again()
+        job.wait_until("it ends", lambda: third.code is not None)
+        assert f"MERCURY_JOURNAL={journal}: it is no record of a job" in third.output, job.report()
+
+
 def test_an_exception(tmp_path: Path) -> None:
     with training(tmp_path, FAIL_RANK="1") as job:
         others_end(job, tmp_path, [job.workers[1]], 2)
@@ -127,6 +167,13 @@ def test_launched(tmp_path: Path) -> None:
     assert "the job has ended well, without worker 1" in done.stderr
     digests = {match[1] for match in ENDED.finditer(done.stdout)}
     assert len(digests) == 1, done.stdout
+
+    done = mercury(*launched, 2, "--", *SCRIPT, env={**env, "KILL_SCHEDULER_RANK": "0"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "lost scheduler: it was killed by signal 9" in done.stderr
+    assert "another scheduler goes on (1 of 5)" in done.stderr
+    assert "the job has ended well, without worker 1" in done.stderr
+    assert len({match[1] for match in ENDED.finditer(done.stdout)}) == 1, done.stdout
 
     done = mercury(*launched, 3, "--", *SCRIPT, env=env)
     assert done.returncode != 0

@@ -12,6 +12,15 @@ import mxnet as mx
 KEYS = ("a", "b", "c")
 ELEMENTS = 30000  # several packets on each server
 
+
+def scheduler() -> int:
+    """Its process, where a launcher has started both."""
+    children = Path(f"/proc/{os.getppid()}/task/{os.getppid()}/children").read_text().split()
+    environments = {int(child): Path(f"/proc/{child}/environ").read_bytes() for child in children}
+    (found,) = (child for child, has in environments.items() if b"DMLC_ROLE=scheduler\0" in has)
+    return found
+
+
 store = mx.kv.create("dist_sync")
 rank = store.rank
 stop = Path(os.environ.get("STOP_FILE", "/nowhere"))
@@ -41,6 +50,8 @@ while True:
         raise ValueError("a mistake in the script")
     if step == 30 and os.environ.get("STOP_RANK") == str(rank):
         break
+    if step == 20 and os.environ.get("KILL_SCHEDULER_RANK") == str(rank):
+        os.kill(scheduler(), signal.SIGKILL)
     if step == 30 and os.environ.get("KILL_RANK") == str(rank):
         os.kill(os.getpid(), signal.SIGKILL)
     if word.asscalar() > 0 and not steps:

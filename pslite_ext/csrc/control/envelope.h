@@ -13,6 +13,9 @@
 // Kinds: 0 a message. 1 a question: what have you received? It has a sequence number as messages
 // have, but no meta. 2 the answer, an acknowledgement: its sequence is the last that was received.
 //
+// When a scheduler is lost, another may go on in its place, under its life. Its messages, and those
+// to it, are then counted from n * 2^40 + 1 on, if it is the n-th that does so.
+//
 // Thread-safety: pure functions. Invariant: Open accepts exactly what Seal made with the same key.
 // The data frames are not signed (tensors are as safe as the network is), only their size and their
 // CRC are.
@@ -28,9 +31,10 @@
 namespace mercury {
 
 constexpr size_t kEnvelopeBytes = 64;
-constexpr uint16_t kControlVersion = 4;
+constexpr uint16_t kControlVersion = 5;
 constexpr int32_t kNoNode = -1;
 constexpr int kDataFramesMax = 16;
+constexpr int kReturnShift = 40;
 
 enum class EnvelopeKind : uint8_t { kMessage, kQuestion, kAcknowledgement };
 
@@ -58,6 +62,12 @@ Status Open(const HmacKey& key, const void* frame, size_t frame_bytes, Envelope*
 class SequenceCheck {
  public:
   Status Accept(uint64_t life, uint64_t sequence);
+  // What is counted from before was for the one that was lost.
+  void CountFrom(uint64_t life, uint64_t sequence) { last_[life] = sequence; }
+  bool IsBefore(uint64_t life, uint64_t sequence) const {
+    const auto last = last_.find(life);
+    return last != last_.end() && sequence >> kReturnShift < last->second >> kReturnShift;
+  }
   // Nothing was accepted of this life, and this is not its first message.
   bool IsLate(uint64_t life, uint64_t sequence) const {
     return sequence > 1 && last_.count(life) == 0;

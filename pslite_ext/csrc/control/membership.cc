@@ -372,9 +372,11 @@ Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& why, int
   return {};
 }
 
-Actions SchedulerMembership::Barrier(int node) {
+Actions SchedulerMembership::Barrier(int node, uint64_t passed) {
   if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
   if (RoleOf(node) != Role::kWorker || roster_.IsOut(node)) return {};
+  // The scheduler that let the others pass was lost before this one heard it.
+  if (passed < releases_) return {{Action::kRelease, node, "", {}}};
   at_barrier_.insert(node);
   return CheckBarrier();
 }
@@ -390,6 +392,7 @@ Actions SchedulerMembership::CheckBarrier() {
   }
   if (static_cast<int>(at_barrier_.size()) != roster_.workers()) return {};
   at_barrier_.clear();
+  ++releases_;
   return {{Action::kRelease, -1, "", {}}};
 }
 
@@ -424,6 +427,10 @@ Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
     const bool missed =
         suspect != suspect_ms_.end() && now_ms - suspect->second >= times_.suspicion_ms();
     if (missed || now_ms - heard >= times_.heartbeat_timeout_ms) silent.insert(id);
+  }
+  if (state_ == State::kRunning && !silent.empty() && unanswered_) {
+    return Fail(Status::PeerLost("it goes on with a job of which nobody is there any more")
+                    .By({Blame::kNamed, kSchedulerId}));
   }
   if (state_ == State::kRunning && !silent.empty()) {
     const Status why = Status::PeerLost("it fell silent").By({Blame::kLost, Losses(silent)});

@@ -18,6 +18,9 @@
 // assigned once, in one total order; no node is assigned a rank in a job whose settings it
 // contradicts; an action list is in the order in which it must be carried out.
 //
+// The job may outlive its scheduler: another goes on from what that one has written down
+// (job_record.h), but for newcomers on their way, which are lost with it.
+//
 // Of a setting on which all nodes must agree, the scheduler's value counts if it was told one, else
 // worker 0's, else the default.
 #pragma once
@@ -33,33 +36,12 @@
 
 #include "base/never.h"
 #include "base/status.h"
+#include "control/job_record.h"
+#include "control/member.h"
 #include "control/roster.h"
 #include "control/shared_settings.h"
 
 namespace mercury {
-
-constexpr int kJoins = -2;
-
-struct Member {
-  Role role = Role::kWorker;
-  std::string host;
-  int port = 0;
-  int rank_hint = -1;  // members with a hint are ranked first, by it; kJoins: it comes later
-  uint64_t life = 0;
-  int id = -1;
-  int data_port = 0;          // where others' packets come; 0: nowhere
-  bool asynchronous = false;  // a worker whose first store is
-  uint8_t entry = 0;          // how many have had its place before, modulo 256
-  SharedSettings told;
-  int guest = 0;            // while gathering: the scheduler's own number for it, below kNoNode
-  int64_t since_ms = 0;     // when it registered
-  int64_t waited_ms = 0;    // for the job to begin, when it registered
-  bool reached = false;     // while gathering: the scheduler has connected to it
-  int64_t broken_ms = -1;   // while gathering: since when its connection is broken; -1: it is not
-  bool named_lost = false;  // the log says so
-
-  bool here() const { return reached && broken_ms < 0; }
-};
 
 struct MembershipTimes {
   int64_t heartbeat_interval_ms = 1000;
@@ -94,7 +76,7 @@ struct Action {
     kReject,     // tell `member` that it cannot join: `text`
     kDisagree,   // tell all members that there can be no job with these settings: `status`
     kHeartbeat,  // send a heartbeat (scheduler: to all members that have not left)
-    kRelease,    // the workers' barrier is complete: tell all workers
+    kRelease,    // the workers' barrier is complete: tell all workers; or `node` alone, late
     kDeparted,   // tell all members that `node` has left in good order
     kLost,       // tell all members that the job goes on without `node`, lost for `status`; and it
     kAlone,  // of a node: the scheduler is lost, for `status`, and the job goes on; ok: it is back
@@ -108,6 +90,12 @@ struct Action {
   Member member;
   Status status = {};
   Admission admission = Admission::kComes;
+
+  // That what the scheduler writes down changes with it.
+  bool IsKept() const {
+    return kind == kAdmit || kind == kAdmission || kind == kRelease || kind == kDeparted ||
+           kind == kLost;
+  }
 };
 using Actions = std::vector<Action>;
 
@@ -133,6 +121,11 @@ class SchedulerMembership {
   void GoOnWith(int least, bool servers_may_go, int places = 0) {
     roster_.GoOnWith(least, servers_may_go ? servers_ : 0, places);
   }
+  // Of a job that has begun: what another needs to go on with it; that other, what it is told
+  // first, and then, once GoOnWith has been, what becomes of newcomers.
+  JobRecord Record() const;
+  void GoOnFrom(const JobRecord& record, int64_t now_ms);
+  Actions LoseNewcomers();
   Actions Register(const Member& member, int64_t now_ms);
   void Heard(int node, int64_t now_ms);
   // Its connection broke: it is lost unless it is heard again soon.
@@ -164,7 +157,8 @@ class SchedulerMembership {
   bool ComesLate(const Member& member);
   // The newcomer `node` is that far, says itself, or the worker that lets it in.
   Actions Admits(int sayer, int node, Admission admission);
-  Actions Barrier(int node);
+  // It waits at a barrier, and has passed so many of which this or an earlier scheduler told it.
+  Actions Barrier(int node, uint64_t passed);
   Actions Fail(const Status& status);
   // `starved`: why the scheduler can connect to nobody now, which is no fault of theirs; empty: it
   // can.
@@ -179,6 +173,7 @@ class SchedulerMembership {
   // Once running: what everybody uses.
   const SharedSettings& settings() const { return settings_; }
   const Roster& roster() const { return roster_; }
+  uint64_t releases() const { return releases_; }
 
  private:
   enum class State { kGathering, kRunning, kEnded, kFailed };
@@ -230,7 +225,9 @@ class SchedulerMembership {
   std::vector<Member> too_soon_;    // that wait until the job has begun, or their places are free
   std::map<int, uint8_t> entries_;  // of those who came later: how many had their places before
   std::set<int> at_barrier_;
+  uint64_t releases_ = 0;  // barriers that all have passed
   bool begun_ = false;
+  bool unanswered_ = false;              // it goes on for another, and nobody has been heard yet
   std::set<std::pair<Role, int>> gone_;  // that ended before the job had begun, by their hints
   std::optional<Exit> first_gone_;
   int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_;

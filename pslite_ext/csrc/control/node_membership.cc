@@ -16,6 +16,8 @@ NodeMembership::NodeMembership(std::string scheduler_address, const MembershipTi
       heard_ms_(now_ms) {}
 
 void NodeMembership::Suspect(int64_t now_ms) {
+  suspected_ = true;
+  if (may_be_alone_) return;
   heard_ms_ = std::min(heard_ms_, now_ms - times_.heartbeat_timeout_ms + times_.suspicion_ms());
 }
 
@@ -27,9 +29,19 @@ void NodeMembership::Assigned(int64_t now_ms) {
 
 Actions NodeMembership::Heard(int64_t now_ms) {
   heard_ms_ = now_ms;
+  suspected_ = false;
   if (state_ != State::kAlone) return {};
   state_ = State::kRunning;
   return {{Action::kAlone, kSchedulerId, "", {}, Status::Ok()}};
+}
+
+bool NodeMembership::IsNews(const Member& newcomer, Admission admission) {
+  const auto [known, first] = heard_of_.try_emplace(newcomer.id, newcomer.entry, admission);
+  auto& [entry, is_at] = known->second;
+  if (!first && entry == newcomer.entry && admission <= is_at) return false;
+  entry = newcomer.entry;
+  is_at = admission;
+  return true;
 }
 
 Actions NodeMembership::GiveUp(const Status& why) {

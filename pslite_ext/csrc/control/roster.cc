@@ -8,6 +8,23 @@ Roster::Roster(int workers) {
   for (int w = 0; w < workers; ++w) in_.insert(NodeId(Role::kWorker, w));
 }
 
+void Roster::Restore(uint64_t generation, const std::map<int, Presence>& nodes) {
+  generation_ = generation;
+  in_.clear();
+  for (const auto& [node, presence] : nodes) {
+    if (presence == Presence::kLeft) left_.insert(node);
+    if (presence == Presence::kLost) lost_.insert(node);
+    if (presence == Presence::kNew) new_.insert(node);
+    if (presence == Presence::kIn && RoleOf(node) == Role::kWorker) in_.insert(node);
+  }
+}
+
+Presence Roster::PresenceOf(int node) const {
+  if (HasLeft(node)) return Presence::kLeft;
+  if (IsLost(node)) return Presence::kLost;
+  return IsNew(node) ? Presence::kNew : Presence::kIn;
+}
+
 void Roster::GoOnWith(int least, int servers, int places) {
   least_ = least;
   servers_ = servers;

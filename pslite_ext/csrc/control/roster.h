@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 
@@ -22,9 +23,14 @@
 
 namespace mercury {
 
+// Of a node that has a place.
+enum class Presence : uint8_t { kIn, kLeft, kLost, kNew };
+
 class Roster {
  public:
   explicit Roster(int workers);
+  // As it was written down.
+  void Restore(uint64_t generation, const std::map<int, Presence>& nodes);
   // With `least` workers at least; 0: only with all of them, as at first. `servers`: of which all
   // but one may be lost; 0: none. `places`: of workers; those beyond the first are free at first;
   // 0: nobody comes.
@@ -36,6 +42,7 @@ class Roster {
   bool HasLeft(int node) const { return left_.count(node) != 0; }
   bool IsLost(int node) const { return lost_.count(node) != 0; }
   bool IsNew(int node) const { return new_.count(node) != 0; }
+  Presence PresenceOf(int node) const;
   // That it is not one of those that train and serve.
   bool IsOut(int node) const;
   const std::set<int>& lost() const { return lost_; }

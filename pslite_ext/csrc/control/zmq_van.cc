@@ -109,9 +109,10 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
   scheduler_.id = kSchedulerId;
   if (is_scheduler_) {
     me.id = my_id_ = kSchedulerId;
-    EnterJob(RandomIdentity());
     scheduler_membership_ = std::make_unique<SchedulerMembership>(
         options_.workers, options_.servers, options_.times, now, options_.settings);
+    const Status status = Begin();
+    if (!status.ok()) return fail(status);
   } else {
     node_membership_ = std::make_unique<NodeMembership>(
         options_.scheduler_host + ":" + std::to_string(options_.scheduler_port), options_.times,
@@ -268,9 +269,11 @@ void ZmqVan::Loop() {
     next_tick = now + tick_ms;
     HearConnections();
     if (over_) continue;
-    const auto unheard = std::find_if(reported_.begin(), reported_.end(), [now](const auto& of) {
-      return now >= of.second.verdict_by_ms;
-    });
+    const auto unheard =
+        std::find_if(reported_.begin(), reported_.end(), [this, now](const auto& of) {
+          return now >= of.second.verdict_by_ms &&
+                 !(node_membership_ && node_membership_->MayBeAloneSoon(now));
+        });
     if (unheard != reported_.end()) {
       FailJob(unheard->second.status, false);
       continue;
@@ -404,6 +407,8 @@ int ZmqVan::RecvMsg(ps::Message* message) {
     if (envelope.sender == kSchedulerId) node_membership_->HeardLate(NowMs());
     return refuse("it is for the node that was here before");
   }
+  // It was said to the scheduler that was lost.
+  if (is_scheduler_ && sequence_from_.IsBefore(envelope.life, envelope.sequence)) return 0;
   const auto lose = [&](const Status& why) {
     LoseLink(envelope.sender, why);
     return 0;

@@ -82,6 +82,7 @@ struct ZmqVanOptions {
   MembershipTimes times;
   bool asynchronous = false;  // this worker's training
   SharedSettings settings;    // all on which nodes must agree, with this node's values
+  std::string journal;        // of a scheduler: where its record of the job is; empty: nowhere
   // What messages that are not control's are in the trace; null: nothing.
   void (*tap)(TraceLog* log, const ps::Meta& meta, int64_t bytes, bool sends,
               int64_t now_us) = nullptr;
@@ -122,6 +123,9 @@ class ZmqVan : public ps::Van {
   void NoMoreWork();
   // The same: whether some have left because the job has failed.
   void FailedElsewhere(bool have);
+  // Of a server: that worker has done its work. Should the scheduler be lost before it hears of it,
+  // the next one does.
+  void HasFinished(int worker);
   // The newcomer `node` is that far.
   void SayAdmission(int node, Admission admission);
   // Whether this node came once the job had begun. From OnAgreed on.
@@ -179,10 +183,11 @@ class ZmqVan : public ps::Van {
   void SendHeartbeat(int receiver);
   void OnHeartbeat(const ps::Message& message, int64_t now_ms);
   // What a TERMINATE may be beside an end: that its sender cannot go on; that the job does, without
-  // a node.
-  static constexpr int kReport = 1, kGoesOn = 2;
-  // The same of an ADD_NODE: the table for a newcomer; how far one is.
-  static constexpr int kNewcomersTable = 1, kFirstAdmission = 2;
+  // a node; that a worker has finished.
+  static constexpr int kReport = 1, kGoesOn = 2, kHasFinished = 3;
+  // The same of an ADD_NODE: the table for a newcomer; that this scheduler goes on for one that was
+  // lost; how far a newcomer is.
+  static constexpr int kNewcomersTable = 1, kIsBack = 2, kFirstAdmission = 3;
   static constexpr size_t kTextBytesMax = kSharedSettingsBytesMax;
   static void SetBody(ps::Meta* meta, const std::string& text);
   void SendTerminate(int receiver, const Status& status);
@@ -223,8 +228,18 @@ class ZmqVan : public ps::Van {
   void Tell(int node, Admission admission);
   void OnTerminate(const ps::Message& message, int64_t now_ms);
   void OnReport(const ps::Message& message, const Status& status, int64_t now_ms);
+  void OnFinished(const ps::Message& message, int64_t now_ms);
   void OnLoss(int node, const Status& why);
   void EndIfAlone();
+  Status Begin();
+  void WriteDown();
+  void Unwrite();
+  void GoOn(const JobRecord& record);
+  void TellAgain();
+  void OnReturn(const ps::Message& message, int64_t now_ms);
+  void SayReport(int node);
+  void SayFinished(int worker);
+  void SayBarrier();
   bool CountLost(int node);
   void CountFound(int node);
   void CarryOut(const Actions& actions);
@@ -236,7 +251,7 @@ class ZmqVan : public ps::Van {
   VanObserver* const observer_;
   HmacKey key_;  // of no job, until one is known
   bool in_job_ = false;
-  const uint64_t life_;
+  uint64_t life_;
   Doorman doorman_;
   Status start_status_;
   int my_port_ = 0;
@@ -279,6 +294,11 @@ class ZmqVan : public ps::Van {
   int my_id_ = kNoNode;
   bool newcomer_ = false;
   bool no_more_work_ = false, failed_elsewhere_ = false;
+  std::set<int> finished_;   // workers, as a server knows
+  bool at_barrier_ = false;  // of a worker
+  uint64_t passed_ = 0;      // barriers, as the scheduler counts them
+  uint64_t returns_ = 0;     // how many schedulers have gone on for one that was lost
+  bool writes_down_ = false, cannot_write_ = false;
   bool over_ = false;  // the observer has heard the end
   Status late_hear_;   // of a scheduler: what it tells those who come too late
 

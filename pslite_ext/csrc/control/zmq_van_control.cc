@@ -38,11 +38,8 @@ void ZmqVan::Leave(const Status& why) {
 void ZmqVan::EnterBarrier() {
   Outbound item;
   item.run = [this] {
-    ps::Meta meta;
-    meta.control.cmd = ps::Control::BARRIER;
-    meta.control.barrier_group = ps::kWorkerGroup;
-    meta.request = true;
-    SendControl(kSchedulerId, meta);
+    at_barrier_ = true;
+    SayBarrier();
   };
   Post(std::move(item));
 }
@@ -160,15 +157,18 @@ void ZmqVan::OnControl(const ps::Message& message, int64_t now_ms) {
   switch (control.cmd) {
     case ps::Control::ADD_NODE:
       if (message.meta.option >= kFirstAdmission) return OnAdmission(message);
+      if (!is_scheduler_ && message.meta.option == kIsBack) return OnReturn(message, now_ms);
       if (!is_scheduler_) return OnAssigned(message, now_ms);
       if (control.node.size() == 1 && sender == ps::Meta::kEmpty) OnRegistration(message, now_ms);
       return;
     case ps::Control::HEARTBEAT:
       return OnHeartbeat(message, now_ms);
     case ps::Control::BARRIER:
-      if (is_scheduler_) return CarryOut(scheduler_membership_->Barrier(sender));
-      if (sender == kSchedulerId) observer_->OnBarrier();
-      return;
+      if (is_scheduler_) return CarryOut(scheduler_membership_->Barrier(sender, message.meta.key));
+      if (sender != kSchedulerId) return;
+      at_barrier_ = false;
+      passed_ = message.meta.key;
+      return observer_->OnBarrier();
     case ps::Control::TERMINATE:
       return OnTerminate(message, now_ms);
     default:
@@ -198,6 +198,7 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
   }
   if (my_id_ == kNoNode) return Refuse("the scheduler's table does not name this node");
   newcomer_ = message.meta.option == kNewcomersTable;
+  passed_ = message.meta.key;
   doorman_.Stay();
   SharedSettings settings;
   Status agreed = FromText(message.meta.body, &settings);
@@ -227,6 +228,7 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
         scheduler_membership_->Withdraw(message.meta.control.msg_sig, status.text(), now_ms));
   }
   if (is_scheduler_ && message.meta.option == kReport) return OnReport(message, status, now_ms);
+  if (is_scheduler_ && message.meta.option == kHasFinished) return OnFinished(message, now_ms);
   if (is_scheduler_) {
     return CarryOut(scheduler_membership_->Leave(message.meta.sender, status, now_ms));
   }
@@ -262,6 +264,7 @@ void ZmqVan::Broadcast(const std::function<void(int node)>& send) {
 void ZmqVan::FailJob(const Status& status, bool tell_others) {
   if (over_) return;
   over_ = true;
+  Unwrite();
   try {
     TellOfFailure(status, tell_others);
   } catch (const std::exception& error) {  // whatever it is, this process must hear of it
@@ -286,6 +289,9 @@ void ZmqVan::TellOfFailure(const Status& status, bool tell_others) {
 }
 
 void ZmqVan::CarryOut(const Actions& actions) {
+  if (std::any_of(actions.begin(), actions.end(), [](const Action& a) { return a.IsKept(); })) {
+    WriteDown();
+  }
   for (const Action& action : actions) {
     ps::Meta meta;
     switch (action.kind) {
@@ -308,6 +314,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
             !status.ok()) {
           return FailJob(status, true);
         }
+        WriteDown();
         observer_->OnReady(kSchedulerId);
         break;
       case Action::kAdmit:
@@ -334,8 +341,10 @@ void ZmqVan::CarryOut(const Actions& actions) {
       case Action::kRelease:
         meta.control.cmd = ps::Control::BARRIER;
         meta.control.barrier_group = ps::kWorkerGroup;
+        meta.key = scheduler_membership_->releases();
         Broadcast([&](int node) {
-          if (RoleOf(node) == Role::kWorker) SendControl(node, meta);
+          const bool hears = action.node == -1 || action.node == node;
+          if (hears && RoleOf(node) == Role::kWorker) SendControl(node, meta);
         });
         break;
       case Action::kDeparted:
@@ -364,6 +373,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         FailJob(action.status, true);
         break;
       case Action::kEnd:
+        Unwrite();
         Broadcast([&](int node) { SendTerminate(node, Status::Ok()); });
         over_ = true;
         observer_->OnEnded();

@@ -39,19 +39,23 @@ void ZmqVan::Report(int node, const Status& status) {
     if (over_ || out || reported_.count(node) != 0) return;
     const bool lost = status.code() == Code::kPeerLost;
     // The scheduler itself waits, to see who of the two is still there.
-    const Reported& reported =
-        reported_[node] = {status.By({lost ? Blame::kLost : Blame::kDid, node}),
-                           NowMs() + 2 * options_.times.suspicion_ms()};
-    ps::Meta meta;
-    meta.control.cmd = ps::Control::TERMINATE;
-    meta.option = kReport;
-    for (const Member& m : members_) {
-      if (m.id == node) meta.control.node.push_back(ToNode(m));
-    }
-    SetBody(&meta, Encode(reported.status, kTextBytesMax));
-    SendControl(kSchedulerId, meta);
+    reported_[node].status = status.By({lost ? Blame::kLost : Blame::kDid, node});
+    SayReport(node);
   };
   Post(std::move(item));
+}
+
+void ZmqVan::SayReport(int node) {
+  Reported& reported = reported_[node];
+  reported.verdict_by_ms = NowMs() + 2 * options_.times.suspicion_ms();
+  ps::Meta meta;
+  meta.control.cmd = ps::Control::TERMINATE;
+  meta.option = kReport;
+  for (const Member& m : members_) {
+    if (m.id == node) meta.control.node.push_back(ToNode(m));
+  }
+  SetBody(&meta, Encode(reported.status, kTextBytesMax));
+  SendControl(kSchedulerId, meta);
 }
 
 void ZmqVan::SendLost(int receiver, int node, const Status& why) {

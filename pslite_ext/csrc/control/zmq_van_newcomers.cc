@@ -42,6 +42,7 @@ void ZmqVan::OnAdmission(const ps::Message& message) {
   }
   if (message.meta.sender != kSchedulerId || RoleOf(node.id) != Role::kWorker) return;
   const Member member = ToMember(node, 0, node.id);
+  if (!node_membership_->IsNews(member, admission)) return;
   // A newcomer hears of others that came before it only once they go on.
   MakeRoomFor(member);
   observer_->OnAdmission(member, admission);
@@ -50,10 +51,13 @@ void ZmqVan::OnAdmission(const ps::Message& message) {
 // It has the place of one that is lost, or a new one.
 void ZmqVan::MakeRoomFor(const Member& member) {
   const int node = member.id;
-  const bool known = std::any_of(members_.begin(), members_.end(), [&](const Member& m) {
-    return m.id == node && m.entry == member.entry;
-  });
-  if (known) return;
+  const auto last = std::find_if(members_.begin(), members_.end(),
+                                 [node](const Member& m) { return m.id == node; });
+  if (last != members_.end()) {
+    if (last->entry == member.entry) return;
+    // The scheduler that said so was lost before this node heard it.
+    OnLoss(node, Status::PeerLost("another has its place").By({Blame::kNamed, node}));
+  }
   members_.erase(std::remove_if(members_.begin(), members_.end(),
                                 [node](const Member& m) { return m.id == node; }),
                  members_.end());
@@ -61,6 +65,7 @@ void ZmqVan::MakeRoomFor(const Member& member) {
   CountFound(node);
   life_of_.erase(node);
   reported_.erase(node);
+  finished_.erase(node);
 }
 
 // Of a scheduler.
@@ -74,6 +79,7 @@ void ZmqVan::Admit(const Member& member) {
   ps::Meta table;
   table.control.cmd = ps::Control::ADD_NODE;
   table.option = kNewcomersTable;
+  table.key = scheduler_membership_->releases();
   table.control.node.push_back(my_node_);
   const Roster& roster = scheduler_membership_->roster();
   for (const Member& m : members_) {

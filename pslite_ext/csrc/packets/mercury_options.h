@@ -84,7 +84,8 @@ struct PlaneEvents {
   std::function<void()> ready;
   std::function<void(int peer, const Status& status)> lost;  // peer -1: this process itself
   std::function<void(int worker, const Status& status)> lost_beside;  // of the worker's own host
-  std::function<void()> all_out;  // of a server: no worker is in the job any more
+  std::function<void(int worker)> finished;  // of a server: that worker has done its work
+  std::function<void()> all_out;             // the same: no worker is in the job any more
   // The same: whether workers have left because the job has failed.
   std::function<void(bool have)> failed;
 };

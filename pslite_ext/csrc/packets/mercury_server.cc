@@ -104,11 +104,13 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
   };
   hears.goodbye = [this, shard](int worker, bool done) {
     if (!done) {
-      failed_.insert(worker);
+      // A newcomer fails by itself.
+      if (new_.count(worker) == 0) failed_.insert(worker);
       return SayIfFailed();
     }
     shard->clerk->Departed(worker);
     out_.insert(worker);
+    if (events_.finished) events_.finished(worker);
     ForgetWhereItHasNotCome(worker);
     SayIfAllAreOut();
   };

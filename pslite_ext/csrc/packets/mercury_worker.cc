@@ -207,8 +207,11 @@ void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
   terms.server = leader ? options_.leader_number(Leader()) : static_cast<uint32_t>(server);
   terms.lane = slice->number;
   const int64_t now = NowUs();
+  // The scheduler may be lost before the server hears that it has another's slots; one that goes on
+  // in its place says so again.
+  const int64_t patience_us = (options_.elastic ? 2 : 1) * options_.handshake_timeout_us;
   auto made = std::make_unique<Dialer>(
-      &slice->lane->loop(), key_, terms, address, options_.tcp, now + options_.handshake_timeout_us,
+      &slice->lane->loop(), key_, terms, address, options_.tcp, now + patience_us,
       [this, slice, server](const Status& status, TcpSocket socket) {
         if (!status.ok()) return Lost(*slice, server, status);
         slice->lane->AddLink(std::move(socket), server);

@@ -90,6 +90,7 @@ void ReadVan(const Settings& s, ZmqVanOptions* van) {
   van->token = s.job_token;
   van->times = Times(s);
   van->asynchronous = s.asynchronous != 0;
+  if (van->role == Role::kScheduler) van->journal = s.journal;
 }
 
 Status ReadElastic(const Settings& s, NodeOptions* options) {

@@ -54,7 +54,7 @@ TEST(round_trip) {
 TEST(golden_bytes) {
   const auto frame = Frame(HmacKey("token"), Sample(), "meta");
   CHECK_EQ(mercury::testing::Hex(frame.data(), 48), std::string("4d505331"
-                                                                "0400"
+                                                                "0500"
                                                                 "0210"
                                                                 "09000000"
                                                                 "08000000"
@@ -139,4 +139,19 @@ TEST(sequence) {
   CHECK_STATUS(Code::kOk, check.Accept(1, 5));
   CHECK_TRUE(!check.IsLate(1, 9) && !check.IsLate(3, 1));
   CHECK_TRUE(check.IsLate(3, 2));  // what came before was for somebody else
+}
+
+TEST(who_goes_on_for_another_counts_from_above) {
+  SequenceCheck check;
+  const uint64_t first = uint64_t{1} << kReturnShift, second = uint64_t{2} << kReturnShift;
+  CHECK_OK(check.Accept(7, 1));
+  CHECK_OK(check.Accept(7, 2));
+  CHECK_OK(check.Accept(7, first + 1));  // nothing is lost
+  CHECK_STATUS(Code::kCorrupt, check.Accept(7, 3));
+  CHECK_OK(check.Accept(7, first + 2));
+  CHECK_STATUS(Code::kPeerLost, check.Accept(7, second + 2));
+  check.CountFrom(8, second);
+  CHECK_TRUE(check.IsBefore(8, 5) && check.IsBefore(8, first + 1));
+  CHECK_TRUE(!check.IsBefore(8, second + 1) && !check.IsBefore(9, 1));
+  CHECK_OK(check.Accept(8, second + 1));
 }

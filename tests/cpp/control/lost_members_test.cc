@@ -111,13 +111,13 @@ TEST(a_worker_that_stalls_is_done_without) {
 
 TEST(barriers_are_those_of_the_others) {
   SchedulerMembership s = Elastic(3, 1);
-  CHECK_TRUE(s.Barrier(W(0)).empty());
-  CHECK_TRUE(s.Barrier(W(1)).empty());
+  CHECK_TRUE(s.Barrier(W(0), s.releases()).empty());
+  CHECK_TRUE(s.Barrier(W(1), s.releases()).empty());
   const Actions lost = s.Ended({Role::kWorker, 2, "was killed by signal 9", true});
   CHECK_EQ(Lost(lost), W(2));
   CHECK_TRUE(Find(lost, Action::kRelease) != nullptr);
   // Neither does one that has left hold the others up, nor one that dies at a barrier count.
-  CHECK_TRUE(s.Barrier(W(0)).empty());
+  CHECK_TRUE(s.Barrier(W(0), s.releases()).empty());
   const Actions left = s.Leave(W(1), Status::Ok(), 100);
   CHECK_TRUE(Find(left, Action::kDeparted) != nullptr);
   CHECK_TRUE(Find(left, Action::kRelease) != nullptr);
@@ -173,7 +173,7 @@ TEST(never_too_few_and_never_divided) {
           actions = s.Suspect(W(w), now);
           break;
         case 4:
-          actions = s.Barrier(W(w));
+          actions = s.Barrier(W(w), s.releases());
           break;
         case 5:
           actions = s.DoWithout(W(w), Status::Timeout("it stalls"));

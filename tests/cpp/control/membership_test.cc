@@ -215,10 +215,10 @@ TEST(withdrawing_while_gathering_fails_the_job) {
 
 TEST(barrier) {
   SchedulerMembership s = Running();
-  CHECK_TRUE(s.Barrier(NodeId(Role::kServer, 0)).empty());
-  CHECK_TRUE(s.Barrier(NodeId(Role::kWorker, 0)).empty());
-  CHECK_TRUE(Find(s.Barrier(NodeId(Role::kWorker, 1)), Action::kRelease) != nullptr);
-  CHECK_TRUE(s.Barrier(NodeId(Role::kWorker, 1)).empty());
+  CHECK_TRUE(s.Barrier(NodeId(Role::kServer, 0), s.releases()).empty());
+  CHECK_TRUE(s.Barrier(NodeId(Role::kWorker, 0), s.releases()).empty());
+  CHECK_TRUE(Find(s.Barrier(NodeId(Role::kWorker, 1), s.releases()), Action::kRelease) != nullptr);
+  CHECK_TRUE(s.Barrier(NodeId(Role::kWorker, 1), s.releases()).empty());
   CHECK_TRUE(Says(Find(s.Leave(NodeId(Role::kWorker, 0), Status::Ok(), 1), Action::kFail),
                   "worker 1 waits for it at a barrier"));
 }
@@ -244,7 +244,7 @@ TEST(random_events_fail_at_most_once) {
           s.Heard(node, now);
           break;
         case 2:
-          actions = s.Barrier(node);
+          actions = s.Barrier(node, s.releases());
           break;
         case 3:
           if (random() % 10 == 0)

@@ -83,13 +83,13 @@ TEST(a_newcomer_is_let_in_step_by_step) {
 TEST(barriers_do_not_wait_for_newcomers) {
   SchedulerMembership s = Begun();
   s.Register(M(Role::kWorker, 21), 5);
-  CHECK_TRUE(s.Barrier(W(2)).empty());
-  CHECK_TRUE(s.Barrier(W(0)).empty());
-  CHECK_TRUE(Find(s.Barrier(W(1)), Action::kRelease) != nullptr);
+  CHECK_TRUE(s.Barrier(W(2), s.releases()).empty());
+  CHECK_TRUE(s.Barrier(W(0), s.releases()).empty());
+  CHECK_TRUE(Find(s.Barrier(W(1), s.releases()), Action::kRelease) != nullptr);
   CHECK_TRUE(Comes(&s, W(2), Admission::kIn));
-  s.Barrier(W(0));
-  CHECK_TRUE(s.Barrier(W(1)).empty());
-  CHECK_TRUE(Find(s.Barrier(W(2)), Action::kRelease) != nullptr);
+  s.Barrier(W(0), s.releases());
+  CHECK_TRUE(s.Barrier(W(1), s.releases()).empty());
+  CHECK_TRUE(Find(s.Barrier(W(2), s.releases()), Action::kRelease) != nullptr);
 }
 
 TEST(the_lost_are_followed_in_their_places) {

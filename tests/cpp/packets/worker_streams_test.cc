@@ -362,3 +362,28 @@ TEST(a_sum_may_come_of_what_was_sent_of_a_slot_and_of_no_more) {
   CHECK_OK(worker.Sum(0, 4 << 10, round, std::string(60 << 10, 'b')));
   CHECK_EQ(t->outcomes.size(), size_t{round});
 }
+
+TEST(a_sum_is_given_unless_nobody_lacks_it_any_more) {
+  WorkerStreamsOptions options = WorkerOptions();
+  options.keeps_sums = true;
+  LoneWorker worker(options);
+  const auto t = worker.Tensor(1, 100);
+  for (const uint8_t round : {1, 2}) {
+    worker.Submit(t.get());
+    worker.Drain();
+    REQUIRE_OK(worker.Sum(0, 0, round, std::string(100, static_cast<char>('a' + round))));
+  }
+  const auto wanted = [&worker](uint8_t round) {
+    Header header;
+    header.kind = PacketKind::kWanted;
+    header.round = round;
+    return worker.Receive(header, "");
+  };
+  CHECK_OK(wanted(1));  // it was overtaken: who lacked it is lost
+  CHECK_TRUE(worker.Drain().empty());
+  CHECK_OK(wanted(2));
+  const auto given = worker.Drain();
+  REQUIRE_TRUE(!given.empty() && given.back().header.kind == PacketKind::kGiven);
+  CHECK_EQ(given.back().payload[0], 'c');
+  CHECK_STATUS(Code::kCorrupt, wanted(3));
+}

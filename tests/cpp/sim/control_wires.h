@@ -38,6 +38,14 @@ class ControlWires {
       if (!stopped && to_scheduler && cut_.count(node) == 0) Deliver(&wire);
     }
   }
+  // The scheduler is no more: of what it has said to each node, the last is lost.
+  void LoseSome() {
+    for (auto& [of, wire] : wires_) {
+      if (of.second) continue;
+      const size_t stays = random_->Below(wire.letters.size() + 1);
+      for (size_t i = stays; i < wire.letters.size(); ++i) wire.letters[i] = [] {};
+    }
+  }
   void Cut(int node) { cut_.insert(node); }
   void Mend(int node) {
     cut_.erase(node);

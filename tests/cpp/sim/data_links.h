@@ -15,6 +15,8 @@
 
 namespace mercury::testing {
 
+constexpr int64_t kPatienceUs = 400000;  // of who dials: twice that of who waits for a heartbeat
+
 class DataLinks {
  public:
   using Worker = std::shared_ptr<WorkerProcess>;
@@ -74,7 +76,7 @@ class DataLinks {
   }
   void Dial(const Worker& worker, int shard) {
     const int moves = worker->links[shard].moves;
-    const int64_t until_us = network_->now_us() + 100000;
+    const int64_t until_us = network_->now_us() + kPatienceUs;
     network_->After(random_->Between(50, 1500), [=] { TryLink(worker, shard, moves, until_us); });
   }
   // `done`: it has done its work; else its job has failed.
@@ -93,11 +95,12 @@ class DataLinks {
           CHECK_OK(link.slots->OnPacket(from, goodbye, network_->now_us()));
         }
         at->out.insert(worker->rank);
+        at->finished.insert(worker->rank);
         for (auto& [others, slots] : at->shards) {  // where it has not come
           if (worker->links[others].at != at) slots->Drop(worker->rank, 0);
         }
       } else {
-        at->failed.insert(worker->rank);
+        if (at->new_ones.count(worker->rank) == 0) at->failed.insert(worker->rank);
       }
       then(at);
     }

@@ -16,7 +16,9 @@ class NodeHearings {
   virtual ~NodeHearings() = default;
 
   virtual void HearHeartbeat(const Node& node) = 0;
-  virtual void HearRelease(const Node& node) = 0;
+  // Of a scheduler that goes on where others were lost, so many by now.
+  virtual void HearBack(const Node& node, uint64_t returns) = 0;
+  virtual void HearRelease(const Node& node, uint64_t releases) = 0;
   virtual void HearDeparture(const Node& node, int departed) = 0;
   virtual void HearLoss(const Node& node, int lost, const Status& why) = 0;
   virtual void HearAdmission(const Node& node, const Member& newcomer, Admission admission) = 0;

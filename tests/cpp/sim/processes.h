@@ -33,21 +33,28 @@ struct Process {
   int rank;  // -1: it has not been told yet
   int hint;  // which one it was started as; -1: any
   uint64_t life = 0;
-  bool alive = true;  // it has not died
-  bool over = false;  // the job is, for it, for `how`
+  bool alive = true;      // it has not died
+  bool isolated = false;  // from the scheduler, at least
+  bool over = false;      // the job is, for it, for `how`
   Status how;
   NodeMembership membership;
   ShardHomes homes;
-  std::set<int> lost, departed;          // nodes
-  std::map<int, int64_t> verdict_by_ms;  // of nodes that it has reported
-  std::map<int, uint8_t> entries;        // of workers: how many have had their places before
+  std::set<int> lost, departed;  // nodes
+  struct Reported {
+    Status why;
+    int64_t verdict_by_ms = 0;
+  };
+  std::map<int, Reported> reported;  // nodes
+  uint64_t returns = 0;              // of schedulers that go on, which it has heard of
+  bool told = true;                  // who it is; what it hears before that is refused
+  std::map<int, uint8_t> entries;    // of workers: how many have had their places before
 };
 
 struct ServerProcess : Process {
   using Process::Process;
   std::map<int, Aggregator*> shards;  // its own, and those whose place it has taken
   // Workers, as MercuryServer has them.
-  std::set<int> dropped, out, new_ones, failed;
+  std::set<int> dropped, out, new_ones, failed, finished;
 };
 
 struct WorkerProcess : Process {
@@ -73,6 +80,7 @@ struct WorkerProcess : Process {
   uint8_t entry = 0;
   bool in = false;  // it trains
   bool at_barrier = false;
+  uint64_t passed = 0;      // barriers, as the scheduler counts them
   int step = 0, since = 0;  // rounds done; the last one that it had no part in
   size_t under_way = 0;
   int heard_of = -1;  // a newcomer, at the last step's end

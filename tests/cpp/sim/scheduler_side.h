@@ -5,6 +5,7 @@
 // has, or had, the same place.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,20 +30,24 @@ class SchedulerSide {
         nodes_(nodes),
         notes_(std::move(notes)),
         wires_(network, random),
-        membership_(workers, servers, Times(), NowMs()) {}
+        workers_(workers),
+        servers_(servers),
+        membership_(Membership()) {}
 
   static MembershipTimes Times() { return {20, 200, 1000, 2000}; }
 
   // Before the job begins, which it does with the last of them.
   void Register(const Node& node) {
-    membership_.Register(MemberOf(*node), NowMs());
-    membership_.GuestIsThere(membership_.members().back().guest, NowMs());
+    membership_->Register(MemberOf(*node), NowMs());
+    membership_->GuestIsThere(membership_->members().back().guest, NowMs());
     life_of_[node->id()] = node->life;
     process_of_[node->life] = node;
     node->membership.Assigned(NowMs());
   }
   void GoOnWith(int least, bool servers_may_go, int places) {
-    membership_.GoOnWith(least, servers_may_go, places);
+    go_on_ = [=] { membership_->GoOnWith(least, servers_may_go, places); };
+    go_on_();
+    record_ = membership_->Record();
   }
 
   bool alive() const { return alive_; }
@@ -50,23 +55,45 @@ class SchedulerSide {
     return HasPlace(process) && lost_.count(process.id()) != 0;
   }
   bool works() const { return alive_ && !over_; }
-  void Kill() { alive_ = false; }
+  // It has said that the job is over, and was lost before all had heard it, perhaps.
+  bool EndedUnheard() const { return over_ && !alive_; }
+  void Kill() {
+    alive_ = false;
+    wires_.LoseSome();
+  }
+  // Another goes on from what it has written down, unless the job was over.
+  void Return() {
+    if (alive_ || over_) return;
+    notes_("a scheduler goes on");
+    alive_ = true;
+    ++returns_;
+    membership_ = Membership();
+    membership_->GoOnFrom(record_, NowMs());
+    go_on_();
+    lost_.clear();
+    life_of_.clear();
+    for (const Placed& placed : record_.placed) {
+      life_of_[placed.member.id] = placed.member.life;
+      if (placed.presence == Presence::kLost) lost_.insert(placed.member.id);
+    }
+    TellAgain();
+  }
   void Stop(bool stopped) {
     stopped_ = stopped;
     wires_.Stop(stopped);
   }
   void Tick() {
-    if (!stopped_) CarryOut(membership_.Tick(NowMs()));
+    if (!stopped_) CarryOut(membership_->Tick(NowMs()));
   }
   ControlWires& wires() { return wires_; }
 
   // From a node, if it is one of the job's still, as far as the scheduler knows.
   using Tells = std::function<Actions(SchedulerMembership* membership, int64_t now_ms)>;
   void Tell(const Node& node, Tells tells) {
-    wires_.Send(node->id(), true, [this, node, tells = std::move(tells)] {
-      if (!works() || !IsKnown(*node)) return;
-      membership_.Heard(node->id(), NowMs());
-      CarryOut(tells(&membership_, NowMs()));
+    wires_.Send(node->id(), true, [this, node, to = node->returns, tells = std::move(tells)] {
+      if (!works() || !IsKnown(*node) || to != returns_) return;
+      membership_->Heard(node->id(), NowMs());
+      CarryOut(tells(membership_.get(), NowMs()));
     });
   }
   // Of one that has no place yet.
@@ -74,20 +101,23 @@ class SchedulerSide {
     process_of_[newcomer->life] = newcomer;
     if (!alive_) return;
     if (over_) return nodes_->HearEnd(newcomer, Status::PeerLost("it came too late"));
-    CarryOut(membership_.Register(MemberOf(*newcomer), NowMs()));
+    CarryOut(membership_->Register(MemberOf(*newcomer), NowMs()));
   }
   // What it sees by itself: a process of the launcher's, or a connection that broke.
   void SeeEnd(const Node& node, bool by_launcher) {
     if (!works() || !IsKnown(*node)) return;
     CarryOut(by_launcher
-                 ? membership_.Ended({node->role, node->hint, "was killed by signal 9", true})
-                 : membership_.Suspect(node->id(), NowMs()));
+                 ? membership_->Ended({node->role, node->hint, "was killed by signal 9", true})
+                 : membership_->Suspect(node->id(), NowMs()));
   }
 
  private:
   using Hears = std::function<void(const Node& node)>;
 
   int64_t NowMs() const { return network_->now_us() / 1000; }
+  std::unique_ptr<SchedulerMembership> Membership() const {
+    return std::make_unique<SchedulerMembership>(workers_, servers_, Times(), NowMs());
+  }
   static Member MemberOf(const Process& process) {
     Member member;
     member.role = process.role;
@@ -108,17 +138,19 @@ class SchedulerSide {
   void Say(int node, const Hears& hears) {
     const Node to = process_of_[life_of_[node]];
     wires_.Send(node, false, [to, hears] {
-      if (to->runs()) hears(to);
+      if (to->runs() && to->told) hears(to);
     });
   }
   void Broadcast(const Hears& hears) {
-    for (const Member& m : membership_.members()) {
-      const bool there = !membership_.roster().HasLeft(m.id) && lost_.count(m.id) == 0;
+    for (const Member& m : membership_->members()) {
+      const bool there = !membership_->roster().HasLeft(m.id) && lost_.count(m.id) == 0;
       if (m.id != -1 && there) Say(m.id, hears);
     }
   }
   void CarryOut(const Actions& actions) {
     NodeHearings* const nodes = nodes_;
+    const auto kept = [](const Action& action) { return action.IsKept(); };
+    if (std::any_of(actions.begin(), actions.end(), kept)) record_ = membership_->Record();
     for (const Action& action : actions) {
       const int node = action.node;
       const Status why = action.status;
@@ -136,7 +168,10 @@ class SchedulerSide {
           Broadcast([nodes](const Node& to) { nodes->HearHeartbeat(to); });
           break;
         case Action::kRelease:
-          Broadcast([nodes](const Node& to) { nodes->HearRelease(to); });
+          for (const Member& m : membership_->members()) {
+            const bool hears = node == -1 || node == m.id;
+            if (hears && m.role == Role::kWorker) Release(m.id);
+          }
           break;
         case Action::kDeparted:
           Broadcast([nodes, node](const Node& to) { nodes->HearDeparture(to, node); });
@@ -157,10 +192,34 @@ class SchedulerSide {
       }
     }
   }
+  void Release(int node) {
+    const bool there = !membership_->roster().HasLeft(node) && lost_.count(node) == 0;
+    if (!there) return;
+    Say(node, [nodes = nodes_, releases = membership_->releases()](const Node& to) {
+      nodes->HearRelease(to, releases);
+    });
+  }
+  void TellAgain() {
+    NodeHearings* const nodes = nodes_;
+    Broadcast([nodes, returns = returns_](const Node& to) { nodes->HearBack(to, returns); });
+    for (const Placed& placed : record_.placed) {
+      const Member m = placed.member;
+      Broadcast([=](const Node& to) {
+        if (placed.presence == Presence::kLost) {
+          nodes->HearLoss(to, m.id, Status::PeerLost("it was lost before the scheduler was"));
+        } else if (placed.presence == Presence::kLeft) {
+          nodes->HearDeparture(to, m.id);
+        } else if (placed.presence == Presence::kIn && placed.late) {
+          nodes->HearAdmission(to, m, Admission::kIn);
+        }
+      });
+    }
+    CarryOut(membership_->LoseNewcomers());
+  }
   void Admits(int node, Admission admission) {
     notes_("the scheduler: " + NodeName(node) + " is as far as " +
            std::to_string(static_cast<int>(admission)));
-    for (const Member& m : membership_.members()) {
+    for (const Member& m : membership_->members()) {
       if (m.id != node) continue;
       Broadcast([nodes = nodes_, m, admission](const Node& to) {
         nodes->HearAdmission(to, m, admission);
@@ -175,15 +234,21 @@ class SchedulerSide {
     wires_.Mend(member.id);  // it is another process, somewhere else
     std::set<int> in;
     std::map<int, uint8_t> entries;
-    for (const Member& m : membership_.members()) {
+    for (const Member& m : membership_->members()) {
       if (m.role != Role::kWorker) continue;
       entries[RankOf(m.id)] = m.entry;
-      if (!membership_.roster().IsOut(m.id)) in.insert(RankOf(m.id));
+      if (!membership_->roster().IsOut(m.id)) in.insert(RankOf(m.id));
     }
-    Say(member.id, [nodes = nodes_, member, in, entries](const Node& to) {
-      nodes->HearTable(to, member, in, entries);
-    });
-    for (const int lost : membership_.roster().lost()) {
+    const Node newcomer = process_of_[member.life];
+    wires_.Send(member.id, false,
+                [=, nodes = nodes_, returns = returns_, passed = membership_->releases()] {
+                  if (!newcomer->runs()) return;
+                  newcomer->told = true;
+                  newcomer->returns = returns;
+                  std::static_pointer_cast<WorkerProcess>(newcomer)->passed = passed;
+                  nodes->HearTable(newcomer, member, in, entries);
+                });
+    for (const int lost : membership_->roster().lost()) {
       if (RoleOf(lost) != Role::kServer) continue;
       Say(member.id, [nodes = nodes_, lost](const Node& to) {
         nodes->HearLoss(to, lost, Status::PeerLost("it was lost before this node came"));
@@ -198,7 +263,11 @@ class SchedulerSide {
   NodeHearings* const nodes_;
   const Notes notes_;
   ControlWires wires_;
-  SchedulerMembership membership_;
+  const int workers_, servers_;
+  std::unique_ptr<SchedulerMembership> membership_;
+  std::function<void()> go_on_;
+  JobRecord record_;      // as it is written down
+  uint64_t returns_ = 0;  // of schedulers that go on where others were lost
   bool alive_ = true, over_ = false, stopped_ = false;
   std::map<int, uint64_t> life_of_;      // of members
   std::map<uint64_t, Node> process_of_;  // by life

@@ -42,6 +42,8 @@ class Training : public WholeJob {
       for (const auto& each : all()) {
         const auto worker = Trained(each);
         if (worker == nullptr || of.second <= worker->since) continue;
+        // In its last round, it does not hear how the others go on, nor they that it does not.
+        if (of.second == steps_ && worker->isolated) continue;
         must.insert(worker->rank);
         const auto found = by_life.find(worker->life);
         if (found == by_life.end()) return where + NodeName(worker->id()) + " has no sum";
@@ -134,7 +136,9 @@ class Training : public WholeJob {
     Hears(worker);
   }
   void Hears(const Worker& worker) override {
-    if (!worker->in && worker->has && worker->membership.alone()) {
+    // Of who was lost without hearing it, servers close the connections when another has its place.
+    const bool lost = worker->rank >= 0 && this->worker(worker->rank) != worker;
+    if (!worker->in && (worker->has || lost) && worker->membership.alone()) {
       return Fail(worker, Status::PeerLost("the scheduler is lost"), true);
     }
     if (!worker->in && worker->rank >= 0 &&
@@ -145,6 +149,7 @@ class Training : public WholeJob {
     if (its.rank < 0) return;
     if (!worker->present.IsThere(its.rank, its.entry)) return Resume(worker);
     if (worker->membership.alone()) {
+      if (!its.shards_left.empty()) return;  // servers hear it from this worker still
       if (its.waits_for != Admission::kIn) return Resume(worker);
       its.rank = -1;
       return Fail(worker, Status::PeerLost("the scheduler is lost while it lets one in"), true);

@@ -52,7 +52,7 @@ class WholeJob : private NodeHearings {
     }
     for (int w = 0; w < options.workers; ++w) scheduler_.Register(NewWorker(w));
     scheduler_.GoOnWith(options.least, servers() > 1, places());
-    Every([this] { return scheduler_.works(); }, [this] { scheduler_.Tick(); });
+    TickScheduler();
   }
   WholeJob(const WholeJob&) = delete;
   WholeJob& operator=(const WholeJob&) = delete;
@@ -67,6 +67,7 @@ class WholeJob : private NodeHearings {
   Server server(int rank) { return servers_[static_cast<size_t>(rank)]; }
   // The others have gone on without it, as the scheduler knows.
   bool HasLost(const Process& process) const { return scheduler_.HasLost(process); }
+  bool EndedUnheard() const { return scheduler_.EndedUnheard(); }
   // By life: that many have been before it.
   const std::vector<Node>& all() const { return all_; }
   // Everybody has been told that it is over, or is no more.
@@ -96,6 +97,18 @@ class WholeJob : private NodeHearings {
       });
     }
   }
+  // Nodes find it again, and those that wait to be taken in ask again.
+  void ReturnScheduler() {
+    scheduler_.Return();
+    if (!scheduler_.works()) return;
+    TickScheduler();
+    for (const Node& each : all_) {
+      if (each->rank >= 0 || !each->runs()) continue;
+      network_.After(random_->Between(0, 3000), [this, each] {
+        if (each->runs()) scheduler_.Ask(each);
+      });
+    }
+  }
   // Its process, or its machine; then it goes on.
   void StopScheduler(int64_t for_us) {
     Note("the scheduler stops for " + std::to_string(for_us) + " us");
@@ -110,6 +123,7 @@ class WholeJob : private NodeHearings {
   void Isolate(const Node& node, bool from_scheduler_alone) {
     Note(NodeName(node->id()) + " is isolated" + (from_scheduler_alone ? " in part" : ""));
     scheduler_.wires().Cut(node->id());
+    node->isolated = true;
     if (from_scheduler_alone) return;
     const bool serves = node->role == Role::kServer;
     for (int other = 0; other < (serves ? places() : servers()); ++other) {
@@ -132,6 +146,7 @@ class WholeJob : private NodeHearings {
     const auto times = SchedulerSide::Times();
     auto comes = std::make_shared<WorkerProcess>(Role::kWorker, hint, servers(), times, NowMs());
     comes->rank = -1;
+    comes->told = false;
     Begin(comes);
     for (int64_t at_us = random_->Between(0, 2000); at_us < 5000; at_us += 2500) {  // again
       network_.After(at_us, [this, comes] {
@@ -155,9 +170,7 @@ class WholeJob : private NodeHearings {
   void Finish(const Worker& worker) {
     worker->at_barrier = options_.barrier;
     if (!options_.barrier || worker->membership.alone()) return Leave(worker);
-    scheduler_.Tell(worker, [id = worker->id()](SchedulerMembership* membership, int64_t) {
-      return membership->Barrier(id);
-    });
+    SayBarrier(worker);
   }
   void Fail(const Node& node, const Status& why, bool tell) {
     if (!node->runs()) return;
@@ -181,6 +194,18 @@ class WholeJob : private NodeHearings {
       if (!while_true()) return;
       tick();
       Every(while_true, tick);
+    });
+  }
+  // As long as this one works.
+  void TickScheduler() {
+    const uint64_t life = ++schedulers_;
+    Every([this, life] { return scheduler_.works() && life == schedulers_; },
+          [this] { scheduler_.Tick(); });
+  }
+  void SayBarrier(const Worker& worker) {
+    scheduler_.Tell(worker, [id = worker->id(), passed = worker->passed](
+                                SchedulerMembership* membership, int64_t) {
+      return membership->Barrier(id, passed);
     });
   }
   DataLinks::Events LinkEvents() {
@@ -228,8 +253,9 @@ class WholeJob : private NodeHearings {
 
   // A node: what it does by itself, and what it hears.
   void Tick(const Node& node) {
-    for (const auto& [of, by_ms] : node->verdict_by_ms) {
-      if (NowMs() < by_ms) continue;
+    for (const auto& [of, reported] : node->reported) {
+      if (NowMs() < reported.verdict_by_ms) continue;
+      if (node->membership.MayBeAloneSoon(NowMs())) continue;
       return Fail(node, Status::PeerLost("lost " + NodeName(of) + ", says nobody"), false);
     }
     CarryOut(node, node->membership.Tick(NowMs()));
@@ -257,13 +283,36 @@ class WholeJob : private NodeHearings {
     if (static_cast<int>(server->out.size()) == places()) End(node, Status::Ok());
   }
   void HearHeartbeat(const Node& node) override { CarryOut(node, node->membership.Heard(NowMs())); }
-  void HearRelease(const Node& node) override {
+  void HearBack(const Node& node, uint64_t returns) override {
+    if (returns <= node->returns) return;
+    node->returns = returns;
+    CarryOut(node, node->membership.Heard(NowMs()));
+    scheduler_.Tell(node, [](SchedulerMembership*, int64_t) { return Actions(); });
+    if (const Worker worker = AsWorker(node)) {
+      if (worker->at_barrier) SayBarrier(worker);
+    } else {
+      const auto server = std::static_pointer_cast<ServerProcess>(node);
+      for (const int rank : server->finished) SayFinished(server, rank);
+    }
+    for (const auto& [of, reported] : std::map<int, Process::Reported>(node->reported)) {
+      SayReport(node, of);
+    }
+  }
+  void SayFinished(const Server& server, int rank) {
+    const Member member = AsKnown(server, NodeId(Role::kWorker, rank));
+    scheduler_.Tell(server, [member](SchedulerMembership* membership, int64_t now_ms) {
+      if (!membership->HasPlace(member)) return Actions();
+      return membership->Leave(member.id, Status::Ok(), now_ms);
+    });
+  }
+  void HearRelease(const Node& node, uint64_t releases) override {
     const Worker worker = AsWorker(node);
-    if (worker != nullptr && worker->at_barrier) Leave(worker);
+    worker->passed = releases;
+    if (worker->at_barrier) Leave(worker);
   }
   void HearDeparture(const Node& node, int departed) override {
     node->departed.insert(departed);
-    node->verdict_by_ms.erase(departed);
+    node->reported.erase(departed);
     const Worker worker = AsWorker(node);
     if (worker == nullptr) return;
     worker->present.Out(RankOf(departed));
@@ -272,7 +321,7 @@ class WholeJob : private NodeHearings {
   void HearLoss(const Node& node, int lost, const Status& why) override {
     if (lost == node->id()) return Fail(node, why, false);
     if (!node->lost.insert(lost).second) return;
-    node->verdict_by_ms.erase(lost);
+    node->reported.erase(lost);
     const Worker worker = AsWorker(node);
     if (RoleOf(lost) == Role::kServer) {
       for (const int shard : node->homes.Lose(RankOf(lost))) Move(node, shard);
@@ -285,10 +334,13 @@ class WholeJob : private NodeHearings {
   }
   void HearAdmission(const Node& node, const Member& newcomer, Admission admission) override {
     const int rank = RankOf(newcomer.id);
+    if (!node->membership.IsNews(newcomer, admission)) return;
     const auto known = node->entries.find(rank);
     if (known == node->entries.end() || known->second != newcomer.entry) {
+      const bool had = known != node->entries.end() || rank < options_.workers;
+      if (had) HearLoss(node, newcomer.id, Status::PeerLost("another has its place"));
       node->lost.erase(newcomer.id);
-      node->verdict_by_ms.erase(newcomer.id);
+      node->reported.erase(newcomer.id);
     }
     node->entries[rank] = newcomer.entry;
     if (const Worker worker = AsWorker(node)) {
@@ -299,6 +351,7 @@ class WholeJob : private NodeHearings {
     if (admission == Admission::kComes) {
       server->dropped.erase(rank);
       server->failed.erase(rank);
+      server->finished.erase(rank);
       server->out.insert(rank);
       server->new_ones.insert(rank);
       for (auto& [shard, aggregator] : server->shards) aggregator->Expect(rank);
@@ -335,19 +388,28 @@ class WholeJob : private NodeHearings {
     if (options_.planted == Planted::kBelievesItself && RoleOf(of) == Role::kServer) {
       return HearLoss(node, of, why);
     }
-    const int64_t by_ms = NowMs() + 2 * SchedulerSide::Times().suspicion_ms();
-    if (!node->verdict_by_ms.emplace(of, by_ms).second) return;
+    if (!node->reported.emplace(of, Process::Reported{why}).second) return;
     Note(NodeName(node->id()) + " reports " + NodeName(of) + ": " + why.text());
+    SayReport(node, of);
+  }
+  // As far as it has heard who that is.
+  Member AsKnown(const Node& node, int of) const {
     Member member;
     member.id = of;
     const auto entry = node->entries.find(RankOf(of));
     if (RoleOf(of) == Role::kWorker && entry != node->entries.end()) member.entry = entry->second;
-    scheduler_.Tell(
-        node, [member, why, id = node->id()](SchedulerMembership* membership, int64_t now_ms) {
-          if (!membership->HasPlace(member)) return Actions();
-          if (why.code() == Code::kClosed) return membership->DoWithout(member.id, why);
-          return membership->Accuse(id, member.id, why.detail(), now_ms);
-        });
+    return member;
+  }
+  void SayReport(const Node& node, int of) {
+    Process::Reported& reported = node->reported[of];
+    reported.verdict_by_ms = NowMs() + 2 * SchedulerSide::Times().suspicion_ms();
+    const Member member = AsKnown(node, of);
+    scheduler_.Tell(node, [member, why = reported.why, id = node->id()](
+                              SchedulerMembership* membership, int64_t now_ms) {
+      if (!membership->HasPlace(member)) return Actions();
+      if (why.code() == Code::kClosed) return membership->DoWithout(member.id, why);
+      return membership->Accuse(id, member.id, why.detail(), now_ms);
+    });
   }
   // Slots find another home, as a worker and as a server see it.
   void Move(const Node& node, int shard) {
@@ -385,7 +447,10 @@ class WholeJob : private NodeHearings {
     End(worker, Status::Ok());
   }
   void SayGoodbye(const Worker& worker, bool done) {
-    links_.SayGoodbye(worker, done, [this](const Server& server) { EndIfAlone(server); });
+    links_.SayGoodbye(worker, done, [this, worker, done](const Server& server) {
+      if (done && server->returns != 0) SayFinished(server, worker->rank);
+      EndIfAlone(server);
+    });
   }
   void End(const Node& node, const Status& how) {
     Note(NodeName(node->id()) + " ends: " + (how.ok() ? "well" : how.text()));
@@ -418,6 +483,7 @@ class WholeJob : private NodeHearings {
   }
 
   std::vector<std::string> notes_;
+  uint64_t schedulers_ = 0;  // that have been
   SchedulerSide scheduler_;
   DataLinks links_;
   std::vector<Node> all_;
