@@ -45,6 +45,7 @@ SHELL = {
     "control/zmq_van_control": "cpp/control/zmq_van_test.cc",
     "control/zmq_van_heartbeats": "cpp/control/zmq_van_silence_test.cc",
     "control/zmq_van_losses": "cpp/control/zmq_van_test.cc",
+    "control/zmq_van_returns": "faults/test_goes_on.py",
     "control/zmq_van_newcomers": "integration/test_torch_newcomers.py",
     "control/membership_newcomers": "cpp/control/newcomers_test.cc",
     "control/zmq_van_gathering": "cpp/control/zmq_van_test.cc",

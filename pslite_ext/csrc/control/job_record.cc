@@ -45,14 +45,14 @@ bool FromWord(const std::string& word, Presence* presence) {
   return false;
 }
 
-bool MayBe(const Placed& placed) {
+bool MayBe(const PlaceRecord& placed) {
   constexpr int kIdMax = 1 << 20, kPortMax = 65535;
   const Member& m = placed.member;
   const bool named = m.id > kSchedulerId && m.id <= kIdMax;
   return named && m.port > 0 && m.port <= kPortMax && m.data_port >= 0 && m.data_port <= kPortMax;
 }
 
-bool ReadMember(std::istringstream* line, Placed* placed) {
+bool ReadMember(std::istringstream* line, PlaceRecord* placed) {
   Member& m = placed->member;
   std::string presence;
   int entry = 0;
@@ -74,7 +74,7 @@ bool ReadLine(const std::string& text, JobRecord* record, std::string* settings)
     return true;
   }
   if (word == "member") {
-    Placed placed;
+    PlaceRecord placed;
     if (!ReadMember(&line, &placed)) return false;
     record->placed.push_back(std::move(placed));
   } else if (word == "job") {
@@ -104,7 +104,7 @@ std::string ToText(const JobRecord& record) {
        << "\n";
   for (const SharedSetting& s : record.settings)
     text << "setting " << s.name << "=" << s.value << "\n";
-  for (const Placed& p : record.placed) {
+  for (const PlaceRecord& p : record.placed) {
     const Member& m = p.member;
     text << "member " << m.id << " " << kPresences[static_cast<size_t>(p.presence)] << " " << m.host
          << " " << m.port << " " << m.data_port << " " << m.rank_hint << " " << m.life << " "
@@ -129,7 +129,7 @@ Status FromText(const std::string& text, JobRecord* record) {
       return Status::Corrupt("it has a line that makes no sense: " + line);
   }
   if (last != kLastLine) return Status::Corrupt("it is cut short");
-  for (const Placed& placed : read.placed) {
+  for (const PlaceRecord& placed : read.placed) {
     if (!ids.insert(placed.member.id).second) return Status::Corrupt("a node is there twice");
   }
   Status status = FromText(settings, &read.settings);

@@ -23,7 +23,7 @@
 namespace mercury {
 
 // Who has, or had last, a place in the job.
-struct Placed {
+struct PlaceRecord {
   Member member;
   Presence presence = Presence::kIn;
   bool late = false;  // it came once the job had begun
@@ -36,7 +36,7 @@ struct JobRecord {
   uint64_t generation = 1;  // roster.h
   uint64_t releases = 0;    // barriers that were passed
   SharedSettings settings;
-  std::vector<Placed> placed;
+  std::vector<PlaceRecord> placed;
 };
 
 std::string ToText(const JobRecord& record);

@@ -1,4 +1,6 @@
-// One node of a job, as its scheduler knows it.
+// One node of a job, as its scheduler knows it: who it is, where it listens, and how it came.
+//
+// Thread-safety: a plain value.
 #pragma once
 
 #include <cstdint>

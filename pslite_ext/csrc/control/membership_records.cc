@@ -20,7 +20,7 @@ JobRecord SchedulerMembership::Record() const {
 void SchedulerMembership::GoOnFrom(const JobRecord& record, int64_t now_ms) {
   std::map<int, Presence> nodes;
   members_.clear();
-  for (const Placed& placed : record.placed) {
+  for (const PlaceRecord& placed : record.placed) {
     const Member& m = placed.member;
     members_.push_back(m);
     members_.back().since_ms = now_ms;

@@ -27,7 +27,7 @@ Status ZmqVan::Begin() {
   }
   const auto servers =
       std::count_if(record.placed.begin(), record.placed.end(),
-                    [](const Placed& p) { return p.member.role == Role::kServer; });
+                    [](const PlaceRecord& p) { return p.member.role == Role::kServer; });
   if (servers != options_.servers) {
     return Status::InvalidArgument("MERCURY_JOURNAL=" + options_.journal + " is of a job with " +
                                    std::to_string(servers) + " servers, and DMLC_NUM_SERVER is " +
@@ -97,7 +97,7 @@ void ZmqVan::TellAgain() {
   back.key = returns_;
   back.control.node.push_back(my_node_);
   Broadcast([&](int node) { SendControl(node, back); });
-  for (const Placed& placed : scheduler_membership_->Record().placed) {
+  for (const PlaceRecord& placed : scheduler_membership_->Record().placed) {
     const Member& m = placed.member;
     if (placed.presence == Presence::kLost) {
       const Status why = Status::PeerLost("it was lost before the scheduler was");

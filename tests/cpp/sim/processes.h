@@ -90,4 +90,9 @@ struct WorkerProcess : Process {
   bool has = false;
 };
 
+inline std::shared_ptr<WorkerProcess> AsWorker(const std::shared_ptr<Process>& process) {
+  const bool worker = process->role == Role::kWorker;
+  return worker ? std::static_pointer_cast<WorkerProcess>(process) : nullptr;
+}
+
 }  // namespace mercury::testing

@@ -48,6 +48,7 @@ class SchedulerSide {
     go_on_ = [=] { membership_->GoOnWith(least, servers_may_go, places); };
     go_on_();
     record_ = membership_->Record();
+    KeepTicking();
   }
 
   bool alive() const { return alive_; }
@@ -72,18 +73,16 @@ class SchedulerSide {
     go_on_();
     lost_.clear();
     life_of_.clear();
-    for (const Placed& placed : record_.placed) {
+    for (const PlaceRecord& placed : record_.placed) {
       life_of_[placed.member.id] = placed.member.life;
       if (placed.presence == Presence::kLost) lost_.insert(placed.member.id);
     }
     TellAgain();
+    KeepTicking();
   }
   void Stop(bool stopped) {
     stopped_ = stopped;
     wires_.Stop(stopped);
-  }
-  void Tick() {
-    if (!stopped_) CarryOut(membership_->Tick(NowMs()));
   }
   ControlWires& wires() { return wires_; }
 
@@ -115,6 +114,14 @@ class SchedulerSide {
   using Hears = std::function<void(const Node& node)>;
 
   int64_t NowMs() const { return network_->now_us() / 1000; }
+  // As long as this one works.
+  void KeepTicking() {
+    network_->After(10000, [this, its = returns_] {
+      if (!works() || returns_ != its) return;
+      if (!stopped_) CarryOut(membership_->Tick(NowMs()));
+      KeepTicking();
+    });
+  }
   std::unique_ptr<SchedulerMembership> Membership() const {
     return std::make_unique<SchedulerMembership>(workers_, servers_, Times(), NowMs());
   }
@@ -202,7 +209,7 @@ class SchedulerSide {
   void TellAgain() {
     NodeHearings* const nodes = nodes_;
     Broadcast([nodes, returns = returns_](const Node& to) { nodes->HearBack(to, returns); });
-    for (const Placed& placed : record_.placed) {
+    for (const PlaceRecord& placed : record_.placed) {
       const Member m = placed.member;
       Broadcast([=](const Node& to) {
         if (placed.presence == Presence::kLost) {

@@ -34,7 +34,7 @@ class Training : public WholeJob {
   std::string WrongSum() const {
     for (const auto& [of, by_life] : sums_) {
       // Of who has left nobody gets the last sum, should a server have been lost with it.
-      if (of.second == steps_ && !options_.barrier && LostServers()) continue;
+      if (of.second == steps_ && SomeWaitedForNobody() && LostServers()) continue;
       const std::vector<float>* first = nullptr;
       std::set<int> must;  // ranks
       const std::string where =
@@ -132,7 +132,7 @@ class Training : public WholeJob {
     if (ready < 0 || ready != before) return Step(worker);
     worker->heard_of = -1;
     worker->lets_in = {ready, worker->present.EntryOf(ready), Admission::kTakes, {}};
-    SayAdmission(worker, ready, Admission::kTakes);
+    says_.Admission(worker, ready, Admission::kTakes);
     Hears(worker);
   }
   void Hears(const Worker& worker) override {
@@ -173,7 +173,7 @@ class Training : public WholeJob {
       newcomer->standing = worker->streams->Rounds();
       newcomer->stands_at = worker->step;
       newcomer->has = true;
-      SayAdmission(newcomer, newcomer->rank, Admission::kHas);
+      says_.Admission(newcomer, newcomer->rank, Admission::kHas);
     });
   }
   void LetIn(const Worker& worker) {
@@ -200,7 +200,7 @@ class Training : public WholeJob {
         worker->lets_in.shards_left.erase(shard);
         if (!worker->lets_in.shards_left.empty()) return;
         worker->lets_in.waits_for = Admission::kIn;
-        SayAdmission(worker, rank, Admission::kIn);
+        says_.Admission(worker, rank, Admission::kIn);
         Hears(worker);
       });
     });

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sim/data_links.h"
+#include "sim/node_sayings.h"
 #include "sim/scheduler_side.h"
 
 namespace mercury::testing {
@@ -45,6 +46,7 @@ class WholeJob : private NodeHearings {
         network_(options.network, random),
         scheduler_(&network_, random, this, options.workers, servers(),
                    [this](const std::string& what) { Note(what); }),
+        says_(&network_, &scheduler_),
         links_(&network_, random, options.workers, LinkEvents()) {
     for (int s = 0; s < servers(); ++s) {
       servers_.push_back(NewServer(s));
@@ -52,7 +54,6 @@ class WholeJob : private NodeHearings {
     }
     for (int w = 0; w < options.workers; ++w) scheduler_.Register(NewWorker(w));
     scheduler_.GoOnWith(options.least, servers() > 1, places());
-    TickScheduler();
   }
   WholeJob(const WholeJob&) = delete;
   WholeJob& operator=(const WholeJob&) = delete;
@@ -68,6 +69,7 @@ class WholeJob : private NodeHearings {
   // The others have gone on without it, as the scheduler knows.
   bool HasLost(const Process& process) const { return scheduler_.HasLost(process); }
   bool EndedUnheard() const { return scheduler_.EndedUnheard(); }
+  bool SomeWaitedForNobody() const { return some_waited_for_nobody_; }
   // By life: that many have been before it.
   const std::vector<Node>& all() const { return all_; }
   // Everybody has been told that it is over, or is no more.
@@ -100,10 +102,8 @@ class WholeJob : private NodeHearings {
   // Nodes find it again, and those that wait to be taken in ask again.
   void ReturnScheduler() {
     scheduler_.Return();
-    if (!scheduler_.works()) return;
-    TickScheduler();
     for (const Node& each : all_) {
-      if (each->rank >= 0 || !each->runs()) continue;
+      if (each->rank >= 0 || !each->runs() || !scheduler_.works()) continue;
       network_.After(random_->Between(0, 3000), [this, each] {
         if (each->runs()) scheduler_.Ask(each);
       });
@@ -161,20 +161,15 @@ class WholeJob : private NodeHearings {
   virtual void Hears(const Worker& worker) = 0;  // who is in has changed, or it is alone
 
   int64_t NowMs() const { return network_.now_us() / 1000; }
-  void SayAdmission(const Worker& says, int newcomer, Admission admission) {
-    scheduler_.Tell(says, [=, id = says->id()](SchedulerMembership* membership, int64_t) {
-      return membership->Admits(id, NodeId(Role::kWorker, newcomer), admission);
-    });
-  }
   // It has done its work.
   void Finish(const Worker& worker) {
     worker->at_barrier = options_.barrier;
     if (!options_.barrier || worker->membership.alone()) return Leave(worker);
-    SayBarrier(worker);
+    says_.Barrier(worker);
   }
   void Fail(const Node& node, const Status& why, bool tell) {
     if (!node->runs()) return;
-    if (tell && node->rank >= 0) SayThatItLeaves(node, why);
+    if (tell && node->rank >= 0) says_.Leaves(node, why);
     const Worker worker = AsWorker(node);
     if (worker != nullptr && worker->streams != nullptr) worker->streams->Fail(why);
     if (worker != nullptr) SayGoodbye(worker, false);
@@ -184,6 +179,8 @@ class WholeJob : private NodeHearings {
   const WholeJobOptions options_;
   Random* const random_;
   Network network_;
+  SchedulerSide scheduler_;
+  NodeSayings says_;
 
  private:
   void Note(const std::string& what) {
@@ -196,25 +193,13 @@ class WholeJob : private NodeHearings {
       Every(while_true, tick);
     });
   }
-  // As long as this one works.
-  void TickScheduler() {
-    const uint64_t life = ++schedulers_;
-    Every([this, life] { return scheduler_.works() && life == schedulers_; },
-          [this] { scheduler_.Tick(); });
-  }
-  void SayBarrier(const Worker& worker) {
-    scheduler_.Tell(worker, [id = worker->id(), passed = worker->passed](
-                                SchedulerMembership* membership, int64_t) {
-      return membership->Barrier(id, passed);
-    });
-  }
   DataLinks::Events LinkEvents() {
     DataLinks::Events events;
     events.lost = [this](const Node& node, int lost) {
       Report(node, lost, Status::PeerLost("its connection broke"));
     };
     events.connected = [this](const Worker& worker) {
-      if (!worker->in) SayAdmission(worker, worker->rank, Admission::kReady);
+      if (!worker->in) says_.Admission(worker, worker->rank, Admission::kReady);
     };
     events.server = [this](int rank) { return server(rank); };
     events.worker = [this](int rank) { return worker(rank); };
@@ -263,7 +248,7 @@ class WholeJob : private NodeHearings {
   void CarryOut(const Node& node, const Actions& actions) {
     for (const Action& action : actions) {
       if (action.kind == Action::kHeartbeat && node->rank >= 0) {
-        scheduler_.Tell(node, [](SchedulerMembership*, int64_t) { return Actions(); });
+        says_.Heartbeat(node);
       } else if (action.kind == Action::kFail) {
         Fail(node, action.status, true);
       } else if (action.kind == Action::kAlone) {
@@ -287,23 +272,16 @@ class WholeJob : private NodeHearings {
     if (returns <= node->returns) return;
     node->returns = returns;
     CarryOut(node, node->membership.Heard(NowMs()));
-    scheduler_.Tell(node, [](SchedulerMembership*, int64_t) { return Actions(); });
+    says_.Heartbeat(node);
     if (const Worker worker = AsWorker(node)) {
-      if (worker->at_barrier) SayBarrier(worker);
+      if (worker->at_barrier) says_.Barrier(worker);
     } else {
       const auto server = std::static_pointer_cast<ServerProcess>(node);
-      for (const int rank : server->finished) SayFinished(server, rank);
+      for (const int rank : server->finished) says_.Finished(server, rank);
     }
     for (const auto& [of, reported] : std::map<int, Process::Reported>(node->reported)) {
-      SayReport(node, of);
+      says_.Report(node, of);
     }
-  }
-  void SayFinished(const Server& server, int rank) {
-    const Member member = AsKnown(server, NodeId(Role::kWorker, rank));
-    scheduler_.Tell(server, [member](SchedulerMembership* membership, int64_t now_ms) {
-      if (!membership->HasPlace(member)) return Actions();
-      return membership->Leave(member.id, Status::Ok(), now_ms);
-    });
   }
   void HearRelease(const Node& node, uint64_t releases) override {
     const Worker worker = AsWorker(node);
@@ -390,26 +368,7 @@ class WholeJob : private NodeHearings {
     }
     if (!node->reported.emplace(of, Process::Reported{why}).second) return;
     Note(NodeName(node->id()) + " reports " + NodeName(of) + ": " + why.text());
-    SayReport(node, of);
-  }
-  // As far as it has heard who that is.
-  Member AsKnown(const Node& node, int of) const {
-    Member member;
-    member.id = of;
-    const auto entry = node->entries.find(RankOf(of));
-    if (RoleOf(of) == Role::kWorker && entry != node->entries.end()) member.entry = entry->second;
-    return member;
-  }
-  void SayReport(const Node& node, int of) {
-    Process::Reported& reported = node->reported[of];
-    reported.verdict_by_ms = NowMs() + 2 * SchedulerSide::Times().suspicion_ms();
-    const Member member = AsKnown(node, of);
-    scheduler_.Tell(node, [member, why = reported.why, id = node->id()](
-                              SchedulerMembership* membership, int64_t now_ms) {
-      if (!membership->HasPlace(member)) return Actions();
-      if (why.code() == Code::kClosed) return membership->DoWithout(member.id, why);
-      return membership->Accuse(id, member.id, why.detail(), now_ms);
-    });
+    says_.Report(node, of);
   }
   // Slots find another home, as a worker and as a server see it.
   void Move(const Node& node, int shard) {
@@ -435,20 +394,16 @@ class WholeJob : private NodeHearings {
   }
 
   // How it ends.
-  void SayThatItLeaves(const Node& node, const Status& why) {
-    scheduler_.Tell(node, [why, id = node->id()](SchedulerMembership* membership, int64_t now_ms) {
-      return membership->Leave(id, why, now_ms);
-    });
-  }
   void Leave(const Worker& worker) {
     if (!worker->runs()) return;
-    SayThatItLeaves(worker, Status::Ok());
+    some_waited_for_nobody_ |= !options_.barrier || worker->membership.alone();
+    says_.Leaves(worker, Status::Ok());
     SayGoodbye(worker, true);
     End(worker, Status::Ok());
   }
   void SayGoodbye(const Worker& worker, bool done) {
     links_.SayGoodbye(worker, done, [this, worker, done](const Server& server) {
-      if (done && server->returns != 0) SayFinished(server, worker->rank);
+      if (done && server->returns != 0) says_.Finished(server, worker->rank);
       EndIfAlone(server);
     });
   }
@@ -478,13 +433,9 @@ class WholeJob : private NodeHearings {
       }
     }
   }
-  static Worker AsWorker(const Node& node) {
-    return node->role == Role::kWorker ? std::static_pointer_cast<WorkerProcess>(node) : nullptr;
-  }
 
   std::vector<std::string> notes_;
-  uint64_t schedulers_ = 0;  // that have been
-  SchedulerSide scheduler_;
+  bool some_waited_for_nobody_ = false;  // before they left
   DataLinks links_;
   std::vector<Node> all_;
   std::map<int, Worker> workers_;  // who has each place

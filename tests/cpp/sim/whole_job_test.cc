@@ -54,6 +54,11 @@ struct History {
     victims.insert(process->life);
     return true;
   }
+  // Who was lost without hearing it does not, once another has it.
+  bool HasPlace(const std::shared_ptr<Process>& process) {
+    if (process->rank < 0) return false;
+    return process->role == Role::kServer || job->worker(process->rank) == process;
+  }
   std::shared_ptr<Process> Any() {
     const auto& all = job->all();
     return all[random.Below(all.size())];
@@ -86,14 +91,14 @@ struct History {
       }
       case 4: {
         const auto process = Any();
-        if (held.count(process->life) == 0 && process->rank >= 0 && MayGo(process)) {
+        if (held.count(process->life) == 0 && HasPlace(process) && MayGo(process)) {
           job->Isolate(process, random.OneIn(2));
         }
         break;
       }
       case 5: {
         const auto process = Any();
-        if (victims.count(process->life) != 0 || process->rank < 0) break;
+        if (victims.count(process->life) != 0 || !HasPlace(process)) break;
         if (held.insert(process->life).second) job->Hold(process, random.Between(0, 5000));
         break;
       }
