@@ -143,7 +143,7 @@ def items(m: Measured) -> list[Item]:
 
 def _sent(m: Measured, system: str, setting: str) -> Quantity:
     rows = m.rows_of(
-        Asked("scaling", "^vgg16 x 0.122", system, "sent by a worker's host", f"^8 .*{setting}")
+        Asked("scaling", "^vgg16 x 0.06,", system, "sent by a worker's host", f"^8 .*{setting}")
     )
     return most([Quantity(tuple(row.values)) for row in rows])
 

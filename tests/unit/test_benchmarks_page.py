@@ -115,7 +115,9 @@ def test_readmes_ratios_are_the_pages() -> None:
         (page,) = [names[known] for known in names if known in name]
         place = "own hosts" if "own hosts" in name else "beside workers"
         for hosts, cell in zip(shown.heads[1:], row):
-            at = f"{page}; {place}; 0\\.61; {hosts.replace(' hosts', '')}"
+            if cell == "not measured":
+                continue
+            at = f"{page}; {place}; 0\\.3; {hosts.replace(' hosts', '')}"
             for model, printed in zip(MODELS, cell.replace("*", "").split(" / ")):
                 best = figures(PAGES, f"{at}; {model}").split()[0]  # has three decimals
                 assert float(printed) == pytest.approx(float(best), abs=0.0051), (at, model)
@@ -125,10 +127,12 @@ def test_the_gains_over_ddp_are_the_pages() -> None:
     """docs/pytorch.md: amounts of computation in rows, hosts in columns, ranges over the models."""
     (shown,) = [table for table in tables(PYTORCH) if table.heads[0] == "computation"]
     for amount, *cells in shown.rows:
-        times, by, _ = amount.split(" ", 2)  # "0.6 s ...", "0.8 times ...", "as long ..."
-        of = {"s": times, "times": f"{times}0", "long": "1.00"}[by]  # a link's way; a ring's
+        times, by, _ = amount.split(" ", 2)  # "0.6 s ...", "0.9 times ..."
+        of = {"s": times, "times": f"{times}0"}[by]  # a link's way; a ring's
         models = _models(amount.partition("takes: ")[2], ", ") if "takes: " in amount else MODELS
         for heading, cell in zip(shown.heads[1:], cells):
+            if cell == "not measured":
+                continue
             n = int(heading.removesuffix(" hosts"))
             at = f"torch; DDP's with the best; {n}, {400 // n} Mbit/s; {re.escape(of)}"
             assert cell == figures(PAGES, f"{at}; {'|'.join(models)}"), (amount, heading)

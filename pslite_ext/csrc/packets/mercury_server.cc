@@ -110,6 +110,8 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
     }
     shard->clerk->Departed(worker);
     out_.insert(worker);
+    new_.erase(worker);
+    let_in_.erase(worker);
     if (events_.finished) events_.finished(worker);
     ForgetWhereItHasNotCome(worker);
     SayIfAllAreOut();
@@ -133,6 +135,7 @@ void MercuryServer::Drop(int worker) {
     dropped_.insert(worker);
     out_.insert(worker);
     new_.erase(worker);
+    let_in_.erase(worker);
     SayIfAllAreOut();
     if (failed_.erase(worker) != 0) SayIfFailed();  // it alone had
     early_.remove_if([&](const Early& early) {
@@ -166,7 +169,7 @@ void MercuryServer::ForgetWhereItHasNotCome(int worker) {
 }
 
 void MercuryServer::SayIfAllAreOut() {
-  const bool all = static_cast<int>(out_.size()) == options_.workers;
+  const bool all = static_cast<int>(out_.size() - let_in_.size()) == options_.workers;
   if (all && events_.all_out) events_.all_out();
 }
 

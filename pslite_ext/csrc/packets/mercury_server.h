@@ -87,6 +87,7 @@ class MercuryServer {
   std::set<int> out_;                    // the same, and those that have left, and newcomers
   std::set<int> new_;                    // these
   std::map<int, uint8_t> entries_;  // of workers: how many have had their places before; 0 if none
+  std::set<int> let_in_;            // newcomers, by a worker; the scheduler has not said so yet
   std::set<int> failed_;            // that have left because the job has failed, and are not lost
   std::list<Early> early_;
   std::atomic<uint64_t> refusals_{0};

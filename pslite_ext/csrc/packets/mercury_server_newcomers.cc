@@ -17,6 +17,7 @@ void MercuryServer::Expect(int worker, uint8_t entry) {
     out_.insert(worker);
     new_.insert(worker);
     failed_.erase(worker);
+    let_in_.erase(worker);
     entries_[worker] = entry;
     for (auto it = taken_.begin(); it != taken_.end();) {
       it = WorkerOf(it->first) == worker ? taken_.erase(it) : std::next(it);
@@ -30,8 +31,9 @@ void MercuryServer::Expect(int worker, uint8_t entry) {
 // it in no other way.
 void MercuryServer::LetIn(int worker) {
   lanes_[0]->Post([this, worker] {
-    new_.erase(worker);
+    if (new_.erase(worker) == 0) return;  // it has finished, sooner than this was heard
     out_.erase(worker);
+    let_in_.erase(worker);
   });
 }
 
@@ -70,7 +72,9 @@ Status MercuryServer::LetIn(Shard* shard, int worker, uint64_t entry) {
     return Status::PeerLost(NodeName(Role::kWorker, worker) + " is gone");
   }
   const Status status = shard->aggregator->LetIn(worker, 0);
-  if (status.ok()) shard->clerk->Comes(worker);
+  if (!status.ok()) return status;
+  shard->clerk->Comes(worker);
+  if (new_.count(worker) != 0) let_in_.insert(worker);
   return status;
 }
 

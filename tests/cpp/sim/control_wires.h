@@ -46,6 +46,14 @@ class ControlWires {
       for (size_t i = stays; i < wire.letters.size(); ++i) wire.letters[i] = [] {};
     }
   }
+  // Another process is in the place of one that was cut off: what that one is told is lost.
+  void Renew(int node) {
+    if (cut_.erase(node) == 0) return;
+    for (const bool to_scheduler : {true, false}) {
+      for (auto& letter : wires_[{node, to_scheduler}].letters) letter = [] {};
+    }
+    Mend(node);
+  }
   void Cut(int node) { cut_.insert(node); }
   void Mend(int node) {
     cut_.erase(node);

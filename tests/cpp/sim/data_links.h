@@ -38,8 +38,8 @@ class DataLinks {
   void Break(const Worker& worker, int shard, int64_t within_us) {
     const WorkerProcess::Home& link = worker->links[shard];
     const Server at = link.at;
-    if (at == nullptr || events_.worker(worker->rank) != worker) return;
-    network_->Cut(worker->rank, shard);
+    if (at == nullptr) return;
+    if (events_.worker(worker->rank) == worker) network_->Cut(worker->rank, shard);
     const int moves = link.moves;
     network_->After(random_->Between(0, within_us), [this, worker, shard, moves, at] {
       if (worker->links[shard].moves == moves) events_.lost(worker, at->id());
@@ -95,6 +95,8 @@ class DataLinks {
           CHECK_OK(link.slots->OnPacket(from, goodbye, network_->now_us()));
         }
         at->out.insert(worker->rank);
+        at->new_ones.erase(worker->rank);
+        at->let_in.erase(worker->rank);
         at->finished.insert(worker->rank);
         for (auto& [others, slots] : at->shards) {  // where it has not come
           if (worker->links[others].at != at) slots->Drop(worker->rank, 0);
@@ -128,6 +130,7 @@ class DataLinks {
     if (other || at->dropped.count(worker->rank) != 0) return events_.lost(worker, at->id());
     link.at = at;
     link.slots = at->shards[shard];
+    network_->Cut(worker->rank, shard);  // of who was there before, as its server closes it
     network_->Attach(worker->rank, shard, link.slots);
     const bool all = std::all_of(worker->links.begin(), worker->links.end(),
                                  [](const auto& each) { return each.second.at != nullptr; });

@@ -54,7 +54,7 @@ struct ServerProcess : Process {
   using Process::Process;
   std::map<int, Aggregator*> shards;  // its own, and those whose place it has taken
   // Workers, as MercuryServer has them.
-  std::set<int> dropped, out, new_ones, failed, finished;
+  std::set<int> dropped, out, new_ones, let_in, failed, finished;
 };
 
 struct WorkerProcess : Process {

@@ -238,7 +238,7 @@ class SchedulerSide {
     lost_.erase(member.id);
     life_of_[member.id] = member.life;
     process_of_[member.life]->rank = RankOf(member.id);
-    wires_.Mend(member.id);  // it is another process, somewhere else
+    wires_.Renew(member.id);
     std::set<int> in;
     std::map<int, uint8_t> entries;
     for (const Member& m : membership_->members()) {

@@ -195,6 +195,7 @@ class Training : public WholeJob {
         return Resume(worker);
       }
       CHECK_OK(link.slots->LetIn(rank, 0));
+      if (link.at->new_ones.count(rank) != 0) link.at->let_in.insert(rank);
       Later(worker, 1000, [=] {
         if (worker->lets_in.rank != rank || worker->lets_in.entry != entry) return;
         worker->lets_in.shards_left.erase(shard);

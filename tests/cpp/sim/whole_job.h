@@ -161,7 +161,6 @@ class WholeJob : private NodeHearings {
   virtual void Hears(const Worker& worker) = 0;  // who is in has changed, or it is alone
 
   int64_t NowMs() const { return network_.now_us() / 1000; }
-  // It has done its work.
   void Finish(const Worker& worker) {
     worker->at_barrier = options_.barrier;
     if (!options_.barrier || worker->membership.alone()) return Leave(worker);
@@ -265,7 +264,8 @@ class WholeJob : private NodeHearings {
     if (!server->failed.empty()) {
       return Fail(node, Status::PeerLost("workers say that the job has failed"), false);
     }
-    if (static_cast<int>(server->out.size()) == places()) End(node, Status::Ok());
+    const size_t out = server->out.size() - server->let_in.size();
+    if (static_cast<int>(out) == places()) End(node, Status::Ok());
   }
   void HearHeartbeat(const Node& node) override { CarryOut(node, node->membership.Heard(NowMs())); }
   void HearBack(const Node& node, uint64_t returns) override {
@@ -330,11 +330,13 @@ class WholeJob : private NodeHearings {
       server->dropped.erase(rank);
       server->failed.erase(rank);
       server->finished.erase(rank);
+      server->let_in.erase(rank);
       server->out.insert(rank);
       server->new_ones.insert(rank);
       for (auto& [shard, aggregator] : server->shards) aggregator->Expect(rank);
     } else if (admission == Admission::kIn) {
-      server->new_ones.erase(rank);
+      if (server->new_ones.erase(rank) == 0) return;
+      server->let_in.erase(rank);
       server->out.erase(rank);
     }
   }
@@ -386,14 +388,17 @@ class WholeJob : private NodeHearings {
     server->dropped.insert(rank);
     server->out.insert(rank);
     server->new_ones.erase(rank);
+    server->let_in.erase(rank);
     server->failed.erase(rank);
     for (auto& [shard, aggregator] : server->shards) aggregator->Drop(rank, 0);
-    const Worker worker = this->worker(rank);
-    if (worker != nullptr) links_.BreakAll(worker, 500, server);
+    for (const Node& each : all_) {
+      const Worker worker = AsWorker(each);
+      const bool it = worker != nullptr && worker->rank == rank;
+      if (it && worker->entry == server->entries[rank]) links_.BreakAll(worker, 500, server);
+    }
     EndIfAlone(server);
   }
 
-  // How it ends.
   void Leave(const Worker& worker) {
     if (!worker->runs()) return;
     some_waited_for_nobody_ |= !options_.barrier || worker->membership.alone();
