@@ -25,11 +25,13 @@ trap 'rm -f "$join" "$journal"' EXIT
 # If it is killed, another goes on; a job that is over leaves no journal.
 scheduler() {
     export DMLC_ROLE=scheduler MERCURY_JOURNAL=$journal
-    until python "$@"; do
+    for _ in 1 2 3 4 5 6; do
+        python "$@" && return
         [ -e "$journal" ] || return 1
         sleep 1
     done
 }
+rm -f "$journal" # a job that was requeued begins anew
 scheduler "$@" &
 
 # On each node, task 0 is the worker and task 1 the server beside it.

@@ -32,7 +32,6 @@ from pslite_ext.launch.watch import JobWatch
 from pslite_ext.trace_settings import of_restart
 
 GRACE_S = 20.0
-JOURNAL = "scheduler.journal"  # in --log-dir, of a job that goes on without those that it loses
 WRONG_USE = 2  # the exit code of a process for which it is no use to try again
 FIRST_PORT, PORTS_TRIED = 10000, 20  # of those that the system does not hand out by itself
 USUAL_FIRST_GIVEN_PORT = 32768
@@ -238,12 +237,16 @@ def run(arguments: argparse.Namespace) -> int:
         if least:
             _say_how_to_join({**os.environ, **tasks[0].env}, log_dir)
         if least and not traces:  # another scheduler could not go on with the first one's trace
-            journal = _new_journal(log_dir)
+            # Of this job alone, whatever others write there.
+            journal = log_dir / f"scheduler-{tasks[0].env['DMLC_PS_ROOT_PORT']}.journal"
+            _remove(journal)
             tasks[0] = replace(
                 tasks[0], env={**tasks[0].env, "MERCURY_JOURNAL": str(journal.absolute())}
             )
         watch = JobWatch(log_dir, arguments.grace, least, arguments.replace, journal)
         code = _run_once(tasks, watch)
+        if journal is not None:
+            _remove(journal)
         if code in (0, WRONG_USE):
             break
     return code
@@ -268,14 +271,12 @@ def _check_elastic(arguments: argparse.Namespace) -> None:
             raise LaunchError(f"{name} needs --min-workers: without it, a lost worker ends the job")
 
 
-def _new_journal(log_dir: Path) -> Path:
-    """What a job that was killed as a whole has left there is none of this one's."""
-    journal = log_dir / JOURNAL
+def _remove(journal: Path) -> None:
+    """What a job that was killed as a whole has left is none of the next one's."""
     try:
         journal.unlink(missing_ok=True)
     except OSError as error:
-        raise LaunchError(f"--log-dir {log_dir}: {error.strerror}") from None
-    return journal
+        raise LaunchError(f"--log-dir {journal.parent}: {error.strerror}") from None
 
 
 def _say_how_to_join(job: Mapping[str, str], log_dir: Path) -> None:

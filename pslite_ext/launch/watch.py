@@ -234,7 +234,8 @@ class JobWatch:
 
     def _is_over(self) -> bool:
         """Or has lost its scheduler for good."""
-        return any(c.poll() is not None for c in self._of_role("scheduler")[-1:])
+        ended = any(c.poll() is not None for c in self._of_role("scheduler")[-1:])
+        return ended and not self._may_return()
 
     def _of_role(self, role: str) -> list[Child]:
         return [child for child, (task, _) in self._tasks.items() if task.role == role]

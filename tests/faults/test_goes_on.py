@@ -112,6 +112,7 @@ def test_another_scheduler(meanwhile: str, tmp_path: Path) -> None:
 def test_nobody_to_go_on_with(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     with training(tmp_path, MERCURY_JOURNAL=str(journal)) as job:
+        written = journal.read_text()
         for process in job.processes:
             process.kill()
         second = job.start_scheduler_again()
@@ -119,10 +120,16 @@ def test_nobody_to_go_on_with(tmp_path: Path) -> None:
         assert second.code != 0, job.report()
         assert "nobody is there any more" in second.output, job.report()
         assert not journal.exists()
-        journal.write_text("something else")
-        third = job.start_scheduler_again()
-        job.wait_until("it ends", lambda: third.code is not None)
-        assert f"MERCURY_JOURNAL={journal}: it is no record of a job" in third.output, job.report()
+        moved = written.replace("address 127.0.0.1", "address 127.0.0.2")
+        for text, said in (
+            ("something else", ": it is no record of a job"),
+            (moved, " is of the scheduler at 127.0.0.2"),
+        ):
+            journal.write_text(text)
+            other = job.start_scheduler_again()
+            job.wait_until("it ends", lambda other=other: other.code is not None)  # type: ignore[misc]
+            assert f"MERCURY_JOURNAL={journal}{said}" in other.output, job.report()
+            assert journal.read_text() == text
 
 
 def test_an_exception(tmp_path: Path) -> None:

@@ -65,14 +65,23 @@ bool ReadMember(std::istringstream* line, PlaceRecord* placed) {
   return m.role == Role::kWorker || m.role == Role::kServer;
 }
 
-bool ReadLine(const std::string& text, JobRecord* record, std::string* settings) {
+// What lines that are not a record's own have said: of which word there was one, and settings.
+struct LinesRead {
+  std::set<std::string> words, defaults;
+  std::string settings;
+};
+
+bool ReadLine(const std::string& text, JobRecord* record, LinesRead* read) {
   std::istringstream line(text);
   std::string word;
   line >> word;
-  if (word == "setting") {
-    *settings += text.substr(std::min(text.size(), word.size() + 1)) + "\n";
+  if (word == "setting" || word == "default") {
+    const std::string setting = text.substr(std::min(text.size(), word.size() + 1));
+    if (word == "default") read->defaults.insert(setting.substr(0, setting.find('=')));
+    read->settings += setting + "\n";
     return true;
   }
+  if (word != "member" && !read->words.insert(word).second) return false;
   if (word == "member") {
     PlaceRecord placed;
     if (!ReadMember(&line, &placed)) return false;
@@ -81,6 +90,8 @@ bool ReadLine(const std::string& text, JobRecord* record, std::string* settings)
     std::string job;
     line >> job;
     if (!FromHex(job, &record->job)) return false;
+  } else if (word == "address") {
+    line >> record->address.host >> record->address.port;
   } else if (word == "life") {
     line >> record->life;
   } else if (word == "returns") {
@@ -99,11 +110,11 @@ bool ReadLine(const std::string& text, JobRecord* record, std::string* settings)
 
 std::string ToText(const JobRecord& record) {
   std::ostringstream text;
-  text << kFirstLine << "\njob " << Hex(record.job) << "\nlife " << record.life << "\nreturns "
-       << record.returns << "\ngeneration " << record.generation << "\nreleases " << record.releases
-       << "\n";
+  text << kFirstLine << "\naddress " << record.address.host << " " << record.address.port
+       << "\njob " << Hex(record.job) << "\nlife " << record.life << "\nreturns " << record.returns
+       << "\ngeneration " << record.generation << "\nreleases " << record.releases << "\n";
   for (const SharedSetting& s : record.settings)
-    text << "setting " << s.name << "=" << s.value << "\n";
+    text << (s.told ? "setting " : "default ") << s.name << "=" << s.value << "\n";
   for (const PlaceRecord& p : record.placed) {
     const Member& m = p.member;
     text << "member " << m.id << " " << kPresences[static_cast<size_t>(p.presence)] << " " << m.host
@@ -118,22 +129,25 @@ Status FromText(const std::string& text, JobRecord* record) {
   if (text.size() > kRecordBytesMax) return Status::Corrupt("it is too long");
   JobRecord read;
   std::istringstream lines(text);
-  std::string line, last, settings;
+  std::string line, last;
+  LinesRead said;
   std::set<int> ids;
   for (int number = 0; std::getline(lines, line); ++number) {
     if (last == kLastLine) return Status::Corrupt("something comes after its end");
     last = line;
     if (number == 0 && line != kFirstLine) return Status::Corrupt("it is no record of a job");
     if (number == 0 || line == kLastLine) continue;
-    if (!ReadLine(line, &read, &settings))
+    if (!ReadLine(line, &read, &said))
       return Status::Corrupt("it has a line that makes no sense: " + line);
   }
-  if (last != kLastLine) return Status::Corrupt("it is cut short");
+  constexpr size_t kWords = 6;  // of which there is one each
+  if (last != kLastLine || said.words.size() != kWords) return Status::Corrupt("it is cut short");
   for (const PlaceRecord& placed : read.placed) {
     if (!ids.insert(placed.member.id).second) return Status::Corrupt("a node is there twice");
   }
-  Status status = FromText(settings, &read.settings);
+  Status status = FromText(said.settings, &read.settings);
   if (!status.ok()) return status;
+  for (SharedSetting& s : read.settings) s.told = said.defaults.count(s.name) == 0;
   *record = std::move(read);
   return Status::Ok();
 }

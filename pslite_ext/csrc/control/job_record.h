@@ -2,9 +2,9 @@
 // place: who is in the job, and how far messages are counted. As text it is the file that
 // MERCURY_JOURNAL names, which is written anew before each change is told to anybody.
 //
-//   a line for each:  mercury scheduler 1 | job HEX | life N | returns N | generation N |
-//                     releases N | setting NAME=VALUE | member ID PRESENCE HOST PORT DATA_PORT HINT
-//                     LIFE ASYNCHRONOUS ENTRY LATE | end
+//   a line for each:  mercury scheduler 1 | address HOST PORT | job HEX | life N | returns N |
+//                     generation N | releases N | setting NAME=VALUE | default NAME=VALUE | member
+//                     ID PRESENCE HOST PORT DATA_PORT HINT LIFE ASYNCHRONOUS ENTRY LATE | end
 //
 // Thread-safety: pure functions. Invariant: FromText reads what ToText wrote, whole, and refuses
 // any other text. There is no secret in it: keys follow from the job token, too.
@@ -29,7 +29,13 @@ struct PlaceRecord {
   bool late = false;  // it came once the job had begun
 };
 
+struct SchedulerAddress {
+  std::string host;
+  int port = 0;
+};
+
 struct JobRecord {
+  SchedulerAddress address;  // where its nodes look for it
   JobIdentity job{};
   uint64_t life = 0;        // the scheduler's, and of those who go on in its place
   uint64_t returns = 0;     // how many have

@@ -429,8 +429,10 @@ Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
     if (missed || now_ms - heard >= times_.heartbeat_timeout_ms) silent.insert(id);
   }
   if (state_ == State::kRunning && !silent.empty() && unanswered_) {
-    return Fail(Status::PeerLost("it goes on with a job of which nobody is there any more")
-                    .By({Blame::kNamed, kSchedulerId}));
+    const Status why = Status::PeerLost("it goes on with a job of which nobody is there any more");
+    Actions ends = Fail(why.By({Blame::kNamed, kSchedulerId}));
+    ends.back().kind = Action::kNobody;
+    return ends;
   }
   if (state_ == State::kRunning && !silent.empty()) {
     const Status why = Status::PeerLost("it fell silent").By({Blame::kLost, Losses(silent)});

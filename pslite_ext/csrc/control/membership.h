@@ -79,10 +79,11 @@ struct Action {
     kRelease,    // the workers' barrier is complete: tell all workers; or `node` alone, late
     kDeparted,   // tell all members that `node` has left in good order
     kLost,       // tell all members that the job goes on without `node`, lost for `status`; and it
-    kAlone,  // of a node: the scheduler is lost, for `status`, and the job goes on; ok: it is back
-    kWarn,   // log `text`
-    kFail,   // the job has failed of `status`; tell everybody who can still hear it
-    kEnd,    // the job is over: tell the servers, stop
+    kAlone,   // of a node: the scheduler is lost, for `status`, and the job goes on; ok: it is back
+    kWarn,    // log `text`
+    kFail,    // the job has failed of `status`; tell everybody who can still hear it
+    kNobody,  // nobody of the job is there, for all that is known: end with `status`, tell nobody
+    kEnd,     // the job is over: tell the servers, stop
   };
   Kind kind;
   int node = -1;
@@ -227,7 +228,9 @@ class SchedulerMembership {
   std::set<int> at_barrier_;
   uint64_t releases_ = 0;  // barriers that all have passed
   bool begun_ = false;
-  bool unanswered_ = false;              // it goes on for another, and nobody has been heard yet
+  // It goes on for another: who has not been heard yet, and whether nobody has.
+  std::set<int> unheard_;
+  bool unanswered_ = false;
   std::set<std::pair<Role, int>> gone_;  // that ended before the job had begun, by their hints
   std::optional<Exit> first_gone_;
   int64_t started_ms_, next_warn_ms_, last_tick_ms_, next_heartbeat_ms_;

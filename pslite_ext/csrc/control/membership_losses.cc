@@ -19,6 +19,7 @@ void SchedulerMembership::Heard(int node, int64_t now_ms) {
   const auto it = heard_ms_.find(node);
   if (it == heard_ms_.end()) return;
   it->second = now_ms;
+  unheard_.erase(node);
   unanswered_ = false;
   const auto suspect = suspect_ms_.find(node);
   if (suspect == suspect_ms_.end()) return;

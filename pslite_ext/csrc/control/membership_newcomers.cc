@@ -44,7 +44,8 @@ bool SchedulerMembership::MayBeMissedSoon(const Member& member, int64_t now_ms) 
   const int node = NodeId(Role::kWorker, member.rank_hint);
   const auto heard = heard_ms_.find(node);
   if (heard == heard_ms_.end() || roster_.IsOut(node)) return false;
-  return suspect_ms_.count(node) != 0 || now_ms - heard->second >= times_.suspicion_ms();
+  return suspect_ms_.count(node) + unheard_.count(node) != 0 ||
+         now_ms - heard->second >= times_.suspicion_ms();
 }
 
 // Those before the job has begun, and those who come back before they were missed.

@@ -26,6 +26,7 @@ void SchedulerMembership::GoOnFrom(const JobRecord& record, int64_t now_ms) {
     members_.back().since_ms = now_ms;
     heard_ms_[m.id] = now_ms;
     nodes[m.id] = placed.presence;
+    unheard_.insert(m.id);
     if (placed.late) entries_[m.id] = m.entry;
     if (placed.presence == Presence::kNew) newcomers_[m.id] = Admitted();
   }

@@ -125,7 +125,7 @@ class ZmqVan : public ps::Van {
   void FailedElsewhere(bool have);
   // Of a server: that worker has done its work. Should the scheduler be lost before it hears of it,
   // the next one does.
-  void HasFinished(int worker);
+  void HasFinished(int worker, uint8_t entry);
   // The newcomer `node` is that far.
   void SayAdmission(int node, Admission admission);
   // Whether this node came once the job had begun. From OnAgreed on.
@@ -238,7 +238,7 @@ class ZmqVan : public ps::Van {
   void TellAgain();
   void OnReturn(const ps::Message& message, int64_t now_ms);
   void SayReport(int node);
-  void SayFinished(int worker);
+  void SayFinished(int worker, uint8_t entry);
   void SayBarrier();
   bool CountLost(int node);
   void CountFound(int node);
@@ -294,10 +294,10 @@ class ZmqVan : public ps::Van {
   int my_id_ = kNoNode;
   bool newcomer_ = false;
   bool no_more_work_ = false, failed_elsewhere_ = false;
-  std::set<int> finished_;   // workers, as a server knows
-  bool at_barrier_ = false;  // of a worker
-  uint64_t passed_ = 0;      // barriers, as the scheduler counts them
-  uint64_t returns_ = 0;     // how many schedulers have gone on for one that was lost
+  std::map<int, uint8_t> finished_;  // workers, as a server knows, and which in their places
+  bool at_barrier_ = false;          // of a worker
+  uint64_t passed_ = 0;              // barriers, as the scheduler counts them
+  uint64_t returns_ = 0;             // how many schedulers have gone on for one that was lost
   bool writes_down_ = false, cannot_write_ = false;
   bool over_ = false;  // the observer has heard the end
   Status late_hear_;   // of a scheduler: what it tells those who come too late

@@ -280,6 +280,7 @@ void ZmqVan::TellOfFailure(const Status& status, bool tell_others) {
     if (tell_others) SendTerminate(kSchedulerId, status);
     return;
   }
+  if (!tell_others) return;
   ConnectGuests();
   for (const Member& m : scheduler_membership_->members()) {
     if (m.id == kNoNode) SendTerminate(m.guest, status);
@@ -363,6 +364,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         observer_->OnLost(action.node, action.status);
         break;
       case Action::kAlone:
+        if (!action.status.ok()) at_barrier_ = false;  // nobody waits there any longer
         observer_->OnAlone(action.status);
         EndIfAlone();
         break;
@@ -370,7 +372,8 @@ void ZmqVan::CarryOut(const Actions& actions) {
         Log(LogLevel::kWarning, action.text);
         break;
       case Action::kFail:
-        FailJob(action.status, true);
+      case Action::kNobody:
+        FailJob(action.status, action.kind == Action::kFail);
         break;
       case Action::kEnd:
         Unwrite();

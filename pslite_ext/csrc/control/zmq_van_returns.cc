@@ -25,6 +25,14 @@ Status ZmqVan::Begin() {
     EnterJob(RandomIdentity());
     return Status::Ok();
   }
+  const std::string here = options_.scheduler_host + ":" + std::to_string(options_.scheduler_port);
+  const std::string there_is = record.address.host + ":" + std::to_string(record.address.port);
+  if (there_is != here) {
+    return Status::InvalidArgument("MERCURY_JOURNAL=" + options_.journal +
+                                   " is of the scheduler at " + there_is +
+                                   ", where its nodes look for it, and this one is at " + here +
+                                   "; to begin another job, remove it");
+  }
   const auto servers =
       std::count_if(record.placed.begin(), record.placed.end(),
                     [](const PlaceRecord& p) { return p.member.role == Role::kServer; });
@@ -47,6 +55,7 @@ void ZmqVan::WriteDown() {
       scheduler_membership_->running() && scheduler_membership_->roster().elastic();
   if (options_.journal.empty() || !goes_on) return;
   JobRecord record = scheduler_membership_->Record();
+  record.address = {options_.scheduler_host, options_.scheduler_port};
   record.job = job_;
   record.life = life_;
   record.returns = returns_;
@@ -64,6 +73,7 @@ void ZmqVan::Unwrite() {
 }
 
 void ZmqVan::GoOn(const JobRecord& record) {
+  writes_down_ = true;  // the file is there
   returns_ = record.returns + 1;
   scheduler_membership_->GoOnFrom(record, NowMs());
   const Roster& roster = scheduler_membership_->roster();
@@ -81,7 +91,6 @@ void ZmqVan::GoOn(const JobRecord& record) {
   const Status agreed = observer_->OnAgreed(kSchedulerId, scheduler_membership_->settings());
   if (!agreed.ok()) return FailJob(agreed, true);
   ready_ = true;
-  writes_down_ = true;
   WriteDown();
   observer_->OnReady(kSchedulerId);
   Log(LogLevel::kNote, "goes on with a job of " + std::to_string(roster.workers()) +
@@ -114,11 +123,15 @@ void ZmqVan::TellAgain() {
 // Of a node: another scheduler goes on, who has heard nothing of it yet.
 void ZmqVan::OnReturn(const ps::Message& message, int64_t now_ms) {
   if (message.meta.sender != kSchedulerId || my_id_ == kNoNode) return;
+  // The connection may not know yet that the other end is gone, and what waits on it is of no use.
+  dealers_.erase(kSchedulerId);
+  Connect(scheduler_);
+  if (over_) return;
   sequence_to_[kSchedulerId] = message.meta.key << kReturnShift;
   SendHeartbeat(kSchedulerId);
   CarryOut(node_membership_->Heard(now_ms));
   returns_ = message.meta.key;
-  for (const int worker : finished_) SayFinished(worker);
+  for (const auto& [worker, entry] : finished_) SayFinished(worker, entry);
   if (at_barrier_) SayBarrier();
   for (const auto& [node, reported] : std::map<int, Reported>(reported_)) SayReport(node);
 }
@@ -132,22 +145,22 @@ void ZmqVan::SayBarrier() {
   SendControl(kSchedulerId, meta);
 }
 
-void ZmqVan::HasFinished(int worker) {
+void ZmqVan::HasFinished(int worker, uint8_t entry) {
   Outbound item;
-  item.run = [this, worker] {
-    const bool news = finished_.insert(NodeId(Role::kWorker, worker)).second;
+  item.run = [this, node = NodeId(Role::kWorker, worker), entry] {
+    finished_[node] = entry;
     // It may have said so to the scheduler that was lost.
-    if (news && returns_ != 0 && !over_) SayFinished(NodeId(Role::kWorker, worker));
+    if (returns_ != 0 && !over_) SayFinished(node, entry);
   };
   Post(std::move(item));
 }
 
-void ZmqVan::SayFinished(int worker) {
+void ZmqVan::SayFinished(int worker, uint8_t entry) {
   ps::Meta meta;
   meta.control.cmd = ps::Control::TERMINATE;
   meta.option = kHasFinished;
   for (const Member& m : members_) {
-    if (m.id == worker) meta.control.node.push_back(ToNode(m));
+    if (m.id == worker && m.entry == entry) meta.control.node.push_back(ToNode(m));
   }
   SendControl(kSchedulerId, meta);
 }

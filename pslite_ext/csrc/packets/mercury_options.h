@@ -84,8 +84,9 @@ struct PlaneEvents {
   std::function<void()> ready;
   std::function<void(int peer, const Status& status)> lost;  // peer -1: this process itself
   std::function<void(int worker, const Status& status)> lost_beside;  // of the worker's own host
-  std::function<void(int worker)> finished;  // of a server: that worker has done its work
-  std::function<void()> all_out;             // the same: no worker is in the job any more
+  // Of a server: that worker, the so many-th in its place, has done its work.
+  std::function<void(int worker, uint8_t entry)> finished;
+  std::function<void()> all_out;  // the same: no worker is in the job any more
   // The same: whether workers have left because the job has failed.
   std::function<void(bool have)> failed;
 };

@@ -112,7 +112,7 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
     out_.insert(worker);
     new_.erase(worker);
     let_in_.erase(worker);
-    if (events_.finished) events_.finished(worker);
+    if (events_.finished) events_.finished(worker, entries_[worker]);
     ForgetWhereItHasNotCome(worker);
     SayIfAllAreOut();
   };

@@ -20,7 +20,7 @@ void MercuryVan::Start(int customer_id, bool standalone) {
   if (role_ == Role::kServer) {
     PlaneEvents events;
     events.lost = [this](int worker, const Status& status) { Lost(Role::kWorker, worker, status); };
-    events.finished = [this](int worker) { HasFinished(worker); };
+    events.finished = [this](int worker, uint8_t entry) { HasFinished(worker, entry); };
     events.all_out = [this] { NoMoreWork(); };
     events.failed = [this](bool have) { FailedElsewhere(have); };
     server_ = std::make_unique<MercuryServer>(std::move(events));

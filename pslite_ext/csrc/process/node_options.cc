@@ -90,7 +90,8 @@ void ReadVan(const Settings& s, ZmqVanOptions* van) {
   van->token = s.job_token;
   van->times = Times(s);
   van->asynchronous = s.asynchronous != 0;
-  if (van->role == Role::kScheduler) van->journal = s.journal;
+  // Another could not go on with the first one's trace.
+  if (van->role == Role::kScheduler && s.trace_dir.empty()) van->journal = s.journal;
 }
 
 Status ReadElastic(const Settings& s, NodeOptions* options) {

@@ -18,12 +18,13 @@ namespace {
 
 JobRecord Sample() {
   JobRecord record;
+  record.address = {"10.0.0.1", 9091};
   record.job = RandomIdentity();
   record.life = ~uint64_t{0};
   record.returns = 2;
   record.generation = 7;
   record.releases = 3;
-  record.settings = {{"MERCURY_MIN_WORKERS", "1", true}, {"MERCURY_SERVER_SHARES", "", true}};
+  record.settings = {{"MERCURY_MIN_WORKERS", "1", true}, {"MERCURY_SERVER_SHARES", "", false}};
   const Presence presences[] = {Presence::kIn, Presence::kLeft, Presence::kLost, Presence::kNew};
   for (int rank = 0; rank < 4; ++rank) {
     Member m = M(Role::kWorker, 4000 + rank, rank == 3 ? kJoins : rank);
@@ -54,6 +55,8 @@ TEST(what_is_written_down_is_read) {
   CHECK_EQ(ToText(read), ToText(record));
   CHECK_TRUE(read.job == record.job);
   CHECK_EQ(read.life, record.life);
+  CHECK_TRUE(read.address.host == "10.0.0.1" && read.address.port == 9091);
+  CHECK_TRUE(read.settings[0].told && !read.settings[1].told);
   REQUIRE_EQ(read.placed.size(), size_t{5});
   CHECK_TRUE(read.placed[3].late && read.placed[3].presence == Presence::kNew);
   CHECK_EQ(int{read.placed[3].member.entry}, 255);
@@ -79,7 +82,7 @@ TEST(lines_that_make_no_sense_are_not_believed) {
   JobRecord read;
   REQUIRE_OK(FromText(with("setting MERCURY_WIRE=bf16"), &read));
   for (const char* line :
-       {"", "life", "life x", "life 1 2", "releases -", "job 12", "job zz", "who knows", "setting",
+       {"", "life", "life x", "life 1", "releases -", "job 12", "job zz", "who knows", "setting",
         "setting lower=1", "member 11 in h 1 1 0 1 0 0 0", "member 17 gone h 1 1 0 1 0 0 0",
         "member 17 in h 0 1 0 1 0 0 0", "member 17 in h 70000 1 0 1 0 0 0",
         "member 17 in h 1 1 0 1 0 256 0", "member 17 in h 1 1 0 1 0 0",
@@ -88,6 +91,7 @@ TEST(lines_that_make_no_sense_are_not_believed) {
     CHECK_STATUS(Code::kCorrupt, status);
   }
   CHECK_STATUS(Code::kCorrupt, FromText("mercury scheduler 2\nend\n", &read));
+  CHECK_STATUS(Code::kCorrupt, FromText("mercury scheduler 1\nend\n", &read));
   CHECK_STATUS(Code::kCorrupt, FromText(text + "end\n", &read));
 }
 

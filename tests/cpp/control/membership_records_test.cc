@@ -26,8 +26,9 @@ SchedulerMembership Begun() {
 
 // Another process, by what that one has written down.
 SchedulerMembership After(const SchedulerMembership& lost, int64_t now_ms) {
-  JobRecord record;
-  CHECK_OK(FromText(ToText(lost.Record()), &record));
+  JobRecord written = lost.Record(), record;
+  written.address = {"10.0.0.1", 9091};
+  CHECK_OK(FromText(ToText(written), &record));
   SchedulerMembership s(3, 2, Times(), now_ms);
   s.GoOnFrom(record, now_ms);
   s.GoOnWith(1, true, 4);
@@ -69,6 +70,20 @@ TEST(what_comes_after_goes_on_as_it_would_have) {
   CHECK_EQ(int{Find(comes, Action::kAdmit)->member.entry}, 1);
 }
 
+TEST(who_comes_in_the_place_of_one_not_heard_yet_waits) {
+  SchedulerMembership s = After(Begun(), 1000);
+  CHECK_TRUE(s.Register(M(Role::kWorker, 41, 1), 1100).empty());
+  for (const int node : {W(0), W(2), S(0), S(1)}) s.Heard(node, 10900);
+  for (int64_t now_ms = 1000; now_ms < 11000; now_ms += 500) s.Tick(now_ms);
+  const Actions actions = s.Tick(11000);
+  REQUIRE_TRUE(Find(actions, Action::kAdmit) != nullptr);
+  CHECK_EQ(Find(actions, Action::kAdmit)->node, W(1));
+  s.Heard(W(1), 11500);
+  SchedulerMembership heard = After(Begun(), 1000);
+  heard.Heard(W(1), 1050);
+  CHECK_TRUE(Find(heard.Register(M(Role::kWorker, 41, 1), 1100), Action::kReject) != nullptr);
+}
+
 TEST(a_newcomer_on_its_way_is_lost) {
   SchedulerMembership first = Begun();
   first.Register(M(Role::kWorker, 40, -1), 10);
@@ -101,7 +116,9 @@ TEST(a_barrier_that_others_have_passed_is_passed) {
 TEST(a_job_of_which_nobody_is_there_has_failed) {
   SchedulerMembership s = After(Begun(), 1000);
   Passes(&s, 1000, 11000);
-  CHECK_TRUE(Says(Find(s.Tick(11000), Action::kFail), "nobody is there any more"));
+  const Actions ends = s.Tick(11000);  // and nobody is told: they may be there, and be alone
+  CHECK_TRUE(Says(Find(ends, Action::kNobody), "nobody is there any more"));
+  CHECK_TRUE(Find(ends, Action::kFail) == nullptr);
 }
 
 TEST(a_node_takes_its_time_to_be_alone) {

@@ -188,6 +188,9 @@ class SchedulerSide {
           Broadcast([nodes, node, why](const Node& to) { nodes->HearLoss(to, node, why); });
           lost_.insert(node);
           break;
+        case Action::kNobody:
+          over_ = true;
+          return;
         case Action::kFail:
         case Action::kEnd:
           if (!why.ok()) notes_("the scheduler: it fails: " + why.text());
