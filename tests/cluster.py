@@ -240,13 +240,16 @@ def cluster(
     forked = forked and not any(n.startswith(BEFORE_IMPORTS) and n != LATER for n in env or {})
     processes: list[Process] = []
     supervisor = Supervisor()
+
+    def environment_of(role: str, rank: int) -> dict[str, str]:
+        own = {**base, "DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
+        return own if at is None else {**own, "DMLC_NODE_HOST": at(role, rank)}
+
     with tempfile.TemporaryDirectory() as folder:
         try:
             for role, rank in roles:
                 log = Path(folder) / f"{role}_{rank}.log"
-                own = {**base, "DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
-                if at is not None:
-                    own["DMLC_NODE_HOST"] = at(role, rank)
+                own = environment_of(role, rank)
                 child: Started
                 if role == "worker" and start_worker is not None:
                     child = start_worker(own, log)
@@ -259,7 +262,7 @@ def cluster(
                 processes.append(Process(role, rank, child, log))
 
             def scheduler(log: Path) -> Any:
-                own = {**base, "DMLC_ROLE": "scheduler", "DMLC_TASK_ID": "0"}
+                own = environment_of("scheduler", 0)
                 return supervisor.start([python, *command], own, log=log)
 
             yield Cluster(processes, port, scheduler)

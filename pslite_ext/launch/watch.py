@@ -40,7 +40,7 @@ class JobWatch:
         often a worker is started again in the place of one that is lost. `journal`: by which
         another scheduler goes on if the first one is lost."""
         self._log_dir = log_dir
-        self._journal, self._schedulers = journal, 0
+        self._journal = journal
         self._replace, self._replaced = replace, 0
         self._least_workers = least_workers
         self._lost: list[Child] = []  # without which it has gone on
@@ -203,8 +203,7 @@ class JobWatch:
         least = 1 if role == "server" else self._least_workers
         if len(others) < least:
             return False
-        returns = task.role == "scheduler" and self._may_return()
-        if not returns:
+        if not self._returns(task):
             self._lost.append(child)
         lines = [f"lost {self._name(child)}: it {how_it_ended(child.returncode)}; its last lines:"]
         lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]
@@ -215,10 +214,10 @@ class JobWatch:
     def _start_again(self, child: Child) -> int:
         """How many were started in its place."""
         task, _ = self._tasks[child]
-        if task.role == "scheduler" and self._may_return():
-            self._schedulers += 1
-            self._say(f"another scheduler goes on ({self._schedulers} of {SCHEDULERS_MAX})")
-            self._start(task, f"-again-{self._schedulers}")
+        if self._returns(task):
+            again = len(self._of_role("scheduler"))
+            self._say(f"another scheduler goes on ({again} of {SCHEDULERS_MAX})")
+            self._start(task, f"-again-{again}")
             return 1
         if task.role != "worker" or self._replaced == self._replace or self._is_over():
             return 0
@@ -230,7 +229,10 @@ class JobWatch:
     def _may_return(self) -> bool:
         """While there is a journal, the job is not over by what the scheduler knew."""
         written = self._journal is not None and self._journal.exists()
-        return written and self._schedulers < SCHEDULERS_MAX
+        return written and len(self._of_role("scheduler")) <= SCHEDULERS_MAX
+
+    def _returns(self, task: Task) -> bool:
+        return task.role == "scheduler" and self._may_return()
 
     def _is_over(self) -> bool:
         """Or has lost its scheduler for good."""

@@ -111,13 +111,13 @@ def pytorch(
     systems = with_buckets(systems)
     models = asked.models or (scaling.MODELS[:1] if quick else scaling.MODELS)
     nodes = asked.nodes or (scaling.NODES[:1] if quick else scaling.NODES)
+    share = scaling.SHARE * (scaling.QUICK if quick else 1.0)
     cases = []
     for beside in (True,) if asked.colocate or quick else (True, False):
         here = [s for s in systems if s.servers or beside]
         for setting in scaling.settings(nodes, asked.rate, scaling.RATES[:1], beside):
             amounts = computations(setting)[: None if beside and not quick else 1]
             for model, ratio in itertools.product(models, amounts):
-                share = scaling.SHARE * (scaling.QUICK if quick else 1.0)
                 scale = asked.scale or SCALES[model] * share
                 cases += scaling.training(here, model, scale, setting, rounds, ratio=ratio)
     cases = [replace(case, bench="torch") for case in cases]

@@ -175,10 +175,10 @@ class SchedulerSide {
           Broadcast([nodes](const Node& to) { nodes->HearHeartbeat(to); });
           break;
         case Action::kRelease:
-          for (const Member& m : membership_->members()) {
-            const bool hears = node == -1 || node == m.id;
-            if (hears && m.role == Role::kWorker) Release(m.id);
-          }
+          Broadcast([=, releases = membership_->releases()](const Node& to) {
+            const bool hears = node == -1 || node == to->id();
+            if (hears && to->role == Role::kWorker) nodes->HearRelease(to, releases);
+          });
           break;
         case Action::kDeparted:
           Broadcast([nodes, node](const Node& to) { nodes->HearDeparture(to, node); });
@@ -201,13 +201,6 @@ class SchedulerSide {
           break;
       }
     }
-  }
-  void Release(int node) {
-    const bool there = !membership_->roster().HasLeft(node) && lost_.count(node) == 0;
-    if (!there) return;
-    Say(node, [nodes = nodes_, releases = membership_->releases()](const Node& to) {
-      nodes->HearRelease(to, releases);
-    });
   }
   void TellAgain() {
     NodeHearings* const nodes = nodes_;
