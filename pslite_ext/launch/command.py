@@ -236,7 +236,6 @@ def run(arguments: argparse.Namespace) -> int:
         journal = None
         if least:
             _say_how_to_join({**os.environ, **tasks[0].env}, log_dir)
-        if least and not traces:  # another scheduler could not go on with the first one's trace
             # Of this job alone, whatever others write there.
             journal = log_dir / f"scheduler-{tasks[0].env['DMLC_PS_ROOT_PORT']}.journal"
             _remove(journal)
