@@ -137,12 +137,15 @@ class Process:
 
 class Cluster:
     def __init__(
-        self, processes: list[Process], port: int, scheduler: Callable[[Path], Any] | None = None
+        self,
+        processes: list[Process],
+        port: int,
+        start: Callable[[str, int, Path], Any] | None = None,
     ) -> None:
-        """`scheduler` starts one, with that log."""
+        """`start`: a process of that role and rank, with that log."""
         self.processes = processes
         self.port = port
-        self._scheduler = scheduler
+        self._start = start
 
     def of(self, role: str) -> list[Process]:
         return [p for p in self.processes if p.role == role]
@@ -159,12 +162,11 @@ class Cluster:
     def scheduler(self) -> Process:
         return self.of("scheduler")[-1]
 
-    def start_scheduler_again(self) -> Process:
-        """In the place of the one that is there, or was."""
-        assert self._scheduler is not None
-        schedulers = self.of("scheduler")
-        log = schedulers[0].log.with_name(f"scheduler_again_{len(schedulers)}.log")
-        process = Process("scheduler", 0, self._scheduler(log), log)
+    def start_again(self, role: str, rank: int = 0) -> Process:
+        """A scheduler, or a server, in the place of the one that is there, or was."""
+        assert self._start is not None
+        log = self.of(role)[0].log.with_name(f"{role}_again_{len(self.processes)}.log")
+        process = Process(role, rank, self._start(role, rank, log), log)
         self.processes.append(process)
         return process
 
@@ -261,11 +263,11 @@ def cluster(
                     child = supervisor.start([python, *command], own, log=log)
                 processes.append(Process(role, rank, child, log))
 
-            def scheduler(log: Path) -> Any:
-                own = environment_of("scheduler", 0)
+            def start(role: str, rank: int, log: Path) -> Any:
+                own = environment_of(role, rank)
                 return supervisor.start([python, *command], own, log=log)
 
-            yield Cluster(processes, port, scheduler)
+            yield Cluster(processes, port, start)
         finally:
             end(p.child for p in processes if isinstance(p.child, Forked))
             supervisor.end()

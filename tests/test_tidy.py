@@ -63,6 +63,7 @@ SHELL = {
     "packets/worker_streams_in": "cpp/packets/worker_streams_test.cc",
     "packets/worker_streams_moves": "cpp/packets/losses_flow_test.cc",
     "packets/worker_streams_newcomers": "cpp/sim/whole_job_test.cc",
+    "packets/mercury_server_moves": "cpp/packets/moved_plane_test.cc",
     "packets/mercury_server_newcomers": "integration/test_torch_newcomers.py",
     "worker/worker_newcomers": "cpp/worker/worker_test.cc",
     "process/node_newcomers": "integration/test_torch_newcomers.py",

@@ -11,7 +11,7 @@ import os
 import socket
 from dataclasses import dataclass
 
-CONTROL_VERSION = 5  # as in csrc/control/envelope.h
+CONTROL_VERSION = 6  # as in csrc/control/envelope.h
 PATIENCE_S = 5.0
 _CONTROL, _DATA = b"MRCC", b"MRCY"
 _CHALLENGE_BYTES, _WELCOME_BYTES = 56, 40

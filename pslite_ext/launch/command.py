@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         default=0,
         metavar="N",
-        help="with --min-workers: start workers again that are lost, N times at most",
+        help="with --min-workers: start workers and servers again that are lost, N times at most",
     )
     add("-H", "--hostfile", type=Path, help="hosts for servers and workers, one a line")
     add("--launcher", choices=["local", "ssh"], help="default: ssh with a hostfile, else local")

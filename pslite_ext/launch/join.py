@@ -1,4 +1,5 @@
-"""`mercury join`: one more worker for a job that runs, by a file that its launcher writes."""
+"""`mercury join`: one more worker for a job that runs, or a server in the place of one that it has
+lost, by a file that its launcher writes."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from pslite_ext.launch.tasks import CannotRunError, LaunchError, lines_of, norma
 
 FILE = "join.env"
 JOINS = "-2"  # instead of a number: whatever place is free, once the job has begun
-# What a worker needs to find its job; all other settings are handed out by the scheduler.
+SERVES = "import sys; from pslite_ext.job.serving import main; sys.exit(main())"
+# What a node needs to find its job; all other settings are handed out by the scheduler.
 NAMES = (
     "DMLC_PS_VAN_TYPE",
     "DMLC_NUM_WORKER",
@@ -47,20 +49,27 @@ def read(path: Path) -> dict[str, str]:
 def parser() -> argparse.ArgumentParser:
     result = Parser(
         prog="mercury join",
-        description="Run COMMAND as one more worker of a job that runs (docs/elastic.md).",
+        description="Run COMMAND as one more worker of a job that runs, or serve in the place of a "
+        "server that it has lost (docs/elastic.md).",
         epilog="The exit code is COMMAND's.",
     )
     add = result.add_argument
     add("file", type=Path, help=f"{FILE}, which `mercury launch --min-workers` writes to --log-dir")
+    add("--server", action="store_true", help="be a server; there is no COMMAND then")
     add("command", nargs=argparse.REMAINDER, metavar="[--] COMMAND")
     return result
 
 
 def run(arguments: argparse.Namespace) -> None:
     command = normal_command(arguments.command)
+    if arguments.server and command:
+        raise LaunchError(f"--server: a server runs no command, such as {command[0]}")
+    if arguments.server:
+        command = [sys.executable, "-c", SERVES]
     if not command:
         raise LaunchError("there is no command to run: end the line with `-- python train.py`")
-    joins = {"DMLC_ROLE": "worker", "DMLC_TASK_ID": JOINS}
+    role = "server" if arguments.server else "worker"
+    joins = {"DMLC_ROLE": role, "DMLC_TASK_ID": JOINS}
     environ = {**os.environ, **read(arguments.file), **joins}
     sys.stdout.flush()
     try:

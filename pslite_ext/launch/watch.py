@@ -37,7 +37,7 @@ class JobWatch:
         journal: Path | None = None,
     ) -> None:
         """`least_workers`: with which the job goes on; 0: only with all of them. `replace`: how
-        often a worker is started again in the place of one that is lost. `journal`: by which
+        often workers and servers are started again in the places of those that are lost. `journal`: by which
         another scheduler goes on if the first one is lost."""
         self._log_dir = log_dir
         self._journal = journal
@@ -219,7 +219,7 @@ class JobWatch:
             self._say(f"another scheduler goes on ({again} of {SCHEDULERS_MAX})")
             self._start(task, f"-again-{again}")
             return 1
-        if task.role != "worker" or self._replaced == self._replace or self._is_over():
+        if self._replaced == self._replace or self._is_over():
             return 0
         self._replaced += 1
         self._say(f"{task.name} is started again ({self._replaced} of {self._replace})")

@@ -99,7 +99,7 @@ def test_another_scheduler(meanwhile: str, tmp_path: Path) -> None:
         lost = [p for p in job.processes if p.name == meanwhile]
         for process in lost:
             process.kill()
-        second = job.start_scheduler_again()
+        second = job.start_again("scheduler")
         job.wait_until("another goes on", lambda: "goes on with a job of 3" in second.output)
         after = job.workers[1]
         after.kill()
@@ -109,13 +109,44 @@ def test_another_scheduler(meanwhile: str, tmp_path: Path) -> None:
         assert not journal.exists(), job.report()
 
 
+def test_a_server_comes_back(tmp_path: Path) -> None:
+    """So the other one may be lost, too; and that one comes back as well."""
+    with training(tmp_path) as job:
+        lost = []
+        for rank in (1, 0):
+            (victim,) = (p for p in job.servers if p.rank == rank and p.code is None)
+            victim.kill()
+            lost.append(victim)
+            again = job.start_again("server", rank)
+            job.wait_until(
+                "it is in",
+                lambda p=again, n=rank: (  # type: ignore[misc]
+                    f"server {n} is in" in p.output and f"server {n} is in" in job.scheduler.output
+                ),
+            )
+        others_end(job, tmp_path, lost, 3)
+        assert "worker" not in job.scheduler.output.replace("workers", ""), job.report()
+
+
+def test_a_server_that_nobody_misses(tmp_path: Path) -> None:
+    with training(tmp_path) as job:
+        second = job.start_again("server", 1)
+        job.wait_until("it ends", lambda: second.code is not None)
+        assert second.code == 1, job.report()
+        said = "server 1 is still in the job, and this node was started as that one"
+        assert said in second.output, job.report()
+        (tmp_path / "stop").touch()
+        first = [p for p in job.processes if p is not second]
+        job.wait_until("the others end", lambda: all(p.code == 0 for p in first))
+
+
 def test_nobody_to_go_on_with(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     with training(tmp_path, MERCURY_JOURNAL=str(journal)) as job:
         written = journal.read_text()
         for process in job.processes:
             process.kill()
-        second = job.start_scheduler_again()
+        second = job.start_again("scheduler")
         job.wait_until("it ends", lambda: second.code is not None)
         assert second.code != 0, job.report()
         assert "nobody is there any more" in second.output, job.report()
@@ -126,7 +157,7 @@ def test_nobody_to_go_on_with(tmp_path: Path) -> None:
             (moved, " is of the scheduler at 127.0.0.2"),
         ):
             journal.write_text(text)
-            other = job.start_scheduler_again()
+            other = job.start_again("scheduler")
             job.wait_until("it ends", lambda other=other: other.code is not None)  # type: ignore[misc]
             assert f"MERCURY_JOURNAL={journal}{said}" in other.output, job.report()
             assert journal.read_text() == text

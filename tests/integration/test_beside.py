@@ -72,12 +72,12 @@ def test_the_scripts_for_slurm(tmp_path: Path, script: str) -> None:
 def test_under_slurm_a_killed_worker_comes_back_and_another_joins(tmp_path: Path) -> None:
     env = {"WHERE": "0", "WAITS_FOR": "3", "MERCURY_MIN_WORKERS": "1"}
     batch, own = ("bash", ROOT / "examples" / "slurm_elastic.sh", NEWCOMERS), slurm(tmp_path)
-    job = Running(tmp_path / "job", ("setsid", *batch), DIES_AT="30", **env, **own)
+    job = Running(tmp_path / "job", ("setsid", *batch, tmp_path), DIES_AT="30", **env, **own)
     try:
         job.says("worker 1 is in; the job goes on with 2 workers")
         file = tmp_path / f"join-{own['SLURM_JOB_ID']}.env"
         assert file.stat().st_mode & 0o77 == 0
-        join = (*MERCURY, "join", file, "--", sys.executable, NEWCOMERS)
+        join = (*MERCURY, "join", file, "--", sys.executable, NEWCOMERS, tmp_path)
         more = Running(tmp_path / "more", join, **env)
         (tmp_path / "go").touch()
         assert more.end() == 0, more.output + job.output

@@ -67,9 +67,12 @@ def test_the_command_runs_as_a_worker_that_joins(tmp_path: Path) -> None:
     [
         ((), 2, "there is no command to run"),
         (("--", "no-such-command"), 127, "cannot run no-such-command"),
+        (("--server", "--", "train.py"), 2, "a server runs no command"),
     ],
 )
 def test_mistakes(tmp_path: Path, words: tuple[str, ...], code: int, says: str) -> None:
-    done = mercury("join", join.write(tmp_path, JOB), *words)
+    options = [word for word in words if word == "--server"]
+    rest = [word for word in words if word not in options]
+    done = mercury("join", *options, join.write(tmp_path, JOB), *rest)
     assert done.returncode == code
     assert says in done.stderr

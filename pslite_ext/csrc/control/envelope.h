@@ -31,7 +31,7 @@
 namespace mercury {
 
 constexpr size_t kEnvelopeBytes = 64;
-constexpr uint16_t kControlVersion = 5;
+constexpr uint16_t kControlVersion = 6;
 constexpr int32_t kNoNode = -1;
 constexpr int kDataFramesMax = 16;
 constexpr int kReturnShift = 40;

@@ -14,7 +14,7 @@
 namespace mercury {
 namespace {
 
-constexpr char kFirstLine[] = "mercury scheduler 1";
+constexpr char kFirstLine[] = "mercury scheduler 2";
 constexpr char kLastLine[] = "end";
 constexpr const char* kPresences[] = {"in", "left", "lost", "new"};
 constexpr size_t kRecordBytesMax = size_t{1} << 20;
@@ -57,7 +57,7 @@ bool ReadMember(std::istringstream* line, PlaceRecord* placed) {
   std::string presence;
   int entry = 0;
   *line >> m.id >> presence >> m.host >> m.port >> m.data_port >> m.rank_hint >> m.life >>
-      m.asynchronous >> entry >> placed->late;
+      m.asynchronous >> entry >> placed->late >> placed->changed;
   if (line->fail() || !FromWord(presence, &placed->presence) || !MayBe(*placed)) return false;
   if (entry < 0 || entry > std::numeric_limits<uint8_t>::max()) return false;
   m.entry = static_cast<uint8_t>(entry);
@@ -119,7 +119,7 @@ std::string ToText(const JobRecord& record) {
     const Member& m = p.member;
     text << "member " << m.id << " " << kPresences[static_cast<size_t>(p.presence)] << " " << m.host
          << " " << m.port << " " << m.data_port << " " << m.rank_hint << " " << m.life << " "
-         << m.asynchronous << " " << +m.entry << " " << p.late << "\n";
+         << m.asynchronous << " " << +m.entry << " " << p.late << " " << p.changed << "\n";
   }
   text << kLastLine << "\n";
   return text.str();

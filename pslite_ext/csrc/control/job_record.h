@@ -2,9 +2,10 @@
 // place: who is in the job, and how far messages are counted. As text it is the file that
 // MERCURY_JOURNAL names, which is written anew before each change is told to anybody.
 //
-//   a line for each:  mercury scheduler 1 | address HOST PORT | job HEX | life N | returns N |
+//   a line for each:  mercury scheduler 2 | address HOST PORT | job HEX | life N | returns N |
 //                     generation N | releases N | setting NAME=VALUE | default NAME=VALUE | member
-//                     ID PRESENCE HOST PORT DATA_PORT HINT LIFE ASYNCHRONOUS ENTRY LATE | end
+//                     ID PRESENCE HOST PORT DATA_PORT HINT LIFE ASYNCHRONOUS ENTRY LATE CHANGED |
+//                     end
 //
 // Thread-safety: pure functions. Invariant: FromText reads what ToText wrote, whole, and refuses
 // any other text. There is no secret in it: keys follow from the job token, too.
@@ -26,7 +27,8 @@ namespace mercury {
 struct PlaceRecord {
   Member member;
   Presence presence = Presence::kIn;
-  bool late = false;  // it came once the job had begun
+  bool late = false;     // it came once the job had begun, and has been in
+  uint64_t changed = 1;  // Roster::ChangedAt
 };
 
 struct SchedulerAddress {

@@ -12,6 +12,8 @@
 //   newcomer:  registers--> kComes --is ready--> kReady --a worker lets it in--> kTakes
 //              --has what that one gave it--> kHas --the servers expect it--> kIn
 //
+//   server:    registers--> kComes --is ready, whose slots it takes gives them up--> kIn
+//
 // The same in all nodes: each step is said to everybody, in one order.
 //
 // Thread-safety: none; owned by the van's I/O loop. Invariants: the first failure sticks; ranks are
@@ -91,6 +93,7 @@ struct Action {
   Member member;
   Status status = {};
   Admission admission = Admission::kComes;
+  uint64_t generation = 0;  // that begins with it: where one is lost, or is in
 
   // That what the scheduler writes down changes with it.
   bool IsKept() const {
@@ -156,7 +159,8 @@ class SchedulerMembership {
   bool AwaitsLate() const;
   // One of them has; false: it has been told already.
   bool ComesLate(const Member& member);
-  // The newcomer `node` is that far, says itself, or the worker that lets it in.
+  // The newcomer `node` is that far, says itself, or the worker that lets it in; of a server, also
+  // the one that has done its work.
   Actions Admits(int sayer, int node, Admission admission);
   // It waits at a barrier, and has passed so many of which this or an earlier scheduler told it.
   Actions Barrier(int node, uint64_t passed);
@@ -193,6 +197,8 @@ class SchedulerMembership {
   std::string NoPlace(const Member& member, int64_t now_ms) const;
   bool MayBeMissedSoon(const Member& member, int64_t now_ms) const;
   std::set<int> LostWith(const std::set<int>& nodes) const;
+  Actions ServerAdmits(int sayer, int node, Admission admission);
+  Actions LetServersIn();
   std::vector<Member>::iterator Place(const Member& member);
   bool Complete() const;
   Actions Await(int64_t now_ms, int64_t pause_ms);
@@ -220,7 +226,8 @@ class SchedulerMembership {
   Roster roster_;
   struct Admitted {
     Admission admission = Admission::kComes;
-    int by = -1;  // who lets it in
+    int by = -1;               // who lets it in
+    std::set<int> give_it_up;  // of a server: who would give up its slots
   };
   std::map<int, Admitted> newcomers_;
   std::vector<Member> too_soon_;    // that wait until the job has begun, or their places are free

@@ -44,26 +44,31 @@ std::vector<Party> SchedulerMembership::Losses(const std::set<int>& nodes) const
 Actions SchedulerMembership::Lose(const std::set<int>& nodes, const Status& why) {
   const bool goes_on = roster_.CanLose(nodes);
   const std::set<int> with = LostWith(nodes);
-  std::set<int> fresh;
+  std::map<int, uint64_t> fresh;  // and the generation that begins with it
   for (const int node : nodes) {
-    if (roster_.Lose(node)) fresh.insert(node);
+    // Nobody has heard of it that it was in.
+    if (roster_.IsNew(node) && RoleOf(node) == Role::kServer) entries_.erase(node);
+    if (roster_.Lose(node)) fresh[node] = roster_.ChangedAt(node);
   }
   if (fresh.empty()) return {};
   if (!goes_on)
     return Fail(roster_.elastic() ? why.Saying(why.detail() + roster_.Shortage()) : why);
   Actions actions;
-  for (const int node : fresh) {
+  for (const auto& [node, generation] : fresh) {
     at_barrier_.erase(node);
     suspect_ms_.erase(node);
     newcomers_.erase(node);
-    actions.push_back({Action::kLost, node, "", {}, why});
+    actions.push_back({Action::kLost, node, "", {}, why, Admission::kComes, generation});
   }
   for (const int node : with) {
     if (!roster_.Lose(node)) continue;
     newcomers_.erase(node);
-    actions.push_back({Action::kLost, node, "", {}, NotLetIn(node)});
+    actions.push_back(
+        {Action::kLost, node, "", {}, NotLetIn(node), Admission::kComes, roster_.ChangedAt(node)});
   }
   for (Action& action : CheckOver()) actions.push_back(std::move(action));
+  if (state_ != State::kRunning) return actions;
+  for (Action& action : LetServersIn()) actions.push_back(std::move(action));
   return actions;
 }
 

@@ -1,7 +1,9 @@
-// Workers that come once the job has begun, as the scheduler sees them: see membership.h.
+// Workers and servers that come once the job has begun, as the scheduler sees them: see
+// membership.h.
 //
-// A newcomer counts for nothing until it is in. While it is let in, some servers expect it and
-// others do not yet: if the worker that lets it in is lost then, or a server, so is the newcomer.
+// A newcomer counts for nothing until it is in. While a worker is let in, some servers expect it
+// and others do not yet: if the worker that lets it in is lost then, or a server, so is the
+// newcomer; and no server is let in then.
 #include <algorithm>
 #include <utility>
 
@@ -18,30 +20,38 @@ bool SaidByItself(Admission admission) {
   return admission == Admission::kReady || admission == Admission::kHas;
 }
 
+Action IsAsFarAs(int node, Admission admission, const Roster& roster) {
+  return {Action::kAdmission, node, "", {}, Status::Ok(), admission, roster.ChangedAt(node)};
+}
+
 }  // namespace
 
 // Why there is no place for it.
 std::string SchedulerMembership::NoPlace(const Member& member, int64_t now_ms) const {
-  if (member.role != Role::kWorker) return Refusal(member, now_ms);
   if (roster_.places() == 0) {
     return "the job has begun, and nobody joins one that writes a trace (MERCURY_TRACE_DIR)";
   }
+  const bool worker = member.role == Role::kWorker;
+  if (!worker && !roster_.MayLoseServers()) return Refusal(member, now_ms);
   if (member.asynchronous) return "who trains asynchronously cannot join a job that has begun";
   const int hint = member.rank_hint;
-  if (hint >= roster_.places() || (hint < 0 && roster_.PlaceFor(hint) < 0)) {
-    return "the job has begun, and none of its " + std::to_string(roster_.places()) +
-           " places for workers is free (MERCURY_MAX_WORKERS)";
+  const int places = worker ? roster_.places() : servers_;
+  if (hint >= places || (hint < 0 && roster_.PlaceFor(member.role, hint) < 0)) {
+    return "the job has begun, and " +
+           (worker ? "none of its " + std::to_string(places) +
+                         " places for workers is free (MERCURY_MAX_WORKERS)"
+                   : "has lost none of its " + std::to_string(places) + " servers");
   }
-  if (roster_.PlaceFor(hint) >= 0) return Contradiction(member);
-  const int node = NodeId(Role::kWorker, hint);
+  if (roster_.PlaceFor(member.role, hint) >= 0) return Contradiction(member);
+  const int node = NodeId(member.role, hint);
   return NodeName(node) + (roster_.HasLeft(node) ? " has finished" : " is still in the job") +
          ", and this node was started as that one (DMLC_TASK_ID=" + std::to_string(hint) + ")";
 }
 
 // Whoever has its place has not been heard of lately: it is lost soon, or is heard again.
 bool SchedulerMembership::MayBeMissedSoon(const Member& member, int64_t now_ms) const {
-  if (member.role != Role::kWorker || member.rank_hint < 0) return false;
-  const int node = NodeId(Role::kWorker, member.rank_hint);
+  if (member.rank_hint < 0) return false;
+  const int node = NodeId(member.role, member.rank_hint);
   const auto heard = heard_ms_.find(node);
   if (heard == heard_ms_.end() || roster_.IsOut(node)) return false;
   return suspect_ms_.count(node) + unheard_.count(node) != 0 ||
@@ -72,12 +82,12 @@ Actions SchedulerMembership::Come(const Member& member, int64_t now_ms) {
     return {};
   }
   if (!why.empty()) return {{Action::kReject, -1, why, member}};
-  const int node = NodeId(Role::kWorker, roster_.PlaceFor(member.rank_hint));
+  const int node = NodeId(member.role, roster_.PlaceFor(member.role, member.rank_hint));
   const auto of_node = [node](const Member& m) { return m.id == node; };
   const auto before = std::find_if(members_.begin(), members_.end(), of_node);
   uint8_t& entry = entries_[node];
   if (before != members_.end()) {
-    ++entry;
+    entry = static_cast<uint8_t>(before->entry + 1);
     members_.erase(before);
   }
   members_.push_back(member);
@@ -99,6 +109,7 @@ Actions SchedulerMembership::Come(const Member& member, int64_t now_ms) {
 Actions SchedulerMembership::Admits(int sayer, int node, Admission admission) {
   const auto found = newcomers_.find(node);
   if (state_ != State::kRunning || found == newcomers_.end()) return {};  // it is lost
+  if (RoleOf(node) == Role::kServer) return ServerAdmits(sayer, node, admission);
   Admitted& newcomer = found->second;
   const bool own = sayer == node, in = roster_.workers() != 0 && !roster_.IsOut(sayer);
   if (!Follows(newcomer.admission, admission) || own != SaidByItself(admission) || (!own && !in)) {
@@ -111,9 +122,36 @@ Actions SchedulerMembership::Admits(int sayer, int node, Admission admission) {
     newcomers_.erase(found);
     roster_.LetIn(node);
   }
-  Action action{Action::kAdmission, node, "", {}};
-  action.admission = admission;
-  return {std::move(action)};
+  Actions actions{IsAsFarAs(node, admission, roster_)};
+  for (Action& action : LetServersIn()) actions.push_back(std::move(action));
+  return actions;
+}
+
+// It is ready, says itself; or another that it may have the slots that are summed there.
+Actions SchedulerMembership::ServerAdmits(int sayer, int node, Admission admission) {
+  Admitted& newcomer = newcomers_[node];
+  if (sayer == node && admission == Admission::kReady) newcomer.admission = admission;
+  if (sayer != node && admission == Admission::kTakes) newcomer.give_it_up.insert(sayer);
+  return LetServersIn();
+}
+
+// Those that are ready, unless a worker is being let in.
+Actions SchedulerMembership::LetServersIn() {
+  Actions actions;
+  std::vector<int> ready;
+  for (const auto& [node, newcomer] : newcomers_) {
+    if (newcomer.admission == Admission::kTakes || newcomer.admission == Admission::kHas) return {};
+    const bool gives = newcomer.give_it_up.count(roster_.StandIn(RankOf(node))) != 0;
+    if (gives && newcomer.admission == Admission::kReady) ready.push_back(node);
+  }
+  for (const int node : ready) {
+    // One that is in now may be the one whose slots the next one takes.
+    if (newcomers_[node].give_it_up.count(roster_.StandIn(RankOf(node))) == 0) continue;
+    newcomers_.erase(node);
+    roster_.LetIn(node);
+    actions.push_back(IsAsFarAs(node, Admission::kIn, roster_));
+  }
+  return actions;
 }
 
 // Newcomers that are lost with these nodes.

@@ -12,20 +12,21 @@ JobRecord SchedulerMembership::Record() const {
   record.releases = releases_;
   record.settings = settings_;
   for (const Member& m : members_) {
-    record.placed.push_back({m, roster_.PresenceOf(m.id), entries_.count(m.id) != 0});
+    record.placed.push_back(
+        {m, roster_.PresenceOf(m.id), entries_.count(m.id) != 0, roster_.ChangedAt(m.id)});
   }
   return record;
 }
 
 void SchedulerMembership::GoOnFrom(const JobRecord& record, int64_t now_ms) {
-  std::map<int, Presence> nodes;
+  std::map<int, Roster::Place> nodes;
   members_.clear();
   for (const PlaceRecord& placed : record.placed) {
     const Member& m = placed.member;
     members_.push_back(m);
     members_.back().since_ms = now_ms;
     heard_ms_[m.id] = now_ms;
-    nodes[m.id] = placed.presence;
+    nodes[m.id] = {placed.presence, placed.changed};
     unheard_.insert(m.id);
     if (placed.late) entries_[m.id] = m.entry;
     if (placed.presence == Presence::kNew) newcomers_[m.id] = Admitted();

@@ -8,10 +8,12 @@ Roster::Roster(int workers) {
   for (int w = 0; w < workers; ++w) in_.insert(NodeId(Role::kWorker, w));
 }
 
-void Roster::Restore(uint64_t generation, const std::map<int, Presence>& nodes) {
+void Roster::Restore(uint64_t generation, const std::map<int, Place>& nodes) {
   generation_ = generation;
   in_.clear();
-  for (const auto& [node, presence] : nodes) {
+  for (const auto& [node, place] : nodes) {
+    const Presence presence = place.presence;
+    changed_[node] = place.changed;
     if (presence == Presence::kLeft) left_.insert(node);
     if (presence == Presence::kLost) lost_.insert(node);
     if (presence == Presence::kNew) new_.insert(node);
@@ -25,6 +27,11 @@ Presence Roster::PresenceOf(int node) const {
   return IsNew(node) ? Presence::kNew : Presence::kIn;
 }
 
+uint64_t Roster::ChangedAt(int node) const {
+  const auto found = changed_.find(node);
+  return found != changed_.end() ? found->second : 1;
+}
+
 void Roster::GoOnWith(int least, int servers, int places) {
   least_ = least;
   servers_ = servers;
@@ -33,7 +40,7 @@ void Roster::GoOnWith(int least, int servers, int places) {
 
 bool Roster::IsOut(int node) const {
   if (RoleOf(node) == Role::kWorker) return in_.count(node) == 0;
-  return HasLeft(node) || IsLost(node);
+  return HasLeft(node) || IsLost(node) || IsNew(node);
 }
 
 bool Roster::CanLose(const std::set<int>& nodes) const {
@@ -49,8 +56,9 @@ bool Roster::CanLose(const std::set<int>& nodes) const {
 }
 
 int Roster::ServersOut() const {
-  return static_cast<int>(std::count_if(lost_.begin(), lost_.end(),
-                                        [](int node) { return RoleOf(node) == Role::kServer; }));
+  int out = 0;
+  for (int s = 0; s < servers_; ++s) out += IsOut(NodeId(Role::kServer, s)) ? 1 : 0;
+  return out;
 }
 
 int Roster::WorkersThatCount() const {
@@ -68,7 +76,7 @@ std::string Roster::Shortage() const {
 
 bool Roster::Lose(int node) {
   if (IsOut(node) && !IsNew(node)) return false;
-  if (new_.erase(node) == 0) ++generation_;
+  if (new_.erase(node) == 0) Changes(node);
   in_.erase(node);
   lost_.insert(node);
   return true;
@@ -78,14 +86,29 @@ bool Roster::Leave(int node) {
   if (IsOut(node)) return false;
   in_.erase(node);
   left_.insert(node);
-  ++generation_;
+  Changes(node);
   return true;
 }
 
-int Roster::PlaceFor(int number) const {
-  for (int place = std::max(number, 0); elastic() && place < places_; ++place) {
-    if (IsFree(NodeId(Role::kWorker, place))) return place;
+// A server's is free only once it is lost: there are no others than at first.
+bool Roster::IsFree(int node) const {
+  if (RoleOf(node) == Role::kServer) return IsLost(node);
+  return in_.count(node) + left_.count(node) + new_.count(node) == 0;
+}
+
+int Roster::PlaceFor(Role role, int number) const {
+  const int places = role == Role::kServer ? servers_ : places_;
+  for (int place = std::max(number, 0); elastic() && place < places; ++place) {
+    if (IsFree(NodeId(role, place))) return place;
     if (number >= 0) break;
+  }
+  return -1;
+}
+
+int Roster::StandIn(int server) const {
+  for (int i = 1; i < servers_; ++i) {
+    const int node = NodeId(Role::kServer, (server + i) % servers_);
+    if (!IsOut(node)) return node;
   }
   return -1;
 }
@@ -97,8 +120,8 @@ void Roster::Expect(int node) {
 
 void Roster::LetIn(int node) {
   if (new_.erase(node) == 0) return;
-  in_.insert(node);
-  ++generation_;
+  if (RoleOf(node) == Role::kWorker) in_.insert(node);
+  Changes(node);
 }
 
 }  // namespace mercury

@@ -12,6 +12,7 @@
 // OnFailed, once.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <deque>
@@ -53,7 +54,7 @@ class VanObserver {
   virtual void OnDeparted(int node_id) = 0;
   // The job goes on without that node.
   virtual void OnLost(int /*node_id*/, const Status& /*why*/) {}
-  // Another worker comes while the job runs, and is that far.
+  // Another worker, or server, comes while the job runs, and is that far.
   virtual void OnAdmission(const Member& /*newcomer*/, Admission /*admission*/) {}
   // The scheduler is lost, and the job goes on as long as nothing else happens; ok: it is heard
   // again.
@@ -127,9 +128,13 @@ class ZmqVan : public ps::Van {
   // the next one does.
   void HasFinished(int worker, uint8_t entry);
   // The newcomer `node` is that far.
-  void SayAdmission(int node, Admission admission);
+  void SayAdmission(int node, uint8_t entry, Admission admission);
   // Whether this node came once the job had begun. From OnAgreed on.
   bool newcomer() const { return newcomer_; }
+  // Of the roster (control/roster.h): the last that this node has heard of, and, within OnLost and
+  // OnAdmission, the one that begins with what is told. On the I/O thread.
+  uint64_t generation() const { return generation_; }
+  uint64_t change() const { return change_; }
   int NumLost(int node_group) const { return lost_count_[node_group & 7]; }
   // Once ready: what the job's alone is, and whether its training is asynchronous.
   const JobIdentity& job() const { return job_; }
@@ -191,7 +196,7 @@ class ZmqVan : public ps::Van {
   static constexpr size_t kTextBytesMax = kSharedSettingsBytesMax;
   static void SetBody(ps::Meta* meta, const std::string& text);
   void SendTerminate(int receiver, const Status& status);
-  void SendLost(int receiver, int node, const Status& why);
+  void SendLost(int receiver, int node, const Status& why, uint64_t generation);
   void Reject(const Member& member, const Status& status);
   ZmqSocket NewDealer(const std::string& host, zmq::door_maker_t* door);
   void EnterJob(const JobIdentity& job);
@@ -221,11 +226,15 @@ class ZmqVan : public ps::Van {
   void OnGuestEvent(int guest, int event, int64_t now_ms);
   void OnRegistration(const ps::Message& message, int64_t now_ms);
   void OnAssigned(const ps::Message& message, int64_t now_ms);
-  static ps::Meta AdmissionOf(const Member& member, Admission admission);
+  static ps::Meta AdmissionOf(const Member& member, Admission admission, uint64_t generation);
   void OnAdmission(const ps::Message& message);
-  void MakeRoomFor(const Member& member);
+  void MakeRoomFor(const Member& member, uint64_t generation);
   void Admit(const Member& member);
-  void Tell(int node, Admission admission);
+  void Tell(int node, Admission admission, uint64_t generation);
+  void Begins(uint64_t generation) {
+    change_ = generation;
+    generation_ = std::max(generation_, generation);
+  }
   void OnTerminate(const ps::Message& message, int64_t now_ms);
   void OnReport(const ps::Message& message, const Status& status, int64_t now_ms);
   void OnFinished(const ps::Message& message, int64_t now_ms);
@@ -293,6 +302,7 @@ class ZmqVan : public ps::Van {
   std::set<int> departed_;            // that have left in good order
   int my_id_ = kNoNode;
   bool newcomer_ = false;
+  uint64_t generation_ = 1, change_ = 1, began_with_ = 1;
   bool no_more_work_ = false, failed_elsewhere_ = false;
   std::map<int, uint8_t> finished_;  // workers, as a server knows, and which in their places
   bool at_barrier_ = false;          // of a worker

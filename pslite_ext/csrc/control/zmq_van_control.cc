@@ -199,6 +199,8 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
   if (my_id_ == kNoNode) return Refuse("the scheduler's table does not name this node");
   newcomer_ = message.meta.option == kNewcomersTable;
   passed_ = message.meta.key;
+  Begins(std::max<uint64_t>(message.meta.recv_key, 1));
+  began_with_ = generation_;
   doorman_.Stay();
   SharedSettings settings;
   Status agreed = FromText(message.meta.body, &settings);
@@ -208,6 +210,7 @@ void ZmqVan::OnAssigned(const ps::Message& message, int64_t now_ms) {
   node_membership_->Assigned(now_ms);
   for (const ps::Node& node : message.meta.control.node) {
     members_.push_back(ToMember(node, 0, node.id));
+    if (node.id != my_id_) (void)node_membership_->IsNews(members_.back(), Admission::kIn);
     const bool talks = node.role != me.role && node.role != ps::Node::SCHEDULER && !newcomer_;
     if (talks) Connect(node);
   }
@@ -234,6 +237,7 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
   }
   if (message.meta.sender != kSchedulerId) return Refuse("only the scheduler ends the job");
   if (message.meta.option == kGoesOn && message.meta.control.node.size() == 1) {
+    Begins(message.meta.recv_key);
     return OnLoss(message.meta.control.node[0].id, status);
   }
   for (const ps::Node& node : message.meta.control.node) {
@@ -322,7 +326,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         Admit(action.member);
         break;
       case Action::kAdmission:
-        Tell(action.node, action.admission);
+        Tell(action.node, action.admission, action.generation);
         break;
       case Action::kReject:
         Reject(action.member, Status::InvalidArgument("the scheduler at " + scheduler_.hostname +
@@ -357,7 +361,7 @@ void ZmqVan::CarryOut(const Actions& actions) {
         Broadcast([&](int node) { SendControl(node, meta); });
         break;
       case Action::kLost:
-        Broadcast([&](int node) { SendLost(node, action.node, action.status); });
+        Broadcast([&](int node) { SendLost(node, action.node, action.status, action.generation); });
         dealers_[action.node].Close(kLingerMs);
         dealers_.erase(action.node);
         CountLost(action.node);

@@ -58,8 +58,9 @@ void ZmqVan::SayReport(int node) {
   SendControl(kSchedulerId, meta);
 }
 
-void ZmqVan::SendLost(int receiver, int node, const Status& why) {
+void ZmqVan::SendLost(int receiver, int node, const Status& why, uint64_t generation) {
   ps::Meta meta;
+  meta.recv_key = generation;
   meta.control.cmd = ps::Control::TERMINATE;
   meta.option = kGoesOn;
   for (const Member& m : scheduler_membership_->members()) {

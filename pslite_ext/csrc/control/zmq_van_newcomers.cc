@@ -1,4 +1,5 @@
-// Workers that come once the job has begun: what a node hears and says of them (membership.h).
+// Workers and servers that come once the job has begun: what a node hears and says of them
+// (membership.h).
 // Runs on the I/O thread, but for Say; see zmq_van.h.
 #include <algorithm>
 #include <utility>
@@ -9,20 +10,22 @@
 
 namespace mercury {
 
-void ZmqVan::SayAdmission(int node, Admission admission) {
+void ZmqVan::SayAdmission(int node, uint8_t entry, Admission admission) {
   Outbound item;
-  item.run = [this, node, admission] {
+  item.run = [this, node, entry, admission] {
     if (over_) return;
     Member member;
-    member.role = Role::kWorker;
+    member.role = RoleOf(node);
     member.id = node;
-    SendControl(kSchedulerId, AdmissionOf(member, admission));
+    member.entry = entry;
+    SendControl(kSchedulerId, AdmissionOf(member, admission, 0));
   };
   Post(std::move(item));
 }
 
-ps::Meta ZmqVan::AdmissionOf(const Member& member, Admission admission) {
+ps::Meta ZmqVan::AdmissionOf(const Member& member, Admission admission, uint64_t generation) {
   ps::Meta meta;
+  meta.recv_key = generation;
   meta.control.cmd = ps::Control::ADD_NODE;
   meta.option = kFirstAdmission + static_cast<int>(admission);
   meta.control.node.push_back(ToNode(member));
@@ -38,24 +41,28 @@ void ZmqVan::OnAdmission(const ps::Message& message) {
   const auto admission = static_cast<Admission>(number);
   const ps::Node& node = message.meta.control.node[0];
   if (is_scheduler_) {
+    if (!scheduler_membership_->HasPlace(ToMember(node, 0, node.id))) return;
     return CarryOut(scheduler_membership_->Admits(message.meta.sender, node.id, admission));
   }
-  if (message.meta.sender != kSchedulerId || RoleOf(node.id) != Role::kWorker) return;
+  if (message.meta.sender != kSchedulerId) return;
   const Member member = ToMember(node, 0, node.id);
-  if (!node_membership_->IsNews(member, admission)) return;
-  // A newcomer hears of others that came before it only once they go on.
-  MakeRoomFor(member);
+  const bool before = admission == Admission::kIn && message.meta.recv_key <= began_with_;
+  if (before || !node_membership_->IsNews(member, admission)) return;
+  // A worker that comes hears of others that came before it only once they go on.
+  if (node.id != my_id_) MakeRoomFor(member, message.meta.recv_key);
+  Begins(message.meta.recv_key);
   observer_->OnAdmission(member, admission);
 }
 
 // It has the place of one that is lost, or a new one.
-void ZmqVan::MakeRoomFor(const Member& member) {
+void ZmqVan::MakeRoomFor(const Member& member, uint64_t generation) {
   const int node = member.id;
   const auto last = std::find_if(members_.begin(), members_.end(),
                                  [node](const Member& m) { return m.id == node; });
   if (last != members_.end()) {
     if (last->entry == member.entry) return;
     // The scheduler that said so was lost before this node heard it.
+    Begins(generation - 1);
     OnLoss(node, Status::PeerLost("another has its place").By({Blame::kNamed, node}));
   }
   members_.erase(std::remove_if(members_.begin(), members_.end(),
@@ -80,29 +87,30 @@ void ZmqVan::Admit(const Member& member) {
   table.control.cmd = ps::Control::ADD_NODE;
   table.option = kNewcomersTable;
   table.key = scheduler_membership_->releases();
+  table.recv_key = scheduler_membership_->roster().generation();
   table.control.node.push_back(my_node_);
   const Roster& roster = scheduler_membership_->roster();
   for (const Member& m : members_) {
-    const bool counts = m.id == member.id || m.role == Role::kServer || !roster.IsOut(m.id);
-    if (counts) table.control.node.push_back(ToNode(m));
+    if (m.id == member.id || !roster.IsOut(m.id)) table.control.node.push_back(ToNode(m));
   }
   SetBody(&table, ToText(scheduler_membership_->settings()));
   SendControl(member.id, table);
-  for (const int lost : roster.lost()) {
-    if (RoleOf(lost) == Role::kServer) {
-      SendLost(member.id, lost, Status::PeerLost("it was lost before this node came"));
-    }
+  for (const Member& m : members_) {  // a server awaits workers that have said who they are
+    const bool awaits = member.role == Role::kServer && m.id != member.id && roster.IsNew(m.id);
+    if (awaits) SendControl(member.id, AdmissionOf(m, Admission::kComes, table.recv_key));
   }
   Broadcast([&](int node) {
-    if (node != member.id) SendControl(node, AdmissionOf(member, Admission::kComes));
+    if (node != member.id) {
+      SendControl(node, AdmissionOf(member, Admission::kComes, table.recv_key));
+    }
   });
   observer_->OnAdmission(member, Admission::kComes);
 }
 
-void ZmqVan::Tell(int node, Admission admission) {
+void ZmqVan::Tell(int node, Admission admission, uint64_t generation) {
   for (const Member& m : scheduler_membership_->members()) {
     if (m.id != node) continue;
-    const ps::Meta meta = AdmissionOf(m, admission);
+    const ps::Meta meta = AdmissionOf(m, admission, generation);
     Broadcast([&](int to) { SendControl(to, meta); });
     observer_->OnAdmission(m, admission);
   }

@@ -108,13 +108,19 @@ void ZmqVan::TellAgain() {
   Broadcast([&](int node) { SendControl(node, back); });
   for (const PlaceRecord& placed : scheduler_membership_->Record().placed) {
     const Member& m = placed.member;
+    const bool was_in = placed.presence == Presence::kIn ||
+                        (placed.presence == Presence::kLost && m.role == Role::kServer);
+    if (was_in && placed.late) {  // who has missed it has not heard whose slots were whose
+      const uint64_t before = placed.presence == Presence::kLost ? 1 : 0;
+      const ps::Meta in = AdmissionOf(m, Admission::kIn, placed.changed - before);
+      Broadcast([&](int node) { SendControl(node, in); });
+    }
     if (placed.presence == Presence::kLost) {
       const Status why = Status::PeerLost("it was lost before the scheduler was");
-      Broadcast([&](int node) { SendLost(node, m.id, why.By({Blame::kNamed, m.id})); });
+      const Status named = why.By({Blame::kNamed, m.id});
+      Broadcast([&](int node) { SendLost(node, m.id, named, placed.changed); });
     } else if (placed.presence == Presence::kLeft) {
       CarryOut({{Action::kDeparted, m.id, "", {}}});
-    } else if (placed.presence == Presence::kIn && placed.late) {
-      Broadcast([&](int node) { SendControl(node, AdmissionOf(m, Admission::kIn)); });
     }
   }
   CarryOut(scheduler_membership_->LoseNewcomers());

@@ -50,6 +50,7 @@ std::string Packed(const Terms& t) {
   AppendNumber<uint8_t>(&out, t.policy);
   AppendNumber<uint8_t>(&out, t.checksum ? 1 : 0);
   AppendNumber<uint8_t>(&out, t.entry);
+  AppendNumber<uint64_t>(&out, t.generation);
   return out;
 }
 
@@ -67,6 +68,7 @@ Terms Unpacked(const std::string& from, size_t at) {
   t.policy = Number<uint8_t>(from, at + 44);
   t.checksum = Number<uint8_t>(from, at + 45) != 0;
   t.entry = Number<uint8_t>(from, at + 46);
+  t.generation = Number<uint64_t>(from, at + 47);
   return t;
 }
 

@@ -37,10 +37,11 @@ struct Terms {
   uint8_t policy = 0;  // by number: what it does is no matter here
   bool checksum = false;
   uint8_t entry = 0;        // how many have had the worker's place before, modulo 256
+  uint64_t generation = 0;  // of the roster, the last that the worker has heard of
   bool any_server = false;  // not said: a server's own, which may take others' places
 };
 
-constexpr size_t kTermsBytes = 47;
+constexpr size_t kTermsBytes = 55;
 constexpr size_t kChallengeBytes = 40;
 constexpr size_t kHelloBytes = 4 + 2 + kTermsBytes + 32 + 32;
 constexpr size_t kWelcomeBytes = 44;

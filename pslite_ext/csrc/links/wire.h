@@ -24,7 +24,7 @@
 
 namespace mercury {
 
-constexpr uint16_t kWireVersion = 10;
+constexpr uint16_t kWireVersion = 11;
 constexpr size_t kHeaderBytes = 24;
 constexpr size_t kChecksumBytes = 4;
 constexpr size_t kDeclarationBytesMax = 552;

@@ -113,6 +113,8 @@ class Aggregator : public Endpoint, public HostSums {
   void Expect(int worker);
   Status LetIn(int worker, int lane);
   void Release(uint64_t key);
+  // A tensor of which something is here that no worker has; empty: there is none.
+  std::string OnlyHere() const;
   // How large packets to a worker are at most; 0: as large as they can be.
   void SetPacketBytes(int worker, uint64_t bytes);
 

@@ -116,7 +116,8 @@ void Aggregator::Queue(int worker, int32_t priority, Ready ready) {
 // As the number by which it asks says, or plain.
 void Aggregator::GiveValue(SummedTensor* tensor, uint64_t mine, int worker, int32_t priority) {
   if (!tensor->failed.ok()) return;
-  const Slot& slot = tensor->slots[mine];
+  Slot& slot = tensor->slots[mine];
+  slot.fetched = slot.fetched || !peers_[static_cast<size_t>(worker)]->is_new;
   const auto w = static_cast<size_t>(worker);
   const Named& named = peers_[w]->tensors[static_cast<size_t>(tensor->number_of[w])];
   Block value = slot.sum.value();

@@ -7,12 +7,27 @@
 // Only those who have been let in since the last round are ahead of others and have no sum to give:
 // what they were given comes of it, and who gave it is lost, too. Nobody else can get that sum any
 // more, so it is the newcomers who cannot stay.
+#include <algorithm>
 #include <utility>
 
 #include "base/node_name.h"
 #include "packets/summed_tensor.h"
 
 namespace mercury {
+
+// Workers keep dense sums, and values that they have fetched; not rows.
+std::string Aggregator::OnlyHere() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [key, tensor] : tensors_) {
+    if (!tensor->failed.ok()) continue;
+    const bool only = tensor->rows() ||
+                      std::any_of(tensor->slots.begin(), tensor->slots.end(), [](const Slot& slot) {
+                        return slot.round == 0 && !slot.fetched && slot.sum.value() != nullptr;
+                      });
+    if (only) return tensor->declared.name;
+  }
+  return {};
+}
 
 bool Aggregator::Stands(const SummedTensor& tensor, uint64_t mine) {
   return tensor.resumptions.empty() || tensor.resumptions[mine].over();

@@ -42,9 +42,11 @@ struct MercuryOptions {
   // From the job:
   JobIdentity job{};
   int rank = 0;
-  uint8_t entry = 0;     // of a worker: how many have had its place before
-  int links_beside = 0;  // of other processes and lanes on this host, for each lane
-  Hosts hosts;           // and who is on which
+  uint8_t entry = 0;        // how many have had its place before
+  bool late = false;        // it came while the job ran
+  uint64_t generation = 1;  // of the roster, when it did
+  int links_beside = 0;     // of other processes and lanes on this host, for each lane
+  Hosts hosts;              // and who is on which
 
   DoorOptions door() const {
     return {token, job,           terms(),
@@ -75,6 +77,7 @@ struct MercuryOptions {
     t.policy = static_cast<uint8_t>(policy.kind);
     t.checksum = checksum;
     t.entry = entry;
+    t.generation = generation;
     return t;
   }
 };

@@ -15,28 +15,37 @@ MercuryServer::MercuryServer(PlaneEvents events) : events_(std::move(events)) {}
 
 MercuryServer::~MercuryServer() { Stop(); }
 
-Status MercuryServer::Start(const MercuryOptions& options) {
+Status MercuryServer::Start(const MercuryOptions& options, const std::map<int, uint8_t>& entries) {
   options_ = options;
-  for (int w = options_.workers - options_.free; w < options_.workers; ++w) {
+  is_in_ = !options_.late;
+  generation_ = options_.generation;
+  if (options_.late) entries_ = entries;
+  for (int w = 0; w < options_.workers; ++w) {
+    const bool there = options_.late ? entries.count(w) != 0 : w < options_.workers - options_.free;
+    if (there) continue;
     dropped_.insert(w);
     out_.insert(w);
   }
   shards_.push_back(std::make_shared<Shard>());
   shards_[0]->server = options_.rank;
-  shards_[0]->aggregator = NewAggregator(options_.rank, false);
+  shards_[0]->aggregator = NewAggregator(options_.rank, options_.late);
   for (int i = 0; i < options_.lanes; ++i) {
     std::unique_ptr<Endpoint> endpoint = EndOf(shards_[0].get(), i);
     if (options_.servers_may_go) {
       auto all = std::make_unique<ShardsEndpoint>(options_.workers);
-      all->Add(std::move(endpoint));
+      all->Set(0, std::move(endpoint));
       ends_.push_back(all.get());
       endpoint = std::move(all);
     }
     LaneEvents events;
-    events.lost = [this](int peer, const Status& status) {
-      events_.lost(peer < 0 ? peer : WorkerOf(peer), status);
+    events.lost = [this, i](int peer, const Status& status) {
+      if (peer < 0 || IsMissed(peer)) {
+        return events_.lost(peer < 0 ? peer : WorkerOf(peer), status);
+      }
+      lanes_[0]->Post([this, peer, i] { LinkGone(peer, i); });
     };
     events.left = [](int /*worker*/) {};  // the aggregator has heard the goodbye
+    if (i == 0) events.tick = [this](int64_t now_us) { CheckAlone(now_us); };
     LinkOptions link = options_.link();
     link.lends = lends_;
     link.first_peer = options_.rank % options_.workers;
@@ -78,7 +87,7 @@ std::shared_ptr<Aggregator> MercuryServer::NewAggregator(int server, bool resume
   aggregator.trace = options_.trace;
   aggregator.trace_overhead = options_.packet_overhead();
   // Two cannot lend from the same memory: what a lost server's place has is copied.
-  if (!resumes) aggregator.lends = lends_ = door_.Lends();
+  if (server == options_.rank) aggregator.lends = lends_ = door_.Lends();
   // Where nobody knows who is on which host, what comes from afar looks slow.
   if (options_.hosts.known())
     aggregator.slow = [this](int worker, int permille) { SaySlow(worker, permille); };
@@ -115,6 +124,7 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
     if (events_.finished) events_.finished(worker, entries_[worker]);
     ForgetWhereItHasNotCome(worker);
     SayIfAllAreOut();
+    lanes_[0]->Post([this] { ForgetThoseGiven(); });  // this may be one of them
   };
   auto endpoint = std::make_unique<LetterEndpoint>(
       std::move(aggregator), options_.policy.packet_bytes, kJobLetterBytesMax, std::move(hears));
@@ -142,6 +152,7 @@ void MercuryServer::Drop(int worker) {
       return static_cast<int>(early.theirs.worker) == worker && !ComesEarly(early.theirs);
     });
     for (const auto& shard : shards_) {
+      if (shard->aggregator == nullptr) continue;
       shard->clerk->Departed(worker);
       shard->aggregator->Drop(worker, 0);
     }
@@ -151,6 +162,19 @@ void MercuryServer::Drop(int worker) {
         for (int i = 0; i < shards; ++i) lane->Close(i * workers + worker);
       });
     }
+    ForgetThoseGiven();
+  });
+}
+
+// As the scheduler says it: one that came late, or has no link of that worker, hears no goodbye.
+void MercuryServer::Departed(int worker) {
+  lanes_[0]->Post([this, worker] {
+    out_.insert(worker);
+    new_.erase(worker);
+    let_in_.erase(worker);
+    ForgetWhereItHasNotCome(worker);
+    SayIfAllAreOut();
+    ForgetThoseGiven();
   });
 }
 
@@ -162,7 +186,7 @@ void MercuryServer::ForgetWhereItHasNotCome(int worker) {
     for (int lane = 0; lane < options_.lanes; ++lane) {
       lanes += static_cast<int>(taken_.count({peer, lane}));
     }
-    if (lanes == options_.lanes) continue;
+    if (lanes == options_.lanes || shards_[i]->aggregator == nullptr) continue;
     shards_[i]->clerk->Departed(worker);
     shards_[i]->aggregator->Drop(worker, 0);
   }
@@ -177,46 +201,30 @@ void MercuryServer::SayIfFailed() {
   if (events_.failed) events_.failed(!failed_.empty());
 }
 
-void MercuryServer::Adopt(int server) {
-  lanes_[0]->Post([this, server] { Begin(server); });
-}
-
-void MercuryServer::Begin(int server) {
-  auto made = std::make_shared<Shard>();
-  Shard* shard = made.get();
-  shard->server = server;
-  shard->aggregator = NewAggregator(server, true);
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    shards_.push_back(std::move(made));
-  }
-  for (int i = 0; i < options_.lanes; ++i) {
-    // Moved into a function that can be copied.
-    auto end = std::make_shared<std::unique_ptr<Endpoint>>(EndOf(shard, i));
-    const auto add = [end, all = ends_[static_cast<size_t>(i)]] { all->Add(std::move(*end)); };
-    if (i == 0) add();
-    if (i != 0) lanes_[static_cast<size_t>(i)]->Post(add);
-  }
-  TakeEarly();
-}
-
 void MercuryServer::TakeEarly() {
   std::list<Early> waited;
   waited.swap(early_);
-  for (Early& early : waited) Take(early.theirs, std::move(early.socket));
+  for (Early& early : waited) {
+    if (!MovesOn(early.theirs)) Take(early.theirs, std::move(early.socket));
+  }
 }
 
 void MercuryServer::Take(const Terms& theirs, TcpSocket socket) {
   const auto worker = static_cast<int>(theirs.worker), server = static_cast<int>(theirs.server);
   const int lane = theirs.lane;
-  if (ComesEarly(theirs)) return early_.push_back({theirs, std::move(socket)});
+  if (theirs.generation > generation_ || ComesEarly(theirs)) {
+    return early_.push_back({theirs, std::move(socket)});
+  }
   if (dropped_.count(worker) != 0 || theirs.entry != entries_[worker]) {
     return Refused("worker " + std::to_string(worker) + ", without which the job goes on");
   }
-  const auto shard = std::find_if(shards_.begin(), shards_.end(),
-                                  [server](const auto& each) { return each->server == server; });
-  // It has heard sooner than this server that another is lost.
-  if (shard == shards_.end()) return early_.push_back({theirs, std::move(socket)});
+  const auto shard = std::find_if(shards_.begin(), shards_.end(), [server](const auto& each) {
+    return each->server == server && each->here();
+  });
+  // It has not heard yet that the slots have moved on.
+  if (shard == shards_.end() || theirs.generation < (*shard)->since) {
+    return early_.push_back({theirs, std::move(socket)});
+  }
   const int peer = static_cast<int>(shard - shards_.begin()) * options_.workers + worker;
   if (!taken_.emplace(peer, lane).second) {
     return Refused("a second connection of worker " + std::to_string(worker));
@@ -244,7 +252,7 @@ void MercuryServer::Stop() {
     const std::lock_guard<std::mutex> lock(mutex_);
     running_ = false;
   }
-  for (auto& lane : lanes_) lane->Stop();
+  for (auto& lane : lanes_) lane->Stop(failed_job_ ? Parting::kFailed : Parting::kDone);
   door_.Close();  // the lanes stay: who asks for figures may still hold on to them
 }
 
@@ -252,9 +260,7 @@ std::vector<std::shared_ptr<Aggregator>> MercuryServer::Aggregators() {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::shared_ptr<Aggregator>> all;
   all.reserve(shards_.size());
-  for (const auto& shard : shards_) {
-    all.push_back(shard->aggregator);
-  }
+  for (const auto& shard : shards_) all.push_back(shard->aggregator);
   return all;
 }
 
@@ -270,7 +276,8 @@ std::string MercuryServer::Figures() {
       for (const auto& [peer, link] : lanes_[i]->links()) {
         const int worker = WorkerOf(peer);
         const auto shard = static_cast<size_t>(peer / options_.workers);
-        if (shard >= aggregators.size()) continue;  // it is new
+        if (shard >= aggregators.size() || aggregators[shard] == nullptr)
+          continue;  // it has come, or gone
         const Aggregator& aggregator = *aggregators[shard];
         LinkFigures figures;
         figures.peer = NodeName(Role::kWorker, worker);
@@ -292,6 +299,7 @@ std::string MercuryServer::Figures() {
   }
   uint64_t bytes = 0, in_use = 0, tensors = 0;
   for (const std::shared_ptr<Aggregator>& aggregator : aggregators) {
+    if (aggregator == nullptr) continue;
     bytes += aggregator->pool().bytes();
     in_use += aggregator->pool().bytes_handed_out();
     tensors += aggregator->tensors();

@@ -1,5 +1,8 @@
 // A server's half of the data plane: its door, its aggregator, and the lanes that share it. Where
-// it takes the place of servers that are lost, it has an aggregator for each of them as well.
+// it takes the place of servers that are lost, it has an aggregator for each of them as well, until
+// another server comes in that place and has the slots:
+//
+//   a lost server's slots:  --Adopt--> here --Yield--> given --no worker has a link--> gone
 //
 // Thread-safety: all functions from any thread, but Listen, Start and Stop from one each.
 // Ownership: lanes and the door, which lives in the first lane. Invariant: a worker has one link
@@ -7,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -33,11 +37,28 @@ class MercuryServer {
   Status Listen(const std::string& host, const TcpOptions& options, int* port) {
     return door_.Open(host, options, port);
   }
-  Status Start(const MercuryOptions& options);
-  // The job goes on without that worker.
+  // `entries`: of a server that comes while the job runs, the workers that are in it, and how many
+  // have had their places before. Workers wait until it is in.
+  Status Start(const MercuryOptions& options, const std::map<int, uint8_t>& entries = {});
+  void IsIn();
+  // The scheduler is lost, or is heard again. A server that comes may have been let in without
+  // hearing it, or some workers without, and then waits no longer than for a handshake.
+  void IsAlone(bool alone);
+  // The job has failed: workers hear that it is not because the work is done.
+  void Fail() { failed_job_ = true; }
+  // The job goes on without that worker; or it has left in good order.
   void Drop(int worker);
+  void Departed(int worker);
   // It goes on without that server, whose place this one takes.
-  void Adopt(int server);
+  // Both at the change by which this generation of the roster begins.
+  void Adopt(int server, uint64_t generation);
+  void Yield(int server, uint64_t generation);
+  // The last generation that this server has heard of: workers may have heard of later ones.
+  void Hears(uint64_t generation);
+  // Another comes in the place of one that was lost: says whether it may have slots that are summed
+  // here. From then on, workers that leave those are not missed. Until NoLongerComes.
+  void Comes(int server, std::function<void(const Status& may)> says);
+  void NoLongerComes(int server);
   // A newcomer has the worker's place, which so many have had before; it is in.
   void Expect(int worker, uint8_t entry);
   void LetIn(int worker);
@@ -48,8 +69,11 @@ class MercuryServer {
   // The slots of one server: its own, or a lost one's.
   struct Shard {
     int server = 0;
-    std::unique_ptr<Clerk> clerk;  // of the first lane's thread
-    std::shared_ptr<Aggregator> aggregator;
+    std::unique_ptr<Clerk> clerk;            // of the first lane's thread
+    std::shared_ptr<Aggregator> aggregator;  // null: it is gone
+    std::atomic<bool> given{false};          // another server has the slots
+    uint64_t since = 0;                      // generation
+    bool here() const { return aggregator != nullptr && !given; }
   };
   // Who has come for slots that this server does not have yet.
   struct Early {
@@ -60,12 +84,19 @@ class MercuryServer {
   std::shared_ptr<Aggregator> NewAggregator(int server, bool resumes);
   std::unique_ptr<Endpoint> EndOf(Shard* shard, int lane);
   std::unique_ptr<Endpoint> WithLetters(Shard* shard, std::unique_ptr<Endpoint> aggregator);
-  void Begin(int server);
+  void Begin(int server, uint64_t generation);
+  Shard* Here(int server) const;
+  bool IsMissed(int peer);
+  void LinkGone(int peer, int lane);
+  void CheckAlone(int64_t now_us);
+  void ForgetThoseGiven();
+  void Forget(size_t number);
   void ForgetWhereItHasNotCome(int worker);
   void SayIfAllAreOut();
   void SayIfFailed();
   void Take(const Terms& theirs, TcpSocket socket);
   void TakeEarly();
+  bool MovesOn(const Terms& theirs) const;
   bool ComesEarly(const Terms& theirs) const;
   Status Obeys(Shard* shard, int head, const std::string& body);
   Status LetIn(Shard* shard, int worker, uint64_t entry);
@@ -76,20 +107,27 @@ class MercuryServer {
 
   const PlaneEvents events_;
   MercuryOptions options_;
-  std::vector<std::shared_ptr<Shard>> shards_;  // added to by the first lane, with the mutex
+  std::vector<std::shared_ptr<Shard>> shards_;  // changed by the first lane, with the mutex
   std::vector<ShardsEndpoint*> ends_;           // the lanes' own; where others' places may be taken
   std::vector<std::unique_ptr<Lane>> lanes_;
   PlaneDoor door_;
   std::shared_ptr<LentMemory> lends_;
   // Of the first lane's thread:
   std::set<std::pair<int, int>> taken_;  // link and lane
-  std::set<int> dropped_;                // workers that are lost, or were never there
-  std::set<int> out_;                    // the same, and those that have left, and newcomers
-  std::set<int> new_;                    // these
+  std::set<std::pair<int, int>> gone_;   // of these, that have ended since
+  std::set<int> coming_;                 // servers
+  uint64_t generation_ = 0;
+  bool is_in_ = true, is_alone_ = false;
+  int64_t waits_since_us_ = 0;      // for workers, without a scheduler
+  std::set<int> dropped_;           // workers that are lost, or were never there
+  std::set<int> out_;               // the same, and those that have left, and newcomers
+  std::set<int> new_;               // these
   std::map<int, uint8_t> entries_;  // of workers: how many have had their places before; 0 if none
   std::set<int> let_in_;            // newcomers, by a worker; the scheduler has not said so yet
   std::set<int> failed_;            // that have left because the job has failed, and are not lost
   std::list<Early> early_;
+  std::atomic<bool> some_come_{false};  // of these servers
+  std::atomic<bool> failed_job_{false};
   std::atomic<uint64_t> refusals_{0};
   std::mutex mutex_;
   bool running_ = false;

@@ -22,18 +22,26 @@ void MercuryServer::Expect(int worker, uint8_t entry) {
     for (auto it = taken_.begin(); it != taken_.end();) {
       it = WorkerOf(it->first) == worker ? taken_.erase(it) : std::next(it);
     }
-    for (const auto& shard : shards_) shard->aggregator->Expect(worker);
+    for (const auto& shard : shards_) {
+      if (shard->aggregator != nullptr) shard->aggregator->Expect(worker);
+    }
     TakeEarly();
   });
 }
 
 // As the scheduler says it: those that take the place of a server that is lost from now on hear of
-// it in no other way.
+// it in no other way, nor does a server that comes.
 void MercuryServer::LetIn(int worker) {
   lanes_[0]->Post([this, worker] {
     if (new_.erase(worker) == 0) return;  // it has finished, sooner than this was heard
     out_.erase(worker);
     let_in_.erase(worker);
+    for (const auto& shard : shards_) {
+      if (is_in_ || shard->aggregator == nullptr) continue;
+      shard->clerk->Comes(worker);
+      const Status status = shard->aggregator->LetIn(worker, 0);
+      if (!status.ok()) events_.lost(-1, status);
+    }
   });
 }
 
@@ -41,8 +49,9 @@ void MercuryServer::LetIn(int worker) {
 bool MercuryServer::ComesEarly(const Terms& theirs) const {
   const auto worker = static_cast<int>(theirs.worker);
   const auto known = entries_.find(worker);
-  if (known == entries_.end())
-    return worker >= options_.workers - options_.free || theirs.entry != 0;
+  if (known == entries_.end()) {
+    return options_.late || worker >= options_.workers - options_.free || theirs.entry != 0;
+  }
   return static_cast<int8_t>(theirs.entry - known->second) > 0;
 }
 

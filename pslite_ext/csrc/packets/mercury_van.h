@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "control/zmq_van.h"
 #include "packets/mercury_options.h"
@@ -42,16 +43,18 @@ class MercuryVan : public ZmqVan, private VanObserver {
   }
   void OnReady(int my_node_id) override;
   void OnBarrier() override { observer_->OnBarrier(); }
-  void OnDeparted(int node_id) override { observer_->OnDeparted(node_id); }
+  void OnDeparted(int node_id) override;
   void OnLost(int node_id, const Status& why) override;
   void OnAdmission(const Member& newcomer, Admission admission) override;
-  void OnAlone(const Status& why) override { observer_->OnAlone(why); }
+  void OnAlone(const Status& why) override;
   void OnFailed(const Status& status) override;
   void OnEnded() override { observer_->OnEnded(); }
+  const Member* MemberOf(int node) const;
   void StartWorker(int my_node_id);
   void StartServer(int my_node_id);
   void Lost(Role role, int rank, const Status& status);
-  void LoseServer(int server);
+  void OnServer(const Member& newcomer, Admission admission);
+  void Move(const std::vector<int>& shards);
   bool SumsHosts() const;
 
   MercuryOptions options_;

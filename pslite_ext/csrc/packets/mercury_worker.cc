@@ -34,7 +34,7 @@ MercuryWorker::MercuryWorker(const MercuryOptions& options, PlaneEvents events)
 
 MercuryWorker::~MercuryWorker() { Stop(); }
 
-Status MercuryWorker::Start(const std::vector<Address>& servers, PlaneDoor door) {
+Status MercuryWorker::Start(const std::vector<Home>& servers, PlaneDoor door) {
   links_missing_ = static_cast<int>(servers.size()) * options_.lanes;
   if (options_.hosts.Leads(options_.rank)) {
     door_ = std::move(door);
@@ -42,7 +42,7 @@ Status MercuryWorker::Start(const std::vector<Address>& servers, PlaneDoor door)
   } else {
     door.Close();
   }
-  MakeStreams();
+  MakeStreams(servers);
   for (int i = 0; i < options_.lanes; ++i) {
     auto slice = std::make_unique<Slice>();
     slice->number = static_cast<uint16_t>(i);
@@ -78,13 +78,17 @@ Status MercuryWorker::Start(const std::vector<Address>& servers, PlaneDoor door)
   for (auto& owned : slices_) {
     Slice* slice = owned.get();
     slice->lane->Post([this, slice, servers] {
-      for (size_t s = 0; s < servers.size(); ++s) Dial(slice, static_cast<int>(s), servers[s]);
+      for (size_t s = 0; s < servers.size(); ++s) {
+        const auto server = static_cast<int>(s);
+        if (servers[s].server != server) slice->homes[server] = servers[s].server;
+        Dial(slice, server, servers[s].address, options_.generation);
+      }
     });
   }
   return Status::Ok();
 }
 
-void MercuryWorker::MakeStreams() {
+void MercuryWorker::MakeStreams(const std::vector<Home>& servers) {
   WorkerStreamsOptions options;
   options.shares = options_.shares;
   options.num_workers = options_.workers;
@@ -97,6 +101,7 @@ void MercuryWorker::MakeStreams() {
   options.stall = options_.stall;
   options.stalled = options_.stalled;
   options.keeps_sums = options_.servers_may_go;
+  for (const Home& home : servers) options.moved.push_back(home.moved);
   options.trace = options_.trace;
   options.trace_overhead = options_.packet_overhead();
   if (options_.trace != nullptr) options.notes = NoteInTrace;
@@ -187,7 +192,10 @@ std::unique_ptr<Endpoint> MercuryWorker::WithLetters(Slice* slice,
     FinishAll(over);
     return status;
   };
-  hears.goodbye = [](int /*server*/, bool /*done*/) {};
+  // With a scheduler, that one says more.
+  hears.goodbye = [this, slice](int server, bool done) {
+    if (!done && options_.elastic) Lost(*slice, server, Status::PeerLost("it has failed"));
+  };
   auto endpoint = std::make_unique<LetterEndpoint>(std::move(streams), options_.policy.packet_bytes,
                                                    kJobLetterBytesMax, std::move(hears));
   slice->letters = endpoint.get();
@@ -201,8 +209,9 @@ std::unique_ptr<Endpoint> MercuryWorker::WithLetters(Slice* slice,
   return endpoint;
 }
 
-void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
+void MercuryWorker::Dial(Slice* slice, int server, const Address& address, uint64_t generation) {
   Terms terms = options_.terms();
+  terms.generation = generation;
   const bool leader = server == options_.shares.servers();
   terms.server = leader ? options_.leader_number(Leader()) : static_cast<uint32_t>(server);
   terms.lane = slice->number;
@@ -224,32 +233,33 @@ void MercuryWorker::Dial(Slice* slice, int server, const Address& address) {
 }
 
 // First the old links end, in all lanes: then nothing of them is under way any more.
-void MercuryWorker::Move(int server, int home, const Address& address) {
+void MercuryWorker::Move(int server, int home, const Address& address, uint64_t generation) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const int move = ++moves_[server];
   auto left = std::make_shared<std::atomic<int>>(options_.lanes);
   for (const auto& owned : slices_) {
     Slice* slice = owned.get();
-    slice->lane->Post([this, slice, server, home, address, move, left] {
+    slice->lane->Post([=] {
       slice->moves[server] = move;
       slice->homes[server] = home;
       slice->dialers.erase(server);
       slice->lane->Close(server);
       if (--*left != 0) return;
-      slices_[0]->lane->Post([=] { MoveNow(server, address, move); });
+      slices_[0]->lane->Post([=] { MoveNow(server, address, move, generation); });
     });
   }
 }
 
 // On the first lane's thread.
-void MercuryWorker::MoveNow(int server, const Address& address, int move) {
+void MercuryWorker::MoveNow(int server, const Address& address, int move, uint64_t generation) {
   slices_[0]->letters->Forget(server);
   streams_->Moved(server, NowUs());
   if (slices_[0]->failure.ok()) slices_[0]->errands->Moved(server);
   for (const auto& owned : slices_) {
     Slice* slice = owned.get();
-    slice->lane->Post([this, slice, server, address, move] {
-      if (slice->moves[server] == move) Dial(slice, server, address);  // else it has moved on
+    slice->lane->Post([=] {
+      if (slice->moves[server] != move) return;  // it has moved on
+      Dial(slice, server, address, generation);
     });
   }
 }

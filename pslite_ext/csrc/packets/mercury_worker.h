@@ -31,13 +31,21 @@ class MercuryWorker : public Transport {
   MercuryWorker(const MercuryOptions& options, PlaneEvents events);
   ~MercuryWorker() override;
 
+  // Where the slots of a server are summed.
+  struct Home {
+    int server = 0;  // which one sums them
+    Address address;
+    bool moved = false;  // it was lost, whether another has come in its place or not
+  };
+
   // `ready` follows when all links to all servers are up, and that to the leader, the last of the
-  // addresses of who has one. `door`: open, if others may come to this worker.
-  Status Start(const std::vector<Address>& servers, PlaneDoor door = {});
+  // homes of who has one. `door`: open, if others may come to this worker.
+  Status Start(const std::vector<Home>& servers, PlaneDoor door = {});
   // Says goodbye to the servers: after Fail, that it is not because the work is done.
   void Stop();
-  // The server is lost; its slots are summed by another from now on, `home`.
-  void Move(int server, int home, const Address& address);
+  // The server is lost, or another has come in its place: its slots are summed by `home` from now
+  // on. `generation`: the roster's, the last that this node has heard of.
+  void Move(int server, int home, const Address& address, uint64_t generation);
 
   // In packets; a command as letters in the first lane.
   void Submit(std::shared_ptr<Operation> op) override;
@@ -52,12 +60,12 @@ class MercuryWorker : public Transport {
 
  private:
   struct Slice;
-  void Dial(Slice* slice, int server, const Address& address);
-  void MoveNow(int server, const Address& address, int move);
+  void Dial(Slice* slice, int server, const Address& address, uint64_t generation);
+  void MoveNow(int server, const Address& address, int move, uint64_t generation);
   void SubmitCommand(const std::shared_ptr<Operation>& op);
   void FailNow(const Status& status);
   int Leader() const { return options_.hosts.LeaderOf(options_.rank); }
-  void MakeStreams();
+  void MakeStreams(const std::vector<Home>& servers);
   void MakeHostSums();
   std::unique_ptr<Endpoint> EndOf(Slice* slice);
   Status Serve();

@@ -1,7 +1,8 @@
 // A server's ends on one lane: of its own slots, and of those of lost servers whose place it has
 // taken. Peers are the workers of the first, then those of the second, and so on.
 //
-// Thread-safety: as the ends are; Add on the lane's thread. Ownership: the ends.
+// Thread-safety: as the ends are; Set on the lane's thread. Ownership: the ends. Invariant: there
+// is no link to a peer of an end that is not there.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,11 @@ namespace mercury {
 class ShardsEndpoint : public Endpoint {
  public:
   explicit ShardsEndpoint(int workers) : workers_(workers) {}
-  void Add(std::unique_ptr<Endpoint> end) { ends_.push_back(std::move(end)); }
+  // Null: it is not there any more.
+  void Set(size_t number, std::unique_ptr<Endpoint> end) {
+    if (ends_.size() <= number) ends_.resize(number + 1);
+    ends_[number] = std::move(end);
+  }
 
   Status OnHeader(int peer, const Header& header, int64_t now_us, char** target) override {
     return Of(peer)->OnHeader(peer % workers_, header, now_us, target);

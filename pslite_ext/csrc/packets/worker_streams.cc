@@ -40,7 +40,8 @@ WorkerStreams::WorkerStreams(const WorkerStreamsOptions& options, Report report)
       notes_(options.notes),
       calls_(peers(), options.lanes, AnswersUnits(options.policy.kind) ? 1 : options.lanes,
              options.wake),
-      moved_(static_cast<size_t>(peers()), false) {
+      moved_(options.moved) {
+  moved_.resize(static_cast<size_t>(peers()), false);
   PolicyOptions policy = options_.policy;
   if (policy.kind == PolicyKind::kProphet) {
     profile_ = std::make_shared<ProphetProfile>(policy.profile_steps);

@@ -67,7 +67,9 @@ struct WorkerStreamsOptions {
   TraceRing* trace = nullptr;  // null: nothing is traced
   uint64_t trace_overhead = kHeaderBytes;
   // Sums are kept until the next ones are in: should a server be lost, others may want them.
+  // So are values that are fetched, until there is a sum.
   bool keeps_sums = false;
+  std::vector<bool> moved;    // by server: its slots have been summed elsewhere; empty: none have
   ProphetNotes::Write notes;  // null: nobody reads it
   LaneCalls::Wake wake;       // needed for more than one lane
 };
@@ -193,7 +195,7 @@ class WorkerStreams : public Endpoint {
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<LinkState>> links_;
   LaneCalls calls_;
-  std::vector<bool> moved_;                              // by server: it has been lost
+  std::vector<bool> moved_;                              // by server: that has been lost
   std::map<std::pair<uint64_t, bool>, uint8_t> rounds_;  // of tensors that others had before
   Status leader_left_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start

@@ -233,7 +233,7 @@ Status WorkerStreams::EndSum(int server, LinkState* link, const Header& header, 
                   now >= slot_elements, now_us);
   if (now < slot_elements) return Status::Ok();
   const int workers = header.priority;
-  if (options_.keeps_sums && tensor->op->kind == Operation::Kind::kSum) {
+  if (options_.keeps_sums && (tensor->op->kind == Operation::Kind::kSum || op->fetches())) {
     part.kept[link->mine] = {std::move(part.coming[link->mine]), link->coded.codec, workers};
   }
   part.coming.erase(link->mine);

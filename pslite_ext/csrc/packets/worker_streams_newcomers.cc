@@ -1,5 +1,6 @@
 // How many rounds of each tensor there have been, told by a worker that is in to one that is let
 // in, as lines: key, whether it is summed by rows, rounds (modulo 256).
+#include <algorithm>
 #include <sstream>
 
 #include "packets/worker_stream.h"
@@ -34,7 +35,11 @@ Status WorkerStreams::TakeRounds(const std::string& text) {
   rounds_ = std::move(rounds);
   for (auto& [name, stream] : tensors_) {
     const auto found = rounds_.find(name);
-    if (found != rounds_.end()) stream->round = found->second;
+    if (found == rounds_.end()) continue;
+    stream->round = found->second;
+    for (ServerStream& part : stream->parts) {  // of an earlier round
+      std::fill(part.kept.begin(), part.kept.end(), KeptSum());
+    }
   }
   return Status::Ok();
 }

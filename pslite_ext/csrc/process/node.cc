@@ -315,7 +315,7 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
       if (m.role == Role::kWorker && !itself) in.insert(RankOf(m.id));
     }
     present_.Begin(in);
-    if (van_->newcomer()) {
+    if (van_->newcomer() && RoleOf(my_node_id) == Role::kWorker) {
       present_.Admits(RankOf(my_node_id), options_.mercury.entry, Admission::kComes);
     }
     beside_ = Hosts::Of(van_->members()).Workers(RankOf(my_node_id));
@@ -350,7 +350,7 @@ void Node::OnReady(int my_node_id) {
   OpenTrace(my_node_id);
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;
-  outside_ = came_late_ = van_->newcomer();
+  outside_ = came_late_ = van_->newcomer() && options_.van.role == Role::kWorker;
   if (options_.van.role == Role::kWorker) {
     Transport* transport = classic_ ? classic_->worker() : mercury_van_->worker();
     worker_ = std::make_unique<Worker>(transport, options_.mercury.deterministic, outside_);

@@ -1,5 +1,5 @@
-// Workers that come while the job runs: see node.h, and control/membership.h for the order of
-// things.
+// Workers, and servers, that come while the job runs: see node.h, and control/membership.h for the
+// order of things.
 #include "base/log.h"
 #include "process/node.h"
 
@@ -23,7 +23,13 @@ Newcomer Node::NextToLetIn() {
 }
 
 void Node::SayAdmission(int newcomer, Admission admission) {
-  if (van_ != nullptr) van_->SayAdmission(NodeId(Role::kWorker, newcomer), admission);
+  if (van_ == nullptr) return;
+  uint8_t entry = options_.mercury.entry;
+  if (newcomer != rank()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    entry = present_.EntryOf(newcomer);
+  }
+  van_->SayAdmission(NodeId(Role::kWorker, newcomer), entry, admission);
 }
 
 // Without a scheduler nobody says how far others are. Who has let one in cannot go on then: servers
@@ -71,11 +77,11 @@ Status Node::Enter(const std::string& standing) {
 }
 
 void Node::OnAdmission(const Member& newcomer, Admission admission) {
-  const int newcomers_rank = RankOf(newcomer.id);
+  const bool worker = RoleOf(newcomer.id) == Role::kWorker;
   int workers = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    present_.Admits(newcomers_rank, newcomer.entry, admission);
+    if (worker) present_.Admits(RankOf(newcomer.id), newcomer.entry, admission);
     workers = present_.workers();
     changed_.notify_all();
   }
@@ -86,7 +92,8 @@ void Node::OnAdmission(const Member& newcomer, Admission admission) {
   }
   if (says && admission == Admission::kIn) {
     Log(LogLevel::kNote,
-        who + " is in; the job goes on with " + std::to_string(workers) + " workers");
+        who + " is in" +
+            (worker ? "; the job goes on with " + std::to_string(workers) + " workers" : ""));
   }
 }
 

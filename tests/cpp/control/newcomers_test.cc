@@ -98,7 +98,8 @@ TEST(the_lost_are_followed_in_their_places) {
                   "none of its 2 places for workers is free"));
   CHECK_TRUE(Says(Find(s.Register(M(Role::kWorker, 22, 1), 5), Action::kReject),
                   "worker 1 is still in the job"));
-  CHECK_TRUE(Says(Find(s.Register(M(Role::kServer, 23), 5), Action::kReject), "cannot join"));
+  CHECK_TRUE(Says(Find(s.Register(M(Role::kServer, 23), 5), Action::kReject),
+                  "has lost none of its 2 servers"));
   CHECK_TRUE(Lost(s.Ended({Role::kWorker, 1, "was killed by signal 9", true})) ==
              std::set<int>({W(1)}));
   s.Accuse(S(0), W(1), "its connection broke", 5);
@@ -132,7 +133,7 @@ TEST(who_comes_back_before_it_is_missed_waits) {
     CHECK_TRUE(s.Register(M(Role::kWorker, 21, 1), 110).empty());
     CHECK_TRUE(s.Register(M(Role::kWorker, 21, 1), 115).empty());        // said twice
     const Actions of_server = s.Register(M(Role::kServer, 23, 1), 117);  // another node's number
-    CHECK_TRUE(Says(Find(of_server, Action::kReject), "cannot join"));
+    CHECK_TRUE(Says(Find(of_server, Action::kReject), "server 1 is still in the job"));
     const Actions still = s.Tick(120);
     CHECK_TRUE(Find(still, Action::kReject) == nullptr && Admitted(still) == -1);
     if (missed) {
@@ -197,6 +198,61 @@ TEST(who_is_being_let_in_does_not_outlive_who_lets_it_in_nor_a_server) {
       CHECK_EQ(s.roster().IsLost(W(2)), with);
     }
   }
+}
+
+// It is in once it is ready, and who has done its work has agreed.
+TEST(a_server_comes_in_the_place_of_a_lost_one) {
+  SchedulerMembership s = Begun();
+  CHECK_TRUE(Lost(s.Ended({Role::kServer, 1, "was killed by signal 9", true})) ==
+             std::set<int>({S(1)}));
+  CHECK_EQ(Admitted(s.Register(M(Role::kServer, 23), 6)), S(1));
+  CHECK_EQ(s.members().back().entry, 1);
+  CHECK_TRUE(!Reports(&s, S(0), S(1), Admission::kReady));  // only it says so
+  CHECK_TRUE(!Reports(&s, S(1), S(1), Admission::kReady));
+  const Actions in = s.Admits(S(0), S(1), Admission::kTakes);
+  CHECK_TRUE(Find(in, Action::kAdmission) != nullptr &&
+             Find(in, Action::kAdmission)->admission == Admission::kIn);
+  // So the other one may be lost.
+  CHECK_TRUE(Lost(s.Ended({Role::kServer, 0, "was killed by signal 9", true})) ==
+             std::set<int>({S(0)}));
+  CHECK_EQ(Admitted(s.Register(M(Role::kServer, 24, 0), 7)), S(0));
+  s.Admits(S(0), S(0), Admission::kReady);
+  CHECK_TRUE(Find(s.Admits(S(1), S(0), Admission::kTakes), Action::kAdmission) != nullptr);
+}
+
+TEST(no_server_comes_while_a_worker_is_let_in) {
+  for (const bool lost : {false, true}) {
+    SchedulerMembership s = Begun();
+    s.Ended({Role::kServer, 1, "was killed by signal 9", true});
+    s.Register(M(Role::kServer, 23, 1), 6);
+    s.Register(M(Role::kWorker, 24), 6);
+    CHECK_TRUE(Comes(&s, W(2), Admission::kTakes));
+    CHECK_TRUE(!Reports(&s, S(1), S(1), Admission::kReady));
+    CHECK_TRUE(!Reports(&s, S(0), S(1), Admission::kTakes));
+    const Actions last = lost ? s.Leave(W(2), Status::PeerLost("it has enough"), 7)
+                              : (CHECK_TRUE(Reports(&s, W(2), W(2), Admission::kHas)),
+                                 s.Admits(W(0), W(2), Admission::kIn));
+    int servers = 0;
+    for (const Action& a : last) {
+      servers += a.kind == Action::kAdmission && a.node == S(1) ? 1 : 0;
+    }
+    CHECK_EQ(servers, 1);
+  }
+}
+
+// Nor does it count, whoever asks, before it is in.
+TEST(a_server_that_is_lost_before_it_is_in_was_never_there) {
+  SchedulerMembership s = Begun();
+  s.Ended({Role::kServer, 1, "was killed by signal 9", true});
+  s.Register(M(Role::kServer, 23, 1), 6);
+  CHECK_TRUE(Lost(s.Leave(S(1), Status::PeerLost("it has enough"), 7)) == std::set<int>({S(1)}));
+  for (const PlaceRecord& placed : s.Record().placed) {
+    if (placed.member.id == S(1)) CHECK_TRUE(!placed.late);
+  }
+  CHECK_EQ(Admitted(s.Register(M(Role::kServer, 24, 1), 8)), S(1));
+  CHECK_EQ(s.members().back().entry, 2);
+  CHECK_TRUE(Find(s.Ended({Role::kServer, 0, "was killed by signal 9", true}), Action::kFail) !=
+             nullptr);
 }
 
 TEST(a_job_ends_without_its_newcomers) {

@@ -32,6 +32,7 @@ Terms WorkersTerms() {
   t.policy = 3;
   t.checksum = true;
   t.entry = 2;
+  t.generation = 3;
   return t;
 }
 
@@ -111,12 +112,12 @@ TEST(both_sides_agree) {
 TEST(golden_bytes_of_the_messages) {
   const Outcome o = Shake(ServersTerms(), WorkersTerms(), Key(), Key());
   CHECK_EQ(kChallengeBytes, 40U);
-  CHECK_EQ(kHelloBytes, 117U);
+  CHECK_EQ(kHelloBytes, 125U);
   CHECK_EQ(kWelcomeBytes, 44U);
   CHECK_EQ(o.challenge.size(), kChallengeBytes);
   CHECK_EQ(o.hello.size(), kHelloBytes);
   CHECK_EQ(o.welcome.size(), kWelcomeBytes);
-  const std::string prefix("MRCY\x0a\x00", 6);
+  const std::string prefix("MRCY\x0b\x00", 6);
   CHECK_TRUE(o.challenge.substr(0, 8) == prefix + std::string(2, '\0'));
   CHECK_TRUE(o.hello.substr(0, 6) == prefix);
   CHECK_TRUE(o.welcome.substr(0, 12) == prefix + std::string(6, '\0'));
@@ -127,12 +128,13 @@ TEST(golden_bytes_of_the_messages) {
       "\x01\0\x02\0"            // lane, lanes
       "\0\0\x01\0\0\0\0\0"      // packet bytes
       "\x40\x0d\x03\0\0\0\0\0"  // unit bytes
-      "\x03\x01\x02",           // policy, checksum, entry
+      "\x03\x01\x02"            // policy, checksum, entry
+      "\x03\0\0\0\0\0\0\0",     // generation
       kTermsBytes);
   CHECK_TRUE(o.hello.substr(6, kTermsBytes) == terms);
   CHECK_EQ(static_cast<uint8_t>(o.challenge[8]), 0);
   CHECK_EQ(static_cast<uint8_t>(o.challenge[39]), 31);
-  CHECK_EQ(static_cast<uint8_t>(o.hello[53]), 100);
+  CHECK_EQ(static_cast<uint8_t>(o.hello[61]), 100);
 }
 
 TEST(each_disagreement_is_named_on_both_sides) {

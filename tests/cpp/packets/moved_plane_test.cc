@@ -1,5 +1,8 @@
 // Over loopback: a server ends in the middle of rounds, and another takes its place.
+#include <algorithm>
+#include <functional>
 #include <future>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,10 +30,15 @@ MercuryOptions Elastic(int workers, int servers, int lanes) {
 void Lose(Plane* plane, int workers, int server, const std::vector<int>& with, int next,
           bool workers_first) {
   plane->server(server).Stop();
+  const uint64_t now = plane->Begins();
+  const auto adopt = [&](int each) {
+    plane->server(next).Adopt(each, now);
+    plane->server(next).Hears(now);
+  };
   for (const int each : with) {
-    if (!workers_first) plane->server(next).Adopt(each);
-    for (int w = 0; w < workers; ++w) plane->worker(w).Move(each, next, plane->address(next));
-    if (workers_first) plane->server(next).Adopt(each);
+    if (!workers_first) adopt(each);
+    for (int w = 0; w < workers; ++w) plane->worker(w).Move(each, next, plane->address(next), now);
+    if (workers_first) adopt(each);
   }
 }
 
@@ -86,6 +94,101 @@ TEST(another_takes_the_place_between_rounds_and_within_them) {
     }
     plane.Stop();
   }
+}
+
+// Workers hear of it one by one, before and after those that served meanwhile, within rounds and
+// between them.
+TEST(a_server_that_comes_has_the_slots_again) {
+  testing::Random random;
+  for (int trial = 0; trial < 12; ++trial) {
+    const MercuryOptions options = Elastic(3, 3, trial % 3 == 0 ? 2 : 1);
+    Plane plane(options);
+    plane.StartWorkers();
+    REQUIRE_TRUE(plane.WaitReady());
+    REQUIRE_TRUE(plane.Round(kSizes));
+    for (int times = 0; times < 3; ++times) {
+      Lose(&plane, 3, 1, {1}, 2, random.OneIn(2));
+      for (int round = 0; round < 2; ++round) REQUIRE_TRUE(plane.Round(kSizes));
+      plane.StartServerAgain(1);
+      std::promise<Status> may;
+      plane.server(2).Comes(1, [&may](const Status& status) { may.set_value(status); });
+      CHECK_OK(may.get_future().get());
+      std::vector<std::shared_ptr<testing::Exchange>> exchanges;
+      const auto submit = [&](int w) {
+        if (random.OneIn(2)) exchanges.push_back(plane.Submit(w, 4, kSizes[4], 1));
+        return exchanges.size();
+      };
+      const uint64_t now = plane.Begins();
+      std::vector<std::function<void()>> hear = {[&] {
+                                                   plane.server(1).IsIn();
+                                                   plane.server(1).Hears(now);
+                                                 },
+                                                 [&] {
+                                                   plane.server(2).Yield(1, now);
+                                                   plane.server(2).NoLongerComes(1);
+                                                   plane.server(2).Hears(now);
+                                                 }};
+      std::set<int> begun;
+      for (int w = 0; w < 3; ++w) {
+        const size_t before = exchanges.size();
+        if (submit(w) != before) begun.insert(w);
+        hear.push_back([&plane, w, now] { plane.worker(w).Move(1, 1, plane.address(1), now); });
+      }
+      std::shuffle(hear.begin(), hear.end(), random);
+      for (const auto& each : hear) {
+        each();
+        if (random.OneIn(3)) std::this_thread::sleep_for(std::chrono::microseconds(300));
+      }
+      for (int w = 0; w < 3; ++w) {
+        if (begun.count(w) == 0) exchanges.push_back(plane.Submit(w, 4, kSizes[4], 1));
+      }
+      for (const auto& exchange : exchanges) {
+        REQUIRE_TRUE(plane.WaitDone(exchange));
+        CHECK_OK(exchange->status);
+        CHECK_TRUE(plane.Right(*exchange, 4));
+      }
+      for (int round = 0; round < 2; ++round) REQUIRE_TRUE(plane.Round(kSizes));
+      CHECK_TRUE(plane.server(2).Figures().find("tensors") != std::string::npos);
+    }
+    CHECK_TRUE(plane.events().empty());
+    plane.Stop();
+  }
+}
+
+TEST(first_values_that_were_fetched_are_not_lost_with_a_server) {
+  Plane plane(Elastic(2, 2, 1));
+  plane.StartWorkers();
+  REQUIRE_TRUE(plane.WaitReady());
+  const auto fetch = [&](int w) { return plane.Submit(w, 4, kSizes[4], 9, true); };
+  const auto given = plane.Give(0, 4, kSizes[4]);
+  REQUIRE_TRUE(plane.WaitDone(given));
+  CHECK_OK(given->status);
+  const auto one = fetch(0), other = fetch(1);
+  REQUIRE_TRUE(plane.WaitDone(one) && plane.WaitDone(other));
+  CHECK_OK(one->status);
+  CHECK_TRUE(one->sum == given->values && other->sum == given->values);
+  Lose(&plane, 2, 1, {1}, 0, false);
+  const auto again = fetch(1);
+  REQUIRE_TRUE(plane.WaitDone(again));
+  CHECK_OK(again->status);
+  CHECK_TRUE(again->sum == given->values);
+}
+
+// Nor is such a server let in before they are.
+TEST(what_nobody_else_has_is_not_given) {
+  Plane plane(Elastic(2, 2, 1));
+  plane.StartWorkers();
+  REQUIRE_TRUE(plane.WaitReady());
+  Lose(&plane, 2, 1, {1}, 0, false);
+  REQUIRE_TRUE(plane.WaitDone(plane.Give(0, 4, kSizes[4])));
+  const auto may = [&plane] {
+    std::promise<Status> says;
+    plane.server(0).Comes(1, [&says](const Status& status) { says.set_value(status); });
+    return says.get_future().get();
+  };
+  CHECK_STATUS(Code::kClosed, may());
+  REQUIRE_TRUE(plane.WaitDone(plane.Submit(1, 4, kSizes[4], 9, true)));
+  CHECK_OK(may());
 }
 
 TEST(what_the_lost_one_had_is_fetched_at_once) {

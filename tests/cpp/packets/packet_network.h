@@ -175,9 +175,9 @@ class Network {
     for (int lane = 0; lane < options_.lanes; ++lane) Connect(worker, server, lane, aggregator);
   }
   // Of a newcomer, in a place that others may have had.
-  void Renew(int worker) {
+  void Renew(int worker, const std::vector<bool>& moved = {}) {
     gone_streams_.push_back(std::move(streams_[static_cast<size_t>(worker)]));
-    streams_[static_cast<size_t>(worker)] = NewStreams(worker);
+    streams_[static_cast<size_t>(worker)] = NewStreams(worker, moved);
   }
 
   // Runs until `done` or nothing can happen any more; false: that, or the time is over.
@@ -212,8 +212,9 @@ class Network {
       aggregators_.push_back(std::make_unique<Aggregator>(OptionsOf(s, false)));
     }
   }
-  std::unique_ptr<WorkerStreams> NewStreams(int w) {
+  std::unique_ptr<WorkerStreams> NewStreams(int w, const std::vector<bool>& moved = {}) {
     WorkerStreamsOptions o;
+    o.moved = moved;
     o.shares = options_.shares;
     o.num_workers = options_.workers;
     o.lanes = options_.lanes;

@@ -75,9 +75,28 @@ class Plane {
     Address here{"127.0.0.1", 0};
     REQUIRE_OK(door.Open(here.host, options.tcp, &here.port));
     doors_[rank] = here;
-    std::vector<Address> to = addresses_;
-    if (options.hosts.Follows(rank)) to.push_back(doors_.at(options.hosts.LeaderOf(rank)));
+    std::vector<MercuryWorker::Home> to;
+    for (const Address& address : addresses_) to.push_back({static_cast<int>(to.size()), address});
+    if (options.hosts.Follows(rank)) {
+      to.push_back({static_cast<int>(to.size()), doors_.at(options.hosts.LeaderOf(rank))});
+    }
     REQUIRE_OK(workers_.back()->Start(to, std::move(door)));
+  }
+  uint64_t Begins() { return ++generation_; }  // of the roster
+  // Another in the server's place, while the job runs; workers wait until it is in.
+  void StartServerAgain(int rank) {
+    gone_.push_back(std::move(servers_[static_cast<size_t>(rank)]));
+    auto& server = servers_[static_cast<size_t>(rank)];
+    server = std::make_unique<MercuryServer>(EventsOf(true, rank));
+    Address here{"127.0.0.1", 0};
+    REQUIRE_OK(server->Listen(here.host, options_.tcp, &here.port));
+    MercuryOptions options = Of(rank);
+    options.late = true;
+    options.generation = generation_;
+    std::map<int, uint8_t> entries;
+    for (size_t w = 0; w < workers_.size(); ++w) entries[static_cast<int>(w)] = 0;
+    REQUIRE_OK(server->Start(options, entries));
+    addresses_[static_cast<size_t>(rank)] = here;
   }
   void StartWorkers() {
     for (int w = 0; w < options_.workers; ++w) StartWorker(w, Of(w));
@@ -99,6 +118,14 @@ class Plane {
 
   std::shared_ptr<Exchange> Submit(int worker, uint64_t key, size_t elements, int priority,
                                    bool fetch = false) {
+    return Submit(worker, key, elements, priority,
+                  fetch ? Operation::Kind::kPull : Operation::Kind::kSum);
+  }
+  std::shared_ptr<Exchange> Give(int worker, uint64_t key, size_t elements) {
+    return Submit(worker, key, elements, 0, Operation::Kind::kFirstValue);
+  }
+  std::shared_ptr<Exchange> Submit(int worker, uint64_t key, size_t elements, int priority,
+                                   Operation::Kind kind) {
     auto exchange = std::make_shared<Exchange>();
     exchange->values.resize(elements);
     exchange->sum.resize(elements);
@@ -111,7 +138,7 @@ class Plane {
     auto& tensor = tensors_[{worker, key}];
     if (tensor == nullptr) tensor = std::make_shared<Tensor>(d);
     auto op = std::make_shared<Operation>();
-    if (fetch) op->kind = Operation::Kind::kPull;
+    op->kind = kind;
     op->fail_if_dropped = true;  // as the worker's front does
     op->tensor = tensor;
     op->priority = priority;
@@ -246,7 +273,8 @@ class Plane {
   std::map<std::pair<int, uint64_t>, std::shared_ptr<Tensor>> tensors_;  // by worker and key
   std::vector<Address> addresses_;
   std::map<int, Address> doors_;  // of workers
-  std::vector<std::unique_ptr<MercuryServer>> servers_;
+  uint64_t generation_ = 1;
+  std::vector<std::unique_ptr<MercuryServer>> servers_, gone_;
   std::vector<std::unique_ptr<MercuryWorker>> workers_;  // last: their callbacks use the rest
 };
 

@@ -25,7 +25,8 @@ class DataLinks {
     // A node has lost another one.
     std::function<void(const std::shared_ptr<Process>& node, int lost)> lost;
     std::function<void(const Worker& worker)> connected;  // to all slots
-    std::function<Server(int rank)> server;
+    // Who serves there, as the worker knows.
+    std::function<Server(const WorkerProcess& worker, int rank)> server;
     std::function<Worker(int rank)> worker;  // who has the place now
   };
 
@@ -44,7 +45,8 @@ class DataLinks {
     network_->After(random_->Between(0, within_us), [this, worker, shard, moves, at] {
       if (worker->links[shard].moves == moves) events_.lost(worker, at->id());
     });
-    network_->After(random_->Between(0, within_us), [this, worker, at] {
+    network_->After(random_->Between(0, within_us), [this, worker, shard, at, slots = link.slots] {
+      if (MayLeave(*at, shard, slots)) return;
       const int rank = worker->rank;
       const bool of_use = at->entries[rank] == worker->entry && at->dropped.count(rank) == 0 &&
                           (at->out.count(rank) == 0 || at->new_ones.count(rank) != 0);
@@ -58,7 +60,7 @@ class DataLinks {
   }
   // The two cannot reach each other any more.
   void Part(int worker, const Server& server) {
-    apart_.insert({worker, server->rank});
+    apart_.insert({worker, server->life});
     const Worker of = events_.worker(worker);
     if (of != nullptr) BreakAll(of, 20000, server);
   }
@@ -68,8 +70,8 @@ class DataLinks {
     for (auto it = apart_.begin(); it != apart_.end();) it = of(*it) ? apart_.erase(it) : ++it;
   }
   void Move(const Worker& worker, int shard) {
-    ++worker->links[shard].moves;
     Break(worker, shard, 500);
+    ++worker->links[shard].moves;  // it knows
     worker->links[shard].at = nullptr;
     worker->streams->Moved(shard, network_->now_us());
     Dial(worker, shard);
@@ -77,7 +79,9 @@ class DataLinks {
   void Dial(const Worker& worker, int shard) {
     const int moves = worker->links[shard].moves;
     const int64_t until_us = network_->now_us() + kPatienceUs;
-    network_->After(random_->Between(50, 1500), [=] { TryLink(worker, shard, moves, until_us); });
+    const uint64_t generation = worker->generation;
+    network_->After(random_->Between(50, 1500),
+                    [=] { TryLink(worker, shard, moves, generation, until_us); });
   }
   // `done`: it has done its work; else its job has failed.
   void SayGoodbye(const Worker& worker, bool done,
@@ -99,7 +103,7 @@ class DataLinks {
         at->let_in.erase(worker->rank);
         at->finished.insert(worker->rank);
         for (auto& [others, slots] : at->shards) {  // where it has not come
-          if (worker->links[others].at != at) slots->Drop(worker->rank, 0);
+          if (worker->links[others].been.count(slots) == 0) slots->Drop(worker->rank, 0);
         }
       } else {
         if (at->new_ones.count(worker->rank) == 0) at->failed.insert(worker->rank);
@@ -109,27 +113,35 @@ class DataLinks {
   }
 
  private:
+  // Another server has the slots by now, or may have them soon.
+  static bool MayLeave(const ServerProcess& server, int shard, const Aggregator* slots) {
+    const auto here = server.shards.find(shard);
+    const bool given = here == server.shards.end() || here->second != slots;
+    return given || (shard != server.rank && !server.coming.empty());
+  }
   // It has heard sooner than the server that it is to come.
   bool ComesEarly(const ServerProcess& server, const WorkerProcess& worker) const {
     const auto known = server.entries.find(worker.rank);
     if (known != server.entries.end()) return known->second < worker.entry;
-    return worker.rank >= workers_ || worker.entry != 0;
+    return server.late || worker.rank >= workers_ || worker.entry != 0;
   }
-  void TryLink(const Worker& worker, int shard, int moves, int64_t until_us) {
+  void TryLink(const Worker& worker, int shard, int moves, uint64_t generation, int64_t until_us) {
     WorkerProcess::Home& link = worker->links[shard];
     if (!worker->runs() || link.moves != moves) return;
-    const Server at = events_.server(worker->homes.Of(shard));
-    const bool reaches = at->runs() && apart_.count({worker->rank, at->rank}) == 0;
-    const bool early = ComesEarly(*at, *worker) || at->shards.count(shard) == 0;
+    const Server at = events_.server(*worker, worker->homes.Of(shard));
+    const bool reaches = at->runs() && apart_.count({worker->rank, at->life}) == 0;
+    const bool early = generation > at->generation || ComesEarly(*at, *worker) ||
+                       at->shards.count(shard) == 0 || generation < at->since[shard];
     if (!reaches || early) {
       if (!at->runs() || network_->now_us() >= until_us) return events_.lost(worker, at->id());
-      network_->After(500, [=] { TryLink(worker, shard, moves, until_us); });
+      network_->After(500, [=] { TryLink(worker, shard, moves, generation, until_us); });
       return;
     }
     const bool other = at->entries[worker->rank] != worker->entry;
     if (other || at->dropped.count(worker->rank) != 0) return events_.lost(worker, at->id());
     link.at = at;
     link.slots = at->shards[shard];
+    link.been.insert(link.slots);
     network_->Cut(worker->rank, shard);  // of who was there before, as its server closes it
     network_->Attach(worker->rank, shard, link.slots);
     const bool all = std::all_of(worker->links.begin(), worker->links.end(),
@@ -142,7 +154,7 @@ class DataLinks {
   Random* const random_;
   const int workers_;
   const Events events_;
-  std::set<std::pair<int, int>> apart_;  // workers and servers
+  std::set<std::pair<int, uint64_t>> apart_;  // workers, and servers' lives
 };
 
 }  // namespace mercury::testing

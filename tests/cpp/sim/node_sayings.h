@@ -27,8 +27,12 @@ class NodeSayings {
     });
   }
   void Admission(const Node& says, int newcomer, mercury::Admission admission) {
+    OfNewcomer(says, AsKnown(*says, NodeId(Role::kWorker, newcomer)), admission);
+  }
+  void OfNewcomer(const Node& says, const Member& newcomer, mercury::Admission admission) {
     scheduler_->Tell(says, [=, id = says->id()](SchedulerMembership* membership, int64_t) {
-      return membership->Admits(id, NodeId(Role::kWorker, newcomer), admission);
+      if (!membership->HasPlace(newcomer)) return Actions();
+      return membership->Admits(id, newcomer.id, admission);
     });
   }
   void Report(const Node& node, int of) {
@@ -64,6 +68,8 @@ class NodeSayings {
     member.id = of;
     const auto entry = node.entries.find(RankOf(of));
     if (RoleOf(of) == Role::kWorker && entry != node.entries.end()) member.entry = entry->second;
+    const auto server = node.servers.find(RankOf(of));
+    if (RoleOf(of) == Role::kServer && server != node.servers.end()) return server->second;
     return member;
   }
 

@@ -3,6 +3,7 @@
 // Thread-safety: none. Ownership: a process outlives its own end, for whatever still calls on it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,16 +19,28 @@
 namespace mercury::testing {
 
 struct Process {
-  Process(Role its_role, int its_rank, int servers, const MembershipTimes& times, int64_t now_ms)
+  Process(Role its_role, int its_rank, int shards, const MembershipTimes& times, int64_t now_ms)
       : role(its_role),
         rank(its_rank),
         hint(its_rank),
         membership("the scheduler", times, now_ms),
-        homes(servers) {
+        homes(shards) {
     membership.GoOnAlone();
   }
   int id() const { return NodeId(role, rank); }
   bool runs() const { return alive && !over; }
+  // Of a newcomer: which servers are there. Whose slots have been summed elsewhere, or are.
+  std::vector<bool> Knows(const std::map<int, Member>& there, int shards) {
+    servers = there;
+    std::vector<bool> moved;
+    for (int s = 0; s < shards; ++s) {
+      if (there.count(s) == 0) homes.Lose(s);
+    }
+    for (int s = 0; s < shards; ++s) {
+      moved.push_back(homes.Of(s) != s || there.at(s).entry != 0);
+    }
+    return moved;
+  }
 
   const Role role;
   int rank;  // -1: it has not been told yet
@@ -39,7 +52,14 @@ struct Process {
   Status how;
   NodeMembership membership;
   ShardHomes homes;
-  std::set<int> lost, departed;  // nodes
+  std::map<int, Member> servers;  // by rank: who is there, or was last, as far as it knows
+  std::set<int> lost, departed;   // nodes
+  uint64_t began_with = 1;
+  uint64_t generation = 1, change = 1;  // the last that it has heard of; that of what it hears now
+  void Begins(uint64_t number) {
+    change = number;
+    generation = std::max(generation, number);
+  }
   struct Reported {
     Status why;
     int64_t verdict_by_ms = 0;
@@ -53,8 +73,42 @@ struct Process {
 struct ServerProcess : Process {
   using Process::Process;
   std::map<int, Aggregator*> shards;  // its own, and those whose place it has taken
+  std::map<int, uint64_t> since;      // of these
+  std::vector<Aggregator*> given;     // that other servers have by now
+  std::set<int> coming;               // servers
+  bool in = true, late = false;
+  int64_t waits_since_ms = 0;  // for workers, without a scheduler
   // Workers, as MercuryServer has them.
   std::set<int> dropped, out, new_ones, let_in, failed, finished;
+
+  void IsOut(int worker) {
+    out.insert(worker);
+    new_ones.erase(worker);
+    let_in.erase(worker);
+  }
+  void Drop(int worker) {
+    IsOut(worker);
+    dropped.insert(worker);
+    failed.erase(worker);
+    for (auto& [shard, slots] : shards) slots->Drop(worker, 0);
+    for (Aggregator* slots : given) slots->Drop(worker, 0);
+  }
+  void Expect(int worker) {
+    IsOut(worker);
+    dropped.erase(worker);
+    failed.erase(worker);
+    finished.erase(worker);
+    new_ones.insert(worker);
+    for (auto& [shard, slots] : shards) slots->Expect(worker);
+    for (Aggregator* slots : given) slots->Expect(worker);
+  }
+  void LetIn(int worker) {
+    if (new_ones.erase(worker) == 0) return;
+    let_in.erase(worker);
+    out.erase(worker);
+    if (in) return;
+    for (auto& [shard, slots] : shards) CHECK_OK(slots->LetIn(worker, 0));
+  }
 };
 
 struct WorkerProcess : Process {
@@ -64,6 +118,7 @@ struct WorkerProcess : Process {
     std::shared_ptr<ServerProcess> at;  // null: it is not connected
     Aggregator* slots = nullptr;
     int moves = 0;
+    std::set<Aggregator*> been = {};  // where it has been connected to
   };
   // Whom it lets in, and how far it is.
   struct LettingIn {
@@ -90,9 +145,22 @@ struct WorkerProcess : Process {
   bool has = false;
 };
 
+// As others know it.
+inline Member MemberOf(const Process& process) {
+  Member member;
+  member.role = process.role;
+  member.id = process.id();
+  member.life = process.life;
+  return member;
+}
+
 inline std::shared_ptr<WorkerProcess> AsWorker(const std::shared_ptr<Process>& process) {
   const bool worker = process->role == Role::kWorker;
   return worker ? std::static_pointer_cast<WorkerProcess>(process) : nullptr;
+}
+inline std::shared_ptr<ServerProcess> AsServer(const std::shared_ptr<Process>& process) {
+  const bool server = process->role == Role::kServer;
+  return server ? std::static_pointer_cast<ServerProcess>(process) : nullptr;
 }
 
 }  // namespace mercury::testing

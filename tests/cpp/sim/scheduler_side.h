@@ -38,7 +38,7 @@ class SchedulerSide {
 
   // Before the job begins, which it does with the last of them.
   void Register(const Node& node) {
-    membership_->Register(MemberOf(*node), NowMs());
+    membership_->Register(Registered(*node), NowMs());
     membership_->GuestIsThere(membership_->members().back().guest, NowMs());
     life_of_[node->id()] = node->life;
     process_of_[node->life] = node;
@@ -100,7 +100,7 @@ class SchedulerSide {
     process_of_[newcomer->life] = newcomer;
     if (!alive_) return;
     if (over_) return nodes_->HearEnd(newcomer, Status::PeerLost("it came too late"));
-    CarryOut(membership_->Register(MemberOf(*newcomer), NowMs()));
+    CarryOut(membership_->Register(Registered(*newcomer), NowMs()));
   }
   // What it sees by itself: a process of the launcher's, or a connection that broke.
   void SeeEnd(const Node& node, bool by_launcher) {
@@ -125,7 +125,7 @@ class SchedulerSide {
   std::unique_ptr<SchedulerMembership> Membership() const {
     return std::make_unique<SchedulerMembership>(workers_, servers_, Times(), NowMs());
   }
-  static Member MemberOf(const Process& process) {
+  static Member Registered(const Process& process) {
     Member member;
     member.role = process.role;
     member.host = "host";
@@ -166,7 +166,7 @@ class SchedulerSide {
           Admit(action.member);
           break;
         case Action::kAdmission:
-          Admits(node, action.admission);
+          Admits(node, action.admission, action.generation);
           break;
         case Action::kReject:
           nodes->HearEnd(process_of_[action.member.life], Status::PeerLost(action.text));
@@ -185,7 +185,9 @@ class SchedulerSide {
           break;
         case Action::kLost:
           notes_("the scheduler: " + NodeName(node) + " is lost: " + why.text());
-          Broadcast([nodes, node, why](const Node& to) { nodes->HearLoss(to, node, why); });
+          Broadcast([=, generation = action.generation](const Node& to) {
+            nodes->HearLoss(to, node, why, generation);
+          });
           lost_.insert(node);
           break;
         case Action::kNobody:
@@ -208,24 +210,29 @@ class SchedulerSide {
     for (const PlaceRecord& placed : record_.placed) {
       const Member m = placed.member;
       Broadcast([=](const Node& to) {
+        const bool was_in = placed.presence == Presence::kIn ||
+                            (placed.presence == Presence::kLost && m.role == Role::kServer);
+        const uint64_t before = placed.presence == Presence::kLost ? 1 : 0;
+        if (was_in && placed.late) {
+          nodes->HearAdmission(to, m, Admission::kIn, placed.changed - before);
+        }
         if (placed.presence == Presence::kLost) {
-          nodes->HearLoss(to, m.id, Status::PeerLost("it was lost before the scheduler was"));
+          const Status why = Status::PeerLost("it was lost before the scheduler was");
+          nodes->HearLoss(to, m.id, why, placed.changed);
         } else if (placed.presence == Presence::kLeft) {
           nodes->HearDeparture(to, m.id);
-        } else if (placed.presence == Presence::kIn && placed.late) {
-          nodes->HearAdmission(to, m, Admission::kIn);
         }
       });
     }
     CarryOut(membership_->LoseNewcomers());
   }
-  void Admits(int node, Admission admission) {
+  void Admits(int node, Admission admission, uint64_t generation) {
     notes_("the scheduler: " + NodeName(node) + " is as far as " +
            std::to_string(static_cast<int>(admission)));
     for (const Member& m : membership_->members()) {
       if (m.id != node) continue;
-      Broadcast([nodes = nodes_, m, admission](const Node& to) {
-        nodes->HearAdmission(to, m, admission);
+      Broadcast([=, nodes = nodes_](const Node& to) {
+        nodes->HearAdmission(to, m, admission, generation);
       });
     }
   }
@@ -235,12 +242,15 @@ class SchedulerSide {
     life_of_[member.id] = member.life;
     process_of_[member.life]->rank = RankOf(member.id);
     wires_.Renew(member.id);
-    std::set<int> in;
-    std::map<int, uint8_t> entries;
+    NodeHearings::Table table;
+    table.itself = member;
+    const Roster& roster = membership_->roster();
+    table.generation = roster.generation();
     for (const Member& m : membership_->members()) {
-      if (m.role != Role::kWorker) continue;
-      entries[RankOf(m.id)] = m.entry;
-      if (!membership_->roster().IsOut(m.id)) in.insert(RankOf(m.id));
+      const bool in = !roster.IsOut(m.id), worker = m.role == Role::kWorker;
+      if (worker) table.entries[RankOf(m.id)] = m.entry;
+      if (worker && in) table.workers.insert(RankOf(m.id));
+      if (!worker && (in || m.id == member.id)) table.servers[RankOf(m.id)] = m;
     }
     const Node newcomer = process_of_[member.life];
     wires_.Send(member.id, false,
@@ -248,17 +258,18 @@ class SchedulerSide {
                   if (!newcomer->runs()) return;
                   newcomer->told = true;
                   newcomer->returns = returns;
-                  std::static_pointer_cast<WorkerProcess>(newcomer)->passed = passed;
-                  nodes->HearTable(newcomer, member, in, entries);
+                  if (const auto worker = AsWorker(newcomer)) worker->passed = passed;
+                  nodes->HearTable(newcomer, table);
                 });
-    for (const int lost : membership_->roster().lost()) {
-      if (RoleOf(lost) != Role::kServer) continue;
-      Say(member.id, [nodes = nodes_, lost](const Node& to) {
-        nodes->HearLoss(to, lost, Status::PeerLost("it was lost before this node came"));
+    for (const Member& m : membership_->members()) {
+      const bool awaits = member.role == Role::kServer && m.id != member.id && roster.IsNew(m.id);
+      if (!awaits) continue;
+      Say(member.id, [nodes = nodes_, m, at = table.generation](const Node& to) {
+        nodes->HearAdmission(to, m, Admission::kComes, at);
       });
     }
-    Broadcast([nodes = nodes_, member](const Node& to) {
-      if (to->life != member.life) nodes->HearAdmission(to, member, Admission::kComes);
+    Broadcast([nodes = nodes_, member, at = table.generation](const Node& to) {
+      if (to->life != member.life) nodes->HearAdmission(to, member, Admission::kComes, at);
     });
   }
 

@@ -13,22 +13,29 @@
 #include <utility>
 #include <vector>
 
-#include "sim/whole_job.h"
+#include "sim/disturbed_job.h"
 
 namespace mercury::testing {
 
 constexpr int kPlacesMax = 8;  // a digit of each worker's, base 8
 
-class Training : public WholeJob {
+class Training : public DisturbedJob {
  public:
   Training(const WholeJobOptions& options, Random* random, int tensors, int steps)
-      : WholeJob(options, random), steps_(steps) {
+      : DisturbedJob(options, random), steps_(steps) {
     for (int t = 0; t < tensors; ++t) {
       elements_.push_back(static_cast<uint64_t>(random->Between(1, random->OneIn(2) ? 50 : 2000)));
     }
   }
 
   int joined() const { return joined_; }
+  // Servers that have come while the job ran, and were let in.
+  int served() const {
+    return static_cast<int>(std::count_if(all().begin(), all().end(), [](const auto& each) {
+      const auto server = AsServer(each);
+      return server != nullptr && server->late && server->in;
+    }));
+  }
   // Those who have had all sums, or do to the end, had the same ones, of all of them as far as they
   // were in; nothing of anybody's twice. Otherwise, where not.
   std::string WrongSum() const {
@@ -76,7 +83,8 @@ class Training : public WholeJob {
  private:
   bool LostServers() const {
     return std::any_of(all().begin(), all().end(), [](const auto& each) {
-      return each->role == Role::kServer && !(each->over && each->how.ok());
+      const auto server = AsServer(each);
+      return server != nullptr && server->in && !(each->over && each->how.ok());
     });
   }
   static float Part(int rank, size_t tensor, int round) {

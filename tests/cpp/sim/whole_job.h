@@ -39,6 +39,7 @@ class WholeJob : private NodeHearings {
  public:
   using Worker = std::shared_ptr<WorkerProcess>;
   using Server = std::shared_ptr<ServerProcess>;
+  using Node = std::shared_ptr<Process>;
 
   WholeJob(const WholeJobOptions& options, Random* random)
       : options_(options),
@@ -53,6 +54,9 @@ class WholeJob : private NodeHearings {
       scheduler_.Register(servers_.back());
     }
     for (int w = 0; w < options.workers; ++w) scheduler_.Register(NewWorker(w));
+    for (const auto& node : all_) {
+      for (const Server& each : servers_) node->servers[each->rank] = MemberOf(*each);
+    }
     scheduler_.GoOnWith(options.least, servers() > 1, places());
   }
   WholeJob(const WholeJob&) = delete;
@@ -79,82 +83,6 @@ class WholeJob : private NodeHearings {
   // What has happened, for whoever looks for the reason of a failure.
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // What happens to a job. `silently`: no connection breaks, as if a machine had lost its power.
-  void Kill(const Node& node, bool silently) {
-    if (!node->alive) return;
-    Note(NodeName(node->id()) + " is killed" + (silently ? " silently" : ""));
-    Die(node, silently);
-    if (silently) return;
-    const bool by_launcher = node->hint >= 0 && random_->OneIn(2);
-    network_.After(random_->Between(0, 3000),
-                   [this, node, by_launcher] { scheduler_.SeeEnd(node, by_launcher); });
-  }
-  void KillScheduler(bool silently) {
-    Note("the scheduler is killed");
-    scheduler_.Kill();
-    for (const auto& node : all_) {
-      if (silently) break;
-      network_.After(random_->Between(0, 3000), [this, node] {
-        if (node->runs()) node->membership.Suspect(NowMs());
-      });
-    }
-  }
-  // Nodes find it again, and those that wait to be taken in ask again.
-  void ReturnScheduler() {
-    scheduler_.Return();
-    for (const Node& each : all_) {
-      if (each->rank >= 0 || !each->runs() || !scheduler_.works()) continue;
-      network_.After(random_->Between(0, 3000), [this, each] {
-        if (each->runs()) scheduler_.Ask(each);
-      });
-    }
-  }
-  // Its process, or its machine; then it goes on.
-  void StopScheduler(int64_t for_us) {
-    Note("the scheduler stops for " + std::to_string(for_us) + " us");
-    scheduler_.Stop(true);
-    network_.After(for_us, [this] { scheduler_.Stop(false); });
-  }
-  void CutLink(int worker, int server) {
-    Note("worker " + std::to_string(worker) + " and server " + std::to_string(server) + " part");
-    links_.Part(worker, this->server(server));
-  }
-  // Nobody reaches it any more, nor it anybody; but it goes on.
-  void Isolate(const Node& node, bool from_scheduler_alone) {
-    Note(NodeName(node->id()) + " is isolated" + (from_scheduler_alone ? " in part" : ""));
-    scheduler_.wires().Cut(node->id());
-    node->isolated = true;
-    if (from_scheduler_alone) return;
-    const bool serves = node->role == Role::kServer;
-    for (int other = 0; other < (serves ? places() : servers()); ++other) {
-      serves ? CutLink(other, node->rank) : CutLink(node->rank, other);
-    }
-  }
-  // For so long, which is too short to matter.
-  void Hold(const Node& node, int64_t for_us) {
-    const int id = node->id();
-    Note(NodeName(id) + " is held for " + std::to_string(for_us) + " us");
-    scheduler_.wires().Cut(id);
-    HoldPipes(*node, true);
-    network_.After(for_us, [this, node, id] {
-      scheduler_.wires().Mend(id);
-      HoldPipes(*node, false);
-    });
-  }
-  // A worker comes, in the first place that is free, or in that one.
-  void Come(int hint = -1) {
-    const auto times = SchedulerSide::Times();
-    auto comes = std::make_shared<WorkerProcess>(Role::kWorker, hint, servers(), times, NowMs());
-    comes->rank = -1;
-    comes->told = false;
-    Begin(comes);
-    for (int64_t at_us = random_->Between(0, 2000); at_us < 5000; at_us += 2500) {  // again
-      network_.After(at_us, [this, comes] {
-        if (comes->runs()) scheduler_.Ask(comes);
-      });
-    }
-  }
-
  protected:
   // What a script does, at each place where it has to do with the job.
   virtual void Starts(const Worker& worker) = 0;
@@ -180,11 +108,30 @@ class WholeJob : private NodeHearings {
   Network network_;
   SchedulerSide scheduler_;
   NodeSayings says_;
+  DataLinks links_;
+  std::vector<Node> all_;
 
- private:
   void Note(const std::string& what) {
     notes_.push_back(std::to_string(network_.now_us()) + " us: " + what);
   }
+  void Begin(const Node& node) {
+    node->life = all_.size() + 1;
+    all_.push_back(node);
+    Every([node] { return node->runs(); }, [this, node] { Tick(node); });
+  }
+  void Die(const Node& node, bool silently) {
+    if (!node->alive) return;
+    node->alive = false;
+    const int64_t within_us = silently ? 150000 : 2000;
+    if (const Worker dead = AsWorker(node)) {
+      if (dead->streams != nullptr) dead->streams->Fail(Status::Closed("it is dead"));
+      return links_.BreakAll(dead, within_us);
+    }
+    const auto dead = AsServer(node);
+    for (auto& [rank, worker] : workers_) links_.BreakAll(worker, within_us, dead);
+  }
+
+ private:
   void Every(std::function<bool()> while_true, std::function<void()> tick) {
     network_.After(10000, [=] {
       if (!while_true()) return;
@@ -200,14 +147,12 @@ class WholeJob : private NodeHearings {
     events.connected = [this](const Worker& worker) {
       if (!worker->in) says_.Admission(worker, worker->rank, Admission::kReady);
     };
-    events.server = [this](int rank) { return server(rank); };
+    events.server = [this](const WorkerProcess& worker, int rank) {
+      const auto life = static_cast<size_t>(worker.servers.at(rank).life);
+      return std::static_pointer_cast<ServerProcess>(all_[life - 1]);
+    };
     events.worker = [this](int rank) { return worker(rank); };
     return events;
-  }
-  void Begin(const Node& node) {
-    node->life = all_.size() + 1;
-    all_.push_back(node);
-    Every([node] { return node->runs(); }, [this, node] { Tick(node); });
   }
   Server NewServer(int rank) {
     const auto times = SchedulerSide::Times();
@@ -235,14 +180,33 @@ class WholeJob : private NodeHearings {
     return made;
   }
 
-  // A node: what it does by itself, and what it hears.
+  // What a node does by itself, and hears.
   void Tick(const Node& node) {
     for (const auto& [of, reported] : node->reported) {
       if (NowMs() < reported.verdict_by_ms) continue;
       if (node->membership.MayBeAloneSoon(NowMs())) continue;
       return Fail(node, Status::PeerLost("lost " + NodeName(of) + ", says nobody"), false);
     }
+    if (const Server server = AsServer(node)) Check(server);
     CarryOut(node, node->membership.Tick(NowMs()));
+  }
+  // One that came while the job ran, and has lost the scheduler since: it may have been let in
+  // without hearing it, or some workers without.
+  void Check(const Server& server) {
+    if (!server->late || server->rank < 0 || !server->membership.alone()) {
+      server->waits_since_ms = NowMs();
+      return;
+    }
+    bool all = server->in;
+    for (int w = 0; w < places() && all; ++w) {
+      const bool out = server->out.count(w) != 0, came = worker(w) != nullptr;
+      all = out ||
+            (came && worker(w)->links[server->rank].been.count(server->shards[server->rank]) != 0);
+    }
+    if (all) server->waits_since_ms = NowMs();
+    const int64_t patience_ms = server->in ? kPatienceUs / 1000 : 0;
+    if (all || NowMs() - server->waits_since_ms < patience_ms) return;
+    Fail(server, Status::PeerLost("the scheduler was lost while it was let in"), false);
   }
   void CarryOut(const Node& node, const Actions& actions) {
     for (const Action& action : actions) {
@@ -260,7 +224,7 @@ class WholeJob : private NodeHearings {
     if (const Worker worker = AsWorker(node)) {
       return worker->at_barrier ? Leave(worker) : Hears(worker);
     }
-    const auto server = std::static_pointer_cast<ServerProcess>(node);
+    const Server server = AsServer(node);
     if (!server->failed.empty()) {
       return Fail(node, Status::PeerLost("workers say that the job has failed"), false);
     }
@@ -276,7 +240,7 @@ class WholeJob : private NodeHearings {
     if (const Worker worker = AsWorker(node)) {
       if (worker->at_barrier) says_.Barrier(worker);
     } else {
-      const auto server = std::static_pointer_cast<ServerProcess>(node);
+      const Server server = AsServer(node);
       for (const int rank : server->finished) says_.Finished(server, rank);
     }
     for (const auto& [of, reported] : std::map<int, Process::Reported>(node->reported)) {
@@ -291,69 +255,121 @@ class WholeJob : private NodeHearings {
   void HearDeparture(const Node& node, int departed) override {
     node->departed.insert(departed);
     node->reported.erase(departed);
-    const Worker worker = AsWorker(node);
-    if (worker == nullptr) return;
-    worker->present.Out(RankOf(departed));
-    Hears(worker);
+    const int rank = RankOf(departed);
+    if (const Worker worker = AsWorker(node)) {
+      worker->present.Out(rank);
+      return Hears(worker);
+    }
+    const Server server = AsServer(node);
+    server->IsOut(rank);
+    const Worker left = worker(rank);
+    for (auto& [shard, slots] : server->shards) {  // where it has not come
+      if (left->links[shard].been.count(slots) == 0) slots->Drop(rank, 0);
+    }
+    EndIfAlone(server);
   }
-  void HearLoss(const Node& node, int lost, const Status& why) override {
+  void HearLoss(const Node& node, int lost, const Status& why, uint64_t generation) override {
     if (lost == node->id()) return Fail(node, why, false);
+    node->Begins(generation);
     if (!node->lost.insert(lost).second) return;
     node->reported.erase(lost);
     const Worker worker = AsWorker(node);
     if (RoleOf(lost) == Role::kServer) {
+      if (const Server server = AsServer(node)) server->coming.erase(RankOf(lost));
       for (const int shard : node->homes.Lose(RankOf(lost))) Move(node, shard);
     } else if (worker != nullptr) {
       worker->present.Out(RankOf(lost));
     } else {
-      Drop(std::static_pointer_cast<ServerProcess>(node), RankOf(lost));
+      Drop(AsServer(node), RankOf(lost));
     }
     if (worker != nullptr) Hears(worker);
   }
-  void HearAdmission(const Node& node, const Member& newcomer, Admission admission) override {
+  void HearAdmission(const Node& node, const Member& newcomer, Admission admission,
+                     uint64_t generation) override {
     const int rank = RankOf(newcomer.id);
-    if (!node->membership.IsNews(newcomer, admission)) return;
+    const bool before = admission == Admission::kIn && generation <= node->began_with;
+    if (before || !node->membership.IsNews(newcomer, admission)) return;
+    if (newcomer.role == Role::kServer) return HearServer(node, newcomer, admission, generation);
     const auto known = node->entries.find(rank);
     if (known == node->entries.end() || known->second != newcomer.entry) {
       const bool had = known != node->entries.end() || rank < options_.workers;
-      if (had) HearLoss(node, newcomer.id, Status::PeerLost("another has its place"));
+      const Status why = Status::PeerLost("another has its place");
+      if (had) HearLoss(node, newcomer.id, why, generation - 1);
       node->lost.erase(newcomer.id);
       node->reported.erase(newcomer.id);
     }
+    node->Begins(generation);
     node->entries[rank] = newcomer.entry;
     if (const Worker worker = AsWorker(node)) {
       worker->present.Admits(rank, newcomer.entry, admission);
       return Hears(worker);
     }
-    const auto server = std::static_pointer_cast<ServerProcess>(node);
+    const Server server = AsServer(node);
     if (admission == Admission::kComes) {
-      server->dropped.erase(rank);
-      server->failed.erase(rank);
-      server->finished.erase(rank);
-      server->let_in.erase(rank);
-      server->out.insert(rank);
-      server->new_ones.insert(rank);
-      for (auto& [shard, aggregator] : server->shards) aggregator->Expect(rank);
+      server->Expect(rank);
     } else if (admission == Admission::kIn) {
-      if (server->new_ones.erase(rank) == 0) return;
-      server->let_in.erase(rank);
-      server->out.erase(rank);
+      server->LetIn(rank);
     }
   }
-  void HearTable(const Node& node, const Member& itself, const std::set<int>& in,
-                 const std::map<int, uint8_t>& entries) override {
+  void HearServer(const Node& node, const Member& newcomer, Admission admission,
+                  uint64_t generation) {
+    const int rank = RankOf(newcomer.id);
+    const auto known = node->servers.find(rank);
+    if (node->id() != newcomer.id &&
+        (known == node->servers.end() || known->second.entry != newcomer.entry)) {
+      const bool had = known != node->servers.end();
+      const Status why = Status::PeerLost("another has its place");
+      if (had) HearLoss(node, newcomer.id, why, generation - 1);
+      node->lost.erase(newcomer.id);
+      node->reported.erase(newcomer.id);
+      node->servers[rank] = newcomer;
+    }
+    node->Begins(generation);
+    const Server serves = AsServer(node);
+    if (admission == Admission::kComes && serves != nullptr) {
+      serves->coming.insert(rank);
+      says_.OfNewcomer(node, newcomer, Admission::kTakes);
+    }
+    if (admission != Admission::kIn) return;
+    for (const int shard : node->homes.Find(rank)) Move(node, shard);
+    if (serves == nullptr) return;
+    serves->coming.erase(rank);
+    if (rank == serves->rank) serves->in = true;
+  }
+  void HearTable(const Node& node, const Table& table) override {
+    node->membership.Assigned(NowMs());
+    node->entries = table.entries;
+    node->generation = node->began_with = table.generation;
+    const std::vector<bool> moved = node->Knows(table.servers, servers());
+    for (const auto& [rank, server] : table.servers) {
+      if (server.id != node->id()) (void)node->membership.IsNews(server, Admission::kIn);
+    }
+    if (node->role == Role::kServer) {
+      return ServerComes(AsServer(node), table);
+    }
     const Worker worker = AsWorker(node);
-    worker->membership.Assigned(NowMs());
-    worker->entry = itself.entry;
-    worker->entries = entries;
-    worker->present.Begin(in);
+    worker->entry = table.itself.entry;
+    worker->present.Begin(table.workers);
     worker->present.Admits(worker->rank, worker->entry, Admission::kComes);
     workers_[worker->rank] = worker;
     links_.ForgetParted(worker->rank);
-    network_.Renew(worker->rank);
+    network_.Renew(worker->rank, moved);
     worker->streams = &network_.streams(worker->rank);
     for (int shard = 0; shard < servers(); ++shard) links_.Dial(worker, shard);
     Starts(worker);
+  }
+  void ServerComes(const Server& server, const Table& table) {
+    servers_[static_cast<size_t>(server->rank)] = server;
+    for (int w = 0; w < places(); ++w) {
+      if (table.workers.count(w) != 0) continue;
+      server->dropped.insert(w);
+      server->out.insert(w);
+      server->entries.erase(w);
+    }
+    for (int shard = 0; shard < servers(); ++shard) {
+      if (server->homes.Of(shard) == server->rank) Adopt(server, shard, 0);
+    }
+    says_.OfNewcomer(server, table.itself, Admission::kReady);
   }
   void HearEnd(const Node& node, const Status& how) override {
     const Worker worker = AsWorker(node);
@@ -366,7 +382,7 @@ class WholeJob : private NodeHearings {
     const bool out = node->lost.count(of) + node->departed.count(of) != 0;
     if (!node->runs() || out) return;
     if (options_.planted == Planted::kBelievesItself && RoleOf(of) == Role::kServer) {
-      return HearLoss(node, of, why);
+      return HearLoss(node, of, why, node->generation);
     }
     if (!node->reported.emplace(of, Process::Reported{why}).second) return;
     Note(NodeName(node->id()) + " reports " + NodeName(of) + ": " + why.text());
@@ -375,8 +391,17 @@ class WholeJob : private NodeHearings {
   // Slots find another home, as a worker and as a server see it.
   void Move(const Node& node, int shard) {
     if (const Worker worker = AsWorker(node)) return links_.Move(worker, shard);
-    const auto server = std::static_pointer_cast<ServerProcess>(node);
-    if (server->homes.Of(shard) != server->rank || server->shards.count(shard) != 0) return;
+    const Server server = AsServer(node);
+    const auto here = server->shards.find(shard);
+    if (server->homes.Of(shard) == server->rank) {
+      if (here == server->shards.end()) Adopt(server, shard, server->change);
+    } else if (here != server->shards.end() && server->change >= server->since[shard]) {
+      server->given.push_back(here->second);
+      server->shards.erase(here);
+    }
+  }
+  void Adopt(const Server& server, int shard, uint64_t since) {
+    server->since[shard] = since;
     const auto unfit = [this, server](int rank) {
       Report(server, NodeId(Role::kWorker, rank), Status::Closed("it lacks what others need"));
     };
@@ -385,12 +410,7 @@ class WholeJob : private NodeHearings {
   }
   void Drop(const Server& server, int rank) {
     if (options_.planted == Planted::kKeepsTheLost) return;
-    server->dropped.insert(rank);
-    server->out.insert(rank);
-    server->new_ones.erase(rank);
-    server->let_in.erase(rank);
-    server->failed.erase(rank);
-    for (auto& [shard, aggregator] : server->shards) aggregator->Drop(rank, 0);
+    server->Drop(rank);
     for (const Node& each : all_) {
       const Worker worker = AsWorker(each);
       const bool it = worker != nullptr && worker->rank == rank;
@@ -419,31 +439,9 @@ class WholeJob : private NodeHearings {
     node->membership.End();
     network_.After(random_->Between(0, 4000), [this, node] { Die(node, false); });
   }
-  void Die(const Node& node, bool silently) {
-    if (!node->alive) return;
-    node->alive = false;
-    const int64_t within_us = silently ? 150000 : 2000;
-    if (const Worker dead = AsWorker(node)) {
-      if (dead->streams != nullptr) dead->streams->Fail(Status::Closed("it is dead"));
-      return links_.BreakAll(dead, within_us);
-    }
-    const auto dead = std::static_pointer_cast<ServerProcess>(node);
-    for (auto& [rank, worker] : workers_) links_.BreakAll(worker, within_us, dead);
-  }
-  void HoldPipes(const Process& process, bool held) {
-    for (int w = 0; w < places(); ++w) {
-      for (int s = 0; s < servers(); ++s) {
-        const int rank = process.role == Role::kServer ? s : w;
-        if (rank == process.rank) network_.Hold(w, s, held);
-      }
-    }
-  }
-
   std::vector<std::string> notes_;
   bool some_waited_for_nobody_ = false;  // before they left
-  DataLinks links_;
-  std::vector<Node> all_;
-  std::map<int, Worker> workers_;  // who has each place
+  std::map<int, Worker> workers_;        // who has each place
   std::vector<Server> servers_;
 };
 

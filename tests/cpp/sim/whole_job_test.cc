@@ -36,7 +36,6 @@ struct History {
     o.least = static_cast<int>(random.Between(1, o.workers - 1));
     o.barrier = random.OneIn(2);
     workers_may_go = o.workers - o.least;
-    servers_may_go = o.network.shares.servers() - 1;
     job = std::make_unique<Training>(o, &random, static_cast<int>(random.Between(1, 3)),
                                      static_cast<int>(random.Between(4, 12)));
   }
@@ -47,17 +46,28 @@ struct History {
     if (victims.count(process->life) != 0) return true;
     if (process->rank < 0) return true;  // it is nobody yet
     const bool worker = process->role == Role::kWorker;
-    const bool newcomer = worker && !std::static_pointer_cast<WorkerProcess>(process)->in;
-    int& left = worker ? workers_may_go : servers_may_go;
-    if (!newcomer && left == 0) return false;
-    if (!newcomer) --left;
+    const bool may = !IsIn(*process) || (worker ? workers_may_go > 0 : ServersLeft() > 1);
+    if (!may) return false;
+    if (worker && IsIn(*process)) --workers_may_go;
     victims.insert(process->life);
     return true;
+  }
+  static bool IsIn(const Process& process) {
+    if (process.role == Role::kWorker) return static_cast<const WorkerProcess&>(process).in;
+    return static_cast<const ServerProcess&>(process).in;
+  }
+  int ServersLeft() const {
+    const auto& all = job->all();
+    return static_cast<int>(std::count_if(all.begin(), all.end(), [this](const auto& each) {
+      const bool serves = each->role == Role::kServer && each->runs() && IsIn(*each);
+      return serves && victims.count(each->life) == 0;
+    }));
   }
   // Who was lost without hearing it does not, once another has it.
   bool HasPlace(const std::shared_ptr<Process>& process) {
     if (process->rank < 0) return false;
-    return process->role == Role::kServer || job->worker(process->rank) == process;
+    if (process->role == Role::kServer) return job->server(process->rank) == process;
+    return job->worker(process->rank) == process;
   }
   std::shared_ptr<Process> Any() {
     const auto& all = job->all();
@@ -65,7 +75,7 @@ struct History {
   }
   void Happens() {
     const bool silently = random.OneIn(3);
-    switch (random.Below(9)) {
+    switch (random.Below(11)) {
       case 0:
       case 1: {
         const auto process = Any();
@@ -102,6 +112,10 @@ struct History {
         if (held.insert(process->life).second) job->Hold(process, random.Between(0, 5000));
         break;
       }
+      case 6:
+      case 7:
+        job->Come(random.OneIn(2) ? -1 : Rank(job->servers()), Role::kServer);
+        break;
       default:
         job->Come(random.OneIn(2) ? -1 : Rank(job->places()));
     }
@@ -135,14 +149,14 @@ struct History {
 
   // A newcomer does not until it is in, nor if what it was given is lost with who gave it.
   static bool Counts(const Process& process) {
-    if (process.role == Role::kServer) return true;
+    if (process.role == Role::kServer) return IsIn(process);
     const auto& worker = static_cast<const WorkerProcess&>(process);
     return worker.in && !(worker.has && worker.how.code() == Code::kClosed);
   }
 
   Random random;
   std::unique_ptr<Training> job;
-  int workers_may_go = 0, servers_may_go = 0;
+  int workers_may_go = 0;
   std::set<uint64_t> victims, held;  // lives
 };
 
@@ -180,15 +194,16 @@ bool IsFound(Planted planted, int histories) {
 
 TEST(a_job_goes_on) {
   Random random;
-  int joined = 0, lost = 0;
+  int joined = 0, served = 0, lost = 0;
   for (const uint64_t seed : Seeds(&random, 100000)) {
     History history(seed);
     history.Run(static_cast<int>(history.random.Between(0, 10)), false);
     REQUIRE_TRUE(Holds(history, seed, false));
     joined += history.job->joined();
+    served += history.job->served();
     lost += static_cast<int>(history.victims.size());
   }
-  CHECK_TRUE(joined > 0 && lost > 0);
+  CHECK_TRUE(joined > 0 && served > 0 && lost > 0);
 }
 
 TEST(a_job_goes_on_without_its_scheduler) {
@@ -204,7 +219,7 @@ TEST(a_job_goes_on_without_its_scheduler) {
 // Soon, nobody notices; late, everybody has given up what could not wait for it.
 TEST(another_scheduler_goes_on_where_one_was_lost) {
   Random random;
-  int lost = 0, joined = 0;
+  int lost = 0, joined = 0, served = 0;
   for (const uint64_t seed : Seeds(&random, 100000)) {
     History history(seed);
     const bool late = history.random.OneIn(4);
@@ -221,8 +236,9 @@ TEST(another_scheduler_goes_on_where_one_was_lost) {
     REQUIRE_TRUE(Holds(history, seed, late || history.job->EndedUnheard()));
     lost += static_cast<int>(history.victims.size());
     joined += history.job->joined();
+    served += history.job->served();
   }
-  CHECK_TRUE(lost > 0 && joined > 0);
+  CHECK_TRUE(lost > 0 && joined > 0 && served > 0);
 }
 
 // Whatever it has missed. What else happens meanwhile may end the job, but not divide it.
