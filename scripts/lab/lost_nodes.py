@@ -114,10 +114,10 @@ def lose(kind: str, job: Job, draw: random.Random) -> Loss:
     ]
     if len({each["digest"] for each in told}) != 1:
         raise LabError("not all workers were given the same sums")
-    return _measured([each["ends"] for each in told], killed_at)
+    return measured([each["ends"] for each in told], killed_at)
 
 
-def _measured(all_ends: Sequence[Sequence[float]], killed_at: float) -> Loss:
+def measured(all_ends: Sequence[Sequence[float]], killed_at: float) -> Loss:
     """`all_ends`: by worker, the moments at which steps ended."""
     before, after, nexts = [], [], []
     for ends in all_ends:

@@ -1,9 +1,11 @@
 """Trains until somebody is told to stop, and says what came of it; sums carry the word, so that all
 stop at the same step."""
 
+import ctypes
 import hashlib
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -19,6 +21,24 @@ def scheduler() -> int:
     environments = {int(child): Path(f"/proc/{child}/environ").read_bytes() for child in children}
     (found,) = (child for child, has in environments.items() if b"DMLC_ROLE=scheduler\0" in has)
     return found
+
+
+def fail(how: str) -> None:
+    """One of the ways in which a worker of a job is lost, or is not."""
+    if how == "segfault":
+        ctypes.string_at(0)
+    elif how == "exit":
+        os._exit(1)
+    elif how == "connections":  # it lives, but all that it was connected by has broken
+        for fd in map(int, os.listdir("/proc/self/fd")):
+            try:
+                connection = socket.socket(fileno=os.dup(fd))
+                if connection.type == socket.SOCK_STREAM and connection.family == socket.AF_INET:
+                    connection.shutdown(socket.SHUT_RDWR)
+            except OSError:  # it is no socket, or not connected
+                continue
+    else:  # so many seconds in which no Python runs: PyDLL keeps the GIL
+        ctypes.PyDLL(None).sleep(int(how))
 
 
 store = mx.kv.create("dist_sync")
@@ -48,6 +68,9 @@ while True:
         print("looping", flush=True)
     if step == 30 and os.environ.get("FAIL_RANK") == str(rank):
         raise ValueError("a mistake in the script")
+    if step == 30 and os.environ.get("HOW_RANK") == str(rank):
+        fail(os.environ["HOW"])
+        print("awake", flush=True)
     if step == 30 and os.environ.get("STOP_RANK") == str(rank):
         break
     if step == 20 and os.environ.get("KILL_SCHEDULER_RANK") == str(rank):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts import patches
-from scripts.lab.systems.peers import PEERS, READY, REASON, ROOT, TOOLS, TUNER
+from scripts.lab.systems.peers import PEERS, READY, REASON, ROOT, TOOLS, TORCHFT, TUNER
 
 PINNED = Path(__file__).resolve().parent / "peers_pinned"
 STOCK_MXNET = "<stock wheel>"  # stands for its file, which is fetched and verified first
@@ -74,6 +74,14 @@ SETUPS = {
     TUNER: Setup(
         (("tuner.txt", "--no-deps", "--only-binary", ":all:"),),
         "from bayes_opt.acquisition import ExpectedImprovement; from scipy.stats import qmc",
+    ),
+    TORCHFT: Setup(
+        (
+            ("torch.txt", "--only-binary", ":all:"),
+            ("torchft.txt", "--no-deps", "--only-binary", ":all:"),
+        ),
+        "from torchft import Manager; from torchft.coordination import LighthouseServer",
+        cuda=True,
     ),
 }
 

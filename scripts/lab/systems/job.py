@@ -30,7 +30,7 @@ LOG_LINES = 12  # kept of each process, for the report of a failure
 PORT = 9091
 _TICK_S = 0.2
 _LEAVE_S = 60.0  # for the others to end after the first has failed, or after all results are in
-_NAMED = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"')
+NAMED = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"')
 CORES = len(os.sched_getaffinity(0))
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -263,7 +263,7 @@ class MeasuredJob:
         role = told["DMLC_ROLE"]
         env = {**base, **told, "LAB_RANK": told["DMLC_TASK_ID"]}
         if self._named:  # its address is a host's name, which everybody can resolve
-            argv = [*_NAMED, self._bed.address(host), *argv]
+            argv = [*NAMED, self._bed.address(host), *argv]
         process = Process(role, name, host)
         process.child = self._bed.start(host, argv, env, partial(self._listen, process))
         return process

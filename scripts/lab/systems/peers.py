@@ -32,9 +32,9 @@ PEERS = {
     ),
 }
 
-# What the lab itself has in an environment of its own, so that no system needs it.
-TUNER = "tuner"
-TOOLS = {TUNER: Peer(".venv-peers-tuner")}
+# Not systems of the benches: the lab's own, and what it compares with when a worker is lost alone.
+TUNER, TORCHFT = "tuner", "torchft"
+TOOLS = {TUNER: Peer(".venv-peers-tuner"), TORCHFT: Peer(".venv-peers-torchft")}
 
 
 def peer_python(name: str, root: Path = ROOT) -> str:

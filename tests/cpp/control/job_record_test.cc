@@ -83,15 +83,16 @@ TEST(lines_that_make_no_sense_are_not_believed) {
   REQUIRE_OK(FromText(with("setting MERCURY_WIRE=bf16"), &read));
   for (const char* line :
        {"", "life", "life x", "life 1", "releases -", "job 12", "job zz", "who knows", "setting",
-        "setting lower=1", "member 11 in h 1 1 0 1 0 0 0", "member 17 gone h 1 1 0 1 0 0 0",
-        "member 17 in h 0 1 0 1 0 0 0", "member 17 in h 70000 1 0 1 0 0 0",
-        "member 17 in h 1 1 0 1 0 256 0", "member 17 in h 1 1 0 1 0 0",
-        "member 1 in h 1 1 0 1 0 0 0", "member 17 in h 1 1 0 1 0 0 0 0", "mercury scheduler 1"}) {
+        "setting lower=1", "member 11 in h 1 1 0 1 0 0 0 1", "member 17 gone h 1 1 0 1 0 0 0 1",
+        "member 17 in h 0 1 0 1 0 0 0 1", "member 17 in h 70000 1 0 1 0 0 0 1",
+        "member 17 in h 1 1 0 1 0 256 0 1", "member 17 in h 1 1 0 1 0 0 1",
+        "member 1 in h 1 1 0 1 0 0 0 1", "member 17 in h 1 1 0 1 0 0 0 0 1",
+        "mercury scheduler 2"}) {
     const Status status = FromText(with(line), &read);
     CHECK_STATUS(Code::kCorrupt, status);
   }
   CHECK_STATUS(Code::kCorrupt, FromText("mercury scheduler 2\nend\n", &read));
-  CHECK_STATUS(Code::kCorrupt, FromText("mercury scheduler 1\nend\n", &read));
+  CHECK_STATUS(Code::kCorrupt, FromText("mercury scheduler 2\nend\n", &read));
   CHECK_STATUS(Code::kCorrupt, FromText(text + "end\n", &read));
 }
 

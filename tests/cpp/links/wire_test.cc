@@ -36,7 +36,7 @@ constexpr size_t kAny = ~uint32_t{0};
 
 // These bytes are the format: whoever changes them makes a new version of it (kWireVersion).
 TEST(golden_bytes_of_a_header) {
-  CHECK_EQ(kWireVersion, 10);
+  CHECK_EQ(kWireVersion, 11);
   CHECK_EQ(kHeaderBytes, 24U);
   const HeaderBytes bytes = Encode(Sample());
   CHECK_EQ(Hex(bytes.data(), bytes.size()),
