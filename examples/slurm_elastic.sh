@@ -1,6 +1,6 @@
 #!/bin/bash
 # A worker and a server on each of four nodes. The job goes on without nodes that fail, as long as
-# two workers are left, and a worker that is killed comes back: sbatch examples/slurm_elastic.sh train.py
+# two workers are left, and what is killed comes back: sbatch examples/slurm_elastic.sh train.py
 # One more worker, from the same folder: sbatch --wrap "srun mercury join join-JOB.env -- python train.py"
 #SBATCH --job-name=train
 #SBATCH --nodes=4
@@ -41,7 +41,7 @@ srun --no-kill --kill-on-bad-exit=0 --wait=0 bash -c '
     code=0
     python "$@" || code=$?
     # By a signal, such as the kernel sends for lack of memory: its script may be sound.
-    if [ "$code" -gt 128 ] && [ "$DMLC_ROLE" = worker ]; then exec python "$@"; fi
+    if [ "$code" -gt 128 ]; then exec python "$@"; fi
     exit "$code"
 ' - "$@"
 wait

@@ -1,6 +1,7 @@
 """One long job, in which something happens every few seconds: workers are killed, stopped, hang,
 leave and join, those that let others in are killed meanwhile, and now and then a server is, or the
-scheduler, for which another goes on.
+scheduler, for each of which another comes. As root, each node has a host of its own, which may be
+cut off, or slow for a while.
 
 All that are there in the end must have the same state, step by step the same sums, and nobody else
 may have ended. What is lost of the time is said: steps, times the median step, over the time.
@@ -23,8 +24,8 @@ from pslite_ext.command_line import Parser
 from pslite_ext.job import serving
 from pslite_ext.launch.join import JOINS
 from pslite_ext.launch.supervise import Child
-from scripts.lab.bed.bed import LoopbackBed
-from scripts.lab.bed.namespaces import LabError
+from scripts.lab.bed.bed import Bed, LoopbackBed
+from scripts.lab.bed.namespaces import LabError, privilege_missing
 from scripts.lab.program import run_program
 from scripts.lab.systems.job import ROOT, environment, place
 
@@ -32,33 +33,63 @@ SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_and_newcomers.py"
 SERVES = f"import sys; from {serving.__name__} import main; sys.exit(main())"
 WORKERS, SERVERS, PLACES = 4, 4, 7
 STATE_MB, GRADIENTS_MB, COMPUTES_S = 5.0, 2.0, 0.05
-SILENCE_S, PAUSE_S = 4.0, 1.5
+SILENCE_S, STALL_S, PAUSE_S = 4.0, 8, 1.5
+SLOW_S, SLOW_RATE = 3.0, 100e6
+WORKERS_HOSTS = [f"host{n}" for n in range(PLACES + 8)]  # those that hang are there still
 STEPS_AFTER = 40
+SIGNALS = {
+    "kill": signal.SIGKILL,
+    "crash": signal.SIGSEGV,
+    "hang": signal.SIGSTOP,
+    "hold the GIL": signal.SIGUSR1,  # the script's: for longer than anybody's patience
+    "leave": signal.SIGTERM,
+}
 WEIGHTS = {
     "join": 6,
-    "kill": 3,
+    "kill": 2,
+    "crash": 1,
     "stop": 2,
     "hang": 1,
+    "hold the GIL": 1,
+    "cut off": 1,
+    "slow down": 1,
     "leave": 1,
     "kill who lets in": 2,
     "kill a newcomer": 1,
-    "kill a server": 1,
+    "kill a server": 2,
     "kill the scheduler": 1,
 }
 _TIMEOUT_S = 90.0
 
 
 @dataclass
-class Worker:
+class Node:
     name: str
     child: Child
+    host: str
     lines: list[str] = field(default_factory=list)
     struck: str = ""  # what has been done to it that ends it
     may_end: bool = False  # it may be lost with another
 
     @property
+    def is_there(self) -> bool:
+        return not self.struck and self.child.poll() is None
+
+
+@dataclass
+class Server(Node):
+    late: bool = False
+
+    @property
     def is_in(self) -> bool:
-        return "in" in self.lines and not self.struck and self.child.poll() is None
+        is_in = not self.late or any(f"{self.name} is in" in line for line in self.lines)
+        return is_in and self.is_there
+
+
+class Worker(Node):
+    @property
+    def is_in(self) -> bool:
+        return "in" in self.lines and self.is_there
 
     @property
     def rank(self) -> int:
@@ -75,29 +106,39 @@ class Chaos:
             "MERCURY_MIN_WORKERS": "1",
             "MERCURY_MAX_WORKERS": str(PLACES),
             "MERCURY_HEARTBEAT_TIMEOUT_MS": str(int(SILENCE_S * 1000)),
+            "MERCURY_STALL_TIMEOUT_S": str(STALL_S),
             "MERCURY_JOURNAL": str(folder / "journal"),
         }
-        self._lines: list[str] = []  # of all but workers
+        self._lines: list[str] = []  # the scheduler's
         self.workers: list[Worker] = []
-        self._servers: list[Child] = []
-        self.scheduler = self._serve("scheduler")
+        self._servers: list[Server] = []
+        self.scheduler = self._schedules()
         for rank in range(SERVERS):
-            self._servers.append(self._serve(f"server{rank}"))
+            self._serve(rank)
         for rank in range(WORKERS):
             self._train(f"worker{rank}", {})
-        self._stopped: list[tuple[float, Worker]] = []  # until when
+        self._later: list[tuple[float, Callable[[], object]]] = []  # what, and when
         self.done: dict[str, int] = {}
 
-    def _serve(self, name: str) -> Child:
-        env = self._base | place(self._bed, name, name)
-        return self._bed.start(name, [sys.executable, "-c", SERVES], env, self._lines.append)
+    def _schedules(self) -> Child:
+        env = self._base | place(self._bed, "scheduler", "scheduler")
+        return self._bed.start("scheduler", [sys.executable, "-c", SERVES], env, self._lines.append)
+
+    def _serve(self, rank: int, late: bool = False) -> None:
+        lines: list[str] = []
+        host = f"server{rank}"
+        env = self._base | place(self._bed, host, host)
+        child = self._bed.start(host, [sys.executable, "-c", SERVES], env, lines.append)
+        self._servers.append(Server(f"server {rank}", child, host, lines, late=late))
 
     def _train(self, name: str, more: dict[str, str]) -> Worker:
         lines: list[str] = []
+        used = {worker.host for worker in self.workers if worker.child.poll() is None}
+        host = next(host for host in WORKERS_HOSTS if host not in used)
         words = [str(SCRIPT), str(self._folder), str(STATE_MB), str(GRADIENTS_MB), str(COMPUTES_S)]
-        env = self._base | place(self._bed, name, "workers") | more
-        child = self._bed.start("workers", [sys.executable, *words], env, lines.append)
-        self.workers.append(Worker(name, child, lines))
+        env = self._base | place(self._bed, name, host) | more
+        child = self._bed.start(host, [sys.executable, *words], env, lines.append)
+        self.workers.append(Worker(name, child, host, lines))
         return self.workers[-1]
 
     def there(self) -> list[Worker]:
@@ -117,30 +158,29 @@ class Chaos:
     def wait_for(self, what: str, done: Callable[[], bool]) -> None:
         until = time.monotonic() + _TIMEOUT_S
         while not done():
-            self._resume()
+            self._do_what_is_due()
             self._check_alive()
             if time.monotonic() > until:
                 raise LabError(f"{what}\n{self.report()}")
             time.sleep(0.02)
 
     def _check_alive(self) -> None:
-        for worker in self.workers:
-            code = worker.child.poll()
-            if code in (None, 0) or worker.struck or worker.may_end:
+        for node in [*self.workers, *self._servers]:
+            code = node.child.poll()
+            if code in (None, 0) or node.struck or node.may_end:
                 continue
-            if any("start it again" in line for line in worker.lines):
-                continue  # lost with who let it in
-            raise LabError(f"{worker.name} ended with {code}\n{self.report(worker)}")
+            if not any("start it again" in line for line in node.lines):
+                raise LabError(f"{node.name} ended with {code}\n{self.report()}")
+            node.may_end = True  # lost with who let it in
+            if isinstance(node, Server):
+                self._serve(int(node.name[-1]), late=True)
         if self.scheduler.poll() not in (None, 0):
             raise LabError(f"the scheduler has ended\n{self.report()}")
 
-    def report(self, of: Worker | None = None) -> str:
-        lines = [f"-- events: {self.done}", "-- scheduler and servers", *self._lines[-30:]]
-        for worker in [of] if of is not None else self.workers:
-            lines += [
-                f"-- {worker.name} {worker.struck or worker.child.poll()}",
-                *worker.lines[-25:],
-            ]
+    def report(self, of: Node | None = None) -> str:
+        lines = [f"-- events: {self.done}", "-- scheduler", *self._lines[-30:]]
+        for node in [of] if of is not None else [*self._servers, *self.workers]:
+            lines += [f"-- {node.name} {node.struck or node.child.poll()}", *node.lines[-25:]]
         return "\n".join(lines)
 
     # --- what happens -----------------------------------------------------------------------------
@@ -176,41 +216,58 @@ class Chaos:
             first = min(self.there(), key=lambda worker: worker.rank)
             return self._end(first, signal.SIGKILL, "killed")
         if what == "kill a server":
-            left = [server for server in self._servers if server.poll() is None]
+            left = [server for server in self._servers if server.is_in]
             if len(left) < 2:
                 return False
-            self._draw.choice(left).send_signal(signal.SIGKILL)
+            killed = self._draw.choice(left)
+            self._end(killed, signal.SIGKILL, "killed")
+            rank = int(killed.name[-1])
+            self._after(self._draw.uniform(0, 3), lambda: self._serve(rank, late=True))
             return True
         if what == "kill the scheduler":
             self.scheduler.send_signal(signal.SIGKILL)
             self.scheduler.wait()
             time.sleep(self._draw.uniform(0, 1))
-            self.scheduler = self._serve("scheduler")
+            self.scheduler = self._schedules()
             return True
         one = self._draw.choice(there)
+        if what in ("cut off", "slow down"):
+            return self._bed.shaped and self._disturb_host(one, what == "cut off")
         if what == "stop":
             one.child.send_signal(signal.SIGSTOP)
-            self._stopped.append((time.monotonic() + PAUSE_S, one))
+            self._after(PAUSE_S, lambda: one.child.send_signal(signal.SIGCONT))
             return True
-        if what == "hang":
-            return self._end(one, signal.SIGSTOP, "hangs")
-        return self._end(one, signal.SIGTERM if what == "leave" else signal.SIGKILL, what)
+        return self._end(one, SIGNALS[what], what)
+
+    def _disturb_host(self, worker: Worker, cut: bool) -> bool:
+        host = worker.host
+        if not cut:
+            self._bed.set_rate(host, SLOW_RATE, SLOW_RATE)
+            self._after(SLOW_S, lambda: self._bed.set_rate(host, None, None))
+            return True
+        worker.struck = "cut off"
+        self._bed.cut(host)
+        self._after(2 * SILENCE_S, lambda: self._bed.mend(host))
+        return True
 
     def _joins(self) -> Worker:
         return self._train(f"worker{len(self.workers)}", {"DMLC_TASK_ID": JOINS})
 
     @staticmethod
-    def _end(worker: Worker, number: int, how: str) -> bool:
-        worker.struck = how
-        worker.child.send_signal(number)
+    def _end(node: Node, number: int, how: str) -> bool:
+        node.struck = how
+        node.child.send_signal(number)
         return True
 
-    def _resume(self) -> None:
+    def _after(self, seconds: float, what: Callable[[], object]) -> None:
+        self._later.append((time.monotonic() + seconds, what))
+
+    def _do_what_is_due(self) -> None:
         now = time.monotonic()
-        for until, worker in self._stopped:
-            if until <= now:
-                worker.child.send_signal(signal.SIGCONT)
-        self._stopped = [each for each in self._stopped if each[0] > now]
+        due = [what for when, what in self._later if when <= now]
+        self._later = [each for each in self._later if each[0] > now]
+        for what in due:
+            what()
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -222,9 +279,10 @@ class Chaos:
         unfinished.rename(last)
         for worker in self._newcomers():  # it may come too late
             worker.may_end = True
+        stays = ("hang", "hold the GIL")
         self.wait_for(
             "not all have ended",
-            lambda: all(w.child.poll() is not None for w in self.workers if w.struck != "hangs"),
+            lambda: all(w.child.poll() is not None for w in self.workers if w.struck not in stays),
         )
         for worker in self.workers:
             if worker.child.poll() is None:
@@ -232,7 +290,7 @@ class Chaos:
         self.wait_for("the scheduler does not end", lambda: self.scheduler.poll() is not None)
         self.wait_for(
             "a server does not end",
-            lambda: all(server.poll() is not None for server in self._servers),
+            lambda: all(server.child.poll() is not None for server in self._servers),
         )
         return [
             json.loads(line)
@@ -244,8 +302,9 @@ class Chaos:
 
 
 def run(seconds: float, every: float, seed: int) -> dict[str, object]:
-    hosts = ["scheduler", *(f"server{rank}" for rank in range(SERVERS)), "workers"]
-    with LoopbackBed(hosts) as bed, tempfile.TemporaryDirectory() as folder:
+    hosts = ["scheduler", *(f"server{rank}" for rank in range(SERVERS)), *WORKERS_HOSTS]
+    of_kind = LoopbackBed if privilege_missing() else Bed
+    with of_kind(hosts) as bed, tempfile.TemporaryDirectory() as folder:
         chaos = Chaos(bed, Path(folder), seed)
         chaos.wait_for("the job does not begin", lambda: chaos.steps() >= 10)
         end = time.monotonic() + seconds

@@ -71,6 +71,7 @@ void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
   }
   const auto [it, fresh] = subjects_.try_emplace(claim.subject);
   ClaimState& subject = it->second;
+  if (subject.released) return verdicts->push_back({ticket, Status::Ok()});
   if (fresh) {
     subject.claim = claim;
     subject.first_worker = worker;
@@ -122,6 +123,14 @@ Status Agreement::WaitsForDeparted(const ClaimState& subject) const {
                                    who + " does not have it and has finished");
   }
   return Status::Ok();
+}
+
+void Agreement::Release(uint64_t subject, std::vector<Verdict>* verdicts) {
+  ClaimState& its = subjects_[subject];
+  Agree(&its, verdicts);
+  its = ClaimState();
+  its.heard.resize(departed_.size());
+  its.agreed = its.released = true;
 }
 
 void Agreement::Comes(int worker) {

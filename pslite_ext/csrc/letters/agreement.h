@@ -4,6 +4,7 @@
 //   subject:  open --the last worker says the same--> agreed
 //             open or agreed --a worker says something else--> refused
 //             open --a worker that has not spoken leaves--> refused
+//             any --it is of no use any more--> released: who says so still is waited for by nobody
 //
 // Each change of how a tensor is summed is a subject of its own, forgotten once all agree. Workers
 // that have left need not agree to it: the sum itself will miss them. Where the job goes on without
@@ -38,6 +39,8 @@ class Agreement {
   void Hear(int worker, const Claim& claim, uint64_t ticket, std::vector<Verdict>* verdicts);
   // `worker` has finished, or is lost, and will say nothing more.
   void Departed(int worker, std::vector<Verdict>* verdicts);
+  // Nobody uses it any more, and not all have: what goes to a newcomer alone.
+  void Release(uint64_t subject, std::vector<Verdict>* verdicts);
   // Another has come in its place, and says what the others say from now on.
   void Comes(int worker);
   // Who has not spoken, of what is open.
@@ -49,7 +52,7 @@ class Agreement {
     int first_worker = 0;  // who that was
     std::vector<bool> heard;
     std::vector<uint64_t> waiting;
-    bool agreed = false;
+    bool agreed = false, released = false;
     Status refused;
   };
 

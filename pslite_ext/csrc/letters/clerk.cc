@@ -45,6 +45,12 @@ void Clerk::Departed(int worker) {
   Answer(verdicts);
 }
 
+void Clerk::Release(uint64_t subject) {
+  std::vector<Agreement::Verdict> verdicts;
+  agreement_.Release(subject, &verdicts);
+  Answer(verdicts);
+}
+
 void Clerk::Answer(const std::vector<Agreement::Verdict>& verdicts) {
   for (const Agreement::Verdict& verdict : verdicts) {
     const auto it = open_.find(verdict.ticket);

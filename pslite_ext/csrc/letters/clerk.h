@@ -36,6 +36,8 @@ class Clerk {
 
   Status Hear(int worker, const std::string& bytes);
   void Departed(int worker);
+  // Of a tensor that nobody uses any more.
+  void Release(uint64_t subject);
   // Another has come in its place.
   void Comes(int worker) { agreement_.Comes(worker); }
 

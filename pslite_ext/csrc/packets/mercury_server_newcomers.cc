@@ -65,7 +65,10 @@ Status MercuryServer::Obeys(Shard* shard, int head, const std::string& body) {
     at = next != end ? next + 1 : next;
   }
   if (head == kReleaseHead) {
-    for (const uint64_t key : numbers) shard->aggregator->Release(key);
+    for (const uint64_t key : numbers) {
+      shard->aggregator->Release(key);
+      shard->clerk->Release(key);
+    }
     return Status::Ok();
   }
   if (numbers.size() != 2 || numbers[0] >= static_cast<uint64_t>(options_.workers)) {

@@ -2,13 +2,15 @@
 
 Usage: steps_and_newcomers.py FOLDER STATE_MB GRADIENTS_MB COMPUTES_S. Each step sleeps as if it
 computed, then sums gradients; the state beside them is what a newcomer is given. All end some steps
-after the file `last` is in FOLDER.
+after the file `last` is in FOLDER. On SIGUSR1 it holds Python's lock for long, as libraries may.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -26,6 +28,7 @@ from pslite_ext.torch import this_worker
 TENSORS = 12
 NEVER = 1_000_000  # steps between checkpoints
 ENDS = 1000  # of the last steps, that are said together
+HELD_S = 70
 
 
 class State:
@@ -73,12 +76,17 @@ class State:
         return ""
 
 
+def hold_the_lock(*_: object) -> None:
+    ctypes.PyDLL(None).sleep(HELD_S)
+
+
 def memory(array: np.ndarray[Any, Any]) -> _core.Memory:
     return array, array.ctypes.data, array.nbytes
 
 
 def main(folder: Path, state_mb: float, gradients_mb: float, computes_s: float) -> None:
     workers = this_worker.join()
+    signal.signal(signal.SIGUSR1, hold_the_lock)
     rank = _core.rank()
     state = State(state_mb)
     print(f"rank {rank}\nready", flush=True)

@@ -25,6 +25,11 @@ struct Server {
     agreement.Departed(worker, &verdicts);
     Take(verdicts);
   }
+  void Release(uint64_t subject) {
+    std::vector<Agreement::Verdict> verdicts;
+    agreement.Release(subject, &verdicts);
+    Take(verdicts);
+  }
   void Take(const std::vector<Agreement::Verdict>& verdicts) {
     for (const auto& verdict : verdicts) {
       CHECK_TRUE(answers.emplace(verdict.ticket, verdict.status).second);  // one each
@@ -164,6 +169,22 @@ TEST(who_comes_in_a_place_says_what_the_others_say_from_then_on) {
   server.agreement.Comes(1);
   const auto again = server.Hear(0, 9, "whole arrays", Claim::Kind::kSums);
   CHECK_FALSE(server.Answered(open) || server.Answered(again));
+}
+
+TEST(what_nobody_uses_any_more_is_waited_for_by_nobody) {
+  Server server(3, true);
+  const auto before = server.Hear(0, 7, kShape);
+  CHECK_FALSE(server.Answered(before));
+  server.Release(7);
+  CHECK_OK(server.answers.at(before));
+  // Whoever says so later, too.
+  const auto after = server.Hear(1, 7, kOther);
+  CHECK_OK(server.answers.at(after));
+  server.Release(8);
+  const auto other = server.Hear(0, 8, kShape);
+  CHECK_OK(server.answers.at(other));
+  server.agreement.Comes(2);
+  server.Departed(2);
 }
 
 TEST(a_claim_from_outside_the_job_is_answered_too) {
