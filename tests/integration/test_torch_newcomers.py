@@ -26,6 +26,33 @@ def test_one_is_followed_and_one_joins(tmp_path: Path, env: dict[str, str]) -> N
     check_followed_and_joined(job_in(tmp_path, **env))
 
 
+def test_two_raise_in_one_step_and_are_followed(tmp_path: Path) -> None:
+    job = job_in(tmp_path, WAITS_FOR="3")
+    with job.launched("-n", 3, "--replace", 2, RAISES_AT="30") as first:
+        for worker in (1, 2):
+            first.says(f"worker {worker} is in; the job goes on with")
+        job.go()
+        assert first.end() == 0, first.output
+    ends = ended(first)
+    assert sorted(rank for rank, _, _ in ends) == ["0", "1", "2"], first.output
+    assert len({end for _, _, end in ends}) == 1, ends
+
+
+def test_one_that_dies_while_it_is_let_in_keeps_nobody_out(tmp_path: Path) -> None:
+    job = job_in(tmp_path, WAITS_FOR="3")
+    with job.launched() as first:
+        dies = job.joined("dies", KILLS="itself")
+        assert dies.end() != 0
+        assert "restored after" in dies.output, dies.output
+        more = job.joined("more")
+        job.go()
+        assert more.end() == 0, more.output + first.output
+        assert first.end() == 0, first.output
+    ends = ended(first, more)
+    assert len(ends) == 3, first.output + more.output
+    assert len({end for _, _, end in ends}) == 1, ends
+
+
 def test_parts_are_the_whole() -> None:
     command = [*torch_command(), str(SCRIPT.with_name("torch_parts.py"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

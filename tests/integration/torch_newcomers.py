@@ -1,9 +1,10 @@
 """Trains with workers that come while others train: what each is told by its environment.
 
 SLEEPS: before it asks to be let in. DIES_AT: the worker of that job that is RANK 1 kills itself at
-that step. WAITS_FOR: once so many workers are there, all train 20 steps more. KILLS: as a newcomer,
-it kills worker 0 while it takes what it is given. HANGS: as a newcomer, it does not go on with that
-until a file is there. PATIENCE_S: how long others wait for it. LOCAL: they train in local steps.
+that step. RAISES_AT: all but worker 0 raise at that step. WAITS_FOR: once so many workers are
+there, all train 20 steps more. KILLS: as a newcomer, it kills worker 0, or itself if that says so,
+while it takes what it is given. HANGS: as a newcomer, it does not go on with that until a file is
+there. PATIENCE_S: how long others wait for it. LOCAL: they train in local steps.
 """
 
 import contextlib
@@ -35,8 +36,9 @@ class Restored:
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         print(f"restored after {state['steps']} steps", flush=True)
-        if os.environ.get("KILLS"):
-            os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
+        if killed := os.environ.get("KILLS"):
+            one = os.getpid() if killed == "itself" else int((folder / "pid").read_text())
+            os.kill(one, signal.SIGKILL)
         while os.environ.get("HANGS") and not (folder / "go on").exists():
             time.sleep(0.1)
 
@@ -74,6 +76,8 @@ while last is None or saved.steps < last:
     time.sleep(0.01)
     if os.environ.get("DIES_AT") == str(saved.steps) and rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
+    if os.environ.get("RAISES_AT") == str(saved.steps) and rank > 0:
+        raise ValueError("a mistake in the script")
     saved.step()
     if last is None:
         last = last_step(folder, saved.steps)
