@@ -8,6 +8,9 @@ torchft throws a step away when a worker is lost in it, and Horovod does it agai
 counts once it is kept. With both, a worker that does not receive from the lost one itself notices
 nothing until its sum has taken too long, so how long that is decides. Where Horovod loses another
 worker by that, it is counted, and the others are measured.
+
+With --again, the lost worker is started again at once (by horovodrun, once its host may be used).
+Ours is another worker that joins three (joining_worker.py), with as much state as gradients.
 """
 
 from __future__ import annotations
@@ -24,11 +27,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pslite_ext.command_line import Parser
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
+from scripts.lab.joining_worker import join
 from scripts.lab.lost_nodes import STEPS, TENSORS, WORKERS, WORKLOADS, Job, Loss, lose, measured
 from scripts.lab.program import run_program
 from scripts.lab.systems.job import NAMED, ROOT
@@ -37,7 +41,18 @@ from scripts.lab.systems.peers import TORCHFT, PeerMissing, peer_python
 HOSTS = [f"host{rank}" for rank in range(WORKERS)]
 FIRST, VICTIM = "scheduler", 1
 _LIGHTHOUSE_PORT = 29510
+_MORE_STEPS, _STEPS_AGAIN = 15, 40  # while not all torchft's workers are in; with --again
 _TIMEOUT_S = 300.0
+_HEAD = (
+    "| system | times | a step (median) | from the kill to the end of the next step that counts,"
+    " median and at most | the longest step after it | steps thrown away or done again"
+    " | workers lost with it |"
+)
+_HEAD_AGAIN = (
+    "| system | times | from ready to the end of the first step with it, median and at most"
+    " | the others stood still, the loss included |"
+)
+_Measured = TypeVar("_Measured")
 # What horovodrun takes for ssh: the host is a namespace here.
 _SSH = """#!/bin/sh
 while [ "$1" = -o ]; do shift 2; done
@@ -68,6 +83,12 @@ class Elsewhere:
     loss: Loss
     discarded: int = 0  # steps, by the worker that threw most away
     more_lost: int = 0  # workers
+
+
+@dataclass(frozen=True)
+class Returned:
+    waits_s: float  # from when it is ready until the end of the first step that it is in
+    stood_s: float  # what the others' steps were longer, all together, those of the loss, too
 
 
 class Running:
@@ -113,28 +134,43 @@ def plain(line: str) -> str:
     return _OF_RANK.sub("", line)
 
 
-def _words(job: Job) -> list[str]:
-    return [str(STEPS), str(int(job.megabytes * 1e6 / 4 / TENSORS)), str(TENSORS)]
+def _words(job: Job, again: bool) -> list[str]:
+    steps = STEPS + _MORE_STEPS + again * _STEPS_AGAIN
+    return [str(steps), str(int(job.megabytes * 1e6 / 4 / TENSORS)), str(TENSORS)]
 
 
-def start_torchft(running: Running, job: Job, patience: Patience) -> Callable[[], None]:
-    """Starts it; what kills the victim."""
+def start_torchft(
+    running: Running, job: Job, again: bool, patience: Patience, folder: Path
+) -> Callable[[], None]:
+    """Starts it; what kills the victim, and starts it again."""
     python = peer_python(TORCHFT)
     lighthouse = [str(Path(python).with_name("torchft_lighthouse")), "--min_replicas", "1"]
     lighthouse += ["--bind", f"[::]:{_LIGHTHOUSE_PORT}", "--quorum_tick_ms", "10"]
     running.start(FIRST, [*lighthouse, "--heartbeat_timeout_ms", str(patience.heartbeat_ms)], {})
     at = f"http://{running.bed.address(FIRST)}:{_LIGHTHOUSE_PORT}"
-    script = [python, str(WORKLOADS / "torchft_steps.py"), *_words(job)]
-    workers = []
-    for rank, host in enumerate(HOSTS):
-        its = [str(WORKERS), str(rank), running.bed.address(host), at, str(patience.sum_s)]
+    go = folder / "go"
+
+    def start(rank: int) -> Any:
+        its = [str(WORKERS), str(rank), running.bed.address(HOSTS[rank]), at]
+        words = [*_words(job, again), *its, str(patience.sum_s), str(go)]
         env = {"GLOO_SOCKET_IFNAME": running.bed.device}
-        workers.append(running.start(host, [*script, *its], env))
-    return lambda: workers[VICTIM].send_signal(signal.SIGKILL)
+        command = [python, str(WORKLOADS / "torchft_steps.py"), *words]
+        return running.start(HOSTS[rank], command, env)
+
+    workers = [start(rank) for rank in range(WORKERS)]
+    running.wait_for("torchft does not start", lambda: running.said().count("ready") == WORKERS)
+    go.touch()
+
+    def strike() -> None:
+        workers[VICTIM].send_signal(signal.SIGKILL)
+        if again:
+            start(VICTIM)
+
+    return strike
 
 
 def start_horovod(
-    running: Running, job: Job, patience: Patience, folder: Path
+    running: Running, job: Job, again: bool, patience: Patience, folder: Path
 ) -> Callable[[], None]:
     """As start_torchft."""
     python, bed = peer_python("horovod"), running.bed
@@ -149,43 +185,71 @@ def start_horovod(
     command += ["-np", str(WORKERS), "--min-np", "1", "--max-np", str(WORKERS)]
     command += ["--gloo-timeout-seconds", str(patience.sum_s)]
     command += ["--host-discovery-script", str(folder / "hosts")]
+    if again:
+        command += ["--blacklist-cooldown-range", "1", "2"]
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    script = [python, str(WORKLOADS / "horovod_steps.py"), *_words(job)]
+    script = [python, str(WORKLOADS / "horovod_steps.py"), *_words(job, again)]
     running.start(FIRST, [*command, *script], {"PATH": path})
 
-    def kill() -> None:
+    def strike() -> None:
         of = f"process {addresses[VICTIM]} "
         (process,) = (int(line[len(of) :]) for line in running.said() if line.startswith(of))
         os.kill(process, signal.SIGKILL)
 
-    return kill
+    return strike
 
 
-def lose_elsewhere(system: str, job: Job, draw: random.Random) -> Elsewhere:
-    if system in OURS:
-        return Elsewhere(lose("a worker", Job(job.rate, job.megabytes, OURS[system]), draw))
+def lose_elsewhere(
+    system: str, job: Job, draw: random.Random, again: bool = False
+) -> tuple[list[dict[str, Any]], float, int]:
+    """What those that are there in the end have said; when one was killed; how many more ended."""
     with Bed([FIRST, *HOSTS], job.rate) as bed, tempfile.TemporaryDirectory() as folder:
         running = Running(bed)
-        if system in TORCHFTS:
-            kill = start_torchft(running, job, TORCHFTS[system])
-        else:
-            kill = start_horovod(running, job, HOROVODS[system], Path(folder))
+        start = start_torchft if system in TORCHFTS else start_horovod
+        patience = {**TORCHFTS, **HOROVODS}[system]
+        strike = start(running, job, again, patience, Path(folder))
         running.wait_for(
             f"{system} does not begin", lambda: running.said().count("begun") == WORKERS
         )
         time.sleep(draw.uniform(0, 1))
         killed_at = time.monotonic()
-        kill()
+        strike()
         running.wait_for(
             f"{system} does not go on",
-            lambda: len(running.told()) + max(1, running.ended_workers()) == WORKERS,
+            lambda: (
+                len(running.told()) + (0 if again else max(1, running.ended_workers())) == WORKERS
+            ),
             killed=1,
         )
         told, ended = running.told(), running.ended_workers()
     if len({each["digest"] for each in told}) != 1:
         raise LabError(f"{system}: not all workers have the same weights")
+    return told, killed_at, max(0, ended - 1)
+
+
+def lost(system: str, job: Job, draw: random.Random) -> Elsewhere:
+    if system in OURS:
+        return Elsewhere(lose("a worker", Job(job.rate, job.megabytes, OURS[system]), draw))
+    told, killed_at, more = lose_elsewhere(system, job, draw)
     loss = measured([each["ends"] for each in told], killed_at)
-    return Elsewhere(loss, max(each["discarded"] for each in told), max(0, ended - 1))
+    return Elsewhere(loss, max(each["discarded"] for each in told), more)
+
+
+def returned(system: str, job: Job, draw: random.Random) -> Returned:
+    if system in OURS:
+        its = join(job.rate, job.megabytes, job.megabytes, 0.0)
+        return Returned(its.waits_s + its.after_s, its.lost_s)
+    told, killed_at, _ = lose_elsewhere(system, job, draw, again=True)
+    new = max(told, key=lambda each: float(each["ready"]))
+    others = [each["ends"] for each in told if each is not new]
+    return Returned(new["ends"][0] - new["ready"], max(stood_s(its, killed_at) for its in others))
+
+
+def stood_s(ends: Sequence[float], killed_at: float) -> float:
+    """By how much the steps after it were longer than the median of those before."""
+    steps = list(zip(ends, ends[1:]))
+    usual = statistics.median(end - begin for begin, end in steps if end < killed_at)
+    return sum(max(0.0, end - begin - usual) for begin, end in steps if end >= killed_at)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -196,31 +260,40 @@ def main(argv: Sequence[str]) -> int:
     add("--megabytes", type=float, default=24, help="of gradients (default: %(default)g)")
     add("--seed", type=int, default=1)
     add("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS, metavar="SYSTEM")
+    add("--again", action="store_true", help="the lost worker is started again")
     asked = parser.parse_args(argv)
     if asked.times < 1 or asked.rate <= 0 or asked.megabytes <= 0:
         parser.error("at least one time, and a rate and a size above 0")
     draw = random.Random(asked.seed)
     job = Job(asked.rate, asked.megabytes)
-    found: dict[str, list[Elsewhere]] = {system: [] for system in asked.systems}
     try:
         if (reason := privilege_missing()) is not None:
             raise LabError(reason)
-        for _ in range(asked.times):
-            for system, its in found.items():
-                its.append(lose_elsewhere(system, job, draw))
-                print(f"{system}: {its[-1]}", file=sys.stderr, flush=True)
+        if asked.again:
+            _by_turns(asked, lambda system: returned(system, job, draw), row_again, _HEAD_AGAIN)
+        else:
+            _by_turns(asked, lambda system: lost(system, job, draw), row, _HEAD)
     except (LabError, PeerMissing) as error:
         print(f"lost_elsewhere: {error}", file=sys.stderr)
         return 1
-    print(
-        "| system | times | a step (median) | from the kill to the end of the next step that"
-        " counts, median and at most | the longest step after it"
-        " | steps thrown away or done again | workers lost with it |"
-    )
-    print("|---|---|---|---|---|---|---|")
-    for system, its in found.items():
-        print(row(system, its))
     return 0
+
+
+def _by_turns(
+    asked: Any,
+    measure: Callable[[str], _Measured],
+    write: Callable[[str, Sequence[_Measured]], str],
+    head: str,
+) -> None:
+    found: dict[str, list[_Measured]] = {system: [] for system in asked.systems}
+    for _ in range(asked.times):
+        for system, its in found.items():
+            its.append(measure(system))
+            print(f"{system}: {its[-1]}", file=sys.stderr, flush=True)
+    print(head)
+    print("|---" * (head.count("|") - 1) + "|")
+    for system, its in found.items():
+        print(write(system, its))
 
 
 def row(system: str, its: Sequence[Elsewhere]) -> str:
@@ -231,6 +304,14 @@ def row(system: str, its: Sequence[Elsewhere]) -> str:
         f"| {system} | {len(its)} | {statistics.median(loss.median_s for loss in losses):.2f} s "
         f"| {statistics.median(nexts):.2f} and {max(nexts):.2f} s | {longest:.2f} s "
         f"| {sum(each.discarded for each in its)} | {sum(each.more_lost for each in its)} |"
+    )
+
+
+def row_again(system: str, its: Sequence[Returned]) -> str:
+    waits, stood = [each.waits_s for each in its], [each.stood_s for each in its]
+    return (
+        f"| {system} | {len(its)} | {statistics.median(waits):.2f} and {max(waits):.2f} s "
+        f"| {statistics.median(stood):.2f} and {max(stood):.2f} s |"
     )
 
 

@@ -1,8 +1,8 @@
 """A worker under torchft that hardly computes: when each step that it kept ended, how many it threw
-away, and a digest of its weights in the end. It is a replica group of its own, and counts steps
-once all WORKERS are in.
+away, and a digest of its weights in the end. It is a replica group of its own, begins once the file
+GO is there, and counts steps once all WORKERS are in.
 
-Usage: torchft_steps.py STEPS ELEMENTS TENSORS WORKERS RANK ADDRESS LIGHTHOUSE PATIENCE_S.
+Usage: torchft_steps.py STEPS ELEMENTS TENSORS WORKERS RANK ADDRESS LIGHTHOUSE PATIENCE_S GO.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -44,7 +45,12 @@ def main(
     address: str,
     lighthouse: str,
     patience: str,
+    go: str,
 ) -> None:
+    print("ready", flush=True)
+    ready = time.monotonic()
+    while not Path(go).exists():
+        time.sleep(0.01)
     store = distributed.TCPStore(address, 0, is_master=True, wait_for_workers=False)
     waits = timedelta(seconds=float(patience))
     model = Sums(elements, tensors)
@@ -72,8 +78,7 @@ def main(
     wrapped, optimizer = DistributedDataParallel(manager, model), Optimizer(manager, inner)
     ends: list[float] = []
     discarded = 0
-    while len(ends) <= steps:
-        step = manager.current_step()
+    while (step := manager.current_step()) < steps:
         optimizer.zero_grad()
         wrapped([1 + (step + key + rank) % 5 for key in range(tensors)]).backward()
         optimizer.step()
@@ -84,7 +89,7 @@ def main(
             if len(ends) == BEGUN_AFTER:
                 print("begun", flush=True)
     seen = hashlib.sha1(b"".join(its.detach().numpy().tobytes() for its in model.all))
-    told = {"ends": ends, "discarded": discarded, "digest": seen.hexdigest()}
+    told = {"ready": ready, "ends": ends, "discarded": discarded, "digest": seen.hexdigest()}
     print(json.dumps(told), flush=True)
     signal.pause()  # the others may still need it
 
