@@ -10,7 +10,7 @@ nothing until its sum has taken too long, so how long that is decides. Where Hor
 worker by that, it is counted, and the others are measured.
 
 With --again, the lost worker is started again at once (by horovodrun, once its host may be used).
-Ours is another worker that joins three (joining_worker.py), with as much state as gradients.
+All have as much state as gradients.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from typing import Any, TypeVar
 from pslite_ext.command_line import Parser
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
-from scripts.lab.joining_worker import join
+from scripts.lab.joining_worker import SCRIPT
 from scripts.lab.lost_nodes import STEPS, TENSORS, WORKERS, WORKLOADS, Job, Loss, lose, measured
 from scripts.lab.program import run_program
-from scripts.lab.systems.job import NAMED, ROOT
+from scripts.lab.systems.job import NAMED, ROOT, SERVES, environment, place
 from scripts.lab.systems.peers import TORCHFT, PeerMissing, peer_python
+from scripts.lab.workloads.timed_steps import BEGUN_AFTER
 
 HOSTS = [f"host{rank}" for rank in range(WORKERS)]
 FIRST, VICTIM = "scheduler", 1
@@ -99,9 +100,9 @@ class Running:
         self.lines: dict[str, list[str]] = {}
         self.processes: list[Any] = []
 
-    def start(self, host: str, command: Sequence[str], env: dict[str, str]) -> Any:
-        """With a name of its own, its address, which the others can resolve."""
-        lines = self.lines[host] = []
+    def start(self, host: str, command: Sequence[str], env: dict[str, str], name: str = "") -> Any:
+        """On a host whose name is its address, which the others can resolve."""
+        lines = self.lines[name or host] = []
         base = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MERCURY_"))}
         base |= {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)}
         named = [*NAMED, self.bed.address(host), *command]
@@ -237,12 +238,49 @@ def lost(system: str, job: Job, draw: random.Random) -> Elsewhere:
 
 def returned(system: str, job: Job, draw: random.Random) -> Returned:
     if system in OURS:
-        its = join(job.rate, job.megabytes, job.megabytes, 0.0)
-        return Returned(its.waits_s + its.after_s, its.lost_s)
+        return return_ours(job, draw)
     told, killed_at, _ = lose_elsewhere(system, job, draw, again=True)
     new = max(told, key=lambda each: float(each["ready"]))
     others = [each["ends"] for each in told if each is not new]
     return Returned(new["ends"][0] - new["ready"], max(stood_s(its, killed_at) for its in others))
+
+
+def return_ours(job: Job, draw: random.Random) -> Returned:
+    at = {f"{role}{rank}": host for rank, host in enumerate(HOSTS) for role in ("server", "worker")}
+    with Bed([FIRST, *HOSTS], job.rate) as bed, tempfile.TemporaryDirectory() as folder:
+        running = Running(bed)
+        base = environment(bed, WORKERS, WORKERS, 0)
+        base |= {"DMLC_PS_VAN_TYPE": "mercury", "MERCURY_MIN_WORKERS": "1"}
+        trains = [str(SCRIPT), folder, str(job.megabytes), str(job.megabytes), "0"]
+
+        def start(name: str, host: str) -> Any:
+            words = trains if name.startswith("worker") else ["-c", SERVES]
+            env = base | place(bed, name, host)
+            return running.start(host, [sys.executable, *words], env, name)
+
+        def steps() -> int:
+            return sum(line.startswith("step ") for line in running.lines["worker0"])
+
+        processes = {name: start(name, host) for name, host in {FIRST: FIRST, **at}.items()}
+        running.wait_for("mercury does not begin", lambda: steps() >= BEGUN_AFTER)
+        time.sleep(draw.uniform(0, 1))
+        victim = f"worker{VICTIM}"
+        killed_at = time.monotonic()
+        processes[victim].send_signal(signal.SIGKILL)
+        start(victim, at[victim])
+        running.wait_for("it does not come back", lambda: "in" in running.lines[victim], killed=1)
+        part, last = Path(folder) / "part", Path(folder) / "last"
+        part.write_text(str(steps() + STEPS))
+        part.rename(last)
+        everybody = len(running.processes)
+        running.wait_for("it does not end", lambda: len(running.told()) == WORKERS, everybody)
+        told = running.told()
+    if len({each["digest"] for each in told}) != 1:
+        raise LabError("mercury: not all workers have the same state")
+    (new,) = (each for each in told if each["began"])
+    others = [each["ends"] for each in told if each is not new]
+    waits_s = new["ends"][1] - new["ready"]
+    return Returned(waits_s, max(stood_s(ends, killed_at) for ends in others))
 
 
 def stood_s(ends: Sequence[float], killed_at: float) -> float:
