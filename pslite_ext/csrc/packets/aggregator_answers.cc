@@ -271,6 +271,9 @@ Status Aggregator::Answer(int worker, const Header& header) {
     const std::vector<int>& waiting = tensor->slots[i].waiting;
     // The first value is the first worker's to give.
     if (std::find(waiting.begin(), waiting.end(), worker) != waiting.end()) missing[0] = 1;
+    for (size_t w = 0; w < peers_.size() && !Stands(*tensor, i); ++w) {
+      if (!peers_[w]->out && !tensor->resumptions[i].HasSaid(w)) missing[w] = 1;
+    }
     if (tensor->progress.Of(i, static_cast<size_t>(worker)) != SlotProgress::kComplete) continue;
     for (size_t w = 0; w < peers_.size(); ++w) {
       if (peers_[w]->out) continue;

@@ -246,6 +246,36 @@ TEST(a_stall_names_the_tensor_and_the_worker_that_is_missing) {
   CHECK_TRUE(network.Run([&] { return job.over(); }));
 }
 
+// Nor has it said where it stands with slots that have another server: nobody begins before.
+TEST(a_stall_names_who_does_not_move) {
+  Random random;
+  NetworkOptions options = Small();
+  options.workers = 3;
+  options.ticks = options.elastic = options.keeps_sums = true;
+  options.stall.warn_us = 5000000;
+  Network network(options, &random);
+  Job job(&network, &random);
+  const size_t t = job.Add(1, DType::kFloat32, 5000);
+  for (int w = 0; w < 3; ++w) job.Submit(w, t, 0);
+  REQUIRE_TRUE(network.Run([&] { return job.over(); }));
+  for (int w = 0; w < 3; ++w) network.Cut(w, 1);
+  Aggregator* const other = network.Adopt(1, {}, {}, nullptr);
+  const auto moves = [&](int w) {
+    network.streams(w).Moved(1, network.now_us());
+    network.Attach(w, 1, other);
+    job.Submit(w, t, 0);
+  };
+  moves(0);
+  moves(2);
+  network.Run([] { return false; }, 8000000);
+  REQUIRE_EQ(network.reports().size(), 2U);
+  for (const std::string& line : network.reports()) {
+    CHECK_TRUE(line.find("worker 1 has not sent it all") != std::string::npos);
+  }
+  moves(1);
+  CHECK_TRUE(network.Run([&] { return job.over(); }));
+}
+
 TEST(a_stall_ends_the_job_when_nothing_moves_for_long) {
   Random random;
   NetworkOptions options = Small();
